@@ -1,4 +1,4 @@
-"""All nodes of a rig, side by side: facts and agents, then what is around them, then the paths between them."""
+"""Gathering what a check needs: facts and agents of all nodes at once, their surroundings, the paths between them."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,11 +15,11 @@ from rigctl.remote.session import AT_ONCE
 from rigctl.rig.inventory import Rig
 
 MOST_PAIRS: Final = 600
-"""Without a scenario every ordered pair is probed up to this number (24 nodes); beyond, each node with the next two."""
+"""Without a scenario all ordered pairs are probed up to this number (24 nodes), else each node with the next two."""
 
 
 async def gathered(rig: Rig, plan: RunPlan | None, holder: str) -> Seen:
-    """What can be known of `rig` before traffic, for `plan` where there is one. Never raises for a node."""
+    """Return what can be known before traffic. A node that fails raises nothing; it has a failure."""
     names = sorted(plan.nodes if plan is not None else rig.nodes)
     turns = asyncio.Semaphore(AT_ONCE)
     visits = {name: Visit(rig, name, holder, turns) for name in names}
@@ -30,7 +30,8 @@ async def gathered(rig: Rig, plan: RunPlan | None, holder: str) -> Seen:
         await asyncio.gather(*(_look_around(visit, nodes, pairs, plan) for visit in visits.values()))
         agents = {name: visit.agent for name, visit in visits.items() if visit.agent is not None}
         spots = {name: spot for name in agents if (spot := await _spot(nodes[name])) is not None}
-        usable = [pair for pair in pairs if set(pair) <= spots.keys() and _one_version(spots, pair)]
+        known = [pair for pair in pairs if set(pair) <= spots.keys()]
+        usable = [pair for pair in known if spots[pair[0]].version == spots[pair[1]].version]
         paths = await probed(agents, spots, usable, round_trips=True)
         hosts = {name: visit.host for name, visit in visits.items() if visit.host is not None}
         await ask_neighbours({name: host.said for name, host in hosts.items()}, nodes, paths)
@@ -40,7 +41,7 @@ async def gathered(rig: Rig, plan: RunPlan | None, holder: str) -> Seen:
 
 
 async def ask_neighbours(run: Mapping[str, Run], nodes: Mapping[str, NodeSeen], paths: Sequence[PathSeen]) -> None:
-    """Ask the senders of faulty `paths` which MAC address they send to. `run`: what runs a command on each node."""
+    """Ask the senders of faulty `paths` for the MAC addresses they send to. `run`: runs a command on a node."""
 
     async def ask(name: str, peers: list[str]) -> None:
         try:
@@ -57,17 +58,13 @@ async def ask_neighbours(run: Mapping[str, Run], nodes: Mapping[str, NodeSeen], 
 
 
 def pairs_of(plan: RunPlan | None, names: list[str]) -> list[tuple[str, str]]:
-    """The ordered pairs to be probed: each direction of the plan's pairs; without a plan all pairs, or neighbours."""
+    """Return the ordered pairs to probe: those of the plan in both directions; without a plan all, or neighbours."""
     if plan is not None:
         ends = {(pair.source, pair.destination) for cell in plan.cells for pair in cell.pairs}
         return sorted(ends | {(destination, source) for source, destination in ends})
     count = len(names)
     steps = range(1, count) if count * (count - 1) <= MOST_PAIRS else (1, 2, count - 2, count - 1)
     return [(name, names[(number + step) % count]) for step in steps for number, name in enumerate(names)]
-
-
-def _one_version(spots: Mapping[str, Spot], pair: tuple[str, str]) -> bool:
-    return spots[pair[0]].version == spots[pair[1]].version
 
 
 async def _spot(seen: NodeSeen) -> Spot | None:
@@ -93,7 +90,7 @@ async def _look_around(
 
 
 def peers_of(name: str, nodes: Mapping[str, NodeSeen], pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """The data addresses that a node sends to."""
+    """Return the data addresses that a node sends to."""
     found = (nodes[destination].address for source, destination in pairs if source == name)
     return [address for address in found if address is not None]
 
@@ -107,7 +104,7 @@ async def look_around(
     *,
     traffic: bool = True,
 ) -> None:
-    """Ask a node for its routes to `peers` and for what else is around it. Raises `NodeError`."""
+    """Ask a node for its routes to `peers` and the rest of its surroundings, or raise `NodeError`."""
     own = await literal(seen.address) if seen.address else None
     if own is None:
         return

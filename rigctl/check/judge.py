@@ -1,4 +1,4 @@
-"""All rules in one table, weightiest first, and what they find of what was seen."""
+"""All rules in one table, and their findings."""
 
 from dataclasses import replace
 from typing import Final
@@ -30,12 +30,12 @@ RULES: Final[dict[str, Rule]] = {
     "card": hardware.card,
     "processor": hardware.processor,
 }
-"""What is looked at: of each, one function from what was seen to findings. Unknown facts give none."""
+"""One function each from what was seen to findings. Unknown facts give no finding."""
 _LEVELS: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE, Severity.OK)
 
 
 def judged(seen: Seen) -> tuple[Finding, ...]:
-    """Errors first, then warnings, notes and what is in order; within each, in the order of `RULES`: causes first."""
+    """Return errors first, then warnings, notes and what is in order; within each in the order of `RULES`."""
     seen = replace(seen, explained=causes.explained(seen))
     everybody = {"node": len(seen.nodes), "pair": len(seen.paths)}
     findings = [finding for rule in RULES.values() for finding in together(rule(seen), everybody)]
@@ -43,7 +43,7 @@ def judged(seen: Seen) -> tuple[Finding, ...]:
 
 
 def answer(findings: tuple[Finding, ...], nodes: int) -> str:
-    """The one sentence that comes first."""
+    """Return the first sentence of a check."""
     counts = {level: sum(finding.level is level for finding in findings) for level in _LEVELS}
     parts = [
         f"{counts[level]} {word}{'s' if counts[level] > 1 else ''}"

@@ -1,7 +1,7 @@
-"""The paths between nodes, probed by their agents: what arrives, of which size, and who refused the rest.
+"""Probing the paths between nodes by their agents: which packets arrive, of which size, and who refuses the others.
 
-In each round a node sends to one other and hears from one other, so that no probe waits behind another. A datagram
-that did not arrive is sent again twice before it counts as lost; the largest that does is then found by halving.
+In each round a node sends to one node and receives from one node: no probe waits behind another. A datagram that does
+not arrive is sent twice more before it counts as lost. The largest size that arrives is then found by a search.
 """
 
 import asyncio
@@ -17,33 +17,33 @@ from rigctl.base.errors import NodeError
 from rigctl.protocol import Close, Listen, Probe, Sockets
 
 SMALL: Final = 128
-"""Bytes of an IP packet that passes wherever anything does."""
+"""Bytes of a small IP packet: it passes if anything does."""
 MOST_PACKET: Final = 65535
 ENDPOINT: Final = 65535
-"""Of the receiver at every node."""
+"""Number of the receiver of each agent."""
 WAIT_S: Final = 1.5
-"""For what has not arrived, or not been answered: one retransmission of a SYN (RFC 6298: 1 s) comes in that time."""
+"""Deadline for an answer: long enough for one retransmission of a SYN (RFC 6298: 1 s)."""
 _SETTLE_S: Final = 0.15
-"""For the datagrams of one step of the search, at least."""
+"""Shortest wait for the datagrams of one step of the search."""
 _MOST_SETTLE_S: Final = 2.0
 _PAUSES_S: Final = (0.0, 0.01, 0.03, 0.06, 0.1)
 _AGAIN_S: Final = (0.3, 0.6)
 _STEPS: Final = 16
-"""Sizes tried at once in the search, at most …"""
+"""Most sizes tried at once in the search."""
 _STEP_BYTES: Final = 100_000
-"""… and their sum: what a receiver's buffer holds where nobody has enlarged it (net.core.rmem_default)."""
+"""Most bytes sent at once in the search: the default buffer of a receiver holds them (net.core.rmem_default)."""
 _LIFE_MS: Final = 120_000
 _MOST_DIGITS: Final = 10
-"""Of a number that an agent gives: an MTU of ICMP has 32 bits."""
+"""Digits of a number from an agent: an MTU in ICMP has 32 bits."""
 _MOST_ICMP: Final = 64
 _CONNECTIONS: Final = 2
-"""After the first, which are timed."""
+"""Further connections of a path whose round trips are measured."""
 _MOST_SEARCHES: Final = 16
-"""Steps of the search: four divide all sizes; ICMP errors that tell ever other sizes do not make it endless."""
+"""Steps of the search: four suffice; ICMP errors with ever new sizes must not make it endless."""
 
 
 class Prober(Protocol):
-    """An agent, as far as probing goes."""
+    """The methods of an agent that probing needs."""
 
     async def listen(self, order: Listen) -> int: ...
 
@@ -56,7 +56,7 @@ class Prober(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A node as an end of paths. `ports`: first and last that its receiver may use; `None`: any."""
+    """A node as an end of paths. `ports`: first and last port of its receiver; None: any."""
 
     name: str
     address: str
@@ -75,7 +75,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Icmp:
-    """An ICMP error that answered a datagram. `mtu`: what "fragmentation needed" or "packet too big" told."""
+    """An ICMP error that answered a datagram. `mtu`: from "fragmentation needed" or "packet too big"."""
 
     error: str  # errno name
     type: int
@@ -95,24 +95,24 @@ class PathSeen:
     port: int | None = None
     heard: set[int] = field(default_factory=set)
     lost: set[int] = field(default_factory=set)
-    refused: dict[int, str] = field(default_factory=dict)  # by the sender's own kernel: size, errno name
+    refused: dict[int, str] = field(default_factory=dict)  # size → errno name of the sender's kernel
     icmp: set[Icmp] = field(default_factory=set)
-    stream: str | None = None  # of a TCP connection: "0" is accepted, an errno name, None: no answer
+    stream: str | None = None  # TCP connection: "0" if accepted, an errno name, None: no answer
     rtt_us: int | None = None
 
     @property
     def largest(self) -> int | None:
-        """The largest IP packet that arrived."""
+        """Bytes of the largest IP packet that arrived."""
         return max(self.heard, default=None)
 
     @property
     def whole(self) -> bool:
-        """Nothing is wrong with it."""
+        """True if the path has no fault."""
         return self.stream == "0" and self.wanted in self.heard
 
 
 async def literal(address: str) -> str | None:
-    """An address as a literal: a rig file may have a name, which is looked up here."""
+    """Return an address as a number. A name is looked up; None: it is not known."""
     try:
         return str(ipaddress.ip_address(address))
     except ValueError:
@@ -125,7 +125,7 @@ async def literal(address: str) -> str | None:
 
 
 def rounds(pairs: Iterable[tuple[str, str]]) -> list[list[tuple[str, str]]]:
-    """The ordered pairs in rounds, in each of which a node sends once and receives once at most."""
+    """Split ordered pairs into rounds in which each node sends at most once and receives at most once."""
     made: list[tuple[set[str], set[str], list[tuple[str, str]]]] = []
     for source, destination in pairs:
         for senders, receivers, members in made:  # noqa: B007 - the three of the first round with room
@@ -148,9 +148,9 @@ async def probed(
     *,
     round_trips: bool = False,
 ) -> list[PathSeen]:
-    """Probe each of `pairs`. A node whose agent fails meanwhile leaves its paths unknown.
+    """Return the probed paths of `pairs`, without those of nodes whose agent failed.
 
-    The first connection of a path may have waited for ARP. With `round_trips` more follow, and the shortest counts.
+    The first connection of a path may wait for ARP. With `round_trips` more follow, and the shortest counts.
     """
     work = _Probing(agents, spots, pairs, wait_s)
     try:
@@ -261,7 +261,7 @@ class _Probing:
         await asyncio.gather(*(read(name) for name in names if name not in self.failed))
 
     def _take(self, name: str, said: Mapping[str, str]) -> None:
-        """What `name` heard, and what became of what it sent. An agent that says anything else has failed."""
+        """Take an agent's report on packets received and sent. An agent with any other answer has failed."""
         try:
             for word in said.get("heard", "").split():
                 number, _, size = word.partition(":")
@@ -284,7 +284,7 @@ class _Probing:
         return self.paths.get((source, self.names.get(_whole(number), "")))
 
     def _open(self) -> list[tuple[str, str]]:
-        """Paths of which something is still to come."""
+        """Return the paths with an answer still missing."""
         return [
             pair
             for pair, path in self.paths.items()
@@ -292,7 +292,7 @@ class _Probing:
         ]
 
     async def _wait(self) -> None:
-        """Until everything has arrived or been refused, or `wait_s` is over; what is missing is sent again."""
+        """Wait for all answers, at most `wait_s`; send again what is missing."""
         began_s = time.monotonic()
         again = list(_AGAIN_S)
         pauses = list(_PAUSES_S)
@@ -311,7 +311,7 @@ class _Probing:
             path.lost.update(_missing(path))
 
     async def _search(self) -> None:
-        """The largest packet that passes, where small ones do and the largest does not."""
+        """Find the largest packet that passes, for paths on which small packets pass and the largest does not."""
         for _ in range(_MOST_SEARCHES):
             wanted = {pair: sizes for pair, path in self.paths.items() if (sizes := _next_sizes(path))}
             if not wanted:
@@ -337,7 +337,7 @@ class _Probing:
 
 
 def _whole(text: str) -> int:
-    """A number of the agent's, of at most `_MOST_DIGITS` digits. Raises `ValueError`."""
+    """Return a number from an agent, or raise `ValueError`."""
     if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
         raise ValueError(text)
     return int(text)
@@ -357,12 +357,12 @@ def _first_sizes(path: PathSeen) -> list[int]:
 
 
 def _missing(path: PathSeen) -> list[int]:
-    """Of the sizes sent first, those that neither arrived nor were refused."""
+    """Return the sizes sent first that neither arrived nor were refused."""
     return [size for size in _first_sizes(path) if size not in path.heard and size not in path.refused]
 
 
 def _next_sizes(path: PathSeen) -> list[int]:
-    """Sizes between the largest that arrived and the smallest above it that did not; empty: the border is known."""
+    """Return sizes between the largest that arrived and the smallest that did not; none if they are neighbours."""
     low = path.largest
     above = [size for size in path.lost | path.refused.keys() if low is not None and size > low]
     if low is None or not above or min(above) - low <= 1:

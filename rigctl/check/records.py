@@ -1,4 +1,4 @@
-"""What is known before traffic: the plain records that gathering fills and the rules of `check.rules` judge."""
+"""Records of a check: gathering fills them, and the rules in `check.rules` judge them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from rigctl.rig.inventory import Node, Rig
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a node cannot be used. `stage`: what failed, "ssh", "lock", "agent" or "address"."""
+    """Why a node cannot be used. `stage`: ssh, lock, agent or address."""
 
     stage: str
     text: str
@@ -19,17 +19,17 @@ class Failure:
 
 @dataclass(slots=True)
 class NodeSeen:
-    """One node. `None`: not known."""
+    """One node. None: not known."""
 
     node: Node
     facts: Facts = field(default_factory=dict)
     failure: Failure | None = None
-    note: str | None = None  # on where the agent had to be kept
+    note: str | None = None  # on the folder of the agent
     unrestored: str | None = None  # host settings of an earlier run that could not be put back
     machine: str | None = None  # of its agent
     address: str | None = None  # of its data
-    clock_ahead_s: tuple[float, float] | None = None  # its wall clock less the controller's: from … to
-    clock_error_s: float | None = None  # of the clock by which flows are started
+    clock_ahead_s: tuple[float, float] | None = None  # wall clock minus the controller's, lowest and highest
+    clock_error_s: float | None = None  # error of the clock that starts the flows
     around: Surroundings | None = None
     neighbours: Mapping[str, str | None] = field(default_factory=dict)  # as `parse_neighbours` gives them
 
@@ -39,13 +39,13 @@ class NodeSeen:
 
     @property
     def interface(self) -> str | None:
-        """That carries its data: as found."""
+        """Name of the data interface that was found."""
         found: str | None = self.facts.get("interface")
         return found
 
     @property
     def as_root(self) -> bool | None:
-        """Whether its agent has root's rights."""
+        """True if its agent has root's rights; None: unknown."""
         uid = self.facts.get("uid")
         return True if self.node.sudo else None if uid is None else uid == 0
 
@@ -60,7 +60,7 @@ class NodeSeen:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Everything the rules look at. `plan` None: a rig is checked without a scenario."""
+    """Everything the rules look at. `plan` is None for a check without a scenario."""
 
     rig: Rig
     plan: RunPlan | None
@@ -69,20 +69,20 @@ class Seen:
     explained: frozenset[tuple[str, str]] = frozenset()  # paths with a fault whose cause another rule reports
 
     def reached(self) -> Iterator[NodeSeen]:
-        """Nodes whose facts are known."""
+        """Yield the nodes whose facts are known."""
         return (seen for seen in self.nodes.values() if seen.facts)
 
     def cells(self) -> tuple[Cell, ...]:
         return self.plan.cells if self.plan is not None else ()
 
     def rate_bps(self, name: str) -> int | None:
-        """Of a node's link: as the rig file says, else as it was negotiated."""
+        """Return the rate of a node's link in bit/s: from the rig file, else as negotiated."""
         seen = self.nodes[name]
         speed: int | None = seen.facts.get("speed_bps")
         return seen.node.link.rate_bps or speed
 
     def settings_of(self, cell: Cell) -> dict[str, str]:
-        """Sysctls that the condition of `cell` sets."""
+        """Return the sysctls that the condition of `cell` sets."""
         conditions = self.plan.conditions if self.plan is not None else ()
         return {
             str(setting.name): setting.value

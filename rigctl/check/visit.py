@@ -1,6 +1,6 @@
-"""One node of a check: its session, the facts that are asked before it is locked, and what its agent says.
+"""Visiting one node of a check: its facts, its lock, its agent.
 
-What fails is kept with its stage, and what was learnt before stays: a node without an agent still has facts.
+A failure is stored with its stage, and earlier results stay: a node without an agent still has facts.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ from rigctl.rig.inventory import Rig
 
 CLOCK_DEADLINE_S: Final = 2.0
 LINK_UP_S: Final = 3.0
-"""After a run has put settings back some drivers (e1000e) need so long to have a link again."""
+"""Some drivers (e1000e) need this time to have a link again after a run has restored settings."""
 
 
 class Visit:
-    """A node while it is looked at; `agent` and `host` are there where all went well, until `leave`."""
+    """A node while it is checked; `agent` and `host` are set between a successful `ready` and `leave`."""
 
     def __init__(self, rig: Rig, name: str, holder: str, turns: asyncio.Semaphore | None = None) -> None:
         self.seen = NodeSeen(rig.nodes[name])
@@ -36,10 +36,10 @@ class Visit:
         self._session = Session(rig, name, Claim(holder), arrived=self._ask_facts, turns=turns)
 
     async def ready(self) -> None:
-        """Wait until the agent runs and its clock is known, or it is known why not."""
+        """Start the agent and measure its clock. A failure is stored in `seen`."""
         try:
             host, agent = await self._session.opened()
-            # Behind those that wait to be opened: beside 32 logins an exchange takes too long.
+            # After the logins that wait: beside 32 logins an exchange takes too long.
             async with self._turns, asyncio.timeout(CLOCK_DEADLINE_S):
                 await self._look_at(agent)
         except NodeError as error:
@@ -68,7 +68,7 @@ class Visit:
             seen.facts = await gather(host.said, *wanted)
         answered_s, said_s = time.time(), seen.facts.get("time_s")
         if said_s is not None:
-            step_s = 1.0 if said_s.is_integer() else 0.0  # of a date(1) without %N
+            step_s = 1.0 if said_s.is_integer() else 0.0  # date(1) without %N
             seen.clock_ahead_s = (said_s - answered_s, said_s + step_s - asked_s)
         seen.address = data_address_of(node, seen.facts, self._rig.ip_version)
         if unusable(node, seen.facts):

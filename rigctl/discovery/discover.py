@@ -1,21 +1,39 @@
-"""The whole of it: targets in, a draft of a rig out."""
+"""Asking hosts and switches, and the draft of a rig that follows from their answers."""
 
 import asyncio
+import re
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
 
-from rigctl.base.errors import NodeError
-from rigctl.discovery.asking import asked_all
-from rigctl.discovery.draft import Draft, drafted
+from rigctl.base.errors import InputError, NodeError
+from rigctl.discovery.draft import Asked, Draft, drafted, key_of
 from rigctl.discovery.targets import Target, once_each
+from rigctl.probe.surroundings import Surroundings, parse, script
 from rigctl.probe.switches import Forwarding, forwarding_of
-from rigctl.rig.inventory import Switch
+from rigctl.records import Link
+from rigctl.remote.build import KERNELS
+from rigctl.remote.reach import connected
+from rigctl.rig.fields import FieldError, is_address, shown
+from rigctl.rig.inventory import Node, Rig, Secrets, Snmp, Switch
+from rigctl.rig.sections import SwitchEntry
+from rigctl.rig.switches import switch_of
+from rigctl.yamlfile import MistakesError, parse_document, validated
+
+AT_ONCE: Final = 50
+"""Hosts asked at once: a hundred hosts that do not answer take two rounds of 10 s."""
+HOST_S: Final = 20.0
+"""Deadline for a host, the 10 s for the connection included."""
+_FORM: Final = re.compile(
+    r"(?:([A-Za-z0-9][A-Za-z0-9_-]{0,14})=)?(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::(.+))?", re.ASCII
+)
 
 
 async def discovered(targets: Sequence[Target], switches: Sequence[Switch] = ()) -> Draft:
-    """What was found. A host that can't be asked is left out, and so is a switch: a note of the draft says why."""
+    """Return the draft. Hosts and switches that cannot be asked are left out, and the draft says why."""
     unique, again = once_each(targets)
-    asked = await asked_all(unique)
-    # After the hosts: the connections to them have refreshed the tables.
+    asked = await _asked_all(unique)
+    # After the hosts: the connections to them have refreshed the forwarding tables.
     outcomes = await asyncio.gather(*map(_table, switches))
     tables = [(switch, one) for switch, one in zip(switches, outcomes, strict=True) if isinstance(one, Forwarding)]
     notes = [f"switch {outcome}" for outcome in outcomes if isinstance(outcome, str)]
@@ -28,3 +46,75 @@ async def _table(switch: Switch) -> Forwarding | str:
     except NodeError as error:
         return str(error)
     return table if table.ports else f"{switch.key}: it answers, but has no forwarding table (BRIDGE-MIB, Q-BRIDGE-MIB)"
+
+
+async def _asked_all(targets: Sequence[Target]) -> list[Asked]:
+    gate = asyncio.Semaphore(AT_ONCE)
+    command = script()
+    return list(await asyncio.gather(*(_asked(target, command, gate) for target in targets)))
+
+
+async def _asked(target: Target, command: str, gate: asyncio.Semaphore) -> Asked:
+    node = Node(
+        target.text, target.host, Link(None, None), target.port, target.user, key=target.key, jump=target.jump,
+        transport=target.transport,
+    )  # fmt: skip
+    rig = Rig(name="", title="", nodes={target.text: node}, switch=None)
+    async with gate:
+        try:
+            async with asyncio.timeout(HOST_S), connected(rig, [target.text]) as hosts:
+                reply = await hosts[target.text].run(command, deadline_s=HOST_S)
+        except NodeError as error:
+            return Asked(target, None, error.what)
+        except TimeoutError:
+            return Asked(target, None, f"no complete answer within {HOST_S:g} s")
+    # In a thread: the answer of a host may have megabytes.
+    found = await asyncio.to_thread(parse, reply.stdout)
+    return Asked(target, found, unfit(found))
+
+
+def unfit(found: Surroundings) -> str | None:
+    """Return why a host that answers cannot be a node, or None."""
+    if found.machine is None:
+        return "it answers, but runs no POSIX shell commands: `uname -sm` said nothing"
+    if f"{found.system} {found.machine}" in KERNELS:
+        return None
+    if found.system not in {kernel.split()[0] for kernel in KERNELS}:
+        return f"it runs {found.system}: nodes run Linux or FreeBSD"
+    known = sorted({machine for kernel, machine in KERNELS.items() if kernel.startswith(f"{found.system} ")})
+    return f"rigctl has no agent for {found.system} on {found.machine}. There are agents for {', '.join(known)}"
+
+
+def switch_named(text: str) -> Switch:
+    """Return the switch of `10.1.1.1`, `core=10.1.1.1:public` or `core={address: 10.1.1.1, snmp: {version: 3}}`.
+
+    Without a community, credentials are looked up by the key, as for a switch of a rig file. Raise `InputError`.
+    """
+    name, equals, mapping = text.partition("=")
+    if "{" in text:
+        if not equals or "{" in name:
+            raise InputError("--switch: a mapping needs a name, as in core={address: 10.1.1.1, snmp: {version: 3}}")
+        return _mapped(name.strip(), mapping)
+    match = _FORM.fullmatch(text)
+    if match is None:
+        raise InputError(f"--switch {shown(text)}: expected [NAME=]HOST[:COMMUNITY], as in core=10.1.1.1:public")
+    host = match[2].strip("[]")
+    key = match[1] or key_of(host.replace(".", "-").replace(":", "-") if is_address(host) else host)
+    secrets = Secrets(community=match[3]) if match[3] else None
+    return Switch(key, key, address=host, snmp=Snmp(), secrets=secrets)
+
+
+def _mapped(name: str, mapping: str) -> Switch:
+    document = parse_document("--switch", mapping)
+    try:
+        model, found = validated(document, SwitchEntry)
+    except FieldError as error:
+        raise InputError(f"--switch {name}: {error}") from None
+    if found or model is None:
+        raise MistakesError(found)
+    if model.address is None:
+        raise InputError(
+            f"--switch {name}: address is missing, as in {name}={{address: 10.1.1.1, snmp: {{version: 3}}}}"
+        )
+    switch = switch_of(name, model, Path())
+    return switch if switch.snmp is not None else Switch(name, switch.title, address=switch.address, snmp=Snmp())

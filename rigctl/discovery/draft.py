@@ -1,39 +1,53 @@
-"""What will stand in the rig file: nodes, what is left out and why, switches and groups. Pure."""
+"""The draft of a rig: names and data paths of nodes, switches, groups, and what is left out and why."""
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 from typing import Final
 
-from rigctl.discovery.names import key_of, node_names
 from rigctl.discovery.paths import DataPath, data_paths
 from rigctl.discovery.ports import End, SwitchPort, located
-from rigctl.discovery.targets import Asked, Target
+from rigctl.discovery.targets import Target
 from rigctl.probe.surroundings import Surroundings
 from rigctl.probe.switches import Forwarding
-from rigctl.rig.fields import NODE_NAME, SWITCH_PORT
+from rigctl.rig.fields import NODE_NAME, SWITCH_PORT, is_address
 from rigctl.rig.inventory import Switch
 
 MOST_SWITCHES: Final = 2
-"""That a rig has (rig.sections)."""
+"""As `rig.switches` allows."""
+
+
+_MOST_NAME: Final = 15
+_NO_NAMES: Final = frozenset({"localhost", "localhost6", "(none)"})
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A host with its answer, or with the reason why it cannot be a node."""
+
+    target: Target
+    found: Surroundings | None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A node to be."""
+    """A node of the draft."""
 
     name: str
     target: Target
     host: Surroundings
     path: DataPath
     port: SwitchPort | None = None
-    switch: str | None = None  # its key
+    switch: str | None = None  # key of the switch
     no_port: str | None = None  # why the port is unknown
-    same_as: tuple[str, ...] = ()  # other ways in which this machine was named
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A host that is no node, and why."""
+    """A host that is not in the rig."""
 
     target: Target
     reason: str
@@ -41,7 +55,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class FoundSwitch:
-    """A switch of the rig file. `asked` is as it was named for SNMP."""
+    """A switch of the rig file. `asked`: as it was given with --switch."""
 
     key: str
     title: str
@@ -64,7 +78,7 @@ def drafted(
     tables: Sequence[tuple[Switch, Forwarding]] = (),
     notes: Sequence[str] = (),
 ) -> Draft:
-    """The draft. `again` are targets that name a host which another has named; `tables` those of switches asked."""
+    """Return the draft. `again`: targets that name a host twice; `tables`: forwarding tables of switches."""
     left_out = [LeftOut(each.target, each.reason) for each in asked if each.reason is not None]
     left_out += [LeftOut(target, "named twice") for target in again]
     hosts: list[tuple[Target, Surroundings]] = []
@@ -83,7 +97,7 @@ def drafted(
 
 
 def _by_macs(found: Surroundings) -> tuple[str, ...]:
-    """Which machine it is where it says neither boot nor namespace: by its hardware addresses."""
+    """Return the hardware addresses: they identify a machine that reports neither boot nor namespace."""
     return tuple(sorted(mac for each in found.interfaces.values() if each.is_hardware and (mac := each.mac)))
 
 
@@ -121,7 +135,7 @@ def _composed(
 
 
 def _unwritable(port: SwitchPort, others: Sequence[str], *, written: bool) -> str | None:
-    """Why a known port stays a comment. None: it does not."""
+    """Return why a known port stays a comment, or None."""
     said = f"{port.switch} {port.port}, by {port.by}"
     if not written:
         return said
@@ -135,7 +149,7 @@ def _unwritable(port: SwitchPort, others: Sequence[str], *, written: bool) -> st
 def _switches(
     ports: Mapping[str, SwitchPort], tables: Sequence[tuple[Switch, Forwarding]]
 ) -> tuple[tuple[FoundSwitch, ...], dict[str, str]]:
-    """The switches that nodes are on, and the key of each by what LLDP or the command line calls it."""
+    """Return the switches of the nodes, and the key of each by its name in LLDP or on the command line."""
     asked = {switch.key: (switch, table) for switch, table in tables}
     by_name = {(table.name or "").casefold(): switch.key for switch, table in tables if table.name}
     by_address = {switch.address: switch.key for switch, _ in tables if switch.address}
@@ -161,7 +175,7 @@ def _switches(
 
 
 def _groups(nodes: Sequence[Found]) -> dict[str, tuple[str, ...]]:
-    """An inventory's groups, as far as a rig file takes their names."""
+    """Return the groups of the inventory whose names a rig file accepts."""
     groups: dict[str, list[str]] = {}
     for node in nodes:
         for group in node.target.groups:
@@ -170,3 +184,57 @@ def _groups(nodes: Sequence[Found]) -> dict[str, tuple[str, ...]]:
     return {
         group: tuple(members) for group, members in groups.items() if NODE_NAME.fullmatch(group) and group not in names
     }
+
+
+def node_names(hosts: Sequence[tuple[Target, str | None]]) -> list[str]:
+    """Return a node name for each host, given its target and its own host name.
+
+    It is the inventory's name, else the first part of the target's. An address is replaced by the host's own name if
+    that is unique. Further hosts of the same name get -2, -3.
+    """
+    called = Counter(_first_part(hostname) for _, hostname in hosts if hostname)
+    wanted = [_wanted(target, hostname, called) for target, hostname in hosts]
+    short = _shortened(wanted)
+    names: list[str] = []
+    for name in short:
+        unique, number = name, 2
+        while unique in names:
+            suffix = f"-{number}"
+            unique, number = name[: _MOST_NAME - len(suffix)] + suffix, number + 1
+        names.append(unique)
+    return names
+
+
+def key_of(text: str) -> str:
+    """Return a switch's name as a key of the rig file."""
+    return _shortened([_fit(text.partition(".")[0]) or "switch"])[0]
+
+
+def _wanted(target: Target, hostname: str | None, called: Counter[str]) -> str:
+    named = target.name or target.host
+    if not is_address(named):
+        return _fit(_first_part(named)) or "node"
+    own = _first_part(hostname) if hostname else ""
+    if own and own not in _NO_NAMES and called[own] == 1 and _fit(own):
+        return _fit(own)
+    address = ip_address(named)
+    # An IPv4 address is at most 15 characters long, as a name may be.
+    return str(address).replace(".", "-") if address.version == 4 else "node"
+
+
+def _first_part(name: str) -> str:
+    return name if is_address(name) else name.partition(".")[0]
+
+
+def _fit(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-_")
+
+
+def _shortened(names: Sequence[str]) -> list[str]:
+    """Cut names to 15 characters: to their beginning if that is unique, else to their end."""
+    starts, ends = Counter(name[:_MOST_NAME] for name in names), [_fit(name[-_MOST_NAME:]) or "node" for name in names]
+    cut = [
+        name[:_MOST_NAME] if starts[name[:_MOST_NAME]] == 1 or len(name) <= _MOST_NAME else end
+        for name, end in zip(names, ends, strict=True)
+    ]
+    return [name if NODE_NAME.fullmatch(name) else "node" for name in cut]

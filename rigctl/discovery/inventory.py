@@ -1,6 +1,6 @@
-"""An Ansible inventory as a source of hosts: its INI or YAML form, groups, and the variables that say how SSH goes.
+"""Hosts of an Ansible inventory: ranges, groups, and the variables of SSH.
 
-Only the file itself is read: no group_vars or host_vars beside it, no program is run, no template is filled in.
+Only the file is read: no group_vars or host_vars beside it. No program is run, no template is filled in.
 https://docs.ansible.com/ansible/latest/inventory_guide/intro_inventory.html
 """
 
@@ -17,7 +17,7 @@ from rigctl.rig.ranges import MAX_NAMES
 from rigctl.yamlfile import Mistake, MistakesError, suggestion
 
 ALL: Final = "all"
-# The older names are those of Ansible 1.
+# ansible_ssh_… are names of Ansible 1.
 VARIABLES: Final = {
     "ansible_host": "host",
     "ansible_ssh_host": "host",
@@ -36,7 +36,7 @@ _USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A variable's value, and its place for what is wrong with it: `place` makes a mistake of words."""
+    """The value of a variable and its place in the file."""
 
     value: object
     place: Mistake
@@ -47,8 +47,6 @@ class Value:
 
 @dataclass(slots=True)
 class Group:
-    """A group as its file has it. Names of `children` have their places: one may be missing."""
-
     hosts: dict[str, dict[str, Value]] = field(default_factory=dict)
     variables: dict[str, Value] = field(default_factory=dict)
     children: dict[str, Value] = field(default_factory=dict)
@@ -65,7 +63,7 @@ class Inventory:
 
 
 def split_reference(reference: str) -> tuple[Path, tuple[str, ...]]:
-    """FILE, or FILE:GROUP, or FILE:GROUP,GROUP. A file whose name holds a colon is taken as it is."""
+    """Return the file and the groups of FILE, FILE:GROUP or FILE:GROUP,GROUP. The name of a file may hold a colon."""
     path = Path(reference).expanduser()
     if not path.exists() and ":" in reference:
         file, _, groups = reference.rpartition(":")
@@ -75,7 +73,7 @@ def split_reference(reference: str) -> tuple[Path, tuple[str, ...]]:
 
 
 def inventory_targets(inventory: Inventory, wanted: Sequence[str] = ()) -> list[Target]:
-    """The hosts of the groups `wanted` (none: of all), in the file's order. Raises `MistakesError`, `InputError`."""
+    """Return the hosts of the groups `wanted`, or all hosts, in the file's order. Raise `InputError`."""
     found = [*inventory.mistakes, *_loops_and_gaps(inventory)]
     if found:
         raise MistakesError(found)
@@ -107,7 +105,7 @@ def _loops_and_gaps(inventory: Inventory) -> Iterator[Mistake]:
 
 
 def _below(inventory: Inventory, name: str) -> dict[str, None]:
-    """The group and all groups in it, each once."""
+    """Return the group and all groups in it."""
     seen: dict[str, None] = {}
     waiting = [name]
     while waiting:
@@ -125,9 +123,12 @@ def _members(inventory: Inventory, name: str) -> dict[str, None]:
 def _target(
     inventory: Inventory, host: str, members: dict[str, dict[str, None]]
 ) -> tuple[Target | None, list[Mistake]]:
-    """How SSH reaches `host`: its own variables before those of its groups, an inner group's before an outer one's."""
+    """Return the target of a host, or None if it is not reached by SSH, and the mistakes in its variables.
+
+    A host's own variables go before those of its groups, and those of an inner group before those of an outer one.
+    """
     groups = [name for name in inventory.groups if host in members[name]]
-    # "all" holds every other; of the rest one that holds more groups is further out.
+    # "all" is the outermost group; of two others the one with more groups below is further out.
     groups.sort(key=lambda name: (name == ALL, len(_below(inventory, name))), reverse=True)
     merged: dict[str, Value] = {}
     for name in groups:
@@ -143,7 +144,7 @@ def _target(
             except FieldError as error:
                 wrong.append(value.wrong(f"{error}"))
     if said.get("connection") not in (None, "ssh", "smart", "paramiko", "openssh"):
-        return None, wrong  # Ansible does not reach it by SSH: the machine itself, a container
+        return None, wrong  # this machine, or a container
     name, port = _with_port(host)
     said_port, key = said.get("port", port), said.get("key")
     return Target(
@@ -173,13 +174,13 @@ def _checked(variable: str, value: object, folder: Path) -> object:
 
 
 def _with_port(host: str) -> tuple[str, int | None]:
-    """`name:2222` as Ansible's INI form has it."""
+    """Split `name:2222`, a form of Ansible's INI files."""
     name, colon, port = host.partition(":")
     return (name, int(port)) if colon and port.isdigit() and int(port) <= 65535 else (host, None)
 
 
 def names_of(pattern: str) -> list[str]:
-    """`node[01:12].lan`, `db[a:c]`, `n[0:10:5]`: as Ansible writes ranges. Raises `FieldError`."""
+    """Return the hosts of an Ansible range, as `node[01:12].lan`, `db[a:c]` or `n[0:10:5]`. Raise `FieldError`."""
     names = [""]
     at = 0
     for match in _RANGE.finditer(pattern):

@@ -1,8 +1,7 @@
-"""Which interface of each host carries the data: that of the network which the hosts have in common. Pure.
+"""The data interface of each host: the interface in the network that the hosts have in common.
 
-A network counts where at least two hosts have an address in it. An address that two hosts have alike (docker0,
-virbr0) leads to neither. Of several networks the one on hardware is taken before a tunnel or container network, then
-the one with most hosts, then the fastest, then the one that SSH uses, then IPv4.
+At least two hosts must have an address in the network. Addresses that two hosts share (docker0, virbr0) are ignored.
+Of several networks the order is: on hardware, most hosts, fastest, used by SSH, IPv4.
 """
 
 from collections import Counter
@@ -21,7 +20,7 @@ Held: TypeAlias = IPv4Interface | IPv6Interface
 
 @dataclass(frozen=True, slots=True)
 class DataPath:
-    """Where a host's data flow, and why there. Without `interface` they flow where SSH does."""
+    """Where a host's data flow, and why. Without `interface` they flow where SSH does."""
 
     interface: Interface | None
     address: str | None
@@ -36,7 +35,7 @@ class _End:
 
 
 def data_paths(hosts: Mapping[str, Surroundings]) -> dict[str, DataPath]:
-    """The data path of each host, by name."""
+    """Return the data path of each host, by name."""
     ends = _shared(hosts)
     if not ends:
         return {name: _by_route(name, hosts, None) for name in hosts}
@@ -54,7 +53,6 @@ def data_paths(hosts: Mapping[str, Surroundings]) -> dict[str, DataPath]:
 
 
 def _shared(hosts: Mapping[str, Surroundings]) -> dict[Network, dict[str, _End]]:
-    """The networks with at least two hosts in them, each with its hosts' ends."""
     held = Counter(address.ip for found in hosts.values() for address in set(_addresses(found)))
     networks: dict[Network, dict[str, _End]] = {}
     for name, found in hosts.items():
@@ -87,12 +85,12 @@ def _fitness(end: _End, found: Surroundings) -> tuple[bool, int, bool]:
 
 
 def on_hardware(interface: Interface, found: Surroundings) -> bool:
-    """Whether its frames leave by hardware: its own, or, of a bond, bridge or VLAN, that of an interface below it."""
+    """Tell whether frames leave by hardware: of a bond, bridge or VLAN by an interface below it."""
     return any(each.is_hardware for each in with_those_below(interface, found))
 
 
 def with_those_below(interface: Interface, found: Surroundings) -> list[Interface]:
-    """The interface, and all that it consists of."""
+    """Return the interface and all interfaces below it."""
     seen: dict[str, Interface] = {}
     waiting = [interface]
     while waiting:
@@ -139,7 +137,7 @@ def _rate(end: _End) -> str:
 
 
 def _by_route(name: str, hosts: Mapping[str, Surroundings], to: IPv4Address | IPv6Address | None) -> DataPath:
-    """The interface of the route towards `to`, or else towards most of the other hosts, as SSH knows these."""
+    """Return the interface of the route to `to`, or to most of the other hosts at their SSH addresses."""
     found = hosts[name]
     if not found.has_ip:
         return DataPath(None, None, "interfaces unknown: the host has no ip(8); data flow where SSH does")
@@ -156,7 +154,6 @@ def _by_route(name: str, hosts: Mapping[str, Surroundings], to: IPv4Address | IP
 
 
 def _route(found: Surroundings, to: IPv4Address | IPv6Address) -> tuple[str, int] | None:
-    """The interface of the longest prefix that holds `to`."""
     fitting = [
         route
         for route in found.routes

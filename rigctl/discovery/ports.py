@@ -1,6 +1,6 @@
-"""Which switch port each node is connected to: by LLDP where the node hears a switch, else by forwarding tables. Pure.
+"""The switch port of each node: by LLDP if the node hears a switch, else by forwarding tables.
 
-A port behind which a switch has learnt many addresses, or two of the nodes, leads to another switch.
+A port with many learnt addresses, or with two of the nodes, leads to another switch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,12 +14,12 @@ from rigctl.probe.surroundings import Surroundings
 from rigctl.probe.switches import Forwarding
 
 MOST_MACS: Final = 4
-"""Addresses beside the node's own behind a node's port: containers and virtual machines have some."""
+"""Further addresses behind a node's port, of containers and virtual machines."""
 
 
 @dataclass(frozen=True, slots=True)
 class SwitchPort:
-    """A port of a switch. `switch` is its name, `management` where it may be asked, `by` how this is known."""
+    """A port of a switch. `switch`: its name, `management`: its address, `by`: how this is known."""
 
     switch: str
     port: str
@@ -29,8 +29,6 @@ class SwitchPort:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """A node's end of the cable."""
-
     found: Surroundings
     interface: Interface | None
 
@@ -38,7 +36,7 @@ class End:
 def located(
     ends: Mapping[str, End], tables: Sequence[tuple[str, Forwarding]]
 ) -> tuple[dict[str, SwitchPort], dict[str, str]]:
-    """The switch port of each node where it is known, and for the others why not. `tables`: by the switch's key."""
+    """Return the known switch port of nodes, and for the other nodes the reason. `tables`: by switch key."""
     own = {mac for end in ends.values() for each in end.found.interfaces.values() if (mac := each.mac)}
     ports: dict[str, SwitchPort] = {}
     unknown: dict[str, str] = {}
@@ -66,7 +64,7 @@ def _by_lldp(end: End, own: set[str]) -> SwitchPort | str:
         return "no switch announces itself by LLDP"
     places = {(each.chassis or each.chassis_id, each.port): each for each in heard}
     if len(places) > 1:
-        # A switch that knows no LLDP passes it on from several others; a bond has a port each.
+        # A switch without LLDP forwards that of several others; a bond has several ports.
         said = ", ".join(f"{chassis or 'a switch'} {port or ''}".strip() for chassis, port in places)
         return f"several ports announce themselves by LLDP: {said}"
     neighbour = next(iter(places.values()))
@@ -77,7 +75,7 @@ def _by_lldp(end: End, own: set[str]) -> SwitchPort | str:
 
 
 def _may_be_switch(neighbour: Neighbour, own: set[str]) -> bool:
-    """Not another of the hosts: those announce themselves, too, and some say that they are bridges."""
+    """Return False for another of the hosts: hosts announce themselves too, some as bridges."""
     return neighbour.is_switch is not False and (neighbour.chassis_id or "").lower() not in own
 
 
@@ -102,7 +100,6 @@ def _by_table(name: str, ends: Mapping[str, End], tables: Sequence[tuple[str, Fo
 
 
 def _macs(end: End) -> set[str]:
-    """Of the data interface and what it consists of."""
     if end.interface is None:
         return set()
     return {mac for each in with_those_below(end.interface, end.found) if (mac := each.mac)}

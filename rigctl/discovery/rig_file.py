@@ -1,7 +1,4 @@
-"""The text of a rig file: every value with a comment that says where it comes from. Pure.
-
-What is written is read back with the reader that `rigctl run` uses before anybody sees it.
-"""
+"""The text of a rig file: every value has a comment that says where it comes from."""
 
 import json
 import re
@@ -13,8 +10,8 @@ from typing import Final
 from rigctl.base.texts import printable
 from rigctl.base.units import format_rate
 from rigctl.discovery.draft import Draft, Found, FoundSwitch
-from rigctl.discovery.targets import is_address
 from rigctl.probe.switches.secrets import variable
+from rigctl.rig.fields import is_address
 from rigctl.rig.inventory import Rig, Switch
 from rigctl.rig.schema import rig_of
 from rigctl.yamlfile import parse_document
@@ -30,12 +27,12 @@ _SUDO: Final = {
 
 
 def checked(text: str, path: Path) -> Rig:
-    """The rig that `text` describes, as `rigctl run --rig` would read it. Raises `MistakesError`."""
+    """Return the rig that `text` describes, read as by `rigctl run --rig`. Raise `MistakesError`."""
     return rig_of(parse_document(str(path), text), path)
 
 
 def rig_text(draft: Draft, made: str) -> str:
-    """The file. `made` says in one line when and from what it was made."""
+    """Return the text of the file. `made` says in one line when and by what it was made."""
     rates = [node.path.interface.speed_bps if node.path.interface else None for node in draft.nodes]
     mtus = [node.path.interface.mtu if node.path.interface else None for node in draft.nodes]
     rate, mtu = _common(rates), _common(mtus)
@@ -61,7 +58,7 @@ def rig_text(draft: Draft, made: str) -> str:
 
 
 def _common(values: Sequence[int | None]) -> int | None:
-    """What most nodes have, where all are known: `links` would be taken for the unknown ones, too."""
+    """Return the most frequent value, or None if one is unknown: `links` would apply to that node too."""
     known = [value for value in values if value is not None]
     return Counter(known).most_common(1)[0][0] if known and len(known) == len(values) else None
 
@@ -157,7 +154,7 @@ def _node(node: Found, own: Sequence[tuple[str, str]], *, two_switches: bool) ->
 
 
 def described(node: Found) -> str:
-    """A node in one line: machine, system, interface."""
+    """Describe a node in one line: machine, system, interface."""
     interface, host = node.path.interface, node.host
     link = []
     if interface is not None:
@@ -180,6 +177,6 @@ def _comment(text: str) -> str:
 
 
 def _scalar(text: str) -> str:
-    """`text` as YAML takes it for a text: in quotes where it could be anything else."""
+    """Return `text` as YAML, in quotes if it could be read as anything but a text."""
     plain = _PLAIN.fullmatch(text) and text.lower() not in _WORDS
     return text if plain else json.dumps(printable(text), ensure_ascii=False)

@@ -1,21 +1,19 @@
-"""Hosts as people name them on a command line: `node[001-012]`, `pi@10.0.0.7:2222`, `[fd00::1]:22`, and lists."""
+"""Hosts named on a command line: `node[001-012]`, `pi@10.0.0.7:2222`, `[fd00::1]:22`, and lists."""
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
-from rigctl.probe.surroundings import Surroundings
 from rigctl.rig.allocation import members_here
-from rigctl.rig.fields import FieldError, shown
+from rigctl.rig.fields import FieldError, is_address, shown
 from rigctl.rig.inventory import Transport
 from rigctl.rig.ranges import MAX_NAMES, host_names
 
 _USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _HOST: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}", re.ASCII)
-# The range of node[1-3] stands in brackets, too: an address has a colon in its own.
+# An address in brackets has a colon; the range of node[1-3] has none.
 _V6: Final = re.compile(r"\[([^\[\]]*:[^\[\]]*)\](?::(.*))?")
 _COMMA: Final = re.compile(r",(?![^\[\]]*\])")
 _FORM: Final = "expected HOST, USER@HOST or HOST:PORT, as in node[001-012], pi@10.0.0.7:2222 or [fd00::1]:22"
@@ -23,47 +21,26 @@ _FORM: Final = "expected HOST, USER@HOST or HOST:PORT, as in node[001-012], pi@1
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One host to look at, and how SSH reaches it; `None` is left to ~/.ssh/config."""
+    """One host, and how SSH reaches it; None is left to ~/.ssh/config."""
 
-    text: str  # as it is named: of a range, one of its hosts
+    text: str  # as the user named it; one host of a range
     host: str  # for SSH
     user: str | None = None
     port: int | None = None
     key: Path | None = None
-    name: str | None = None  # an inventory's name for it
+    name: str | None = None  # in an inventory
     jump: str | None = None
     groups: tuple[str, ...] = ()  # of an inventory
     transport: Transport = "ssh"
 
     @property
-    def is_address(self) -> bool:
-        return is_address(self.host)
-
-    @property
     def place(self) -> tuple[str, str | None, int]:
-        """Two targets with the same place are one host, written twice."""
+        """Identifies the host: targets with the same place are one host, written twice."""
         return (self.host.lower(), self.jump, self.port or 22)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A host with what it said, or with why it can't be a node."""
-
-    target: Target
-    found: Surroundings | None
-    reason: str | None = None
-
-
-def is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True
-
-
 def targets_of(words: Iterable[str]) -> list[Target]:
-    """The hosts that `words` name, in their order. Raises `FieldError`."""
+    """Return the hosts that `words` name, in their order, or raise `FieldError`."""
     found = [
         target for word in words for part in _COMMA.split(word) if part.strip() for target in _parsed(part.strip())
     ]
@@ -73,7 +50,7 @@ def targets_of(words: Iterable[str]) -> list[Target]:
 
 
 def allocated() -> list[Target]:
-    """The nodes of the Slurm allocation, for srun. Raises `InputError` where there is none."""
+    """Return the nodes of the Slurm allocation, for srun. Raise `InputError` if there is none."""
     return [Target(member.name, member.name, transport="srun") for member in members_here(srun=True)]
 
 
@@ -105,7 +82,7 @@ def _port(text: str | None, whole: str) -> int | None:
 
 
 def once_each(targets: Iterable[Target]) -> tuple[list[Target], list[Target]]:
-    """Each host once, by the first that names it; and those that name one again."""
+    """Return the first target of each host, and the further targets of the same hosts."""
     first: dict[tuple[str, str | None, int], Target] = {}
     again = [target for target in targets if first.setdefault(target.place, target) is not target]
     return list(first.values()), again

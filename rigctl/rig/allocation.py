@@ -1,10 +1,9 @@
 """`slurm:` in a rig file: the nodes of the Slurm allocation that rigctl runs in, each with the keys given there.
 
 Slurm knows its nodes' addresses (`scontrol show node`), not which interface carries the data: without `data_interface`
-it is the node's address in Slurm. The first and the second half of the nodes are the groups `left` and `right`.
+the data address is the node's address in Slurm. The two halves of the nodes are the groups `left` and `right`.
 """
 
-import ipaddress
 import os
 import re
 import shutil
@@ -16,9 +15,8 @@ from typing import Any, Final
 
 from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
-from rigctl.rig.fields import NODE_NAME
+from rigctl.rig.fields import NODE_NAME, is_address
 from rigctl.yamlfile import Document, MistakesError
-from rigctl.yamlfile.mistakes import Span
 
 KEY: Final = "slurm"
 SCONTROL_DEADLINE_S: Final = 20.0
@@ -28,7 +26,7 @@ _SHOWN: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A node of an allocation: Slurm's name of it, and its address, which may be a name."""
+    """A node of an allocation: its name in Slurm, and its address, which may be a host name."""
 
     name: str
     address: str
@@ -36,19 +34,19 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Of a rig file without `slurm:`, nothing."""
+    """Empty for a rig file without `slurm:`."""
 
     note: str = ""  # for readers of the report
-    ranges: Mapping[str, str] = field(default_factory=dict)  # node → "slurm": mistakes of all of them are told once
+    ranges: Mapping[str, str] = field(default_factory=dict)  # node → "slurm": their mistakes are told once
 
 
 def is_ahead(option: str) -> bool:
-    """Whether a PATH=VALUE must be in place before the nodes of the allocation are."""
+    """Tell whether a PATH=VALUE must be applied before the allocation is asked for its nodes."""
     return option.split("=", maxsplit=1)[0].split(".", maxsplit=1)[0].strip() in (KEY, "transport")
 
 
 def allocated(document: Document) -> tuple[Document, Allocation]:
-    """The rig file with `slurm:` replaced by its nodes. Raises `InputError` where there is no allocation."""
+    """Return the rig file with `slurm:` replaced by the nodes. Raise `InputError` if there is no allocation."""
     if KEY not in document.data:
         return document, Allocation()
     if "nodes" in document.data:
@@ -69,19 +67,15 @@ def allocated(document: Document) -> tuple[Document, Allocation]:
         }
         for name, member in zip(names, members, strict=True)
     }
-    spans, keys = dict(document.spans), dict(document.keys)
-    for name in names:
-        _copy(document.spans, spans, name)
-        _copy(document.keys, keys, name)
     half = len(names) // 2
     groups = document.data.get("groups", {"left": names[:half], "right": names[half : 2 * half]} if half else {})
     data = {key: value for key, value in document.data.items() if key != KEY} | {"nodes": nodes, "groups": groups}
-    made = replace(document, data=data, spans=spans, keys=keys)
-    return made, Allocation(_note(members, names), dict.fromkeys(names, KEY))
+    placed = document.placed((KEY,), *(("nodes", name) for name in names))
+    return replace(placed, data=data), Allocation(_note(members, names), dict.fromkeys(names, KEY))
 
 
 def node_names(names: Sequence[str]) -> list[str]:
-    """Slurm's names as they are where all fit; else node1, node2, … in their order."""
+    """Return Slurm's names if all are names of nodes for rigctl, else node1, node2, … in their order."""
     if all(NODE_NAME.fullmatch(name) for name in names):
         return list(names)
     width = len(str(len(names)))
@@ -89,7 +83,7 @@ def node_names(names: Sequence[str]) -> list[str]:
 
 
 def members_of(told: str) -> list[Member]:
-    """The nodes that `scontrol --oneliner show node` tells of, in its order."""
+    """Return the nodes in the output of `scontrol --oneliner show node`, in its order."""
     found = []
     for line in told.splitlines():
         fields = dict(_FIELD.findall(line))
@@ -101,7 +95,7 @@ def members_of(told: str) -> list[Member]:
 
 
 def members_here(*, srun: bool) -> list[Member]:
-    """The nodes of the allocation that this process runs in, two or more. Raises `InputError`."""
+    """Return the nodes of the allocation of this process, at least two, or raise `InputError`."""
     listed = os.environ.get("SLURM_JOB_NODELIST")
     if not listed:
         raise InputError(
@@ -130,12 +124,7 @@ def members_here(*, srun: bool) -> list[Member]:
 
 
 def _numeric(member: Member) -> str:
-    """The IP address of a node: data flow between addresses."""
-    try:
-        ipaddress.ip_address(member.address)
-    except ValueError:
-        pass
-    else:
+    if is_address(member.address):
         return member.address
     try:
         return str(socket.getaddrinfo(member.address, None, type=socket.SOCK_STREAM)[0][4][0])
@@ -155,10 +144,3 @@ def _note(members: Sequence[Member], names: Sequence[str]) -> str:
     ]
     where = f" of cluster {printable(cluster)[:_SHOWN]}" if cluster else ""
     return f"Slurm job {printable(job)[:_SHOWN]}{where}: {', '.join(called)}."
-
-
-def _copy(source: Mapping[tuple[Any, ...], Span], target: dict[tuple[Any, ...], Span], name: str) -> None:
-    """The places of `slurm` and all below it, for a node."""
-    for path, span in source.items():
-        if path[:1] == (KEY,):
-            target[("nodes", name, *path[1:])] = span

@@ -1,6 +1,5 @@
-"""Single values of rig and scenario files: what is accepted, messages for the rest, schemas for editors.
+"""Types of single values in rig and scenario files: a parser each, and a JSON Schema for editors.
 
-Each type is its parser (`PlainValidator`: pydantic adds no rule and no words of its own) and its JSON Schema.
 Parsers raise `FieldError` with a message that names the key and shows the value; the reader adds the place.
 """
 
@@ -21,8 +20,10 @@ _USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _JUMP: Final = re.compile(
     r"([A-Za-z0-9_][A-Za-z0-9_.-]{0,63}@)?([A-Za-z0-9_][A-Za-z0-9_.-]{0,252}|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?", re.ASCII
 )
-# It becomes a word of the switch's command line: nothing that could end the command or begin another.
+# A port becomes a word of the switch's command line: no character may end the command or begin another.
 SWITCH_PORT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ./:_-]{0,63}", re.ASCII)
+_MOST_SYSCTL: Final = 255
+_SYSCTL: Final = re.compile(r"[A-Za-z0-9_-]+([./:][A-Za-z0-9_:-]+)+", re.ASCII)
 _INTERFACE: Final = re.compile(r"[^\s/]{1,15}")
 _MIN_MTU, _MAX_MTU = 576, 65536
 MIN_RTT_S: Final = 0.0001
@@ -32,7 +33,7 @@ MIN_DATA_PORT: Final = 1024  # below, an ordinary user may not listen
 _MAX_PORT: Final = 65535
 _PORTS: Final = re.compile(r"\s*([0-9]{1,5})\s*(?:-|\.\.)\s*([0-9]{1,5})\s*", re.ASCII)
 _MIN_POLL_S, _MAX_POLL_S = 0.1, 3600.0
-# As SNMP's security models have them (RFC 3414, 3826, 7860), and other names by which people know them.
+# Names in SNMP's security models (RFC 3414, 3826, 7860), and other common names.
 _AUTH: Final = {
     "md5": "md5",
     "sha": "sha",
@@ -40,17 +41,17 @@ _AUTH: Final = {
     **{f"sha{bits}": f"sha{bits}" for bits in (224, 256, 384, 512)},
 }
 _PRIV: Final = {"des": "des", "aes": "aes", "aes128": "aes", "aes192": "aes192", "aes256": "aes256"}
-# No unit or number is longer; a bound keeps absurd digits away from the arithmetic.
+# No number with its unit is longer.
 MAX_VALUE_CHARS: Final = 40
 _T = TypeVar("_T")
 
 
 class FieldError(ValueError):
-    """A value is not what its key takes. The message names the key and what was expected; the reader adds the place."""
+    """A value that its key does not take. The message names the key and what was expected."""
 
 
 def shown(value: object) -> str:
-    """A value inside a message: short, in quotes."""
+    """Return a value as a message shows it: short, in quotes."""
     text = str(value)
     return f'"{text[:60]}…"' if len(text) > 60 else f'"{text}"'
 
@@ -62,7 +63,7 @@ def _unfit(name: str, value: object, expected: str) -> str:
 
 
 def parse_text(name: str, value: object, expected: str = "a text") -> str:
-    """One line of text, not empty. Raises `FieldError`."""
+    """Return one line of text. Raise `FieldError` for anything else, also for an empty text."""
     if isinstance(value, bool | int | float):
         raise FieldError(f'{name}: expected {expected}, found {kind(value)}. Put it in quotes, as in "{value}"')
     if not isinstance(value, str):
@@ -75,14 +76,14 @@ def parse_text(name: str, value: object, expected: str = "a text") -> str:
 
 
 def parse_long_text(name: str, value: object) -> str:
-    """Text of any number of lines. Raises `FieldError`."""
+    """Return a text of any number of lines, or raise `FieldError`."""
     if not isinstance(value, str):
         raise FieldError(f"{name}: expected a text, found {kind(value)}")
     return value.strip()
 
 
 def parse_whole(name: str, value: object, low: int, high: int, example: int) -> int:
-    """A whole number from `low` to `high`. Raises `FieldError`."""
+    """Return a whole number from `low` to `high`, or raise `FieldError`."""
     if isinstance(value, str) and re.fullmatch(r"[-+]?[0-9]{1,18}", value.strip(), re.ASCII):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
@@ -95,7 +96,7 @@ def parse_whole(name: str, value: object, low: int, high: int, example: int) -> 
 
 
 def parse_quantity(name: str, value: object, parse: Callable[[str | int | float, str], _T], example: str) -> _T:
-    """`value` by one of the parsers of `rigctl.base.units`, kept from what they cannot take. Raises `FieldError`."""
+    """Return `value` as read by a parser of `rigctl.base.units`, or raise `FieldError`."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise FieldError(f"{name}: expected a number with a unit, as in {example}, found {kind(value)}")
     if len(str(value)) > MAX_VALUE_CHARS:
@@ -104,7 +105,7 @@ def parse_quantity(name: str, value: object, parse: Callable[[str | int | float,
 
 
 def parse_flag(name: str, value: object) -> bool:
-    """`true` or `false`. Raises `FieldError`."""
+    """Return True or False, or raise `FieldError`."""
     if isinstance(value, str) and value.lower() in {"true", "yes", "on", "false", "no", "off"}:
         return value.lower() in {"true", "yes", "on"}
     if not isinstance(value, bool):
@@ -129,6 +130,15 @@ def _address(value: object) -> str:
     if not _HOST.fullmatch(text):
         raise FieldError(f"address {shown(text)}: expected a host name or IP address, as in pi1.lan or 192.168.1.11")
     return text
+
+
+def is_address(text: str) -> bool:
+    """Tell whether `text` is an IP address."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _data_address(value: object) -> str:
@@ -158,18 +168,7 @@ def _snmp_version(value: object) -> str:
     return str(value).lower()
 
 
-def _one_of(name: str, known: dict[str, str]) -> Callable[[object], str]:
-    def parse(value: object) -> str:
-        word = str(value).lower().replace("-", "")
-        if not isinstance(value, str) or word not in known:
-            raise FieldError(f"{name} {shown(value)}: unknown.{suggestion(str(value), list(known))}")
-        return known[word]
-
-    return parse
-
-
 def _rtt(value: object) -> float | None:
-    """Seconds. Raises `FieldError`."""
     if value is None:
         return None
     rtt_s = parse_quantity("rtt", value, parse_duration, "20ms")
@@ -179,7 +178,6 @@ def _rtt(value: object) -> float | None:
 
 
 def _data_ports(value: object) -> tuple[int, int]:
-    """First and last. Raises `FieldError`."""
     match = _PORTS.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise FieldError(_unfit("data_ports", value, "a range of ports, as in 5200-5299"))
@@ -200,7 +198,7 @@ def _poll(value: object) -> float:
 
 
 def parse_members(name: str, value: object) -> tuple[str, ...]:
-    """The names that a group lists: a list of texts, or one text. Ranges stay as they are. Raises `FieldError`."""
+    """Return the names that a group lists: a list of texts, or one text. Ranges are not expanded."""
     members = value if isinstance(value, list) else [value]
     if not members:
         raise FieldError(f"{name}: a group has no nodes. Name some, as in [node1, node2] or node[01..12]")
@@ -208,7 +206,7 @@ def parse_members(name: str, value: object) -> tuple[str, ...]:
 
 
 def parse_port_names(name: str, value: object) -> tuple[str, ...]:
-    """Interface names of a switch: one text or a list of them. Raises `FieldError`."""
+    """Return interface names of a switch, given as one text or a list of them, or raise `FieldError`."""
     given = value if isinstance(value, list) else [value]
     if not given:
         raise FieldError(f"{name}: has no ports. Name one, as in Te1/1")
@@ -229,7 +227,7 @@ def _path(name: str, value: object) -> Path:
 
 
 def named(parse: Callable[[str, object], object]) -> PlainValidator:
-    """`parse(name, value)` as a validator: the name is that of the key the value belongs to."""
+    """Return `parse(name, value)` as a validator; `name` is the key of the value."""
 
     def validate(value: object, info: ValidationInfo) -> object:
         return parse(info.field_name or "value", value)
@@ -241,6 +239,30 @@ def _json(kind_: str, **more: object) -> WithJsonSchema:
     return WithJsonSchema({"type": kind_, **more})
 
 
+def _name(what: str) -> tuple[PlainValidator, WithJsonSchema]:
+    expected = "a name of 1 to 15 letters, digits, - and _, which begins with a letter or digit"
+    return PlainValidator(_matching(what, NODE_NAME, expected)), _json("string", pattern=f"^{NODE_NAME.pattern}$")
+
+
+def _whole(name: str, low: int, high: int, example: int) -> tuple[PlainValidator, WithJsonSchema]:
+    parse = PlainValidator(lambda value: parse_whole(name, value, low, high, example))
+    return parse, _json("integer", minimum=low, maximum=high)
+
+
+def _one_of(name: str, known: dict[str, str]) -> tuple[PlainValidator, WithJsonSchema]:
+    def parse(value: object) -> str:
+        word = str(value).lower().replace("-", "")
+        if not isinstance(value, str) or word not in known:
+            raise FieldError(f"{name} {shown(value)}: unknown.{suggestion(str(value), list(known))}")
+        return known[word]
+
+    return PlainValidator(parse), _json("string", enum=list(known))
+
+
+def _same(*words: str) -> dict[str, str]:
+    return {word: word for word in words}
+
+
 RATE_SCHEMA: Final = {
     "anyOf": [
         {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*[kKmMgGtT]?(bit/s|bits/s|bps|bit)?\s*$"},
@@ -250,40 +272,16 @@ RATE_SCHEMA: Final = {
 Text = Annotated[str, named(parse_text), _json("string", maxLength=200)]
 LongText = Annotated[str, named(parse_long_text), _json("string")]
 Flag = Annotated[bool, named(parse_flag), _json("boolean")]
-NodeName = Annotated[
-    str,
-    PlainValidator(
-        _matching("node", NODE_NAME, "a name of 1 to 15 letters, digits, - and _, which begins with a letter or digit")
-    ),
-    _json("string", pattern=f"^{NODE_NAME.pattern}$"),
-]
-# Where a node is declared, an editor accepts a range too: `node[001..012]`. It is expanded before anything is judged.
+NodeName = Annotated[str, *_name("node")]
+# Where a node is declared, a range is accepted too: `node[001..012]`. It is expanded before the file is checked.
 NodeKey = Annotated[
     NodeName, WithJsonSchema({"type": "string", "pattern": rf"^({NODE_NAME.pattern}|[^\[\]]*\[[^\[\]]+\][^\[\]]*)$"})
 ]
-SwitchName = Annotated[
-    str,
-    PlainValidator(
-        _matching(
-            "switch", NODE_NAME, "a name of 1 to 15 letters, digits, - and _, which begins with a letter or digit"
-        )
-    ),
-    _json("string", pattern=f"^{NODE_NAME.pattern}$"),
-]
-GroupName = Annotated[
-    str,
-    PlainValidator(
-        _matching("group", NODE_NAME, "a name of 1 to 15 letters, digits, - and _, which begins with a letter or digit")
-    ),
-    _json("string", pattern=f"^{NODE_NAME.pattern}$"),
-]
+SwitchName = Annotated[str, *_name("switch")]
+GroupName = Annotated[str, *_name("group")]
 Address = Annotated[str | None, PlainValidator(_address), _json("string")]
 DataAddress = Annotated[str | None, PlainValidator(_data_address), _json("string")]
-Port = Annotated[
-    int | None,
-    PlainValidator(lambda value: parse_whole("port", value, 1, 65535, 22)),
-    _json("integer", minimum=1, maximum=65535),
-]
+Port = Annotated[int | None, *_whole("port", 1, _MAX_PORT, 22)]
 User = Annotated[str | None, PlainValidator(_matching("user", _USER, "a user name, as in pi")), _json("string")]
 FilePath = Annotated[Path | None, named(_path), _json("string")]
 Jump = Annotated[
@@ -304,11 +302,7 @@ DataPorts = Annotated[
 IpVersion = Annotated[Literal[4, 6], PlainValidator(_ip_version), _json("integer", enum=[4, 6])]
 Rate = Annotated[int | None, PlainValidator(_rate), WithJsonSchema(RATE_SCHEMA)]
 Rtt = Annotated[float | None, PlainValidator(_rtt), WithJsonSchema({"type": ["string", "number"]})]
-Mtu = Annotated[
-    int | None,
-    PlainValidator(lambda value: parse_whole("mtu", value, _MIN_MTU, _MAX_MTU, 1500)),
-    _json("integer", minimum=_MIN_MTU, maximum=_MAX_MTU),
-]
+Mtu = Annotated[int | None, *_whole("mtu", _MIN_MTU, _MAX_MTU, 1500)]
 SwitchPort = Annotated[str | None, named(_port_name), _json("string", minLength=1)]
 _ONE_OR_MORE: Final = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
 PortNames = Annotated[
@@ -318,34 +312,42 @@ PortNames = Annotated[
 ]
 Members = Annotated[tuple[str, ...], named(parse_members), WithJsonSchema(_ONE_OR_MORE)]
 SnmpVersion = Annotated[Literal["2c", "3"], PlainValidator(_snmp_version), WithJsonSchema({"enum": ["2c", "3", 3]})]
-SnmpAuth = Annotated[str, PlainValidator(_one_of("auth", _AUTH)), _json("string", enum=list(_AUTH))]
-SnmpPriv = Annotated[str, PlainValidator(_one_of("priv", _PRIV)), _json("string", enum=list(_PRIV))]
-SnmpPort = Annotated[
-    int,
-    PlainValidator(lambda value: parse_whole("port", value, 1, 65535, 161)),
-    _json("integer", minimum=1, maximum=65535),
-]
-CliPort = Annotated[
-    int,
-    PlainValidator(lambda value: parse_whole("port", value, 1, 65535, 22)),
-    _json("integer", minimum=1, maximum=65535),
-]
-CliKind = Annotated[
-    Literal["cisco_ios", "dell_os9"],
-    PlainValidator(_one_of("kind", {"cisco_ios": "cisco_ios", "dell_os9": "dell_os9"})),
-    _json("string", enum=["cisco_ios", "dell_os9"]),
-]
-TransportName = Annotated[
-    Literal["ssh", "srun", "local"],
-    PlainValidator(_one_of("transport", {"ssh": "ssh", "srun": "srun", "local": "local"})),
-    _json("string", enum=["ssh", "srun", "local"]),
-]
+SnmpAuth = Annotated[str, *_one_of("auth", _AUTH)]
+SnmpPriv = Annotated[str, *_one_of("priv", _PRIV)]
+SnmpPort = Annotated[int, *_whole("port", 1, _MAX_PORT, 161)]
+CliPort = Annotated[int, *_whole("port", 1, _MAX_PORT, 22)]
+CliKind = Annotated[Literal["cisco_ios", "dell_os9"], *_one_of("kind", _same("cisco_ios", "dell_os9"))]
+TransportName = Annotated[Literal["ssh", "srun", "local"], *_one_of("transport", _same("ssh", "srun", "local"))]
 Poll = Annotated[float, PlainValidator(_poll), WithJsonSchema({"type": ["string", "number"]})]
 
 
-def expanded_path(path: Path, folder: Path) -> Path:
-    """`path` with ~ as the home folder, relative to the rig file's folder."""
-    try:
-        return folder / path.expanduser()
-    except RuntimeError:  # no such user's home: the plain text is what a message then shows
-        return folder / path
+def plain_name(sysctl: str) -> str:
+    """Return a sysctl's name with dots between its parts. With slashes there, a dot is part of a name (sysctl(8))."""
+    first = next((c for c in sysctl if c in "./"), ".")
+    return sysctl.translate(str.maketrans("./", "/.")) if first == "/" else sysctl
+
+
+def _sysctl_name(value: object) -> str:
+    text = str(value)
+    if len(text) > _MOST_SYSCTL or ".." in text or not _SYSCTL.fullmatch(text):
+        raise FieldError(f"sysctl {shown(text)}: expected its name below /proc/sys, as in net.ipv4.tcp_rmem")
+    if not text.startswith(("net.", "net/")):
+        raise FieldError(f"sysctl {shown(text)}: expected one below net, as in net.ipv4.tcp_rmem")
+    return text
+
+
+def _sysctl_value(value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str):
+        raise FieldError(
+            f'sysctl: expected a number or a text in quotes, as in "4096 131072 6291456", found {kind(value)}'
+        )
+    text = " ".join(value.split())
+    if not text or len(text.encode()) > _MOST_SYSCTL or not text.isprintable():
+        raise FieldError(f"sysctl {shown(text)}: expected 1 to {_MOST_SYSCTL} bytes of text in one line")
+    return text
+
+
+SysctlName = Annotated[str, PlainValidator(_sysctl_name), _json("string", pattern=f"^{_SYSCTL.pattern}$")]
+SysctlValue = Annotated[str, PlainValidator(_sysctl_value), WithJsonSchema({"type": ["string", "integer"]})]

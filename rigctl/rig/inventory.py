@@ -1,4 +1,4 @@
-"""A rig, resolved: what the rooms above need to reach its nodes. Real or virtual, nobody can tell."""
+"""Records of a rig, real or virtual: nodes, switches, and how to reach them."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,9 +10,9 @@ Virtual = Literal["namespaces", "loopback", "machines"]
 Arch = Literal["x86_64", "aarch64"]
 Nic = Literal["virtio-net", "e1000e"]
 Transport = Literal["ssh", "srun", "local"]
-"""What reaches a node: SSH, a step of a Slurm job, or nothing, as it is this machine (`remote.transports`)."""
+"""What reaches a node: SSH, a step of a Slurm job, or nothing for this machine (`remote.transports`)."""
 VIRTUAL_MTU: Final = 1500
-"""Of the links of a virtual rig where its file does not say."""
+"""MTU of the links of a virtual rig whose file gives none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +32,17 @@ class Node:
     sudo: bool = False
     data_ports: tuple[int, int] | None = None  # first and last that its receivers may use; None: the kernel chooses
     transport: Transport = "ssh"
-    # Of a virtual node: what slows it, as a fault would; nothing above the rig knows of it.
+    # Virtual rigs only.
     bottleneck_bps: int | None = None
     sysctls: tuple[tuple[str, str], ...] = ()
-    arch: Arch | None = None  # of a machine; None: the controller's
-    nic: Nic = "virtio-net"  # of a machine
-    patience: int = 1  # times that whatever is asked of it may take: more of an emulated machine
+    arch: Arch | None = None  # None: the controller's
+    nic: Nic = "virtio-net"
+    patience: int = 1  # factor on all timeouts: an emulated machine is slow
 
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """What opens a switch. Never from the rig file: from the environment or a file with mode 0600 (probe.switches)."""
+    """Credentials of a switch, from the environment or a file with mode 0600 (probe.switches), never from the rig."""
 
     community: str | None = field(default=None, repr=False)  # SNMP v2c
     user: str | None = None  # SNMP v3, or the command line's
@@ -73,16 +73,16 @@ class Cli:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A switch under test. `address` None: it can't be asked, its counters are unknown."""
+    """A switch under test. Without an address its counters are unknown."""
 
     key: str
     title: str
     mtu: int | None = None  # of its ports on a virtual rig; None: the largest of its nodes'
-    address: str | None = None  # of its management
+    address: str | None = None  # of its management interface
     snmp: Snmp | None = None
     cli: Cli | None = None
     poll_s: float = 1.0  # between two readings
-    secrets: Secrets | None = None  # a virtual rig's own; None: looked up when the switch is asked
+    secrets: Secrets | None = None  # None: looked up when the switch is asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Rig:
     name: str
     title: str
     nodes: dict[str, Node]
-    switch: str | None  # what the switch under test is called
+    switch: str | None  # title of the switch under test
     notes: str = ""
     virtual: Virtual | None = None
     ip_version: Literal[4, 6] = 4  # of the data addresses

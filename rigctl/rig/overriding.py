@@ -1,4 +1,4 @@
-"""What the command line changes in a rig file: `--rig-set trunk.rate=10G`."""
+"""Values of a rig file replaced on the command line: `--rig-set trunk.rate=10G`."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -18,9 +18,9 @@ _EXAMPLE: Final = f"{OPTION} trunk.rate=10G"
 
 
 def overridden(document: Document, sets: Sequence[str]) -> tuple[Document, list[Mistake]]:
-    """The rig file with each `PATH=VALUE` of `sets` in place, and what is wrong with the options themselves.
+    """Return the rig file with each `PATH=VALUE` of `sets` in place, and the mistakes in the paths.
 
-    The schema judges the values, and names the option. A range in a path means all its nodes.
+    The values are checked later, with the file. A range in a path stands for all its nodes.
     """
     found: list[Mistake] = []
     for text in sets:
@@ -36,12 +36,11 @@ def overridden(document: Document, sets: Sequence[str]) -> tuple[Document, list[
             found.append(Mistake(origin, wrong))
             continue
         for name in _names(parts):
-            document = document.placed((parts[0], *name, *parts[2:]), plain_value(parts[-1], value), origin)
+            document = document.replaced((parts[0], *name, *parts[2:]), plain_value(parts[-1], value), origin)
     return document, found
 
 
 def _names(parts: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """What stands for the second part of a path: each node of a range, the part itself, or nothing."""
     if parts[0] == "nodes" and len(parts) > 1:
         yield from ((name,) for name in expand_names(parts[1]))
     else:
@@ -49,7 +48,6 @@ def _names(parts: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _unknown(document: Document, parts: Sequence[str]) -> Iterator[str]:
-    """What in a path is not there to be set."""
     first = parts[0]
     if first not in RigFile.model_fields:
         yield f'unknown key "{printable(first)[:64]}".{suggestion(first, list(RigFile.model_fields))}'

@@ -1,7 +1,4 @@
-"""Ranges of names: `node[001..012]` stands for twelve nodes, in rig files and wherever a scenario names nodes.
-
-Where hosts are named on a command line, ranges are as Slurm and ClusterShell write them: `node[001-003,7]`.
-"""
+"""Ranges of names: `node[001..012]` in rig files and scenarios, `node[001-003,7]` as Slurm writes hosts."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -9,8 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from rigctl.rig.fields import NODE_NAME, FieldError, shown
-from rigctl.yamlfile import Document, Mistake, Path
-from rigctl.yamlfile.mistakes import Span
+from rigctl.yamlfile import Document, Mistake
 
 MAX_NAMES: Final = 1000
 _RANGE: Final = re.compile(
@@ -25,91 +21,86 @@ _STEPS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """One name of a range. `number` is what a template's `{n}` stands for: without leading zeros."""
+    """One name of a range. `number` replaces `{n}` in a template, without leading zeros; None: the name is no range."""
 
     name: str
-    number: int | None  # None: the name is no range
+    number: int | None
 
-    def filled(self, template: str) -> str:
-        """`10.0.0.{n}` as `10.0.0.7`, `{name}.lan` as `node007.lan`."""
+    def filled(self, value: object) -> object:
+        """Return a value, with all below, in which `10.0.0.{n}` is `10.0.0.7` and `{name}.lan` is `node007.lan`."""
+        if isinstance(value, dict):
+            return {key: self.filled(below) for key, below in value.items()}
+        if not isinstance(value, str):
+            return value
         number = "{n}" if self.number is None else str(self.number)
-        return template.replace("{n}", number).replace("{name}", self.name)
+        return value.replace("{n}", number).replace("{name}", self.name)
 
 
 def expand_names(text: str) -> list[str]:
-    """`node[001..003]` as node001, node002, node003; a plain name as itself. Leading zeros are kept.
+    """Return `node[001..003]` as node001, node002, node003, a plain name as itself; leading zeros are kept.
 
-    Raises `FieldError` where the range runs backwards, is too long, is not one, or gives a name that no node can have.
+    Raise `FieldError` if the range is none, runs backwards, is too long or gives a name that no node can have.
     """
     return [named.name for named in expand(text)]
 
 
-def host_names(text: str) -> list[str]:
-    """`node[1-3,7]` as node1, node2, node3, node7; several brackets as each with each, the last counting fastest.
-
-    `[0-10/2]` counts by twos. Leading zeros are kept. Raises `FieldError`.
-    """
-    pieces = _BRACKETS.split(text)  # text, list, text, list, … text
-    if any("[" in piece or "]" in piece for piece in pieces[::2]):
-        raise FieldError(f"host {shown(text)}: its brackets do not match. Write it as node[001-012]")
-    names = [pieces[0]]
-    for listed, after in zip(pieces[1::2], pieces[2::2], strict=True):
-        numbers = [number for part in listed.split(",") for number in _numbers(part, text)]
-        if len(names) * len(numbers) > MAX_NAMES:
-            raise FieldError(f"host {shown(text)}: stands for more than {MAX_NAMES} hosts. Name fewer")
-        names = [f"{name}{number}{after}" for name in names for number in numbers]
-    return names
-
-
-def _numbers(part: str, text: str) -> list[str]:
-    match = _STEPS.fullmatch(part)
-    if match is None:
-        raise FieldError(f"host {shown(text)}: expected numbers in the brackets, as in node[001-003,7]")
-    first, last = match["first"], match["last"] or match["first"]
-    padded = any(len(end) > 1 and end.startswith("0") for end in (first, last))
-    if padded and len(first) != len(last):
-        raise FieldError(
-            f"host {shown(text)}: {first} and {last} have {len(first)} and {len(last)} digits. With leading zeros both "
-            f"have as many, as in node[001-012]"
-        )
-    low, high, step = int(first), int(last), int(match["step"] or 1)
-    if low > high:
-        raise FieldError(f"host {shown(text)}: {part.strip()} runs backwards. Write {last}-{first}")
-    if (high - low) // step >= MAX_NAMES:
-        raise FieldError(f"host {shown(text)}: stands for more than {MAX_NAMES} hosts. Name fewer")
-    return [f"{number:0{len(first) if padded else 1}}" for number in range(low, high + 1, step)]
-
-
-def members(side: str, groups: Mapping[str, Sequence[str]], nodes: Collection[str]) -> Sequence[str]:
-    """The nodes that a name or range stands for. A node's name goes before a group's. Raises as `expand_names`."""
-    return groups[side] if side in groups and side not in nodes else expand_names(side)
-
-
 def expand(text: str) -> list[Named]:
     """As `expand_names`, each with its number."""
-    if "[" not in text and "]" not in text:
+    if not _is_range(text):
         return [Named(_fit(text, text), None)]
     match = _RANGE.fullmatch(text)
     if match is None:
         raise FieldError(f"node {shown(text)}: expected a name with one range, as in node[001..012]")
-    first, last = match["first"], match["last"]
+    numbers = _numbers(match["first"], match["last"], 1, f"node {shown(text)}", "..")
+    before, after = match["before"], match["after"]
+    return [Named(_fit(f"{before}{number}{after}", text), int(number)) for number in numbers]
+
+
+def host_names(text: str) -> list[str]:
+    """Return `node[1-3,7]` as node1, node2, node3, node7; of several brackets the last counts fastest.
+
+    `[0-10/2]` counts by twos. Leading zeros are kept. Raise `FieldError` as `expand_names`.
+    """
+    pieces = _BRACKETS.split(text)  # text, list, text, list, … text
+    what = f"host {shown(text)}"
+    if any("[" in piece or "]" in piece for piece in pieces[::2]):
+        raise FieldError(f"{what}: its brackets do not match. Write it as node[001-012]")
+    names = [pieces[0]]
+    for listed, after in zip(pieces[1::2], pieces[2::2], strict=True):
+        numbers: list[str] = []
+        for part in listed.split(","):
+            match = _STEPS.fullmatch(part)
+            if match is None:
+                raise FieldError(f"{what}: expected numbers in the brackets, as in node[001-003,7]")
+            numbers += _numbers(match["first"], match["last"] or match["first"], int(match["step"] or 1), what, "-")
+        if len(names) * len(numbers) > MAX_NAMES:
+            raise FieldError(f"{what}: stands for more than {MAX_NAMES} names. Name fewer")
+        names = [f"{name}{number}{after}" for name in names for number in numbers]
+    return names
+
+
+def members(side: str, groups: Mapping[str, Sequence[str]], nodes: Collection[str]) -> Sequence[str]:
+    """Return the nodes of a name, range or group; a node's name goes before a group's. Raise as `expand_names`."""
+    return groups[side] if side in groups and side not in nodes else expand_names(side)
+
+
+def _is_range(text: str) -> bool:
+    return "[" in text or "]" in text
+
+
+def _numbers(first: str, last: str, step: int, what: str, dash: str) -> list[str]:
     padded = any(len(end) > 1 and end.startswith("0") for end in (first, last))
     if padded and len(first) != len(last):
         raise FieldError(
-            f"node {shown(text)}: its ends have {len(first)} and {len(last)} digits. With leading zeros both have as "
-            f"many, as in node[001..012]"
+            f"{what}: {first} and {last} have {len(first)} and {len(last)} digits. With leading zeros both have as "
+            f"many, as in node[001{dash}012]"
         )
     low, high = int(first), int(last)
     if low > high:
-        turned = f"{match['before']}[{last}..{first}]{match['after']}"
-        raise FieldError(f"node {shown(text)}: runs backwards. Write {turned}")
-    if high - low >= MAX_NAMES:
-        raise FieldError(f"node {shown(text)}: stands for {high - low + 1} nodes. {MAX_NAMES} at most")
-    width = len(first) if padded else 1
-    return [
-        Named(_fit(f"{match['before']}{number:0{width}}{match['after']}", text), number)
-        for number in range(low, high + 1)
-    ]
+        raise FieldError(f"{what}: {first}{dash}{last} runs backwards. Write {last}{dash}{first}")
+    if (high - low) // step >= MAX_NAMES:
+        raise FieldError(f"{what}: stands for more than {MAX_NAMES} names. Name fewer")
+    return [f"{number:0{len(first) if padded else 1}}" for number in range(low, high + 1, step)]
 
 
 def _fit(name: str, text: str) -> str:
@@ -123,21 +114,19 @@ def _fit(name: str, text: str) -> str:
 
 
 def expanded(document: Document) -> tuple[Document, dict[str, str]]:
-    """The rig file with each range of `nodes` expanded, and for each node the range it came from.
+    """Return the rig file with each range of `nodes` expanded, and the range of each node that came from one.
 
-    A value may hold `{n}` and `{name}`. Every node keeps the places of its range, for what is wrong with it.
+    A value may hold `{n}` and `{name}`. Each node has the places of its range.
     """
     nodes = document.data.get("nodes")
-    if not isinstance(nodes, dict) or not any("[" in name or "]" in name for name in nodes):
+    if not isinstance(nodes, dict) or not any(_is_range(name) for name in nodes):
         return document, {}
     made: dict[str, Any] = {}
     ranges: dict[str, str] = {}
     found: list[Mistake] = []
-    spans, keys = dict(document.spans), dict(document.keys)
     for text, section in nodes.items():
-        is_range = "[" in text or "]" in text
         try:
-            names = expand(text) if is_range else [Named(text, None)]
+            names = expand(text) if _is_range(text) else [Named(text, None)]
         except FieldError as error:
             found.append(document.mistake(("nodes", text), f"{error}.", at_key=True))
             continue
@@ -148,32 +137,18 @@ def expanded(document: Document) -> tuple[Document, dict[str, str]]:
                 what = f"nodes: {named.name} is given twice{line}. Keep one of them."
                 found.append(document.mistake(("nodes", text), what, at_key=True))
                 continue
-            made[named.name] = _filled(section, named) if is_range else section
-            if is_range:
+            made[named.name] = named.filled(section) if _is_range(text) else section
+            if _is_range(text):
                 ranges[named.name] = text
-                _copy(document.spans, spans, text, named.name)
-                _copy(document.keys, keys, text, named.name)
+    placed = document
+    for text in dict.fromkeys(ranges.values()):
+        placed = placed.placed(("nodes", text), *(("nodes", name) for name, own in ranges.items() if own == text))
     data = {**document.data, "nodes": made}
-    return replace(document, data=data, spans=spans, keys=keys, mistakes=(*document.mistakes, *found)), ranges
-
-
-def _filled(value: object, named: Named) -> object:
-    if isinstance(value, str):
-        return named.filled(value)
-    if isinstance(value, dict):
-        return {key: _filled(below, named) for key, below in value.items()}
-    return value
-
-
-def _copy(source: Mapping[Path, Span], target: dict[Path, Span], text: str, name: str) -> None:
-    """The places of `nodes.TEXT` and all below it, for `nodes.NAME`."""
-    for path, span in source.items():
-        if path[:2] == ("nodes", text):
-            target[("nodes", name, *path[2:])] = span
+    return replace(placed, data=data, mistakes=(*document.mistakes, *found)), ranges
 
 
 def told_once(mistakes: Sequence[Mistake], ranges: dict[str, str]) -> list[Mistake]:
-    """Mistakes that a range's nodes share, once and in the range's name."""
+    """Return the mistakes with those that the nodes of a range share once, in the range's name."""
     told: dict[tuple[str, str], Mistake] = {}
     for mistake in mistakes:
         name = mistake.path[1] if len(mistake.path) > 1 and mistake.path[0] == "nodes" else None

@@ -1,27 +1,26 @@
-"""The rig file: read, judged, and made the `Rig` it describes."""
+"""The rig file: reading it, finding its mistakes, and making the `Rig` that it describes."""
 
-import ipaddress
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from rigctl.base import resources
-from rigctl.records import Link
+from rigctl.records import Link, Trunk
 from rigctl.rig.allocation import allocated, is_ahead
-from rigctl.rig.fields import NODE_NAME, expanded_path
-from rigctl.rig.inventory import VIRTUAL_MTU, Node, Rig, Transport
+from rigctl.rig.fields import NODE_NAME, is_address, plain_name
+from rigctl.rig.files import expanded_path
+from rigctl.rig.inventory import VIRTUAL_MTU, Node, Rig
 from rigctl.rig.overriding import overridden
 from rigctl.rig.ranges import expanded, told_once
 from rigctl.rig.sections import NodeSection, RigFile
-from rigctl.rig.switches import groups_of, ports_of, switch_mistakes, switches_of, title_of, trunk_of
-from rigctl.rig.sysctls import plain_name
+from rigctl.rig.switches import groups_of, ports_of, switch_mistakes, switch_of, unwanted
 from rigctl.yamlfile import Document, Mistake, MistakesError, find, find_bundled, read_document, validated
 from rigctl.yamlfile.mistakes import MOST_FOUND, in_order
 
 __all__ = ["NodeSection", "RigFile", "bundled_folder", "bundled_rigs", "load_rig", "mistakes", "rig_of"]
 
-# What a node of a virtual rig gets from rigctl itself and may not set.
+# Keys of real nodes: rigctl makes those of a virtual rig.
 SSH_FIELDS: Final = (
     "address",
     "transport",
@@ -35,17 +34,15 @@ SSH_FIELDS: Final = (
     "data_interface",
 )
 
-VIRTUAL_FIELDS: Final = ("rtt", "bottleneck", "sysctl")
-"""What only a rig of namespaces can give a node."""
-
-MACHINE_FIELDS: Final = ("arch", "nic")
+_VIRTUAL_FIELDS: Final = {"namespaces": ("rtt", "bottleneck", "sysctl"), "machines": ("arch", "nic")}
+"""Keys of a node for one kind of virtual rig."""
 
 
 def load_rig(reference: str, relative_to: Path | None = None, sets: Sequence[str] = ()) -> Rig:
-    """The rig in a file or of a bundled name. Raises `InputError`; `MistakesError` with all mistakes of the file.
+    """Return the rig in a file or of a bundled name. Raise `InputError`, with all mistakes of the file.
 
-    `relative_to` is the folder a relative path starts from; None: the working folder. `sets` replace values of the
-    file, each a PATH=VALUE as in `trunk.rate=10G` (what `--rig-set` gives).
+    A relative path starts from `relative_to`, else from the working folder. `sets` are the values of `--rig-set`,
+    each a PATH=VALUE as in `trunk.rate=10G`.
     """
     path = find(reference, what="rig", bundled=bundled_folder(), relative_to=relative_to)
     return rig_of(read_document(path), path, sets)
@@ -56,12 +53,11 @@ def bundled_folder() -> Path:
 
 
 def bundled_rigs() -> list[str]:
-    """Names of the rigs that come with rigctl."""
     return list(find_bundled(bundled_folder()))
 
 
 def rig_of(document: Document, path: Path, sets: Sequence[str] = ()) -> Rig:
-    """The rig that a document describes; `path` is its file, for paths in it. Raises `MistakesError`."""
+    """Return the rig that a document describes, or raise `MistakesError`; `path` is its file."""
     ahead = [text for text in sets if is_ahead(text)]
     document, wrong_ahead = overridden(document, ahead)
     document, allocation = allocated(document)
@@ -72,13 +68,14 @@ def rig_of(document: Document, path: Path, sets: Sequence[str] = ()) -> Rig:
     found += islice(mistakes(document, path.parent), MOST_FOUND)
     if found or wrong_options or model is None:
         raise MistakesError([*wrong_options, *in_order(told_once(found, ranges | dict(allocation.ranges)))])
-    switches = switches_of(model, path.parent)
+    switches = {key: switch_of(key, entry, path.parent) for key, entry in model.switches.items()}
+    titles = " and ".join(switch.title for switch in switches.values())
     only = next(iter(switches)) if len(switches) == 1 else None
     return Rig(
         name=path.stem,
         title=model.title or path.stem,
         nodes={name: _resolved(name, section, model, path.parent, only) for name, section in model.nodes.items()},
-        switch=model.switch.name if model.switch else title_of(switches),
+        switch=model.switch.name if model.switch else titles or None,
         notes="\n".join(filter(None, (model.notes.strip(), allocation.note))),
         virtual=model.virtual,
         ip_version=ip_version_of(model),
@@ -87,12 +84,19 @@ def rig_of(document: Document, path: Path, sets: Sequence[str] = ()) -> Rig:
         groups=groups_of(model),
         switches=switches,
         ports=ports_of(model),
-        trunk=trunk_of(model),
+        trunk=_trunk(model),
     )
 
 
+def _trunk(model: RigFile) -> Trunk | None:
+    if model.trunk is None:
+        return None
+    one, two = model.switches
+    return Trunk((one, two), model.trunk.rate)
+
+
 def mistakes(document: Document, folder: Path) -> Iterator[Mistake]:
-    """What the shape cannot say: nodes that fit the kind of rig, key files that are there, switches that nodes name."""
+    """Yield the mistakes that the types cannot find: keys for another kind of rig, missing key files and switches."""
     data = document.data
     nodes = data.get("nodes")
     if not isinstance(nodes, dict):
@@ -116,10 +120,10 @@ def mistakes(document: Document, folder: Path) -> Iterator[Mistake]:
     for name, given in nodes.items():
         section = {} if given is None else given
         if not isinstance(section, dict):
-            continue  # the schema has told
+            continue  # the types have found this mistake
         yield from _node_mistakes(document, name, section, virtual, folder)
         if _transport(data, section) == "local":
-            continue  # several nodes of one machine: it is the data addresses that differ
+            continue  # several nodes may be this machine, with different data addresses
         place = (section.get("address"), section.get("port"), section.get("jump"))
         if isinstance(section.get("address"), str) and not any(isinstance(part, list | dict) for part in place):
             first = places.setdefault(place, name)
@@ -141,10 +145,8 @@ def _node_mistakes(
         what = f'node "{name}": "address" is missing. It is where SSH reaches the node, as in address: {name}.lan.'
         yield document.mistake(path, what, at_key=True)
     if virtual is not None:
-        for key in SSH_FIELDS:
-            if key in section:
-                what = f'node "{name}": "{key}" is for real nodes; rigctl makes those of a virtual rig. Leave it out.'
-                yield document.mistake((*path, key), what, at_key=True)
+        why = "is for real nodes; rigctl makes those of a virtual rig"
+        yield from unwanted(document, path, SSH_FIELDS, f'node "{name}"', why)
     key_file = section.get("key")
     if virtual is None and isinstance(key_file, str) and key_file.strip():
         where = expanded_path(Path(key_file.strip()), folder)
@@ -153,17 +155,13 @@ def _node_mistakes(
 
 
 def _transport(data: dict[str, Any], section: dict[str, Any]) -> object:
-    """What reaches a node, as the file has it: its own, else that of the rig."""
     return section.get("transport") or data.get("transport") or "ssh"
 
 
 def _transport_mistakes(document: Document, name: str, section: dict[str, Any], transport: object) -> Iterator[Mistake]:
-    """What a node without SSH must and must not have."""
     path = ("nodes", name)
-    for key in ("port", "user", "key", "known_hosts", "jump"):
-        if key in section:
-            what = f'node "{name}": "{key}" is for SSH, and its transport is {transport}. Leave it out.'
-            yield document.mistake((*path, key), what, at_key=True)
+    ssh_only = ("port", "user", "key", "known_hosts", "jump")
+    yield from unwanted(document, path, ssh_only, f'node "{name}"', f"is for SSH, and its transport is {transport}")
     if "data_address" not in section and "data_interface" not in section:
         what = (
             f'node "{name}": "data_interface" is missing. With transport {transport} it, or data_address, determines '
@@ -173,7 +171,7 @@ def _transport_mistakes(document: Document, name: str, section: dict[str, Any], 
 
 
 def _virtual_mistakes(document: Document, section: object, path: tuple[str, ...], virtual: object) -> Iterator[Mistake]:
-    for kind, fields in (("namespaces", VIRTUAL_FIELDS), ("machines", MACHINE_FIELDS)):
+    for kind, fields in _VIRTUAL_FIELDS.items():
         for key in fields if virtual != kind else ():
             if isinstance(section, dict) and key in section:
                 what = f"{key}: for virtual rigs with {kind} only. Leave it out."
@@ -181,26 +179,13 @@ def _virtual_mistakes(document: Document, section: object, path: tuple[str, ...]
 
 
 def ip_version_of(model: RigFile) -> Literal[4, 6]:
-    """Of the data addresses: as a virtual rig asks for; else 6 where those that the file names are IPv6 throughout."""
+    """Return the IP version of the data addresses: of real nodes 6 if all addresses in the file are IPv6."""
     if model.virtual is not None:
         return model.ip_version
-    # Of a host name, or of what an interface has, nothing is known here.
+    # The addresses of host names and interfaces are not known here.
     given = [node.data_address or (None if node.data_interface else node.address) for node in model.nodes.values()]
-    literal = [address for address in given if address is not None and _is_ip(address)]
+    literal = [address for address in given if address is not None and is_address(address)]
     return 6 if literal and all(":" in address for address in literal) else 4
-
-
-def _is_ip(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _address(name: str, transport: Transport) -> str:
-    """That of a node whose section has none. A virtual node: rigctl.virtual fills in the real one."""
-    return name if transport == "srun" else "127.0.0.1"
 
 
 def _resolved(name: str, section: NodeSection, model: RigFile, folder: Path, only_switch: str | None) -> Node:
@@ -211,7 +196,8 @@ def _resolved(name: str, section: NodeSection, model: RigFile, folder: Path, onl
         mtu = VIRTUAL_MTU
     return Node(
         name=name,
-        address=section.address or _address(name, transport),
+        # Of a virtual node, rigctl.virtual fills in the real address.
+        address=section.address or (name if transport == "srun" else "127.0.0.1"),
         link=Link(rate, mtu, section.switch or only_switch, section.rtt if section.rtt is not None else links.rtt),
         port=section.port,
         user=section.user,

@@ -1,4 +1,4 @@
-"""The shape of a rig file: its keys, values and descriptions for editors."""
+"""The sections of a rig file: their keys, types, and descriptions for editors."""
 
 from typing import Annotated, Any, ClassVar, Final, get_args
 
@@ -32,13 +32,14 @@ from rigctl.rig.fields import (
     SnmpVersion,
     SwitchName,
     SwitchPort,
+    SysctlName,
+    SysctlValue,
     Text,
     TransportName,
     User,
     shown,
 )
 from rigctl.rig.inventory import Arch, Nic, Virtual
-from rigctl.rig.sysctls import SysctlName, SysctlValue
 from rigctl.yamlfile import suggestion
 
 _CREDENTIALS: Final = (
@@ -47,7 +48,17 @@ _CREDENTIALS: Final = (
 
 
 def _empty_if_none(value: object) -> object:
+    """Take a key without a value as an empty section: `pi1:` is a node, `snmp:` asks by SNMP with all defaults."""
     return {} if value is None else value
+
+
+def _one_of(name: str, known: tuple[str, ...]) -> BeforeValidator:
+    def check(value: object) -> object:
+        if value not in known:
+            raise FieldError(f"{name} {shown(value)}: unknown.{suggestion(str(value), known)}")
+        return value
+
+    return BeforeValidator(check)
 
 
 class _Section(BaseModel):
@@ -60,7 +71,7 @@ class LinkSection(_Section):
     )
     mtu: Mtu = Field(None, description="MTU of the node's interface. Default: read from the node.", examples=[1500])
     rtt: Rtt = Field(None, description="Virtual rig: round-trip time to a near node, up to 10 s.", examples=["20ms"])
-    nic: Annotated[Nic, BeforeValidator(lambda value: _one_of("nic", value, get_args(Nic)))] | None = Field(
+    nic: Annotated[Nic, _one_of("nic", get_args(Nic))] | None = Field(
         None, description="Machines: network card. Default: virtio-net.", examples=["e1000e"]
     )
 
@@ -102,7 +113,7 @@ class NodeSection(LinkSection):
         description="Virtual rig: sysctls below net that the node begins with.",
         examples=[{"net.ipv4.tcp_rmem": "4096 16384 65536"}],
     )
-    arch: Annotated[Arch, BeforeValidator(lambda value: _one_of("arch", value, get_args(Arch)))] | None = Field(
+    arch: Annotated[Arch, _one_of("arch", get_args(Arch))] | None = Field(
         None, description="Machines: processor. Default: the controller's.", examples=["aarch64"]
     )
     data_interface: Interface = Field(
@@ -141,10 +152,6 @@ class CliSection(_Section):
     )
 
 
-def _nothing_said(value: object) -> object:
-    return {} if value is None else value  # `snmp:` alone: ask by SNMP, with all defaults
-
-
 class SwitchEntry(_Section):
     """One of the rig's switches."""
 
@@ -154,7 +161,7 @@ class SwitchEntry(_Section):
         None, description="MTU of its ports on a virtual rig. Default: the largest of its nodes'.", examples=[9216]
     )
     address: Address = Field(None, description="Host name or address of its management.", examples=["10.1.1.1"])
-    snmp: Annotated[SnmpSection | None, BeforeValidator(_nothing_said, json_schema_input_type=SnmpSection | None)] = (
+    snmp: Annotated[SnmpSection | None, BeforeValidator(_empty_if_none, json_schema_input_type=SnmpSection | None)] = (
         Field(None, description="Its counters are read by SNMP.")
     )
     cli: CliSection | None = Field(None, description="Its counters are read by its command line.")
@@ -181,16 +188,12 @@ def _switch(value: object) -> object:
 
 
 def _entry(value: object) -> object:
-    """`force10: Force10 E600` is its title."""
+    """Take the text in `force10: Force10 E600` as the title."""
     return {} if value is None else value if isinstance(value, dict | list) else {"title": value}
 
 
-def _node(value: object) -> object:
-    return {} if value is None else value  # `pi1:` alone is a node with nothing to say
-
-
 def _nodes_or_slurm(schema: dict[str, Any]) -> None:
-    """Before `slurm` is replaced by the nodes of the allocation, one of both is there."""
+    """Require one of `nodes` and `slurm`, which the nodes of the allocation replace."""
     schema["required"] = [key for key in schema.get("required", []) if key != "nodes"]
     schema["oneOf"] = [{"required": ["nodes"]}, {"required": ["slurm"]}]
 
@@ -220,16 +223,18 @@ class RigFile(_Section):
         description="Groups of nodes by name, for the pairs of scenarios.",
         examples=[{"left": "node[001..012]"}],
     )
-    virtual: Annotated[Virtual | None, BeforeValidator(lambda value: _one_of("virtual", value, get_args(Virtual)))] = (
-        Field(None, description="Nodes that rigctl makes on this machine. Default: real hardware.")
+    virtual: Annotated[Virtual | None, _one_of("virtual", get_args(Virtual))] = Field(
+        None, description="Nodes that rigctl makes on this machine. Default: real hardware."
     )
     transport: TransportName = Field(
         "ssh", description="What reaches the nodes: ssh, srun in a Slurm allocation, or local for this machine."
     )
-    slurm: Annotated[NodeSection | None, BeforeValidator(_node, json_schema_input_type=NodeSection | None)] = Field(
-        None,
-        description="In place of nodes: those of the Slurm allocation, each with these keys.",
-        examples=[{"data_interface": "ib0"}],
+    slurm: Annotated[NodeSection | None, BeforeValidator(_empty_if_none, json_schema_input_type=NodeSection | None)] = (
+        Field(
+            None,
+            description="In place of nodes: those of the Slurm allocation, each with these keys.",
+            examples=[{"data_interface": "ib0"}],
+        )
     )
     ip_version: IpVersion = Field(4, description="IP version of the addresses of a virtual rig.")
     data_ports: DataPorts = Field(
@@ -240,19 +245,13 @@ class RigFile(_Section):
     links: LinkSection = Field(
         default_factory=LinkSection, description="Values for all nodes that have none of their own."
     )
-    nodes: dict[NodeKey, Annotated[NodeSection, BeforeValidator(_node, json_schema_input_type=NodeSection | None)]] = (
-        Field(
-            description="the nodes by name, as in pi1: {address: pi1.lan}; node[01..12] stands for twelve.",
-            json_schema_extra={
-                "additionalProperties": False,
-                # Two nodes, which one range may give.
-                "anyOf": [{"minProperties": 2}, {"minProperties": 1, "propertyNames": {"pattern": r"\["}}],
-            },
-        )
+    nodes: dict[
+        NodeKey, Annotated[NodeSection, BeforeValidator(_empty_if_none, json_schema_input_type=NodeSection | None)]
+    ] = Field(
+        description="the nodes by name, as in pi1: {address: pi1.lan}; node[01..12] stands for twelve.",
+        json_schema_extra={
+            "additionalProperties": False,
+            # Two nodes, which one range may give.
+            "anyOf": [{"minProperties": 2}, {"minProperties": 1, "propertyNames": {"pattern": r"\["}}],
+        },
     )
-
-
-def _one_of(name: str, value: object, known: tuple[str, ...]) -> object:
-    if value not in known:
-        raise FieldError(f"{name} {shown(value)}: unknown.{suggestion(str(value), known)}")
-    return value

@@ -1,24 +1,25 @@
-"""Switches, their trunk and the groups of a rig file: what the shape cannot say of them, and what they become."""
+"""Switches, their trunk and the groups of a rig file: mistakes that the types cannot find, and their records."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path as Folder
 from typing import Any, Final
 
-from rigctl.records import Port, Trunk
-from rigctl.rig.fields import FieldError, expanded_path
+from rigctl.records import Port
+from rigctl.rig.fields import FieldError
+from rigctl.rig.files import expanded_path
 from rigctl.rig.inventory import Cli, Snmp, Switch
 from rigctl.rig.ranges import expand_names
 from rigctl.rig.sections import RigFile, SwitchEntry
-from rigctl.yamlfile import Document, Mistake, suggestion
+from rigctl.yamlfile import Document, Mistake, Path, suggestion
 
-# What a switch of a virtual rig gets from rigctl itself and may not set.
+# Keys of real switches: rigctl makes those of a virtual rig.
 _REAL_SWITCH: Final = ("address", "cli")
 _REAL_SNMP: Final = ("port", "auth", "priv")
 _MOST: Final = 2
 
 
 def switch_mistakes(document: Document) -> Iterator[Mistake]:
-    """All that is wrong with switches, trunk, ports and groups beyond their shape."""
+    """Yield the mistakes in switches, trunk, ports and groups that the types cannot find."""
     data = document.data
     switches = data.get("switches", {})
     if not isinstance(switches, dict):
@@ -39,6 +40,14 @@ def switch_mistakes(document: Document) -> Iterator[Mistake]:
     yield from _trunk_mistakes(document, switches, virtual)
     yield from _port_mistakes(document, switches, virtual)
     yield from _group_mistakes(document)
+
+
+def unwanted(document: Document, path: Path, keys: Iterable[str], subject: str, why: str) -> Iterator[Mistake]:
+    """Yield a mistake for each of `keys` in the section at `path`."""
+    section = document.at(path)
+    for key in keys:
+        if isinstance(section, dict) and key in section:
+            yield document.mistake((*path, key), f'{subject}: "{key}" {why}. Leave it out.', at_key=True)
 
 
 def _count_mistakes(document: Document, switches: Mapping[str, Any]) -> Iterator[Mistake]:
@@ -62,16 +71,12 @@ def _asking_mistakes(document: Document, name: str, section: Mapping[str, Any], 
             what = f'switch "{name}": "address" is missing. It is where {asked} reaches it, as in address: 10.1.1.1.'
             yield document.mistake((*path, asked), what, at_key=True)
         return
-    for key in _REAL_SWITCH:
-        if key in section:
-            what = f'switch "{name}": "{key}" is for real switches; rigctl makes those of a virtual rig. Leave it out.'
-            yield document.mistake((*path, key), what, at_key=True)
+    why = "is for real switches; rigctl makes those of a virtual rig"
+    yield from unwanted(document, path, _REAL_SWITCH, f'switch "{name}"', why)
     snmp = section.get("snmp")
     if isinstance(snmp, dict):
-        for key in _REAL_SNMP:
-            if key in snmp:
-                what = f'switch "{name}": "{key}" is for real switches; a virtual one answers version 2c. Leave it out.'
-                yield document.mistake((*path, "snmp", key), what, at_key=True)
+        why = "is for real switches; a virtual one answers version 2c"
+        yield from unwanted(document, (*path, "snmp"), _REAL_SNMP, f'switch "{name}"', why)
         if str(snmp.get("version")) == "3":
             what = f'switch "{name}": a virtual switch answers version 2c only. Leave version out.'
             yield document.mistake((*path, "snmp", "version"), what)
@@ -97,12 +102,12 @@ def _trunk_mistakes(document: Document, switches: Mapping[str, Any], virtual: ob
 
 
 def _port_mistakes(document: Document, switches: Mapping[str, Any], virtual: object) -> Iterator[Mistake]:
-    """Which node is where: on a switch that there is, on a port of its own."""
+    """Check that each node names an existing switch and that no port is used twice."""
     nodes = document.data.get("nodes")
     taken = dict(_trunk_ports(document.data.get("trunk")))
     for name, section in nodes.items() if isinstance(nodes, dict) else ():
         if not isinstance(section, dict):
-            section = {}  # noqa: PLW2901  # nothing said, or the schema has told
+            section = {}  # noqa: PLW2901  # empty, or a mistake that the types have found
         path = ("nodes", name)
         switch = section.get("switch")
         if isinstance(switch, str) and switch not in switches:
@@ -117,10 +122,8 @@ def _port_mistakes(document: Document, switches: Mapping[str, Any], virtual: obj
         at = (*path, "switch_port")
         key = switch if switch is not None else next(iter(switches), None)
         if virtual is not None:
-            what = (
-                f'node "{name}": "switch_port" is for real switches; rigctl makes those of a virtual rig. Leave it out.'
-            )
-            yield document.mistake(at, what, at_key=True)
+            why = "is for real switches; rigctl makes those of a virtual rig"
+            yield from unwanted(document, path, ["switch_port"], f'node "{name}"', why)
         elif key is None:
             what = f'node "{name}": "switch_port" needs a switch. Name it under switches.'
             yield document.mistake(at, what, at_key=True)
@@ -150,7 +153,7 @@ def _group_mistakes(document: Document) -> Iterator[Mistake]:
         for position, member in enumerate(given if isinstance(given, list) else [given]):
             at = (*path, position) if isinstance(given, list) else path
             if not isinstance(member, str):
-                continue  # the schema has told
+                continue  # the types have found this mistake
             try:
                 members = expand_names(member.strip())
             except FieldError as error:
@@ -167,12 +170,8 @@ def _group_mistakes(document: Document) -> Iterator[Mistake]:
                 yield document.mistake(at, f'group "{name}": "{twice}" is in it twice. Keep one of them.')
 
 
-def switches_of(model: RigFile, folder: Path) -> dict[str, Switch]:
-    """The switches by key; `folder` is the rig file's."""
-    return {key: switch_of(key, entry, folder) for key, entry in model.switches.items()}
-
-
-def switch_of(key: str, entry: SwitchEntry, folder: Path) -> Switch:
+def switch_of(key: str, entry: SwitchEntry, folder: Folder) -> Switch:
+    """Return the switch of an entry; `folder` is that of the rig file."""
     snmp = cli = None
     if entry.snmp is not None:
         snmp = Snmp(entry.snmp.version, entry.snmp.port, entry.snmp.auth, entry.snmp.priv)
@@ -182,39 +181,21 @@ def switch_of(key: str, entry: SwitchEntry, folder: Path) -> Switch:
     return Switch(key, entry.title or key, entry.mtu, entry.address, snmp, cli, entry.poll)
 
 
-def title_of(switches: Mapping[str, Switch]) -> str | None:
-    """What several switches under test are called together."""
-    return " and ".join(switch.title for switch in switches.values()) or None
-
-
-def trunk_of(model: RigFile) -> Trunk | None:
-    if model.trunk is None:
-        return None
-    one, two = model.switches
-    return Trunk((one, two), model.trunk.rate)
-
-
 def ports_of(model: RigFile) -> tuple[Port, ...]:
-    """The ports that the file names: each node's, then the trunk's ends."""
+    """Return the ports that the file names: those of nodes, then the ends of the trunk."""
     only = next(iter(model.switches), None)
     found: list[Port] = []
     for name, node in model.nodes.items():
         switch = node.switch or only
         if switch is not None and node.switch_port is not None:
             found.append(Port(switch, node.switch_port, node=name))
-    return (*found, *_trunk_ends(model))
-
-
-def _trunk_ends(model: RigFile) -> Iterator[Port]:
-    ports = model.trunk.ports if model.trunk is not None else {}
-    for switch, names in ports.items():
+    for switch, names in (model.trunk.ports if model.trunk is not None else {}).items():
         peer = next(other for other in model.switches if other != switch)
-        yield from (Port(switch, name, peer=peer) for name in names)
+        found += (Port(switch, name, peer=peer) for name in names)
+    return tuple(found)
 
 
 def groups_of(model: RigFile) -> dict[str, tuple[str, ...]]:
-    return {name: _members(given) for name, given in model.groups.items()}
-
-
-def _members(given: Sequence[str]) -> tuple[str, ...]:
-    return tuple(name for member in given for name in expand_names(member))
+    return {
+        group: tuple(name for member in given for name in expand_names(member)) for group, given in model.groups.items()
+    }

@@ -1,7 +1,7 @@
-"""Progress that is also published, for `rigctl display` in another terminal or of another user.
+"""Progress that is published, for `rigctl display` in another terminal or of another user.
 
-The run's own calls only keep numbers; a thread makes them a file (`display.publisher`). All figures are measured: while
-a test runs by its receivers, once a second; afterwards as the report derives them.
+The run's own calls only keep numbers; a thread writes them to a file (`display.publisher`). While a test runs, its
+receivers count once a second; afterwards the figures are those of the report.
 """
 
 import os
@@ -40,15 +40,15 @@ _OUTCOMES: Final[Mapping[RunStatus, Literal["complete", "partial", "interrupted"
     RunStatus.INTERRUPTED: "interrupted",
 }
 _MOST_FIGURES: Final = 4000
-"""In the histories of all streams together; each has some."""
+"""Most figures in the histories of all streams together; each stream has at least `_LEAST_HISTORY`."""
 _LEAST_HISTORY: Final = 10
 _ANALYSED_S: Final = 2.0
-"""Figures of shorter tests come when the run is over: deriving them takes milliseconds, which add up."""
+"""Figures of shorter tests are not derived: that takes milliseconds, which add up."""
 
 
 @dataclass(slots=True)
 class _Live:
-    """What a stream's receiver counted in this repetition. Replaced as a whole, so that no half of it is read."""
+    """The bytes that a stream's receiver counted in this repetition. Replaced as a whole: another thread reads it."""
 
     clock_ns: int
     total_bytes: int
@@ -67,13 +67,12 @@ class _Now:
     live: dict[Sending, _Live] = field(default_factory=dict)
 
 
-class Board:
-    """`progress`, and what is published of it. `changed` is called when there is something new."""
+class Board(Progress):
+    """Keeps what is published of a run. `changed` is called when there is something new."""
 
     def __init__(self, plan: RunPlan, orders: Sequence[Order], me: Process, began_at: float) -> None:
         self._plan, self._eta, self._me, self._began_at = plan, Eta(orders), me, began_at
-        self._progress: Progress | None = None
-        self._changed: Callable[[], None] = lambda: None
+        self.changed: Callable[[], None] = lambda: None
         self._info: RunInfo | None = None
         self._now: _Now | None = None
         self._measured: dict[str, float] = {}
@@ -85,38 +84,29 @@ class Board:
         self._outcome: Literal["complete", "partial", "interrupted", "failed"] | None = None
         self._named = several_sets(plan.cells)
 
-    def beside(self, progress: Progress, changed: Callable[[], None]) -> "Board":
-        """Itself, as the progress that also feeds `progress`."""
-        self._progress, self._changed = progress, changed
-        return self
-
     def stored(self, info: RunInfo) -> None:
-        """The run has its id and its facts."""
         self._info = info
-        self._changed()
+        self.changed()
 
     def over(self, status: RunStatus) -> None:
         self._derive()
         self._outcome = _OUTCOMES.get(status)
 
     def failed(self, error: RigctlError) -> None:
+        """Publish why the run could not begin."""
         self._outcome = "failed"
         self._say("error", str(error))
 
     def began(self, cell: Cell, repetition: int, attempt: int) -> None:
         self._now = _Now(cell, repetition, attempt, time.monotonic())
-        self._changed()
-        if self._progress is not None:
-            self._progress.began(cell, repetition, attempt)
+        self.changed()
 
     def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None:
         self._derive()
         if self._now is not None:
             live = self._now.live
             live[channel.stream] = _counted(live.get(channel.stream), clock_ns, total_bytes)
-            self._changed()
-        if self._progress is not None:
-            self._progress.received(channel, clock_ns, total_bytes)
+            self.changed()
 
     def ended(self, cell: Cell, result: Repetition) -> None:
         self._eta.count(cell, result)
@@ -134,20 +124,16 @@ class Board:
             self._due = (cell, result)
         for line in granted_otherwise(cell, result):
             self._say("warning", f"test {cell.number}: {line}")
-        if self._progress is not None:
-            self._progress.ended(cell, result)
 
     def said(self, line: str) -> None:
         self._say("note", line)
-        if self._progress is not None:
-            self._progress.said(line)
 
     def _say(self, level: _Level, text: str) -> None:
         self._messages = (*self._messages, Said(level=level, text=text))[-MOST_MESSAGES:]
-        self._changed()
+        self.changed()
 
     def _derive(self) -> None:
-        """The figures of the last repetition, as the report derives them: once the next one runs, which waited else."""
+        """Derive the figures of the last repetition, as the report does, while the next repetition runs."""
         if self._due is None:
             return
         (cell, result), self._due = self._due, None
@@ -176,7 +162,7 @@ class Board:
             self._say("ok", _sentence(made))
 
     def snapshot(self) -> State:
-        """The state now. Called by another thread."""
+        """Return the present state. Called by another thread."""
         now_s, now = time.monotonic(), self._now
         ended = self._outcome is not None
         running = now is not None and now.ended_s is None and not ended
@@ -252,12 +238,10 @@ def _sentence(made: Result) -> str:
 
 
 @contextmanager
-def board_of(plan: RunPlan, orders: Sequence[Order], progress: Progress) -> Iterator[Board]:
-    """The board of this process's run, published until the block ends. A run that could not begin is published, too."""
-    me = process(os.getpid()) or Process(os.getpid(), 0)
-    board = Board(plan, orders, me, time.time())
-    with publishing(board.snapshot) as changed:
-        board.beside(progress, changed)
+def board_of(plan: RunPlan, orders: Sequence[Order]) -> Iterator[Board]:
+    """Yield the board of this process's run, and publish it until the block ends, also if the run could not begin."""
+    board = Board(plan, orders, process(os.getpid()) or Process(os.getpid(), 0), time.time())
+    with publishing(board.snapshot) as board.changed:
         try:
             yield board
         except RigctlError as error:

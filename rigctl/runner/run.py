@@ -27,9 +27,9 @@ from rich.console import Console
 
 from rigctl import protocol
 from rigctl.analysis.nights.history import keep_figures
-from rigctl.base.account import account
 from rigctl.base.errors import BusyError, Interrupted, NodeError, RigError, of_nodes
 from rigctl.base.logs import about, learnt
+from rigctl.base.processes import account
 from rigctl.base.texts import file_name
 from rigctl.base.version import __version__
 from rigctl.records import Repetition, RunInfo, RunPlan, RunStatus, Status
@@ -50,8 +50,8 @@ from rigctl.runner.orders import (
     planned,
 )
 from rigctl.runner.precheck import prechecked
-from rigctl.runner.progress import Logged, progress_on
-from rigctl.runner.published import Board, board_of
+from rigctl.runner.progress import Everybody, Logged, Progress, progress_on
+from rigctl.runner.published import board_of
 from rigctl.runner.repetition import measure_cell
 from rigctl.runner.resume import controller_id
 from rigctl.store import Store
@@ -110,10 +110,10 @@ def measure_run(
     with (
         about(),
         progress_on(console, plan, orders, quiet) as shown,
-        board_of(plan, orders, Logged(shown)) as board,
+        board_of(plan, orders) as board,
     ):
-        folder = captures or Path.cwd()
-        work = _Work(plan, rig, store, board, folder, tags or {}, wait_s, without_unreachable)
+        folder, progress = captures or Path.cwd(), Everybody(board, Logged(), shown)
+        work = _Work(plan, rig, store, progress, folder, tags or {}, wait_s, without_unreachable)
         try:
             outcome = asyncio.run(_interruptible(_run(work, orders, resumed)))
         finally:
@@ -130,7 +130,7 @@ class _Work:
     plan: RunPlan
     rig: Rig
     store: Store
-    progress: Board
+    progress: Progress
     captures: Path
     tags: Mapping[str, str]
     wait_s: float

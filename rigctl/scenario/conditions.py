@@ -12,9 +12,18 @@ from typing import Annotated, Any, ClassVar, Final
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 
 from rigctl.records import Condition, Setting
-from rigctl.rig.fields import FieldError, Flag, named, parse_text, parse_whole, shown
+from rigctl.rig.fields import (
+    FieldError,
+    Flag,
+    SysctlName,
+    SysctlValue,
+    named,
+    parse_text,
+    parse_whole,
+    plain_name,
+    shown,
+)
 from rigctl.rig.inventory import Rig
-from rigctl.rig.sysctls import SysctlName, SysctlValue, plain_name
 from rigctl.scenario.axes import AXES, DEFAULT, parse_condition
 from rigctl.yamlfile import Document, Mistake, suggestion
 from rigctl.yamlfile.mistakes import MOST_FOUND

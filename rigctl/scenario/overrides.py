@@ -93,7 +93,7 @@ class Settings:
     def applied(self, document: Document) -> Document:
         """The document with its fields replaced; the schema judges their values and names the option."""
         for key, (value, origin) in self.fields.items():
-            document = document.replaced(key, value, origin)
+            document = document.replaced((key,), value, origin)
         return document
 
 

@@ -1,8 +1,9 @@
 """Months of nights: seven columns a week, a field for each day. A day without a night is empty."""
 
+from calendar import monthcalendar
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from typing import Final
 
 from rigctl.site.nights import Slot, State
@@ -39,24 +40,17 @@ def months(slots: Sequence[Slot], most: int = MOST_MONTHS) -> tuple[Month, ...]:
     by_day: dict[date, list[Slot]] = {}
     for slot in slots:
         by_day.setdefault(slot.day, []).append(slot)
-    first, last = min(by_day), max(by_day)
-    starts = [first.replace(day=1)]
-    while (following := _following(starts[-1])) <= last:
-        starts.append(following)
-    return tuple(_month(start, by_day) for start in starts[-most:])
+    first, last = (12 * day.year + day.month - 1 for day in (min(by_day), max(by_day)))
+    numbers = range(max(first, last - most + 1), last + 1)
+    return tuple(_month(number // 12, number % 12 + 1, by_day) for number in numbers)
 
 
-def _following(start: date) -> date:
-    return (start + timedelta(days=32)).replace(day=1)
-
-
-def _month(start: date, by_day: dict[date, list[Slot]]) -> Month:
-    count = (_following(start) - start).days
-    days: list[Day | None] = [None] * start.weekday()
-    days += [_day(start.replace(day=number), by_day) for number in range(1, count + 1)]
-    days += [None] * (-len(days) % 7)
-    weeks = tuple(tuple(days[at : at + 7]) for at in range(0, len(days), 7))
-    return Month(f"{start:%B %Y}", weeks)
+def _month(year: int, month: int, by_day: dict[date, list[Slot]]) -> Month:
+    weeks = (
+        tuple(_day(date(year, month, day), by_day) if day else None for day in week)
+        for week in monthcalendar(year, month)
+    )
+    return Month(f"{date(year, month, 1):%B %Y}", tuple(weeks))
 
 
 def _day(day: date, by_day: dict[date, list[Slot]]) -> Day:

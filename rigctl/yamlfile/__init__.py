@@ -1,8 +1,4 @@
-"""YAML files with line and column: read within bounds, checked against a schema, all mistakes told at once.
-
-Knows nothing of scenarios or rigs. `find` and `read_document` open a file, `validated` checks its shape,
-`Document.mistake` points at a place in it, `MistakesError` tells all that was found.
-"""
+"""YAML files, read within bounds and checked against a model; all mistakes are reported with line and column."""
 
 from rigctl.yamlfile.compose import parse_document
 from rigctl.yamlfile.document import Document, Path

@@ -1,16 +1,13 @@
-"""From text to a `Document`, within bounds: nodes, depth, one document, no tags, no key twice.
-
-Built on the parser's events, not on its loader, so that every value keeps its place and the bounds hold *while*
-reading: aliases are counted at the size of what they stand for before anything is copied.
-"""
+"""From text to a `Document`, within bounds: nodes, depth, one document, no tags, no key twice."""
 
 import re
 import unicodedata
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 import yaml
-from yaml import events as ev
+from yaml import AliasEvent, MappingNode, ScalarEvent, ScalarNode, SequenceNode, StreamEndEvent
+from yaml.composer import Composer
+from yaml.resolver import BaseResolver
 
 from rigctl.base.texts import printable
 from rigctl.yamlfile.document import Document, Path, mistake_at
@@ -18,9 +15,9 @@ from rigctl.yamlfile.mistakes import LINE_BREAK, Mistake, MistakesError, Span, s
 
 MAX_NODES: Final = 50_000
 MAX_DEPTH: Final = 20
-# libyaml where it is there: ten times faster. The events are the same.
-_Loader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-# What YAML 1.1, 5.1 does not let into a file, found first so that it can be shown where it stands.
+# libyaml if PyYAML was built with it: ten times faster. The events are the same.
+_Parser: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+# Characters that YAML 1.1, 5.1 does not allow. They are searched for first: the parser does not say where they stand.
 _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # YAML 1.2's core schema, decimal only: `yes`, `0123`, `12:30` and dates stay texts and are judged where they are used.
 _INTEGER: Final = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})", re.ASCII)
@@ -38,175 +35,148 @@ _HINTS: Final = (
     ("found unexpected end of stream", "A quote is not closed."),
     ("unexpected end of the stream", "A quote or bracket is not closed."),
 )
-_Event: TypeAlias = Any  # yaml's events declare no types
 Scalar: TypeAlias = str | int | float | bool | None
-Value: TypeAlias = "Scalar | list[Value] | dict[str, Value]"
 
 
-@dataclass(slots=True)
-class _Node:
-    span: Span
-    value: "Scalar | list[_Node] | dict[str, tuple[Span, _Node]]"
-    size: int = 1  # nodes, with all below
-    height: int = 1
+class _Reader(Composer, BaseResolver):
+    """PyYAML's composer within bounds that hold while reading, and its nodes as plain data with their places."""
 
+    def __init__(self, name: str, text: str) -> None:
+        Composer.__init__(self)
+        BaseResolver.__init__(self)
+        self.name, self.text = name, text
+        parser = _Parser(text)
+        self.check_event, self.peek_event, self.get_event = parser.check_event, parser.peek_event, parser.get_event
+        self.dispose = parser.dispose
+        self.depth = self.nodes = self.values = 0
+        self.spans: dict[Path, Span] = {}
+        self.keys: dict[Path, Span] = {}
+        self.mistakes: list[Mistake] = []
 
-@dataclass(slots=True)
-class _Composer:
-    name: str
-    text: str
-    loader: Any
-    nodes: int = 0
-    anchors: dict[str, _Node | None] = field(default_factory=dict)
-    mistakes: list[Mistake] = field(default_factory=list)
+    def mistake(self, span: Span, what: str) -> Mistake:
+        return mistake_at(self.name, self.text, span, what)
 
     def refused(self, span: Span, what: str) -> MistakesError:
-        return MistakesError([*self.mistakes, mistake_at(self.name, self.text, span, what)])
+        return MistakesError([self.mistake(span, what)])
 
-    def node(self, event: _Event, depth: int, key: str = "") -> _Node:
+    def document(self) -> Document:
+        self.get_event()  # start of the stream
+        if self.check_event(StreamEndEvent):
+            what = "the file is empty: expected keys and values, as in title: My test."
+            raise MistakesError([Mistake(self.name, what)])
+        root = self.compose_document()
+        if not self.check_event(StreamEndEvent):
+            span = _span(self.peek_event())
+            raise self.refused(span, "a second YAML document begins here: expected one per file.")
+        data = self.value(root, ())
+        return Document(self.name, self.text, data, self.spans, self.keys, mistakes=tuple(self.mistakes))
+
+    def compose_node(self, parent: Any, index: Any) -> Any:  # noqa: ANN401 — as in Composer
+        event = self.peek_event()
         span = _span(event)
-        if isinstance(event, ev.AliasEvent):
-            return self.count(self.alias(str(event.anchor), span), span, depth)
+        if parent is not None and index is None:
+            if not isinstance(event, ScalarEvent) or event.tag is not None or not event.value:
+                raise self.refused(span, "a key must be a plain text, followed by a colon.")
+        else:
+            self.nodes += 1
+            self.check_count(self.nodes, span)
+        if isinstance(event, AliasEvent):
+            self.check_alias(str(event.anchor), span)
+            return super().compose_node(parent, index)
         if event.tag is not None:
             raise self.refused(span, f'tag "{printable(event.tag[:64])}": tags are not used here. Leave it out.')
-        if event.anchor is not None:
-            self.anchors[event.anchor] = None  # open: an alias to it now would be endless
-        if isinstance(event, ev.ScalarEvent):
-            node = _Node(span, self.scalar(event, span, key))
-        elif depth >= MAX_DEPTH:
+        if not isinstance(event, ScalarEvent) and self.depth + 1 >= MAX_DEPTH:
             raise self.refused(span, f"nested too deep: at most {MAX_DEPTH} levels.")
-        elif isinstance(event, ev.SequenceStartEvent):
-            node = self.sequence(span, depth)
-        else:
-            node = self.mapping(span, depth)
-        if event.anchor is not None:
-            self.anchors[event.anchor] = node
-        return self.count(node, span, depth, own=1)
+        self.anchors.pop(event.anchor, None)  # YAML allows the same name again, Composer does not
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        if parent is None and not isinstance(node, MappingNode):
+            raise self.refused(span, "expected keys and values at the top, as in title: My test.")
+        return node
 
-    def count(self, node: _Node, span: Span, depth: int, own: int | None = None) -> _Node:
-        self.nodes += node.size if own is None else own
-        if self.nodes > MAX_NODES:
+    def check_count(self, count: int, span: Span) -> None:
+        if count > MAX_NODES:
             raise self.refused(
                 span, f"too many values: at most {MAX_NODES:,}, aliases (*name) counted as what they hold."
             )
-        if depth + node.height > MAX_DEPTH + 1:
-            raise self.refused(span, f"nested too deep: at most {MAX_DEPTH} levels, aliases (*name) followed.")
-        return node
 
-    def alias(self, anchor: str, span: Span) -> _Node:
+    def check_alias(self, anchor: str, span: Span) -> None:
         shown = printable(anchor[:64])
-        if anchor not in self.anchors:
-            known = [name for name, node in self.anchors.items() if node is not None]
-            raise self.refused(span, f'alias "*{shown}": there is no "&{shown}" before it.{suggestion(anchor, known)}')
-        node = self.anchors[anchor]
+        node = self.anchors.get(anchor)
         if node is None:
+            hint = suggestion(anchor, list(self.anchors))
+            raise self.refused(span, f'alias "*{shown}": there is no "&{shown}" before it.{hint}')
+        if node.end_mark is None:
             raise self.refused(span, f'alias "*{shown}": stands inside what it names; it would never end.')
-        return node
 
-    def scalar(self, event: _Event, span: Span, key: str) -> Scalar:
-        text: str = event.value
-        bad = next((c for c in text if c not in "\n\t" and unicodedata.category(c) in {"Cc", "Cs"}), None)
-        if bad is not None:
-            self.mistakes.append(
-                mistake_at(self.name, self.text, span, f"character U+{ord(bad):04X} is not allowed in a text.")
-            )
-            return printable(text)
-        return text if event.style else plain_value(key, text)
+    def value(self, node: Any, path: Path) -> Any:  # noqa: ANN401 — any value of YAML
+        span = self.spans[path] = _span(node)
+        self.values += 1
+        self.check_count(self.values, span)
+        if len(path) >= MAX_DEPTH:
+            raise self.refused(span, f"nested too deep: at most {MAX_DEPTH} levels, aliases (*name) followed.")
+        if isinstance(node, ScalarNode):
+            return self.scalar(node, path[-1], span)
+        if isinstance(node, SequenceNode):
+            return [self.value(item, (*path, number)) for number, item in enumerate(node.value)]
+        return self.mapping(node, path)
 
-    def sequence(self, span: Span, depth: int) -> _Node:
-        items: list[_Node] = []
-        while not isinstance(event := self.loader.get_event(), ev.SequenceEndEvent):
-            items.append(self.node(event, depth + 1))
-        return _Node(span, items, *_measure(items))
-
-    def mapping(self, span: Span, depth: int) -> _Node:
-        entries: dict[str, tuple[Span, _Node]] = {}
-        while not isinstance(event := self.loader.get_event(), ev.MappingEndEvent):
-            at = _span(event)
-            if not isinstance(event, ev.ScalarEvent) or event.tag is not None or not event.value:
-                raise self.refused(at, "a key must be a plain text, followed by a colon.")
-            key = printable(event.value)
-            if event.anchor is not None:
-                self.anchors[event.anchor] = _Node(at, key)
-            value = self.node(self.loader.get_event(), depth + 1, key)
+    def mapping(self, node: MappingNode, path: Path) -> dict[str, Any]:
+        entries: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key, span = printable(key_node.value), _span(key_node)
+            place = (*path, key)
             if key in entries:
-                first = entries[key][0].line
-                what = f'key "{key[:64]}" is given twice, first in line {first}. Keep one of them.'
-                self.mistakes.append(mistake_at(self.name, self.text, at, what))
+                what = f'key "{key[:64]}" is given twice, first in line {self.keys[place].line}. Keep one of them.'
+                self.mistakes.append(self.mistake(span, what))
             else:
-                entries[key] = (at, value)
-        return _Node(span, entries, *_measure([node for _, node in entries.values()]))
+                self.keys[place] = span
+                entries[key] = self.value(value_node, place)
+        return entries
+
+    def scalar(self, node: ScalarNode, key: str | int, span: Span) -> Scalar:
+        text: str = node.value
+        bad = next((c for c in text if c not in "\n\t" and unicodedata.category(c) in {"Cc", "Cs"}), None)
+        if bad is None:
+            return text if node.style else plain_value(key, text)
+        self.mistakes.append(self.mistake(span, f"character U+{ord(bad):04X} is not allowed in a text."))
+        return printable(text)
 
 
 def parse_document(name: str, text: str) -> Document:
-    """`text` as a document called `name` in messages. Raises `MistakesError` where it is not one YAML mapping."""
+    """Return `text` as a document called `name` in messages. Raise `MistakesError` unless it is one YAML mapping."""
     text = text.removeprefix("\ufeff")
     bad = _FORBIDDEN.search(text)
     if bad is not None:
         what = f"character U+{ord(bad[0]):04X} is not allowed in a YAML file. Is it a text file?"
         raise MistakesError([mistake_at(name, text, span_of_offset(text, bad.start()), what)])
-    loader = _Loader(text)
-    composer = _Composer(name, text, loader)
+    reader = _Reader(name, text)
     try:
-        root = _root(composer)
+        return reader.document()
     except yaml.MarkedYAMLError as error:
-        raise MistakesError([*composer.mistakes, _syntax_mistake(name, text, error)]) from error
+        raise MistakesError([_syntax_mistake(name, text, error)]) from error
     except yaml.YAMLError as error:
         raise MistakesError([Mistake(name, f"not readable as YAML: {printable(str(error))}")]) from error
     finally:
-        loader.dispose()
-    spans: dict[Path, Span] = {}
-    keys: dict[Path, Span] = {}
-    data = cast(dict[str, Any], _flatten(root, (), spans, keys))
-    return Document(name, text, data, spans, keys, mistakes=tuple(composer.mistakes))
+        reader.dispose()
 
 
-def plain_value(key: str, text: str) -> Scalar:
-    """What `text` without quotes means as the value of `key`: a number, true, false, nothing, or a text."""
-    value = _plain(text.strip())
-    return text.strip() if key in TEXT_KEYS and value is not None else value
+def plain_value(key: str | int, text: str) -> Scalar:
+    """Return what `text` without quotes means as the value of `key`: a number, true, false, None or a text."""
+    text = text.strip()
+    value = _plain(text)
+    return text if key in TEXT_KEYS and value is not None else value
 
 
 def span_of_offset(text: str, offset: int) -> Span:
-    """The line and column of the character at `offset`."""
+    """Return the line and column of the character at `offset`."""
     before = LINE_BREAK.split(text[:offset])
     return Span(len(before), len(before[-1]) + 1)
 
 
-def _root(composer: _Composer) -> _Node:
-    loader = composer.loader
-    loader.get_event()  # start of the stream
-    if isinstance(loader.get_event(), ev.StreamEndEvent):
-        raise MistakesError(
-            [Mistake(composer.name, "the file is empty: expected keys and values, as in title: My test.")]
-        )
-    event = loader.get_event()
-    root = composer.node(event, 1)
-    if not isinstance(root.value, dict):
-        raise composer.refused(root.span, "expected keys and values at the top, as in title: My test.")
-    loader.get_event()  # end of the document
-    event = loader.get_event()
-    if not isinstance(event, ev.StreamEndEvent):
-        raise composer.refused(_span(event), "a second YAML document begins here: expected one per file.")
-    return root
-
-
-def _flatten(node: _Node, path: Path, spans: dict[Path, Span], keys: dict[Path, Span]) -> Value:
-    spans[path] = node.span
-    if isinstance(node.value, list):
-        return [_flatten(item, (*path, i), spans, keys) for i, item in enumerate(node.value)]
-    if isinstance(node.value, dict):
-        keys.update({(*path, key): span for key, (span, _) in node.value.items()})
-        return {key: _flatten(below, (*path, key), spans, keys) for key, (_, below) in node.value.items()}
-    return node.value
-
-
-def _measure(below: list[_Node]) -> tuple[int, int]:
-    return 1 + sum(node.size for node in below), 1 + max((node.height for node in below), default=0)
-
-
 def _plain(text: str) -> Scalar:
-    """What an unquoted scalar means. A number that no setting could have stays a text."""
+    """Return the meaning of an unquoted scalar. A number that no setting could have stays a text."""
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     if _INTEGER.fullmatch(text):
@@ -214,10 +184,11 @@ def _plain(text: str) -> Scalar:
     return float(text) if _FLOAT.fullmatch(text) else text
 
 
-def _span(event: _Event) -> Span:
-    start, end = event.start_mark, event.end_mark
-    length = end.column - start.column if end.line == start.line else 1
-    return Span(start.line + 1, start.column + 1, max(1, length))
+def _span(read: Any) -> Span:  # noqa: ANN401 — an event or a node of YAML
+    """Return the place of a scalar, or of the beginning of a list or mapping."""
+    start, end = read.start_mark, read.end_mark
+    whole = end.line == start.line and not isinstance(read, MappingNode | SequenceNode)
+    return Span(start.line + 1, start.column + 1, max(1, end.column - start.column) if whole else 1)
 
 
 def _syntax_mistake(name: str, text: str, error: yaml.MarkedYAMLError) -> Mistake:

@@ -1,4 +1,4 @@
-"""A YAML file as read: plain data, and for each value and key its place in the text."""
+"""A YAML file as it was read: plain data, and the place of each value and key in the text."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -7,15 +7,15 @@ from typing import Any, TypeAlias
 from rigctl.yamlfile.mistakes import Mistake, Span
 
 Path: TypeAlias = tuple[str | int, ...]
-"""Keys and list positions from the top to a value, as ("matrix", "window", 0)."""
+"""Keys and list positions from the top to a value: ("matrix", "window", 0)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
     """`data` holds only dicts with text keys, lists, texts, numbers, booleans and None.
 
-    `origins` names the values that came from an option of the command line instead of the text.
-    `mistakes` are those that reading found and could go on after (a key twice).
+    `origins` has the option of each value that came from the command line instead of the text.
+    `mistakes` did not stop the reading: a key given twice.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Document:
     mistakes: tuple[Mistake, ...] = ()
 
     def mistake(self, path: Path, what: str, *, at_key: bool = False) -> Mistake:
-        """A mistake at `path`, or at the nearest place above it that has one."""
+        """Return a mistake at `path`, or at the nearest place above that is in the text."""
         for end in range(len(path), -1, -1):
             near = path[:end]
             if near in self.origins:
@@ -38,30 +38,37 @@ class Document:
                 return mistake_at(self.name, self.text, span, what, path=path)
         return Mistake(self.name, what, path=path)
 
+    def at(self, path: Path) -> Any:  # noqa: ANN401 — any value of YAML
+        """Return the value at `path`, or None."""
+        value: Any = self.data
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        return value
+
+    def placed(self, old: Path, *new: Path) -> "Document":
+        """Return this document with the places at and below `old` also at each of `new`."""
+
+        def copied(places: Mapping[Path, Span]) -> dict[Path, Span]:
+            below = [(path[len(old) :], span) for path, span in places.items() if path[: len(old)] == old]
+            return {**places, **{(*path, *rest): span for path in new for rest, span in below}}
+
+        return replace(self, spans=copied(self.spans), keys=copied(self.keys))
+
     def listed(self, key: str) -> "Document":
-        """This document with the value of a top-level `key` as a list, of which it is the only entry."""
+        """Return this document with the value of a top-level `key` in a list, unless it is a list."""
         value = self.data.get(key)
         if value is None or isinstance(value, list):
             return self
+        return replace(self.placed((key,), (key, 0)), data={**self.data, key: [value]})
 
-        def below(places: Mapping[Path, Span]) -> dict[Path, Span]:
-            own = {(key, 0, *path[1:]): span for path, span in places.items() if path[:1] == (key,)}
-            return {**places, **own}
+    def replaced(self, path: Path, value: object, origin: str) -> "Document":
+        """Return this document with `value` at `path`. Mistakes in it will name `origin`, an option.
 
-        return replace(self, data={**self.data, key: [value]}, spans=below(self.spans), keys=below(self.keys))
-
-    def replaced(self, key: str, value: object, origin: str) -> "Document":
-        """This document with `value` at the top-level `key`; mistakes in it will name `origin`, an option."""
-        spans = {path: span for path, span in self.spans.items() if path[:1] != (key,)}
-        keys = {path: span for path, span in self.keys.items() if path[:1] != (key,)}
-        origins = {**self.origins, (key,): origin}
-        return replace(self, data={**self.data, key: value}, spans=spans, keys=keys, origins=origins)
-
-    def placed(self, path: Path, value: object, origin: str) -> "Document":
-        """As `replaced`, at any depth: sections that are not there are made, what is no section gives way to one."""
-        data: dict[str, Any] = dict(self.data)
-        below: dict[Any, Any] = data
-        origins = dict(self.origins)
+        Missing sections are added. A value that stands where a section is needed is replaced.
+        """
+        data: dict[Any, Any] = dict(self.data)
+        origins = {**self.origins, path: origin}
+        below = data
         for depth, key in enumerate(path[:-1], 1):
             given = below.get(key)
             if not isinstance(given, dict):
@@ -69,13 +76,13 @@ class Document:
             below[key] = dict(given) if isinstance(given, dict) else {}
             below = below[key]
         below[path[-1]] = value
-        origins[path] = origin
-        spans = {there: span for there, span in self.spans.items() if there[: len(path)] != path}
-        keys = {there: span for there, span in self.keys.items() if there[: len(path)] != path}
-        return replace(self, data=data, spans=spans, keys=keys, origins=origins)
+
+        def others(places: Mapping[Path, Span]) -> dict[Path, Span]:
+            return {place: span for place, span in places.items() if place[: len(path)] != path}
+
+        return replace(self, data=data, spans=others(self.spans), keys=others(self.keys), origins=origins)
 
 
 def mistake_at(name: str, text: str, span: Span, what: str, *, path: Path = ()) -> Mistake:
-    """A mistake at `span` of `text`, which shows that line."""
-    where = f"{name}:{span.line}:{span.column}"
-    return Mistake(where, what, path, span, text)
+    """Return a mistake at `span` of `text`; it prints that line."""
+    return Mistake(f"{name}:{span.line}:{span.column}", what, path, span, text)

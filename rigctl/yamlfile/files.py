@@ -1,4 +1,4 @@
-"""Which file is meant, and its text: bounded before it is read, UTF-8, a regular file."""
+"""Finding a YAML file by path or bundled name, and reading its text: UTF-8, at most 1 MiB, a regular file."""
 
 import difflib
 import stat
@@ -16,16 +16,15 @@ _ENDINGS: Final = (".yaml", ".yml")
 
 
 def find_bundled(folder: Path) -> dict[str, Path]:
-    """The YAML files in `folder`, by name without ending, sorted."""
+    """Return the YAML files in `folder` by name without ending, sorted."""
     return {path.stem: path for path in sorted(folder.glob("*.yaml"), key=lambda path: path.stem)}
 
 
 def find(reference: str, *, what: str, bundled: Path, relative_to: Path | None = None) -> Path:
-    """The file that `reference` means: a path (relative to `relative_to`, else to the working folder) or
-    a bundled name.
+    """Return the file that `reference` names: a path from `relative_to` or the working folder, or a bundled name.
 
-    It is a path where it ends with .yaml or .yml, holds a slash, or a file of that name exists. Raises `InputError`,
-    with what is bundled and a suggestion, where there is none. `what` is "scenario" or "rig".
+    It is a path if it ends with .yaml or .yml, holds a slash, or names a file. `what` is "scenario" or "rig".
+    Raise `InputError` with the bundled names and a suggestion if there is no such file.
     """
     names = find_bundled(bundled)
     shown = printable(reference)[:200]
@@ -34,12 +33,11 @@ def find(reference: str, *, what: str, bundled: Path, relative_to: Path | None =
     path = Path(reference)
     try:
         path = (relative_to or Path()) / path.expanduser()
-        exists = path.is_file()
-        is_path = reference.endswith(_ENDINGS) or "/" in reference or exists
-        there = exists or (is_path and path.exists())
+        is_path = reference.endswith(_ENDINGS) or "/" in reference
+        exists = path.exists() if is_path else path.is_file()
     except (OSError, RuntimeError) as error:
         raise InputError(f'{what} "{shown}": {error}') from error
-    if there:
+    if exists:
         return path
     if is_path:
         raise InputError(f'{what} "{shown}": there is no such file.{_beside(path)}')
@@ -49,19 +47,17 @@ def find(reference: str, *, what: str, bundled: Path, relative_to: Path | None =
 
 
 def read_document(path: Path) -> Document:
-    """The YAML mapping in `path`. Raises `MistakesError`; a file over `MAX_BYTES` is not read at all."""
+    """Return the YAML mapping in `path`. Raise `MistakesError` if there is none."""
     return parse_document(str(path), read_text(path))
 
 
 def read_text(path: Path) -> str:
-    """The text in `path`, which is UTF-8. Raises `MistakesError`, as `read_document`."""
+    """Return the text in `path`. Raise `MistakesError` if it is too large or not UTF-8."""
     name = str(path)
     try:
         data = _read(path)
     except OSError as error:
         raise MistakesError([Mistake(name, f"cannot be read: {error.strerror or error}.")]) from error
-    if len(data) > MAX_BYTES:
-        raise MistakesError([Mistake(name, _too_large(None))])
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -78,19 +74,16 @@ def _read(path: Path) -> bytes:
     if not stat.S_ISREG(status.st_mode):
         # A pipe or device could block or never end.
         raise MistakesError([Mistake(str(path), "is not a regular file: expected a YAML file.")])
-    if status.st_size > MAX_BYTES:
-        raise MistakesError([Mistake(str(path), _too_large(status.st_size))])
     with path.open("rb") as file:
-        return file.read(MAX_BYTES + 1)
-
-
-def _too_large(size: int | None) -> str:
-    holds = "" if size is None else f" of {size:,} bytes"
-    return f"a file{holds} is too large: at most {MAX_BYTES:,} bytes (1 MiB) are read. Is it a scenario or rig file?"
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        size = max(status.st_size, len(data))
+        what = f"a file of {size:,} bytes is too large: at most {MAX_BYTES:,} bytes (1 MiB) are read. "
+        raise MistakesError([Mistake(str(path), what + "Is it a scenario or rig file?")])
+    return data
 
 
 def _beside(path: Path) -> str:
-    """The YAML file of nearly that name in the same folder."""
     others = {other.stem: other.name for ending in _ENDINGS for other in path.parent.glob(f"*{ending}")}
     near = difflib.get_close_matches(path.stem, sorted(others), n=1)
     return f' Did you mean "{others[near[0]]}"?' if near else ""

@@ -1,4 +1,4 @@
-"""Mistakes in a file, and how they are printed: where, what, what to do, then the line and a caret."""
+"""Mistakes in a file, and how they are printed: place, mistake, remedy, then the line with a caret below."""
 
 import difflib
 import re
@@ -10,15 +10,14 @@ from typing import Final
 from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
 
-# A longer list helps nobody: the first ones explain the others.
 MOST_SHOWN: Final = 50
-# Beyond these nothing is even worded, so that no file costs more than a moment.
+# Further mistakes are not even collected.
 MOST_FOUND: Final = 1000
 _MOST_COMPARED: Final = 200
 _SHOWN_COLUMNS: Final = 100
-# YAML 1.1, 5.4: what ends a line. Source lines must be split exactly as the parser counts them.
+# Line breaks of YAML 1.1, 5.4. Lines must be split exactly as the parser counts them.
 LINE_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
-# Keys that no file may have; a message about such a line is read by others than its writer.
+# Keys that no file may have. Their values are not printed: others than the writer read the messages.
 SECRET_KEYS: Final = ("password", "passphrase", "passwd", "pass", "pwd", "secret", "community")
 _SECRET_VALUE: Final = re.compile(
     rf"""(?i)(\b(?:{"|".join(SECRET_KEYS)})["']?\s*:\s*)("(?:[^"\\]|\\.)*"?|'[^']*'?|[^,}}]+)"""
@@ -27,7 +26,7 @@ _SECRET_VALUE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A place in a text, from 1; `length` characters of that line."""
+    """A place in a text: line and column from 1, and `length` characters."""
 
     line: int
     column: int
@@ -36,10 +35,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One mistake. `where` is FILE:LINE:COLUMN or the option that brought it; `path` its place in the data.
-
-    The line of `text` at `span` is cut out only when the mistake is printed: a file can hold thousands of them.
-    """
+    """One mistake. `where` is FILE:LINE:COLUMN or an option of the command line; `path` is its place in the data."""
 
     where: str
     what: str
@@ -49,12 +45,11 @@ class Mistake:
 
     def __str__(self) -> str:
         shown = f"\n{excerpt(self.text, self.span)}" if self.span is not None else ""
-        # A value may stand in it as it was written; where nothing else is said, it is one line.
         return f"{printable(self.where)}: {printable(self.what)}{shown}"
 
 
 class MistakesError(InputError):
-    """All mistakes of one or more files and options; its text tells them in order of their places."""
+    """All mistakes of files and options, in the order given."""
 
     def __init__(self, mistakes: Iterable[Mistake]) -> None:
         self.mistakes = tuple(mistakes)
@@ -66,13 +61,13 @@ class MistakesError(InputError):
 
 
 def in_order(mistakes: Iterable[Mistake]) -> list[Mistake]:
-    """By line and column, those without a place first; the same thing said twice only once."""
+    """Sort by line and column, mistakes without a place first, and drop duplicates."""
     unique = dict.fromkeys(mistakes)
     return sorted(unique, key=lambda m: (m.span.line, m.span.column) if m.span else (0, 0))
 
 
 def suggestion(word: str, known: Sequence[str]) -> str:
-    """` Did you mean "window"?`, or all that is known where nothing is near. Empty where nothing is known."""
+    """Return ` Did you mean "window"?`, or ` Known: …` if no known word is near, or nothing if none is known."""
     near = difflib.get_close_matches(word[:64].lower(), known[:_MOST_COMPARED], n=1, cutoff=0.6)
     if near:
         return f' Did you mean "{near[0]}"?'
@@ -83,7 +78,7 @@ def suggestion(word: str, known: Sequence[str]) -> str:
 
 
 def excerpt(text: str, span: Span) -> str:
-    """The line at `span` and a caret line below it. What stands after a key like `password` is not shown."""
+    """Return the line at `span` with a line of carets below. The value of a key like `password` is hidden."""
     lines = LINE_BREAK.split(text)
     line = printable(lines[span.line - 1]) if span.line <= len(lines) else ""
     line = _SECRET_VALUE.sub(lambda match: match[1] + "•" * len(match[2]), line)
@@ -97,7 +92,7 @@ def excerpt(text: str, span: Span) -> str:
 
 
 def _width(text: str) -> int:
-    """Columns on a terminal: wide characters take two, combining ones none (Unicode UAX #11)."""
+    """Return the columns on a terminal: a wide character takes two, a combining one none (Unicode UAX #11)."""
     return sum(
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in {"W", "F"} else 1 for c in text
     )

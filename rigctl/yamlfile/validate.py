@@ -1,4 +1,4 @@
-"""A document against a pydantic model: its errors at their place in the file, in rigctl's own words."""
+"""Checking a document against a pydantic model; errors get their place in the file and rigctl's wording."""
 
 from collections.abc import Iterator
 from typing import Final, TypeVar, get_args
@@ -24,7 +24,7 @@ _SHAPES: Final = {
 
 
 def validated(document: Document, model: type[_Model]) -> tuple[_Model | None, list[Mistake]]:
-    """The document as `model`, or None and every mistake in it; mistakes of reading are among them."""
+    """Return the document as `model`, or None, and all mistakes, those of reading included."""
     found = list(document.mistakes)
     try:
         return model.model_validate(document.data), found
@@ -34,7 +34,7 @@ def validated(document: Document, model: type[_Model]) -> tuple[_Model | None, l
 
 
 def kind(value: object) -> str:
-    """What a value is, for a person: `a list`, `the number 5`, `nothing`."""
+    """Describe a value for a message: `a list`, `the number 5`, `nothing`."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -82,7 +82,7 @@ def _purpose(model: type[BaseModel], path: Path) -> str:
 
 
 def _section(model: type[BaseModel], path: Path) -> type[BaseModel]:
-    """The model of the mapping at `path`. Names that are data (of nodes) and list positions are stepped over."""
+    """Return the model of the mapping at `path`. Names of nodes and list positions are skipped."""
     for part in path:
         field = model.model_fields.get(part) if isinstance(part, str) else None
         below = next(_models_in(field.annotation), None) if field is not None else None

@@ -4,7 +4,8 @@ from dataclasses import replace
 from ipaddress import ip_interface, ip_network
 from typing import Any
 
-from rigctl.discovery.targets import Asked, targets_of
+from rigctl.discovery.draft import Asked
+from rigctl.discovery.targets import targets_of
 from rigctl.probe.lldp import Neighbour
 from rigctl.probe.network import Interface, Route
 from rigctl.probe.surroundings import Surroundings

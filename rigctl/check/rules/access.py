@@ -1,23 +1,20 @@
-"""Is every node in our hands: SSH, lock, agent, rights, clock."""
+"""Rules on access to nodes: SSH, lock, agent, rights, clock."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from rigctl.check.records import NodeSeen, Seen
-from rigctl.check.rules.commands import as_root
-from rigctl.check.rules.findings import found, node
+from rigctl.check.rules.findings import as_root, found, node
 from rigctl.findings import Finding, Severity
 
 CLOCK_AHEAD_S: Final = 1.0
-"""A wall clock off by more makes logs and captures of two nodes hard to compare."""
+"""Beyond this, logs and captures of two nodes are hard to compare."""
 SKEW_S: Final = 0.010
-"""Bound of the start skew where no scenario has another."""
+"""Bound of the start skew without a scenario."""
 UNMADE: Final = (
     "firmware, ring sizes, interrupt coalescing, CPU governor and throttling are not checked on FreeBSD, and whether "
     "an ICMP message answers its datagrams is not known."
 )
-
-
 _REACHED: Final = {
     "ssh": "reached by SSH, with known host keys",
     "srun": "reached by srun, in its allocation",
@@ -26,7 +23,7 @@ _REACHED: Final = {
 
 
 def reached(seen: Seen) -> Iterator[Finding]:
-    """The transport (SSH with a known host key), the lock, a data address."""
+    """Check the transport (SSH with a known host key), the lock and the data address."""
     for each in seen.nodes.values():
         if each.failure is not None and each.failure.stage != "agent":
             yield found(Severity.ERROR, node(each.name), each.failure.text)
@@ -41,7 +38,7 @@ def reached(seen: Seen) -> Iterator[Finding]:
 
 
 def agent(seen: Seen) -> Iterator[Finding]:
-    """Its binary was pushed into a folder that has room and may execute, and runs."""
+    """Check that the agent was uploaded to a folder with room and without noexec, and runs."""
     for each in seen.nodes.values():
         if each.failure is not None and each.failure.stage == "agent":
             yield found(Severity.ERROR, node(each.name), f"the agent does not run: {each.failure.text}")
@@ -58,7 +55,7 @@ def agent(seen: Seen) -> Iterator[Finding]:
 
 
 def rights(seen: Seen) -> Iterator[Finding]:
-    """Root's rights, where conditions or captures need them. `sudo: true` has been tried by the agent's start."""
+    """Check for root's rights if conditions or captures need them. With `sudo: true` the agent's start has used it."""
     plan = seen.plan
     if plan is None:
         return
@@ -76,14 +73,14 @@ def rights(seen: Seen) -> Iterator[Finding]:
 
 
 def unmade(seen: Seen) -> Iterator[Finding]:
-    """What is not checked on a node for its system."""
+    """Name what is not checked on FreeBSD."""
     names = [each.name for each in seen.reached() if each.is_freebsd]
     if names:
         yield found(Severity.NOTE, node(*names), UNMADE)
 
 
 def clock(seen: Seen) -> Iterator[Finding]:
-    """The wall clock, and how well the clock is known by which flows are started together."""
+    """Check the wall clock, and the precision of the clock that starts the flows."""
     bound_s = seen.plan.max_skew_s if seen.plan is not None else SKEW_S
     good = []
     for each in seen.nodes.values():
@@ -113,7 +110,7 @@ def clock(seen: Seen) -> Iterator[Finding]:
 
 
 def _surely_ahead_s(seen: NodeSeen) -> float | None:
-    """The least that its clock is ahead (or, negative, behind): it was read at some time while it was asked."""
+    """Return the least time that its clock is ahead (negative: behind); the time of the reading is not exact."""
     if seen.clock_ahead_s is None:
         return None
     low, high = seen.clock_ahead_s

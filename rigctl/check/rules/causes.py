@@ -1,7 +1,6 @@
-"""Causes that explain several faults at once: addresses and MAC addresses held twice, a peer that answers nothing.
+"""Rules on causes of several faults: addresses and MAC addresses used twice, peers that do not answer.
 
-A cause is reported by its own rule. Faulty paths that a cause explains (`explained`) are not reported again as dropped,
-rejected or too small: the remedy of the cause is the one that helps.
+Faulty paths that a cause explains are not reported again as dropped, rejected or too small.
 """
 
 from collections import defaultdict
@@ -26,19 +25,19 @@ class _Cause:
 
 
 def addresses(seen: Seen) -> Iterator[Finding]:
-    """Addresses of the data network: each held by one host only, and by one that answers."""
+    """Check that each data address belongs to one host, and that the host answers."""
     for cause in _causes(seen, _of_links(seen)):
         yield cause.finding
 
 
 def explained(seen: Seen) -> frozenset[Ends]:
-    """The paths of `seen` with a fault that follows from what another rule reports: link, routes or addresses."""
+    """Return the paths with a fault that another rule reports: link, routes or addresses."""
     known = _of_links(seen)
     return known.union(*(cause.paths for cause in _causes(seen, known)))
 
 
 def _of_links(seen: Seen) -> frozenset[Ends]:
-    """Faulty paths from or to a node without a link, and those of which one end has no route, or a wrong one."""
+    """Return the faulty paths with an end that has no link, no route or a wrong route."""
     dead = {each.name for each in seen.reached() if is_dead(each)}
     wrong = {ends for each in seen.reached() for ends in astray(seen, each)}
     return frozenset(
@@ -49,7 +48,7 @@ def _of_links(seen: Seen) -> frozenset[Ends]:
 
 
 def _causes(seen: Seen, known: frozenset[Ends]) -> Iterator[_Cause]:
-    """The causes that addresses show, the most certain first; each explains paths that none before it does."""
+    """Yield the causes, the most certain first; each explains paths that no earlier cause does."""
     for find in (_shared_addresses, _loopback, _shared_macs, _neighbours):
         left = [path for path in _faulty(seen) if _ends(path) not in known]
         for cause in find(seen, left):
@@ -72,7 +71,7 @@ def _shared_addresses(seen: Seen, faulty: Iterable[PathSeen]) -> Iterator[_Cause
 
 
 def _loopback(seen: Seen, faulty: Iterable[PathSeen]) -> Iterator[_Cause]:
-    """A loopback address as data address of a node whose peers are on other hosts."""
+    """Find nodes with peers on other hosts and a loopback address as data address."""
     for each in filter(is_loopback, seen.reached()):
         own = _paths_of([each.name], faulty)
         boots = {other.facts.get("boot_id") for other in seen.reached()} - {None}
@@ -83,7 +82,7 @@ def _loopback(seen: Seen, faulty: Iterable[PathSeen]) -> Iterator[_Cause]:
 
 
 def _shared_macs(seen: Seen, faulty: Iterable[PathSeen]) -> Iterator[_Cause]:
-    """One MAC address on interfaces of one network: a switch sends the frames to the port that spoke last."""
+    """Find one MAC address on two interfaces of a network: a switch sends frames to the port it heard last."""
     holders: dict[str, list[NodeSeen]] = defaultdict(list)
     for each in seen.reached():
         if (mac := each.facts.get("mac")) not in (None, _NO_MAC):
@@ -95,7 +94,7 @@ def _shared_macs(seen: Seen, faulty: Iterable[PathSeen]) -> Iterator[_Cause]:
         ]
         names = [first.name, *(each.name for each in twins)]
         paths = _paths_of(names, faulty)
-        # Interfaces of type ipvlan have the MAC address of their host's, rightly.
+        # Interfaces of type ipvlan have the MAC address of their host's interface.
         apart = any(
             _share_network(first, each) and first.facts.get("boot_id") != each.facts.get("boot_id") for each in twins
         )
@@ -107,7 +106,7 @@ def _shared_macs(seen: Seen, faulty: Iterable[PathSeen]) -> Iterator[_Cause]:
 
 
 def _neighbours(seen: Seen, faulty: Iterable[PathSeen]) -> Iterator[_Cause]:
-    """By what a node sends to a peer: another host's MAC address, or nothing that answers."""
+    """Find peers whose address another host answers for, or nobody."""
     by_mac = {each.facts.get("mac"): each for each in seen.reached()}
     for path in faulty:
         here, there = seen.nodes[path.source], seen.nodes[path.destination]

@@ -1,4 +1,4 @@
-"""How rules make findings: about one node or path first, then those that say the same of several as one."""
+"""Helpers of the rules: findings about nodes and paths, and the commands of remedies."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Final, TypeAlias, TypeVar
 
-from rigctl.check.records import Seen
+from rigctl.check.records import NodeSeen, Seen
 from rigctl.findings import Finding, Number, Severity, Subject, Weight
 
 T = TypeVar("T")
@@ -19,6 +19,27 @@ WEIGHTS: Final = {
     Severity.OK: Weight.RIG,
 }
 MOST_NAMES: Final = 6
+_COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "up": ("ip link set dev {interface} up", "ifconfig {interface} up"),
+    "mtu": ("ip link set dev {interface} mtu {mtu}", "ifconfig {interface} mtu {mtu}"),
+    "negotiate": ("ethtool -s {interface} autoneg on", "ifconfig {interface} media autoselect"),
+    "medium": ("ethtool {interface}", "ifconfig -m {interface}"),
+    "offloads": ("ethtool -K {interface} {names}", "ifconfig {interface} {names}"),
+    "slot": ("lspci -vv shows LnkCap and LnkSta", "pciconf -lc {interface} shows its link"),
+    "show route": ("ip route get {peer} from {own}", "route -n get {peer}"),
+    "way": ("ip route get {peer}", "route -n get {peer}"),
+    "set route": (
+        "ip route replace {peer} dev {interface} src {own}",
+        "route add -host {peer} -interface {interface} -ifa {own}",
+    ),
+    "forget routes": ("ip route flush cache", "sysctl net.inet.tcp.hostcache.purgenow=1"),
+    "sysctl": ("sysctl -w {name}={value}", "sysctl {name}={value}"),
+    "module": ("modprobe tcp_{name}", "kldload cc_{name}"),
+    "clock": ("timedatectl set-ntp true", "service ntpd onerestart"),
+    "sockets": ("ss -tinp", "sockstat -c"),
+    "firewall": ("nft list ruleset", "pfctl -s rules; ipfw list"),
+}
+"""Purpose → command on Linux, command on FreeBSD."""
 _PLURALS: Final[dict[str, str]] = {"node": "nodes", "pair": "paths"}
 
 
@@ -29,7 +50,7 @@ def found(
     remedy: str | None = None,
     numbers: Mapping[str, Number] | None = None,
 ) -> Finding:
-    """A finding whose text goes on after its subject's name: "has no link"."""
+    """Return a finding. Its text continues the name of its subject: "has no link"."""
     return Finding(text, WEIGHTS[level], level, subject, numbers or {}, remedy)
 
 
@@ -42,13 +63,13 @@ def pair(source: str, destination: str) -> Subject:
 
 
 def most_common(values: Mapping[str, T]) -> T | None:
-    """The value that more nodes have than any other; None where two values are as common: neither is the usual one."""
+    """Return the value of most nodes, or None if two values are equally frequent."""
     counts = Counter(values.values()).most_common(2)
     return None if not counts or (len(counts) == 2 and counts[0][1] == counts[1][1]) else counts[0][0]
 
 
 def by_value(values: Mapping[str, object]) -> str:
-    """`1400 on a and 1500 on b, c`."""
+    """Describe values by node: `1400 on a and 1500 on b, c`."""
     names: dict[object, list[str]] = {}
     for name, value in values.items():
         names.setdefault(value, []).append(name)
@@ -56,9 +77,9 @@ def by_value(values: Mapping[str, object]) -> str:
 
 
 def together(findings: Iterable[Finding], everybody: Mapping[str, int]) -> Iterator[Finding]:
-    """Those that say the same of several subjects as one, in the order of the first; names in front of the text.
+    """Merge findings with the same text on several subjects, and put the names before the text.
 
-    `everybody`: how many subjects there are of each kind.
+    `everybody`: the number of subjects of each kind.
     """
 
     def saying(finding: Finding) -> tuple[str, str, str, str]:
@@ -78,7 +99,7 @@ def together(findings: Iterable[Finding], everybody: Mapping[str, int]) -> Itera
 
 
 def _by_name(findings: Sequence[Finding]) -> dict[str, Number]:
-    """The numbers of several subjects: those that agree once, the others by name."""
+    """Return the numbers of several subjects: equal numbers once, others by name."""
     made: dict[str, Number] = {}
     for key in dict.fromkeys(key for finding in findings for key in finding.numbers):
         values = [(finding.subject.names, finding.numbers.get(key)) for finding in findings]
@@ -90,7 +111,7 @@ def _by_name(findings: Sequence[Finding]) -> dict[str, Number]:
 
 
 def _listed(kind: str, names: Sequence[str]) -> str:
-    """Names for a sentence; of many pairs with one end in common that end."""
+    """Return names for a sentence; pairs with a common end by that end."""
     if kind == "pair" and len(names) > 2:
         ends = [tuple(name.split(" -> ")) for name in names]
         if len({source for source, _ in ends}) == 1:
@@ -100,3 +121,12 @@ def _listed(kind: str, names: Sequence[str]) -> str:
     if len(names) <= MOST_NAMES:
         return ", ".join(names)
     return f"{', '.join(names[: MOST_NAMES - 1])} and {len(names) - MOST_NAMES + 1} more"
+
+
+def command(each: NodeSeen, what: str, **words: object) -> str:
+    """Return a command for the node's system."""
+    return _COMMANDS[what][each.is_freebsd].format(interface=each.interface, **words)
+
+
+def as_root(each: NodeSeen, what: str, **words: object) -> str:
+    return f"On the node, as root: {command(each, what, **words)}"

@@ -1,28 +1,27 @@
-"""What the hardware can do: PCIe, offloads, rings, interrupts, frequency governors, throttling. Not of virtual rigs."""
+"""Rules on hardware: PCIe, offloads, rings, interrupts, frequency governors, throttling. Not for virtual rigs."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from rigctl.base.units import format_rate
 from rigctl.check.records import NodeSeen, Seen
-from rigctl.check.rules.commands import as_root, command
-from rigctl.check.rules.findings import found, node
+from rigctl.check.rules.findings import as_root, command, found, node
 from rigctl.findings import Finding, Number, Severity
 
 PCIE_BPS: Final = {2.5: 2.0e9, 5.0: 4.0e9, 8.0: 7.877e9, 16.0: 15.754e9, 32.0: 31.508e9}
 """GT/s of a lane → bit/s after line coding: 8b/10b up to 5 GT/s, 128b/130b above (PCI Express Base, 4.2)."""
 PCIE_SHARE: Final = 0.85
-"""Of that, what is left for data: headers and flow control of 256-byte packets take the rest."""
+"""Share of that rate for data: headers and flow control of 256-byte packets take the rest."""
 FAST_BPS: Final = 5e9
 OFFLOADED_BPS: Final = 1e9
-"""Below this rate any processor does the work of the offloads beside."""
+"""Below this rate any processor can do without offloads."""
 OFFLOADS: Final = ("tso", "gro", "sg", "tx", "rx")
 FREEBSD_OFFLOADS: Final = {"tso": "tso", "lro": "lro", "tx": "txcsum", "rx": "rxcsum"}
-"""As the facts have them → as ifconfig(8) takes them."""
+"""Name in the facts → name for ifconfig(8)."""
 
 
 def pcie(seen: Seen) -> Iterator[Finding]:
-    """Speed × width against what the card can do, and the bandwidth that leaves against the link."""
+    """Compare PCIe speed × width with the card's maximum, and the bandwidth with the link's rate."""
     for each in _real(seen):
         slot = each.facts.get("pcie") or {}
         gts, width = slot.get("speed_gts", 0.0), slot.get("width")
@@ -46,7 +45,7 @@ def pcie(seen: Seen) -> Iterator[Finding]:
 
 
 def card(seen: Seen) -> Iterator[Finding]:
-    """Driver and firmware; offloads that are off, small rings, interrupts for every packet."""
+    """Report driver and firmware, offloads that are off, small rings, interrupts for every packet."""
     for each in _real(seen):
         driver, firmware = each.facts.get("driver"), each.facts.get("firmware")
         if driver is not None:
@@ -86,7 +85,7 @@ def _interrupts(each: NodeSeen) -> Iterator[Finding]:
 
 
 def processor(seen: Seen) -> Iterator[Finding]:
-    """Frequency governors, and what a Raspberry Pi says of its supply and temperature."""
+    """Report frequency governors, and under-voltage and throttling of a Raspberry Pi."""
     for each in _real(seen):
         governor = each.facts.get("governor")
         if governor is not None and governor != "performance":

@@ -1,4 +1,4 @@
-"""The data interfaces: link, speed, duplex and MTU against the rig file and each other, routes, traffic."""
+"""Rules on data interfaces: link, speed, duplex and MTU, routes, other traffic."""
 
 from collections.abc import Iterator, Sequence
 from ipaddress import ip_address
@@ -6,15 +6,14 @@ from typing import Final
 
 from rigctl.base.units import format_rate
 from rigctl.check.records import NodeSeen, Seen
-from rigctl.check.rules.commands import as_root, command
-from rigctl.check.rules.findings import by_value, found, most_common, node
+from rigctl.check.rules.findings import as_root, by_value, command, found, most_common, node
 from rigctl.findings import Finding, Severity
 from rigctl.probe.readiness import Route
 
 BUSY_SHARE: Final = 0.01
 """Other traffic above this share of the link shows in results."""
 BUSY_BPS: Final = 1e6
-"""… and where the link's rate is unknown, or small."""
+"""As `BUSY_SHARE`, if the link's rate is unknown or small."""
 LOOPBACKS: Final = ("lo", "lo0")
 
 
@@ -40,12 +39,12 @@ def link(seen: Seen) -> Iterator[Finding]:
 
 
 def is_dead(each: NodeSeen) -> bool:
-    """Its interface is down or has no link, which is said; what follows from that need not be."""
+    """Tell whether its interface is down or has no link. Faults that follow from that are not reported."""
     return each.facts.get("up") is False or each.facts.get("carrier") == 0
 
 
 def is_loopback(each: NodeSeen) -> bool:
-    """Its data address is one that no other host can send to."""
+    """Tell whether no other host can send to its data address."""
     try:
         return each.address is not None and ip_address(each.address).is_loopback
     except ValueError:  # a name
@@ -71,7 +70,7 @@ def _speed(each: NodeSeen) -> Iterator[Finding]:
 
 
 def mtu(seen: Seen) -> Iterator[Finding]:
-    """Against the rig file; and whether all nodes have the same."""
+    """Compare the MTUs with the rig file and with each other."""
     known = {
         each.name: each
         for each in seen.reached()
@@ -94,7 +93,7 @@ def mtu(seen: Seen) -> Iterator[Finding]:
 
 
 def _unlike(nodes: Sequence[NodeSeen]) -> Iterator[Finding]:
-    """Nodes with another MTU than most; where no size has most of them, all of them at once."""
+    """Report the nodes with another MTU than most; if no MTU is the usual one, all nodes at once."""
     sizes = {each.name: each.facts["mtu"] for each in nodes}
     usual = most_common(sizes)
     said = "TCP agrees on the smaller; larger datagrams to it are lost."
@@ -110,7 +109,7 @@ def _unlike(nodes: Sequence[NodeSeen]) -> Iterator[Finding]:
 
 
 def routes(seen: Seen) -> Iterator[Finding]:
-    """`ip route get`, `route get`: data go over the data interface, not over that of management."""
+    """Check by `ip route get` or `route get` that data leave by the data interface."""
     good = []
     for each in seen.reached():
         if each.around is None or each.interface is None or is_dead(each) or is_loopback(each):
@@ -128,7 +127,7 @@ def routes(seen: Seen) -> Iterator[Finding]:
 
 
 def astray(seen: Seen, each: NodeSeen) -> dict[tuple[str, str], Route]:
-    """The routes of a node that do not lead over its data interface, by the node and its peer."""
+    """Return the routes of a node that do not lead over its data interface, by node and peer."""
     if each.around is None or each.interface is None or is_dead(each) or is_loopback(each):
         return {}
     right = {each.interface, *LOOPBACKS, *each.around.above}
@@ -167,7 +166,7 @@ def _route_mtu(each: NodeSeen, to: str, route_mtu: int | None) -> Iterator[Findi
 
 
 def traffic(seen: Seen) -> Iterator[Finding]:
-    """What other programs move over the data interface now."""
+    """Report the present traffic of other programs on the data interface."""
     good = []
     for each in seen.reached():
         if each.around is None or each.around.rx_bps is None or each.around.tx_bps is None:

@@ -1,19 +1,18 @@
-"""The paths between nodes: what may pass, who refuses the rest, and the largest packet."""
+"""Rules on paths between nodes: whether TCP and UDP pass, who refuses them, and the largest packet."""
 
 from collections.abc import Collection, Iterator
 from typing import Final
 
 from rigctl.check.paths import SMALL, Icmp, PathSeen
 from rigctl.check.records import Seen
-from rigctl.check.rules.commands import command
-from rigctl.check.rules.findings import found, pair
+from rigctl.check.rules.findings import command, found, pair
 from rigctl.findings import Finding, Number, Severity, Subject
 
 ETHERNET_HEADER: Final = 14
-"""Two addresses and a type; without VLAN tag and check sequence, as Windows counts its jumbo frames (9014)."""
+"""Two addresses and a type, without VLAN tag and check sequence: Windows counts jumbo frames so (9014)."""
 _ICMP_HEADER: Final = 8
 _OWN: Final = ("EPERM", "EACCES")
-"""What a firewall of the sender's gives to whoever sends."""
+"""Errors that the sender's own firewall causes."""
 _PROHIBITED: Final = {(3, 9), (3, 10), (3, 13)}
 """ICMP codes "administratively prohibited" (RFC 1812, 5.2.7.1); of ICMPv6 type 1, code 1 (RFC 4443)."""
 _UNRESOLVED: Final = {(3, 1), (1, 3)}
@@ -21,7 +20,7 @@ _UNRESOLVED: Final = {(3, 1), (1, 3)}
 
 
 def ports(seen: Seen) -> Iterator[Finding]:
-    """Data ports in both directions: TCP and UDP, each passes, is refused (by whom) or dropped."""
+    """Check in both directions whether TCP and UDP to the data port pass, are refused (by whom) or dropped."""
     good = []
     datagrams = any(cell.transport == "udp" for cell in seen.cells())
     walled = {(path.source, path.destination) for path in seen.paths if _own_refusal(path) is not None}
@@ -55,13 +54,13 @@ def _blocked(path: PathSeen, tcp: tuple[str, str] | None, udp: tuple[str, str] |
 
 
 def _own_refusal(path: PathSeen) -> str | None:
-    """The error by which the sender's own firewall refused the smallest datagram."""
+    """Return the error by which the sender's own firewall refused the smallest datagram, or None."""
     refused = path.refused.get(min(SMALL, path.wanted))
     return refused if refused in _OWN else None
 
 
 def _tcp(seen: Seen, path: PathSeen) -> tuple[str, str] | None:
-    """What became of the connection, and what to do; `None`: it was accepted."""
+    """Return the fault of the connection and its remedy, or None if it was accepted."""
     if path.stream == "0":
         return None
     if path.stream is None:
@@ -99,7 +98,7 @@ def _look_at_own(seen: Seen, name: str) -> str:
 
 
 def _is_own(seen: Seen, path: PathSeen, errors: Collection[Icmp]) -> bool:
-    """Tell whether the sender's own kernel gave the ICMP errors "host unreachable": its ARP was not answered."""
+    """Tell whether the ICMP errors are "host unreachable" of the sender's own kernel: its ARP was not answered."""
     own = seen.nodes[path.source].address
     return bool(errors) and all(icmp.sender == own and (icmp.type, icmp.code) in _UNRESOLVED for icmp in errors)
 
@@ -143,7 +142,7 @@ def _between(seen: Seen, path: PathSeen) -> str:
 
 
 def _told(errors: set[Icmp]) -> str:
-    """`ICMP "administratively prohibited" from 10.0.0.1`."""
+    """Describe ICMP errors, as in `ICMP "administratively prohibited" from 10.0.0.1`."""
     told = set()
     for icmp in errors:
         six = ":" in icmp.sender
@@ -211,7 +210,7 @@ def _smaller(seen: Seen, path: PathSeen, largest: int) -> Finding:
 
 
 def said(size: int, version: int) -> str:
-    """A size in the three ways people ask for it."""
+    """Describe a size as IP packet, ICMP payload and Ethernet frame."""
     numbers = numbers_of(size, version)
     return (
         f"IP packets of {size} bytes (ICMP payload {numbers['icmp_payload_bytes']}, "

@@ -1,12 +1,11 @@
-"""What the nodes' kernels allow against what the scenario wants: socket buffers, congestion control, disks."""
+"""Rules on settings that a scenario needs: socket buffers, congestion control, disks."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from rigctl.base.units import format_bytes, format_rate
 from rigctl.check.records import NodeSeen, Seen
-from rigctl.check.rules.commands import as_root
-from rigctl.check.rules.findings import by_value, found, most_common, node
+from rigctl.check.rules.findings import as_root, by_value, found, most_common, node
 from rigctl.findings import Finding, Severity
 from rigctl.probe.freebsd import AVAILABLE
 from rigctl.records import Cell
@@ -14,11 +13,11 @@ from rigctl.records import Cell
 _LIMITS: Final = (("SO_RCVBUF", "net.core.rmem_max"), ("SO_SNDBUF", "net.core.wmem_max"))
 _MOST_SOCKET: Final = "kern.ipc.maxsockbuf"
 _USABLE: Final = 8 / 9
-"""Of kern.ipc.maxsockbuf: MCLBYTES / (MSIZE + MCLBYTES), as FreeBSD's sbreserve(9) has it."""
+"""Usable share of kern.ipc.maxsockbuf: MCLBYTES / (MSIZE + MCLBYTES), from FreeBSD's sbreserve(9)."""
 _AUTOTUNED: Final = (("receive", "net.ipv4.tcp_rmem"), ("send", "net.ipv4.tcp_wmem"))
 _AUTOTUNED_FREEBSD: Final = (("receive", "net.inet.tcp.recvbuf_max"), ("send", "net.inet.tcp.sendbuf_max"))
 UNLIKE: Final = 4
-"""Buffers that are this much smaller than another node's are named."""
+"""Buffers smaller than another node's by this factor are reported."""
 _USUAL_MOST: Final = 6 << 20
 _SCALING: Final = "net.ipv4.tcp_window_scaling"
 _UNSCALED: Final = 65535
@@ -28,7 +27,7 @@ _AVAILABLE: Final = "net.ipv4.tcp_available_congestion_control"
 
 
 def scaling(seen: Seen) -> Iterator[Finding]:
-    """TCP window scaling: without it, at either end, a window has 16 bits (RFC 7323, 2)."""
+    """Check TCP window scaling: without it at one end a window has 16 bits (RFC 7323, 2)."""
     if seen.plan is not None and not any(cell.transport == "tcp" for cell in seen.cells()):
         return
     for each in seen.reached():
@@ -40,7 +39,7 @@ def scaling(seen: Seen) -> Iterator[Finding]:
 
 
 def windows(seen: Seen) -> Iterator[Finding]:
-    """Windows asked for against net.core.*mem_max: the kernel cuts what is above (socket(7))."""
+    """Compare requested windows with net.core.*mem_max, above which the kernel cuts them (socket(7))."""
     for each in seen.reached():
         for option, sysctl, limit in _socket_limits(each):
             cut = [cell for cell in seen.cells() if _fixed(cell) > (limit or 1 << 62) and each.name in cell.nodes]
@@ -65,7 +64,7 @@ def _socket_limits(each: NodeSeen) -> Iterator[tuple[str, str, int | None]]:
 
 
 def buffers(seen: Seen) -> Iterator[Finding]:
-    """Buffers that the kernel sizes itself: tcp_rmem and tcp_wmem against rate × round trip of the paths."""
+    """Compare tcp_rmem and tcp_wmem, the bounds of autotuning, with rate × round trip of the paths."""
     if seen.plan is not None and not any(_autotuned(cell) for cell in seen.cells()):
         return
     good = []
@@ -85,7 +84,7 @@ def _small_buffers(seen: Seen, each: NodeSeen) -> Iterator[Finding]:
         if most is None or any(sysctl in seen.settings_of(cell) for cell in seen.cells()):
             continue
         usual = max([_most(other, number) or 0 for other in seen.reached()])
-        # Half of a buffer is data, as Linux reckons at first (ip-sysctl, tcp_adv_win_scale); FreeBSD counts data alone.
+        # Linux counts half of a buffer as data (ip-sysctl, tcp_adv_win_scale); FreeBSD counts data only.
         share = 1.0 if each.is_freebsd else 0.5
         left_bps = most * share * 8 / rtt_s if rtt_s else None
         numbers: dict[str, float | None] = {"most_bytes": most, "rtt_us": rtt_s and round(rtt_s * 1e6)}
@@ -107,7 +106,7 @@ def _small_buffers(seen: Seen, each: NodeSeen) -> Iterator[Finding]:
 
 
 def _round_trip_s(seen: Seen, name: str) -> float | None:
-    """The longest of its paths, of each pair of nodes the shorter of both directions: one of them may have waited."""
+    """Return the longest round trip of its paths in seconds; of both directions of a pair the shorter counts."""
     shortest: dict[frozenset[str], int] = {}
     for path in seen.paths:
         if path.rtt_us and name in (path.source, path.destination):
@@ -117,7 +116,7 @@ def _round_trip_s(seen: Seen, name: str) -> float | None:
 
 
 def congestion(seen: Seen) -> Iterator[Finding]:
-    """What the scenario asks for is available; what is the default is the same everywhere."""
+    """Check that the requested congestion controls are available, and that all nodes have the same default."""
     for each in seen.reached():
         there = (each.sysctl(AVAILABLE if each.is_freebsd else _AVAILABLE) or "").split()
         for name in sorted({cell.tcp.congestion for cell in seen.cells() if cell.tcp.congestion} if there else ()):
@@ -138,7 +137,7 @@ def congestion(seen: Seen) -> Iterator[Finding]:
 
 
 def _unlike(seen: Seen, defaults: Mapping[str, str]) -> Iterator[Finding]:
-    """Nodes with another default than most; where none has most of them, all of them at once."""
+    """Report the nodes with another default than most; if none is the usual one, all nodes at once."""
     usual = most_common(defaults)
     if usual is None:
         text = f"the default congestion controls differ, {by_value(defaults)}."
@@ -162,7 +161,7 @@ def _unavailable(each: NodeSeen, name: str, there: list[str], asking: str) -> Fi
 
 
 def disks(seen: Seen) -> Iterator[Finding]:
-    """Folders of file transfers: there, on a disk, with room for the files of all flows."""
+    """Check that folders of file transfers exist, on a disk with room for the files of all flows."""
     needs: dict[str, int] = {}
     for cell in seen.cells():
         if cell.file.folder and "disk" in (cell.file.read, cell.file.write):
@@ -198,7 +197,7 @@ def _autotuned_by(each: NodeSeen) -> tuple[tuple[str, str], ...]:
 
 
 def _most(each: NodeSeen, number: int) -> int | None:
-    """Of receiving (0) or sending (1): the third value of tcp_rmem or tcp_wmem, on FreeBSD the one of its sysctl."""
+    """Return the largest buffer for receiving (0) or sending (1), in bytes."""
     _, sysctl = _autotuned_by(each)[number]
     if each.is_freebsd:
         return _number(each, sysctl)
@@ -207,7 +206,7 @@ def _most(each: NodeSeen, number: int) -> int | None:
 
 
 def _fixed(cell: Cell) -> int:
-    """The window that is set by socket option; 0: none is."""
+    """Return the window that is set by socket option, or 0."""
     return 0 if cell.window.resize else cell.window.bytes or 0
 
 
@@ -216,7 +215,7 @@ def _autotuned(cell: Cell) -> bool:
 
 
 def _asking(cells: list[Cell]) -> str:
-    """`test 2 asks for`, `tests 1, 2 ask for`."""
+    """Return `test 2 asks for` or `tests 1, 2 ask for`."""
     numbers = [str(cell.number) for cell in cells]
     shown = numbers if len(numbers) <= 6 else [*numbers[:5], f"{len(numbers) - 5} more"]
     return f"tests {', '.join(shown)} ask for" if len(numbers) > 1 else f"test {numbers[0]} asks for"

@@ -12,26 +12,7 @@ from rich.text import Text
 
 from rigctl.base.units import format_duration
 from rigctl.cli.documents import Mbps, Model, Variants, at
-from rigctl.cli.options import (
-    Against,
-    Bound,
-    Captures,
-    Duration,
-    Json,
-    NoReport,
-    Quiet,
-    Repeat,
-    ReportFile,
-    Resume,
-    RigFile,
-    RigSets,
-    RunTags,
-    Scenario,
-    Sets,
-    StoreAddress,
-    Wait,
-    WithoutUnreachable,
-)
+from rigctl.cli.options import Json, RunOptions, Scenario, with_run_options
 from rigctl.cli.output import plain_console
 from rigctl.records import Cell, Condition, Expectation, Pair, RunPlan, several_sets
 from rigctl.report.words.text import numbers_text
@@ -55,36 +36,36 @@ BEYOND_S: Final = 0.4
 """Time of a test beyond its duration, measured on the virtual rig; a real rig of a few nodes takes less."""
 
 
+@with_run_options
 def plan(
     scenario: Scenario,
-    rig: RigFile = None,
-    rig_sets: RigSets = None,
-    sets: Sets = None,
-    duration: Duration = None,
-    repeat: Repeat = None,
-    capture: Captures = None,
-    against: Against = None,
+    options: RunOptions,
     every: Annotated[bool, typer.Option("--all", help="Show every test of a large matrix.")] = False,
     as_json: Json = False,
-    # Options of run: accepted and unused, so that one command line serves both.
-    store: StoreAddress = None,  # noqa: ARG001
-    report: ReportFile = None,  # noqa: ARG001
-    no_report: NoReport = False,  # noqa: ARG001
-    resume: Resume = None,  # noqa: ARG001
-    tag: RunTags = None,  # noqa: ARG001
-    wait: Wait = None,  # noqa: ARG001
-    without_unreachable: WithoutUnreachable = False,  # noqa: ARG001
-    quiet: Quiet = False,  # noqa: ARG001
-    bound: Bound = 2.0,  # noqa: ARG001
 ) -> None:
     """Show the tests of SCENARIO, the time they take and the ceiling of each.
 
     Touches no node. Takes the options of run.
     """
-    overrides = Overrides(
-        rig, tuple(sets or ()), duration, repeat, tuple(rig_sets or ()), tuple(capture or ()), against
+    print_plan(scenario, options, every=every, as_json=as_json)
+
+
+def overrides_of(options: RunOptions) -> Overrides:
+    """Return the changes to a scenario that the options ask for."""
+    return Overrides(
+        options.rig,
+        tuple(options.sets or ()),
+        options.duration,
+        options.repeat,
+        tuple(options.rig_sets or ()),
+        tuple(options.capture or ()),
+        options.against,
     )
-    run_plan, resolved = load_plan(scenario, overrides)
+
+
+def print_plan(scenario: str, options: RunOptions, *, every: bool = False, as_json: bool = False) -> None:
+    """Print the plan of a scenario. Raises `InputError`."""
+    run_plan, resolved = load_plan(scenario, overrides_of(options))
     if as_json:
         print(plan_json(run_plan, resolved))
         return

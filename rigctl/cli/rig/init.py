@@ -20,12 +20,11 @@ from rigctl.base.resources import modeline
 from rigctl.base.units import format_rate
 from rigctl.cli.documents import Mbps, Model, at, of
 from rigctl.cli.output import plain_console
-from rigctl.discovery.discover import discovered
+from rigctl.discovery.discover import discovered, switch_named
 from rigctl.discovery.draft import Draft
 from rigctl.discovery.inventory import inventory_targets, split_reference
 from rigctl.discovery.inventory_file import read_inventory
 from rigctl.discovery.rig_file import checked, rig_text
-from rigctl.discovery.switch_option import switch_named
 from rigctl.discovery.targets import Target, allocated, targets_of
 from rigctl.rig.fields import FieldError
 from rigctl.scenario.pairs import pairs_option

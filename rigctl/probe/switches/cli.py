@@ -22,8 +22,8 @@ from rigctl.probe.switches.names import resolved
 from rigctl.probe.switches.reading import PortCounters, Reader
 from rigctl.probe.switches.secrets import variable
 from rigctl.probe.switches.shown import Clearing, Shown, UnreadableError
+from rigctl.rig.files import wrong_file
 from rigctl.rig.inventory import Secrets, Switch
-from rigctl.rig.trusted import wrong_file
 
 if TYPE_CHECKING:
     from netmiko import BaseConnection

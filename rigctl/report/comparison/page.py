@@ -58,7 +58,7 @@ _MARKS: Final[dict[Verdict, Literal["warn", "good"]]] = {Verdict.WORSE: "warn", 
 
 
 def comparison_document(comparison: Comparison) -> Document:
-    """The comparison for every printer."""
+    """Return the comparison as a document for every printer."""
     before, after = comparison.before, comparison.after
     against = after.plan.against if before.run == after.run else None
     title = after.plan.title or after.plan.scenario_name
@@ -94,7 +94,7 @@ def _results(comparison: Comparison) -> Iterator[Section]:
 
 
 def _pairs(comparison: Comparison, *, open_: bool) -> Iterator[Block]:
-    """The table of pairs, of very many the largest changes; folded where nothing is new."""
+    """Yield the table of pairs, of very many the largest changes; folded where nothing is new."""
     count = len(comparison.streams)
     table = _table(comparison.streams[:MOST_PAIRS], comparison.bound, "Pairs")
     yield table if open_ and count <= MOST_ROWS else Folded(f"The {len(table.rows)} largest changes of pairs", (table,))
@@ -174,7 +174,7 @@ def _hundred(share: float | None) -> float | None:
 
 
 def _values(changes: Sequence[Change]) -> list[tuple[Entry, Entry]]:
-    """Medians before and after, in the unit that is printed."""
+    """Return medians before and after, in the unit that is printed."""
     medians = []
     for change in changes:
         factor = METRICS[change.metric].scale
@@ -213,7 +213,6 @@ def _one_of(cell: Cell) -> str:
 
 
 def _without_verdict(comparison: Comparison, names: Sequence[str]) -> Iterator[Section]:
-    """Why tests are inconclusive or invalid, each reason with its tests."""
     reasons = [
         f"{name[:1].upper()}{name[1:]}: {said[:1].lower()}{said[1:]}"
         for change, name in zip(comparison.tests, names, strict=True)
@@ -285,7 +284,7 @@ class Share:
 
 
 def chart(changes: Sequence[Change], names: Sequence[str], bound: float) -> Charts | None:
-    """Of `changes` with their `names` those that have an interval, the largest first; `None` where none has."""
+    """Return the changes that have an interval, the largest first; None where none has."""
     shares = [
         share for change, name in zip(changes, names, strict=True) if (share := _share(change, name)) is not None
     ][:MOST_DRAWN]

@@ -1,4 +1,4 @@
-"""The document of a run's news: one sentence on top, a table of what changed, what stands, changes over the history."""
+"""News of a run as a document: one sentence on top, tables of what changed and what stands. Also as JUnit XML."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -12,20 +12,21 @@ from rigctl.base.units import local_text
 from rigctl.findings import Finding, Severity, Subject, Weight
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Column, Document, Entry, Paragraph, Row, Section, Table
+from rigctl.report.printers.junit import Case, Suite, junit
 from rigctl.report.printers.markdown import markdown
 from rigctl.report.words.metrics import METRICS, sum_words
 from rigctl.report.words.setup import setup_sentence
 from rigctl.report.words.text import UNKNOWN, numbers_text, plural, settings_text, some
 
 MOST_CHARACTERS: Final = 1024 * 1024
-"""Of GitHub's job summaries (docs.github.com, "Adding a job summary")."""
+"""Limit of GitHub's job summaries (docs.github.com, "Adding a job summary")."""
 MOST_BRIEF: Final = 65_536
-"""Of GitHub's comments."""
+"""Limit of GitHub's comments."""
 _LENGTHS: Final = (None, 3000, 1000, 300, 100, 30, 10, 3, 1)
 
 
 def document(regressions: Regressions, most: int | None = None) -> Document:
-    """For every printer; `findings[0]` is the sentence on top. `most`: rows of a table, the largest first."""
+    """Return the document for every printer; `findings[0]` is the sentence on top. `most`: rows of a table."""
     info = regressions.run
     shown = (*regressions.news, *regressions.standing)
     earlier = tuple(
@@ -68,7 +69,7 @@ def _section(
 
 
 def as_markdown(regressions: Regressions, *, brief: bool = False) -> str:
-    """The document as Markdown, within the bounds of a job's summary or (`brief`) of a comment: by weight."""
+    """Return the document as Markdown, cut by weight to the limit of a job's summary or (`brief`) of a comment."""
     bound = MOST_BRIEF if brief else MOST_CHARACTERS
     text = ""
     for most in _LENGTHS:
@@ -79,8 +80,29 @@ def as_markdown(regressions: Regressions, *, brief: bool = False) -> str:
 
 
 def _shortened(made: Document, most: int | None) -> Document:
-    """Findings repeat what is in the table."""
+    """Return the document with a few findings: the others are in the table, too."""
     return made if most is None else replace(made, findings=made.findings[: max(most // 10, 1)])
+
+
+def as_junit(found: Regressions) -> str:
+    """Return JUnit XML: a case for each test, pair and node in a role; a change for the worse has failed."""
+    plan = found.run.plan
+    group = f"regressions.{plan.scenario_name}.{plan.rig_name}"
+    worse = {id(shift.series): shift for shift in (*found.standing, *found.news) if not shift.better}
+    better = {id(shift.series): shift for shift in found.news if shift.better}
+    cases = [
+        _case(series, group, worse.get(id(series)), better.get(id(series)), found) for series in found.nights.series
+    ]
+    return junit([Suite(f"rigctl regress {plan.scenario_name} on {plan.rig_name}", cases, found.run.started_at)])
+
+
+def _case(series: NightSeries, group: str, worse: Shift | None, better: Shift | None, found: Regressions) -> Case:
+    which = f"{name(series)}: {series.subject.metric.name}"
+    if worse is not None:
+        return Case(which, group, "failed", f"{sentence(worse, found.baseline)}.")
+    if series.points[-1].value is None:
+        return Case(which, group, "skipped", "Not measured in this run.")
+    return Case(which, group, "passed", f"{sentence(better, found.baseline)}." if better is not None else "")
 
 
 def _findings(regressions: Regressions) -> Iterator[Finding]:
@@ -183,7 +205,7 @@ def name(series: NightSeries) -> str:
 
 
 def facts_text(facts: Sequence[SetupChange]) -> str:
-    """`kernel 6.6 → 6.12 on n1 and n2, MTU 1500 → 9000 on 4 nodes`."""
+    """Return `kernel 6.6 → 6.12 on n1 and n2, MTU 1500 → 9000 on 4 nodes`."""
     return some([setup_sentence(change) for change in facts])
 
 

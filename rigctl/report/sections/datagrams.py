@@ -262,12 +262,11 @@ def _shorter(view: RunView, cell: Cell, best: Trial) -> str | None:
 
 
 def _not_measured(blank: Sequence[Trial]) -> str:
-    """Trials that failed count as rates that did not pass."""
     return f"; {plural(len(blank), 'trial')} could not be measured and did not count as passed" if blank else ""
 
 
 def _beyond(view: RunView, cell: Cell, found: Search, best: Trial) -> str:
-    """What comes above it."""
+    """Return what happens above the highest rate that passed."""
     flows = len(cell.streams) * cell.parallel
     if best.asked_bps is not None and (best.sent_bps or 0.0) < STEADY * best.asked_bps:
         asked = format_rate(best.asked_bps * flows)
@@ -283,7 +282,7 @@ def _beyond(view: RunView, cell: Cell, found: Search, best: Trial) -> str:
 
 
 def _is_all(info: RunInfo, cell: Cell, best: Trial) -> bool:
-    """Whether a rate is what the narrowest link of its pairs carries."""
+    """Tell whether a rate is what the narrowest link of the pairs carries."""
     paths = [datagram_path(info, (stream.sender, stream.receiver), cell) for stream in cell.streams]
     ceilings = [path.ceiling_mbps for path in paths if path.ceiling_mbps is not None]
     own = (best.sent_bps or 0.0) * cell.parallel / 1e6
@@ -291,7 +290,6 @@ def _is_all(info: RunInfo, cell: Cell, best: Trial) -> bool:
 
 
 def _losses(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Over all tests: what was lost, and where most of it."""
     known = {cell.cell.number: share for cell in cells if (share := _lost_share(cell)) is not None}
     if not known:
         return
@@ -328,7 +326,7 @@ def _load(cells: Sequence[CellSummary]) -> Iterator[Finding]:
 
 
 def shaping_text(info: RunInfo) -> str:
-    """Where a virtual link carries more of such datagrams than a wire does: it is shaped for full frames."""
+    """Return where a virtual link carries more of such datagrams than a wire: it is shaped for full frames."""
     if info.plan.virtual != "namespaces":
         return ""
     cells = {cell.message_bytes: cell for cell in info.plan.cells if cell.datagrams.rate is not None}
@@ -349,7 +347,7 @@ def _shaped(info: RunInfo, cell: Cell) -> str:
 
 
 def explain(info: RunInfo, cell: CellSummary) -> list[str]:
-    """The sentences of one test."""
+    """Return the sentences of one test."""
     notes = [exclusion_text(excluded) for excluded in cell.exclusions]
     if not cell.counted:
         return notes
@@ -403,7 +401,7 @@ def _order(cell: CellSummary) -> Iterator[str]:
 
 
 def _drops(info: RunInfo, cell: CellSummary) -> Iterator[str]:
-    """Which of the losses were not the network's."""
+    """Yield which losses happened at the hosts, not in the network."""
     counted = [stream.datagrams for stream in cell.streams if stream.datagrams is not None]
     refused = sum(datagrams.sender_drops or 0 for datagrams in counted)
     overflow = sum(datagrams.receiver_drops or 0 for datagrams in counted)

@@ -34,7 +34,7 @@ _METHOD = (
 
 
 def part(view: RunView) -> Part | None:
-    """Of a run of file transfers; `None` of any other."""
+    """Return the part of a run of file transfers; None for any other run."""
     if view.section != SECTION:
         return None
     asked: list[ResultColumn] = [size, of_cell(requested.READ), of_cell(requested.WRITE)]
@@ -66,7 +66,7 @@ def _sync(results: Results) -> Filled:
 
 
 def file_findings(view: RunView) -> Iterator[Finding]:
-    """The answer first."""
+    """Yield the findings of a run, the answer first."""
     counted = [result for result in view.messages if result.bytes_per_s]
     if not counted:
         return
@@ -76,7 +76,6 @@ def file_findings(view: RunView) -> Iterator[Finding]:
 
 
 def _compared(counted: Sequence[MessageResult]) -> Iterator[Finding]:
-    """The fastest, then each other kind of transfer beside memory to memory."""
     size = max(result.size for result in counted)
     largest = [result for result in counted if result.size == size]
     best = max(largest, key=lambda result: result.bytes_per_s or 0.0)

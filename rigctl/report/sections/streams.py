@@ -131,7 +131,7 @@ def _effective_congestion(cells: Sequence[CellSummary]) -> Filled | None:
 
 
 def stream_findings(view: RunView) -> Iterator[Finding]:
-    """All of them, in no particular order but that of equal weights."""
+    """Yield the findings of a run; findings of equal weight keep this order."""
     info, cells = view.info, view.cells
     if not view.meshes and (answer := goodput_answer(info, cells)):
         yield answer
@@ -146,7 +146,7 @@ def stream_findings(view: RunView) -> Iterator[Finding]:
 
 
 def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """That one MSS went over the wire in all tests; else each distinct reason for an MSS once, with its tests."""
+    """Yield that one MSS went over the wire in all tests, or each distinct reason for an MSS once."""
     counted = [cell for cell in cells if cell.counted]
     effective = {stream.mss_effective for cell in counted for stream in cell.streams}
     if len(effective) == 1 and None not in effective and len({cell.cell.tcp.mss for cell in counted}) > 1:
@@ -166,7 +166,7 @@ def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
 
 
 def _mss_causes(info: RunInfo, cells: Sequence[CellSummary]) -> list[str]:
-    """`8960: the MTU is 1500`, each requested MSS and cause once."""
+    """Return `8960: the MTU is 1500`, each requested MSS and cause once."""
     found = [
         (cell.cell.tcp.mss, mss_cause(info, cell.cell.tcp.mss, stream))
         for cell in cells
@@ -177,7 +177,7 @@ def _mss_causes(info: RunInfo, cells: Sequence[CellSummary]) -> list[str]:
 
 
 def _line_rate(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """How many tests reach line rate. A test above its ceiling says nothing of the line."""
+    """Yield how many tests reach line rate, among those that are not above their ceiling."""
     known = [cell for cell in cells if cell.efficiency is not None and not cell.above_ceiling]
     known = [cell for cell in known if not isinstance(cell.cell.datagrams.rate, int)]
     if len(known) < 2:
@@ -201,7 +201,7 @@ def _line_rate(cells: Sequence[CellSummary]) -> Iterator[Finding]:
 
 
 def _retransmits(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """The retransmits of all tests together; none about a few of very many segments."""
+    """Yield the retransmits of all tests together; nothing about a few of very many segments."""
     known = [cell for cell in cells if cell.retransmits is not None]
     if not known:
         return
@@ -233,7 +233,7 @@ def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
 
 
 def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Which congestion control ran where none was requested; of bbr why goodput dips."""
+    """Yield which congestion control ran where none was requested, and why goodput dips with bbr."""
     unasked = [cell for cell in cells if cell.counted and cell.cell.tcp.congestion is None]
     names = sorted({stream.congestion for cell in unasked for stream in cell.streams if stream.congestion})
     if names:
@@ -269,7 +269,7 @@ def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
 
 
 def explain(info: RunInfo, cell: CellSummary) -> list[str]:
-    """The sentences of one test, in the order of the table's columns."""
+    """Return the sentences of one test, in the order of the table's columns."""
     notes = [exclusion_text(excluded) for excluded in cell.exclusions]
     if not cell.counted:
         return notes
@@ -279,7 +279,7 @@ def explain(info: RunInfo, cell: CellSummary) -> list[str]:
 
 
 def mss_text(info: RunInfo, cell: CellSummary) -> str:
-    """Which MSS went over the wire, and why not the one that was requested."""
+    """Return which MSS went over the wire, and why it is not the requested one."""
     streams = [stream for stream in cell.streams if stream.mss_effective is not None]
     if not streams:
         return ""
@@ -302,12 +302,12 @@ def mss_text(info: RunInfo, cell: CellSummary) -> str:
 
 
 def _which(streams: Sequence[StreamSummary]) -> str:
-    """The pairs by name, or how many they are."""
+    """Return the pairs by name; of many how many they are."""
     return listed([str(stream) for stream in streams]) if len(streams) <= MOST_LISTED else f"{len(streams)} pairs"
 
 
 def mss_cause(info: RunInfo, asked: int, stream: StreamSummary) -> str:
-    """Why not the MSS that was requested: `the MTU is 1500`; empty where it was, or where the cause is unknown."""
+    """Return why the MSS is not the requested one, as `the MTU is 1500`; empty if it is, or the cause is unknown."""
     mss, mtu = stream.mss_effective or 0, stream.mtu
     if mss + _options(stream) == asked and mss != asked:
         return f"TCP timestamps take {TIMESTAMPS_OPTION} bytes of every segment"
@@ -340,7 +340,7 @@ def _headers(info: RunInfo) -> int:
 
 
 def window_text(info: RunInfo, cell: CellSummary) -> str:
-    """Where the kernel granted another window than was requested, and the setting that caused it."""
+    """Return the window that the kernel granted instead of the requested one, and the setting that caused it."""
     asked = cell.cell.window.bytes
     if asked is None:
         return ""
@@ -364,7 +364,7 @@ def window_text(info: RunInfo, cell: CellSummary) -> str:
 
 
 def _cutting(facts: Facts, node: str, effective: int) -> Iterator[str]:
-    """The sysctls of `node` that equal what was granted (socket(7): SO_SNDBUF is cut at wmem_max)."""
+    """Yield the sysctls of `node` that equal what was granted (socket(7): SO_SNDBUF is cut at wmem_max)."""
     sysctls = facts.get("sysctls")
     for name in ("net.core.wmem_max", "net.core.rmem_max"):
         value = sysctls.get(name) if isinstance(sysctls, dict) else None
@@ -375,7 +375,7 @@ def _cutting(facts: Facts, node: str, effective: int) -> Iterator[str]:
 
 
 def retransmit_text(cell: CellSummary) -> str:
-    """How many segments were retransmitted, of how many, within the measurement interval."""
+    """Return how many segments were retransmitted within the measurement interval, and their share."""
     if cell.retransmits is None:
         return ""
     if cell.retransmits == 0:
@@ -393,7 +393,7 @@ def retransmit_text(cell: CellSummary) -> str:
 
 
 def lost_share(cells: Sequence[CellSummary]) -> str:
-    """Retransmits as a share of all segments: `0.014 % of the segments`, of very few `1 in 1,200,000`."""
+    """Return retransmits as a share of all segments: `0.014 % of the segments`, `1 in 1,200,000 segments`."""
     retransmits = sent = 0.0
     for cell in cells:
         for stream in cell.streams:
@@ -408,7 +408,7 @@ def lost_share(cells: Sequence[CellSummary]) -> str:
 
 
 def congestion_text(cell: CellSummary) -> str:
-    """Where another congestion control ran than was requested; else, where none was, which one."""
+    """Return which congestion control ran, if it is another than was requested or none was."""
     asked = cell.cell.tcp.congestion
     used = sorted({stream.congestion for stream in cell.streams if stream.congestion is not None})
     if asked is None:

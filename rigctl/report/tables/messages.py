@@ -78,7 +78,7 @@ def size(results: Results) -> Filled:
 
 
 def iterations(results: Results) -> Filled:
-    """Messages of a repetition, all flows together; a range where repetitions differ."""
+    """Return the messages of a repetition, all flows together; a range where repetitions differ."""
 
     def entry(result: MessageResult) -> Entry:
         counts = sorted(set(result.messages))
@@ -89,7 +89,7 @@ def iterations(results: Results) -> Filled:
 
 
 def elapsed(results: Results) -> list[ResultColumn]:
-    """A column for each repetition, where they are several and not too many."""
+    """Return a column for each repetition, if there are several and not too many."""
     most = max((len(result.elapsed_s) for result in results), default=0)
     if not 1 < most <= MOST_TIMES:
         return []
@@ -111,7 +111,7 @@ def mean(results: Results) -> Filled:
 
 
 def variation(results: Results) -> Filled | None:
-    """In the unit that suits most of its values."""
+    """Return the variation in the unit that suits most of its values; None where no test has several repetitions."""
     if not any(len(result.elapsed_s) > 1 for result in results):
         return None
     return scaled("Variation", [result.variation_s for result in results])
@@ -127,7 +127,7 @@ def scaled(title: str, seconds: Sequence[float | None], group: Group = "measured
 
 
 def time_decimals(results: Results) -> int:
-    """Of elapsed times in seconds: two digits of their median variation; of single ones four digits."""
+    """Return the decimals of elapsed times in seconds: two digits of their median variation, else four digits."""
     spreads = [result.variation_s for result in results if result.variation_s]
     step = median(spreads) / 10 if spreads else min((result.mean_s or 1.0 for result in results), default=1.0) / 1e3
     decimals = 0

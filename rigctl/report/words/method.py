@@ -13,7 +13,7 @@ from rigctl.report.words.text import plural
 
 
 def sentences(info: RunInfo, repetitions: Sequence[Repetition], own: Sequence[str]) -> list[str]:
-    """The method of a run; `own` is what the kind of its tests adds."""
+    """Return how a run was measured; `own` are the sentences of its kind of test."""
     return [_times(info), *own, *_quality(repetitions), *_measured_with(info)]
 
 
@@ -54,7 +54,7 @@ def _quality(repetitions: Sequence[Repetition]) -> list[str]:
 
 
 def _start_unknown(repetition: Repetition) -> bool:
-    """Whether streams were measured by what does not report when they began."""
+    """Tell whether the streams were measured by a program that does not report when they began."""
     return repetition.window_start_ns is not None and repetition.start_skew_us is None
 
 
@@ -72,7 +72,7 @@ def _unused_agents(info: RunInfo) -> set[str]:
 
 
 def reproduce(plan: RunPlan, run: str) -> Section:
-    """Both commands; what a command names that does not come with rigctl is on the page."""
+    """Return the section with the commands that measure the run again and export its data."""
     files = "" if _bundled(plan) else f" {_file(plan)} is below, under “Scenario and rig file”."
     return Section(
         "Reproduce",
@@ -86,7 +86,7 @@ def reproduce(plan: RunPlan, run: str) -> Section:
 
 
 def run_command(plan: RunPlan) -> str:
-    """`rigctl run gigablox --rig mylab.yaml --duration 60s --set window=64K`, as a shell takes it."""
+    """Return `rigctl run gigablox --rig mylab.yaml --duration 60s --set window=64K`, quoted for a shell."""
     words = ["rigctl", "run", plan.scenario_name if _bundled(plan) else _file(plan)]
     for given in plan.overrides:
         option, _, value = given.partition(" ")
@@ -103,7 +103,7 @@ def _file(plan: RunPlan) -> str:
 
 
 def _bundled(plan: RunPlan) -> bool:
-    """Whether rigctl brings this very scenario."""
+    """Tell whether rigctl brings this very scenario."""
     path = scenarios() / _file(plan)
     try:
         return "/" not in plan.scenario_name and path.read_text("utf-8") == plan.scenario_yaml

@@ -8,12 +8,10 @@ from found_hosts import G, asked, hears, host, nic, simple
 from freebsd_host import freebsd_answer
 
 from rigctl.base.errors import InputError
-from rigctl.discovery.asking import unfit
-from rigctl.discovery.draft import Draft, drafted
-from rigctl.discovery.names import node_names
+from rigctl.discovery.discover import switch_named, unfit
+from rigctl.discovery.draft import Asked, Draft, drafted, node_names
 from rigctl.discovery.rig_file import checked, rig_text
-from rigctl.discovery.switch_option import switch_named
-from rigctl.discovery.targets import Asked, Target
+from rigctl.discovery.targets import Target
 from rigctl.probe.surroundings import parse
 from rigctl.probe.switches import Forwarding
 from rigctl.rig.inventory import Rig

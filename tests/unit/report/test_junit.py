@@ -5,7 +5,7 @@ from typing import Final
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from xmlschema import XMLSchema
 
@@ -55,6 +55,7 @@ def test_no_suite_is_a_document_too() -> None:
 
 
 @pytest.mark.parametrize("outcome", ["passed", "failed", "error", "skipped"])
+@settings(deadline=None)
 @given(text=st.text(st.characters(exclude_categories=()), max_size=40))
 def test_any_text_makes_a_valid_document(outcome: Outcome, text: str) -> None:
     document(Case(text or "-", text or "-", outcome, text, 0.0))

@@ -66,7 +66,7 @@ def test_a_switch_of_which_only_the_title_was_said_keeps_nothing_of_it(tmp_path:
         ("trunk=8G", "--rig-set trunk=8G: trunk: expected keys and values, found a text."),
         ("nodes.n4.rate=1G", '--rig-set nodes.n4.rate=1G: the rig file has no node "n4".'),
         ("nodes.n[3..4].rate=1G", '--rig-set nodes.n[3..4].rate=1G: the rig file has no node "n4".'),
-        ("nodes.n[4..3].rate=1G", '--rig-set nodes.n[4..3].rate=1G: node "n[4..3]": runs backwards.'),
+        ("nodes.n[4..3].rate=1G", '--rig-set nodes.n[4..3].rate=1G: node "n[4..3]": 4..3 runs backwards.'),
         ("nodes.n1=1G", "--rig-set nodes.n1=1G: expected a key of one of the nodes, as in"),
         (
             "switches.cisc.mtu=9000",

@@ -44,10 +44,10 @@ def test_a_range_stands_for_its_names_with_their_zeros(text: str, names: list[st
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("n[3..1]", 'node "n[3..1]": runs backwards. Write n[1..3]'),
-        ("n[001..12]", "its ends have 3 and 2 digits"),
-        ("n[1..012]", "its ends have 1 and 3 digits"),
-        ("n[1..1001]", "stands for 1001 nodes. 1000 at most"),
+        ("n[3..1]", 'node "n[3..1]": 3..1 runs backwards. Write 1..3'),
+        ("n[001..12]", "001 and 12 have 3 and 2 digits"),
+        ("n[1..012]", "1 and 012 have 1 and 3 digits"),
+        ("n[1..1001]", "stands for more than 1000 names"),
         ("n[1..2][3..4]", "expected a name with one range"),
         ("n[1-3]", "expected a name with one range"),
         ("n[1..3", "expected a name with one range"),
@@ -94,7 +94,7 @@ def test_a_range_of_nothing_said_is_of_virtual_nodes(tmp_path: Path) -> None:
     [
         (
             "  n[2..1]: {address: x}\n  b: {address: y}\n  c: {address: z}\n",
-            'r.yaml:2:3: node "n[2..1]": runs backwards.',
+            'r.yaml:2:3: node "n[2..1]": 2..1 runs backwards.',
         ),
         (
             "  n[1..2]: {address: 'a{n}'}\n  n2: {address: y}\n",

@@ -209,7 +209,7 @@ def test_what_rigctl_makes_for_a_virtual_rig_may_not_be_said(tmp_path: Path, tex
     [
         ("left: [a, c]", 'r.yaml:1:20: group "left": there is no node "c". Known: a, b.'),
         ("left: 'a[1..2]'", 'r.yaml:1:16: group "left": there is no node "a1".'),
-        ("left: 'a[2..1]'", 'r.yaml:1:16: group "left": node "a[2..1]": runs backwards.'),
+        ("left: 'a[2..1]'", 'r.yaml:1:16: group "left": node "a[2..1]": 2..1 runs backwards.'),
         ("left: []", "groups: a group has no nodes."),
         ("left: [5]", "groups: expected a node's name, found the number 5."),
         ("left: [a, a]", 'r.yaml:1:20: group "left": "a" is in it twice.'),

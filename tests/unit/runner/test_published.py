@@ -10,7 +10,7 @@ from rigctl.display.state import MOST_HISTORY, State
 from rigctl.measure import Channel, channels
 from rigctl.records import Cell, Repetition, RunStatus, Status
 from rigctl.runner.orders import missing
-from rigctl.runner.progress import Silent
+from rigctl.runner.progress import Everybody, Progress
 from rigctl.runner.published import Board
 
 PLAN = builders.plan(builders.gigablox_cells()[:2], repeat=2)
@@ -18,7 +18,7 @@ FIRST = PLAN.cells[0]
 LIVE = channels(FIRST, lambda: "0" * 32)
 
 
-class Heard(Silent):
+class Heard(Progress):
     """Progress that keeps what it hears."""
 
     def __init__(self) -> None:
@@ -149,11 +149,12 @@ def test_a_run_that_could_not_begin_says_why() -> None:
 
 def test_the_progress_beside_it_hears_everything() -> None:
     made, heard, changes = board(), Heard(), []
-    made.beside(heard, lambda: changes.append(1))
-    made.began(FIRST, 1, 1)
-    made.received(LIVE[0], 1, 1)
-    made.said("measuring 2 more")
-    made.ended(FIRST, builders.failed(FIRST))
+    made.changed = lambda: changes.append(1)
+    everybody = Everybody(made, heard)
+    everybody.began(FIRST, 1, 1)
+    everybody.received(LIVE[0], 1, 1)
+    everybody.said("measuring 2 more")
+    everybody.ended(FIRST, builders.failed(FIRST))
     assert heard.heard == ["began 1", "received", "measuring 2 more", "ended"]
     assert changes
 

@@ -105,7 +105,7 @@ def test_a_capture_may_name_any_test_of_a_mesh_and_no_other(tmp_path: Path) -> N
             "{mesh: []}",
             "s.yaml:2:8: pairs: mesh: expected names of nodes, as in {mesh: [n1, n2, n3]}, found an empty list.",
         ),
-        ("{mesh: ['n[3..1]', n1]}", 's.yaml:2:16: mesh: node "n[3..1]": runs backwards. Write n[1..3].'),
+        ("{mesh: ['n[3..1]', n1]}", 's.yaml:2:16: mesh: node "n[3..1]": 3..1 runs backwards. Write 1..3.'),
         ("[mesh, n1 -> n2]", "s.yaml:2:9: pairs: mesh stands alone: its pairs are tests one after the other."),
         ("mehs", 's.yaml:2:8: pair "mehs": expected SOURCE -> DESTINATION, as in pi1 -> pi2. Did you mean "mesh"?'),
     ],

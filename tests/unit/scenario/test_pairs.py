@@ -63,7 +63,7 @@ def test_an_entry_stands_for_its_pairs_in_order(tmp_path: Path, entry: str, pair
         ("[left x both]", 'pair "left x both": makes n01 a pair with itself.'),
         ("[left -> wright]", 'unknown node or group "wright" in rig rig. Did you mean "right"?'),
         ('["n[01..09] -> n[01..09]"]', 'unknown node "n07" in rig rig.'),
-        ('["n[3..1] -> n04"]', "runs backwards. Write n[1..3]"),
+        ('["n[3..1] -> n04"]', "3..1 runs backwards. Write 1..3"),
         ("[n01 n04]", 'pair "n01 n04": expected SOURCE -> DESTINATION, as in pi1 -> pi2.'),
         ("[4]", "pairs: expected SOURCE -> DESTINATION, as in pi1 -> pi2, found the number 4. How many at once is"),
         ("[]", "pairs: the list is empty. Name at least one, as in pi1 -> pi2."),

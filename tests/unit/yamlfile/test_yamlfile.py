@@ -33,7 +33,7 @@ def test_what_only_looks_like_a_number_or_date_stays_a_text(text: str) -> None:
 def test_without_libyaml_the_same_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "a: [1, 'ä', 1.5]\nb: {c: &x [交換, y], d: *x}\n"
     fast = parse_document("f.yaml", text)
-    monkeypatch.setattr("rigctl.yamlfile.compose._Loader", yaml.SafeLoader)
+    monkeypatch.setattr("rigctl.yamlfile.compose._Parser", yaml.SafeLoader)
     assert parse_document("f.yaml", text) == fast
     assert refused("a: [1, 2\nb: 3\n").startswith("f.yaml:2:2: not valid YAML")
 
@@ -45,7 +45,7 @@ def test_a_mistake_at_a_missing_place_points_at_the_nearest_place_above() -> Non
 
 
 def test_a_replaced_value_names_the_option_it_came_from() -> None:
-    document = parse_document("f.yaml", "a: [1, 2]\nb: 3\n").replaced("a", [9], "--set a=9")
+    document = parse_document("f.yaml", "a: [1, 2]\nb: 3\n").replaced(("a",), [9], "--set a=9")
     assert str(document.mistake(("a", 0), "wrong.")) == "--set a=9: wrong."
     assert document.mistake(("b",), "wrong.").where == "f.yaml:2:4"
 

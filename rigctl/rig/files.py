@@ -1,4 +1,4 @@
-"""The files that a rig file names for SSH: keys and known hosts. What is wrong with one, before it is read."""
+"""The files that a rig file names for SSH: keys and known hosts, their paths, and checks before they are read."""
 
 import os
 import stat
@@ -8,11 +8,16 @@ from typing import Final
 MOST_BYTES: Final = 1024**2
 
 
-def wrong_file(what: str, path: Path) -> str | None:
-    """Why `path` is not read as `what`: no regular file (a device never ends), or too large. None: nothing is wrong.
+def expanded_path(path: Path, folder: Path) -> Path:
+    """Return `path`, from the rig file's folder, with ~ as the home folder."""
+    try:
+        return folder / path.expanduser()
+    except RuntimeError:  # the user has no home folder: a message then shows the path as it is
+        return folder / path
 
-    That it is missing is for whoever opens it to tell.
-    """
+
+def wrong_file(what: str, path: Path) -> str | None:
+    """Return why `path` is not read as `what`: it is no regular file, or too large. Return None if it is missing."""
     try:
         found = path.stat()
     except OSError:
@@ -25,7 +30,7 @@ def wrong_file(what: str, path: Path) -> str | None:
 
 
 def wrong_key(path: Path) -> str | None:
-    """Why `path` is not used as a private key: as `wrong_file`, or others may read it (the rule of ssh(1))."""
+    """Return why `path` is not used as a private key: as `wrong_file`, or others may read it (as in ssh(1))."""
     wrong = wrong_file("key", path)
     if wrong is not None or not path.exists():
         return wrong

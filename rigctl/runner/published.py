@@ -25,13 +25,13 @@ from rigctl.display.state import (
     State,
     Stream,
 )
-from rigctl.engines import AGENT
-from rigctl.measure import Channel
+from rigctl.measure.orders import Channel
 from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, several_sets
 from rigctl.records import Stream as Sending
 from rigctl.runner.orders import Order
 from rigctl.runner.progress import Eta, Progress, granted_otherwise, settings_text
 from rigctl.scenario.forecast import forecasts
+from rigctl.settings.engines import AGENT
 
 _Level = Literal["ok", "note", "warning", "error"]
 _OUTCOMES: Final[Mapping[RunStatus, Literal["complete", "partial", "interrupted"]]] = {
@@ -42,8 +42,6 @@ _OUTCOMES: Final[Mapping[RunStatus, Literal["complete", "partial", "interrupted"
 _MOST_FIGURES: Final = 4000
 """Most figures in the histories of all streams together; each stream has at least `_LEAST_HISTORY`."""
 _LEAST_HISTORY: Final = 10
-_ANALYSED_S: Final = 2.0
-"""Figures of shorter tests are not derived: that takes milliseconds, which add up."""
 
 
 @dataclass(slots=True)
@@ -76,7 +74,6 @@ class Board(Progress):
         self._info: RunInfo | None = None
         self._now: _Now | None = None
         self._measured: dict[str, float] = {}
-        self._due: tuple[Cell, Repetition] | None = None  # its figures are still to be derived
         self._messages: tuple[Said, ...] = ()
         self._results: tuple[Result, ...] = ()
         self._total = plan.repeat * len(plan.cells)
@@ -89,7 +86,6 @@ class Board(Progress):
         self.changed()
 
     def over(self, status: RunStatus) -> None:
-        self._derive()
         self._outcome = _OUTCOMES.get(status)
 
     def failed(self, error: RigctlError) -> None:
@@ -102,7 +98,6 @@ class Board(Progress):
         self.changed()
 
     def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None:
-        self._derive()
         if self._now is not None:
             live = self._now.live
             live[channel.stream] = _counted(live.get(channel.stream), clock_ns, total_bytes)
@@ -115,13 +110,12 @@ class Board(Progress):
         final = result.status is not Status.INVALID or result.attempt > 1
         self._done += final
         self._total = max(self._total, self._done)
-        self._derive()
         self._measured = {}
         if result.reason is not None:
             level: _Level = "error" if result.status is Status.FAILED else "warning"
             self._say(level, f"test {cell.number}: {result.status}: {result.reason}")
         if result.status is Status.OK:
-            self._due = (cell, result)
+            self._derive(result)
         for line in granted_otherwise(cell, result):
             self._say("warning", f"test {cell.number}: {line}")
 
@@ -132,12 +126,8 @@ class Board(Progress):
         self._messages = (*self._messages, Said(level=level, text=text))[-MOST_MESSAGES:]
         self.changed()
 
-    def _derive(self) -> None:
-        """Derive the figures of the last repetition, as the report does, while the next repetition runs."""
-        if self._due is None:
-            return
-        (cell, result), self._due = self._due, None
-        if self._info is None or cell.duration_s < _ANALYSED_S:
+    def _derive(self, result: Repetition) -> None:
+        if self._info is None:
             return
         try:
             found = next((each for each in RunView(self._info, [result]).cells if each.counted), None)
@@ -150,7 +140,7 @@ class Board(Progress):
         }
         mbps = found.goodput_mbps.mean if found.goodput_mbps is not None else None
         made = Result(
-            test=cell.number,
+            test=result.cell,
             repetition=result.repetition,
             status=str(result.status),
             goodput_mbps=mbps,

@@ -14,7 +14,6 @@
 
 import asyncio
 import logging
-import os
 import platform
 import signal
 import time
@@ -29,7 +28,7 @@ from rigctl import protocol
 from rigctl.analysis.nights.history import keep_figures
 from rigctl.base.errors import BusyError, Interrupted, NodeError, RigError, of_nodes
 from rigctl.base.logs import about, learnt
-from rigctl.base.processes import account
+from rigctl.base.processes import holder
 from rigctl.base.texts import file_name
 from rigctl.base.version import __version__
 from rigctl.records import Repetition, RunInfo, RunPlan, RunStatus, Status
@@ -76,11 +75,6 @@ class Outcome:
         if self.status is RunStatus.INTERRUPTED:
             return Interrupted.exit_code
         return 0 if self.status is RunStatus.COMPLETE and self.restored else RigError.exit_code
-
-
-def holder() -> str:
-    """Return who has the rig, for those who find it locked: `anna@lab7 pid 4711`."""
-    return f"{account()} pid {os.getpid()}"
 
 
 def measure_run(
@@ -202,7 +196,6 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
 
 
 async def _open(work: _Work, nodes: Nodes, names: Sequence[str]) -> None:
-    """Open all nodes. Raise `RigError` where not one cell could be measured."""
     outcomes = await nodes.open_or_wait(names, work.wait_s, work.progress.said)
     lost = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, NodeError)}
     said = of_nodes(lost.values())
@@ -239,7 +232,6 @@ async def _measure_one(order: Order, work: _Work, run: str, bench: Bench) -> Rep
 
 
 def _status(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> RunStatus:
-    """Return COMPLETE when every repetition of every cell has a valid measurement."""
     wanted = {cell.number: planned(plan, cell) for cell in plan.cells}
     valid = {
         (cell, repetition)

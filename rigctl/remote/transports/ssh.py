@@ -80,7 +80,6 @@ class SshConnection:
         return SshChannel(process, watch)
 
     async def _login(self) -> _Login:
-        """Return the connection for the next command."""
         if not self._one_command:
             return self._first
         async with self._connecting:
@@ -154,7 +153,6 @@ class _Input:
 
 
 def _check_files(node: Node) -> None:
-    """Raise `NodeError` for a key or a file of known hosts that cannot be used."""
     wrong = wrong_key(node.key) if node.key is not None else None
     if wrong is None and node.known_hosts is not None:
         wrong = wrong_file("known_hosts", node.known_hosts)
@@ -189,7 +187,6 @@ def _trust(node: Node) -> dict[str, Any]:
 
 
 def _hop(node: Node, hop: str) -> tuple[str, dict[str, Any]]:
-    """Return host and settings of the jump host `hop`, written [user@]host[:port]."""
     match = _HOP.fullmatch(hop.strip())
     if match is None:
         raise NodeError(node.name, f'jump host "{hop}": expected [user@]host[:port], as in admin@gate:2222')
@@ -214,7 +211,6 @@ async def _connect(
     way: asyncssh.SSHClientConnection | None,
     stack: AsyncExitStack,
 ) -> _Login:
-    """Connect to `host`, through the connection `way` if given. `stack` closes the connection."""
     options = await _options(node, prefix, host, settings)
     watch, settings = Watch(), _PATIENCE | settings
     if way is not None:
@@ -250,7 +246,7 @@ def _trusted(options: asyncssh.SSHClientConnectionOptions) -> asyncssh.SSHKnownH
 
 @functools.lru_cache(maxsize=8)
 def _read_known_hosts(files: tuple[tuple[str, tuple[int, int] | None], ...]) -> asyncssh.SSHKnownHosts:
-    """Read once, not for each of a thousand nodes, each of which has its line there; again where one has changed."""
+    """Read each file once, not for each of a thousand nodes; read it again when it has changed."""
     return asyncssh.read_known_hosts([file for file, _ in files])
 
 
@@ -283,13 +279,11 @@ def _target(node: str, prefix: str, options: asyncssh.SSHClientConnectionOptions
 
 
 def _key_name(pair: asyncssh.SSHKeyPair) -> str:
-    """Return the file of a key, else its comment or type."""
     file: bytes | None = pair._filename  # has no accessor
     return os.fsdecode(file) if file else pair.get_comment(errors="replace") or pair.get_algorithm()
 
 
 async def _close(connection: asyncssh.SSHClientConnection) -> None:
-    """Close a connection; wait at most `CLOSE_DEADLINE_S` for a peer that is gone."""
     connection.close()
     try:
         async with asyncio.timeout(CLOSE_DEADLINE_S):

@@ -142,7 +142,6 @@ def _quoted(file: str) -> str:
 
 
 def _known(target: Target) -> bool:
-    """Return True if the known_hosts file has a key under that very name."""
     path = Path(target.known_hosts or "~/.ssh/known_hosts").expanduser()
     try:
         known = asyncssh.read_known_hosts([str(path)])

@@ -12,19 +12,16 @@ import pytest
 from histograms import bucket_of
 from switched import Paper
 
-from rigctl.analysis.rows.cells import Rows, copy_values, derive
+from rigctl.analysis.rows.cells import Rows, derive
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.rows.messages import NAMES, latency_values
 from rigctl.base.errors import InputError
 from rigctl.columns import Level, columns_at
 from rigctl.records import (
     Cell,
-    Copying,
     Datagrams,
-    DatagramSettings,
     Direction,
     DiskTimes,
-    FileSettings,
     Flow,
     Link,
     Pair,
@@ -34,6 +31,7 @@ from rigctl.records import (
     Side,
     Status,
 )
+from rigctl.settings import RATE, READ, WRITE, Settings
 
 CELL = builders.cell()
 
@@ -220,7 +218,10 @@ def test_the_rounding_of_ticks_makes_no_processor_busier_than_it_can_be() -> Non
 class TestDatagrams:
     CELL: Final = replace(
         builders.cell(pairs=(Pair("a", "b"),), parallel=2),
-        **{"test": "udp", "transport": "udp", "message_bytes": 1250, "datagrams": DatagramSettings(10**8)},  # type: ignore[arg-type]
+        test="udp",
+        transport="udp",
+        message_bytes=1250,
+        settings=Settings({RATE: 10**8}),
     )
 
     def flow(self, number: int, sent: int, came: int) -> Flow:
@@ -308,29 +309,6 @@ def test_an_agent_can_use_a_processor_for_each_of_its_flows(unknown: dict[str, A
     assert cpu(["agent_cpu_source_pct"], used | unknown) == [None]
 
 
-def flow(sent: Copying, received: Copying) -> Flow:
-    return Flow(Pair("a", "b"), Direction.FORWARD, 1, Side(9, 1, 2, copying=sent), Side(9, 1, 2, copying=received))
-
-
-def test_the_effective_share_is_of_all_sends_of_all_flows() -> None:
-    flows = [flow(Copying(300, 300), Copying(copied=True)), flow(Copying(100, 0), Copying(copied=True))]
-    assert copy_values(flows) == {"zerocopy_effective": 0.75, "copy_effective": True}
-
-
-def test_nothing_is_known_of_what_was_not_asked_for() -> None:
-    assert copy_values([flow(Copying(300), Copying())]) == {"zerocopy_effective": None, "copy_effective": None}
-    assert copy_values([]) == {"zerocopy_effective": None, "copy_effective": None}
-
-
-def test_a_kernel_that_copied_everything_is_a_share_of_nothing() -> None:
-    assert copy_values([flow(Copying(300, 0), Copying(copied=False))])["zerocopy_effective"] == 0.0
-
-
-def test_receivers_that_differ_have_no_one_answer() -> None:
-    flows = [flow(Copying(1), Copying(copied=True)), flow(Copying(1), Copying(copied=False))]
-    assert copy_values(flows)["copy_effective"] is None
-
-
 OTHER = Pair("pi3", "pi4")
 
 
@@ -370,7 +348,17 @@ def test_they_are_columns_of_tests_and_pairs_only() -> None:
 
 
 PAIR = Pair("dublin", "cork")
-FILE = Cell(1, "file", (PAIR,), 60.0, 0.0, 1, message_bytes=10**7, file=FileSettings("disk", "memory", "/tmp"))
+FILE = Cell(
+    1,
+    "file",
+    (PAIR,),
+    60.0,
+    0.0,
+    1,
+    message_bytes=10**7,
+    settings=Settings({READ: "disk", WRITE: "memory"}),
+    folder="/tmp",
+)
 
 
 def transfer(sender: Side, receiver: Side | None) -> dict[str, object]:
@@ -398,7 +386,7 @@ def test_what_a_side_did_not_report_is_unknown() -> None:
 
 
 def test_cells_that_differ_in_where_a_file_is_can_be_told_apart_at_every_level() -> None:
-    other = replace(FILE, number=2, file=FileSettings("memory", "disk"))
+    other = replace(FILE, number=2, settings=Settings({READ: "memory", WRITE: "disk"}))
     info = builders.run(builders.plan([FILE, other]))
     failed = [Repetition(number, 1, 1, Status.FAILED, "why", 0.0, 1.0) for number in (1, 2)]
     frames = load(info, failed)

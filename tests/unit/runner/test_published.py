@@ -7,7 +7,7 @@ import builders
 from rigctl.base.errors import RigError
 from rigctl.base.processes import Process
 from rigctl.display.state import MOST_HISTORY, State
-from rigctl.measure import Channel, channels
+from rigctl.measure.orders import Channel, channels
 from rigctl.records import Cell, Repetition, RunStatus, Status
 from rigctl.runner.orders import missing
 from rigctl.runner.progress import Everybody, Progress
@@ -93,16 +93,6 @@ def test_after_a_repetition_its_goodput_stands_there_as_the_report_has_it() -> N
     assert [round(stream.measured_mbps or 0) for stream in state.streams] == [911, 941]
     assert (state.done, state.total) == (1, 4)
     assert state.messages[0].text == "test 1: 1,852 Mbit/s, 98.4 % of the ceiling, limited by line-rate"
-
-
-def test_its_figures_are_derived_when_the_next_test_runs_which_does_not_wait_for_them() -> None:
-    made = board()
-    made.began(FIRST, 1, 1)
-    made.ended(FIRST, builders.repetition(FIRST, (911, 941)))
-    made.began(PLAN.cells[1], 1, 1)
-    assert made.snapshot().measured == ()
-    counted(made, 1)
-    assert [each.test for each in made.snapshot().measured] == [1]
 
 
 def test_the_next_test_does_not_inherit_figures() -> None:

@@ -75,7 +75,7 @@ def main() -> None:
         accept_the_slower_link(target)
         with opened(SITE) as folder:
             folder.set_mark(Mark(UUID("5f0c2c4e-3e0b-4d6c-8a55-6d1f0a7c2b11"), where(target.place), TITLE))
-        publish(target, str(store), SITE, target.runs()[-1].started_at + 4 * 3600)
+        publish(target, SITE, target.runs()[-1].started_at + 4 * 3600)
     shutil.rmtree(SITE / OWN)  # for a next publish only
     print(SITE)
 

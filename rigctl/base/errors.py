@@ -1,6 +1,6 @@
-"""Errors: each class is an exit code (design, section 3); a message says where, what, and what to do.
+"""Errors: each class has an exit code; a message says where, what, and what to do.
 
-The one place that turns them into exit codes and lines on the screen is `rigctl.cli.app`.
+`rigctl.cli.errors` turns them into exit codes and lines on the screen.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from rigctl.base.texts import printable_lines
 
 
 class RigctlError(Exception):
-    """The root of all that rigctl raises on purpose. Its text is one message for a person, without a traceback."""
+    """Base of all errors that rigctl raises on purpose. Its text is one message for a person, without a traceback."""
 
     exit_code: ClassVar[int] = 1
 
@@ -30,7 +30,7 @@ class RigError(RigctlError):
 class NodeError(RigError):
     """One node failed. `node` is its name in the rig file; the text starts with it.
 
-    `what` may quote the node, or whoever answers at its address: no character of it commands a terminal.
+    `what` may quote the node, or whoever answers at its address: it is made printable.
 
     >>> str(NodeError("pi1", "connection refused"))
     'pi1: connection refused'
@@ -44,7 +44,7 @@ class NodeError(RigError):
 
 
 def of_nodes(errors: Iterable[NodeError], most: int = 3) -> list[str]:
-    """The errors as messages: what several nodes have in common once, with the first `most` of them by name.
+    """Return the errors as messages; nodes with the same error share one, which names the first `most` of them.
 
     >>> of_nodes([NodeError(f"pi{number}", "no answer") for number in range(1, 6)])
     ['pi1, pi2, pi3 and 2 more: no answer']
@@ -56,7 +56,7 @@ def of_nodes(errors: Iterable[NodeError], most: int = 3) -> list[str]:
 
 
 def named(names: Sequence[str], most: int = 3) -> str:
-    """`pi1, pi2`; of more than `most` `pi1, pi2, pi3 and 2 more`."""
+    """Return `pi1, pi2`, or `pi1, pi2, pi3 and 2 more` for more than `most` names."""
     more = [f"and {len(names) - most} more"] if len(names) > most else []
     return " ".join([", ".join(names[:most]), *more])
 

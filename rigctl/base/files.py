@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: written beside their place, then renamed into it."""
+"""Write files whole or not at all: beside their place, then renamed into it."""
 
 import contextlib
 import errno

@@ -1,7 +1,7 @@
-"""What a log line is about: the run, the test and the node at work, known to whatever logs there; and lines as JSON.
+"""The subjects of log lines (run, test and node), and the formats of the log.
 
-`about` holds for a block and for the tasks started in it. A run's id is known only after its nodes have been opened:
-`learnt` adds to what the block, and all that it started, is about.
+`about` sets the subjects of a block and of the tasks started in it. `learnt` adds to them later: a run has its id only
+after its nodes have been opened.
 """
 
 import json
@@ -16,14 +16,14 @@ from typing import Any, Final
 from rigctl.base.texts import printable
 
 SUBJECTS: Final = ("run", "cell", "node")
-"""In every line; null where a line is about none, or it is not known."""
+"""Fields of every line; null if the line has no such subject, or it is not known."""
 _about: ContextVar[ChainMap[str, Any] | None] = ContextVar("rigctl.base.logs.about", default=None)
 _PLAIN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 @contextmanager
 def about(**subjects: str | int | None) -> Iterator[None]:
-    """Lines of this block, and of the tasks started in it, are about these `subjects`."""
+    """Give the log lines of this block, and of the tasks started in it, these subjects."""
     around = _about.get()
     token = _about.set(ChainMap({}) if around is None else around.new_child())
     try:
@@ -34,7 +34,7 @@ def about(**subjects: str | int | None) -> Iterator[None]:
 
 
 def learnt(**subjects: str | int | None) -> None:
-    """Add to what the innermost block is about, also for the tasks that it started already."""
+    """Add subjects to the innermost block, also for the tasks that it has started."""
     here = _about.get()
     if here is not None:
         here.update(subjects)
@@ -45,7 +45,7 @@ def _here() -> Mapping[str, Any]:
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per line: time, level, logger, message, run, cell, node, and what the line has of its own."""
+    """One JSON object per line: time, level, logger, message, run, cell, node, and the fields of the line itself."""
 
     def format(self, record: logging.LogRecord) -> str:
         here = _here()
@@ -64,7 +64,7 @@ class JsonLines(logging.Formatter):
 
 
 class TextLines(logging.Formatter):
-    """Lines for people: what nodes and files say in them cannot move a cursor."""
+    """Lines for people; text of nodes and files in them is made printable."""
 
     def format(self, record: logging.LogRecord) -> str:
         here = _here()

@@ -1,10 +1,12 @@
-"""A process that cannot be mistaken for a later one with its number (proc(5))."""
+"""Processes: their identity, which a later process with the same number does not have (proc(5)), limits, account."""
 
 import contextlib
 import ctypes
 import errno
+import getpass
 import os
 import resource
+import socket
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Final
 
 _PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 DESCRIPTORS: Final = 16384
-"""More than 1000 nodes take; not so many that a program that closes each by its number would need long."""
+"""Enough for 1000 nodes; few enough for programs that close every descriptor by its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class Process:
 
 
 def process(pid: int) -> Process | None:
-    """The process `pid` as it is now; None where there is none, or only its exit status is left."""
+    """Return the process `pid` as it is now, or None if there is none, or only its exit status is left."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
     except OSError:
@@ -39,9 +41,9 @@ def process(pid: int) -> Process | None:
 
 
 def die_with(parent: int, number: int) -> None:
-    """In a child before it becomes a command: the kernel sends signal `number` when the thread that started it ends.
+    """Let the kernel send this child signal `number` when the thread that started it ends.
 
-    Linux only; elsewhere nothing happens.
+    To be called in the child, before it becomes a command. Linux only; elsewhere nothing happens.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
@@ -50,7 +52,7 @@ def die_with(parent: int, number: int) -> None:
 
 
 def allow_descriptors() -> None:
-    """Raise the soft limit of open files, often 1024: a node takes one, a virtual one ten."""
+    """Raise the soft limit of open files, often 1024: a node needs one, a virtual node ten."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(DESCRIPTORS, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -74,3 +76,17 @@ def limit_met(error: BaseException) -> str | None:
 def _ulimit(option: str, which: int, unit: int = 1) -> str:
     most = resource.getrlimit(which)[0]
     return f"ulimit {option} is {'unlimited' if most == resource.RLIM_INFINITY else most // unit}"
+
+
+def account() -> str:
+    """Return who uses rigctl, as `anna@lab7`."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"
+
+
+def holder() -> str:
+    """Return who holds a rig, for those who find it locked, as `anna@lab7 pid 4711`."""
+    return f"{account()} pid {os.getpid()}"

@@ -1,4 +1,4 @@
-"""Texts that others wrote, made harmless: for a terminal, for a file's name, for a record."""
+"""Make texts that others wrote harmless: for a terminal, for a file's name, for a record."""
 
 import math
 import re
@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 MOST_CHARS: Final = 4096
-"""Of a text inside a record."""
+"""Longest text inside a record."""
 MOST_NUMBER: Final = 2**63
 _MOST_DEPTH: Final = 8
 _MOST_NAME: Final = 80
 _UNSAFE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _NO_CHARACTERS: Final = "\ufffe\uffff"
-"""XML 1.0 (2.2) has no place for them: a feed or an SVG with one can't be read."""
+"""XML 1.0 (2.2) excludes them: a feed or an SVG with one cannot be read."""
 
 
 def printable(text: str) -> str:
-    """`text` with each character that could move a terminal's cursor or spoil XML as `?`; a tab is one space."""
+    """Return `text` with `?` for each character that could move a cursor or spoil XML; a tab becomes one space."""
     if text.isascii() and text.isprintable():
         return text
     plain = text.replace("\t", " ")
@@ -25,12 +25,12 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """`printable`, of each line."""
+    """Return the lines of `text`, each `printable`."""
     return "\n".join(printable(line) for line in text.replace("\r\n", "\n").split("\n"))
 
 
 def harmless(record: Mapping[str, object]) -> dict[str, Any]:
-    """`record` with printable texts of bounded length, and `None` for what JSON, or a 64-bit number, can't hold."""
+    """Return `record` with printable texts of bounded length; None for values beyond JSON or 64 bits."""
     return {printable(key[:MOST_CHARS]): _harmless(value, 1) for key, value in record.items()}
 
 
@@ -45,14 +45,14 @@ def _harmless(value: object, depth: int) -> object:
 
 
 def _holds(value: object) -> bool:
-    """Whether it is a number that JSON and a store of 64 bits hold."""
+    """Tell whether JSON and a store of 64 bits hold this number."""
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, int) and -MOST_NUMBER <= value < MOST_NUMBER
 
 
 def file_name(text: str) -> str:
-    """`text` as a part of a file's name: it leads into no folder, hides no file and is no option of a command.
+    """Return `text` as a part of a file's name: no path, no hidden file, no option of a command.
 
     >>> file_name("../../etc/passwd")
     'etc-passwd'

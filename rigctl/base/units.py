@@ -1,4 +1,4 @@
-"""Sizes, rates and times as people write them, and back (design, section 2).
+"""Read sizes, rates and times as people write them, and write them.
 
 Bytes: `K`, `KB`, `KiB` = 1024, `M` = 1024². Rates: `k`, `M`, `G` bit/s are decimal. Times: `ms`, `s`, `m`, `h`.
 A bare number is bytes, bit/s or seconds.
@@ -17,7 +17,7 @@ _QUANTITY: Final = re.compile(r"\s*(?P<number>[+-]?\d+(?:\.\d+)?)\s*(?P<unit>[A-
 
 
 class UnitError(ValueError):
-    """A text is not a size, rate or time; the message says what was expected. Its reader adds file and line."""
+    """A text is not a size, rate or time; the message says what was expected. The caller adds file and line."""
 
 
 def is_instant(at: float) -> bool:
@@ -51,7 +51,7 @@ def _scaled(text: str | int | float, units: dict[str, float], what: str, use: st
 
 
 def parse_bytes(text: str | int | float, what: str = "size") -> int:
-    """Bytes from `64K`, `200 KB`, `1.5M` or a bare number. Raises `UnitError`; a fraction of a byte is one too."""
+    """Return bytes from `64K`, `200 KB`, `1.5M` or a bare number. Raises `UnitError`, also for a fraction of a byte."""
     size = _scaled(text, {k: float(v) for k, v in _BYTE_UNITS.items()}, what, "K or M", _byte_example(text))
     if size != int(size):
         raise UnitError(f'{what} "{text}": not a whole number of bytes')
@@ -59,14 +59,14 @@ def parse_bytes(text: str | int | float, what: str = "size") -> int:
 
 
 def _byte_example(text: str | int | float) -> str:
-    """`64K`; of gigabytes, which are not among the units, the same in `M`."""
+    """Return `64K`, or a number of gigabytes, which is no unit here, in `M`."""
     match = _QUANTITY.fullmatch(text) if isinstance(text, str) else None
     gigabytes = match is not None and match["unit"].lower() in {"g", "gb", "gib"}
     return f"{float(match['number']) * 1024:.12g}M" if match is not None and gigabytes else "64K"
 
 
 def parse_rate(text: str | int | float, what: str = "rate") -> int:
-    """Bit/s (decimal) from `1G`, `100M`, `8 Gbit/s`, `984395kbit` or a bare number. Raises `UnitError`."""
+    """Return bit/s (decimal) from `1G`, `100M`, `8 Gbit/s`, `984395kbit` or a bare number. Raises `UnitError`."""
     plain = text
     if isinstance(text, str):
         plain = re.sub(r"(?i)(bit/s|bits/s|bps|bit)\s*$", "", text)
@@ -74,12 +74,12 @@ def parse_rate(text: str | int | float, what: str = "rate") -> int:
 
 
 def parse_duration(text: str | int | float, what: str = "duration") -> float:
-    """Seconds from `5s`, `500ms`, `30m`, `1h` or a bare number. Raises `UnitError`."""
+    """Return seconds from `5s`, `500ms`, `30m`, `1h` or a bare number. Raises `UnitError`."""
     return _scaled(text, _TIME_UNITS, what, "ms, s, m or h", "10s")
 
 
 def format_bytes(size: int) -> str:
-    """`64K` for 65536, `1M` for 1048576, `1000` for 1000: what `parse_bytes` reads back to the same number."""
+    """Write 65536 as `64K`, 1048576 as `1M`, 1000 as `1000`; `parse_bytes` reads back the same number."""
     for unit, factor in (("M", 1024**2), ("K", 1024)):
         if size and size % factor == 0:
             return f"{size // factor}{unit}"
@@ -87,7 +87,7 @@ def format_bytes(size: int) -> str:
 
 
 def format_rate(rate_bps: float) -> str:
-    """`1 Gbit/s`, `941.5 Mbit/s`, `8 kbit/s`."""
+    """Write bit/s as `1 Gbit/s`, `941.5 Mbit/s`, `8 kbit/s`."""
     for unit, factor in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
         if rate_bps >= factor:
             return f"{rate_bps / factor:.4g} {unit}"
@@ -95,7 +95,7 @@ def format_rate(rate_bps: float) -> str:
 
 
 def format_duration(duration_s: float) -> str:
-    """`7m 00s`, `1h 05m`, `12.5 s`, `250 ms`, `0.2 ms`."""
+    """Write seconds as `7m 00s`, `1h 05m`, `12.5 s`, `250 ms`, `0.2 ms`."""
     if duration_s < 0.01:
         return f"{duration_s * 1000:.3g} ms"
     if duration_s < 1:
@@ -106,3 +106,18 @@ def format_duration(duration_s: float) -> str:
     if minutes < 60:
         return f"{minutes}m {seconds:02d}s"
     return f"{minutes // 60}h {minutes % 60:02d}m"
+
+
+def kib_text(size: int | None) -> str:
+    """Return bytes in KiB: `64`, `62.5`."""
+    return "–" if size is None else f"{size / 1024:.5g}"
+
+
+def size_words(size: int) -> str:
+    """Return bytes in words: `64 KiB`, `1 MiB`, `1000 bytes`."""
+    short = format_bytes(size)
+    if short.endswith("K"):
+        return f"{short[:-1]} KiB"
+    return (
+        f"{short[:-1]} MiB" if short.endswith("M") else f"{size / 1024:.4g} KiB" if size >= 10240 else f"{size} bytes"
+    )

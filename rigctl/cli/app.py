@@ -13,7 +13,7 @@ from rigctl.base.errors import InputError, RigError
 from rigctl.base.processes import allow_descriptors
 from rigctl.base.version import __version__
 from rigctl.cli.common import Debug, LogFile, LogFormat, Verbose, set_up, with_common
-from rigctl.cli.errors import exit_code_of, tell_output_errors
+from rigctl.cli.errors import exit_code_of, flush_output, tell_output_errors
 from rigctl.cli.options import with_resumed
 
 COMMANDS: Final = {
@@ -141,4 +141,6 @@ def _check(arguments: list[str]) -> None:
 def main() -> None:
     tell_output_errors()
     allow_descriptors()
-    sys.exit(exit_code(sys.argv[1:]))
+    code = exit_code(sys.argv[1:])
+    flush_output()
+    sys.exit(code)

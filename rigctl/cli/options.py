@@ -1,13 +1,16 @@
 """Options that several commands share, and what a shell completes for them."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
 from rigctl.base.errors import InputError, RigctlError
 from rigctl.base.units import UnitError, parse_duration
+from rigctl.cli.common import with_options
 
 MOST_WAIT_S: Final = 86400.0
 UNFINISHED: Final = "unfinished"
@@ -72,8 +75,6 @@ RigSets = Annotated[
         help="Replace a value of the rig file, as in trunk.rate=10G; may be given several times.",
     ),
 ]
-Duration = Annotated[str | None, typer.Option("--duration", metavar="D", help="Set the time of a test, as 5s or 30m.")]
-Repeat = Annotated[int | None, typer.Option("--repeat", metavar="N", help="Measure every test N times.")]
 StoreAddress = Annotated[
     str | None,
     typer.Option(
@@ -84,43 +85,6 @@ StoreAddress = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/reference/json.md describes it.")]
-
-# Options of `run` that `plan` accepts, too: one command line serves both.
-ReportFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--report",
-        metavar="FILE.html",
-        help="Write the report to this file (default: SCENARIO-RUN.html in RIGCTL_REPORTS, or in rigctl-reports here).",
-    ),
-]
-NoReport = Annotated[
-    bool,
-    typer.Option("--no-report", help="Write no report, as with RIGCTL_REPORTS=none; rigctl report makes it later."),
-]
-Resume = Annotated[
-    str | None,
-    typer.Option(
-        "--resume",
-        metavar="[RUN]",
-        help="Continue a stored run, by default the latest unfinished one of SCENARIO: measure what is missing.",
-        autocompletion=run_ids,
-    ),
-]
-Captures = Annotated[
-    list[int] | None,
-    typer.Option(
-        "--capture", metavar="TEST", help="Keep the frames of this test, headers only, as pcap files; repeatable."
-    ),
-]
-Against = Annotated[
-    str | None,
-    typer.Option(
-        "--against",
-        metavar="AXIS=VALUE",
-        help="Measure every test with this value, too, in turn (ABBA), and compare, as in congestion=bbr.",
-    ),
-]
 
 
 def percent(text: str) -> float:
@@ -140,10 +104,6 @@ Bound = Annotated[
         "--bound", metavar="PERCENT", parser=percent, help="Regard a smaller change as of no practical importance."
     ),
 ]
-RunTags = Annotated[
-    list[str] | None,
-    typer.Option("--tag", metavar="NAME=VALUE", help="Give the run this tag, as firmware=1.2.3; repeatable."),
-]
 Wait = Annotated[
     str | None,
     typer.Option(
@@ -154,11 +114,68 @@ WithoutUnreachable = Annotated[
     bool,
     typer.Option("--without-unreachable", help="Measure the pairs whose nodes answer, where others do not."),
 ]
-Display = Annotated[
-    bool, typer.Option("--display", help="Show the run full screen, for a rig's own screen, until q is pressed.")
-]
-RunJson = Annotated[bool, typer.Option("--json", help="Print JSON, as `show --json` does.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the run's id only.")]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Options of `run`, which `plan` accepts, too: one command line serves both."""
+
+    rig: RigFile = None
+    rig_sets: RigSets = None
+    sets: Sets = None
+    duration: Annotated[
+        str | None, typer.Option("--duration", metavar="D", help="Set the time of a test, as 5s or 30m.")
+    ] = None
+    repeat: Annotated[int | None, typer.Option("--repeat", metavar="N", help="Measure every test N times.")] = None
+    store: StoreAddress = None
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="FILE.html",
+            help="Write the report to this file (default: SCENARIO-RUN.html in RIGCTL_REPORTS, or rigctl-reports).",
+        ),
+    ] = None
+    no_report: Annotated[
+        bool,
+        typer.Option("--no-report", help="Write no report, as with RIGCTL_REPORTS=none; rigctl report makes it later."),
+    ] = False
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            "--resume",
+            metavar="[RUN]",
+            help="Continue a stored run, by default the latest unfinished one of SCENARIO: measure what is missing.",
+            autocompletion=run_ids,
+        ),
+    ] = None
+    capture: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--capture", metavar="TEST", help="Keep the frames of this test, headers only, as pcap files; repeatable."
+        ),
+    ] = None
+    tag: Annotated[
+        list[str] | None,
+        typer.Option("--tag", metavar="NAME=VALUE", help="Give the run this tag, as firmware=1.2.3; repeatable."),
+    ] = None
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="AXIS=VALUE",
+            help="Measure every test with this value, too, in turn (ABBA), and compare, as in congestion=bbr.",
+        ),
+    ] = None
+    bound: Bound = 2.0
+    wait: Wait = None
+    without_unreachable: WithoutUnreachable = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the run's id only.")] = False
+
+
+def with_run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `command` with the options of a run in the place of its parameter `options`."""
+    return with_options(command, RunOptions, "options")
 
 
 def wait_s(given: str | None) -> float:

@@ -1,1 +1,1 @@
-"""The rig's screen: what a run publishes, how it is laid out, the loop that draws it."""
+"""The rig's screen: the state that a run publishes, its layout as lines, the loop that draws it."""

@@ -1,4 +1,4 @@
-"""Big digits and bars of block characters, of those that the Linux console's fonts have, too: full and half blocks."""
+"""Big digits and bars of full and half blocks, which the fonts of the Linux console have, too."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -21,7 +21,7 @@ _GLYPHS: Final = {
     "–": ("   ", "   ", "###", "   ", "   "),
     " ": (" ", " ", " ", " ", " "),
 }
-_PIXELS: Final = 5  # each as many half rows as its scale
+_PIXELS: Final = 5  # of a digit's height; a pixel has `scale` half rows
 _HALVES: Final = {(False, False): " ", (True, False): "▀", (False, True): "▄", (True, True): "█"}
 MOST_SCALE: Final = 8
 
@@ -35,7 +35,7 @@ def rows_of(scale: int) -> int:
 
 
 def scale_for(text: str, width: int, height: int) -> int | None:
-    """The largest scale at which `text` fits; None: not even the smallest."""
+    """Return the largest scale at which `text` fits, or None."""
     fitting = (
         scale for scale in range(MOST_SCALE, 0, -1) if width_of(text, scale) <= width and rows_of(scale) <= height
     )
@@ -43,7 +43,7 @@ def scale_for(text: str, width: int, height: int) -> int | None:
 
 
 def big(text: str, scale: int) -> list[str]:
-    """`text`, of digits and `.,:/–`, as rows of equal length. A pixel is `scale` columns and `scale` half rows."""
+    """Draw `text`, of digits and `.,:/–`, as rows of equal length. A pixel is `scale` columns and `scale` half rows."""
     pixels = [" ".join(_GLYPHS[letter][row] for letter in text) for row in range(_PIXELS)]
     halves = [[mark == "#" for mark in row for _ in range(scale)] for row in pixels for _ in range(scale)]
     if len(halves) % 2:
@@ -55,9 +55,9 @@ def big(text: str, scale: int) -> list[str]:
 
 
 def bars(values: Sequence[float], most: float, width: int, height: int, expected: int) -> list[str]:
-    """`values`, the earliest first, as columns of up to `height` rows, so wide that `expected` of them fit.
+    """Draw `values`, the earliest first, as columns of up to `height` rows, so wide that `expected` of them fit.
 
-    Where there are more values than columns, a column is the mean of several.
+    If there are more values than columns, a column is the mean of several.
     """
     count = max(1, len(values), expected)
     together = -(-count // width)
@@ -65,7 +65,7 @@ def bars(values: Sequence[float], most: float, width: int, height: int, expected
     means = [sum(group) / len(group) for group in groups]
     each = max(1, width // -(-count // together))
     halves = [min(2 * height, round(2 * height * mean / most)) if most > 0 else 0 for mean in means]
-    # What is not nothing is seen.
+    # A value above 0 is always visible.
     halves = [max(1, level) if mean > 0 else level for level, mean in zip(halves, means, strict=True)]
     rows = []
     for row in range(height - 1, -1, -1):

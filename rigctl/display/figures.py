@@ -15,13 +15,13 @@ _MARGIN: Final = 2
 _LEAST_LIST: Final = 24
 _LEAST_MEANING: Final = 24
 _LEAST_DIGITS_ROWS: Final = 5
-_COURSE_ROWS: Final = 4
-_MOST_COURSE_ROWS: Final = 8
+_HISTORY_ROWS: Final = 4
+_MOST_HISTORY_ROWS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What is shown of a stream, or of several: `mbps` None is not known."""
+    """The goodput of a stream, or of several together; `mbps` None: not known."""
 
     name: str
     mbps: float | None
@@ -40,7 +40,7 @@ def figures_of(streams: Sequence[Stream]) -> list[Figure]:
 
 
 def total_of(figures: Sequence[Figure]) -> Figure:
-    """Their sum; not known where one of them is not."""
+    """Return the sum of the figures; None if one of them is not known."""
     known = [figure.mbps for figure in figures if figure.mbps is not None]
     shortest = min((len(figure.history) for figure in figures), default=0)
     latest = (figure.history[len(figure.history) - shortest :] for figure in figures)
@@ -54,7 +54,7 @@ def total_of(figures: Sequence[Figure]) -> Figure:
 
 
 def number_text(mbps: float | None) -> tuple[str, str]:
-    """`941`, `Mbit/s`; `18.31`, `Gbit/s`; three digits or more, as many as one can read at a glance."""
+    """Return number and unit, as `941`, `Mbit/s` or `18.31`, `Gbit/s`: as many digits as one can read at a glance."""
     if mbps is None:
         return "–", "Mbit/s"
     if mbps >= _GBIT_FROM:
@@ -63,7 +63,7 @@ def number_text(mbps: float | None) -> tuple[str, str]:
 
 
 def figure_rows(streams: Sequence[Stream], test: CurrentTest, width: int, height: int) -> list[Text]:
-    """At most `height` rows of at most `width` columns."""
+    """Draw the figures in at most `height` rows of at most `width` columns."""
     figures = figures_of(streams)
     if not figures or height < 1 or width < 1:
         return []
@@ -73,12 +73,12 @@ def figure_rows(streams: Sequence[Stream], test: CurrentTest, width: int, height
 
 
 def _grid(figures: Sequence[Figure], test: CurrentTest, width: int, height: int) -> list[Text]:
-    """The panels side by side in as many columns as gives the biggest digits."""
+    """Draw the panels side by side, in the number of columns that gives the biggest digits."""
     best: tuple[int, bool, int, int] = (-1, False, 0, 1)
     for columns in range(1, len(figures) + 1):
         rows = -(-len(figures) // columns)
         inner, tall = width // columns - _MARGIN, height // rows
-        digits_rows = max(tall - 2 - _COURSE_ROWS, min(tall - 2, _LEAST_DIGITS_ROWS))
+        digits_rows = max(tall - 2 - _HISTORY_ROWS, min(tall - 2, _LEAST_DIGITS_ROWS))
         scales = [scale_for(number_text(figure.mbps)[0], inner, digits_rows) or 0 for figure in figures]
         best = max(best, (min(scales), inner >= _LEAST_MEANING, len(figures) - rows * columns, columns))
     columns = best[3]
@@ -101,7 +101,7 @@ def _beside(parts: Sequence[Text], inner: int) -> Text:
 
 
 def _panel(figure: Figure, test: CurrentTest, width: int, height: int, scale: int) -> list[Text]:
-    """The name, the figure, how it is meant, its course: `height` rows."""
+    """Draw name, figure, meaning and history in `height` rows."""
     number, unit = number_text(figure.mbps)
     style = "bold cyan" if figure.present else "bold green"
     meant = Text(f"{unit} {_meaning(figure, test)}")
@@ -111,17 +111,17 @@ def _panel(figure: Figure, test: CurrentTest, width: int, height: int, scale: in
         rows = [Text(figure.name, style="bold")]
         rows += [Text(row, style=style) for row in big(number, scale)]
         rows.append(meant)
-    rows += [Text(row, style="cyan") for row in _course(figure, test, width, height - len(rows) - 1)]
+    rows += [Text(row, style="cyan") for row in _history(figure, test, width, height - len(rows) - 1)]
     return (rows + [Text()] * height)[:height]
 
 
-def _course(figure: Figure, test: CurrentTest, width: int, height: int) -> list[str]:
-    """Its goodput over the time of the test, from 0 to its ceiling, or to the highest figure."""
+def _history(figure: Figure, test: CurrentTest, width: int, height: int) -> list[str]:
+    """Draw goodput over the time of the test, from 0 to the ceiling, or to the highest figure."""
     if height < 1 or not figure.history:
         return []
     most = max(figure.ceiling_mbps or 0.0, *figure.history)
     expected = min(MOST_HISTORY, max(1, round(test.duration_s) - 1))
-    return bars(figure.history, most, width, min(height, _MOST_COURSE_ROWS), expected)
+    return bars(figure.history, most, width, min(height, _MOST_HISTORY_ROWS), expected)
 
 
 def _meaning(figure: Figure, test: CurrentTest) -> str:
@@ -135,7 +135,7 @@ def _meaning(figure: Figure, test: CurrentTest) -> str:
 
 
 def _many(figures: Sequence[Figure], test: CurrentTest, width: int, height: int) -> list[Text]:
-    """The sum in big digits; below it the streams, the slowest first, as far as there is room."""
+    """Draw the sum in big digits; below it the streams, the slowest first, as far as there is room."""
     total = total_of(figures)
     number = number_text(total.mbps)[0]
     scale = scale_for(number, width - _MARGIN, max(1, height // 2 - 2)) or 0

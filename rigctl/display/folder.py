@@ -1,7 +1,7 @@
 """Where runs publish their state: a file for each, in a folder that only its user can write and everybody can read.
 
-The place is a file system in memory where there is one. A file is replaced by rename(2), so that no half of one is
-read; one that was left by a killed controller is known by its process.
+The folder is in memory (/dev/shm) if possible. A file is replaced by rename(2): nobody reads half of one. The file of
+a killed controller is recognised by its process.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from rigctl.display.state import State
 
 PLACES: Final = ("/dev/shm", "/tmp")  # noqa: S108 — anyone may write there: hence the looks at owner and mode
 VARIABLE: Final = "RIGCTL_DISPLAY_FOLDER"
-"""A folder to use in place of those; of several users, one that all may write to (sticky)."""
+"""A folder to use instead; for several users one that all may write to (sticky)."""
 SILENT_S: Final = 10.0
 _PREFIX: Final = "rigctl-runs-"
 _MOST_BYTES: Final = 1_000_000
@@ -35,7 +35,7 @@ _KEPT_S: Final = 60.0
 
 
 class Fate(StrEnum):
-    """What is known of the run behind a state."""
+    """State of the process that published."""
 
     RUNNING = "running"
     SILENT = "silent"  # its process lives, but has written nothing for a while: stopped, or hanging
@@ -45,7 +45,7 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A state that was read. `user` owns its file: nobody can publish in another's name."""
+    """A state that was read. `user` owns the file: nobody can publish in another user's name."""
 
     state: State
     user: str
@@ -57,9 +57,9 @@ class Published:
 
 
 def own_folder() -> Path | None:
-    """Return this user's folder, made if it is missing; None where there is no place that only this user can write to.
+    """Return this user's folder, made if it is missing, or None if no place is only this user's to write to.
 
-    Where another user has taken its name, it has another one.
+    If another user has taken the name, the folder gets another one.
     """
     name = f"{_PREFIX}{os.geteuid()}"
     for place in _places():
@@ -77,7 +77,7 @@ def own_folder() -> Path | None:
 
 
 def tidy(folder: Path) -> None:
-    """Remove what ended or died a while ago. Others may still want to read what ended just now."""
+    """Remove the files of runs that ended or died a minute ago or earlier; others may still read later ones."""
     for path in (*folder.glob("*.json"), *folder.glob(".*.new")):
         with contextlib.suppress(OSError):
             pid = int(number) if (number := path.stem.removeprefix(".")).isdigit() else 0
@@ -102,7 +102,7 @@ def path_of(folder: Path, pid: int) -> Path:
 
 
 def published() -> list[Published]:
-    """All states that can be read, of all users, the earliest run first."""
+    """Return the readable states of all users, the earliest run first."""
     files: Counter[int] = Counter()  # of each user, over all folders
     found = [state for place in _places() for folder in place.glob(f"{_PREFIX}*") for state in _states(folder, files)]
     return sorted(found, key=lambda each: each.state.began_at)
@@ -114,7 +114,7 @@ def _places() -> list[Path]:
 
 
 def _owned(folder: Path) -> int | None:
-    """Who owns `folder`; None where it is none, or others can write to it."""
+    """Return the owner of `folder`; None if it is no folder, or others can write to it."""
     found = folder.lstat()
     return found.st_uid if stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o022 else None
 
@@ -156,7 +156,7 @@ def _fate(state: State) -> Fate:
 
 
 def _hidden(pid: int) -> bool:
-    """Whether it lives, where /proc does not show other users' processes (proc(5), hidepid)."""
+    """Tell whether a process lives that /proc hides, as that of another user (proc(5), hidepid)."""
     try:
         os.kill(pid, 0)
     except PermissionError:

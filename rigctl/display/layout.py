@@ -1,6 +1,6 @@
-"""The screen of a run: a state as lines for a terminal's width and height. Pure: no clock, no terminal.
+"""Lay out the state of a run as lines for a terminal's width and height. Pure: no clock, no terminal.
 
-Written for 100 × 30, what a 7-inch screen of 800 × 480 shows; on smaller ones the less important parts go first.
+Made for 100 × 30, a 7-inch screen of 800 × 480; smaller screens lose the less important parts first.
 """
 
 import textwrap
@@ -17,12 +17,12 @@ from rigctl.display.pages import pages_of
 from rigctl.display.state import Said, State
 
 PAGE_S: Final = 8.0
-"""How long a page of results is shown."""
+"""Time for which a page of results is shown."""
 _STYLES: Final = {"ok": "green", "note": "", "warning": "yellow", "error": "bold red"}
 
 
 def screen(shown: Published, width: int, height: int, clock_s: float) -> list[Text]:
-    """Exactly `height` lines of at most `width` columns. `clock_s`: CLOCK_MONOTONIC now."""
+    """Return exactly `height` lines of at most `width` columns. `clock_s`: CLOCK_MONOTONIC now."""
     since_s = max(0.0, clock_s - shown.state.clock_s)
     if shown.state.phase == "ended" and shown.state.results is not None:
         lines = _results(shown, width, height, since_s)
@@ -34,7 +34,7 @@ def screen(shown: Published, width: int, height: int, clock_s: float) -> list[Te
 
 
 def waiting(lines: Sequence[str], width: int, height: int) -> list[Text]:
-    """A screen without a run: why, and what it waits for."""
+    """Return a screen without a run, with these lines in its middle."""
     wrapped = [part for line in lines for part in (textwrap.wrap(line, max(1, width - 2)) or [""])]
     above = max(0, (height - len(wrapped)) // 2)
     return _fitted([Text()] * above + [Text(f" {line}") for line in wrapped], width, height)
@@ -81,7 +81,7 @@ def _measuring(shown: Published, width: int, height: int, since_s: float) -> lis
 
 
 def _foot(shown: Published, width: int, height: int, since_s: float) -> list[Text]:
-    """How far it is, and the last message; tall screens have the time left in big digits."""
+    """Return progress and the last message; tall screens have the time left in big digits."""
     state = shown.state
     share, left = _share(state, since_s), _left(shown, since_s)
     notes = _last(shown, width, 3 if height >= 28 else 2 if height >= 20 else 1, since_s)
@@ -116,7 +116,7 @@ def _total(state: State) -> str:
 
 
 def _share(state: State, since_s: float) -> float:
-    """Of the planned repetitions, the running one by its time."""
+    """Return the share of the planned repetitions that is done; the running one counts by its time."""
     test, part = state.test, 0.0
     if test is not None and test.running and test.duration_s > 0:
         part = min(1.0, (test.gone_s + since_s) / test.duration_s)
@@ -150,7 +150,7 @@ def _clock(shown: Published, since_s: float) -> str | None:
 
 
 def _news(shown: Published, since_s: float) -> Said | None:
-    """What is wrong with the run itself."""
+    """Return a message if the process of the run is dead or silent."""
     state = shown.state
     if shown.fate is Fate.DIED:
         kept = f" What was measured is stored: rigctl run … --resume {state.run}." if state.run else ""
@@ -162,7 +162,7 @@ def _news(shown: Published, since_s: float) -> Said | None:
 
 
 def _last(shown: Published, width: int, most: int, since_s: float) -> list[Text]:
-    """The last message in at most `most` lines: exactly so many, so that nothing above moves."""
+    """Return the last message in exactly `most` lines: nothing above it moves."""
     said = _news(shown, since_s) or (shown.state.messages[-1] if shown.state.messages else None)
     lines = _wrapped(said, width)[:most] if said is not None else []
     return lines + [Text()] * (most - len(lines))
@@ -173,7 +173,7 @@ def _wrapped(said: Said, width: int) -> list[Text]:
 
 
 def _brief(shown: Published, width: int, height: int, since_s: float) -> list[Text]:
-    """Before the first test, and after a run without results: its messages."""
+    """Return the messages of a run before its first test, or of one that ended without results."""
     state = shown.state
     if state.phase == "ended":
         what = f"{state.outcome or 'ended'}, {_time(since_s)} ago"
@@ -187,7 +187,7 @@ def _brief(shown: Published, width: int, height: int, since_s: float) -> list[Te
 
 
 def _results(shown: Published, width: int, height: int, since_s: float) -> list[Text]:
-    """The answer, and the page of the results whose turn it is."""
+    """Return the answer, and the page of the results whose turn it is."""
     state = shown.state
     assert state.results is not None
     head = [_head(shown, width)]

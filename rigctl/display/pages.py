@@ -1,4 +1,4 @@
-"""The results of a run as pages that fit a screen: tables split by rows and columns, then the findings."""
+"""Lay out the results of a run as pages that fit a screen: tables split by rows and columns, then the findings."""
 
 import textwrap
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _STYLES: Final = {"ok": "green", "note": "", "warning": "yellow", "error": "red"
 
 
 def pages_of(results: Results, width: int, height: int) -> list[list[Text]]:
-    """Each of at most `height` lines of at most `width` columns."""
+    """Return pages of at most `height` lines of at most `width` columns."""
     if width < 1 or height < 1:
         return []
     pages = _total_pages(results, width, height)
@@ -26,7 +26,7 @@ def pages_of(results: Results, width: int, height: int) -> list[list[Text]]:
 
 
 def _total_pages(results: Results, width: int, height: int) -> list[list[Text]]:
-    """The goodput of each test in digits that can be read from afar."""
+    """Return the goodput of each test in digits that can be read from afar."""
     texts = [(f"test {total.test} ", *number_text(total.goodput_mbps)) for total in results.totals]
     if not texts:
         return []
@@ -86,7 +86,7 @@ def _cut(line: Text, width: int) -> Text:
 
 
 def _parts(widths: Sequence[int], width: int) -> list[list[int]]:
-    """The columns by number in as many parts as it takes; the first leads each."""
+    """Split the columns, by number, into parts that fit; each part begins with the first column."""
     if not widths:
         return []
     parts: list[list[int]] = [[0]]

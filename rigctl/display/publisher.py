@@ -1,4 +1,4 @@
-"""Publishes the state of this process's run, from a thread of its own: the run itself never waits for a file."""
+"""Publish the state of this process's run in a thread: the run itself never waits for a file."""
 
 import contextlib
 import logging
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Publisher:
-    """Writes what `snapshot` gives: soon after `changed`, and now and then as a sign of life."""
+    """Writes the snapshot soon after `changed`, and now and then as a sign of life."""
 
     def __init__(self, folder: Path, snapshot: Callable[[], State]) -> None:
         self._folder, self._snapshot = folder, snapshot
@@ -51,7 +51,7 @@ class Publisher:
 
 @contextmanager
 def publishing(snapshot: Callable[[], State]) -> Iterator[Callable[[], None]]:
-    """What `snapshot` gives is published during the block; the function given is to be called when it has changed."""
+    """Publish snapshots during the block. Yield the function to call when the state has changed."""
     folder = own_folder()
     if folder is None:
         _log.info("rigctl display cannot show this run: no folder for its state")

@@ -1,6 +1,6 @@
-"""What a run publishes of itself while it measures, for whoever looks on: also what `rigctl display --json` prints.
+"""The state that a run publishes while it measures; `rigctl display --json` prints it, too.
 
-Any user of the machine can write such a file: what is read is checked, texts are bounded and command no terminal.
+Any user of the machine can write such a file: it is checked when it is read, texts are cut and made printable.
 """
 
 from typing import Annotated, ClassVar, Final, Literal
@@ -21,7 +21,7 @@ Count = Annotated[int, Field(ge=0, le=10**9)]
 
 
 class Part(BaseModel):
-    """What a later rigctl added is skipped."""
+    """A part of a state; fields that a later rigctl added are skipped."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
@@ -90,7 +90,7 @@ class Total(Part):
 
 
 class Results(Part):
-    """What a run achieved: there once it has ended."""
+    """The results of a run that has ended."""
 
     answer: Shown | None = None
     totals: tuple[Total, ...] = ()

@@ -1,6 +1,6 @@
-"""Draws on a terminal until a key, its loss or an end: the alternate screen, a frame whenever something changed.
+"""Draw on a terminal's alternate screen until a key is pressed, the terminal is lost or the source ends.
 
-Its size is asked for before each frame; a hangup (SIGHUP, or a terminal that is gone) ends it without a word.
+The size is read before each frame. A hangup (SIGHUP, or a terminal that is gone) ends drawing without a message.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ class _GoneError(Exception):
 def watch(lines: Callable[[int, int], Sequence[Text] | None], file: IO[str], *, interrupts: bool = True) -> bool:
     """Draw what `lines` gives for width and height, until it gives None, `q` is pressed, or the terminal is lost.
 
-    Whether it still is there. Without `interrupts` Ctrl-C is left to whoever started this process.
+    Return True if the terminal is still there. Without `interrupts` Ctrl-C is left to the parent process.
     """
     environment = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
     console = Console(file=file, force_terminal=True, highlight=False, legacy_windows=False, _environ=environment)
@@ -48,13 +48,13 @@ def watch(lines: Callable[[int, int], Sequence[Text] | None], file: IO[str], *, 
 
 
 def _size(file: IO[str]) -> tuple[int, int]:
-    """Columns and rows, as the terminal has them now."""
+    """Return the columns and rows of the terminal now."""
     size = os.get_terminal_size(file.fileno())
     return (size.columns, size.lines) if size.columns and size.lines else (80, 24)
 
 
 def _left(keys: int | None) -> bool:
-    """Wait a tick; whether a key that leaves was pressed."""
+    """Wait a tick. Return True if a key that leaves was pressed."""
     ready, _, _ = select.select([keys] if keys is not None else [], [], [], TICK_S)
     if not ready or keys is None:
         return False
@@ -66,7 +66,7 @@ def _left(keys: int | None) -> bool:
 
 @contextmanager
 def _keys() -> Iterator[int | None]:
-    """Where keys come from, each at once and unseen; None where standard input is no terminal."""
+    """Read keys at once and without echo. Yield their descriptor, or None if standard input is no terminal."""
     try:
         descriptor = sys.stdin.fileno()
         before = termios.tcgetattr(descriptor)

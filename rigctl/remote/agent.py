@@ -45,7 +45,7 @@ _FORGOTTEN_LIMIT: Final = 1024
 
 
 class Queue(Protocol):
-    """What an agent that another run keeps waiting is to do (`remote.lock`)."""
+    """The queue for a node, as an agent in it needs it (`remote.lock`)."""
 
     @property
     def left_s(self) -> float: ...

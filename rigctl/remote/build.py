@@ -24,7 +24,7 @@ from rigctl.base import resources
 from rigctl.base.errors import InputError, RigctlError
 from rigctl.base.version import __version__
 
-MOST_BYTES: Final = 100 * 1024
+MOST_BYTES: Final = 128 * 1024
 """A stripped agent made with ziglang is no larger."""
 BUILD_DEADLINE_S: Final = 600.0
 """The first build for a machine compiles its C library too: about 30 s on 2 cores."""
@@ -32,7 +32,7 @@ BUILD_DEADLINE_S: Final = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A machine that agents are built for: as the compiler names it, and as the ELF header does (elf(5))."""
+    """A machine that agents are built for, as the compiler and the ELF header name it (elf(5))."""
 
     machine: str
     triple: str
@@ -40,13 +40,13 @@ class Target:
     elf_machine: int
     elf_bits: int
     system: str = "linux"
-    """Its files end in `-linux.c`; those of the others are left out."""
+    """Files that end in the name of another system, as `-linux.c`, are left out."""
 
 
 _GUARDED: Final = ("-Xclang", "-stack-protector", "-Xclang", "2")
 """-fstack-protector-strong, which ziglang ignores beside -Os."""
 _MOVABLE: Final = ("-fPIE", "-pie", "-Wl,-z,relro,-z,now")
-"""Loaded at a random address; what the loader has written is read-only from then on."""
+"""Loaded at a random address; the loader's tables are read-only once it is done."""
 
 # armv6 needs its processor named: else instructions that the first Raspberry Pi lacks come in. Movable it would be
 # 110,832 bytes. riscv64 and 32-bit ARM link with -flto or with -pie, not with both.
@@ -80,7 +80,7 @@ KERNELS: Final = {f"Linux {kernel}": machine for kernel, machine in _MACHINES.it
 """`uname -sm` → the same."""
 _SYSTEMS: Final = frozenset(target.system for target in TARGETS.values())
 _FREEBSD: Final = struct.pack("<III8s", 8, 4, 1, b"FreeBSD")
-"""Its note NT_FREEBSD_ABI_TAG (sys/elf_common.h), by which FreeBSD knows what it may run."""
+"""The note NT_FREEBSD_ABI_TAG (sys/elf_common.h), by which FreeBSD knows its own programs."""
 _HOST_NAMES: Final = {"amd64": "x86_64", "arm64": "aarch64", "armv7l": "armv7", "armv6l": "armv6"}
 _FLAGS: Final = (
     "-std=c11",
@@ -91,7 +91,7 @@ _FLAGS: Final = (
     "-Wshadow",
     "-Wstrict-prototypes",
     "-pthread",
-    # Small before fast: the agent's time is the kernel's. Tables for unwinding are a fifth of it, and nobody unwinds.
+    # Small before fast: most of the agent's time is the kernel's. Tables for unwinding are a fifth of a binary.
     "-Os",
     "-fno-asynchronous-unwind-tables",
     "-fno-unwind-tables",
@@ -99,7 +99,7 @@ _FLAGS: Final = (
 
 
 class BuildError(RigctlError):
-    """The compiler refused, or gave something that is no agent."""
+    """The compiler failed, or made a file that is no agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +113,13 @@ class Binary:
 
 
 def host_machine() -> str:
-    """This machine's name among `TARGETS`, or as the kernel says it where it is none of them."""
+    """Return this machine's name among `TARGETS`, or the kernel's name for another machine."""
     name = platform.machine().lower()
     return _HOST_NAMES.get(name, name)
 
 
 def sources() -> Path:
-    """The folder of the C sources. Raises `InputError` where rigctl is installed without them."""
+    """Return the folder of the C sources. Raise `InputError` if rigctl is installed without them."""
     folder = Path(__file__).resolve().parents[2] / "agents"
     if not (folder / "main.c").is_file():
         raise InputError("agents are built in a checkout of rigctl; an installed package has them: rigctl agent list")
@@ -127,7 +127,7 @@ def sources() -> Path:
 
 
 def carried() -> list[Binary]:
-    """The agents that rigctl carries, by machine."""
+    """Return the agents that rigctl carries, in the order of `TARGETS`."""
     found = []
     for machine in TARGETS:
         path = resources.agents() / f"rigctl-agent-{machine}"
@@ -140,8 +140,8 @@ def carried() -> list[Binary]:
 def build(machines: Iterable[str], *, anew: bool = False) -> list[Binary]:
     """Build the agents for `machines` that are not up to date (all with `anew`), into the carried folder.
 
-    Raises `InputError` for a machine that is not among `TARGETS`, `BuildError` where a build fails; nothing half-made
-    is left.
+    Raise `InputError` for a machine that is not among `TARGETS`, `BuildError` if a build fails; nothing half-made is
+    left.
     """
     wanted = list(machines)
     for machine in wanted:
@@ -164,7 +164,7 @@ def _update(folder: Path, target: Target, *, anew: bool) -> None:
 
 
 def _fingerprint(folder: Path, target: Target) -> str:
-    """What a binary was made from: its sources, its version and the compiler."""
+    """Return a digest of everything that a binary is made from: sources, version and compiler."""
     digest = hashlib.sha256(f"{__version__} {_compiler(target)} {_FLAGS}".encode())
     for path in sorted([*folder.glob("*.c"), *folder.glob("*.h")]):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
@@ -172,7 +172,7 @@ def _fingerprint(folder: Path, target: Target) -> str:
 
 
 def has_cross_compiler() -> bool:
-    """Whether ziglang is installed beside rigctl."""
+    """Return True if ziglang is installed beside rigctl."""
     return importlib.util.find_spec("ziglang") is not None
 
 
@@ -211,7 +211,7 @@ def _compile(folder: Path, target: Target, path: Path) -> None:
 
 
 def _check(data: bytes, target: Target, *, limited: bool) -> None:
-    """An executable of the right machine, static, and small (glibc's static part alone is larger than that)."""
+    """Raise `BuildError` unless `data` is an executable of the right machine, static, and small."""
     bits = {1: 32, 2: 64}.get(data[4] if data[:4] == b"\x7fELF" else 0)
     machine = struct.unpack_from("<H", data, 18)[0] if bits else None
     if (bits, machine) != (target.elf_bits, target.elf_machine):
@@ -225,7 +225,7 @@ def _check(data: bytes, target: Target, *, limited: bool) -> None:
 
 
 def _has_interpreter(data: bytes, bits: int) -> bool:
-    """Whether a program header asks for a dynamic loader (PT_INTERP, elf(5))."""
+    """Return True if a program header asks for a dynamic loader (PT_INTERP, elf(5))."""
     if bits == 64:
         start, size, count = struct.unpack_from("<Q", data, 32)[0], *struct.unpack_from("<HH", data, 54)
     else:

@@ -1,8 +1,8 @@
-"""Other programs at work on a node: several at once over one channel, and none that outlives it.
+"""Other programs at work on a node: several at once over one channel, and none outlives it.
 
-A shell on the node reads one command a line, starts each, and gives back its output with its number before every line.
-When its input ends (the controller is done, was killed, or lost its connection) it ends them all; where nobody notices
-a cut connection, `timeout` ends them, and it. No file is made there. One channel: an SSH server opens ten at most.
+A shell on the node reads one command a line, starts it, and returns its output with its number before every line. When
+the shell's input ends (the controller is done, was killed, or lost its connection) it ends all programs; if nobody
+notices a cut connection, `timeout` does. No file is made there. One channel: an SSH server opens ten at most.
 """
 
 import asyncio
@@ -20,8 +20,8 @@ from rigctl.remote.rights import shell
 MOST_OUTPUT: Final = 64 * 1024**2
 """Bytes of one program's output."""
 PATH: Final = "PATH=$PATH:/usr/local/bin:/usr/sbin:/sbin:/usr/local/sbin; export PATH"
-"""A shell without a login may lack where programs built on the node are."""
-# Of each pipeline the left side runs the program and says its pid and exit code; the right side ends it on SIGTERM.
+"""A shell without a login may lack the folders of programs that were built on the node."""
+# In each pipeline the left side runs the program and prints its pid and exit code; the right side ends it on SIGTERM.
 # timeout(1) passes that on, and SIGKILL a second later. sed writes whole lines, so that programs do not mix.
 _SCRIPT: Final = """
 set -f; LC_ALL=C; export LC_ALL; {path}
@@ -69,7 +69,7 @@ class Children:
         self._failure: NodeError | None = None
 
     def start(self, words: Sequence[str]) -> int:
-        """Start a program; gives its number. No word may be empty or have a blank."""
+        """Start a program; return its number. No word may be empty or have a blank."""
         number = len(self._children) + 1
         child = self._children[number] = _Child(asyncio.get_running_loop().create_future())
         try:
@@ -81,20 +81,20 @@ class Children:
         return number
 
     async def ended(self, number: int) -> Ended:
-        """Wait until a program has ended. Raises `NodeError` where that will not be known."""
+        """Wait until a program has ended. Raise `NodeError` if that will never be known."""
         return await asyncio.shield(self._children[number].ended)
 
     def over(self, number: int) -> bool:
-        """Whether it has ended."""
+        """Return True if the program has ended."""
         return self._children[number].ended.done()
 
     def result(self, number: int) -> Ended | None:
-        """What became of it; None where that is not known."""
+        """Return how the program ended; None if it has not, or if that is unknown."""
         ended = self._children[number].ended
         return ended.result() if ended.done() and ended.exception() is None else None
 
     async def read(self) -> None:
-        """Take what they print until the channel ends; then fail whatever waits. Never raises."""
+        """Take the programs' output until the channel ends; then fail whatever waits. Never raise."""
         failure = NodeError(self.node, "its programs were ended")
         try:
             while line := await self._process.readline():
@@ -133,7 +133,7 @@ class Children:
 
 @asynccontextmanager
 async def children_on(host: Host, deadline_s: float) -> AsyncIterator[Children]:
-    """Programs on `host` while the block lasts, `deadline_s` at most: at its end none is left."""
+    """Yield the programs of `host`, which last for the block, `deadline_s` at most: none is left at its end."""
     script = _SCRIPT.format(path=PATH, deadline=round(deadline_s) + 1)
     whole = f"{PATH}; exec timeout -k 3 {round(deadline_s) + 3} sh -c {shlex.quote(script)}"
     async with host.process(shell(whole, sudo=False)) as process:

@@ -113,7 +113,6 @@ class _Binary:
 
 
 def _carried(folder: Path) -> dict[str, _Binary]:
-    """Return the agents in `folder`, by machine."""
     found = []
     for machine in sorted(set(KERNELS.values())):
         path = folder / f"rigctl-agent-{machine}"

@@ -1,4 +1,4 @@
-"""A node within reach: one connection, on which commands run. Every command has a deadline and bounded output."""
+"""A connected node, on which commands run. Every command has a deadline and bounded output."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -42,7 +42,7 @@ class Completed:
 
     @property
     def complaint(self) -> str:
-        """The last line of its standard error, else its exit code: for an error message."""
+        """Return the last line of standard error and the exit code, for an error message."""
         return _complaint(self.errors, Ending(self.exit_code, None))
 
 
@@ -65,7 +65,7 @@ class Process:
         self._listener = asyncio.create_task(self._listen_to_errors())
 
     async def readline(self) -> bytes:
-        """The next line with its newline; the rest, then b"", at the end; a part of a line above `LINE_BOUND`."""
+        """Return the next line with its newline; at the end the rest, then b""; of a line above `LINE_BOUND` a part."""
         searched = 0
         while True:
             cut = self._buffer.find(b"\n", searched) + 1
@@ -80,7 +80,7 @@ class Process:
             self._buffer += chunk
 
     async def read(self, most: int) -> bytes:
-        """Up to `most` bytes as they come; b"" at the end."""
+        """Return up to `most` bytes as they come; b"" at the end."""
         return self._taken(most) if self._buffer else await self._read(most)
 
     def write(self, data: bytes) -> None:
@@ -93,13 +93,13 @@ class Process:
         self._channel.stdin.write_eof()
 
     async def wait(self) -> int | None:
-        """Its exit code, when it has ended; None where a signal ended it."""
+        """Wait for the end; return the exit code, or None if a signal ended the command."""
         await self._channel.ended()
         await asyncio.wait({self._listener})
         return self._channel.ending.exit_code
 
     async def last_words(self) -> str:
-        """Why it ended: the last line of its standard error and its exit code, as far as they come in time."""
+        """Return the last line of standard error and the exit code, as far as they come in time."""
         try:
             async with asyncio.timeout(LAST_WORDS_DEADLINE_S):
                 await self.wait()
@@ -109,11 +109,11 @@ class Process:
 
     @property
     def errors(self) -> bytes:
-        """Its standard error so far; the end of it, where it is long."""
+        """Return the standard error so far: the last part if it is long."""
         return bytes(self._errors)
 
     async def end(self) -> None:
-        """Close its input and give it `END_DEADLINE_S`; then its channel is stopped, and it with that."""
+        """Close the input, wait `END_DEADLINE_S` for the end, then stop the channel and the command with it."""
         try:
             async with asyncio.timeout(END_DEADLINE_S):
                 self._channel.stdin.write_eof()
@@ -158,9 +158,9 @@ class Host:
         input: bytes | None = None,
         deadline_s: float = RUN_DEADLINE_S,
     ) -> Completed:
-        """Run `command` in the user's shell, `input` on its standard input. Any exit code is a result, not an error.
+        """Run `command` in the user's shell, with `input` on its standard input. Any exit code is a result.
 
-        Raises `NodeError` where the connection is lost, `deadline_s` passes, or the output is above `OUTPUT_LIMIT`.
+        Raise `NodeError` if the connection is lost, `deadline_s` passes, or the output exceeds `OUTPUT_LIMIT`.
         """
         deadline_s *= self.node.patience
         try:
@@ -175,34 +175,20 @@ class Host:
             raise group_error.exceptions[0] from None
 
     async def said(self, command: str) -> str:
-        """What `command` prints, whatever its exit code. Raises as `run` does."""
+        """Return the output of `command`, whatever its exit code. Raise as `run` does."""
         return (await self.run(command)).stdout
 
     @asynccontextmanager
     async def process(self, command: str, on_errors: Callable[[bytes], None] | None = None) -> AsyncIterator[Process]:
-        """`command` in the user's shell while the block lasts; at its end its input is closed, and then it must end.
+        """Run `command` in the user's shell during the block; at its end close the input, upon which it must end.
 
-        `on_errors` gets its standard error as it comes.
+        `on_errors` gets the standard error as it comes.
         """
         process = Process(await self._connection.start(command), self._connection.what, on_errors)
         try:
             yield process
         finally:
             await process.end()
-
-    async def first_lines(self, process: Process, count: int) -> list[bytes]:
-        """What a process of this host prints first; less than `count` lines where it ended. Raises as `run` does."""
-        deadline_s = RUN_DEADLINE_S * self.node.patience
-        lines: list[bytes] = []
-        try:
-            async with asyncio.timeout(deadline_s):
-                while len(lines) < count and (line := await process.readline()):
-                    lines.append(line)
-        except TimeoutError:
-            raise NodeError(self.node.name, f"its shell printed nothing within {deadline_s:g} s") from None
-        except ConnectionError as error:
-            raise self._lost(error) from None
-        return lines
 
     async def _output(self, process: Process, command: str) -> bytes:
         output = bytearray()
@@ -212,11 +198,8 @@ class Host:
                 if len(output) > OUTPUT_LIMIT:
                     raise NodeError(self.node.name, f"more than {OUTPUT_LIMIT} bytes of output: {_short(command)}")
         except ConnectionError as error:
-            raise self._lost(error) from None
+            raise NodeError(self.node.name, f"the {self._connection.what} was lost: {error}") from None
         return bytes(output)
-
-    def _lost(self, error: Exception) -> NodeError:
-        return NodeError(self.node.name, f"the {self._connection.what} was lost: {error}")
 
 
 async def _feed(process: Process, data: bytes) -> None:

@@ -64,7 +64,7 @@ class Queue:
 
     @property
     def left_s(self) -> float:
-        """How long to wait at most from now on."""
+        """Return how long to wait at most from now on."""
         return max(0.0, self._claim.until_s - time.monotonic())
 
     async def moved(self, place: int) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 from rigctl.remote.host import Completed
 from rigctl.rig.inventory import Node
 
-# What sudo says in the C locale → what it means and what to do.
+# Texts of sudo in the C locale → their meaning.
 _REFUSALS: Final = (
     ("password is required", "sudo asks for a password"),
     ("terminal is required", "sudo asks for a password"),
@@ -18,8 +18,8 @@ _REFUSALS: Final = (
 
 
 def shell(script: str, *, sudo: bool) -> str:
-    """A command that runs `script` in a POSIX shell, whatever the user's own shell is; as root with `sudo`."""
-    # exec: no shell of the user's stays beside what is run.
+    """Return a command that runs `script` in a POSIX shell, whatever the user's own shell is; as root with `sudo`."""
+    # exec: the user's own shell does not stay.
     plain = f"exec sh -c {shlex.quote(script)}"
     if not sudo:
         return plain
@@ -29,7 +29,7 @@ def shell(script: str, *, sudo: bool) -> str:
 
 
 def sudo_refusal(node: Node, reply: Completed) -> str | None:
-    """Why sudo did not run the command, and what to do about it. None: it did, as far as can be told."""
+    """Return why sudo did not run the command, and a remedy; None if it seems to have run."""
     said = reply.stderr
     who = node.user or "the user"
     leave = f"or leave `sudo: true` out of node {node.name} in the rig file"

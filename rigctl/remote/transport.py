@@ -20,7 +20,7 @@ class Source(Protocol):
     """Bytes that come from a command."""
 
     async def read(self, most: int, /) -> bytes:
-        """Up to `most` bytes as they come; b"" at the end."""
+        """Return up to `most` bytes as they come; b"" at the end."""
         ...
 
 
@@ -54,7 +54,7 @@ class Channel(Protocol):
 
     @property
     def ending(self) -> Ending:
-        """As far as it is known now."""
+        """Return how the command ended, as far as it is known now."""
         ...
 
     async def stop(self) -> None:
@@ -67,9 +67,9 @@ class Connection(Protocol):
 
     @property
     def what(self) -> str:
-        """What is lost with it, in messages: "SSH connection"."""
+        """Name the connection in messages about its loss: "SSH connection"."""
         ...
 
     async def start(self, command: str) -> Channel:
-        """`command` in the user's shell on the node. Raises `NodeError` where it can't be started."""
+        """Start `command` in the user's shell on the node. Raise `NodeError` if that fails."""
         ...

@@ -17,7 +17,7 @@ Group: TypeAlias = Literal["requested", "measured", "derived"]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`group`: a table that is too wide may be split between groups."""
+    """Title and unit of a column. A table that is too wide is split between groups."""
 
     title: str
     unit: str = ""
@@ -62,7 +62,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """`label` is the text alternative: what is drawn and its message."""
+    """A plot; `label` is its text alternative: what is drawn and its message."""
 
     plot: Plot
     label: str
@@ -137,7 +137,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Verbatim:
-    """Text as it is, as of a file."""
+    """Text that is shown as it is, such as a file."""
 
     text: str
 
@@ -155,7 +155,7 @@ Block: TypeAlias = Table | Charts | HeatMaps | Paragraph | Items | Terms | Verba
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """`brief`: a terminal shows it, too; else it is for the page only."""
+    """A titled part of a report. A terminal shows it only if `brief`."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -164,9 +164,9 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one section of a report gives: its findings and sections, and, of the kind of test, the results table.
+    """Findings and sections of one subject and, for the kind of test, the results table.
 
-    `results` is the table of the run, `lead` what stands in its place where it is too long (heat maps); `details` come
+    `results` is the table of the run, `lead` stands in its place where it is too long (heat maps); `details` come
     after the sections of all parts; `method` says how it was measured.
     """
 
@@ -181,7 +181,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a test, or one of its pairs, is what the scenario expects. `value` in `unit`; `None`: not known."""
+    """Result of one expectation for one test or pair. `value` in `unit`; `None`: not known."""
 
     test: int
     pair: str | None
@@ -217,7 +217,7 @@ class Document:
 
     @property
     def fell_short(self) -> tuple[Finding, ...]:
-        """After the answer: what was not as expected, or not measured."""
+        """Return the findings after the answer that say what was not as expected, or not measured."""
         return tuple(finding for finding in self.findings[1:] if finding.weight in FALLEN_SHORT)
 
     @property

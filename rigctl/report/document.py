@@ -55,15 +55,15 @@ SECTIONS: Final[tuple[PartOf, ...]] = (
 
 
 def document(info: RunInfo, repetitions: Sequence[Repetition]) -> Document:
-    """The whole report of a run; `repetitions` with the interval series of the tests that are drawn.
+    """Return the whole report of a run; `repetitions` hold the interval series of the tests that are drawn.
 
-    Raises `InputError` where records don't fit together.
+    Raise `InputError` where records don't fit together.
     """
     return of_view(RunView(info, repetitions))
 
 
 def of_view(view: RunView) -> Document:
-    """The same, of a run from which more is derived."""
+    """Return the report of a run from which more is derived."""
     info = view.info
     parts = _parts(view)
     again = view.again
@@ -97,7 +97,7 @@ def of_view(view: RunView) -> Document:
 
 
 def _pairs(view: RunView) -> list[Row]:
-    """The rows that the export gives: of all repetitions."""
+    """Return the rows of the export, of all repetitions."""
     every = view.repetitions == view.every
     return (view.frames if every else load(view.info, view.every)).derived.pairs
 
@@ -110,7 +110,7 @@ def _parts(view: RunView) -> list[Part]:
 def _results(
     view: RunView, parts: Sequence[Part], verdicts: Sequence[Verdict]
 ) -> tuple[tuple[Section, ...], list[Section]]:
-    """The results, and the sections after them. A long table is folded where something leads in its place."""
+    """Return the results, and the sections after them. A long table is folded where something leads in its place."""
     lead = [section for part in parts for section in part.lead]
     rest = [section for part in parts for section in part.sections]
     rest += [section for part in parts for section in part.details]
@@ -124,7 +124,7 @@ def _results(
 
 
 def _headed(info: RunInfo, table: Table) -> Table:
-    """`table` with the titles that the scenario gives its columns, as those of a page that is measured again."""
+    """Return `table` with the column titles that the scenario gives, as those of a page that is measured again."""
     heads = dict(info.plan.heads)
     columns = (replace(column, title=heads.get(column.title, column.title)) for column in table.columns)
     return replace(table, columns=tuple(columns))
@@ -138,7 +138,7 @@ def _folded(info: RunInfo, table: Table) -> Section:
 
 
 def _closing(view: RunView, parts: Sequence[Part]) -> Iterator[Section]:
-    """How to reproduce it, method, rig, scenario and rig file."""
+    """Yield how to reproduce the run, method, rig, scenario and rig file."""
     yield method.reproduce(view.plan, view.info.run)
     own = [sentence for part in parts for sentence in part.method]
     yield Section("Method", (Items(tuple(method.sentences(view.info, view.every, own))),))
@@ -158,6 +158,6 @@ def rig_words(plan: RunPlan) -> str:
 
 
 def when(info: RunInfo) -> str:
-    """`2026-11-22 04:10 UTC, took 1m 14s`."""
+    """Return `2026-11-22 04:10 UTC, took 1m 14s`."""
     took = f", took {format_duration(info.ended_at - info.started_at)}" if info.ended_at is not None else ""
     return f"{local_text(info.started_at, '%Y-%m-%d %H:%M %Z')}{took}"

@@ -1,8 +1,8 @@
-"""The engine `iperf3`: a repetition by the nodes' own iperf3, over the project's SSH.
+"""The engine `iperf3`: a repetition by the nodes' own iperf3, over rigctl's SSH connections.
 
 A server on each pair's destination, listening before any client starts; all clients are started at once. iperf3 gives a
-start in whole seconds only, so that a start lies between the order and the end less the duration: the half of that time
-bounds the error, and a start skew is not known.
+start in whole seconds only. So a start lies between the order and the end less the duration: half of that time bounds
+the error, and the start skew is unknown.
 """
 
 import asyncio
@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.base.errors import NodeError, RigError
-from rigctl.engines import IPERF3
-from rigctl.measure.iperf3 import client_words, interval_s, server_words
-from rigctl.measure.iperf3_report import Exchange, Report, ReportError, flows, report
+from rigctl.measure.iperf3 import Exchange, Report, ReportError, client_words, flows, interval_s, report, server_words
 from rigctl.protocol import Listen, Sockets
 from rigctl.records import Facts, NodeUsage, Pair, RunPlan
 from rigctl.remote.children import Children, Ended, children_on
@@ -25,6 +23,7 @@ from rigctl.runner.engine import DRAIN_S, PREPARE_S, Bench, interval_ms
 from rigctl.runner.orders import Order
 from rigctl.runner.outcome import Counted
 from rigctl.runner.progress import Progress
+from rigctl.settings.engines import IPERF3
 
 LOOK_S: Final = 0.05
 """Between looks at whether the servers listen."""
@@ -33,12 +32,12 @@ _HOW: Final = "Install it there, as root: apt-get install iperf3 (Debian, Ubuntu
 
 
 def listening_ports(tables: str) -> set[int]:
-    """The TCP ports that are listened to, of /proc/net/tcp and /proc/net/tcp6 (proc(5))."""
+    """Return the listening TCP ports of /proc/net/tcp and /proc/net/tcp6 (proc(5))."""
     return {int(port, 16) for port in _LISTENING.findall(tables)}
 
 
 def check_iperf3(plan: RunPlan, facts: Mapping[str, Facts]) -> None:
-    """Raises `RigError` with every node of those in `facts` that is to run iperf3 and has none."""
+    """Raise `RigError` with every node of those in `facts` that needs iperf3 and has none."""
     missing = [name for name in _users(plan, facts) if facts[name].get(IPERF3) is None]
     if missing:
         where = f"{', '.join(missing)}: iperf3 is not installed, and engine: iperf3 needs it"
@@ -46,7 +45,7 @@ def check_iperf3(plan: RunPlan, facts: Mapping[str, Facts]) -> None:
 
 
 def iperf3_versions(plan: RunPlan, facts: Mapping[str, Facts]) -> dict[str, str]:
-    """The versions on the nodes that `plan` uses iperf3 on, as stored with the run; empty where it uses none."""
+    """Return the versions of iperf3 on the nodes that `plan` uses it on, as stored with the run; empty if on none."""
     versions = sorted({str(facts[name][IPERF3]) for name in _users(plan, facts) if facts[name].get(IPERF3)})
     return {IPERF3: ", ".join(versions)} if versions else {}
 
@@ -58,7 +57,7 @@ def _users(plan: RunPlan, facts: Mapping[str, Facts]) -> list[str]:
 
 @dataclass(slots=True)
 class _Work:
-    """The two processes of a pair, by their numbers on their nodes; None: not started."""
+    """The processes of a pair, by their numbers on their nodes; None: not started."""
 
     pair: Pair
     port: int = 0
@@ -79,7 +78,7 @@ class ByIperf3:
         self._children: dict[str, Children] = {}
 
     async def prepare(self) -> None:
-        """A server for every pair, listening."""
+        """Start a server for every pair, and wait until all listen."""
         try:
             await self._open()
             await self._choose_ports()
@@ -94,7 +93,7 @@ class ByIperf3:
             raise
 
     async def traffic(self) -> None:
-        """All clients started in one go; until every process has ended. The first that fails, fails the cell."""
+        """Start all clients in one go; wait until every process has ended. The first failure fails the cell."""
         self.at_ns = time.monotonic_ns()
         for work in self._works:
             source, destination = work.pair.source, work.pair.destination
@@ -113,12 +112,12 @@ class ByIperf3:
             raise
 
     async def stop(self, reason: str) -> str:
-        """A server waits for a client that will not come: all are ended."""
+        """End all processes: a server would wait for a client that does not come."""
         await self.close()
         return reason
 
     async def collect(self, deadline_s: float) -> Counted:  # noqa: ARG002 — all has been printed
-        """Of the pairs whose processes both ended with a report."""
+        """Return the counts of the pairs of which both processes ended with a report."""
         exchanges, errors_ns, missing = [], [], []
         for work in self._works:
             client, server = (
@@ -156,7 +155,7 @@ class ByIperf3:
             self._children[name] = await self._stack.enter_async_context(children_on(found[0], deadline_s))
 
     async def _choose_ports(self) -> None:
-        """A free port for each server, in the range of the rig file: the agents find them, and let them go again."""
+        """Find a free port for each server, in the range of the rig file: the agents open and close them."""
         agents = await self._nodes.agents({work.pair.destination for work in self._works})
         plain = Sockets(token="0" * 32, flows=1, interval_ms=1000, wait_ms=1000)
         try:
@@ -170,7 +169,7 @@ class ByIperf3:
                     await agents[work.pair.destination].close(number)
 
     async def _listening(self, node: str) -> None:
-        """Wait until every server of `node` listens; raise what one that ended said."""
+        """Wait until every server of `node` listens. Raise `NodeError` if a server ended."""
         own = [work for work in self._works if work.pair.destination == node]
         look, until_s = self._nodes.shell(node), time.monotonic() + PREPARE_S
         while True:
@@ -186,7 +185,7 @@ class ByIperf3:
             await asyncio.sleep(LOOK_S)
 
     async def _followed(self, work: _Work) -> None:
-        """The client's error counts, where it has one: the server's follows from it."""
+        # A client's error comes first: the server's follows from it.
         source, destination = work.pair.source, work.pair.destination
         assert work.client is not None
         assert work.server is not None
@@ -202,7 +201,7 @@ class ByIperf3:
         return self._children[node].result(number)
 
     def _exchange(self, pair: Pair, client: Ended | None, server: Ended | None) -> tuple[Exchange, int]:
-        """Both reports, placed on the controller's clock, and the bound of the error of that. Raises `NodeError`."""
+        """Return both reports, placed on the controller's clock, and the bound of the error. Raise `NodeError`."""
         for node, ended in ((pair.source, client), (pair.destination, server)):
             if ended is None:
                 raise NodeError(node, "iperf3 gave no report")
@@ -215,7 +214,6 @@ class ByIperf3:
         return Exchange(pair, here, there, anchor_ns), latest_ns - anchor_ns
 
     def _usage(self, exchanges: Sequence[Exchange]) -> tuple[NodeUsage, ...]:
-        """The CPU time of the processes of each node; nothing else of a node is known to iperf3."""
         reports: dict[str, list[Report]] = {name: [] for name in self._children}
         for exchange in exchanges:
             reports[exchange.pair.source].append(exchange.client)
@@ -234,7 +232,6 @@ class ByIperf3:
 
 
 def _read(node: str, ended: Ended) -> Report:
-    """What a process reported. Raises `NodeError` with its own words."""
     try:
         return report(ended.output)
     except ReportError as error:

@@ -7,7 +7,6 @@ again in the background, and each repetition that lacks its counters says so.
 import asyncio
 import contextlib
 import time
-from array import array
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import fields
@@ -27,31 +26,23 @@ REUSED_NS: Final = 1_000_000_000
 """The reading after a repetition is also the reading before the next one, if that begins within this time."""
 MOST_READINGS: Final = 2000
 """Above this number every other reading is dropped."""
-
 COLUMNS: Final = tuple(field.name for field in fields(PortCounters))
-_UNKNOWN: Final = 2**64 - 1
 
 
 class Readings:
-    """Readings of one switch's ports in the order of time, kept as numbers in a row: a long test has thousands."""
+    """Readings of one switch's ports, in the order of time."""
 
-    def __init__(self, ports: Sequence[str]) -> None:
-        self._ports = {port: at * len(COLUMNS) for at, port in enumerate(ports)}
+    def __init__(self) -> None:
         self._times: list[int] = []
-        self._rows: list[array[int]] = []  # COLUMNS of each port
+        self._rows: list[Mapping[str, PortCounters]] = []
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def add(self, reading: Mapping[str, PortCounters]) -> None:
-        """Append a reading. Ports that are missing in it, and counters out of range, are unknown."""
-        row = array("Q", [_UNKNOWN]) * (len(self._ports) * len(COLUMNS))
-        for port, start in self._ports.items():
-            for at, name in enumerate(COLUMNS, start) if port in reading else ():
-                value = getattr(reading[port], name)
-                row[at] = value if value is not None and 0 <= value < _UNKNOWN else _UNKNOWN
+        """Append a reading; ports that are missing in it are unknown."""
         self._times.append(min((counters.t_ns for counters in reading.values()), default=0))
-        self._rows.append(row)
+        self._rows.append(reading)
         if len(self) > MOST_READINGS:
             del self._times[1:-1:2], self._rows[1:-1:2]
 
@@ -67,15 +58,13 @@ class Readings:
         """
         first = max((at for at, when in enumerate(self._times) if when <= start_ns), default=0)
         last = min((at for at, when in enumerate(self._times) if when >= end_ns), default=len(self) - 1)
-        start = self._ports[port]
-        rows = [row[start : start + len(COLUMNS)] for row in self._rows[first : last + 1]]
-        taken = [row for row in rows if row[0] != _UNKNOWN]
-        columns = {name: [row[at] for row in taken] for at, name in enumerate(COLUMNS)}
-        return {
-            name: [-1 if value == _UNKNOWN else value for value in values]
-            for name, values in columns.items()
-            if any(value != _UNKNOWN for value in values)
-        }
+        taken = [reading[port] for reading in self._rows[first : last + 1] if port in reading]
+        columns = {name: [_known(getattr(counters, name)) for counters in taken] for name in COLUMNS}
+        return {name: values for name, values in columns.items() if any(value >= 0 for value in values)}
+
+
+def _known(value: int | None) -> int:
+    return value if value is not None and 0 <= value < 2**64 - 1 else -1
 
 
 class SwitchWatch:
@@ -85,7 +74,7 @@ class SwitchWatch:
         self.switch, self._ports = switch, ports
         self.source: str | None = None  # once it has answered
         self.missing: str | None = None  # why there are no counters now
-        self._readings = Readings(ports)
+        self._readings = Readings()
         self._asked = asyncio.Event()
         self._changed = asyncio.Condition()
         self._begun = 0  # readings begun so far, and the number of the last one that ended

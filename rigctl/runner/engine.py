@@ -1,4 +1,4 @@
-"""The seam between a repetition and its engine: who makes the traffic, and what of it comes back.
+"""The seam between a repetition and its engine: who makes the traffic, and what is counted.
 
 `runner.repetition` leads; an engine is a class with the methods of `Attempt`, in the order in which they are called.
 Conditions, switch counters, the cut to the measurement interval, the store and the report know no engine.
@@ -16,18 +16,18 @@ from rigctl.runner.outcome import Counted
 from rigctl.runner.progress import Progress
 
 PREPARE_S: Final = 5.0
-"""A pair whose flows are not all connected by then is unreachable."""
+"""A pair whose flows are not all connected within this time is unreachable."""
 DRAIN_S: Final = 12.0
-"""After the planned end: what is queued drains, and an agent that sees no end-of-file gives up by itself."""
+"""After the planned end: queues drain, and an agent that sees no end-of-file gives up by itself."""
 SALVAGE_S: Final = 1.0
-"""After a failure: what still answers within this is stored, the rest is not waited for."""
+"""After a failure: the reports that arrive within this time are stored."""
 MOST_SAMPLES: Final = 3000
 LEAST_INTERVAL_MS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What a repetition is measured with: the nodes, their host settings, the switches' counters."""
+    """Everything that a repetition needs of the run: the nodes, their host settings, the switches' counters."""
 
     nodes: Nodes
     conditions: Conditions
@@ -37,29 +37,29 @@ class Bench:
 
 
 class Attempt(Protocol):
-    """One repetition while an engine measures it. What goes wrong on the rig is raised as `NodeError`."""
+    """One repetition while an engine measures it. Failures of the rig are raised as `NodeError`."""
 
     at_ns: int
     """When the flows were started, on the controller's clock; 0: not yet."""
 
     async def prepare(self) -> None:
-        """Everything that the flows need, short of traffic. The nodes are open."""
+        """Prepare everything that the flows need, short of traffic. The nodes are open."""
         ...
 
     async def traffic(self) -> None:
-        """All flows from one instant on, until every one has ended. Raises `TimeoutError` with what it waits for."""
+        """Start all flows at one instant; wait until all have ended. Raise `TimeoutError` naming the late nodes."""
         ...
 
     async def stop(self, reason: str) -> str:
-        """After a failure: end all traffic now. Gives `reason` with what else is known by then; never fails."""
+        """End all traffic after a failure. Return `reason`, with further causes that became known; never fail."""
         ...
 
     async def collect(self, deadline_s: float) -> Counted:
-        """What was counted, as far as it can be had in time; never fails."""
+        """Return what was counted, as far as it arrives in time; never fail."""
         ...
 
     async def close(self) -> None:
-        """Leave nothing on the nodes; never fails."""
+        """Leave nothing on the nodes; never fail."""
         ...
 
 
@@ -70,5 +70,5 @@ class Engine(Protocol):
 
 
 def interval_ms(duration_s: float) -> int:
-    """Time between samples: 100 ms, longer where a flow would have more than `MOST_SAMPLES`."""
+    """Return the time between samples: 100 ms, longer if a flow would have more than `MOST_SAMPLES`."""
     return max(LEAST_INTERVAL_MS, -(-round(duration_s * 1000) // MOST_SAMPLES))

@@ -5,18 +5,17 @@ The nodes' times become the controller's, and the protocol's names become those 
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from rigctl.base.errors import RigError
-from rigctl.measure import Channel
+from rigctl.measure.orders import Channel
 from rigctl.model.capture import retransmits_seen
 from rigctl.model.contract import impossible_reason, invalid_reason, unfinished_reason
 from rigctl.model.window import CommonWindow, common_window, cut, median_goodput_bps
-from rigctl.protocol import EndpointReport, FlowDatagrams, FlowReport, FlowTotals
+from rigctl.protocol import EndpointReport, FlowReport, FlowTotals
 from rigctl.records import (
-    MAX_RATE,
     Bins,
     Capture,
     Cell,
@@ -36,7 +35,9 @@ from rigctl.records import (
 )
 from rigctl.remote.clocks import Clocks
 from rigctl.runner.orders import Order
+from rigctl.settings import MAX_RATE, RATE
 
+_T = TypeVar("_T", TcpInfo, Datagrams)
 Reports: TypeAlias = Mapping[tuple[str, int], EndpointReport]
 """By node and number of the endpoint."""
 
@@ -171,37 +172,15 @@ def _side(flow: FlowReport, offset_ns: int, at_ns: int) -> Side:
         last_byte_ns=_moved(counted.last_byte_ns, offset_ns),
         sndbuf_bytes=counted.sndbuf,
         rcvbuf_bytes=counted.rcvbuf,
-        tcp=_tcp(counted),
-        copying=Copying(counted.sends, counted.uncopied_sends, counted.copied),
+        tcp=_same(TcpInfo, counted, advertised_window_bytes=counted.advertised_window),
+        copying=Copying(counted.sends, counted.uncopied_sends),
+        granted=counted.granted,
         round_trips=_round_trips(counted),
         disk=_disk(counted),
         histogram=flow.buckets,
-        datagrams=None if flow.datagrams is None else _datagrams(flow.datagrams),
+        datagrams=None if flow.datagrams is None else _same(Datagrams, flow.datagrams, count=flow.datagrams.datagrams),
         bins=None if flow.bin_us is None else Bins(at_ns, flow.bin_us, flow.bins),
         series=Series(columns),
-    )
-
-
-def _tcp(counted: FlowTotals) -> TcpInfo:
-    return TcpInfo(
-        mss=counted.mss,
-        rcv_mss=counted.rcv_mss,
-        advmss=counted.advmss,
-        pmtu=counted.pmtu,
-        rtt_us=counted.rtt_us,
-        rtt_min_us=counted.rtt_min_us,
-        retransmits=counted.retransmits,
-        retransmitted_bytes=counted.retransmitted_bytes,
-        cwnd=counted.cwnd,
-        busy_us=counted.busy_us,
-        rwnd_limited_us=counted.rwnd_limited_us,
-        sndbuf_limited_us=counted.sndbuf_limited_us,
-        advertised_window_bytes=counted.advertised_window,
-        timestamps=counted.timestamps,
-        congestion=counted.congestion,
-        nodelay=counted.nodelay,
-        segs_out=counted.segs_out,
-        segs_in=counted.segs_in,
     )
 
 
@@ -217,20 +196,11 @@ def _disk(counted: FlowTotals) -> DiskTimes | None:
     return DiskTimes(counted.disk_us, counted.sync_us)
 
 
-def _datagrams(counted: FlowDatagrams) -> Datagrams:
-    return Datagrams(
-        count=counted.datagrams,
-        refused=counted.refused,
-        duplicates=counted.duplicates,
-        reordered=counted.reordered,
-        strays=counted.strays,
-        highest=counted.highest,
-        overflow=counted.overflow,
-        jitter_ns=counted.jitter_ns,
-        jitter_max_ns=counted.jitter_max_ns,
-        burst=counted.burst,
-        segmented=counted.segmented,
-    )
+def _same(record: type[_T], counted: object, **renamed: int | None) -> _T:
+    """Return a `record` whose fields are those of the same name of `counted`, but for `renamed`."""
+    names = {field.name for field in fields(record)} - renamed.keys()
+    same: dict[str, Any] = {name: getattr(counted, name) for name in names}
+    return record(**same | renamed)
 
 
 def _moved(t_ns: int | None, offset_ns: int) -> int | None:
@@ -267,7 +237,7 @@ def recorded(
         start_skew_us=window.skew_ns / 1e3 if window and counted.skew_known else None,
         clock_error_us=None if counted.clock_error_ns is None else counted.clock_error_ns / 1e3,
         goodput_median_bps=median_goodput_bps(flows, window, counted.interval_s) if window else None,
-        rate_bps=order.rate_bps if cell.datagrams.rate == MAX_RATE else None,
+        rate_bps=order.rate_bps if cell[RATE] == MAX_RATE else None,
         flows=tuple(cut(flow, window) if window else flow for flow in flows),
         nodes=usage,
         probes=counted.probes,

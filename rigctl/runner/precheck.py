@@ -1,6 +1,6 @@
 """The cheap half of `rigctl check`, before the first test of a run: addresses, routes, and probes over the paths.
 
-Where no test can be measured the run is refused; where some cannot, that is said, and the others are measured.
+If no test can be measured the run is refused; if some cannot, the user is told, and the others are measured.
 """
 
 import asyncio
@@ -14,12 +14,13 @@ from rigctl.check.records import NodeSeen, Seen
 from rigctl.check.rules import causes, links, reach
 from rigctl.check.rules.findings import together
 from rigctl.findings import Finding, Severity
-from rigctl.kinds import KINDS
 from rigctl.probe.facts import gather
 from rigctl.probe.readiness import CHECKED, Surroundings
 from rigctl.records import Cell, RunPlan
 from rigctl.runner.nodes import Nodes
 from rigctl.runner.orders import Blocked
+from rigctl.settings import MSS
+from rigctl.settings.kinds import KINDS
 
 
 async def prechecked(
@@ -29,7 +30,7 @@ async def prechecked(
 
     With `by_pair` the pairs of a test are judged apart: only those in the second value cannot be measured.
     """
-    # One that is lost is not waited for once more: its tests say so.
+    # A lost node is not waited for once more: its tests say so.
     outcomes = await nodes.open([name for name in names if nodes.is_open(name)])
     agents = {name: outcome[1] for name, outcome in outcomes.items() if not isinstance(outcome, NodeError)}
     facts = await nodes.facts(names)
@@ -78,7 +79,6 @@ def _errors(cell: Cell, seen: Seen) -> Iterator[Finding]:
 
 
 def _among(each: NodeSeen, cell: Cell, nodes: Mapping[str, NodeSeen]) -> NodeSeen:
-    """A node with its routes to its peers in `cell` only."""
     if each.around is None:
         return each
     peers = peers_of(each.name, nodes, (ends for ends in _ends(cell) if set(ends) <= nodes.keys()))
@@ -87,12 +87,13 @@ def _among(each: NodeSeen, cell: Cell, nodes: Mapping[str, NodeSeen]) -> NodeSee
 
 
 def _may_be_small(cell: Cell, seen: Seen, paths: Sequence[PathSeen]) -> bool:
-    """Whether its packets may be smaller than what the interfaces allow now."""
+    """Return True if packets of `cell` may be smaller than the interfaces allow now."""
     if seen.plan is not None and seen.plan.condition_mtu(cell.condition) is not None:
         return True
     if cell.transport != "tcp" or cell.test not in KINDS or cell.kind.in_messages:
         return True
-    return cell.tcp.mss is not None and all(cell.tcp.mss + 40 <= (path.largest or 0) for path in paths)
+    mss = cell[MSS]
+    return mss is not None and all(mss + 40 <= (path.largest or 0) for path in paths)
 
 
 def _nodes(cell: Cell) -> set[str]:
@@ -100,7 +101,7 @@ def _nodes(cell: Cell) -> set[str]:
 
 
 def _ends(cell: Cell) -> set[tuple[str, str]]:
-    """Both directions of its pairs: of TCP, acknowledgements go back."""
+    """Return both directions of its pairs: TCP's acknowledgements go back."""
     there = {(pair.source, pair.destination) for pair in cell.pairs}
     return there | {(destination, source) for source, destination in there}
 

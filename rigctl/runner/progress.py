@@ -1,11 +1,11 @@
-"""Live progress: which test, how fast each pair is now, when it is over. Plain lines where there is no terminal."""
+"""Live progress: the test, the rate of each pair, the time left. Plain lines if there is no terminal."""
 
 import logging
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final, Protocol
+from typing import Final
 
 from rich.console import Console
 from rich.live import Live
@@ -14,19 +14,23 @@ from rich.text import Text
 from rigctl.base.logs import learnt
 from rigctl.base.texts import printable_lines
 from rigctl.base.units import format_bytes, format_duration, format_rate
-from rigctl.engines import AGENT
-from rigctl.measure import Channel
+from rigctl.measure.orders import Channel
 from rigctl.model.contract import departures
-from rigctl.records import Cell, Repetition, RunPlan, Status, several_sets
+from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, several_sets
 from rigctl.runner.orders import Order
+from rigctl.settings import CONGESTION, ITERATIONS, MSS, RATE, WINDOW, WINDOW_TOTAL
+from rigctl.settings.engines import AGENT
 
 SIGN_OF_LIFE_S: Final = 60.0
 MOST_PAIRS_SHOWN: Final = 4
 _log = logging.getLogger("rigctl.run")
 
 
-class Progress(Protocol):
-    """The runner's events. Each call returns at once."""
+class Progress:
+    """Listens to the runner's events, and ignores them all. Each call returns at once."""
+
+    def stored(self, info: RunInfo) -> None:
+        """The run has its id and its facts."""
 
     def began(self, cell: Cell, repetition: int, attempt: int) -> None: ...
 
@@ -36,17 +40,38 @@ class Progress(Protocol):
 
     def said(self, line: str) -> None: ...
 
+    def over(self, status: RunStatus) -> None: ...
 
-class Silent:
-    """Prints nothing: for `--quiet`."""
 
-    def began(self, cell: Cell, repetition: int, attempt: int) -> None: ...
+class Everybody(Progress):
+    """Passes every event to each of `listeners`."""
 
-    def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None: ...
+    def __init__(self, *listeners: Progress) -> None:
+        self._listeners = listeners
 
-    def ended(self, cell: Cell, result: Repetition) -> None: ...
+    def stored(self, info: RunInfo) -> None:
+        for listener in self._listeners:
+            listener.stored(info)
 
-    def said(self, line: str) -> None: ...
+    def began(self, cell: Cell, repetition: int, attempt: int) -> None:
+        for listener in self._listeners:
+            listener.began(cell, repetition, attempt)
+
+    def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None:
+        for listener in self._listeners:
+            listener.received(channel, clock_ns, total_bytes)
+
+    def ended(self, cell: Cell, result: Repetition) -> None:
+        for listener in self._listeners:
+            listener.ended(cell, result)
+
+    def said(self, line: str) -> None:
+        for listener in self._listeners:
+            listener.said(line)
+
+    def over(self, status: RunStatus) -> None:
+        for listener in self._listeners:
+            listener.over(status)
 
 
 def settings_text(cell: Cell, *, named: bool = False) -> str:
@@ -56,22 +81,23 @@ def settings_text(cell: Cell, *, named: bool = False) -> str:
         words += map(str, cell.pairs)
     else:
         words.append(f"{len(cell.pairs)} pair{'s' if len(cell.pairs) > 1 else ''}")
-    if cell.window.total_bytes is not None:
-        words.append(f"total window {format_bytes(cell.window.total_bytes)}")
-    elif cell.window.bytes is not None:
-        words.append(f"window {format_bytes(cell.window.bytes)}")
-    if cell.tcp.mss is not None:
-        words.append(f"MSS {cell.tcp.mss}")
+    window, total, congestion = cell[WINDOW], cell[WINDOW_TOTAL], cell[CONGESTION]
+    if total is not None:
+        words.append(f"total window {format_bytes(total)}")
+    elif window is not None:
+        words.append(f"window {format_bytes(window)}")
+    if cell[MSS] is not None:
+        words.append(f"MSS {cell[MSS]}")
     words.append(f"{cell.parallel} flow{'s' if cell.parallel > 1 else ''}")
-    rate, iterations = cell.datagrams.rate, cell.messages.iterations
+    rate, iterations = cell[RATE], cell[ITERATIONS]
     if rate is not None:
         words.append(f"{format_rate(rate)} each" if isinstance(rate, int) else f"rate {rate}")
         words.append(f"datagrams of {cell.message_bytes}")
     elif cell.message_bytes is not None:
         times = f"{iterations:,} × " if iterations is not None else ""
         words.append(f"{times}{format_bytes(cell.message_bytes)}")
-    if cell.tcp.congestion is not None:
-        words.append(cell.tcp.congestion)
+    if congestion is not None:
+        words.append(congestion)
     if cell.direction != "forward":
         words.append(str(cell.direction))
     if cell.engine != AGENT:
@@ -95,7 +121,7 @@ class Eta:
         self._left_s = sum(order.cell.duration_s for order in orders)
         self._left = len(orders)
         # Messages that are counted need their time, or less.
-        self.at_most = any(order.cell.messages.iterations is not None for order in orders)
+        self.at_most = any(order.cell[ITERATIONS] is not None for order in orders)
         self._beyond_s = 0.0
         self._done = 0
 
@@ -124,8 +150,8 @@ class Eta:
         return f", {'at most ' if self.at_most else ''}{left} left"
 
 
-class Lines:
-    """One line when a cell begins and one when it ends: for logs and pipes."""
+class Lines(Progress):
+    """Prints a line when a cell begins and when it ends: for logs and pipes."""
 
     def __init__(self, plan: RunPlan, console: Console, orders: Sequence[Order]) -> None:
         self._plan, self._console, self._eta = plan, console, Eta(orders)
@@ -208,20 +234,13 @@ def _order(item: tuple[Channel, float]) -> int:
     return item[0].endpoint
 
 
-class Logged:
-    """Passes events to `progress`, and writes a log line for each, with run, test and node."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
+class Logged(Progress):
+    """Writes a log line for each event, with run, test and node."""
 
     def began(self, cell: Cell, repetition: int, attempt: int) -> None:
         learnt(cell=cell.number)
         numbers = {"repetition": repetition, "attempt": attempt}
         _log.info("test begins: %s", settings_text(cell, named=True), extra={"event": "test begins", **numbers})
-        self._progress.began(cell, repetition, attempt)
-
-    def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None:
-        self._progress.received(channel, clock_ns, total_bytes)
 
     def ended(self, cell: Cell, result: Repetition) -> None:
         numbers = {"repetition": result.repetition, "attempt": result.attempt, "status": str(result.status)}
@@ -231,11 +250,9 @@ class Logged:
         for line in granted_otherwise(cell, result):
             _log.info("%s", line)
         learnt(cell=None)
-        self._progress.ended(cell, result)
 
     def said(self, line: str) -> None:
         _log.info("%s", line)
-        self._progress.said(line)
 
 
 @contextmanager
@@ -245,7 +262,7 @@ def progress_on(console: Console, plan: RunPlan, orders: Sequence[Order], quiet:
     `orders` are the repetitions still to be measured: a resumed run has fewer than its plan.
     """
     if quiet:
-        yield Silent()
+        yield Progress()
     elif console.is_terminal:
         with Live(Text(""), console=console, refresh_per_second=4, transient=True) as live:
             yield Screen(plan, console, orders, live)

@@ -1,7 +1,7 @@
-"""Progress that is also published, for `rigctl display` in another terminal or of another user.
+"""Progress that is published, for `rigctl display` in another terminal or of another user.
 
-The run's own calls only keep numbers; a thread makes them a file (`display.publisher`). All figures are measured: while
-a test runs by its receivers, once a second; afterwards as the report derives them.
+The run's own calls only keep numbers; a thread writes them to a file (`display.publisher`). While a test runs, its
+receivers count once a second; afterwards the figures are those of the report.
 """
 
 import os
@@ -25,13 +25,13 @@ from rigctl.display.state import (
     State,
     Stream,
 )
-from rigctl.engines import AGENT
-from rigctl.measure import Channel
+from rigctl.measure.orders import Channel
 from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, several_sets
 from rigctl.records import Stream as Sending
 from rigctl.runner.orders import Order
 from rigctl.runner.progress import Eta, Progress, granted_otherwise, settings_text
 from rigctl.scenario.forecast import forecasts
+from rigctl.settings.engines import AGENT
 
 _Level = Literal["ok", "note", "warning", "error"]
 _OUTCOMES: Final[Mapping[RunStatus, Literal["complete", "partial", "interrupted"]]] = {
@@ -40,15 +40,13 @@ _OUTCOMES: Final[Mapping[RunStatus, Literal["complete", "partial", "interrupted"
     RunStatus.INTERRUPTED: "interrupted",
 }
 _MOST_FIGURES: Final = 4000
-"""In the histories of all streams together; each has some."""
+"""Most figures in the histories of all streams together; each stream has at least `_LEAST_HISTORY`."""
 _LEAST_HISTORY: Final = 10
-_ANALYSED_S: Final = 2.0
-"""Figures of shorter tests come when the run is over: deriving them takes milliseconds, which add up."""
 
 
 @dataclass(slots=True)
 class _Live:
-    """What a stream's receiver counted in this repetition. Replaced as a whole, so that no half of it is read."""
+    """The bytes that a stream's receiver counted in this repetition. Replaced as a whole: another thread reads it."""
 
     clock_ns: int
     total_bytes: int
@@ -67,17 +65,15 @@ class _Now:
     live: dict[Sending, _Live] = field(default_factory=dict)
 
 
-class Board:
-    """`progress`, and what is published of it. `changed` is called when there is something new."""
+class Board(Progress):
+    """Keeps what is published of a run. `changed` is called when there is something new."""
 
     def __init__(self, plan: RunPlan, orders: Sequence[Order], me: Process, began_at: float) -> None:
         self._plan, self._eta, self._me, self._began_at = plan, Eta(orders), me, began_at
-        self._progress: Progress | None = None
-        self._changed: Callable[[], None] = lambda: None
+        self.changed: Callable[[], None] = lambda: None
         self._info: RunInfo | None = None
         self._now: _Now | None = None
         self._measured: dict[str, float] = {}
-        self._due: tuple[Cell, Repetition] | None = None  # its figures are still to be derived
         self._messages: tuple[Said, ...] = ()
         self._results: tuple[Result, ...] = ()
         self._total = plan.repeat * len(plan.cells)
@@ -85,38 +81,27 @@ class Board:
         self._outcome: Literal["complete", "partial", "interrupted", "failed"] | None = None
         self._named = several_sets(plan.cells)
 
-    def beside(self, progress: Progress, changed: Callable[[], None]) -> "Board":
-        """Itself, as the progress that also feeds `progress`."""
-        self._progress, self._changed = progress, changed
-        return self
-
     def stored(self, info: RunInfo) -> None:
-        """The run has its id and its facts."""
         self._info = info
-        self._changed()
+        self.changed()
 
     def over(self, status: RunStatus) -> None:
-        self._derive()
         self._outcome = _OUTCOMES.get(status)
 
     def failed(self, error: RigctlError) -> None:
+        """Publish why the run could not begin."""
         self._outcome = "failed"
         self._say("error", str(error))
 
     def began(self, cell: Cell, repetition: int, attempt: int) -> None:
         self._now = _Now(cell, repetition, attempt, time.monotonic())
-        self._changed()
-        if self._progress is not None:
-            self._progress.began(cell, repetition, attempt)
+        self.changed()
 
     def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None:
-        self._derive()
         if self._now is not None:
             live = self._now.live
             live[channel.stream] = _counted(live.get(channel.stream), clock_ns, total_bytes)
-            self._changed()
-        if self._progress is not None:
-            self._progress.received(channel, clock_ns, total_bytes)
+            self.changed()
 
     def ended(self, cell: Cell, result: Repetition) -> None:
         self._eta.count(cell, result)
@@ -125,33 +110,24 @@ class Board:
         final = result.status is not Status.INVALID or result.attempt > 1
         self._done += final
         self._total = max(self._total, self._done)
-        self._derive()
         self._measured = {}
         if result.reason is not None:
             level: _Level = "error" if result.status is Status.FAILED else "warning"
             self._say(level, f"test {cell.number}: {result.status}: {result.reason}")
         if result.status is Status.OK:
-            self._due = (cell, result)
+            self._derive(result)
         for line in granted_otherwise(cell, result):
             self._say("warning", f"test {cell.number}: {line}")
-        if self._progress is not None:
-            self._progress.ended(cell, result)
 
     def said(self, line: str) -> None:
         self._say("note", line)
-        if self._progress is not None:
-            self._progress.said(line)
 
     def _say(self, level: _Level, text: str) -> None:
         self._messages = (*self._messages, Said(level=level, text=text))[-MOST_MESSAGES:]
-        self._changed()
+        self.changed()
 
-    def _derive(self) -> None:
-        """The figures of the last repetition, as the report derives them: once the next one runs, which waited else."""
-        if self._due is None:
-            return
-        (cell, result), self._due = self._due, None
-        if self._info is None or cell.duration_s < _ANALYSED_S:
+    def _derive(self, result: Repetition) -> None:
+        if self._info is None:
             return
         try:
             found = next((each for each in RunView(self._info, [result]).cells if each.counted), None)
@@ -164,7 +140,7 @@ class Board:
         }
         mbps = found.goodput_mbps.mean if found.goodput_mbps is not None else None
         made = Result(
-            test=cell.number,
+            test=result.cell,
             repetition=result.repetition,
             status=str(result.status),
             goodput_mbps=mbps,
@@ -176,7 +152,7 @@ class Board:
             self._say("ok", _sentence(made))
 
     def snapshot(self) -> State:
-        """The state now. Called by another thread."""
+        """Return the present state. Called by another thread."""
         now_s, now = time.monotonic(), self._now
         ended = self._outcome is not None
         running = now is not None and now.ended_s is None and not ended
@@ -252,12 +228,10 @@ def _sentence(made: Result) -> str:
 
 
 @contextmanager
-def board_of(plan: RunPlan, orders: Sequence[Order], progress: Progress) -> Iterator[Board]:
-    """The board of this process's run, published until the block ends. A run that could not begin is published, too."""
-    me = process(os.getpid()) or Process(os.getpid(), 0)
-    board = Board(plan, orders, me, time.time())
-    with publishing(board.snapshot) as changed:
-        board.beside(progress, changed)
+def board_of(plan: RunPlan, orders: Sequence[Order]) -> Iterator[Board]:
+    """Yield the board of this process's run, and publish it until the block ends, also if the run could not begin."""
+    board = Board(plan, orders, process(os.getpid()) or Process(os.getpid(), 0), time.time())
+    with publishing(board.snapshot) as board.changed:
         try:
             yield board
         except RigctlError as error:

@@ -1,7 +1,6 @@
-"""Taking up a stored run: is what is asked now still what it was asked, and does nobody else measure it?
+"""Resuming a stored run: check that the plan is the same, and that no other process measures it.
 
-What was measured stays; cells that are missing, failed or were interrupted are measured (`runner.orders`), and take
-their places in the store.
+Results stay; cells that are missing, failed or were interrupted are measured (`runner.orders`).
 """
 
 import os
@@ -22,7 +21,7 @@ _MOST_TOLD: Final = 5
 
 
 def check(info: RunInfo, plan: RunPlan, versions: Mapping[str, str], controller: str | None) -> None:
-    """Refuse to go on with a run that is not this plan's, or that somebody still measures. Raises `InputError`."""
+    """Raise `InputError` if a stored run has another plan, or if another process still measures it."""
     if controller is not None and fate(controller) is Fate.ALIVE:
         host, pid, _ = controller.split(" ")
         raise InputError(f"run {info.run} is still running: process {pid} on {host}. Wait for it, or end it")
@@ -51,7 +50,7 @@ def latest_unfinished(store: Store, scenario: str, rig: str | None) -> RunInfo:
 
 
 def differences(stored: RunPlan, asked: RunPlan) -> Iterator[str]:
-    """What matters to the figures and is not the same: one line each. Title, notes and comments do not matter."""
+    """Yield a line for each difference that matters to the figures; title, notes and comments do not."""
     if stored.rig_name != asked.rig_name or stored.virtual != asked.virtual:
         yield f"rig: {_rig(stored)} then, {_rig(asked)} now"
     for name, what in (("repeat", "repeat"), ("max_skew_s", "max_skew"), ("trunk", "the rig's trunk")):
@@ -72,12 +71,12 @@ def differences(stored: RunPlan, asked: RunPlan) -> Iterator[str]:
 
 
 def controller_id() -> str:
-    """This process, so that another on the same host can tell whether it lives: host, process id, start time."""
+    """Return host, process id and start time of this process: others on the host can tell whether it lives."""
     return f"{socket.gethostname()} {os.getpid()} {_started(os.getpid()) or 0}"
 
 
 class Fate(Enum):
-    """What became of the process that measures a run."""
+    """State of the process that measures a run."""
 
     ALIVE = "alive"
     GONE = "gone"
@@ -85,9 +84,9 @@ class Fate(Enum):
 
 
 def fate(controller: str | None) -> Fate:
-    """That of the process of a `controller_id`; this process itself does not count as one that measures.
+    """Return the state of the process of a `controller_id`; this process itself counts as gone.
 
-    Of another host's processes nothing is known here: the locks on the nodes still keep two runs apart.
+    Processes of other hosts are UNKNOWN: the locks on the nodes still keep two runs apart.
     """
     words = (controller or "").split(" ")
     if len(words) != 3 or words[0] != socket.gethostname() or not re.fullmatch(r"[0-9]{1,9}", words[1], re.ASCII):
@@ -97,7 +96,7 @@ def fate(controller: str | None) -> Fate:
 
 
 def _started(pid: int) -> str | None:
-    """Field 22 of /proc/PID/stat (proc(5)): a process id that was used again has another."""
+    """Return field 22 of /proc/PID/stat (proc(5)): it differs if a process id is used again."""
     try:
         return Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(") ")[2].split()[19]
     except (OSError, IndexError):
@@ -119,7 +118,6 @@ def _cells(stored: tuple[Cell, ...], asked: tuple[Cell, ...]) -> Iterator[str]:
 
 
 def _other_versions(stored: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
-    """Another agent measures otherwise; half a run each would be no run."""
     for name in sorted(stored.keys() & now.keys()):
         if name.startswith(("agent", "rigctl")) and stored[name] != now[name]:
             yield f"{name}: {stored[name][:12]} then, {now[name][:12]} now"

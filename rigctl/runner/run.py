@@ -14,7 +14,6 @@
 
 import asyncio
 import logging
-import os
 import platform
 import signal
 import time
@@ -27,9 +26,9 @@ from rich.console import Console
 
 from rigctl import protocol
 from rigctl.analysis.nights.history import keep_figures
-from rigctl.base.account import account
 from rigctl.base.errors import BusyError, Interrupted, NodeError, RigError, of_nodes
 from rigctl.base.logs import about, learnt
+from rigctl.base.processes import holder
 from rigctl.base.texts import file_name
 from rigctl.base.version import __version__
 from rigctl.records import Repetition, RunInfo, RunPlan, RunStatus, Status
@@ -50,8 +49,8 @@ from rigctl.runner.orders import (
     planned,
 )
 from rigctl.runner.precheck import prechecked
-from rigctl.runner.progress import Logged, progress_on
-from rigctl.runner.published import Board, board_of
+from rigctl.runner.progress import Everybody, Logged, Progress, progress_on
+from rigctl.runner.published import board_of
 from rigctl.runner.repetition import measure_cell
 from rigctl.runner.resume import controller_id
 from rigctl.store import Store
@@ -76,11 +75,6 @@ class Outcome:
         if self.status is RunStatus.INTERRUPTED:
             return Interrupted.exit_code
         return 0 if self.status is RunStatus.COMPLETE and self.restored else RigError.exit_code
-
-
-def holder() -> str:
-    """Return who has the rig, for those who find it locked: `anna@lab7 pid 4711`."""
-    return f"{account()} pid {os.getpid()}"
 
 
 def measure_run(
@@ -110,10 +104,10 @@ def measure_run(
     with (
         about(),
         progress_on(console, plan, orders, quiet) as shown,
-        board_of(plan, orders, Logged(shown)) as board,
+        board_of(plan, orders) as board,
     ):
-        folder = captures or Path.cwd()
-        work = _Work(plan, rig, store, board, folder, tags or {}, wait_s, without_unreachable)
+        folder, progress = captures or Path.cwd(), Everybody(board, Logged(), shown)
+        work = _Work(plan, rig, store, progress, folder, tags or {}, wait_s, without_unreachable)
         try:
             outcome = asyncio.run(_interruptible(_run(work, orders, resumed)))
         finally:
@@ -130,7 +124,7 @@ class _Work:
     plan: RunPlan
     rig: Rig
     store: Store
-    progress: Board
+    progress: Progress
     captures: Path
     tags: Mapping[str, str]
     wait_s: float
@@ -202,7 +196,6 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
 
 
 async def _open(work: _Work, nodes: Nodes, names: Sequence[str]) -> None:
-    """Open all nodes. Raise `RigError` where not one cell could be measured."""
     outcomes = await nodes.open_or_wait(names, work.wait_s, work.progress.said)
     lost = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, NodeError)}
     said = of_nodes(lost.values())
@@ -239,7 +232,6 @@ async def _measure_one(order: Order, work: _Work, run: str, bench: Bench) -> Rep
 
 
 def _status(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> RunStatus:
-    """Return COMPLETE when every repetition of every cell has a valid measurement."""
     wanted = {cell.number: planned(plan, cell) for cell in plan.cells}
     valid = {
         (cell, repetition)

@@ -19,6 +19,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    or_,
     select,
     true,
     update,
@@ -142,21 +143,21 @@ class Store:
     def add(self, run: str, repetition: Repetition) -> None:
         """Store one repetition with its flows and series: whole and durable when this returns, or not at all.
 
-        It replaces an earlier one with the same numbers (in a resumed run: one that failed or lacks pairs), unless it
-        has fewer flows of measured pairs.
+        It takes the place of an earlier one with the same numbers (one that failed, in a run that is resumed). An
+        earlier one that lacks some pairs stays until as many pairs are measured; then it goes, whatever its attempt.
         """
         row = repetition_row(run, repetition)
-        numbers = ("run", "cell", "repetition", "attempt")
-        same = [repetitions.c[name] == row[name] for name in numbers]
+        own = [repetitions.c[name] == row[name] for name in ("run", "cell", "repetition")]
+        valid, same = repetitions.c.status == str(Status.OK), repetitions.c.attempt == row["attempt"]
         with explained(self.place, writing=True), writing(self._engine) as connection:
             if repetition.status is not Status.OK or repetition.reason is not None:
-                measured = (
-                    select(flows.c.repetition_id).join(repetitions).where(*same, repetitions.c.status == str(Status.OK))
-                )
+                measured = select(func.count()).select_from(flows).join(repetitions).where(*own, valid)
+                measured = measured.group_by(repetitions.c.id)
                 fewest = len(repetition.flows) if repetition.status is Status.OK else 0
-                if len(connection.execute(measured).all()) > fewest:
+                if any(count > fewest for count in connection.scalars(measured)):
                     return
-            connection.execute(delete(repetitions).where(*same))
+            replaced = or_(same, valid) if repetition.status is Status.OK else same
+            connection.execute(delete(repetitions).where(*own, replaced))
             key = connection.execute(insert(repetitions).values(**row)).inserted_primary_key
             parts: list[tuple[Table, Callable[..., Row], Sequence[object]]] = [
                 (flows, flow_row, repetition.flows),

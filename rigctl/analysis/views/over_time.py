@@ -1,14 +1,41 @@
-"""The cells whose goodput over time is drawn: all of a small run, a few of a large matrix."""
+"""Goodput over time: resampled to common instants, and the cells of which it is drawn."""
 
+from collections.abc import Sequence
 from typing import Final
 
-from rigctl.records import Cell, RunPlan
+import numpy as np
+
+from rigctl.model.window import Times, received_at
+from rigctl.records import Cell, RunPlan, Side
+from rigctl.settings import MSS, WINDOW, WINDOW_TOTAL
 
 MOST_CHARTS: Final = 48
 MOST_FLOWS: Final = 4000
 """The most flows, over all repetitions, of which every sample is read: about four seconds' work."""
 MOST_OF_MATRIX: Final = 12
 """The most that are drawn of a run with more cells than `MOST_CHARTS`: a chart has a line for each pair."""
+
+
+def goodput_mbps(receivers: Sequence[Side], start_ns: int, edges: Times) -> Times:
+    """Return the goodput of all receivers together between each two of `edges`, in Mbit/s."""
+    received = np.sum([received_at(side, start_ns, edges) for side in receivers], axis=0)
+    goodput: Times = np.diff(received) * 8e-6 / np.diff(edges)
+    return goodput
+
+
+def resampled(
+    receivers: Sequence[Side | None], start_ns: int, length_s: float, most: int
+) -> tuple[list[float], list[float]] | None:
+    """Return the middles of at most `most` equal bins in seconds, and the goodput of all receivers in Mbit/s.
+
+    None if a receiver, or the samples of one, are missing.
+    """
+    known = [side for side in receivers if side is not None]
+    samples = min((len(side.series.columns.get("t_ns", ())) for side in known), default=0)
+    if samples < 2 or len(known) < len(receivers):
+        return None
+    edges = np.linspace(0.0, length_s, min(most, samples) + 1)
+    return ((edges[1:] + edges[:-1]) / 2).tolist(), goodput_mbps(known, start_ns, edges).tolist()
 
 
 def charted_cells(plan: RunPlan) -> tuple[Cell, ...]:
@@ -41,7 +68,7 @@ def charted(plan: RunPlan, most: int) -> tuple[Cell, ...]:
     chosen: dict[tuple[object, ...], list[Cell]] = {}
     for cell in plan.cells:
         if len(cell.pairs) == pairs:
-            panel = (cell.condition, cell.window.total_bytes or cell.window.bytes, cell.tcp.mss)
+            panel = (cell.condition, cell[WINDOW_TOTAL] or cell[WINDOW], cell[MSS])
             chosen.setdefault(panel, []).append(cell)
     ends: list[Cell] = []
     for group in chosen.values():

@@ -12,79 +12,59 @@ from rich.text import Text
 
 from rigctl.base.units import format_duration
 from rigctl.cli.documents import Mbps, Model, Variants, at
-from rigctl.cli.options import (
-    Against,
-    Bound,
-    Captures,
-    Duration,
-    Json,
-    NoReport,
-    Quiet,
-    Repeat,
-    ReportFile,
-    Resume,
-    RigFile,
-    RigSets,
-    RunTags,
-    Scenario,
-    Sets,
-    StoreAddress,
-    Wait,
-    WithoutUnreachable,
-)
+from rigctl.cli.options import Json, RunOptions, Scenario, with_run_options
 from rigctl.cli.output import plain_console
 from rigctl.records import Cell, Condition, Expectation, Pair, RunPlan, several_sets
 from rigctl.report.words.text import numbers_text
 from rigctl.rig.inventory import Rig
-from rigctl.scenario.axes import AXES
 from rigctl.scenario.forecast import (
     Forecast,
     bound,
     constants,
     forecasts,
     notes,
-    setting,
     sum_ceiling_bps,
     table_axes,
     total_s,
 )
 from rigctl.scenario.load import Overrides, load_plan
+from rigctl.settings import CONDITION, PAIRS, SETTINGS
 
 MOST_ROWS: Final = 100
 BEYOND_S: Final = 0.4
 """Time of a test beyond its duration, measured on the virtual rig; a real rig of a few nodes takes less."""
 
 
+@with_run_options
 def plan(
     scenario: Scenario,
-    rig: RigFile = None,
-    rig_sets: RigSets = None,
-    sets: Sets = None,
-    duration: Duration = None,
-    repeat: Repeat = None,
-    capture: Captures = None,
-    against: Against = None,
+    options: RunOptions,
     every: Annotated[bool, typer.Option("--all", help="Show every test of a large matrix.")] = False,
     as_json: Json = False,
-    # Options of run: accepted and unused, so that one command line serves both.
-    store: StoreAddress = None,  # noqa: ARG001
-    report: ReportFile = None,  # noqa: ARG001
-    no_report: NoReport = False,  # noqa: ARG001
-    resume: Resume = None,  # noqa: ARG001
-    tag: RunTags = None,  # noqa: ARG001
-    wait: Wait = None,  # noqa: ARG001
-    without_unreachable: WithoutUnreachable = False,  # noqa: ARG001
-    quiet: Quiet = False,  # noqa: ARG001
-    bound: Bound = 2.0,  # noqa: ARG001
 ) -> None:
     """Show the tests of SCENARIO, the time they take and the ceiling of each.
 
     Touches no node. Takes the options of run.
     """
-    overrides = Overrides(
-        rig, tuple(sets or ()), duration, repeat, tuple(rig_sets or ()), tuple(capture or ()), against
+    print_plan(scenario, options, every=every, as_json=as_json)
+
+
+def overrides_of(options: RunOptions) -> Overrides:
+    """Return the changes to a scenario that the options ask for."""
+    return Overrides(
+        options.rig,
+        tuple(options.sets or ()),
+        options.duration,
+        options.repeat,
+        tuple(options.rig_sets or ()),
+        tuple(options.capture or ()),
+        options.against,
     )
-    run_plan, resolved = load_plan(scenario, overrides)
+
+
+def print_plan(scenario: str, options: RunOptions, *, every: bool = False, as_json: bool = False) -> None:
+    """Print the plan of a scenario. Raises `InputError`."""
+    run_plan, resolved = load_plan(scenario, overrides_of(options))
     if as_json:
         print(plan_json(run_plan, resolved))
         return
@@ -131,7 +111,7 @@ def cell_table(run_plan: RunPlan, most: int | None = MOST_ROWS) -> Table:
 
     Axes beyond the page's three have a column only if they vary.
     """
-    axes = [AXES[name] for name in table_axes(run_plan)]
+    axes = table_axes(run_plan)
     headers = [
         "Test",
         *(axis.header for axis in axes),
@@ -145,7 +125,7 @@ def cell_table(run_plan: RunPlan, most: int | None = MOST_ROWS) -> Table:
     sets = several_sets(run_plan.cells)
     for cell in run_plan.cells[:most]:
         expected = forecasts(cell, run_plan, run_plan.ip_version)
-        values = ((axis, setting(cell, axis.name)) for axis in axes)
+        values = ((axis, cell[axis]) for axis in axes)
         settings = ["–" if value is None else axis.text(value) for axis, value in values]
         counted = [_some(cell.pairs) if sets else str(len(cell.pairs)), format_duration(cell.duration_s)]
         bounds = [_segments(expected), _ceilings(expected), _mbps(sum_ceiling_bps(expected, run_plan))]
@@ -269,7 +249,7 @@ class PlanDocument(Model):
     remarks: list[str] = Field(description="What the ceilings assume.")
 
 
-_NOT_SETTINGS: Final = ("pairs", "condition")  # fields beside the settings of a test
+_NOT_SETTINGS: Final = (PAIRS, CONDITION)  # fields beside the settings of a test
 
 
 def plan_json(plan: RunPlan, rig: Rig) -> str:
@@ -305,7 +285,7 @@ def _planned(cell: Cell, plan: RunPlan, asked: Sequence[Expectation]) -> dict[st
         "condition": cell.condition,
         "duration_s": cell.duration_s,
         "omit_s": cell.omit_s,
-        "settings": {name: setting(cell, name) for name in AXES if name not in _NOT_SETTINGS},
+        "settings": {name: cell[setting] for name, setting in SETTINGS.items() if setting not in _NOT_SETTINGS},
         "pairs": expected,
         "ceiling_mbps": sum_ceiling_bps(expected, plan),
         "expected": asked,

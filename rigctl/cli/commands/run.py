@@ -15,32 +15,10 @@ from rigctl.analysis.nights.comparison import of_variants
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.over_time import sampled
 from rigctl.base.errors import InputError, Interrupted, RigctlError, RigError
-from rigctl.cli.commands import plan as plan_command
+from rigctl.cli.commands.plan import overrides_of, print_plan
 from rigctl.cli.common import on_standard_error
 from rigctl.cli.display.run_screen import displayed, publish_results
-from rigctl.cli.options import (
-    UNFINISHED,
-    Against,
-    Bound,
-    Captures,
-    Display,
-    Duration,
-    NoReport,
-    Quiet,
-    Repeat,
-    ReportFile,
-    Resume,
-    RigFile,
-    RigSets,
-    RunJson,
-    RunTags,
-    Scenario,
-    Sets,
-    StoreAddress,
-    Wait,
-    WithoutUnreachable,
-    wait_s,
-)
+from rigctl.cli.options import UNFINISHED, RunOptions, Scenario, wait_s, with_run_options
 from rigctl.cli.output import folder_of_pages, page_of
 from rigctl.cli.stored_runs import tags_of
 from rigctl.findings import Weight, by_weight
@@ -58,86 +36,53 @@ from rigctl.scenario.load import Overrides, find_scenario, load_plan
 from rigctl.store import Store, open_store
 
 
+@with_run_options
 def run(
     scenario: Scenario,
-    rig: RigFile = None,
-    rig_sets: RigSets = None,
-    sets: Sets = None,
-    duration: Duration = None,
-    repeat: Repeat = None,
-    store: StoreAddress = None,
-    report: ReportFile = None,
-    no_report: NoReport = False,
-    resume: Resume = None,
-    capture: Captures = None,
-    tag: RunTags = None,
-    against: Against = None,
-    bound: Bound = 2.0,
-    wait: Wait = None,
-    without_unreachable: WithoutUnreachable = False,
-    quiet: Quiet = False,
-    display: Display = False,
-    as_json: RunJson = False,
+    options: RunOptions,
+    display: Annotated[
+        bool, typer.Option("--display", help="Show the run full screen, for a rig's own screen, until q is pressed.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, as `show --json` does.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be measured: plan.")] = False,
 ) -> int:
     """Measure SCENARIO on its rig; print the run's id and its table, write the report.
 
     With --against: exit with 1 where the second variant is worse.
     """
-    tags = tags_of(tag, "--tag")
-    waiting_s = wait_s(wait)
+    tags, waiting_s = tags_of(options.tag, "--tag"), wait_s(options.wait)
     if dry_run:
-        named = (scenario, rig, rig_sets, sets, duration, repeat)
-        plan_command.plan(*named, capture=capture, against=against, as_json=as_json)
+        print_plan(scenario, options, as_json=as_json)
         return 0
-    asked = (tuple(sets or ()), duration, repeat, tuple(rig_sets or ()), tuple(capture or ()), against)
-    overrides = Overrides(rig, *asked)
-    folder = None if no_report else folder_of_pages(report)
+    folder = None if options.no_report else folder_of_pages(options.report)
     with displayed() if display else nullcontext() as screen:
-        info, repetitions, outcome = _measured(
-            scenario,
-            overrides,
-            store,
-            folder,
-            resume,
-            tags=tags,
-            quiet=quiet or display,
-            waiting_s=waiting_s,
-            without_unreachable=without_unreachable,
-        )
-        made, worse = _document(info, repetitions, bound / 100)
+        info, repetitions, outcome = _measured(scenario, options, folder, tags, waiting_s, quiet=display)
+        made, worse = _document(info, repetitions, options.bound / 100)
         publish_results(made)
-        page = None if folder is None else page_of(info, report, folder)
+        page = None if folder is None else page_of(info, options.report, folder)
         if screen is not None:
             _write(info, made, page)
             if outcome.status is not RunStatus.INTERRUPTED:
                 screen.wait()
-    _tell(info, made, quiet=quiet, as_json=as_json)
+    _tell(info, made, quiet=options.quiet, as_json=as_json)
     if screen is None:
         _write(info, made, page)
-    if page is not None and not quiet and not as_json:
+    if page is not None and not options.quiet and not as_json:
         print(f"report {page.resolve()}")
-    return outcome.exit_code or _exit_code(made, worse=worse)
+    missed = any(not verdict.met for verdict in made.verdicts)
+    return outcome.exit_code or (RigctlError.exit_code if worse or missed else 0)
 
 
 def _measured(
-    scenario: str,
-    overrides: Overrides,
-    store: str | None,
-    folder: Path | None,
-    resume: str | None,
-    *,
-    waiting_s: float,
-    without_unreachable: bool,
-    tags: Mapping[str, str],
-    quiet: bool,
+    scenario: str, options: RunOptions, folder: Path | None, tags: Mapping[str, str], waiting_s: float, *, quiet: bool
 ) -> tuple[RunInfo, Sequence[Repetition], Outcome]:
     # Every mistake in the input is found before a store is made.
-    plan, inventory = load_plan(scenario, overrides) if resume is None else (None, None)
-    with open_store(store, create=resume is None) as opened:
+    overrides, new = overrides_of(options), options.resume is None
+    plan, inventory = load_plan(scenario, overrides) if new else (None, None)
+    with open_store(options.store, create=new) as opened:
         resumed = None
         if plan is None or inventory is None:
-            stored = _stored(opened, resume, scenario, overrides)
+            stored = _stored(opened, options.resume, scenario, overrides)
             if not overrides.as_given():  # the options it was started with need not be given again
                 overrides = Overrides.from_given(stored.plan.overrides)
             plan, inventory = load_plan(scenario, overrides)
@@ -151,12 +96,12 @@ def _measured(
             inventory,
             opened,
             Console(stderr=True),
-            quiet=quiet or on_standard_error(),
+            quiet=quiet or options.quiet or on_standard_error(),
             resumed=resumed,
             captures=beside,
             tags=tags,
             wait_s=waiting_s,
-            without_unreachable=without_unreachable,
+            without_unreachable=options.without_unreachable,
         )
         info = opened.run(outcome.run)
         return info, opened.repetitions(outcome.run, series=sampled(info.plan)), outcome
@@ -199,11 +144,6 @@ def _tell(info: RunInfo, made: Document, *, quiet: bool, as_json: bool) -> None:
         return
     print_document(made, Console())
     print(f"run    {info.run}")
-
-
-def _exit_code(made: Document, *, worse: bool) -> int:
-    missed = any(not verdict.met for verdict in made.verdicts)
-    return RigctlError.exit_code if worse or missed else 0
 
 
 def _document(info: RunInfo, repetitions: Sequence[Repetition], bound: float) -> tuple[Document, bool]:

@@ -1,4 +1,4 @@
-"""A process of this machine: a node that needs no SSH, as the controller itself. What srun starts is one, too."""
+"""A process of this machine, for a node that needs no SSH, as the controller itself. srun is one, too."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ _BUFFER: Final = 256 * 1024
 
 
 async def opened(node: Node, stack: AsyncExitStack) -> "LocalConnection":  # noqa: ARG001
-    """Nothing is held open: each command is a process of its own."""
+    """Return a connection whose commands are processes of this machine; nothing is held open."""
     return LocalConnection(node.name)
 
 
@@ -37,7 +37,7 @@ class LocalConnection:
 async def spawned(
     *words: str, folder: Path | None = None, environment: dict[str, str] | None = None
 ) -> asyncio.subprocess.Process:
-    """A process with pipes and a session of its own: Ctrl-C at the controller's terminal is not for it."""
+    """Start a process with pipes and a session of its own: Ctrl-C at the controller's terminal does not reach it."""
     pipe = asyncio.subprocess.PIPE
     return await asyncio.create_subprocess_exec(
         *words, stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder if folder and folder.is_dir() else "/",
@@ -79,7 +79,7 @@ class ProcessChannel:
             self._process._transport.close()  # type: ignore[attr-defined]  # pipes that a grandchild may hold open
 
     def _signalled(self, number: signal.Signals) -> bool:
-        """Whether there was still somebody to get the signal: the process, and what shares its session's group."""
+        """Signal the process and its group; return True if the process was still there."""
         if self._process.returncode is not None:
             return False
         try:

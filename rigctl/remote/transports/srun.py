@@ -24,7 +24,7 @@ _OPTIONS: Final = (
     "--overlap", "--nodes=1", "--ntasks=1", "--mem=0", "--cpu-bind=none", "--mpi=none", "--quiet",
     f"--immediate={START_DEADLINE_S:.0f}",
 )  # fmt: skip
-# The command's first line says that it runs: what srun says before it is about srun.
+# The first line of output says that the command runs: lines before it are srun's.
 _SIGN: Final = b"rigctl: started\n"
 _SCRIPT: Final = "echo 'rigctl: started'; cd 2>/dev/null || cd /; exec /bin/sh -c \"$1\""
 # How a task ended is srun's exit code; the same as a line would hide the command's last words. Some clusters bind
@@ -44,7 +44,7 @@ _SHOWN: Final = 300
 
 
 async def opened(node: Node, stack: AsyncExitStack) -> "SrunConnection":  # noqa: ARG001
-    """Nothing is held open: each command is a job step. Raises `NodeError` outside an allocation."""
+    """Return a connection whose commands are job steps. Raise `NodeError` outside an allocation."""
     job = os.environ.get("SLURM_JOB_ID")
     if not job:
         raise NodeError(
@@ -101,7 +101,7 @@ class SrunConnection:
 
 
 class _Errors:
-    """A step's standard error, without srun's own lines that tell nothing."""
+    """A step's standard error, without srun's own noise."""
 
     def __init__(self, source: asyncio.StreamReader) -> None:
         self._source = source

@@ -22,10 +22,10 @@ from rigctl.rig.inventory import Node
 
 KEEPALIVE_S: Final = 5.0
 KEEPALIVES: Final = 2
-"""After each `KEEPALIVE_S` of silence a reply is requested; this number may be missing. It ends after 15 s."""
+"""A reply is requested after each `KEEPALIVE_S` of silence; a connection with more missing replies ends (15 s)."""
 CLOSE_DEADLINE_S: Final = 1.0
 _CIPHERS: Final = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
-"""Before asyncssh's first choice, ChaCha20, which takes 15 µs a packet; these take 2. ~/.ssh/config has precedence."""
+"""Preferred to asyncssh's first choice, ChaCha20, which takes 15 µs a packet; these take 2. ~/.ssh/config wins."""
 _PATIENCE: Final = {"login_timeout": CONNECT_DEADLINE_S, "keepalive_interval": KEEPALIVE_S}
 _HOP: Final = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:\s]+))(?::(?P<port>\d{1,5}))?")
 
@@ -34,7 +34,7 @@ _Login: TypeAlias = "tuple[asyncssh.SSHClientConnection, Watch]"
 
 
 async def opened(node: Node, stack: AsyncExitStack) -> "SshConnection":
-    """Connect to `node`, over its jump hosts; `stack` closes every connection made. Raises `NodeError`."""
+    """Connect to `node`, over its jump hosts; `stack` closes every connection made. Raise `NodeError`."""
     _check_files(node)
     settings = _settings(node)
     options = await _options(node.name, "", node.address, settings)
@@ -80,7 +80,6 @@ class SshConnection:
         return SshChannel(process, watch)
 
     async def _login(self) -> _Login:
-        """Return the connection for the next command."""
         if not self._one_command:
             return self._first
         async with self._connecting:
@@ -109,7 +108,7 @@ class SshChannel:
         return Ending(None if signal else self._process.exit_status, signal[0] if signal else None)
 
     async def stop(self) -> None:
-        """OpenSSH passes no signal on to root's processes: what must not outlive its channel heeds its input's end."""
+        """Ask the command to end. OpenSSH passes no signal on to root's processes, which must heed the end of input."""
         try:
             if self.ending == Ending(None, None):
                 self._process.terminate()
@@ -154,7 +153,6 @@ class _Input:
 
 
 def _check_files(node: Node) -> None:
-    """Raises `NodeError` for a key or a file of known hosts that is not to be read."""
     wrong = wrong_key(node.key) if node.key is not None else None
     if wrong is None and node.known_hosts is not None:
         wrong = wrong_file("known_hosts", node.known_hosts)
@@ -163,7 +161,7 @@ def _check_files(node: Node) -> None:
 
 
 def _settings(node: Node) -> dict[str, Any]:
-    """What the rig file says of `node`; what it does not say is left to ~/.ssh/config."""
+    """Return the settings of `node` in the rig file; ~/.ssh/config decides the others."""
     said = {
         "port": node.port,
         "username": node.user,
@@ -176,7 +174,7 @@ def _settings(node: Node) -> dict[str, Any]:
 
 
 def _trust(node: Node) -> dict[str, Any]:
-    """Which key to log in with and which file vouches for host keys. Holds for the jump host too."""
+    """Return the key to log in with and the file of known hosts; they hold for the jump host, too."""
     trust: dict[str, Any] = {}
     if node.known_hosts is not None:
         trust["known_hosts"] = str(node.known_hosts)
@@ -189,7 +187,6 @@ def _trust(node: Node) -> dict[str, Any]:
 
 
 def _hop(node: Node, hop: str) -> tuple[str, dict[str, Any]]:
-    """Host and settings of the jump host `hop`, written [user@]host[:port]."""
     match = _HOP.fullmatch(hop.strip())
     if match is None:
         raise NodeError(node.name, f'jump host "{hop}": expected [user@]host[:port], as in admin@gate:2222')
@@ -214,7 +211,6 @@ async def _connect(
     way: asyncssh.SSHClientConnection | None,
     stack: AsyncExitStack,
 ) -> _Login:
-    """A connection to `host`, through `way` where it is given. `stack` closes it."""
     options = await _options(node, prefix, host, settings)
     watch, settings = Watch(), _PATIENCE | settings
     if way is not None:
@@ -238,7 +234,7 @@ async def _connect(
 
 
 def _trusted(options: asyncssh.SSHClientConnectionOptions) -> asyncssh.SSHKnownHosts | bytes:
-    """Whom to trust. "UserKnownHostsFile none" would mean anyone to asyncssh: here nobody is trusted unseen."""
+    """Return the known hosts. "UserKnownHostsFile none" would trust anyone in asyncssh: here it trusts nobody."""
     if options.known_hosts is None:
         return b""
     held = options.known_hosts
@@ -250,7 +246,7 @@ def _trusted(options: asyncssh.SSHClientConnectionOptions) -> asyncssh.SSHKnownH
 
 @functools.lru_cache(maxsize=8)
 def _read_known_hosts(files: tuple[tuple[str, tuple[int, int] | None], ...]) -> asyncssh.SSHKnownHosts:
-    """Read once, not for each of a thousand nodes, each of which has its line there; again where one has changed."""
+    """Read each file once, not for each of a thousand nodes; read it again when it has changed."""
     return asyncssh.read_known_hosts([file for file, _ in files])
 
 
@@ -283,13 +279,11 @@ def _target(node: str, prefix: str, options: asyncssh.SSHClientConnectionOptions
 
 
 def _key_name(pair: asyncssh.SSHKeyPair) -> str:
-    """Return the file of a key, else its comment or type."""
     file: bytes | None = pair._filename  # has no accessor
     return os.fsdecode(file) if file else pair.get_comment(errors="replace") or pair.get_algorithm()
 
 
 async def _close(connection: asyncssh.SSHClientConnection) -> None:
-    """A peer that is gone costs `CLOSE_DEADLINE_S`."""
     connection.close()
     try:
         async with asyncio.timeout(CLOSE_DEADLINE_S):

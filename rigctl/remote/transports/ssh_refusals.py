@@ -1,4 +1,4 @@
-"""Why a node could not be reached by SSH, and what to do about it: one clear line for each way it fails."""
+"""Error messages about SSH: why a node could not be reached, and the remedy, in one line."""
 
 import errno
 import os
@@ -16,18 +16,18 @@ from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
 
 CONNECT_DEADLINE_S: Final = 10.0
-"""From the name to a shell's door: look-up, TCP, key exchange, login."""
+"""For look-up, TCP, key exchange and login."""
 _SHOWN: Final = 300
 
 
 def said(text: object) -> str:
-    """Return what a server, or somebody in its place, said as one short line: it may be anything."""
+    """Return the words of a server, or of somebody in its place, as one short printable line."""
     return printable(str(text)[:_SHOWN])
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a connection goes, after ~/.ssh/config has been asked. `what` names it, as "pi1" or "jump host gate"."""
+    """The destination of a connection, after ~/.ssh/config has been read."""
 
     node: str
     prefix: str  # "" for the node itself, "jump host gate: " for one on the way
@@ -48,13 +48,13 @@ class Target:
 
     @property
     def known_as(self) -> str:
-        """Its name in a known_hosts file (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT)."""
+        """Return its name in a known_hosts file (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT)."""
         name = self.alias or self.host
         return name if self.port == 22 or self.alias else f"[{name}]:{self.port}"
 
 
 class Watch(asyncssh.SSHClient):
-    """Keeps what an error message will need: the host key that nobody vouches for, and why a connection was lost."""
+    """Keeps what an error message needs: an unknown host key, and why a connection was lost."""
 
     def __init__(self) -> None:
         self.unknown: asyncssh.SSHKey | None = None
@@ -70,7 +70,7 @@ class Watch(asyncssh.SSHClient):
 
 @contextmanager
 def refusals(target: Target, watch: Watch) -> Iterator[None]:
-    """Turn whatever stops a connection to `target` into one `NodeError`."""
+    """Raise whatever stops a connection to `target` as one `NodeError`."""
     try:
         yield
     except asyncssh.HostKeyNotVerifiable as error:
@@ -110,7 +110,7 @@ def _socket_error(target: Target, error: OSError) -> str:
 
 
 def _errno(error: OSError) -> int | None:
-    """The errno; where a name had several addresses, asyncio hides it in the text ("Multiple exceptions: …")."""
+    """Return the errno, which asyncio hides in the text ("Multiple exceptions: …") if a name has several addresses."""
     if error.errno is not None:
         return error.errno
     known = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH)
@@ -142,7 +142,6 @@ def _quoted(file: str) -> str:
 
 
 def _known(target: Target) -> bool:
-    """Does the known_hosts file hold some key under that very name?"""
     path = Path(target.known_hosts or "~/.ssh/known_hosts").expanduser()
     try:
         known = asyncssh.read_known_hosts([str(path)])

@@ -9,7 +9,7 @@ FONT: Final = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """`colours` by class of the style sheet; a class that is missing is drawn as `axis`."""
+    """Colours by class of the style sheet; a class that is missing is drawn as `axis`."""
 
     colours: Mapping[str, str]
     background: str = "#ffffff"  # `none`: transparent
@@ -35,5 +35,5 @@ HEAT_STEPS: Final = 12
 
 
 def heat_step(mbps: float, top_mbps: float) -> int:
-    """0 … `HEAT_STEPS` − 1: equal steps from 0 to the highest value of the run."""
+    """Return the colour of a value: 0 to `HEAT_STEPS` − 1, in equal steps from 0 to the highest value of the run."""
     return max(0, min(HEAT_STEPS - 1, int(HEAT_STEPS * mbps / top_mbps))) if top_mbps > 0 else 0

@@ -25,13 +25,13 @@ _WIDE: Final = 1.0
 
 
 def text_width(text: str, size: float = FONT_SIZE) -> float:
-    """In pixels."""
+    """Return the width of a text in pixels."""
     widths = (_WIDTHS.get(letter, _WIDE if letter >= "\u1100" else _OTHER) for letter in text)
     return size * sum(widths)
 
 
 def cut(text: str, most: float) -> str:
-    """`text`, or as much of its beginning as is at most `most` pixels wide, with an ellipsis."""
+    """Return `text`, shortened with an ellipsis to at most `most` pixels."""
     if text_width(text) <= most:
         return text
     kept = len(text)
@@ -47,7 +47,7 @@ _HALO = 3
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Where a panel's values lie in the picture."""
+    """Place of a panel's values in the picture."""
 
     x: Scale
     y: Scale
@@ -69,7 +69,7 @@ class Field:
         return None if share is None else self.left + share * self.width
 
     def up(self, value: float | None) -> float | None:
-        """Names begin at the top."""
+        """Return the height of a value; names begin at the top."""
         share = self.y.share(value)
         if share is None:
             return None
@@ -80,7 +80,6 @@ class Field:
         return None if across is None or up is None else (across, up)
 
     def places(self, points: Iterable[tuple[float | None, float | None]]) -> Iterator[Place | None]:
-        """Of each point; without a call for each where both axes are linear, as a page has thousands of them."""
         if not {self.x.axis.kind, self.y.axis.kind} <= {"linear", "date"}:
             yield from (self.place(x, y) for x, y in points)
             return
@@ -95,12 +94,12 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Pen:
-    """Colours as classes of a style sheet, or as those of a palette."""
+    """Writer of SVG elements, with colours as classes of a style sheet or as those of a palette."""
 
     palette: Palette | None = None
 
     def stroke(self, colour: str) -> str:
-        """Spelled out where it is a palette's: some programs resolve `currentColor` too early."""
+        """Return the colour, spelled out for a palette: some programs resolve `currentColor` too early."""
         return f'class="{colour}"' if self.palette is None else f'stroke="{escape(self.palette.colour(colour))}"'
 
     def fill(self, colour: str) -> str:
@@ -109,7 +108,7 @@ class Pen:
         return f'fill="{escape(self.palette.colour(colour))}" stroke="none"'
 
     def path(self, colour: str, d: str, **attributes: object) -> str:
-        """Nothing where there is nothing to draw."""
+        """Return a path; empty if there is nothing to draw."""
         more = "".join(
             f' {name.replace("_", "-")}="{value}"' for name, value in attributes.items() if value is not None
         )
@@ -119,25 +118,25 @@ class Pen:
         return f'<path {self.fill(colour)} opacity="{opacity}" d="{d}"/>' if d else ""
 
     def texts(self, colour: str, anchor: str, texts: Iterable[tuple[float, float, str]]) -> str:
-        """Each with the place of its base line; `anchor` as in SVG."""
+        """Return texts, each with the place of its base line; `anchor` as in SVG."""
         inner = "".join(f'<text x="{number(x)}" y="{number(y)}">{plain(text)}</text>' for x, y, text in texts)
         aligned = "" if anchor == "start" else f' text-anchor="{anchor}"'
         return f"<g {self.fill(colour)}{aligned}>{inner}</g>" if inner else ""
 
     def legible(self, colour: str, anchor: str, x: float, y: float, text: str) -> str:
-        """A text that lies on marks: with a rim in the colour of the paper."""
+        """Return a text with a rim in the colour of the paper, to lie on marks."""
         place = f'x="{number(x)}" y="{number(y)}" text-anchor="{anchor}"'
         rim = f'<text {self.stroke("plate")} stroke-width="{_HALO}" {place}>{plain(text)}</text>'
         return rim + f"<text {self.fill(colour)} {place}>{plain(text)}</text>"
 
 
 def plain(text: str) -> str:
-    """Escaped, without the control characters that XML does not allow."""
+    """Return `text` escaped, without the control characters that XML does not allow."""
     return escape("".join(letter if letter >= " " else " " for letter in text))
 
 
 def number(value: float) -> str:
-    """With one decimal at most."""
+    """Return a coordinate with at most one decimal."""
     return _tenths(round(value * 10))
 
 
@@ -148,7 +147,7 @@ def _tenths(count: int) -> str:
 
 
 def path_text(runs: Iterable[Sequence[Place]]) -> str:
-    """Lines through the places of each run; relative and in tenths of a pixel, without an error that adds up."""
+    """Return lines through the places of each run, relative and in tenths of a pixel, without a growing error."""
     parts = []
     for run in runs:
         x, y = round(run[0][0] * 10), round(run[0][1] * 10)
@@ -163,7 +162,7 @@ def path_text(runs: Iterable[Sequence[Place]]) -> str:
 
 
 def _runs(field: Field, points: Iterable[tuple[float | None, float | None]]) -> Iterator[list[Place]]:
-    """The places of `points`, parted where one has none."""
+    """Yield the places of `points`, split where one has none."""
     run: list[Place] = []
     for place in field.places(points):
         if place is not None:
@@ -176,7 +175,7 @@ def _runs(field: Field, points: Iterable[tuple[float | None, float | None]]) -> 
 
 
 def drawn(field: Field, mark: Mark, pen: Pen) -> str:
-    """The elements of `mark`."""
+    """Return the SVG elements of `mark`."""
     match mark:
         case Line():
             made = _line(field, mark, pen)
@@ -224,7 +223,7 @@ def _line(field: Field, line: Line, pen: Pen) -> str:
 
 
 def _points(field: Field, points: Points, pen: Pen) -> str:
-    """Dots are strokes of no length with round ends; a hollow one has a smaller dot on it."""
+    """Draw dots as strokes of no length with round ends; a hollow one has a smaller dot on it."""
     places = list(field.places(points.points))
     known = [place for place in places if place is not None]
     path = pen.path(points.colour, path_text([[place] for place in known]), stroke_width=points.size)
@@ -238,7 +237,7 @@ def _points(field: Field, points: Points, pen: Pen) -> str:
 
 
 def _rule(field: Field, rule: Rule, pen: Pen) -> str:
-    """Its text, where it is level; those of upright ones stand above the field."""
+    """Draw a rule, and its text if it is level; the texts of upright ones stand above the field."""
     upright = rule.axis == "x"
     at = field.across(rule.at) if upright else field.up(rule.at)
     if at is None:
@@ -255,7 +254,7 @@ def _rule(field: Field, rule: Rule, pen: Pen) -> str:
 
 
 def extent(marks: Iterable[Mark]) -> tuple[list[float], list[float]]:
-    """All values that `marks` have on the two axes."""
+    """Return all values that `marks` have on the two axes."""
     x: list[float | None] = []
     y: list[float | None] = []
     for mark in marks:

@@ -18,7 +18,7 @@ Point: TypeAlias = tuple[float, float | None]
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """`low` and `high` are where it begins and ends; where `None`, it reaches over what is drawn, to round numbers."""
+    """Range and ticks of an axis; where `low` or `high` is `None`, it reaches over what is drawn, to round numbers."""
 
     title: str = ""
     low: float | None = None
@@ -45,7 +45,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """`size` is the diameter in pixels; `hints`: what each shows under the mouse."""
+    """Dots; `size` is their diameter in pixels, `hints` are shown under the mouse."""
 
     points: tuple[Point, ...]
     colour: str
@@ -56,7 +56,7 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Upright, from the lower end of the axis."""
+    """Upright bars from the lower end of the axis."""
 
     points: tuple[Point, ...]
     colour: str
@@ -66,7 +66,7 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """At each position a stroke from a low to a high value: upright, or across with the positions on the `y` axis."""
+    """Strokes from a low to a high value at each position: upright, or across with the positions on the `y` axis."""
 
     spans: tuple[tuple[float, float, float], ...]
     colour: str
@@ -77,7 +77,7 @@ class Spans:
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """Between a low and a high value at each position."""
+    """The area between a low and a high value at each position."""
 
     spans: tuple[tuple[float, float, float], ...]
     colour: str
@@ -111,7 +111,7 @@ Mark: TypeAlias = Line | Points | Bars | Spans | Area | Rule | Text
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """`height` is that of the field within the axes, in pixels."""
+    """Marks on one `y` axis; `height` is that of the field within the axes, in pixels."""
 
     y: Axis
     marks: tuple[Mark, ...]
@@ -128,10 +128,10 @@ class Plot:
 
 
 def plot(width: float, height: float, x: Axis, y: Axis, marks: tuple[Mark, ...]) -> Plot:
-    """A plot of one panel."""
+    """Return a plot of one panel."""
     return Plot(width, x, (Panel(y, marks, height),))
 
 
 def stream_colours(count: int) -> list[str]:
-    """A colour for each of `count` series; where there are more than colours, all alike."""
+    """Return a colour for each of `count` series; all alike if there are more series than colours."""
     return [f"s{number}" for number in range(1, count + 1)] if count <= MOST_COLOURS else ["s1"] * count

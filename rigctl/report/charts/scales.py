@@ -31,7 +31,7 @@ class Scale:
     high: float
 
     def share(self, value: float | None) -> float | None:
-        """0 at the low end, 1 at the high one; `None` where the axis has no place for it."""
+        """Return 0 for the low end, 1 for the high one; None where the axis has no place for the value."""
         if value is None or not math.isfinite(value):
             return None
         if self.axis.kind in ("log2", "log10"):
@@ -40,12 +40,12 @@ class Scale:
 
 
 def day(when: date) -> float:
-    """A day on an axis of dates: its midnight."""
+    """Return the place of a day on an axis of dates: its midnight."""
     return float((when - _EPOCH).days * DAY_S)
 
 
 def scale_of(axis: Axis, values: Iterable[float]) -> Scale:
-    """The scale of `axis` where `values` are drawn on it."""
+    """Return the scale of `axis` where `values` are drawn on it."""
     if axis.kind == "names":
         return Scale(axis, -0.5, max(len(axis.names), 1) - 0.5)
     positive = axis.kind in ("log2", "log10")
@@ -66,7 +66,7 @@ def scale_of(axis: Axis, values: Iterable[float]) -> Scale:
 
 
 def _widened(axis: Axis, value: float) -> tuple[float, float]:
-    """Around one value alone, so that it is in the middle."""
+    """Return ends around a single value, so that it is in the middle."""
     if axis.kind in ("log2", "log10"):
         return value / 2, value * 2
     margin = DAY_S if axis.kind == "date" else abs(value) * 0.05 or 0.5
@@ -74,7 +74,7 @@ def _widened(axis: Axis, value: float) -> tuple[float, float]:
 
 
 def ticks(scale: Scale, fits: Fits) -> list[Tick]:
-    """The most ticks, within what the axis asks for, whose labels fit beside each other."""
+    """Return the most ticks, within what the axis asks for, whose labels fit beside each other."""
     last: list[Tick] = []
     for last in _choices(scale):
         if fits(last):
@@ -83,7 +83,7 @@ def ticks(scale: Scale, fits: Fits) -> list[Tick]:
 
 
 def _choices(scale: Scale) -> Iterator[list[Tick]]:
-    """Ever fewer ticks."""
+    """Yield ever fewer ticks."""
     axis = scale.axis
     if axis.kind == "names":
         yield [Tick(float(number), name) for number, name in enumerate(axis.names)]
@@ -102,7 +102,7 @@ def _choices(scale: Scale) -> Iterator[list[Tick]]:
 
 
 def _step(span: float, most: int) -> float:
-    """The smallest of 1, 2, 5, 10 … that divides `span` into at most `most` parts."""
+    """Return the smallest of 1, 2, 5, 10 … that divides `span` into at most `most` parts."""
     least = span / max(most, 1)
     power = 10.0 ** math.floor(math.log10(least))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9))
@@ -130,7 +130,7 @@ def _labelled(axis: Axis, values: Sequence[float], step: float | None = None) ->
 
 
 def number_text(value: float, step: float | None = None) -> str:
-    """`0.5`, `940`, `20 000`, `−3`: as many decimals as a `step` between labels needs."""
+    """Return `0.5`, `940`, `20 000` or `−3`, with as many decimals as a `step` between labels needs."""
     if value == 0:
         return "0"
     if step is None:
@@ -145,7 +145,7 @@ def number_text(value: float, step: float | None = None) -> str:
 
 
 def _dates(scale: Scale) -> Iterator[list[Tick]]:
-    """Hours of one or two days, then days, Mondays, months, years; the year below its first label."""
+    """Yield hours of one or two days, then days, Mondays, months, years; the year stands below its first label."""
     first, last = (datetime.fromtimestamp(end, UTC).replace(tzinfo=None) for end in (scale.low, scale.high))
     days = (scale.high - scale.low) / DAY_S
     if days <= 2:

@@ -45,7 +45,7 @@ class _Laid:
 
 
 def render_svg(plot: Plot, colours: Palette | None = None, keys: Sequence[Key] = (), label: str = "") -> str:
-    """SVG for a page; with `colours` one that stands alone, with a legend of `keys`, named `label`."""
+    """Return SVG for a page; with `colours` one that stands alone, with a legend of `keys`, named `label`."""
     pen = Pen(colours)
     legend, top = _legend(keys, plot.width, pen) if colours is not None else ("", 0.0)
     panels, across, bottom = _laid_out(plot, top)
@@ -72,7 +72,7 @@ def _framed(inner: str, width: float, height: float, colours: Palette | None, la
 
 
 def _laid_out(plot: Plot, top: float) -> tuple[list[_Laid], tuple[Tick, ...], float]:
-    """The panels, the ticks that they share, and where the last field ends."""
+    """Return the panels, the ticks that they share, and where the last field ends."""
     beside = [_upright_ticks(panel) for panel in plot.panels]
     widest = max((text_width(tick.text) for _, found in beside for tick in found), default=0.0)
     left = min(widest, _MOST_NAME * plot.width) + _LABEL if widest else _PADDING
@@ -102,7 +102,7 @@ def _upright_ticks(panel: Panel) -> tuple[Scale, tuple[Tick, ...]]:
 
 
 def _across(plot: Plot, scale: Scale, left: float) -> tuple[tuple[Tick, ...], float, float]:
-    """The ticks below, and the margins at the left and the right that their labels need."""
+    """Return the ticks below, and the left and right margins that their labels need."""
     if plot.x.labels == "none":
         return (), left, float(_PADDING)
     right = float(_PADDING)
@@ -129,7 +129,7 @@ def _across(plot: Plot, scale: Scale, left: float) -> tuple[tuple[Tick, ...], fl
 
 
 def _lanes(panel: Panel, field: Field) -> Iterator[tuple[Rule, int, float, str]]:
-    """The upright rules that have a text, each with its lane from the top and where its text begins."""
+    """Yield the upright rules that have a text, each with its lane from the top and where its text begins."""
     ends: list[float] = []
     upright = [mark for mark in panel.marks if isinstance(mark, Rule) and mark.axis == "x" and mark.text]
     for rule in sorted(upright, key=lambda rule: rule.at):
@@ -162,7 +162,6 @@ def _panel(laid: _Laid, across: Sequence[Tick], pen: Pen) -> list[str]:
 
 
 def _high(laid: _Laid) -> float:
-    """What the lanes of texts take."""
     return LINE * (1 + max((lane for _, lane, _, _ in laid.lanes), default=-1))
 
 
@@ -179,7 +178,7 @@ def _grid(field: Field, beside: Sequence[Tick], across: Sequence[Tick], pen: Pen
 
 
 def _below(plot: Plot, field: Field, across: Sequence[Tick], bottom: float, pen: Pen) -> tuple[list[str], float]:
-    """Labels and title of the axis below, and where the picture ends."""
+    """Return labels and title of the axis below, and where the picture ends."""
     marks = [(field.across(tick.value) or 0.0, tick) for tick in across]
     ticked = path_text([[(at, bottom), (at, bottom + 3)] for at, _ in marks])
     parts = [pen.path("grid", ticked, stroke_linecap="butt")]
@@ -199,7 +198,7 @@ def _below(plot: Plot, field: Field, across: Sequence[Tick], bottom: float, pen:
 
 
 def _legend(keys: Sequence[Key], width: float, pen: Pen) -> tuple[str, float]:
-    """Rows of names with a stroke of their colour, and the height that they take."""
+    """Return rows of names with a stroke of their colour, and their height."""
     x, y, parts = 0.0, 0.0, []
     for key in keys:
         name = cut(key.name, width - _SWATCH)

@@ -46,19 +46,11 @@ from rigctl.report.words.text import UNKNOWN, settings_text
 
 MOST_PAIRS: Final = 200
 """Of many tests of many pairs; the rest is in the JSON."""
-_ASKED: Final[tuple[Requested, ...]] = tuple(
-    # One of each title: some columns are there twice, with another rule of when they are shown.
-    {
-        value.column.title: value
-        for value in vars(requested).values()
-        if isinstance(value, Requested) and value.column.title != "Test"
-    }.values()
-)
 _MARKS: Final[dict[Verdict, Literal["warn", "good"]]] = {Verdict.WORSE: "warn", Verdict.BETTER: "good"}
 
 
 def comparison_document(comparison: Comparison) -> Document:
-    """The comparison for every printer."""
+    """Return the comparison as a document for every printer."""
     before, after = comparison.before, comparison.after
     against = after.plan.against if before.run == after.run else None
     title = after.plan.title or after.plan.scenario_name
@@ -94,7 +86,7 @@ def _results(comparison: Comparison) -> Iterator[Section]:
 
 
 def _pairs(comparison: Comparison, *, open_: bool) -> Iterator[Block]:
-    """The table of pairs, of very many the largest changes; folded where nothing is new."""
+    """Yield the table of pairs, of very many the largest changes; folded where nothing is new."""
     count = len(comparison.streams)
     table = _table(comparison.streams[:MOST_PAIRS], comparison.bound, "Pairs")
     yield table if open_ and count <= MOST_ROWS else Folded(f"The {len(table.rows)} largest changes of pairs", (table,))
@@ -106,7 +98,9 @@ def _table(changes: Sequence[Change], bound: float, label: str) -> Table:
     cells = [change.cell for change in changes]
     metrics = list(dict.fromkeys(change.metric for change in changes))
     hidden = SENDING if label == "Pairs" else None  # each row names its own pair
-    asked = [item for item in _ASKED if item is not hidden and len({item.value(cell) for cell in cells}) > 1]
+    asked = [
+        item for item in requested.COMPARED if item is not hidden and len({item.value(cell) for cell in cells}) > 1
+    ]
     unit = METRICS[metrics[0]].unit if len(metrics) == 1 else ""
     sums = "" if label == "Pairs" else next(filter(None, (sum_words(cells, metric) for metric in metrics)), "")
     of_all = f", {sums}" if sums else ""
@@ -174,7 +168,7 @@ def _hundred(share: float | None) -> float | None:
 
 
 def _values(changes: Sequence[Change]) -> list[tuple[Entry, Entry]]:
-    """Medians before and after, in the unit that is printed."""
+    """Return medians before and after, in the unit that is printed."""
     medians = []
     for change in changes:
         factor = METRICS[change.metric].scale
@@ -213,7 +207,6 @@ def _one_of(cell: Cell) -> str:
 
 
 def _without_verdict(comparison: Comparison, names: Sequence[str]) -> Iterator[Section]:
-    """Why tests are inconclusive or invalid, each reason with its tests."""
     reasons = [
         f"{name[:1].upper()}{name[1:]}: {said[:1].lower()}{said[1:]}"
         for change, name in zip(comparison.tests, names, strict=True)
@@ -285,7 +278,7 @@ class Share:
 
 
 def chart(changes: Sequence[Change], names: Sequence[str], bound: float) -> Charts | None:
-    """Of `changes` with their `names` those that have an interval, the largest first; `None` where none has."""
+    """Return the changes that have an interval, the largest first; None where none has."""
     shares = [
         share for change, name in zip(changes, names, strict=True) if (share := _share(change, name)) is not None
     ][:MOST_DRAWN]

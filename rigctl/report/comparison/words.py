@@ -24,20 +24,20 @@ from rigctl.report.words.text import (
 
 
 def signed(share: float, decimals: int = 1) -> str:
-    """A change in percent: `+0.3`, `−9.8`."""
+    """Return a change in percent: `+0.3`, `−9.8`."""
     text = f"{100 * share:+.{decimals}f}".replace("-", "−")
     return text if float(text[1:]) else f"{0:.{decimals}f}"
 
 
 def interval_text(difference: Difference) -> str:
-    """`−10.2 to −9.5`."""
+    """Return `−10.2 to −9.5`."""
     if difference.low is None or difference.high is None:
         return UNKNOWN
     return f"{signed(difference.low)} to {signed(difference.high)}"
 
 
 def up(share: float) -> str:
-    """A bound in percent, rounded up: what is within 0.31 % is within 0.4 %, not within 0.3 %."""
+    """Return a bound in percent, rounded up: what is within 0.31 % is within 0.4 %, not within 0.3 %."""
     return f"{math.ceil(1000 * share - 1e-9) / 10:.1f}"
 
 
@@ -49,7 +49,7 @@ def verdict_text(change: Change) -> str:
 
 
 def why(change: Change, bound: float) -> str | None:
-    """Why there is no verdict on a test."""
+    """Return why a test has no verdict; None if it has one."""
     difference = change.difference
     if difference.verdict is Verdict.INVALID:
         return sentence(f"Invalid: {change.reason}") if change.reason else "Invalid."
@@ -74,7 +74,7 @@ def _seeable(difference: Difference) -> str:
 
 
 def named(cell: Cell, cells: Sequence[Cell]) -> str:
-    """`test 7 (n04 → hub)`: by what tells it apart from the others."""
+    """Return `test 7 (n04 → hub)`: a test with the settings that tell it apart from the others."""
     if len(cells) == 1:
         return "the test"
     words = pairs_text(cell.pairs) if told_apart(cells) == "names" else settings_text(cell, told_apart(cells))
@@ -82,7 +82,7 @@ def named(cell: Cell, cells: Sequence[Cell]) -> str:
 
 
 def answer(comparison: Comparison) -> Finding:
-    """One sentence on top: what got worse or better, by how much; and the others in numbers."""
+    """Return what got worse or better and by how much, and the number of other tests."""
     parts = [(verdict, comparison.with_verdict(verdict)) for verdict in Verdict]
     count = {verdict: len(changes) for verdict, changes in parts}
     news = [(verdict, changes) for verdict, changes in parts[:2] if changes]
@@ -112,7 +112,7 @@ def _news(verdict: Verdict, changes: Sequence[Change], comparison: Comparison) -
 
 
 def _times(change: Change) -> str:
-    """`0.902 times its goodput (−10.2 to −9.5 %)`."""
+    """Return `0.902 times its goodput (−10.2 to −9.5 %)`."""
     sums = sum_words([change.cell], change.metric) if change.stream is None else ""
     name = f"{METRICS[change.metric].name} {sums}".strip()
     ratio = 1 + (change.difference.change or 0.0)
@@ -120,7 +120,6 @@ def _times(change: Change) -> str:
 
 
 def _rest(comparison: Comparison) -> str:
-    """The tests without news, in numbers."""
     same = comparison.with_verdict(Verdict.SAME)
     words = []
     if same:
@@ -134,7 +133,7 @@ def _rest(comparison: Comparison) -> str:
 
 
 def findings(comparison: Comparison) -> Iterator[Finding]:
-    """The answer; streams of tests with news of their own; tests in one run only; what else differs."""
+    """Yield the answer, the pairs with changes, tests in one run only, and what else differs."""
     yield answer(comparison)
     yield from _of_streams(comparison)
     for cells, which in ((comparison.only_before, "first"), (comparison.only_after, "second")):

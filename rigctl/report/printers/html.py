@@ -1,13 +1,15 @@
 """The page: a document as one self-contained HTML file. No script runs, no request, no font but the reader's own."""
 
 import json
-import os
 import re
 import unicodedata
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from rigctl.base.resources import templates
 from rigctl.report.blocks import (
@@ -40,9 +42,6 @@ from rigctl.report.printers.table_parts import (
 )
 from rigctl.report.words.text import plural
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
 MOST_FINDINGS: Final = 3
 SHORT_PAGE: Final = 4
 """A page of no more parts than this needs no contents."""
@@ -60,7 +59,7 @@ _KINDS: Final[dict[type[Any], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Another page of the same site: what its link says, and its address relative to this page."""
+    """Another page of the same site: the text of its link, and its address relative to this page."""
 
     name: str
     address: str
@@ -68,7 +67,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """Where a page lies in a site; a page on its own has no such links."""
+    """Links of a page to the site it lies in; a page on its own has none."""
 
     home: Place | None = None
     earlier: Place | None = None
@@ -77,7 +76,7 @@ class Around:
 
 @dataclass(frozen=True, slots=True)
 class Brand:
-    """Whose page it is: a name and a logo above the title, and a style sheet after the report's own."""
+    """Owner of a page: a name and a logo above the title, and a style sheet after the report's own."""
 
     name: str
     style: str
@@ -99,9 +98,7 @@ def write_page(document: Document, path: Path, brand: Brand | None = None) -> No
 
 
 def page(document: Document, around: Around = Around(), brand: Brand | None = None) -> str:
-    """The page as text. Every text of the user is escaped."""
-    from markupsafe import Markup
-
+    """Return the page as text. Every text of the user is escaped."""
     style = "".join((templates() / name).read_text("utf-8") for name in STYLES)
     results, sections = _anchored(document)
     short = document.fell_short
@@ -130,23 +127,9 @@ def page(document: Document, around: Around = Around(), brand: Brand | None = No
     return with_data(made, document)
 
 
-def _kept() -> Path | None:
-    """Where compiled templates are kept: compiling them takes longer than all else of a page."""
-    from platformdirs import user_cache_path
-
-    folder = user_cache_path("rigctl", appauthor=False) / "templates"
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError:
-        return None
-    return folder if os.access(folder, os.W_OK) else None
-
-
 @cache
-def environment() -> "Environment":
-    """Jinja2 with the templates of pages and what they call; every text is escaped. A template is compiled once."""
-    from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup, escape
+def environment() -> Environment:
+    """Return Jinja2 with the templates of pages and their filters; every text is escaped."""
 
     def svg(plot: Plot) -> Markup:
         return Markup(render_svg(plot))  # noqa: S704 — it escapes the names in it
@@ -157,7 +140,6 @@ def environment() -> "Environment":
     # What ends in .html.j2 is escaped too; only the style sheet and the charts, which are ours, go in as they are.
     made = Environment(
         loader=FileSystemLoader(templates()),
-        bytecode_cache=FileSystemBytecodeCache(str(kept)) if (kept := _kept()) else None,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -174,7 +156,7 @@ _NOTES: Final = Anchored(Section("Notes", ()), "notes")
 
 
 def _anchored(document: Document) -> tuple[list[Anchored], list[Anchored]]:
-    """The results and the other sections, with anchors that stay the same from run to run."""
+    """Return the results and the other sections, with anchors that stay the same from run to run."""
     taken = {"findings", "notes", "contents", "rigctl-data"}
     made = []
     for section in (*document.results, *document.sections):
@@ -189,7 +171,7 @@ def _anchored(document: Document) -> tuple[list[Anchored], list[Anchored]]:
 
 
 def anchor(title: str) -> str:
-    """`Goodput over time` → `goodput-over-time`; never one of a row (`test-1`) or a note (`n-…`)."""
+    """Return `goodput-over-time` for `Goodput over time`; never the anchor of a row (`test-1`) or a note (`n-…`)."""
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     stem = re.sub(r"[^a-z0-9]+", "-", plain).strip("-") or "section"
     return f"section-{stem}" if re.match(r"test-\d|n-", stem) else stem
@@ -211,7 +193,7 @@ _SCRIPT: Final = '<script type="application/json" id="rigctl-data">\n{}\n</scrip
 
 
 def with_data(page: str, document: Document) -> str:
-    """`page` with as much of the data as its size allows, and the sentence that says what is inside."""
+    """Return `page` with as much of the data as its size allows, and a sentence that says what is inside."""
     if not document.export:
         return page.replace(PLACE, "", 1)
     room = MOST_BYTES - len(page.encode("utf-8", "replace")) - 500
@@ -238,5 +220,5 @@ def _note(inside: str) -> str:
 
 
 def _text(data: dict[str, Any]) -> str:
-    """JSON on one line that no text in it can end."""
+    """Return JSON on one line that no text in it can end."""
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

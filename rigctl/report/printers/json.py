@@ -1,21 +1,21 @@
 """A document as JSON: findings whole, tables with texts and values. docs/reference/json.md has the schema."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
-
-from typing_extensions import TypedDict  # docs/json_schemas.py: before Python 3.12 pydantic wants this one
 
 from rigctl.findings import Finding
 from rigctl.report.blocks import Block, Chart, Charts, Document, Folded, HeatMaps, Section, Table, Verdict
 
 
-class JsonSubject(TypedDict):
+@dataclass(frozen=True, slots=True)
+class JsonSubject:
     kind: str
     names: list[str]
 
 
-class JsonFinding(TypedDict):
+@dataclass(frozen=True, slots=True)
+class JsonFinding:
     """The higher `weight`, the earlier; the first finding is the answer."""
 
     text: str
@@ -26,14 +26,16 @@ class JsonFinding(TypedDict):
     remedy: str | None
 
 
-class JsonSection(TypedDict):
+@dataclass(frozen=True, slots=True)
+class JsonSection:
     """`blocks` are tables, charts (by their text alternatives), heat maps and texts, each with its `kind`."""
 
     title: str
     blocks: list[dict[str, Any]]
 
 
-class JsonExpectation(TypedDict):
+@dataclass(frozen=True, slots=True)
+class JsonExpectation:
     """One expectation of one test, or of one of its pairs. `value` is in `unit`, that of `column`; null: not known."""
 
     test: int
@@ -47,7 +49,8 @@ class JsonExpectation(TypedDict):
     measured: str
 
 
-class JsonDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class JsonDocument:
     """A run as it is reported. A table has `columns`, and rows with `texts` and `values` beside each other."""
 
     version: Literal[1]
@@ -63,12 +66,12 @@ class JsonDocument(TypedDict):
 
 
 def as_json(document: Document) -> str:
-    """The whole document, charts by their text alternatives only."""
+    """Return the document as JSON; charts by their text alternatives only."""
     return json.dumps(whole(document), ensure_ascii=False, indent=1) + "\n"
 
 
-def whole(document: Document) -> JsonDocument:
-    """The same before it is text; a page holds it, too."""
+def whole(document: Document) -> dict[str, Any]:
+    """Return the document as JSON values, as a page holds it."""
     return {
         "version": 1,
         "title": document.title,
@@ -83,8 +86,8 @@ def whole(document: Document) -> JsonDocument:
     }
 
 
-def finding_as_json(finding: Finding) -> JsonFinding:
-    """One finding; `rigctl check --json` prints them, too."""
+def finding_as_json(finding: Finding) -> dict[str, Any]:
+    """Return one finding, as `rigctl check --json` prints it too."""
     return {
         "text": finding.text,
         "weight": int(finding.weight),
@@ -95,7 +98,7 @@ def finding_as_json(finding: Finding) -> JsonFinding:
     }
 
 
-def _expectation(verdict: Verdict) -> JsonExpectation:
+def _expectation(verdict: Verdict) -> dict[str, Any]:
     return {
         "test": verdict.test,
         "pair": verdict.pair,
@@ -109,7 +112,7 @@ def _expectation(verdict: Verdict) -> JsonExpectation:
     }
 
 
-def _section(section: Section) -> JsonSection:
+def _section(section: Section) -> dict[str, Any]:
     return {"title": section.title, "blocks": [_block(block) for block in section.blocks]}
 
 

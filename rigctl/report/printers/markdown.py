@@ -23,7 +23,7 @@ MOST_FOLDED: Final = 24
 
 
 def markdown(document: Document) -> str:
-    """Title, rig and date, answer, results, findings and the brief sections."""
+    """Return title, rig and date, answer, results, findings and the brief sections."""
     lines = [f"# {escaped(document.title)}", ""]
     if document.about:
         lines += [escaped(" · ".join(document.about)), ""]
@@ -67,7 +67,7 @@ def _block(block: Block) -> list[str]:
 
 
 def _only_long(block: Block) -> bool:
-    """A long table that is not of tests, as of 100 flows: its summary stands before it."""
+    """Tell whether a block is a long table that is not of tests, as of 100 flows: its summary stands before it."""
     return isinstance(block, Table) and len(block.rows) > MOST_FOLDED and all(row.test is None for row in block.rows)
 
 
@@ -80,7 +80,7 @@ def _grid(title: str, unit: str, heat_map: HeatMap) -> list[str]:
 
 
 def table_lines(table: Table) -> list[str]:
-    """The table as Markdown, its legend and notes below it."""
+    """Return the table as Markdown, its legend and notes below it."""
     lines = [
         "| " + " | ".join(escaped(_head(column)) for column in table.columns) + " |",
         "|" + "|".join(":--" if column.words else "--:" for column in table.columns) + "|",

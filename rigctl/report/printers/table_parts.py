@@ -21,18 +21,18 @@ MOST_CARDS: Final = 60
 
 
 def paper_parts(table: Table) -> list[Table]:
-    """`table` in tables that fit paper, the first column leads each; none where it is to be printed across."""
+    """Return tables that fit paper, led by the first column; none where the table is to be printed across."""
     parts = _parts(table, TIGHT_CHARACTERS if len(_parts(table, TIGHT_CHARACTERS)) == 1 else PAPER_CHARACTERS)
     return [] if len(parts) > 1 and len(table.rows) > MOST_PAPER_ROWS else parts
 
 
 def is_tight(table: Table) -> bool:
-    """Whether `table` fits paper in smaller letters only."""
+    """Tell whether `table` fits paper in smaller letters only."""
     return len(_parts(table, PAPER_CHARACTERS)) > 1 == len(_parts(table, TIGHT_CHARACTERS))
 
 
 def screen_parts(table: Table) -> list[Table]:
-    """The same for a window of 1280 pixels."""
+    """Return tables that fit a window of 1280 pixels."""
     return _parts(table, SCREEN_CHARACTERS)
 
 
@@ -45,7 +45,7 @@ class Repeated:
 
 
 def repeated(table: Table) -> Repeated:
-    """Settings and what was granted, where that is one for all rows; what was measured never is left out."""
+    """Return the settings and granted values that are the same in all rows; measured values are never left out."""
     found = {}
     for number, column in enumerate(table.columns):
         entries = [row.entries[number] for row in (*table.rows, *((table.total,) if table.total else ()))]
@@ -57,7 +57,7 @@ def repeated(table: Table) -> Repeated:
 
 
 def anchors(table: Table) -> frozenset[int]:
-    """The numbers, from 0, of the rows that are the first of their test."""
+    """Return the numbers, from 0, of the rows that are the first of their test."""
     first: dict[int, int] = {}
     for number, row in enumerate(table.rows):
         if row.test is not None:
@@ -66,7 +66,7 @@ def anchors(table: Table) -> frozenset[int]:
 
 
 def first_table(blocks: Iterable[Block]) -> Table | None:
-    """The first table with a row for each test, also a folded one."""
+    """Return the first table with a row for each test, also a folded one."""
     for block in blocks:
         found = first_table(block.blocks) if isinstance(block, Folded) else block
         if isinstance(found, Table) and any(row.test is not None for row in found.rows):
@@ -87,7 +87,6 @@ def _parts(table: Table, most: int) -> list[Table]:
 
 
 def _split(widths: Sequence[int], most: int) -> list[list[int]]:
-    """The numbers of the columns of each part."""
     parts: list[list[int]] = [[0]]
     for number in range(1, len(widths)):
         if len(parts[-1]) > 1 and sum(widths[kept] for kept in parts[-1]) + widths[number] > most:

@@ -151,9 +151,9 @@ def _print_notes(table: Table, console: Console, everything: bool) -> None:
 
 
 def _parts(table: Table, console: Console) -> list[list[int]]:
-    """The columns by number in as few tables as the width allows: all, else split before those that are derived.
+    """Return the columns by number in as few tables as the width allows, split before those that are derived.
 
-    The first column leads each. What still does not fit goes on in a table of its own, so that nothing is cut.
+    The first column leads each table. What still does not fit gets a table of its own; nothing is cut.
     """
     every = list(range(1, len(table.columns)))
     widest = _widest(table)
@@ -172,9 +172,7 @@ def _parts(table: Table, console: Console) -> list[list[int]]:
 
 
 def _widest(table: Table) -> Table:
-    """`table` with one row, of the widest texts: to measure all rows for each of many widths takes longer than to print
-    them.
-    """
+    """Return `table` with one row of its widest texts: measuring all rows for many widths is slow."""
     rows = (*table.rows, *((table.total,) if table.total else ()))
     columns = [[row.entries[number].text for row in rows] for number in range(len(table.columns))]
     columns[0] = [text + "".join(map(_raised, row.notes)) for text, row in zip(columns[0], rows, strict=True)]
@@ -211,7 +209,7 @@ def _rich_table(table: Table, columns: Sequence[int]) -> RichTable:
 
 
 def _header(column: Column) -> Text:
-    """Titles in short lines, the unit in the last: narrow columns leave room for more of them."""
+    """Return a title in short lines, the unit in the last: narrow columns leave room for more of them."""
     words = column.title.split(" ", 1)
     lines = words if len(words[-1]) <= 12 else column.title.rsplit(" ", 2)
     return Text("\n".join([*lines, *([column.unit] if column.unit else [])]))

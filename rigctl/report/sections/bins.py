@@ -14,6 +14,7 @@ from rigctl.report.blocks import Block, Chart, Charts, Column, Key, Paragraph, P
 from rigctl.report.charts.plot import Axis, Line, Plot, Points, plot
 from rigctl.report.tables.columns import ColumnOf, Filled, Head, alike, digits_decimals, each, fixed, numbers, table_of
 from rigctl.report.words.text import plural, settings_text
+from rigctl.settings import READ, WRITE
 
 MOST_CHARTS: Final = 8
 MOST_POINTS: Final = 600
@@ -24,7 +25,7 @@ _HEIGHT: Final = 240
 
 @dataclass(frozen=True, slots=True)
 class Binned:
-    """The bins of one stream of one test."""
+    """Bins of one stream of one test."""
 
     cell: Cell
     stream: Stream
@@ -33,7 +34,7 @@ class Binned:
 
 
 def part(view: RunView) -> Part | None:
-    """Of a run whose tests ask for bins; `None` where none does, or nothing counts."""
+    """Return the part of a run whose tests ask for bins; None where none does, or nothing counts."""
     widths_us = [cell.bin_us for cell in view.plan.cells if cell.bin_us is not None]
     found = [binned for cell in view.plan.cells for binned in _binned(cell, view.repetitions)]
     if not widths_us or not found:
@@ -95,7 +96,7 @@ def _ms(binned: Binned, bins: int | None) -> float | None:
 
 
 def gap_findings(view: RunView, found: Sequence[Binned], width: str) -> Iterator[Finding]:
-    """The stream with most of its time in gaps, or that there were none; and what a virtual link makes of bins."""
+    """Yield the stream with most of its time in gaps, or that there are none."""
     worst = max(found, key=lambda binned: binned.gaps.share)
     subject = tests([worst.cell.number])
     if worst.gaps.count == 0:
@@ -127,20 +128,19 @@ def _charts(found: Sequence[Binned]) -> list[Block]:
 
 
 def _message(binned: Binned) -> str:
-    """What the chart shows, for who does not see it."""
     gaps, cumulative = binned.gaps, binned.series.cumulative[-1] / 1e6
     longest = f", the longest of {_ms(binned, gaps.longest):g} ms" if gaps.count else ""
     return f"{plural(gaps.count, 'gap')}{longest}; {cumulative:.1f} MB/s in all"
 
 
 def _title(binned: Binned) -> str:
-    file = binned.cell.file
-    what = f"{file.read} to {file.write}" if file.read else settings_text(binned.cell)
+    cell = binned.cell
+    what = f"{cell[READ]} to {cell[WRITE]}" if cell[READ] else settings_text(cell)
     return f"Test {binned.cell.number}, {binned.stream}: {what}"
 
 
 def figure(series: BinSeries) -> Plot:
-    """The first bins and the cumulative throughput over time; what follows a gap in a colour of its own."""
+    """Return the first bins and the cumulative throughput over time; bins after a gap have a colour of their own."""
     shown = min(MOST_POINTS, len(series.bytes))
     rates, cumulative, after = series.bytes_per_s, series.cumulative, series.after_gap
     middles_s = [(number + 0.5) * series.width_s for number in range(shown)]

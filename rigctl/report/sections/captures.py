@@ -24,7 +24,7 @@ class _Kept:
 
 
 def part(view: RunView) -> Part | None:
-    """A row for each file; `None` where none was requested."""
+    """Return a table with a row for each capture file; None where no capture was requested."""
     kept = [_Kept(repetition.cell, capture) for repetition in view.every for capture in repetition.captures]
     if not kept:
         return None
@@ -60,7 +60,6 @@ def _findings(kept: Sequence[_Kept]) -> Iterator[Finding]:
 
 
 def _disagreement(other: Sequence[_Kept], compared: int) -> Finding:
-    """Captures that show another number of retransmits than TCP counted: the largest differences."""
     worst = sorted(other, key=_difference, reverse=True)[:MOST_NAMED]
     named = [
         f"{row.capture.retransmits_seen} against {row.capture.retransmits} in test {row.test} at {row.capture.node}"

@@ -28,7 +28,7 @@ from rigctl.report.words.text import (
 
 
 def part(view: RunView) -> Part | None:
-    """`None` where no switch was asked and no interface's counters explain anything."""
+    """Return the part of a run with counters; None where no switch was asked and no interface explains a loss."""
     asked = any(repetition.counters or repetition.counters_missing for repetition in view.repetitions)
     if view.plan.in_messages or not (
         asked or any(usage.nic for repetition in view.repetitions for usage in repetition.nodes)
@@ -68,7 +68,7 @@ _Point: TypeAlias = tuple[CountingPoint, Reconciliation, Counted]
 
 @dataclass(frozen=True, slots=True)
 class _TestRow:
-    """The counters of one test over its repetitions that count, in Mbit/s with headers."""
+    """Counters of one test over its repetitions that count, in Mbit/s with headers."""
 
     number: int
     settings: str
@@ -126,7 +126,7 @@ def _rates(title: str, value: Callable[[_TestRow], float | None]) -> ColumnOf[_T
 
 
 def where_counted(each: Sequence[Balance]) -> str:
-    """What the rows of `test_table` are of."""
+    """Return where the counters of `test_table` were read."""
     where = next((balance.total.where for balance in each if balance.total is not None), TRUNK)
     return "the trunk" if where == TRUNK else "the switch ports of the senders"
 
@@ -181,7 +181,7 @@ LEAST_LOST: Final = 5
 
 
 def run_text(each: Sequence[Balance], whole: dict[CountingPoint, tuple[Reconciliation, Counted]]) -> list[str]:
-    """The counters against the flows: as rates where there was one test, as octets of the whole run else."""
+    """Return the counters against the flows: as rates of a single test, as octets of a run of several."""
     totals = [(balance, balance.total) for balance in each if balance.total is not None]
     if not totals:
         return []
@@ -205,7 +205,7 @@ def run_text(each: Sequence[Balance], whole: dict[CountingPoint, tuple[Reconcili
 
 
 def _whole_sums(where: str, whole: dict[CountingPoint, tuple[Reconciliation, Counted]]) -> tuple[int, int, int] | None:
-    """Octets counted, expected and retransmitted over the run where `total_of` took them for the repetitions."""
+    """Return the octets counted, expected and retransmitted over the run; None if a counter is missing."""
     wanted = (PointKind.TRUNK_OUT, PointKind.TRUNK_IN) if where == TRUNK else (PointKind.PORT_IN, PointKind.PORT_OUT)
     for kind in wanted:
         parts = [balance for point, (balance, _) in whole.items() if point.kind is kind and balance.carries_data]
@@ -218,7 +218,6 @@ def _whole_sums(where: str, whole: dict[CountingPoint, tuple[Reconciliation, Cou
 
 
 def _apart(where: str, when: str, said: tuple[str, str], octets: tuple[int, int], retransmitted: int) -> str:
-    """The counters and the flows, `said` in words and in octets; retransmits explain what is missing."""
     counted, expected = octets
     share = abs(counted - expected) / expected if expected else 0.0
     name = "the trunk's counters" if where == TRUNK else "the switch ports' counters"
@@ -233,7 +232,7 @@ def _apart(where: str, when: str, said: tuple[str, str], octets: tuple[int, int]
 
 
 def flag_text(each: Sequence[Balance]) -> list[str]:
-    """Tests whose counters don't fit their flows, and those for which the counters are too coarse."""
+    """Return which tests have counters that disagree with their flows, or counters that are too coarse."""
     said = []
     flagged = {
         balance.repetition.cell: balance.total
@@ -265,13 +264,13 @@ def flag_text(each: Sequence[Balance]) -> list[str]:
 
 
 def missing_text(repetitions: Iterable[Repetition]) -> list[str]:
-    """Each switch that did not answer, once."""
+    """Return a sentence for each switch that did not answer."""
     counts = Counter(sentence.rstrip(".") for repetition in repetitions for sentence in repetition.counters_missing)
     return [f"{sentence}: no counters in {plural(times, 'measurement')}." for sentence, times in sorted(counts.items())]
 
 
 def loss_text(lost: Sequence[Attribution]) -> list[str]:
-    """Where the segments that were retransmitted had been lost, most first."""
+    """Return where the retransmitted segments were lost, the most frequent place first."""
     segments: Counter[tuple[Where, str]] = Counter()
     evidence: dict[tuple[Where, str], str] = {}
     for loss in lost:
@@ -304,7 +303,7 @@ def loss_text(lost: Sequence[Attribution]) -> list[str]:
 
 
 def _point_text(name: str) -> str:
-    """`at switch b, port p3`, `on the cable from …`, `between … and …`."""
+    """Return `at switch b, port p3`, `on the cable from …` or `between … and …`."""
     if name.startswith(("between ", "before ")):
         return name
     return f"on {name}" if name.startswith("the cable ") else f"at {name}"

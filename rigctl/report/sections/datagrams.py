@@ -45,6 +45,7 @@ from rigctl.report.words.text import (
     plural,
     rate_text,
 )
+from rigctl.settings import BURST, RATE
 
 SECTION = "datagrams"
 STEADY: Final = 0.98
@@ -54,20 +55,6 @@ _METHOD: Final = (
     "measurement interval); a duplicate counts once. Loss, order and jitter are of all that a test sent.",
     "Each datagram carries a number and the time it was handed over. Jitter is that of RFC 3550 as it stood at the "
     "end; datagrams that a kernel handed over together arrived at one instant.",
-)
-_REQUESTED: Final = (
-    requested.TEST,
-    requested.CONDITION,
-    requested.PAIRS,
-    requested.SENDING,
-    requested.WINDOW,
-    requested.PARALLEL,
-    requested.DATAGRAM,
-    requested.LOAD,
-    requested.BURST,
-    requested.DIRECTION,
-    requested.ENGINE,
-    requested.LATENCY,
 )
 
 
@@ -89,7 +76,7 @@ def part(view: RunView) -> Part | None:
 def datagram_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
     """Return the results of a run; of many pairs loss, order and jitter are those of the worst."""
     made: list[ColumnOf[CellSummary]] = [
-        *(columns.of_cell(setting) for setting in _REQUESTED),
+        *(columns.of_cell(setting) for setting in requested.DATAGRAMS),
         columns.total_goodput,
         columns.goodput,
         _burst_sent,
@@ -141,7 +128,7 @@ def _value(stream: StreamSummary, of: Callable[[DatagramSummary], float | None])
 
 def _burst_sent(cells: Sequence[CellSummary]) -> Filled | None:
     """Return the column beside the burst requested; None where no test asks for a burst."""
-    if all(cell.cell.datagrams.burst is None for cell in cells):
+    if all(cell.cell[BURST] is None for cell in cells):
         return None
     return _counts("Longest burst sent", lambda counted: counted.sent_burst)(cells)
 
@@ -262,12 +249,11 @@ def _shorter(view: RunView, cell: Cell, best: Trial) -> str | None:
 
 
 def _not_measured(blank: Sequence[Trial]) -> str:
-    """Trials that failed count as rates that did not pass."""
     return f"; {plural(len(blank), 'trial')} could not be measured and did not count as passed" if blank else ""
 
 
 def _beyond(view: RunView, cell: Cell, found: Search, best: Trial) -> str:
-    """What comes above it."""
+    """Return what happens above the highest rate that passed."""
     flows = len(cell.streams) * cell.parallel
     if best.asked_bps is not None and (best.sent_bps or 0.0) < STEADY * best.asked_bps:
         asked = format_rate(best.asked_bps * flows)
@@ -283,7 +269,7 @@ def _beyond(view: RunView, cell: Cell, found: Search, best: Trial) -> str:
 
 
 def _is_all(info: RunInfo, cell: Cell, best: Trial) -> bool:
-    """Whether a rate is what the narrowest link of its pairs carries."""
+    """Tell whether a rate is what the narrowest link of the pairs carries."""
     paths = [datagram_path(info, (stream.sender, stream.receiver), cell) for stream in cell.streams]
     ceilings = [path.ceiling_mbps for path in paths if path.ceiling_mbps is not None]
     own = (best.sent_bps or 0.0) * cell.parallel / 1e6
@@ -291,7 +277,6 @@ def _is_all(info: RunInfo, cell: Cell, best: Trial) -> bool:
 
 
 def _losses(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Over all tests: what was lost, and where most of it."""
     known = {cell.cell.number: share for cell in cells if (share := _lost_share(cell)) is not None}
     if not known:
         return
@@ -328,10 +313,10 @@ def _load(cells: Sequence[CellSummary]) -> Iterator[Finding]:
 
 
 def shaping_text(info: RunInfo) -> str:
-    """Where a virtual link carries more of such datagrams than a wire does: it is shaped for full frames."""
+    """Return where a virtual link carries more of such datagrams than a wire: it is shaped for full frames."""
     if info.plan.virtual != "namespaces":
         return ""
-    cells = {cell.message_bytes: cell for cell in info.plan.cells if cell.datagrams.rate is not None}
+    cells = {cell.message_bytes: cell for cell in info.plan.cells if cell[RATE] is not None}
     said = [words for cell in cells.values() if (words := _shaped(info, cell))]
     began = "The virtual links are shaped for full frames and carry more of smaller datagrams"
     return f"{began}: in Mbit/s {listed(said)}." if said else ""
@@ -349,7 +334,7 @@ def _shaped(info: RunInfo, cell: Cell) -> str:
 
 
 def explain(info: RunInfo, cell: CellSummary) -> list[str]:
-    """The sentences of one test."""
+    """Return the sentences of one test."""
     notes = [exclusion_text(excluded) for excluded in cell.exclusions]
     if not cell.counted:
         return notes
@@ -363,7 +348,7 @@ def shortfall(cell: CellSummary) -> tuple[float, float] | None:
     """Return the requested load and the slowest sender's rate in Mbit/s; None if all senders kept to the load."""
     sent = [stream.datagrams.sent_mbps for stream in cell.streams if stream.datagrams is not None]
     known = [rate_mbps for rate_mbps in sent if rate_mbps is not None]
-    rate = cell.cell.datagrams.rate
+    rate = cell.cell[RATE]
     if not isinstance(rate, int) or not known:
         return None
     asked_mbps = rate * cell.cell.parallel / 1e6
@@ -403,7 +388,7 @@ def _order(cell: CellSummary) -> Iterator[str]:
 
 
 def _drops(info: RunInfo, cell: CellSummary) -> Iterator[str]:
-    """Which of the losses were not the network's."""
+    """Yield which losses happened at the hosts, not in the network."""
     counted = [stream.datagrams for stream in cell.streams if stream.datagrams is not None]
     refused = sum(datagrams.sender_drops or 0 for datagrams in counted)
     overflow = sum(datagrams.receiver_drops or 0 for datagrams in counted)

@@ -21,7 +21,7 @@ _UNITS: Final = {column.name: column.unit for column in COLUMNS}
 
 
 def verdicts(view: RunView) -> tuple[Verdict, ...]:
-    """By the number of the test, then in the scenario's order."""
+    """Return the verdicts by the number of the test, then in the scenario's order."""
     in_part = {each.cell: each.reason for each in view.every if each.status is Status.OK and each.reason}
     return tuple(_verdict(check, in_part.get(check.cell.number)) for check in checks(view))
 
@@ -47,7 +47,7 @@ def _verdict(check: Check, in_part: str | None) -> Verdict:
 
 
 def _text(value: float | str | None, unit: str, bound: float | None) -> str:
-    """With as many digits as tell it from its bound."""
+    """Print a value with as many digits as tell it from its bound."""
     if value is None or isinstance(value, str):
         return value or UNKNOWN
     digits = next((count for count in range(3, 9) if bound is None or _differs(value, bound, count)), 9)
@@ -64,7 +64,7 @@ def _differs(value: float, bound: float, digits: int) -> bool:
 
 
 def findings(plan: RunPlan, given: Sequence[Verdict]) -> Iterator[Finding]:
-    """One for each expectation that some test does not meet, the first with the total; or that all are met."""
+    """Yield a finding for each expectation that some test does not meet, or that all are met."""
     if given and all(verdict.met for verdict in given):
         asked = len(plan.expectations)
         what = "The expectation is met" if asked == 1 else f"All {asked} expectations are met"
@@ -84,7 +84,7 @@ def findings(plan: RunPlan, given: Sequence[Verdict]) -> Iterator[Finding]:
 
 
 def _total(given: Sequence[Verdict]) -> str:
-    """`2 of 4 expectations are not met`; empty if none that is known is missed."""
+    """Return `2 of 4 expectations are not met`; empty if no measured value misses its bound."""
     missed = sum(not verdict.met and verdict.value is not None for verdict in given)
     if missed == len(given) == 1:
         return "The expectation is not met"
@@ -92,7 +92,7 @@ def _total(given: Sequence[Verdict]) -> str:
 
 
 def _finding(expectation: Expectation, same: Sequence[Verdict]) -> Finding | None:
-    """`goodput 812 Mbit/s in test 3, pi1 → pi2; expected >= 930M per pair. Not met in tests 3 and 5; …`"""
+    """Return `goodput 812 Mbit/s in test 3, pi1 → pi2; expected >= 930M per pair. Not met in tests 3 and 5; …`"""
     missed = [verdict for verdict in same if not verdict.met]
     known = [verdict for verdict in missed if verdict.value is not None]
     unknown = [verdict for verdict in missed if verdict.value is None]
@@ -134,14 +134,14 @@ def unmet(findings: Iterable[Finding]) -> tuple[Unmet, ...]:
 
 
 def _gap(verdict: Verdict, bound: float | None) -> float:
-    """How far from the bound, as a share of it; 0 for words."""
+    """Return how far a value is from its bound, as a share of the bound; 0 for words."""
     if verdict.value is None or isinstance(verdict.value, str) or bound is None:
         return 0.0
     return abs(verdict.value - bound) / (abs(bound) or 1.0)
 
 
 def with_column(table: Table, plan: RunPlan, given: Sequence[Verdict]) -> Table:
-    """`table` with a column that marks the tests, or the pairs of tests, that are not as expected."""
+    """Return `table` with a column that marks the tests, or the pairs of tests, that are not as expected."""
     if not given:
         return table
     of_test: dict[int | None, list[Verdict]] = {}

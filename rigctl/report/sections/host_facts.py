@@ -19,7 +19,7 @@ _HIDDEN: Final = frozenset({"boot_id", "mac", "addresses"})
 
 
 def sections(info: RunInfo) -> Iterator[Section]:
-    """What is the same on all nodes, and what differs, a row for each node; nothing where no node was asked."""
+    """Yield the section with the facts that all nodes share, and a table of those that differ."""
     flat = {
         node: {name: value for name, value in flattened(known) if name not in _HIDDEN}
         for node, known in info.facts.items()
@@ -58,7 +58,7 @@ def _words(title: str) -> Column:
 
 
 def findings(info: RunInfo) -> Iterator[Finding]:
-    """What the rig is, and where its links are not as the rig file says."""
+    """Yield what the rig is, and where its links differ from the rig file."""
     if info.plan.virtual == "namespaces":
         text = "The rig is virtual: network namespaces with shaped links on one machine."
         far = [f"{node} ({format_duration(link.rtt_s)})" for node, link in info.plan.links.items() if link.rtt_s]

@@ -4,14 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, LatencySummary, StreamSummary
-from rigctl.analysis.views.over_time import charted_cells
+from rigctl.analysis.views.over_time import charted_cells, resampled
 from rigctl.findings import Finding, Severity, Subject, Weight, tests
 from rigctl.model.latency import KEPT, PROBE_BYTES, trips
-from rigctl.model.window import received_at
 from rigctl.records import Cell, Direction, Probes, Repetition, Status, Stream
 from rigctl.report.blocks import Block, Chart, Charts, Column, Key, Part, Section, Table
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Panel, Plot, stream_colours
@@ -27,7 +24,7 @@ METHOD = (
 
 
 def part(view: RunView) -> Part | None:
-    """Of tests with probes; `None` where none was measured."""
+    """Return the part of tests with probes; None where none was measured."""
     found = results(view)
     if not found:
         return None
@@ -41,7 +38,7 @@ def part(view: RunView) -> Part | None:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One stream of one test."""
+    """One stream of one test with probes."""
 
     cell: CellSummary
     stream: StreamSummary
@@ -49,7 +46,7 @@ class Result:
 
 
 def results(view: RunView) -> list[Result]:
-    """One per stream with probes, in the order of the tests."""
+    """Return the streams with probes in the order of the tests."""
     return [
         Result(cell, stream, stream.latency)
         for cell in view.cells
@@ -139,7 +136,7 @@ def _rise(worst: Result, count: int) -> Finding:
 
 
 def grown(row: Result) -> bool:
-    """Whether it is longer under load by more than busy processors add."""
+    """Tell whether the round trip grows under load by more than busy processors add."""
     idle_us, rise_us = row.latency.idle_p50_us, row.latency.rise_us
     if idle_us is None or rise_us is None:
         return False
@@ -147,7 +144,7 @@ def grown(row: Result) -> bool:
 
 
 def queue_bytes(row: Result) -> float | None:
-    """The rise at the goodput; unknown where other streams may fill the same queue, or there is one each way."""
+    """Return the rise times the goodput; None where other streams may fill the same queue."""
     rise_us, goodput = row.latency.rise_us, row.stream.goodput_mbps
     if rise_us is None or goodput is None or not grown(row):
         return None
@@ -189,7 +186,7 @@ class Line:
 
 
 def charts(view: RunView) -> Charts | None:
-    """Of each test that is drawn the last repetition that counts."""
+    """Return a chart of each drawn test, of its last repetition that counts; None where there is none."""
     shown: list[tuple[Cell, list[Line], list[Line]]] = []
     for cell in charted_cells(view.plan):
         own = [
@@ -211,7 +208,7 @@ def charts(view: RunView) -> Charts | None:
 
 
 def _round_trips(probes: Probes) -> Line:
-    """The longest round trip of each of `MOST_POINTS` equal times; times in which none was answered have no point."""
+    """Return the longest round trip of each of `MOST_POINTS` equal times in which a probe was answered."""
     known = [(trip.sent_ns - probes.started_ns, trip.rtt_ns) for trip in trips(probes) if trip.rtt_ns is not None]
     if not known:
         return Line(str(probes.stream), (), ())
@@ -222,19 +219,15 @@ def _round_trips(probes: Probes) -> Line:
 
 
 def _goodput(repetition: Repetition, stream: Stream) -> Line | None:
-    """In Mbit/s, over the measurement interval; `None` where its series was not read."""
     start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
+    if start_ns is None or end_ns is None:
+        return None
     sides = [flow.receiver for flow in repetition.flows if flow.stream == stream]
-    if start_ns is None or end_ns is None or not sides:
+    summed = resampled(sides, start_ns, (end_ns - start_ns) / 1e9, MOST_POINTS)
+    if summed is None:
         return None
-    samples = min((len(side.series.columns.get("t_ns", ())) if side is not None else 0 for side in sides), default=0)
-    if samples < 2:
-        return None
-    edges = np.linspace(0.0, (end_ns - start_ns) / 1e9, min(MOST_POINTS, samples) + 1)
-    received = np.sum([received_at(side, start_ns, edges) for side in sides if side is not None], axis=0)
     offset_s = (start_ns - repetition.probes[0].started_ns) / 1e9
-    middles_s = (edges[1:] + edges[:-1]) / 2 + offset_s
-    return Line(str(stream), tuple(middles_s.tolist()), tuple((np.diff(received) * 8e-6 / np.diff(edges)).tolist()))
+    return Line(str(stream), tuple(middle_s + offset_s for middle_s in summed[0]), tuple(summed[1]))
 
 
 def _chart(cell: Cell, round_trips: Sequence[Line], goodput: Sequence[Line], longest_ms: float) -> Chart:

@@ -36,7 +36,7 @@ _TRIPS: Final = (
 
 
 def part(view: RunView) -> Part | None:
-    """Of a run in which every node sent to every other, or to one and back; `None` of any other."""
+    """Return the part of a run in which every node sent to every other, or to one and back; None for any other run."""
     found = view.meshes
     if not found:
         return None
@@ -53,7 +53,7 @@ def part(view: RunView) -> Part | None:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """One unit for all values of a run's meshes; `factor`: how much of Mbit/s or µs it is."""
+    """One unit for all values of a run's meshes; `factor` is its size in Mbit/s or µs."""
 
     unit: str
     factor: float
@@ -140,14 +140,14 @@ ITSELF: Final = "·"
 
 
 def point_text(mesh: Mesh) -> str:
-    """The settings of its point, of messages with their size."""
+    """Return the settings of a mesh, for messages with their size."""
     settings = settings_text(mesh.point)
     size = mesh.point.message_bytes
     return f"{settings}, messages of {format_bytes(size)}" if mesh.point.kind.in_messages and size else settings
 
 
 def tables(mesh: Mesh, form: Form, *, alone: bool) -> Section:
-    """Client in rows, server in columns; with many servers as tables below each other that fit paper."""
+    """Return clients in rows and servers in columns; many servers make several tables that fit paper."""
     what = "Client by server" if mesh.centre is None else f"To and from {mesh.centre}"
     title = what if alone else f"{what}: {point_text(mesh)}"
     made = [_star(mesh, form, title)] if mesh.centre else list(_parts(mesh, form, title))
@@ -238,7 +238,7 @@ def _entries(mesh: Mesh, form: Form, column: Sequence[Ends]) -> tuple[list[Entry
 
 
 def heat_maps(found: Sequence[Mesh], form: Form) -> Section:
-    """Of meshes; a star's table is short enough."""
+    """Return the section with a heat map of each mesh; a star has none."""
     values = [value for mesh in found for way in mesh.ways.values() if (value := form.value(way)) is not None]
     top = max(values)
     maps = tuple(_heat(mesh, form, top, "" if len(found) == 1 else point_text(mesh)) for mesh in found)
@@ -273,13 +273,13 @@ _ROLES: Final = {
 
 
 def between(mesh: Mesh) -> str:
-    """Whose pairs they are: `Between 4 nodes`, of a star `Between n1 and 3 other nodes`."""
+    """Return `Between 4 nodes`, or for a star `Between n1 and 3 other nodes`."""
     count = len(mesh.nodes)
     return f"Between {mesh.centre} and {count - 1} other nodes" if mesh.centre else f"Between {count} nodes"
 
 
 def findings(plan: RunPlan, found: Sequence[Mesh], scale: Scale) -> Iterator[Finding]:
-    """The answer first."""
+    """Yield the findings of goodput, the answer first."""
     yield _answer(found, scale)
     yield from _slow(plan, found, scale)
     yield from _small(found, scale)
@@ -308,13 +308,13 @@ def _answer(found: Sequence[Mesh], scale: Scale) -> Finding:
 
 
 def measured_text(found: Sequence[Mesh], measured: int) -> str:
-    """`11 of 12 pairs were measured; `; empty if all were."""
+    """Return `11 of 12 pairs were measured; `, or nothing if all were."""
     pairs = sum(len(mesh.ways) for mesh in found)
     return f"{measured} of {pairs} pairs {'was' if measured == 1 else 'were'} measured; " if measured < pairs else ""
 
 
 def _named(found: Sequence[Mesh]) -> str:
-    """Which nodes are slow, in what, and which have a smaller MTU."""
+    """Return which nodes are slow, in which direction, and which have a smaller MTU."""
     roles: dict[str, set[str]] = {}
     for mesh in found:
         for slow in mesh.slow:
@@ -342,7 +342,7 @@ def _comparable(mesh: Mesh) -> bool:
 
 
 def _slow(plan: RunPlan, found: Sequence[Mesh], scale: Scale) -> Iterator[Finding]:
-    """Each slow node once, at the point of the other axes where it falls furthest behind."""
+    """Yield each slow node once, at the settings with which it falls furthest behind."""
     grouped: dict[str, list[tuple[Mesh, SlowNode]]] = {}
     for mesh in found:
         for slow in mesh.slow:
@@ -365,7 +365,7 @@ def _slow(plan: RunPlan, found: Sequence[Mesh], scale: Scale) -> Iterator[Findin
 
 
 def _compared(mesh: Mesh, slow: SlowNode, scale: Scale) -> str:
-    """In what, with its goodput, and whose it is compared with."""
+    """Return in which direction a node is slow, its goodput, and the name of the reference."""
     usual = "pairs without a slow node have"
     said = f"{_ROLES[slow.roles]}: {scale.text(slow.mbps)} (median)"
     if mesh.centre == slow.node:
@@ -378,7 +378,7 @@ def _compared(mesh: Mesh, slow: SlowNode, scale: Scale) -> str:
 
 
 def _narrow(plan: RunPlan, node: str) -> str:
-    """The rate of a node's link where it is below every other's."""
+    """Return the rate of a node's link if it is below every other's, else nothing."""
     own = plan.links[node].rate_bps if node in plan.links else None
     others = [link.rate_bps for name, link in plan.links.items() if name != node]
     known = [rate for rate in others if rate is not None]
@@ -386,7 +386,7 @@ def _narrow(plan: RunPlan, node: str) -> str:
 
 
 def _limits(own: Sequence[Way]) -> str:
-    """What limited its tests, the most frequent first."""
+    """Return what limited a node's pairs, the most frequent limit first."""
     counts = Counter(way.limit for way in own)
     said = []
     for limit, count in counts.most_common():
@@ -397,7 +397,7 @@ def _limits(own: Sequence[Way]) -> str:
 
 
 def _bounded(own: Sequence[Way]) -> str:
-    """Which sysctls allow no more, on which nodes."""
+    """Return the sysctls that allow no more, with their nodes."""
     causes = [way.window for way in own if way.window is not None and way.window.sysctl]
     names = list(dict.fromkeys(f"{cause.sysctl} of {cause.node} allows no more" for cause in causes))
     return f"; {listed(names)}" if names else ""
@@ -415,7 +415,6 @@ def _remedy(node: str, own: Sequence[Way]) -> str | None:
 
 
 def _small(found: Sequence[Mesh], scale: Scale) -> Iterator[Finding]:
-    """Nodes with a smaller MTU, each once."""
     once = {(small.nodes, small.mtu): small for mesh in reversed(found) for small in mesh.small}
     for small in once.values():
         have = "has" if len(small.nodes) == 1 else "have"
@@ -467,7 +466,7 @@ def _pairs(places: Sequence[tuple[Mesh, Lopsided]]) -> Subject:
 
 
 def round_trip_findings(found: Sequence[Mesh], form: Form) -> Iterator[Finding]:
-    """The answer first."""
+    """Yield the findings of round trips, the answer first."""
     ways = [(way.rtt_p50_us or 0.0, way, mesh) for mesh in found for way in mesh.answered]
     low, high = (choose(ways, key=lambda item: item[0]) for choose in (min, max))
 

@@ -29,6 +29,7 @@ from rigctl.report.tables.messages import (
 )
 from rigctl.report.words.above_ceiling import excess_findings, excess_note
 from rigctl.report.words.text import percent_text, plural, rate_text, tests_named, time_text
+from rigctl.settings import BUSY_POLL, CONGESTION, MSS, NODELAY, WINDOW
 
 SECTION = "messages"
 _BLAST_METHOD = (
@@ -48,7 +49,7 @@ _CONNECTIONS = "Each repetition has a connection of its own; the time of its han
 
 
 def part(view: RunView) -> Part | None:
-    """Of a run of messages; `None` of any other."""
+    """Return the part of a run of messages; None for any other run."""
     if view.section != SECTION:
         return None
     results = view.messages
@@ -114,7 +115,7 @@ CONVERGED: Final = 0.99
 
 
 def message_findings(view: RunView) -> Iterator[Finding]:
-    """The answer first."""
+    """Yield the findings of a run, the answer first."""
     counted = [result for result in view.messages if result.elapsed_s]
     if not counted:
         return
@@ -129,7 +130,7 @@ def message_findings(view: RunView) -> Iterator[Finding]:
 
 
 def _trip_answer(counted: Sequence[MessageResult], again: Sequence[MessageResult]) -> Iterator[Finding]:
-    """The line of the shortest round trips, at its smallest and its largest size; as measured again, if it was."""
+    """Yield the shortest round trips, at their smallest and their largest size; as measured again, if they were."""
     drawn = lines(counted)
     best = min(drawn, key=lambda line: line.results[0].rtt_mean_ns or float("inf"))
     small, large = best.results[0], best.results[-1]
@@ -154,7 +155,7 @@ def _again(result: MessageResult, again: Sequence[MessageResult]) -> MessageResu
 
 
 def _mean_text(result: MessageResult, again: Sequence[MessageResult], what: str = "") -> str:
-    """`63.7 µs on average (…)`; of what was measured again its mean first, and beside it the mean it replaces."""
+    """Return `63.7 µs on average (…)`; of a retest its mean, and beside it the mean that it replaces."""
     later = _again(result, again)
     if later is None:
         return f"{_us_text(result.rtt_mean_ns)}{what}{_spread(result)}"
@@ -186,7 +187,6 @@ def _blast_answer(counted: Sequence[MessageResult]) -> Iterator[Finding]:
 
 
 def _noisy(counted: Sequence[MessageResult], *, again: bool) -> Iterator[Finding]:
-    """Sizes whose repetitions differ: how many, and the worst of them."""
     noisy = [result for result in counted if result.mean_s and (result.variation_s or 0.0) > NOISY * result.mean_s]
     if not noisy or again:
         return
@@ -214,7 +214,7 @@ def _unanswered(counted: Sequence[MessageResult]) -> Iterator[Finding]:
 
 
 def shaping_text(info: RunInfo, trips: bool) -> str:
-    """What a virtual link can't show: a wire's time for a short message or a short test."""
+    """Return what a virtual link cannot show: a wire's time for a short message or a short test."""
     if info.plan.virtual != "namespaces":
         return ""
     buckets = "The virtual links are shaped by token buckets, which pass what is shorter than the bucket at once: "
@@ -224,7 +224,7 @@ def shaping_text(info: RunInfo, trips: bool) -> str:
 
 
 def size_text(result: MessageResult) -> str:
-    """`1 byte`, `100 bytes`, `64K`."""
+    """Return `1 byte`, `100 bytes` or `64K`."""
     if result.size % 1024 == 0:
         return format_bytes(result.size)
     return f"{result.size} byte" if result.size == 1 else f"{result.size} bytes"
@@ -242,7 +242,7 @@ USUAL_SHARE: Final = 0.5
 
 
 def round_trip_findings(results: Sequence[MessageResult]) -> list[Finding]:
-    """What is reported of such round trips; nothing of a blast."""
+    """Return the findings on waits of TCP's timers and on round trips with two peaks."""
     return [*_waits(results), *_peaks(results)]
 
 
@@ -274,22 +274,20 @@ def _cause(result: MessageResult, name: str) -> tuple[str, str | None]:
 
 
 def _peaks(results: Sequence[MessageResult]) -> Iterator[Finding]:
-    """One finding for all sizes: where their peaks are, and what is not known of them."""
+    """Yield one finding for all sizes whose round trips have several peaks."""
     found = [(result, peaks) for result in results if len(peaks := peaks_ns(result.round_trips)) > 1]
     if not found:
         return
     low, high = ([peaks[end] / 1000 for _, peaks in found] for end in (0, -1))
     count = plural(len(found), "test")
     text = f"Round trips gather around two times in {count}, about {_range(low)} and {_range(high)}."
-    polled = any(
-        result.cell.messages.busy_poll is not None or "busy_poll" not in result.cell.kind.axes for result in results
-    )
+    polled = any(result.cell[BUSY_POLL] is not None or not BUSY_POLL.takes(result.cell.kind) for result in results)
     remedy = None if polled else "busy_poll: true would show whether a processor that wakes up is the cause."
     yield Finding(text, Weight.DETAIL, subject=tests(result.cell.number for result, _ in found), remedy=remedy)
 
 
 def _range(values_us: Sequence[float]) -> str:
-    """`18 µs`, `71 to 85 µs`, `11 to 16 ms`."""
+    """Return `18 µs`, `71 to 85 µs` or `11 to 16 ms`."""
     factor, unit = (1e-3, "ms") if max(values_us) >= 1000 else (1.0, "µs")
     low, high = (f"{float(f'{value * factor:.2g}'):g}" for value in (min(values_us), max(values_us)))
     return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
@@ -299,14 +297,12 @@ _VARIED: Final[tuple[Callable[[MessageResult], str], ...]] = (
     lambda result: str(result.stream),
     lambda result: result.cell.condition or "no condition",
     lambda result: result.cell.transport.upper(),
-    lambda result: {None: "polling default", True: "busy polling", False: "no busy polling"}[
-        result.cell.messages.busy_poll
-    ],
-    lambda result: {None: "nodelay default", True: "nodelay", False: "no nodelay"}[result.cell.tcp.nodelay],
+    lambda result: {None: "polling default", True: "busy polling", False: "no busy polling"}[result.cell[BUSY_POLL]],
+    lambda result: {None: "nodelay default", True: "nodelay", False: "no nodelay"}[result.cell[NODELAY]],
     lambda result: plural(result.cell.parallel, "flow"),
-    lambda result: result.cell.tcp.congestion or "congestion control default",
-    lambda result: f"window {result.cell.window.bytes}" if result.cell.window.bytes else "window default",
-    lambda result: f"MSS {result.cell.tcp.mss}" if result.cell.tcp.mss else "MSS default",
+    lambda result: result.cell[CONGESTION] or "congestion control default",
+    lambda result: f"window {result.cell[WINDOW]}" if result.cell[WINDOW] else "window default",
+    lambda result: f"MSS {result.cell[MSS]}" if result.cell[MSS] else "MSS default",
     lambda result: str(result.cell.direction),
 )
 
@@ -320,7 +316,7 @@ class Line:
 
 
 def lines(results: Sequence[MessageResult]) -> tuple[Line, ...]:
-    """By everything that varies besides the size, in the order of the results."""
+    """Return a line for each combination of the settings that vary besides the size, in the order of the results."""
     varied = [name for name in _VARIED if len({name(result) for result in results}) > 1]
     grouped: dict[str, list[MessageResult]] = {}
     for result in results:
@@ -329,7 +325,7 @@ def lines(results: Sequence[MessageResult]) -> tuple[Line, ...]:
 
 
 def keys(drawn: Sequence[Line]) -> tuple[Key, ...]:
-    """The legend; empty where one line needs none, or there are more lines than colours."""
+    """Return the legend; empty where one line needs none, or there are more lines than colours."""
     if not 1 < len(drawn) <= MOST_COLOURS:
         return ()
     return tuple(Key(line.name, f"s{number}") for number, line in enumerate(drawn, 1))
@@ -341,7 +337,7 @@ _HEIGHT: Final = 340
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Of one size the mean with its spread in µs, or throughput and ceiling in MB/s."""
+    """The mean of one size with its spread in µs, or throughput and ceiling in MB/s."""
 
     size: int
     value: float
@@ -350,7 +346,7 @@ class Size:
 
 
 def message_chart(drawn: Sequence[Line], *, trips: bool) -> Chart | None:
-    """The chart; `None` where there are fewer than two sizes to draw."""
+    """Return the chart; None where there are fewer than two sizes to draw."""
     found = [[size for result in line.results if (size := _size(result, trips))] for line in drawn]
     known = [size for line in found for size in line]
     if len({size.size for size in known}) < 2:
@@ -379,7 +375,6 @@ def _size(result: MessageResult, trips: bool) -> Size | None:
 
 
 def _plot(found: Sequence[Sequence[Size]], *, trips: bool) -> Plot:
-    """What bounds or spreads the means lies below them."""
     below: list[Mark] = []
     means: list[Mark] = []
     for line, colour in zip(found, stream_colours(len(found)), strict=True):

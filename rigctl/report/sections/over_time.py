@@ -10,10 +10,10 @@ import numpy as np
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.gaps import LEAST_GAP_S, SLACK_S, Gap, gaps_of
-from rigctl.analysis.views.over_time import charted_cells, drawn_numbers
+from rigctl.analysis.views.over_time import charted_cells, drawn_numbers, goodput_mbps
 from rigctl.base.units import format_duration
 from rigctl.findings import Finding, Severity, Weight, tests
-from rigctl.model.window import Times, received_at
+from rigctl.model.window import Times
 from rigctl.records import Cell, Flow, Repetition, Status, by_stream
 from rigctl.report.blocks import Chart, Charts, Key, Paragraph, Part, Section
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Bars, Line, Mark, Panel, Plot, Rule, stream_colours
@@ -27,7 +27,7 @@ RETRANSMITS_HEIGHT: Final = 34
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What one stream received and retransmitted, per bin of equal length."""
+    """Goodput and retransmits of one stream, per bin of equal length."""
 
     name: str
     length_s: float
@@ -46,7 +46,7 @@ class Drawn:
 
 
 def part(view: RunView) -> Part | None:
-    """The charts of a run of streams or datagrams; `None` where nothing counts, or series were not read."""
+    """Return the charts of a run of streams or datagrams; None where nothing counts, or no series was read."""
     if view.plan.in_messages:
         return None
     drawn = _drawn(view)
@@ -95,19 +95,19 @@ def _keys(view: RunView, drawn: Sequence[Drawn]) -> tuple[Key, ...]:
 
 
 def shown_repetition(repetitions: Sequence[Repetition]) -> Repetition | None:
-    """The repetition a chart shows: the last that counts."""
+    """Return the last repetition that counts, which a chart shows."""
     counted = [repetition for repetition in repetitions if repetition.status is Status.OK and repetition.window_s]
     return counted[-1] if counted else None
 
 
 def one_ceiling(cell: CellSummary) -> float | None:
-    """The ceiling of a pair, where it is one number for all of them."""
+    """Return the ceiling of a pair; None where it differs between pairs."""
     found = {stream.ceiling_mbps for stream in cell.streams}
     return found.pop() if len(found) == 1 else None
 
 
 def traces(cell: Cell, repetition: Repetition) -> tuple[Trace, ...]:
-    """One trace per stream of `repetition`, in the scenario's order; none where a side or its series is missing."""
+    """Return a trace per stream in the scenario's order, without streams of which a side or its series is missing."""
     length_s, start_ns = repetition.window_s, repetition.window_start_ns
     sampled = any(flow.receiver is not None and flow.receiver.series.columns for flow in repetition.flows)
     if length_s is None or start_ns is None or not sampled:
@@ -119,8 +119,7 @@ def traces(cell: Cell, repetition: Repetition) -> tuple[Trace, ...]:
         sides = [flow.receiver for flow in flows if flow.receiver is not None]
         if len(sides) != cell.parallel:
             continue
-        received = np.sum([received_at(side, start_ns, edges) for side in sides], axis=0)
-        goodput = np.diff(received) * 8e-6 / np.diff(edges)
+        goodput = goodput_mbps(sides, start_ns, edges)
         again = _retransmits(start_ns, flows, edges)
         middles_s = (edges[1:] + edges[:-1]) / 2
         made.append(Trace(str(stream), length_s, middles_s.tolist(), goodput.tolist(), again))
@@ -128,7 +127,7 @@ def traces(cell: Cell, repetition: Repetition) -> tuple[Trace, ...]:
 
 
 def _bins(repetition: Repetition, length_s: float) -> int:
-    """As many bins as there are samples, within `MOST_POINTS`, of a length of whole samples."""
+    """Return as many bins as there are samples, within `MOST_POINTS`, of a length of whole samples."""
     samples = max(
         (len(flow.receiver.series.columns.get("t_ns", [])) for flow in repetition.flows if flow.receiver), default=0
     )
@@ -137,7 +136,6 @@ def _bins(repetition: Repetition, length_s: float) -> int:
 
 
 def _retransmits(start_ns: int, flows: Sequence[Flow], edges: Times) -> list[int]:
-    """Retransmits per bin, over the flows of a stream."""
     total = np.zeros(len(edges) - 1)
     for flow in flows:
         columns = flow.sender.series.columns if flow.sender else {}
@@ -151,7 +149,7 @@ def _retransmits(start_ns: int, flows: Sequence[Flow], edges: Times) -> list[int
 
 
 def domain(drawn: Sequence[Trace], ceilings: Sequence[float | None]) -> tuple[float, float]:
-    """From 0 where goodput varies much; else a cut-out, so that a few per cent can be seen."""
+    """Return the ends of the axis: from 0 where goodput varies much, else a cut-out in which a few per cent show."""
     values = [value for trace in drawn for value in trace.goodput_mbps]
     if not values:
         return 0.0, 1.0
@@ -195,14 +193,14 @@ def _retransmits_below(found: Sequence[Trace], most: int) -> Panel:
 
 
 def gaps_part(view: RunView) -> Part | None:
-    """Of streams with their series; `None` where there is no gap, or no series to show one."""
+    """Return the finding on gaps in the goodput of streams; None where there is no gap, or no series to show one."""
     cells = {cell.number: cell for cell in view.plan.cells}
     found = [gap for repetition in view.repetitions for gap in gaps_of(cells[repetition.cell], repetition)]
     return Part(findings=tuple(_findings(found, several=view.plan.repeat > 1))) if found else None
 
 
 def _findings(found: Sequence[Gap], *, several: bool) -> Iterator[Finding]:
-    """One finding for all gaps; the longest are named."""
+    """Yield one finding for all gaps, which names the longest."""
     longest = sorted(found, key=lambda gap: -gap.length_s)[:MOST_NAMED]
     if len(found) == 1:
         (gap,) = found
@@ -231,12 +229,12 @@ def _where(gap: Gap, several: bool) -> str:
 
 
 def _length(length_s: float) -> str:
-    """In whole tenths of a second, never more than it is: samples are 100 ms apart or more."""
+    """Round a gap down to tenths of a second: samples are 100 ms apart or more."""
     return format_duration(math.floor(10 * (length_s + SLACK_S)) / 10)
 
 
 def _carrier_changes(found: Sequence[Gap]) -> dict[str, int]:
-    """By node; each repetition counts once, whatever the number of its gaps."""
+    """Return the changes by node; each repetition counts once, whatever the number of its gaps."""
     known = {(gap.cell, gap.repetition, node): count for gap in found for node, count in gap.carrier_changes}
     summed: dict[str, int] = {}
     for (_, _, node), count in known.items():
@@ -245,5 +243,4 @@ def _carrier_changes(found: Sequence[Gap]) -> dict[str, int]:
 
 
 def _counts(changes: dict[str, int]) -> str:
-    """`2 times on pi1 and 4 times on pi2`."""
     return listed([f"{plural(count, 'time')} on {node}" for node, count in changes.items()])

@@ -12,7 +12,7 @@ from rigctl.report.words.text import plural, tests_named
 
 
 def part(view: RunView, again: RunView, table: Table) -> Part:
-    """`again` is the run with the repetitions of the retest only, `table` its results."""
+    """Return the part of the tests that were measured again; `again` holds only those repetitions."""
     retest = view.plan.retest
     bound = f" by more than {100 * retest.variation:g} %" if retest is not None else ""
     title = f"Measured again: tests whose repetitions varied{bound}"
@@ -21,7 +21,7 @@ def part(view: RunView, again: RunView, table: Table) -> Part:
 
 
 def _finding(cell: Cell, before: Sequence[Repetition], again: Sequence[Repetition]) -> Finding:
-    """`Test 3 varied by 28 % over 5 repetitions; over 15 more by 12 %, its mean 4 % lower.`"""
+    """Return `Test 3 varied by 28 % over 5 repetitions; over 15 more by 12 %, its mean 4 % lower.`"""
     first, second = (_values(cell, repetitions) for repetitions in (before, again))
     spread, later = variation(first), variation(second)
     text = f"Test {cell.number} varied by {_percent(spread)} over {plural(len(first), 'repetition')}"
@@ -37,7 +37,7 @@ def _finding(cell: Cell, before: Sequence[Repetition], again: Sequence[Repetitio
 
 
 def until_findings(view: RunView) -> Iterator[Finding]:
-    """How well the means are known, where the scenario asks for it."""
+    """Yield how well the means are known, where the scenario sets a bound."""
     until = view.plan.until
     if until is None:
         return

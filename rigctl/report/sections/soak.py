@@ -44,12 +44,12 @@ class FlowMean:
 
 
 def is_soak(plan: RunPlan) -> bool:
-    """Whether a run is one test of several pairs."""
+    """Tell whether a run is one test of several pairs."""
     return len(plan.cells) == 1 and len(plan.cells[0].pairs) > 1 and not plan.in_messages
 
 
 def part(view: RunView) -> Part | None:
-    """The table and the chart; `None` for another kind of run, or where nothing counts."""
+    """Return the table and the chart; None for another kind of run, or where nothing counts."""
     if not is_soak(view.plan):
         return None
     cell = view.cells[0]
@@ -68,7 +68,7 @@ def part(view: RunView) -> Part | None:
 
 
 def flow_means(flows: Sequence[Values]) -> list[FlowMean]:
-    """One per flow, in the scenario's order."""
+    """Return the means of each flow, in the scenario's order."""
     grouped: dict[tuple[str, str, str, int], list[Values]] = {}
     for row in flows:
         if row["status"] == "ok":
@@ -159,7 +159,7 @@ def _over_time(view: RunView, ceiling_mbps: float | None) -> list[Block]:
 
 
 def sum_over_time(repetition: Repetition) -> PortRate | None:
-    """All flows' goodput together, resampled to common instants; `None` where a flow was not reported or sampled."""
+    """Return the goodput of all flows together; None where a flow was not reported or sampled."""
     length_s, start_ns = repetition.window_s, repetition.window_start_ns
     sides = [flow.receiver for flow in repetition.flows]
     if not length_s or start_ns is None or not sides:
@@ -177,7 +177,7 @@ def sum_over_time(repetition: Repetition) -> PortRate | None:
 
 
 def figure(lines: Sequence[PortRate], ceiling_mbps: float | None) -> Plot:
-    """The first line lies on top."""
+    """Return the chart; the first line lies on top."""
     top = max([ceiling_mbps or 0.0, *(max(line.mbps) for line in lines if line.mbps)]) * 1.04 / 1000
     marks: list[Mark] = [Rule(ceiling_mbps / 1000)] if ceiling_mbps else []
     for line, colour in reversed(list(zip(lines, stream_colours(len(lines)), strict=True))):

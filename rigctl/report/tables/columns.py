@@ -28,7 +28,7 @@ ColumnOf: TypeAlias = Callable[[Sequence[T]], Filled | None]
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a row has besides its entries."""
+    """Test, notes and validity of a row."""
 
     test: int | None = None
     notes: tuple[str, ...] = ()

@@ -14,6 +14,7 @@ from rigctl.report.tables.columns import ColumnOf, Filled, Head, each, filled, f
 from rigctl.report.tables.streams import efficiency_entry
 from rigctl.report.words.missing import exclusion_text
 from rigctl.report.words.text import UNKNOWN
+from rigctl.settings import BUSY_POLL, CONGESTION, NODELAY, PARALLEL
 
 MOST_TIMES: Final = 15
 """Elapsed times of up to this number of repetitions have a column each; more are in the export."""
@@ -46,10 +47,10 @@ def message_table(
         of_cell(requested.CONDITION),
         pair,
         *asked,
-        of_cell(requested.PARALLEL_VARIED),
-        of_cell(requested.NODELAY_VARIED),
+        of_cell(requested.varied(PARALLEL, "Parallel")),
+        of_cell(requested.varied(NODELAY)),
         of_cell(requested.TRANSPORT),
-        of_cell(requested.BUSY_POLL),
+        of_cell(requested.varied(BUSY_POLL, "Busy poll")),
         *elapsed(results),
         mean,
         variation,
@@ -78,7 +79,7 @@ def size(results: Results) -> Filled:
 
 
 def iterations(results: Results) -> Filled:
-    """Messages of a repetition, all flows together; a range where repetitions differ."""
+    """Return the messages of a repetition, all flows together; a range where repetitions differ."""
 
     def entry(result: MessageResult) -> Entry:
         counts = sorted(set(result.messages))
@@ -89,7 +90,7 @@ def iterations(results: Results) -> Filled:
 
 
 def elapsed(results: Results) -> list[ResultColumn]:
-    """A column for each repetition, where they are several and not too many."""
+    """Return a column for each repetition, if there are several and not too many."""
     most = max((len(result.elapsed_s) for result in results), default=0)
     if not 1 < most <= MOST_TIMES:
         return []
@@ -111,7 +112,7 @@ def mean(results: Results) -> Filled:
 
 
 def variation(results: Results) -> Filled | None:
-    """In the unit that suits most of its values."""
+    """Return the variation in the unit that suits most of its values; None where no test has several repetitions."""
     if not any(len(result.elapsed_s) > 1 for result in results):
         return None
     return scaled("Variation", [result.variation_s for result in results])
@@ -127,7 +128,7 @@ def scaled(title: str, seconds: Sequence[float | None], group: Group = "measured
 
 
 def time_decimals(results: Results) -> int:
-    """Of elapsed times in seconds: two digits of their median variation; of single ones four digits."""
+    """Return the decimals of elapsed times in seconds: two digits of their median variation, else four digits."""
     spreads = [result.variation_s for result in results if result.variation_s]
     step = median(spreads) / 10 if spreads else min((result.mean_s or 1.0 for result in results), default=1.0) / 1e3
     decimals = 0
@@ -178,7 +179,7 @@ def efficiency(results: Results) -> Filled:
 
 def congestion(results: Results) -> Filled | None:
     """Return which congestion control ran; None where it was asked for, or TCP was not used."""
-    if all(result.cell.tcp.congestion is not None or result.congestion is None for result in results):
+    if all(result.cell[CONGESTION] is not None or result.congestion is None for result in results):
         return None
     column = Column("Effective congestion control", "", "derived", words=True)
     return filled(column, [result.congestion for result in results])

@@ -16,7 +16,7 @@ Measured: TypeAlias = CellSummary | MessageResult
 
 
 class Cause(StrEnum):
-    """Why a result exceeds its ceiling."""
+    """Reason why a result exceeds its ceiling, as a part of a sentence."""
 
     SHAPED = "virtual links are shaped for full frames and carry more of smaller ones"
     SHORT = "the token buckets of virtual links pass 128 KiB at once, which counts in so short a test"

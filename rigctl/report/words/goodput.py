@@ -23,7 +23,7 @@ from rigctl.report.words.text import (
 
 
 def goodput_text(info: RunInfo, cell: CellSummary) -> str:
-    """`911 and 941 of 941.5 Mbit/s are 96.8 % and 99.9 % of the ceiling; together 98.4 %.`"""
+    """Return `911 and 941 of 941.5 Mbit/s are 96.8 % and 99.9 % of the ceiling; together 98.4 %.`"""
     streams = [stream for stream in cell.streams if stream.goodput_mbps is not None]
     if not streams or cell.goodput_mbps is None:
         return ""
@@ -126,7 +126,7 @@ def _by_pair(cell: CellSummary) -> bool:
 
 
 def _each(cell: CellSummary) -> list[str]:
-    """The goodput of each pair as text, or that of all together where they share a link or are many."""
+    """Return the goodput of each pair, or of all together where they share a link or are many."""
     if not _by_pair(cell):
         return [rate_text(_total(cell), cell.ceiling_mbps)]
     known = [(stream.goodput_mbps, stream.ceiling_mbps) for stream in cell.streams]
@@ -134,7 +134,7 @@ def _each(cell: CellSummary) -> list[str]:
 
 
 def _rates(cell: CellSummary) -> str:
-    """`941 Mbit/s on each pair`, `901 and 909 Mbit/s`, `7913 Mbit/s in all`."""
+    """Return `941 Mbit/s on each pair`, `901 and 909 Mbit/s` or `7913 Mbit/s in all`."""
     texts = _each(cell)
     return f"{listed(texts) if len({*texts}) > 1 else texts[0]} Mbit/s{_of(cell, len({*texts}) == 1)}"
 
@@ -146,7 +146,7 @@ def _of(cell: CellSummary, same: bool) -> str:
 
 
 def _range(cells: Sequence[CellSummary]) -> str:
-    """`939 to 941 Mbit/s on each pair`."""
+    """Return `939 to 941 Mbit/s on each pair`."""
     texts = sorted((text for cell in cells for text in _each(cell)), key=float)
     span = texts[0] if texts[0] == texts[-1] else f"{texts[0]} to {texts[-1]}"
     return f"{span} Mbit/s{_of(cells[0], same=True)}"
@@ -170,7 +170,7 @@ def _no_ceiling(info: RunInfo, cells: Sequence[CellSummary]) -> str:
 
 
 def _detail(cell: CellSummary) -> str:
-    """`: 1.2 % of the ceiling, limited by the window`."""
+    """Return `: 1.2 % of the ceiling, limited by the window`."""
     limit = _LIMITS.get(cell.limit, f"limited by the {cell.limit}") if cell.limit else ""
     said = ", ".join(filter(None, (_shares([cell]), limit)))
     return f": {said}" if said else ""

@@ -8,20 +8,22 @@ from rigctl.analysis.limits.evidence import window_allows_bps
 from rigctl.analysis.limits.processors import PROCESSORS
 from rigctl.analysis.limits.window_cause import UNSCALED_BYTES, WINDOW_SCALING, WindowCause
 from rigctl.analysis.summary import CellSummary
+from rigctl.base.units import size_words
 from rigctl.findings import Finding, Severity, Weight, tests
-from rigctl.report.words.text import MOST_LISTED, few_text, listed, numbers_text, plural, rate_text, size_words
+from rigctl.report.words.text import MOST_LISTED, few_text, listed, numbers_text, plural, rate_text
+from rigctl.settings import WINDOW
 
 _WARNED: Final = ("path", "other-traffic", "sender", "receiver", "disk", "mtu")
 
 
 def limit_text(cell: CellSummary) -> str:
-    """Of one test; empty where no rule of this file's named its limit."""
+    """Return the sentence of a test that no window, processor or loss limits; else an empty one."""
     named = _named(cell)
     return f"Limited by {named[0]}: {named[1]}." if named else ""
 
 
 def limit_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """One for each limit and rule: its tests, and the numbers of the first."""
+    """Yield a finding for each limit and rule: its tests, and the numbers of the first."""
     groups: dict[tuple[str, str], list[CellSummary]] = {}
     for cell in cells:
         if _named(cell) is not None:
@@ -39,7 +41,7 @@ def limit_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
 
 
 def _named(cell: CellSummary) -> tuple[str, str] | None:
-    """What limits, and the evidence."""
+    """Return the limit's name and its evidence; None if another function describes this limit."""
     if cell.verdict.rule == "quota":
         return f"the {cell.limit}", _quota(cell)
     if cell.verdict.cause == "clamp":
@@ -103,12 +105,12 @@ def _other_traffic(cell: CellSummary) -> str:
 
 
 def other_link(cell: CellSummary) -> str:
-    """The link that carries other traffic, by name."""
+    """Return the name of the link that carries other traffic."""
     return _link(str(cell.verdict.numbers.get("other_link")))
 
 
 def other_text(cell: CellSummary) -> str:
-    """`pc3's eth0 received 31.1 Mbit/s more than this run sent to it`."""
+    """Return `pc3's eth0 received 31.1 Mbit/s more than this run sent to it`."""
     seen = cell.verdict.numbers
     kind, _, node = str(seen.get("other_link")).partition(" ")
     owner, _, name = str(seen.get("other_counter")).partition(" ")
@@ -175,12 +177,12 @@ _OWN: Final = "processors of its node, or its agent's threads, were busy"
 
 
 def bottleneck_text(cell: CellSummary) -> str:
-    """Of one test; empty where its limit explains itself or is unknown, and no pair has another."""
+    """Return what limits a test; empty if the limit needs no words and all pairs have the same."""
     return " ".join(filter(None, (_bottleneck(cell), _unlike(cell))))
 
 
 def _unlike(cell: CellSummary) -> str:
-    """Pairs whose limits differ: each with its own, or the number that have each."""
+    """Return the limit of each pair where they differ; of many pairs the number that have each."""
     limits = Counter(stream.limit for stream in cell.streams)
     if len(limits) < 2:
         return ""
@@ -239,13 +241,13 @@ def _lost(share: float) -> str:
 
 
 def _uncut(cell: CellSummary) -> str:
-    """Under a congestion control that does not cut its window at each loss."""
+    """Return that this congestion control does not cut its window at each loss."""
     used = cell.binding.congestion if cell.binding else None
     return f"{used or 'The congestion control'} does not cut its window at each loss; what is lost is missing"
 
 
 def _refuting(cell: CellSummary) -> str:
-    """Losses that don't explain the goodput."""
+    """Return why losses do not explain the goodput."""
     seen, own = cell.verdict.numbers, cell.verdict.numbers.get("goodput_mbps")
     share, allows = seen.get("lost_share"), seen.get("loss_allows")
     if not (isinstance(share, float) and isinstance(allows, float) and isinstance(own, float)):
@@ -257,7 +259,7 @@ def _refuting(cell: CellSummary) -> str:
 
 
 def _window(cell: CellSummary) -> str:
-    """What the window allows per round trip, and that nearly all of it was achieved."""
+    """Return what the window allows per round trip, and that nearly all of it was achieved."""
     stream = cell.binding
     if stream is None or cell.held_share is None:
         return ""
@@ -280,7 +282,7 @@ def _window(cell: CellSummary) -> str:
 
 
 def _send_buffer(cell: CellSummary) -> str:
-    """How much was in flight, and why not more."""
+    """Return that the sender's buffer was full, its size, and what bounds it."""
     cause, rate = cell.window_cause, cell.binding.goodput_mbps if cell.binding else None
     if cause is None or rate is None:
         return ""
@@ -299,7 +301,7 @@ def _bounded(cause: WindowCause | None) -> str:
 
 
 def bottleneck_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Which tests the window limits, which processors do, and which losses."""
+    """Yield which tests are limited by the window, by processors, by losses or by something else."""
     yield from _windows([cell for cell in cells if cell.limit == "window"])
     yield from limit_findings(cells)
     for limit in PROCESSORS:
@@ -325,7 +327,7 @@ def bottleneck_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
 
 
 def _lossy(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """One for tests whose congestion control cuts its window at each loss, and one for the others."""
+    """Yield a finding for tests whose congestion control cuts its window at each loss, and one for the others."""
     groups: dict[str, list[CellSummary]] = {}
     for cell in cells:
         halves = cell.verdict.numbers.get("halves")
@@ -339,7 +341,7 @@ def _lossy(cells: Sequence[CellSummary]) -> Iterator[Finding]:
 
 
 def _unexplained(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Tests whose limit is unknown because other traffic, or losses, may or may not be it."""
+    """Yield the tests whose limit is unknown because other traffic, or losses, may or may not be it."""
     for cell in cells:
         if cell.limit != "unknown" or cell.verdict.cause not in ("traffic", "refuted"):
             continue
@@ -352,7 +354,7 @@ def _unexplained(cells: Sequence[CellSummary]) -> Iterator[Finding]:
 
 
 def _windows(held: Sequence[CellSummary]) -> Iterator[Finding]:
-    """One for each side whose window was requested or is the kernel's own, one for each sysctl that bounds others."""
+    """Yield a finding for each side whose window limits, and one for each sysctl that bounds it."""
     by_cause: dict[tuple[str, ...], list[CellSummary]] = {}
     for cell in held:
         cause = cell.window_cause
@@ -384,7 +386,7 @@ def _raised(sysctl: str, node: str) -> str:
 
 
 def _disturbed(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Tests whose limit is unknown because other programs kept processors busy."""
+    """Yield the tests whose limit is unknown because other programs kept processors busy."""
     unknown = [cell for cell in cells if cell.limit == "unknown" and cell.verdict.cause in (None, "others")]
     found = {cell.cell.number: cell.busy.others_pct for cell in unknown}
     others = {number: pct for number, pct in found.items() if pct is not None}
@@ -401,12 +403,12 @@ def _disturbed(cells: Sequence[CellSummary]) -> Iterator[Finding]:
 
 
 def _from_to(shares_pct: Collection[float]) -> str:
-    """`95 to 99`, or one number where they are alike."""
+    """Return `95 to 99`, or one number where both print the same."""
     return " to ".join(dict.fromkeys(f"{pct:.0f}" for pct in (min(shares_pct), max(shares_pct))))
 
 
 def _larger(held: Sequence[CellSummary]) -> str | None:
-    asked = any(cell.cell.window.bytes is not None for cell in held)
+    asked = any(cell.cell[WINDOW] is not None for cell in held)
     return "A larger window lifts this limit." if asked else None
 
 

@@ -10,10 +10,11 @@ from rigctl.records import Repetition, RunInfo, RunPlan, Status
 from rigctl.remote.build import KERNELS
 from rigctl.report.blocks import Paragraph, Section, Verbatim
 from rigctl.report.words.text import plural
+from rigctl.settings import ITERATIONS
 
 
 def sentences(info: RunInfo, repetitions: Sequence[Repetition], own: Sequence[str]) -> list[str]:
-    """The method of a run; `own` is what the kind of its tests adds."""
+    """Return how a run was measured; `own` are the sentences of its kind of test."""
     return [_times(info), *own, *_quality(repetitions), *_measured_with(info)]
 
 
@@ -21,7 +22,7 @@ def _times(info: RunInfo) -> str:
     durations = sorted({cell.duration_s for cell in info.plan.cells})
     omitted = sorted({cell.omit_s for cell in info.plan.cells})
     counted = f"{plural(len(info.plan.cells), 'test')}, {plural(info.plan.repeat, 'repetition')} each"
-    if any(cell.messages.iterations is not None for cell in info.plan.cells) or not durations:
+    if any(cell[ITERATIONS] is not None for cell in info.plan.cells) or not durations:
         return f"{counted}."
     each = " to ".join(dict.fromkeys(format_duration(duration_s) for duration_s in (durations[0], durations[-1])))
     omit = f"; the first {format_duration(omitted[-1])} of each are omitted" if omitted[-1] > 0 else ""
@@ -54,7 +55,7 @@ def _quality(repetitions: Sequence[Repetition]) -> list[str]:
 
 
 def _start_unknown(repetition: Repetition) -> bool:
-    """Whether streams were measured by what does not report when they began."""
+    """Tell whether the streams were measured by a program that does not report when they began."""
     return repetition.window_start_ns is not None and repetition.start_skew_us is None
 
 
@@ -72,7 +73,7 @@ def _unused_agents(info: RunInfo) -> set[str]:
 
 
 def reproduce(plan: RunPlan, run: str) -> Section:
-    """Both commands; what a command names that does not come with rigctl is on the page."""
+    """Return the section with the commands that measure the run again and export its data."""
     files = "" if _bundled(plan) else f" {_file(plan)} is below, under “Scenario and rig file”."
     return Section(
         "Reproduce",
@@ -86,7 +87,7 @@ def reproduce(plan: RunPlan, run: str) -> Section:
 
 
 def run_command(plan: RunPlan) -> str:
-    """`rigctl run gigablox --rig mylab.yaml --duration 60s --set window=64K`, as a shell takes it."""
+    """Return `rigctl run gigablox --rig mylab.yaml --duration 60s --set window=64K`, quoted for a shell."""
     words = ["rigctl", "run", plan.scenario_name if _bundled(plan) else _file(plan)]
     for given in plan.overrides:
         option, _, value = given.partition(" ")
@@ -103,7 +104,7 @@ def _file(plan: RunPlan) -> str:
 
 
 def _bundled(plan: RunPlan) -> bool:
-    """Whether rigctl brings this very scenario."""
+    """Tell whether rigctl brings this very scenario."""
     path = scenarios() / _file(plan)
     try:
         return "/" not in plan.scenario_name and path.read_text("utf-8") == plan.scenario_yaml

@@ -10,7 +10,7 @@ from rigctl.records import Cell
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """`short` where a table names it beside others; a value in `unit` is that of the column times `scale`."""
+    """Name and unit of a figure, `short` for tables; a value in `unit` is the column's value times `scale`."""
 
     name: str
     short: str

@@ -12,7 +12,7 @@ from rigctl.report.words.text import MOST_LISTED, MOST_NAMED, numbers_text, plur
 
 
 def exclusion_text(excluded: Exclusion) -> str:
-    """`Test 3, repetition 2: invalid: start skew … (911, 941 Mbit/s, not counted); measured once more.`"""
+    """Return `Test 3, repetition 2: invalid: start skew … (911, 941 Mbit/s, not counted); measured once more.`"""
     which = f"Test {excluded.test}"
     if excluded.status is None:
         return f"{which} was not measured{' yet' if excluded.running else ''}."
@@ -31,7 +31,7 @@ def exclusion_text(excluded: Exclusion) -> str:
 
 
 def _rates(excluded: Exclusion) -> str:
-    """Of each pair; of many the lowest, median and highest, and the three lowest by name."""
+    """Return the rate of each pair; of many the lowest, median and highest, and the three slowest pairs by name."""
     each_mbps = excluded.goodput_mbps
     if len(each_mbps) <= MOST_LISTED:
         return ", ".join(map(rate_text, each_mbps)) + " Mbit/s"
@@ -46,7 +46,7 @@ def _rates(excluded: Exclusion) -> str:
 
 
 def shortfall(view: RunView) -> Iterator[Finding]:
-    """One finding with what was left out and what failed; it comes before the answer."""
+    """Yield one finding with what was left out and what failed; it comes before the answer."""
     by_cell: dict[int, list[Repetition]] = {}
     for repetition in view.every:
         if repetition.status is not Status.INTERRUPTED:

@@ -31,7 +31,7 @@ FACT_TITLES: Final = {
 
 
 def fact_text(name: str, value: object) -> str:
-    """A value as the page prints it."""
+    """Return the value of a host fact as pages print it."""
     if value is None:
         return UNKNOWN
     if isinstance(value, bool):
@@ -88,7 +88,7 @@ _TITLES: Final = {
 
 
 def setup_title(change: SetupChange) -> str:
-    """What differs, by its name in tables."""
+    """Return the name of a difference as tables print it."""
     if change.source is Source.GRANTED and change.name == "mtu":
         return "Path MTU in use"
     if change.source is Source.VERSION:
@@ -100,14 +100,14 @@ def setup_title(change: SetupChange) -> str:
 
 
 def setup_texts(change: SetupChange) -> tuple[str, str]:
-    """Both values, in a table."""
+    """Return both values of a difference as a table prints them."""
     if _has_no_values(change):
         return UNKNOWN, _NO_VALUES[change.name]
     return _text(change, change.before), _text(change, change.after)
 
 
 def where_text(change: SetupChange) -> str:
-    """Nodes or tests; `all`."""
+    """Return the nodes or tests of a difference, or `all`."""
     if change.everywhere or not change.where:
         return "all"
     of_tests = change.source in (Source.GRANTED, Source.SCENARIO)
@@ -115,7 +115,7 @@ def where_text(change: SetupChange) -> str:
 
 
 def setup_sentence(change: SetupChange) -> str:
-    """`kernel 6.6 → 6.12 on n1 and n2`, as a part of a sentence."""
+    """Return `kernel 6.6 → 6.12 on n1 and n2`, a part of a sentence."""
     title, nodes = setup_title(change), change.where
     words = [title if title[1:2].isupper() else title[:1].lower() + title[1:]]
     if not _has_no_values(change):

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, Protocol, TypeAlias
 
-from rigctl.base.units import format_bytes, format_rate
-from rigctl.engines import AGENT
 from rigctl.model.limits.ceilings import percent
-from rigctl.records import Cell, Direction, Pair, several_sets
+from rigctl.records import Cell, Pair, several_sets
+from rigctl.settings import CONGESTION, SETTINGS, SIZE, WINDOW, WINDOW_TOTAL
 
 UNKNOWN: Final = "–"
 MOST_DECIMALS: Final = 3
@@ -19,14 +18,14 @@ Told: TypeAlias = Literal["", "count", "names"]
 
 
 class Rate(Protocol):
-    """What has a mean in Mbit/s."""
+    """Anything with a mean in Mbit/s."""
 
     @property
     def mean(self) -> float: ...
 
 
 def rate_text(mbps: float | None, ceiling_mbps: float | None = None) -> str:
-    """Mbit/s: whole numbers from 100 on, as the samples' spread allows; not rounded to above the ceiling."""
+    """Return Mbit/s, in whole numbers from 100 on, which is their spread; never rounded to above the ceiling."""
     if mbps is None:
         return UNKNOWN
     digits = 0 if mbps >= 100 else 1 if mbps >= 10 else 2
@@ -36,7 +35,7 @@ def rate_text(mbps: float | None, ceiling_mbps: float | None = None) -> str:
 
 
 def rate_of_ceiling(mbps: float, ceiling_mbps: float) -> tuple[str, str]:
-    """A rate and its ceiling with digits that agree with their share: `911`, `941.5`; `89.46`, `89.44` of 100.0 %."""
+    """Return a rate and its ceiling with digits that agree with their share: `89.46`, `89.44` of 100.0 %."""
     rate = rate_text(mbps, ceiling_mbps)
     decimals = max(1, len(rate.partition(".")[2]))
     ceiling = f"{ceiling_mbps:.{decimals}f}"
@@ -54,35 +53,20 @@ def ceiling_text(mbps: float | None) -> str:
 
 
 def percent_text(share: float | None) -> str:
-    """A share as a percentage without its sign: `99.9`, as bounds apply to it."""
+    """Return a share in percent without the sign: `99.9`, rounded as bounds apply to it."""
     return UNKNOWN if share is None else f"{percent(share):.1f}"
 
 
 def few_text(share: float) -> str:
-    """A small share of many: `0.014 %`, of very few `1 in 1,200,000`. `share` above 0."""
+    """Return a small share of many, above 0: `0.014 %`, of very few `1 in 1,200,000`."""
     return f"{100 * share:.2g} %" if share >= 1e-4 else f"1 in {float(f'{1 / share:.2g}'):,.0f}"
 
 
 def count_text(count: float | None) -> str:
-    """A count, or the mean of several: `135`, `45.3`."""
+    """Return a count, or the mean of several: `135`, `45.3`."""
     if count is None:
         return UNKNOWN
     return f"{count:.0f}" if count == round(count) or count >= 1000 else f"{count:.1f}"
-
-
-def kib_text(size: int | None) -> str:
-    """Bytes in KiB: `64`, `62.5`."""
-    return UNKNOWN if size is None else f"{size / 1024:.5g}"
-
-
-def size_words(size: int) -> str:
-    """Bytes in words: `64 KiB`, `1 MiB`, `1000 bytes`."""
-    short = format_bytes(size)
-    if short.endswith("K"):
-        return f"{short[:-1]} KiB"
-    return (
-        f"{short[:-1]} MiB" if short.endswith("M") else f"{size / 1024:.4g} KiB" if size >= 10240 else f"{size} bytes"
-    )
 
 
 def pairs_text(pairs: Sequence[Pair]) -> str:
@@ -91,18 +75,18 @@ def pairs_text(pairs: Sequence[Pair]) -> str:
 
 
 def told_apart(cells: Iterable[Cell]) -> Told:
-    """How tests are told apart by their pairs: by name where each has others, by their number, or not at all."""
+    """Return how tests differ in their pairs: `names`, `count`, or nothing."""
     made = list(cells)
     return "names" if several_sets(made) else "count" if len({len(cell.pairs) for cell in made}) > 1 else ""
 
 
 def settings_text(cell: Cell, pairs: Told = "") -> str:
-    """What a cell asks for: `window 64 KiB, MSS 1460, 5 flows`; with `pairs` which they are, or how many, too."""
+    """Return what a cell asks for: `window 64 KiB, MSS 1460, 5 flows`; with `pairs` its pairs too."""
     return ", ".join(_settings(cell, pairs).values())
 
 
 def varied_text(cell: Cell, cells: Sequence[Cell]) -> str:
-    """The settings in which `cells` differ: `window 64 KiB`, `default window`; all of them if they differ in none."""
+    """Return the settings of a cell in which `cells` differ; all of them if they differ in none."""
     pairs = told_apart(cells)
     each = [_settings(one, pairs) for one in cells]
     names = dict.fromkeys(name for words in each for name in words)
@@ -112,39 +96,23 @@ def varied_text(cell: Cell, cells: Sequence[Cell]) -> str:
 
 
 def _settings(cell: Cell, pairs: Told) -> dict[str, str]:
-    """Each setting that a cell asks for, by its name, in words."""
+    """Return each setting that a cell asks for in words, by its name."""
     words: dict[str, str] = {} if cell.condition is None else {"condition": cell.condition}
     if pairs:
         words["pairs"] = pairs_text(cell.pairs) if pairs == "names" else plural(len(cell.pairs), "pair")
-    if cell.window.total_bytes is not None:
-        words["window"] = f"total window {size_words(cell.window.total_bytes)}"
-    elif cell.window.bytes is not None:
-        words["window"] = f"window {size_words(cell.window.bytes)}"
-    if cell.tcp.mss is not None:
-        words["MSS"] = f"MSS {cell.tcp.mss}"
-    if cell.transport == "udp" and cell.message_bytes is not None:
-        words["size"] = f"datagrams of {cell.message_bytes} bytes"
-    rate = cell.datagrams.rate
-    if rate is not None:
-        words["rate"] = f"rate {format_rate(rate) if isinstance(rate, int) else rate}"
-    if cell.datagrams.burst is not None:
-        words["burst"] = f"burst {cell.datagrams.burst}"
-    words["flows"] = plural(cell.parallel, "flow")
-    if cell.tcp.congestion is not None:
-        words["congestion control"] = cell.tcp.congestion
-    flags = (("nodelay", cell.tcp.nodelay), ("zerocopy", cell.copying.zerocopy), ("copy", cell.copying.copy))
-    words |= {name: name if on else f"no {name}" for name, on in flags if on is not None}
-    if cell.direction is not Direction.FORWARD:
-        words["direction"] = "both directions" if cell.direction is Direction.BOTH else "reverse"
-    if cell.engine != AGENT:
-        words["engine"] = cell.engine
-    if cell.latency_ms is not None:
-        words["probes"] = f"probes every {cell.latency_ms} ms"
+    for setting in SETTINGS.values():
+        if setting is CONGESTION:
+            words["flows"] = plural(cell.parallel, "flow")
+        if setting is SIZE and cell.transport == "udp" and cell.message_bytes is not None:
+            words["size"] = f"datagrams of {cell.message_bytes} bytes"
+        value = cell[setting] if setting.said is not None else setting.unset
+        if setting.said is not None and value != setting.unset and not (setting is WINDOW and cell[WINDOW_TOTAL]):
+            words[setting.called or setting.name] = setting.said(value)
     return words
 
 
 def listed(words: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Return `a`, `a and b` or `a, b and c`."""
     return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else ""
 
 
@@ -162,17 +130,17 @@ def tests_named(tests: Sequence[str], which: str) -> str:
 
 
 def plural(count: int, one: str, several: str | None = None) -> str:
-    """`1 test`, `7 tests`."""
+    """Return `1 test` or `7 tests`."""
     return f"{count} {one if count == 1 else several or one + 's'}"
 
 
 def sentence(text: str) -> str:
-    """`text` with one full stop at its end, or the mark that it ends with."""
+    """Return `text` with one full stop at its end, or the mark that it ends with."""
     return text if text.endswith(("?", "!")) else f"{text.rstrip('.')}."
 
 
 def escaped(text: str) -> str:
-    """`text` with what Markdown would take as markup made plain."""
+    """Return `text` without Markdown's markup."""
     one_line = " ".join(text.split())
     plain = "".join(f"\\{sign}" if sign in "\\`*_{}[]<>|#~&" else sign for sign in one_line)
     return _ITEM.sub(r"\1\\\2", plain)
@@ -187,19 +155,19 @@ MOST_TESTS: Final = 10
 
 
 def numbers_text(numbers: Sequence[int]) -> str:
-    """`test 3`, `tests 3 and 4`, `tests 1, 2, … and 5 more`."""
+    """Return `test 3`, `tests 3 and 4` or `tests 1, 2, … and 5 more`."""
     return f"test{'s' if len(numbers) > 1 else ''} {some([str(number) for number in numbers], MOST_TESTS)}"
 
 
 def time_text(time_us: float | None) -> str:
-    """`48.9 µs`, `1.21 ms`."""
+    """Return `48.9 µs` or `1.21 ms`."""
     if time_us is None:
         return UNKNOWN
     return f"{time_us / 1000:.3g} ms" if time_us >= 1000 else f"{time_us:.3g} µs"
 
 
 def rate_decimals(rates: Iterable[tuple[Rate | None, float | None]]) -> int:
-    """Decimals of a column of goodput, each with its ceiling: by the smallest rate, none rounded above its ceiling."""
+    """Return the decimals of a column of goodput: by its smallest rate, none rounded above its ceiling."""
     known = [(rate.mean, ceiling_mbps) for rate, ceiling_mbps in rates if rate is not None]
     smallest = min((mbps for mbps, _ in known if mbps), default=1000.0)
     decimals = 0 if smallest >= 100 else 1 if smallest >= 10 else 2

@@ -7,10 +7,10 @@ import builders
 from rigctl.base.errors import RigError
 from rigctl.base.processes import Process
 from rigctl.display.state import MOST_HISTORY, State
-from rigctl.measure import Channel, channels
+from rigctl.measure.orders import Channel, channels
 from rigctl.records import Cell, Repetition, RunStatus, Status
 from rigctl.runner.orders import missing
-from rigctl.runner.progress import Silent
+from rigctl.runner.progress import Everybody, Progress
 from rigctl.runner.published import Board
 
 PLAN = builders.plan(builders.gigablox_cells()[:2], repeat=2)
@@ -18,7 +18,7 @@ FIRST = PLAN.cells[0]
 LIVE = channels(FIRST, lambda: "0" * 32)
 
 
-class Heard(Silent):
+class Heard(Progress):
     """Progress that keeps what it hears."""
 
     def __init__(self) -> None:
@@ -95,16 +95,6 @@ def test_after_a_repetition_its_goodput_stands_there_as_the_report_has_it() -> N
     assert state.messages[0].text == "test 1: 1,852 Mbit/s, 98.4 % of the ceiling, limited by line-rate"
 
 
-def test_its_figures_are_derived_when_the_next_test_runs_which_does_not_wait_for_them() -> None:
-    made = board()
-    made.began(FIRST, 1, 1)
-    made.ended(FIRST, builders.repetition(FIRST, (911, 941)))
-    made.began(PLAN.cells[1], 1, 1)
-    assert made.snapshot().measured == ()
-    counted(made, 1)
-    assert [each.test for each in made.snapshot().measured] == [1]
-
-
 def test_the_next_test_does_not_inherit_figures() -> None:
     made = board()
     made.began(FIRST, 1, 1)
@@ -149,11 +139,12 @@ def test_a_run_that_could_not_begin_says_why() -> None:
 
 def test_the_progress_beside_it_hears_everything() -> None:
     made, heard, changes = board(), Heard(), []
-    made.beside(heard, lambda: changes.append(1))
-    made.began(FIRST, 1, 1)
-    made.received(LIVE[0], 1, 1)
-    made.said("measuring 2 more")
-    made.ended(FIRST, builders.failed(FIRST))
+    made.changed = lambda: changes.append(1)
+    everybody = Everybody(made, heard)
+    everybody.began(FIRST, 1, 1)
+    everybody.received(LIVE[0], 1, 1)
+    everybody.said("measuring 2 more")
+    everybody.ended(FIRST, builders.failed(FIRST))
     assert heard.heard == ["began 1", "received", "measuring 2 more", "ended"]
     assert changes
 

@@ -8,7 +8,7 @@ from rigctl.runner.counters import MOST_READINGS, Readings
 
 def kept(count: int) -> Readings:
     """A reading of `a` and `b` at every 10 ns, with 100 octets more each; `b` says nothing of packets."""
-    readings = Readings(("a", "b"))
+    readings = Readings()
     for at in range(count):
         one = PortCounters(10 * at, 1, in_octets=100 * at, out_octets=2**64 - 2, in_packets=at)
         readings.add({"a": one, "b": PortCounters(10 * at + 1, 1, in_octets=100 * at)})

@@ -18,7 +18,7 @@ from rigctl.runner.counters import Counters
 from rigctl.runner.engine import Bench
 from rigctl.runner.nodes import Nodes
 from rigctl.runner.orders import Order
-from rigctl.runner.progress import Silent
+from rigctl.runner.progress import Progress
 from rigctl.runner.repetition import measure_cell
 
 CELL = Cell(1, "tcp", (Pair("a", "b"),), 0.0, 0.0, 1)
@@ -134,7 +134,7 @@ async def measured(fails_at: str | None, cell: Cell = CELL, agent: type[Fake] = 
     log: list[str] = []
     nodes = cast(Nodes, FakeNodes(log, fails_at, agent))
     bench = Bench(nodes, cast(Conditions, FakeConditions(log, fails_at)), cast(Counters, FakeCounters(log)))
-    return await measure_cell(Order(cell, 1, 1), bench, 0.010, Silent()), log
+    return await measure_cell(Order(cell, 1, 1), bench, 0.010, Progress()), log
 
 
 async def test_the_stages_follow_each_other_and_end_with_every_endpoint_closed() -> None:

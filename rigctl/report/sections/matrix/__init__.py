@@ -8,7 +8,7 @@ from rigctl.report.sections.matrix.words import difference_text, limit_text, loc
 
 
 def part(view: RunView) -> Part | None:
-    """Of a run whose tests differ in the number of pairs; `None` of any other."""
+    """Return the part of a run whose tests differ in the number of pairs; None for any other run."""
     found = None if view.plan.in_messages else view.matrix
     if found is None:
         return None

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.analysis.views.panels import ConditionPanels, Difference, Matrix, Place, Setting, settings_of
-from rigctl.base.units import format_duration
+from rigctl.base.units import format_duration, size_words
 from rigctl.records import Condition, Direction
 from rigctl.report.blocks import Chart, HeatField, HeatMap, HeatMaps, Key
 from rigctl.report.charts.colours import HEAT_STEPS, heat_step
 from rigctl.report.charts.plot import Axis, Line, Plot, plot
-from rigctl.report.words.text import UNKNOWN, plural, size_words
+from rigctl.report.words.text import UNKNOWN, plural
 
 _WINDOWS: Final = ("window_total_bytes", "window_bytes")
 _FLAGS: Final = ("nodelay", "zerocopy", "copy")
@@ -19,7 +19,7 @@ _SETTINGS: Final = {"mtu": "MTU", "resize": "resizing of buffers"}
 
 
 def panel_title(setting: Setting) -> str:
-    """What is special about a panel: `Total window 64 KiB`, `Window 64 KiB, MSS 1460`; empty for a lone one."""
+    """Return the settings of a panel: `Total window 64 KiB`, `Window 64 KiB, MSS 1460`; empty for a lone one."""
     windows = [name for name, _ in setting if name in _WINDOWS]
     shown = [name for name, value in setting if name in _WINDOWS and value is not None] or windows[:1]
     words = [_part(name, value) for name, value in setting if name not in _WINDOWS or name in shown]
@@ -42,12 +42,12 @@ def _part(name: str, value: object) -> str:
 
 
 def setting_name(name: str) -> str:
-    """What a setting of a condition is called: a sysctl by its own name."""
+    """Return the name of a condition's setting: a sysctl has its own."""
     return _SETTINGS.get(name, name)
 
 
 def settings_text(condition: Condition | None) -> str:
-    """What a condition sets, in one line: `MTU 1500, resizing of buffers off.`"""
+    """Return the settings of a condition: `MTU 1500, resizing of buffers off.`"""
     if condition is None:
         return ""
     words = ", ".join(f"{setting_name(name)} {value}" for name, value in settings_of(condition).items())
@@ -55,12 +55,11 @@ def settings_text(condition: Condition | None) -> str:
 
 
 def place_text(place: Place) -> str:
-    """`12 pairs, 1 flow`."""
     return f"{plural(place[0], 'pair')}, {plural(place[1], 'flow')}"
 
 
 def gbps(mbps: float, sign: bool = False) -> str:
-    """Mbit/s as Gbit/s with two decimals: `7.91`, with a sign `+0.12` or `−0.12`."""
+    """Return Mbit/s as Gbit/s with two decimals: `7.91`, with a sign `+0.12` or `−0.12`."""
     value = round(mbps / 1000, 2) + 0.0
     return f"{value:+.2f}".replace("-", "−") if sign else f"{value:.2f}"
 
@@ -70,7 +69,7 @@ DIFFERENCE_STEPS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """`mbps` by the place of its row and column; `axis` is what the columns are: `flows` or `window`."""
+    """Values by row and column; `axis` names the columns: `flows` or `window`."""
 
     title: str
     axis: str
@@ -83,14 +82,14 @@ class Grid:
 
 
 def condition_grids(found: Matrix, condition: ConditionPanels) -> list[Grid]:
-    """One grid per panel; a single one over all panels where there is only one number of flows."""
+    """Return a grid per panel, or one over all panels where there is only one number of flows."""
     return _grids(
         found, [(panel_title(panel.setting), dict(panel.setting), panel.sums_mbps) for panel in condition.panels]
     )
 
 
 def difference_grids(found: Matrix, difference: Difference) -> list[Grid]:
-    """The same for a difference of conditions."""
+    """Return the grids of a difference of conditions."""
     return _grids(found, [(panel_title(panel.setting), dict(panel.setting), panel.mbps) for panel in difference.panels])
 
 
@@ -119,7 +118,7 @@ def _placed(found: Matrix, sums: Mapping[Place, float]) -> dict[tuple[int, int],
 
 
 def _short(title: str, setting: Mapping[str, object]) -> str:
-    """A column's head: the window alone where nothing else tells the panels apart."""
+    """Return a column's head: the window alone where nothing else tells the panels apart."""
     if len(setting) == 1:
         value = next(iter(setting.values()))
         if "window_total_bytes" in setting or "window_bytes" in setting:
@@ -128,7 +127,7 @@ def _short(title: str, setting: Mapping[str, object]) -> str:
 
 
 def difference_step(mbps: float, most_mbps: float) -> int:
-    """−`DIFFERENCE_STEPS` … `DIFFERENCE_STEPS`, 0 for what is nothing beside `most_mbps`."""
+    """Return a colour from −`DIFFERENCE_STEPS` to `DIFFERENCE_STEPS`; 0 is next to no difference."""
     if most_mbps <= 0:
         return 0
     steps = round(DIFFERENCE_STEPS * abs(mbps) / most_mbps)
@@ -146,7 +145,7 @@ _FEW_POINTS: Final = 60
 
 
 def condition_maps(found: Matrix, condition: ConditionPanels) -> HeatMaps:
-    """The sums of one condition, with lines beside each map."""
+    """Return the sums of one condition as heat maps, with lines beside each."""
     grids = condition_grids(found, condition)
     steps = [found.top_mbps * step / HEAT_STEPS for step in range(HEAT_STEPS)]
     first = grids[0]
@@ -163,7 +162,7 @@ def condition_maps(found: Matrix, condition: ConditionPanels) -> HeatMaps:
 
 
 def colour_of(number: int, count: int) -> int:
-    """The colour of line `number` of `count`: spread over all `LINE_COLOURS`."""
+    """Return the colour of line `number` of `count`: they are spread over all `LINE_COLOURS`."""
     return round(number * (LINE_COLOURS - 1) / (count - 1)) if count > 1 else 0
 
 
@@ -183,7 +182,7 @@ def _field(mbps: float | None, top_mbps: float) -> HeatField:
 
 
 def difference_maps(found: Matrix, difference: Difference) -> HeatMaps:
-    """The difference of two conditions. One scale over its panels; it does not shrink to noise."""
+    """Return the difference of two conditions as heat maps on one scale, which does not shrink to noise."""
     most = max(abs(difference.largest_mbps), PALE * found.top_mbps)
     maps = tuple(
         HeatMap(
@@ -209,7 +208,7 @@ def _change(mbps: float | None, most_mbps: float) -> HeatField:
 
 
 def lines(grid: Grid, top_mbps: float) -> Plot:
-    """The sum as a function of the pairs, one line per column of the grid."""
+    """Return the sum as a function of the pairs, one line per column of the grid."""
     dots = len(grid.mbps) <= _FEW_POINTS
     marks = []
     for column in range(len(grid.columns)):

@@ -11,12 +11,13 @@ from typing import Final
 from rigctl.analysis.limits.processors import PROCESSORS
 from rigctl.analysis.views.panels import ConditionPanels, Difference, Matrix, Panel, Setting, changed, settings_of
 from rigctl.analysis.views.trend import Column, Trend, columns, trend
-from rigctl.base.units import format_rate
+from rigctl.base.units import format_rate, size_words
 from rigctl.findings import Finding, Weight
 from rigctl.model.unknowns import most
 from rigctl.records import RunInfo
 from rigctl.report.sections.matrix.panels import gbps, panel_title, place_text, setting_name
-from rigctl.report.words.text import UNKNOWN, listed, percent_text, plural, size_words
+from rigctl.report.words.text import UNKNOWN, listed, percent_text, plural
+from rigctl.settings import WINDOW
 
 COUNTS_AS_DIFFERENCE: Final = 0.02
 """A mean difference below this share of the mean is called none."""
@@ -27,7 +28,7 @@ _RESIZE_SYSCTL: Final = "net.ipv4.tcp_moderate_rcvbuf"
 
 
 def matrix_findings(info: RunInfo, found: Matrix) -> Iterator[Finding]:
-    """The conclusions of a matrix; the first about a shared limit is the answer."""
+    """Yield the conclusions of a matrix; the first about a shared limit is the answer."""
     for number, (text, shown) in enumerate(_limits(info, found.conditions)):
         yield Finding(text, Weight.ANSWER if number == 0 else Weight.BOTTLENECK, numbers=_numbers(shown))
     for text in [*_low(found), *falling_text(found.conditions)]:
@@ -41,7 +42,7 @@ def matrix_findings(info: RunInfo, found: Matrix) -> Iterator[Finding]:
 
 
 def limit_text(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[str]:
-    """`From 8 pairs on, the sum stays at 7.91 Gbit/s: a shared limit of 8.0 Gbit/s on the wire.` Or that there is none.
+    """Return where the sum stops growing with the pairs, or that there is no shared limit.
 
     Conditions that show the same are described together, with the range of their sums.
     """
@@ -49,7 +50,7 @@ def limit_text(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[str
 
 
 def _limits(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[tuple[str, list[Trend]]]:
-    """Those sentences with what they describe, the one of most conditions first."""
+    """Return the sentences with their trends, the one of most conditions first."""
     stories: list[list[tuple[ConditionPanels, Trend]]] = []
     for condition in conditions:
         shown = trend(info, condition)
@@ -73,7 +74,6 @@ def _limits(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[tuple[
 
 
 def _numbers(trends: Sequence[Trend]) -> dict[str, float | None]:
-    """The highest of all conditions that are described together."""
     return {
         "pairs": trends[0].pairs,
         "goodput_mbps": max(shown.goodput_mbps for shown in trends),
@@ -140,7 +140,7 @@ def _low(found: Matrix) -> Iterator[str]:
 
 
 def low_text(condition: ConditionPanels) -> str:
-    """Which windows stay low, with what they reach with the fewest pairs and with the most; empty where none does.
+    """Return the windows that stay low, with the sums of the fewest and of the most pairs; empty where none does.
 
     A window stays low where its best sum is below `LOW` of the condition's best for most numbers of pairs: with many
     pairs another limit may hold all windows alike.
@@ -167,7 +167,7 @@ def low_text(condition: ConditionPanels) -> str:
 
 
 def falling_text(conditions: Sequence[ConditionPanels]) -> list[str]:
-    """Windows that achieve less the more flows share them, at the largest number of pairs: a sentence per window."""
+    """Return a sentence for each window that achieves less the more flows share it, at the largest number of pairs."""
     stories: dict[tuple[int, int, int, int, bool], list[tuple[str, float, float]]] = {}
     for condition in conditions:
         for panel in condition.panels:
@@ -199,7 +199,7 @@ def _sums(condition: ConditionPanels, pairs: int) -> list[float]:
 
 
 def _best_of(panel: Panel) -> dict[int, tuple[float, int]]:
-    """For each number of pairs the highest sum and its number of flows."""
+    """Return for each number of pairs the highest sum and its number of flows."""
     best: dict[int, tuple[float, int]] = {}
     for (pairs, flows), total in panel.sums_mbps.items():
         best[pairs] = max(best.get(pairs, (0.0, 0)), (total, flows))
@@ -212,7 +212,7 @@ def _reached(panel: Panel, pairs: int) -> str:
 
 
 def difference_text(difference: Difference) -> str:
-    """What the later condition changed against the earlier, and how much that did."""
+    """Return what the later condition changed against the earlier, and by how much."""
     fields = sum(len(panel.mbps) for panel in difference.panels)
     earlier = difference.earlier.name or "no condition"
     began = f"{difference.later.name or 'No condition'} against {earlier}{_changes(difference)}"
@@ -234,7 +234,7 @@ def _percent(share: float) -> str:
 
 
 def _changes(difference: Difference) -> str:
-    """What the two conditions set differently: ` (MTU 8192 instead of 1500, resizing on instead of off)`."""
+    """Return ` (MTU 8192 instead of 1500, resizing on instead of off)`."""
     if difference.earlier.condition is None or difference.later.condition is None:
         return ""
     parts = [
@@ -245,12 +245,12 @@ def _changes(difference: Difference) -> str:
 
 
 def locked_text(difference: Difference) -> str:
-    """Linux does not resize a buffer that was set: tcp_moderate_rcvbuf can't explain a difference then (tcp(7))."""
+    """Return why tcp_moderate_rcvbuf cannot explain a difference: Linux resizes no buffer that was set (tcp(7))."""
     earlier, later = difference.earlier.condition, difference.later.condition
     if earlier is None or later is None or earlier.resize or later.resize:
         return ""
     values = {settings_of(condition).get(_RESIZE_SYSCTL) for condition in (earlier, later)}
-    asked = any(cell.cell.window.bytes for panel in difference.later.panels for cell in panel.cells.values())
+    asked = any(cell.cell[WINDOW] for panel in difference.later.panels for cell in panel.cells.values())
     if len(values) < 2 or not asked:
         return ""
     return (
@@ -278,7 +278,7 @@ class _Group:
 
 
 def exception_text(conditions: Sequence[ConditionPanels]) -> str:
-    """`This does not hold with total window 32 KiB and 4 or 10 flows (12 pairs: 1.17 of 7.50 Gbit/s).` Or nothing."""
+    """Return the columns for which the limit does not hold, and what they achieve; empty if it holds for all."""
     placed = [(condition.name or "no condition", column) for condition in conditions for column in columns(condition)]
     behind = [place for place in placed if place[1].is_behind]
     if not behind:
@@ -318,7 +318,7 @@ def _groups(placed: Sequence[tuple[str, Column]]) -> list[_Group]:
 
 
 def _where(group: _Group, every: Sequence[int], conditions: int) -> str:
-    """`total window 32 KiB and 4 or 10 flows under no resize 1500`."""
+    """Return `total window 32 KiB and 4 or 10 flows under no resize 1500`."""
     titles = [title[:1].lower() + title[1:] for setting in group.settings if (title := panel_title(setting))]
     words = [listed(titles)] if titles else []
     if list(group.flows) != list(every):
@@ -328,7 +328,7 @@ def _where(group: _Group, every: Sequence[int], conditions: int) -> str:
 
 
 def _flows_text(flows: Sequence[int], every: Sequence[int]) -> str:
-    """`1 flow`, `4 or 10 flows`; neighbours among the values of the axis as a range, `4 to 10 flows`."""
+    """Return `1 flow`, `4 or 10 flows`; neighbours among the values of the axis as a range, `4 to 10 flows`."""
     first = every.index(flows[0])
     if len(flows) > 2 and list(every[first : first + len(flows)]) == list(flows):
         return f"{flows[0]} to {flows[-1]} flows"

@@ -49,8 +49,6 @@ ONE_LINE: Final = 9
 """Contents of more entries than this are folded on a wide screen, too."""
 STYLES: Final = ("report.css", "matrix.css")
 """The style sheet of a page; its colours and letters are custom properties at the top of the first."""
-_LINKS: Final = '<nav class="around" aria-label="Site">\n'
-_LINKS_END: Final = "</nav>\n"
 _COMMAND: Final = re.compile(r"`([^`\n]+)`")
 """A command in a sentence."""
 _KINDS: Final[dict[type[Any], str]] = {
@@ -133,15 +131,6 @@ def page(document: Document, around: Around = Around(), brand: Brand | None = No
         )
     )
     return with_data(made, document)
-
-
-def with_links(made: str, around: Around) -> str | None:
-    """Return the page `made` with other links to those around it; None if it has no links to replace."""
-    head, found, rest = made.partition(_LINKS)
-    _, ended, body = rest.partition(_LINKS_END)
-    if not found or not ended or _LINKS in body:
-        return None
-    return head + environment().get_template("around.html.j2").render(around=around) + body
 
 
 @cache

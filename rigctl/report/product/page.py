@@ -1,4 +1,4 @@
-"""All that is published of a product: the fragment for a shop's page, the report in the theme, and all files of a folder.
+"""The pages of a product: the fragment for a shop's page, the report in the theme, and all files of a folder.
 
 The fragment is HTML in a shadow root of its own (docs/decisions/0033-a-root-of-its-own.md).
 """

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from rigctl.settings.setting import DEFAULT, NO_SETTINGS, Effective, Ends, Order, Setting, Settings, Title
 from rigctl.settings.shape import CONDITION, DIRECTION, ENGINE, PAIRS, PARALLEL, Direction, PairGrid
-from rigctl.settings.sockets import CONGESTION, COPY, MSS, NODELAY, WINDOW, WINDOW_TOTAL, ZEROCOPY
+from rigctl.settings.sockets import CONGESTION, COPY, MSS, NODELAY, OF_CONNECTIONS, WINDOW, WINDOW_TOTAL, ZEROCOPY
 from rigctl.settings.traffic import (
     BURST,
     BUSY_POLL,
@@ -28,7 +28,7 @@ SETTINGS: Final[dict[str, Setting[Any]]] = {
         CONDITION,
         *(WINDOW, WINDOW_TOTAL, MSS, PARALLEL, PAIRS),
         *(SIZE, ITERATIONS, RATE, BURST, TRANSPORT, READ, WRITE, BUSY_POLL),
-        *(CONGESTION, NODELAY, ZEROCOPY, COPY, DIRECTION, ENGINE, LATENCY),
+        *(*OF_CONNECTIONS, DIRECTION, ENGINE, LATENCY),
     )
 }
 

@@ -32,6 +32,14 @@ SETTINGS: Final[dict[str, Setting[Any]]] = {
     )
 }
 
+
+def setting_columns() -> dict[str, type | tuple[type, ...]]:
+    """Return the type of each column that has a requested or an effective value."""
+    asked = {setting.requested: setting.type for setting in SETTINGS.values() if setting.requested}
+    effects = [setting.effective for setting in SETTINGS.values() if setting.effective is not None]
+    return asked | {effective.column: effective.type for effective in effects if effective.column is not None}
+
+
 __all__ = [
     "BURST",
     "BUSY_POLL",
@@ -67,4 +75,5 @@ __all__ = [
     "Setting",
     "Settings",
     "Title",
+    "setting_columns",
 ]

@@ -11,7 +11,8 @@ from rigctl.analysis.views.mesh import Mesh, meshes, of_messages, of_streams
 from rigctl.analysis.views.messages import MessageResult, message_results
 from rigctl.analysis.views.panels import Matrix, matrix
 from rigctl.model.search import Search, decided, search
-from rigctl.records import MAX_RATE, Repetition, RunInfo
+from rigctl.records import Repetition, RunInfo
+from rigctl.settings import MAX_RATE, RATE
 
 
 class RunView:
@@ -64,7 +65,7 @@ class RunView:
         """Of each test whose highest rate was searched for, by its number, what its trials say."""
         found = {}
         for cell in self.plan.cells:
-            if cell.datagrams.rate == MAX_RATE:
+            if cell[RATE] == MAX_RATE:
                 last = {
                     repetition.repetition: repetition for repetition in self.every if repetition.cell == cell.number
                 }

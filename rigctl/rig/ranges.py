@@ -5,8 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from rigctl.rig.fields import NODE_NAME, FieldError, shown
+from rigctl.rig.fields import NODE_NAME
 from rigctl.yamlfile import Document, Mistake
+from rigctl.yamlfile.fields import FieldError, shown
 
 MAX_NAMES: Final = 1000
 _RANGE: Final = re.compile(

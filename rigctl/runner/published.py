@@ -25,13 +25,13 @@ from rigctl.display.state import (
     State,
     Stream,
 )
-from rigctl.engines import AGENT
-from rigctl.measure import Channel
+from rigctl.measure.orders import Channel
 from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, several_sets
 from rigctl.records import Stream as Sending
 from rigctl.runner.orders import Order
 from rigctl.runner.progress import Eta, Progress, granted_otherwise, settings_text
 from rigctl.scenario.forecast import forecasts
+from rigctl.settings.engines import AGENT
 
 _Level = Literal["ok", "note", "warning", "error"]
 _OUTCOMES: Final[Mapping[RunStatus, Literal["complete", "partial", "interrupted"]]] = {

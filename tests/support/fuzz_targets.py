@@ -152,7 +152,7 @@ def _take_probed(message: object) -> None:
 
 
 def _store(reports: dict[tuple[str, int], Any]) -> None:
-    from rigctl.measure import channels
+    from rigctl.measure.orders import channels
 
     order = Order(_CELL, 1, 1)
     found = Measured(order, channels(_CELL, lambda: "0" * 32), reports, _CLOCKS)

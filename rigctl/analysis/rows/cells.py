@@ -22,6 +22,7 @@ from rigctl.analysis.limits.processors import BUSY_COLUMNS, agent_pct, busiest_p
 from rigctl.analysis.limits.window_cause import effective_window
 from rigctl.analysis.rows.counters import Balance, Balances, port_octets, trunk_total
 from rigctl.analysis.rows.datagrams import asked_mbps, datagram_values
+from rigctl.analysis.rows.effective import effective_of_rows, effective_values, zerocopy_share
 from rigctl.analysis.rows.messages import latency_values, message_values
 from rigctl.columns import Level, columns_at
 from rigctl.model.limits.evidence import Evidence
@@ -36,9 +37,10 @@ from rigctl.model.limits.sharing import (
 )
 from rigctl.model.limits.verdicts import Verdict, judged
 from rigctl.model.search import decided
-from rigctl.model.unknowns import agreed, joined, known_total, least, mean, most, total
+from rigctl.model.unknowns import agreed, known_total, least, mean, most, total
 from rigctl.model.window import CommonWindow
-from rigctl.records import MAX_RATE, Cell, Flow, Repetition, RunInfo, RunPlan, Status, Stream
+from rigctl.records import Cell, Flow, Repetition, RunInfo, RunPlan, Status, Stream
+from rigctl.settings import MAX_RATE, RATE, SETTINGS
 
 Row: TypeAlias = dict[str, Any]
 
@@ -143,21 +145,8 @@ class _Derivation:
             "reason": repetition.reason,
             "pairs": len(cell.pairs),
             "condition": cell.condition,
-            "window_total_bytes": cell.window.total_bytes,
-            "window_bytes": cell.window.bytes,
-            "mss": cell.tcp.mss,
-            "parallel": cell.parallel,
-            "message_bytes": cell.message_bytes,
-            "iterations": cell.messages.iterations,
-            "transport": cell.transport,
+            **{setting.requested: cell[setting] for setting in SETTINGS.values() if setting.requested is not None},
             "rate_mbps": asked_mbps(cell, repetition),
-            "burst": cell.datagrams.burst,
-            "busy_poll": cell.messages.busy_poll,
-            "zerocopy": cell.copying.zerocopy,
-            "copy": cell.copying.copy,
-            "read": cell.file.read,
-            "write": cell.file.write,
-            "engine": cell.engine,
             "duration_s": self._window_s,
             "start_skew_us": repetition.start_skew_us,
         }
@@ -195,7 +184,8 @@ class _Derivation:
         streams_seen = zip(self.seen.values(), self._verdicts.values(), strict=True)
         verdict = named(streams_seen, share)
         summed = {
-            **copy_values(flows),
+            **zerocopy_share(flows),
+            **effective_of_rows(rows),
             **self._datagrams(flows, whole=len(flows) == len(streams) * self.cell.parallel),
             "direction": str(self.cell.direction),
             "bytes": total(row["bytes"] for row in rows),
@@ -203,10 +193,7 @@ class _Derivation:
             "goodput_median_mbps": _mbps(self.repetition.goodput_median_bps),
             "retransmits": total(row["retransmits"] for row in rows),
             "window_effective_bytes": least(row["window_effective_bytes"] for row in rows),
-            "mss_effective": least(row["mss_effective"] for row in rows),
             "mtu": least(row["mtu"] for row in rows),
-            "congestion": joined(row["congestion"] for row in rows),
-            "nodelay": agreed(row["nodelay"] for row in rows),
             "rtt_us": mean(row["rtt_us"] for row in rows),
             "rtt_min_us": least(row["rtt_min_us"] for row in rows),
             "ceiling_mbps": ceiling_mbps,
@@ -232,7 +219,8 @@ class _Derivation:
             self.seen[stream], self._verdicts[stream] = seen, verdict
         return (
             self._shared
-            | copy_values(flows)
+            | zerocopy_share(flows)
+            | effective_values(flows)
             | self._datagrams(flows, whole)
             | _of_stream(stream)
             | {
@@ -240,10 +228,7 @@ class _Derivation:
                 "goodput_mbps": goodput_mbps,
                 "retransmits": total(flow.retransmits for flow in flows) if whole else None,
                 "window_effective_bytes": effective_window(self._info, self.cell, stream, flows),
-                "mss_effective": least(side.tcp.mss for side in senders),
                 "mtu": least(side.tcp.pmtu for side in senders),
-                "congestion": joined(side.tcp.congestion for side in senders),
-                "nodelay": agreed(side.tcp.nodelay for side in senders),
                 "rtt_us": mean(side.tcp.rtt_us for side in senders),
                 "rtt_min_us": least(side.tcp.rtt_min_us for side in senders),
                 "ceiling_mbps": path.ceiling_mbps,
@@ -285,7 +270,7 @@ class _Derivation:
                 "clamped_mss": clamped_mss(self._info, self.cell, stream, flows),
                 **self._others(path),
             },
-            searched=self.cell.datagrams.rate == MAX_RATE,
+            searched=self.cell[RATE] == MAX_RATE,
         )
 
     @cached_property
@@ -389,14 +374,3 @@ def _counted_keys(plan: RunPlan, repetitions: Sequence[Repetition]) -> frozenset
     """Return the keys of the repetitions with a valid result; of a search only of the trial that decides it."""
     kept = decided(plan, planned(plan, repetitions))
     return frozenset(repetition.key for repetition in kept if repetition.status is Status.OK)
-
-
-def copy_values(flows: Sequence[Flow]) -> dict[str, Any]:
-    """Return the columns `zerocopy_effective` and `copy_effective` of `flows`; None if unknown or not requested."""
-    asked = [flow.sender.copying for flow in flows if flow.sender and flow.sender.copying.uncopied_sends is not None]
-    sends = total(side.sends for side in asked)
-    uncopied = total(side.uncopied_sends for side in asked)
-    return {
-        "zerocopy_effective": uncopied / sends if sends and uncopied is not None else None,
-        "copy_effective": agreed(flow.receiver.copying.copied for flow in flows if flow.receiver is not None),
-    }

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from rigctl.records import Cell, Flow, Repetition, Side, Status, Stream, by_stream
+from rigctl.settings import RATE
 
 LEAST_GAP_S: Final = 0.2
 """TCP waits as long at least before it sends again what was not acknowledged (TCP_RTO_MIN)."""
@@ -62,7 +63,7 @@ def _least_s(cell: Cell, repetition: Repetition, flows: Sequence[Flow]) -> float
         value for flow in flows if flow.sender for value in flow.sender.series.columns.get("rtt_us", ()) if value > 0
     ]
     between_s = 0.0
-    rate_bps = repetition.rate_bps if repetition.rate_bps is not None else cell.datagrams.rate
+    rate_bps = repetition.rate_bps if repetition.rate_bps is not None else cell[RATE]
     if isinstance(rate_bps, int) and rate_bps > 0 and cell.message_bytes:
         between_s = cell.message_bytes * 8 / rate_bps
     return max(LEAST_GAP_S - SLACK_S, ROUND_TRIPS * median(trips) / 1e6 if trips else 0.0, DATAGRAMS * between_s)

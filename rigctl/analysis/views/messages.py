@@ -15,6 +15,7 @@ from rigctl.model.histogram import Buckets, merged, percentile_ns
 from rigctl.model.limits.ceilings import Packet, above_ceiling
 from rigctl.model.unknowns import agreed, joined, least, total
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Side, Status, Stream
+from rigctl.settings import CONGESTION, NODELAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +111,8 @@ def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Rep
         ceiling_bps=_ceiling_bps(info, cell, flows),
         mss_effective=least(side.tcp.mss for side in sides),
         retransmits=total(side.tcp.retransmits for side in sides),
-        nodelay=agreed(side.tcp.nodelay for side in sides),
-        congestion=joined(side.tcp.congestion for side in sides),
+        nodelay=agreed(side[NODELAY] for side in sides),
+        congestion=joined(side[CONGESTION] for side in sides),
         disk=disk_shares(flows),
         unanswered=total(_unanswered(side) for side in sides),
         exclusions=_exclusions(info, cell, repetitions),
@@ -131,7 +132,7 @@ def _ceiling_bps(info: RunInfo, cell: Cell, flows: Sequence[Flow]) -> float | No
         return None
     stream = flows[0].stream
     ends, size = (stream.sender, stream.receiver), cell.message_bytes or 0
-    if cell.tcp.nodelay and size < side.tcp.mss:
+    if cell[NODELAY] and size < side.tcp.mss:
         rates = [rate for rate in (link_rate_bps(info, node) for node in ends) if rate is not None]
         packet = Packet("tcp", info.ip_version, side.tcp.timestamps is not False)
         return min(rates) * size / packet.wire_bytes(size) if len(rates) == len(ends) else None

@@ -7,6 +7,7 @@ import numpy as np
 
 from rigctl.model.window import Times, received_at
 from rigctl.records import Cell, RunPlan, Side
+from rigctl.settings import MSS, WINDOW, WINDOW_TOTAL
 
 MOST_CHARTS: Final = 48
 MOST_FLOWS: Final = 4000
@@ -67,7 +68,7 @@ def charted(plan: RunPlan, most: int) -> tuple[Cell, ...]:
     chosen: dict[tuple[object, ...], list[Cell]] = {}
     for cell in plan.cells:
         if len(cell.pairs) == pairs:
-            panel = (cell.condition, cell.window.total_bytes or cell.window.bytes, cell.tcp.mss)
+            panel = (cell.condition, cell[WINDOW_TOTAL] or cell[WINDOW], cell[MSS])
             chosen.setdefault(panel, []).append(cell)
     ends: list[Cell] = []
     for group in chosen.values():

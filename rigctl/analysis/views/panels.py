@@ -6,12 +6,14 @@ between two conditions is taken field by field, where both have one. A field tha
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from statistics import fmean, median
 from typing import Final, TypeAlias
 
 from rigctl.analysis.summary import CellSummary
 from rigctl.records import Cell, Condition, RunPlan
+from rigctl.settings import CONDITION, LATENCY, PAIRS, PARALLEL, SETTINGS, WINDOW, WINDOW_TOTAL
+from rigctl.settings.kinds import TCP
 
 Place: TypeAlias = tuple[int, int]
 """Number of pairs, number of flows of a pair."""
@@ -23,19 +25,17 @@ MOST_DIFFERENCES: Final = 6
 AS_GOOD: Final = 0.03
 """Fields this close to the best of their number of pairs are taken to have met the same limit."""
 
+_NO_PANELS: Final = (CONDITION, PARALLEL, PAIRS, LATENCY, WINDOW_TOTAL, WINDOW)
 _SETTINGS: Final[dict[str, Callable[[Cell], object]]] = {
-    "window_total_bytes": attrgetter("window.total_bytes"),
-    "window_bytes": attrgetter("window.bytes"),
-    "mss": attrgetter("tcp.mss"),
-    "congestion": attrgetter("tcp.congestion"),
-    "nodelay": attrgetter("tcp.nodelay"),
-    "zerocopy": attrgetter("copying.zerocopy"),
-    "copy": attrgetter("copying.copy"),
-    "direction": attrgetter("direction"),
-    "test": attrgetter("test"),
-    "engine": attrgetter("engine"),
-    "duration_s": attrgetter("duration_s"),
-    "omit_s": attrgetter("omit_s"),
+    "window_total_bytes": lambda cell: cell[WINDOW_TOTAL],
+    # The window of a flow that is its share of a total says nothing of its own.
+    "window_bytes": lambda cell: None if cell[WINDOW_TOTAL] is not None else cell[WINDOW],
+    **{
+        setting.name: itemgetter(setting)
+        for setting in SETTINGS.values()
+        if setting.takes(TCP) and setting not in _NO_PANELS
+    },
+    **{name: attrgetter(name) for name in ("test", "duration_s", "omit_s")},
 }
 """Settings whose values make panels, each with where it is."""
 
@@ -122,11 +122,11 @@ def matrix(plan: RunPlan, cells: Sequence[CellSummary]) -> Matrix | None:
     pairs = tuple(sorted({len(summary.cell.pairs) for summary in cells}))
     if len(pairs) < 2 or len(cells) < 3:
         return None
-    names = [name for name in _SETTINGS if len({_value(summary.cell, name) for summary in cells}) > 1]
+    names = [name for name in _SETTINGS if len({_SETTINGS[name](summary.cell) for summary in cells}) > 1]
     known = {condition.name: condition for condition in plan.conditions}
     grouped: dict[str | None, dict[Setting, dict[Place, CellSummary]]] = {}
     for summary in cells:
-        setting = tuple((name, _value(summary.cell, name)) for name in names)
+        setting = tuple((name, _SETTINGS[name](summary.cell)) for name in names)
         fields = grouped.setdefault(summary.cell.condition, {}).setdefault(setting, {})
         place = (len(summary.cell.pairs), summary.cell.parallel)
         if place in fields:
@@ -142,11 +142,6 @@ def matrix(plan: RunPlan, cells: Sequence[CellSummary]) -> Matrix | None:
     every = [total for panelled in made for panel in panelled.panels for total in panel.sums_mbps.values()]
     flows = tuple(sorted({summary.cell.parallel for summary in cells}))
     return Matrix(made, pairs, flows, max(every), differences(made)) if every else None
-
-
-def _value(cell: Cell, name: str) -> object:
-    """A setting of a cell. The window of a flow that is its share of a total says nothing of its own."""
-    return None if name == "window_bytes" and cell.window.total_bytes is not None else _SETTINGS[name](cell)
 
 
 def _panel(setting: Setting, fields: Mapping[Place, CellSummary]) -> Panel:

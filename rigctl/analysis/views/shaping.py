@@ -12,6 +12,7 @@ from rigctl.analysis.views.messages import MessageResult
 from rigctl.model.limits.ceilings import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, Packet
 from rigctl.model.unknowns import least
 from rigctl.records import RunInfo, Stream
+from rigctl.settings import NODELAY
 
 BUCKET_BYTES: Final = 128 * 1024
 _AROUND: Final = ETHERNET_HEADER + ETHERNET_CHECK + ETHERNET_GAP
@@ -61,7 +62,7 @@ def messages_carried_mbps(info: RunInfo, result: MessageResult) -> float | None:
     mss = result.mss_effective
     if mss is None:
         return None
-    payload = result.size if result.cell.tcp.nodelay and result.size < mss else mss
+    payload = result.size if result.cell[NODELAY] and result.size < mss else mss
     return shaped_mbps(info, result.stream, payload, Packet("tcp", info.ip_version), result.cell.condition)
 
 

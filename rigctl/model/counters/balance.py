@@ -19,7 +19,8 @@ from typing import Final
 
 from rigctl.model.counters.points import Counted, CountingPoint, Crossing, PointKind
 from rigctl.model.counters.rises import Traffic
-from rigctl.model.limits.ceilings import ETHERNET_CHECK, ETHERNET_HEADER, TIMESTAMPS_OPTION, Packet
+from rigctl.model.limits.ceilings import ETHERNET_CHECK, ETHERNET_HEADER, Packet
+from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 MOST_DIFFERENCE: Final = 0.01
 """Beyond what the readings' age explains, a difference above this share is flagged."""

@@ -46,14 +46,6 @@ from rigctl.report.words.text import UNKNOWN, settings_text
 
 MOST_PAIRS: Final = 200
 """Of many tests of many pairs; the rest is in the JSON."""
-_ASKED: Final[tuple[Requested, ...]] = tuple(
-    # One of each title: some columns are there twice, with another rule of when they are shown.
-    {
-        value.column.title: value
-        for value in vars(requested).values()
-        if isinstance(value, Requested) and value.column.title != "Test"
-    }.values()
-)
 _MARKS: Final[dict[Verdict, Literal["warn", "good"]]] = {Verdict.WORSE: "warn", Verdict.BETTER: "good"}
 
 
@@ -106,7 +98,9 @@ def _table(changes: Sequence[Change], bound: float, label: str) -> Table:
     cells = [change.cell for change in changes]
     metrics = list(dict.fromkeys(change.metric for change in changes))
     hidden = SENDING if label == "Pairs" else None  # each row names its own pair
-    asked = [item for item in _ASKED if item is not hidden and len({item.value(cell) for cell in cells}) > 1]
+    asked = [
+        item for item in requested.COMPARED if item is not hidden and len({item.value(cell) for cell in cells}) > 1
+    ]
     unit = METRICS[metrics[0]].unit if len(metrics) == 1 else ""
     sums = "" if label == "Pairs" else next(filter(None, (sum_words(cells, metric) for metric in metrics)), "")
     of_all = f", {sums}" if sums else ""

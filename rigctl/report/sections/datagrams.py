@@ -45,6 +45,7 @@ from rigctl.report.words.text import (
     plural,
     rate_text,
 )
+from rigctl.settings import BURST, RATE
 
 SECTION = "datagrams"
 STEADY: Final = 0.98
@@ -54,20 +55,6 @@ _METHOD: Final = (
     "measurement interval); a duplicate counts once. Loss, order and jitter are of all that a test sent.",
     "Each datagram carries a number and the time it was handed over. Jitter is that of RFC 3550 as it stood at the "
     "end; datagrams that a kernel handed over together arrived at one instant.",
-)
-_REQUESTED: Final = (
-    requested.TEST,
-    requested.CONDITION,
-    requested.PAIRS,
-    requested.SENDING,
-    requested.WINDOW,
-    requested.PARALLEL,
-    requested.DATAGRAM,
-    requested.LOAD,
-    requested.BURST,
-    requested.DIRECTION,
-    requested.ENGINE,
-    requested.LATENCY,
 )
 
 
@@ -89,7 +76,7 @@ def part(view: RunView) -> Part | None:
 def datagram_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
     """Return the results of a run; of many pairs loss, order and jitter are those of the worst."""
     made: list[ColumnOf[CellSummary]] = [
-        *(columns.of_cell(setting) for setting in _REQUESTED),
+        *(columns.of_cell(setting) for setting in requested.DATAGRAMS),
         columns.total_goodput,
         columns.goodput,
         _burst_sent,
@@ -141,7 +128,7 @@ def _value(stream: StreamSummary, of: Callable[[DatagramSummary], float | None])
 
 def _burst_sent(cells: Sequence[CellSummary]) -> Filled | None:
     """Return the column beside the burst requested; None where no test asks for a burst."""
-    if all(cell.cell.datagrams.burst is None for cell in cells):
+    if all(cell.cell[BURST] is None for cell in cells):
         return None
     return _counts("Longest burst sent", lambda counted: counted.sent_burst)(cells)
 
@@ -329,7 +316,7 @@ def shaping_text(info: RunInfo) -> str:
     """Return where a virtual link carries more of such datagrams than a wire: it is shaped for full frames."""
     if info.plan.virtual != "namespaces":
         return ""
-    cells = {cell.message_bytes: cell for cell in info.plan.cells if cell.datagrams.rate is not None}
+    cells = {cell.message_bytes: cell for cell in info.plan.cells if cell[RATE] is not None}
     said = [words for cell in cells.values() if (words := _shaped(info, cell))]
     began = "The virtual links are shaped for full frames and carry more of smaller datagrams"
     return f"{began}: in Mbit/s {listed(said)}." if said else ""
@@ -361,7 +348,7 @@ def shortfall(cell: CellSummary) -> tuple[float, float] | None:
     """Return the requested load and the slowest sender's rate in Mbit/s; None if all senders kept to the load."""
     sent = [stream.datagrams.sent_mbps for stream in cell.streams if stream.datagrams is not None]
     known = [rate_mbps for rate_mbps in sent if rate_mbps is not None]
-    rate = cell.cell.datagrams.rate
+    rate = cell.cell[RATE]
     if not isinstance(rate, int) or not known:
         return None
     asked_mbps = rate * cell.cell.parallel / 1e6

@@ -29,6 +29,7 @@ from rigctl.report.tables.messages import (
 )
 from rigctl.report.words.above_ceiling import excess_findings, excess_note
 from rigctl.report.words.text import percent_text, plural, rate_text, tests_named, time_text
+from rigctl.settings import BUSY_POLL, CONGESTION, MSS, NODELAY, WINDOW
 
 SECTION = "messages"
 _BLAST_METHOD = (
@@ -280,9 +281,7 @@ def _peaks(results: Sequence[MessageResult]) -> Iterator[Finding]:
     low, high = ([peaks[end] / 1000 for _, peaks in found] for end in (0, -1))
     count = plural(len(found), "test")
     text = f"Round trips gather around two times in {count}, about {_range(low)} and {_range(high)}."
-    polled = any(
-        result.cell.messages.busy_poll is not None or "busy_poll" not in result.cell.kind.axes for result in results
-    )
+    polled = any(result.cell[BUSY_POLL] is not None or not BUSY_POLL.takes(result.cell.kind) for result in results)
     remedy = None if polled else "busy_poll: true would show whether a processor that wakes up is the cause."
     yield Finding(text, Weight.DETAIL, subject=tests(result.cell.number for result, _ in found), remedy=remedy)
 
@@ -298,14 +297,12 @@ _VARIED: Final[tuple[Callable[[MessageResult], str], ...]] = (
     lambda result: str(result.stream),
     lambda result: result.cell.condition or "no condition",
     lambda result: result.cell.transport.upper(),
-    lambda result: {None: "polling default", True: "busy polling", False: "no busy polling"}[
-        result.cell.messages.busy_poll
-    ],
-    lambda result: {None: "nodelay default", True: "nodelay", False: "no nodelay"}[result.cell.tcp.nodelay],
+    lambda result: {None: "polling default", True: "busy polling", False: "no busy polling"}[result.cell[BUSY_POLL]],
+    lambda result: {None: "nodelay default", True: "nodelay", False: "no nodelay"}[result.cell[NODELAY]],
     lambda result: plural(result.cell.parallel, "flow"),
-    lambda result: result.cell.tcp.congestion or "congestion control default",
-    lambda result: f"window {result.cell.window.bytes}" if result.cell.window.bytes else "window default",
-    lambda result: f"MSS {result.cell.tcp.mss}" if result.cell.tcp.mss else "MSS default",
+    lambda result: result.cell[CONGESTION] or "congestion control default",
+    lambda result: f"window {result.cell[WINDOW]}" if result.cell[WINDOW] else "window default",
+    lambda result: f"MSS {result.cell[MSS]}" if result.cell[MSS] else "MSS default",
     lambda result: str(result.cell.direction),
 )
 

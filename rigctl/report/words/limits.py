@@ -8,8 +8,10 @@ from rigctl.analysis.limits.evidence import window_allows_bps
 from rigctl.analysis.limits.processors import PROCESSORS
 from rigctl.analysis.limits.window_cause import UNSCALED_BYTES, WINDOW_SCALING, WindowCause
 from rigctl.analysis.summary import CellSummary
+from rigctl.base.units import size_words
 from rigctl.findings import Finding, Severity, Weight, tests
-from rigctl.report.words.text import MOST_LISTED, few_text, listed, numbers_text, plural, rate_text, size_words
+from rigctl.report.words.text import MOST_LISTED, few_text, listed, numbers_text, plural, rate_text
+from rigctl.settings import WINDOW
 
 _WARNED: Final = ("path", "other-traffic", "sender", "receiver", "disk", "mtu")
 
@@ -406,7 +408,7 @@ def _from_to(shares_pct: Collection[float]) -> str:
 
 
 def _larger(held: Sequence[CellSummary]) -> str | None:
-    asked = any(cell.cell.window.bytes is not None for cell in held)
+    asked = any(cell.cell[WINDOW] is not None for cell in held)
     return "A larger window lifts this limit." if asked else None
 
 

@@ -28,7 +28,7 @@ def test_of_more_at_most_twelve_are_drawn_in_their_order() -> None:
 
 
 def test_a_panel_of_one_test_is_drawn_once() -> None:
-    one = [replace(builders.cell(1), window=replace(builders.cell().window, bytes=1024 * size)) for size in range(1, 4)]
+    one = [builders.cell(1, window_bytes=1024 * size) for size in range(1, 4)]
     cells = [replace(cell, number=number) for number, cell in enumerate(one, 1)]
     assert [cell.number for cell in charted(builders.plan(cells), 2)] == [1, 3]
 

@@ -14,7 +14,7 @@ from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.model.limits.evidence import Evidence
 from rigctl.model.limits.verdicts import judged
 from rigctl.model.window import CommonWindow
-from rigctl.records import Cell, Condition, Link, NodeUsage, Pair, Repetition, RunInfo, Series, Setting
+from rigctl.records import Cell, Condition, HostSetting, Link, NodeUsage, Pair, Repetition, RunInfo, Series
 from rigctl.report.words.limits import bottleneck_text
 
 ONE_PAIR = (Pair("pi1", "pi2"),)
@@ -111,7 +111,7 @@ def test_a_rate_that_was_not_sampled_is_not_constant() -> None:
     assert "variation" not in of_flows([blind], 285.0, window)
 
 
-SMALL = Condition("small", (Setting("sysctl", "4096 16384 20000", "net.ipv4.tcp_rmem"),))
+SMALL = Condition("small", (HostSetting("sysctl", "4096 16384 20000", "net.ipv4.tcp_rmem"),))
 WINDOW: dict[str, Any] = {
     "rtt_us": 9000,
     "rtt_min_us": 8950,

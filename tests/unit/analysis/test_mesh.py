@@ -14,6 +14,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import Estimate
 from rigctl.analysis.views.mesh import DIFFER, Ends, Mesh, Way, lopsided, slow_nodes
 from rigctl.records import Cell, Direction, Link, Pair, Repetition, Series, Status
+from rigctl.settings import WINDOW
 
 TUNED, PROVED, COUNT = 1, 20260, 400
 ABC = ("a", "b", "c", "d")
@@ -137,7 +138,7 @@ def test_a_run_of_every_ordered_pair_is_a_mesh_with_the_numbers_of_its_tests() -
 
 def test_each_point_of_the_other_axes_is_a_mesh_of_its_own() -> None:
     found = meshes_of(mesh_cells("abc", {"window_bytes": 65536}, {"window_bytes": 131072}))
-    assert [mesh.point.window.bytes for mesh in found] == [65536, 131072]
+    assert [mesh.point[WINDOW] for mesh in found] == [65536, 131072]
     assert [mesh.ways["a", "b"].test for mesh in found] == [1, 2]
 
 

@@ -9,10 +9,21 @@ from histograms import bucket_of
 
 from rigctl.analysis.rows.frames import load
 from rigctl.columns import Level
-from rigctl.records import Cell, DiskTimes, FileSettings, Flow, Pair, Repetition, RoundTrips, Side, Status
+from rigctl.records import Cell, DiskTimes, Flow, Pair, Repetition, RoundTrips, Side, Status
+from rigctl.settings import READ, WRITE, Settings
 
 PAIR = Pair("dublin", "cork")
-FILE = Cell(1, "file", (PAIR,), 60.0, 0.0, 1, message_bytes=10**7, file=FileSettings("disk", "memory", "/tmp"))
+FILE = Cell(
+    1,
+    "file",
+    (PAIR,),
+    60.0,
+    0.0,
+    1,
+    message_bytes=10**7,
+    settings=Settings({READ: "disk", WRITE: "memory"}),
+    folder="/tmp",
+)
 
 
 def transfer(sender: Side, receiver: Side | None) -> dict[str, object]:
@@ -40,7 +51,7 @@ def test_what_a_side_did_not_report_is_unknown() -> None:
 
 
 def test_cells_that_differ_in_where_a_file_is_can_be_told_apart_at_every_level() -> None:
-    other = replace(FILE, number=2, file=FileSettings("memory", "disk"))
+    other = replace(FILE, number=2, settings=Settings({READ: "memory", WRITE: "disk"}))
     info = builders.run(builders.plan([FILE, other]))
     failed = [Repetition(number, 1, 1, Status.FAILED, "why", 0.0, 1.0) for number in (1, 2)]
     frames = load(info, failed)

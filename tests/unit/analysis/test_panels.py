@@ -12,9 +12,10 @@ from rigctl.analysis.summary import summaries
 from rigctl.analysis.views.over_time import MOST_CHARTS, MOST_OF_MATRIX, charted_cells, drawn_numbers
 from rigctl.analysis.views.panels import MOST_DIFFERENCES, Matrix, changed, matrix
 from rigctl.analysis.views.panels import Setting as PanelSetting
-from rigctl.records import Cell, Condition, Direction, Repetition, RunInfo, Setting
+from rigctl.records import Cell, Condition, Direction, HostSetting, Repetition, RunInfo
 from rigctl.report.charts.colours import heat_step
 from rigctl.report.sections.matrix.panels import condition_grids, difference_grids, difference_step, panel_title
+from rigctl.settings import WINDOW_TOTAL
 
 SMALL: dict[str, Any] = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (1, 4, 8)}
 
@@ -59,7 +60,7 @@ def test_whatever_else_varies_makes_panels_of_its_own() -> None:
     other = tuple(
         builders.asking(cell, number=cell.number + len(one), mss=536, window_total_bytes=None) for cell in one
     )
-    other = tuple(builders.asking(cell, window_bytes=None) for cell in other if cell.window.total_bytes is None)[:6]
+    other = tuple(builders.asking(cell, window_bytes=None) for cell in other if cell[WINDOW_TOTAL] is None)[:6]
     info = builders.run(das2.plan((*one, *other)))
     panels = made(info, [das2.repetition(cell) for cell in one]).conditions[0].panels
     assert [panel_title(panel.setting) for panel in panels] == [
@@ -113,7 +114,7 @@ def test_a_condition_is_compared_with_the_one_that_differs_in_the_fewest_setting
         ("resize 1500", 1500, True),
         ("resize 8192", 8192, True),
     )
-    conditions = tuple(Condition(name, (Setting("mtu", str(mtu)),), resize) for name, mtu, resize in named)
+    conditions = tuple(Condition(name, (HostSetting("mtu", str(mtu)),), resize) for name, mtu, resize in named)
     found = made(*das2.run(conditions, das2.Shape(), **SMALL))
     assert [(one.earlier.name, one.later.name, list(changed(one))) for one in found.differences] == [
         ("fixed 1500", "fixed 8176", ["mtu"]),
@@ -174,7 +175,7 @@ def test_the_steps_of_the_colours_go_from_0_to_the_highest_sum_of_the_run() -> N
 def test_of_a_large_run_only_the_ends_of_each_panel_are_drawn_over_time() -> None:
     plan = das2.plan(das2.cells())
     drawn = charted_cells(plan)
-    assert [(cell.window.total_bytes, cell.parallel, len(cell.pairs)) for cell in drawn] == [
+    assert [(cell[WINDOW_TOTAL], cell.parallel, len(cell.pairs)) for cell in drawn] == [
         (window, parallel, 12) for window in das2.WINDOWS for parallel in (1, 10)
     ]
     many = das2.plan(das2.cells((das2.OFF, das2.ON, das2.JUMBO)))

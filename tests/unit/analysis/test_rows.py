@@ -15,7 +15,6 @@ from rigctl.base.errors import InputError
 from rigctl.columns import Level, columns_at
 from rigctl.records import (
     Datagrams,
-    DatagramSettings,
     Direction,
     Flow,
     Link,
@@ -25,6 +24,7 @@ from rigctl.records import (
     Side,
     Status,
 )
+from rigctl.settings import RATE, Settings
 
 CELL = builders.cell()
 
@@ -211,7 +211,10 @@ def test_the_rounding_of_ticks_makes_no_processor_busier_than_it_can_be() -> Non
 class TestDatagrams:
     CELL: Final = replace(
         builders.cell(pairs=(Pair("a", "b"),), parallel=2),
-        **{"test": "udp", "transport": "udp", "message_bytes": 1250, "datagrams": DatagramSettings(10**8)},  # type: ignore[arg-type]
+        test="udp",
+        transport="udp",
+        message_bytes=1250,
+        settings=Settings({RATE: 10**8}),
     )
 
     def flow(self, number: int, sent: int, came: int) -> Flow:

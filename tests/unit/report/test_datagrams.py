@@ -13,10 +13,8 @@ from rigctl.analysis.run_view import RunView
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.model.search import MOST_TRIALS, Search, decided, search
 from rigctl.records import (
-    MAX_RATE,
     Cell,
     Datagrams,
-    DatagramSettings,
     Flow,
     Link,
     Pair,
@@ -36,10 +34,11 @@ from rigctl.report.sections.datagrams import (
     search_table,
     shaping_text,
 )
+from rigctl.settings import MAX_RATE, RATE, Settings
 
 PAIR = Pair("a", "b")
 SECOND = 10**9
-CELL = Cell(1, "udp", (PAIR,), 1.0, 0.0, 1, transport="udp", message_bytes=1250, datagrams=DatagramSettings(10**8))
+CELL = Cell(1, "udp", (PAIR,), 1.0, 0.0, 1, transport="udp", message_bytes=1250, settings=Settings({RATE: 10**8}))
 
 
 def plan_of(*cells: Cell) -> RunPlan:

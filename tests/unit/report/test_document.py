@@ -9,12 +9,12 @@ import pytest
 from documents import blocks_of, finding, printed, result_table, section, texts
 
 from rigctl.findings import Finding, Severity, Weight, by_weight
-from rigctl.kinds import KINDS
 from rigctl.records import Pair, Repetition, Retest, RunInfo, RunStatus, Until
 from rigctl.report.blocks import Document, Folded, HeatMaps, Table, Verbatim
 from rigctl.report.document import MOST_ROWS, document
 from rigctl.report.printers.html import page
 from rigctl.report.printers.markdown import markdown
+from rigctl.settings.kinds import KINDS
 
 CLOSING = ["Reproduce", "Method", "The rig", "Scenario and rig file"]
 VARIED = [(1, 100, (1.0, 2.0, 1.0, 1.0, 1.0)), (64, 100, (3.0, 3.0, 3.0, 3.0, 3.0))]

@@ -82,7 +82,7 @@ def test_a_field_that_was_not_measured_is_a_dash_without_a_colour() -> None:
 
 def test_a_difference_has_signs_and_colours_to_both_sides() -> None:
     shape = das2.Shape(
-        goodput_mbps=lambda cell, mtu: 500.0 * len(cell.pairs) + 480 * cell.window.resize * (3 - 2 * cell.parallel),
+        goodput_mbps=lambda cell, mtu: 500.0 * len(cell.pairs) + 480 * cell.resize * (3 - 2 * cell.parallel),
         noise=0.0,
     )
     (section,) = sections(*das2.run((das2.OFF, das2.ON), shape, **SMALL), "Difference")
@@ -96,7 +96,7 @@ def test_a_difference_that_is_only_noise_stays_pale() -> None:
     twin = replace(das2.OFF, name="twin")
     (noise,) = sections(*das2.run((das2.OFF, twin), das2.Shape(noise=0.002), **SMALL), "Difference")
     assert {field.colour for heat in heat_maps(noise).maps for field in fields(heat)} == {"z0"}
-    small = das2.Shape(goodput_mbps=lambda cell, mtu: 800.0 * len(cell.pairs) + 200 * cell.window.resize, noise=0.0)
+    small = das2.Shape(goodput_mbps=lambda cell, mtu: 800.0 * len(cell.pairs) + 200 * cell.resize, noise=0.0)
     (section,) = sections(*das2.run((das2.OFF, das2.ON), small, **SMALL), "Difference")
     assert {field.colour for heat in heat_maps(section).maps for field in fields(heat)} == {"p2"}
 

@@ -11,11 +11,12 @@ import pytest
 
 from rigctl.analysis.views.panels import Matrix, matrix
 from rigctl.findings import Finding, Severity, Weight
-from rigctl.records import Cell, Condition, Repetition, RunInfo, Setting, Trunk
+from rigctl.records import Cell, Condition, HostSetting, Repetition, RunInfo, Trunk
 from rigctl.report.document import document
 from rigctl.report.sections.matrix.panels import gbps
 from rigctl.report.sections.matrix.words import limit_text, low_text, matrix_findings
 from rigctl.report.sections.streams import window_text
+from rigctl.settings import WINDOW, WINDOW_TOTAL
 
 QUIET = das2.Shape(noise=0.0)
 COARSE: dict[str, Any] = {"windows": (131072,), "flows": (1, 2)}
@@ -64,7 +65,7 @@ def test_a_headline_that_holds_for_few_columns_names_those() -> None:
     assert "This does not hold with total window 32 KiB and total window 64 KiB (" in said
 
     def one_window(cell: Cell, mtu: int) -> float:
-        return min(940.0 * len(cell.pairs), 7530.0) * (1.0 if cell.window.total_bytes == das2.WINDOWS[3] else 0.5)
+        return min(940.0 * len(cell.pairs), 7530.0) * (1.0 if cell[WINDOW_TOTAL] == das2.WINDOWS[3] else 0.5)
 
     said = findings_of(das2.run(shape=das2.Shape(noise=0.0, goodput_mbps=one_window), flows=(1, 2)))[0].text
     assert "This holds only with total window 256 KiB; elsewhere the sum is lower (" in said
@@ -92,7 +93,7 @@ def test_the_limit_is_found_without_the_rig_file_and_a_rig_file_that_disagrees_i
 
 def test_a_window_that_achieves_less_the_more_flows_share_it_is_reported_with_each_flow_s_part() -> None:
     def shared(cell: Cell, mtu: int) -> float:
-        small = not cell.window.resize and (cell.window.bytes or 0) < 8192
+        small = not cell.resize and (cell[WINDOW] or 0) < 8192
         return min(941.0 * len(cell.pairs), 1080.0 if small else 7530.0)
 
     axes: dict[str, Any] = {"windows": (32768, 131072), "flows": (1, 4, 10), "pairs": (1, 4, 12)}
@@ -192,7 +193,7 @@ def test_a_difference_below_two_per_cent_is_called_none() -> None:
 
 
 def test_a_sysctl_that_can_not_have_done_anything_is_said() -> None:
-    on = Condition("moderate", (Setting("mtu", "1500"), Setting("sysctl", "1", "net.ipv4.tcp_moderate_rcvbuf")))
+    on = Condition("moderate", (HostSetting("mtu", "1500"), HostSetting("sysctl", "1", "net.ipv4.tcp_moderate_rcvbuf")))
     said = told(das2.run((das2.OFF, on), **COARSE))
     assert "windows were set, and Linux locks a buffer that was set" in said
     unset = told(das2.run((das2.OFF, on), windows=(None,), flows=(1, 2)))

@@ -9,8 +9,8 @@ from message_runs import results
 
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.findings import Finding, Severity, Weight
-from rigctl.records import MessageSettings
 from rigctl.report.sections.messages import round_trip_findings
+from rigctl.settings import BUSY_POLL, ITERATIONS, Settings
 
 NAGLE = "no retransmits, and TCP_NODELAY was off, so that the end of a message may wait for a delayed acknowledgement."
 UNKNOWN = "the cause is unknown."
@@ -77,5 +77,5 @@ def test_peaks_of_milliseconds_are_printed_as_such() -> None:
 
 def test_busy_polling_is_not_advised_where_it_is_a_setting_of_the_run() -> None:
     sleeping, polled = having({18: 600, 75: 400}), having({18: 1000})
-    polled = replace(polled, cell=replace(polled.cell, messages=MessageSettings(100, busy_poll=True)))
+    polled = replace(polled, cell=replace(polled.cell, settings=Settings({ITERATIONS: 100, BUSY_POLL: True})))
     assert only(round_trip_findings([sleeping, polled])).remedy is None

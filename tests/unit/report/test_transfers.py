@@ -10,15 +10,12 @@ from message_runs import measured as measured_messages
 
 from rigctl.base.errors import InputError
 from rigctl.findings import Severity, Weight
-from rigctl.measure import TESTS
 from rigctl.records import (
     Cell,
     Direction,
     DiskTimes,
-    FileSettings,
     Flow,
     Link,
-    MessageSettings,
     Pair,
     Repetition,
     RunInfo,
@@ -32,6 +29,7 @@ from rigctl.report.printers.html import page
 from rigctl.runner.by_agent import MOST_PREPARE_S, prepare_s
 from rigctl.runner.engine import PREPARE_S
 from rigctl.scenario.load import Overrides, load_plan
+from rigctl.settings import ITERATIONS, READ, WRITE, Settings
 
 PAIR = Pair("a", "b")
 SIZE = 100 * 2**20
@@ -40,7 +38,7 @@ MIB = 2**20
 
 def cell(number: int = 1, read: str = "disk", write: str = "disk", size: int = SIZE) -> Cell:
     base = Cell(number, "file", (PAIR,), 60.0, 0.0, 1, message_bytes=size)
-    return replace(base, messages=MessageSettings(1), file=FileSettings(read, write, "/var/a b"))
+    return replace(base, settings=Settings({ITERATIONS: 1, READ: read, WRITE: write}), folder="/var/a b")
 
 
 def measured(*cells: tuple[Cell, float], virtual: str | None = None) -> tuple[RunInfo, list[Repetition]]:
@@ -49,10 +47,10 @@ def measured(*cells: tuple[Cell, float], virtual: str | None = None) -> tuple[Ru
     repetitions = []
     for transferred, elapsed_s in cells:
         end_ns = round(elapsed_s * 1e9) + 1
-        read_us = round(elapsed_s * 6e5) if transferred.file.read == "disk" else None
+        read_us = round(elapsed_s * 6e5) if transferred[READ] == "disk" else None
         size = transferred.message_bytes or 0
         sender = Side(size, 1, end_ns, tcp=TcpInfo(mss=1448, pmtu=1500, timestamps=True), disk=DiskTimes(read_us))
-        written = transferred.file.write == "disk"
+        written = transferred[WRITE] == "disk"
         receiver = Side(size, 1, end_ns, disk=DiskTimes(200_000, 50_000) if written else None)
         flow = Flow(PAIR, Direction.FORWARD, 1, sender, receiver)
         repetitions.append(Repetition(transferred.number, 1, 1, Status.OK, None, 0.0, 1.0, flows=(flow,)))
@@ -137,12 +135,6 @@ class TestAboveTheCeiling:
         assert "shaped for full frames" in finding(replace(info, plan=plan), repetitions, "Above the ceiling").text
 
 
-def test_a_side_has_a_folder_only_where_it_has_a_disk() -> None:
-    sending, receiving = (TESTS["file"].settings(cell(write="memory"), sender=sender) for sender in (True, False))
-    assert (sending["disk"], sending["folder"]) == (True, "/var/a%20b")
-    assert (receiving["disk"], receiving["folder"], receiving["size"]) == (False, None, SIZE)
-
-
 def test_a_file_that_must_be_made_first_has_its_time() -> None:
     assert prepare_s(cell(read="memory")) == PREPARE_S
     assert prepare_s(cell()) == pytest.approx(PREPARE_S + SIZE / 5e6)
@@ -156,9 +148,10 @@ def planned(folder: Path, text: str) -> list[Cell]:
 
 def test_a_file_is_read_from_disk_and_written_to_disk_where_nothing_is_said(tmp_path: Path) -> None:
     (one,) = planned(tmp_path, "matrix: {size: 100M}\nfolder: /data")
-    assert (one.file, one.messages.iterations, one.message_bytes) == (FileSettings("disk", "disk", "/data"), 1, SIZE)
+    assert (one[READ], one[WRITE], one.folder) == ("disk", "disk", "/data")
+    assert (one[ITERATIONS], one.message_bytes) == (1, SIZE)
     both = planned(tmp_path, "matrix: {size: 1M, read: [disk, memory]}")
-    assert [one.file.read for one in both] == ["disk", "memory"]
+    assert [one[READ] for one in both] == ["disk", "memory"]
 
 
 @pytest.mark.parametrize(

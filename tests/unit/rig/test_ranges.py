@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from rig_files import message, rig_from
 
-from rigctl.rig.fields import FieldError
 from rigctl.rig.ranges import expand_names
+from rigctl.yamlfile.fields import FieldError
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.analysis.views.panels import ConditionPanels, Difference, Matrix, Place, Setting, settings_of
-from rigctl.base.units import format_duration
+from rigctl.base.units import format_duration, size_words
 from rigctl.records import Condition, Direction
 from rigctl.report.blocks import Chart, HeatField, HeatMap, HeatMaps, Key
 from rigctl.report.charts.colours import HEAT_STEPS, heat_step
 from rigctl.report.charts.plot import Axis, Line, Plot, plot
-from rigctl.report.words.text import UNKNOWN, plural, size_words
+from rigctl.report.words.text import UNKNOWN, plural
 
 _WINDOWS: Final = ("window_total_bytes", "window_bytes")
 _FLAGS: Final = ("nodelay", "zerocopy", "copy")

@@ -11,12 +11,13 @@ from typing import Final
 from rigctl.analysis.limits.processors import PROCESSORS
 from rigctl.analysis.views.panels import ConditionPanels, Difference, Matrix, Panel, Setting, changed, settings_of
 from rigctl.analysis.views.trend import Column, Trend, columns, trend
-from rigctl.base.units import format_rate
+from rigctl.base.units import format_rate, size_words
 from rigctl.findings import Finding, Weight
 from rigctl.model.unknowns import most
 from rigctl.records import RunInfo
 from rigctl.report.sections.matrix.panels import gbps, panel_title, place_text, setting_name
-from rigctl.report.words.text import UNKNOWN, listed, percent_text, plural, size_words
+from rigctl.report.words.text import UNKNOWN, listed, percent_text, plural
+from rigctl.settings import WINDOW
 
 COUNTS_AS_DIFFERENCE: Final = 0.02
 """A mean difference below this share of the mean is called none."""
@@ -249,7 +250,7 @@ def locked_text(difference: Difference) -> str:
     if earlier is None or later is None or earlier.resize or later.resize:
         return ""
     values = {settings_of(condition).get(_RESIZE_SYSCTL) for condition in (earlier, later)}
-    asked = any(cell.cell.window.bytes for panel in difference.later.panels for cell in panel.cells.values())
+    asked = any(cell.cell[WINDOW] for panel in difference.later.panels for cell in panel.cells.values())
     if len(values) < 2 or not asked:
         return ""
     return (

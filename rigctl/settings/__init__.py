@@ -1,0 +1,70 @@
+"""The settings of a test, one record each: `SETTINGS` has them by name, in the order of the JSON Schema and the plan.
+
+`MSS` in `rigctl.settings.sockets` shows all parts of a record; `Setting` in `rigctl.settings.setting` explains them.
+"""
+
+from typing import Any, Final
+
+from rigctl.settings.setting import DEFAULT, NO_SETTINGS, Effective, Ends, Order, Setting, Settings, Title
+from rigctl.settings.shape import CONDITION, DIRECTION, ENGINE, PAIRS, PARALLEL, Direction, PairGrid
+from rigctl.settings.sockets import CONGESTION, COPY, MSS, NODELAY, WINDOW, WINDOW_TOTAL, ZEROCOPY
+from rigctl.settings.traffic import (
+    BURST,
+    BUSY_POLL,
+    ITERATIONS,
+    LATENCY,
+    MAX_RATE,
+    RATE,
+    READ,
+    SIZE,
+    TRANSPORT,
+    UNLIMITED,
+    WRITE,
+)
+
+SETTINGS: Final[dict[str, Setting[Any]]] = {
+    setting.name: setting
+    for setting in (
+        CONDITION,
+        *(WINDOW, WINDOW_TOTAL, MSS, PARALLEL, PAIRS),
+        *(SIZE, ITERATIONS, RATE, BURST, TRANSPORT, READ, WRITE, BUSY_POLL),
+        *(CONGESTION, NODELAY, ZEROCOPY, COPY, DIRECTION, ENGINE, LATENCY),
+    )
+}
+
+__all__ = [
+    "BURST",
+    "BUSY_POLL",
+    "CONDITION",
+    "CONGESTION",
+    "COPY",
+    "DEFAULT",
+    "DIRECTION",
+    "ENGINE",
+    "ITERATIONS",
+    "LATENCY",
+    "MAX_RATE",
+    "MSS",
+    "NODELAY",
+    "NO_SETTINGS",
+    "PAIRS",
+    "PARALLEL",
+    "RATE",
+    "READ",
+    "SETTINGS",
+    "SIZE",
+    "TRANSPORT",
+    "UNLIMITED",
+    "WINDOW",
+    "WINDOW_TOTAL",
+    "WRITE",
+    "ZEROCOPY",
+    "Direction",
+    "Effective",
+    "Ends",
+    "Order",
+    "PairGrid",
+    "Setting",
+    "Settings",
+    "Title",
+]

@@ -25,7 +25,7 @@ COMMANDS: Final = {
     ),
     "expect": ("commands.expect:expect", "Calculate the best possible application rates from a link rate and a frame."),
     "init": ("commands.init:init", "Copy a bundled scenario or rig, to start from."),
-    "show": ("commands.show:show", "Print the answer, the table and the findings of RUN."),
+    "show": ("commands.report:show", "Print the answer, the table and the findings of RUN."),
     "compare": (
         "commands.compare:compare",
         "Compare run B with run A test by test; exit with 1 where something got worse.",
@@ -46,7 +46,7 @@ COMMANDS: Final = {
     "nightly": ("nightly.commands:app", "Run a scenario every night, and report what changed."),
     "agent": ("rig.agent:app", "Build and list the agent's binaries."),
 }
-"""Where in `rigctl.cli` the function or group of a command is, and the first line of its help."""
+"""Function or group of each command in `rigctl.cli`, and the first line of its help."""
 
 
 class CommandGroup(TyperGroup):

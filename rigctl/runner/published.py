@@ -1,6 +1,6 @@
 """Progress that is published, for `rigctl display` in another terminal or of another user.
 
-The run's own calls only keep numbers; a thread writes them to a file (`display.publisher`). While a test runs, its
+The run's own calls only keep numbers; a thread writes them to a file (`display.folder`). While a test runs, its
 receivers count once a second; afterwards the figures are those of the report.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError, RigctlError
 from rigctl.base.processes import Process, process
-from rigctl.display.publisher import publishing
+from rigctl.display.folder import publishing
 from rigctl.display.state import (
     MOST_HISTORY,
     MOST_MESSAGES,

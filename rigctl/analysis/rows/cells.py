@@ -4,10 +4,10 @@ Nothing here is stored: a better ceiling explains last year's runs too.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from rigctl.analysis.limits.bottleneck import evidence, named, other_traffic_found
 from rigctl.analysis.limits.ceiling import (
@@ -39,11 +39,17 @@ from rigctl.model.limits.verdicts import Verdict, judged
 from rigctl.model.search import decided
 from rigctl.model.unknowns import agreed, known_total, least, mean, most, total
 from rigctl.model.window import CommonWindow
-from rigctl.records import Cell, Flow, Repetition, RunInfo, RunPlan, Status, Stream
+from rigctl.records import Cell, Flow, Repetition, RunInfo, RunPlan, Status, Stream, by_stream
 from rigctl.settings import MAX_RATE, RATE, SETTINGS
 
 Row: TypeAlias = dict[str, Any]
+Item = TypeVar("Item")
+Key = TypeVar("Key")
 
+_EXTREMES: Final[Mapping[str, Callable[[Iterable[float | None]], float | None]]] = {
+    **dict.fromkeys(("rtt_min_us", "mss_effective", "window_effective_bytes", "mtu"), least),
+    **dict.fromkeys(("loss_burst_max", "jitter_max_us", "burst_effective"), most),
+}
 _NAMES: Final = {level: tuple(column.name for column in columns_at(level)) for level in Level}
 
 
@@ -95,6 +101,19 @@ def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
     return rows
 
 
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Return the items by key, in their order."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
+def over_repetitions(rows: Iterable[Row], column: str) -> float | None:
+    """Return the value of a column over repetitions: the mean, or the extreme of a minimum or maximum."""
+    return _EXTREMES.get(column, mean)(row[column] for row in rows)
+
+
 def which_stream(info: RunInfo, cell: Cell, repetition: Repetition, stream: Stream) -> Row:
     """Return the columns that every row of a stream begins with, at any level."""
     return _which(info, cell, repetition) | _of_stream(stream)
@@ -134,10 +153,8 @@ class _Derivation:
         self._window = CommonWindow(*repetition.window_ns, 0) if repetition.window_ns else None
         self.seen: dict[Stream, Evidence] = {}
         self._verdicts: dict[Stream, Verdict] = {}
-        self._flows: dict[Stream, list[Flow]] = {}
         self._paths: dict[Stream, DataPath] = {}
-        for flow in repetition.flows:
-            self._flows.setdefault(flow.stream, []).append(flow)
+        self._flows = by_stream(repetition.flows)
         self._threads = Counter(node for flow in repetition.flows for node in (flow.pair.source, flow.pair.destination))
         self._shared: Row = {
             **_which(info, cell, repetition),

@@ -1,4 +1,4 @@
-"""Where values lie on an axis, and which of them have a tick and a label."""
+"""Places of values on an axis, its ticks and their labels."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -17,7 +17,7 @@ from rigctl.report.charts.plot import Panel, Plot, Rule
 from rigctl.report.charts.scales import Scale, Tick, scale_of, ticks
 
 LINE: Final = 14
-"""Of text, in pixels."""
+"""Height of a line of text, in pixels."""
 _GAP: Final = 8
 """Between labels beside each other, and between panels."""
 _PADDING: Final = 4
@@ -28,7 +28,7 @@ _LABEL: Final = 6
 _DROP: Final = 0.35 * FONT_SIZE
 """From the middle of a text's height to its base line."""
 _MOST_NAME: Final = 0.45
-"""Of the width, for names beside an axis."""
+"""Share of the width for names beside an axis."""
 _SWATCH: Final = 20
 _MARGIN: Final = 10
 """Around a picture that stands alone."""

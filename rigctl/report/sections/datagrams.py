@@ -56,6 +56,7 @@ _METHOD: Final = (
     "Each datagram carries a number and the time it was handed over. Jitter is that of RFC 3550 as it stood at the "
     "end; datagrams that a kernel handed over together arrived at one instant.",
 )
+Trials = Sequence[tuple[int, Trial]]
 
 
 def part(view: RunView) -> Part | None:
@@ -150,9 +151,6 @@ def search_table(view: RunView) -> Table | None:
     ]
     legend = ("Rates are payload rates of one flow.",)
     return table_of(rows, made, lambda row: Head(row[0], counted=row[1].sent_bps is not None), legend, "Trials")
-
-
-Trials = Sequence[tuple[int, Trial]]
 
 
 def _offered(rows: Trials) -> Filled:

@@ -1,4 +1,4 @@
-"""What the scenario expects, in a report: a column of the table, a finding for each that is not met, a section."""
+"""Expectations of the scenario: a column of the table, a finding for each that is not met, and a section."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

@@ -33,6 +33,22 @@ _TRIPS: Final = (
     "Nodes are compared by their shortest median round trip: a pair is as slow as both its ends together. A node is "
     f"reported where it is more than {FAR:g} times that of the usual node."
 )
+_MANY_US: Final = 10_000.0
+SERVERS_CHARACTERS: Final = 100
+"""Width of the columns of one table; more servers go to a table of their own."""
+_FEW_PAIRS: Final = 3
+"""Pairs of one limit that are named."""
+NARROWEST: Final = "Gbit/s"
+"""Text that fits in every column."""
+ITSELF: Final = "·"
+"""Sign for the pair of a node with itself, which is not measured."""
+MOST_PAIRS: Final = 6
+"""Pairs whose directions differ that are reported one by one."""
+_ROLES: Final = {
+    ("sending",): "in sending to the others",
+    ("receiving",): "in receiving from the others",
+    ("sending", "receiving"): "in sending to the others and in receiving from them",
+}
 
 
 def part(view: RunView) -> Part | None:
@@ -119,24 +135,9 @@ def _rates(known: Sequence[float]) -> Scale:
     return Scale(unit, factor, 0 if lowest >= 100 else 1 if lowest >= 10 and factor == 1 else 2 if lowest >= 0.1 else 3)
 
 
-_MANY_US: Final = 10_000.0
-
-
 def _times(known: Sequence[float]) -> Scale:
     unit, factor = ("ms", 1000.0) if min(known) >= _MANY_US else ("µs", 1.0)
     return Scale(unit, factor, 0 if min(known) / factor >= 100 else 1)
-
-
-SERVERS_CHARACTERS: Final = 100
-"""Width of the columns of one table; more servers go to a table of their own."""
-_FEW_PAIRS: Final = 3
-"""Pairs of one limit that are named."""
-NARROWEST: Final = "Gbit/s"
-"""What a column is at least as wide as."""
-
-
-ITSELF: Final = "·"
-"""Sign for the pair of a node with itself, which is not measured."""
 
 
 def point_text(mesh: Mesh) -> str:
@@ -261,15 +262,6 @@ def _heat(mesh: Mesh, form: Form, top: float, title: str) -> HeatMap:
 
     rows = tuple((client, tuple(field(client, server) for server in mesh.nodes)) for client in mesh.nodes)
     return HeatMap(title, "client ↓ server →", mesh.nodes, rows)
-
-
-MOST_PAIRS: Final = 6
-"""Pairs whose directions differ that are reported one by one."""
-_ROLES: Final = {
-    ("sending",): "in sending to the others",
-    ("receiving",): "in receiving from the others",
-    ("sending", "receiving"): "in sending to the others and in receiving from them",
-}
 
 
 def between(mesh: Mesh) -> str:

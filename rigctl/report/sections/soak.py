@@ -25,7 +25,7 @@ from rigctl.report.words.text import rate_text
 
 FLOWS_SUM: Final = "sum of the flows"
 MOST_POINTS: Final = 180
-"""Of a line. When a switch was read is known to some hundredths of a second: over a short time its rate is a blur."""
+"""Points of a line. A switch is read at a time known to some 10 ms, so its rate over a short time is inexact."""
 MOST_ROWS: Final = 24
 """More flows than this are summed up; the page has all of them folded, the export too."""
 SLOWEST: Final = 3

@@ -6,25 +6,32 @@ from typing import Any, Final
 
 import builders
 import das2
+import message_runs
+import probing
 import pytest
+from histograms import bucket_of
 from switched import Paper
 
 from rigctl.analysis.rows.cells import Rows, derive
 from rigctl.analysis.rows.frames import load
+from rigctl.analysis.rows.messages import NAMES, latency_values
 from rigctl.base.errors import InputError
 from rigctl.columns import Level, columns_at
 from rigctl.records import (
+    Cell,
     Datagrams,
     Direction,
+    DiskTimes,
     Flow,
     Link,
     Pair,
     Repetition,
+    RoundTrips,
     RunInfo,
     Side,
     Status,
 )
-from rigctl.settings import RATE, Settings
+from rigctl.settings import RATE, READ, WRITE, Settings
 
 CELL = builders.cell()
 
@@ -300,3 +307,129 @@ def test_an_agent_can_use_a_processor_for_each_of_its_flows(unknown: dict[str, A
     assert cpu(["agent_cpu_source_pct"], used, parallel=3) == [20.0]
     assert cpu(["agent_cpu_source_pct"], used, parallel=6) == [15.0]
     assert cpu(["agent_cpu_source_pct"], used | unknown) == [None]
+
+
+OTHER = Pair("pi3", "pi4")
+
+
+def test_the_rise_is_that_of_the_medians() -> None:
+    cell = probing.cell()
+    measured = probing.repetition(cell, probing.probes([100] * 9 + [200], [3000] * 98 + [4000, None]))
+    (row,) = derive(builders.run(builders.plan([cell])), [measured]).pairs
+    assert [row[name] for name in NAMES] == [100.0, 200.0, 3000.0, 4000.0, 2900.0, pytest.approx(20_000), 1.0]
+
+
+def test_a_pair_has_its_own_and_the_test_all_of_them() -> None:
+    cell = probing.cell(pairs=(probing.PAIR, OTHER))
+    measured = probing.repetition(
+        cell, probing.probes([100] * 10, [1000] * 90), probing.probes([200] * 10, [5000] * 90, OTHER)
+    )
+    rows = derive(builders.run(builders.plan([cell])), [measured])
+    assert [row["latency_loaded_p50_us"] for row in rows.pairs] == [1000.0, 5000.0]
+    assert (rows.cells[0]["latency_idle_p99_us"], rows.cells[0]["latency_loaded_p99_us"]) == (200.0, 5000.0)
+
+
+def test_a_repetition_that_failed_has_its_idle_round_trips_only() -> None:
+    failed = replace(builders.failed(probing.cell()), probes=(probing.probes([100] * 9, [3000] * 9),))
+    values = latency_values(failed)
+    assert (values["latency_idle_p50_us"], values["latency_loaded_p50_us"], values["latency_lost_pct"]) == (
+        100.0, None, None,
+    )  # fmt: skip
+
+
+def test_without_probes_nothing_is_known() -> None:
+    assert set(latency_values(builders.repetition(builders.cell(), [900.0, 900.0])).values()) == {None}
+
+
+def test_they_are_columns_of_tests_and_pairs_only() -> None:
+    for level in Level:
+        names = {column.name for column in columns_at(level)}
+        assert (set(NAMES) <= names) == (level in (Level.CELLS, Level.PAIRS))
+
+
+PAIR = Pair("dublin", "cork")
+FILE = Cell(
+    1,
+    "file",
+    (PAIR,),
+    60.0,
+    0.0,
+    1,
+    message_bytes=10**7,
+    settings=Settings({READ: "disk", WRITE: "memory"}),
+    folder="/tmp",
+)
+
+
+def transfer(sender: Side, receiver: Side | None) -> dict[str, object]:
+    info = builders.run(builders.plan([FILE]))
+    flow = Flow(PAIR, FILE.direction, 1, sender, receiver)
+    (row,) = load(info, [Repetition(1, 1, 1, Status.OK, None, 0.0, 1.0, flows=(flow,))]).rows(Level.FLOWS)
+    return row
+
+
+def test_a_file_has_its_settings_its_throughput_and_the_shares_of_its_disks() -> None:
+    sender = Side(10**7, 10**9, 3 * 10**9, disk=DiskTimes(disk_us=500_000))
+    receiver = Side(10**7, 10**9, 3 * 10**9, disk=DiskTimes(disk_us=200_000, sync_us=1_500_000))
+    row = transfer(sender, receiver)
+    assert (row["read"], row["write"], row["message_bytes"]) == ("disk", "memory", 10**7)
+    assert (row["messages"], row["elapsed_s"], row["throughput_bytes_per_s"]) == (1, 2.0, 5e6)
+    assert (row["read_share"], row["write_share"], row["sync_s"]) == (0.25, 0.1, 1.5)
+    assert row["app_rtt_mean_us"] is None
+
+
+def test_what_a_side_did_not_report_is_unknown() -> None:
+    row = transfer(Side(10**7, 10**9, None), None)
+    assert [row[name] for name in ("elapsed_s", "throughput_bytes_per_s", "read_share", "write_share", "sync_s")] == [
+        None
+    ] * 5
+
+
+def test_cells_that_differ_in_where_a_file_is_can_be_told_apart_at_every_level() -> None:
+    other = replace(FILE, number=2, settings=Settings({READ: "memory", WRITE: "disk"}))
+    info = builders.run(builders.plan([FILE, other]))
+    failed = [Repetition(number, 1, 1, Status.FAILED, "why", 0.0, 1.0) for number in (1, 2)]
+    frames = load(info, failed)
+    for level in (Level.CELLS, Level.PAIRS):
+        assert [(row["read"], row["write"]) for row in frames.rows(level)] == [("disk", "memory"), ("memory", "disk")]
+
+
+def test_a_ping_pong_has_its_round_trips_and_throughput_one_way() -> None:
+    info, measured = message_runs.measured("pingpong", [(1024, 1000, (2.0,))])
+    (row,) = load(info, measured).rows(Level.FLOWS)
+    assert (row["messages"], row["throughput_bytes_per_s"]) == (1000, 512_000.0)
+    assert row["app_rtt_mean_us"] == pytest.approx(2000)
+    assert (row["read"], row["read_share"], row["sync_s"]) == (None, None, None)
+
+
+def test_a_stream_has_none_of_it() -> None:
+    row = load(*builders.gigablox()).rows(Level.FLOWS)[0]
+    assert {row[name] for name in ("messages", "throughput_bytes_per_s", "read", "read_share", "app_rtt_p50_us")} == {
+        None
+    }
+
+
+def test_round_trips_have_their_extremes_and_percentiles_in_us() -> None:
+    info, (one,) = message_runs.measured("pingpong", [(1024, 1000, (2.0,))])
+    (flow,) = one.flows
+    assert flow.sender is not None
+    timed = RoundTrips(1000, 2_000_000_000, 500_000, 64_000_000)
+    buckets = ((bucket_of(1_000_000), 899), (bucket_of(4_000_000), 91), (bucket_of(16_000_000), 9))
+    histogram = (*buckets, (bucket_of(64_000_000), 1))
+    sender = replace(flow.sender, round_trips=timed, histogram=histogram)
+    (row,) = load(info, [replace(one, flows=(replace(flow, sender=sender),))]).rows(Level.FLOWS)
+    assert (row["app_rtt_mean_us"], row["app_rtt_min_us"], row["app_rtt_max_us"]) == (2000.0, 500.0, 64_000.0)
+    shares = [row[f"app_rtt_p{percent}_us"] for percent in ("50", "90", "99", "999")]
+    assert shares == pytest.approx([1000, 4000, 4000, 16_000], rel=0.005)
+
+
+def test_without_times_of_round_trips_they_are_unknown() -> None:
+    info, (one,) = message_runs.measured("pingpong", [(1024, 1000, (2.0,))])
+    (flow,) = one.flows
+    assert flow.sender is not None
+    for timed in (None, RoundTrips(0), RoundTrips(5)):
+        own = replace(flow, sender=replace(flow.sender, round_trips=timed))
+        (row,) = load(info, [replace(one, flows=(own,))]).rows(Level.FLOWS)
+        names = ("app_rtt_mean_us", "app_rtt_min_us", "app_rtt_max_us", "app_rtt_p50_us", "app_rtt_p999_us")
+        assert {row[name] for name in names} == {None}
+        assert row["messages"] == 1000

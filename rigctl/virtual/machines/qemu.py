@@ -1,25 +1,76 @@
-"""Command lines of QEMU: a machine, the hub that joins them, the proof that KVM works. Pure."""
+"""QEMU: what must be there before machines start, and the command lines of a machine and of the hub that joins them."""
 
+import os
+import platform
+import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
+from rigctl.base.errors import RigError
 from rigctl.rig.inventory import Arch, Nic
-from rigctl.virtual.layout import Place
-from rigctl.virtual.machines.image import Image
+from rigctl.virtual.layout import Layout, Place
+from rigctl.virtual.machines.image import Image, cache, image
 
 Accel = Literal["kvm", "tcg"]
 MEMORY_MIB: Final = 512
 MARK: Final = "rigctl: this kernel runs"
-"""What a kernel's first program prints when asked by `rigctl.probe` (guest/init)."""
+"""A kernel's first program prints this if the kernel was started with `rigctl.probe` (guest/init)."""
 _BOARD: Final[dict[Arch, str]] = {"x86_64": "q35", "aarch64": "virt"}
-# Of a Raspberry Pi 4; -cpu max would emulate pointer authentication, which is slow.
+# As in a Raspberry Pi 4; -cpu max would emulate pointer authentication, which is slow.
 _CPU: Final[dict[Arch, str]] = {"x86_64": "max", "aarch64": "cortex-a72"}
 _CONSOLE: Final[dict[Arch, str]] = {"x86_64": "ttyS0", "aarch64": "ttyAMA0"}
 _DEVICE: Final[dict[Nic, str]] = {"virtio-net": "virtio-net-pci", "e1000e": "e1000e"}
 # The kernel measures its time stamp counter once, at the start, by a timer: wrongly where it shares its processor.
 _CLOCK: Final[dict[tuple[Arch, Accel], str]] = {("x86_64", "tcg"): "clocksource=hpet "}
 _PLAIN: Final = ("-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none")
+PROOF_S: Final = 15.0
+"""With KVM a kernel gets to its first program in a second or two."""
+_BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
+_QEMU: Final[dict[Arch, str]] = {"x86_64": "qemu-system-x86", "aarch64": "qemu-system-arm"}
+_TOOLS: Final = {"qemu-img": "qemu-utils", "mke2fs": "e2fsprogs", "dpkg-deb": "dpkg", "apt-get": "apt", "tar": "tar"}
+
+
+def prepared(layout: Layout) -> dict[str, Any]:
+    """Return orders for the holder: image and accelerator by architecture. Raise `RigError` if something is missing."""
+    archs = sorted({place.arch for place in layout.places})
+    tools = {program(arch): _QEMU[arch] for arch in archs} | _TOOLS
+    path = f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/sbin:/sbin"
+    missing = {tool: package for tool, package in tools.items() if shutil.which(tool, path=path) is None}
+    if missing:
+        packages = " ".join(sorted(set(missing.values())))
+        raise RigError(f"{layout.name}: virtual machines need {', '.join(missing)}. Install: apt install {packages}")
+    found: dict[str, Any] = {}
+    for arch in archs:
+        files = image(arch)
+        found[arch] = {
+            "accel": accelerator(files),
+            **{name: str(getattr(files, name)) for name in ("kernel", "initrd", "disk")},
+        }
+    return {"images": found}
+
+
+def accelerator(files: Image) -> Accel:
+    """Return KVM if a kernel has been seen to run by it, else emulation. Tried once for each boot of this machine."""
+    if files.arch != platform.machine() or not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return "tcg"
+    boot, known = _BOOT.read_text().strip(), cache() / f"kvm-{files.arch}"
+    said = known.read_text().split() if known.is_file() else []
+    if said[:1] != [boot]:
+        said = [boot, "kvm" if _runs(proof(files, "kvm")) else "tcg"]
+        known.write_text(" ".join(said))
+    return "kvm" if said[1:] == ["kvm"] else "tcg"
+
+
+def _runs(command: list[str]) -> bool:
+    """Tell whether a machine prints the mark in time. With some /dev/kvm a guest hangs, or QEMU aborts."""
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROOF_S, check=False)
+        said = done.stdout
+    except subprocess.TimeoutExpired as late:
+        said = late.stdout or b""
+    return MARK.encode() in said
 
 
 def program(arch: Arch) -> str:
@@ -27,7 +78,7 @@ def program(arch: Arch) -> str:
 
 
 def ssh_mac(place: Place) -> str:
-    """Of the interface that only the controller uses."""
+    """Return the address of the interface that only the controller uses."""
     return f"02:78:00:00:00:{place.number:02x}"
 
 
@@ -42,14 +93,14 @@ def _computer(arch: Arch, accel: Accel, kernel: Path, initrd: Path, words: str) 
 
 
 def proof(image: Image, accel: Accel) -> list[str]:
-    """A machine without disk and network that prints `MARK` and ends, if its processors work."""
+    """Return the command of a machine without disk and network that prints `MARK` and ends, if its processors work."""
     return [*_computer(image.arch, accel, image.kernel, image.initrd, "rigctl.probe"), "-serial", "stdio", "-no-reboot"]
 
 
 def machine(place: Place, arch: Arch, accel: Accel, image: Image, port: int) -> list[str]:
-    """The machine of a node; its SSH server answers on `port` of 127.0.0.1, all else of it is out of reach from here.
+    """Return the command of a node's machine. Only its SSH server can be reached from here, on `port` of 127.0.0.1.
 
-    Its working folder has its disk, its initramfs and the hub's socket, and gets its console's output. Paths in it are
+    Its working folder has its disk, its initramfs and the hub's socket, and gets its console's output. Paths are
     relative: a socket's has 107 characters at most, and a comma would end an option.
     """
     name = place.name
@@ -68,7 +119,7 @@ def machine(place: Place, arch: Arch, accel: Accel, image: Image, port: int) -> 
 
 
 def _speed(place: Place) -> str:
-    """What virtio-net reports; frames are not held to it. e1000e reports 1 Gbit/s whatever it does."""
+    """Return the speed that virtio-net reports; it holds no frame. e1000e reports 1 Gbit/s whatever it does."""
     if place.nic != "virtio-net" or place.rate_bps is None:
         return ""
     return f",speed={place.rate_bps // 1_000_000},duplex=full"
@@ -79,7 +130,7 @@ def hub_socket(place: Place) -> str:
 
 
 def hub(arch: Arch, places: tuple[Place, ...]) -> list[str]:
-    """A QEMU without processors, whose network hub passes on what any machine sends; in the machines' folder."""
+    """Return the command of a QEMU without processors, whose network hub passes on what any machine sends."""
     command = [program(arch), *_PLAIN, "-machine", "none", "-name", "hub"]
     for place in places:
         end = f"n{place.number}"
@@ -89,12 +140,12 @@ def hub(arch: Arch, places: tuple[Place, ...]) -> list[str]:
 
 
 def overlay(image: Image, disk: Path) -> list[str]:
-    """A disk of a machine's own over the image's, which nobody writes to."""
+    """Return the command that makes a machine's own disk over the image's, which is never written to."""
     return ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(image.disk), str(disk)]
 
 
 def own_files(place: Place, names: Mapping[str, str], host_key: bytes, client_key: bytes) -> dict[str, bytes]:
-    """What only this machine has in its initramfs. `names`: data addresses by node name."""
+    """Return the files that only this machine has in its initramfs. `names`: data addresses by node name."""
     settings = {
         "NAME": place.name, "MTU": str(place.mtu), "IPV4": place.ipv4, "IPV6": place.ipv6,
         "DATA_MAC": place.mac, "SSH_MAC": ssh_mac(place),

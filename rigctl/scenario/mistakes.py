@@ -30,8 +30,7 @@ from rigctl.settings import (
     Setting,
     Settings,
 )
-from rigctl.settings.engines import LIMITS
-from rigctl.settings.kinds import KINDS, MAX_DATAGRAM, Kind
+from rigctl.settings.kinds import KINDS, LIMITS, MAX_DATAGRAM, Kind
 from rigctl.settings.sockets import CONNECTIONS, MIN_WINDOW
 from rigctl.yamlfile import Document, Mistake, Path, suggestion
 from rigctl.yamlfile.fields import FieldError

@@ -45,8 +45,19 @@ from rigctl.report.words.setup import setup_texts, setup_title, where_text
 from rigctl.report.words.text import UNKNOWN, settings_text
 
 MOST_PAIRS: Final = 200
-"""Of many tests of many pairs; the rest is in the JSON."""
+"""Changes of pairs in the table; the JSON has all."""
 _MARKS: Final[dict[Verdict, Literal["warn", "good"]]] = {Verdict.WORSE: "warn", Verdict.BETTER: "good"}
+MOST_DRAWN: Final = 60
+_ROWS: Final = 20
+"""Rows of a chart: it then fits a telephone, and three stand side by side on a screen."""
+_ROW: Final = 20
+_WIDTH: Final = 400
+_LOOKS: Final = {
+    Verdict.WORSE: Key("worse", "s2"),
+    Verdict.BETTER: Key("better", "s3"),
+    Verdict.SAME: Key("same", "s1"),
+    Verdict.INCONCLUSIVE: Key("inconclusive", "axis"),
+}
 
 
 def comparison_document(comparison: Comparison) -> Document:
@@ -168,7 +179,6 @@ def _hundred(share: float | None) -> float | None:
 
 
 def _values(changes: Sequence[Change]) -> list[tuple[Entry, Entry]]:
-    """Return medians before and after, in the unit that is printed."""
     medians = []
     for change in changes:
         factor = METRICS[change.metric].scale
@@ -251,19 +261,6 @@ def _method(comparison: Comparison) -> Iterator[str]:
     yield f"Same: the interval lies within ±{alike} and contains 0, or within ±{negligible}. Else inconclusive."
     if comparison.after.plan.against is not None and comparison.before.run == comparison.after.run:
         yield "Both variants were measured in turn (ABBA), so that a slow drift acts on both alike."
-
-
-MOST_DRAWN: Final = 60
-_ROWS: Final = 20
-"""Of one chart: so it fits a telephone, and three stand side by side on a screen."""
-_ROW: Final = 20
-_WIDTH: Final = 400
-_LOOKS: Final = {
-    Verdict.WORSE: Key("worse", "s2"),
-    Verdict.BETTER: Key("better", "s3"),
-    Verdict.SAME: Key("same", "s1"),
-    Verdict.INCONCLUSIVE: Key("inconclusive", "axis"),
-}
 
 
 @dataclass(frozen=True, slots=True)

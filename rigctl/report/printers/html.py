@@ -55,6 +55,12 @@ _KINDS: Final[dict[type[Any], str]] = {
     Table: "table", Charts: "charts", HeatMaps: "heat", Paragraph: "paragraph", Items: "items", Terms: "terms",
     Verbatim: "verbatim", Folded: "folded",
 }  # fmt: skip
+MOST_BYTES: Final = 2_000_000
+"""Size of a page with its data."""
+PLACE: Final = "<!--data-->"
+"""Place of the data in the template; a text of the user cannot hold it, because it is escaped."""
+_SCRIPT: Final = '<script type="application/json" id="rigctl-data">\n{}\n</script>'
+_SOME: Final = "the document of rigctl show --json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +191,6 @@ def _label(chart: Chart) -> str:
     return chart.label or chart.heading
 
 
-MOST_BYTES: Final = 2_000_000
-"""Of a page with its data."""
-PLACE: Final = "<!--data-->"
-"""Where a template wants the data; no text of the user holds it, as those are escaped."""
-_SCRIPT: Final = '<script type="application/json" id="rigctl-data">\n{}\n</script>'
-
-
 def with_data(page: str, document: Document) -> str:
     """Return `page` with as much of the data as its size allows, and a sentence that says what is inside."""
     if not document.export:
@@ -208,9 +207,6 @@ def with_data(page: str, document: Document) -> str:
     return page.replace(PLACE, _note(""), 1)
 
 
-_SOME: Final = "the document of rigctl show --json"
-
-
 def _note(inside: str) -> str:
     if not inside:
         return '<p class="small">The data would make this page too large: the command under “Reproduce” gives them.</p>'
@@ -220,5 +216,4 @@ def _note(inside: str) -> str:
 
 
 def _text(data: dict[str, Any]) -> str:
-    """Return JSON on one line that no text in it can end."""
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

@@ -20,14 +20,15 @@ from rigctl.report.words.goodput import goodput_answer, goodput_text
 from rigctl.report.words.limits import bottleneck_findings, bottleneck_text
 from rigctl.report.words.missing import excluded_findings, exclusion_text
 from rigctl.report.words.text import (
+    FEW_SHARE,
     MOST_LISTED,
     UNKNOWN,
     count_text,
-    few_text,
     listed,
     numbers_text,
     percent_text,
     plural,
+    segments_text,
 )
 from rigctl.settings import CONGESTION, MSS, RATE, WINDOW, ZEROCOPY
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
@@ -162,7 +163,6 @@ def _mss_causes(info: RunInfo, cells: Sequence[CellSummary]) -> list[str]:
 
 
 def _line_rate(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Yield how many tests reach line rate, among those that are not above their ceiling."""
     known = [cell for cell in cells if cell.efficiency is not None and not cell.above_ceiling]
     known = [cell for cell in known if not isinstance(cell.cell[RATE], int)]
     if len(known) < 2:
@@ -196,10 +196,10 @@ def _retransmits(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Findin
         text = "No retransmits in the measurement interval of any test."
         yield Finding(text, Weight.DETAIL, Severity.OK, numbers={"retransmits": 0})
         return
-    if total < FEW_RETRANSMITS and share.startswith("1 in "):
+    if total < FEW_RETRANSMITS and share is not None and share < FEW_SHARE:
         return
     several = ", the mean of the repetitions" if info.plan.repeat > 1 else ""
-    count = f"{max(1, round(total))}{f', {share}' if share else ''}{several}"
+    count = f"{max(1, round(total))}{f', {segments_text(share)}' if share else ''}{several}"
     text = f"Retransmits in all measurement intervals together: {count}."
     yield Finding(text, Weight.LOSS, numbers={"retransmits": total})
 
@@ -374,22 +374,19 @@ def retransmit_text(cell: CellSummary) -> str:
     else:
         said = f"Retransmits: {count_text(cell.retransmits)}"
     share = lost_share([cell])
-    return f"{said}{f', {share}' if share else ''}."
+    return f"{said}{f', {segments_text(share)}' if share else ''}."
 
 
-def lost_share(cells: Sequence[CellSummary]) -> str:
-    """Return retransmits as a share of all segments: `0.014 % of the segments`, `1 in 1,200,000 segments`."""
+def lost_share(cells: Sequence[CellSummary]) -> float | None:
+    """Return retransmits as a share of all segments; None if there are none, or a number is unknown."""
     retransmits = sent = 0.0
     for cell in cells:
         for stream in cell.streams:
             if stream.retransmits is None or stream.bytes is None or not stream.mss_effective:
-                return ""
+                return None
             retransmits += stream.retransmits
             sent += stream.bytes / stream.mss_effective
-    if not sent or not retransmits:
-        return ""
-    few = few_text(retransmits / sent)
-    return f"{few} of the segments" if few.endswith("%") else f"{few} segments"
+    return retransmits / sent if sent and retransmits else None
 
 
 def congestion_text(cell: CellSummary) -> str:

@@ -12,9 +12,15 @@ UNKNOWN: Final = "–"
 MOST_DECIMALS: Final = 3
 MOST_NAMED: Final = 3
 """Pairs, nodes, changes that a sentence names; more are counted."""
+FEW_SHARE: Final = 1e-4
+"""A smaller share is printed as one of many."""
 MOST_LISTED: Final = 4
 """More pairs than this are shown as their range, beside their total."""
 Told: TypeAlias = Literal["", "count", "names"]
+_ITEM: Final = re.compile(r"^(\d*)([-+=.)])(?= |$|=)")
+"""How an item of a list, or the line below a heading, begins."""
+MOST_TESTS: Final = 10
+"""More tests are counted, not named."""
 
 
 class Rate(Protocol):
@@ -59,7 +65,12 @@ def percent_text(share: float | None) -> str:
 
 def few_text(share: float) -> str:
     """Return a small share of many, above 0: `0.014 %`, of very few `1 in 1,200,000`."""
-    return f"{100 * share:.2g} %" if share >= 1e-4 else f"1 in {float(f'{1 / share:.2g}'):,.0f}"
+    return f"{100 * share:.2g} %" if share >= FEW_SHARE else f"1 in {float(f'{1 / share:.2g}'):,.0f}"
+
+
+def segments_text(share: float) -> str:
+    """Return `0.014 % of the segments` or `1 in 1,200,000 segments`."""
+    return f"{few_text(share)} segments" if share < FEW_SHARE else f"{few_text(share)} of the segments"
 
 
 def count_text(count: float | None) -> str:
@@ -96,7 +107,6 @@ def varied_text(cell: Cell, cells: Sequence[Cell]) -> str:
 
 
 def _settings(cell: Cell, pairs: Told) -> dict[str, str]:
-    """Return each setting that a cell asks for in words, by its name."""
     words: dict[str, str] = {} if cell.condition is None else {"condition": cell.condition}
     if pairs:
         words["pairs"] = pairs_text(cell.pairs) if pairs == "names" else plural(len(cell.pairs), "pair")
@@ -144,14 +154,6 @@ def escaped(text: str) -> str:
     one_line = " ".join(text.split())
     plain = "".join(f"\\{sign}" if sign in "\\`*_{}[]<>|#~&" else sign for sign in one_line)
     return _ITEM.sub(r"\1\\\2", plain)
-
-
-_ITEM: Final = re.compile(r"^(\d*)([-+=.)])(?= |$|=)")
-"""How an item of a list, or the line below a heading, begins."""
-
-
-MOST_TESTS: Final = 10
-"""More tests are counted, not named."""
 
 
 def numbers_text(numbers: Sequence[int]) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import builders
 import pytest
-from message_runs import finding, said, texts_of
+from message_runs import finding, said
 from message_runs import measured as measured_messages
 
 from rigctl.base.errors import InputError
@@ -25,7 +25,6 @@ from rigctl.records import (
 )
 from rigctl.report.blocks import Table
 from rigctl.report.document import document
-from rigctl.report.printers.html import page
 from rigctl.runner.by_agent import MOST_PREPARE_S, prepare_s
 from rigctl.runner.engine import PREPARE_S
 from rigctl.scenario.load import Overrides, load_plan
@@ -61,35 +60,6 @@ def table_of(info: RunInfo, repetitions: list[Repetition]) -> Table:
     (block,) = document(info, repetitions).results[0].blocks
     assert isinstance(block, Table)
     return block
-
-
-def test_each_kind_of_transfer_stands_beside_the_one_from_memory() -> None:
-    info, repetitions = measured((cell(1), 2.0), (cell(2, "memory", "memory"), 1.0))
-    table = table_of(info, repetitions)
-    first, second = texts_of(table)
-    assert (first["Read"], first["Write"], first["Elapsed"], first["Reading"], first["Writing"], first["Sync"]) == (
-        "disk", "disk", "2.000", "60.0", "10.0", "50.0",
-    )  # fmt: skip
-    assert (second["Reading"], second["Writing"], second["Sync"]) == ("–", "–", "–")
-    units = {column.title: column.unit for column in table.columns}
-    assert (units["Throughput"], units["Sync"]) == ("MB/s", "ms")
-    assert (first["Throughput"], second["Throughput"]) == ("52.4", "104.9")
-    assert "Iterations" not in first
-
-
-def test_the_fastest_kind_is_the_answer_and_the_others_are_compared_with_it() -> None:
-    info, repetitions = measured((cell(1), 2.0), (cell(2, "memory", "memory"), 1.0))
-    first, second, *_ = document(info, repetitions).findings
-    assert (
-        first.text == "The fastest transfer of 100 MiB, memory to memory, achieves 104.9 MB/s, 89.1 % of the ceiling."
-    )
-    assert first.numbers["throughput_bytes_per_s"] == SIZE
-    assert second.text == (
-        "Disk to disk achieves 52.4 MB/s, 50 % of memory to memory; reading the file took 60 % of the time and "
-        "writing the file took 10 % of the time."
-    )
-    assert (first.weight, second.weight) == (Weight.ANSWER, Weight.COMPARISON)
-    assert "Sync: until the receiver" in page(document(info, repetitions))
 
 
 class TestAboveTheCeiling:

@@ -1,4 +1,4 @@
-"""What a reader sees in the panels of a matrix, in sentences: the shared limit, windows that stay low, conditions.
+"""Sentences on the panels of a matrix: the shared limit, windows that stay low, differences of conditions.
 
 The rig file is only named beside what was found, where it describes the same thing.
 """
@@ -25,6 +25,8 @@ LOW: Final = 0.90
 """A panel whose best sum is below this share of its condition's best stays low."""
 _AGREES: Final = 0.03
 _RESIZE_SYSCTL: Final = "net.ipv4.tcp_moderate_rcvbuf"
+MOST_GROUPS: Final = 2
+"""Groups of columns that are named; of more, the number of columns is given."""
 
 
 def matrix_findings(info: RunInfo, found: Matrix) -> Iterator[Finding]:
@@ -50,7 +52,6 @@ def limit_text(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[str
 
 
 def _limits(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[tuple[str, list[Trend]]]:
-    """Return the sentences with their trends, the one of most conditions first."""
     stories: list[list[tuple[ConditionPanels, Trend]]] = []
     for condition in conditions:
         shown = trend(info, condition)
@@ -199,7 +200,6 @@ def _sums(condition: ConditionPanels, pairs: int) -> list[float]:
 
 
 def _best_of(panel: Panel) -> dict[int, tuple[float, int]]:
-    """Return for each number of pairs the highest sum and its number of flows."""
     best: dict[int, tuple[float, int]] = {}
     for (pairs, flows), total in panel.sums_mbps.items():
         best[pairs] = max(best.get(pairs, (0.0, 0)), (total, flows))
@@ -257,10 +257,6 @@ def locked_text(difference: Difference) -> str:
         f"{_RESIZE_SYSCTL} differs between the two, but windows were set, and Linux locks a buffer that was set: it "
         "resized none in either. A condition with resize: true allows it."
     )
-
-
-MOST_GROUPS: Final = 2
-"""Groups of columns that are named; of more, the number of columns is given."""
 
 
 @dataclass(frozen=True, slots=True)

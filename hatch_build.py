@@ -11,7 +11,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class AgentsHook(BuildHookInterface[Any]):
-    """All agents where ziglang is there, else the one for this machine, with a word about it."""
+    """Builds all agents with ziglang, or without it the agent for this machine, with a warning."""
 
     _scratch: "tempfile.TemporaryDirectory[str] | None" = None
 
@@ -40,7 +40,7 @@ class AgentsHook(BuildHookInterface[Any]):
             self._scratch.cleanup()
 
     def _has_tested_compiler(self) -> bool:
-        """Whether ziglang is there. Raises `RuntimeError` where it is not the version the agents were tested with."""
+        """Tell whether ziglang is installed. Raise `RuntimeError` if it is not the version of constraints.txt."""
         try:
             found = importlib.metadata.version("ziglang")
         except importlib.metadata.PackageNotFoundError:

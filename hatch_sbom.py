@@ -1,8 +1,7 @@
-"""What a wheel holds besides rigctl's own Python: its agents and what is linked into them (CycloneDX 1.6, PEP 770).
+"""SBOM of a wheel: its agents and the C library linked into them (CycloneDX 1.6, PEP 770).
 
-The libraries that rigctl imports are no part of the wheel: its METADATA names them, constraints.txt has the
-versions tested.
-The same agents give the same bytes: no time, no random number.
+The libraries that rigctl imports are not in the wheel: METADATA names them and their extras, constraints.txt has the
+tested versions. The same agents give the same bytes: no time, no random number.
 """
 
 import hashlib
@@ -13,11 +12,11 @@ from typing import Any, Final
 
 NAME: Final = "rigctl.cdx.json"
 _DYNAMIC: Final = "freebsd-"
-"""Agents whose machine begins so use the C library of the node."""
+"""Agents for machines of this prefix use the C library of the node."""
 
 
 def sbom(version: str, agents: Sequence[Mapping[str, str]], compiler: str | None) -> str:
-    """The document. Each agent has `machine` and `sha256`; `compiler`: ziglang's version, None for the host's own."""
+    """Return the SBOM. Each agent has `machine` and `sha256`; `compiler`: ziglang's version, None for the host's."""
     product = f"pkg:pypi/rigctl@{version}"
     components: list[dict[str, Any]] = []
     dependencies: list[dict[str, Any]] = []

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -87,7 +88,7 @@ void line_add(const char *format, ...)
     int more;
 
     va_start(values, format);
-    more = text_vformat(line + line_used, sizeof line - line_used, format, values);
+    more = vsnprintf(line + line_used, sizeof line - line_used, format, values);
     va_end(values);
     if (more < 0 || (size_t)more >= sizeof line - line_used)
         abort();
@@ -114,6 +115,11 @@ void line_add_count(const char *name, int64_t number)
         line_add(",\"%s\":null", name);
     else
         line_add(",\"%s\":%lld", name, (long long)number);
+}
+
+void line_add_flag(const char *name, int64_t flag)
+{
+    line_add(",\"%s\":%s", name, flag < 0 ? "null" : flag ? "true" : "false");
 }
 
 size_t line_length(void)
@@ -148,7 +154,7 @@ static void answer_wrong(int64_t id, const char *name, const char *format, va_li
 {
     char message[512];
 
-    text_vformat(message, sizeof message, format, values);
+    vsnprintf(message, sizeof message, format, values);
     line_begin();
     line_add("{\"id\":%lld,\"ok\":false,\"error\":\"%s\",\"message\":", (long long)id, name);
     line_add_string(message);
@@ -194,6 +200,6 @@ const char *errno_name(int error)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (names[i].error == error)
             return names[i].name;
-    text_format(other, sizeof other, "E%d", error);
+    snprintf(other, sizeof other, "E%d", error);
     return other;
 }

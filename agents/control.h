@@ -47,6 +47,8 @@ void line_add(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void line_add_string(const char *text);
 /* `,"name":number`, or `,"name":null` where it is negative: no counter of ours is. */
 void line_add_count(const char *name, int64_t number);
+/* The same of 1 or 0. */
+void line_add_flag(const char *name, int64_t flag);
 size_t line_length(void);
 void line_end(void);
 

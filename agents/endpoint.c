@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -27,11 +28,11 @@ static void set_flow(struct flow *flow, int number, bool sender, bool alone, con
     flow->work = settings->work;
     flow->message.size = settings->size;
     flow->message.busy = settings->busy;
-    flow->place.follows = alone && ((settings->work->busy && !settings->busy) || (settings->near && !settings->copy));
+    flow->place.follows = alone && settings->work->busy && !settings->busy;
     flow->copying.zerocopy = settings->zerocopy;
     flow->copying.copy = settings->copy;
-    flow->window.bytes = settings->window;
-    flow->window.unheld = 4 * settings->window;
+    flow->window.bytes = sockopts_window(&settings->sockopts);
+    flow->window.unheld = 4 * flow->window.bytes;
     flow->datagram.tag = datagram_tag(settings->token, (uint32_t)number);
 }
 
@@ -71,11 +72,11 @@ void endpoint_set_port(struct endpoint *endpoint, int port)
     const struct sockaddr_storage *address = &endpoint->settings.address;
     const void *bytes = address->ss_family == AF_INET6 ? (const void *)&((const struct sockaddr_in6 *)address)->sin6_addr
                                                        : (const void *)&((const struct sockaddr_in *)address)->sin_addr;
-    char text[TEXT_ADDRESS];
+    char text[INET6_ADDRSTRLEN] = "";
 
     endpoint->port = port;
-    text_address(address->ss_family, bytes, text);
-    text_format(endpoint->peer, sizeof endpoint->peer, "%s port %d", text, port);
+    inet_ntop(address->ss_family, bytes, text, sizeof text);
+    snprintf(endpoint->peer, sizeof endpoint->peer, "%s port %d", text, port);
 }
 
 void endpoint_stop(struct endpoint *endpoint)
@@ -124,7 +125,7 @@ static void note(struct endpoint *endpoint, int error, const char *format, va_li
     if (endpoint->failure.error != 0)
         return;
     endpoint->failure.error = error;
-    text_vformat(endpoint->failure.message, sizeof endpoint->failure.message, format, values);
+    vsnprintf(endpoint->failure.message, sizeof endpoint->failure.message, format, values);
 }
 
 void endpoint_note(struct endpoint *endpoint, int error, const char *format, ...)

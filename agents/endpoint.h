@@ -12,6 +12,7 @@
 #include "capture.h"
 #include "flow.h"
 #include "sample.h"
+#include "sockopts.h"
 
 #define ENDPOINTS_MAX 256
 #define FLOWS_MAX 128
@@ -29,16 +30,14 @@ struct settings {
     int first_port, last_port; /* of a receiver: the range that its port is taken from; 0: any */
     unsigned char token[TOKEN_BYTES];
     int64_t interval_ns;
-    int64_t window, mss, nodelay; /* -1: not asked for */
+    struct sockopts sockopts;
     const struct work *work;
     int64_t size; /* of a message, datagram or file */
     bool busy;
     bool zerocopy; /* of a sender: MSG_ZEROCOPY */
     bool copy;     /* of a receiver: into its memory */
-    bool near;     /* of a receiver: its sender runs on the same kernel */
     bool disk; /* read from, or written to, a file in `folder` */
     char folder[256];
-    char congestion[16];
     char interface[16]; /* whose counters are reported; "": none */
 };
 

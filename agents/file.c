@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -33,7 +34,7 @@ int file_open(const char *folder)
     if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
         return fd;
 #endif
-    text_format(name, sizeof name, "%s/.rigctl-XXXXXX", folder);
+    snprintf(name, sizeof name, "%s/.rigctl-XXXXXX", folder);
     fd = mkostemp(name, O_CLOEXEC);
     if (fd >= 0)
         unlink(name);

@@ -35,9 +35,9 @@ void percent_encode(const char *text, char *encoded, size_t room)
     size_t used = 0;
 
     for (; *text != '\0' && used + 4 < room; text++)
-        used += (size_t)text_format(encoded + used, room - used, unreserved(*text) ? "%c" : "%%%02X", (unsigned char)*text);
+        used += (size_t)snprintf(encoded + used, room - used, unreserved(*text) ? "%c" : "%%%02X", (unsigned char)*text);
     /* A single - stands for nothing. */
-    text_format(encoded + used, room - used, "%s", used == 0 ? "-" : "");
+    snprintf(encoded + used, room - used, "%s", used == 0 ? "-" : "");
 }
 
 bool percent_decode(const char *text, char *decoded, size_t room)
@@ -78,7 +78,7 @@ static int file_path(char path[PATH_MAX])
     if (!folder(path) || !system_network(&network))
         return errno != 0 ? errno : ENOENT;
     used = strlen(path);
-    text_format(path + used, PATH_MAX - used, "/settings-%llu", network);
+    snprintf(path + used, PATH_MAX - used, "/settings-%llu", network);
     return 0;
 }
 
@@ -152,7 +152,7 @@ int journal_open(void)
     if (!system_boot_id(boot))
         error = EIO;
     if (error == 0) {
-        text_format(header, sizeof header, HEADER "%s\n", boot);
+        snprintf(header, sizeof header, HEADER "%s\n", boot);
         errno = 0;
         error = ftruncate(journal, 0) != 0 ? errno : put(header);
     }
@@ -176,7 +176,7 @@ int journal_add(const struct setting *setting)
     percent_encode(setting->name, name, sizeof name);
     percent_encode(setting->interface, interface, sizeof interface);
     percent_encode(setting->old, old, sizeof old);
-    text_format(line, sizeof line, "set %s %s %s %s\n", setting->kind, name, interface, old);
+    snprintf(line, sizeof line, "set %s %s %s %s\n", setting->kind, name, interface, old);
     errno = 0;
     error = put(line);
     if (error == 0 && fsync(journal) != 0)
@@ -264,7 +264,7 @@ int journal_leftover(struct setting *settings, int most)
     else
         count = held.st_nlink == 0 ? 0 : journal_read(journal, settings, most);
     if (count < 0) {
-        text_format(aside, sizeof aside, "%s.damaged", path);
+        snprintf(aside, sizeof aside, "%s.damaged", path);
         rename(path, aside);
     }
     if (count <= 0) {

@@ -4,6 +4,7 @@
 #include "lock.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,7 +32,7 @@ static bool move_to(int wanted)
     char text[64];
     int fd;
 
-    text_format(text, sizeof text, "rigctl-lock-%.32s-%d", name, wanted);
+    snprintf(text, sizeof text, "rigctl-lock-%.32s-%d", name, wanted);
     fd = system_claim(text);
     if (fd < 0)
         return false;
@@ -49,7 +50,7 @@ static void tell(void)
 
     if (label >= 0)
         close(label);
-    text_format(text, sizeof text, "rigctl-lock-%.32s-%d %d %s", name, place, (int)getpid(), holder);
+    snprintf(text, sizeof text, "rigctl-lock-%.32s-%d %d %s", name, place, (int)getpid(), holder);
     label = system_claim(text);
 }
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -176,7 +177,7 @@ static int begin(void)
     enum lock lock = lock_advance();
 
     if (lock == LOCK_FAILED) {
-        text_print(STDERR_FILENO, "rigctl-agent: cannot lock the node: %s\n", strerror(errno));
+        dprintf(STDERR_FILENO, "rigctl-agent: cannot lock the node: %s\n", strerror(errno));
         return 1;
     }
     if (lock == LOCK_HELD) {
@@ -259,7 +260,7 @@ static int prepare(void)
 
 static int usage(void)
 {
-    text_print(STDERR_FILENO, "usage: rigctl-agent [--watchdog SECONDS] [--lock NAME HOLDER now|wait|first] | --version\n"
+    dprintf(STDERR_FILENO, "usage: rigctl-agent [--watchdog SECONDS] [--lock NAME HOLDER now|wait|first] | --version\n"
                     "It is started by rigctl and takes orders on its standard input; SECONDS: 1 to 3600.\n");
     return 2;
 }
@@ -287,13 +288,13 @@ int main(int argc, char **argv)
     char message[512];
 
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-        text_print(STDOUT_FILENO, "rigctl-agent %s protocol %d %s\n", AGENT_VERSION, PROTOCOL, machine());
+        dprintf(STDOUT_FILENO, "rigctl-agent %s protocol %d %s\n", AGENT_VERSION, PROTOCOL, machine());
         return 0;
     }
     if (!parse_arguments(argc, argv, &watchdog_s))
         return usage();
     if (prepare() != 0) {
-        text_print(STDERR_FILENO, "rigctl-agent: cannot start: %s\n", strerror(errno));
+        dprintf(STDERR_FILENO, "rigctl-agent: cannot start: %s\n", strerror(errno));
         return 1;
     }
     code = loop(watchdog_s * SECOND);

@@ -1,4 +1,5 @@
 /* What the keys of listen, connect and start say. Each gives what is wrong, or NULL; nothing is done. */
+#include <stdio.h>
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -6,6 +7,7 @@
 #include "clock.h"
 #include "orders.h"
 #include "settings.h"
+#include "sockopts.h"
 #include "text.h"
 
 bool parse_address(const char *text, int64_t port, struct sockaddr_storage *address, socklen_t *length)
@@ -43,10 +45,9 @@ bool parse_token(const char *text, unsigned char *token)
     return true;
 }
 
-/* A number that need not be there; -1 then. */
+/* A number that need not be there; then it keeps its value. */
 static bool parse_optional(struct order *order, const char *key, int64_t low, int64_t high, int64_t *number)
 {
-    *number = -1;
     return order_value(order, key) == NULL || order_number(order, key, low, high, number);
 }
 
@@ -82,7 +83,7 @@ static const char *parse_work(struct order *order, struct settings *settings)
     if (work == NULL)
         return *transport == 't' ? "transport: such a test goes over udp" : "transport: such a test goes over tcp";
     if (work->size_high > 0 && !order_number(order, "size", work->size_low, work->size_high, &settings->size)) {
-        text_format(size, sizeof size, "size: expected %lld to %lld", (long long)work->size_low, (long long)work->size_high);
+        snprintf(size, sizeof size, "size: expected %lld to %lld", (long long)work->size_low, (long long)work->size_high);
         return size;
     }
     if (work->busy && !parse_optional(order, "busy", 0, 1, &busy))
@@ -91,40 +92,38 @@ static const char *parse_work(struct order *order, struct settings *settings)
     return work->disk ? parse_disk(order, settings) : NULL;
 }
 
-/* Whether a stream's bytes are copied, the sender's key and the receiver's; and whether the receiver's sender is near. */
-const char *parse_stream(struct order *order, struct settings *settings, bool sender)
+/* The range that a receiver takes its port from. */
+static const char *parse_ports(struct order *order, struct settings *settings)
 {
-    int64_t asked = -1, near = -1;
-
-    if (settings->work->copies && !parse_optional(order, sender ? "zerocopy" : "copy", 0, 1, &asked))
-        return sender ? "zerocopy: expected 0 or 1" : "copy: expected 0 or 1";
-    if (settings->work->copies && !sender && !parse_optional(order, "near", 0, 1, &near))
-        return "near: expected 0 or 1";
-    settings->near = near == 1;
-    settings->zerocopy = sender && asked == 1;
-    settings->copy = !sender && asked == 1;
-    return NULL;
-}
-
-const char *parse_ports(struct order *order, struct settings *settings)
-{
-    int64_t first, last;
+    int64_t first = 0, last = 0;
 
     if (!parse_optional(order, "first_port", 1, 65535, &first))
         return "first_port: expected 1 to 65535";
     if (!parse_optional(order, "last_port", 1, 65535, &last))
         return "last_port: expected 1 to 65535";
-    if ((first < 0) != (last < 0) || last < first)
+    if ((first == 0) != (last == 0) || last < first)
         return "first_port: expected with a last_port that is not below it";
-    settings->first_port = first < 0 ? 0 : (int)first;
-    settings->last_port = last < 0 ? 0 : (int)last;
+    settings->first_port = (int)first;
+    settings->last_port = (int)last;
     return NULL;
+}
+
+/* What one end has of its own: whether a stream's bytes are copied, and a receiver's ports. */
+const char *parse_end(struct order *order, struct settings *settings, bool sender)
+{
+    int64_t asked = 0;
+
+    if (settings->work->copies && !parse_optional(order, sender ? "zerocopy" : "copy", 0, 1, &asked))
+        return sender ? "zerocopy: expected 0 or 1" : "copy: expected 0 or 1";
+    settings->zerocopy = sender && asked == 1;
+    settings->copy = !sender && asked == 1;
+    return sender ? NULL : parse_ports(order, settings);
 }
 
 /* What listen and connect share. Returns the key that is wrong, or NULL. */
 const char *parse_settings(struct order *order, struct settings *settings, int64_t *flows, int64_t *wait_ms)
 {
-    const char *congestion = order_value(order, "congestion"), *interface = order_value(order, "interface");
+    const char *interface = order_value(order, "interface");
     int64_t interval_ms;
     const char *wrong = parse_work(order, settings);
 
@@ -138,18 +137,11 @@ const char *parse_settings(struct order *order, struct settings *settings, int64
         return "interval_ms: expected 1 to 60000";
     if (!order_number(order, "wait_ms", 1, 600000, wait_ms))
         return "wait_ms: expected 1 to 600000";
-    if (!parse_optional(order, "window", 1, 1 << 30, &settings->window))
-        return "window: expected 1 to 1073741824";
-    if (!parse_optional(order, "mss", 88, 32767, &settings->mss))
-        return "mss: expected 88 to 32767";
-    if (!parse_optional(order, "nodelay", 0, 1, &settings->nodelay))
-        return "nodelay: expected 0 or 1";
-    if (congestion != NULL && (*congestion == '\0' || strlen(congestion) >= sizeof settings->congestion))
-        return "congestion: expected a name of 1 to 15 characters";
+    if ((wrong = sockopts_parse(order, &settings->sockopts)) != NULL)
+        return wrong;
     if (interface != NULL && (*interface == '\0' || strlen(interface) >= sizeof settings->interface))
         return "interface: expected a name of 1 to 15 characters";
-    text_format(settings->interface, sizeof settings->interface, "%s", interface != NULL ? interface : "");
-    text_format(settings->congestion, sizeof settings->congestion, "%s", congestion != NULL ? congestion : "");
+    snprintf(settings->interface, sizeof settings->interface, "%s", interface != NULL ? interface : "");
     settings->interval_ns = interval_ms * MS;
     return NULL;
 }
@@ -162,8 +154,9 @@ const char *parse_settings(struct order *order, struct settings *settings, int64
 /* Returns what is wrong with the order, or NULL. */
 const char *parse_start(struct order *order, struct start *start)
 {
-    int64_t hold_us, duration_ms, bin_us, capture;
+    int64_t hold_us = HOLD_US, duration_ms, bin_us = 0;
 
+    *start = (struct start){.iterations = INT64_MAX};
     if (!order_number(order, "at_ns", 1, INT64_MAX / 2, &start->at_ns))
         return "at_ns: expected nanoseconds of this node's clock";
     if (!order_number(order, "duration_ms", 1, 86400000, &duration_ms))
@@ -178,11 +171,10 @@ const char *parse_start(struct order *order, struct start *start)
         return "burst: expected 1 to 1000000";
     if (!parse_optional(order, "bin_us", 100, 1000000, &bin_us))
         return "bin_us: expected 100 to 1000000";
-    if (!parse_optional(order, "capture", 4096, CAPTURE_MOST, &capture))
+    if (!parse_optional(order, "capture", 4096, CAPTURE_MOST, &start->capture))
         return "capture: expected 4096 to 67108864";
-    start->capture = capture < 0 ? 0 : capture;
     start->duration_ns = duration_ms * MS;
-    start->hold_ns = (hold_us < 0 ? HOLD_US : hold_us) * US;
-    start->bin_ns = bin_us < 0 ? 0 : bin_us * US;
+    start->hold_ns = hold_us * US;
+    start->bin_ns = bin_us * US;
     return NULL;
 }

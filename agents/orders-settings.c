@@ -1,5 +1,6 @@
 /* The orders that change host settings and put them back. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "control.h"
@@ -15,7 +16,7 @@ static int set_governors(struct setting *setting, const char *value, char *old, 
     int error = ENOENT, found = 0;
 
     for (int cpu = 0; cpu < CPUS_MAX; cpu++) {
-        text_format(setting->name, sizeof setting->name, "cpu%d", cpu);
+        snprintf(setting->name, sizeof setting->name, "cpu%d", cpu);
         if (setting_read(setting, now) == ENOENT)
             continue;
         error = settings_set(setting, value, old, now, message, room);
@@ -24,7 +25,7 @@ static int set_governors(struct setting *setting, const char *value, char *old, 
             return error;
     }
     if (found == 0)
-        text_format(message, room, "governor: no CPU has one (cpufreq): %s", strerror(ENOENT));
+        snprintf(message, room, "governor: no CPU has one (cpufreq): %s", strerror(ENOENT));
     return error;
 }
 
@@ -50,8 +51,8 @@ static const char *parse_setting(struct order *order, struct setting *setting, c
         return "value: expected 1280 to 65535";
     if (strcmp(kind, "offload") == 0 && strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
         return "value: expected on or off";
-    text_format(setting->kind, sizeof setting->kind, "%s", kind);
-    text_format(setting->interface, sizeof setting->interface, "%s", interface != NULL ? interface : "");
+    snprintf(setting->kind, sizeof setting->kind, "%s", kind);
+    snprintf(setting->interface, sizeof setting->interface, "%s", interface != NULL ? interface : "");
     return NULL;
 }
 

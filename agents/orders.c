@@ -36,9 +36,7 @@ static struct endpoint *make(struct order *order, bool sender)
     else
         wrong = parse_settings(order, &settings, &flows, &wait_ms);
     if (wrong == NULL)
-        wrong = parse_stream(order, &settings, sender);
-    if (wrong == NULL && !sender)
-        wrong = parse_ports(order, &settings);
+        wrong = parse_end(order, &settings, sender);
     if (wrong != NULL || (unused = order_unused(order)) != NULL) {
         answer_refused(order->id, "%s%s", wrong != NULL ? wrong : unused, wrong != NULL ? "" : ": unknown key");
         return NULL;
@@ -148,11 +146,11 @@ static const char *refuse_start(const struct endpoint *endpoint, const struct st
         return "more than 36000 samples per flow: ask for a longer interval_ms";
     if (start->bin_ns > 0 && start->duration_ns / start->bin_ns > BINS_MAX)
         return "more than 4000000 bins per flow: ask for a longer bin_us";
-    if (start->iterations > 0 && !settings->work->messages)
+    if (start->iterations < INT64_MAX && !settings->work->messages)
         return "iterations: a stream has none";
     if (start->rate > 0 && !settings->work->rate)
         return "rate: for streams of datagrams only";
-    if (start->burst > 0 && start->rate < 0)
+    if (start->burst > 0 && start->rate == 0)
         return "burst: for streams of datagrams with a rate only";
     if (start->capture > 0 && settings->interface[0] == '\0')
         return "capture: the endpoint has no interface";
@@ -178,12 +176,6 @@ static void do_start(struct order *order)
         answer_error(order->id, EINVAL, "%s", wrong);
         return;
     }
-    if (start.iterations < 0)
-        start.iterations = INT64_MAX;
-    if (start.rate < 0)
-        start.rate = 0;
-    if (start.burst < 0)
-        start.burst = 0;
     error = start_flows(endpoint, &start);
     if (error != 0) {
         answer_error(order->id, error, "start%s: %s", start.capture > 0 && endpoint->capture == NULL ? ": capture" : "",

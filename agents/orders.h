@@ -22,10 +22,7 @@ bool parse_address(const char *text, int64_t port, struct sockaddr_storage *addr
 /* 32 hexadecimal digits. */
 bool parse_token(const char *text, unsigned char *token);
 const char *parse_settings(struct order *order, struct settings *settings, int64_t *flows, int64_t *wait_ms);
-/* Of a stream over TCP: who copies, and whether its sender is near. */
-const char *parse_stream(struct order *order, struct settings *settings, bool sender);
-/* Of `listen`: the range its port is taken from. */
-const char *parse_ports(struct order *order, struct settings *settings);
+const char *parse_end(struct order *order, struct settings *settings, bool sender);
 const char *parse_start(struct order *order, struct start *start);
 
 #endif

@@ -1,4 +1,5 @@
 /* The don't-fragment bit and the queue of ICMP errors: IP_MTU_DISCOVER and IP_RECVERR of ip(7), and their twins of ipv6(7). */
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -46,7 +47,8 @@ static bool take(const struct cmsghdr *head, struct probe_error *found)
     found->type = error.said.ee_type;
     found->code = error.said.ee_code;
     found->mtu = error.said.ee_info;
-    text_address(v6 ? AF_INET6 : AF_INET, v6 ? (const void *)&error.offender.sin6_addr : (const void *)&v4->sin_addr, found->from);
+    inet_ntop(v6 ? AF_INET6 : AF_INET, v6 ? (const void *)&error.offender.sin6_addr : (const void *)&v4->sin_addr, found->from,
+              sizeof found->from);
     return true;
 }
 

@@ -2,11 +2,11 @@
 #ifndef RIGCTL_PROBE_H
 #define RIGCTL_PROBE_H
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "control.h"
-#include "text.h"
 
 /* The verbs `probe` and `probed`. */
 void orders_probe(struct order *order);
@@ -16,7 +16,7 @@ void orders_probed(struct order *order);
 struct probe_error {
     int error, type, code;
     uint32_t mtu; /* that it told with "fragmentation needed"; else 0 */
-    char from[TEXT_ADDRESS];
+    char from[INET6_ADDRSTRLEN];
 };
 
 /* probe-linux.c. Send what this socket is given whole or not at all, whatever is known of its path; 0, or -1 with errno. */

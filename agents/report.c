@@ -17,52 +17,43 @@ static int64_t known(int64_t ns)
     return ns > 0 ? ns : -1;
 }
 
-static void add_flag(const char *name, int flag)
-{
-    if (flag < 0)
-        line_add(",\"%s\":null", name);
-    else
-        line_add(",\"%s\":%s", name, flag ? "true" : "false");
-}
-
 static void write_totals(int64_t id, const struct flow *flow)
 {
     const struct tcp_totals *totals = &flow->totals;
     const struct histogram *trips = flow->message.trips;
+    const struct {
+        const char *name;
+        int64_t number;
+    } counts[] = {
+        {"bytes", flow->bytes},
+        {"first_byte_ns", known(flow->first_byte_ns)},
+        {"last_byte_ns", known(flow->last_byte_ns)},
+        {"mss", totals->mss},
+        {"rcv_mss", totals->rcv_mss},
+        {"advmss", totals->advmss},
+        {"pmtu", totals->pmtu},
+        {"rtt_us", totals->rtt_us},
+        {"rtt_min_us", totals->rtt_min_us},
+        {"retransmits", totals->retransmits},
+        {"retransmitted_bytes", totals->retransmitted_bytes},
+        {"cwnd", totals->cwnd},
+        {"busy_us", totals->busy_us},
+        {"rwnd_limited_us", totals->rwnd_limited_us},
+        {"sndbuf_limited_us", totals->sndbuf_limited_us},
+        {"advertised_window", totals->advertised_window},
+        {"segs_out", totals->segs_out},
+        {"segs_in", totals->segs_in},
+        {"acked_bytes", totals->acked_bytes},
+        {"unacked", totals->unacked},
+        {"timeouts", totals->timeouts},
+    };
 
     line_begin();
     line_add("{\"id\":%lld,\"flow\":%d", (long long)id, flow->number);
-    line_add_count("bytes", flow->bytes);
-    line_add_count("first_byte_ns", known(flow->first_byte_ns));
-    line_add_count("last_byte_ns", known(flow->last_byte_ns));
-    line_add_count("sndbuf", totals->sndbuf);
-    line_add_count("rcvbuf", totals->rcvbuf);
-    line_add_count("mss", totals->mss);
-    line_add_count("rcv_mss", totals->rcv_mss);
-    line_add_count("advmss", totals->advmss);
-    line_add_count("pmtu", totals->pmtu);
-    line_add_count("rtt_us", totals->rtt_us);
-    line_add_count("rtt_min_us", totals->rtt_min_us);
-    line_add_count("retransmits", totals->retransmits);
-    line_add_count("retransmitted_bytes", totals->retransmitted_bytes);
-    line_add_count("cwnd", totals->cwnd);
-    line_add_count("busy_us", totals->busy_us);
-    line_add_count("rwnd_limited_us", totals->rwnd_limited_us);
-    line_add_count("sndbuf_limited_us", totals->sndbuf_limited_us);
-    line_add_count("advertised_window", totals->advertised_window);
-    line_add_count("segs_out", totals->segs_out);
-    line_add_count("segs_in", totals->segs_in);
-    line_add_count("acked_bytes", totals->acked_bytes);
-    line_add_count("unacked", totals->unacked);
-    line_add_count("timeouts", totals->timeouts);
-    add_flag("timestamps", totals->timestamps);
-    if (totals->congestion[0] != '\0') {
-        line_add(",\"congestion\":");
-        line_add_string(totals->congestion);
-    } else {
-        line_add(",\"congestion\":null");
-    }
-    add_flag("nodelay", totals->nodelay);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        line_add_count(counts[i].name, counts[i].number);
+    sockopts_report(&totals->sockopts);
+    line_add_flag("timestamps", totals->timestamps);
     line_add_count("round_trips", trips != NULL ? trips->count : -1);
     line_add_count("rtt_sum_ns", trips != NULL && trips->count > 0 ? trips->sum_ns : -1);
     line_add_count("rtt_min_ns", trips != NULL && trips->count > 0 ? trips->min_ns : -1);
@@ -71,7 +62,7 @@ static void write_totals(int64_t id, const struct flow *flow)
     line_add_count("sync_us", flow->file.sync_ns < 0 ? -1 : flow->file.sync_ns / 1000);
     line_add_count("sends", flow->work->copies && flow->sender ? flow->copying.sends : -1);
     line_add_count("uncopied_sends", flow->copying.zerocopy ? flow->copying.uncopied : -1);
-    add_flag("copied", flow->work->copies && !flow->sender ? flow->copying.copy || !SYSTEM_DISCARDS : -1);
+    line_add_flag("copied", flow->work->copies && !flow->sender ? flow->copying.copy || !SYSTEM_DISCARDS : -1);
     line_add("}");
     line_end();
 }
@@ -117,7 +108,7 @@ static void write_datagrams(int64_t id, const struct flow *flow)
     line_add_count("jitter_ns", datagrams->jitter_ns);
     line_add_count("jitter_max_ns", datagrams->jitter_max_ns);
     line_add_count("burst", datagrams->burst);
-    add_flag("segmented", datagrams->segmented);
+    line_add_flag("segmented", datagrams->segmented);
     line_add("}");
     line_end();
 }

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/socket.h>
@@ -121,10 +122,10 @@ static int64_t throttled_us(void)
 
     if (group == NULL)
         group = strstr(text, ":cpu:");
-    root = text_format(path, 20, group != NULL ? "/sys/fs/cgroup/cpu" : "/sys/fs/cgroup");
+    root = snprintf(path, 20, group != NULL ? "/sys/fs/cgroup/cpu" : "/sys/fs/cgroup");
     if (group == NULL && (group = strstr(text, "::")) == NULL)
         return -1;
-    end = root + text_format(path + root, 1024, "%s", strchr(group + 1, ':') + 1);
+    end = root + snprintf(path + root, 1024, "%s", strchr(group + 1, ':') + 1);
     for (int at = root; at < end; at++)
         if (path[at] == '\n')
             end = at;

@@ -2,39 +2,22 @@
 #include "sample.h"
 
 #include <string.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "clock.h"
 
-static int64_t option(int fd, int level, int name)
-{
-    int value;
-    socklen_t length = sizeof value;
-
-    return getsockopt(fd, level, name, &value, &length) == 0 ? value : -1;
-}
-
 void sample_unknown(struct tcp_totals *totals)
 {
-    /* Every field is a number that is unknown, but for the name. */
+    /* Every field is a number that is unknown, but for the names of options. */
     memset(totals, 0xff, sizeof *totals);
-    memset(totals->congestion, 0, sizeof totals->congestion);
+    sockopts_unknown(&totals->sockopts);
 }
 
 void sample_tcp(int fd, struct tcp_totals *totals)
 {
-    socklen_t length = sizeof totals->congestion - 1;
-    int64_t nodelay = option(fd, IPPROTO_TCP, TCP_NODELAY);
-
     sample_unknown(totals);
-    totals->sndbuf = option(fd, SOL_SOCKET, SO_SNDBUF);
-    totals->rcvbuf = option(fd, SOL_SOCKET, SO_RCVBUF);
-    totals->nodelay = nodelay < 0 ? -1 : nodelay != 0; /* on FreeBSD it reads back as the option's own bit */
-    if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, totals->congestion, &length) != 0)
-        totals->congestion[0] = '\0';
+    sockopts_read(fd, &totals->sockopts, true);
     sample_info(fd, totals);
 }
 

@@ -5,8 +5,9 @@
 
 #include <stdint.h>
 
+#include "sockopts.h"
+
 struct tcp_totals {
-    int64_t sndbuf, rcvbuf;
     int64_t mss, rcv_mss, advmss, pmtu;
     int64_t rtt_us, rtt_min_us;
     int64_t retransmits, retransmitted_bytes;
@@ -17,8 +18,7 @@ struct tcp_totals {
     int64_t acked_bytes, unacked; /* bytes acknowledged, segments sent and not */
     int64_t timeouts;             /* retransmission timeouts in a row, by now */
     int timestamps; /* 0, 1 or -1 */
-    int nodelay;
-    char congestion[16]; /* "" where unknown */
+    struct sockopts sockopts; /* as read back */
 };
 
 /* rtnl_link_stats64 of an interface, as /proc/net/dev shows it, the drops of its queueing disciplines, and how often its carrier

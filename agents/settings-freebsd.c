@@ -3,6 +3,7 @@
 #include "settings.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
@@ -32,7 +33,7 @@ static int offload(const struct setting *setting, const char *value, char *text)
     if (error != 0)
         return error;
     if (value == NULL) {
-        text_format(text, SETTING_TEXT, "%s", (ask.ifr_curcap & known[i].flags) != 0 ? "on" : "off");
+        snprintf(text, SETTING_TEXT, "%s", (ask.ifr_curcap & known[i].flags) != 0 ? "on" : "off");
         return 0;
     }
     ask.ifr_reqcap = strcmp(value, "on") == 0 ? ask.ifr_curcap | known[i].flags : ask.ifr_curcap & ~known[i].flags;
@@ -83,7 +84,7 @@ static int read_sysctl(const char *name, int kind, char *text)
     length = bytes;
     if (sysctlbyname(name, &held, &length, NULL, 0) != 0)
         return errno;
-    text_format(text, SETTING_TEXT, "%lld", (long long)(bytes == sizeof held.number ? held.number : held.large));
+    snprintf(text, SETTING_TEXT, "%lld", (long long)(bytes == sizeof held.number ? held.number : held.large));
     return 0;
 }
 

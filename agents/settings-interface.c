@@ -2,6 +2,7 @@
 #include "settings.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <net/if.h>
@@ -16,7 +17,7 @@ int setting_interface(const char *interface, unsigned long request, struct ifreq
 
     if (fd < 0)
         return errno;
-    text_format(ask->ifr_name, sizeof ask->ifr_name, "%s", interface);
+    snprintf(ask->ifr_name, sizeof ask->ifr_name, "%s", interface);
     if (ioctl(fd, request, ask) < 0) /* above 0: ETHTOOL_SFEATURES has noted a wish */
         error = errno;
     close(fd);
@@ -34,6 +35,6 @@ int setting_mtu(const struct setting *setting, const char *value, char *text)
         return setting_interface(setting->interface, SIOCSIFMTU, &ask);
     }
     error = setting_interface(setting->interface, SIOCGIFMTU, &ask);
-    text_format(text, SETTING_TEXT, "%d", ask.ifr_mtu);
+    snprintf(text, SETTING_TEXT, "%d", ask.ifr_mtu);
     return error;
 }

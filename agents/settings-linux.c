@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
@@ -105,7 +106,7 @@ static int feature(const struct setting *setting, const char *value, char *text)
     if (bit == names->len)
         return EINVAL;
     if (value == NULL) {
-        text_format(text, SETTING_TEXT, "%s", wanted(bit));
+        snprintf(text, SETTING_TEXT, "%s", wanted(bit));
         return 0;
     }
     change->cmd = ETHTOOL_SFEATURES, change->size = features->size;
@@ -135,8 +136,8 @@ int setting_parts(const struct setting *setting, const char *old, struct setting
             strcmp(wanted(bit), old) == 0)
             continue;
         parts[count] = *setting;
-        text_format(parts[count].name, sizeof parts[count].name, "%.31s", name_of(bit));
-        text_format(parts[count++].old, sizeof parts->old, "%s", wanted(bit));
+        snprintf(parts[count].name, sizeof parts[count].name, "%.31s", name_of(bit));
+        snprintf(parts[count++].old, sizeof parts->old, "%s", wanted(bit));
     }
     return count;
 }
@@ -151,7 +152,7 @@ static int offload(const struct setting *setting, const char *value, char *text)
         return feature(setting, value, text);
     error = ethtool(setting->interface, offloads[i].get, &data);
     if (error != 0 || value == NULL) {
-        text_format(text != NULL ? text : (char[SETTING_TEXT]){0}, SETTING_TEXT, "%s",
+        snprintf(text != NULL ? text : (char[SETTING_TEXT]){0}, SETTING_TEXT, "%s",
                  (offloads[i].flag != 0 ? data & offloads[i].flag : data) != 0 ? "on" : "off");
         return error;
     }
@@ -202,7 +203,7 @@ static int file(const char *path, const char *value, char *text)
 static int sysctl_path(const char *name, char *path, size_t room)
 {
     bool dotted = strchr(name, '/') == NULL;
-    size_t used = (size_t)text_format(path, room, "/proc/sys/");
+    size_t used = (size_t)snprintf(path, room, "/proc/sys/");
 
     /* Others are no settings of a network test, and the journal that restores them may be run as root. */
     if (strncmp(name, "net.", 4) != 0 && strncmp(name, "net/", 4) != 0)
@@ -210,7 +211,7 @@ static int sysctl_path(const char *name, char *path, size_t room)
     if (strstr(name, "..") != NULL ||
         strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:") != strlen(name))
         return EINVAL;
-    text_format(path + used, room - used, "%s", name);
+    snprintf(path + used, room - used, "%s", name);
     for (char *at = path + used; dotted && *at != '\0'; at++)
         if (*at == '.')
             *at = '/';
@@ -227,7 +228,7 @@ static int carry_out(const struct setting *setting, const char *value, char *tex
     if (strcmp(setting->kind, "offload") == 0)
         return offload(setting, value, text);
     if (strcmp(setting->kind, "governor") == 0) {
-        text_format(path, sizeof path, "/sys/devices/system/cpu/%.16s/cpufreq/scaling_governor", setting->name);
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/%.16s/cpufreq/scaling_governor", setting->name);
         return strncmp(setting->name, "cpu", 3) == 0 && strchr(setting->name, '/') == NULL ? file(path, value, text) : EINVAL;
     }
     if (strcmp(setting->kind, "sysctl") != 0)

@@ -2,6 +2,7 @@
 #include "settings.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "text.h"
@@ -15,9 +16,9 @@ static char unrestored[512];
 static void describe(const struct setting *setting, char *text, size_t room)
 {
     if (setting->interface[0] == '\0')
-        text_format(text, room, "%s%s%s", setting->kind, setting->name[0] != '\0' ? " " : "", setting->name);
+        snprintf(text, room, "%s%s%s", setting->kind, setting->name[0] != '\0' ? " " : "", setting->name);
     else
-        text_format(text, room, "%s%s%s of %s", setting->kind, setting->name[0] != '\0' ? " " : "", setting->name, setting->interface);
+        snprintf(text, room, "%s%s%s of %s", setting->kind, setting->name[0] != '\0' ? " " : "", setting->name, setting->interface);
 }
 
 static bool same(const struct setting *one, const struct setting *other)
@@ -40,9 +41,9 @@ static int put(const struct setting *setting, const char *value, char now[SETTIN
     if (error == 0)
         error = setting_read(setting, now);
     if (error != 0) {
-        text_format(message, room, "%s: %s", what, strerror(error));
+        snprintf(message, room, "%s: %s", what, strerror(error));
     } else if (strcmp(now, value) != 0) {
-        text_format(message, room, "%s: %.100s was set, %.100s is read back", what, value, now);
+        snprintf(message, room, "%s: %.100s was set, %.100s is read back", what, value, now);
         error = EINVAL;
     }
     return error;
@@ -62,7 +63,7 @@ int settings_restore(int *error, char *message, size_t room)
             held[i].kind[0] = '\0';
         } else if (*error == 0) {
             *error = failed;
-            text_format(message, room, "%s", said);
+            snprintf(message, room, "%s", said);
         }
     }
     for (int i = 0; i < held_count; i++)
@@ -83,9 +84,9 @@ void settings_start(void)
     int error, count = journal_leftover(held, SETTINGS_MAX);
 
     if (count == -1)
-        text_format(unrestored, sizeof unrestored, "the journal of an earlier agent was damaged; it is kept as settings-….damaged");
+        snprintf(unrestored, sizeof unrestored, "the journal of an earlier agent was damaged; it is kept as settings-….damaged");
     if (count == -2)
-        text_format(unrestored, sizeof unrestored, "another agent holds this node's settings");
+        snprintf(unrestored, sizeof unrestored, "another agent holds this node's settings");
     if (count <= 0)
         return;
     held_count = count;
@@ -119,7 +120,7 @@ static int keep(const struct setting *wanted, const char *old)
     int error = journal_open();
 
     all[count] = *wanted;
-    text_format(all[count].old, sizeof all[count].old, "%s", old);
+    snprintf(all[count].old, sizeof all[count].old, "%s", old);
     for (int i = 0; i <= count && error == 0; i++) {
         if (is_held(&all[i]))
             continue;
@@ -140,7 +141,7 @@ int settings_set(const struct setting *wanted, const char *value, char old[SETTI
     if (error == 0 && !is_held(wanted) && held_count == SETTINGS_MAX)
         error = ENOSPC;
     if (error != 0) {
-        text_format(message, room, "%s: %s", what, strerror(error));
+        snprintf(message, room, "%s: %s", what, strerror(error));
         return error;
     }
     if (!is_held(wanted))
@@ -148,7 +149,7 @@ int settings_set(const struct setting *wanted, const char *value, char old[SETTI
     if (error == 0)
         error = guard_start();
     if (error != 0) {
-        text_format(message, room, "%s: its old value could not be kept safe: %s", what, strerror(error));
+        snprintf(message, room, "%s: its old value could not be kept safe: %s", what, strerror(error));
         return error;
     }
     error = put(wanted, value, now, message, room);

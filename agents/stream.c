@@ -93,22 +93,6 @@ static void set_low_water(struct flow *flow, struct waking *waking, int bytes)
         waking->low_water = bytes;
 }
 
-/* Where both ends run on one kernel, a fast flow is dearer on two processors than on one: what one of them has in its cache the other has
- * to fetch, and a sleeping one has to be woken. Measured between two namespaces on 2 cores, one flow, Gbit/s (CPU of sender and receiver,
- * s per GB): on two 59.7 (0.133, 0.039), where its packets arrive 71.6 (0.068, 0.046). A receiver that copies needs a processor of its own
- * (63.8 against 58.5), ten flows fill the processors either way, and forty, all moved, are slower. */
-static void adapt_place(struct flow *flow, bool fast)
-{
-    if (!flow->place.follows)
-        return;
-    if (fast) {
-        flow->place.processor = system_follow_packets(flow->fd, flow->place.processor);
-    } else if (flow->place.processor >= 0) {
-        system_run_anywhere();
-        flow->place.processor = -1;
-    }
-}
-
 static void adapt_waking(struct flow *flow, struct waking *waking, int64_t now, ssize_t got)
 {
     int buffer = 0;
@@ -124,7 +108,6 @@ static void adapt_waking(struct flow *flow, struct waking *waking, int64_t now, 
     if (waking->bytes < FAST_BYTES)
         return;
     fast = waking->bytes * 8 * (SECOND / 1000000) >= FAST_MBPS * (now - waking->since_ns);
-    adapt_place(flow, fast);
     waking->bytes = 0;
     waking->since_ns = now;
     /* Within a small buffer it would hold back the window. */

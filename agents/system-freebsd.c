@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/param.h>
 #include <sys/mount.h>
@@ -50,10 +51,6 @@ int system_follow_packets(int fd, int processor)
     return processor;
 }
 
-void system_run_anywhere(void)
-{
-}
-
 void system_name(const char *name)
 {
     setproctitle("%s", name);
@@ -96,7 +93,7 @@ bool system_boot_id(char text[64])
 
     if (sysctlbyname("kern.boottime", &boot, &length, NULL, 0) != 0)
         return false;
-    text_format(text, 64, "%lld", (long long)boot.tv_sec);
+    snprintf(text, 64, "%lld", (long long)boot.tv_sec);
     return true;
 }
 

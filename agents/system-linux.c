@@ -51,14 +51,6 @@ int system_follow_packets(int fd, int processor)
 #endif
 }
 
-void system_run_anywhere(void)
-{
-    cpu_set_t all;
-
-    if (sched_getaffinity(getpid(), sizeof all, &all) == 0)
-        sched_setaffinity(0, sizeof all, &all);
-}
-
 ssize_t system_discard(int fd, size_t bytes)
 {
     /* ThreadSanitizer takes recv(2) for a write to its buffer, which is none here. */

@@ -22,8 +22,6 @@ void system_name(const char *name);
 /* Let this thread run on the processor that handled the last packet of this socket, where the system tells and allows it. Returns that
  * processor, -1 where it stays wherever the system puts it. `processor`: where an earlier call moved it, -1: nowhere. */
 int system_follow_packets(int fd, int processor);
-/* Let this thread run wherever its process may. */
-void system_run_anywhere(void);
 /* Take bytes off a TCP connection and throw them away; as recv(2). */
 ssize_t system_discard(int fd, size_t bytes);
 /* Let a TCP receiver advertise no more than `bytes`, where the system can. */

@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,32 +11,6 @@
 #include "zerocopy.h"
 
 #define TRIES 16 /* for a port of the kernel's choice that is free for UDP, too */
-
-static int set_number(int fd, int level, int name, int64_t value)
-{
-    int number = (int)value;
-
-    return value < 0 ? 0 : setsockopt(fd, level, name, &number, sizeof number);
-}
-
-/* Returns what could not be set, by name, or NULL. */
-static const char *set_before(int fd, const struct settings *settings)
-{
-    if (set_number(fd, SOL_SOCKET, SO_SNDBUF, settings->window) != 0)
-        return "SO_SNDBUF";
-    if (set_number(fd, SOL_SOCKET, SO_RCVBUF, settings->window) != 0)
-        return "SO_RCVBUF";
-    if (set_number(fd, IPPROTO_TCP, TCP_MAXSEG, settings->mss) != 0)
-        return "TCP_MAXSEG";
-    if (set_number(fd, IPPROTO_TCP, TCP_NODELAY, settings->nodelay) != 0)
-        return "TCP_NODELAY";
-    if (settings->zerocopy && zerocopy_enable(fd) != 0)
-        return "SO_ZEROCOPY";
-    if (settings->congestion[0] != '\0' &&
-        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, settings->congestion, (socklen_t)strlen(settings->congestion)) != 0)
-        return "TCP_CONGESTION";
-    return NULL;
-}
 
 static int failed(struct endpoint *endpoint, const char *where, int error)
 {
@@ -52,7 +25,9 @@ static int new_socket(struct endpoint *endpoint, int family)
 
     if (fd < 0)
         return failed(endpoint, "socket", errno);
-    refused = set_before(fd, &endpoint->settings);
+    refused = sockopts_apply(fd, &endpoint->settings.sockopts);
+    if (refused == NULL && endpoint->settings.zerocopy && zerocopy_enable(fd) != 0)
+        refused = "SO_ZEROCOPY";
     if (refused != NULL) {
         failed(endpoint, refused, errno);
         close(fd);

@@ -86,14 +86,8 @@ bool udp_ended(const struct flow *flow)
 /* What the kernel says of the socket, and no more: a UDP socket has no TCP_INFO. */
 static void sample_socket(struct flow *flow)
 {
-    int value;
-    socklen_t value_length = sizeof value;
-
     sample_unknown(&flow->totals);
-    if (getsockopt(flow->datagram.fd, SOL_SOCKET, SO_SNDBUF, &value, &value_length) == 0)
-        flow->totals.sndbuf = value;
-    if (getsockopt(flow->datagram.fd, SOL_SOCKET, SO_RCVBUF, &value, &value_length) == 0)
-        flow->totals.rcvbuf = value;
+    sockopts_read(flow->datagram.fd, &flow->totals.sockopts, false);
 #if defined(SO_MEMINFO)
     uint32_t memory[SK_MEMINFO_VARS] = {0};
     socklen_t length = sizeof memory;

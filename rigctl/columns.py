@@ -1,45 +1,43 @@
 """The column table: each column is declared once and feeds table, CSV, HTML and docs (design, section 3)."""
 
-from dataclasses import dataclass
-from enum import IntEnum
 from typing import Final
 
+from rigctl.settings import (
+    BURST,
+    BUSY_POLL,
+    ENGINE,
+    ITERATIONS,
+    PARALLEL,
+    RATE,
+    READ,
+    SETTINGS,
+    SIZE,
+    TRANSPORT,
+    WINDOW,
+    WINDOW_TOTAL,
+    WRITE,
+)
+from rigctl.settings.setting import BUCKETS, MEASURED, ONLY_FLOWS, Column, Level
 
-class Level(IntEnum):
-    """What one row stands for; a column is there from the level it names on, downwards."""
-
-    CELLS = 0
-    PAIRS = 1
-    FLOWS = 2
-    INTERVALS = 3
-    BINS = 4
-    HISTOGRAM = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    name: str
-    unit: str  # "" for names and plain counts
-    levels: frozenset[Level]
-    meaning: str
-    digits: int | None = None  # decimals in tables; None: as it is
-
-    @property
-    def header(self) -> str:
-        return f"{self.name} [{self.unit}]" if self.unit else self.name
-
+__all__ = ["COLUMNS", "Column", "Level", "columns_at"]
 
 _ALL: Final = frozenset(Level)
-_MEASURED: Final = frozenset({Level.CELLS, Level.PAIRS, Level.FLOWS})
 _BYTES: Final = _ALL - {Level.HISTOGRAM}
 _TCP: Final = _BYTES - {Level.BINS}
 _PAIRS: Final = _ALL - {Level.CELLS}
 _FLOWS: Final = frozenset({Level.FLOWS, Level.INTERVALS})
-_ONLY_FLOWS: Final = frozenset({Level.FLOWS})
 _SERIES: Final = frozenset({Level.INTERVALS, Level.BINS})
-_BUCKETS: Final = frozenset({Level.HISTOGRAM})
 _CELLS: Final = frozenset({Level.CELLS})
 _TESTS: Final = frozenset({Level.CELLS, Level.PAIRS})
+
+_TRAFFIC: Final = (
+    *(WINDOW_TOTAL, WINDOW, TRANSPORT, RATE, BURST, SIZE),
+    *(ITERATIONS, BUSY_POLL, READ, WRITE, ENGINE),
+)
+_CONNECTION: Final = (
+    *(setting for setting in SETTINGS.values() if setting not in (*_TRAFFIC, PARALLEL)),
+    PARALLEL,
+)
 
 COLUMNS: Final[tuple[Column, ...]] = (
     Column("run", "", _ALL, "id of the run"),
@@ -50,97 +48,45 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column(
         "counted",
         "",
-        _MEASURED,
+        MEASURED,
         "whether the results table averages the row: status ok, no repetition of a retest, and of a search for the "
         "highest rate only the trial that decides it",
     ),
-    Column("reason", "", _MEASURED, "why the status is not ok; of ok, which pairs were not measured, and why"),
+    Column("reason", "", MEASURED, "why the status is not ok; of ok, which pairs were not measured, and why"),
     Column("test", "", _ALL, "kind of test, as tcp"),
-    Column("condition", "", _MEASURED, "host settings under which it was measured; empty: the nodes as they are"),
+    Column("condition", "", MEASURED, "host settings under which it was measured; empty: the nodes as they are"),
     Column("pairs", "", _CELLS, "number of node pairs at once"),
     Column("source", "", _PAIRS, "source node of the pair"),
     Column("destination", "", _PAIRS, "destination node of the pair"),
     Column("direction", "", _ALL, "forward: source to destination; reverse: destination to source; both (level cells)"),
-    Column("flow", "", _FLOWS | _BUCKETS, "number of the flow within its pair and direction, from 1"),
+    Column("flow", "", _FLOWS | BUCKETS, "number of the flow within its pair and direction, from 1"),
     Column(
         "t_s", "s", _SERIES, "end of the interval or bin, from the start of the measurement interval or of a file", 4
     ),
-    Column("window_total_bytes", "B", _MEASURED, "window requested for all flows of a pair together"),
-    Column("window_bytes", "B", _MEASURED, "window requested of each flow; empty: none"),
-    Column("window_effective_bytes", "B", _MEASURED, "half the smaller of the granted SO_SNDBUF and SO_RCVBUF"),
-    Column("sndbuf_bytes", "B", _ONLY_FLOWS, "SO_SNDBUF at the sender as read back (Linux doubles it)"),
-    Column("rcvbuf_bytes", "B", _ONLY_FLOWS, "SO_RCVBUF at the receiver as read back (Linux doubles it)"),
-    Column("transport", "", _MEASURED, "tcp or udp"),
-    Column(
-        "rate_mbps",
-        "Mbit/s",
-        _MEASURED,
-        "offered load requested of each UDP flow, payload; empty: as fast as it can",
-        1,
-    ),
-    Column("burst", "", _MEASURED, "datagrams requested as the longest burst of a sender; empty: no request"),
-    Column(
-        "burst_effective",
-        "",
-        _MEASURED,
-        "datagrams in the longest burst of a sender with a rate: the bucket in which a policer of that rate takes all",
-    ),
-    Column(
-        "message_bytes",
-        "B",
-        _MEASURED | _BUCKETS,
-        "size of a message or a file; of udp the payload of a datagram",
-    ),
-    Column("iterations", "", _MEASURED, "messages of each flow requested; empty: as many as the time allows"),
-    Column(
-        "busy_poll",
-        "",
-        _MEASURED,
-        "whether busy polling was requested of a ping-pong: waiting without sleeping; empty: no request",
-    ),
-    Column("read", "", _MEASURED, "where the sender reads a file: disk or memory"),
-    Column("write", "", _MEASURED, "where the receiver writes it: disk or memory"),
-    Column("engine", "", _MEASURED, "who made and measured the traffic: agent or iperf3"),
-    Column("messages", "", _ONLY_FLOWS, "messages sent; of ping-pong those that were answered"),
-    Column("elapsed_s", "s", _ONLY_FLOWS, "from the sender's first send to the last answer or acknowledgement", 6),
-    Column("throughput_bytes_per_s", "B/s", _ONLY_FLOWS, "bytes of all messages, one way, over elapsed_s", 1),
-    Column("read_share", "", _ONLY_FLOWS, "of elapsed_s the share that the sender spent in reading the file", 4),
-    Column("write_share", "", _ONLY_FLOWS, "of elapsed_s the share that the receiver spent in writing it", 4),
-    Column("sync_s", "s", _ONLY_FLOWS, "from the acknowledgement until the file was safe on the receiver's disk", 6),
-    Column("app_rtt_mean_us", "us", _ONLY_FLOWS, "mean round trip of a message", 3),
-    Column("app_rtt_min_us", "us", _ONLY_FLOWS, "least round trip of a message", 3),
-    Column("app_rtt_p50_us", "us", _ONLY_FLOWS, "half of the round trips took no longer", 3),
-    Column("app_rtt_p90_us", "us", _ONLY_FLOWS, "90 % of the round trips took no longer", 3),
-    Column("app_rtt_p99_us", "us", _ONLY_FLOWS, "99 % of the round trips took no longer", 3),
-    Column("app_rtt_p999_us", "us", _ONLY_FLOWS, "99.9 % of the round trips took no longer", 3),
-    Column("app_rtt_max_us", "us", _ONLY_FLOWS, "largest round trip of a message", 3),
-    Column("app_rtt_bucket_low_us", "us", _BUCKETS, "least round trip of a message that the bucket holds", 3),
-    Column("app_rtt_bucket_high_us", "us", _BUCKETS, "largest round trip of a message that the bucket holds", 3),
-    Column("loss_burst_low", "", _BUCKETS, "lower bound of the bucket: datagrams in a loss burst"),
-    Column("loss_burst_high", "", _BUCKETS, "upper bound of the bucket: datagrams in a loss burst"),
-    Column("count", "", _BUCKETS, "round trips, or runs of lost datagrams, in the bucket; empty buckets have no row"),
-    Column("mss", "B", _MEASURED, "MSS requested; empty: none"),
-    Column("mss_effective", "B", _MEASURED, "payload of a full segment on the wire (tcpi_snd_mss)"),
-    Column("mtu", "B", _MEASURED, "path MTU as the sender's kernel has it (tcpi_pmtu)"),
-    Column("congestion", "", _MEASURED, "congestion control in use"),
-    Column("nodelay", "", _MEASURED, "TCP_NODELAY in use"),
-    Column(
-        "zerocopy", "", _MEASURED, "whether MSG_ZEROCOPY was requested of the senders of TCP streams; empty: no request"
-    ),
-    Column(
-        "zerocopy_effective",
-        "",
-        _MEASURED,
-        "share of the sends that the kernel did not copy, by its own account; empty: zerocopy was not requested",
-        4,
-    ),
-    Column("copy", "", _MEASURED, "whether receivers of TCP streams were to copy the bytes; empty: no request"),
-    Column("copy_effective", "", _MEASURED, "whether the receivers of TCP streams copied the bytes into their memory"),
-    Column("parallel", "", _MEASURED, "flows per pair and direction"),
+    *(column for setting in _TRAFFIC for column in setting.columns),
+    Column("messages", "", ONLY_FLOWS, "messages sent; of ping-pong those that were answered"),
+    Column("elapsed_s", "s", ONLY_FLOWS, "from the sender's first send to the last answer or acknowledgement", 6),
+    Column("throughput_bytes_per_s", "B/s", ONLY_FLOWS, "bytes of all messages, one way, over elapsed_s", 1),
+    Column("read_share", "", ONLY_FLOWS, "of elapsed_s the share that the sender spent in reading the file", 4),
+    Column("write_share", "", ONLY_FLOWS, "of elapsed_s the share that the receiver spent in writing it", 4),
+    Column("sync_s", "s", ONLY_FLOWS, "from the acknowledgement until the file was safe on the receiver's disk", 6),
+    Column("app_rtt_mean_us", "us", ONLY_FLOWS, "mean round trip of a message", 3),
+    Column("app_rtt_min_us", "us", ONLY_FLOWS, "least round trip of a message", 3),
+    Column("app_rtt_p50_us", "us", ONLY_FLOWS, "half of the round trips took no longer", 3),
+    Column("app_rtt_p90_us", "us", ONLY_FLOWS, "90 % of the round trips took no longer", 3),
+    Column("app_rtt_p99_us", "us", ONLY_FLOWS, "99 % of the round trips took no longer", 3),
+    Column("app_rtt_p999_us", "us", ONLY_FLOWS, "99.9 % of the round trips took no longer", 3),
+    Column("app_rtt_max_us", "us", ONLY_FLOWS, "largest round trip of a message", 3),
+    Column("app_rtt_bucket_low_us", "us", BUCKETS, "least round trip of a message that the bucket holds", 3),
+    Column("app_rtt_bucket_high_us", "us", BUCKETS, "largest round trip of a message that the bucket holds", 3),
+    Column("loss_burst_low", "", BUCKETS, "lower bound of the bucket: datagrams in a loss burst"),
+    Column("loss_burst_high", "", BUCKETS, "upper bound of the bucket: datagrams in a loss burst"),
+    Column("count", "", BUCKETS, "round trips, or runs of lost datagrams, in the bucket; empty buckets have no row"),
+    *(column for setting in _CONNECTION for column in setting.columns),
     Column(
         "duration_s",
         "s",
-        _MEASURED,
+        MEASURED,
         "length of the measurement interval: all flows ran, the omitted start not counted",
         3,
     ),
@@ -150,24 +96,24 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column(
         "goodput_median_mbps", "Mbit/s", _CELLS, "median over intervals of the sum of all flows at common instants", 1
     ),
-    Column("sent_mbps", "Mbit/s", _MEASURED, "UDP payload handed to the senders' kernels, over their own time", 1),
-    Column("datagrams_sent", "", _MEASURED, "UDP datagrams handed to the senders' kernels"),
-    Column("datagrams_lost", "", _MEASURED, "of these, datagrams that did not arrive"),
-    Column("loss_pct", "%", _MEASURED, "datagrams lost, of those sent", 4),
-    Column("loss_burst_max", "", _MEASURED, "datagrams in the longest loss burst"),
-    Column("reordered", "", _MEASURED, "datagrams that arrived after a later one (RFC 4737)"),
-    Column("duplicates", "", _MEASURED, "datagrams that arrived more than once; each counts once"),
-    Column("jitter_us", "us", _MEASURED, "interarrival jitter at the end (RFC 3550), mean over flows", 1),
-    Column("jitter_max_us", "us", _MEASURED, "interarrival jitter at its largest", 1),
-    Column("sender_drops", "", _MEASURED, "datagrams that the senders' own queues refused; not among those sent"),
-    Column("receiver_drops", "", _MEASURED, "drops at the receivers' full socket buffers, as their kernels count them"),
+    Column("sent_mbps", "Mbit/s", MEASURED, "UDP payload handed to the senders' kernels, over their own time", 1),
+    Column("datagrams_sent", "", MEASURED, "UDP datagrams handed to the senders' kernels"),
+    Column("datagrams_lost", "", MEASURED, "of these, datagrams that did not arrive"),
+    Column("loss_pct", "%", MEASURED, "datagrams lost, of those sent", 4),
+    Column("loss_burst_max", "", MEASURED, "datagrams in the longest loss burst"),
+    Column("reordered", "", MEASURED, "datagrams that arrived after a later one (RFC 4737)"),
+    Column("duplicates", "", MEASURED, "datagrams that arrived more than once; each counts once"),
+    Column("jitter_us", "us", MEASURED, "interarrival jitter at the end (RFC 3550), mean over flows", 1),
+    Column("jitter_max_us", "us", MEASURED, "interarrival jitter at its largest", 1),
+    Column("sender_drops", "", MEASURED, "datagrams that the senders' own queues refused; not among those sent"),
+    Column("receiver_drops", "", MEASURED, "drops at the receivers' full socket buffers, as their kernels count them"),
     Column("retransmits", "", _TCP, "TCP segments retransmitted in the measurement interval"),
     Column("rtt_us", "us", _TCP, "smoothed round-trip time at the end, mean over flows", 0),
-    Column("rtt_min_us", "us", _MEASURED, "smallest round-trip time seen", 0),
+    Column("rtt_min_us", "us", MEASURED, "smallest round-trip time seen", 0),
     Column("cwnd", "", _FLOWS, "congestion window, segments"),
-    Column("busy_us", "us", _ONLY_FLOWS, "time the sender had data to send"),
-    Column("rwnd_limited_us", "us", _ONLY_FLOWS, "of which limited by the advertised window"),
-    Column("sndbuf_limited_us", "us", _ONLY_FLOWS, "of which limited by the send buffer"),
+    Column("busy_us", "us", ONLY_FLOWS, "time the sender had data to send"),
+    Column("rwnd_limited_us", "us", ONLY_FLOWS, "of which limited by the advertised window"),
+    Column("sndbuf_limited_us", "us", ONLY_FLOWS, "of which limited by the send buffer"),
     Column("latency_idle_p50_us", "us", _TESTS, "round trip of the probes before the streams, median", 1),
     Column("latency_idle_p99_us", "us", _TESTS, "… that 99 % of them did not exceed", 1),
     Column("latency_loaded_p50_us", "us", _TESTS, "round trip of the probes beside the streams, median", 1),
@@ -181,58 +127,58 @@ COLUMNS: Final[tuple[Column, ...]] = (
         0,
     ),
     Column("latency_lost_pct", "%", _TESTS, "probes under load that were not answered, of those sent", 2),
-    Column("start_skew_us", "us", _MEASURED, "spread of the first-byte times over the flows of the test", 0),
-    Column("ceiling_mbps", "Mbit/s", _MEASURED, "highest goodput the link allows for that frame size", 1),
-    Column("efficiency", "", _MEASURED, "goodput / ceiling", 3),
+    Column("start_skew_us", "us", MEASURED, "spread of the first-byte times over the flows of the test", 0),
+    Column("ceiling_mbps", "Mbit/s", MEASURED, "highest goodput the link allows for that frame size", 1),
+    Column("efficiency", "", MEASURED, "goodput / ceiling", 3),
     Column(
         "limit",
         "",
-        _MEASURED,
+        MEASURED,
         "bottleneck: of a pair its own, of a test that of its pair furthest below its ceiling; line-rate, shared-link, "
         "other-traffic (not the run's, on a link of the path), path (a shaper or policer on the way), window, loss, "
         "sender or receiver (their processors or quota), machine (the processors that all nodes of a virtual rig "
         "share), disk, rate (the one requested), mtu (frames smaller than the links allow), or unknown",
     ),
-    Column("limit_detail", "", _MEASURED, "the rule that named the limit, and the numbers it looked at"),
+    Column("limit_detail", "", MEASURED, "the rule that named the limit, and the numbers it looked at"),
     Column(
         "cpu_source_pct",
         "%",
-        _MEASURED,
+        MEASURED,
         "busy time of the sender's node, all CPUs, softirq included, of its capacity; empty below 0.2 s",
         1,
     ),
-    Column("cpu_destination_pct", "%", _MEASURED, "busy time of the receiver's node, likewise", 1),
+    Column("cpu_destination_pct", "%", MEASURED, "busy time of the receiver's node, likewise", 1),
     Column(
         "busiest_cpu_source_pct",
         "%",
-        _MEASURED,
+        MEASURED,
         "busy time of the busiest CPU of the sender's node; empty below 0.2 s",
         1,
     ),
     Column(
         "busiest_cpu_destination_pct",
         "%",
-        _MEASURED,
+        MEASURED,
         "busy time of the busiest CPU of the receiver's node, likewise",
         1,
     ),
     Column(
         "other_cpu_source_pct",
         "%",
-        _MEASURED,
+        MEASURED,
         "CPU time on the sender's node that neither agents nor interrupts took, of its capacity; on a virtual rig, of "
         "the machine's that all agents did not take; empty below 0.2 s",
         1,
     ),
-    Column("other_cpu_destination_pct", "%", _MEASURED, "… on the receiver's node, likewise", 1),
+    Column("other_cpu_destination_pct", "%", MEASURED, "… on the receiver's node, likewise", 1),
     Column(
         "agent_cpu_source_pct",
         "%",
-        _MEASURED,
+        MEASURED,
         "CPU time of the sender's agent, of what its threads, one for each flow, could have used",
         1,
     ),
-    Column("agent_cpu_destination_pct", "%", _MEASURED, "CPU time of the receiver's agent, likewise", 1),
+    Column("agent_cpu_destination_pct", "%", MEASURED, "CPU time of the receiver's agent, likewise", 1),
     Column(
         "trunk_octets", "B", _CELLS, "octets that the switches counted on their trunk, in the direction of the data"
     ),

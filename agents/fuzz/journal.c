@@ -1,6 +1,7 @@
 /* Fuzz: any bytes as a journal, of this boot where the first byte is odd; and as a percent-encoded word. What is read from a journal
  * and written as one again is the same when it is read. */
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 bool system_boot_id(char text[64])
 {
-    text_format(text, 64, "%s", "boot");
+    snprintf(text, 64, "%s", "boot");
     return true;
 }
 
@@ -54,7 +55,7 @@ static void again(const struct setting *settings, int count)
         percent_encode(settings[i].name, name, sizeof name);
         percent_encode(settings[i].interface, interface, sizeof interface);
         percent_encode(settings[i].old, old, sizeof old);
-        text_format(line, sizeof line, "set %s %s %s %s\n", kind, name, interface, old);
+        snprintf(line, sizeof line, "set %s %s %s %s\n", kind, name, interface, old);
         if (write(fd, line, strlen(line)) != (ssize_t)strlen(line))
             abort();
     }

@@ -39,7 +39,7 @@ int setting_read(const struct setting *setting, char text[SETTING_TEXT])
 
     if (strcmp(setting->kind, "governor") == 0 && strlen(setting->name) > 4)
         return ENOENT;
-    text_format(text, SETTING_TEXT, "%s", place == 7 ? "" : kept[place].value);
+    snprintf(text, SETTING_TEXT, "%s", place == 7 ? "" : kept[place].value);
     return place == 6 ? EACCES : 0;
 }
 
@@ -47,7 +47,7 @@ int setting_write(const struct setting *setting, const char *value)
 {
     size_t place = keeper(setting);
 
-    text_format(kept[place].value, SETTING_TEXT, "%s", value);
+    snprintf(kept[place].value, SETTING_TEXT, "%s", value);
     return place == 5 ? EINVAL : 0;
 }
 
@@ -57,8 +57,8 @@ int setting_parts(const struct setting *setting, const char *old, struct setting
         return 0;
     for (int i = 0; i < 2; i++) {
         parts[i] = *setting;
-        text_format(parts[i].name, sizeof parts->name, "part-%d", i);
-        text_format(parts[i].old, sizeof parts->old, "%s", old);
+        snprintf(parts[i].name, sizeof parts->name, "part-%d", i);
+        snprintf(parts[i].old, sizeof parts->old, "%s", old);
     }
     return 2;
 }

@@ -1,4 +1,4 @@
-"""A stored run with all that is derived from it, each derived when it is first used."""
+"""A stored run with everything that is derived from it, on first use."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +11,8 @@ from rigctl.analysis.views.mesh import Mesh, meshes, of_messages, of_streams
 from rigctl.analysis.views.messages import MessageResult, message_results
 from rigctl.analysis.views.panels import Matrix, matrix
 from rigctl.model.search import Search, decided, search
-from rigctl.records import MAX_RATE, Repetition, RunInfo
+from rigctl.records import Repetition, RunInfo
+from rigctl.settings import MAX_RATE, RATE
 
 
 class RunView:
@@ -24,17 +25,17 @@ class RunView:
 
     @property
     def section(self) -> str:
-        """The section that shows the results of this kind of test; a scenario has one kind."""
+        """Return the section that shows the results of this kind of test; a scenario has one kind."""
         return self.plan.cells[0].kind.section if self.plan.cells else ""
 
     @cached_property
     def planned(self) -> tuple[Repetition, ...]:
-        """The repetitions of the results table: those of a retest are shown apart."""
+        """Return the repetitions of the results table; those of a retest are shown separately."""
         return planned(self.plan, self.every)
 
     @cached_property
     def repetitions(self) -> tuple[Repetition, ...]:
-        """Those, without the trials of searches but the one that decides each."""
+        """Return `planned` with only the deciding trial of each search."""
         return tuple(decided(self.plan, self.planned))
 
     @cached_property
@@ -55,25 +56,23 @@ class RunView:
 
     @cached_property
     def meshes(self) -> tuple[Mesh, ...]:
-        """One for each point of the other axes; none of a run that is neither mesh nor star."""
+        """Return a mesh for each point of the other axes; none if the run is neither a mesh nor a star."""
         measured = of_messages(self.messages) if self.plan.in_messages else of_streams(self.cells)
         return meshes(measured, self.plan.links)
 
     @cached_property
     def searches(self) -> dict[int, Search]:
-        """Of each test whose highest rate was searched for, by its number, what its trials say."""
-        found = {}
+        """Return the search for the highest rate of each test that has one, by the test's number."""
+        searches = {}
         for cell in self.plan.cells:
-            if cell.datagrams.rate == MAX_RATE:
-                last = {
-                    repetition.repetition: repetition for repetition in self.every if repetition.cell == cell.number
-                }
-                found[cell.number] = search(self.plan, cell, last.values())
-        return found
+            if cell[RATE] == MAX_RATE:
+                last = {one.repetition: one for one in self.every if one.cell == cell.number}
+                searches[cell.number] = search(self.plan, cell, last.values())
+        return searches
 
     @cached_property
     def again(self) -> "RunView | None":
-        """The cells that were measured again, with those repetitions only; `None` where none was."""
+        """Return the cells that were measured again, with those repetitions only; None if there are none."""
         if self.plan.retest is None:
             return None
         again = [repetition for repetition in self.every if repetition.repetition > self.plan.repeat]

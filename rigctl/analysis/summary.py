@@ -1,26 +1,27 @@
-"""What the table and the sentences show of a cell: means over the repetitions that count, and why others do not."""
+"""The results of a cell for tables and sentences: means over the repetitions that count, and why others do not."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
+from typing import Final
 
 from rigctl.analysis.limits.bottleneck import named
 from rigctl.analysis.limits.evidence import Losses, advertised_bytes, held_us, losses_of, window_share
 from rigctl.analysis.limits.processors import Busy, busy_of
 from rigctl.analysis.limits.window_cause import WindowCause, window_cause
-from rigctl.analysis.rows.cells import Row
+from rigctl.analysis.rows.cells import Row, grouped, over_repetitions
 from rigctl.analysis.rows.frames import Frames
 from rigctl.analysis.rows.messages import NAMES
 from rigctl.model.limits.ceilings import above_ceiling
 from rigctl.model.limits.evidence import Evidence, pooled
 from rigctl.model.limits.verdicts import Verdict, judged
-from rigctl.model.unknowns import agreed, joined, least, mean, most, total
+from rigctl.model.unknowns import agreed, joined, least, mean, total
 from rigctl.records import Cell, Flow, Repetition, RunStatus, Status, Stream, by_stream
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean over repetitions; `spread` is their standard deviation, `None` for a single one."""
+    """A mean over repetitions; `spread` is their standard deviation, None for a single one."""
 
     mean: float
     spread: float | None = None
@@ -28,7 +29,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class DatagramSummary:
-    """What became of a UDP stream's datagrams, means over repetitions; `None`: not known."""
+    """The datagrams of a UDP stream, means over repetitions; None is unknown."""
 
     sent_mbps: float | None
     sent: float | None
@@ -43,9 +44,16 @@ class DatagramSummary:
     receiver_drops: float | None
 
 
+_DATAGRAM_COLUMNS: Final = (
+    *("sent_mbps", "datagrams_sent", "datagrams_lost", "loss_pct", "loss_burst_max", "burst_effective"),
+    *("reordered", "duplicates", "jitter_us", "sender_drops", "receiver_drops"),
+)
+"""In the order of the fields of `DatagramSummary`."""
+
+
 @dataclass(frozen=True, slots=True)
 class LatencySummary:
-    """Round trips of the probes beside a stream, means over repetitions; `None`: not known."""
+    """Round trips of the probes beside a stream, means over repetitions; None is unknown."""
 
     idle_p50_us: float | None  # before the streams …
     idle_p99_us: float | None
@@ -59,7 +67,7 @@ class LatencySummary:
 
 @dataclass(frozen=True, slots=True)
 class StreamSummary:
-    """One pair in one direction, over the repetitions of its cell that count. `None`: not known."""
+    """One pair in one direction, over the repetitions of its cell that count. None is unknown."""
 
     stream: Stream
     goodput_mbps: Estimate | None
@@ -76,13 +84,13 @@ class StreamSummary:
     zerocopy_effective: float | None  # share of the sends that the kernel did not copy
     ceiling_mbps: float | None
     efficiency: float | None
-    datagrams: DatagramSummary | None = None  # of UDP
-    latency: LatencySummary | None = None  # where there were probes
-    verdict: Verdict = field(default_factory=Verdict)  # what limited this stream, whatever limited the others
+    datagrams: DatagramSummary | None = None  # for UDP
+    latency: LatencySummary | None = None  # with probes
+    verdict: Verdict = field(default_factory=Verdict)  # the limit of this stream, whatever limited the others
 
     @property
     def limit(self) -> str:
-        """The stream's own; that of its test is `CellSummary.limit`."""
+        """Return the stream's own limit; that of its test is `CellSummary.limit`."""
         return self.verdict.limit
 
     def __str__(self) -> str:
@@ -91,27 +99,27 @@ class StreamSummary:
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """A repetition that is not in the means of a test; without `status`, the test that was not measured at all.
+    """A repetition that is not in the means of a test; without `status`, a test that was not measured at all.
 
-    With the status OK some of its pairs are missing; the others are in the means.
+    With the status OK, some of its pairs are missing; the others are in the means.
     """
 
     test: int
-    repetition: int | None = None  # None: there is only one
+    repetition: int | None = None  # None: the test has only one
     attempt: int = 1
     status: Status | None = None
     reason: str | None = None
     goodput_mbps: tuple[float | None, ...] = ()  # of each stream
     measured_again: bool = False
-    running: bool = False  # the run goes on
-    streams: tuple[str, ...] = ()  # whose goodput it is
+    running: bool = False  # the run is not over
+    streams: tuple[str, ...] = ()  # those of `goodput_mbps`
 
 
 @dataclass(frozen=True, slots=True)
 class CellSummary:
     """One row of the table. `exclusions` are the repetitions that are not in its means.
 
-    What is known of the limit is that of the stream whose limit is the test's.
+    The fields on the limit are those of the stream whose limit is the test's.
     """
 
     cell: Cell
@@ -124,47 +132,43 @@ class CellSummary:
     limit: str
     exclusions: tuple[Exclusion, ...]
     verdict: Verdict = field(default_factory=Verdict)
-    window_cause: WindowCause | None = None  # where the window is the limit
-    held_share: float | None = None  # of its senders' busy time, that in which a window or buffer was full
+    window_cause: WindowCause | None = None  # if the window is the limit
+    held_share: float | None = None  # share of its senders' busy time in which a window or buffer was full
     busy: Busy = field(default_factory=Busy)
-    losses: Losses | None = None  # where they are the limit
+    losses: Losses | None = None  # if they are the limit
 
     @property
     def binding(self) -> StreamSummary | None:
-        """The stream whose limit is that of the test: the one furthest below its ceiling; `None` of a full line."""
+        """Return the stream whose limit is the test's, the one furthest below its ceiling; None if the line is full."""
         return next((stream for stream in self.streams if stream.verdict == self.verdict), None)
 
     @property
     def above_ceiling(self) -> bool:
-        """Whether it is above what is possible by more than measuring explains."""
+        """Tell whether the result is above its ceiling by more than measuring explains."""
         return above_ceiling(self.efficiency)
 
     @property
     def shared(self) -> bool:
-        """Whether pairs share a link, so that they cannot all reach their own ceilings at once."""
+        """Tell whether pairs share a link, so that they cannot all reach their own ceilings at once."""
         own = [stream.ceiling_mbps for stream in self.streams if stream.ceiling_mbps is not None]
         return self.ceiling_mbps is not None and len(own) == len(self.streams) and self.ceiling_mbps < sum(own) * 0.9999
 
 
 def summaries(frames: Frames) -> tuple[CellSummary, ...]:
-    """One summary per cell of the plan, measured or not, in the plan's order."""
-    by_cell: dict[int, list[Repetition]] = {}
-    for repetition in frames.repetitions:
-        by_cell.setdefault(repetition.cell, []).append(repetition)
-    cell_rows, pair_rows = _grouped(frames.derived.cells), _grouped(frames.derived.pairs)
+    """Return one summary per cell of the plan, measured or not, in the plan's order."""
+    repetitions = grouped(frames.repetitions, lambda repetition: repetition.cell)
+    cells = grouped(frames.derived.cells, lambda row: int(row["cell"]))
+    pairs = grouped(frames.derived.pairs, lambda row: int(row["cell"]))
     return tuple(
         _summary(
-            frames, cell, by_cell.get(cell.number, []), cell_rows.get(cell.number, []), pair_rows.get(cell.number, [])
+            frames,
+            cell,
+            repetitions.get(cell.number, []),
+            cells.get(cell.number, []),
+            pairs.get(cell.number, []),
         )
         for cell in frames.info.plan.cells
     )
-
-
-def _grouped(rows: Iterable[Row]) -> dict[int, list[Row]]:
-    groups: dict[int, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(row["cell"], []).append(row)
-    return groups
 
 
 def _summary(
@@ -173,11 +177,12 @@ def _summary(
     ok_rows = [row for row in cell_rows if row["status"] == Status.OK]
     ok_pairs = [row for row in pair_rows if row["status"] == Status.OK]
     ok_repetitions = [repetition for repetition in repetitions if repetition.status is Status.OK]
-    share = mean(row["efficiency"] for row in ok_rows)
+    share = over_repetitions(ok_rows, "efficiency")
     flows = [flow for repetition in ok_repetitions for flow in repetition.flows]
     seen = _evidence(frames, cell, ok_repetitions)
     verdicts = {stream: judged(evidence) for stream, evidence in seen.items()}
-    own, rows = by_stream(flows), _rows_by_stream(ok_pairs)
+    own = by_stream(flows)
+    rows = grouped(ok_pairs, lambda row: (row["source"], row["destination"], row["direction"]))
     probed = any(repetition.probes for repetition in ok_repetitions)
     streams = tuple(
         _stream(stream, rows.get(_names(stream), ()), own.get(stream, ()), verdicts.get(stream), probed=probed)
@@ -191,8 +196,8 @@ def _summary(
         counted=len(ok_rows),
         streams=streams,
         goodput_mbps=_estimate(row["goodput_mbps"] for row in ok_rows),
-        retransmits=mean(row["retransmits"] for row in ok_rows),
-        ceiling_mbps=mean(row["ceiling_mbps"] for row in ok_rows),
+        retransmits=over_repetitions(ok_rows, "retransmits"),
+        ceiling_mbps=over_repetitions(ok_rows, "ceiling_mbps"),
         efficiency=share,
         limit=verdict.limit,
         verdict=verdict,
@@ -205,7 +210,7 @@ def _summary(
 
 
 def _evidence(frames: Frames, cell: Cell, repetitions: Sequence[Repetition]) -> dict[Stream, Evidence]:
-    """Of each stream, the means over repetitions; without streams of which nothing is known."""
+    """Return the mean evidence on each stream over repetitions, without streams that have none."""
     seen = [frames.derived.seen[repetition.key] for repetition in repetitions]
     streams = {stream: [own[stream] for own in seen if stream in own] for stream in cell.streams}
     return {stream: pooled(several) for stream, several in streams.items() if several}
@@ -225,13 +230,6 @@ def _names(stream: Stream) -> tuple[str, str, str]:
     return stream.pair.source, stream.pair.destination, str(stream.direction)
 
 
-def _rows_by_stream(pair_rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
-    found: dict[tuple[str, str, str], list[Row]] = {}
-    for row in pair_rows:
-        found.setdefault((row["source"], row["destination"], row["direction"]), []).append(row)
-    return found
-
-
 def _stream(
     stream: Stream, rows: Sequence[Row], flows: Sequence[Flow], verdict: Verdict | None, *, probed: bool
 ) -> StreamSummary:
@@ -239,8 +237,8 @@ def _stream(
     return StreamSummary(
         stream=stream,
         goodput_mbps=_estimate(row["goodput_mbps"] for row in rows),
-        retransmits=mean(row["retransmits"] for row in rows),
-        bytes=mean(row["bytes"] for row in rows),
+        retransmits=over_repetitions(rows, "retransmits"),
+        bytes=over_repetitions(rows, "bytes"),
         window_effective_bytes=least(row["window_effective_bytes"] for row in rows),
         mss_effective=least(row["mss_effective"] for row in rows),
         mss_differs=len({side.tcp.mss for side in senders if side.tcp.mss is not None}) > 1,
@@ -249,9 +247,9 @@ def _stream(
         advertised_bytes=advertised_bytes(senders),
         rtt_min_us=mean(side.tcp.rtt_min_us for side in senders),
         congestion=joined(row["congestion"] for row in rows),
-        zerocopy_effective=mean(row["zerocopy_effective"] for row in rows),
-        ceiling_mbps=mean(row["ceiling_mbps"] for row in rows),
-        efficiency=mean(row["efficiency"] for row in rows),
+        zerocopy_effective=over_repetitions(rows, "zerocopy_effective"),
+        ceiling_mbps=over_repetitions(rows, "ceiling_mbps"),
+        efficiency=over_repetitions(rows, "efficiency"),
         datagrams=_datagrams(rows) if any(row["transport"] == "udp" for row in rows) else None,
         latency=_latency(rows) if probed else None,
         verdict=verdict or Verdict(),
@@ -259,23 +257,11 @@ def _stream(
 
 
 def _latency(rows: Sequence[Row]) -> LatencySummary:
-    return LatencySummary(*(mean(row[name] for row in rows) for name in (*NAMES, "rtt_us")))
+    return LatencySummary(*(over_repetitions(rows, name) for name in (*NAMES, "rtt_us")))
 
 
 def _datagrams(rows: Sequence[Row]) -> DatagramSummary:
-    return DatagramSummary(
-        sent_mbps=mean(row["sent_mbps"] for row in rows),
-        sent=mean(row["datagrams_sent"] for row in rows),
-        lost=mean(row["datagrams_lost"] for row in rows),
-        loss_pct=mean(row["loss_pct"] for row in rows),
-        burst_max=most(row["loss_burst_max"] for row in rows),
-        sent_burst=most(row["burst_effective"] for row in rows),
-        reordered=mean(row["reordered"] for row in rows),
-        duplicates=mean(row["duplicates"] for row in rows),
-        jitter_us=mean(row["jitter_us"] for row in rows),
-        sender_drops=mean(row["sender_drops"] for row in rows),
-        receiver_drops=mean(row["receiver_drops"] for row in rows),
-    )
+    return DatagramSummary(*(over_repetitions(rows, name) for name in _DATAGRAM_COLUMNS))
 
 
 def _estimate(values: Iterable[float | None]) -> Estimate | None:
@@ -286,27 +272,29 @@ def _estimate(values: Iterable[float | None]) -> Estimate | None:
 
 
 def _exclusions(frames: Frames, cell: Cell, cell_rows: Sequence[Row], pair_rows: Sequence[Row]) -> Iterable[Exclusion]:
-    """What is not in the means, and why."""
-    repeated = {row["repetition"] for row in cell_rows if row["attempt"] > 1}
-    alike = {(row["status"], row["reason"]) for row in cell_rows}
-    if len(cell_rows) > 1 and len(alike) == 1 and cell_rows[0]["status"] == Status.OK and cell_rows[0]["reason"]:
-        yield Exclusion(cell.number, status=Status.OK, reason=cell_rows[0]["reason"])
-        return
-    for row in cell_rows:
-        if row["reason"] is not None or row["status"] != Status.OK:
-            own = [pair for pair in pair_rows if all(pair[name] == row[name] for name in ("repetition", "attempt"))]
-            yield Exclusion(
-                cell.number,
-                row["repetition"] if frames.info.plan.repeat > 1 else None,
-                row["attempt"],
-                Status(row["status"]),
-                row["reason"],
-                tuple(pair["goodput_mbps"] for pair in own),
-                measured_again=row["attempt"] == 1 and row["repetition"] in repeated,
-                streams=tuple(
-                    f"{pair['source']} {'→' if pair['direction'] == 'forward' else '←'} {pair['destination']}"
-                    for pair in own
-                ),
-            )
+    """Yield what is not in the means, and why."""
     if not cell_rows:
         yield Exclusion(cell.number, running=frames.info.status is RunStatus.RUNNING)
+        return
+    first, alike = cell_rows[0], len({(row["status"], row["reason"]) for row in cell_rows}) == 1
+    if len(cell_rows) > 1 and alike and first["status"] == Status.OK and first["reason"]:
+        yield Exclusion(cell.number, status=Status.OK, reason=first["reason"])
+        return
+    repeated = {row["repetition"] for row in cell_rows if row["attempt"] > 1}
+    for row in cell_rows:
+        if row["reason"] is None and row["status"] == Status.OK:
+            continue
+        own = [pair for pair in pair_rows if all(pair[name] == row[name] for name in ("repetition", "attempt"))]
+        arrows = ["→" if pair["direction"] == "forward" else "←" for pair in own]
+        yield Exclusion(
+            cell.number,
+            row["repetition"] if frames.info.plan.repeat > 1 else None,
+            row["attempt"],
+            Status(row["status"]),
+            row["reason"],
+            tuple(pair["goodput_mbps"] for pair in own),
+            measured_again=row["attempt"] == 1 and row["repetition"] in repeated,
+            streams=tuple(
+                f"{pair['source']} {arrow} {pair['destination']}" for pair, arrow in zip(own, arrows, strict=True)
+            ),
+        )

@@ -85,3 +85,8 @@ def account() -> str:
     except (KeyError, OSError):
         user = str(os.getuid())
     return f"{user}@{socket.gethostname()}"
+
+
+def holder() -> str:
+    """Return who holds a rig, for those who find it locked, as `anna@lab7 pid 4711`."""
+    return f"{account()} pid {os.getpid()}"

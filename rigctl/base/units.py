@@ -106,3 +106,18 @@ def format_duration(duration_s: float) -> str:
     if minutes < 60:
         return f"{minutes}m {seconds:02d}s"
     return f"{minutes // 60}h {minutes % 60:02d}m"
+
+
+def kib_text(size: int | None) -> str:
+    """Return bytes in KiB: `64`, `62.5`."""
+    return "–" if size is None else f"{size / 1024:.5g}"
+
+
+def size_words(size: int) -> str:
+    """Return bytes in words: `64 KiB`, `1 MiB`, `1000 bytes`."""
+    short = format_bytes(size)
+    if short.endswith("K"):
+        return f"{short[:-1]} KiB"
+    return (
+        f"{short[:-1]} MiB" if short.endswith("M") else f"{size / 1024:.4g} KiB" if size >= 10240 else f"{size} bytes"
+    )

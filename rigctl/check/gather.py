@@ -13,6 +13,7 @@ from rigctl.probe.readiness import neighbours_script, parse_neighbours, parse_su
 from rigctl.records import RunPlan
 from rigctl.remote.session import AT_ONCE
 from rigctl.rig.inventory import Rig
+from rigctl.settings import CONGESTION, READ, WRITE
 
 MOST_PAIRS: Final = 600
 """Without a scenario all ordered pairs are probed up to this number (24 nodes), else each node with the next two."""
@@ -81,8 +82,8 @@ async def _look_around(
     if host is None:
         return
     cells = plan.cells if plan is not None else ()
-    disks = {cell.file.folder for cell in cells if cell.file.folder and "disk" in (cell.file.read, cell.file.write)}
-    wanted = {cell.tcp.congestion for cell in cells if cell.tcp.congestion}
+    disks = {cell.folder for cell in cells if cell.folder and "disk" in (cell[READ], cell[WRITE])}
+    wanted = {name for cell in cells if (name := cell[CONGESTION]) is not None}
     try:
         await look_around(host.said, seen, peers_of(seen.name, nodes, pairs), sorted(disks), sorted(wanted))
     except NodeError:

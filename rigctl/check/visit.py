@@ -9,8 +9,7 @@ from typing import Final
 
 from rigctl.base.errors import NodeError
 from rigctl.check.records import Failure, NodeSeen
-from rigctl.probe.data_address import data_address_of, unusable, why_unusable
-from rigctl.probe.facts import gather, interfaces
+from rigctl.probe.facts import data_address_of, gather, interfaces, unusable, why_unusable
 from rigctl.probe.readiness import CHECKED
 from rigctl.remote.agent import Agent
 from rigctl.remote.clocks import estimate_offset

@@ -13,7 +13,7 @@ from rigctl.base.errors import InputError, RigError
 from rigctl.base.processes import allow_descriptors
 from rigctl.base.version import __version__
 from rigctl.cli.common import Debug, LogFile, LogFormat, Verbose, set_up, with_common
-from rigctl.cli.errors import exit_code_of, tell_output_errors
+from rigctl.cli.errors import exit_code_of, flush_output, tell_output_errors
 from rigctl.cli.options import with_resumed
 
 COMMANDS: Final = {
@@ -25,7 +25,7 @@ COMMANDS: Final = {
     ),
     "expect": ("commands.expect:expect", "Calculate the best possible application rates from a link rate and a frame."),
     "init": ("commands.init:init", "Copy a bundled scenario or rig, to start from."),
-    "show": ("commands.show:show", "Print the answer, the table and the findings of RUN."),
+    "show": ("commands.report:show", "Print the answer, the table and the findings of RUN."),
     "compare": (
         "commands.compare:compare",
         "Compare run B with run A test by test; exit with 1 where something got worse.",
@@ -46,7 +46,7 @@ COMMANDS: Final = {
     "nightly": ("nightly.commands:app", "Run a scenario every night, and report what changed."),
     "agent": ("rig.agent:app", "Build and list the agent's binaries."),
 }
-"""Where in `rigctl.cli` the function or group of a command is, and the first line of its help."""
+"""Function or group of each command in `rigctl.cli`, and the first line of its help."""
 
 
 class CommandGroup(TyperGroup):
@@ -141,4 +141,6 @@ def _check(arguments: list[str]) -> None:
 def main() -> None:
     tell_output_errors()
     allow_descriptors()
-    sys.exit(exit_code(sys.argv[1:]))
+    code = exit_code(sys.argv[1:])
+    flush_output()
+    sys.exit(code)

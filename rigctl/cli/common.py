@@ -38,7 +38,7 @@ _FORMAT: Final = "%(asctime)s %(name)s: %(message)s"
 
 @dataclass(slots=True)
 class _Log:
-    """Where the log of this process goes."""
+    """The log of this process."""
 
     form: LogForm | None = None
     file: Path | None = None

@@ -53,6 +53,16 @@ def discard(descriptor: int) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
+def flush_output() -> None:
+    """Write what is buffered, or drop it: the interpreter would change the exit code at its end."""
+    for descriptor, stream in ((1, sys.stdout), (2, sys.stderr)):
+        try:
+            if stream is not None:  # else it is closed
+                stream.flush()
+        except OutputError:
+            discard(descriptor)
+
+
 def exit_code_of(error: BaseException) -> int:
     """Print the message of an error and return its exit code."""
     if isinstance(error, KeyboardInterrupt | typer.Abort):
@@ -61,10 +71,11 @@ def exit_code_of(error: BaseException) -> int:
         # A usage error, in typer's own words; they can show themselves, though their base does not say so.
         error.message = error.message.removeprefix("Value error, ")
         show: Callable[[], None] = getattr(error, "show", functools.partial(print_error, RigctlError(str(error))))
-        show()
+        with contextlib.suppress(OutputError):
+            show()
         return InputError.exit_code
     if isinstance(error, OutputError):
-        discard(1)  # else the interpreter complains of it at its end
+        discard(1)
         if error.reader_is_gone:  # `rigctl show | head`: nothing is wrong
             return 0
     known = _as_rigctl_error(error)

@@ -1,4 +1,4 @@
-"""Where output goes: the console for tables, and the pages of runs."""
+"""The console for tables, and the places of pages."""
 
 import os
 import secrets

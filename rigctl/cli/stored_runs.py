@@ -31,7 +31,7 @@ _INSTANT: Final = re.compile(
 
 
 class RunState(StrEnum):
-    """What `--status` takes: a run's status, or `died` for one that nobody finished."""
+    """A value of `--status`: a run's status, or `died` for one that nobody finished."""
 
     COMPLETE = "complete"
     PARTIAL = "partial"

@@ -14,11 +14,12 @@ from rigctl.probe.switches import Forwarding, forwarding_of
 from rigctl.records import Link
 from rigctl.remote.build import KERNELS
 from rigctl.remote.reach import connected
-from rigctl.rig.fields import FieldError, is_address, shown
+from rigctl.rig.fields import is_address
 from rigctl.rig.inventory import Node, Rig, Secrets, Snmp, Switch
 from rigctl.rig.sections import SwitchEntry
 from rigctl.rig.switches import switch_of
 from rigctl.yamlfile import MistakesError, parse_document, validated
+from rigctl.yamlfile.fields import FieldError, shown
 
 AT_ONCE: Final = 50
 """Hosts asked at once: a hundred hosts that do not answer take two rounds of 10 s."""

@@ -12,9 +12,9 @@ from typing import Final
 
 from rigctl.base.errors import InputError
 from rigctl.discovery.targets import Target
-from rigctl.rig.fields import FieldError, parse_whole, shown
 from rigctl.rig.ranges import MAX_NAMES
 from rigctl.yamlfile import Mistake, MistakesError, suggestion
+from rigctl.yamlfile.fields import FieldError, parse_whole, shown
 
 ALL: Final = "all"
 # ansible_ssh_… are names of Ansible 1.

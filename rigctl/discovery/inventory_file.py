@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from rigctl.base.errors import InputError
 from rigctl.discovery.inventory import ALL, Inventory, Value, names_of
-from rigctl.rig.fields import FieldError, shown
 from rigctl.yamlfile import Document, Mistake, parse_document, read_text
+from rigctl.yamlfile.fields import FieldError, shown
 from rigctl.yamlfile.mistakes import Span
 
 _YAML: Final = (".yaml", ".yml", ".json")

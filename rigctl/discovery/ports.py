@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.discovery.paths import with_those_below
-from rigctl.probe.lldp import Neighbour
-from rigctl.probe.network import Interface
+from rigctl.probe.network import Interface, Neighbour
 from rigctl.probe.surroundings import Surroundings
 from rigctl.probe.switches import Forwarding
 

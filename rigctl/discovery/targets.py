@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Final
 
 from rigctl.rig.allocation import members_here
-from rigctl.rig.fields import FieldError, is_address, shown
+from rigctl.rig.fields import is_address
 from rigctl.rig.inventory import Transport
 from rigctl.rig.ranges import MAX_NAMES, host_names
+from rigctl.yamlfile.fields import FieldError, shown
 
 _USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _HOST: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}", re.ASCII)

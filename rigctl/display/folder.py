@@ -1,17 +1,22 @@
-"""Where runs publish their state: a file for each, in a folder that only its user can write and everybody can read.
+"""Publish the state of a run and read the states of all: files in a folder that only its user can write to.
+
+A thread writes them: the run itself never waits for a file.
 
 The folder is in memory (/dev/shm) if possible. A file is replaced by rename(2): nobody reads half of one. The file of
 a killed controller is recognised by its process.
 """
 
 import contextlib
+import logging
 import os
 import pwd
 import stat
 import tempfile
+import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
@@ -32,6 +37,9 @@ _MOST_BYTES: Final = 1_000_000
 MOST_RUNS: Final = 64
 """State files of one user that are read: one user must not slow down the screen of all others."""
 _KEPT_S: Final = 60.0
+INTERVAL_S: Final = 0.5
+SIGN_OF_LIFE_S: Final = 2.0
+_log = logging.getLogger(__name__)
 
 
 class Fate(StrEnum):
@@ -171,3 +179,53 @@ def _user(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return str(uid)
+
+
+class Publisher:
+    """Writes the snapshot soon after `changed`, and now and then as a sign of life."""
+
+    def __init__(self, folder: Path, snapshot: Callable[[], State]) -> None:
+        self._folder, self._snapshot = folder, snapshot
+        self._changed, self._over = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._work, name="rigctl-display", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def changed(self) -> None:
+        self._changed.set()
+
+    def stop(self) -> None:
+        """Write the last state."""
+        self._over.set()
+        self._changed.set()
+        self._thread.join(SIGN_OF_LIFE_S)  # a file system that hangs holds nobody up
+
+    def _work(self) -> None:
+        try:
+            tidy(self._folder)
+            while not self._over.is_set():
+                self._changed.clear()
+                write(self._folder, self._snapshot())
+                self._over.wait(INTERVAL_S)
+                self._changed.wait(SIGN_OF_LIFE_S - INTERVAL_S)
+            write(self._folder, self._snapshot())
+        except OSError as error:
+            _log.info("rigctl display cannot show this run: %s", error)
+
+
+@contextmanager
+def publishing(snapshot: Callable[[], State]) -> Iterator[Callable[[], None]]:
+    """Publish snapshots during the block. Yield the function to call when the state has changed."""
+    folder = own_folder()
+    if folder is None:
+        _log.info("rigctl display cannot show this run: no folder for its state")
+        yield lambda: None
+        return
+    publisher = Publisher(folder, snapshot)
+    publisher.start()
+    try:
+        yield publisher.changed
+    finally:
+        with contextlib.suppress(RuntimeError):
+            publisher.stop()

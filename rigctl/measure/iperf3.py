@@ -1,15 +1,30 @@
-"""The engine `iperf3`: a test's settings as command lines of iperf3(1), one server and one client for each pair.
+"""The engine `iperf3`: a test's settings as command lines of iperf3(1), and its JSON as the records of any engine.
 
-The client runs on the pair's source; `-R` and `--bidir` turn the data around, as people do by hand. The start is never
-omitted by iperf3 (`-O`): the controller cuts it, as it does for the agent.
+One server and one client for each pair. The client runs on the pair's source; `-R` and `--bidir` turn the data around,
+as people do by hand. The start is never omitted by iperf3 (`-O`): the controller cuts it, as it does for the agent.
+
+`None` for what iperf3 does not tell. Its numbers of a flow's start are whole seconds, so that only the order of events
+within a process is known: `anchor_ns` places it on the controller's clock. Read: iperf3 3.9 to 3.12.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, Final
 
-from rigctl.records import Cell, Direction
+from pydantic import BaseModel, Field, ValidationError
 
-MOST_ROWS = 40_000
+from rigctl.base.texts import printable
+from rigctl.model.limits.ceilings import IP_HEADER, TCP_HEADER
+from rigctl.records import Cell, Datagrams, Direction, Flow, Pair, Series, Side, TcpInfo
+from rigctl.settings import CONGESTION, MSS, SETTINGS, WINDOW, Settings
+from rigctl.settings.sockets import TIMESTAMPS_OPTION
+
+MOST_ROWS: Final = 40_000
 """Samples of one process, over all of its flows: about 300 bytes of JSON each."""
+MOST_SAID: Final = 300
+"""Characters of what a process said of its failure."""
 
 
 def interval_s(cell: Cell, least_s: float) -> float:
@@ -32,12 +47,266 @@ def client_words(
     words += {Direction.REVERSE: ["-R"], Direction.BOTH: ["--bidir"]}.get(cell.direction, [])
     if cell.transport == "udp":
         words += ["-u", "-b", str(rate_bps or 0), "-l", str(cell.message_bytes)]
-    if cell.window.bytes is not None and not cell.window.resize:
-        words += ["-w", str(cell.window.bytes)]
-    if cell.tcp.mss is not None:
-        words += ["-M", str(cell.tcp.mss)]
-    if cell.tcp.congestion is not None:
-        words += ["-C", cell.tcp.congestion]
-    if cell.tcp.nodelay:
-        words.append("-N")
+    for setting in SETTINGS.values():
+        asked = None if setting.iperf3 is None or (setting is WINDOW and cell.resize) else cell[setting]
+        words += [] if setting.iperf3 is None or asked is None else setting.iperf3(asked)
     return words
+
+
+class ReportError(ValueError):
+    """The output is not that of a test that was measured; the text is iperf3's own where it gives one."""
+
+
+class _Connected(BaseModel):
+    socket: int
+    local_port: int
+    remote_port: int
+    remote_host: str = ""
+
+
+class _Start(BaseModel):
+    connected: list[_Connected] = []
+    version: str = ""
+    tcp_mss_default: int | None = None  # of the control connection, where no MSS was requested; 0 at a server
+    sock_bufsize: int = 0
+    sndbuf_actual: int | None = None
+    rcvbuf_actual: int | None = None
+
+
+class _Sample(BaseModel):
+    socket: int
+    end: float
+    bytes: int
+    sender: bool
+    retransmits: int | None = None
+    snd_cwnd: int | None = None  # bytes: segments × MSS
+    snd_wnd: int | None = None  # since 3.11
+    rtt: int | None = None
+    pmtu: int | None = None
+
+
+class _Interval(BaseModel):
+    streams: list[_Sample]
+
+
+class _Total(BaseModel):
+    socket: int
+    end: float
+    bytes: int
+    retransmits: int | None = None
+    packets: int | None = None
+    lost_packets: int | None = None
+    out_of_order: int | None = None
+    jitter_ms: float | None = None
+
+
+class _EndOfStream(BaseModel):
+    sender: _Total | None = None
+    receiver: _Total | None = None
+    udp: _Total | None = None
+
+
+class _Processor(BaseModel):
+    host_total: float
+
+
+class _End(BaseModel):
+    streams: list[_EndOfStream] = []
+    cpu_utilization_percent: _Processor | None = None
+    sender_tcp_congestion: str | None = Field(None, max_length=16)
+
+
+class Report(BaseModel):
+    """What one process printed."""
+
+    start: _Start = _Start()
+    intervals: list[_Interval] = []
+    end: _End = _End()
+    error: str | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long the test took, by its own clock."""
+        return max((sample.end for interval in self.intervals for sample in interval.streams), default=0.0)
+
+    @property
+    def cpu_us(self) -> int | None:
+        """User and system time of the process during the test."""
+        used = self.end.cpu_utilization_percent
+        return None if used is None else round(used.host_total / 100 * self.seconds * 1e6)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Both ends of a pair. `anchor_ns`: the start of its test on the controller's clock."""
+
+    pair: Pair
+    client: Report
+    server: Report
+    anchor_ns: int
+
+
+def report(output: bytes) -> Report:
+    """What a process printed, standard error included. Raises `ReportError`."""
+    text = output.decode("utf-8", "replace")
+    begin, end = text.find("{"), text.rfind("}")
+    words = [line.strip() for line in (text if begin < 0 else text[:begin] + text[end + 1 :]).splitlines()]
+    said = printable(next((line for line in reversed(words) if line), "no output")[:MOST_SAID])
+    try:
+        found = Report.model_validate(json.loads(text[begin : end + 1]))
+    except (ValidationError, ValueError, RecursionError):  # a node may print anything
+        raise ReportError(said) from None
+    if found.error is not None or not found.intervals:
+        raise ReportError(printable(found.error[:MOST_SAID]) if found.error else said)
+    return found
+
+
+def flows(exchange: Exchange, cell: Cell) -> Iterator[Flow]:
+    """The flows of a pair, those of each direction numbered from 1 in the order in which they were opened."""
+    client, server = exchange.client, exchange.server
+    there = {(end.remote_port, end.local_port): end.socket for end in server.start.connected}
+    numbers = {Direction.FORWARD: 0, Direction.REVERSE: 0}
+    for place, end in enumerate(client.start.connected):
+        at_server = there.get((end.local_port, end.remote_port))
+        if at_server is None and place < len(server.start.connected):  # an address translator between them
+            at_server = server.start.connected[place].socket
+        sends = any(sample.sender for sample in _samples(client, end.socket))
+        direction = Direction.FORWARD if sends else Direction.REVERSE
+        numbers[direction] += 1
+        ends = [_OneEnd(client, end.socket, exchange.anchor_ns), _OneEnd(server, at_server, exchange.anchor_ns)]
+        sender, receiver = ends if sends else reversed(ends)
+        mss = client.start.tcp_mss_default or None
+        version = 6 if ":" in end.remote_host else 4
+        yield Flow(
+            exchange.pair,
+            direction,
+            numbers[direction],
+            sender.side(cell, sends=True, tcp=_tcp(sender, cell, mss, version)),
+            receiver.side(cell, sends=False, tcp=TcpInfo()),
+        )
+
+
+def _samples(found: Report, socket: int | None) -> list[_Sample]:
+    return [sample for interval in found.intervals for sample in interval.streams if sample.socket == socket]
+
+
+class _OneEnd:
+    """One flow as one process saw it."""
+
+    def __init__(self, found: Report, socket: int | None, anchor_ns: int) -> None:
+        self.report, self._anchor_ns = found, anchor_ns
+        self.samples = _samples(found, socket)
+        self._ends = [
+            end
+            for stream in found.end.streams
+            if any(side is not None and side.socket == socket for side in (stream.sender, stream.receiver, stream.udp))
+            for end in [stream]
+        ]
+
+    def total(self, *, sends: bool) -> _Total | None:
+        """What it says at its end."""
+        end = next(iter(self._ends), None)
+        return None if end is None else end.udp or (end.sender if sends else end.receiver)
+
+    def side(self, cell: Cell, *, sends: bool, tcp: TcpInfo) -> Side | None:
+        """None: nothing was counted."""
+        if not self.samples:
+            return None
+        counts = list(accumulate(sample.bytes for sample in self.samples))
+        total, last_s = self.total(sends=sends), self.samples[-1].end
+        # A server may leave out its last, shorter interval; and a UDP server of 3.9 gives no bytes in its total.
+        if total is not None and total.bytes > counts[-1]:
+            counted, last_s = total.bytes, max(total.end, last_s)
+        else:
+            counted = counts[-1]
+        congestion = self.report.end.sender_tcp_congestion
+        asked = self.report.start.sock_bufsize > 0  # else it tells what a new socket has, before the kernel resizes it
+        return Side(
+            bytes=counted,
+            first_byte_ns=self._anchor_ns,
+            last_byte_ns=self._at_ns(last_s),
+            sndbuf_bytes=_known(self.report.start.sndbuf_actual) if asked else None,
+            rcvbuf_bytes=_known(self.report.start.rcvbuf_actual) if asked else None,
+            tcp=tcp,
+            granted=Settings({CONGESTION: congestion} if sends and cell.transport == "tcp" else {}),
+            datagrams=_datagrams(total, sends) if cell.transport == "udp" and total is not None else None,
+            series=Series(self._columns(counts, tcp.mss)),
+        )
+
+    def _at_ns(self, seconds: float) -> int:
+        return self._anchor_ns + round(seconds * 1e9)
+
+    def _columns(self, counts: list[int], mss: int | None) -> dict[str, list[int]]:
+        samples = self.samples
+        columns = {"t_ns": [self._at_ns(sample.end) for sample in samples], "bytes": counts}
+        gauges: dict[str, list[Any]] = {
+            "retransmits": list(accumulate(_known(sample.retransmits) or 0 for sample in samples))
+            if all(_known(sample.retransmits) is not None for sample in samples)
+            else [None],
+            "rtt_us": [sample.rtt for sample in samples],
+            "cwnd": [_segments(sample.snd_cwnd, mss) for sample in samples],
+            "advertised_window": [sample.snd_wnd for sample in samples],
+        }
+        return columns | {name: values for name, values in gauges.items() if None not in values}
+
+
+def _tcp(sender: _OneEnd, cell: Cell, default_mss: int | None, ip_version: int) -> TcpInfo:
+    """Of the sender: what the last sample and the totals say."""
+    if cell.transport == "udp" or not sender.samples:
+        return TcpInfo()
+    last, total = sender.samples[-1], sender.total(sends=True)
+    mss, timestamps = segment(sender.samples, default_mss, cell[MSS], ip_version)
+    return TcpInfo(
+        mss=mss,
+        pmtu=last.pmtu,
+        rtt_us=last.rtt,
+        retransmits=None if total is None else _known(total.retransmits),
+        cwnd=_segments(last.snd_cwnd, mss),
+        advertised_window_bytes=last.snd_wnd,
+        timestamps=timestamps,
+    )
+
+
+def segment(
+    samples: Sequence[_Sample], default: int | None, asked: int | None, ip_version: int
+) -> tuple[int | None, bool | None]:
+    """The MSS of a flow and whether its segments carry TCP timestamps.
+
+    iperf3 reports the MSS requested, or that of its control connection, never the flow's. But each of its congestion
+    windows is a whole number of segments: of the sizes that are possible, the one that divides them all.
+    """
+    pmtu = next((sample.pmtu for sample in reversed(samples) if sample.pmtu), None)
+    most = [asked] if asked is not None else []
+    most += [pmtu - IP_HEADER[ip_version] - TCP_HEADER] if pmtu else []
+    full = min(most, default=None)
+    possible = [default] if default else []
+    possible += [full - TIMESTAMPS_OPTION, full] if full is not None else []
+    windows = [sample.snd_cwnd for sample in samples if sample.snd_cwnd]
+    if not windows:
+        return None, None
+    mss = next((size for size in possible if size > 0 and all(window % size == 0 for window in windows)), None)
+    if mss is None or full is None:
+        return mss, None
+    return mss, {full: False, full - TIMESTAMPS_OPTION: True}.get(mss)
+
+
+def _segments(window: int | None, mss: int | None) -> int | None:
+    return window // mss if window and mss else None
+
+
+def _datagrams(total: _Total, sends: bool) -> Datagrams | None:
+    if total.packets is None:
+        return None
+    if sends:
+        return Datagrams(count=total.packets)
+    jitter_ns = None if total.jitter_ms is None else round(total.jitter_ms * 1e6)
+    return Datagrams(
+        count=max(0, total.packets - (total.lost_packets or 0)),
+        reordered=total.out_of_order,
+        jitter_ns=jitter_ns,
+    )
+
+
+def _known(value: int | None) -> int | None:
+    """-1 where the platform does not count it."""
+    return None if value is None or value < 0 else value

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from rigctl.model.limits.ceilings import TIMESTAMPS_OPTION
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Facts, Flow, Link, NodeUsage, Side
+from rigctl.settings import ITERATIONS, SETTINGS, WINDOW
 
 LEAST_WINDOW_SHARE: Final = 0.9
 """A measurement interval shorter than this share of the time to be measured makes the repetition invalid."""
@@ -20,7 +20,7 @@ class Departure:
     """A setting that one pair or node did not get as requested. `requested` and `effective` are texts for people."""
 
     where: str
-    setting: str  # "mss", "window", "congestion", "link speed", "mtu"
+    setting: str  # its name in a scenario; of a link "link speed" or "mtu"
     requested: str
     effective: str
 
@@ -34,21 +34,15 @@ def departures(cell: Cell, flows: Sequence[Flow]) -> Iterator[Departure]:
 
 
 def _flow_departures(cell: Cell, flow: Flow) -> Iterator[Departure]:
-    where, sender, receiver = str(flow.pair), flow.sender, flow.receiver
-    if sender is None or receiver is None:
+    if flow.sender is None or flow.receiver is None:
         return
-    if cell.tcp.mss is not None and sender.tcp.mss is not None:
-        # The MSS requested includes the options: 1460 is granted as 1448 + 12 bytes of timestamps.
-        carried = sender.tcp.mss + (TIMESTAMPS_OPTION if sender.tcp.timestamps else 0)
-        if carried != cell.tcp.mss:
-            yield Departure(where, "mss", str(cell.tcp.mss), str(sender.tcp.mss))
-    if cell.window.bytes is not None and not cell.window.resize:  # a window that is to be resized is no promise
-        for granted in (sender.sndbuf_bytes, receiver.rcvbuf_bytes):
-            # Linux doubles what it grants (socket(7)).
-            if granted is not None and granted != 2 * cell.window.bytes:
-                yield Departure(where, "window", str(cell.window.bytes), str(granted // 2))
-    if cell.tcp.congestion is not None and sender.tcp.congestion not in (None, cell.tcp.congestion):
-        yield Departure(where, "congestion", cell.tcp.congestion, str(sender.tcp.congestion))
+    for setting in SETTINGS.values():
+        if setting.effective is None or (setting is WINDOW and cell.resize):  # a window to be resized is no promise
+            continue
+        for side in (flow.sender, flow.receiver):
+            asked, effective = cell[setting], side[setting]
+            if setting.effective.ends.has(sender=side.sending) and setting.differs(asked, side, effective):
+                yield Departure(str(flow.pair), setting.name, str(asked), str(effective))
 
 
 def link_departures(links: dict[str, Link], facts: dict[str, Facts]) -> Iterator[Departure]:
@@ -65,11 +59,12 @@ def unfinished_reason(cell: Cell, flows: Sequence[Flow]) -> str | None:
     """Return why the messages of `cell` are no measurement (none, or too few, of a flow), or None."""
     if cell.message_bytes is None:
         return "the plan does not give the size of its messages"
+    wanted = cell[ITERATIONS]
     for flow in flows:
         done = _messages(flow, cell.message_bytes)
-        if not done or (cell.messages.iterations is not None and done < cell.messages.iterations):
-            asked = "" if cell.messages.iterations is None else f" of {cell.messages.iterations:,}"
-            longer = "a longer duration" if cell.messages.iterations is None else "a longer duration, or request fewer"
+        if not done or (wanted is not None and done < wanted):
+            asked = "" if wanted is None else f" of {wanted:,}"
+            longer = "a longer duration" if wanted is None else "a longer duration, or request fewer"
             return f"{flow.pair}: {done:,}{asked} messages in its {cell.duration_s:g} s. Give it {longer}"
     return None
 

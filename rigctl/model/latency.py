@@ -10,11 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rigctl.records import Cell, Probes
+from rigctl.settings.traffic import DEFAULT_PROBES_MS
 
-DEFAULT_MS: Final = 20
-"""Time between probes if the scenario does not give it."""
-MIN_MS: Final = 1
-MAX_MS: Final = 1000
 PROBE_BYTES: Final = 64
 MOST_PROBES: Final = 30_000
 """Per pair and repetition: in longer tests probes are further apart (the agent takes 36,000)."""
@@ -37,7 +34,7 @@ def baseline_s(cell: Cell) -> float:
 def probe_interval_ms(cell: Cell) -> int:
     """Return the time between probes: as requested, but longer if there were more than `MOST_PROBES`."""
     fitting = math.ceil((baseline_s(cell) + cell.duration_s) * 1e3 / MOST_PROBES)
-    return max(cell.latency_ms or DEFAULT_MS, fitting)
+    return max(cell.latency_ms or DEFAULT_PROBES_MS, fitting)
 
 
 @dataclass(frozen=True, slots=True)

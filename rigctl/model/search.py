@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.model.unknowns import most
-from rigctl.records import MAX_RATE, Cell, Repetition, RunPlan, Status
+from rigctl.records import Cell, Repetition, RunPlan, Status
+from rigctl.settings import MAX_RATE, RATE
 
 PRECISION: Final = 0.01
 """The search ends when the highest rate that passed is this near to the lowest that failed, as a share of it."""
@@ -109,7 +110,7 @@ def _rate(trial: Trial) -> float | None:
 
 def decided(plan: RunPlan, repetitions: Sequence[Repetition]) -> list[Repetition]:
     """Return `repetitions` with one trial per search: the best, or the last one if none passed."""
-    cells = {cell.number: cell for cell in plan.cells if cell.datagrams.rate == MAX_RATE}
+    cells = {cell.number: cell for cell in plan.cells if cell[RATE] == MAX_RATE}
     by_cell: dict[int, dict[int, Repetition]] = {}
     for repetition in repetitions:
         if repetition.cell in cells:

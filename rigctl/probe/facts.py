@@ -1,24 +1,25 @@
 """Host facts: what a node is and how it is set, stored with every run. Each fact is one command and one parser.
 
 All commands go to the node as one script, in one round trip; one of them reads all files. A tool that is missing gives
-`None` and a note, never an error. The keys are in docs/reference/host-facts.md. Knows no SSH: it gets something that
-runs a command.
+`None` and a note, never an error. The keys are in docs/reference/host-facts.md. Facts know no SSH: a function that runs
+a command is passed in.
 """
 
 import asyncio
 import re
 import shlex
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final, TypeAlias
 
 from rigctl.base.texts import harmless
 from rigctl.probe import freebsd, parsers
-from rigctl.probe.fact import Fact, read
+from rigctl.probe.parsers import Fact, read
 from rigctl.records import Facts
+from rigctl.rig.inventory import Node
 
 Run: TypeAlias = Callable[[str], Awaitable[str]]
-"""Runs a shell command on a node and gives its standard output, whatever its exit code."""
+"""Runs a shell command on a node and returns its standard output, whatever its exit code."""
 
 
 SYSCTLS: Final = (
@@ -75,13 +76,13 @@ FACTS: Final[dict[str, Fact]] = {
     "throttled": Fact(_THROTTLED, parsers.throttled),
     "iperf3": Fact("iperf3 --version", parsers.iperf3_version),
 }  # fmt: skip
-"""Key → command and parser. `speed_bps` and `duplex` are asked of hardware only: what a veth says means nothing."""
+"""Key → command and parser. `speed_bps` and `duplex` are read of hardware only: what a veth says means nothing."""
 
 _MARK: Final = "@@rigctl "
 _FILES: Final = "files"
 _MOST_FILES: Final = 4096
 MOST_SAID: Final = 64 * 1024
-"""Characters of what a command prints that are looked at: a node may print anything."""
+"""Characters of a command's output that are read: a node may print anything."""
 # The interface that has the data address; a loopback address is lo's; a name stands for where SSH came in.
 _INTERFACE: Final = """
 PATH=$PATH:/usr/local/bin:/usr/sbin:/sbin:/usr/local/sbin:/opt/vc/bin; LC_ALL=C; export PATH LC_ALL
@@ -96,7 +97,7 @@ NET=/sys/class/net/${IF:--}; HARDWARE=$NET; [ -e "$NET/device" ] || HARDWARE=/sy
 
 
 def script(interface: str | None, address: str, facts: Mapping[str, Fact] = FACTS) -> str:
-    """The one command that asks for all facts; data flow over `interface`, or else over the one that has `address`."""
+    """Return the one command for all facts. Data flow over `interface`, or else over the one that has `address`."""
     lines = [f"IF={shlex.quote(interface or '')}; ADDRESS={shlex.quote(address)}"]
     lines += ['if [ "$(uname -s)" = FreeBSD ]; then', freebsd.INTERFACE, *_asked(freebsd.facts_of(facts))]
     lines += [f"echo; echo '{_MARK}freebsd'", "else", _INTERFACE]
@@ -109,14 +110,13 @@ def script(interface: str | None, address: str, facts: Mapping[str, Fact] = FACT
 def _asked(facts: Mapping[str, Fact]) -> list[str]:
     files = dict.fromkeys(fact.file for fact in facts.values() if fact.file)
     commands = {key: fact.command for key, fact in facts.items() if not fact.file}
-    # One process for all: one for each would be half of what the facts cost a node. A shell's own `read` takes a byte
-    # at a time, and of some of these files it gets but one.
+    # One process for all files. A shell's own `read` takes a byte at a time, and some of these files give only one.
     commands |= {_FILES: f"grep . /dev/null {' '.join(map(str, files))}"} if files else {}
     return [f"echo; echo '{_MARK}{key}'; {{ {command}; }} 2>/dev/null" for key, command in commands.items()]
 
 
 def _read(said: str, facts: Mapping[str, Fact]) -> dict[str, str]:
-    """What the files hold, by fact: of lines as grep prints them, `/etc/os-release:ID=debian`."""
+    """Return the contents of files by fact, from lines as grep prints them: `/etc/os-release:ID=debian`."""
     held: dict[str, list[str]] = {}
     for line in said.splitlines():
         path, _, text = line.partition(":")
@@ -134,7 +134,7 @@ def _content(file: str, held: Mapping[str, list[str]]) -> str:
 
 
 def parse(output: str, table: Mapping[str, Fact] = FACTS) -> Facts:
-    """The facts in the output of `script`; `notes` says what is unknown for want of a tool."""
+    """Return the facts in the output of `script`. `notes` says what is unknown because a tool is missing."""
     said: dict[str, str] = {}
     for part in f"\n{output}".split(f"\n{_MARK}")[1:]:
         key, _, text = part.partition("\n")
@@ -152,24 +152,24 @@ def parse(output: str, table: Mapping[str, Fact] = FACTS) -> Facts:
 
 
 async def gather(run: Run, interface: str | None, address: str, table: Mapping[str, Fact] = FACTS) -> Facts:
-    """The host facts of a node, in one round trip. `interface` or else `address` says where its data flow."""
+    """Return the host facts of a node, in one round trip. `interface` or else `address` says where its data flow."""
     # Not on the event loop: a node may give megabytes.
     return await asyncio.to_thread(parse, await run(script(interface, address, table)), table)
 
 
 async def interfaces(run: Run) -> dict[str, list[str]]:
-    """The node's interfaces with their global addresses, in the kernel's order; empty where it has no ip(8)."""
+    """Return the node's interfaces with their global addresses, in the kernel's order; empty if it has no ip(8)."""
     said = await run("PATH=$PATH:/usr/sbin:/sbin; { ip -o link && ip -o addr || ifconfig -a; } 2>/dev/null")
     return parsers.interfaces(said) or freebsd.interfaces(said)
 
 
 async def throttled_now(run: Run) -> int | None:
-    """The flags of `get_throttled`, now and since boot (`parsers.THROTTLED`). None: not a Raspberry Pi."""
+    """Return the flags of `get_throttled`, now and since boot (`parsers.THROTTLED`). None: not a Raspberry Pi."""
     return parsers.throttled_flags(await run(f"PATH=$PATH:/opt/vc/bin; {{ {_THROTTLED}; }} 2>/dev/null"))
 
 
 def throttled_between(before: int | None, after: int | None) -> bool | None:
-    """Was a Pi throttled between two looks? Yes where it is now, or where "since boot" rose. None: not a Pi."""
+    """Tell whether a Pi was throttled between two looks: now, or by a new flag "since boot". None: not a Pi."""
     if before is None or after is None:
         return None
     now, since_boot = 0xF, 0xF0000
@@ -183,3 +183,37 @@ def _missing(tool: str, facts: Facts) -> str:
 
 def _if_pi(model: str | None) -> str | None:
     return model if model and "Raspberry Pi" in model else None
+
+
+def data_address_of(node: Node, facts: Facts, ip_version: int = 4) -> str | None:
+    """Return the address of a node's data. What the rig file names is never replaced silently.
+
+    It is the rig file's `data_address`; else the first global address of `data_interface`, of `ip_version` if it has
+    one; else, if no interface is named, the address that SSH uses. None: the interface has no address.
+    """
+    if node.data_address is not None:
+        return node.data_address
+    if node.data_interface is None:
+        return node.address
+    addresses = [str(address).split("/")[0] for address in facts.get("addresses") or ()]
+    fitting = [address for address in addresses if (":" in address) == (ip_version == 6)]
+    return next(iter(fitting or addresses), None)
+
+
+def unusable(node: Node, facts: Facts) -> bool:
+    """Tell whether the rig file names an interface that is missing, or that has no address and needs one."""
+    if node.data_interface is None:
+        return False
+    return facts.get("interface") is None or data_address_of(node, facts) is None
+
+
+def why_unusable(node: Node, facts: Facts, there: Mapping[str, Sequence[str]]) -> str:
+    """Return the message for an `unusable` node. `there`: its interfaces with their global addresses."""
+    missing = facts.get("interface") is None
+    what = "does not exist" if missing else "has no global address"
+    has = ", ".join(f"{name} ({', '.join(addresses) or 'no global address'})" for name, addresses in there.items())
+    change = "" if missing else ", or give data_address"
+    return (
+        f"data_interface {node.data_interface} {what}. Interfaces of the node: {has or 'unknown, it has no ip(8)'}. "
+        f"Name one of them in the rig file{change}"
+    )

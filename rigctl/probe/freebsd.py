@@ -1,14 +1,17 @@
-"""Host facts of FreeBSD: ifconfig(8), sysctl(8), pciconf(8). After the manual, not run: docs/reference/freebsd.md.
+"""Probes of FreeBSD (experimental: written after the manual pages, never run; docs/reference/freebsd.md).
 
-What FreeBSD has not (a cpufreq governor, Raspberry Pi flags), or only some of its drivers report, is unknown.
+Host facts by ifconfig(8), sysctl(8) and pciconf(8); routes and traffic by route(8) and netstat(1). A fact that FreeBSD
+does not have (a cpufreq governor, Raspberry Pi flags), or that only some of its drivers report, is unknown.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from ipaddress import IPv4Interface, IPv6Interface, ip_interface, ip_network
 from typing import Final
 
 from rigctl.probe import parsers
-from rigctl.probe.fact import Fact
+from rigctl.probe.network import Interface, Route
+from rigctl.probe.parsers import Fact
 
 SYSCTLS: Final = (
     "kern.ipc.maxsockbuf",
@@ -30,10 +33,23 @@ _OPTIONS: Final = {"TSO4": "tso", "LRO": "lro", "RXCSUM": "rx", "TXCSUM": "tx"}
 """Capabilities of ifconfig(8) → the short names that Linux's ethtool takes."""
 _UNITS: Final = {"": 10**6, "G": 10**9}
 _MEDIA: Final = re.compile(r"^\tmedia: [^(\n]{0,80}(?:\(([^)\n]{1,80})\))?", re.MULTILINE)
+TRAFFIC: Final = 'echo "@rates $(netstat -I "$IF" -w 1 -q 1 | tail -n 1)"'
+"""Counts bytes in and out within a second."""
+ROUTE: Final = """echo "@routed $p $(route -n get "$p" 2>&1 | tr '\\n' ' ')\""""
+LOADABLE: Final = '[ -e "/boot/kernel/cc_$c.ko" ] && echo "@loadable $c"'
+ROUTES: Final = "netstat -rn"
+_RATES: Final = re.compile(r"(?:[0-9]{1,15} +){3}([0-9]{1,15}) +(?:[0-9]{1,15} +){2}([0-9]{1,15}) +[0-9]{1,15}")
+_BELOW: Final = re.compile(r"^\t(?:laggport|member): (\S{1,64})|\bparent interface: (\S{1,64})", re.MULTILINE)
+_HELD: Final = re.compile(
+    r"^\tinet ([0-9.]{7,15}) (?:--> \S{1,64} )?netmask 0x([0-9a-f]{8})"
+    r"|^\tinet6 (\S{2,64}) prefixlen ([0-9]{1,3})([^\n]{0,200})",
+    re.MULTILINE,
+)
+_FLEETING: Final = frozenset({"temporary", "deprecated", "tentative", "duplicated", "detached"})
 
 
 def addresses(output: str) -> list[str] | None:
-    """The addresses of an interface but link-local ones, IPv4 first."""
+    """Return the addresses of an interface without link-local ones, IPv4 first."""
     four = re.findall(r"^\tinet ([0-9.]{7,15}) ", output, re.MULTILINE)
     six = re.findall(r"^\tinet6 ([0-9a-f:.]{2,45})(?:/[0-9]+)? ", output, re.MULTILINE)
     return four + [each for each in six if not each.startswith("fe80")] or None
@@ -50,7 +66,7 @@ def mac(output: str) -> str | None:
 
 
 def driver(output: str) -> str | None:
-    """An interface's name is its driver's with a number."""
+    """Return the driver: an interface's name is its driver's with a number."""
     match = re.fullmatch(r"([a-z][a-z0-9_]*?)[0-9]+", parsers.text(output) or "")
     return match[1] if match else None
 
@@ -61,7 +77,7 @@ def virtual(output: str) -> bool | None:
 
 
 def _active_medium(output: str) -> str:
-    """What is in brackets: `10Gbase-T <full-duplex>`, the medium that was negotiated."""
+    """Return the negotiated medium, which is in brackets: `10Gbase-T <full-duplex>`."""
     match = _MEDIA.search(output)
     return (match[1] or "") if match else ""
 
@@ -77,7 +93,7 @@ def duplex(output: str) -> str | None:
 
 
 def offloads(output: str) -> dict[str, bool] | None:
-    """The options in use, `options=…<RXCSUM,…>`, of those that Linux has, too."""
+    """Return which options are in use, `options=…<RXCSUM,…>`, of those that Linux has, too."""
     match = re.search(r"^\toptions=[0-9a-f]{1,16}(?:<([A-Z0-9_,]{0,400})>)?", output, re.MULTILINE)
     if match is None:
         return None
@@ -86,19 +102,19 @@ def offloads(output: str) -> dict[str, bool] | None:
 
 
 def guest(output: str) -> bool | None:
-    """kern.vm_guest: `none` on hardware."""
+    """Tell whether this is a virtual machine: kern.vm_guest is `none` on hardware."""
     said = parsers.text(output)
     return None if said is None else said != "none"
 
 
 def blocks(output: str) -> dict[str, str]:
-    """The part of each interface in what `ifconfig -a` prints."""
+    """Return the part of each interface in the output of `ifconfig -a`."""
     parts = re.split(r"^(?=[a-z][a-z0-9_.]{0,63}: flags=)", output, flags=re.MULTILINE)
     return {part.partition(":")[0]: part for part in parts if ": flags=" in part}
 
 
 def interfaces(output: str) -> dict[str, list[str]]:
-    """The interfaces with their global addresses; of what is no output of `ifconfig -a` none."""
+    """Return the interfaces with their global addresses, from the output of `ifconfig -a`."""
     return {name: addresses(part) or [] for name, part in blocks(output).items() if not name.startswith("lo")}
 
 
@@ -108,13 +124,13 @@ def flag_up(output: str) -> bool | None:
 
 
 def carrier(output: str) -> int | None:
-    """Of `status: active`; what has no medium has no status."""
+    """Return 1 for `status: active`, 0 for no carrier, None for an interface without a medium."""
     match = re.search(r"^\tstatus: (active|associated|no carrier)", output, re.MULTILINE)
     return int(match[1] != "no carrier") if match else None
 
 
 def pcie(output: str) -> dict[str, float] | None:
-    """`link x4(x8) speed 5.0(8.0)` of `pciconf -lc`: as it is, and the most that the card can."""
+    """Return the PCIe link of a card and the most it can: `link x4(x8) speed 5.0(8.0)` of `pciconf -lc`."""
     match = re.search(r"\blink x([0-9]{1,2})\(x([0-9]{1,2})\)(?: speed ([0-9.]{1,5})\(([0-9.]{1,5})\))?", output)
     if match is None or match[3] is None:
         return None
@@ -123,7 +139,7 @@ def pcie(output: str) -> dict[str, float] | None:
 
 
 def available_congestion(output: str) -> str | None:
-    """Of net.inet.tcp.cc.available: a table since FreeBSD 14 (its first line is its head), a list before."""
+    """Return the names in net.inet.tcp.cc.available: a table since FreeBSD 14 (with a head), a list before."""
     lines = [line.split() for line in output.splitlines() if line.strip()]
     table = bool(lines) and lines[0][0] == "CCmod"
     words = [line[0] for line in lines[1:]] if table else re.split(r"[,\s]+", output)
@@ -131,16 +147,12 @@ def available_congestion(output: str) -> str | None:
 
 
 def sysctls(output: str) -> dict[str, str] | None:
-    """`name: value` lines, as sysctl(8) prints them; after a mark the congestion controls that are available."""
+    """Return values by name from sysctl(8), and after a mark the congestion controls that are available."""
     output, _, table = output.partition(_AVAILABLE_MARK)
     found = dict(re.findall(r"^([a-z0-9_]{1,40}\.[a-z0-9_.]{1,80}): (\S.{0,255})$", output, re.MULTILINE))
     there = available_congestion(table)
     found |= {AVAILABLE: there} if there else {}
     return {name: " ".join(value.split()) for name, value in found.items()} or None
-
-
-def unknown(_: str) -> None:
-    """A fact that FreeBSD has not."""
 
 
 _IFCONFIG: Final = '[ -n "$IF" ] && ifconfig "$IF"'
@@ -151,9 +163,7 @@ FACTS: Final[dict[str, Fact]] = {
     "os": Fact("cat /etc/os-release", parsers.os_name),
     "cpu_model": Fact("sysctl -n hw.model", parsers.text),
     "hypervisor": Fact("sysctl -n kern.vm_guest", guest),
-    "emulated": Fact(":", parsers.emulated),
     "cpus": Fact("sysctl -n hw.ncpu", parsers.whole),
-    "governor": Fact(":", parsers.governor),
     "memory_bytes": Fact("sysctl -n hw.physmem", parsers.whole),
     "boot_id": Fact("sysctl -n kern.boottime", parsers.text),
     "interface": Fact('echo "$IF"', parsers.text),
@@ -166,22 +176,17 @@ FACTS: Final[dict[str, Fact]] = {
     "virtual": Fact('echo "$IF"', virtual),
     "offloads": Fact(_IFCONFIG, offloads),
     "sysctls": Fact(f"sysctl {' '.join(SYSCTLS)}; echo {_AVAILABLE_MARK}; sysctl -n {AVAILABLE}", sysctls),
-    "pi_model": Fact(":", unknown),
-    "throttled": Fact(":", unknown),
     "iperf3": Fact("iperf3 --version", parsers.iperf3_version),
     "uid": Fact("id -u", parsers.whole),
     "up": Fact(_IFCONFIG, flag_up),
     "carrier": Fact(_IFCONFIG, carrier),
-    "firmware": Fact(":", unknown),
-    "rings": Fact(":", unknown),
-    "coalescing": Fact(":", unknown),
     "pcie": Fact('[ -n "$IF" ] && pciconf -lc "$IF"', pcie),
-    "allowed_congestion": Fact(":", unknown),
 }
-"""Those of a run and those of a check."""
+"""The facts of a run and those of a check."""
 
 
 def facts_of(keys: Iterable[str]) -> dict[str, Fact]:
+    """Return those of the facts `keys` that FreeBSD has."""
     return {key: FACTS[key] for key in keys if key in FACTS}
 
 
@@ -196,3 +201,80 @@ by_address() { for name in $(ifconfig -l); do
 ifconfig "$IF" >/dev/null 2>&1 || IF=
 """
 """Sets $IF: the interface that has the data address, else the one where SSH came in."""
+
+
+def rates_bps(rest: str) -> tuple[float, float] | None:
+    """Return bit/s in and out from a line of `netstat -w 1`.
+
+    Its columns: packets, errors, drops, bytes in; packets, errors, bytes out; collisions.
+    """
+    match = _RATES.fullmatch(rest.strip())
+    return (float(match[1]) * 8, float(match[2]) * 8) if match else None
+
+
+def route_words(words: list[str]) -> list[str]:
+    """Return `route -n get` in the words of `ip route get`: peer, `dev`, `via`, `mtu`; else its own words."""
+    made = [words[0]]
+    for label, name in (("interface:", "dev"), ("gateway:", "via")):
+        if label in words[:-1]:
+            made += [name, words[words.index(label) + 1]]
+    if len(made) == 1:
+        return words
+    # recvpipe sendpipe ssthresh rtt,msec mtu weight expire, and a number below each
+    if "expire" in words:
+        numbers = words[words.index("expire") + 1 :]
+        made += ["mtu", numbers[4]] if len(numbers) >= 7 else []
+    return made
+
+
+def all_interfaces(output: str) -> dict[str, Interface]:
+    """Return all interfaces in the output of `ifconfig -a` but the loopback."""
+    found = {}
+    for name, part in blocks(output).items():
+        if name.startswith("lo"):
+            continue
+        below = tuple(match[1] or match[2] for match in _BELOW.finditer(part))
+        is_hardware = virtual(name) is False
+        known = is_hardware or bool(below)
+        found[name] = Interface(
+            name=name,
+            is_up=flag_up(part) is True and carrier(part) != 0,
+            speed_bps=speed_bps(part) if known else None,
+            duplex=duplex(part) if known else None,
+            mtu=mtu(part),
+            mac=mac(part),
+            driver=driver(name) if is_hardware else None,
+            is_hardware=is_hardware,
+            below=below,
+            addresses=tuple(_held(part)),
+        )
+    return found
+
+
+def _held(part: str) -> Iterator[IPv4Interface | IPv6Interface]:
+    """Yield global addresses with their networks, without those that will be gone soon."""
+    for four, mask, six, length, rest in _HELD.findall(part):
+        try:
+            held = ip_interface(f"{four}/{int(mask, 16).bit_count()}" if four else f"{six}/{length}")
+        except ValueError:
+            continue
+        if not held.ip.is_link_local and _FLEETING.isdisjoint(rest.split()):
+            yield held
+
+
+def routes(output: str) -> Iterator[Route]:
+    """Yield the routes of `netstat -rn`, which has a part with a head for each family."""
+    default, at = "0.0.0.0/0", None
+    for line in output.splitlines():
+        words = line.split()
+        if line.startswith("Internet6"):
+            default = "::/0"
+        elif words[:1] == ["Destination"]:
+            at = words.index("Netif") if "Netif" in words else None
+        elif at is not None and len(words) > at:
+            try:
+                to = ip_network(default if words[0] == "default" else words[0])
+            except ValueError:
+                continue
+            if not to.is_link_local:
+                yield Route(to, words[at])

@@ -1,7 +1,23 @@
-"""What of a host carries data: its interfaces and the routes of its main table, whichever system it runs."""
+"""The network of a host: its interfaces and routes, and its neighbours by LLDP (IEEE 802.1AB).
 
+Neighbours come from lldpd's own command as JSON. `lldpcli -f json` writes a list of one element as the element, and a
+name as a key; `-f json0` writes every element as a list. Both forms, of any version, are read here.
+"""
+
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network
+from typing import Any, Final
+
+from rigctl.base.texts import printable
+
+# lldpd's socket belongs to root and its own group. `$limit` bounds how long sudo may take.
+LLDP_COMMAND: Final = (
+    "command -v lldpcli >/dev/null || echo absent; "
+    "lldpcli -f json show neighbors || $limit sudo -n lldpcli -f json show neighbors || echo refused"
+)
+_MOST_TEXT: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +38,98 @@ class Interface:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A route of the main table: where to, over which interface."""
+    """A route of the main table."""
 
     to: IPv4Network | IPv6Network
     interface: str
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """What the device at the other end of `interface`'s cable says of itself."""
+
+    interface: str
+    chassis: str | None  # its name (sysName)
+    chassis_id: str | None  # a MAC address, as most have it
+    management: str | None  # an address to ask it by
+    port: str | None  # its port, by interface name where it says so
+    port_description: str | None
+    is_switch: bool | None  # by its enabled capabilities; None: it names none
+
+
+def neighbours(output: str) -> tuple[tuple[Neighbour, ...], str | None]:
+    """Return the neighbours in the output of `LLDP_COMMAND`; else why there are none: "absent" or "refused"."""
+    at = output.find("{")
+    if at < 0:
+        return (), "absent" if "absent" in output else "refused"
+    try:
+        document, _ = json.JSONDecoder().raw_decode(output[at:])
+    except (ValueError, RecursionError):
+        return (), "refused"
+    entries = [entry for lldp in _dicts(document.get("lldp")) for entry in _dicts(lldp.get("interface"))]
+    return tuple(neighbour for entry in entries for neighbour in _neighbours(entry)), None
+
+
+def _neighbours(entry: dict[str, Any]) -> Iterator[Neighbour]:
+    if isinstance(entry.get("name"), str):  # json0
+        yield _neighbour(entry["name"], entry)
+        return
+    for name, sections in entry.items():
+        for section in _dicts(sections):
+            yield _neighbour(name, section)
+
+
+def _neighbour(interface: str, section: dict[str, Any]) -> Neighbour:
+    name, chassis = _chassis(next(_dicts(section.get("chassis")), {}))
+    port = next(_dicts(section.get("port")), {})
+    kind, identity = _identity(port.get("id"))
+    description = _text(port.get("descr"))
+    # A port's id may be its MAC or a number (locally assigned): then its description is the interface's name.
+    by_name = identity if kind in ("ifname", "ifalias") else None
+    return Neighbour(
+        interface=printable(interface)[:_MOST_TEXT],
+        chassis=name,
+        chassis_id=_identity(chassis.get("id"))[1],
+        management=_text(chassis.get("mgmt-ip")),
+        port=by_name or description or identity,
+        port_description=description,
+        is_switch=_is_switch(chassis.get("capability")),
+    )
+
+
+def _chassis(chassis: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
+    """Return name and section of a chassis. The name is a key above the section (json), or a value in it (json0)."""
+    if "id" in chassis:
+        return _text(chassis.get("name")), chassis
+    for name, section in chassis.items():
+        if isinstance(section, dict):
+            return printable(name)[:_MOST_TEXT] or None, section
+    return None, {}
+
+
+def _identity(value: object) -> tuple[str | None, str | None]:
+    part = next(_dicts(value), {})
+    kind = part.get("type")
+    return (kind if isinstance(kind, str) else None), _text(part)
+
+
+def _is_switch(value: object) -> bool | None:
+    enabled = {str(part.get("type")): bool(part.get("enabled")) for part in _dicts(value)}
+    return enabled.get("Bridge", False) or enabled.get("Router", False) if enabled else None
+
+
+def _text(value: object) -> str | None:
+    """Return the first text in `value`, bare or as {"value": text}."""
+    for part in _listed(value):
+        text = part.get("value") if isinstance(part, dict) else part
+        if isinstance(text, str | int) and str(text).strip():
+            return printable(str(text).strip())[:_MOST_TEXT]
+    return None
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _dicts(value: object) -> Iterator[dict[str, Any]]:
+    return (part for part in _listed(value) if isinstance(part, dict))

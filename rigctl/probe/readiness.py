@@ -1,6 +1,6 @@
-"""Facts that `check` wants beyond those stored with a run, and the second question to a node: routes, traffic, disks.
+"""Facts that `check` needs beyond those of a run, and its second question to a node: routes, traffic, disks.
 
-Each is one command and one parser, as in `probe.facts`; `None` is what a node does not say.
+Each is one command and one parser, as in `probe.facts`. `None`: the node does not say it.
 """
 
 import re
@@ -11,10 +11,9 @@ from itertools import pairwise
 from typing import Final
 
 from rigctl.base.texts import printable
-from rigctl.probe import freebsd_around
-from rigctl.probe.fact import Fact, read
+from rigctl.probe import freebsd
 from rigctl.probe.facts import FACTS
-from rigctl.probe.parsers import seconds, text, whole
+from rigctl.probe.parsers import Fact, read, seconds, text, whole
 
 _NET: Final = "/sys/class/net/$IF"
 _IF: Final = '[ -n "$IF" ] && '
@@ -22,7 +21,7 @@ _DIGITS: Final = "[0-9]{1,12}"
 
 
 def rings(output: str) -> dict[str, int] | None:
-    """Ring sizes of `ethtool -g`: `rx`, `tx` as they are, `rx_max`, `tx_max` as they can be."""
+    """Return the ring sizes of `ethtool -g`: `rx`, `tx` as they are, `rx_max`, `tx_max` as they can be."""
     most, _, now = output.partition("Current hardware settings")
     found: dict[str, int] = {}
     for part, ending in ((most, "_max"), (now, "")):
@@ -32,7 +31,7 @@ def rings(output: str) -> dict[str, int] | None:
 
 
 def coalescing(output: str) -> dict[str, str] | None:
-    """Interrupt coalescing of `ethtool -c`: `adaptive-rx`, `adaptive-tx`, `rx-usecs`, `tx-usecs`."""
+    """Return the interrupt coalescing of `ethtool -c`: `adaptive-rx`, `adaptive-tx`, `rx-usecs`, `tx-usecs`."""
     found = dict(re.findall(rf"^((?:rx|tx)-usecs):[ \t]*({_DIGITS})", output, re.MULTILINE))
     match = re.search(r"^Adaptive RX:[ \t]*(on|off)[ \t]+TX:[ \t]*(on|off)", output, re.MULTILINE)
     if match:
@@ -41,7 +40,7 @@ def coalescing(output: str) -> dict[str, str] | None:
 
 
 def pcie(output: str) -> dict[str, float] | None:
-    """The card's PCIe link from sysfs: `speed_gts`, `width` and the most it can, `speed_max_gts`, `width_max`."""
+    """Return the card's PCIe link from sysfs: `speed_gts`, `width`, and its most, `speed_max_gts`, `width_max`."""
     names = {"current_link_speed": "speed_gts", "max_link_speed": "speed_max_gts"}
     names |= {"current_link_width": "width", "max_link_width": "width_max"}
     found = {}
@@ -52,7 +51,7 @@ def pcie(output: str) -> dict[str, float] | None:
 
 
 def flag_up(output: str) -> bool | None:
-    """IFF_UP of /sys/class/net/…/flags."""
+    """Return IFF_UP of /sys/class/net/…/flags."""
     match = re.match(r"\s*0x([0-9a-fA-F]{1,8})\s*$", output)
     return bool(int(match[1], 16) & 1) if match else None
 
@@ -72,14 +71,14 @@ CHECKED: Final[dict[str, Fact]] = {
     ),
     "allowed_congestion": read("/proc/sys/net/ipv4/tcp_allowed_congestion_control", text),
 }  # fmt: skip
-"""The clock comes first: the shorter the time since the question, the better it is known."""
+"""The clock comes first: it is known the better, the shorter the time since the question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
     """How the kernel sends to `peer`: `ip route get`. `device` None: not at all, and `said` is why.
 
-    Behind a semicolon it has the route that forbids it: "prohibit 10.0.0.2".
+    Behind a semicolon `said` has the route that forbids it: "prohibit 10.0.0.2".
     """
 
     peer: str
@@ -100,7 +99,7 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a node says once its peers are known."""
+    """What a node tells of its surroundings, once its peers are known."""
 
     routes: Mapping[str, Route] = field(default_factory=dict)  # by the peer's address
     rx_bps: float | None = None  # over the data interface, now
@@ -119,7 +118,7 @@ def surroundings_script(
     *,
     traffic: bool = True,
 ) -> str:
-    """The one command for `parse_surroundings`. With `traffic` it counts the interface's octets for 0.3 s."""
+    """Return the one command for `parse_surroundings`. With `traffic` it counts the interface's octets for 0.3 s."""
     counts = bool(interface) and traffic
     counters = 'echo "@counters $(cut -d" " -f1 /proc/uptime) $(cat "$S/rx_bytes") $(cat "$S/tx_bytes")"'
     quoted = shlex.quote
@@ -134,9 +133,9 @@ def surroundings_script(
         f"IF={quoted(interface or '')}; S=/sys/class/net/$IF/statistics; own={quoted(own)}",
         'if [ "$(uname -s)" = FreeBSD ]; then',
         "above() { :; }",
-        f"way_to() {{ {freebsd_around.ROUTE}; }}",
-        f"loadable() {{ {freebsd_around.LOADABLE}; }}",
-        f"counters() {{ :; }}; later() {{ {freebsd_around.TRAFFIC}; }}",
+        f"way_to() {{ {freebsd.ROUTE}; }}",
+        f"loadable() {{ {freebsd.LOADABLE}; }}",
+        f"counters() {{ :; }}; later() {{ {freebsd.TRAFFIC}; }}",
         "else",
         'above() { for u in /sys/class/net/"$1"/upper_*; do'
         ' [ -e "$u" ] && { u=${u##*/upper_}; echo "@above $u"; above "$u"; }; done; }',
@@ -156,6 +155,7 @@ def surroundings_script(
 
 
 def parse_surroundings(output: str) -> Surroundings:
+    """Return what the output of `surroundings_script` says."""
     routes, disks, loadable, above, counted = {}, [], set(), set(), []
     told: tuple[float, float] | None = None  # by FreeBSD: rates, not counters
     for line in output.splitlines():
@@ -164,9 +164,9 @@ def parse_surroundings(output: str) -> Surroundings:
         if kind == "@route" and words:
             routes[words[0]] = _route(words)
         elif kind == "@routed" and words:
-            routes[words[0]] = _route(freebsd_around.route_words(words))
+            routes[words[0]] = _route(freebsd.route_words(words))
         elif kind == "@rates":
-            told = freebsd_around.rates_bps(rest)
+            told = freebsd.rates_bps(rest)
         elif kind == "@disk" and len(words) >= 1:
             disks.append(_disk(words, rest))
         elif kind == "@loadable" and words:
@@ -180,7 +180,7 @@ def parse_surroundings(output: str) -> Surroundings:
 
 
 def neighbours_script(interface: str, peers: Sequence[str]) -> str:
-    """The command for `parse_neighbours`. FreeBSD, and a node without ip(8), print nothing."""
+    """Return the command for `parse_neighbours`. FreeBSD, and a node without ip(8), print nothing."""
     lines = [
         "PATH=$PATH:/usr/sbin:/sbin; LC_ALL=C; export PATH LC_ALL",
         f"for p in {' '.join(map(shlex.quote, peers))}; do",
@@ -190,7 +190,7 @@ def neighbours_script(interface: str, peers: Sequence[str]) -> str:
 
 
 def parse_neighbours(output: str) -> dict[str, str | None]:
-    """Peer → the MAC address by which the node sends to it; None: the peer did not answer (ARP, NDP).
+    """Return, by peer, the MAC address that the node sends to; None if the peer did not answer (ARP, NDP).
 
     A peer without an entry is left out: it is behind a router, or nothing was sent to it.
     """
@@ -206,7 +206,7 @@ def parse_neighbours(output: str) -> dict[str, str | None]:
 
 
 def _route(words: list[str]) -> Route:
-    """`10.0.0.2 local 10.0.0.2 from 10.0.0.1 dev lo …`, the peer twice; or an error message after the first."""
+    """Return the route in `10.0.0.2 local 10.0.0.2 from 10.0.0.1 dev lo …`: the peer, then it again or an error."""
     following = dict(pairwise(words))
     mtu = following.get("mtu", "")
     device = following.get("dev")

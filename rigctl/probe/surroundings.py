@@ -1,7 +1,7 @@
-"""What a host is and how it is connected, for whoever writes a rig file: one command and the parser of its output.
+"""A host and how it is connected, for `rig init`: one command and the parser of its output.
 
-`probe.facts` asks about one known interface; here all of them are asked for, because which one carries the data is not
-known yet. Nothing is changed on the host; what needs root is tried with `sudo -n`, which does not prompt.
+`probe.facts` asks about one known interface. This asks about all of them: which one carries the data is not known yet.
+Nothing is changed on the host. What needs root is tried with `sudo -n`, which does not prompt.
 """
 
 import shlex
@@ -11,10 +11,8 @@ from ipaddress import IPv4Interface, IPv6Interface, ip_interface, ip_network
 from typing import Final, Literal, TypeAlias
 
 from rigctl.base.texts import printable
-from rigctl.probe import freebsd, freebsd_around, parsers
-from rigctl.probe.lldp import COMMAND as LLDP_COMMAND
-from rigctl.probe.lldp import Neighbour, neighbours
-from rigctl.probe.network import Interface, Route
+from rigctl.probe import freebsd, parsers
+from rigctl.probe.network import LLDP_COMMAND, Interface, Neighbour, Route, neighbours
 
 Sudo: TypeAlias = Literal["granted", "password", "absent", "refused"]
 _MARK: Final = "@@rigctl "
@@ -58,15 +56,15 @@ _ON_FREEBSD: Final = {
     "namespace": "sysctl -n kern.boottime",
     "ip": "command -v ifconfig",
     "addresses": ":",
-    "routes": f"{freebsd_around.ROUTES} | head -n {_MOST_ROUTES}",
+    "routes": f"{freebsd.ROUTES} | head -n {_MOST_ROUTES}",
     "interfaces": "ifconfig -a",
 }
-"""What FreeBSD is asked in place of that."""
+"""Commands for FreeBSD in place of those."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """A host as it was found; `None` is what it does not say."""
+    """A host as it was found. `None`: the host does not say it."""
 
     machine: str | None  # `uname -m`
     system: str | None  # `uname -s`
@@ -85,7 +83,7 @@ class Surroundings:
 
 
 def script() -> str:
-    """The one command that asks a host for everything."""
+    """Return the one command that asks a host for everything."""
     lines = [
         "PATH=$PATH:/usr/sbin:/sbin:/usr/local/sbin; LC_ALL=C; export PATH LC_ALL",
         "limit=; command -v timeout >/dev/null && limit='timeout 4'",
@@ -101,7 +99,7 @@ def _questions(asked: Mapping[str, str]) -> Iterator[str]:
 
 
 def parse(output: str) -> Surroundings:
-    """What the output of `script` says."""
+    """Return what the output of `script` says."""
     said = {}
     for part in f"\n{output}".split(f"\n{_MARK}")[1:]:
         key, _, text = part.partition("\n")
@@ -125,8 +123,8 @@ def parse(output: str) -> Surroundings:
         is_root=is_root,
         sudo=None if is_root else _sudo(said.get("sudo", "")),
         has_ip=bool(said.get("ip", "").strip()),
-        interfaces=freebsd_around.interfaces(listed) if on_freebsd else _interfaces(listed, said.get("addresses", "")),
-        routes=tuple((freebsd_around.routes if on_freebsd else _routes)(said.get("routes", ""))),
+        interfaces=freebsd.all_interfaces(listed) if on_freebsd else _interfaces(listed, said.get("addresses", "")),
+        routes=tuple((freebsd.routes if on_freebsd else _routes)(said.get("routes", ""))),
         neighbours=found,
         lldp=why,
     )
@@ -165,7 +163,7 @@ def _interfaces(listed: str, addresses: str) -> dict[str, Interface]:
 
 
 def _addresses(output: str) -> Iterator[tuple[str, list[IPv4Interface | IPv6Interface]]]:
-    """Global addresses with their networks, by interface, in the kernel's order; none that will be gone soon."""
+    """Yield global addresses with their networks by interface, without those that will be gone soon."""
     held: dict[str, list[IPv4Interface | IPv6Interface]] = {}
     for line in output.splitlines():
         # 2: eth0    inet 10.0.0.1/24 brd 10.0.0.255 scope global …

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
+from rigctl.settings import NO_SETTINGS, SETTINGS, Settings
 
 LINE_LIMIT: Final = 16384
 """Bytes of the longest line from the agent, its newline included."""
@@ -105,8 +106,6 @@ class FlowTotals:
     unacked: int | None  # segments sent and not acknowledged
     timeouts: int | None  # retransmission timeouts in a row, at the end
     timestamps: bool | None
-    congestion: str | None
-    nodelay: bool | None
     round_trips: int | None  # of a ping-pong's sender; sum, least and largest of their times
     rtt_sum_ns: int | None
     rtt_min_ns: int | None
@@ -115,7 +114,7 @@ class FlowTotals:
     sync_us: int | None  # until it was safe on the disk
     sends: int | None  # of a TCP stream's sender
     uncopied_sends: int | None  # of these, without a copy; None: zerocopy was not asked for
-    copied: bool | None  # of a TCP stream's receiver: into its memory
+    granted: Settings = NO_SETTINGS  # values of settings that were read back
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,15 +250,12 @@ def _message(value: dict[str, Any]) -> Message:
 def _event(value: dict[str, Any]) -> Message:
     event = value.pop("event", None)
     if event == "hello":
-        # An agent of protocol 1 says less: what it speaks is what its user must be told.
-        extra = () if value.get("protocol") == 1 else ("restored", "unrestored")
-        only(value, ("protocol", "agent", "machine", "pid", "cpus", "clock_ns", *extra))
-        for name in ("protocol", "pid", "cpus", "clock_ns", *extra[:1]):
+        only(value, tuple(each.name for each in dataclasses.fields(Hello)))
+        for name in ("protocol", "pid", "cpus", "clock_ns", "restored"):
             whole(value, name)
-        for name in extra[1:]:
-            _text(value, name, nullable=True)
         for name in ("agent", "machine"):
             _text(value, name)
+        _text(value, "unrestored", nullable=True)
         return Hello(**value)
     if event == "busy":
         only(value, ("place",))
@@ -299,26 +295,41 @@ def _answer(value: dict[str, Any]) -> Answer:
     return Answer(number, False, error=_text(value, "error"), message=_text(value, "message"))
 
 
-_FLAGS: Final = ("timestamps", "nodelay", "segmented", "copied")
+_FLAGS: Final = ("timestamps", "segmented")
+_GRANTED: Final = {
+    setting.effective.key: setting for setting in SETTINGS.values() if setting.effective and setting.effective.key
+}
 _Counted = TypeVar("_Counted", FlowTotals, FlowDatagrams)
 
 
 def _totals(value: dict[str, Any]) -> FlowTotals:
-    return _counted(value, FlowTotals, ("id", "flow", "bytes"))
+    granted = {}
+    for name, setting in _GRANTED.items():
+        if name not in value or setting.effective is None:
+            raise BrokenError(f'"{name}"')
+        granted[setting] = None if value[name] is None else _typed(value, name, setting.effective.type)
+        del value[name]
+    return dataclasses.replace(_counted(value, FlowTotals, ("id", "flow", "bytes")), granted=Settings(granted))
+
+
+def _typed(value: dict[str, Any], name: str, kind: type) -> int | str | bool:
+    if kind is bool:
+        return _flag(value, name)
+    return _text(value, name) if kind is str else whole(value, name)
+
+
+def _flag(value: dict[str, Any], name: str) -> bool:
+    if not isinstance(value[name], bool):
+        raise BrokenError(f'"{name}" to be true, false or null')
+    return bool(value[name])
 
 
 def _counted(value: dict[str, Any], record: type[_Counted], required: Sequence[str]) -> _Counted:
-    """A line of one flow's numbers, any of which but the `required` may be unknown."""
-    only(value, tuple(each.name for each in dataclasses.fields(record)))
+    """Return a line of one flow's numbers, any of which but the `required` may be unknown."""
+    only(value, tuple(each.name for each in dataclasses.fields(record) if each.name != "granted"))
     for name, each in value.items():
-        if each is None and name not in required:
-            continue
-        if name == "congestion":
-            _text(value, name)
-        elif name not in _FLAGS:
-            whole(value, name)
-        elif not isinstance(each, bool):
-            raise BrokenError(f'"{name}" to be true, false or null')
+        if each is not None or name in required:
+            _typed(value, name, bool if name in _FLAGS else int)
     return record(**value)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from rigctl.settings import NO_SETTINGS, SETTINGS, Settings
+
 
 def encoded(text: str) -> str:
     """`text` as one word of an order: blanks, % and what is not printable ASCII as %XX."""
@@ -18,11 +20,16 @@ _MOST: Final = 2**63 - 1
 _WORD: Final = re.compile(r"[!-~]{1,765}")
 
 
+_ORDERS: Final = [setting.order for setting in SETTINGS.values() if setting.order is not None]
+
+
 def _keys(record: "Order | Sockets") -> Iterator[tuple[str, object]]:
     for each in dataclasses.fields(record):
         value = getattr(record, each.name)
         if isinstance(value, Sockets):
             yield from _keys(value)
+        elif isinstance(value, Settings):
+            yield from ((setting.order.key, asked) for setting, asked in value.items() if setting.order is not None)
         else:
             yield each.name, value
 
@@ -35,8 +42,7 @@ class Order:
     BOUNDS: ClassVar[Mapping[str, tuple[int, int]]] = {
         "endpoint": (1, 65535),
         "flows": (1, 128),
-        "window": (1, 2**30),
-        "mss": (88, 32767),
+        **{order.key: order.bounds for order in _ORDERS if order.bounds is not None},
         "interval_ms": (1, 60000),
         "wait_ms": (1, 600000),
         "duration_ms": (1, 86400000),
@@ -118,20 +124,13 @@ class Sockets:
     flows: int
     interval_ms: int
     wait_ms: int
-    window: int | None = None
-    mss: int | None = None
-    congestion: str | None = None
-    nodelay: bool | None = None
+    settings: Settings = NO_SETTINGS  # those with a key of their own (rigctl.settings.Setting.order)
     interface: str | None = None  # whose counters go into the report
     transport: str | None = None  # "udp"; left out: TCP
     test: str | None = None  # "pingpong", "blast", "file"; left out: a stream
     size: int | None = None  # bytes of a message, datagram or file
     disk: bool | None = None  # of a file: whether this side's bytes are on a disk, in a file of `folder` …
     folder: str | None = None  # … as `encoded` gives it
-    zerocopy: bool | None = None  # of a TCP stream's sender: MSG_ZEROCOPY
-    copy: bool | None = None  # of a TCP stream's receiver: into its memory
-    near: bool | None = None  # of a TCP stream's receiver: its sender runs on the same kernel
-    busy: bool | None = None  # of a ping-pong: does not sleep while it waits
 
 
 @dataclass(frozen=True, slots=True)

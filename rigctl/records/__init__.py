@@ -6,20 +6,12 @@ unless a docstring says otherwise.
 """
 
 from rigctl.records.cell import (
-    MAX_RATE,
-    UNLIMITED,
+    REQUESTED,
     Cell,
     Condition,
-    CopySettings,
-    DatagramSettings,
-    Direction,
-    FileSettings,
-    MessageSettings,
+    HostSetting,
     Pair,
-    Setting,
     Stream,
-    TcpSettings,
-    WindowSettings,
     several_sets,
 )
 from rigctl.records.counted import (
@@ -52,13 +44,13 @@ from rigctl.records.history import (
 )
 from rigctl.records.plan import Against, Comparison, Expectation, Link, Port, Retest, RunPlan, Trunk, Until
 from rigctl.records.run import Facts, Repetition, RunInfo, RunStatus, Status
+from rigctl.settings import Direction
 
 __all__ = [
     "BASELINE",
     "CONFIRMS",
-    "MAX_RATE",
     "OWN_TAGS",
-    "UNLIMITED",
+    "REQUESTED",
     "Accepted",
     "Against",
     "Bins",
@@ -66,18 +58,15 @@ __all__ = [
     "Cell",
     "Comparison",
     "Condition",
-    "CopySettings",
     "Copying",
-    "DatagramSettings",
     "Datagrams",
     "Direction",
     "DiskTimes",
     "Expectation",
     "Facts",
-    "FileSettings",
     "Flow",
+    "HostSetting",
     "Link",
-    "MessageSettings",
     "NicCounters",
     "Night",
     "NightOutcome",
@@ -93,16 +82,13 @@ __all__ = [
     "RunPlan",
     "RunStatus",
     "Series",
-    "Setting",
     "Side",
     "Status",
     "Stream",
     "TcpInfo",
-    "TcpSettings",
     "Trunk",
     "Unmet",
     "Until",
-    "WindowSettings",
     "by_stream",
     "given_tags",
     "several_sets",

@@ -1,9 +1,13 @@
 """What was granted and counted: flows and their sides, nodes, switch ports, captures."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
-from rigctl.records.cell import Direction, Pair, Stream
+from rigctl.records.cell import Pair, Stream
+from rigctl.settings import NO_SETTINGS, Direction, Setting, Settings
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class TcpInfo:
-    """What a kernel says of one end of a connection: TCP_INFO (linux/tcp.h) and getsockopt(2)."""
+    """What a kernel says of one end of a connection: TCP_INFO (linux/tcp.h)."""
 
     mss: int | None = None  # tcpi_snd_mss: payload of a full segment on the wire
     rcv_mss: int | None = None  # tcpi_rcv_mss, the receiver's estimate
@@ -61,8 +65,6 @@ class TcpInfo:
     sndbuf_limited_us: int | None = None  # … or by the send buffer
     advertised_window_bytes: int | None = None  # tcpi_snd_wnd, the window the peer advertised last
     timestamps: bool | None = None  # RFC 7323 timestamps in use: 12 bytes of every segment
-    congestion: str | None = None
-    nodelay: bool | None = None
     segs_out: int | None = None  # tcpi_segs_out: segments sent in all, those again and pure acknowledgements included
     segs_in: int | None = None  # tcpi_segs_in
 
@@ -87,16 +89,18 @@ class DiskTimes:
 
 @dataclass(frozen=True, slots=True)
 class Copying:
-    """Of one side of a TCP stream."""
+    """Of the sender of a TCP stream."""
 
-    sends: int | None = None  # of a sender …
+    sends: int | None = None
     uncopied_sends: int | None = None  # … of which the kernel did not copy, as it said; None: it was not asked
-    copied: bool | None = None  # of a receiver: its bytes came into its memory
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What one agent counted and its kernel granted for one flow."""
+    """What one agent counted and its kernel granted for one flow.
+
+    `side[MSS]` is the value in effect of any setting; None: not known.
+    """
 
     bytes: int  # application bytes sent or received in all, from first to last
     first_byte_ns: int | None  # before the first send, after the first receive; None: no byte moved
@@ -113,6 +117,14 @@ class Side:
     datagrams: Datagrams | None = None  # of a UDP flow
     bins: Bins | None = None  # of a stream's receiver, where Cell.bin_us asks for them
     series: Series = field(default_factory=Series)
+    granted: Settings = NO_SETTINGS  # values that the agent read back, where the side has no field for them
+    sending: bool = True  # False: a receiver; `Flow` sees to it
+
+    def __getitem__(self, setting: Setting[T]) -> T | None:
+        """Return the value in effect at this side."""
+        if setting.effective is None:
+            return None
+        return setting.effective.of(self) if setting.effective.of is not None else self.granted[setting]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +142,10 @@ class Flow:
     receiver: Side | None
     bytes: int | None = None
     retransmits: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.receiver is not None and self.receiver.sending:
+            object.__setattr__(self, "receiver", replace(self.receiver, sending=False))
 
     @property
     def stream(self) -> Stream:

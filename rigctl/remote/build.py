@@ -24,7 +24,7 @@ from rigctl.base import resources
 from rigctl.base.errors import InputError, RigctlError
 from rigctl.base.version import __version__
 
-MOST_BYTES: Final = 100 * 1024
+MOST_BYTES: Final = 128 * 1024
 """A stripped agent made with ziglang is no larger."""
 BUILD_DEADLINE_S: Final = 600.0
 """The first build for a machine compiles its C library too: about 30 s on 2 cores."""

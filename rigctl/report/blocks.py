@@ -1,4 +1,4 @@
-"""What a report is made of: plain records that every printer can print and that know no kind of test.
+"""Blocks of a report: plain records that every printer can print and that know no kind of test.
 
 A number in a table keeps its value beside its text: nothing is read back from printed text.
 """

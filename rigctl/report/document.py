@@ -51,7 +51,7 @@ SECTIONS: Final[tuple[PartOf, ...]] = (
     captures.part,
     counters.part,
 )
-"""What a report is made of, in the order of its sections; each gives its part, or nothing."""
+"""The parts of a report in the order of its sections; each function returns a part or None."""
 
 
 def document(info: RunInfo, repetitions: Sequence[Repetition]) -> Document:

@@ -7,12 +7,13 @@ import ipaddress
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
+from pydantic import PlainValidator, WithJsonSchema
 
 from rigctl.base.units import format_duration, format_rate, parse_duration, parse_rate
 from rigctl.yamlfile import kind, suggestion
+from rigctl.yamlfile.fields import FieldError, json_type, named, parse_quantity, parse_text, parse_whole, shown, unfit
 
 NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,14}", re.ASCII)
 _HOST: Final = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:%-]{0,252}", re.ASCII)
@@ -41,76 +42,6 @@ _AUTH: Final = {
     **{f"sha{bits}": f"sha{bits}" for bits in (224, 256, 384, 512)},
 }
 _PRIV: Final = {"des": "des", "aes": "aes", "aes128": "aes", "aes192": "aes192", "aes256": "aes256"}
-# No number with its unit is longer.
-MAX_VALUE_CHARS: Final = 40
-_T = TypeVar("_T")
-
-
-class FieldError(ValueError):
-    """A value that its key does not take. The message names the key and what was expected."""
-
-
-def shown(value: object) -> str:
-    """Return a value as a message shows it: short, in quotes."""
-    text = str(value)
-    return f'"{text[:60]}…"' if len(text) > 60 else f'"{text}"'
-
-
-def _unfit(name: str, value: object, expected: str) -> str:
-    if isinstance(value, str | float) or (isinstance(value, int) and not isinstance(value, bool)):
-        return f"{name} {shown(value)}: expected {expected}"
-    return f"{name}: expected {expected}, found {kind(value)}"
-
-
-def parse_text(name: str, value: object, expected: str = "a text") -> str:
-    """Return one line of text. Raise `FieldError` for anything else, also for an empty text."""
-    if isinstance(value, bool | int | float):
-        raise FieldError(f'{name}: expected {expected}, found {kind(value)}. Put it in quotes, as in "{value}"')
-    if not isinstance(value, str):
-        raise FieldError(f"{name}: expected {expected}, found {kind(value)}")
-    if not value.strip():
-        raise FieldError(f"{name}: expected {expected}, found an empty one")
-    if "\n" in value.strip() or len(value) > 200:
-        raise FieldError(f"{name}: expected one line of at most 200 characters. Longer texts go into notes")
-    return value.strip()
-
-
-def parse_long_text(name: str, value: object) -> str:
-    """Return a text of any number of lines, or raise `FieldError`."""
-    if not isinstance(value, str):
-        raise FieldError(f"{name}: expected a text, found {kind(value)}")
-    return value.strip()
-
-
-def parse_whole(name: str, value: object, low: int, high: int, example: int) -> int:
-    """Return a whole number from `low` to `high`, or raise `FieldError`."""
-    if isinstance(value, str) and re.fullmatch(r"[-+]?[0-9]{1,18}", value.strip(), re.ASCII):
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise FieldError(_unfit(name, value, f"a whole number from {low} to {high}, as in {example}"))
-    if value < 0:
-        raise FieldError(f'{name} "{value}": must not be negative. Use {low} to {high}, as in {example}')
-    if not low <= value <= high:
-        raise FieldError(f'{name} "{value}": expected {low} to {high}, as in {example}')
-    return value
-
-
-def parse_quantity(name: str, value: object, parse: Callable[[str | int | float, str], _T], example: str) -> _T:
-    """Return `value` as read by a parser of `rigctl.base.units`, or raise `FieldError`."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise FieldError(f"{name}: expected a number with a unit, as in {example}, found {kind(value)}")
-    if len(str(value)) > MAX_VALUE_CHARS:
-        raise FieldError(f"{name} {shown(value)}: too long. Expected a number with a unit, as in {example}")
-    return parse(value, name)
-
-
-def parse_flag(name: str, value: object) -> bool:
-    """Return True or False, or raise `FieldError`."""
-    if isinstance(value, str) and value.lower() in {"true", "yes", "on", "false", "no", "off"}:
-        return value.lower() in {"true", "yes", "on"}
-    if not isinstance(value, bool):
-        raise FieldError(_unfit(name, value, "true or false"))
-    return value
 
 
 def _matching(name: str, pattern: re.Pattern[str], expected: str) -> Callable[[Any], str]:
@@ -180,7 +111,7 @@ def _rtt(value: object) -> float | None:
 def _data_ports(value: object) -> tuple[int, int]:
     match = _PORTS.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise FieldError(_unfit("data_ports", value, "a range of ports, as in 5200-5299"))
+        raise FieldError(unfit("data_ports", value, "a range of ports, as in 5200-5299"))
     first, last = int(match[1]), int(match[2])
     if first > last:
         raise FieldError(f"data_ports {shown(value)}: runs backwards. Write {last}-{first}")
@@ -226,27 +157,14 @@ def _path(name: str, value: object) -> Path:
     return Path(parse_text(name, value, "a path"))
 
 
-def named(parse: Callable[[str, object], object]) -> PlainValidator:
-    """Return `parse(name, value)` as a validator; `name` is the key of the value."""
-
-    def validate(value: object, info: ValidationInfo) -> object:
-        return parse(info.field_name or "value", value)
-
-    return PlainValidator(validate)
-
-
-def _json(kind_: str, **more: object) -> WithJsonSchema:
-    return WithJsonSchema({"type": kind_, **more})
-
-
 def _name(what: str) -> tuple[PlainValidator, WithJsonSchema]:
     expected = "a name of 1 to 15 letters, digits, - and _, which begins with a letter or digit"
-    return PlainValidator(_matching(what, NODE_NAME, expected)), _json("string", pattern=f"^{NODE_NAME.pattern}$")
+    return PlainValidator(_matching(what, NODE_NAME, expected)), json_type("string", pattern=f"^{NODE_NAME.pattern}$")
 
 
 def _whole(name: str, low: int, high: int, example: int) -> tuple[PlainValidator, WithJsonSchema]:
     parse = PlainValidator(lambda value: parse_whole(name, value, low, high, example))
-    return parse, _json("integer", minimum=low, maximum=high)
+    return parse, json_type("integer", minimum=low, maximum=high)
 
 
 def _one_of(name: str, known: dict[str, str]) -> tuple[PlainValidator, WithJsonSchema]:
@@ -256,7 +174,7 @@ def _one_of(name: str, known: dict[str, str]) -> tuple[PlainValidator, WithJsonS
             raise FieldError(f"{name} {shown(value)}: unknown.{suggestion(str(value), list(known))}")
         return known[word]
 
-    return PlainValidator(parse), _json("string", enum=list(known))
+    return PlainValidator(parse), json_type("string", enum=list(known))
 
 
 def _same(*words: str) -> dict[str, str]:
@@ -269,9 +187,6 @@ RATE_SCHEMA: Final = {
         {"type": "integer", "minimum": _MIN_RATE},
     ]
 }
-Text = Annotated[str, named(parse_text), _json("string", maxLength=200)]
-LongText = Annotated[str, named(parse_long_text), _json("string")]
-Flag = Annotated[bool, named(parse_flag), _json("boolean")]
 NodeName = Annotated[str, *_name("node")]
 # Where a node is declared, a range is accepted too: `node[001..012]`. It is expanded before the file is checked.
 NodeKey = Annotated[
@@ -279,31 +194,31 @@ NodeKey = Annotated[
 ]
 SwitchName = Annotated[str, *_name("switch")]
 GroupName = Annotated[str, *_name("group")]
-Address = Annotated[str | None, PlainValidator(_address), _json("string")]
-DataAddress = Annotated[str | None, PlainValidator(_data_address), _json("string")]
+Address = Annotated[str | None, PlainValidator(_address), json_type("string")]
+DataAddress = Annotated[str | None, PlainValidator(_data_address), json_type("string")]
 Port = Annotated[int | None, *_whole("port", 1, _MAX_PORT, 22)]
-User = Annotated[str | None, PlainValidator(_matching("user", _USER, "a user name, as in pi")), _json("string")]
-FilePath = Annotated[Path | None, named(_path), _json("string")]
+User = Annotated[str | None, PlainValidator(_matching("user", _USER, "a user name, as in pi")), json_type("string")]
+FilePath = Annotated[Path | None, named(_path), json_type("string")]
 Jump = Annotated[
     str | None,
     PlainValidator(_matching("jump", _JUMP, "[user@]host[:port], as in admin@gate.lan:2222")),
-    _json("string", pattern=f"^{_JUMP.pattern}$"),
+    json_type("string", pattern=f"^{_JUMP.pattern}$"),
 ]
 Interface = Annotated[
     str | None,
     PlainValidator(_matching("data_interface", _INTERFACE, "an interface name of 1 to 15 characters, as in eth0")),
-    _json("string", minLength=1, maxLength=15),
+    json_type("string", minLength=1, maxLength=15),
 ]
 DataPorts = Annotated[
     tuple[int, int] | None,
     PlainValidator(_data_ports),
-    _json("string", pattern=r"^\s*[0-9]{1,5}\s*(-|\.\.)\s*[0-9]{1,5}\s*$"),
+    json_type("string", pattern=r"^\s*[0-9]{1,5}\s*(-|\.\.)\s*[0-9]{1,5}\s*$"),
 ]
-IpVersion = Annotated[Literal[4, 6], PlainValidator(_ip_version), _json("integer", enum=[4, 6])]
+IpVersion = Annotated[Literal[4, 6], PlainValidator(_ip_version), json_type("integer", enum=[4, 6])]
 Rate = Annotated[int | None, PlainValidator(_rate), WithJsonSchema(RATE_SCHEMA)]
 Rtt = Annotated[float | None, PlainValidator(_rtt), WithJsonSchema({"type": ["string", "number"]})]
 Mtu = Annotated[int | None, *_whole("mtu", _MIN_MTU, _MAX_MTU, 1500)]
-SwitchPort = Annotated[str | None, named(_port_name), _json("string", minLength=1)]
+SwitchPort = Annotated[str | None, named(_port_name), json_type("string", minLength=1)]
 _ONE_OR_MORE: Final = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
 PortNames = Annotated[
     tuple[str, ...],
@@ -349,5 +264,5 @@ def _sysctl_value(value: object) -> str:
     return text
 
 
-SysctlName = Annotated[str, PlainValidator(_sysctl_name), _json("string", pattern=f"^{_SYSCTL.pattern}$")]
+SysctlName = Annotated[str, PlainValidator(_sysctl_name), json_type("string", pattern=f"^{_SYSCTL.pattern}$")]
 SysctlValue = Annotated[str, PlainValidator(_sysctl_value), WithJsonSchema({"type": ["string", "integer"]})]

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rigctl.base.texts import printable
-from rigctl.rig.fields import FieldError
 from rigctl.rig.ranges import expand_names
 from rigctl.rig.sections import RigFile
 from rigctl.yamlfile import Document, Mistake, suggestion
 from rigctl.yamlfile.compose import plain_value
+from rigctl.yamlfile.fields import FieldError
 
 OPTION: Final = "--rig-set"
 _NAMED: Final = ("nodes", "switches")  # their keys are names that the file gives: an option makes no new ones

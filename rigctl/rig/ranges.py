@@ -5,8 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from rigctl.rig.fields import NODE_NAME, FieldError, shown
+from rigctl.rig.fields import NODE_NAME
 from rigctl.yamlfile import Document, Mistake
+from rigctl.yamlfile.fields import FieldError, shown
 
 MAX_NAMES: Final = 1000
 _RANGE: Final = re.compile(
@@ -45,7 +46,7 @@ def expand_names(text: str) -> list[str]:
 
 
 def expand(text: str) -> list[Named]:
-    """As `expand_names`, each with its number."""
+    """Return the same names as `expand_names`, each with its number."""
     if not _is_range(text):
         return [Named(_fit(text, text), None)]
     match = _RANGE.fullmatch(text)

@@ -10,14 +10,11 @@ from rigctl.rig.fields import (
     CliPort,
     DataAddress,
     DataPorts,
-    FieldError,
     FilePath,
-    Flag,
     GroupName,
     Interface,
     IpVersion,
     Jump,
-    LongText,
     Members,
     Mtu,
     NodeKey,
@@ -34,13 +31,12 @@ from rigctl.rig.fields import (
     SwitchPort,
     SysctlName,
     SysctlValue,
-    Text,
     TransportName,
     User,
-    shown,
 )
 from rigctl.rig.inventory import Arch, Nic, Virtual
 from rigctl.yamlfile import suggestion
+from rigctl.yamlfile.fields import FieldError, Flag, LongText, Text, shown
 
 _CREDENTIALS: Final = (
     "credentials come from the environment or a 0600 file, see docs/reference/switches.md. Leave it out."

@@ -5,12 +5,12 @@ from pathlib import Path as Folder
 from typing import Any, Final
 
 from rigctl.records import Port
-from rigctl.rig.fields import FieldError
 from rigctl.rig.files import expanded_path
 from rigctl.rig.inventory import Cli, Snmp, Switch
 from rigctl.rig.ranges import expand_names
 from rigctl.rig.sections import RigFile, SwitchEntry
 from rigctl.yamlfile import Document, Mistake, Path, suggestion
+from rigctl.yamlfile.fields import FieldError
 
 # Keys of real switches: rigctl makes those of a virtual rig.
 _REAL_SWITCH: Final = ("address", "cli")

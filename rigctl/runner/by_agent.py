@@ -4,12 +4,12 @@ import asyncio
 import secrets
 import time
 from dataclasses import replace
-from typing import Final, TypedDict
+from typing import Final
 
 from rigctl.base.errors import NodeError, named, of_nodes
-from rigctl.measure import TESTS, Channel, channels, latency, udp
-from rigctl.model.latency import baseline_s, probe_interval_ms
-from rigctl.protocol import Connect, EndpointReport, Listen, Sockets, Start
+from rigctl.measure.orders import Channel, burst, channels, probe_channels, sockets
+from rigctl.model.latency import baseline_s
+from rigctl.protocol import Connect, EndpointReport, Listen, Start
 from rigctl.records import Cell
 from rigctl.remote.agent import Agent, RefusedError
 from rigctl.remote.clocks import Clocks, measure_clocks
@@ -18,6 +18,7 @@ from rigctl.runner.engine import DRAIN_S, PREPARE_S, SALVAGE_S, Bench, interval_
 from rigctl.runner.orders import Order
 from rigctl.runner.outcome import CAPTURE_BYTES, Counted, Measured, Reports, Seen
 from rigctl.runner.progress import Progress
+from rigctl.settings import CONGESTION, ITERATIONS, READ
 
 MOST_PREPARE_S: Final = 600.0
 LEAST_HOLD_NS: Final = 1_000_000
@@ -28,7 +29,7 @@ HOLD_PER_FLOW_NS: Final = 50_000
 def prepare_s(cell: Cell) -> float:
     """Return how long the flows of a cell may take to connect, preparing the files to be sent included."""
     rate = cell.kind.prepare_bytes_per_s
-    files = cell.parallel * len(cell.pairs) if rate is not None and cell.file.read == "disk" else 0
+    files = cell.parallel * len(cell.pairs) if rate is not None and cell[READ] == "disk" else 0
     return min(MOST_PREPARE_S, PREPARE_S + files * (cell.message_bytes or 0) / (rate or 1))
 
 
@@ -37,21 +38,13 @@ def hold_ns(cell: Cell) -> int:
     return max(LEAST_HOLD_NS, HOLD_PER_FLOW_NS * len(cell.streams) * cell.parallel)
 
 
-class _Common(TypedDict):
-    """The settings of a channel that are the same in every test, for both ends."""
-
-    token: str
-    interval_ms: int
-    wait_ms: int
-
-
 class ByAgent:
     """One repetition by the agents of its nodes (`runner.engine.Attempt`)."""
 
     def __init__(self, order: Order, bench: Bench, progress: Progress) -> None:
         self.order, self.cell = order, order.cell
         streams = channels(order.cell, lambda: secrets.token_hex(16))
-        self._probes = latency.probe_channels(order.cell, lambda: secrets.token_hex(16))
+        self._probes = probe_channels(order.cell, lambda: secrets.token_hex(16))
         self.channels = streams + self._probes
         self.at_ns = 0
         self._nodes, self._progress = bench.nodes, progress
@@ -97,9 +90,9 @@ class ByAgent:
                     endpoint,
                     at_ns=clocks.on_node(node, self.at_ns),
                     duration_ms=round(self.cell.duration_s * 1000),
-                    iterations=self.cell.messages.iterations,
+                    iterations=self.cell[ITERATIONS],
                     rate=self.order.rate_bps,
-                    burst=udp.burst(self.order.cell, self.order.rate_bps),
+                    burst=burst(self.order.cell, self.order.rate_bps),
                     bin_us=self.cell.bin_us,
                     capture=CAPTURE_BYTES if self.cell.capture else None,
                     hold_us=round(self._hold_ns / 1e3),
@@ -178,7 +171,7 @@ class ByAgent:
 
     async def _connect_all(self) -> None:
         """Connect every channel, even if one fails: the failure names each receiver that cannot be reached."""
-        congestion = self.cell.tcp.congestion
+        congestion = self.cell[CONGESTION]
         each = (advised(self._connect(channel), self._nodes, congestion) for channel in self.channels)
         done = await asyncio.gather(*each, return_exceptions=True)
         if failures := [failure for failure in done if isinstance(failure, Exception)]:
@@ -186,19 +179,11 @@ class ByAgent:
 
     async def _connect(self, channel: Channel) -> None:
         receiver, sender = self._agents[channel.receiver], self._agents[channel.sender]
-        test, probing = TESTS[self.cell.test], channel in self._probes
-        common = _Common(
-            token=channel.token,
-            interval_ms=probe_interval_ms(self.cell) if probing else interval_ms(self.cell.duration_s),
-            wait_ms=round(prepare_s(self.cell) * 1000),
-        )
         address, bind = self._nodes.data_address(channel.receiver), self._nodes.data_address(channel.sender)
         inside, outside = self._nodes.data_interface(channel.receiver), self._nodes.data_interface(channel.sender)
-        receives, sends = test.settings(self.cell), test.settings(self.cell, sender=True)
-        if probing:
-            receives = sends = latency.settings()
-        there = Sockets(interface=inside, **common, **receives)
-        here = Sockets(interface=outside, **common, **sends)
+        each_ms, wait_ms = interval_ms(self.cell.duration_s), round(prepare_s(self.cell) * 1000)
+        there = sockets(self.cell, channel, sends=False, interval_ms=each_ms, wait_ms=wait_ms, interface=inside)
+        here = sockets(self.cell, channel, sends=True, interval_ms=each_ms, wait_ms=wait_ms, interface=outside)
         first, last = self._nodes.data_ports(channel.receiver)
         port = await receiver.listen(Listen(channel.endpoint, address, there, first, last))
         self._ports[channel.endpoint] = port

@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.base.errors import NodeError, RigError
-from rigctl.engines import IPERF3
-from rigctl.measure.iperf3 import client_words, interval_s, server_words
-from rigctl.measure.iperf3_report import Exchange, Report, ReportError, flows, report
+from rigctl.measure.iperf3 import Exchange, Report, ReportError, client_words, flows, interval_s, report, server_words
 from rigctl.protocol import Listen, Sockets
 from rigctl.records import Facts, NodeUsage, Pair, RunPlan
 from rigctl.remote.children import Children, Ended, children_on
@@ -25,6 +23,7 @@ from rigctl.runner.engine import DRAIN_S, PREPARE_S, Bench, interval_ms
 from rigctl.runner.orders import Order
 from rigctl.runner.outcome import Counted
 from rigctl.runner.progress import Progress
+from rigctl.settings.kinds import IPERF3
 
 LOOK_S: Final = 0.05
 """Between looks at whether the servers listen."""

@@ -13,9 +13,10 @@ from typing import Final, TypeAlias, TypeVar
 
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
-from rigctl.records import Cell, Condition, RunPlan, Setting
+from rigctl.records import Cell, Condition, HostSetting, RunPlan
 from rigctl.remote.agent import Agent, RefusedError
 from rigctl.runner.nodes import Nodes
+from rigctl.settings import WINDOW
 
 LINK_UP_S: Final = 10.0
 """Some drivers take the link down for a change of MTU or offloads: the longest wait for it."""
@@ -36,7 +37,7 @@ Key: TypeAlias = tuple[str, str | None]
 T = TypeVar("T")
 
 
-def buffers_start_at(window_bytes: int) -> tuple[Setting, ...]:
+def buffers_start_at(window_bytes: int) -> tuple[HostSetting, ...]:
     """Return settings by which every new socket's buffers start at `window_bytes` of data, and are resized from there.
 
     Half of a buffer is data, the other half the kernel's own bookkeeping, as with SO_RCVBUF (socket(7)).
@@ -44,9 +45,9 @@ def buffers_start_at(window_bytes: int) -> tuple[Setting, ...]:
     middle = max(2 * window_bytes, _LEAST_BUFFER)
     sizes = f"{_LEAST_BUFFER} {middle} {max(middle, _MOST_BUFFER)}"
     return (
-        Setting("sysctl", "1", "net.ipv4.tcp_moderate_rcvbuf"),
-        Setting("sysctl", sizes, "net.ipv4.tcp_rmem"),
-        Setting("sysctl", sizes, "net.ipv4.tcp_wmem"),
+        HostSetting("sysctl", "1", "net.ipv4.tcp_moderate_rcvbuf"),
+        HostSetting("sysctl", sizes, "net.ipv4.tcp_rmem"),
+        HostSetting("sysctl", sizes, "net.ipv4.tcp_wmem"),
     )
 
 
@@ -55,8 +56,9 @@ def wanted(cell: Cell, conditions: Mapping[str, Condition]) -> dict[Key, str]:
     if cell.condition is None:
         return {}
     settings = conditions[cell.condition].settings
-    if cell.window.resize and cell.window.bytes is not None:
-        settings += buffers_start_at(cell.window.bytes)
+    window = cell[WINDOW]
+    if cell.resize and window is not None:
+        settings += buffers_start_at(window)
     return {(setting.kind, setting.name): setting.value for setting in settings}
 
 

@@ -7,8 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Final, TypeAlias
 
 from rigctl.base.errors import BusyError, NodeError, RigError
-from rigctl.probe.data_address import data_address_of, unusable, why_unusable
-from rigctl.probe.facts import gather, interfaces
+from rigctl.probe.facts import data_address_of, gather, interfaces, unusable, why_unusable
 from rigctl.records import Facts
 from rigctl.remote.agent import Agent
 from rigctl.remote.host import Host

@@ -7,7 +7,8 @@ from typing import Final, TypeAlias
 from rigctl.base.errors import NodeError
 from rigctl.model.search import search
 from rigctl.model.statistics.repeating import further
-from rigctl.records import MAX_RATE, Cell, Pair, Repetition, RunPlan, Status
+from rigctl.records import Cell, Pair, Repetition, RunPlan, Status
+from rigctl.settings import MAX_RATE, RATE
 
 MOST_ATTEMPTS: Final = 2
 """An invalid repetition is measured once more."""
@@ -28,14 +29,12 @@ class Order:
 
 def planned(plan: RunPlan, cell: Cell) -> int:
     """Return the number of repetitions of a cell that are known beforehand: for a search, the first trial."""
-    return 1 if cell.datagrams.rate == MAX_RATE else plan.repeat
+    return 1 if cell[RATE] == MAX_RATE else plan.repeat
 
 
 def is_open_ended(plan: RunPlan) -> bool:
     """Return True if the results decide whether more repetitions are measured."""
-    return (
-        plan.retest is not None or plan.until is not None or any(cell.datagrams.rate == MAX_RATE for cell in plan.cells)
-    )
+    return plan.retest is not None or plan.until is not None or any(cell[RATE] == MAX_RATE for cell in plan.cells)
 
 
 def further_orders(plan: RunPlan, stored: Iterable[Repetition]) -> list[Order]:
@@ -50,7 +49,7 @@ def further_orders(plan: RunPlan, stored: Iterable[Repetition]) -> list[Order]:
         order
         for cell in plan.cells
         if (own := by_cell.get(cell.number))
-        for order in (_next_trial(plan, cell, own) if cell.datagrams.rate == MAX_RATE else _more(plan, cell, own))
+        for order in (_next_trial(plan, cell, own) if cell[RATE] == MAX_RATE else _more(plan, cell, own))
     ]
     return in_turn(plan, more)
 
@@ -67,7 +66,8 @@ def _next_trial(plan: RunPlan, cell: Cell, own: Mapping[int, Repetition]) -> lis
 
 
 def _rate(cell: Cell) -> int | None:
-    return cell.datagrams.rate if isinstance(cell.datagrams.rate, int) else None
+    rate = cell[RATE]
+    return rate if isinstance(rate, int) else None
 
 
 def missing(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> list[Order]:
@@ -108,4 +108,4 @@ def in_turn(plan: RunPlan, orders: list[Order]) -> list[Order]:
 def pairs_without(cell: Cell, lost: Mapping[str, NodeError]) -> tuple[Pair, ...]:
     """Return the pairs of `cell` with two living nodes; none if only the test as a whole makes sense."""
     kept = tuple(pair for pair in cell.pairs if not lost.keys() & {pair.source, pair.destination})
-    return () if lost and cell.datagrams.rate == MAX_RATE else kept
+    return () if lost and cell[RATE] == MAX_RATE else kept

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
 from rigctl.base.errors import RigError
-from rigctl.measure import Channel
+from rigctl.measure.orders import Channel
 from rigctl.model.capture import retransmits_seen
 from rigctl.model.contract import impossible_reason, invalid_reason, unfinished_reason
 from rigctl.model.window import CommonWindow, common_window, cut, median_goodput_bps
 from rigctl.protocol import EndpointReport, FlowReport, FlowTotals
 from rigctl.records import (
-    MAX_RATE,
     Bins,
     Capture,
     Cell,
@@ -36,6 +35,7 @@ from rigctl.records import (
 )
 from rigctl.remote.clocks import Clocks
 from rigctl.runner.orders import Order
+from rigctl.settings import MAX_RATE, RATE
 
 _T = TypeVar("_T", TcpInfo, Datagrams)
 Reports: TypeAlias = Mapping[tuple[str, int], EndpointReport]
@@ -173,7 +173,8 @@ def _side(flow: FlowReport, offset_ns: int, at_ns: int) -> Side:
         sndbuf_bytes=counted.sndbuf,
         rcvbuf_bytes=counted.rcvbuf,
         tcp=_same(TcpInfo, counted, advertised_window_bytes=counted.advertised_window),
-        copying=Copying(counted.sends, counted.uncopied_sends, counted.copied),
+        copying=Copying(counted.sends, counted.uncopied_sends),
+        granted=counted.granted,
         round_trips=_round_trips(counted),
         disk=_disk(counted),
         histogram=flow.buckets,
@@ -236,7 +237,7 @@ def recorded(
         start_skew_us=window.skew_ns / 1e3 if window and counted.skew_known else None,
         clock_error_us=None if counted.clock_error_ns is None else counted.clock_error_ns / 1e3,
         goodput_median_bps=median_goodput_bps(flows, window, counted.interval_s) if window else None,
-        rate_bps=order.rate_bps if cell.datagrams.rate == MAX_RATE else None,
+        rate_bps=order.rate_bps if cell[RATE] == MAX_RATE else None,
         flows=tuple(cut(flow, window) if window else flow for flow in flows),
         nodes=usage,
         probes=counted.probes,

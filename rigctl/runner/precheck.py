@@ -14,12 +14,13 @@ from rigctl.check.records import NodeSeen, Seen
 from rigctl.check.rules import causes, links, reach
 from rigctl.check.rules.findings import together
 from rigctl.findings import Finding, Severity
-from rigctl.kinds import KINDS
 from rigctl.probe.facts import gather
 from rigctl.probe.readiness import CHECKED, Surroundings
 from rigctl.records import Cell, RunPlan
 from rigctl.runner.nodes import Nodes
 from rigctl.runner.orders import Blocked
+from rigctl.settings import MSS
+from rigctl.settings.kinds import KINDS
 
 
 async def prechecked(
@@ -91,7 +92,8 @@ def _may_be_small(cell: Cell, seen: Seen, paths: Sequence[PathSeen]) -> bool:
         return True
     if cell.transport != "tcp" or cell.test not in KINDS or cell.kind.in_messages:
         return True
-    return cell.tcp.mss is not None and all(cell.tcp.mss + 40 <= (path.largest or 0) for path in paths)
+    mss = cell[MSS]
+    return mss is not None and all(mss + 40 <= (path.largest or 0) for path in paths)
 
 
 def _nodes(cell: Cell) -> set[str]:

@@ -14,11 +14,12 @@ from rich.text import Text
 from rigctl.base.logs import learnt
 from rigctl.base.texts import printable_lines
 from rigctl.base.units import format_bytes, format_duration, format_rate
-from rigctl.engines import AGENT
-from rigctl.measure import Channel
+from rigctl.measure.orders import Channel
 from rigctl.model.contract import departures
 from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, several_sets
 from rigctl.runner.orders import Order
+from rigctl.settings import CONGESTION, ITERATIONS, MSS, RATE, WINDOW, WINDOW_TOTAL
+from rigctl.settings.kinds import AGENT
 
 SIGN_OF_LIFE_S: Final = 60.0
 MOST_PAIRS_SHOWN: Final = 4
@@ -80,22 +81,23 @@ def settings_text(cell: Cell, *, named: bool = False) -> str:
         words += map(str, cell.pairs)
     else:
         words.append(f"{len(cell.pairs)} pair{'s' if len(cell.pairs) > 1 else ''}")
-    if cell.window.total_bytes is not None:
-        words.append(f"total window {format_bytes(cell.window.total_bytes)}")
-    elif cell.window.bytes is not None:
-        words.append(f"window {format_bytes(cell.window.bytes)}")
-    if cell.tcp.mss is not None:
-        words.append(f"MSS {cell.tcp.mss}")
+    window, total, congestion = cell[WINDOW], cell[WINDOW_TOTAL], cell[CONGESTION]
+    if total is not None:
+        words.append(f"total window {format_bytes(total)}")
+    elif window is not None:
+        words.append(f"window {format_bytes(window)}")
+    if cell[MSS] is not None:
+        words.append(f"MSS {cell[MSS]}")
     words.append(f"{cell.parallel} flow{'s' if cell.parallel > 1 else ''}")
-    rate, iterations = cell.datagrams.rate, cell.messages.iterations
+    rate, iterations = cell[RATE], cell[ITERATIONS]
     if rate is not None:
         words.append(f"{format_rate(rate)} each" if isinstance(rate, int) else f"rate {rate}")
         words.append(f"datagrams of {cell.message_bytes}")
     elif cell.message_bytes is not None:
         times = f"{iterations:,} × " if iterations is not None else ""
         words.append(f"{times}{format_bytes(cell.message_bytes)}")
-    if cell.tcp.congestion is not None:
-        words.append(cell.tcp.congestion)
+    if congestion is not None:
+        words.append(congestion)
     if cell.direction != "forward":
         words.append(str(cell.direction))
     if cell.engine != AGENT:
@@ -119,7 +121,7 @@ class Eta:
         self._left_s = sum(order.cell.duration_s for order in orders)
         self._left = len(orders)
         # Messages that are counted need their time, or less.
-        self.at_most = any(order.cell.messages.iterations is not None for order in orders)
+        self.at_most = any(order.cell[ITERATIONS] is not None for order in orders)
         self._beyond_s = 0.0
         self._done = 0
 

@@ -1,6 +1,6 @@
 """Progress that is published, for `rigctl display` in another terminal or of another user.
 
-The run's own calls only keep numbers; a thread writes them to a file (`display.publisher`). While a test runs, its
+The run's own calls only keep numbers; a thread writes them to a file (`display.folder`). While a test runs, its
 receivers count once a second; afterwards the figures are those of the report.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError, RigctlError
 from rigctl.base.processes import Process, process
-from rigctl.display.publisher import publishing
+from rigctl.display.folder import publishing
 from rigctl.display.state import (
     MOST_HISTORY,
     MOST_MESSAGES,
@@ -25,13 +25,13 @@ from rigctl.display.state import (
     State,
     Stream,
 )
-from rigctl.engines import AGENT
-from rigctl.measure import Channel
+from rigctl.measure.orders import Channel
 from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, several_sets
 from rigctl.records import Stream as Sending
 from rigctl.runner.orders import Order
 from rigctl.runner.progress import Eta, Progress, granted_otherwise, settings_text
 from rigctl.scenario.forecast import forecasts
+from rigctl.settings.kinds import AGENT
 
 _Level = Literal["ok", "note", "warning", "error"]
 _OUTCOMES: Final[Mapping[RunStatus, Literal["complete", "partial", "interrupted"]]] = {

@@ -11,10 +11,9 @@ from typing import Final
 
 from rigctl.base.errors import NodeError, named, of_nodes
 from rigctl.check.rules.links import LOOPBACKS
-from rigctl.engines import AGENT, IPERF3
 from rigctl.probe.facts import throttled_between, throttled_now
 from rigctl.probe.readiness import Surroundings, parse_surroundings, surroundings_script
-from rigctl.records import MAX_RATE, Flow, NicCounters, NodeUsage, PortSeries, Repetition, Status
+from rigctl.records import Flow, NicCounters, NodeUsage, PortSeries, Repetition, Status
 from rigctl.runner.by_agent import ByAgent
 from rigctl.runner.by_iperf3 import ByIperf3
 from rigctl.runner.engine import DRAIN_S, SALVAGE_S, Attempt, Bench, Engine
@@ -22,6 +21,8 @@ from rigctl.runner.nodes import Nodes
 from rigctl.runner.orders import Blocked, Order, pairs_without
 from rigctl.runner.outcome import Counted, recorded, write_captures
 from rigctl.runner.progress import Progress
+from rigctl.settings import MAX_RATE, RATE
+from rigctl.settings.kinds import AGENT, IPERF3
 
 ENGINES: Final[Mapping[str, Engine]] = {AGENT: ByAgent, IPERF3: ByIperf3}
 """The class that measures a repetition, for each engine of `rigctl.engines`."""
@@ -143,7 +144,7 @@ async def measurable(order: Order, nodes: Nodes, blocked: Blocked) -> tuple[Orde
     lost = await nodes.lost(cell.nodes)
     known = {pair: why for (number, pair), why in blocked.items() if number == cell.number}
     kept = tuple(pair for pair in pairs_without(cell, lost) if pair not in known)
-    if not kept or len(kept) == len(cell.pairs) or cell.datagrams.rate == MAX_RATE:
+    if not kept or len(kept) == len(cell.pairs) or cell[RATE] == MAX_RATE:
         return order, None
     left = [pair for pair in cell.pairs if pair not in kept]
     reasons = [*of_nodes(lost.values()), *dict.fromkeys(known[pair] for pair in left if pair in known)]

@@ -14,7 +14,6 @@
 
 import asyncio
 import logging
-import os
 import platform
 import signal
 import time
@@ -29,7 +28,7 @@ from rigctl import protocol
 from rigctl.analysis.nights.history import keep_figures
 from rigctl.base.errors import BusyError, Interrupted, NodeError, RigError, of_nodes
 from rigctl.base.logs import about, learnt
-from rigctl.base.processes import account
+from rigctl.base.processes import holder
 from rigctl.base.texts import file_name
 from rigctl.base.version import __version__
 from rigctl.records import Repetition, RunInfo, RunPlan, RunStatus, Status
@@ -76,11 +75,6 @@ class Outcome:
         if self.status is RunStatus.INTERRUPTED:
             return Interrupted.exit_code
         return 0 if self.status is RunStatus.COMPLETE and self.restored else RigError.exit_code
-
-
-def holder() -> str:
-    """Return who has the rig, for those who find it locked: `anna@lab7 pid 4711`."""
-    return f"{account()} pid {os.getpid()}"
 
 
 def measure_run(

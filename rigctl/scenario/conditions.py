@@ -11,21 +11,13 @@ from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 
-from rigctl.records import Condition, Setting
-from rigctl.rig.fields import (
-    FieldError,
-    Flag,
-    SysctlName,
-    SysctlValue,
-    named,
-    parse_text,
-    parse_whole,
-    plain_name,
-    shown,
-)
+from rigctl.records import Condition, HostSetting
+from rigctl.rig.fields import SysctlName, SysctlValue, plain_name
 from rigctl.rig.inventory import Rig
-from rigctl.scenario.axes import AXES, DEFAULT, parse_condition
+from rigctl.settings import DEFAULT, SETTINGS
+from rigctl.settings.shape import parse_condition
 from rigctl.yamlfile import Document, Mistake, suggestion
+from rigctl.yamlfile.fields import FieldError, Flag, named, parse_text, parse_whole, shown
 from rigctl.yamlfile.mistakes import MOST_FOUND
 
 OFFLOADS: Final = ("tso", "gso", "gro", "lro", "rx", "tx", "sg")
@@ -66,7 +58,7 @@ def _on_off(value: object) -> str:
 
 
 def _congestion(name: str, value: object) -> str:
-    word = AXES["congestion"].parse(name, value)
+    word = SETTINGS["congestion"].parse(name, value)
     if word is None:
         raise FieldError(f'{name} "{value}": is the node\'s default already. Leave it out')
     return str(word)
@@ -85,7 +77,7 @@ def _json(parse: Callable[[Any], Any], **schema: object) -> tuple[PlainValidator
 
 _OffloadName = Annotated[str, *_json(_offload_name, type="string", pattern=f"^({'|'.join(OFFLOADS)})$")]
 _OnOff = Annotated[str, *_json(_on_off, enum=["on", "off", True, False])]
-ConditionName = Annotated[str, *_json(_name, **AXES["condition"].schema)]
+ConditionName = Annotated[str, *_json(_name, **SETTINGS["condition"].schema)]
 
 
 def _empty_if_none(value: object) -> object:
@@ -121,7 +113,7 @@ class ConditionSection(Section):
         examples=[{"gro": "on"}],
         json_schema_extra={"additionalProperties": False},
     )
-    congestion: Annotated[str | None, named(_congestion), WithJsonSchema(AXES["congestion"].schema)] = Field(
+    congestion: Annotated[str | None, named(_congestion), WithJsonSchema(SETTINGS["congestion"].schema)] = Field(
         None, description="Default congestion control of the nodes."
     )
     governor: Annotated[str | None, named(_governor), WithJsonSchema({"type": "string"})] = Field(
@@ -131,13 +123,13 @@ class ConditionSection(Section):
 
 def condition_of(name: str, section: ConditionSection) -> Condition:
     """What a section sets, in the order in which it is set."""
-    settings = [Setting("mtu", str(section.mtu))] if section.mtu is not None else []
-    settings += [Setting("sysctl", value, plain_name(sysctl)) for sysctl, value in section.sysctl.items()]
-    settings += [Setting("offload", value, offload) for offload, value in section.offload.items()]
+    settings = [HostSetting("mtu", str(section.mtu))] if section.mtu is not None else []
+    settings += [HostSetting("sysctl", value, plain_name(sysctl)) for sysctl, value in section.sysctl.items()]
+    settings += [HostSetting("offload", value, offload) for offload, value in section.offload.items()]
     if section.congestion is not None:
-        settings.append(Setting("sysctl", section.congestion, _CONGESTION_SYSCTL))
+        settings.append(HostSetting("sysctl", section.congestion, _CONGESTION_SYSCTL))
     if section.governor is not None:
-        settings.append(Setting("governor", section.governor))
+        settings.append(HostSetting("governor", section.governor))
     return Condition(name, tuple(settings), section.resize)
 
 

@@ -13,13 +13,14 @@ from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
 from rigctl.base.units import parse_bytes, parse_duration, parse_rate
 from rigctl.columns import COLUMNS, Column, Level
-from rigctl.kinds import KINDS, Kind
 from rigctl.model.limits.rules import RULES
 from rigctl.records import Comparison, Expectation
-from rigctl.rig.fields import MAX_VALUE_CHARS, FieldError, named, parse_whole, shown
 from rigctl.scenario.conditions import Section
-from rigctl.scenario.matrix import MAX_CELLS, Row, as_list
+from rigctl.scenario.matrix import MAX_CELLS, as_list
+from rigctl.settings import LATENCY, SETTINGS, Settings
+from rigctl.settings.kinds import KINDS, Kind
 from rigctl.yamlfile import Document, Mistake, kind, suggestion
+from rigctl.yamlfile.fields import MAX_VALUE_CHARS, FieldError, named, parse_whole, shown
 
 LIMITS: Final = tuple(sorted({"unknown", *(rule.limit for rule in RULES)}))
 
@@ -180,7 +181,7 @@ def expect_section(row: type[BaseModel]) -> type[BaseModel]:
     return create_model("Expect", __base__=Section, __doc__=doc, **fields)
 
 
-Tests: TypeAlias = Sequence[Row]
+Tests: TypeAlias = Sequence[Settings]
 """The settings of each test, in their order."""
 
 
@@ -244,7 +245,7 @@ def _wrong(name: str, bound: Bound, kind_: Kind, chosen: Tests) -> str | None:
     if column is None:
         takers = [other.name for other in KINDS.values() if column_of(name, other)]
         return f"only for test: {' or '.join(filter(None, [', '.join(takers[:-1]), takers[-1]]))}"
-    if column.startswith("latency_") and any(row["latency"] is None for row in chosen):
+    if column.startswith("latency_") and any(row[LATENCY] is None for row in chosen):
         return "some of its tests have no probes. Set latency: true, or choose tests with where: {latency: true}"
     if (
         bound.per_pair
@@ -265,9 +266,9 @@ def _chosen(section: BaseModel, tests: Tests) -> list[int]:
     """The numbers of the tests that an entry speaks of."""
     numbers: tuple[int, ...] | None = getattr(section, "tests", None)
     where: BaseModel | None = getattr(section, "where", None)
-    wanted = {name: getattr(where, name) for name in where.model_fields_set} if where is not None else {}
+    wanted = {SETTINGS[name]: getattr(where, name) for name in where.model_fields_set} if where is not None else {}
     return [
         number
         for number, row in enumerate(tests, 1)
-        if (numbers is None or number in numbers) and all(row[name] == value for name, value in wanted.items())
+        if (numbers is None or number in numbers) and all(row[setting] == value for setting, value in wanted.items())
     ]

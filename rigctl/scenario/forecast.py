@@ -1,44 +1,31 @@
 """What a cell can reach at most, from the rig file alone: before anything is measured, its assumptions said."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 from rigctl.base.units import format_rate
-from rigctl.kinds import OWN_AXES
 from rigctl.model.latency import baseline_s
 from rigctl.model.limits.ceilings import IP_HEADER, TCP_HEADER, ceiling_bps, datagram_ceiling_bps, effective_mss
 from rigctl.model.limits.sharing import DataPath, together_mbps, trunk_link
-from rigctl.records import MAX_RATE, Cell, Pair, RunPlan
-from rigctl.scenario.axes import AXES, AxisValue
+from rigctl.records import Cell, Pair, RunPlan
+from rigctl.settings import (
+    CONDITION,
+    ITERATIONS,
+    MAX_RATE,
+    MSS,
+    PAIRS,
+    PARALLEL,
+    RATE,
+    SETTINGS,
+    SIZE,
+    WINDOW,
+    WINDOW_TOTAL,
+    Setting,
+)
 
 _TIMESTAMPS: Final = "net.ipv4.tcp_timestamps"
-_SETTINGS: Final[dict[str, Callable[[Cell], AxisValue]]] = {
-    "condition": attrgetter("condition"),
-    "window": attrgetter("window.bytes"),
-    "window_total": attrgetter("window.total_bytes"),
-    "mss": attrgetter("tcp.mss"),
-    "parallel": attrgetter("parallel"),
-    "pairs": lambda cell: len(cell.pairs),
-    "size": attrgetter("message_bytes"),
-    "iterations": attrgetter("messages.iterations"),
-    "rate": attrgetter("datagrams.rate"),
-    "burst": attrgetter("datagrams.burst"),
-    "transport": attrgetter("transport"),
-    "read": attrgetter("file.read"),
-    "write": attrgetter("file.write"),
-    "busy_poll": attrgetter("messages.busy_poll"),
-    "congestion": attrgetter("tcp.congestion"),
-    "nodelay": attrgetter("tcp.nodelay"),
-    "zerocopy": attrgetter("copying.zerocopy"),
-    "copy": attrgetter("copying.copy"),
-    "direction": attrgetter("direction"),
-    "engine": attrgetter("engine"),
-    "latency": attrgetter("latency_ms"),
-}
-"""Where a cell has the value of an axis."""
-_ALWAYS: Final = ("window", "mss", "parallel")
+_ALWAYS: Final = (WINDOW, MSS, PARALLEL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +49,7 @@ def forecasts(cell: Cell, plan: RunPlan, ip_version: int) -> tuple[Forecast, ...
         if cell.transport == "udp":
             expected.append(Forecast(pair, cell.message_bytes, _datagram_ceiling(cell, rate_bps, mtu, ip_version)))
             continue
-        mss = None if mtu is None else effective_mss(mtu, cell.tcp.mss, ip_version, stamped)
+        mss = None if mtu is None else effective_mss(mtu, cell[MSS], ip_version, stamped)
         ceiling = None if mtu is None or rate_bps is None else ceiling_bps(rate_bps, mtu, mss, ip_version, stamped)
         expected.append(Forecast(pair, mss, ceiling))
     return tuple(expected)
@@ -95,31 +82,34 @@ def sum_ceiling_bps(expected: Sequence[Forecast], plan: RunPlan) -> float | None
     return None if mbps is None else mbps * 1e6
 
 
-def setting(cell: Cell, axis: str) -> AxisValue:
-    """The value of an axis in a cell."""
-    return _SETTINGS[axis](cell)
-
-
-def table_axes(plan: RunPlan) -> list[str]:
-    """The axes that deserve a column: the page's three, and what varies."""
+def table_axes(plan: RunPlan) -> list[Setting[Any]]:
+    """Return the settings that deserve a column: the page's three, and what varies."""
     datagrams = any(cell.transport == "udp" for cell in plan.cells)
-    always = () if plan.in_messages else ("parallel",) if datagrams else _ALWAYS
-    shown = [name for name in AXES if name != "pairs" and (name in always or len(_values(plan, name)) > 1)]
-    for name in ("size", "rate", "iterations"):
-        if any(setting(cell, name) is not None for cell in plan.cells) and name not in shown:
-            shown.append(name)
-    if any(cell.window.total_bytes is not None for cell in plan.cells) and "window_total" not in shown:
-        shown.insert(shown.index("window") + 1, "window_total")
+    always = () if plan.in_messages else (PARALLEL,) if datagrams else _ALWAYS
+    shown = [axis for axis in SETTINGS.values() if axis is not PAIRS and (axis in always or _varies(plan, axis))]
+    counted: tuple[Setting[Any], ...] = (SIZE, RATE, ITERATIONS)
+    for axis in counted:
+        if any(cell[axis] is not None for cell in plan.cells) and axis not in shown:
+            shown.append(axis)
+    if any(cell[WINDOW_TOTAL] is not None for cell in plan.cells) and WINDOW_TOTAL not in shown:
+        shown.insert(shown.index(WINDOW) + 1, WINDOW_TOTAL)
     return shown
 
 
 def constants(plan: RunPlan) -> list[str]:
-    """The other axes that every test sets to one value, as `congestion cubic`."""
-    lines = []
-    fixed = {name for name in OWN_AXES if not any(name in cell.kind.axes for cell in plan.cells)}
-    for axis in (AXES[name] for name in AXES if name not in (*table_axes(plan), "pairs", "condition", *fixed)):
-        lines += [f"{axis.name} {axis.text(value)}" for value in _values(plan, axis.name) if value != axis.unset]
-    return lines
+    """Return the other settings that every test has with one value, as `congestion cubic`."""
+    others = (*table_axes(plan), PAIRS, CONDITION)
+    return [
+        f"{axis.name} {axis.text(value)}"
+        for axis in SETTINGS.values()
+        if axis not in others and any(axis.takes(cell.kind) for cell in plan.cells)
+        for value in {cell[axis] for cell in plan.cells}
+        if value != axis.unset
+    ]
+
+
+def _varies(plan: RunPlan, axis: Setting[Any]) -> bool:
+    return len({cell[axis] for cell in plan.cells}) > 1
 
 
 def total_s(plan: RunPlan) -> float:
@@ -130,9 +120,9 @@ def total_s(plan: RunPlan) -> float:
 def bound(plan: RunPlan) -> str:
     """How `total_s` is meant: `at least`, `at most`, `about`, or empty where it is exact."""
     noisy = plan.repeat > 1 and (plan.retest is not None or plan.until is not None)
-    more = noisy or any(cell.datagrams.rate == MAX_RATE for cell in plan.cells)
+    more = noisy or any(cell[RATE] == MAX_RATE for cell in plan.cells)
     less = any(
-        cell.messages.iterations is not None for cell in plan.cells
+        cell[ITERATIONS] is not None for cell in plan.cells
     )  # messages that are counted need their time, or less
     return "about" if more and less else "at least" if more else "at most" if less else ""
 
@@ -169,17 +159,14 @@ def _mss_notes(plan: RunPlan, links_mtu: int, ip_version: int) -> list[str]:
     asked: dict[tuple[int, bool], set[int]] = {}
     for cell in plan.cells:
         mtu = plan.condition_mtu(cell.condition) or links_mtu
-        if cell.tcp.mss is not None and cell.tcp.mss > mtu - IP_HEADER[ip_version] - TCP_HEADER:
-            asked.setdefault((mtu, timestamps(cell, plan)), set()).add(cell.tcp.mss)
+        mss = cell[MSS]
+        if mss is not None and mss > mtu - IP_HEADER[ip_version] - TCP_HEADER:
+            asked.setdefault((mtu, timestamps(cell, plan)), set()).add(mss)
     return [
         f"MSS {', '.join(map(str, sorted(large)))} does not fit into MTU {mtu}: "
         f"{effective_mss(mtu, max(large), ip_version, stamped)} will go over the wire."
         for (mtu, stamped), large in sorted(asked.items())
     ]
-
-
-def _values(plan: RunPlan, axis: str) -> set[AxisValue]:
-    return {setting(cell, axis) for cell in plan.cells}
 
 
 def _smaller(one: int | None, other: int | None) -> int | None:

@@ -9,39 +9,49 @@ from typing import Any
 
 from rigctl.base import resources
 from rigctl.base.errors import InputError
-from rigctl.kinds import KINDS
-from rigctl.records import (
-    Cell,
-    Condition,
-    CopySettings,
-    DatagramSettings,
-    FileSettings,
-    MessageSettings,
-    RunPlan,
-    TcpSettings,
-    WindowSettings,
-)
+from rigctl.records import REQUESTED, Cell, Condition, RunPlan
 from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import load_rig
 from rigctl.scenario.against import against_mistake, against_of, both
-from rigctl.scenario.axes import AxisValue
 from rigctl.scenario.conditions import condition_of
-from rigctl.scenario.datagrams import datagram_mistakes, fitting_bytes
 from rigctl.scenario.expecting import expect_mistakes, expectations_of
-from rigctl.scenario.matrix import SETTINGS, Matrix, Row, expand, matrix_of, with_axis
-from rigctl.scenario.meshes import PairSet, tests_of
-from rigctl.scenario.mistakes import cell_mistakes, matrix_mistakes, mistakes, set_mistakes
-from rigctl.scenario.overrides import Overrides, Settings, read_overrides
-from rigctl.scenario.pairs import chosen, foreign_pairs, pairs_option, sets_of
+from rigctl.scenario.matrix import AT_TOP, Matrix, expand, matrix_of, with_axis
+from rigctl.scenario.mistakes import (
+    cell_mistakes,
+    datagram_mistakes,
+    fitting_bytes,
+    matrix_mistakes,
+    mistakes,
+    set_mistakes,
+)
+from rigctl.scenario.overrides import Changes, Overrides, read_overrides
+from rigctl.scenario.pairs import PairSet, chosen, foreign_pairs, pairs_option, sets_of, tests_of
 from rigctl.scenario.repeating import repeat_of, retest_of, until_of
 from rigctl.scenario.schema import ScenarioFile, ScenarioKeys
+from rigctl.settings import (
+    CONDITION,
+    DIRECTION,
+    ENGINE,
+    ITERATIONS,
+    LATENCY,
+    PAIRS,
+    PARALLEL,
+    READ,
+    SIZE,
+    TRANSPORT,
+    WINDOW,
+    WINDOW_TOTAL,
+    WRITE,
+    Settings,
+)
+from rigctl.settings.kinds import KINDS
 from rigctl.yamlfile import Document, Mistake, MistakesError, find, find_bundled, read_document, validated
 from rigctl.yamlfile.mistakes import MOST_FOUND, in_order
 
 __all__ = ["Overrides", "bundled_scenarios", "find_scenario", "load_plan"]
 
 _log = logging.getLogger(__name__)
-_MATRIX_KEYS = frozenset({"matrix", "exclude", "include", *SETTINGS})
+_MATRIX_KEYS = frozenset({"matrix", "exclude", "include", *AT_TOP})
 
 
 def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
@@ -50,43 +60,43 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
     Raises `InputError`: of the options, the scenario and the rig file all mistakes together.
     """
     path = find_scenario(scenario)
-    settings, wrong_options = read_overrides(overrides)
-    document = settings.applied(read_document(path)).listed("expect")
+    changes, wrong_options = read_overrides(overrides)
+    document = changes.applied(read_document(path)).listed("expect")
     model, found = validated(document, ScenarioFile)
     rig, rig_mistakes = _rig(document, path, overrides)
     found += mistakes(document, rig)
-    matrix = _matrix(document, found, settings)
+    matrix = _matrix(document, found, changes)
     if matrix is not None:
-        found += matrix_mistakes(document, matrix, overridden=bool(settings.axes))
-    tests: list[tuple[Row, PairSet]] = []
-    before: AxisValue = None
-    if matrix is not None and not found and settings.variant is not None:
-        widened = both(matrix, settings.variant)
+        found += matrix_mistakes(document, matrix, overridden=bool(changes.axes))
+    tests: list[tuple[Settings, PairSet]] = []
+    before: Any = None
+    if matrix is not None and not found and changes.variant is not None:
+        widened = both(matrix, changes.variant)
         if isinstance(widened, Mistake):
             found.append(widened)
         else:
             matrix, before = widened
     if not found and model is not None and rig is not None and matrix is not None:
         sets = sets_of(model.pairs, rig)
-        found += set_mistakes(document, matrix, len(sets), settings.options)
+        found += set_mistakes(document, matrix, len(sets), changes.options)
         tests = [] if found else tests_of(expand(matrix), sets)
-        found += islice(cell_mistakes(document, tests, settings.options), MOST_FOUND)
+        found += islice(cell_mistakes(document, tests, changes.options), MOST_FOUND)
         found += datagram_mistakes(document, tests, rig)
         rows = [row for row, _ in tests]
-        found += expect_mistakes(document, model.expect, rows, overridden=bool(settings.axes))
+        found += expect_mistakes(document, model.expect, rows, overridden=bool(changes.axes))
     against = None
-    if tests and not found and model is not None and settings.variant is not None:
-        against = against_of(tests, settings.variant, before)
+    if tests and not found and model is not None and changes.variant is not None:
+        against = against_of(tests, changes.variant, before)
         retest, until = retest_of(model.retest), until_of(model.until)
-        wrong_against = against_mistake(settings.variant, against, repeat_of(model.repeat, retest or until))
+        wrong_against = against_mistake(changes.variant, against, repeat_of(model.repeat, retest or until))
         found += [wrong_against] if wrong_against is not None else []
     wrong = wrong_options + in_order(found) + rig_mistakes
-    if rig is not None and "pairs" not in settings.fields:
+    if rig is not None and "pairs" not in changes.fields:
         wrong += _other_nodes(document, path, rig, overrides)
     if wrong or model is None or rig is None:
         raise MistakesError(wrong)
     _log.info("scenario %s: %d tests; rig %s: %d nodes", path, len(tests), rig.source, len(rig.nodes))
-    title = settings.title(model.title, path.stem)
+    title = changes.title(model.title, path.stem)
     made = _plan(path, document, model, tests, rig=rig, overrides=overrides, title=title)
     return replace(made, against=against), rig
 
@@ -136,17 +146,15 @@ def _loaded(
         return None, [misnamed(str(error))]
 
 
-def _matrix(document: Document, found: Sequence[Mistake], settings: Settings) -> Matrix | None:
+def _matrix(document: Document, found: Sequence[Mistake], changes: Changes) -> Matrix | None:
     """The matrix with the axes of the command line, or None where one of its values is wrong."""
-    if any(mistake.path[:1] and mistake.path[0] in _MATRIX_KEYS for mistake in found) or not all(
-        settings.axes.values()
-    ):
+    if any(mistake.path[:1] and mistake.path[0] in _MATRIX_KEYS for mistake in found) or not all(changes.axes.values()):
         return None
     if not isinstance(document.data.get("conditions") or {}, dict):
         return None  # the schema has told
     matrix = matrix_of(document.data)
-    for name, values in settings.axes.items():
-        matrix = with_axis(matrix, name, values)
+    for axis, values in changes.axes.items():
+        matrix = with_axis(matrix, axis, values)
     return matrix
 
 
@@ -154,7 +162,7 @@ def _plan(
     path: Path,
     document: Document,
     model: ScenarioKeys,
-    tests: Sequence[tuple[Row, PairSet]],
+    tests: Sequence[tuple[Settings, PairSet]],
     *,
     rig: Rig,
     overrides: Overrides,
@@ -191,45 +199,39 @@ def _plan(
 
 def _cell(
     number: int,
-    row: Row,
+    row: Settings,
     model: ScenarioKeys,
     pairs: PairSet,
     conditions: Mapping[str, Condition],
     rig: Rig,
 ) -> Cell:
     kind = KINDS[model.test]
-    taken = chosen(pairs, row["pairs"])
-    given: Mapping[str, Any] = row  # of each axis, what its `parse` gives
-    total, parallel = given["window_total"], given["parallel"]
-    condition = conditions.get(str(row["condition"]))
-    datagram_bytes = fitting_bytes(rig, taken, condition) if kind.counts == "datagrams" else None
+    taken = chosen(pairs, row[PAIRS])
+    total, name = row[WINDOW_TOTAL], row[CONDITION]
+    condition = None if name is None else conditions[name]
+    if total is not None:
+        row |= {WINDOW: total // row[PARALLEL]}
+    if kind.files:
+        row |= {ITERATIONS: 1, READ: row[READ] or "disk", WRITE: row[WRITE] or "disk"}
+    size = row[SIZE]
+    if size is None and kind.counts == "datagrams":
+        size = fitting_bytes(rig, taken, condition)
     return Cell(
         number=number,
         test=model.test,
         pairs=taken,
         duration_s=model.duration,
         omit_s=model.omit,
-        parallel=parallel,
-        direction=given["direction"],
-        condition=condition.name if condition else None,
+        parallel=row[PARALLEL],
+        direction=row[DIRECTION],
+        condition=name,
         capture=number in model.capture if isinstance(model.capture, tuple) else model.capture,
         bin_us=None if model.bins is None else round(model.bins * 1e6),
-        transport=given["transport"] if "transport" in kind.axes else kind.transport,
-        message_bytes=datagram_bytes if given["size"] is None else given["size"],
-        window=WindowSettings(
-            bytes=given["window"] if total is None else total // parallel,
-            total_bytes=total,
-            resize=condition is not None and condition.resize,
-        ),
-        tcp=TcpSettings(given["mss"], given["congestion"], given["nodelay"]),
-        copying=CopySettings(given["zerocopy"], given["copy"]),
-        messages=MessageSettings(1 if kind.files else given["iterations"], given["busy_poll"]),
-        datagrams=DatagramSettings(given["rate"], given["burst"]),
-        engine=given["engine"],
-        file=_file_settings(given, model.folder) if kind.files else FileSettings(),
-        latency_ms=given["latency"],
+        transport=row[TRANSPORT] if TRANSPORT.takes(kind) else kind.transport,
+        message_bytes=size,
+        settings=Settings((setting, row[setting]) for setting in REQUESTED.values()),
+        resize=condition is not None and condition.resize,
+        folder=model.folder if kind.files else None,
+        engine=row[ENGINE],
+        latency_ms=row[LATENCY],
     )
-
-
-def _file_settings(given: Mapping[str, Any], folder: str) -> FileSettings:
-    return FileSettings(given["read"] or "disk", given["write"] or "disk", folder)

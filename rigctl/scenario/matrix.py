@@ -1,107 +1,107 @@
-"""From axes to cells: the product (first axis slowest), less `exclude`, then the rows of `include`, order kept."""
+"""From axes to tests: the product (first axis slowest), less `exclude`, then the rows of `include`, order kept."""
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Final, TypeAlias
 
-from rigctl.scenario.axes import AXES, AxisValue
-from rigctl.scenario.spans import spread
+from rigctl.base.units import parse_bytes
+from rigctl.settings import CONDITION, PAIRS, SETTINGS, Setting, Settings
+from rigctl.yamlfile.fields import FieldError, shown
 
 MAX_CELLS: Final = 100_000
-SETTINGS: Final = tuple(name for name in AXES if name != "pairs")
-"""Axes that a scenario may also name at its top, with one value, for all tests; `pairs` is another key there."""
-Row: TypeAlias = Mapping[str, AxisValue]
-Pattern: TypeAlias = tuple[tuple[str, ...], tuple[AxisValue, ...]]
+MAX_VALUES: Final = 10_000
+AT_TOP: Final = tuple(name for name in SETTINGS if name != PAIRS.name)
+"""Settings that a scenario may also name at its top, with one value, for all tests; `pairs` is another key there."""
+Row: TypeAlias = Mapping[Setting[Any], Any]
+"""The values that a row of `exclude` or `include` names."""
+Pattern: TypeAlias = tuple[tuple[Setting[Any], ...], tuple[Any, ...]]
+_DASHED: Final = re.compile(r"\s*([0-9]+[kKmM]?)\s*[-–]\s*([0-9]+[kKmM]?)\s*")
+_SPAN: Final = re.compile(r"\s*(?P<low>[^\s.]+)\s*\.\.\s*(?P<high>[^\s.]+)(?:\s+(?P<how>step|times)\s+(?P<by>\S+))?\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Values by axis name. A row names the axes it speaks of; the others have their `unset` value in a cell."""
+    """Values by setting. A row names the settings it speaks of; the others are unset."""
 
-    axes: Mapping[str, Sequence[AxisValue]] = field(default_factory=dict)
+    axes: Mapping[Setting[Any], Sequence[Any]] = field(default_factory=dict)
     exclude: Sequence[Row] = ()
     include: Sequence[Row] = ()
 
 
 def matrix_of(data: Mapping[str, Any]) -> Matrix:
-    """The matrix in a scenario's data. Raises `ValueError` where a value is wrong: the schema has told of it before."""
-    settings = _row({name: data[name] for name in SETTINGS if name in data})
-    axes = data.get("matrix") or {}
+    """Return the matrix in a scenario's data. Raises `ValueError` for a wrong value, which the schema has told."""
+    settings = _row({name: data[name] for name in AT_TOP if name in data})
+    axes = {SETTINGS[name]: values for name, values in (data.get("matrix") or {}).items()}
     include = [{**settings, **_row(row)} for row in data.get("include") or []]
-    for_all = {} if include and not axes else {name: [value] for name, value in settings.items()}
-    matrix = Matrix(
-        axes={
-            **for_all,
-            **{name: [AXES[name].parse(name, one) for one in spread(name, values)] for name, values in axes.items()},
-        },
-        exclude=[_row(row) for row in data.get("exclude") or []],
-        include=include,
-    )
-    return with_conditions(matrix, list(data.get("conditions") or {}))
+    for_all = {} if include and not axes else {setting: [value] for setting, value in settings.items()}
+    spread_axes = {axis: [axis.parse(axis.name, one) for one in spread(axis, values)] for axis, values in axes.items()}
+    exclude = [_row(row) for row in data.get("exclude") or []]
+    return _with_conditions(Matrix({**for_all, **spread_axes}, exclude, include), list(data.get("conditions") or {}))
 
 
 def as_list(value: object) -> list[Any]:
-    """A single value stands for a list of one."""
+    """Return a list as it is, and another value as a list of one."""
     return value if isinstance(value, list) else [value]
 
 
-def with_conditions(matrix: Matrix, names: Sequence[str]) -> Matrix:
-    """`matrix` under each condition of `names`, where it does not say under which; conditions change slowest."""
+def _with_conditions(matrix: Matrix, names: Sequence[str]) -> Matrix:
+    """Return `matrix` under each condition, where it does not say under which; conditions change slowest."""
     if not names:
         return matrix
-    chosen = matrix.axes.get("condition", names)
+    chosen = matrix.axes.get(CONDITION, names)
     include = [
-        {"condition": name, **row} for row in matrix.include for name in (chosen if "condition" not in row else [None])
+        {CONDITION: name, **row} for row in matrix.include for name in (chosen if CONDITION not in row else [None])
     ]
     if not matrix.axes and matrix.include:
         return replace(matrix, include=include)
-    others = {name: values for name, values in matrix.axes.items() if name != "condition"}
-    return replace(matrix, axes={"condition": chosen, **others}, include=include)
+    others = {setting: values for setting, values in matrix.axes.items() if setting is not CONDITION}
+    return replace(matrix, axes={CONDITION: chosen, **others}, include=include)
 
 
-def by_condition(rows: Sequence[Row]) -> list[Row]:
-    """Rows with those of a condition together, conditions in the order in which they first appear."""
-    order = {name: at for at, name in enumerate(dict.fromkeys(row["condition"] for row in rows))}
-    return sorted(rows, key=lambda row: order[row["condition"]])
-
-
-def with_axis(matrix: Matrix, name: str, values: Sequence[AxisValue]) -> Matrix:
-    """`matrix` with the values of one axis replaced, in the product and in every row of `include`.
+def with_axis(matrix: Matrix, axis: Setting[Any], values: Sequence[Any]) -> Matrix:
+    """Return `matrix` with the values of one axis replaced, in the product and in every row of `include`.
 
     A row becomes one row per value; rows that are equal then are kept once. Where there are only rows, no axis is
-    added to the product, so that no cell appears that the scenario did not have.
+    added to the product: no test appears that the scenario did not have.
     """
     only_rows = matrix.include and not matrix.axes
-    axes = dict(matrix.axes) if only_rows else {**matrix.axes, name: values}
-    rows = [{**row, name: value} for row in matrix.include for value in values]
-    return replace(matrix, axes=axes, include=_once(rows))
+    axes = dict(matrix.axes) if only_rows else {**matrix.axes, axis: values}
+    rows = [{**row, axis: value} for row in matrix.include for value in values]
+    unique: dict[Settings, Row] = {}
+    for changed in rows:
+        unique.setdefault(Settings(changed), changed)
+    return replace(matrix, axes=axes, include=list(unique.values()))
 
 
 def count(matrix: Matrix) -> int:
-    """Cells before `exclude`, by multiplying: nothing is expanded."""
+    """Return how many tests there are before `exclude`; nothing is expanded."""
     return _product_size(matrix) + len(matrix.include)
 
 
-def expand(matrix: Matrix) -> list[Row]:
-    """All cells in order, as full rows, each once. Check `count` first."""
-    return by_condition(_once(product(matrix)[0] + [full(row) for row in matrix.include]))
+def expand(matrix: Matrix) -> list[Settings]:
+    """Return all tests in order, each once, those of a condition together. Check `count` first."""
+    rows = list(dict.fromkeys([*product(matrix)[0], *map(Settings, matrix.include)]))
+    order = {name: at for at, name in enumerate(dict.fromkeys(row[CONDITION] for row in rows))}
+    return sorted(rows, key=lambda row: order[row[CONDITION]])
 
 
-def product(matrix: Matrix) -> tuple[list[Row], set[Pattern]]:
-    """The cells of the product that no row of `exclude` drops, and the patterns of the rows that dropped one."""
-    kept: list[Row] = []
+def product(matrix: Matrix) -> tuple[list[Settings], set[Pattern]]:
+    """Return the tests of the product that no row of `exclude` drops, and the patterns of rows that dropped one."""
+    kept: list[Settings] = []
     effective: set[Pattern] = set()
     if not _product_size(matrix):
         return kept, effective
-    # By the axes they name, at most 2^9 groups: the work does not grow with the number of rows.
-    groups: dict[tuple[str, ...], set[Pattern]] = {}
+    # By the settings they name: the work does not grow with the number of rows.
+    groups: dict[tuple[Setting[Any], ...], set[Pattern]] = {}
     for excluded in map(pattern_of, matrix.exclude):
         groups.setdefault(excluded[0], set()).add(excluded)
     for values in itertools.product(*matrix.axes.values()):
-        row = full(dict(zip(matrix.axes, values, strict=True)))
-        hits = {(names, tuple(row[name] for name in names)) for names in groups}
+        row = Settings(zip(matrix.axes, values, strict=True))
+        hits = {(axes, tuple(row[axis] for axis in axes)) for axes in groups}
         hits = {hit for hit in hits if hit in groups[hit[0]]}
         if hits:
             effective |= hits
@@ -111,29 +111,69 @@ def product(matrix: Matrix) -> tuple[list[Row], set[Pattern]]:
 
 
 def pattern_of(row: Row) -> Pattern:
-    """The axes a row names and their values, in the order of `AXES`."""
-    names = tuple(name for name in AXES if name in row)
-    return names, tuple(row[name] for name in names)
-
-
-def full(row: Row) -> Row:
-    """`row` with the `unset` value of every axis it does not name, in the order of `AXES`."""
-    return {name: row.get(name, axis.unset) for name, axis in AXES.items()}
+    """Return the settings a row names and their values, in the order of `SETTINGS`."""
+    axes = tuple(setting for setting in SETTINGS.values() if setting in row)
+    return axes, tuple(row[axis] for axis in axes)
 
 
 def _product_size(matrix: Matrix) -> int:
     if not matrix.axes and matrix.include:
         return 0
-    return math.prod(len(values) for values in matrix.axes.values())  # no axis: one cell, all as the nodes have it
-
-
-def _once(rows: Iterable[Row]) -> list[Row]:
-    """Of rows that make the same cell the first one."""
-    unique: dict[Pattern, Row] = {}
-    for row in rows:
-        unique.setdefault(pattern_of(full(row)), row)
-    return list(unique.values())
+    return math.prod(len(values) for values in matrix.axes.values())  # no axis: one test, all as the nodes have it
 
 
 def _row(row: Mapping[str, Any]) -> Row:
-    return {name: AXES[name].parse(name, value) for name, value in row.items()}
+    return {SETTINGS[name]: SETTINGS[name].parse(name, value) for name, value in row.items()}
+
+
+def spread(axis: Setting[Any], value: object) -> list[Any]:
+    """Return the values of an axis as given: one, a list, or ranges in place of any of them. Raises `FieldError`.
+
+    A range is `1..12`, `1..9 step 2` or `32K..256K times 2`; both ends count.
+    """
+    found: list[Any] = []
+    given = as_list(value)
+    for entry in given:
+        found += _spread_one(axis, entry)
+        if len(found) > max(MAX_VALUES, len(given)):  # of a range, that is: single values are counted elsewhere
+            raise FieldError(f"{axis.name}: more than {MAX_VALUES:,} values")
+    return found
+
+
+def _spread_one(axis: Setting[Any], value: object) -> list[Any]:
+    if not isinstance(value, str) or axis.spans is None:
+        return [value]
+    name, sizes = axis.name, axis.spans == "sizes"
+    dashed = _DASHED.fullmatch(value)
+    if dashed is not None:
+        raise FieldError(
+            f"{name} {shown(value)}: a range is written {dashed[1]}..{dashed[2]}{' times 2' if sizes else ''}"
+        )
+    if ".." not in value:
+        return [value]
+    match = _SPAN.fullmatch(value)
+    if match is None:
+        example = "32K..256K times 2" if sizes else "1..12 or 1..9 step 2"
+        raise FieldError(f"{name} {shown(value)}: expected a range as in {example}")
+
+    def number(text: str, *, size: bool = sizes) -> int:
+        try:
+            return parse_bytes(text) if size else int(text)
+        except (ValueError, OverflowError):
+            raise FieldError(f"{name} {shown(value)}: {shown(text)} is not a number") from None
+
+    low, high, multiply = number(match["low"]), number(match["high"]), match["how"] == "times"
+    by = 1 if match["by"] is None else number(match["by"], size=sizes and not multiply)
+    if low > high:
+        raise FieldError(f"{name} {shown(value)}: runs backwards. Write {match['high']}..{match['low']}")
+    if by < 1 or (multiply and (by < 2 or low < 1)):
+        raise FieldError(f"{name} {shown(value)}: never reaches its end. Use step 1 or more, times 2 or more")
+    if match["how"] is None and sizes and high > low:
+        raise FieldError(f"{name} {shown(value)}: needs a step, as in {value.strip()} times 2")
+    return list(islice(_values(low, high, by, multiply=multiply), MAX_VALUES + 1))
+
+
+def _values(low: int, high: int, by: int, *, multiply: bool) -> Iterator[int]:
+    while low <= high:
+        yield low
+        low = low * by if multiply else low + by

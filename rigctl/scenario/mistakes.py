@@ -1,7 +1,7 @@
-"""What a scenario's shape cannot say: mistakes between its values, and between it and its rig.
+"""Mistakes between the values of a scenario, and between a scenario and its rig, which its schema cannot tell.
 
-Each check looks at the data as read and skips what the schema has refused already, so that a file with one wrong
-value still gets every other mistake told.
+Each check looks at the data as read and skips what the schema has refused already: a file with one wrong value still
+gets every other mistake told.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,28 +9,39 @@ from itertools import islice
 from typing import Any, Final, TypeVar
 
 from rigctl.base.units import format_bytes, format_duration
-from rigctl.kinds import KINDS, MAX_DATAGRAM, OWN_AXES, TCP_AXES, Kind
-from rigctl.records import Pair
-from rigctl.rig.fields import FieldError
+from rigctl.model.limits.ceilings import Packet
+from rigctl.records import Condition, Pair
 from rigctl.rig.inventory import Rig
-from rigctl.scenario.axes import AXES, MIN_WINDOW
 from rigctl.scenario.conditions import condition_mistakes
-from rigctl.scenario.engine_mistakes import KEYS, engine_clashes
-from rigctl.scenario.matrix import MAX_CELLS, SETTINGS, Matrix, Pattern, Row, as_list, count, full, pattern_of, product
-from rigctl.scenario.meshes import PairSet
-from rigctl.scenario.pairs import chosen, pair_mistakes
+from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, Matrix, Pattern, as_list, count, pattern_of, product, spread
+from rigctl.scenario.pairs import PairSet, chosen, pair_mistakes
 from rigctl.scenario.repeating import repeating_mistakes, search_mistakes
 from rigctl.scenario.schema import MOST_BINS, parse_bins, parse_duration_field, parse_omit
-from rigctl.scenario.spans import spread
+from rigctl.settings import (
+    CONDITION,
+    ENGINE,
+    PAIRS,
+    PARALLEL,
+    SETTINGS,
+    SIZE,
+    TRANSPORT,
+    WINDOW,
+    WINDOW_TOTAL,
+    Setting,
+    Settings,
+)
+from rigctl.settings.kinds import KINDS, LIMITS, MAX_DATAGRAM, Kind
+from rigctl.settings.sockets import CONNECTIONS, MIN_WINDOW
 from rigctl.yamlfile import Document, Mistake, Path, suggestion
+from rigctl.yamlfile.fields import FieldError
 from rigctl.yamlfile.mistakes import MOST_FOUND
 
 _T = TypeVar("_T")
-_HINTS: Final = {
-    "rate": ". The others send as fast as they can",
-    "iterations": ". To measure more often use repeat",
-}
-"""What to do instead of setting an axis that a test does not take."""
+_BY_NAME: Final = sorted(SETTINGS.values(), key=lambda setting: setting.name)
+_KEYS: Final = frozenset({"duration", *(key for limits in LIMITS.values() if limits for key in limits.keys)})
+"""Keys of a scenario that some engine cannot have."""
+_LONGEST_S: Final = 86400
+"""Of iperf3 -t, which takes whole seconds."""
 
 
 def mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:
@@ -43,7 +54,7 @@ def mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:
 
 
 def cell_mistakes(
-    document: Document, tests: Sequence[tuple[Row, PairSet]], options: Mapping[str, str]
+    document: Document, tests: Sequence[tuple[Settings, PairSet]], options: Mapping[Setting[Any], str]
 ) -> Iterator[Mistake]:
     """Settings of a cell that do not go together, each kind told once, with the first test it is in.
 
@@ -53,33 +64,56 @@ def cell_mistakes(
     yield from search_mistakes(document, [row for row, _ in tests])
     told: set[str] = set()
     conditions = document.data.get("conditions") or {}
+    kind = KINDS[document.data.get("test", "tcp")]
     for number, (row, pairs) in enumerate(tests, 1):
         clashes = (
             *_row_clashes(row, pairs, list(conditions)),
-            *_kind_clashes(row, KINDS[document.data.get("test", "tcp")]),
+            *_kind_clashes(row, kind),
             *_bin_clashes(row, pairs, document),
-            *engine_clashes(number, row, document.data),
+            *_engine_clashes(number, row, kind, document.data),
         )
         for name, what in clashes:
-            if (kind := what.partition(":")[0]) not in told:
-                told.add(kind)
+            if (about := what.partition(":")[0]) not in told:
+                told.add(about)
                 path = ("matrix", name) if name in (document.data.get("matrix") or {}) else ("include",)
-                path = (name,) if name in KEYS or (name in SETTINGS and name in document.data) else path
-                mistaken = f"{what} (test {number})."
-                yield Mistake(options[name], mistaken) if name in options else document.mistake(path, mistaken)
+                path = (name,) if name in _KEYS or (name in AT_TOP and name in document.data) else path
+                mistaken, option = f"{what} (test {number}).", options.get(SETTINGS[name]) if name in SETTINGS else None
+                yield Mistake(option, mistaken) if option is not None else document.mistake(path, mistaken)
 
 
-def set_mistakes(document: Document, matrix: Matrix, sets: int, options: Mapping[str, str]) -> Iterator[Mistake]:
+def set_mistakes(
+    document: Document, matrix: Matrix, sets: int, options: Mapping[Setting[Any], str]
+) -> Iterator[Mistake]:
     """Of a mesh or star, `sets` of pairs: too many tests, and the axis that takes some pairs of a list."""
     cells = count(matrix) * sets
     if cells > MAX_CELLS:
         what = f"pairs: {sets:,} sets of pairs make {cells:,} tests: at most {MAX_CELLS:,}. Name fewer nodes."
         yield document.mistake(("pairs",), what)
-    paths: list[Path] = [("matrix", "pairs")] if "pairs" in matrix.axes else []
-    paths += [("include", number, "pairs") for number, row in enumerate(matrix.include) if "pairs" in row]
+    paths: list[Path] = [("matrix", "pairs")] if PAIRS in matrix.axes else []
+    paths += [("include", number, "pairs") for number, row in enumerate(matrix.include) if PAIRS in row]
     if sets > 1 and paths:
         what = "pairs: each test of a mesh or star has its own pairs. Leave this axis out."
-        yield Mistake(options["pairs"], what) if "pairs" in options else document.mistake(paths[0], what)
+        yield Mistake(options[PAIRS], what) if PAIRS in options else document.mistake(paths[0], what)
+
+
+def fitting_bytes(rig: Rig, pairs: Sequence[Pair], condition: Condition | None) -> int | None:
+    """Return the payload of the largest datagram that no pair has to cut up; None if the rig file lacks an MTU."""
+    given = condition.mtu if condition is not None else None
+    mtus = [given or rig.nodes[node].link.mtu for pair in pairs for node in (pair.source, pair.destination)]
+    known = [mtu for mtu in mtus if mtu is not None]
+    if not known or len(known) < len(mtus):
+        return None
+    return Packet("udp", rig.ip_version).largest_payload(min(known))
+
+
+def datagram_mistakes(document: Document, tests: Sequence[tuple[Settings, PairSet]], rig: Rig) -> Iterator[Mistake]:
+    """Datagrams without a size, on links whose MTU the rig file does not say."""
+    kind = KINDS[document.data.get("test", "tcp")]
+    if kind.counts != "datagrams" or all(row[SIZE] is not None for row, _ in tests):
+        return
+    if any(fitting_bytes(rig, pairs, None) is None for pairs in {pairs for _, pairs in tests}):
+        what = f"test: {kind.name} needs the size of its datagrams, as in size: 1472: the rig file lacks an MTU."
+        yield document.mistake(("test",), what)
 
 
 def _capture_mistakes(document: Document, cells: int) -> Iterator[Mistake]:
@@ -90,37 +124,65 @@ def _capture_mistakes(document: Document, cells: int) -> Iterator[Mistake]:
             yield document.mistake(("capture",), what)
 
 
-def _row_clashes(row: Row, pairs: tuple[Pair, ...], conditions: Sequence[str]) -> Iterator[tuple[str, str]]:
-    total, parallel = row["window_total"], row["parallel"]
-    if total is not None and row["window"] is not None:
+def _row_clashes(row: Settings, pairs: tuple[Pair, ...], conditions: Sequence[str]) -> Iterator[tuple[str, str]]:
+    total, parallel = row[WINDOW_TOTAL], row[PARALLEL]
+    if total is not None and row[WINDOW] is not None:
         yield "window_total", "window_total: window is set too. A window is each flow's own, or shared: choose one"
-    if isinstance(total, int) and isinstance(parallel, int) and total // parallel < MIN_WINDOW:
+    if total is not None and total // parallel < MIN_WINDOW:
         share = f"{total} bytes over {parallel} flows are {total // parallel} each"
         yield "window_total", f"window_total: {share}; a window is {MIN_WINDOW} at least"
-    if row["condition"] is not None and row["condition"] not in conditions:
-        hint = suggestion(str(row["condition"]), list(conditions))
-        yield "condition", f'condition: there is no condition "{row["condition"]}".{hint}'.removesuffix(".")
+    condition = row[CONDITION]
+    if condition is not None and condition not in conditions:
+        hint = suggestion(condition, list(conditions))
+        yield "condition", f'condition: there is no condition "{condition}".{hint}'.removesuffix(".")
     try:
-        chosen(pairs, row["pairs"])
+        chosen(pairs, row[PAIRS])
     except FieldError as error:
         yield "pairs", f"pairs: {error}"
 
 
-def _kind_clashes(row: Row, kind: Kind) -> Iterator[tuple[str, str]]:
-    """Axes that the test lacks, sizes that it cannot have, and axes that are another test's."""
-    datagrams = "udp" in (kind.transport, row["transport"])
-    for name in sorted(kind.needs):
-        if row[name] is None:
-            examples = " or ".join(f"{name}: {example}" for example in AXES[name].schema["examples"])
-            yield name, f"{name}: test: {kind.name} needs one, as in {examples}"
-    if datagrams:
-        yield from _datagram_clashes(row, kind)
-    elif isinstance(row["size"], int) and "size" in kind.axes and row["size"] > kind.sizes[1]:
-        yield "size", f"size: {row['size']} bytes are more than the {format_bytes(kind.sizes[1])} of a message"
-    for name in sorted(OWN_AXES - kind.axes):
-        if row[name] != AXES[name].unset:
-            takers = _listed(other.name for other in KINDS.values() if name in other.axes)
-            yield name, f"{name}: only for test: {takers}{_HINTS.get(name, '')}"
+def _kind_clashes(row: Settings, kind: Kind) -> Iterator[tuple[str, str]]:
+    """Settings that the test lacks, sizes that it cannot have, and settings that are another test's."""
+    for setting in _BY_NAME:
+        if kind in setting.needed_by and row[setting] is None:
+            examples = " or ".join(f"{setting.name}: {example}" for example in setting.schema["examples"])
+            yield setting.name, f"{setting.name}: test: {kind.name} needs one, as in {examples}"
+    size = row[SIZE]
+    if "udp" in (kind.transport, row[TRANSPORT]):
+        least = kind.sizes[0]
+        if size is not None and not least <= size <= MAX_DATAGRAM:
+            yield "size", f"size: {size} bytes are not the payload of a datagram, which has {least} to {MAX_DATAGRAM}"
+        for setting in _BY_NAME:
+            if setting.kinds == CONNECTIONS and row[setting] is not None:
+                yield setting.name, f"{setting.name}: only for TCP; this test sends datagrams"
+    elif size is not None and SIZE.takes(kind) and size > kind.sizes[1]:
+        yield "size", f"size: {size} bytes are more than the {format_bytes(kind.sizes[1])} of a message"
+    for setting in _BY_NAME:
+        if not setting.takes(kind) and row[setting] != setting.unset:
+            takers = _listed(other.name for other in KINDS.values() if setting.takes(other))
+            yield setting.name, f"{setting.name}: only for test: {takers}{setting.hint}"
+
+
+def _engine_clashes(number: int, row: Settings, kind: Kind, data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Each name that the engine of the test `number` does not take, and the mistake."""
+    engine = row[ENGINE]
+    limits = LIMITS[engine]
+    if limits is None:
+        return
+    if kind not in limits.kinds:
+        takers = " and ".join(sorted(taken.name for taken in limits.kinds))
+        yield "engine", f"engine: {engine} can run test: {takers}, not {kind.name}"
+        return
+    for setting in _BY_NAME:
+        if engine not in setting.engines and row[setting] != setting.unset:
+            yield setting.name, f"{setting.name}: engine: {engine} has no such setting"
+    duration_s = _parsed(parse_duration_field, "duration", data.get("duration", "10s"))
+    if duration_s is not None and (duration_s != int(duration_s) or duration_s > _LONGEST_S):
+        yield "duration", f"duration: engine: {engine} measures whole seconds, 1s to {_LONGEST_S}s"
+    for key, why in limits.keys.items():
+        asked = data.get(key)
+        if asked is not None and asked is not False and not (isinstance(asked, list) and number not in asked):
+            yield key, f"{key}: not with engine: {engine}, {why}"
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -128,7 +190,7 @@ def _listed(names: Iterable[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def _bin_clashes(row: Row, pairs: tuple[Pair, ...], document: Document) -> Iterator[tuple[str, str]]:
+def _bin_clashes(row: Settings, pairs: tuple[Pair, ...], document: Document) -> Iterator[tuple[str, str]]:
     """Bins of messages, or too many of them."""
     bins_s = _parsed(parse_bins, "bins", document.data.get("bins"))
     duration_s = _parsed(parse_duration_field, "duration", document.data.get("duration", "10s"))
@@ -136,20 +198,10 @@ def _bin_clashes(row: Row, pairs: tuple[Pair, ...], document: Document) -> Itera
         return
     if not KINDS[document.data.get("test", "tcp")].bins:
         yield "bins", f"bins: only for test: {_listed(kind.name for kind in KINDS.values() if kind.bins)}"
-    flows = len(pairs) * (row["parallel"] if isinstance(row["parallel"], int) else 1)
+    flows = len(pairs) * row[PARALLEL]
     if duration_s / bins_s * flows > MOST_BINS:
         count = f"{round(duration_s / bins_s * flows):,} bins over all flows"
         yield "bins", f"bins: {count}; at most {MOST_BINS:,}. Make them wider, or the test shorter"
-
-
-def _datagram_clashes(row: Row, kind: Kind) -> Iterator[tuple[str, str]]:
-    """Sizes that a datagram cannot have, and settings that only TCP has."""
-    least, size = kind.sizes[0], row["size"]
-    if isinstance(size, int) and not least <= size <= MAX_DATAGRAM:
-        yield "size", f"size: {size} bytes are not the payload of a datagram, which has {least} to {MAX_DATAGRAM}"
-    for name in sorted(TCP_AXES):
-        if row[name] is not None:
-            yield name, f"{name}: only for TCP; this test sends datagrams"
 
 
 def time_mistakes(document: Document) -> Iterator[Mistake]:
@@ -168,10 +220,10 @@ def axis_mistakes(document: Document) -> Iterator[Mistake]:
     """Axes without a value, values that are there twice, rows that say nothing."""
     matrix = document.data.get("matrix")
     for name, values in (matrix if isinstance(matrix, dict) else {}).items():
-        if name not in AXES:
+        if name not in SETTINGS:
             continue
         path = ("matrix", name)
-        if name in SETTINGS and name in document.data:
+        if name in AT_TOP and name in document.data:
             there = document.keys.get((name,))
             line = f", in line {there.line}" if there is not None else ""
             yield document.mistake(path, f"{name}: is given for all tests, too{line}. Keep one of them.", at_key=True)
@@ -187,16 +239,16 @@ def axis_mistakes(document: Document) -> Iterator[Mistake]:
 
 def _twice(document: Document, name: str, values: object) -> Iterator[Mistake]:
     """Entries of an axis that name a value once more: once per entry, which may be a range."""
-    seen: dict[Any, Any] = {}
+    axis, seen = SETTINGS[name], dict[Any, Any]()
     for index, given in enumerate(as_list(values)):
         try:
-            parsed = [AXES[name].parse(name, value) for value in spread(name, given)]
+            parsed = [axis.parse(name, value) for value in spread(axis, given)]
         except ValueError:
             continue  # the schema has told
         again = [value for value in parsed if value in seen]  # None is a value, too: that of default
         if again:
             first = seen[again[0]]
-            known = f'{AXES[name].text(again[0])}, there as "{first}" already'
+            known = f'{axis.text(again[0])}, there as "{first}" already'
             twice = f'"{given}": is given twice, first as "{first}"'
             what = twice if len(parsed) == 1 else f'"{given}": contains {known}'
             yield document.mistake(("matrix", name, index), f"{name} {what}. To measure more often use repeat.")
@@ -222,13 +274,15 @@ def matrix_mistakes(document: Document, matrix: Matrix, *, overridden: bool) -> 
         yield document.mistake(("exclude",), what, at_key=True)
 
 
-def _row_mistakes(document: Document, matrix: Matrix, left: list[Row], effective: set[Pattern]) -> Iterator[Mistake]:
+def _row_mistakes(
+    document: Document, matrix: Matrix, left: list[Settings], effective: set[Pattern]
+) -> Iterator[Mistake]:
     for index, row in enumerate(matrix.exclude):
         if row and pattern_of(row) not in effective:
             yield document.mistake(("exclude", index), "exclude: no test of the matrix has these values.")
-    seen = {pattern_of(row): f"test {number} of the matrix" for number, row in enumerate(left, 1)}
+    seen = {row: f"test {number} of the matrix" for number, row in enumerate(left, 1)}
     for index, row in enumerate(matrix.include):
-        key = pattern_of(full(row))
+        key = Settings(row)
         if key in seen:
             what = f"include: the same test as {seen[key]}. To measure more often use repeat."
             yield document.mistake(("include", index), what)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rigctl.base.texts import printable
-from rigctl.rig.fields import FieldError
 from rigctl.scenario.against import Variant, read_against
-from rigctl.scenario.axes import AXES, AxisValue
+from rigctl.scenario.matrix import spread
 from rigctl.scenario.pairs import is_entry
-from rigctl.scenario.spans import spread
+from rigctl.settings import SETTINGS, Setting
 from rigctl.yamlfile import Document, Mistake, suggestion
+from rigctl.yamlfile.fields import FieldError
 
 FIELDS: Final = (
     "title", "notes", "test", "pairs", "duration", "omit", "repeat", "retest", "until",
@@ -37,7 +37,7 @@ class Overrides:
     against: str | None = None  # the text after `--against`, as `congestion=bbr`
 
     def as_given(self) -> tuple[str, ...]:
-        """One text per option, to be stored with the run: `--set window=64K`."""
+        """Return one text per option, to be stored with the run: `--set window=64K`."""
         options = {
             "--rig": self.rig, "--duration": self.duration, "--repeat": self.repeat, "--against": self.against
         }  # fmt: skip
@@ -48,7 +48,7 @@ class Overrides:
 
     @classmethod
     def from_given(cls, texts: Sequence[str]) -> "Overrides":
-        """The options that `as_given` wrote down."""
+        """Return the options that `as_given` wrote down."""
         given: dict[str, list[str]] = {}
         for text in texts:
             option, _, value = text.partition(" ")
@@ -66,12 +66,12 @@ class Overrides:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class Changes:
     """Overrides, read: values of axes, and raw values of top-level keys with the option they came from."""
 
-    axes: Mapping[str, tuple[AxisValue, ...]] = field(default_factory=dict)
+    axes: Mapping[Setting[Any], tuple[Any, ...]] = field(default_factory=dict)
     fields: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
-    options: Mapping[str, str] = field(default_factory=dict)  # of each axis, as `--set pairs=4`
+    options: Mapping[Setting[Any], str] = field(default_factory=dict)  # of each axis, as `--set pairs=4`
     variant: Variant | None = None  # the second one, of `--against`
 
     def title(self, given: str, name: str) -> str:
@@ -84,24 +84,24 @@ class Settings:
 
     @property
     def changed(self) -> list[str]:
-        """The options that change which tests there are."""
+        """Return the options that change which tests there are."""
         return [
             *(origin for axis, origin in self.options.items() if axis in self.axes),
             *(origin for key, (_, origin) in self.fields.items() if key in ("pairs", "test")),
         ]
 
     def applied(self, document: Document) -> Document:
-        """The document with its fields replaced; the schema judges their values and names the option."""
+        """Return the document with its fields replaced; the schema judges their values and names the option."""
         for key, (value, origin) in self.fields.items():
             document = document.replaced((key,), value, origin)
         return document
 
 
-def read_overrides(overrides: Overrides) -> tuple[Settings, list[Mistake]]:
-    """The settings and every mistake in the options; where there are mistakes the settings lack what they spoil."""
-    axes: dict[str, tuple[AxisValue, ...]] = {}
+def read_overrides(overrides: Overrides) -> tuple[Changes, list[Mistake]]:
+    """Return the changes and every mistake in the options; a wrong option changes nothing."""
+    axes: dict[Setting[Any], tuple[Any, ...]] = {}
     fields: dict[str, tuple[Any, str]] = {}
-    options: dict[str, str] = {}
+    options: dict[Setting[Any], str] = {}
     found: list[Mistake] = []
     if overrides.duration is not None:
         fields["duration"] = (overrides.duration, f"--duration {printable(overrides.duration)}")
@@ -115,11 +115,12 @@ def read_overrides(overrides: Overrides) -> tuple[Settings, list[Mistake]]:
         name = name.strip()
         if not equals or not name:
             found.append(Mistake(origin, "expected NAME=VALUE, as in --set window=64K,200K."))
-        elif name in (fields if _is_field(name, value) else axes):
+        elif name in fields if _is_field(name, value) else SETTINGS.get(name) in axes:
             found.append(Mistake(origin, f'"{name}" is given twice. Give all values at once, as in {name}=V1,V2.'))
-        elif name in AXES and not _is_field(name, value):
-            parsed, wrong = _axis_values(name, value, origin)
-            axes[name], options[name] = parsed, origin
+        elif name in SETTINGS and not _is_field(name, value):
+            axis = SETTINGS[name]
+            axes[axis], wrong = _axis_values(axis, value, origin)
+            options[axis] = origin
             found += wrong
         elif name in FIELDS:
             fields[name] = (_field_value(name, value), origin)
@@ -131,23 +132,23 @@ def read_overrides(overrides: Overrides) -> tuple[Settings, list[Mistake]]:
         variant = None
     elif variant is not None:
         options.setdefault(variant.axis, variant.option)
-    return Settings(axes, fields, options, variant), found
+    return Changes(axes, fields, options, variant), found
 
 
 def _is_field(name: str, value: str) -> bool:
     """Return True if `--set` means the key, and not the axis of the same name: only `pairs` is both."""
-    return name in FIELDS and (name not in AXES or is_entry(value))
+    return name in FIELDS and (name not in SETTINGS or is_entry(value))
 
 
-def _axis_values(name: str, text: str, origin: str) -> tuple[tuple[AxisValue, ...], list[Mistake]]:
-    """The values in `text` and what is wrong with them. A value twice is kept once."""
-    values: list[AxisValue] = []
+def _axis_values(axis: Setting[Any], text: str, origin: str) -> tuple[tuple[Any, ...], list[Mistake]]:
+    """Return the values in `text`, each once, and what is wrong with them."""
+    values: list[Any] = []
     found: list[Mistake] = []
     for part in text.split(","):
         try:
             if not part.strip():
-                raise FieldError(f"{name}: a value is missing, as in {name}={_example(name)}")
-            values += [AXES[name].parse(name, single) for single in spread(name, part.strip())]
+                raise FieldError(f"{axis.name}: a value is missing, as in {axis.name}={_example(axis)}")
+            values += [axis.parse(axis.name, single) for single in spread(axis, part.strip())]
         except ValueError as error:
             message = str(error)
             found.append(Mistake(origin, message if message.endswith((".", "?")) else f"{message}."))
@@ -161,15 +162,15 @@ def _field_value(name: str, text: str) -> str | list[str] | list[int]:
     return parts if name == "pairs" else text.strip()
 
 
-def _example(name: str) -> str:
+def _example(axis: Setting[Any]) -> str:
     return ",".join(
-        str(value).lower() if isinstance(value, bool) else str(value) for value in AXES[name].schema["examples"][:2]
+        str(value).lower() if isinstance(value, bool) else str(value) for value in axis.schema["examples"][:2]
     )
 
 
 def _hint(name: str) -> str:
     if name == "rig":
         return " Use --rig."
-    known = list(dict.fromkeys([*AXES, *FIELDS]))
+    known = list(dict.fromkeys([*SETTINGS, *FIELDS]))
     near = suggestion(name, known)
     return f" Known: {', '.join(known)}." if near.startswith(" Known") else near

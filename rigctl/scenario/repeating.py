@@ -6,11 +6,11 @@ from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from rigctl.records import MAX_RATE, Retest, Until
-from rigctl.rig.fields import FieldError, named, parse_whole, shown
+from rigctl.records import Retest, Until
 from rigctl.scenario.conditions import Section
-from rigctl.scenario.matrix import Row
+from rigctl.settings import MAX_RATE, RATE, Settings
 from rigctl.yamlfile import Document, Mistake
+from rigctl.yamlfile.fields import FieldError, named, parse_whole, shown
 
 MOST_REPEAT: Final = 1000
 _VARIATION: Final = re.compile(r"\s*variation\s*>\s*(\d+(?:\.\d+)?)\s*%\s*")
@@ -80,9 +80,9 @@ def repeat_of(repeat: int | None, again: Retest | Until | None) -> int:
     return repeat if repeat is not None else 1 if again is None else 2
 
 
-def search_mistakes(document: Document, rows: Sequence[Row]) -> Iterator[Mistake]:
+def search_mistakes(document: Document, rows: Sequence[Settings]) -> Iterator[Mistake]:
     """Repetitions beside a search for the highest rate in one of `rows`, which repeats in its own way."""
-    if not any(row["rate"] == MAX_RATE for row in rows):
+    if not any(row[RATE] == MAX_RATE for row in rows):
         return
     for key in ("retest", "until", "repeat"):
         if str(document.data.get(key)).strip() not in ("None", "1"):

@@ -19,8 +19,15 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from rigctl.base.units import format_duration, parse_duration
-from rigctl.kinds import KINDS
-from rigctl.rig.fields import (
+from rigctl.scenario.conditions import ConditionName, ConditionSection, Section
+from rigctl.scenario.expecting import expect_section
+from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, as_list, spread
+from rigctl.scenario.pairs import PAIR_SCHEMA, Entry, Rounds, parse_entry
+from rigctl.scenario.repeating import RetestOrText, UntilOrText
+from rigctl.settings import SETTINGS
+from rigctl.settings.kinds import KINDS
+from rigctl.yamlfile import suggestion
+from rigctl.yamlfile.fields import (
     FieldError,
     LongText,
     Text,
@@ -31,15 +38,6 @@ from rigctl.rig.fields import (
     parse_whole,
     shown,
 )
-from rigctl.scenario.axes import AXES
-from rigctl.scenario.conditions import ConditionName, ConditionSection, Section
-from rigctl.scenario.expecting import expect_section
-from rigctl.scenario.matrix import MAX_CELLS, SETTINGS, as_list
-from rigctl.scenario.meshes import Rounds
-from rigctl.scenario.pairs import PAIR_SCHEMA, Entry, parse_entry
-from rigctl.scenario.repeating import RetestOrText, UntilOrText
-from rigctl.scenario.spans import spread
-from rigctl.yamlfile import suggestion
 
 TESTS: Final = tuple(KINDS)
 MIN_DURATION_S: Final = 0.1
@@ -167,10 +165,10 @@ _Keys = TypeVar("_Keys", bound=BaseModel)
 def _axes_model(title: str, doc: str, base: type[_Keys], names: Collection[str], *, many: bool) -> type[_Keys]:
     """`base` with one optional key per axis: a value in a row, one or many in the matrix."""
     fields: dict[str, Any] = {}
-    for axis in map(AXES.__getitem__, names):
+    for axis in map(SETTINGS.__getitem__, names):
         value: Any = Annotated[Any, named(axis.parse), WithJsonSchema(axis.schema)]
         if many:
-            value = Annotated[tuple[value, ...], BeforeValidator(partial(spread, axis.name)), _OneOrMany()]
+            value = Annotated[tuple[value, ...], BeforeValidator(partial(spread, axis)), _OneOrMany()]
         fields[axis.name] = (value, Field(None, description=axis.meaning))
     with warnings.catch_warnings():
         # The axis `copy` hides pydantic's deprecated method of that name, which nobody calls.
@@ -182,10 +180,10 @@ MatrixSection = _axes_model(
     "Matrix",
     "Axes and their values: each combination is a test; the first axis changes slowest.",
     Section,
-    AXES,
+    SETTINGS,
     many=True,
 )
-RowSection = _axes_model("Row", "One value for each axis it names.", Section, AXES, many=False)
+RowSection = _axes_model("Row", "One value for each axis it names.", Section, SETTINGS, many=False)
 ExpectSection = expect_section(RowSection)
 
 
@@ -295,5 +293,5 @@ class ScenarioKeys(Section):
 
 
 ScenarioFile: Final = _axes_model(
-    "ScenarioFile", "A scenario: what to measure between which nodes.", ScenarioKeys, SETTINGS, many=False
+    "ScenarioFile", "A scenario: what to measure between which nodes.", ScenarioKeys, AT_TOP, many=False
 )

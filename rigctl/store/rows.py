@@ -7,7 +7,6 @@ from typing import Any, Final, TypeAlias, TypeVar
 from pydantic import TypeAdapter
 
 from rigctl.base.texts import harmless
-from rigctl.kinds import KINDS
 from rigctl.records import (
     Accepted,
     Bins,
@@ -23,6 +22,7 @@ from rigctl.records import (
     Series,
     Side,
 )
+from rigctl.settings.kinds import KINDS
 from rigctl.store.bounds import (
     check_bins,
     check_columns,

@@ -1,7 +1,7 @@
-"""Links with a round-trip time: their TAP devices, the relay between them, and what the way takes by itself.
+"""Links with a round-trip time: their TAP devices, and the relay between them. Runs in the holder.
 
-Runs in the holder. What a frame's way takes without being held, the relay's own work included, is measured when the rig
-starts, and the relay holds frames for what is missing to the round trip that the rig file asks for.
+When the rig starts, the round trip without any hold is measured, the relay's own work included. The relay holds frames
+for the rest of the round trip that the rig file asks for.
 """
 
 import contextlib
@@ -31,12 +31,12 @@ _SAID_DEADLINE_S: Final = 10.0
 
 
 def distant(layout: Layout) -> list[Place]:
-    """The nodes whose link has a round-trip time."""
+    """Return the nodes whose link has a round-trip time."""
     return [place for place in layout.places if place.rtt_ns is not None]
 
 
 def tap(name: str) -> int:
-    """A new TAP device in the calling thread's network namespace; it lives as long as its descriptor."""
+    """Return the descriptor of a new TAP device in the calling thread's network namespace. The device ends with it."""
     try:
         descriptor = os.open(_TUN, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -59,8 +59,8 @@ def relayed(
 ) -> Iterator[None]:
     """Hold the frames of distant links while the `with` lasts. `taps`: by node, the node's end and the switch's.
 
-    `inside(name, work)` gives what `work` gives in a node's namespace. Raises `RigError` where a link takes longer by
-    itself than it should.
+    `inside(name, work)` does `work` in a node's namespace. Raise `RigError` if a link takes longer by itself than it
+    should.
     """
     places = distant(layout)
     if not places:
@@ -80,7 +80,7 @@ def relayed(
 
 
 def _held_ns(layout: Layout, place: Place, inside: Callable[[str, Callable[[], float]], float]) -> int:
-    """How long the frames of a link are held each way, for a round trip that takes what was asked for."""
+    """Return how long the frames of a link are held each way, for the round trip that the rig file asks for."""
     asked_ns, own_ns = place.rtt_ns or 0, _own_ns(layout, place, inside)
     if asked_ns < own_ns:
         asked = f"rtt {asked_ns / 1e6:g} ms"
@@ -98,14 +98,14 @@ def _hold(relay: "subprocess.Popen[bytes]", times_ns: list[int]) -> None:
 
 
 def _own_ns(layout: Layout, place: Place, inside: Callable[[str, Callable[[], float]], float]) -> int:
-    """What a round trip to another node takes as it is: the median of some echoes. A near node, where there is one."""
+    """Return the round trip to another node without any hold, in ns: to a node that is not distant, if there is one."""
     others = [other for other in layout.places if other is not place]
     other = next((place for place in others if place.rtt_ns is None), others[0])
     return round(inside(place.name, lambda: echo_ns(other.ipv4)))
 
 
 def echo_ns(address: str) -> float:
-    """The median round trip of ICMP echoes (RFC 792) to `address`, answered by its kernel; waited for without sleep."""
+    """Return the median round trip of ICMP echoes (RFC 792) to `address`, in ns. Wait for them without sleep."""
     trips: list[int] = []
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as sock:
         sock.setblocking(False)

@@ -1,88 +1,86 @@
 """Shaping follows the MTU: when a node's interface gets another one, so do the buckets at both ends of its cable.
 
-A bucket's rate holds for full frames of one size (`rigctl.virtual.links`). A condition that raises the MTU from 1500 to
-8192 would else measure 1.3 % too little. The kernel tells of a change by rtnetlink, in the node's own namespace.
+A bucket's rate holds for full frames of one size (`rigctl.virtual.links`). Without this, a condition that raises the
+MTU from 1500 to 8192 would measure 1.3 % too little. The kernel reports changes by rtnetlink(7), in the node's own
+namespace.
 """
 
-import errno
+import asyncio
+import contextlib
+import fcntl
 import socket
+import struct
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
-from rigctl.virtual.layout import NODE_INTERFACE, TRUNK_ENDS, Layout, Place
-from rigctl.virtual.links import Bucket, node_bucket, port_bucket, trunk_bucket
-from rigctl.virtual.netlink import LINK_GROUP, Interface, ask_link, change_bucket, heard
+from rigctl.virtual.layout import NODE_INTERFACE, Layout, Place
+from rigctl.virtual.links import node_bucket, port_bucket, trunk_lines
 
+_LINK_GROUP: Final = 1  # RTMGRP_LINK, linux/rtnetlink.h
+_SIOCGIFMTU: Final = 0x8921  # linux/sockios.h
+_INTERFACE: Final = struct.Struct("16si4x")  # ifreq, netdevice(7)
 _MOST_BYTES: Final = 65536
 
 
-def kernel_socket(groups: int = LINK_GROUP) -> socket.socket:
-    """A socket to the kernel in the calling thread's network namespace, which hears of `groups`."""
-    made = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
-    made.bind((0, groups))
-    made.setblocking(False)
-    return made
+def link_socket() -> socket.socket:
+    """Return a socket that hears of changes of interfaces in the calling thread's network namespace."""
+    kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
+    kernel.bind((0, _LINK_GROUP))
+    kernel.setblocking(False)
+    return kernel
 
 
 @contextmanager
 def following(layout: Layout, nodes: Mapping[str, socket.socket]) -> Iterator[None]:
-    """Change buckets as MTUs change, until the end of the `with`. `nodes`: a `kernel_socket` of each node's namespace.
+    """Change buckets as MTUs change, until the end of the `with`. `nodes`: a `link_socket` of each node's namespace.
 
-    Runs on the event loop that is running; the calling thread is in the switches' namespace.
+    Runs on the running event loop. The calling thread is in the switches' namespace.
     """
-    import asyncio
-
     loop = asyncio.get_running_loop()
+    mtus = {place.name: place.mtu for place in layout.places}
+
+    def hear(place: Place) -> None:
+        mtu = _current_mtu(nodes[place.name])
+        if mtu != mtus[place.name]:
+            change_buckets(layout, place, mtus, mtu)
+
     with ExitStack() as ends:
-        shaper = _Shaper(layout, nodes, ends.enter_context(kernel_socket(0)))
         for place in layout.places:
-            sock = ends.enter_context(nodes[place.name])
-            loop.add_reader(sock, shaper.hear, place)
-            ends.callback(loop.remove_reader, sock)
+            kernel = ends.enter_context(nodes[place.name])
+            loop.add_reader(kernel, hear, place)
+            ends.callback(loop.remove_reader, kernel)
         yield
 
 
-class _Shaper:
-    def __init__(self, layout: Layout, nodes: Mapping[str, socket.socket], switch: socket.socket) -> None:
-        self._layout, self._nodes, self._switch = layout, nodes, switch
-        self._mtus = {place.name: place.mtu for place in layout.places}
-
-    def hear(self, place: Place) -> None:
-        """Take in what the kernel has to say in a node's namespace."""
-        sock = self._nodes[place.name]
-        try:
-            while True:
-                for change in heard(sock.recv(_MOST_BYTES)):
-                    if isinstance(change, OSError):
-                        _log(place.name, change)
-                    elif change.name == NODE_INTERFACE and change.mtu != self._mtus[place.name]:
-                        self._changed(place, change)
-        except BlockingIOError:
-            return
-        except OSError as error:
-            if error.errno != errno.ENOBUFS:
-                raise
-            sock.send(ask_link(NODE_INTERFACE))  # something was lost: how is it now?
-
-    def _changed(self, place: Place, interface: Interface) -> None:
-        largest = max(self._mtus.values())
-        self._mtus[place.name] = interface.mtu
-        if place.shaped_bps is not None:
-            self._nodes[place.name].send(change_bucket(interface.index, node_bucket(place.shaped_bps, interface.mtu)))
-            self._at_switch(place.port, port_bucket(place.shaped_bps, interface.mtu))
-        if self._layout.trunk_bps is not None and self._layout.trunk and max(self._mtus.values()) != largest:
-            for end in TRUNK_ENDS:
-                self._at_switch(end, trunk_bucket(self._layout.trunk_bps, self._mtus.values()))
-
-    def _at_switch(self, device: str, bucket: Bucket) -> None:
-        self._switch.send(change_bucket(socket.if_nametoindex(device), bucket))
-        for change in heard(self._switch.recv(_MOST_BYTES)):  # the kernel has answered within send
-            if isinstance(change, OSError):
-                _log(device, change)
+def _current_mtu(kernel: socket.socket) -> int:
+    """Return the MTU of a node's interface now, whatever the kernel has reported, or could not for want of room."""
+    with contextlib.suppress(OSError):
+        while True:
+            kernel.recv(_MOST_BYTES)
+    answer = fcntl.ioctl(kernel, _SIOCGIFMTU, _INTERFACE.pack(NODE_INTERFACE.encode(), 0))
+    return int(_INTERFACE.unpack(answer)[1])
 
 
-def _log(where: str, error: OSError) -> None:
-    """Into the rig's log: nobody waits for an answer."""
-    print(f"{where}: shaping could not follow the MTU: {error.strerror}", file=sys.stderr, flush=True)
+def change_buckets(layout: Layout, place: Place, mtus: dict[str, int], mtu: int) -> None:
+    """Change the buckets of a node's link, and those of the trunk if the largest MTU changes. `mtus` is updated."""
+    largest = max(mtus.values())
+    mtus[place.name] = mtu
+    switch = []
+    if place.shaped_bps is not None:
+        _tc(place.name, ["-n", place.name], [node_bucket(place.shaped_bps, mtu).line(NODE_INTERFACE, "change")])
+        switch.append(port_bucket(place.shaped_bps, mtu).line(place.port, "change"))
+    if max(mtus.values()) != largest:
+        switch += trunk_lines(layout, mtus.values(), "change")
+    _tc(place.name, [], switch)
+
+
+def _tc(node: str, options: list[str], lines: list[str]) -> None:
+    """Run `tc`. An error goes into the rig's log: nobody waits for an answer."""
+    if lines:
+        command = ["tc", *options, "-batch", "-"]
+        done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            print(f"{node}: shaping could not follow the MTU: {done.stderr.strip()}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""What a virtual rig consists of, as plain data: its nodes' addresses, names and links. Pure.
+"""The layout of a virtual rig as plain data: its nodes' addresses, names and links. Pure.
 
 The controller makes a `Layout` from the rig file and hands it, as JSON, to the holder process that builds it.
 """
@@ -14,13 +14,13 @@ from rigctl.rig.inventory import VIRTUAL_MTU, Arch, Nic, Rig, Virtual
 
 MAX_NODES: Final = 250  # one /24 holds them, .255 left out
 STAY: Final = b"stay\n"
-"""What a starter says to the holder last, where the rig is to outlive it."""
+"""The starter's last message to the holder of a rig that is to outlive it."""
 SWITCH: Final = "br0"
 NODE_INTERFACE: Final = "eth0"
 SECOND_SWITCH: Final = "br.1"
 TRUNK_ENDS: Final = ("trunk.0", "trunk.1")
-"""No node's name has a dot in it, so no node's port is called so."""
-# Names that an interface in the switch's namespace cannot have: one is there already, or sysctl has such a folder.
+"""Names with a dot, which no node's name has: so no node's port has one of these names."""
+# Names that an interface in the switch's namespace cannot have: an interface or a folder of sysctl has them.
 _TAKEN: Final = frozenset({SWITCH, "lo", "all", "default"})
 
 
@@ -33,7 +33,7 @@ class Place:
     rate_bps: int | None  # None: unshaped
     mtu: int
     bridge: int = 0  # which of Layout.bridges it is connected to
-    rtt_ns: int | None = None  # what a round trip over its link is to take; None: what a cable takes
+    rtt_ns: int | None = None  # round trip that its link is to have; None: that of a cable
     bottleneck_bps: int | None = None  # of something slower than the link on its path
     sysctls: tuple[tuple[str, str], ...] = ()
     arch: Arch = "x86_64"  # of a machine
@@ -41,7 +41,7 @@ class Place:
 
     @property
     def shaped_bps(self) -> int | None:
-        """The rate of the shapers at both ends of its link; None: unshaped."""
+        """Rate of the shapers at both ends of its link; None: unshaped."""
         return min((rate for rate in (self.rate_bps, self.bottleneck_bps) if rate is not None), default=None)
 
     @property
@@ -65,16 +65,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Bridge:
-    """A switch of a virtual rig: a bridge. All are in one namespace, which SNMP shows."""
+    """A switch of a virtual rig: a bridge. All switches are in one namespace, which SNMP shows."""
 
     device: str
-    key: str | None = None  # in the rig file; None: its only one, which has no key
-    mtu: int | None = None  # of its ports; None: each has its node's
+    key: str | None = None  # in the rig file; None: the only switch, which has no key
+    mtu: int | None = None  # of its ports; None: each port has that of its node
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A virtual rig, resolved: two rig files that differ only in comments have equal layouts."""
+    """A virtual rig, resolved. Two rig files that differ only in comments have equal layouts."""
 
     name: str
     kind: Virtual
@@ -96,19 +96,19 @@ class Layout:
         return place.ipv6 if self.ip_version == 6 else place.ipv4
 
     def port_mtu(self, place: Place) -> int:
-        """MTU of the switch's port to a node: what passes when the node's own is raised."""
+        """Return the MTU of the switch's port to a node: frames of that size pass when the node's own MTU is raised."""
         return self.bridges[place.bridge].mtu or place.mtu
 
     @property
     def trunk(self) -> tuple[tuple[str, Bridge], ...]:
-        """The trunk's two ends: interface and the bridge it is a port of. Empty where there is one switch."""
+        """The trunk's two ends: interface, and the bridge it is a port of. Empty if there is one switch."""
         return tuple(zip(TRUNK_ENDS, self.bridges, strict=True)) if len(self.bridges) > 1 else ()
 
     def data_interface(self) -> str:
         return "lo" if self.kind == "loopback" else NODE_INTERFACE
 
     def ssh_address(self, place: Place) -> str:
-        """Where the controller reaches the node's SSH server, on a port that the kernel chose."""
+        """Return the address at which the controller reaches the node's SSH server, on a port that the kernel chose."""
         return f"127.0.0.{place.number + 1}" if self.kind == "loopback" else "127.0.0.1"
 
     def to_json(self) -> str:
@@ -126,7 +126,7 @@ class Layout:
 
 
 def layout_of(rig: Rig) -> Layout:
-    """The layout of a virtual rig. Raises `InputError` where it has too many nodes, or a link that IPv6 cannot use."""
+    """Return the layout of a virtual rig. Raise `InputError` for too many nodes, or a link that IPv6 cannot use."""
     if rig.virtual is None:
         raise InputError(f"{rig.name}: a real rig. Only virtual rigs can be started.")
     if len(rig.nodes) > MAX_NODES:

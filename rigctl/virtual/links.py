@@ -12,7 +12,7 @@ two switches is shaped at both ends too. When a node's MTU is changed, `rigctl.v
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from rigctl.virtual.layout import NODE_INTERFACE, TRUNK_ENDS, Layout, Place
 
@@ -28,39 +28,39 @@ QUEUE_FRAMES: Final = 1000
 TRUNK_BUFFER_S: Final = 0.00325
 """Queue at each end of the trunk: 3.2 MB at 8 Gbit/s."""
 TAP_FRAMES: Final = 10_000
-"""Queue of a TAP: what waits for the relay, which another process may keep from the processor for a while."""
+"""Queue of a TAP, for the relay: another process may keep the relay from the processor for a while."""
 _MIN_FRAMES: Final = 4
 _CHEAP_FRAMES: Final = 8
 """A bucket below this depth costs more processor time per byte than the traffic it shapes."""
 _CHEAP_BURST_S: Final = 0.005
-"""But for their sake no bucket is deeper than this: 12 KB at 20 Mbit/s, 0.05 % of 10 s."""
+"""Most depth that `_CHEAP_FRAMES` may cause: 12 KB at 20 Mbit/s, 0.05 % of 10 s."""
 _SUPER_PACKET: Final = 65536
 _WARM_NODES: Final = 40  # neighbour entries are quadratic in the nodes
 
 
 def shaped_bps(rate_bps: int, mtu: int) -> int:
-    """The bucket's rate in bit/s for a link of `rate_bps`: what is left for frames as the kernel counts them."""
+    """Return the bucket's rate in bit/s for a link of `rate_bps`, for frames as the kernel counts them."""
     return rate_bps * (mtu + FRAME_HEADER) // (mtu + FRAME_ON_WIRE)
 
 
 def burst_bytes(rate_bps: int, mtu: int) -> int:
-    """The bucket's depth in bytes: `BURST_S` of the rate, a few frames at least. tbf cuts up what is larger."""
+    """Return the bucket's depth in bytes: `BURST_S` of the rate, a few frames at least. tbf cuts up what is larger."""
     rate, frame = shaped_bps(rate_bps, mtu) / 8, mtu + FRAME_ON_WIRE
     return max(int(rate * BURST_S), min(_CHEAP_FRAMES * frame, int(rate * _CHEAP_BURST_S)), _MIN_FRAMES * frame)
 
 
 def super_packet_bytes(rate_bps: int, mtu: int) -> int | None:
-    """What a node may hand to its interface at once, so that its bucket need not cut it up; None: as much as it likes.
+    """Return the most bytes that a node may hand to its interface at once, or None for no bound.
 
-    Below 0.5 Gbit/s a full super-packet is above the bucket's depth, and tbf cuts it into frames: 50 pairs of 50 Mbit/s
-    then take two whole processors.
+    Below 0.5 Gbit/s a full super-packet is above the bucket's depth, and tbf would cut it into frames: 50 pairs of
+    50 Mbit/s would then take two whole processors.
     """
     depth = burst_bytes(rate_bps, mtu)
     return depth if depth < _SUPER_PACKET + (_SUPER_PACKET // mtu + 1) * FRAME_HEADER else None
 
 
 def port_limit_bytes(rate_bps: int, mtu: int, buffer_s: float = PORT_BUFFER_S) -> int:
-    """The switch port's queue in bytes; never below one super-packet, which would never pass."""
+    """Return the switch port's queue in bytes. It holds two super-packets at least: a larger packet never passes."""
     return max(int(shaped_bps(rate_bps, mtu) * buffer_s / 8), 2 * 65536 + mtu)
 
 
@@ -70,39 +70,39 @@ def node_limit_bytes(mtu: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A token bucket filter (tc-tbf(8)): what shapes one end of a cable for frames of one size."""
+    """A token bucket filter (tc-tbf(8)), which shapes one end of a cable for frames of one size."""
 
     rate_bps: int
     burst_bytes: int
     limit_bytes: int
 
-    def line(self, device: str) -> str:
-        """For `tc -batch`."""
+    def line(self, device: str, action: Literal["replace", "change"] = "replace") -> str:
+        """Return the line for `tc -batch` that makes the bucket, or changes one: what is queued stays queued."""
         return (
-            f"qdisc replace dev {device} root tbf rate {self.rate_bps}bit burst {self.burst_bytes}b"
+            f"qdisc {action} dev {device} root tbf rate {self.rate_bps}bit burst {self.burst_bytes}b"
             f" limit {self.limit_bytes}b"
         )
 
 
 def node_bucket(rate_bps: int, mtu: int) -> Bucket:
-    """For a node's own interface."""
+    """Return the bucket of a node's own interface."""
     return Bucket(shaped_bps(rate_bps, mtu), burst_bytes(rate_bps, mtu), node_limit_bytes(mtu))
 
 
 def port_bucket(rate_bps: int, mtu: int) -> Bucket:
-    """For the switch's port to a node with that MTU."""
+    """Return the bucket of the switch's port to a node with that MTU."""
     return Bucket(shaped_bps(rate_bps, mtu), burst_bytes(rate_bps, mtu), port_limit_bytes(rate_bps, mtu))
 
 
 def trunk_bucket(rate_bps: int, mtus: Iterable[int]) -> Bucket:
-    """For either end of the trunk. Its frames may be of any node's size: the largest decides."""
+    """Return the bucket of either end of the trunk. Its frames may be of any node's size: the largest decides."""
     mtu = max(mtus)
     limit = port_limit_bytes(rate_bps, mtu, TRUNK_BUFFER_S)
     return Bucket(shaped_bps(rate_bps, mtu), burst_bytes(rate_bps, mtu), limit)
 
 
 def switch_lines(layout: Layout) -> Iterator[str]:
-    """For `ip -batch` in the switches' namespace: the bridges, a cable to each node, the trunk between two bridges."""
+    """Yield lines for `ip -batch` in the switches' namespace: bridges, a cable to each node, the trunk."""
     for bridge in layout.bridges:
         yield f"link add name {bridge.device} type bridge stp_state 0 forward_delay 0 mcast_snooping 0"
     for place in layout.places:
@@ -123,21 +123,27 @@ def switch_lines(layout: Layout) -> Iterator[str]:
     for bridge in layout.bridges:
         yield f"link set dev {bridge.device} mtu {bridge.mtu or max(place.mtu for place in layout.places)} up"
     if layout.snmp:
-        yield "link set dev lo up"  # for the holder's own word with snmpd
+        yield "link set dev lo up"  # the holder talks to snmpd over it
 
 
 def port_shaping_lines(layout: Layout) -> Iterator[str]:
-    """For `tc -batch` in the switches' namespace: what a switch sends to a node, and the trunk in both directions."""
+    """Yield lines for `tc -batch` in the switches' namespace: ports to nodes, and the trunk in both directions."""
     for place in layout.places:
         if place.shaped_bps is not None:
             yield port_bucket(place.shaped_bps, place.mtu).line(place.port)
-    if layout.trunk and layout.trunk_bps is not None:
-        bucket = trunk_bucket(layout.trunk_bps, (place.mtu for place in layout.places))
-        yield from (bucket.line(end) for end in TRUNK_ENDS)
+    yield from trunk_lines(layout, (place.mtu for place in layout.places))
+
+
+def trunk_lines(layout: Layout, mtus: Iterable[int], action: Literal["replace", "change"] = "replace") -> list[str]:
+    """Return the lines for `tc -batch` that shape both ends of the trunk, if there is one with a rate."""
+    if not layout.trunk or layout.trunk_bps is None:
+        return []
+    bucket = trunk_bucket(layout.trunk_bps, mtus)
+    return [bucket.line(end, action) for end in TRUNK_ENDS]
 
 
 def node_lines(layout: Layout, place: Place, ipv6: bool) -> Iterator[str]:
-    """For `ip -batch` in the node's namespace: addresses, and its neighbours': no first packet waits for ARP."""
+    """Yield lines for `ip -batch` in the node's namespace: addresses and neighbours. No packet waits for ARP."""
     with_v6 = ipv6 and place.mtu >= 1280
     yield "link set dev lo up"
     if place.rtt_ns is not None:
@@ -158,6 +164,6 @@ def node_lines(layout: Layout, place: Place, ipv6: bool) -> Iterator[str]:
 
 
 def node_shaping_lines(place: Place) -> Iterator[str]:
-    """For `tc -batch` in the node's namespace: what the node itself sends, whatever the number of its destinations."""
+    """Yield lines for `tc -batch` in the node's namespace: what the node itself sends, to all destinations together."""
     if place.shaped_bps is not None:
         yield node_bucket(place.shaped_bps, place.mtu).line(NODE_INTERFACE)

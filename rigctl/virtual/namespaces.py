@@ -1,6 +1,6 @@
-"""Builds the nodes of a virtual rig. Runs in the holder, inside its own (user,) mount, network and process namespaces.
+"""Builds the nodes of a virtual rig, in the holder: inside its own (user,) mount, network and process namespaces.
 
-So nothing here undoes anything: when the holder's last process is gone, the kernel removes all of it.
+Nothing here undoes anything: when the holder's last process is gone, the kernel removes all of it.
 """
 
 import ctypes
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from rigctl.base.errors import RigError
+from rigctl.virtual import follow
 from rigctl.virtual.distance import distant, tap
-from rigctl.virtual.follow import kernel_socket
 from rigctl.virtual.layout import NODE_INTERFACE, Layout, Place
 from rigctl.virtual.links import node_lines, node_shaping_lines, port_shaping_lines, switch_lines
 
@@ -23,7 +23,6 @@ SSH_PORT: Final = 22
 _CLONE_NEWNET: Final = 0x40000000  # linux/sched.h
 _NAMESPACES: Final = Path("/run/netns")  # where ip(8) keeps them
 _IPV6: Final = Path("/proc/sys/net/ipv6/conf")
-_WORKERS: Final = 4
 _DEADLINE_S: Final = 30.0
 _GROUPS: Final = Path("/sys/fs/cgroup")
 _KEPT_GROUPS: Final = Path("/run/rigctl/cgroup")
@@ -33,13 +32,13 @@ T = TypeVar("T")
 
 
 def home_of(name: str) -> Path:
-    """The node's own home folder: nodes share the machine's files, and would else share locks and agents too."""
+    """Return the node's own home folder. Nodes share the machine's files, but not locks and agents."""
     return Path("/run/rigctl/home") / name
 
 
 @functools.cache
 def _shows_own_sys() -> bool:
-    """Whether `ip netns exec` works here: it mounts a new /sys, which some containers forbid."""
+    """Tell whether `ip netns exec` works here: it mounts a new /sys, which some containers forbid."""
     return subprocess.run(["ip", "netns", "exec", _probe(), "true"], capture_output=True, check=False).returncode == 0
 
 
@@ -48,16 +47,16 @@ def _probe() -> str:
 
 
 def entrance(name: str) -> tuple[str, ...]:
-    """The words before a command that put it into a node's namespace, with the node's /sys where that can be had."""
+    """Return the words that put a command into a node's namespace, with the node's /sys if possible."""
     if _shows_own_sys():
         return ("ip", "netns", "exec", name, "/bin/sh", "-c", _WITH_GROUPS, "sh")
     return ("nsenter", f"--net={_NAMESPACES / name}", "--")
 
 
 def build(layout: Layout) -> dict[str, tuple[int, int]]:
-    """Make switch, nodes and links. Raises `RigError` with what the tool said.
+    """Make switch, nodes and links. Raise `RigError` with what the tool says.
 
-    Gives the TAPs of links with a round-trip time by node: the node's end and the switch's.
+    Return, by node, the TAPs of links with a round-trip time: the node's end and the switch's.
     """
     # A private /run: ip(8) keeps its names there, and an ordinary user may not write to the machine's.
     _run(["mount", "-t", "tmpfs", "-o", "mode=0755", "rigctl", "/run"])
@@ -75,20 +74,21 @@ def build(layout: Layout) -> dict[str, tuple[int, int]]:
     if ipv6:
         _sysctl("disable_ipv6", 1)  # the switch itself has no address and says nothing
     _batch(["ip"], (f"netns add {place.name}" for place in layout.places))
-    with ThreadPoolExecutor(_WORKERS) as pool:
-        if ipv6:
-            list(pool.map(lambda place: in_namespace(place.name, _quiet_ipv6), layout.places))
-        taps = {place.name: (in_namespace(place.name, _node_tap), tap(place.port)) for place in distant(layout)}
-        _batch(["ip"], switch_lines(layout))
-        _batch(["tc"], port_shaping_lines(layout))
-        list(pool.map(lambda place: _furnish(layout, place, ipv6), layout.places))
-        tuned = [place for place in layout.places if place.sysctls]
-        list(pool.map(lambda place: in_namespace(place.name, functools.partial(_tune, place)), tuned))
+    if ipv6:
+        for place in layout.places:
+            in_namespace(place.name, _quiet_ipv6)
+    taps = {
+        place.name: (in_namespace(place.name, lambda: tap(NODE_INTERFACE)), tap(place.port))
+        for place in distant(layout)
+    }
+    _batch(["ip"], switch_lines(layout))
+    _batch(["tc"], port_shaping_lines(layout))
+    for place in layout.places:
+        _batch(["ip", "-n", place.name], node_lines(layout, place, ipv6))
+        _batch(["tc", "-n", place.name], node_shaping_lines(place))
+        if place.sysctls:
+            in_namespace(place.name, functools.partial(_tune, place))
     return taps
-
-
-def _node_tap() -> int:
-    return tap(NODE_INTERFACE)
 
 
 def _name_nodes(layout: Layout) -> None:
@@ -101,7 +101,7 @@ def _name_nodes(layout: Layout) -> None:
 
 
 def in_namespace(name: str, work: Callable[[], T]) -> T:
-    """What `work` gives, done in the node's network namespace: by a thread of its own, which ends with it."""
+    """Do `work` in the node's network namespace, in a thread of its own, and return its result."""
 
     def enter_and_work() -> T:
         libc = ctypes.CDLL(None, use_errno=True)
@@ -118,7 +118,7 @@ def in_namespace(name: str, work: Callable[[], T]) -> T:
 
 
 def ssh_socket(layout: Layout, place: Place) -> socket.socket:
-    """A socket on port 22 of the node's data address, in its namespace; to be listened on by whoever holds it."""
+    """Return a socket that is bound to port 22 of the node's data address, in its namespace."""
 
     def bound() -> socket.socket:
         family = socket.AF_INET6 if layout.ip_version == 6 else socket.AF_INET
@@ -131,13 +131,8 @@ def ssh_socket(layout: Layout, place: Place) -> socket.socket:
 
 
 def link_socket(place: Place) -> socket.socket:
-    """A socket that hears of changes of the node's interfaces; see `rigctl.virtual.follow`."""
-    return in_namespace(place.name, kernel_socket)
-
-
-def _furnish(layout: Layout, place: Place, ipv6: bool) -> None:
-    _batch(["ip", "-n", place.name], node_lines(layout, place, ipv6))
-    _batch(["tc", "-n", place.name], node_shaping_lines(place))
+    """Return a socket that hears of changes of the node's interfaces; see `rigctl.virtual.follow`."""
+    return in_namespace(place.name, follow.link_socket)
 
 
 def _tune(place: Place) -> None:
@@ -163,7 +158,7 @@ def _sysctl(name: str, value: int) -> None:
 
 
 def _batch(tool: list[str], lines: Iterable[str]) -> None:
-    """One process for many lines: starting `ip` for each would be most of a rig's start."""
+    """Run one process for many lines: to start `ip` for each would be most of a rig's start."""
     text = "".join(f"{line}\n" for line in lines)
     if text:
         _run([*tool, "-batch", "-"], text)
@@ -178,7 +173,7 @@ def _run(command: list[str], text: str = "") -> None:
 
 
 def _line_of(text: str, said: str) -> str:
-    """The batch line that `ip` or `tc` complained about (`Command failed -:3`), or nothing."""
+    """Return the batch line that `ip` or `tc` complained about (`Command failed -:3`), or nothing."""
     number = said.rpartition("Command failed -:")[2].strip()
     lines = text.splitlines()
     return f" [{lines[int(number) - 1]}]" if number.isdigit() and 0 < int(number) <= len(lines) else ""

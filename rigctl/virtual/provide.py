@@ -1,4 +1,4 @@
-"""Turns a virtual rig into an ordinary one: started where it is not up, reached by SSH, ended after."""
+"""Turns a virtual rig into an ordinary one: started if it is not up, reached by SSH, ended after."""
 
 import asyncio
 import fcntl
@@ -11,20 +11,19 @@ from typing import Final
 from rigctl.records import Port
 from rigctl.rig.inventory import Rig, Secrets, Switch
 from rigctl.virtual.layout import Layout, layout_of
-from rigctl.virtual.leftovers import sweep
 from rigctl.virtual.start import end, ended, start
-from rigctl.virtual.state import State, base, standing, states
+from rigctl.virtual.state import State, base, standing, states, sweep
 
 EMULATED_TIMES: Final = 6
-"""A machine may be emulated: its end of the cryptography takes ten times as long, and processors have other work."""
+"""Factor on the deadlines of SSH: an emulated machine needs ten times as long for its end of the cryptography."""
 
 
 @asynccontextmanager
 async def provided(rig: Rig) -> AsyncIterator[Rig]:
-    """A rig with every node's address, port, user, key, known hosts and data address. A real rig: as it is.
+    """Yield a rig with every node's address, port, user, key, known hosts and data address. A real rig stays as it is.
 
-    A virtual rig that `up` left up with the same definition is used; else one is started for this user alone, and ended
-    after, so two runs at once have a rig each. Raises `RigError` where it cannot be started.
+    A virtual rig that `up` left up with the same definition is used. Otherwise one is started for this user alone and
+    ended after: two runs at once have a rig each. Raise `RigError` if the rig cannot be started.
     """
     if rig.virtual is None:
         yield rig
@@ -44,7 +43,7 @@ async def provided(rig: Rig) -> AsyncIterator[Rig]:
 
 
 async def up(rig: Rig) -> tuple[Rig, State, bool]:
-    """Start a virtual rig that stays until `down`: the rig, its state, and whether it was started only now."""
+    """Start a virtual rig that stays until `down`. Return it, its state, and whether it was started only now."""
     layout = layout_of(rig)
     sweep()
     with _one_at_a_time():
@@ -57,14 +56,14 @@ async def up(rig: Rig) -> tuple[Rig, State, bool]:
 
 
 async def down(rig: Rig) -> list[State]:
-    """End every rig that `up` started from this file, also those of earlier versions of it; give them."""
+    """End every rig that `up` started from this file or an earlier version of it, and return them."""
     states_up = find(rig)
     await asyncio.gather(*(end(state) for state in states_up))
     return states_up
 
 
 def find(rig: Rig) -> list[State]:
-    """The rigs that `up` started from this file, this version of it first. Raises `InputError` for a real rig."""
+    """Return the rigs that `up` started from this file, newest version first. Raise `InputError` for a real rig."""
     layout = layout_of(rig)
     sweep()
     mine = [state for state in states() if state.stays and state.up and _same(state, layout, rig)]
@@ -72,7 +71,7 @@ def find(rig: Rig) -> list[State]:
 
 
 def completed(rig: Rig, layout: Layout, state: State) -> Rig:
-    """The rig as an ordinary one."""
+    """Return the rig as an ordinary one."""
     nodes = {
         place.name: replace(
             rig.nodes[place.name],
@@ -87,12 +86,12 @@ def completed(rig: Rig, layout: Layout, state: State) -> Rig:
         )
         for place in layout.places
     }
-    switches = {key: _answering(switch, state) for key, switch in rig.switches.items()}
+    switches = {key: _served_switch(switch, state) for key, switch in rig.switches.items()}
     return replace(rig, nodes=nodes, switches=switches, ports=tuple(_ports(layout)))
 
 
-def _answering(switch: Switch, state: State) -> Switch:
-    """One snmpd serves all of the rig's switches. Where there is none, the switch has no address: unknown."""
+def _served_switch(switch: Switch, state: State) -> Switch:
+    """Return a switch as the rig's one snmpd serves it. Without snmpd the switch has no address."""
     if switch.snmp is None or state.snmp_port is None:
         return switch
     return replace(
@@ -104,7 +103,7 @@ def _answering(switch: Switch, state: State) -> Switch:
 
 
 def _ports(layout: Layout) -> Iterator[Port]:
-    """The bridges' interfaces, for a rig whose file names its switches."""
+    """Yield the bridges' interfaces, if the rig file names its switches."""
     for place in layout.places:
         key = layout.bridges[place.bridge].key
         if key is not None:
@@ -121,7 +120,7 @@ def _same(state: State, layout: Layout, rig: Rig) -> bool:
 
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """Two `rig up` of one rig must not start it twice: the second one waits here, then finds it up."""
+    """Let a second `rig up` of the same rig wait until the first has it up."""
     descriptor = os.open(base() / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

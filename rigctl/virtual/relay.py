@@ -1,9 +1,9 @@
-"""The process that makes a virtual link long: `python -m rigctl.virtual.relay`. It holds each frame for a time.
+"""The process that delays the frames of virtual links with a round-trip time: `python -m rigctl.virtual.relay`.
 
 A link with a round-trip time is two TAP devices (Documentation/networking/tuntap.rst) in place of a veth cable, and
-this process between them. Frames cross whole, with their virtio-net header: what the kernel has not cut into segments
-or given a checksum stays so. Started by the holder, with the TAPs' descriptors; on standard input it hears how long to
-hold, on standard output it says when it does. It ends with its input.
+this process between them. Frames cross whole, with their virtio-net header: the kernel still does segmentation and
+checksums. The holder starts the relay with the TAPs' descriptors. The times to hold frames come in on standard input
+and are confirmed on standard output. The relay ends with its input.
 """
 
 import ctypes
@@ -18,15 +18,15 @@ from typing import Final
 
 MOST_FRAME: Final = 65536 + 64  # a super-packet, with its headers
 AWAKE_NS: Final = 400_000
-"""It stays awake so long before a frame is due: a processor that must be woken would let it out late."""
+"""Time before a frame is due in which the relay stays awake: a processor that must be woken would send it late."""
 _PR_SET_TIMERSLACK: Final = 29  # linux/prctl.h
 _TURN: Final = 64
-"""Frames taken in one direction before the other has its turn."""
+"""Frames taken in one direction before the other direction has its turn."""
 
 
 @dataclass(slots=True)
 class Way:
-    """One direction of a link: where frames come from and go, and those on their way, each with its time."""
+    """One direction of a link: its TAPs, and the frames on their way, each with the time at which it is due."""
 
     source: int
     target: int
@@ -35,14 +35,14 @@ class Way:
 
 
 class Relay:
-    """Frames between pairs of TAPs; `hold_ns` of each pair may change while it runs."""
+    """Carries frames between pairs of TAPs. `hold_ns` of each pair may change while it runs."""
 
     def __init__(self, pairs: list[tuple[int, int]]) -> None:
         self._ways = [Way(*ends, link) for link, (a, b) in enumerate(pairs) for ends in ((a, b), (b, a))]
         self.hold_ns = [0] * len(pairs)
 
     def serve(self, control: int, said: int) -> None:
-        """Until `control` ends. Each line on it, a JSON list of times, is answered on `said`."""
+        """Carry frames until `control` ends. Each line on it, a JSON list of times, is answered on `said`."""
         sources = [control, *(way.source for way in self._ways)]
         while True:
             readable = select.select(sources, [], [], self._wait_s())[0]

@@ -1,9 +1,10 @@
 """The SSH server of a virtual rig: one process that answers for every node, as sshd does on a real one.
 
 Only the rig's own key opens it. A command gets the node's network namespace and /sys, a session of its own, and
-end-of-file on its input when the client goes; what has not ended soon after is killed.
+end-of-file on its input when the client goes. A command that has not ended soon after is killed.
 """
 
+import asyncio
 import contextlib
 import os
 import pwd
@@ -12,29 +13,35 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import IO, Final, TypeAlias
 
 import asyncssh
 
 from rigctl.virtual.children import Child, Children, signal_session
-from rigctl.virtual.pipes import Inlet, Outlet
 
 LOGIN_DEADLINE_S: Final = 10.0
 _NOT_FOUND: Final = 127
+_MOST_READ: Final = 65536  # a pipe's default capacity, pipe(7)
+_SIGNALS: Final = {number.name.removeprefix("SIG"): number.value for number in signal.Signals}
+Clients: TypeAlias = set[asyncssh.SSHServerConnection]
+"""The open connections of a rig. Its holder closes them before it waits for the commands to end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """How a node runs a command: in which folder, behind which words (`ip netns exec pi1`), with which environment."""
+    """How a node runs a command."""
 
     node: str
-    prefix: tuple[str, ...]
+    prefix: tuple[str, ...]  # words before the command: `ip netns exec pi1`
     home: Path
     tag: str  # names the rig in the environment of all its commands: how leftovers are recognised
 
     def environment(self, asked: Mapping[str, str]) -> dict[str, str]:
-        """What sshd would set, and of the client's wishes those that it would take: the language."""
-        user = _user_name()
+        """Return the environment that sshd would set, with the language that the client asks for."""
+        try:
+            user = pwd.getpwuid(os.getuid()).pw_name
+        except KeyError:
+            user = str(os.getuid())
         language = {name: value for name, value in asked.items() if name == "LANG" or name.startswith("LC_")}
         return {
             "HOME": str(self.home),
@@ -49,109 +56,70 @@ class Shell:
         }
 
 
-def _user_name() -> str:
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
-
-
-class Command(asyncssh.SSHServerSession[bytes]):
+class Command(asyncssh.SSHServerProcess[bytes]):
     """One channel of a connection: one command on one node."""
 
     def __init__(self, shell: Shell, children: Children) -> None:
+        super().__init__(self._run, sftp_factory=None, sftp_version=3, allow_scp=False)
         self._shell, self._children = shell, children
-        self._words: tuple[str, ...] = ("/bin/sh",)
-        self._channel: asyncssh.SSHServerChannel[bytes] | None = None
         self._child: Child | None = None
-        self._outlets: tuple[Outlet, ...] = ()
-        self._inlet: Inlet | None = None
-
-    def connection_made(self, chan: "asyncssh.SSHServerChannel[bytes]") -> None:
-        self._channel = chan
 
     def pty_requested(self, *_: object) -> bool:
-        return False  # the client is told; a command runs without one
+        return False  # the client is told; the command runs without a terminal
 
-    def shell_requested(self) -> bool:
-        return True
-
-    def exec_requested(self, command: str) -> bool:
-        self._words = ("/bin/sh", "-c", command)
-        return True
-
-    def session_started(self) -> None:
-        channel = self._channel
-        assert channel is not None
-        environment = self._shell.environment(channel.get_environment())
-        try:
-            child = self._children.spawn([*self._shell.prefix, *self._words], environment, self._shell.home)
-        except OSError as error:
-            channel.write_stderr(f"{self._shell.node}: cannot start a command: {error}\n".encode())
-            channel.exit(_NOT_FOUND)
-            return
-        child.on_exit = self._perhaps_done
-        self._child = child
-        self._inlet = Inlet(child.stdin, channel.pause_reading, channel.resume_reading)
-        self._outlets = (
-            Outlet(child.stdout, channel.write, self._perhaps_done),
-            Outlet(child.stderr, channel.write_stderr, self._perhaps_done),
-        )
-
-    def data_received(self, data: bytes, datatype: object) -> None:  # noqa: ARG002
-        if self._inlet is not None:
-            self._inlet.write(data)
-
-    def eof_received(self) -> bool:
-        if self._inlet is not None:
-            self._inlet.end()
-        return True  # the command may still have something to say
-
-    def pause_writing(self) -> None:
-        for outlet in self._outlets:
-            outlet.pause()
-
-    def resume_writing(self) -> None:
-        for outlet in self._outlets:
-            outlet.resume()
+    def subsystem_requested(self, subsystem: str) -> bool:  # noqa: ARG002
+        return False
 
     def signal_received(self, signal: str) -> None:
         number = _SIGNALS.get(signal)
-        if self._child is not None and self._child.status is None and number is not None:
+        if self._child is not None and not self._child.status.done() and number is not None:
             signal_session(self._child.pid, number)
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        self._channel = None
-        if self._inlet is not None:
-            self._inlet.close()
-        for outlet in self._outlets:
-            outlet.close()
+    async def _run(self, _: asyncssh.SSHServerProcess[bytes]) -> None:
+        """Run the command. As sshd, end when it has exited and no process holds its output open any more."""
+        words = ("/bin/sh", "-c", self.command) if self.command is not None else ("/bin/sh",)
+        environment = self._shell.environment(self.env)
+        try:
+            child = self._children.spawn([*self._shell.prefix, *words], environment, self._shell.home)
+        except OSError as error:
+            self.stderr.write(f"{self._shell.node}: cannot start a command: {error}\n".encode())
+            self.exit(_NOT_FOUND)
+            return
+        self._child = child
+        feeding = asyncio.create_task(self._feed(child.stdin))
+        # The end of one output is not sent: it would end the channel for the other one, too.
+        await self.redirect(stdout=child.stdout, stderr=child.stderr, send_eof=False)
+        status = await child.status
+        feeding.cancel()
+        with contextlib.suppress(OSError, asyncssh.Error):  # the client has gone
+            await self.stdout.drain()
+            await self.stderr.drain()
+        if status >= 0:
+            self.exit(status)
+        else:
+            self.exit_with_signal(signal.Signals(-status).name.removeprefix("SIG"))
+
+    async def _feed(self, pipe: IO[bytes]) -> None:
+        """Write the client's input to the command until either ends, then close the command's input."""
+        protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
+        transport, _ = await asyncio.get_running_loop().connect_write_pipe(lambda: protocol, pipe)
+        writer = asyncio.StreamWriter(transport, protocol, None, asyncio.get_running_loop())
+        try:
+            with contextlib.suppress(OSError, asyncssh.Error):
+                while data := await self.stdin.read(_MOST_READ):
+                    writer.write(data)
+                    await writer.drain()
+        finally:
+            writer.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
         if self._child is not None:
             self._children.end(self._child)
 
-    def _perhaps_done(self) -> None:
-        """As sshd: done when the command has exited and nobody holds its output open any more."""
-        child = self._child
-        if self._channel is None or child is None or child.status is None:
-            return
-        if not all(outlet.ended for outlet in self._outlets):
-            return
-        if child.status >= 0:
-            self._channel.exit(child.status)
-        else:
-            name = signal.Signals(-child.status).name.removeprefix("SIG")
-            self._channel.exit_with_signal(name)
-
-
-_SIGNALS: Final = {number.name.removeprefix("SIG"): number.value for number in signal.Signals}
-
-
-Clients: TypeAlias = set[asyncssh.SSHServerConnection]
-"""The open connections of a rig, which its holder closes before it waits for the commands to end."""
-
 
 class Door(asyncssh.SSHServer):
-    """Lets in who has the rig's key, whatever the user name, to one node."""
+    """Lets the holder of the rig's key into one node, whatever the user name."""
 
     def __init__(self, shell: Shell, children: Children, key: asyncssh.SSHKey, clients: Clients) -> None:
         self._shell, self._children, self._key, self._clients = shell, children, key, clients
@@ -184,7 +152,7 @@ async def listen(
     host_key: asyncssh.SSHKey,
     client_key: asyncssh.SSHKey,
 ) -> asyncssh.SSHAcceptor:
-    """Serve one node on a bound socket. The acceptor is the caller's, to close."""
+    """Serve one node on a bound socket. The caller closes the acceptor."""
     with contextlib.suppress(OSError):
         # Child sockets inherit it: short lines both ways must not wait for each other (Nagle).
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

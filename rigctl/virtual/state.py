@@ -1,16 +1,20 @@
-"""The folder in which a virtual rig that is up keeps what its users need: who holds it, ports, keys, its log.
+"""The folder of a virtual rig that is up: who holds it, ports, keys, its log; and what a killed rigctl leaves of it.
 
-It lies in the user's runtime folder (or /tmp/rigctl-UID, or the user's home), readable by nobody else; `state.json` is
-written last, so a folder with it is complete. The rig does not need the folder: a lost one costs the way to the rig,
-not its clean end.
+The folder lies in the user's runtime folder (or /tmp/rigctl-UID, or the user's home), readable by nobody else.
+`state.json` is written last, so a folder with it is complete. The rig does not need the folder: without it the rig
+cannot be reached, but ends cleanly.
+
+Namespaces, interfaces and the processes in them are never left: the kernel ends them with their holder.
 """
 
 import contextlib
 import json
 import os
 import shutil
+import signal
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -23,11 +27,15 @@ from rigctl.base.processes import Process
 
 TMP: Final = Path("/tmp")  # noqa: S108
 _STATE: Final = "state.json"
+STARTING_S: Final = 60.0
+"""A folder without a state is a start under way. One that is older than this was killed."""
+STARTED_S: Final = 0.1
+"""Time from fork(2) to execve(2), on a busy machine too."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A rig that was started. `starter` is what the namespaces hang on; on a loopback rig the holder itself."""
+    """A rig that was started. Its namespaces hang on `starter`, which on a loopback rig is the holder itself."""
 
     folder: Path
     name: str
@@ -62,10 +70,7 @@ class State:
 
 
 def read(folder: Path) -> State | None:
-    """The state in a folder; None where it is not complete (yet). What a later rigctl may have added is skipped.
-
-    What an earlier one did not know yet is left at its default.
-    """
+    """Return the state in a folder; None if it is not complete (yet)."""
     try:
         raw = json.loads((folder / _STATE).read_text())
         raw["holder"], raw["starter"] = Process(**raw["holder"]), Process(**raw["starter"])
@@ -76,12 +81,12 @@ def read(folder: Path) -> State | None:
 
 
 def base() -> Path:
-    """Return the folder of all states, made if it is missing. Raises `RigError` where somebody else could write to it.
+    """Return the folder of all states, made if it is missing. Raise `RigError` if somebody else could write to it.
 
-    Where another user has taken its name in /tmp, it is in the user's home.
+    If another user has taken its name in /tmp, the folder is in the user's home.
     """
     runtime = os.environ.get("XDG_RUNTIME_DIR")
-    if runtime and _own(Path(runtime)):
+    if runtime and _is_own(Path(runtime)):
         places = [Path(runtime) / "rigctl"]
     else:
         places = [TMP / f"rigctl-{os.geteuid()}", user_state_path("rigctl", appauthor=False) / "virtual"]
@@ -89,14 +94,22 @@ def base() -> Path:
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             # Anyone may write to /tmp: hence the look at owner and mode.
-            if _own(folder) and not stat.S_IMODE(folder.lstat().st_mode) & 0o077:
+            if _is_own(folder) and not stat.S_IMODE(folder.lstat().st_mode) & 0o077:
                 return folder
     refused = " and ".join(map(str, places))
     raise RigError(f"{refused}: not a folder that only you can use. Remove it, or set XDG_RUNTIME_DIR.")
 
 
+def _is_own(folder: Path) -> bool:
+    try:
+        status = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+
+
 def states() -> Iterator[State]:
-    """All complete states, up or not."""
+    """Yield all complete states, up or not."""
     for folder in sorted(base().iterdir()):
         state = read(folder)
         if state is not None:
@@ -104,7 +117,7 @@ def states() -> Iterator[State]:
 
 
 def standing(key: str) -> State | None:
-    """The rig of that definition that `rig up` left up, if any."""
+    """Return the rig of that definition that `rig up` left up, if any."""
     return next((state for state in states() if state.key == key and state.stays and state.up), None)
 
 
@@ -118,9 +131,53 @@ def remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _own(folder: Path) -> bool:
+def sweep() -> list[str]:
+    """Remove what is left of rigs that are gone, and return the names of their folders.
+
+    Every command on a rig begins with this. Where only one of holder and starter is left, the rig is gone.
+    """
+    swept: list[str] = []
+    for folder in base().iterdir():
+        state = read(folder)
+        gone = _abandoned(folder) if state is None else not state.up
+        if gone and folder.is_dir():
+            for part in (state.holder, state.starter) if state is not None else ():
+                if part.alive:
+                    _kill(part.pid)
+            kill_commands(folder.name)
+            remove(folder)
+            swept.append(folder.name)
+    return swept
+
+
+def _abandoned(folder: Path) -> bool:
     try:
-        found = folder.lstat()
+        return time.time() - folder.stat().st_mtime > STARTING_S
     except OSError:
-        return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+        return False  # another command was quicker
+
+
+def kill_commands(tag: str) -> None:
+    """Send SIGKILL to every command of a rig, whatever its session. A rig without namespaces needs it.
+
+    Twice: a command that was just being started shows its rig a moment later.
+    """
+    for wait_s in (0.0, STARTED_S):
+        time.sleep(wait_s)
+        for pid in commands_of(tag):
+            _kill(pid)
+
+
+def commands_of(tag: str) -> Iterator[int]:
+    """Yield the running commands of the rig with that tag, as their environment tells (`RIGCTL_RIG`)."""
+    mark = f"RIGCTL_RIG={tag}".encode()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if mark in (entry / "environ").read_bytes().split(b"\0"):
+                    yield int(entry.name)
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)

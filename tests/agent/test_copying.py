@@ -26,15 +26,6 @@ def test_every_byte_arrives_whoever_copies_it(start: Start, address: str, zeroco
         assert received[flow]["sends"] is None
 
 
-def test_a_lone_flow_whose_ends_are_near_carries_every_byte_too(start: Start) -> None:
-    receiver, sender = start(), start()
-    joined(receiver, sender, listen="near=1")
-    started([receiver, sender], 300)
-    assert sender.event("ended")["error"] is None
-    assert receiver.event("ended")["error"] is None
-    assert report_of(receiver).totals[0]["bytes"] == report_of(sender).totals[0]["bytes"] > 1448
-
-
 def test_a_sender_without_a_copy_is_stopped_while_nobody_reads(start: Start) -> None:
     receiver, sender = start(), start()
     joined(receiver, sender, connect="zerocopy=1")
@@ -50,9 +41,6 @@ def test_a_sender_without_a_copy_is_stopped_while_nobody_reads(start: Start) -> 
     [
         ("connect endpoint=1 address=127.0.0.1 port=9 bind=127.0.0.1 zerocopy=2", "zerocopy: expected 0 or 1"),
         ("listen endpoint=1 address=127.0.0.1 copy=yes", "copy: expected 0 or 1"),
-        ("listen endpoint=1 address=127.0.0.1 near=2", "near: expected 0 or 1"),
-        ("listen endpoint=1 address=127.0.0.1 near=1 test=blast size=8", "near: unknown key"),
-        ("connect endpoint=1 address=127.0.0.1 port=9 bind=127.0.0.1 near=1", "near: unknown key"),
         ("listen endpoint=1 address=127.0.0.1 zerocopy=1", "zerocopy: unknown key"),
         ("connect endpoint=1 address=127.0.0.1 port=9 bind=127.0.0.1 copy=1", "copy: unknown key"),
         ("listen endpoint=1 address=127.0.0.1 copy=1 test=blast size=8", "copy: unknown key"),

@@ -60,10 +60,10 @@ def test_traffic_flows_from_here_to_a_foreign_agent_and_back(pair: tuple[str, Ta
 
 def test_the_binary_is_small_static_and_of_its_machine() -> None:
     for binary in build(LINUX):
-        assert binary.size_bytes <= 100 * 1024
+        assert binary.size_bytes <= 128 * 1024
         said = subprocess.run(["file", "-b", binary.path], capture_output=True, text=True, check=True).stdout
         assert "statically linked" in said or "static-pie linked" in said
-        # 100 KiB do not hold what can be moved in the instructions of the first Raspberry Pi.
+        # 128 KiB do not hold what can be moved in the instructions of the first Raspberry Pi.
         assert ("static-pie" in said) == (binary.machine != "armv6")
         headers = subprocess.run(["readelf", "-lW", binary.path], capture_output=True, text=True, check=True).stdout
         assert ("GNU_RELRO" in headers) == (binary.machine != "armv6")
@@ -74,7 +74,7 @@ def test_the_agent_for_freebsd_is_built_and_asks_for_its_own_libraries_only() ->
     machines = [name for name, target in TARGETS.items() if target.system == "freebsd"]
     assert machines == ["freebsd-x86_64", "freebsd-aarch64"]
     for binary in build(machines):
-        assert binary.size_bytes <= 100 * 1024
+        assert binary.size_bytes <= 128 * 1024
         said = subprocess.run(["readelf", "-hldW", binary.path], capture_output=True, text=True, check=True).stdout
         assert "/libexec/ld-elf.so.1" in said
         assert "GNU_RELRO" in said

@@ -48,7 +48,7 @@ FIGURES = {
     ),
 }
 UNITS = {"streams": "flows", "messages": "message, bytes", "datagrams": "datagram, bytes"}
-AXES = ("place", "mtu", "offloads", "pairs", "number")
+SETTINGS = ("place", "mtu", "offloads", "pairs", "number")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Cell:
 def cells(records: Iterable[Record]) -> list[Cell]:
     gathered: dict[tuple[Any, ...], list[Record]] = defaultdict(list)
     for record in records:
-        gathered[record["kind"], *(record[axis] for axis in AXES)].append(record)
+        gathered[record["kind"], *(record[axis] for axis in SETTINGS)].append(record)
     return [_cell(kind, where, found) for (kind, *where), found in gathered.items()]
 
 

@@ -215,8 +215,20 @@ def test_a_shell_completes_names(tmp_path: Path) -> None:
         assert done.stdout.split() == expected
 
 
-def test_a_command_starts_without_what_only_others_need() -> None:
+def test_the_list_of_commands_imports_none_of_them() -> None:
     heavy = ("sqlalchemy", "numpy", "pandas", "scipy", "asyncssh", "jinja2", "pydantic")
-    code = f"import sys, rigctl.cli.app; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, rigctl.cli.app as a; a.exit_code(['-h']); print([n for n in {heavy} if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout == "[]\n", "each start of rigctl would take tenths of a second more"
+    assert done.stdout.splitlines()[-1] == "[]", "each start of rigctl would take tenths of a second more"
+
+
+@pytest.mark.parametrize(
+    ("words", "full", "code"),
+    [(["--version"], "stdout", 3), (["plan"], "stderr", 2), (["plan", "no-such-scenario"], "stderr", 2)],
+)
+def test_the_exit_code_holds_when_the_disk_is_full(words: list[str], full: str, code: int, tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as device:
+        streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL} | {full: device}
+        command = [sys.executable, "-m", "rigctl", *words]
+        done = subprocess.run(command, cwd=tmp_path, timeout=60, check=False, **streams)  # type: ignore[call-overload]
+    assert done.returncode == code

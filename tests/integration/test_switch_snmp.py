@@ -18,7 +18,7 @@ from processes import DEADLINE_S, running
 from rigctl.base.errors import NodeError
 from rigctl.probe.switches import PortCounters, Reader, reader_of
 from rigctl.rig.inventory import Secrets, Snmp, Switch
-from rigctl.virtual.snmpd import CACHE_TIMEOUT, granted, set_request
+from rigctl.virtual.snmpd import read_anew
 
 COMMUNITY, CONTROL, AUTH, PRIV = "only-for-tests", "only-to-set", "authenticate-me", "keep-it-private"
 CONFIG = f"""\
@@ -79,19 +79,6 @@ async def refused(switch: Switch, port: int, interface: str = "lo") -> str:
     return said
 
 
-def looking_anew(port: int) -> None:
-    """Have snmpd look at the interfaces for each request.
-
-    Every 3 s is its habit, and it leaves out a rise of more than 4 GiB between two looks: tests beside this one move so
-    much over this machine's loopback interface.
-    """
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
-        asking.settimeout(10)
-        asking.connect(("127.0.0.1", port))
-        asking.send(set_request(CONTROL, CACHE_TIMEOUT, 0))
-        assert granted(asking.recv(4096))
-
-
 async def risen(reader: Reader, first: PortCounters, octets: int) -> PortCounters:
     """The first reading that is `octets` above `first`: octets on their way are not counted yet."""
     async with asyncio.timeout(10):
@@ -110,7 +97,9 @@ async def test_in_every_version_counters_rise_by_what_went_over_the_interface(tm
         sealed(secrets={"user": "plain", "priv": None}),
     ]
     async with snmpd(tmp_path) as (port, _), contextlib.AsyncExitStack() as stack:
-        looking_anew(port)
+        # By habit snmpd looks every 3 s, and leaves out a rise of more than 4 GiB between two looks: tests beside this
+        # one move so much over this machine's loopback interface.
+        assert await read_anew(CONTROL, ("127.0.0.1", port))
         readers = [await stack.enter_async_context(reader_of(at(switch, port), ["lo"])) for switch in switches]
         before_ns = time.monotonic_ns()
         firsts = [(await reader.read())["lo"] for reader in readers]

@@ -16,8 +16,8 @@ from virtual_rigs import NAME, login, machine, output, rig, survivors, wait_unti
 from rigctl.base.processes import Process
 from rigctl.virtual import down, find, provided, up
 from rigctl.virtual.layout import layout_of
-from rigctl.virtual.leftovers import sweep
 from rigctl.virtual.start import start
+from rigctl.virtual.state import sweep
 
 CONTROLLER = """
 import asyncio, sys
@@ -148,7 +148,7 @@ async def test_a_starter_that_dies_before_it_wrote_the_state_leaves_no_rig(
 ) -> None:
     started = await start(layout_of(rig(tmp_path)), source=None, stay=True)
     assert started.state.up
-    os.close(started._lifeline)  # what the kernel does for a killed starter
+    started.lifeline.close()  # what the kernel does for a killed starter
     assert wait_until(lambda: not started.state.up, 5)
     assert sweep() == [started.state.folder.name]
 

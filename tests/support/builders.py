@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from rigctl.model.window import CommonWindow, cut
 from rigctl.records import (
+    REQUESTED,
     Cell,
     Flow,
     Link,
@@ -23,9 +24,8 @@ from rigctl.records import (
     Side,
     Status,
     TcpInfo,
-    TcpSettings,
-    WindowSettings,
 )
+from rigctl.settings import CONGESTION, MSS, NODELAY, WINDOW, Settings
 from rigctl.store import flat
 
 PAIRS: Final = (Pair("pi1", "pi2"), Pair("pi3", "pi4"))
@@ -46,26 +46,21 @@ GIGABLOX: Final = (
 
 def cell(number: int = 1, **settings: Any) -> Cell:
     """A cell of 10 s with both pairs; `settings` replaces fields."""
-    base = Cell(number, "tcp", PAIRS, 10.0, 0.0, 1, window=WindowSettings(65536), tcp=TcpSettings(1460))
+    base = Cell(number, "tcp", PAIRS, 10.0, 0.0, 1, settings=Settings({WINDOW: 65536, MSS: 1460}))
     return asking(base, **settings)
 
 
 def asking(the_cell: Cell, **settings: Any) -> Cell:
-    """`the_cell` with other `settings`, nested ones by their stored names: `mss`, `window_bytes`."""
-    return replace(the_cell, **_grouped(the_cell, flat.CELL, settings))
+    """`the_cell` with other `settings`, by their stored names: `mss`, `window_bytes`."""
+    asked = {REQUESTED[name]: settings.pop(name) for name in list(settings) if name in REQUESTED}
+    return replace(the_cell, settings=settings.pop("settings", the_cell.settings) | asked, **settings)
 
 
 def counting(the_side: Side, **counted: Any) -> Side:
     """`the_side` with other values, nested ones by their stored names: `mss`, `busy_us`."""
-    return replace(the_side, **_grouped(the_side, {"tcp": flat.SIDE["tcp"]}, counted))
-
-
-def _grouped(record: Cell | Side, groups: flat.Groups, values: dict[str, Any]) -> dict[str, Any]:
-    for group, names in groups.items():
-        own = {name: values.pop(stored) for name, stored in names.items() if stored in values}
-        if own:
-            values[group] = replace(getattr(record, group), **own)
-    return values
+    granted = {flat.GRANTED[name]: counted.pop(name) for name in list(counted) if name in flat.GRANTED}
+    tcp = {name: counted.pop(name) for name in flat.SIDE["tcp"] if name in counted}
+    return replace(the_side, tcp=replace(the_side.tcp, **tcp), granted=the_side.granted | granted, **counted)
 
 
 def gigablox_cells(duration_s: float = 10.0) -> tuple[Cell, ...]:
@@ -153,8 +148,9 @@ def sides(
         times.append(start_ns + step * 100_000_000)
         counts.append(round(total))
         again.append(sum(1 for at in lost if at <= step))
-    granted = None if the_cell.window.bytes is None else 2 * the_cell.window.bytes
-    path = TcpInfo(mss=1448, rcv_mss=1448, advmss=1460, pmtu=1500, timestamps=True, congestion="cubic", nodelay=False)
+    granted = 2 * (the_cell[WINDOW] or 0)
+    path = TcpInfo(mss=1448, rcv_mss=1448, advmss=1460, pmtu=1500, timestamps=True)
+    tuned = Settings({CONGESTION: "cubic", NODELAY: False})
     buffers: dict[str, Any] = {"sndbuf_bytes": granted or 425984, "rcvbuf_bytes": granted or 425984}
     sampled = {"t_ns": times, "bytes": counts}
     info = replace(
@@ -170,8 +166,8 @@ def sides(
         advertised_window_bytes=65536,
     )
     series = sampled | {"retransmits": again, "rtt_us": [620] * steps, "cwnd": [45] * steps, "mss": [1448] * steps}
-    sender = Side(counts[-1], start_ns, times[-1], **buffers, tcp=info, series=Series(series))
-    receiver = Side(counts[-1], start_ns, times[-1], **buffers, tcp=path, series=Series(sampled))
+    sender = Side(counts[-1], start_ns, times[-1], **buffers, tcp=info, granted=tuned, series=Series(series))
+    receiver = Side(counts[-1], start_ns, times[-1], **buffers, tcp=path, granted=tuned, series=Series(sampled))
     return counting(sender, **sender_fields), receiver
 
 

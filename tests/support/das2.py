@@ -18,6 +18,7 @@ from rigctl.records import (
     Condition,
     Direction,
     Flow,
+    HostSetting,
     Link,
     NicCounters,
     NodeUsage,
@@ -28,13 +29,12 @@ from rigctl.records import (
     RunInfo,
     RunPlan,
     Series,
-    Setting,
     Side,
     Status,
     TcpInfo,
     Trunk,
-    WindowSettings,
 )
+from rigctl.settings import CONGESTION, NODELAY, WINDOW, WINDOW_TOTAL, Settings
 
 PAIRS: Final = tuple(Pair(f"n{at:02}", f"n{at + 12:02}") for at in range(1, 13))
 WINDOWS: Final = (32 * 1024, 64 * 1024, 128 * 1024, 256 * 1024)
@@ -45,9 +45,11 @@ HEADER: Final = 66  # Ethernet 14, IPv4 20, TCP 20, timestamps 12
 RTT_S: Final = 0.0008
 """Of a full queue: 64 KiB per 0.8 ms are 655 Mbit/s, 128 KiB more than the link has."""
 
-OFF: Final = Condition("resize-off", (Setting("mtu", "1500"), Setting("sysctl", "0", "net.ipv4.tcp_moderate_rcvbuf")))
-ON: Final = Condition("resize-on", (Setting("mtu", "1500"),), resize=True)
-JUMBO: Final = Condition("resize-on-8192", (Setting("mtu", "8192"),), resize=True)
+OFF: Final = Condition(
+    "resize-off", (HostSetting("mtu", "1500"), HostSetting("sysctl", "0", "net.ipv4.tcp_moderate_rcvbuf"))
+)
+ON: Final = Condition("resize-on", (HostSetting("mtu", "1500"),), resize=True)
+JUMBO: Final = Condition("resize-on-8192", (HostSetting("mtu", "8192"),), resize=True)
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,8 @@ def cells(
             omit_s=0.0,
             parallel=parallel,
             condition=condition.name,
-            window=WindowSettings(None if window is None else window // parallel, window, condition.resize),
+            settings=Settings({WINDOW: None if window is None else window // parallel, WINDOW_TOTAL: window}),
+            resize=condition.resize,
         )
         for number, (condition, window, parallel, count) in enumerate(points, 1)
     )
@@ -118,8 +121,8 @@ def sum_mbps(cell: Cell, mtu: int, shape: Shape) -> float:
         return shape.goodput_mbps(cell, mtu)
     payload = ceiling_bps(1.0, mtu, None)
     a_pair = 10**9 * payload
-    if cell.window.total_bytes is not None and not cell.window.resize:
-        a_pair = min(a_pair, cell.window.total_bytes * 8 / RTT_S)
+    if (window := cell[WINDOW_TOTAL]) is not None and not cell.resize:
+        a_pair = min(a_pair, window * 8 / RTT_S)
     total = a_pair * len(cell.pairs)
     return (total if shape.trunk_bps is None else min(total, shape.trunk_bps * payload)) / 1e6
 
@@ -203,16 +206,17 @@ def _flow(cell: Cell, pair: Pair, number: int, mbps: float, mtu: int, samples: i
     total, again = round(mbps * 1e6 / 8 * cell.duration_s), noise.randrange(4)
     end_ns = builders.BEGIN_NS + round(cell.duration_s * 1e9)
     sent, received = _series(cell, total, again, samples, noise)
-    granted = 2 * (cell.window.bytes or 87380)
+    granted = 2 * (cell[WINDOW] or 87380)
     mss = effective_mss(mtu, None)
-    path = TcpInfo(mss=mss, rcv_mss=mss, advmss=mss + 12, pmtu=mtu, timestamps=True, congestion="cubic", nodelay=False)
+    path = TcpInfo(mss=mss, rcv_mss=mss, advmss=mss + 12, pmtu=mtu, timestamps=True)
+    tuned = Settings({CONGESTION: "cubic", NODELAY: False})
     info = replace(
         path, rtt_us=800, rtt_min_us=120, retransmits=again, cwnd=22,
         retransmitted_bytes=again * mss, busy_us=round(cell.duration_s * 1e6), rwnd_limited_us=9000,
         sndbuf_limited_us=0, segs_out=total // mss + again, segs_in=total // mss // 2,
     )  # fmt: skip
-    sender = Side(total, builders.BEGIN_NS, end_ns, granted, granted, info, series=sent)
-    receiver = Side(total, builders.BEGIN_NS, end_ns, granted, granted, path, series=received)
+    sender = Side(total, builders.BEGIN_NS, end_ns, granted, granted, info, granted=tuned, series=sent)
+    receiver = Side(total, builders.BEGIN_NS, end_ns, granted, granted, path, granted=tuned, series=received)
     return Flow(pair, Direction.FORWARD, number, sender, receiver, total, again)
 
 
@@ -283,12 +287,13 @@ MEASURED: Final = {
 def measured() -> tuple[RunInfo, list[Repetition]]:
     """A run with the sums of `MEASURED`."""
     conditions = tuple(
-        Condition(name, (Setting("mtu", "1500"),), resize=name.startswith("resize")) for name, _ in list(MEASURED)[::2]
+        Condition(name, (HostSetting("mtu", "1500"),), resize=name.startswith("resize"))
+        for name, _ in list(MEASURED)[::2]
     )
     axes: dict[str, Any] = {"windows": (32 * 1024, 256 * 1024), "flows": (1, 4, 10), "pairs": (1, 4, 8, 10, 12)}
 
     def sums(cell: Cell, mtu: int) -> float:
-        own = MEASURED[cell.condition or "", cell.window.total_bytes or 0][len(cell.pairs)]
+        own = MEASURED[cell.condition or "", cell[WINDOW_TOTAL] or 0][len(cell.pairs)]
         return float(own[axes["flows"].index(cell.parallel)])
 
     return run(conditions, Shape(noise=0.0, goodput_mbps=sums), **axes)

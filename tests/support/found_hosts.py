@@ -6,8 +6,7 @@ from typing import Any
 
 from rigctl.discovery.draft import Asked
 from rigctl.discovery.targets import targets_of
-from rigctl.probe.lldp import Neighbour
-from rigctl.probe.network import Interface, Route
+from rigctl.probe.network import Interface, Neighbour, Route
 from rigctl.probe.surroundings import Surroundings
 
 G = 10**9

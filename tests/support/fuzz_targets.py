@@ -26,9 +26,8 @@ from rigctl.check.paths import Spot, _Probing
 from rigctl.cli.commands.runs import runs_json
 from rigctl.cli.stored_runs import stored_runs
 from rigctl.nightly import settings as nightly
-from rigctl.probe import facts, lldp, surroundings
-from rigctl.probe.switches import cisco_ios, dell_os9
-from rigctl.probe.switches.shown import UnreadableError
+from rigctl.probe import facts, network, surroundings
+from rigctl.probe.switches.show_interfaces import UnreadableError, cisco_ios, dell_os9
 from rigctl.protocol import Answer, Busy, Ended, Hello, Progress, endpoint_report, parse_line
 from rigctl.records import Pair, PortSeries, Series, Status
 from rigctl.remote.clocks import ClockOffset, Clocks
@@ -152,7 +151,7 @@ def _take_probed(message: object) -> None:
 
 
 def _store(reports: dict[tuple[str, int], Any]) -> None:
-    from rigctl.measure import channels
+    from rigctl.measure.orders import channels
 
     order = Order(_CELL, 1, 1)
     found = Measured(order, channels(_CELL, lambda: "0" * 32), reports, _CLOCKS)
@@ -172,8 +171,8 @@ def hosts(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     json.dumps(facts.parse(text), allow_nan=False)
     surroundings.parse(text)
-    lldp.neighbours(text)
-    for parse in (cisco_ios.parse, dell_os9.parse):
+    network.neighbours(text)
+    for parse in (cisco_ios, dell_os9):
         with suppress(UnreadableError):
             parse(text)
 

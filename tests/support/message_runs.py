@@ -13,7 +13,6 @@ from rigctl.records import (
     Cell,
     Flow,
     Link,
-    MessageSettings,
     Pair,
     Repetition,
     RoundTrips,
@@ -26,6 +25,7 @@ from rigctl.records import (
 from rigctl.report.blocks import Table
 from rigctl.report.document import document
 from rigctl.report.sections.messages import table
+from rigctl.settings import ITERATIONS, Settings
 
 Rows: TypeAlias = Sequence[tuple[int, int, Sequence[float]]]
 """Size, iterations and elapsed times of each test."""
@@ -48,7 +48,7 @@ def side(size: int, iterations: int, elapsed_s: float, trips: bool) -> Side:
 
 def measured(test: str, rows: Rows) -> tuple[RunInfo, list[Repetition]]:
     cells = tuple(
-        Cell(number, test, (PAIR,), 60.0, 0.0, 1, message_bytes=size, messages=MessageSettings(iterations))
+        Cell(number, test, (PAIR,), 60.0, 0.0, 1, message_bytes=size, settings=Settings({ITERATIONS: iterations}))
         for number, (size, iterations, _) in enumerate(rows, 1)
     )
     links = dict.fromkeys(("dublin", "cork"), Link(10**8, 1500))

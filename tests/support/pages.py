@@ -17,13 +17,10 @@ from rigctl.records import (
     Capture,
     Cell,
     Datagrams,
-    DatagramSettings,
     Direction,
     DiskTimes,
-    FileSettings,
     Flow,
     Link,
-    MessageSettings,
     Pair,
     Repetition,
     Retest,
@@ -31,6 +28,7 @@ from rigctl.records import (
     Side,
     Status,
 )
+from rigctl.settings import ITERATIONS, RATE, READ, WRITE, Settings
 
 Run: TypeAlias = tuple[RunInfo, list[Repetition]]
 PAIR: Final = Pair("pi1", "pi2")
@@ -99,7 +97,7 @@ def datagrams() -> Run:
     """Two offered loads; the second loses some."""
     rates = ((10**8, 10_000), (10**9, 89_000))
     cells = tuple(
-        Cell(number, "udp", (PAIR,), 1.0, 0.0, 1, transport="udp", message_bytes=1250, datagrams=DatagramSettings(rate))
+        Cell(number, "udp", (PAIR,), 1.0, 0.0, 1, transport="udp", message_bytes=1250, settings=Settings({RATE: rate}))
         for number, (rate, _) in enumerate(rates, 1)
     )
     measured = []
@@ -120,14 +118,14 @@ def files() -> Run:
     cells = tuple(
         replace(
             Cell(number, "file", (PAIR,), 60.0, 0.0, 1, message_bytes=100 * 2**20),
-            messages=MessageSettings(1),
-            file=FileSettings(where, where, "/var/tmp"),
+            settings=Settings({ITERATIONS: 1, READ: where, WRITE: where}),
+            folder="/var/tmp",
         )
         for number, where in enumerate(("disk", "memory"), 1)
     )
     measured = []
     for cell in cells:
-        on_disk = cell.file.read == "disk"
+        on_disk = cell[READ] == "disk"
         times = (1, 1 + (2 if on_disk else 1) * SECOND)
         sender = Side(100 * 2**20, *times, disk=DiskTimes(600_000 if on_disk else None))
         receiver = Side(100 * 2**20, *times, disk=DiskTimes(200_000, 50_000) if on_disk else None)

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rigctl.kinds import KINDS, OWN_AXES, Kind
-from rigctl.measure import TESTS
 from rigctl.records import Cell, Pair
-from rigctl.scenario.axes import AXES
+from rigctl.settings import SETTINGS
+from rigctl.settings.kinds import KINDS, Kind
 
 AGENT = Path(__file__).parents[2] / "agents"
 
@@ -24,17 +23,9 @@ def kind(request: pytest.FixtureRequest) -> Kind:
     return found
 
 
-def test_each_kind_has_its_orders_and_nothing_else_has() -> None:
-    assert TESTS.keys() == KINDS.keys()
-
-
 def test_a_cell_knows_its_kind(kind: Kind) -> None:
     assert cell(kind).kind is kind
     assert cell(kind).in_messages == (kind.counts == "messages")
-
-
-def test_the_orders_of_a_kind_have_its_word(kind: Kind) -> None:
-    assert TESTS[kind.name].settings(cell(kind))["test"] == kind.order
 
 
 def test_the_agent_knows_the_word(kind: Kind) -> None:
@@ -46,9 +37,5 @@ def test_a_section_of_the_report_tells_of_it(kind: Kind) -> None:
     assert importlib.import_module(f"rigctl.report.sections.{kind.section}")
 
 
-def test_its_axes_exist_and_it_takes_what_it_needs(kind: Kind) -> None:
-    assert AXES.keys() >= OWN_AXES >= kind.axes >= kind.needs
-
-
-def test_each_axis_that_is_not_everyones_is_someones() -> None:
-    assert frozenset().union(*(kind.axes for kind in KINDS.values())) == OWN_AXES
+def test_a_kind_takes_what_it_needs(kind: Kind) -> None:
+    assert all(setting.takes(kind) for setting in SETTINGS.values() if kind in setting.needed_by)

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from typing import Final
 
-from rigctl.model.limits.ceilings import TIMESTAMPS_OPTION, Packet, ceiling_bps, datagram_ceiling_bps
+from rigctl.model.limits.ceilings import Packet, ceiling_bps, datagram_ceiling_bps
 from rigctl.model.limits.sharing import DataPath, trunk_link
 from rigctl.model.unknowns import agreed, least, most
 from rigctl.records import Cell, Flow, RunInfo, Stream
+from rigctl.settings import MSS
+from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 _LARGEST_MTU: Final = 65535
 
@@ -74,7 +76,7 @@ def clamped_mss(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow]
     own = info.plan.condition_mtu(cell.condition)
     mtus = [path_mtu, *(own or link_mtu(info, node) for node in stream.ends)]
     known = [mtu for mtu in mtus if mtu is not None]
-    if cell.tcp.mss is not None or mss is None or len(known) < len(mtus):
+    if cell[MSS] is not None or mss is None or len(known) < len(mtus):
         return None
     timestamps = agreed(side.tcp.timestamps for side in senders) is not False
     allowed = Packet("tcp", info.ip_version, timestamps).largest_payload(min(known))
@@ -90,6 +92,7 @@ def larger_frames(info: RunInfo, cell: Cell, stream: Stream, path: DataPath, flo
     if cell.transport == "udp" or mtu is None or not path.ceiling_mbps:
         return None
     options = TIMESTAMPS_OPTION if timestamps is not False else 0
-    mss = None if cell.tcp.mss is None else cell.tcp.mss - options
+    asked = cell[MSS]
+    mss = None if asked is None else asked - options
     larger = data_path(info, stream.ends, mtu, mss, timestamps).ceiling_mbps
     return None if larger is None else larger / path.ceiling_mbps

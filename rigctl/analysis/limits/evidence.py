@@ -15,6 +15,7 @@ from rigctl.model.limits.ceilings import loss_bps, window_bps
 from rigctl.model.unknowns import mean_of_all, total
 from rigctl.model.window import CommonWindow, sum_over_flows
 from rigctl.records import Flow, Side
+from rigctl.settings import CONGESTION
 
 NOT_BY_LOSS: Final = ("bbr", "cdg", "nv", "vegas")
 """Beginnings of the names of congestion controls that do not halve their window at each loss."""
@@ -197,7 +198,7 @@ def _losses(
     goodput_mbps: float | None,
     window: CommonWindow | None,
 ) -> Found:
-    halves = not any((side.tcp.congestion or "bbr").startswith(NOT_BY_LOSS) for side in senders)
+    halves = not any((side[CONGESTION] or "bbr").startswith(NOT_BY_LOSS) for side in senders)
     again = total(flow.retransmits for flow in flows)
     found = _losses_of(flows, again, sampled) if again else None
     seen = Found(halves=halves, lost_share=found.lost_share if found else 0.0 if again == 0 else None)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from rigctl.model.unknowns import mean, most
 from rigctl.records import Cell, NodeUsage, RunInfo
+from rigctl.settings import BUSY_POLL
 
 BUSY_PCT: Final = 95.0
 """Processors that are at least this busy are the limit."""
@@ -109,7 +110,7 @@ class Busy:
 
 def busy_of(info: RunInfo, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> Busy:
     """Return the means over `rows`, streams of `cell`; unknown if processors were busy waiting for messages."""
-    if cell.messages.busy_poll:
+    if cell[BUSY_POLL]:
         return Busy()
     shares = [mean(row[name] for row in rows) for name in BUSY_COLUMNS]
     sender, receiver = Processors(*shares[0::2]), Processors(*shares[1::2])

@@ -7,6 +7,7 @@ from typing import Final
 from rigctl.model.limits.verdicts import Verdict
 from rigctl.model.unknowns import least
 from rigctl.records import Cell, Flow, RunInfo, Stream
+from rigctl.settings import WINDOW
 
 WINDOW_SCALING: Final = "net.ipv4.tcp_window_scaling"
 UNSCALED_BYTES: Final = 65535
@@ -62,7 +63,7 @@ def window_cause(
     side, node = ("send", stream.sender) if sends else ("receive", stream.receiver)
     ends = [flow.sender if sends else flow.receiver for flow in flows]
     granted = least((end.sndbuf_bytes if sends else end.rcvbuf_bytes) for end in ends if end is not None)
-    asked = cell.window.bytes
+    asked = cell[WINDOW]
     letter = "w" if sends else "r"
     if asked is not None:
         cut = granted is not None and granted < 2 * asked  # Linux doubles what it grants (socket(7))

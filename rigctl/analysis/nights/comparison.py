@@ -11,6 +11,7 @@ from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.run_view import RunView
 from rigctl.model.statistics.samples import BOUND, Difference, Samples, Verdict
 from rigctl.records import Cell, RunInfo, Status, Stream
+from rigctl.settings import WINDOW
 
 _GRANTED: Final = ("congestion", "mss_effective", "mtu", "window_effective_bytes")
 _OF_AXIS: Final = {
@@ -164,7 +165,7 @@ def _granted(both: Sequence[tuple[Figure, Figure]], before: RunView, after: RunV
             if getattr(old, name) != getattr(new, name):
                 found.append(SetupChange(Source.SCENARIO, name, getattr(old, name), getattr(new, name), where))
         for name in _GRANTED:
-            if name == "window_effective_bytes" and (new.window.bytes is None or new.window.resize):
+            if name == "window_effective_bytes" and (new[WINDOW] is None or new.resize):
                 continue  # the kernel sizes it as it goes
             values = [_seen(rows[0].get(old.number, []), name), _seen(rows[1].get(number, []), name)]
             if values[0] != values[1] and None not in values:

@@ -4,10 +4,10 @@ Nothing here is stored: a better ceiling explains last year's runs too.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from rigctl.analysis.limits.bottleneck import evidence, named, other_traffic_found
 from rigctl.analysis.limits.ceiling import (
@@ -22,6 +22,7 @@ from rigctl.analysis.limits.processors import BUSY_COLUMNS, agent_pct, busiest_p
 from rigctl.analysis.limits.window_cause import effective_window
 from rigctl.analysis.rows.counters import Balance, Balances, port_octets, trunk_total
 from rigctl.analysis.rows.datagrams import asked_mbps, datagram_values
+from rigctl.analysis.rows.effective import effective_of_rows, effective_values, zerocopy_share
 from rigctl.analysis.rows.messages import latency_values, message_values
 from rigctl.columns import Level, columns_at
 from rigctl.model.limits.evidence import Evidence
@@ -36,12 +37,19 @@ from rigctl.model.limits.sharing import (
 )
 from rigctl.model.limits.verdicts import Verdict, judged
 from rigctl.model.search import decided
-from rigctl.model.unknowns import agreed, joined, known_total, least, mean, most, total
+from rigctl.model.unknowns import agreed, known_total, least, mean, most, total
 from rigctl.model.window import CommonWindow
-from rigctl.records import MAX_RATE, Cell, Flow, Repetition, RunInfo, RunPlan, Status, Stream
+from rigctl.records import Cell, Flow, Repetition, RunInfo, RunPlan, Status, Stream, by_stream
+from rigctl.settings import MAX_RATE, RATE, SETTINGS
 
 Row: TypeAlias = dict[str, Any]
+Item = TypeVar("Item")
+Key = TypeVar("Key")
 
+_EXTREMES: Final[Mapping[str, Callable[[Iterable[float | None]], float | None]]] = {
+    **dict.fromkeys(("rtt_min_us", "mss_effective", "window_effective_bytes", "mtu"), least),
+    **dict.fromkeys(("loss_burst_max", "jitter_max_us", "burst_effective"), most),
+}
 _NAMES: Final = {level: tuple(column.name for column in columns_at(level)) for level in Level}
 
 
@@ -93,6 +101,19 @@ def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
     return rows
 
 
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Return the items by key, in their order."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
+def over_repetitions(rows: Iterable[Row], column: str) -> float | None:
+    """Return the value of a column over repetitions: the mean, or the extreme of a minimum or maximum."""
+    return _EXTREMES.get(column, mean)(row[column] for row in rows)
+
+
 def which_stream(info: RunInfo, cell: Cell, repetition: Repetition, stream: Stream) -> Row:
     """Return the columns that every row of a stream begins with, at any level."""
     return _which(info, cell, repetition) | _of_stream(stream)
@@ -132,10 +153,7 @@ class _Derivation:
         self._window = CommonWindow(*repetition.window_ns, 0) if repetition.window_ns else None
         self.seen: dict[Stream, Evidence] = {}
         self._verdicts: dict[Stream, Verdict] = {}
-        self._flows: dict[Stream, list[Flow]] = {}
-        self._paths: dict[Stream, DataPath] = {}
-        for flow in repetition.flows:
-            self._flows.setdefault(flow.stream, []).append(flow)
+        self._flows = by_stream(repetition.flows)
         self._threads = Counter(node for flow in repetition.flows for node in (flow.pair.source, flow.pair.destination))
         self._shared: Row = {
             **_which(info, cell, repetition),
@@ -143,21 +161,8 @@ class _Derivation:
             "reason": repetition.reason,
             "pairs": len(cell.pairs),
             "condition": cell.condition,
-            "window_total_bytes": cell.window.total_bytes,
-            "window_bytes": cell.window.bytes,
-            "mss": cell.tcp.mss,
-            "parallel": cell.parallel,
-            "message_bytes": cell.message_bytes,
-            "iterations": cell.messages.iterations,
-            "transport": cell.transport,
+            **{setting.requested: cell[setting] for setting in SETTINGS.values() if setting.requested is not None},
             "rate_mbps": asked_mbps(cell, repetition),
-            "burst": cell.datagrams.burst,
-            "busy_poll": cell.messages.busy_poll,
-            "zerocopy": cell.copying.zerocopy,
-            "copy": cell.copying.copy,
-            "read": cell.file.read,
-            "write": cell.file.write,
-            "engine": cell.engine,
             "duration_s": self._window_s,
             "start_skew_us": repetition.start_skew_us,
         }
@@ -187,15 +192,15 @@ class _Derivation:
     def cell_row(self, rows: Sequence[Row]) -> Row:
         """Return the row of the cell; `rows` are those of its pairs."""
         streams = self.cell.streams
-        paths = [self._path(stream, self.flows_of(stream)) for stream in streams]
-        ceiling_mbps = together_mbps(paths, self._rates_bps(paths), self._trunk)
+        ceiling_mbps = together_mbps([path for path, _ in self._achieved], self._rates_bps, self._trunk)
         goodput_mbps = total(row["goodput_mbps"] for row in rows)
         share = efficiency(goodput_mbps, ceiling_mbps)
         flows = [flow for own in self._flows.values() for flow in own]
         streams_seen = zip(self.seen.values(), self._verdicts.values(), strict=True)
         verdict = named(streams_seen, share)
         summed = {
-            **copy_values(flows),
+            **zerocopy_share(flows),
+            **effective_of_rows(rows),
             **self._datagrams(flows, whole=len(flows) == len(streams) * self.cell.parallel),
             "direction": str(self.cell.direction),
             "bytes": total(row["bytes"] for row in rows),
@@ -203,10 +208,7 @@ class _Derivation:
             "goodput_median_mbps": _mbps(self.repetition.goodput_median_bps),
             "retransmits": total(row["retransmits"] for row in rows),
             "window_effective_bytes": least(row["window_effective_bytes"] for row in rows),
-            "mss_effective": least(row["mss_effective"] for row in rows),
             "mtu": least(row["mtu"] for row in rows),
-            "congestion": joined(row["congestion"] for row in rows),
-            "nodelay": agreed(row["nodelay"] for row in rows),
             "rtt_us": mean(row["rtt_us"] for row in rows),
             "rtt_min_us": least(row["rtt_min_us"] for row in rows),
             "ceiling_mbps": ceiling_mbps,
@@ -232,7 +234,8 @@ class _Derivation:
             self.seen[stream], self._verdicts[stream] = seen, verdict
         return (
             self._shared
-            | copy_values(flows)
+            | zerocopy_share(flows)
+            | effective_values(flows)
             | self._datagrams(flows, whole)
             | _of_stream(stream)
             | {
@@ -240,10 +243,7 @@ class _Derivation:
                 "goodput_mbps": goodput_mbps,
                 "retransmits": total(flow.retransmits for flow in flows) if whole else None,
                 "window_effective_bytes": effective_window(self._info, self.cell, stream, flows),
-                "mss_effective": least(side.tcp.mss for side in senders),
                 "mtu": least(side.tcp.pmtu for side in senders),
-                "congestion": joined(side.tcp.congestion for side in senders),
-                "nodelay": agreed(side.tcp.nodelay for side in senders),
                 "rtt_us": mean(side.tcp.rtt_us for side in senders),
                 "rtt_min_us": least(side.tcp.rtt_min_us for side in senders),
                 "ceiling_mbps": path.ceiling_mbps,
@@ -285,12 +285,12 @@ class _Derivation:
                 "clamped_mss": clamped_mss(self._info, self.cell, stream, flows),
                 **self._others(path),
             },
-            searched=self.cell.datagrams.rate == MAX_RATE,
+            searched=self.cell[RATE] == MAX_RATE,
         )
 
     @cached_property
     def _loads(self) -> dict[Stream, Load | None]:
-        loads = shared_loads(self._achieved, self._all_rates_bps, self._trunk)
+        loads = shared_loads(self._achieved, self._rates_bps, self._trunk)
         return dict(zip(self.cell.streams, loads, strict=True))
 
     @cached_property
@@ -300,8 +300,10 @@ class _Derivation:
         return [(self._path(stream, own), self._rate_mbps(self._received(own))) for stream, own in flows]
 
     @cached_property
-    def _all_rates_bps(self) -> dict[str, int | None]:
-        return self._rates_bps(path for path, _ in self._achieved)
+    def _rates_bps(self) -> dict[str, int | None]:
+        """Return the link rates of all nodes that send or receive."""
+        nodes = {node for path, _ in self._achieved for node in (path.sender, path.receiver)}
+        return {node: link_rate_bps(self._info, node) for node in nodes}
 
     @cached_property
     def _trunk(self) -> TrunkLink | None:
@@ -309,17 +311,13 @@ class _Derivation:
 
     @cached_property
     def _taken(self) -> dict[str, list[float | None]]:
-        return taken_of_links(self._achieved, self._all_rates_bps, self._trunk)
+        return taken_of_links(self._achieved, self._rates_bps, self._trunk)
 
     def _others(self, path: DataPath) -> Row:
         if self._balance is None:
             return {}
         counted = self._balance.others_on(path.sender, path.receiver)
-        return other_traffic_found(self._info, path, counted, self._taken, self._all_rates_bps, self._trunk)
-
-    def _rates_bps(self, paths: Iterable[DataPath]) -> dict[str, int | None]:
-        nodes = {node for path in paths for node in (path.sender, path.receiver)}
-        return {node: link_rate_bps(self._info, node) for node in nodes}
+        return other_traffic_found(self._info, path, counted, self._taken, self._rates_bps, self._trunk)
 
     def _received(self, flows: Sequence[Flow]) -> int | None:
         return total(flow.bytes for flow in flows) if len(flows) == self.cell.parallel else None
@@ -359,13 +357,6 @@ class _Derivation:
 
     def _path(self, stream: Stream, flows: Sequence[Flow]) -> DataPath:
         """Return the path of `flows`, all or one of those of `stream`."""
-        if len(flows) < len(self._flows.get(stream, ())):
-            return self._path_of(stream, flows)
-        if stream not in self._paths:
-            self._paths[stream] = self._path_of(stream, flows)
-        return self._paths[stream]
-
-    def _path_of(self, stream: Stream, flows: Sequence[Flow]) -> DataPath:
         if self.cell.transport == "udp":
             return datagram_path(self._info, stream.ends, self.cell)
         senders = [flow.sender for flow in flows if flow.sender is not None]
@@ -389,14 +380,3 @@ def _counted_keys(plan: RunPlan, repetitions: Sequence[Repetition]) -> frozenset
     """Return the keys of the repetitions with a valid result; of a search only of the trial that decides it."""
     kept = decided(plan, planned(plan, repetitions))
     return frozenset(repetition.key for repetition in kept if repetition.status is Status.OK)
-
-
-def copy_values(flows: Sequence[Flow]) -> dict[str, Any]:
-    """Return the columns `zerocopy_effective` and `copy_effective` of `flows`; None if unknown or not requested."""
-    asked = [flow.sender.copying for flow in flows if flow.sender and flow.sender.copying.uncopied_sends is not None]
-    sends = total(side.sends for side in asked)
-    uncopied = total(side.uncopied_sends for side in asked)
-    return {
-        "zerocopy_effective": uncopied / sends if sends and uncopied is not None else None,
-        "copy_effective": agreed(flow.receiver.copying.copied for flow in flows if flow.receiver is not None),
-    }

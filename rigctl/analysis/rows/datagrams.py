@@ -6,6 +6,7 @@ from typing import Any, Final
 from rigctl.model.histogram import middle_ns
 from rigctl.model.unknowns import mean, most, total
 from rigctl.records import Cell, Datagrams, Flow, Repetition
+from rigctl.settings import RATE
 
 NAMES: Final = (
     *("rate_mbps", "burst_effective", "sent_mbps", "datagrams_sent", "datagrams_lost", "loss_pct", "loss_burst_max"),
@@ -15,7 +16,7 @@ NAMES: Final = (
 
 def asked_mbps(cell: Cell, repetition: Repetition) -> float | None:
     """Return the rate requested of each flow; None without a limit."""
-    rate = repetition.rate_bps if repetition.rate_bps is not None else cell.datagrams.rate
+    rate = repetition.rate_bps if repetition.rate_bps is not None else cell[RATE]
     return rate / 1e6 if isinstance(rate, int) else None
 
 

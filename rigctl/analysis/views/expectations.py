@@ -1,27 +1,23 @@
-"""The value of a column for a test, or for one of its pairs, from the repetitions that count.
+"""The value of a column for a test or one of its pairs, and the scenario's expectations of it.
 
-It is what the results table shows: means over repetitions, but of minima and maxima the least and the most. Of messages
-each pair has its own values, percentiles over all its round trips; there is none of the test as a whole.
+A value is what the results table shows: the mean over the repetitions that count, or the extreme of a minimum or
+maximum. With messages each pair has values of its own, with percentiles over all its round trips; the test has none. An
+unknown value does not meet a bound.
 """
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import Row
+from rigctl.analysis.rows.cells import Row, over_repetitions
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.messages import MessageResult
-from rigctl.model.unknowns import least, mean, most
 from rigctl.records import Cell, Comparison, Expectation, RunStatus, Status, Stream
 
 Value: TypeAlias = float | str | None
-"""In the unit of its column; `None`: not known."""
+"""In the unit of its column; None is unknown."""
 
-_EXTREMES: Final[Mapping[str, Callable[[Iterable[float | None]], float | None]]] = {
-    **dict.fromkeys(("rtt_min_us", "mss_effective", "window_effective_bytes", "mtu"), least),
-    **dict.fromkeys(("loss_burst_max", "jitter_max_us"), most),
-}
 _MESSAGES: Final[Mapping[str, Callable[[MessageResult], float | None]]] = {
     "elapsed_s": lambda result: result.mean_s,
     "throughput_bytes_per_s": lambda result: result.bytes_per_s,
@@ -37,24 +33,8 @@ _MESSAGES: Final[Mapping[str, Callable[[MessageResult], float | None]]] = {
 }
 
 
-class Values(Protocol):
-    """Where the values of a run come from."""
-
-    def counted(self, cell: Cell) -> bool:
-        """Whether some repetition of the test counts."""
-        ...
-
-    def of(self, cell: Cell, stream: Stream | None, column: str) -> Value:
-        """Of one of its pairs, or of the test as a whole."""
-        ...
-
-
-def values_of(view: RunView) -> Values:
-    return _Messages(view) if view.plan.in_messages else _Streams(view)
-
-
-class _Streams:
-    """The values of tests that are cut to a measurement interval."""
+class StreamValues:
+    """The values of tests with a measurement interval."""
 
     def __init__(self, view: RunView) -> None:
         self._limits: dict[tuple[int, Stream | None], str] = {}
@@ -68,16 +48,17 @@ class _Streams:
                 self._rows.setdefault((derived.cell.number, stream), []).append(row)
 
     def counted(self, cell: Cell) -> bool:
+        """Tell whether some repetition of the test counts."""
         return bool(self._rows.get((cell.number, None)))
 
     def of(self, cell: Cell, stream: Stream | None, column: str) -> Value:
+        """Return the value of one of the test's pairs, or of the test as a whole."""
         if column == "limit":
             return self._limits[cell.number, stream] if self.counted(cell) else None
-        known = (row[column] for row in self._rows.get((cell.number, stream), ()))
-        return _EXTREMES.get(column, mean)(known)
+        return over_repetitions(self._rows.get((cell.number, stream), ()), column)
 
 
-class _Messages:
+class MessageValues:
     """The values of tests that count messages."""
 
     def __init__(self, view: RunView) -> None:
@@ -100,6 +81,14 @@ def _us(time_ns: float | None) -> float | None:
     return None if time_ns is None else time_ns / 1000
 
 
+Values: TypeAlias = StreamValues | MessageValues
+
+
+def values_of(view: RunView) -> Values:
+    """Return the values of a run."""
+    return MessageValues(view) if view.plan.in_messages else StreamValues(view)
+
+
 _COMPARED: Final[Mapping[Comparison, Callable[[float, float], bool]]] = {
     Comparison.AT_LEAST: operator.ge,
     Comparison.ABOVE: operator.gt,
@@ -114,8 +103,8 @@ class Check:
 
     expectation: Expectation
     cell: Cell
-    stream: Stream | None  # None: of the test as a whole
-    value: Value  # in the unit of the expectation's column; None: not known
+    stream: Stream | None  # None: the test as a whole
+    value: Value  # in the unit of the expectation's column; None: unknown
     counted: bool  # whether some repetition of the test counts
 
     @property
@@ -129,7 +118,7 @@ class Check:
 
 
 def checks(view: RunView) -> tuple[Check, ...]:
-    """By the number of the test, then in the scenario's order. A test that was not measured at all has none."""
+    """Return the checks of every measured test, in the scenario's order."""
     if not view.plan.expectations:
         return ()
     asked: dict[int, list[Expectation]] = {}

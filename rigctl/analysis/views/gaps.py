@@ -1,7 +1,7 @@
 """Gaps: times in which none of a pair's flows received a byte, as far as the samples of the receivers show.
 
-A counter that is the same in two samples has not risen between them. What is between a sample and the last byte before
-it is not known, so that a gap is at least as long as reported, and none shorter than the sampling interval is seen.
+A counter that is equal in two samples did not rise between them. The time from the last byte to the next sample is
+unknown, so a gap is at least as long as reported, and none shorter than the sampling interval is seen.
 """
 
 from collections.abc import Sequence
@@ -12,42 +12,43 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from rigctl.records import Cell, Flow, Repetition, Side, Status, Stream, by_stream
+from rigctl.settings import RATE
 
 LEAST_GAP_S: Final = 0.2
-"""TCP waits as long at least before it sends again what was not acknowledged (TCP_RTO_MIN)."""
+"""TCP waits at least this long before it retransmits (TCP_RTO_MIN)."""
 SLACK_S: Final = 0.005
-"""Samples are taken a little early or late."""
+"""Samples may be this early or late."""
 ROUND_TRIPS: Final = 2.0
-"""A sender whose window is small may rest for a round trip: gaps are longer than this number of them."""
+"""A gap is longer than this number of round trips: a sender with a small window may rest for one."""
 DATAGRAMS: Final = 3.0
-"""The same of datagrams that are sent at a low rate: longer than this number of the times between two."""
+"""A gap is longer than this number of times between two datagrams of a low rate."""
 
 Span: TypeAlias = tuple[int, int]
-"""From and to, ns on the clock of the samples."""
+"""Start and end, ns on the clock of the samples."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """`start_s` counts from the start of the measurement interval."""
+    """A gap of one stream. `start_s` counts from the start of the measurement interval."""
 
     cell: int
     repetition: int
     stream: Stream
     start_s: float
     length_s: float
-    carrier_changes: tuple[tuple[str, int], ...] = ()  # of the pair's nodes whose link went down or came up
+    carrier_changes: tuple[tuple[str, int], ...] = ()  # for each node of the pair whose link went down or came up
 
 
 def gaps_of(cell: Cell, repetition: Repetition) -> list[Gap]:
-    """The gaps of a repetition that counts; none where its tests are no streams, or its series are not there."""
-    start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
-    if cell.in_messages or repetition.status is not Status.OK or start_ns is None or end_ns is None:
+    """Return the gaps of a repetition that counts; none if it is no stream test or has no series."""
+    if cell.in_messages or repetition.status is not Status.OK or repetition.window_ns is None:
         return []
+    start_ns, _ = repetition.window_ns
     found, own = [], by_stream(repetition.flows)
     for stream in cell.streams:
         flows = own.get(stream, [])
         least_ns = 1e9 * _least_s(cell, repetition, flows)
-        for low, high in _silent_together(flows, (start_ns, end_ns)):
+        for low, high in _silent_together(flows, repetition.window_ns):
             if high - low >= least_ns:
                 carrier = _carrier_changes(repetition, stream)
                 length_s = (high - low) / 1e9
@@ -57,19 +58,19 @@ def gaps_of(cell: Cell, repetition: Repetition) -> list[Gap]:
 
 
 def _least_s(cell: Cell, repetition: Repetition, flows: Sequence[Flow]) -> float:
-    """What is shorter is no gap."""
+    """Return the shortest time that counts as a gap."""
     trips = [
         value for flow in flows if flow.sender for value in flow.sender.series.columns.get("rtt_us", ()) if value > 0
     ]
     between_s = 0.0
-    rate_bps = repetition.rate_bps if repetition.rate_bps is not None else cell.datagrams.rate
+    rate_bps = repetition.rate_bps if repetition.rate_bps is not None else cell[RATE]
     if isinstance(rate_bps, int) and rate_bps > 0 and cell.message_bytes:
         between_s = cell.message_bytes * 8 / rate_bps
     return max(LEAST_GAP_S - SLACK_S, ROUND_TRIPS * median(trips) / 1e6 if trips else 0.0, DATAGRAMS * between_s)
 
 
 def _silent_together(flows: Sequence[Flow], within: Span) -> list[Span]:
-    """Spans in which no flow received anything; none where one of them is unknown."""
+    """Return the spans in which no flow received anything; none if one flow is unknown."""
     common = [within]
     for flow in flows:
         if flow.receiver is None:
@@ -79,7 +80,7 @@ def _silent_together(flows: Sequence[Flow], within: Span) -> list[Span]:
 
 
 def _silent(side: Side) -> list[Span]:
-    """Spans between samples over which the counter of a receiver did not rise, from its first byte to its last."""
+    """Return the spans between a receiver's first and last byte over which its counter did not rise."""
     if side.first_byte_ns is None or side.last_byte_ns is None:
         return []
     times = np.array(side.series.columns.get("t_ns", []), dtype=np.int64)
@@ -96,7 +97,7 @@ def _silent(side: Side) -> list[Span]:
 
 
 def _common(first: Sequence[Span], second: Sequence[Span]) -> list[Span]:
-    """What lies in a span of each, both in rising order."""
+    """Return the intersection of both, which are in rising order."""
     found, place, other = [], 0, 0
     while place < len(first) and other < len(second):
         (low, high), (other_low, other_high) = first[place], second[other]

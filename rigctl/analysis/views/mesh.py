@@ -1,4 +1,13 @@
-"""What one node sent to another: the ways of a run, which a mesh or a star puts together."""
+"""Meshes and stars among the tests of a run, their slow nodes, and pairs whose directions differ.
+
+A pair reaches what the slower of its ends can do: min(sending of its source, receiving of its destination). So a node's
+capacity in a role shows with a fast partner: it is the highest goodput of its row or column. The node whose capacity is
+furthest below the usual one is slow and leaves that role; then the rest is judged again, so that a slow node does not
+make others look slow.
+
+Around the centre of a star each other node has one value in each role. If all are low in one role, the centre is slow
+in the other; else the nodes are compared with their median in that role.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,25 +25,25 @@ Ends: TypeAlias = tuple[str, str]
 """Sender and receiver of the data."""
 
 LEAST: Final = 2
-"""Fewer partners say nothing of a node."""
+"""Fewer partners say nothing about a node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What one node sent to another, means over repetitions."""
+    """The results from one node to another, means over repetitions."""
 
     sender: str
     receiver: str
     test: int
     goodput_mbps: Estimate | None
     retransmits: float | None
-    loss_pct: float | None = None  # of datagrams
-    limit: str | None = None  # its own, whatever limited others of its test; None: nothing was measured
-    rtt_p50_us: float | None = None  # of messages that come back
+    loss_pct: float | None = None  # with datagrams
+    limit: str | None = None  # its own limit, whatever limited others of its test; None: nothing was measured
+    rtt_p50_us: float | None = None  # with messages that come back
     rtt_p99_us: float | None = None
     mtu: int | None = None  # of the path
     ceiling_mbps: float | None = None
-    window: WindowCause | None = None  # where its window is the limit
+    window: WindowCause | None = None  # if its window is the limit
 
     @property
     def ends(self) -> Ends:
@@ -46,11 +55,11 @@ class Way:
 
 
 Measured: TypeAlias = tuple[Cell, Sequence[Way]]
-"""A test with what it measured."""
+"""A test with its results."""
 
 
 def of_streams(cells: Iterable[CellSummary]) -> Iterator[Measured]:
-    """The ways of tests that count bytes or datagrams."""
+    """Yield the results of tests that count bytes or datagrams."""
     for cell in cells:
         ways = []
         for stream in cell.streams:
@@ -70,7 +79,7 @@ def of_streams(cells: Iterable[CellSummary]) -> Iterator[Measured]:
 
 
 def of_messages(results: Iterable[MessageResult]) -> Iterator[Measured]:
-    """The ways of tests that count messages: round trips where messages come back, else goodput."""
+    """Yield the results of tests that count messages: round trips if messages come back, else goodput."""
     for result in results:
         ends, number = result.stream.ends, result.cell.number
         again = result.retransmits / len(result.elapsed_s) if result.retransmits is not None else None
@@ -83,7 +92,7 @@ def of_messages(results: Iterable[MessageResult]) -> Iterator[Measured]:
 
 
 def merged(ways: Sequence[Way]) -> Way:
-    """Where both directions were measured at once each way is there twice, and the mean of both is taken."""
+    """Average the two results that a test of both directions gives for each direction."""
     if len(ways) == 1:
         return ways[0]
     known = [way.goodput_mbps for way in ways if way.goodput_mbps is not None]
@@ -105,7 +114,7 @@ def merged(ways: Sequence[Way]) -> Way:
 
 
 def by_ends(measured: Iterable[Measured]) -> dict[Ends, Way] | None:
-    """The ways of one point; `None` where a node was in two pairs at once: those would share its link."""
+    """Return the results of one point; None if a node was in two pairs at once, which would share its link."""
     grouped: dict[Ends, list[Way]] = {}
     for cell, ways in measured:
         busy = [node for pair in cell.pairs for node in (pair.source, pair.destination)]
@@ -117,25 +126,25 @@ def by_ends(measured: Iterable[Measured]) -> dict[Ends, Way] | None:
 
 
 def centre_of(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> str | None:
-    """The node that every way leads to or from, and between which and each other node both were measured."""
+    """Return the node that is measured with every other node in both directions, if no other pair is."""
     common = set(nodes).intersection(*ways)
     return common.pop() if len(common) == 1 and len(ways) == 2 * (len(nodes) - 1) else None
 
 
 SLOW: Final = 0.15
-"""A node is slow whose capacity is below the usual one by more than this share."""
+"""A node is slow if its capacity is below the usual one by more than this share."""
 DIFFER: Final = 0.10
-"""Directions of a pair that differ by more than this share of the faster are reported."""
+"""Directions of a pair are reported if they differ by more than this share of the faster one."""
 BEYOND: Final = 0.25
-"""A direction that is slower than its slow node by more than this share is not explained by that node."""
+"""A slow node does not explain a direction that is slower than the node by more than this share."""
 FAR: Final = 1.5
-"""A node is far whose shortest round trip is this much longer than the usual one."""
+"""A node is far if its shortest round trip is this many times the usual one."""
 _OTHER: Final[dict[Role, Role]] = {"sending": "receiving", "receiving": "sending"}
 
 
 @dataclass(frozen=True, slots=True)
 class SlowNode:
-    """A node that is slow to (`sending`) or from (`receiving`) everybody, or both."""
+    """A node that is slow to (`sending`) or from (`receiving`) all others, or both."""
 
     node: str
     roles: tuple[Role, ...]
@@ -145,19 +154,19 @@ class SlowNode:
 
 @dataclass(frozen=True, slots=True)
 class Lopsided:
-    """A pair whose directions differ, which no slow node explains."""
+    """A pair whose directions differ without a slow node as the reason."""
 
     slower: Way
     faster: Way
 
     @property
     def share(self) -> float:
-        """By what share of the faster."""
+        """Return the difference as a share of the faster direction."""
         return 1 - (self.slower.mbps or 0.0) / self.faster.mbps if self.faster.mbps else 0.0
 
 
 def slow_nodes(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[SlowNode, ...]:
-    """The slow nodes, in the order of `nodes`, each once."""
+    """Return the slow nodes, in the order of `nodes`, each once."""
     mbps = {ends: way.mbps for ends, way in ways.items() if way.mbps is not None}
     active: dict[Role, list[str]] = {"sending": list(nodes), "receiving": list(nodes)}
     while True:
@@ -185,7 +194,7 @@ def slow_nodes(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[SlowNode
 
 
 def _values(node: str, role: Role, mbps: Mapping[Ends, float], active: Mapping[Role, Sequence[str]]) -> list[float]:
-    """A node's goodput in a role, with the partners that are not slow in theirs."""
+    """Return a node's goodput in a role with the partners that are not slow in theirs."""
     partners = active["receiving" if role == "sending" else "sending"]
     ends = [(node, other) if role == "sending" else (other, node) for other in partners if other != node]
     return [mbps[pair] for pair in ends if pair in mbps]
@@ -201,7 +210,7 @@ def _able(active: Mapping[Role, Sequence[str]], sender: str, receiver: str) -> b
 
 @dataclass(frozen=True, slots=True)
 class FarNode:
-    """A node from which even the shortest round trip is long; medians."""
+    """A node whose shortest round trip is long; medians."""
 
     node: str
     rtt_us: float
@@ -209,7 +218,7 @@ class FarNode:
 
 
 def slow_around(centre: str, nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[SlowNode, ...]:
-    """The slow nodes of a star, in the order of `nodes`, each once."""
+    """Return the slow nodes of a star, in the order of `nodes`, each once."""
     values: dict[Role, dict[str, float]] = {"sending": {}, "receiving": {}}
     for way in ways.values():
         if way.mbps is not None:
@@ -234,7 +243,7 @@ def _around(
     centre: str,
     slow: Mapping[str, Sequence[Role]],
 ) -> SlowNode:
-    """With the medians of its ways, and of those of no slow node: of the centre's in its other role."""
+    """Return the node with its median and that of the pairs of no slow node (for the centre: in its other role)."""
     sides = [_OTHER[role] for role in roles] if node == centre else list(roles)
     own = [mbps for role in sides for other, mbps in values[role].items() if node in (centre, other)]
     fair = [_OTHER[role] for role in sides] if node == centre else sides
@@ -243,7 +252,7 @@ def _around(
 
 
 def far_nodes(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[FarNode, ...]:
-    """Nodes whose shortest round trip is more than `FAR` times that of the usual node."""
+    """Return the nodes whose shortest round trip is more than `FAR` times that of the usual node."""
     trips = {ends: way.rtt_p50_us for ends, way in ways.items() if way.rtt_p50_us is not None}
     own = {node: [us for ends, us in trips.items() if node in ends] for node in nodes}
     shortest = {node: min(known) for node, known in own.items() if len(known) >= LEAST}
@@ -253,7 +262,7 @@ def far_nodes(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[FarNode, 
 
 @dataclass(frozen=True, slots=True)
 class SmallFrames:
-    """Nodes whose paths all have a smaller MTU than those of others; ceilings of one of each."""
+    """Nodes whose paths all have a smaller MTU than those of others, and the ceiling of one path of each."""
 
     nodes: tuple[str, ...]
     mtu: int
@@ -263,9 +272,9 @@ class SmallFrames:
 
 
 def small_frames(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[SmallFrames, ...]:
-    """One for each MTU that is smaller than the largest, the smallest first.
+    """Return one entry for each MTU that is smaller than the largest, the smallest first.
 
-    The MTU of a pair is the smaller of both directions: a sender with a larger one knows its peer's from the MSS only.
+    The MTU of a pair is the smaller of both directions: a sender with a larger MTU knows its peer's only from the MSS.
     """
     pairs: dict[frozenset[str], Way] = {}
     for way in ways.values():
@@ -290,7 +299,7 @@ def _mtu(way: Way) -> int:
 
 
 def lopsided(nodes: Sequence[str], ways: Mapping[Ends, Way], slow: Sequence[SlowNode]) -> tuple[Lopsided, ...]:
-    """Pairs whose directions differ by more than `DIFFER` and by more than both spreads; without what is explained."""
+    """Return the pairs whose directions differ by more than `DIFFER` and both spreads, unless slow nodes explain it."""
     levels: dict[tuple[str, Role], float] = {(node.node, role): node.mbps for node in slow for role in node.roles}
     found = []
     for number, left in enumerate(nodes):
@@ -325,7 +334,7 @@ def _known(ways: Mapping[Ends, Way], ends: Ends) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Mesh:
-    """A point of the other axes: `point` is its settings, without pairs. `centre`: of a star; None: all to all."""
+    """The nodes at one point of the other axes, with its settings. `centre`: of a star; None: all to all."""
 
     point: Cell
     nodes: tuple[str, ...]
@@ -338,20 +347,20 @@ class Mesh:
 
     @property
     def known(self) -> list[Way]:
-        """The measured ways, the slowest first."""
+        """Return the measured results, the slowest first."""
         return sorted((way for way in self.ways.values() if way.mbps is not None), key=lambda way: way.mbps or 0.0)
 
     @property
     def answered(self) -> list[Way]:
-        """The ways with a round trip, the shortest first."""
+        """Return the results with a round trip, the shortest first."""
         known = (way for way in self.ways.values() if way.rtt_p50_us is not None)
         return sorted(known, key=lambda way: way.rtt_p50_us or 0.0)
 
 
 def meshes(measured: Iterable[Measured], order: Iterable[str]) -> tuple[Mesh, ...]:
-    """One for each point of the axes at which three nodes or more are a mesh or a star.
+    """Return one for each point of the axes at which three nodes or more form a mesh or a star.
 
-    No node may have been in two pairs at once: those would share its link. `order` is that of the nodes in the rig.
+    `order` is that of the nodes in the rig.
     """
     points: dict[Cell, list[Measured]] = {}
     for cell, ways in measured:

@@ -1,6 +1,6 @@
-"""What messages of one size took: ping-pong, blast and files, each stream of each test over the repetitions that count.
+"""Results of ping-pong, blast and file tests: each stream of each test over the repetitions that count.
 
-Elapsed times are the sender's: from its first send to the last answer. Variation is the mean absolute deviation of the
+Elapsed times are the sender's, from its first send to the last answer. Variation is the mean absolute deviation of the
 repetitions from their mean.
 """
 
@@ -9,23 +9,25 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from rigctl.analysis.limits.ceiling import data_path, link_rate_bps
+from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.rows.messages import DiskShares, disk_shares, elapsed_s
 from rigctl.analysis.summary import Exclusion
 from rigctl.model.histogram import Buckets, merged, percentile_ns
 from rigctl.model.limits.ceilings import Packet, above_ceiling
 from rigctl.model.unknowns import agreed, joined, least, total
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Side, Status, Stream
+from rigctl.settings import CONGESTION, NODELAY
 
 
 @dataclass(frozen=True, slots=True)
 class MessageResult:
-    """One test between one pair in one direction, over the repetitions that count. `None`: not known."""
+    """One test between one pair in one direction, over the repetitions that count. None is unknown."""
 
     cell: Cell
     stream: Stream
-    messages: tuple[int, ...]  # of each repetition, over its flows
+    messages: tuple[int, ...]  # per repetition, over its flows
     elapsed_s: tuple[float, ...]
-    round_trips: Buckets  # of all repetitions and flows
+    round_trips: Buckets  # over all repetitions and flows
     rtt_mean_ns: float | None
     rtt_min_ns: int | None
     rtt_max_ns: int | None
@@ -48,7 +50,7 @@ class MessageResult:
 
     @property
     def variation_s(self) -> float | None:
-        """Mean absolute deviation from the mean; `None` of a single repetition."""
+        """Return the mean absolute deviation from the mean; None for a single repetition."""
         if len(self.elapsed_s) < 2:
             return None
         mean_s = fmean(self.elapsed_s)
@@ -56,13 +58,13 @@ class MessageResult:
 
     @property
     def bytes_per_s(self) -> float | None:
-        """All messages' bytes over their time."""
+        """Return the bytes of all messages over their time."""
         total_s = sum(self.elapsed_s)
         return sum(self.messages) * self.size / total_s if total_s else None
 
     @property
     def above_ceiling(self) -> bool:
-        """Whether it is above what is possible by more than measuring explains."""
+        """Tell whether the result is above its ceiling by more than measuring explains."""
         return above_ceiling(self.efficiency)
 
     @property
@@ -76,10 +78,8 @@ class MessageResult:
 
 
 def message_results(info: RunInfo, repetitions: Sequence[Repetition]) -> list[MessageResult]:
-    """One result per test, pair and direction, in the scenario's order."""
-    by_cell: dict[int, list[Repetition]] = {}
-    for repetition in repetitions:
-        by_cell.setdefault(repetition.cell, []).append(repetition)
+    """Return one result per test, pair and direction, in the scenario's order."""
+    by_cell = grouped(repetitions, lambda repetition: repetition.cell)
     return [
         _result(info, cell, stream, by_cell.get(cell.number, [])) for cell in info.plan.cells for stream in cell.streams
     ]
@@ -93,7 +93,7 @@ def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Rep
     ]
     flows = [flow for own in measured for flow in own]
     senders = [[flow.sender for flow in own if flow.sender is not None] for own in measured]
-    # A sender that has no times has sent nothing; a repetition of such senders alone has no time either.
+    # A sender without times sent nothing; a repetition with only such senders has no time either.
     counted = [own for own in senders if any(elapsed_s(side) is not None for side in own)]
     sides = [side for own in counted for side in own]
     trips = [side.round_trips for side in sides if side.round_trips is not None]
@@ -110,8 +110,8 @@ def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Rep
         ceiling_bps=_ceiling_bps(info, cell, flows),
         mss_effective=least(side.tcp.mss for side in sides),
         retransmits=total(side.tcp.retransmits for side in sides),
-        nodelay=agreed(side.tcp.nodelay for side in sides),
-        congestion=joined(side.tcp.congestion for side in sides),
+        nodelay=agreed(side[NODELAY] for side in sides),
+        congestion=joined(side[CONGESTION] for side in sides),
         disk=disk_shares(flows),
         unanswered=total(_unanswered(side) for side in sides),
         exclusions=_exclusions(info, cell, repetitions),
@@ -125,13 +125,13 @@ def _unanswered(side: Side) -> int | None:
 
 
 def _ceiling_bps(info: RunInfo, cell: Cell, flows: Sequence[Flow]) -> float | None:
-    """What the link allows one way: full segments, or a frame for each message where nothing may gather them."""
+    """Return what the link allows one way: with full segments, or one frame per message if `nodelay` is set."""
     side = next((flow.sender for flow in flows if flow.sender is not None and flow.sender.tcp.mss), None)
     if side is None or side.tcp.mss is None:
         return None
     stream = flows[0].stream
     ends, size = (stream.sender, stream.receiver), cell.message_bytes or 0
-    if cell.tcp.nodelay and size < side.tcp.mss:
+    if cell[NODELAY] and size < side.tcp.mss:
         rates = [rate for rate in (link_rate_bps(info, node) for node in ends) if rate is not None]
         packet = Packet("tcp", info.ip_version, side.tcp.timestamps is not False)
         return min(rates) * size / packet.wire_bytes(size) if len(rates) == len(ends) else None

@@ -1,4 +1,4 @@
-"""Goodput over time: resampled to common instants, and the cells of which it is drawn."""
+"""Goodput over time: resampled to common instants, and the cells whose goodput is charted."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -7,12 +7,13 @@ import numpy as np
 
 from rigctl.model.window import Times, received_at
 from rigctl.records import Cell, RunPlan, Side
+from rigctl.settings import MSS, WINDOW, WINDOW_TOTAL
 
 MOST_CHARTS: Final = 48
 MOST_FLOWS: Final = 4000
-"""The most flows, over all repetitions, of which every sample is read: about four seconds' work."""
+"""A run with more flows, over all repetitions, reads the samples of charted cells only: this takes 4 s."""
 MOST_OF_MATRIX: Final = 12
-"""The most that are drawn of a run with more cells than `MOST_CHARTS`: a chart has a line for each pair."""
+"""The most charts of a run with more cells than `MOST_CHARTS`, as a chart has a line for each pair."""
 
 
 def goodput_mbps(receivers: Sequence[Side], start_ns: int, edges: Times) -> Times:
@@ -27,7 +28,7 @@ def resampled(
 ) -> tuple[list[float], list[float]] | None:
     """Return the middles of at most `most` equal bins in seconds, and the goodput of all receivers in Mbit/s.
 
-    None if a receiver, or the samples of one, are missing.
+    Return None if a receiver, or the samples of one, are missing.
     """
     known = [side for side in receivers if side is not None]
     samples = min((len(side.series.columns.get("t_ns", ())) for side in known), default=0)
@@ -38,28 +39,29 @@ def resampled(
 
 
 def charted_cells(plan: RunPlan) -> tuple[Cell, ...]:
-    """The cells whose goodput over time is drawn."""
+    """Return the cells whose goodput over time is charted."""
     return charted(plan, MOST_CHARTS if len(plan.cells) <= MOST_CHARTS else MOST_OF_MATRIX)
 
 
 def drawn_numbers(plan: RunPlan) -> frozenset[int]:
-    """Their numbers: a page needs the interval series of these cells only (`Store.repetitions`)."""
+    """Return the numbers of the charted cells: a page needs only their interval series (`Store.repetitions`)."""
     return frozenset(cell.number for cell in charted_cells(plan))
 
 
 def sampled(plan: RunPlan) -> bool | frozenset[int]:
-    """Of which cells a report reads the interval series: all, from which limits are named; of a large run those drawn.
+    """Return the numbers of the cells whose interval series a report reads, or True for all.
 
-    The others of a large run have the limits that totals show.
+    Limits follow from the series. In a large run only charted cells are read; the others have the limits that their
+    totals show.
     """
     flows = sum(len(cell.streams) * cell.parallel for cell in plan.cells) * plan.repeat
     return True if flows <= MOST_FLOWS else drawn_numbers(plan)
 
 
 def charted(plan: RunPlan, most: int) -> tuple[Cell, ...]:
-    """The cells whose goodput over time is drawn: all where `most` suffice, else those with the most pairs.
+    """Return all cells, or if they are more than `most`, a choice of those with the most pairs.
 
-    Of these, the ones with the fewest flows and with the most, evenly over conditions and windows.
+    The choice has the fewest and the most flows, evenly over conditions and windows.
     """
     if len(plan.cells) <= most:
         return plan.cells
@@ -67,7 +69,7 @@ def charted(plan: RunPlan, most: int) -> tuple[Cell, ...]:
     chosen: dict[tuple[object, ...], list[Cell]] = {}
     for cell in plan.cells:
         if len(cell.pairs) == pairs:
-            panel = (cell.condition, cell.window.total_bytes or cell.window.bytes, cell.tcp.mss)
+            panel = (cell.condition, cell[WINDOW_TOTAL] or cell[WINDOW], cell[MSS])
             chosen.setdefault(panel, []).append(cell)
     ends: list[Cell] = []
     for group in chosen.values():

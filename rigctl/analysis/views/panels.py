@@ -1,43 +1,43 @@
-"""The matrix of a run: sums of goodput as a function of pairs and flows, one panel per window, for each condition.
+"""The matrix of a run: sums of goodput by pairs and flows, in panels for each condition.
 
-What varies besides the number of pairs, the flows of a pair and the condition makes a panel of its own. The difference
-between two conditions is taken field by field, where both have one. A field that was not measured is not there.
+Each combination of the other settings that vary is a panel. Two conditions are subtracted field by field, where both
+have one; a field that was not measured is missing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from statistics import fmean, median
 from typing import Final, TypeAlias
 
 from rigctl.analysis.summary import CellSummary
 from rigctl.records import Cell, Condition, RunPlan
+from rigctl.settings import CONDITION, LATENCY, PAIRS, PARALLEL, SETTINGS, WINDOW, WINDOW_TOTAL
+from rigctl.settings.kinds import TCP
 
 Place: TypeAlias = tuple[int, int]
 """Number of pairs, number of flows of a pair."""
 
 Setting: TypeAlias = tuple[tuple[str, object], ...]
-"""What a panel's cells have in common: field of `Cell` and value."""
+"""The settings that a panel's cells have in common: field of `Cell` and value."""
 
 MOST_DIFFERENCES: Final = 6
 AS_GOOD: Final = 0.03
-"""Fields this close to the best of their number of pairs are taken to have met the same limit."""
+"""Fields this close to the best of their number of pairs count as having met the same limit."""
 
+_NO_PANELS: Final = (CONDITION, PARALLEL, PAIRS, LATENCY, WINDOW_TOTAL, WINDOW)
 _SETTINGS: Final[dict[str, Callable[[Cell], object]]] = {
-    "window_total_bytes": attrgetter("window.total_bytes"),
-    "window_bytes": attrgetter("window.bytes"),
-    "mss": attrgetter("tcp.mss"),
-    "congestion": attrgetter("tcp.congestion"),
-    "nodelay": attrgetter("tcp.nodelay"),
-    "zerocopy": attrgetter("copying.zerocopy"),
-    "copy": attrgetter("copying.copy"),
-    "direction": attrgetter("direction"),
-    "test": attrgetter("test"),
-    "engine": attrgetter("engine"),
-    "duration_s": attrgetter("duration_s"),
-    "omit_s": attrgetter("omit_s"),
+    "window_total_bytes": lambda cell: cell[WINDOW_TOTAL],
+    # The window of a flow that is its share of a total says nothing of its own.
+    "window_bytes": lambda cell: None if cell[WINDOW_TOTAL] is not None else cell[WINDOW],
+    **{
+        setting.name: itemgetter(setting)
+        for setting in SETTINGS.values()
+        if setting.takes(TCP) and setting not in _NO_PANELS
+    },
+    **{name: attrgetter(name) for name in ("test", "duration_s", "omit_s")},
 }
-"""Settings whose values make panels, each with where it is."""
+"""Settings whose values make panels, and where each is in a cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class ConditionPanels:
-    """All panels of one condition; `condition` is `None` for the nodes as they are."""
+    """All panels of one condition; `condition` is None for the nodes as they are."""
 
     condition: Condition | None
     panels: tuple[Panel, ...]
@@ -61,7 +61,7 @@ class ConditionPanels:
         return self.condition.name if self.condition else ""
 
     def best_by_pairs(self) -> dict[int, tuple[CellSummary, ...]]:
-        """For each number of pairs the cells that came within `AS_GOOD` of the highest sum, over windows and flows."""
+        """Return for each number of pairs the cells within `AS_GOOD` of the highest sum, over windows and flows."""
         best: dict[int, tuple[CellSummary, ...]] = {}
         for pairs in sorted({place[0] for panel in self.panels for place in panel.sums_mbps}):
             fields = [
@@ -75,7 +75,7 @@ class ConditionPanels:
         return best
 
     def sums_by_pairs(self) -> dict[int, float]:
-        """The sum for each number of pairs: the median of the best, as the highest includes noise."""
+        """Return the sum for each number of pairs: the median of the best, as the highest includes noise."""
         return {
             pairs: median(cell.goodput_mbps.mean for cell in cells if cell.goodput_mbps is not None)
             for pairs, cells in self.best_by_pairs().items()
@@ -89,7 +89,7 @@ class Matrix:
     conditions: tuple[ConditionPanels, ...]
     pairs: tuple[int, ...]
     flows: tuple[int, ...]
-    top_mbps: float  # the highest sum of all fields: where the scale of all panels ends
+    top_mbps: float  # the highest sum of all fields, the end of all panels' scale
     differences: tuple["Difference", ...] = field(default=())
 
 
@@ -101,7 +101,7 @@ class DifferencePanel:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`later` less `earlier`, where both have a field. `largest` is the panel's setting and place of the largest."""
+    """`later` less `earlier`, field by field. `largest` is the setting and the place of the largest difference."""
 
     earlier: ConditionPanels
     later: ConditionPanels
@@ -113,20 +113,20 @@ class Difference:
 
     @property
     def share(self) -> float:
-        """The mean difference as a share of the mean of both conditions."""
+        """Return the mean difference as a share of the mean of both conditions."""
         return self.mean_mbps / self.mean_of_both_mbps if self.mean_of_both_mbps else 0.0
 
 
 def matrix(plan: RunPlan, cells: Sequence[CellSummary]) -> Matrix | None:
-    """The matrix of a run; `None` where its cells do not differ in the number of pairs, or two share a field."""
+    """Return the matrix of a run; None if its cells do not differ in the number of pairs, or two share a field."""
     pairs = tuple(sorted({len(summary.cell.pairs) for summary in cells}))
     if len(pairs) < 2 or len(cells) < 3:
         return None
-    names = [name for name in _SETTINGS if len({_value(summary.cell, name) for summary in cells}) > 1]
+    names = [name for name in _SETTINGS if len({_SETTINGS[name](summary.cell) for summary in cells}) > 1]
     known = {condition.name: condition for condition in plan.conditions}
     grouped: dict[str | None, dict[Setting, dict[Place, CellSummary]]] = {}
     for summary in cells:
-        setting = tuple((name, _value(summary.cell, name)) for name in names)
+        setting = tuple((name, _SETTINGS[name](summary.cell)) for name in names)
         fields = grouped.setdefault(summary.cell.condition, {}).setdefault(setting, {})
         place = (len(summary.cell.pairs), summary.cell.parallel)
         if place in fields:
@@ -144,20 +144,15 @@ def matrix(plan: RunPlan, cells: Sequence[CellSummary]) -> Matrix | None:
     return Matrix(made, pairs, flows, max(every), differences(made)) if every else None
 
 
-def _value(cell: Cell, name: str) -> object:
-    """A setting of a cell. The window of a flow that is its share of a total says nothing of its own."""
-    return None if name == "window_bytes" and cell.window.total_bytes is not None else _SETTINGS[name](cell)
-
-
 def _panel(setting: Setting, fields: Mapping[Place, CellSummary]) -> Panel:
     sums = {place: one.goodput_mbps.mean for place, one in fields.items() if one.goodput_mbps is not None}
     return Panel(setting, fields, sums)
 
 
 def differences(conditions: Sequence[ConditionPanels]) -> tuple[Difference, ...]:
-    """Each condition less the one before it that differs in the fewest settings, `MOST_DIFFERENCES` at most.
+    """Return each condition less the earlier one that differs in the fewest settings, `MOST_DIFFERENCES` at most.
 
-    So that a difference is that of one setting where the conditions allow it. Of several the nearest.
+    So a difference is that of one setting if the conditions allow it. Of several, the nearest is taken.
     """
     found = []
     for at, later in enumerate(conditions):
@@ -168,7 +163,7 @@ def differences(conditions: Sequence[ConditionPanels]) -> tuple[Difference, ...]
 
 
 def changed(one: Difference) -> dict[str, tuple[str | None, str | None]]:
-    """The settings in which two conditions differ: before and after; `None` where it is not set."""
+    """Return the settings in which two conditions differ, before and after; None if it is not set."""
     before, after = settings_of(one.earlier.condition), settings_of(one.later.condition)
     return {
         name: (before.get(name), after.get(name))
@@ -178,7 +173,7 @@ def changed(one: Difference) -> dict[str, tuple[str | None, str | None]]:
 
 
 def settings_of(condition: Condition | None) -> dict[str, str]:
-    """What a condition sets: `resize`, and each setting by its name or kind; nothing for the nodes as they are."""
+    """Return what a condition sets: `resize`, and each setting by its name or kind."""
     if condition is None:
         return {}
     known = {setting.name or setting.kind: setting.value for setting in condition.settings}
@@ -186,7 +181,7 @@ def settings_of(condition: Condition | None) -> dict[str, str]:
 
 
 def difference(earlier: ConditionPanels, later: ConditionPanels) -> Difference | None:
-    """`later` less `earlier`; `None` where no field was measured under both."""
+    """Return `later` less `earlier`; None if no field was measured under both."""
     before = {panel.setting: panel for panel in earlier.panels}
     panels, both = [], []
     for panel in later.panels:

@@ -1,4 +1,4 @@
-"""What a virtual link carries of frames that are not full: its token bucket is exact for full frames only.
+"""The goodput of a virtual link with frames that are not full: its token bucket is exact for full frames only.
 
 A bucket counts a frame from its Ethernet header to the end of its payload, MTU + 14 bytes of a full one; a wire also
 takes check sequence, preamble and gap, 24 bytes more (docs/reference/virtual-rig.md).
@@ -12,13 +12,14 @@ from rigctl.analysis.views.messages import MessageResult
 from rigctl.model.limits.ceilings import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, Packet
 from rigctl.model.unknowns import least
 from rigctl.records import RunInfo, Stream
+from rigctl.settings import NODELAY
 
 BUCKET_BYTES: Final = 128 * 1024
 _AROUND: Final = ETHERNET_HEADER + ETHERNET_CHECK + ETHERNET_GAP
 
 
 def carried_mbps(info: RunInfo, cell: CellSummary) -> float | None:
-    """The goodput that the shaped link of a pair carries of the frames of `cell`, the least of all pairs."""
+    """Return the goodput that a pair's shaped link carries with the frames of `cell`, the least of all pairs."""
     return least(_of_stream(info, cell, number) for number in range(len(cell.streams)))
 
 
@@ -36,7 +37,7 @@ def _of_stream(info: RunInfo, cell: CellSummary, number: int) -> float | None:
 def shaped_mbps(
     info: RunInfo, stream: Stream, payload: int, packet: Packet, condition: str | None = None
 ) -> float | None:
-    """What one pair's shaped link carries of packets of `payload` bytes; `None` where rate or MTU is unknown."""
+    """Return what one pair's shaped link carries with packets of `payload` bytes; None if rate or MTU is unknown."""
     rate_bps = path_rate_bps(info, (stream.sender, stream.receiver))
     mtus = [info.plan.condition_mtu(condition) or link_mtu(info, node) for node in (stream.sender, stream.receiver)]
     known = [mtu for mtu in mtus if mtu is not None]
@@ -48,7 +49,7 @@ def shaped_mbps(
 
 
 def short_excess(info: RunInfo, cell: CellSummary) -> bool:
-    """Whether the depth of the bucket alone explains what exceeds the ceiling of a short test."""
+    """Tell whether the depth of the bucket explains the goodput of a short test above its ceiling."""
     if cell.goodput_mbps is None or cell.ceiling_mbps is None or info.plan.virtual != "namespaces":
         return False
     duration_s = cell.cell.duration_s - cell.cell.omit_s
@@ -57,16 +58,16 @@ def short_excess(info: RunInfo, cell: CellSummary) -> bool:
 
 
 def messages_carried_mbps(info: RunInfo, result: MessageResult) -> float | None:
-    """The throughput that the shaped link carries of the frames of these messages, or of their full segments."""
+    """Return what the shaped link carries with the frames of these messages, or with their full segments."""
     mss = result.mss_effective
     if mss is None:
         return None
-    payload = result.size if result.cell.tcp.nodelay and result.size < mss else mss
+    payload = result.size if result.cell[NODELAY] and result.size < mss else mss
     return shaped_mbps(info, result.stream, payload, Packet("tcp", info.ip_version), result.cell.condition)
 
 
 def short_messages_excess(info: RunInfo, result: MessageResult) -> bool:
-    """Whether the depth of the bucket alone explains what exceeds the ceiling: each repetition finds it full."""
+    """Tell whether the depth of the bucket, full before each repetition, explains what exceeds the ceiling."""
     if result.bytes_per_s is None or result.ceiling_bps is None or info.plan.virtual != "namespaces":
         return False
     total_s = sum(result.elapsed_s)

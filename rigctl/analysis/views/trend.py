@@ -1,10 +1,9 @@
-"""A limit that pairs share, found from the measured sums alone: proportional growth with the pairs, then a plateau.
+"""The sums of a condition as pairs are added: proportional growth, a plateau (a limit that pairs share), or neither.
 
-The rig file is not used. What goes in is the highest sum of goodput for each number of pairs at once; what comes out
-is the number of pairs from which on more of them add nothing. The rule: at the knee and beyond, all sums lie within
-`FLAT` of their median; before it, each pair adds about as much as the others (`PROPORTIONAL`) and the sum is clearly
-below the plateau; and with the most pairs the sum falls short of straight growth by `SHORTFALL` or more, so that noise
-on straight growth is no knee. A single point beyond the growth must fall short by `CLEAR`.
+The plateau is found from the highest sum of goodput for each number of pairs; the rig file is not used. At the knee and
+beyond, all sums lie within `FLAT` of their median. Before it, each pair adds about as much as the others
+(`PROPORTIONAL`), and the sum is clearly below the plateau. With the most pairs, the sum is below straight growth by
+`SHORTFALL` or more, so that noise on straight growth is no knee; a single point must be below by `CLEAR`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,8 +29,8 @@ _LEAST_POINTS: Final = 3
 class Limit:
     """From `pairs` on the sum stays at `goodput_mbps` (the median of the plateau).
 
-    `points`: of how many numbers of pairs the plateau is made; `each_mbps`: what a pair achieved before it, `None`
-    where the sum stays from the fewest pairs on.
+    `points`: the numbers of pairs in the plateau; `each_mbps`: what a pair achieved before it, None if the sum is flat
+    from the fewest pairs on.
     """
 
     pairs: int
@@ -50,7 +49,7 @@ class Growth:
 
 
 def shared_limit(sums: Mapping[int, float]) -> Limit | None:
-    """The plateau of `sums` (number of pairs → sum of goodput, Mbit/s); `None` where there is none to be sure of."""
+    """Return the plateau of `sums` (number of pairs → sum of goodput, Mbit/s), if there certainly is one."""
     counts = sorted(sums)
     if len(counts) < _LEAST_POINTS or min(sums.values()) <= 0:
         return None
@@ -62,7 +61,7 @@ def _plateau(sums: Mapping[int, float], before: list[int], beyond: list[int]) ->
     if any(abs(sums[count] - level) > FLAT * level for count in beyond):
         return None
     if not before:
-        # Flat from the first point on: a limit only where the pairs multiply and the sum does not.
+        # Flat from the first point on: a limit only if the pairs multiply and the sum does not.
         return Limit(beyond[0], level, len(beyond), None) if most >= 2 * beyond[0] else None
     each = median(sums[count] / count for count in before)
     if any(abs(sums[count] - each * count) > PROPORTIONAL * each * count for count in before):
@@ -76,7 +75,7 @@ def _plateau(sums: Mapping[int, float], before: list[int], beyond: list[int]) ->
 
 
 def growth(sums: Mapping[int, float]) -> Growth | None:
-    """Straight growth up to the most pairs; `None` where the sum does not grow in proportion all the way."""
+    """Return straight growth up to the most pairs; None if the sum does not grow in proportion all the way."""
     counts = sorted(sums)
     if len(counts) < 2 or min(sums.values()) <= 0 or shared_limit(sums):
         return None
@@ -86,17 +85,17 @@ def growth(sums: Mapping[int, float]) -> Growth | None:
 
 
 SAME: Final = 0.03
-"""Limits on the wire that differ by no more are taken to be the same."""
+"""Limits on the wire that differ by no more than this share count as the same."""
 BEHIND: Final = 0.10
-"""A column is behind with a field that is below the best of its number of pairs by more than this share."""
+"""A column is behind if a field is below the best of its number of pairs by more than this share."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """`wire_mbps` is the plateau on the wire, `efficiency` that of the highest sum."""
+    """The trend of a condition. `wire_mbps` is the plateau on the wire, `efficiency` that of the highest sum."""
 
     kind: str  # "limit", "growth", "neither"
-    pairs: int  # from which on, or up to which
+    pairs: int  # from which on the sum is flat, or up to which it grows
     goodput_mbps: float
     each_mbps: float | None = None
     wire_mbps: float | None = None
@@ -105,15 +104,15 @@ class Trend:
     efficiency: float | None = None
 
     def like(self, other: "Trend") -> bool:
-        """Whether both can be described in one sentence: the same limit, reached with the same number of pairs."""
-        mine, theirs = ((shown.kind, shown.pairs, shown.points == 1, shown.busy) for shown in (self, other))
+        """Tell whether one sentence fits both: the same limit, reached with the same number of pairs."""
+        mine, theirs = ((one.kind, one.pairs, one.points == 1, one.busy) for one in (self, other))
         if self.wire_mbps is None or other.wire_mbps is None:
             return mine == theirs and self.wire_mbps is other.wire_mbps
         return mine == theirs and abs(self.wire_mbps / other.wire_mbps - 1) <= SAME
 
 
 def trend(info: RunInfo, condition: ConditionPanels) -> Trend | None:
-    """What the sums of a condition show; `None` for less than two numbers of pairs."""
+    """Return the trend of a condition's sums; None for less than two numbers of pairs."""
     sums, best = condition.sums_by_pairs(), condition.best_by_pairs()
     plateau, straight = shared_limit(sums), growth(sums)
     if plateau is not None:
@@ -132,7 +131,7 @@ def trend(info: RunInfo, condition: ConditionPanels) -> Trend | None:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One panel's sums with one number of flows: the field that is furthest below the best of its number of pairs."""
+    """One panel's sums with one number of flows: the field furthest below the best of its number of pairs."""
 
     setting: Setting
     flows: int
@@ -151,7 +150,7 @@ class Column:
 
 
 def columns(condition: ConditionPanels) -> list[Column]:
-    """Every column of every panel. A trend is that of the best sums: it says nothing of the columns that are behind."""
+    """Return every column of every panel. The trend of the best sums does not describe the columns that are behind."""
     best, worst = condition.sums_by_pairs(), dict[tuple[Setting, int], Column]()
     for panel in condition.panels:
         for (pairs, flows), mbps in panel.sums_mbps.items():
@@ -162,7 +161,7 @@ def columns(condition: ConditionPanels) -> list[Column]:
 
 
 def payload_share(info: RunInfo, cells: Sequence[CellSummary]) -> float | None:
-    """Payload of a full frame as a share of its wire time, as sent; `None` where the frames differ or are not known."""
+    """Return the payload of a full frame as a share of its wire time; None if frames differ or are unknown."""
     streams = [stream for cell in cells for stream in cell.streams]
     sizes = {stream.mss_effective for stream in streams}
     timestamps = agreed(stream.timestamps for stream in streams) is not False

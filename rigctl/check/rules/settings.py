@@ -9,6 +9,7 @@ from rigctl.check.rules.findings import as_root, by_value, found, most_common, n
 from rigctl.findings import Finding, Severity
 from rigctl.probe.freebsd import AVAILABLE
 from rigctl.records import Cell
+from rigctl.settings import CONGESTION, READ, WINDOW, WRITE
 
 _LIMITS: Final = (("SO_RCVBUF", "net.core.rmem_max"), ("SO_SNDBUF", "net.core.wmem_max"))
 _MOST_SOCKET: Final = "kern.ipc.maxsockbuf"
@@ -119,8 +120,9 @@ def congestion(seen: Seen) -> Iterator[Finding]:
     """Check that the requested congestion controls are available, and that all nodes have the same default."""
     for each in seen.reached():
         there = (each.sysctl(AVAILABLE if each.is_freebsd else _AVAILABLE) or "").split()
-        for name in sorted({cell.tcp.congestion for cell in seen.cells() if cell.tcp.congestion} if there else ()):
-            cells = [cell for cell in seen.cells() if cell.tcp.congestion == name and each.name in cell.nodes]
+        asked = {name for cell in seen.cells() if (name := cell[CONGESTION]) is not None}
+        for name in sorted(asked if there else ()):
+            cells = [cell for cell in seen.cells() if cell[CONGESTION] == name and each.name in cell.nodes]
             allowed = (each.facts.get("allowed_congestion") or name).split()
             if cells and name not in there:
                 yield _unavailable(each, name, there, _asking(cells))
@@ -132,7 +134,7 @@ def congestion(seen: Seen) -> Iterator[Finding]:
     defaults = {each.name: own for each in seen.reached() if (own := each.sysctl(_default_by(each)))}
     if len(set(defaults.values())) == 1:
         yield found(Severity.OK, node(*defaults), f"congestion control {next(iter(defaults.values()))} by default.")
-    elif defaults and (seen.plan is None or any(cell.tcp.congestion is None for cell in seen.cells())):
+    elif defaults and (seen.plan is None or any(cell[CONGESTION] is None for cell in seen.cells())):
         yield from _unlike(seen, defaults)
 
 
@@ -164,9 +166,9 @@ def disks(seen: Seen) -> Iterator[Finding]:
     """Check that folders of file transfers exist, on a disk with room for the files of all flows."""
     needs: dict[str, int] = {}
     for cell in seen.cells():
-        if cell.file.folder and "disk" in (cell.file.read, cell.file.write):
+        if cell.folder and "disk" in (cell[READ], cell[WRITE]):
             size = (cell.message_bytes or 0) * cell.parallel
-            needs[cell.file.folder] = max(needs.get(cell.file.folder, 0), size)
+            needs[cell.folder] = max(needs.get(cell.folder, 0), size)
     for each in seen.reached():
         for disk in each.around.disks if each.around is not None else ():
             name, need = node(each.name), needs.get(disk.folder, 0)
@@ -207,11 +209,11 @@ def _most(each: NodeSeen, number: int) -> int | None:
 
 def _fixed(cell: Cell) -> int:
     """Return the window that is set by socket option, or 0."""
-    return 0 if cell.window.resize else cell.window.bytes or 0
+    return 0 if cell.resize else cell[WINDOW] or 0
 
 
 def _autotuned(cell: Cell) -> bool:
-    return cell.transport == "tcp" and cell.window.bytes is None
+    return cell.transport == "tcp" and cell[WINDOW] is None
 
 
 def _asking(cells: list[Cell]) -> str:

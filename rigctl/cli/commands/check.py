@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from rigctl.base.errors import InputError, RigError
+from rigctl.base.processes import holder
 from rigctl.base.texts import printable_lines
 from rigctl.check.gather import gathered
 from rigctl.check.judge import answer, judged
@@ -28,7 +29,6 @@ from rigctl.report.printers.json import JsonFinding, finding_as_json
 from rigctl.report.printers.terminal import print_document
 from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import bundled_folder, bundled_rigs, load_rig
-from rigctl.runner.run import holder
 from rigctl.scenario.load import Overrides, bundled_scenarios, find_scenario, load_plan
 from rigctl.virtual import provided
 from rigctl.yamlfile import find, read_document

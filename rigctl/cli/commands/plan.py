@@ -17,19 +17,18 @@ from rigctl.cli.output import plain_console
 from rigctl.records import Cell, Condition, Expectation, Pair, RunPlan, several_sets
 from rigctl.report.words.text import numbers_text
 from rigctl.rig.inventory import Rig
-from rigctl.scenario.axes import AXES
 from rigctl.scenario.forecast import (
     Forecast,
     bound,
     constants,
     forecasts,
     notes,
-    setting,
     sum_ceiling_bps,
     table_axes,
     total_s,
 )
 from rigctl.scenario.load import Overrides, load_plan
+from rigctl.settings import CONDITION, PAIRS, SETTINGS
 
 MOST_ROWS: Final = 100
 BEYOND_S: Final = 0.4
@@ -112,7 +111,7 @@ def cell_table(run_plan: RunPlan, most: int | None = MOST_ROWS) -> Table:
 
     Axes beyond the page's three have a column only if they vary.
     """
-    axes = [AXES[name] for name in table_axes(run_plan)]
+    axes = table_axes(run_plan)
     headers = [
         "Test",
         *(axis.header for axis in axes),
@@ -126,7 +125,7 @@ def cell_table(run_plan: RunPlan, most: int | None = MOST_ROWS) -> Table:
     sets = several_sets(run_plan.cells)
     for cell in run_plan.cells[:most]:
         expected = forecasts(cell, run_plan, run_plan.ip_version)
-        values = ((axis, setting(cell, axis.name)) for axis in axes)
+        values = ((axis, cell[axis]) for axis in axes)
         settings = ["–" if value is None else axis.text(value) for axis, value in values]
         counted = [_some(cell.pairs) if sets else str(len(cell.pairs)), format_duration(cell.duration_s)]
         bounds = [_segments(expected), _ceilings(expected), _mbps(sum_ceiling_bps(expected, run_plan))]
@@ -250,7 +249,7 @@ class PlanDocument(Model):
     remarks: list[str] = Field(description="What the ceilings assume.")
 
 
-_NOT_SETTINGS: Final = ("pairs", "condition")  # fields beside the settings of a test
+_NOT_SETTINGS: Final = (PAIRS, CONDITION)  # fields beside the settings of a test
 
 
 def plan_json(plan: RunPlan, rig: Rig) -> str:
@@ -286,7 +285,7 @@ def _planned(cell: Cell, plan: RunPlan, asked: Sequence[Expectation]) -> dict[st
         "condition": cell.condition,
         "duration_s": cell.duration_s,
         "omit_s": cell.omit_s,
-        "settings": {name: setting(cell, name) for name in AXES if name not in _NOT_SETTINGS},
+        "settings": {name: cell[setting] for name, setting in SETTINGS.items() if setting not in _NOT_SETTINGS},
         "pairs": expected,
         "ceiling_mbps": sum_ceiling_bps(expected, plan),
         "expected": asked,

@@ -18,7 +18,6 @@ from rigctl.base.texts import printable
 from rigctl.cli.documents import Instant, Model, at, of, percent
 from rigctl.cli.options import Bound, RunId, StoreAddress, Wait, scenario_names, wait_s
 from rigctl.model.statistics.changes import Rules
-from rigctl.nightly.confirm import confirmed
 from rigctl.records import CONFIRMS, Accepted, RunInfo
 from rigctl.report.nights.page import as_junit, as_markdown, document, name
 from rigctl.report.printers.files import write_whole
@@ -86,6 +85,8 @@ def night_of(opened: Store, run: str | None) -> RunInfo:
 
 
 def _confirmed(found: Regressions, opened: Store, scenario: str | None, waiting_s: float) -> Regressions:
+    from rigctl.nightly.confirm import confirmed  # only this option takes what a run takes
+
     stored = found.run.plan
     here = Path(f"{stored.scenario_name}.yaml")
     named = scenario or (str(here) if here.is_file() else stored.scenario_name)

@@ -1,10 +1,11 @@
-"""`rigctl report`: one run as a self-contained HTML file, or what a company publishes of it."""
+"""`rigctl show` prints one run; `rigctl report` writes it as an HTML file, or as parts of a product's page."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
+from rich.console import Console
 
 from rigctl.analysis.nights.comparison import compared
 from rigctl.analysis.run_view import RunView
@@ -16,6 +17,9 @@ from rigctl.records import Repetition, RunInfo
 from rigctl.report.comparison.page import comparison_document
 from rigctl.report.document import document
 from rigctl.report.printers.html import write_page
+from rigctl.report.printers.json import as_json
+from rigctl.report.printers.markdown import markdown as as_markdown
+from rigctl.report.printers.terminal import print_document
 from rigctl.report.product.claim import NoClaim
 from rigctl.report.product.compare import side_by_side
 from rigctl.report.product.content import product
@@ -24,6 +28,24 @@ from rigctl.report.product.theme import Theme, default_theme, load_theme
 from rigctl.store import Store, open_store
 
 Measured: TypeAlias = tuple[RunInfo, Sequence[Repetition]]
+
+
+def show(
+    run: RunId = None,
+    store: StoreAddress = None,
+    everything: Annotated[bool, typer.Option("--all", help="Print all findings and notes.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, to paste into a page.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON: findings whole, tables with values.")] = False,
+) -> None:
+    """Print the answer, the table and the findings of RUN."""
+    with open_store(store, create=False) as opened:
+        made = document(*_read(opened, run))
+    if markdown:
+        print(as_markdown(made), end="")
+    elif json:
+        print(as_json(made), end="")
+    else:
+        print_document(made, Console(), everything=everything)
 
 
 def report(

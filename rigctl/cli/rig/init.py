@@ -26,8 +26,8 @@ from rigctl.discovery.inventory import inventory_targets, split_reference
 from rigctl.discovery.inventory_file import read_inventory
 from rigctl.discovery.rig_file import checked, rig_text
 from rigctl.discovery.targets import Target, allocated, targets_of
-from rigctl.rig.fields import FieldError
 from rigctl.scenario.pairs import pairs_option
+from rigctl.yamlfile.fields import FieldError
 
 STANDARD_OUTPUT: Final = "-"
 _FEWEST: Final = 2

@@ -9,6 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from rigctl.settings.sockets import TIMESTAMPS_OPTION
+
 ETHERNET_HEADER: Final = 14
 ETHERNET_CHECK: Final = 4
 ETHERNET_GAP: Final = 8 + 12  # preamble and gap: the time on the wire that is no part of the frame
@@ -16,7 +18,6 @@ ETHERNET_LEAST_FRAME: Final = 64
 VLAN_TAG: Final = 4
 TCP_HEADER: Final = 20
 UDP_HEADER: Final = 8
-TIMESTAMPS_OPTION: Final = 12
 IP_HEADER: Final = {4: 20, 6: 40}
 LINE_RATE: Final = 0.98
 """From this share on, the ceiling, the shared link or the requested rate is the limit."""

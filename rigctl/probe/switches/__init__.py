@@ -1,4 +1,7 @@
-"""Switches (docs/reference/switches.md): counters by SNMP or command line (`reader_of`), `forwarding_of`."""
+"""Switches (docs/reference/switches.md): their counters by SNMP or command line, and their forwarding tables.
+
+pysnmp and netmiko are large imports, and most runs need neither: they are imported here, when a switch is asked.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -13,27 +16,22 @@ __all__ = ["Forwarding", "PortCounters", "Reader", "forwarding_of", "reader_of",
 
 @asynccontextmanager
 async def reader_of(switch: Switch, ports: Sequence[str]) -> AsyncIterator[Reader]:
-    """A reader of the counters of `ports`, interface names on `switch`: by SNMP where the rig file says so, else CLI.
+    """Yield a reader of the counters of `ports`, interface names on `switch`: by SNMP if the rig file has it, else CLI.
 
-    Raises `NodeError` with the switch's key where it does not answer, refuses its credentials or lacks a port.
+    Raise `NodeError` with the switch's key if it does not answer, refuses its credentials or lacks a port.
     """
-    # Each is a large import; most runs need one of them or none.
     if switch.snmp is not None:
-        from rigctl.probe.switches.snmp import snmp_reader
-
-        async with snmp_reader(switch, secrets_of(switch), ports) as reader:
-            yield reader
+        from rigctl.probe.switches.snmp import snmp_reader as opened
     elif switch.cli is not None:
-        from rigctl.probe.switches.cli import cli_reader
-
-        async with cli_reader(switch, secrets_of(switch), ports) as reader:
-            yield reader
+        from rigctl.probe.switches.cli import cli_reader as opened
     else:
         raise NodeError(switch.key, "the rig file has neither snmp nor cli for it: its counters can't be read")
+    async with opened(switch, secrets_of(switch), ports) as reader:
+        yield reader
 
 
 async def forwarding_of(switch: Switch) -> Forwarding:
-    """What `switch` has learnt, by SNMP. Raises `NodeError` where it does not answer."""
-    from rigctl.probe.switches.forwarding import read_forwarding
+    """Return what `switch` has learnt, by SNMP. Raise `NodeError` if it does not answer."""
+    from rigctl.probe.switches.snmp import read_forwarding
 
     return await read_forwarding(switch)

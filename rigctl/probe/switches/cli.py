@@ -1,6 +1,6 @@
 """Switch counters by the switch's command line over SSH: `show interfaces` of each port, by netmiko.
 
-netmiko blocks, so each call has a thread of its own that ends by its own timeouts; a session that is given up is cut,
+netmiko blocks, so each call runs in a thread, which ends by netmiko's timeouts. A session that is given up is cut,
 which ends the thread too. Host keys are checked as with SSH to nodes.
 """
 
@@ -8,25 +8,23 @@ import asyncio
 import contextlib
 import logging
 import re
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
+
+from netmiko import BaseConnection, ConnectHandler
+from netmiko.exceptions import ReadTimeout
+from paramiko.ssh_exception import AuthenticationException, SSHException
 
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
-from rigctl.probe.switches import cisco_ios, dell_os9
-from rigctl.probe.switches.names import resolved
-from rigctl.probe.switches.reading import PortCounters, Reader
+from rigctl.probe.switches.reading import PortCounters, Reader, resolved
 from rigctl.probe.switches.secrets import variable
-from rigctl.probe.switches.shown import Clearing, Shown, UnreadableError
+from rigctl.probe.switches.show_interfaces import Clearing, Shown, UnreadableError, cisco_ios, dell_os9
 from rigctl.rig.files import wrong_file
 from rigctl.rig.inventory import Secrets, Switch
-
-if TYPE_CHECKING:
-    from netmiko import BaseConnection
 
 CONNECT_S: Final = 5.0
 ANSWER_S: Final = 5.0
@@ -42,8 +40,8 @@ class _Dialect:
 
 
 _DIALECTS: Final[Mapping[str, _Dialect]] = {
-    "cisco_ios": _Dialect("cisco_ios", cisco_ios.parse),
-    "dell_os9": _Dialect("dell_force10", dell_os9.parse),
+    "cisco_ios": _Dialect("cisco_ios", cisco_ios),
+    "dell_os9": _Dialect("dell_force10", dell_os9),
 }
 
 
@@ -53,13 +51,13 @@ class CliReader:
 
     switch: Switch
     ports: Sequence[str]
-    session: "BaseConnection"
+    session: BaseConnection
     parse: Callable[[str], Shown]
     source: str = "cli"
     clearings: dict[str, Clearing] = field(default_factory=dict)
 
     async def read(self) -> dict[str, PortCounters]:
-        """The counters of all ports, one after the other. Raises `NodeError`."""
+        """Return the counters of all ports, read one after the other. Raise `NodeError`."""
         return {port: await self._read(port) for port in self.ports}
 
     async def _read(self, port: str) -> PortCounters:
@@ -69,7 +67,7 @@ class CliReader:
             text = await _threaded(lambda: self._said(command), 2 * ANSWER_S)
         except TimeoutError:
             raise NodeError(self.switch.key, f"no answer to `{command}` within {ANSWER_S:g} s") from None
-        except (OSError, EOFError, _paramiko_errors()) as error:
+        except (OSError, EOFError, SSHException) as error:
             raise NodeError(self.switch.key, f"the connection was cut: {_short(error)}") from None
         took_ns = time.monotonic_ns() - before_ns
         t_ns = before_ns + took_ns // 2
@@ -83,8 +81,6 @@ class CliReader:
         return PortCounters(t_ns, took_ns, discontinuity=cleared, **shown.counters)
 
     def _said(self, command: str) -> str:
-        from netmiko.exceptions import ReadTimeout
-
         try:
             return str(self.session.send_command(command, read_timeout=ANSWER_S))
         except ReadTimeout:
@@ -93,9 +89,9 @@ class CliReader:
 
 @asynccontextmanager
 async def cli_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) -> AsyncIterator[Reader]:
-    """A session on `switch`, each of whose `ports` has answered once.
+    """Yield a session on `switch`, in which each of `ports` has answered once.
 
-    Raises `NodeError` with the switch's key: unreachable, host key, login, or a port that it does not have.
+    Raise `NodeError` with the switch's key: unreachable, host key, login, or a port that it does not have.
     """
     assert switch.cli is not None  # the caller chose by it
     for port in ports:
@@ -113,7 +109,7 @@ async def cli_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) -> 
             session.paramiko_cleanup()
 
 
-async def _opened(switch: Switch, secrets: Secrets, dialect: _Dialect) -> "BaseConnection":
+async def _opened(switch: Switch, secrets: Secrets, dialect: _Dialect) -> BaseConnection:
     assert switch.cli is not None
     place = f"{switch.address}, SSH port {switch.cli.port}"
     if secrets.user is None:
@@ -129,7 +125,7 @@ async def _opened(switch: Switch, secrets: Secrets, dialect: _Dialect) -> "BaseC
         raise NodeError(
             switch.key, f"no prompt from {place}: is that the command line of a {switch.cli.kind}?"
         ) from None
-    except (OSError, EOFError, ValueError, _paramiko_errors()) as error:
+    except (OSError, EOFError, ValueError, SSHException) as error:
         raise NodeError(switch.key, _meaning(error, place, secrets.user)) from None
 
 
@@ -155,39 +151,23 @@ def _options(switch: Switch, secrets: Secrets, dialect: _Dialect) -> dict[str, A
     }
 
 
-def _connected(options: dict[str, Any], *, enable: bool) -> "BaseConnection":
-    # Half a second to import, and only rigs with such a switch need it.
-    from netmiko import ConnectHandler
-    from netmiko.exceptions import ReadTimeout
-
+def _connected(options: dict[str, Any], *, enable: bool) -> BaseConnection:
     # Without a handler paramiko's log would write tracebacks to the terminal.
     logging.getLogger("paramiko").addHandler(logging.NullHandler())
     try:
         session = ConnectHandler(**options)
         if enable:
-            _enable(session)
+            try:
+                session.enable()
+            except BaseException:
+                session.paramiko_cleanup()
+                raise
     except ReadTimeout:
         raise TimeoutError from None
     return session
 
 
-def _enable(session: "BaseConnection") -> None:
-    try:
-        session.enable()
-    except BaseException:
-        session.paramiko_cleanup()
-        raise
-
-
-def _paramiko_errors() -> type[Exception]:
-    from paramiko.ssh_exception import SSHException
-
-    return cast("type[Exception]", SSHException)
-
-
 def _meaning(error: Exception, place: str, user: str) -> str:
-    from paramiko.ssh_exception import AuthenticationException
-
     text = str(error)
     if isinstance(error, AuthenticationException):
         return f"{place} refuses user {user}: check its password"
@@ -208,30 +188,5 @@ def _short(error: Exception) -> str:
 
 
 async def _threaded(call: Callable[[], _T], deadline_s: float) -> _T:
-    """`call` in a thread of its own. The thread ends by the timeouts of what it calls; nobody waits for it then.
-
-    Not asyncio's own threads: the loop would wait for those at its end.
-    """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[_T] = loop.create_future()
-
-    def tell(result: _T | None, error: BaseException | None) -> None:
-        if done.cancelled():
-            return
-        if error is not None:
-            done.set_exception(error)
-        else:
-            done.set_result(result)  # type: ignore[arg-type]  # without an error it is a result
-
-    def work() -> None:
-        result, failed = None, None
-        try:
-            result = call()
-        except BaseException as error:  # handed to who waits
-            failed = error
-        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(tell, result, failed)
-
-    threading.Thread(target=work, name="switch-cli", daemon=True).start()
     async with asyncio.timeout(deadline_s):
-        return await done
+        return await asyncio.to_thread(call)

@@ -1,4 +1,4 @@
-"""What opens a switch: from the environment or a file of mode 0600, never from the rig file."""
+"""Credentials of a switch: from the environment or a file of mode 0600, never from the rig file."""
 
 import os
 import re
@@ -16,10 +16,10 @@ _NAMES: Final = tuple(field.name for field in fields(Secrets))
 
 
 def secrets_of(switch: Switch, environment: Mapping[str, str] | None = None) -> Secrets:
-    """The credentials of `switch`: its own (virtual rigs), else RIGCTL_<KEY>_COMMUNITY and so on, else the file.
+    """Return the credentials of `switch`: its own (virtual rigs), else RIGCTL_<KEY>_COMMUNITY etc., else the file's.
 
-    A variable wins over the file's value of the same name. Raises `NodeError` where the file is open to others or
-    is no such file.
+    A variable wins over the file's value of the same name. Raise `NodeError` if the file is open to others or is no
+    such file.
     """
     if switch.secrets is not None:
         return switch.secrets
@@ -29,12 +29,12 @@ def secrets_of(switch: Switch, environment: Mapping[str, str] | None = None) -> 
 
 
 def variable(switch: Switch, name: str) -> str:
-    """The environment variable of one secret: RIGCTL_CORE_1_PASSWORD for `password` of the switch core-1."""
+    """Return the environment variable of one secret: RIGCTL_CORE_1_PASSWORD for `password` of the switch core-1."""
     return f"RIGCTL_{re.sub('[^A-Z0-9]', '_', switch.key.upper())}_{name.upper()}"
 
 
 def credentials_path(environment: Mapping[str, str]) -> Path:
-    """RIGCTL_CREDENTIALS, else credentials.yaml in the user's configuration folder."""
+    """Return RIGCTL_CREDENTIALS, else credentials.yaml in the user's configuration folder."""
     if "RIGCTL_CREDENTIALS" in environment:
         return Path(environment["RIGCTL_CREDENTIALS"])
     base = environment.get("XDG_CONFIG_HOME") or Path(environment.get("HOME", "/")) / ".config"
@@ -53,7 +53,7 @@ def _from_file(switch: Switch, path: Path) -> dict[str, str]:
     try:
         section = read_document(path).data.get(switch.key)
     except MistakesError as error:
-        # Only where: the mistake's own words, and the line it shows, may hold a secret.
+        # Only the place: the mistake's own words, and the line it shows, may hold a secret.
         where = error.mistakes[0].where
         raise NodeError(
             switch.key, f"its credentials can't be read: {where}: expected {switch.key}: {{user: …, password: …}}"

@@ -1,6 +1,8 @@
-"""Interface counters by SNMP, v2c and v3 (RFC 2863: IF-MIB), with pysnmp behind a thin interface of its own.
+"""A switch's interface counters and forwarding table by SNMP, v2c and v3, with pysnmp.
 
-Numeric OIDs only: no MIB is looked up or compiled. One GET asks for all columns of several ports.
+Numeric OIDs only: no MIB is looked up or compiled. One GET asks for the counters (IF-MIB, RFC 2863) of several ports.
+The forwarding table is Q-BRIDGE-MIB (RFC 4363) if the switch knows VLANs, else BRIDGE-MIB (RFC 4188). Both number the
+ports of the bridge: dot1dBasePortIfIndex leads to the interface, and ifName (RFC 2863) to its name.
 """
 
 import asyncio
@@ -15,23 +17,28 @@ from pysnmp.hlapi.v3arch import asyncio as hlapi
 
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
-from rigctl.probe.switches.names import resolved
-from rigctl.probe.switches.reading import PortCounters, Reader
-from rigctl.probe.switches.secrets import variable
+from rigctl.probe.switches.reading import Forwarding, PortCounters, Reader, resolved
+from rigctl.probe.switches.secrets import secrets_of, variable
 from rigctl.rig.inventory import Secrets, Switch
 
 TIMEOUT_S: Final = 1.0
 RETRIES: Final = 1
 MOST_PER_REQUEST: Final = 44
-"""Values in one answer: with a header each below 1472 bytes, so that no datagram is fragmented."""
+"""Values in one answer: with its header it stays below 1472 bytes, so that no datagram is fragmented."""
 MOST_INTERFACES: Final = 4096
 WALK_S: Final = 120.0
-"""For a whole column: a switch that answers each request just in time would take hours."""
+"""Deadline for a whole column: a switch that answers each request just in time would take hours."""
 _MOST_COUNT: Final = 2**64 - 1
 _MOST_TEXT: Final = 255
-"""Of an interface's name (DisplayString, RFC 2579)."""
+"""Characters of an interface's name (DisplayString, RFC 2579)."""
 _NAME, _DESCRIPTION, _ALIAS = "1.3.6.1.2.1.31.1.1.1.1", "1.3.6.1.2.1.2.2.1.2", "1.3.6.1.2.1.31.1.1.1.18"
 _IF, _IFX = "1.3.6.1.2.1.2.2.1.", "1.3.6.1.2.1.31.1.1.1."
+_SYSTEM_NAME: Final = "1.3.6.1.2.1.1.5.0"
+_BASE_PORT: Final = "1.3.6.1.2.1.17.1.4.1.2"  # dot1dBasePortIfIndex: bridge port → interface index
+_BY_VLAN: Final = "1.3.6.1.2.1.17.7.1.2.2.1.2"  # dot1qTpFdbPort: table and MAC → bridge port
+_BY_MAC: Final = "1.3.6.1.2.1.17.4.3.1.2"  # dot1dTpFdbPort: MAC → bridge port
+MOST_LEARNT: Final = 32_768
+_MAC_BYTES: Final = 6
 # Each counter is the sum of these columns: 64-bit ones, and the 32-bit ones where a switch has no others.
 _COLUMNS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "in_octets": ((_IFX + "6",), (_IF + "10",)),
@@ -62,7 +69,7 @@ _PRIV: Final = {
 
 @asynccontextmanager
 async def snmp_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) -> AsyncIterator[Reader]:
-    """A reader over SNMP. Raises `NodeError` where the switch does not answer or lacks a port."""
+    """Yield a reader over SNMP. Raise `NodeError` if the switch does not answer or lacks a port."""
     async with snmp_session(switch, secrets) as session:
         names = await session.names()
         found, missing = resolved(ports, names)
@@ -75,7 +82,7 @@ async def snmp_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) ->
 
 @asynccontextmanager
 async def snmp_session(switch: Switch, secrets: Secrets) -> AsyncIterator["Session"]:
-    """What asks `switch` by SNMP. Raises `NodeError` where it can't be asked at all."""
+    """Yield a session that asks `switch` by SNMP. Raise `NodeError` if the switch can't be asked at all."""
     assert switch.snmp is not None
     engine = hlapi.SnmpEngine()
     try:
@@ -93,7 +100,7 @@ async def snmp_session(switch: Switch, secrets: Secrets) -> AsyncIterator["Sessi
 
 @dataclass
 class SnmpReader:
-    """The counters of some interfaces. `wide` tells which have 64-bit counters, once asked."""
+    """The counters of some interfaces. `wide`: the switch has 64-bit counters; None: not asked yet."""
 
     session: "Session"
     ports: Mapping[str, int]
@@ -101,7 +108,7 @@ class SnmpReader:
     wide: bool | None = None
 
     async def read(self) -> dict[str, PortCounters]:
-        """All counters of all ports, a few requests side by side. Raises `NodeError`."""
+        """Return all counters of all ports, asked in a few requests side by side. Raise `NodeError`."""
         if self.wide is None:
             first = next(iter(self.ports.values()), None)
             probe = f"{_COLUMNS['in_octets'][0][0]}.{first}"
@@ -139,7 +146,7 @@ class _Octets(Protocol):
 
 @dataclass(frozen=True)
 class Session:
-    """Requests to one switch. Made by `snmp_session`; each method raises `NodeError`."""
+    """Requests to one switch. Each method raises `NodeError`."""
 
     switch: Switch
     engine: hlapi.SnmpEngine
@@ -147,13 +154,16 @@ class Session:
     target: Any
 
     async def get(self, oids: Iterable[str]) -> dict[str, int | None]:
-        """The values of `oids`; `None` where the switch has no such instance."""
+        """Return the values of `oids`; None if the switch has no such instance."""
+        return {str(oid): whole(value) for oid, value in await self._asked(oids)}
+
+    async def _asked(self, oids: Iterable[str]) -> list[tuple[Any, Any]]:
         asked = [hlapi.ObjectType(hlapi.ObjectIdentity(oid)) for oid in oids]
         answer = await hlapi.get_cmd(self.engine, self.user, self.target, hlapi.ContextData(), *asked, lookupMib=False)
-        return {str(oid): whole(value) for oid, value in self._bindings(answer)}
+        return list(self._bindings(answer))
 
     async def names(self) -> dict[int, tuple[str, ...]]:
-        """The names of every interface by its index: ifName, ifDescr, ifAlias."""
+        """Return the names of every interface by its index: ifName, ifDescr, ifAlias."""
         found: dict[int, list[str]] = {}
         for column in (_NAME, _DESCRIPTION, _ALIAS):
             for index, value in await self.walk(column, MOST_INTERFACES):
@@ -163,13 +173,11 @@ class Session:
         return {index: tuple(names) for index, names in found.items()}
 
     async def text(self, oid: str) -> str | None:
-        """One text; None where the switch has none."""
-        asked = hlapi.ObjectType(hlapi.ObjectIdentity(oid))
-        answer = await hlapi.get_cmd(self.engine, self.user, self.target, hlapi.ContextData(), asked, lookupMib=False)
-        return next((text_of(value) for _, value in self._bindings(answer) if _is_there(value)), None)
+        """Return one text; None if the switch has none."""
+        return next((text_of(value) for _, value in await self._asked([oid]) if _is_there(value)), None)
 
     async def walk(self, column: str, most: int) -> list[tuple[tuple[int, ...], Any]]:
-        """The rows of a column, at most `most`: each one's index, and its value as the library has it."""
+        """Return the rows of a column, at most `most`: index, and value as the library has it."""
         try:
             async with asyncio.timeout(WALK_S):
                 return await self._walked(column, most)
@@ -188,7 +196,7 @@ class Session:
             inside = [(oid, value) for oid, value in bindings if oid.startswith(column + ".") and _is_there(value)]
             before = rows[-1][0] if rows else ()
             rows += [(tuple(map(int, oid[len(column) + 1 :].split("."))), value) for oid, value in inside]
-            # RFC 3416: each is behind the one before; a switch that begins again would never end.
+            # RFC 3416: each row is behind the one before. A switch that begins again would never end.
             if len(inside) < len(bindings) or not inside or rows[-1][0] <= before:
                 break
             last = inside[-1][0]
@@ -242,12 +250,42 @@ def _is_there(value: object) -> bool:
 
 
 def whole(value: object) -> int | None:
-    """A count; `None` where there is none, and for what a switch may say instead: a text, an address, less than 0."""
+    """Return a count; None for anything else that a switch may say: a text, an address, a number below 0."""
     number = operator.index(value) if isinstance(value, SupportsIndex) else -1
     return number if 0 <= number <= _MOST_COUNT else None
 
 
 def text_of(value: object) -> str:
-    """A text; empty for what is none. `bytes` of a number would be as many zeros."""
+    """Return a text; empty for anything else. `bytes` of a number would be as many zeros."""
     octets = value.asOctets() if isinstance(value, _Octets) else b""
     return printable(octets[:_MOST_TEXT].decode("utf-8", "replace"))
+
+
+async def read_forwarding(switch: Switch) -> Forwarding:
+    """Return the MAC addresses that `switch` has learnt, by port. Raise `NodeError` if it does not answer.
+
+    A switch without a table has no ports.
+    """
+    async with snmp_session(switch, secrets_of(switch)) as session:
+        name = await session.text(_SYSTEM_NAME)
+        names = await session.names()
+        interfaces = {index[-1]: whole(value) for index, value in await session.walk(_BASE_PORT, MOST_LEARNT)}
+        learnt: dict[str, set[str]] = {}
+        for mac, bridge_port in await _learnt(session):
+            # 0: known, but not where (dot1dTpFdbPort); the bridge's own addresses have no port either.
+            index = interfaces.get(bridge_port) if bridge_port else None
+            if index is not None and index in names:
+                learnt.setdefault(names[index][0], set()).add(mac)
+    return Forwarding(name or None, {port: frozenset(macs) for port, macs in learnt.items()})
+
+
+async def _learnt(session: Session) -> list[tuple[str, int | None]]:
+    for column in (_BY_VLAN, _BY_MAC):
+        rows = await session.walk(column, MOST_LEARNT)
+        if rows:
+            return [
+                (":".join(f"{part:02x}" for part in index[-_MAC_BYTES:]), whole(value))
+                for index, value in rows
+                if len(index) >= _MAC_BYTES and all(part < 256 for part in index[-_MAC_BYTES:])
+            ]
+    return []

@@ -22,6 +22,9 @@ _WIDTHS: Final = {
 _OTHER: Final = 0.65
 _WIDE: Final = 1.0
 """Chinese, Japanese and Korean letters and pictures fill a square."""
+Place = tuple[float, float]
+_HALO = 3
+"""Behind a text that lies on marks, in pixels."""
 
 
 def text_width(text: str, size: float = FONT_SIZE) -> float:
@@ -38,11 +41,6 @@ def cut(text: str, most: float) -> str:
     while kept and text_width(text[:kept] + "…") > most:
         kept -= 1
     return text[:kept].rstrip() + "…"
-
-
-Place = tuple[float, float]
-_HALO = 3
-"""Behind a text that lies on marks, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)

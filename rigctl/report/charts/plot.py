@@ -1,4 +1,4 @@
-"""What a chart shows: plain records that know no file format; rigctl/report/charts/svg.py draws them.
+"""Contents of a chart: plain records that know no file format; rigctl/report/charts/svg.py draws them.
 
 A colour is a class of the style sheet (reports/templates), as in the legend's keys: `s1` to `s6`, `l0` to `l9`,
 `ceiling`, `good`, `warn`. Positions are in the axes' units; on an axis of dates they are seconds since 1970 of the

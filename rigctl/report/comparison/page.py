@@ -45,16 +45,19 @@ from rigctl.report.words.setup import setup_texts, setup_title, where_text
 from rigctl.report.words.text import UNKNOWN, settings_text
 
 MOST_PAIRS: Final = 200
-"""Of many tests of many pairs; the rest is in the JSON."""
-_ASKED: Final[tuple[Requested, ...]] = tuple(
-    # One of each title: some columns are there twice, with another rule of when they are shown.
-    {
-        value.column.title: value
-        for value in vars(requested).values()
-        if isinstance(value, Requested) and value.column.title != "Test"
-    }.values()
-)
+"""Changes of pairs in the table; the JSON has all."""
 _MARKS: Final[dict[Verdict, Literal["warn", "good"]]] = {Verdict.WORSE: "warn", Verdict.BETTER: "good"}
+MOST_DRAWN: Final = 60
+_ROWS: Final = 20
+"""Rows of a chart: it then fits a telephone, and three stand side by side on a screen."""
+_ROW: Final = 20
+_WIDTH: Final = 400
+_LOOKS: Final = {
+    Verdict.WORSE: Key("worse", "s2"),
+    Verdict.BETTER: Key("better", "s3"),
+    Verdict.SAME: Key("same", "s1"),
+    Verdict.INCONCLUSIVE: Key("inconclusive", "axis"),
+}
 
 
 def comparison_document(comparison: Comparison) -> Document:
@@ -106,7 +109,9 @@ def _table(changes: Sequence[Change], bound: float, label: str) -> Table:
     cells = [change.cell for change in changes]
     metrics = list(dict.fromkeys(change.metric for change in changes))
     hidden = SENDING if label == "Pairs" else None  # each row names its own pair
-    asked = [item for item in _ASKED if item is not hidden and len({item.value(cell) for cell in cells}) > 1]
+    asked = [
+        item for item in requested.COMPARED if item is not hidden and len({item.value(cell) for cell in cells}) > 1
+    ]
     unit = METRICS[metrics[0]].unit if len(metrics) == 1 else ""
     sums = "" if label == "Pairs" else next(filter(None, (sum_words(cells, metric) for metric in metrics)), "")
     of_all = f", {sums}" if sums else ""
@@ -174,7 +179,6 @@ def _hundred(share: float | None) -> float | None:
 
 
 def _values(changes: Sequence[Change]) -> list[tuple[Entry, Entry]]:
-    """Return medians before and after, in the unit that is printed."""
     medians = []
     for change in changes:
         factor = METRICS[change.metric].scale
@@ -257,19 +261,6 @@ def _method(comparison: Comparison) -> Iterator[str]:
     yield f"Same: the interval lies within ±{alike} and contains 0, or within ±{negligible}. Else inconclusive."
     if comparison.after.plan.against is not None and comparison.before.run == comparison.after.run:
         yield "Both variants were measured in turn (ABBA), so that a slow drift acts on both alike."
-
-
-MOST_DRAWN: Final = 60
-_ROWS: Final = 20
-"""Of one chart: so it fits a telephone, and three stand side by side on a screen."""
-_ROW: Final = 20
-_WIDTH: Final = 400
-_LOOKS: Final = {
-    Verdict.WORSE: Key("worse", "s2"),
-    Verdict.BETTER: Key("better", "s3"),
-    Verdict.SAME: Key("same", "s1"),
-    Verdict.INCONCLUSIVE: Key("inconclusive", "axis"),
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,14 +49,18 @@ ONE_LINE: Final = 9
 """Contents of more entries than this are folded on a wide screen, too."""
 STYLES: Final = ("report.css", "matrix.css")
 """The style sheet of a page; its colours and letters are custom properties at the top of the first."""
-_LINKS: Final = '<nav class="around" aria-label="Site">\n'
-_LINKS_END: Final = "</nav>\n"
 _COMMAND: Final = re.compile(r"`([^`\n]+)`")
 """A command in a sentence."""
 _KINDS: Final[dict[type[Any], str]] = {
     Table: "table", Charts: "charts", HeatMaps: "heat", Paragraph: "paragraph", Items: "items", Terms: "terms",
     Verbatim: "verbatim", Folded: "folded",
 }  # fmt: skip
+MOST_BYTES: Final = 2_000_000
+"""Size of a page with its data."""
+PLACE: Final = "<!--data-->"
+"""Place of the data in the template; a text of the user cannot hold it, because it is escaped."""
+_SCRIPT: Final = '<script type="application/json" id="rigctl-data">\n{}\n</script>'
+_SOME: Final = "the document of rigctl show --json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +133,6 @@ def page(document: Document, around: Around = Around(), brand: Brand | None = No
     return with_data(made, document)
 
 
-def with_links(made: str, around: Around) -> str | None:
-    """Return the page `made` with other links to those around it; None if it has no links to replace."""
-    head, found, rest = made.partition(_LINKS)
-    _, ended, body = rest.partition(_LINKS_END)
-    if not found or not ended or _LINKS in body:
-        return None
-    return head + environment().get_template("around.html.j2").render(around=around) + body
-
-
 @cache
 def environment() -> Environment:
     """Return Jinja2 with the templates of pages and their filters; every text is escaped."""
@@ -196,13 +191,6 @@ def _label(chart: Chart) -> str:
     return chart.label or chart.heading
 
 
-MOST_BYTES: Final = 2_000_000
-"""Of a page with its data."""
-PLACE: Final = "<!--data-->"
-"""Where a template wants the data; no text of the user holds it, as those are escaped."""
-_SCRIPT: Final = '<script type="application/json" id="rigctl-data">\n{}\n</script>'
-
-
 def with_data(page: str, document: Document) -> str:
     """Return `page` with as much of the data as its size allows, and a sentence that says what is inside."""
     if not document.export:
@@ -219,9 +207,6 @@ def with_data(page: str, document: Document) -> str:
     return page.replace(PLACE, _note(""), 1)
 
 
-_SOME: Final = "the document of rigctl show --json"
-
-
 def _note(inside: str) -> str:
     if not inside:
         return '<p class="small">The data would make this page too large: the command under “Reproduce” gives them.</p>'
@@ -231,5 +216,4 @@ def _note(inside: str) -> str:
 
 
 def _text(data: dict[str, Any]) -> str:
-    """Return JSON on one line that no text in it can end."""
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

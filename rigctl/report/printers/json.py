@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from rigctl.findings import Finding
-from rigctl.report.blocks import Block, Chart, Charts, Document, Folded, HeatMaps, Section, Table, Verdict
+from rigctl.report.blocks import Block, Chart, Charts, Document, Folded, HeatMaps, Section, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def whole(document: Document) -> dict[str, Any]:
         "tags": dict(document.tags),
         "settings": dict(document.settings),
         "findings": [finding_as_json(finding) for finding in document.findings],
-        "expectations": [_expectation(verdict) for verdict in document.verdicts],
+        "expectations": [asdict(verdict) for verdict in document.verdicts],
         "results": [_section(section) for section in document.results],
         "sections": [_section(section) for section in document.sections],
     }
@@ -95,20 +95,6 @@ def finding_as_json(finding: Finding) -> dict[str, Any]:
         "subject": {"kind": finding.subject.kind, "names": list(finding.subject.names)},
         "numbers": dict(finding.numbers),
         "remedy": finding.remedy,
-    }
-
-
-def _expectation(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "test": verdict.test,
-        "pair": verdict.pair,
-        "figure": verdict.figure,
-        "column": verdict.column,
-        "expected": verdict.expected,
-        "value": verdict.value,
-        "unit": verdict.unit,
-        "met": verdict.met,
-        "measured": verdict.measured,
     }
 
 

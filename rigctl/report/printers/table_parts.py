@@ -1,4 +1,4 @@
-"""What a page makes of a table: parts that fit the width of paper or of a window, and what a phone need not repeat."""
+"""Parts of a table that fit the width of paper or of a window, and the columns that a phone need not repeat."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -7,11 +7,11 @@ from typing import Final
 from rigctl.report.blocks import Block, Column, Folded, Row, Table
 
 PAPER_CHARACTERS: Final = 112
-"""What a line of a printed table holds."""
+"""Characters in a line of a printed table."""
 TIGHT_CHARACTERS: Final = 130
-"""The same in smaller letters; a wider table is printed in parts, and smaller on a screen, too."""
+"""Characters in a line of smaller letters; a wider table is printed in parts, and smaller on a screen, too."""
 SCREEN_CHARACTERS: Final = 165
-"""The same for a window of 1280 pixels."""
+"""Characters in a line of a window of 1280 pixels."""
 LONGEST: Final = 40
 """Characters of a field; a longer text is wrapped."""
 MOST_PAPER_ROWS: Final = 60

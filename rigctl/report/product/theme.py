@@ -22,8 +22,8 @@ from rigctl.report.product.colours import (
     legible,
 )
 from rigctl.report.product.logo import Logo, read_logo
-from rigctl.rig.fields import FieldError, Flag, LongText, Text, named, parse_text, shown
 from rigctl.yamlfile import Document, Mistake, MistakesError, kind, read_document, validated
+from rigctl.yamlfile.fields import FieldError, Flag, LongText, Text, named, parse_text, shown
 from rigctl.yamlfile.mistakes import in_order
 
 FONT: Final = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "Helvetica Neue", "Arial", "sans-serif")

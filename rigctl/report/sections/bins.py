@@ -14,6 +14,7 @@ from rigctl.report.blocks import Block, Chart, Charts, Column, Key, Paragraph, P
 from rigctl.report.charts.plot import Axis, Line, Plot, Points, plot
 from rigctl.report.tables.columns import ColumnOf, Filled, Head, alike, digits_decimals, each, fixed, numbers, table_of
 from rigctl.report.words.text import plural, settings_text
+from rigctl.settings import READ, WRITE
 
 MOST_CHARTS: Final = 8
 MOST_POINTS: Final = 600
@@ -133,8 +134,8 @@ def _message(binned: Binned) -> str:
 
 
 def _title(binned: Binned) -> str:
-    file = binned.cell.file
-    what = f"{file.read} to {file.write}" if file.read else settings_text(binned.cell)
+    cell = binned.cell
+    what = f"{cell[READ]} to {cell[WRITE]}" if cell[READ] else settings_text(cell)
     return f"Test {binned.cell.number}, {binned.stream}: {what}"
 
 

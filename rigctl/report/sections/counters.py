@@ -1,4 +1,4 @@
-"""What switches and interfaces counted beside the flows: against the flows, and where segments were lost."""
+"""Counters of switches and interfaces: compared with the flows, and where segments were lost."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,6 +25,19 @@ from rigctl.report.words.text import (
     tests_named,
     told_apart,
 )
+
+MOST_ROWS: Final = 500
+_LEGEND: Final = (
+    "Expected: payload, retransmits and headers of the packets counted there. “!” marks a difference above 1 % that "
+    "nothing explains.",
+)
+_DIFFERENCE: Final = Column("Difference", "%", "derived")
+_NOTE: Final = Column("Note", "", "derived", words=True)
+_Point: TypeAlias = tuple[CountingPoint, Reconciliation, Counted]
+LEAST_EXPLAINED: Final = 0.001
+"""A smaller share apart needs no reason."""
+LEAST_LOST: Final = 5
+"""Fewer lost segments than this are chance, and no finding."""
 
 
 def part(view: RunView) -> Part | None:
@@ -53,17 +66,6 @@ def part(view: RunView) -> Part | None:
         *((Folded("Port by port, over the whole run", (by_point,)),) if by_point else ()),
     )
     return Part(findings=findings, details=(Section("Counters of switches and interfaces", blocks),))
-
-
-MOST_ROWS: Final = 500
-_LEGEND: Final = (
-    "Expected: payload, retransmits and headers of the packets counted there. “!” marks a difference above 1 % that "
-    "nothing explains.",
-)
-
-_DIFFERENCE: Final = Column("Difference", "%", "derived")
-_NOTE: Final = Column("Note", "", "derived", words=True)
-_Point: TypeAlias = tuple[CountingPoint, Reconciliation, Counted]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,12 +174,6 @@ def _packets(title: str, packets: Callable[[Counted], float | None]) -> ColumnOf
 def _difference(percent: float | None, flagged: bool) -> Entry:
     text = UNKNOWN if percent is None else f"{percent:+.2f}"
     return Entry(f"{text} !" if flagged else text, percent, "warn" if flagged else "")
-
-
-LEAST_EXPLAINED: Final = 0.001
-"""A smaller share apart needs no reason."""
-LEAST_LOST: Final = 5
-"""Fewer lost segments than this are chance, and no finding."""
 
 
 def run_text(each: Sequence[Balance], whole: dict[CountingPoint, tuple[Reconciliation, Counted]]) -> list[str]:

@@ -45,6 +45,7 @@ from rigctl.report.words.text import (
     plural,
     rate_text,
 )
+from rigctl.settings import BURST, RATE
 
 SECTION = "datagrams"
 STEADY: Final = 0.98
@@ -55,20 +56,7 @@ _METHOD: Final = (
     "Each datagram carries a number and the time it was handed over. Jitter is that of RFC 3550 as it stood at the "
     "end; datagrams that a kernel handed over together arrived at one instant.",
 )
-_REQUESTED: Final = (
-    requested.TEST,
-    requested.CONDITION,
-    requested.PAIRS,
-    requested.SENDING,
-    requested.WINDOW,
-    requested.PARALLEL,
-    requested.DATAGRAM,
-    requested.LOAD,
-    requested.BURST,
-    requested.DIRECTION,
-    requested.ENGINE,
-    requested.LATENCY,
-)
+Trials = Sequence[tuple[int, Trial]]
 
 
 def part(view: RunView) -> Part | None:
@@ -89,7 +77,7 @@ def part(view: RunView) -> Part | None:
 def datagram_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
     """Return the results of a run; of many pairs loss, order and jitter are those of the worst."""
     made: list[ColumnOf[CellSummary]] = [
-        *(columns.of_cell(setting) for setting in _REQUESTED),
+        *(columns.of_cell(setting) for setting in requested.DATAGRAMS),
         columns.total_goodput,
         columns.goodput,
         _burst_sent,
@@ -108,8 +96,6 @@ def datagram_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
 
 
 def _measured(title: str, unit: str, of: Callable[[DatagramSummary], float | None]) -> ColumnOf[CellSummary]:
-    """Return a column of a quantity with the same decimals for all pairs."""
-
     def column(cells: Sequence[CellSummary]) -> Filled:
         every = [_value(stream, of) for cell in cells for stream in cell.streams]
         text = fixed(decimals_of(every, digits=2, most=3))
@@ -141,7 +127,7 @@ def _value(stream: StreamSummary, of: Callable[[DatagramSummary], float | None])
 
 def _burst_sent(cells: Sequence[CellSummary]) -> Filled | None:
     """Return the column beside the burst requested; None where no test asks for a burst."""
-    if all(cell.cell.datagrams.burst is None for cell in cells):
+    if all(cell.cell[BURST] is None for cell in cells):
         return None
     return _counts("Longest burst sent", lambda counted: counted.sent_burst)(cells)
 
@@ -163,9 +149,6 @@ def search_table(view: RunView) -> Table | None:
     ]
     legend = ("Rates are payload rates of one flow.",)
     return table_of(rows, made, lambda row: Head(row[0], counted=row[1].sent_bps is not None), legend, "Trials")
-
-
-Trials = Sequence[tuple[int, Trial]]
 
 
 def _offered(rows: Trials) -> Filled:
@@ -266,7 +249,6 @@ def _not_measured(blank: Sequence[Trial]) -> str:
 
 
 def _beyond(view: RunView, cell: Cell, found: Search, best: Trial) -> str:
-    """Return what happens above the highest rate that passed."""
     flows = len(cell.streams) * cell.parallel
     if best.asked_bps is not None and (best.sent_bps or 0.0) < STEADY * best.asked_bps:
         asked = format_rate(best.asked_bps * flows)
@@ -282,7 +264,6 @@ def _beyond(view: RunView, cell: Cell, found: Search, best: Trial) -> str:
 
 
 def _is_all(info: RunInfo, cell: Cell, best: Trial) -> bool:
-    """Tell whether a rate is what the narrowest link of the pairs carries."""
     paths = [datagram_path(info, (stream.sender, stream.receiver), cell) for stream in cell.streams]
     ceilings = [path.ceiling_mbps for path in paths if path.ceiling_mbps is not None]
     own = (best.sent_bps or 0.0) * cell.parallel / 1e6
@@ -329,7 +310,7 @@ def shaping_text(info: RunInfo) -> str:
     """Return where a virtual link carries more of such datagrams than a wire: it is shaped for full frames."""
     if info.plan.virtual != "namespaces":
         return ""
-    cells = {cell.message_bytes: cell for cell in info.plan.cells if cell.datagrams.rate is not None}
+    cells = {cell.message_bytes: cell for cell in info.plan.cells if cell[RATE] is not None}
     said = [words for cell in cells.values() if (words := _shaped(info, cell))]
     began = "The virtual links are shaped for full frames and carry more of smaller datagrams"
     return f"{began}: in Mbit/s {listed(said)}." if said else ""
@@ -361,7 +342,7 @@ def shortfall(cell: CellSummary) -> tuple[float, float] | None:
     """Return the requested load and the slowest sender's rate in Mbit/s; None if all senders kept to the load."""
     sent = [stream.datagrams.sent_mbps for stream in cell.streams if stream.datagrams is not None]
     known = [rate_mbps for rate_mbps in sent if rate_mbps is not None]
-    rate = cell.cell.datagrams.rate
+    rate = cell.cell[RATE]
     if not isinstance(rate, int) or not known:
         return None
     asked_mbps = rate * cell.cell.parallel / 1e6
@@ -401,7 +382,6 @@ def _order(cell: CellSummary) -> Iterator[str]:
 
 
 def _drops(info: RunInfo, cell: CellSummary) -> Iterator[str]:
-    """Yield which losses happened at the hosts, not in the network."""
     counted = [stream.datagrams for stream in cell.streams if stream.datagrams is not None]
     refused = sum(datagrams.sender_drops or 0 for datagrams in counted)
     overflow = sum(datagrams.receiver_drops or 0 for datagrams in counted)

@@ -1,4 +1,4 @@
-"""What the scenario expects, in a report: a column of the table, a finding for each that is not met, a section."""
+"""Expectations of the scenario: a column of the table, a finding for each that is not met, and a section."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -47,7 +47,6 @@ def _verdict(check: Check, in_part: str | None) -> Verdict:
 
 
 def _text(value: float | str | None, unit: str, bound: float | None) -> str:
-    """Print a value with as many digits as tell it from its bound."""
     if value is None or isinstance(value, str):
         return value or UNKNOWN
     digits = next((count for count in range(3, 9) if bound is None or _differs(value, bound, count)), 9)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from rigctl.analysis.rows.messages import DiskShares
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.messages import MessageResult
+from rigctl.base.units import size_words
 from rigctl.findings import Finding, Weight, tests
 from rigctl.report.blocks import Column, Part
 from rigctl.report.tables import requested
@@ -23,7 +24,8 @@ from rigctl.report.tables.messages import (
 )
 from rigctl.report.tables.streams import efficiency_entry
 from rigctl.report.words.above_ceiling import excess_findings, excess_note
-from rigctl.report.words.text import percent_text, size_words
+from rigctl.report.words.text import percent_text
+from rigctl.settings import READ, WRITE
 
 SECTION = "files"
 _METHOD = (
@@ -37,7 +39,8 @@ def part(view: RunView) -> Part | None:
     """Return the part of a run of file transfers; None for any other run."""
     if view.section != SECTION:
         return None
-    asked: list[ResultColumn] = [size, of_cell(requested.READ), of_cell(requested.WRITE)]
+    places = (requested.asked(READ, "Read"), requested.asked(WRITE, "Write"))
+    asked: list[ResultColumn] = [size, *map(of_cell, places)]
     derived: list[ResultColumn] = [
         megabytes_per_s("Throughput", throughput),
         megabytes_per_s("Ceiling", ceiling),
@@ -83,7 +86,7 @@ def _compared(counted: Sequence[MessageResult]) -> Iterator[Finding]:
     text = f"The fastest transfer of {size_words(size)}, {_kind(best)}, achieves {_rate(best)} MB/s{share}."
     numbers = {"throughput_bytes_per_s": best.bytes_per_s, "efficiency": best.efficiency}
     yield Finding(text, Weight.ANSWER, subject=tests([best.cell.number]), numbers=numbers)
-    rates = {(result.cell.file.read, result.cell.file.write): result.bytes_per_s or 0.0 for result in largest}
+    rates = {(result.cell[READ], result.cell[WRITE]): result.bytes_per_s or 0.0 for result in largest}
     stream = rates.get(("memory", "memory"))
     for result in largest:
         if result is not best:
@@ -93,7 +96,7 @@ def _compared(counted: Sequence[MessageResult]) -> Iterator[Finding]:
 
 
 def _kind(result: MessageResult) -> str:
-    return f"{result.cell.file.read} to {result.cell.file.write}"
+    return f"{result.cell[READ]} to {result.cell[WRITE]}"
 
 
 def _disks(result: MessageResult) -> str:

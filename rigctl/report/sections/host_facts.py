@@ -15,7 +15,7 @@ from rigctl.report.words.text import UNKNOWN, listed, plural
 MOST_NODES: Final = 24
 """A table of more nodes than this is folded."""
 _HIDDEN: Final = frozenset({"boot_id", "mac", "addresses"})
-"""What tells one machine from all others in the world, and says nothing of how it is set."""
+"""Facts that identify a machine and say nothing of how it is set."""
 
 
 def sections(info: RunInfo) -> Iterator[Section]:

@@ -21,6 +21,16 @@ METHOD = (
     "back, by threads of their own, first without the streams (idle), then beside them (loaded). Round trips per "
     f"minute are 60 s over the mean of the shortest {100 * KEPT:.0f} % of the loaded ones."
 )
+GROWN: Final = 2.0
+"""Under load a round trip has grown from this multiple of the idle one on …"""
+LEAST_RISE_US: Final = 300.0
+"""… if it is also longer by this: busy processors add less."""
+MUCH_LOST_PCT: Final = 1.0
+MOST_POINTS: Final = 150
+"""Points of a line; each is the longest round trip of its time."""
+_WIDTH: Final = 380
+_HEIGHT: Final = 110
+_GOODPUT_HEIGHT: Final = 60
 
 
 def part(view: RunView) -> Part | None:
@@ -85,13 +95,6 @@ def _times(title: str, of: Callable[[LatencySummary], float | None]) -> ColumnOf
 def _lost(rows: Sequence[Result]) -> Filled:
     values = [row.latency.lost_pct for row in rows]
     return numbers(Column("Lost", "%"), values, fixed(decimals_of(values, digits=2, most=2)))
-
-
-GROWN: Final = 2.0
-"""Under load a round trip has grown from this multiple of the idle one on …"""
-LEAST_RISE_US: Final = 300.0
-"""… where it is also longer by this: less is what busy processors add."""
-MUCH_LOST_PCT: Final = 1.0
 
 
 def findings(found: Sequence[Result]) -> Iterator[Finding]:
@@ -167,13 +170,6 @@ def _in(row: Result) -> str:
 
 def _subject(row: Result) -> Subject:
     return tests([row.cell.cell.number])
-
-
-MOST_POINTS: Final = 150
-"""Of a line; each is the longest round trip of its time."""
-_WIDTH: Final = 380
-_HEIGHT: Final = 110
-_GOODPUT_HEIGHT: Final = 60
 
 
 @dataclass(frozen=True, slots=True)

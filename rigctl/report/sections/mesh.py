@@ -33,6 +33,22 @@ _TRIPS: Final = (
     "Nodes are compared by their shortest median round trip: a pair is as slow as both its ends together. A node is "
     f"reported where it is more than {FAR:g} times that of the usual node."
 )
+_MANY_US: Final = 10_000.0
+SERVERS_CHARACTERS: Final = 100
+"""Width of the columns of one table; more servers go to a table of their own."""
+_FEW_PAIRS: Final = 3
+"""Pairs of one limit that are named."""
+NARROWEST: Final = "Gbit/s"
+"""Text that fits in every column."""
+ITSELF: Final = "·"
+"""Sign for the pair of a node with itself, which is not measured."""
+MOST_PAIRS: Final = 6
+"""Pairs whose directions differ that are reported one by one."""
+_ROLES: Final = {
+    ("sending",): "in sending to the others",
+    ("receiving",): "in receiving from the others",
+    ("sending", "receiving"): "in sending to the others and in receiving from them",
+}
 
 
 def part(view: RunView) -> Part | None:
@@ -119,24 +135,9 @@ def _rates(known: Sequence[float]) -> Scale:
     return Scale(unit, factor, 0 if lowest >= 100 else 1 if lowest >= 10 and factor == 1 else 2 if lowest >= 0.1 else 3)
 
 
-_MANY_US: Final = 10_000.0
-
-
 def _times(known: Sequence[float]) -> Scale:
     unit, factor = ("ms", 1000.0) if min(known) >= _MANY_US else ("µs", 1.0)
     return Scale(unit, factor, 0 if min(known) / factor >= 100 else 1)
-
-
-SERVERS_CHARACTERS: Final = 100
-"""Width of the columns of one table; more servers go to a table of their own."""
-_FEW_PAIRS: Final = 3
-"""Pairs of one limit that are named."""
-NARROWEST: Final = "Gbit/s"
-"""What a column is at least as wide as."""
-
-
-ITSELF: Final = "·"
-"""Sign for the pair of a node with itself, which is not measured."""
 
 
 def point_text(mesh: Mesh) -> str:
@@ -263,15 +264,6 @@ def _heat(mesh: Mesh, form: Form, top: float, title: str) -> HeatMap:
     return HeatMap(title, "client ↓ server →", mesh.nodes, rows)
 
 
-MOST_PAIRS: Final = 6
-"""Pairs whose directions differ that are reported one by one."""
-_ROLES: Final = {
-    ("sending",): "in sending to the others",
-    ("receiving",): "in receiving from the others",
-    ("sending", "receiving"): "in sending to the others and in receiving from them",
-}
-
-
 def between(mesh: Mesh) -> str:
     """Return `Between 4 nodes`, or for a star `Between n1 and 3 other nodes`."""
     count = len(mesh.nodes)
@@ -314,7 +306,6 @@ def measured_text(found: Sequence[Mesh], measured: int) -> str:
 
 
 def _named(found: Sequence[Mesh]) -> str:
-    """Return which nodes are slow, in which direction, and which have a smaller MTU."""
     roles: dict[str, set[str]] = {}
     for mesh in found:
         for slow in mesh.slow:
@@ -342,7 +333,6 @@ def _comparable(mesh: Mesh) -> bool:
 
 
 def _slow(plan: RunPlan, found: Sequence[Mesh], scale: Scale) -> Iterator[Finding]:
-    """Yield each slow node once, at the settings with which it falls furthest behind."""
     grouped: dict[str, list[tuple[Mesh, SlowNode]]] = {}
     for mesh in found:
         for slow in mesh.slow:
@@ -365,7 +355,6 @@ def _slow(plan: RunPlan, found: Sequence[Mesh], scale: Scale) -> Iterator[Findin
 
 
 def _compared(mesh: Mesh, slow: SlowNode, scale: Scale) -> str:
-    """Return in which direction a node is slow, its goodput, and the name of the reference."""
     usual = "pairs without a slow node have"
     said = f"{_ROLES[slow.roles]}: {scale.text(slow.mbps)} (median)"
     if mesh.centre == slow.node:
@@ -378,7 +367,6 @@ def _compared(mesh: Mesh, slow: SlowNode, scale: Scale) -> str:
 
 
 def _narrow(plan: RunPlan, node: str) -> str:
-    """Return the rate of a node's link if it is below every other's, else nothing."""
     own = plan.links[node].rate_bps if node in plan.links else None
     others = [link.rate_bps for name, link in plan.links.items() if name != node]
     known = [rate for rate in others if rate is not None]
@@ -386,7 +374,6 @@ def _narrow(plan: RunPlan, node: str) -> str:
 
 
 def _limits(own: Sequence[Way]) -> str:
-    """Return what limited a node's pairs, the most frequent limit first."""
     counts = Counter(way.limit for way in own)
     said = []
     for limit, count in counts.most_common():
@@ -397,7 +384,6 @@ def _limits(own: Sequence[Way]) -> str:
 
 
 def _bounded(own: Sequence[Way]) -> str:
-    """Return the sysctls that allow no more, with their nodes."""
     causes = [way.window for way in own if way.window is not None and way.window.sysctl]
     names = list(dict.fromkeys(f"{cause.sysctl} of {cause.node} allows no more" for cause in causes))
     return f"; {listed(names)}" if names else ""

@@ -29,6 +29,7 @@ from rigctl.report.tables.messages import (
 )
 from rigctl.report.words.above_ceiling import excess_findings, excess_note
 from rigctl.report.words.text import percent_text, plural, rate_text, tests_named, time_text
+from rigctl.settings import BUSY_POLL, CONGESTION, MSS, NODELAY, WINDOW
 
 SECTION = "messages"
 _BLAST_METHOD = (
@@ -45,6 +46,31 @@ _PLACES = (
     "that its packets arrive at, if its system tells which: one that has to be woken for each message takes longer."
 )
 _CONNECTIONS = "Each repetition has a connection of its own; the time of its handshake is not counted."
+NOISY: Final = 0.05
+"""A variation above this share of the mean is reported."""
+CONVERGED: Final = 0.99
+"""From the smallest size on that achieves this share of the highest throughput, it has converged."""
+_MS: Final = 1e6
+DELAYED_MS: Final = (36.0, 50.0)
+"""Linux delays an acknowledgement by 40 ms at first (TCP_DELACK_MIN)."""
+TIMEOUT_MS: Final = (190.0, 260.0)
+"""Linux waits at least 200 ms before it sends again what was not acknowledged (TCP_RTO_MIN, RFC 6298)."""
+USUAL_SHARE: Final = 0.5
+"""Waits are reported where the usual round trip is below this share of them."""
+_VARIED: Final[tuple[Callable[[MessageResult], str], ...]] = (
+    lambda result: str(result.stream),
+    lambda result: result.cell.condition or "no condition",
+    lambda result: result.cell.transport.upper(),
+    lambda result: {None: "polling default", True: "busy polling", False: "no busy polling"}[result.cell[BUSY_POLL]],
+    lambda result: {None: "nodelay default", True: "nodelay", False: "no nodelay"}[result.cell[NODELAY]],
+    lambda result: plural(result.cell.parallel, "flow"),
+    lambda result: result.cell[CONGESTION] or "congestion control default",
+    lambda result: f"window {result.cell[WINDOW]}" if result.cell[WINDOW] else "window default",
+    lambda result: f"MSS {result.cell[MSS]}" if result.cell[MSS] else "MSS default",
+    lambda result: str(result.cell.direction),
+)
+_WIDTH: Final = 1040
+_HEIGHT: Final = 340
 
 
 def part(view: RunView) -> Part | None:
@@ -88,7 +114,6 @@ def table(results: Results, notes_of: Callable[[MessageResult], Sequence[str]] =
 
 
 def _logarithm(results: Results) -> Filled:
-    """Return the column against which a page of nettest plots throughput."""
     values = [math.log2(result.size) if result.size else None for result in results]
     return numbers(Column("log2(size)", "", "requested"), values, fixed(3))
 
@@ -105,12 +130,6 @@ def _round_trips() -> Iterator[ResultColumn]:
 
 def _us(time_ns: float | None) -> float | None:
     return None if time_ns is None else time_ns / 1000
-
-
-NOISY: Final = 0.05
-"""A variation above this share of the mean is reported."""
-CONVERGED: Final = 0.99
-"""From the smallest size on that achieves this share of the highest throughput, it has converged."""
 
 
 def message_findings(view: RunView) -> Iterator[Finding]:
@@ -233,13 +252,6 @@ def _us_text(time_ns: float | None) -> str:
     return time_text(_us(time_ns))
 
 
-_MS: Final = 1e6
-DELAYED_MS: Final = (36.0, 50.0)
-TIMEOUT_MS: Final = (190.0, 260.0)
-USUAL_SHARE: Final = 0.5
-"""Waits are reported where the usual round trip is below this share of them."""
-
-
 def round_trip_findings(results: Sequence[MessageResult]) -> list[Finding]:
     """Return the findings on waits of TCP's timers and on round trips with two peaks."""
     return [*_waits(results), *_peaks(results)]
@@ -273,16 +285,13 @@ def _cause(result: MessageResult, name: str) -> tuple[str, str | None]:
 
 
 def _peaks(results: Sequence[MessageResult]) -> Iterator[Finding]:
-    """Yield one finding for all sizes whose round trips have several peaks."""
     found = [(result, peaks) for result in results if len(peaks := peaks_ns(result.round_trips)) > 1]
     if not found:
         return
     low, high = ([peaks[end] / 1000 for _, peaks in found] for end in (0, -1))
     count = plural(len(found), "test")
     text = f"Round trips gather around two times in {count}, about {_range(low)} and {_range(high)}."
-    polled = any(
-        result.cell.messages.busy_poll is not None or "busy_poll" not in result.cell.kind.axes for result in results
-    )
+    polled = any(result.cell[BUSY_POLL] is not None or not BUSY_POLL.takes(result.cell.kind) for result in results)
     remedy = None if polled else "busy_poll: true would show whether a processor that wakes up is the cause."
     yield Finding(text, Weight.DETAIL, subject=tests(result.cell.number for result, _ in found), remedy=remedy)
 
@@ -292,22 +301,6 @@ def _range(values_us: Sequence[float]) -> str:
     factor, unit = (1e-3, "ms") if max(values_us) >= 1000 else (1.0, "µs")
     low, high = (f"{float(f'{value * factor:.2g}'):g}" for value in (min(values_us), max(values_us)))
     return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
-
-
-_VARIED: Final[tuple[Callable[[MessageResult], str], ...]] = (
-    lambda result: str(result.stream),
-    lambda result: result.cell.condition or "no condition",
-    lambda result: result.cell.transport.upper(),
-    lambda result: {None: "polling default", True: "busy polling", False: "no busy polling"}[
-        result.cell.messages.busy_poll
-    ],
-    lambda result: {None: "nodelay default", True: "nodelay", False: "no nodelay"}[result.cell.tcp.nodelay],
-    lambda result: plural(result.cell.parallel, "flow"),
-    lambda result: result.cell.tcp.congestion or "congestion control default",
-    lambda result: f"window {result.cell.window.bytes}" if result.cell.window.bytes else "window default",
-    lambda result: f"MSS {result.cell.tcp.mss}" if result.cell.tcp.mss else "MSS default",
-    lambda result: str(result.cell.direction),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,10 +325,6 @@ def keys(drawn: Sequence[Line]) -> tuple[Key, ...]:
     if not 1 < len(drawn) <= MOST_COLOURS:
         return ()
     return tuple(Key(line.name, f"s{number}") for number, line in enumerate(drawn, 1))
-
-
-_WIDTH: Final = 1040
-_HEIGHT: Final = 340
 
 
 @dataclass(frozen=True, slots=True)

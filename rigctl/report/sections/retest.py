@@ -1,4 +1,4 @@
-"""What was measured again because its repetitions varied: a table of its own, and what came of it."""
+"""Tests that were measured again because their repetitions varied: their table, and the result."""
 
 from collections.abc import Iterator, Sequence
 from statistics import fmean

@@ -6,8 +6,9 @@ from typing import Final
 from rigctl.analysis.limits.window_cause import UNSCALED_BYTES, WINDOW_SCALING
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, StreamSummary
+from rigctl.base.units import size_words
 from rigctl.findings import RUN, Finding, Severity, Weight, tests
-from rigctl.model.limits.ceilings import IP_HEADER, LINE_RATE, TCP_HEADER, TIMESTAMPS_OPTION, reaches
+from rigctl.model.limits.ceilings import IP_HEADER, LINE_RATE, TCP_HEADER, reaches
 from rigctl.model.limits.rules import NEARLY
 from rigctl.records import Facts, RunInfo
 from rigctl.report.blocks import Column, Part, Table
@@ -19,16 +20,18 @@ from rigctl.report.words.goodput import goodput_answer, goodput_text
 from rigctl.report.words.limits import bottleneck_findings, bottleneck_text
 from rigctl.report.words.missing import excluded_findings, exclusion_text
 from rigctl.report.words.text import (
+    FEW_SHARE,
     MOST_LISTED,
     UNKNOWN,
     count_text,
-    few_text,
     listed,
     numbers_text,
     percent_text,
     plural,
-    size_words,
+    segments_text,
 )
+from rigctl.settings import CONGESTION, MSS, RATE, WINDOW, ZEROCOPY
+from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 SECTION = "streams"
 _METHOD = (
@@ -37,23 +40,6 @@ _METHOD = (
 )
 _ZEROCOPY: Final = (
     "Effective zerocopy: share of the sends that the kernel did not copy; it copies what stays on one machine."
-)
-REQUESTED: Final = (
-    requested.TEST,
-    requested.CONDITION,
-    requested.PAIRS,
-    requested.SENDING,
-    requested.TOTAL_WINDOW,
-    requested.WINDOW,
-    requested.MSS,
-    requested.PARALLEL,
-    requested.CONGESTION,
-    requested.NODELAY,
-    requested.ZEROCOPY,
-    requested.COPY,
-    requested.DIRECTION,
-    requested.ENGINE,
-    requested.LATENCY,
 )
 MOST_WINDOWS: Final = 3
 """Windows that were not granted as requested, reported one by one."""
@@ -78,7 +64,7 @@ def part(view: RunView) -> Part | None:
 def comparison(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
     """Return the table of a run: settings, goodput and retransmits of each pair, what was granted, ceiling, limit."""
     made: list[ColumnOf[CellSummary]] = [
-        *(columns.of_cell(setting) for setting in REQUESTED),
+        *(columns.of_cell(setting) for setting in requested.STREAMS),
         columns.total_goodput,
         columns.goodput,
         _retransmit_column,
@@ -92,7 +78,7 @@ def comparison(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
         columns.bottleneck,
     ]
     texts = columns.legend(cells, "Retransmits: of all pairs.")
-    if any(cell.cell.copying.zerocopy for cell in cells):
+    if any(cell.cell[ZEROCOPY] for cell in cells):
         texts.append(_ZEROCOPY)
     return table_of(cells, made, columns.head_of(info), texts)
 
@@ -115,7 +101,7 @@ def _effective_mss(cells: Sequence[CellSummary]) -> Filled:
 
 def _effective_zerocopy(cells: Sequence[CellSummary]) -> Filled | None:
     """Return the share of sends that were not copied; None where no test asks for zerocopy."""
-    if not any(cell.cell.copying.zerocopy for cell in cells):
+    if not any(cell.cell[ZEROCOPY] for cell in cells):
         return None
     each = [[stream.zerocopy_effective for stream in cell.streams] for cell in cells]
     return columns.spans(Column("Effective zerocopy", "%", "derived"), each, lambda share: significant(100 * share, 3))
@@ -123,7 +109,7 @@ def _effective_zerocopy(cells: Sequence[CellSummary]) -> Filled | None:
 
 def _effective_congestion(cells: Sequence[CellSummary]) -> Filled | None:
     """Return which congestion control ran; None where all tests ask for one."""
-    if all(cell.cell.tcp.congestion is not None for cell in cells):
+    if all(cell.cell[CONGESTION] is not None for cell in cells):
         return None
     names = [", ".join(dict.fromkeys(stream.congestion or UNKNOWN for stream in cell.streams)) for cell in cells]
     column = Column("Effective congestion control", "", "derived", words=True)
@@ -149,7 +135,7 @@ def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     """Yield that one MSS went over the wire in all tests, or each distinct reason for an MSS once."""
     counted = [cell for cell in cells if cell.counted]
     effective = {stream.mss_effective for cell in counted for stream in cell.streams}
-    if len(effective) == 1 and None not in effective and len({cell.cell.tcp.mss for cell in counted}) > 1:
+    if len(effective) == 1 and None not in effective and len({cell.cell[MSS] for cell in counted}) > 1:
         mss = next(iter(effective))
         causes = _mss_causes(info, counted)
         why = f" ({'; '.join(causes)})" if causes else ""
@@ -158,7 +144,7 @@ def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
         return
     reasons: dict[str, list[int]] = {}
     for cell in counted:
-        if cell.cell.tcp.mss is not None and (said := mss_text(info, cell)):
+        if cell.cell[MSS] is not None and (said := mss_text(info, cell)):
             reasons.setdefault(said, []).append(cell.cell.number)
     for said, numbers in reasons.items():
         where = "" if len(reasons) == 1 else f"{numbers_text(numbers).capitalize()}: "
@@ -168,18 +154,17 @@ def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
 def _mss_causes(info: RunInfo, cells: Sequence[CellSummary]) -> list[str]:
     """Return `8960: the MTU is 1500`, each requested MSS and cause once."""
     found = [
-        (cell.cell.tcp.mss, mss_cause(info, cell.cell.tcp.mss, stream))
+        (asked, mss_cause(info, asked, stream))
         for cell in cells
-        if cell.cell.tcp.mss is not None
+        if (asked := cell.cell[MSS]) is not None
         for stream in cell.streams
     ]
     return list(dict.fromkeys(f"{asked}: {cause}" for asked, cause in found if cause))
 
 
 def _line_rate(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Yield how many tests reach line rate, among those that are not above their ceiling."""
     known = [cell for cell in cells if cell.efficiency is not None and not cell.above_ceiling]
-    known = [cell for cell in known if not isinstance(cell.cell.datagrams.rate, int)]
+    known = [cell for cell in known if not isinstance(cell.cell[RATE], int)]
     if len(known) < 2:
         return
     below = [cell for cell in known if not reaches(cell.efficiency or 0.0, LINE_RATE)]
@@ -211,10 +196,10 @@ def _retransmits(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Findin
         text = "No retransmits in the measurement interval of any test."
         yield Finding(text, Weight.DETAIL, Severity.OK, numbers={"retransmits": 0})
         return
-    if total < FEW_RETRANSMITS and share.startswith("1 in "):
+    if total < FEW_RETRANSMITS and share is not None and share < FEW_SHARE:
         return
     several = ", the mean of the repetitions" if info.plan.repeat > 1 else ""
-    count = f"{max(1, round(total))}{f', {share}' if share else ''}{several}"
+    count = f"{max(1, round(total))}{f', {segments_text(share)}' if share else ''}{several}"
     text = f"Retransmits in all measurement intervals together: {count}."
     yield Finding(text, Weight.LOSS, numbers={"retransmits": total})
 
@@ -222,7 +207,7 @@ def _retransmits(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Findin
 def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     reasons: dict[str, list[int]] = {}
     for cell in cells:
-        if cell.counted and not cell.cell.window.resize and (said := window_text(info, cell)):
+        if cell.counted and not cell.cell.resize and (said := window_text(info, cell)):
             reasons.setdefault(said, []).append(cell.cell.number)
     for said, numbers in list(reasons.items())[:MOST_WINDOWS]:
         yield Finding(said, Weight.GRANTED, Severity.WARNING, tests(numbers))
@@ -234,13 +219,13 @@ def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
 
 def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     """Yield which congestion control ran where none was requested, and why goodput dips with bbr."""
-    unasked = [cell for cell in cells if cell.counted and cell.cell.tcp.congestion is None]
+    unasked = [cell for cell in cells if cell.counted and cell.cell[CONGESTION] is None]
     names = sorted({stream.congestion for cell in unasked for stream in cell.streams if stream.congestion})
     if names:
         used = f"default, {names[0]}, was" if len(names) == 1 else f"defaults, {listed(names)}, were"
         text = f"No congestion control was requested; the nodes' {used} used."
         remedy = "Set `congestion:` to compare with results from elsewhere."
-        of_all = all(cell.cell.tcp.congestion is None for cell in cells)
+        of_all = all(cell.cell[CONGESTION] is None for cell in cells)
         subject = RUN if of_all else tests(cell.cell.number for cell in unasked)
         yield Finding(text, Weight.DETAIL, subject=subject, remedy=remedy)
     probing = [
@@ -259,8 +244,8 @@ def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     other = [
         cell.cell.number
         for cell in cells
-        if cell.cell.tcp.congestion is not None
-        and any(stream.congestion not in (None, cell.cell.tcp.congestion) for stream in cell.streams)
+        if cell.cell[CONGESTION] is not None
+        and any(stream.congestion not in (None, cell.cell[CONGESTION]) for stream in cell.streams)
     ]
     if other:
         text = f"Another congestion control ran than was requested: {numbers_text(other)}."
@@ -283,7 +268,7 @@ def mss_text(info: RunInfo, cell: CellSummary) -> str:
     streams = [stream for stream in cell.streams if stream.mss_effective is not None]
     if not streams:
         return ""
-    asked = cell.cell.tcp.mss
+    asked = cell.cell[MSS]
     began = f"MSS {asked} was requested" if asked is not None else "No MSS was requested"
     by_mss: dict[int | None, list[StreamSummary]] = {}
     for stream in streams:
@@ -341,10 +326,10 @@ def _headers(info: RunInfo) -> int:
 
 def window_text(info: RunInfo, cell: CellSummary) -> str:
     """Return the window that the kernel granted instead of the requested one, and the setting that caused it."""
-    asked = cell.cell.window.bytes
+    asked = cell.cell[WINDOW]
     if asked is None:
         return ""
-    if cell.cell.window.resize:
+    if cell.cell.resize:
         return f"The window of {size_words(asked)} is where the buffers of a flow start; the kernel resizes them."
     granted = {stream.window_effective_bytes for stream in cell.streams} - {None, asked}
     if not granted:
@@ -389,27 +374,24 @@ def retransmit_text(cell: CellSummary) -> str:
     else:
         said = f"Retransmits: {count_text(cell.retransmits)}"
     share = lost_share([cell])
-    return f"{said}{f', {share}' if share else ''}."
+    return f"{said}{f', {segments_text(share)}' if share else ''}."
 
 
-def lost_share(cells: Sequence[CellSummary]) -> str:
-    """Return retransmits as a share of all segments: `0.014 % of the segments`, `1 in 1,200,000 segments`."""
+def lost_share(cells: Sequence[CellSummary]) -> float | None:
+    """Return retransmits as a share of all segments; None if there are none, or a number is unknown."""
     retransmits = sent = 0.0
     for cell in cells:
         for stream in cell.streams:
             if stream.retransmits is None or stream.bytes is None or not stream.mss_effective:
-                return ""
+                return None
             retransmits += stream.retransmits
             sent += stream.bytes / stream.mss_effective
-    if not sent or not retransmits:
-        return ""
-    few = few_text(retransmits / sent)
-    return f"{few} of the segments" if few.endswith("%") else f"{few} segments"
+    return retransmits / sent if sent and retransmits else None
 
 
 def congestion_text(cell: CellSummary) -> str:
     """Return which congestion control ran, if it is another than was requested or none was."""
-    asked = cell.cell.tcp.congestion
+    asked = cell.cell[CONGESTION]
     used = sorted({stream.congestion for stream in cell.streams if stream.congestion is not None})
     if asked is None:
         return f"Congestion control {listed(used)} was used, the default." if used else ""

@@ -9,7 +9,7 @@ from rigctl.report.blocks import Column, Entry, Row, Scalar, Table
 from rigctl.report.words.text import UNKNOWN
 
 MOST_DECIMALS: Final = 3
-"""Where some number of a column has more, the least has two digits; if that takes more, too, each keeps its own."""
+"""If a number needs more, the least one gets two digits; if that takes more, too, each number keeps its own."""
 T = TypeVar("T")
 NumberText: TypeAlias = Callable[[float | None], str]
 

@@ -14,6 +14,7 @@ from rigctl.report.tables.columns import ColumnOf, Filled, Head, each, filled, f
 from rigctl.report.tables.streams import efficiency_entry
 from rigctl.report.words.missing import exclusion_text
 from rigctl.report.words.text import UNKNOWN
+from rigctl.settings import BUSY_POLL, CONGESTION, NODELAY, PARALLEL
 
 MOST_TIMES: Final = 15
 """Elapsed times of up to this number of repetitions have a column each; more are in the export."""
@@ -46,10 +47,10 @@ def message_table(
         of_cell(requested.CONDITION),
         pair,
         *asked,
-        of_cell(requested.PARALLEL_VARIED),
-        of_cell(requested.NODELAY_VARIED),
+        of_cell(requested.varied(PARALLEL, "Parallel")),
+        of_cell(requested.varied(NODELAY)),
         of_cell(requested.TRANSPORT),
-        of_cell(requested.BUSY_POLL),
+        of_cell(requested.varied(BUSY_POLL, "Busy poll")),
         *elapsed(results),
         mean,
         variation,
@@ -178,7 +179,7 @@ def efficiency(results: Results) -> Filled:
 
 def congestion(results: Results) -> Filled | None:
     """Return which congestion control ran; None where it was asked for, or TCP was not used."""
-    if all(result.cell.tcp.congestion is not None or result.congestion is None for result in results):
+    if all(result.cell[CONGESTION] is not None or result.congestion is None for result in results):
         return None
     column = Column("Effective congestion control", "", "derived", words=True)
     return filled(column, [result.congestion for result in results])

@@ -1,13 +1,17 @@
-"""The columns of what a scenario asks for: one row of `REQUESTED` each, shown where a test asks for it."""
+"""The columns of what a scenario asks for, made of the records of settings; shown where a test asks for it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import Any, Final
 
+from rigctl import settings
 from rigctl.records import Cell, Direction, several_sets
 from rigctl.report.blocks import Column, Entry, Scalar
 from rigctl.report.tables.columns import Filled
-from rigctl.report.words.text import kib_text, pairs_text
+from rigctl.report.words.text import pairs_text
+from rigctl.settings import Setting
+from rigctl.settings.kinds import TCP
 
 DEFAULT: Final = "default"
 """Not asked for: the node's own value holds."""
@@ -33,10 +37,6 @@ class Requested:
         )
 
 
-def _kib(value: Scalar) -> str:
-    return kib_text(value if isinstance(value, int) else None)
-
-
 def _flag(value: Scalar) -> str:
     return "on" if value else "off"
 
@@ -50,7 +50,7 @@ def _always(_: Sequence[Cell]) -> bool:
 
 
 def _several(value: Callable[[Cell], Scalar]) -> Callable[[Sequence[Cell]], bool]:
-    """Shown where it differs between tests."""
+    """Return a test of whether a value differs between tests."""
     return lambda cells: len({value(cell) for cell in cells}) > 1
 
 
@@ -58,34 +58,30 @@ def _column(title: str, unit: str = "", words: bool = False) -> Column:
     return Column(title, unit, "requested", words)
 
 
+def asked(
+    setting: Setting[Any], title: str = "", unit: str = "", text: Callable[[Any], str] | None = None
+) -> Requested:
+    """Return the column of a setting; its record has the title where none is given here."""
+    if setting.title is not None:
+        title, unit, text = setting.title.text, setting.title.unit, text or setting.title.value
+    printed = text or (_flag if setting.type is bool else str)
+    return Requested(_column(title, unit, setting.type in (bool, str)), itemgetter(setting), printed)
+
+
+def varied(setting: Setting[Any], title: str = "") -> Requested:
+    """Return the column of a setting, shown where tests differ in it."""
+    return replace(asked(setting, title), shown=_several(itemgetter(setting)))
+
+
 TEST: Final = Requested(_column("Test"), lambda cell: cell.number, shown=_always)
-CONDITION: Final = Requested(_column("Condition", words=True), lambda cell: cell.condition)
+CONDITION: Final = asked(settings.CONDITION, "Condition")
 PAIRS: Final = Requested(_column("Pairs"), lambda cell: len(cell.pairs), shown=_several(lambda cell: len(cell.pairs)))
 SENDING: Final = Requested(_column("Pair", words=True), lambda cell: pairs_text(cell.pairs), shown=several_sets)
-TOTAL_WINDOW: Final = Requested(_column("Total window", "KiB"), lambda cell: cell.window.total_bytes, _kib)
-WINDOW: Final = Requested(_column("Window", "KiB"), lambda cell: cell.window.bytes, _kib)
-MSS: Final = Requested(_column("MSS", "B"), lambda cell: cell.tcp.mss)
-PARALLEL: Final = Requested(_column("Parallel"), lambda cell: cell.parallel, shown=_always)
-PARALLEL_VARIED: Final = Requested(
-    _column("Parallel"), lambda cell: cell.parallel, shown=_several(lambda cell: cell.parallel)
-)
-DATAGRAM: Final = Requested(_column("Datagram", "B"), lambda cell: cell.message_bytes)
-LOAD: Final = Requested(_column("Offered load per flow", "Mbit/s"), lambda cell: cell.datagrams.rate, _mbps)
-BURST: Final = Requested(_column("Burst requested"), lambda cell: cell.datagrams.burst)
-CONGESTION: Final = Requested(_column("Congestion control", words=True), lambda cell: cell.tcp.congestion)
-NODELAY: Final = Requested(_column("Nodelay", words=True), lambda cell: cell.tcp.nodelay, _flag)
-ZEROCOPY: Final = Requested(_column("Zerocopy", words=True), lambda cell: cell.copying.zerocopy, _flag)
-COPY: Final = Requested(_column("Copy", words=True), lambda cell: cell.copying.copy, _flag)
+PARALLEL: Final = replace(asked(settings.PARALLEL, "Parallel"), shown=_always)
 DIRECTION: Final = Requested(
     _column("Direction", words=True),
     lambda cell: str(cell.direction),
     shown=lambda cells: any(cell.direction is not Direction.FORWARD for cell in cells),
-)
-NODELAY_VARIED: Final = Requested(
-    _column("Nodelay", words=True),
-    lambda cell: cell.tcp.nodelay,
-    _flag,
-    _several(lambda cell: cell.tcp.nodelay),
 )
 ENGINE: Final = Requested(
     _column("Engine", words=True), lambda cell: cell.engine, shown=_several(lambda cell: cell.engine)
@@ -101,11 +97,30 @@ TRANSPORT: Final = Requested(
     lambda cell: cell.transport.upper(),
     shown=lambda cells: any(cell.transport == "udp" for cell in cells),
 )
-BUSY_POLL: Final = Requested(
-    _column("Busy poll", words=True),
-    lambda cell: cell.messages.busy_poll,
-    _flag,
-    _several(lambda cell: cell.messages.busy_poll),
+_BEFORE: Final = (settings.WINDOW_TOTAL, settings.WINDOW, settings.MSS)
+_AFTER: Final = tuple(
+    setting
+    for setting in settings.SETTINGS.values()
+    if setting.title is not None and setting.takes(TCP) and setting not in _BEFORE
 )
-READ: Final = Requested(_column("Read", words=True), lambda cell: cell.file.read)
-WRITE: Final = Requested(_column("Write", words=True), lambda cell: cell.file.write)
+STREAMS: Final = (
+    *(TEST, CONDITION, PAIRS, SENDING, *map(asked, _BEFORE), PARALLEL),
+    *map(asked, _AFTER),
+    *(DIRECTION, ENGINE, LATENCY),
+)
+"""The columns of tests of kind tcp."""
+DATAGRAMS: Final = (
+    *(TEST, CONDITION, PAIRS, SENDING, asked(settings.WINDOW), PARALLEL),
+    asked(settings.SIZE, "Datagram", "B"),
+    asked(settings.RATE, "Offered load per flow", "Mbit/s", _mbps),
+    asked(settings.BURST, "Burst requested"),
+    *(DIRECTION, ENGINE, LATENCY),
+)
+"""The columns of tests of kind udp."""
+COMPARED: Final = (
+    *(CONDITION, PAIRS, SENDING, *map(asked, _BEFORE), varied(settings.PARALLEL, "Parallel"), *DATAGRAMS[6:9]),
+    *(varied(settings.NODELAY) if each is settings.NODELAY else asked(each) for each in _AFTER),
+    *(DIRECTION, ENGINE, LATENCY, TRANSPORT, varied(settings.BUSY_POLL, "Busy poll")),
+    *(asked(settings.READ, "Read"), asked(settings.WRITE, "Write")),
+)
+"""The columns of a comparison of two runs, of any kind."""

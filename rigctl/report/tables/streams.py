@@ -1,4 +1,4 @@
-"""What reports of TCP streams and of datagrams share: columns with a value for each pair, and the sentences by test."""
+"""Columns with a value for each pair, and the sentences by test, of reports of TCP streams and of datagrams."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -43,6 +43,10 @@ MOST_OPEN: Final = 20
 ValueOf: TypeAlias = Callable[[StreamSummary], float | None]
 PairText: TypeAlias = Callable[[StreamSummary, bool], str]
 """Prints a stream's value; the second argument tells whether the stream is the only one of its test."""
+_PRINTED: Final[dict[str, Callable[[int], float]]] = {
+    "KiB": lambda size: significant(size / 1024, 5),
+    "Mbit/s": lambda rate_bps: rate_bps / 1e6,
+}
 
 
 def many(cells: Sequence[CellSummary]) -> bool:
@@ -125,12 +129,6 @@ def of_cell(setting: Requested) -> ColumnOf[CellSummary]:
         )
 
     return column
-
-
-_PRINTED: Final[dict[str, Callable[[int], float]]] = {
-    "KiB": lambda size: significant(size / 1024, 5),
-    "Mbit/s": lambda rate_bps: rate_bps / 1e6,
-}
 
 
 def total_goodput(cells: Sequence[CellSummary]) -> Filled | None:

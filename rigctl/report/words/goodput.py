@@ -21,6 +21,17 @@ from rigctl.report.words.text import (
     varied_text,
 )
 
+ALIKE: Final = 0.03
+"""Tests whose goodput differs by no more than this share are not ranked."""
+_LIMITS: Final = {
+    "line-rate": "at line rate",
+    "shared-link": "limited by a shared link",
+    "loss": "limited by losses",
+    "other-traffic": "limited by other traffic",
+    "rate": "as requested",
+    "unknown": "",
+}
+
 
 def goodput_text(info: RunInfo, cell: CellSummary) -> str:
     """Return `911 and 941 of 941.5 Mbit/s are 96.8 % and 99.9 % of the ceiling; together 98.4 %.`"""
@@ -61,18 +72,6 @@ def _without_ceiling(info: RunInfo, rates_mbps: Sequence[float]) -> str:
 def _range_text(rates_mbps: Sequence[float]) -> str:
     low, high = rate_text(min(rates_mbps)), rate_text(max(rates_mbps))
     return low if low == high else f"{low} to {high}"
-
-
-ALIKE: Final = 0.03
-"""Tests whose goodput differs by no more than this share are not ranked."""
-_LIMITS: Final = {
-    "line-rate": "at line rate",
-    "shared-link": "limited by a shared link",
-    "loss": "limited by losses",
-    "other-traffic": "limited by other traffic",
-    "rate": "as requested",
-    "unknown": "",
-}
 
 
 def goodput_answer(info: RunInfo, cells: Sequence[CellSummary]) -> Finding | None:

@@ -1,4 +1,4 @@
-"""What limits a test, in a sentence, where it is no window, processor or loss; and what would lift it."""
+"""Sentences on the limit of a test: window, processors, losses, path or other traffic; and what would lift it."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -8,10 +8,22 @@ from rigctl.analysis.limits.evidence import window_allows_bps
 from rigctl.analysis.limits.processors import PROCESSORS
 from rigctl.analysis.limits.window_cause import UNSCALED_BYTES, WINDOW_SCALING, WindowCause
 from rigctl.analysis.summary import CellSummary
+from rigctl.base.units import size_words
 from rigctl.findings import Finding, Severity, Weight, tests
-from rigctl.report.words.text import MOST_LISTED, few_text, listed, numbers_text, plural, rate_text, size_words
+from rigctl.report.words.text import FEW_SHARE, MOST_LISTED, listed, numbers_text, plural, rate_text, segments_text
+from rigctl.settings import WINDOW
 
 _WARNED: Final = ("path", "other-traffic", "sender", "receiver", "disk", "mtu")
+_WHAT: Final = {
+    "path": "the path",
+    "shared-link": "a shared link",
+    "other-traffic": "other traffic",
+    "disk": "the disk",
+    "mtu": "the MTU",
+}
+_HALF: Final = 0.5
+_SHARED: Final = "the processors of the one machine that all virtual nodes share were busy"
+_OWN: Final = "processors of its node, or its agent's threads, were busy"
 
 
 def limit_text(cell: CellSummary) -> str:
@@ -119,13 +131,6 @@ def other_text(cell: CellSummary) -> str:
     return f"{seen.get('other_counter')} counted {more} sent there"
 
 
-_WHAT: Final = {
-    "path": "the path",
-    "shared-link": "a shared link",
-    "other-traffic": "other traffic",
-    "disk": "the disk",
-    "mtu": "the MTU",
-}
 _WHY: Final[dict[str, Callable[[CellSummary], str]]] = {
     "path": _path,
     "shared-link": _shared,
@@ -167,11 +172,6 @@ def _percent(share: object) -> str:
 
 def _three(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float | int) else "–"
-
-
-_HALF: Final = 0.5
-_SHARED: Final = "the processors of the one machine that all virtual nodes share were busy"
-_OWN: Final = "processors of its node, or its agent's threads, were busy"
 
 
 def bottleneck_text(cell: CellSummary) -> str:
@@ -234,18 +234,15 @@ def _others(cell: CellSummary) -> str:
 
 
 def _lost(share: float) -> str:
-    few = few_text(share)
-    return f"{few} of the segments were" if few.endswith("%") else f"{few} segments was"
+    return f"{segments_text(share)} {'was' if share < FEW_SHARE else 'were'}"
 
 
 def _uncut(cell: CellSummary) -> str:
-    """Return that this congestion control does not cut its window at each loss."""
     used = cell.binding.congestion if cell.binding else None
     return f"{used or 'The congestion control'} does not cut its window at each loss; what is lost is missing"
 
 
 def _refuting(cell: CellSummary) -> str:
-    """Return why losses do not explain the goodput."""
     seen, own = cell.verdict.numbers, cell.verdict.numbers.get("goodput_mbps")
     share, allows = seen.get("lost_share"), seen.get("loss_allows")
     if not (isinstance(share, float) and isinstance(allows, float) and isinstance(own, float)):
@@ -257,7 +254,6 @@ def _refuting(cell: CellSummary) -> str:
 
 
 def _window(cell: CellSummary) -> str:
-    """Return what the window allows per round trip, and that nearly all of it was achieved."""
     stream = cell.binding
     if stream is None or cell.held_share is None:
         return ""
@@ -280,7 +276,6 @@ def _window(cell: CellSummary) -> str:
 
 
 def _send_buffer(cell: CellSummary) -> str:
-    """Return that the sender's buffer was full, its size, and what bounds it."""
     cause, rate = cell.window_cause, cell.binding.goodput_mbps if cell.binding else None
     if cause is None or rate is None:
         return ""
@@ -384,7 +379,6 @@ def _raised(sysctl: str, node: str) -> str:
 
 
 def _disturbed(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Yield the tests whose limit is unknown because other programs kept processors busy."""
     unknown = [cell for cell in cells if cell.limit == "unknown" and cell.verdict.cause in (None, "others")]
     found = {cell.cell.number: cell.busy.others_pct for cell in unknown}
     others = {number: pct for number, pct in found.items() if pct is not None}
@@ -406,7 +400,7 @@ def _from_to(shares_pct: Collection[float]) -> str:
 
 
 def _larger(held: Sequence[CellSummary]) -> str | None:
-    asked = any(cell.cell.window.bytes is not None for cell in held)
+    asked = any(cell.cell[WINDOW] is not None for cell in held)
     return "A larger window lifts this limit." if asked else None
 
 

@@ -10,6 +10,7 @@ from rigctl.records import Repetition, RunInfo, RunPlan, Status
 from rigctl.remote.build import KERNELS
 from rigctl.report.blocks import Paragraph, Section, Verbatim
 from rigctl.report.words.text import plural
+from rigctl.settings import ITERATIONS
 
 
 def sentences(info: RunInfo, repetitions: Sequence[Repetition], own: Sequence[str]) -> list[str]:
@@ -21,7 +22,7 @@ def _times(info: RunInfo) -> str:
     durations = sorted({cell.duration_s for cell in info.plan.cells})
     omitted = sorted({cell.omit_s for cell in info.plan.cells})
     counted = f"{plural(len(info.plan.cells), 'test')}, {plural(info.plan.repeat, 'repetition')} each"
-    if any(cell.messages.iterations is not None for cell in info.plan.cells) or not durations:
+    if any(cell[ITERATIONS] is not None for cell in info.plan.cells) or not durations:
         return f"{counted}."
     each = " to ".join(dict.fromkeys(format_duration(duration_s) for duration_s in (durations[0], durations[-1])))
     omit = f"; the first {format_duration(omitted[-1])} of each are omitted" if omitted[-1] > 0 else ""
@@ -103,7 +104,6 @@ def _file(plan: RunPlan) -> str:
 
 
 def _bundled(plan: RunPlan) -> bool:
-    """Tell whether rigctl brings this very scenario."""
     path = scenarios() / _file(plan)
     try:
         return "/" not in plan.scenario_name and path.read_text("utf-8") == plan.scenario_yaml

@@ -1,4 +1,4 @@
-"""What figures are called in print, with their units."""
+"""Names and units of figures in print."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

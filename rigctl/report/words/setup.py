@@ -28,25 +28,6 @@ FACT_TITLES: Final = {
     "throttled": "Throttled",
     "notes": "Notes",
 }
-
-
-def fact_text(name: str, value: object) -> str:
-    """Return the value of a host fact as pages print it."""
-    if value is None:
-        return UNKNOWN
-    if isinstance(value, bool):
-        words = ("on", "off") if ": " in name else ("yes", "no")
-        return words[0] if value else words[1]
-    if isinstance(value, list | tuple):
-        # No notes is nothing to say; never throttled is worth saying.
-        return ", ".join(str(item) for item in value) or (UNKNOWN if name == "notes" else "none")
-    if isinstance(value, int | float) and name.endswith("_bps"):
-        return format_rate(float(value))
-    if isinstance(value, int | float) and name.endswith("_bytes"):
-        return f"{value / 2**20:,.0f} MiB"
-    return " ".join(str(value).split())
-
-
 _MOST_VALUE: Final = 40
 _NO_VALUES: Final = {SCENARIO_FILE: "changed, see below", RIG_FILE: "changed, see below", RESTART: "yes"}
 """Digests and ids say nothing to people; in a table this stands in their place."""
@@ -85,6 +66,23 @@ _TITLES: Final = {
     "bin_us": "Bins",
     "latency_ms": "Probes every, ms",
 }
+
+
+def fact_text(name: str, value: object) -> str:
+    """Return the value of a host fact as pages print it."""
+    if value is None:
+        return UNKNOWN
+    if isinstance(value, bool):
+        words = ("on", "off") if ": " in name else ("yes", "no")
+        return words[0] if value else words[1]
+    if isinstance(value, list | tuple):
+        # No notes is nothing to say; never throttled is worth saying.
+        return ", ".join(str(item) for item in value) or (UNKNOWN if name == "notes" else "none")
+    if isinstance(value, int | float) and name.endswith("_bps"):
+        return format_rate(float(value))
+    if isinstance(value, int | float) and name.endswith("_bytes"):
+        return f"{value / 2**20:,.0f} MiB"
+    return " ".join(str(value).split())
 
 
 def setup_title(change: SetupChange) -> str:

@@ -4,18 +4,23 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, Protocol, TypeAlias
 
-from rigctl.base.units import format_bytes, format_rate
-from rigctl.engines import AGENT
 from rigctl.model.limits.ceilings import percent
-from rigctl.records import Cell, Direction, Pair, several_sets
+from rigctl.records import Cell, Pair, several_sets
+from rigctl.settings import CONGESTION, SETTINGS, SIZE, WINDOW, WINDOW_TOTAL
 
 UNKNOWN: Final = "–"
 MOST_DECIMALS: Final = 3
 MOST_NAMED: Final = 3
 """Pairs, nodes, changes that a sentence names; more are counted."""
+FEW_SHARE: Final = 1e-4
+"""A smaller share is printed as one of many."""
 MOST_LISTED: Final = 4
 """More pairs than this are shown as their range, beside their total."""
 Told: TypeAlias = Literal["", "count", "names"]
+_ITEM: Final = re.compile(r"^(\d*)([-+=.)])(?= |$|=)")
+"""How an item of a list, or the line below a heading, begins."""
+MOST_TESTS: Final = 10
+"""More tests are counted, not named."""
 
 
 class Rate(Protocol):
@@ -60,7 +65,12 @@ def percent_text(share: float | None) -> str:
 
 def few_text(share: float) -> str:
     """Return a small share of many, above 0: `0.014 %`, of very few `1 in 1,200,000`."""
-    return f"{100 * share:.2g} %" if share >= 1e-4 else f"1 in {float(f'{1 / share:.2g}'):,.0f}"
+    return f"{100 * share:.2g} %" if share >= FEW_SHARE else f"1 in {float(f'{1 / share:.2g}'):,.0f}"
+
+
+def segments_text(share: float) -> str:
+    """Return `0.014 % of the segments` or `1 in 1,200,000 segments`."""
+    return f"{few_text(share)} segments" if share < FEW_SHARE else f"{few_text(share)} of the segments"
 
 
 def count_text(count: float | None) -> str:
@@ -68,21 +78,6 @@ def count_text(count: float | None) -> str:
     if count is None:
         return UNKNOWN
     return f"{count:.0f}" if count == round(count) or count >= 1000 else f"{count:.1f}"
-
-
-def kib_text(size: int | None) -> str:
-    """Return bytes in KiB: `64`, `62.5`."""
-    return UNKNOWN if size is None else f"{size / 1024:.5g}"
-
-
-def size_words(size: int) -> str:
-    """Return bytes in words: `64 KiB`, `1 MiB`, `1000 bytes`."""
-    short = format_bytes(size)
-    if short.endswith("K"):
-        return f"{short[:-1]} KiB"
-    return (
-        f"{short[:-1]} MiB" if short.endswith("M") else f"{size / 1024:.4g} KiB" if size >= 10240 else f"{size} bytes"
-    )
 
 
 def pairs_text(pairs: Sequence[Pair]) -> str:
@@ -112,34 +107,17 @@ def varied_text(cell: Cell, cells: Sequence[Cell]) -> str:
 
 
 def _settings(cell: Cell, pairs: Told) -> dict[str, str]:
-    """Return each setting that a cell asks for in words, by its name."""
     words: dict[str, str] = {} if cell.condition is None else {"condition": cell.condition}
     if pairs:
         words["pairs"] = pairs_text(cell.pairs) if pairs == "names" else plural(len(cell.pairs), "pair")
-    if cell.window.total_bytes is not None:
-        words["window"] = f"total window {size_words(cell.window.total_bytes)}"
-    elif cell.window.bytes is not None:
-        words["window"] = f"window {size_words(cell.window.bytes)}"
-    if cell.tcp.mss is not None:
-        words["MSS"] = f"MSS {cell.tcp.mss}"
-    if cell.transport == "udp" and cell.message_bytes is not None:
-        words["size"] = f"datagrams of {cell.message_bytes} bytes"
-    rate = cell.datagrams.rate
-    if rate is not None:
-        words["rate"] = f"rate {format_rate(rate) if isinstance(rate, int) else rate}"
-    if cell.datagrams.burst is not None:
-        words["burst"] = f"burst {cell.datagrams.burst}"
-    words["flows"] = plural(cell.parallel, "flow")
-    if cell.tcp.congestion is not None:
-        words["congestion control"] = cell.tcp.congestion
-    flags = (("nodelay", cell.tcp.nodelay), ("zerocopy", cell.copying.zerocopy), ("copy", cell.copying.copy))
-    words |= {name: name if on else f"no {name}" for name, on in flags if on is not None}
-    if cell.direction is not Direction.FORWARD:
-        words["direction"] = "both directions" if cell.direction is Direction.BOTH else "reverse"
-    if cell.engine != AGENT:
-        words["engine"] = cell.engine
-    if cell.latency_ms is not None:
-        words["probes"] = f"probes every {cell.latency_ms} ms"
+    for setting in SETTINGS.values():
+        if setting is CONGESTION:
+            words["flows"] = plural(cell.parallel, "flow")
+        if setting is SIZE and cell.transport == "udp" and cell.message_bytes is not None:
+            words["size"] = f"datagrams of {cell.message_bytes} bytes"
+        value = cell[setting] if setting.said is not None else setting.unset
+        if setting.said is not None and value != setting.unset and not (setting is WINDOW and cell[WINDOW_TOTAL]):
+            words[setting.called or setting.name] = setting.said(value)
     return words
 
 
@@ -176,14 +154,6 @@ def escaped(text: str) -> str:
     one_line = " ".join(text.split())
     plain = "".join(f"\\{sign}" if sign in "\\`*_{}[]<>|#~&" else sign for sign in one_line)
     return _ITEM.sub(r"\1\\\2", plain)
-
-
-_ITEM: Final = re.compile(r"^(\d*)([-+=.)])(?= |$|=)")
-"""How an item of a list, or the line below a heading, begins."""
-
-
-MOST_TESTS: Final = 10
-"""More tests are counted, not named."""
 
 
 def numbers_text(numbers: Sequence[int]) -> str:

@@ -1,13 +1,11 @@
 """The process that *is* a rig of machines: `python -m rigctl.virtual.machines.holder TAG`. They end with it.
 
-It speaks with its starter as `rigctl.virtual.holder` does. A machine that ends (a power cut, `poweroff`) is started
-again, with the disk that it left: power returns.
+It talks to its starter as `rigctl.virtual.holder` does. A machine that ends (a power cut, `poweroff`) is started again
+with the disk that it left: power returns.
 """
 
 import asyncio
 import contextlib
-import ctypes
-import json
 import os
 import signal
 import socket
@@ -17,26 +15,25 @@ from asyncio.subprocess import DEVNULL, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
 
 import asyncssh
 
 from rigctl.base.errors import RigError
-from rigctl.base.processes import limit_met
+from rigctl.base.processes import die_with
 from rigctl.rig.inventory import Arch
-from rigctl.virtual.children import die_with_parent
-from rigctl.virtual.holder import ending_event, say
+from rigctl.virtual.holder import ending_event, hold, tell_ready
 from rigctl.virtual.layout import Layout, Place
 from rigctl.virtual.machines.apt import run
-from rigctl.virtual.machines.commands import Accel, hub, hub_socket, machine, overlay, own_files
-from rigctl.virtual.machines.cpio import archive
-from rigctl.virtual.machines.image import Image
+from rigctl.virtual.machines.image import Image, archive, padded
+from rigctl.virtual.machines.qemu import Accel, hub, hub_socket, machine, overlay, own_files
 
 BOOT_S: Final = 280.0
-"""For all machines of a rig together; `rigctl.virtual.start` waits a little longer."""
+"""Deadline for all machines of a rig together. `rigctl.virtual.start` waits a little longer."""
 _AGAIN_S: Final = 1.0
-"""From a machine's end until power returns."""
+"""Time from a machine's end until power returns."""
 _QUICK_S: Final = 3.0
 _MOST_QUICK: Final = 3
 """A machine that ends so often within `_QUICK_S` will not run."""
@@ -46,7 +43,7 @@ _BANNER: Final = b"SSH-2.0"
 
 @dataclass(slots=True)
 class Rig:
-    """A rig that is being held: where its files are, and its processes."""
+    """A rig that is being held: its files and its processes."""
 
     tag: str
     layout: Layout
@@ -61,7 +58,7 @@ class Rig:
         return files, cast(Accel, known["accel"])
 
     async def start(self, command: list[str], name: str) -> Process:
-        """A process that ends with this one; what it says goes to its log."""
+        """Start a process that ends with this one. Its output goes to its log."""
         with (self.folder / f"{name}.log").open("ab") as log:
             started = await asyncio.create_subprocess_exec(
                 *command,
@@ -70,7 +67,7 @@ class Rig:
                 stdout=log,
                 stderr=log,
                 env=os.environ | {"RIGCTL_RIG": self.tag},
-                preexec_fn=die_with_parent,
+                preexec_fn=partial(die_with, os.getpid(), signal.SIGKILL),
             )
         self.running.append(started)
         return started
@@ -81,27 +78,21 @@ class Rig:
 
 
 def main() -> int:
-    tag = sys.argv[1]
-    os.chdir("/")
-    line = sys.stdin.readline()
-    if not line:
-        return 1  # the starter is gone already
-    orders: dict[str, Any] = json.loads(line)
-    layout = Layout.from_json(json.dumps(orders["layout"]))
+    """Hold a rig of machines until it is to end."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    return hold(_start_and_keep)
+
+
+def _start_and_keep(tag: str, layout: Layout, orders: dict[str, Any]) -> None:
     folder = Path(orders["homes"])
-    try:
-        folder.mkdir(mode=0o700)
-        asyncio.run(_hold(Rig(tag, layout, folder, orders["images"], _free_ports(layout))))
-    except (RigError, OSError) as error:
-        say({"error": limit_met(error) or str(error)})
-        return 1
-    return 0
+    folder.mkdir(mode=0o700)
+    asyncio.run(_hold(Rig(tag, layout, folder, orders["images"], _free_ports(layout))))
 
 
 async def _hold(rig: Rig) -> None:
     ending = ending_event()
     host_key, client_key = (asyncssh.generate_private_key("ssh-ed25519", comment=rig.tag) for _ in range(2))
-    ended: asyncio.Future[None] = asyncio.ensure_future(_wait(ending))
+    ended = asyncio.ensure_future(ending.wait())
     working = asyncio.ensure_future(_work(rig, host_key, client_key))
     try:
         await asyncio.wait({ended, working}, return_when=asyncio.FIRST_COMPLETED)
@@ -117,10 +108,6 @@ async def _hold(rig: Rig) -> None:
         await asyncio.gather(*(process.wait() for process in rig.running))
 
 
-async def _wait(ending: asyncio.Event) -> None:
-    await ending.wait()
-
-
 async def _work(rig: Rig, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey) -> None:
     """Start hub and machines, answer when all can be reached, keep them running until cancelled."""
     names = {place.name: rig.layout.data_address(place) for place in rig.layout.places}
@@ -131,28 +118,19 @@ async def _work(rig: Rig, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey
         base = image.initrd.read_bytes()
         initrd = rig.folder / f"{place.name}.initrd"
         initrd.touch(mode=0o600)
-        initrd.write_bytes(base + b"\0" * (-len(base) % 4) + archive(own))
+        initrd.write_bytes(padded(base) + archive(own))
     joining = await rig.start(hub(rig.layout.places[0].arch, rig.layout.places), "hub")
     await _hub_listens(rig, joining)
     async with _first_error(), asyncio.TaskGroup() as group:
         for place in rig.layout.places:
             group.create_task(_powered(rig, place))
         await asyncio.gather(*(_answers(rig.ports[place.name], place.name) for place in rig.layout.places))
-        say(
-            {
-                "pid": os.getpid(),
-                "host_key": host_key.export_public_key().decode(),
-                "client_key": client_key.export_private_key().decode(),
-                "community": None,
-                "ports": rig.ports,
-            }
-        )
-        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # the starter no longer listens: to the log with the rest
+        tell_ready(os.getpid(), host_key, client_key, community=None, ports=rig.ports)
         group.create_task(_lasting(rig, joining))
 
 
 async def _powered(rig: Rig, place: Place) -> None:
-    """Run a machine, again whenever it has ended. Raises `RigError` where it does not run."""
+    """Run a machine, again whenever it has ended. Raise `RigError` if it does not run."""
     image, accel = rig.image(place.arch)
     command = machine(place, place.arch, accel, image, rig.ports[place.name])
     quick = 0
@@ -184,7 +162,7 @@ async def _hub_listens(rig: Rig, joining: Process) -> None:
 
 @asynccontextmanager
 async def _first_error() -> AsyncIterator[None]:
-    """What a task of the group within failed of, by itself."""
+    """Raise the first error of a task group by itself."""
     try:
         yield
     except BaseExceptionGroup as group:
@@ -192,9 +170,9 @@ async def _first_error() -> AsyncIterator[None]:
 
 
 async def _answers(port: int, name: str) -> None:
-    """Wait until an SSH server has greeted. Raises `RigError` where none does in time.
+    """Wait until an SSH server has greeted. Raise `RigError` if none does in time.
 
-    QEMU accepts a connection at once and tries the guest after 6 s again, then 12: so the first looks are short.
+    QEMU accepts a connection at once and tries the guest again after 6 s, then 12 s: so the first looks are short.
     """
     deadline, look_s = time.monotonic() + BOOT_S, 1.0
     while time.monotonic() < deadline:
@@ -212,7 +190,7 @@ async def _answers(port: int, name: str) -> None:
 
 
 def _free_ports(layout: Layout) -> dict[str, int]:
-    """Ports that are free now. QEMU binds them a moment later; who takes one meanwhile makes the start fail."""
+    """Return ports that are free now. QEMU binds them a moment later; the start fails if one is taken until then."""
     held = {place.name: socket.create_server(("127.0.0.1", 0)) for place in layout.places}
     ports = {name: int(server.getsockname()[1]) for name, server in held.items()}
     for server in held.values():
@@ -221,6 +199,4 @@ def _free_ports(layout: Layout) -> dict[str, int]:
 
 
 if __name__ == "__main__":
-    ctypes.CDLL(None).prctl(15, b"rigctl-rig", 0, 0, 0)  # PR_SET_NAME, linux/prctl.h
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     sys.exit(main())

@@ -1,18 +1,22 @@
-"""What a machine boots: Debian's kernel, an initramfs and a disk of Debian's packages, made once and kept.
+"""The image that machines boot: Debian's kernel, an initramfs and a disk of Debian's packages, made once and kept.
 
-Kept in `rigctl/machines/ARCH-KEY` of the user's cache folder; the key is of all that this file and the scripts in
-`guest/` say. `packages` in that folder lists the versions. Removing the folder makes it anew, from today's packages.
+It is kept in `rigctl/machines/ARCH-KEY` of the user's cache folder. The key changes with what this file and the scripts
+in `guest/` say. `packages` in that folder lists the versions. Remove the folder to have the image made anew, from
+today's packages.
 """
 
 import fcntl
 import gzip
 import hashlib
+import lzma
 import os
+import re
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +25,6 @@ from typing import Final
 from rigctl.base.errors import RigError
 from rigctl.rig.inventory import Arch
 from rigctl.virtual.machines.apt import downloaded, run
-from rigctl.virtual.machines.cpio import archive
-from rigctl.virtual.machines.modules import loadable
 
 DEBIAN: Final[dict[Arch, str]] = {"x86_64": "amd64", "aarch64": "arm64"}
 DISK_BYTES: Final = 1 << 30
@@ -50,11 +52,14 @@ _ETC: Final = {
     "fstab": "",
 }
 _COMMANDS: Final = ("init", "reboot", "poweroff", "halt")  # of busybox; Debian's are systemd's
+_DEPENDS: Final = re.compile(rb"\0depends=([^\0]*)\0")  # in a kernel module, modinfo(8)
+_CONSOLE: Final = (5, 1)
+"""/dev/console: without it the first process has no output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """Files that all machines of an architecture begin with; none is written to."""
+    """Files that all machines of an architecture begin with. None is written to."""
 
     arch: Arch
     kernel: Path
@@ -63,20 +68,20 @@ class Image:
 
 
 def cache() -> Path:
-    """The folder of all images."""
+    """Return the folder of all images."""
     home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(home) / "rigctl" / "machines"
 
 
 def key_of(arch: Arch) -> str:
-    """The same for images that are made alike."""
+    """Return a key that is the same for images that are made alike."""
     parts = [arch, repr((_PACKAGES, _MODULES, _LEFT_OUT, _ETC, _COMMANDS, DISK_BYTES))]
     parts += [path.read_text() for path in sorted(_GUEST.iterdir())]
     return f"{arch}-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:12]}"
 
 
 def image(arch: Arch) -> Image:
-    """The image of an architecture, made now where it is not there. Raises `RigError` where it cannot be made."""
+    """Return the image of an architecture, made now if it is missing. Raise `RigError` if it cannot be made."""
     folder = cache() / key_of(arch)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -101,12 +106,13 @@ def _make(arch: Arch, folder: Path) -> None:
             _furnish(root)
             _format(root, made / "disk")
         except RigError as error:
-            raise RigError(f"the image of {arch} machines cannot be made: {error}") from None
+            advice = "It consists of Debian's packages: use a Debian machine, or virtual: namespaces"
+            raise RigError(f"the image of {arch} machines cannot be made: {error}. {advice}") from None
         made.rename(folder)
 
 
 def _unpacked(packages: list[Path], root: Path) -> Path:
-    """The packages' files, as their maintainer scripts find them: these do not run."""
+    """Unpack the files of packages into `root`, and return it. Maintainer scripts do not run."""
     for name in (*_FOLDERS, *(f"usr/{name}" for name in _MERGED)):
         (root / name).mkdir(parents=True, exist_ok=True)
     for name in _MERGED:
@@ -138,7 +144,7 @@ def _keep_kernel(root: Path, made: Path) -> None:
 
 
 def _furnish(root: Path) -> None:
-    """What maintainer scripts would have done, and what makes it start."""
+    """Do what maintainer scripts would have done, and make the machine start."""
     for name in _LEFT_OUT:
         shutil.rmtree(root / name, ignore_errors=True)
     for name, text in _ETC.items():
@@ -157,11 +163,67 @@ def _furnish(root: Path) -> None:
 
 
 def _format(root: Path, disk: Path) -> None:
-    """An ext4 of `root`. Its files are root's: who is not root here is, in a user namespace."""
+    """Make an ext4 of `root`. Its files belong to root: an ordinary user is root in a user namespace."""
     mke2fs = shutil.which("mke2fs", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") or "mke2fs"
     as_root = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
     options = ["-q", "-t", "ext4", "-L", "rigctl", "-m", "0", "-E", "lazy_itable_init=1,nodiscard", "-d", str(root)]
     run([*as_root, mke2fs, *options, str(disk), f"{DISK_BYTES >> 10}k"])
+
+
+def loadable(folder: Path, wanted: Iterable[str]) -> dict[str, bytes]:
+    """Return the modules `wanted` of a kernel (/lib/modules/VERSION) and those they need, in the order of loading.
+
+    A module that the kernel itself holds (modules.builtin) is left out. Raise `RigError` if there is no such module.
+    """
+    files = {path.name.split(".ko")[0].replace("-", "_"): path for path in folder.rglob("*.ko*")}
+    builtin = {
+        Path(line).name.removesuffix(".ko").replace("-", "_")
+        for line in (folder / "modules.builtin").read_text().splitlines()
+    }
+    loaded: dict[str, bytes] = {}
+
+    def add(name: str) -> None:
+        if name in builtin or name in loaded:
+            return
+        if name not in files:
+            raise RigError(f"{folder}: Debian's kernel has no module {name}")
+        data = files[name].read_bytes()
+        content = lzma.decompress(data) if files[name].suffix == ".xz" else data
+        depends = _DEPENDS.search(content)
+        for needed in depends[1].decode().replace("-", "_").split(",") if depends and depends[1] else ():
+            add(needed)
+        loaded[name] = content
+
+    for name in wanted:
+        add(name)
+    return loaded
+
+
+def archive(files: Mapping[str, bytes], programs: frozenset[str] = frozenset(), *, console: bool = False) -> bytes:
+    """Return an archive that Linux unpacks as its first root file system: cpio's "newc" (initramfs-buffer-format).
+
+    Archives may follow each other in one file. `files` by path, without a leading slash; their folders are made.
+    `programs` may be executed.
+    """
+    parents = {str(parent) for path in files for parent in Path(path).parents} - {"."}
+    folders = sorted(parents | ({"dev"} if console else set()))
+    entries = [_entry(folder, b"", stat.S_IFDIR | 0o755) for folder in folders]
+    entries += [_entry("dev/console", b"", stat.S_IFCHR | 0o600, _CONSOLE)] if console else []
+    for path, content in files.items():
+        entries.append(_entry(path, content, stat.S_IFREG | (0o755 if path in programs else 0o600)))
+    return b"".join([*entries, _entry("TRAILER!!!", b"", 0)])
+
+
+def _entry(name: str, content: bytes, mode: int, device: tuple[int, int] = (0, 0)) -> bytes:
+    named = name.encode() + b"\0"
+    # Inode, mode, owner, group, links, time, size, device (2), device it stands for (2), length of the name, checksum.
+    numbers = (0, mode, 0, 0, 1, 0, len(content), 0, 0, *device, len(named), 0)
+    head = b"070701" + b"".join(b"%08X" % number for number in numbers)
+    return padded(head + named) + padded(content)
+
+
+def padded(data: bytes) -> bytes:
+    return data + b"\0" * (-len(data) % 4)
 
 
 @contextmanager

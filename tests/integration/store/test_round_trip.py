@@ -2,27 +2,25 @@
 
 import json
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, Final
 
 import builders
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rigctl.kinds import KINDS
 from rigctl.records import (
+    REQUESTED,
     Bins,
     Capture,
     Cell,
     Condition,
     Datagrams,
-    DatagramSettings,
     Direction,
     DiskTimes,
-    FileSettings,
     Flow,
+    HostSetting,
     Link,
-    MessageSettings,
     NicCounters,
     NodeUsage,
     Pair,
@@ -34,15 +32,15 @@ from rigctl.records import (
     RunPlan,
     RunStatus,
     Series,
-    Setting,
     Side,
     Status,
     TcpInfo,
-    TcpSettings,
     Trunk,
-    WindowSettings,
 )
+from rigctl.settings import Settings
+from rigctl.settings.kinds import KINDS
 from rigctl.store import Store
+from rigctl.store.flat import GRANTED
 from rigctl.store.rows import plan_from, plan_json
 from rigctl.store.series import pack, unpack
 
@@ -90,15 +88,23 @@ def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 PAIR = st.builds(Pair, NAME, NAME)
 TCP_INFO = st.builds(
     TcpInfo,
-    **{field.name: maybe(COUNT) for field in fields(TcpInfo)}
-    | {"timestamps": maybe(st.booleans()), "congestion": maybe(NAME), "nodelay": maybe(st.booleans())},
+    **{field.name: maybe(COUNT) for field in fields(TcpInfo)} | {"timestamps": maybe(st.booleans())},
 )
+OF_TYPE: Final[dict[Any, st.SearchStrategy[Any]]] = {
+    int: COUNT,
+    str: NAME,
+    bool: st.booleans(),
+    (int, str): COUNT | st.sampled_from(["max", "unlimited"]),
+}
 DISK = st.builds(DiskTimes, COUNT, maybe(COUNT)) | st.builds(DiskTimes, st.none(), COUNT)
 SIDE = st.builds(
     Side,
     COUNT,
     *[maybe(COUNT)] * 4,
     tcp=TCP_INFO,
+    granted=st.fixed_dictionaries(
+        {}, optional={one: OF_TYPE[one.effective.type] for one in GRANTED.values() if one.effective}
+    ).map(Settings),
     round_trips=maybe(st.builds(RoundTrips, COUNT, *[maybe(COUNT)] * 3)),
     disk=maybe(DISK),
     histogram=st.lists(st.tuples(st.integers(0, 4351), COUNT), max_size=3).map(tuple),
@@ -163,7 +169,7 @@ WITH_INTERVAL = st.builds(
     REPETITION,
     st.integers(1, 10**15),
 )
-SETTING = st.builds(Setting, st.sampled_from(["mtu", "sysctl", "offload", "governor"]), TEXT, maybe(NAME))
+SETTING = st.builds(HostSetting, st.sampled_from(["mtu", "sysctl", "offload", "governor"]), TEXT, maybe(NAME))
 CELL = st.builds(
     Cell,
     number=st.integers(1, 99),
@@ -175,11 +181,9 @@ CELL = st.builds(
     direction=st.sampled_from(Direction),
     condition=maybe(NAME),
     transport=st.sampled_from(["tcp", "udp"]),
-    window=st.builds(WindowSettings, maybe(COUNT), maybe(COUNT), st.booleans()),
-    tcp=st.builds(TcpSettings, maybe(COUNT), maybe(NAME), maybe(st.booleans())),
-    messages=st.builds(MessageSettings, maybe(st.integers(0, 2**50)), maybe(st.booleans())),
-    datagrams=st.builds(DatagramSettings, maybe(COUNT | st.sampled_from(["max", "unlimited"]))),
-    file=st.builds(FileSettings, maybe(NAME), maybe(NAME), maybe(TEXT)),
+    settings=st.fixed_dictionaries({}, optional={one: OF_TYPE[one.type] for one in REQUESTED.values()}).map(Settings),
+    resize=st.booleans(),
+    folder=maybe(TEXT),
 )
 PLAN = st.builds(
     RunPlan,

@@ -13,8 +13,9 @@ from rigctl.analysis.limits.processors import Busy, Processors
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.findings import Severity, Weight
+from rigctl.model.limits.evidence import Evidence
 from rigctl.model.limits.verdicts import judged
-from rigctl.records import Cell, Pair, Repetition, RunInfo, Series
+from rigctl.records import Cell, Link, NicCounters, Pair, Repetition, RunInfo, Series
 from rigctl.report.sections.streams import explain
 from rigctl.report.words.limits import bottleneck_findings, bottleneck_text
 from rigctl.report.words.text import numbers_text
@@ -139,34 +140,28 @@ def test_one_processor_full_of_interrupts_is_what_limits() -> None:
     info, summary = told(cell, one)
     row = load(info, [one]).derived.pairs[0]
     assert (row["busiest_cpu_source_pct"], row["busiest_cpu_destination_pct"]) == pytest.approx((50.0, 99.0))
-    said = "Limited by the receiver: processors of its node, or its agent's threads, were busy 99 % of the time."
-    assert (row["limit"], summary.limit, bottleneck_text(summary)) == ("receiver", "receiver", said)
+    assert (row["limit"], summary.limit, round(summary.busy.highest_pct)) == ("receiver", "receiver", 99)
     assert told(cell, one, virtual="namespaces")[1].limit == "unknown"
 
 
 def test_what_was_busy_waiting_is_no_limit() -> None:
     cell = builders.cell(pairs=ONE_PAIR, parallel=1, test="pingpong", message_bytes=64, busy_poll=True)
     _, summary = told(cell, working(builders.repetition(cell, (400,)), {"pi1": 100.0, "pi2": 100.0}, agent_pct=100.0))
-    assert (summary.limit, bottleneck_text(summary)) == ("unknown", "")
+    assert summary.limit == "unknown"
 
 
 def test_processors_that_limit_are_named() -> None:
     cell = builders.cell(pairs=ONE_PAIR, parallel=1)
     busy = working(builders.repetition(cell, (400,)), {"pi1": 97.2})
     info, summary = told(cell, busy)
-    said = "Limited by the sender: processors of its node, or its agent's threads, were busy 97 % of the time."
-    assert (summary.limit, bottleneck_text(summary)) == ("sender", said)
-    assert said in explain(info, summary)
+    assert summary.limit == "sender"
+    assert bottleneck_text(summary) in explain(info, summary)
     busy = working(builders.repetition(cell, (400,)), {"pi1": 97.2}, agent_pct=160.0)
     info, summary = told(cell, busy, virtual="namespaces")
-    said = "the processors of the one machine that all virtual nodes share were busy 97 % of the time."
     assert summary.limit == "machine"
-    assert bottleneck_text(summary) == f"Limited by processors: {said}"
     found = finding(info, [busy], "Limited by processors")
-    assert found.text == f"Limited by processors: test 1; {said}"
     assert (found.weight, found.level) == (Weight.BOTTLENECK, Severity.WARNING)
     assert found.numbers["busy_pct"] == pytest.approx(97.2)
-    assert found.remedy == "Nodes with processors of their own may achieve more."
 
 
 def test_processors_busy_with_other_programs_are_not_called_the_limit() -> None:
@@ -176,16 +171,9 @@ def test_processors_busy_with_other_programs_are_not_called_the_limit() -> None:
     row = load(info, [beside]).derived.pairs[0]
     assert row["limit"] == summary.limit == "unknown"
     assert row["other_cpu_source_pct"] == pytest.approx(70.0)  # of four processors, less two agents of 60 % each
-    said = "Limit unknown: processors were busy, 70 % of them with programs that are not part of the run."
-    assert bottleneck_text(summary) == said
     found = finding(info, [beside], "Limit unknown")
-    assert found.text == (
-        "Limit unknown: test 1; programs that are not part of the run took 70 % of the processors, which were busy "
-        "all the time."
-    )
     assert (found.weight, found.level) == (Weight.SUSPECT, Severity.WARNING)
     assert found.numbers["others_pct"] == pytest.approx(70.0)
-    assert found.remedy == "Measure again while nothing else runs."
     # On nodes of their own, interrupts are the run's, and the other node's agent is not.
     row = load(builders.run(builders.plan([cell])), [beside]).derived.pairs[0]
     assert row["other_cpu_destination_pct"] == pytest.approx(70.0)
@@ -233,10 +221,8 @@ def test_losses_bind_where_they_explain_the_goodput(sender: dict[str, Any], retr
 def test_what_losses_allow_is_reported() -> None:
     cell = builders.cell(pairs=ONE_PAIR, parallel=1, duration_s=10.0)
     _, summary = told(cell, builders.repetition(cell, (400,), (20,), sender=SENDING))
-    assert bottleneck_text(summary) == (
-        "Limited by losses: 1 in 17,000 segments was lost, and a round trip took 5 ms. "
-        "By the rule of Mathis et al. a flow then achieves about 373 Mbit/s, more where several are lost at once."
-    )
+    assert "1 in 17,000 segments was lost" in bottleneck_text(summary)
+    assert "about 373 Mbit/s" in bottleneck_text(summary)
     _, summary = told(cell, builders.repetition(cell, (40,), (345,), sender=SENDING))
     assert "1 % of the segments were lost" in bottleneck_text(summary)
 
@@ -247,60 +233,130 @@ def test_the_run_names_ten_tests_and_counts_the_others() -> None:
     cells = summaries(load(info, busy))
     ten = "tests 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more"
     assert numbers_text([cell.cell.number for cell in cells]) == ten
-    assert numbers_text([1]) == "test 1"
     (found,) = bottleneck_findings(cells)
-    assert found.text == (
-        f"Limited by processors: {ten}; the processors of the one machine that all virtual nodes share were busy "
-        "98 to 99 % of the time."
-    )
+    assert found.text.startswith(f"Limited by processors: {ten};")
     assert len(found.subject.names) == 12
 
 
-def test_a_window_that_limits_is_explained_with_what_it_allows() -> None:
-    cell = builders.cell(window_bytes=8192, pairs=ONE_PAIR, parallel=1)
-    sender = {**HELD, "advertised_window_bytes": 8704, "rtt_min_us": 5000, "series": Series()}
-    info, summary = told(cell, builders.repetition(cell, (13,), sender=sender))
+@pytest.mark.parametrize(
+    ("parallel", "goodput", "advertised", "words"),
+    [
+        (1, 13, {}, "8704 bytes, 6 whole segments of 1448 bytes (8688 bytes)"),
+        (1, 13, {}, "window ÷ round trip = 13.9 Mbit/s."),
+        (4, 50, {}, "8704 bytes on each of 4 flows, 6 whole segments"),
+        (4, 50, {}, "= 55.6 Mbit/s."),
+        # The window advertised while bytes flowed counts, not the last one.
+        (1, 13, {"t_ns": [1, 2, 3], "rtt_us": [0, 5000, 5000], "advertised_window": [8688, 8688, 10136]}, "8688 bytes"),
+    ],
+)
+def test_a_window_that_limits_is_explained_with_what_it_allows(
+    parallel: int, goodput: float, advertised: dict[str, list[int]], words: str
+) -> None:
+    cell = builders.cell(window_bytes=8192, pairs=ONE_PAIR, parallel=parallel)
+    one = builders.repetition(cell, (goodput,), sender={**FAR, "series": Series(advertised)})
+    info, summary = told(cell, one)
     assert summary.limit == "window"
-    said = bottleneck_text(summary)
-    assert said == (
-        "Limited by the window: the sender waited for it 96 % of the time. The receiver advertised 8704 bytes, "
-        "6 whole segments of 1448 bytes (8688 bytes), and a round trip took 5 ms at least: "
-        "window ÷ round trip = 13.9 Mbit/s."
-    )
-    assert said in explain(info, summary)
-    held = finding(
-        info, [builders.repetition(cell, (13,), sender=sender)], "Limited by the receive window of pi2: test 1;"
-    )
-    assert (held.weight, held.subject.names) == (Weight.BOTTLENECK, ("1",))
-    assert held.remedy == "A larger window lifts this limit."
+    assert words in bottleneck_text(summary)
+    assert bottleneck_text(summary) in explain(info, summary)
+    found = finding(info, [one], "Limited by the receive window of pi2: test 1;")
+    assert (found.weight, found.subject.names) == (Weight.BOTTLENECK, ("1",))
+    assert found.remedy == "A larger window lifts this limit."
 
 
 def test_a_window_that_was_not_requested_has_no_remedy() -> None:
     cell = builders.cell(window_bytes=None, pairs=ONE_PAIR, parallel=1)
-    assert (
-        finding(told(cell)[0], [builders.repetition(cell, (13,), sender=FAR | HELD)], "by the receive window").remedy
-        is None
-    )
-
-
-def test_of_several_flows_the_window_allows_each_its_share() -> None:
-    cell = builders.cell(window_bytes=8192, pairs=ONE_PAIR, parallel=4)
-    _, summary = told(cell, builders.repetition(cell, (50,), sender=FAR))
-    said = bottleneck_text(summary)
-    assert "advertised 8704 bytes on each of 4 flows, 6 whole segments" in said
-    assert "= 55.6 Mbit/s." in said
-
-
-def test_the_window_is_the_one_advertised_while_bytes_flowed() -> None:
-    cell = builders.cell(window_bytes=8192, pairs=ONE_PAIR, parallel=1)
-    series = Series({"t_ns": [1, 2, 3], "rtt_us": [0, 5000, 5000], "advertised_window": [8688, 8688, 10136]})
-    sender = {**HELD, "advertised_window_bytes": 65536, "rtt_min_us": 5000, "series": series}
-    _, summary = told(cell, builders.repetition(cell, (13,), sender=sender))
-    said = bottleneck_text(summary)
-    assert "The receiver advertised 8688 bytes, 6 whole segments of 1448 bytes, and" in said
+    found = finding(told(cell)[0], [builders.repetition(cell, (13,), sender=FAR)], "by the receive window")
+    assert found.remedy is None
 
 
 def test_a_window_that_is_full_at_line_rate_limits_nothing() -> None:
     cell = builders.cell(window_bytes=65536, pairs=ONE_PAIR)
     _, summary = told(cell, builders.repetition(cell, (941,), sender=HELD))
-    assert (summary.limit, bottleneck_text(summary)) == ("line-rate", "")
+    assert summary.limit == "line-rate"
+
+
+LINKS = {"pi1": Link(10**8, 1500), "pi2": Link(10**8, 1500)}
+HEADERS = 66  # Ethernet, IP and TCP with timestamps, as an interface counts them
+BUSY = {"busy_us": 10_000_000, "rwnd_limited_us": 0, "sndbuf_limited_us": 0, "rtt_us": 9000, "rtt_min_us": 20}
+
+
+def measured(mbps: float, received: dict[str, int], sent: dict[str, int] | None = None, **sender: Any) -> Repetition:
+    """10 s of one flow from pi1 to pi2, with what the interfaces counted."""
+    cell = builders.cell(pairs=(Pair("pi1", "pi2"),), parallel=1, window_bytes=None, mss=None)
+    one = builders.repetition(cell, (mbps,), sender={**BUSY, **sender})
+    counted = {"pi1": NicCounters(**(sent or {})), "pi2": NicCounters(**received)}
+    return replace(one, nodes=tuple(replace(usage, nic=counted[usage.node]) for usage in one.nodes))
+
+
+def summary_of(one: Repetition) -> tuple[CellSummary, Evidence]:
+    cell = builders.cell(pairs=(Pair("pi1", "pi2"),), parallel=1, window_bytes=None, mss=None)
+    facts = {name: builders.facts(speed_bps=None) for name in LINKS}
+    info = builders.run(builders.plan([cell], virtual=None, links=LINKS), facts=facts)
+    frames = load(info, [one])
+    ((seen,),) = (streams.values() for streams in frames.derived.seen.values())
+    return summaries(frames)[0], seen
+
+
+def own_bytes(mbps: float, packet_payload: int = 1448) -> dict[str, int]:
+    """What an interface counts of a flow of 10 s, in packets of `packet_payload` bytes."""
+    payload = round(mbps * 1e6 * 10 / 8)
+    packets = payload // packet_payload
+    return {"rx_bytes": payload + packets * HEADERS, "rx_packets": packets}
+
+
+def with_others(mbps: float, others_mbps: float, packet_payload: int = 1448) -> dict[str, int]:
+    """The same with other traffic in full frames; `others_mbps` as the wire carries it."""
+    own, frames = own_bytes(mbps, packet_payload), round(others_mbps * 1e6 * 10 / 8 / 1538)
+    return {"rx_bytes": own["rx_bytes"] + frames * 1514, "rx_packets": own["rx_packets"] + frames}
+
+
+@pytest.mark.parametrize("packet_payload", [1448, 43_440])  # frames, and super-packets of 30 with one header
+def test_what_an_interface_counts_beyond_the_run_is_other_traffic(packet_payload: int) -> None:
+    summary, seen = summary_of(measured(55.0, with_others(55.0, 40.0, packet_payload), segs_out=47_500))
+    assert seen.other_mbps == pytest.approx(40.0, rel=0.06)
+    assert seen.other_mbps is not None
+    assert seen.other_mbps <= 40.05  # never more than there was
+    assert summary.limit == "other-traffic"
+    assert (seen.other_counter, seen.other_link) == ("pi2 eth0", "to pi2")
+
+
+@pytest.mark.parametrize("packet_payload", [1448, 43_440])
+def test_a_run_alone_has_no_other_traffic(packet_payload: int) -> None:
+    for mbps in (30.0, 80.0):
+        summary, seen = summary_of(measured(mbps, own_bytes(mbps, packet_payload), segs_out=round(mbps * 863.3)))
+        assert seen.other_share == pytest.approx(0.0, abs=0.001)
+        assert summary.limit != "other-traffic"
+
+
+def test_the_sending_interface_is_looked_at_too() -> None:
+    counts = with_others(60.0, 33.0)
+    sent = {"tx_bytes": counts["rx_bytes"], "tx_packets": counts["rx_packets"]}
+    summary, seen = summary_of(measured(60.0, own_bytes(60.0), sent, segs_out=51_800))
+    assert (summary.limit, seen.other_link) == ("other-traffic", "from pi1")
+    assert seen.other_counter == "pi1 eth0"
+
+
+def test_without_counters_it_is_unknown() -> None:
+    summary, seen = summary_of(measured(55.0, {}))
+    assert seen.other_share is seen.link_share is None
+    assert summary.limit != "other-traffic"
+
+
+def test_segments_lost_before_the_interface_do_not_hide_other_traffic() -> None:
+    """A tenth of the segments was sent twice: the receiver's own count of segments says that they did not arrive."""
+    one = measured(55.0, with_others(55.0, 40.0), segs_out=52_200, retransmitted_bytes=6_878_000)
+    (flow,) = one.flows
+    assert flow.receiver is not None
+    arrived = replace(flow, receiver=builders.counting(flow.receiver, segs_in=47_500))
+    _, blind = summary_of(one)
+    _, seen = summary_of(replace(one, flows=(arrived,)))
+    assert seen.other_mbps == pytest.approx(40.0, rel=0.06)
+    assert blind.other_mbps is not None
+    assert seen.other_mbps is not None
+    assert blind.other_mbps < seen.other_mbps  # a lower bound
+
+
+def test_a_link_that_is_neither_full_nor_free_of_others_leaves_a_shaper_open() -> None:
+    summary, seen = summary_of(measured(55.0, with_others(55.0, 28.0), segs_out=47_500))
+    assert seen.link_share == pytest.approx(0.865, abs=0.02)
+    assert (summary.limit, summary.verdict.cause) == ("unknown", "traffic")

@@ -11,7 +11,7 @@ import pytest
 from rigctl.analysis.limits.ceiling import data_path, datagram_path, efficiency, link_mtu, path_rate_bps
 from rigctl.analysis.rows.cells import derive
 from rigctl.model.limits.sharing import DataPath, TrunkLink, together_mbps, trunk_link
-from rigctl.records import Cell, Condition, Link, Pair, RunInfo, Setting, Trunk
+from rigctl.records import Cell, Condition, HostSetting, Link, Pair, RunInfo, Trunk
 
 
 def together(ends: Sequence[str], rates_mbps: dict[str, float]) -> float | None:
@@ -138,7 +138,7 @@ class TestDatagrams:
     def test_the_mtu_of_its_condition_comes_first(self) -> None:
         cell = replace(DATAGRAMS, message_bytes=2952, condition="jumbo")
         info = run_of(cell, mtu=None)
-        plan = replace(info.plan, conditions=(Condition("jumbo", (Setting("mtu", "9000"),)),))
+        plan = replace(info.plan, conditions=(Condition("jumbo", (HostSetting("mtu", "9000"),)),))
         assert self.ceiling(replace(info, plan=plan), cell) == pytest.approx(1000 * 2952 / (2952 + 66), rel=1e-9)
 
     @pytest.mark.parametrize("unknown", [{"rate_bps": None}, {"mtu": None}])

@@ -9,7 +9,7 @@ import pytest
 from rigctl.analysis.nights.comparison import Comparison, compared, of_variants
 from rigctl.analysis.nights.setup_changes import SetupChange, Source
 from rigctl.model.statistics.samples import Verdict
-from rigctl.records import Against, Condition, Direction, Link, Repetition, Setting, Status, Trunk
+from rigctl.records import Against, Condition, Direction, HostSetting, Link, Repetition, Status, Trunk
 
 TESTS = compared_runs.cells(4)
 
@@ -92,7 +92,7 @@ def test_facts_that_differ_are_named_with_their_nodes() -> None:
 
 
 def test_plans_versions_tags_and_links_that_differ_are_named() -> None:
-    fast, slow = Condition("a", (Setting("mtu", "9000"),)), Condition("a", (Setting("mtu", "1500"),))
+    fast, slow = Condition("a", (HostSetting("mtu", "9000"),)), Condition("a", (HostSetting("mtu", "1500"),))
     links = {node: Link(10**9, 1500) for node in ("hub", "n01")}
     before = compared_runs.view(
         TESTS,

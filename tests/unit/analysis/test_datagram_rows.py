@@ -8,11 +8,12 @@ import pytest
 from histograms import bucket_of
 
 from rigctl.analysis.rows.datagrams import NAMES, asked_mbps, datagram_values
-from rigctl.records import Cell, Datagrams, DatagramSettings, Direction, Flow, Pair, Repetition, Side, Status
+from rigctl.records import Cell, Datagrams, Direction, Flow, Pair, Repetition, Side, Status
+from rigctl.settings import RATE, Settings
 
 PAIR = Pair("a", "b")
 SECOND = 10**9
-CELL = Cell(1, "udp", (PAIR,), 1.0, 0.0, 1, transport="udp", message_bytes=1250, datagrams=DatagramSettings(10**8))
+CELL = Cell(1, "udp", (PAIR,), 1.0, 0.0, 1, transport="udp", message_bytes=1250, settings=Settings({RATE: 10**8}))
 
 
 def flow(sent: int, came: int, burst: int = 1, *, refused: int = 0, highest: int | None = None, **more: Any) -> Flow:
@@ -105,4 +106,4 @@ def test_the_rate_of_a_trial_comes_before_what_the_scenario_says() -> None:
     assert asked_mbps(CELL, plain) == 100.0
     assert asked_mbps(CELL, replace(plain, rate_bps=25_000_000)) == 25.0
     for unbounded in ("max", "unlimited", None):
-        assert asked_mbps(replace(CELL, datagrams=DatagramSettings(unbounded)), plain) is None
+        assert asked_mbps(replace(CELL, settings=Settings({RATE: unbounded})), plain) is None

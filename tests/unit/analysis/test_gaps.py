@@ -7,7 +7,8 @@ import pytest
 from silent import MS, PAIR, stopped, stream, with_gap
 
 from rigctl.analysis.views.gaps import Gap, gaps_of
-from rigctl.records import Direction, MessageSettings, NicCounters, Pair, Series, Side, Status, Stream
+from rigctl.records import Direction, NicCounters, Pair, Series, Side, Status, Stream
+from rigctl.settings import ITERATIONS, Settings
 
 
 @pytest.mark.parametrize(("to_ms", "gaps"), [(1100, 0), (1200, 1)])
@@ -114,7 +115,7 @@ def test_a_receiver_that_got_nothing_at_all_has_no_gap() -> None:
 
 
 def test_messages_rest_without_a_gap() -> None:
-    pings = replace(stream(), test="pingpong", message_bytes=64, messages=MessageSettings(10))
+    pings = replace(stream(), test="pingpong", message_bytes=64, settings=Settings({ITERATIONS: 10}))
     assert gaps_of(pings, with_gap(stream(), 1000, 3000)) == []
 
 

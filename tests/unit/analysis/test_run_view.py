@@ -8,19 +8,8 @@ import pytest
 from rigctl.analysis.rows.cells import derive
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
-from rigctl.records import (
-    MAX_RATE,
-    Cell,
-    Datagrams,
-    DatagramSettings,
-    Flow,
-    Pair,
-    Repetition,
-    Retest,
-    RunInfo,
-    Side,
-    Status,
-)
+from rigctl.records import Cell, Datagrams, Flow, Pair, Repetition, Retest, RunInfo, Side, Status
+from rigctl.settings import MAX_RATE, RATE, Settings
 
 SECOND = 10**9
 
@@ -37,7 +26,7 @@ def searched(*shares: float) -> tuple[RunInfo, list[Repetition]]:
     """A search whose trials sent 100 Mbit/s less each and received a share of it."""
     pair = Pair("a", "b")
     cell = Cell(
-        1, "udp", (pair,), 1.0, 0.0, 1, transport="udp", message_bytes=1250, datagrams=DatagramSettings(MAX_RATE)
+        1, "udp", (pair,), 1.0, 0.0, 1, transport="udp", message_bytes=1250, settings=Settings({RATE: MAX_RATE})
     )
     trials = []
     for number, share in enumerate(shares, 1):

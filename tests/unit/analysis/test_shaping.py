@@ -18,7 +18,7 @@ from rigctl.analysis.views.shaping import (
     short_messages_excess,
 )
 from rigctl.model.limits.ceilings import Packet
-from rigctl.records import Condition, Direction, Link, Pair, RunInfo, Setting, Stream
+from rigctl.records import Condition, Direction, HostSetting, Link, Pair, RunInfo, Stream
 
 PAIR = Pair("pi1", "pi2")
 STREAM = Stream(PAIR, Direction.FORWARD)
@@ -57,7 +57,7 @@ def test_the_largest_mtu_of_a_path_is_that_of_the_shaping() -> None:
 
 def test_the_mtu_of_a_condition_comes_before_that_of_the_links() -> None:
     info, _ = measured(900)
-    jumbo = Condition("jumbo", (Setting("mtu", "9000"),))
+    jumbo = Condition("jumbo", (HostSetting("mtu", "9000"),))
     plan = replace(info.plan, conditions=(jumbo,))
     assert shaped_mbps(replace(info, plan=plan), STREAM, 8948, TCP, "jumbo") == pytest.approx(1000 * 8948 / 9038)
 
@@ -97,7 +97,7 @@ class TestStreams:
 
     def test_the_condition_of_a_test_gives_the_mtu(self) -> None:
         info, cell = measured(900, mss=8948)
-        plan = replace(info.plan, conditions=(Condition("jumbo", (Setting("mtu", "9000"),)),))
+        plan = replace(info.plan, conditions=(Condition("jumbo", (HostSetting("mtu", "9000"),)),))
         own = replace(cell, cell=replace(cell.cell, condition="jumbo"))
         assert carried_mbps(replace(info, plan=plan), own) == pytest.approx(1000 * 8948 / 9038)
 
@@ -123,7 +123,7 @@ class TestMessages:
     def carried(self, size: int, nodelay: bool | None, mss: int | None = 1448) -> float | None:
         info, repetitions = message_runs.measured("blast", [(size, 100, (1.0,))])
         (result,) = message_results(info, repetitions)
-        own = replace(result.cell, tcp=replace(result.cell.tcp, nodelay=nodelay))
+        own = builders.asking(result.cell, nodelay=nodelay)
         return messages_carried_mbps(info, replace(result, cell=own, mss_effective=mss))
 
     def test_messages_that_nothing_may_gather_have_a_frame_each(self) -> None:

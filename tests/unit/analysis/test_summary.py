@@ -11,7 +11,6 @@ from rigctl.analysis.summary import CellSummary, Exclusion, StreamSummary, summa
 from rigctl.records import (
     Cell,
     Datagrams,
-    DatagramSettings,
     Direction,
     Flow,
     Link,
@@ -23,6 +22,7 @@ from rigctl.records import (
     Status,
 )
 from rigctl.report.words.limits import bottleneck_text
+from rigctl.settings import RATE, Settings
 
 PAIR = Pair("a", "b")
 ONE = builders.cell(pairs=(PAIR,))
@@ -197,7 +197,7 @@ class TestCeiling:
 class TestLimit:
     def test_a_rate_that_is_reached_is_the_limit(self) -> None:
         cell = replace(
-            ONE, test="udp", transport="udp", message_bytes=1250, datagrams=DatagramSettings(10**8), parallel=2
+            ONE, test="udp", transport="udp", message_bytes=1250, settings=Settings({RATE: 10**8}), parallel=2
         )
         flows = [udp_flow(10_000, 10_000, number) for number in (1, 2)]
         found = summary(cell, udp_repetition(flows), udp_repetition(flows, 2))
@@ -258,7 +258,7 @@ def udp_repetition(flows: list[Flow], number: int = 1) -> Repetition:
 
 
 class TestDatagrams:
-    CELL: Final = replace(ONE, test="udp", transport="udp", message_bytes=1250, datagrams=DatagramSettings("unlimited"))
+    CELL: Final = replace(ONE, test="udp", transport="udp", message_bytes=1250, settings=Settings({RATE: "unlimited"}))
     COUNTED: Final[dict[str, Any]] = {
         "reordered": 4,
         "duplicates": 2,

@@ -1,17 +1,109 @@
-"""What the sums of a condition do as pairs are added, and what the limit is on the wire."""
+"""The knee is found where there is one, and nowhere else: from sums alone."""
 
+import random
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import builders
 import das2
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import summaries
 from rigctl.analysis.views.panels import matrix
-from rigctl.analysis.views.trend import Trend, payload_share, trend
+from rigctl.analysis.views.trend import Trend, growth, payload_share, shared_limit, trend
 from rigctl.records import Condition, Repetition, RunInfo
+
+TWELVE = range(1, 13)
+
+
+def sums(counts: Sequence[int], each: float, level: float, noise: float = 0.0, seed: int = 1) -> dict[int, float]:
+    """Growth of `each` per pair up to `level`, with noise of that relative deviation."""
+    luck = random.Random(seed)
+    return {count: min(each * count, level) * (1 + luck.gauss(0, noise)) for count in counts}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_plateau_of_8_gigabit_is_found_from_8_of_12_pairs_on_in_spite_of_noise(seed: int) -> None:
+    found = shared_limit(sums(TWELVE, 989, 7910, 0.005, seed))
+    assert found is not None
+    assert found.pairs == 8
+    assert found.goodput_mbps == pytest.approx(7910, rel=0.01)
+    assert found.each_mbps == pytest.approx(989, rel=0.01)
+    assert found.points == 5
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("noise", [0.0, 0.005, 0.02])
+def test_straight_growth_has_no_limit_however_its_noise_falls(noise: float, seed: int) -> None:
+    grown = sums(TWELVE, 941, 1e9, noise, seed)
+    assert shared_limit(grown) is None
+    found = growth(grown)
+    assert found is not None
+    assert (found.pairs, found.goodput_mbps) == (12, grown[12])
+
+
+def test_a_trunk_of_10_gigabit_is_found_with_two_numbers_of_pairs_beyond_it() -> None:
+    found = shared_limit(sums(TWELVE, 989, 9890))
+    assert found is not None
+    assert (found.pairs, found.points) == (10, 3)
+
+
+def test_the_knee_may_lie_between_two_numbers_of_pairs() -> None:
+    found = shared_limit(sums([1, 2, 3, 4, 5, 6], 941, 3300))
+    assert found is not None
+    assert (found.pairs, found.goodput_mbps) == (4, 3300)
+
+
+def test_one_point_beyond_the_growth_is_a_limit_only_where_each_pair_clearly_has_less() -> None:
+    clear = shared_limit({2: 1880, 4: 3760, 12: 7910})
+    assert clear is not None
+    assert (clear.pairs, clear.points) == (12, 1)
+    assert shared_limit({4: 3760, 8: 7520, 9: 7800}) is None  # 8 % short: could be one slow pair
+    assert shared_limit({4: 3760, 12: 7910}) is None  # one point of growth, one beyond: nothing to tell it by
+
+
+@pytest.mark.parametrize("known", [{}, {12: 7910.0}, {1: 941.0, 2: 941.0}, {1: 0.0, 2: 0.0, 3: 0.0}])
+def test_too_few_points_or_no_traffic_tell_nothing(known: dict[int, float]) -> None:
+    assert shared_limit(known) is None
+
+
+def test_a_sum_that_no_pair_adds_to_is_shared_from_the_fewest_pairs_on() -> None:
+    found = shared_limit({1: 940.0, 2: 941.0, 3: 939.0, 4: 941.0})
+    assert found is not None
+    assert (found.pairs, found.each_mbps) == (1, None)
+    assert shared_limit({10: 940.0, 11: 941.0, 12: 939.0}) is None  # 10 % more pairs: that could be chance
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_plateau_that_is_noise_only_is_none(seed: int) -> None:
+    luck = random.Random(seed)
+    assert shared_limit({count: luck.uniform(1000, 8000) for count in TWELVE}) is None
+
+
+def test_a_sum_that_falls_with_more_pairs_is_neither_a_plateau_nor_growth() -> None:
+    falling = {1: 941.0, 4: 3764.0, 8: 7400.0, 10: 6500.0, 12: 5400.0}
+    assert shared_limit(falling) is None
+    assert growth(falling) is None
+
+
+def test_growth_that_slackens_bit_by_bit_is_neither() -> None:
+    slack = {count: 941 * count**0.7 for count in TWELVE}
+    assert shared_limit(slack) is None
+    assert growth(slack) is None
+
+
+@given(each=st.floats(1, 1e5), knee=st.integers(3, 9), scale=st.floats(0.001, 1000))
+def test_the_rule_does_not_depend_on_the_unit(each: float, knee: int, scale: float) -> None:
+    one = shared_limit(sums(TWELVE, each, each * knee))
+    other = shared_limit({count: total * scale for count, total in sums(TWELVE, each, each * knee).items()})
+    assert one is not None
+    assert other is not None
+    assert one.pairs == other.pairs == knee
+
 
 COARSE: dict[str, Any] = {"windows": (131072,), "flows": (1,)}
 QUIET = das2.Shape(noise=0.0)

@@ -11,8 +11,9 @@ from rigctl.check.paths import Icmp, PathSeen
 from rigctl.check.records import Failure, NodeSeen, Seen
 from rigctl.findings import Finding, Severity
 from rigctl.probe.readiness import Disk, Route, Surroundings
-from rigctl.records import Cell, Condition, FileSettings, Link, Pair, RunPlan, Setting, TcpSettings, WindowSettings
+from rigctl.records import Cell, Condition, HostSetting, Link, Pair, RunPlan
 from rigctl.rig.inventory import Node, Rig
+from rigctl.settings import CONGESTION, READ, WINDOW, WRITE, Settings
 
 SYSCTLS = {
     "net.core.rmem_max": "212992",
@@ -262,19 +263,19 @@ def test_udp_that_is_dropped_is_an_error_only_where_a_test_uses_it() -> None:
 
 
 def test_conditions_without_root_cannot_be_had() -> None:
-    plan = plan_with(cell(condition="jumbo"), conditions=(Condition("jumbo", (Setting("mtu", "9000"),)),))
+    plan = plan_with(cell(condition="jumbo"), conditions=(Condition("jumbo", (HostSetting("mtu", "9000"),)),))
     assert texts(seen_of({"uid": 1000}, {}, plan=plan)) == ["a: condition jumbo cannot be had without root."]
 
 
 def test_windows_above_the_limits_and_buffers_below_rate_times_round_trip_are_named() -> None:
-    plan = plan_with(cell(1, window=WindowSettings(65536)), cell(2, window=WindowSettings(4 << 20)))
+    plan = plan_with(cell(1, settings=Settings({WINDOW: 65536})), cell(2, settings=Settings({WINDOW: 4 << 20})))
     found = texts(seen_of({}, {}, plan=plan))
     assert found[0] == "a, b: SO_RCVBUF is limited to 208K by net.core.rmem_max; test 2 asks for up to 4M."
     far = whole(rtt_us=100_000)
     (receive, send) = bad(seen_of({}, {}, paths=(far,), plan=plan_with(cell())))
     assert receive.numbers["one_flow_mbps"] == pytest.approx(6291456 / 2 * 8 / 0.1 / 1e6, abs=0.1)
     assert "net.ipv4.tcp_wmem" in send.text
-    lifted = Condition("wide", (Setting("sysctl", "4096 131072 67108864", "net.ipv4.tcp_rmem"),))
+    lifted = Condition("wide", (HostSetting("sysctl", "4096 131072 67108864", "net.ipv4.tcp_rmem"),))
     plan = plan_with(cell(condition="wide"), conditions=(lifted,))
     assert [each for each in texts(seen_of({}, {}, paths=(far,), plan=plan)) if "tcp_rmem" in each] == []
 
@@ -288,7 +289,7 @@ def test_buffers_much_smaller_than_another_nodes_are_named_though_the_idle_round
 
 
 def test_a_congestion_control_that_is_not_loaded_is_an_error_unless_the_kernel_can_load_it() -> None:
-    plan = plan_with(cell(tcp=TcpSettings(congestion="bbr")))
+    plan = plan_with(cell(settings=Settings({CONGESTION: "bbr"})))
     seen = seen_of({}, {}, plan=plan)
     assert texts(seen) == ["a, b: congestion control bbr is not loaded, and test 1 asks for it; there are reno, cubic."]
     for each in seen.nodes.values():
@@ -299,8 +300,8 @@ def test_a_congestion_control_that_is_not_loaded_is_an_error_unless_the_kernel_c
 
 
 def test_a_folder_that_is_missing_in_memory_or_full_is_an_error() -> None:
-    file = FileSettings("disk", "disk", "/data")
-    plan = plan_with(cell(test="file", message_bytes=10**9, parallel=2, file=file))
+    on_disks = Settings({READ: "disk", WRITE: "disk"})
+    plan = plan_with(cell(test="file", message_bytes=10**9, parallel=2, folder="/data", settings=on_disks))
     seen = seen_of({}, {}, plan=plan)
     for disk, text in (
         (Disk("/data", None), "a: there is no folder /data."),
@@ -412,7 +413,7 @@ def test_offloads_and_the_slot_of_a_freebsd_node_are_judged_with_its_own_command
 
 
 def test_windows_above_what_a_freebsd_socket_may_have_and_congestion_controls_that_are_not_there() -> None:
-    wanted = cell(window=WindowSettings(2**21), tcp=TcpSettings(congestion="htcp"))
+    wanted = cell(settings=Settings({WINDOW: 2**21, CONGESTION: "htcp"}))
     found = {finding.text: finding.remedy or "" for finding in bad(seen_of(FREEBSD, FREEBSD, plan=plan_with(wanted)))}
     text = next(text for text in found if "SO_RCVBUF and SO_SNDBUF" in text)
     assert "kern.ipc.maxsockbuf; test 1 asks for up to 2M" in text

@@ -3,7 +3,7 @@
 from found_hosts import hears, simple
 
 from rigctl.discovery.ports import MOST_MACS, End, SwitchPort, located
-from rigctl.probe.lldp import Neighbour
+from rigctl.probe.network import Neighbour
 from rigctl.probe.switches import Forwarding
 
 MACS = {number: f"02:00:00:00:00:{number:02x}" for number in range(1, 9)}

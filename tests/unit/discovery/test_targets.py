@@ -3,7 +3,7 @@
 import pytest
 
 from rigctl.discovery.targets import once_each, targets_of
-from rigctl.rig.fields import FieldError
+from rigctl.yamlfile.fields import FieldError
 
 
 def named(*words: str) -> list[tuple[str, str | None, int | None]]:

@@ -6,9 +6,9 @@ from statistics import fmean
 import builders
 import pytest
 
-from rigctl.measure.iperf3 import client_words, interval_s, server_words
-from rigctl.measure.iperf3_report import Exchange, ReportError, flows, report
-from rigctl.records import Cell, DatagramSettings, Direction, Flow, Pair, TcpSettings, WindowSettings
+from rigctl.measure.iperf3 import Exchange, ReportError, client_words, flows, interval_s, report, server_words
+from rigctl.records import Cell, Direction, Flow, Pair
+from rigctl.settings import CONGESTION, MSS, NODELAY, RATE, WINDOW, Settings
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "iperf3"
 VERSIONS = ("3.9", "3.12")
@@ -36,11 +36,13 @@ def test_what_was_not_asked_for_is_left_to_iperf3() -> None:
 
 def test_every_setting_has_its_option() -> None:
     cell = builders.cell(
-        parallel=3, direction=Direction.REVERSE, window=WindowSettings(65536), tcp=TcpSettings(1460, "cubic", True)
+        parallel=3,
+        direction=Direction.REVERSE,
+        settings=Settings({WINDOW: 65536, MSS: 1460, CONGESTION: "cubic", NODELAY: True}),
     )
     words = " ".join(client_words(cell, "b", 1, "a", 0.1, None))
     assert words.endswith("-P 3 -R -w 65536 -M 1460 -C cubic -N")
-    both = builders.cell(direction=Direction.BOTH, window=WindowSettings(65536, resize=True), tcp=TcpSettings())
+    both = builders.cell(direction=Direction.BOTH, settings=Settings({WINDOW: 65536}), resize=True)
     words = " ".join(client_words(both, "b", 1, "a", 0.1, None))
     assert "--bidir" in words
     assert "-w" not in words  # the kernel is to resize it
@@ -79,7 +81,7 @@ def test_the_kernel_of_the_sender_is_quoted(version: str) -> None:
     (flow,) = measured(version, "tcp")
     assert flow.sender is not None
     tcp = flow.sender.tcp
-    assert (tcp.mss, tcp.timestamps, tcp.pmtu, tcp.congestion) == (1448, True, 1500, "cubic")
+    assert (tcp.mss, tcp.timestamps, tcp.pmtu, flow.sender[CONGESTION]) == (1448, True, 1500, "cubic")
     assert tcp.retransmits == flow.sender.series.columns["retransmits"][-1]
     assert tcp.rtt_us is not None
     assert 1000 < fmean(flow.sender.series.columns["rtt_us"]) < 20_000
@@ -97,7 +99,7 @@ def test_buffers_that_nobody_asked_for_are_unknown(version: str) -> None:
 
 @versions
 def test_many_flows_have_their_numbers_windows_and_the_mss_that_was_granted(version: str) -> None:
-    cell = builders.cell(window=WindowSettings(65536), tcp=TcpSettings(mss=1000))
+    cell = builders.cell(settings=Settings({WINDOW: 65536, MSS: 1000}))
     found = measured(version, "many", cell)
     assert [flow.number for flow in found] == [1, 2, 3]
     for flow in found:
@@ -116,7 +118,7 @@ def test_reversed_data_are_the_destinations(version: str) -> None:
     for flow in found:
         assert flow.sender is not None
         assert flow.receiver is not None
-        assert flow.sender.tcp.congestion == "reno"
+        assert flow.sender[CONGESTION] == "reno"
         assert flow.sender.tcp.mss == 1448
         assert 0 < flow.receiver.bytes <= flow.sender.bytes
         assert "rtt_us" not in flow.receiver.series.columns
@@ -138,7 +140,7 @@ def test_both_directions_are_told_apart(version: str) -> None:
     [("3.9", "udp", 1725, 1725), ("3.12", "udp", 1725, 1725), ("3.12", "udp-lossy", 16852, 16848)],
 )
 def test_datagrams_are_counted_by_both_sides(version: str, name: str, sent: int, received: int) -> None:
-    cell = builders.cell(test="udp", transport="udp", datagrams=DatagramSettings(20_000_000))
+    cell = builders.cell(test="udp", transport="udp", settings=Settings({RATE: 20_000_000}))
     flow = measured(version, name, cell)[0]
     assert flow.sender is not None
     assert flow.receiver is not None

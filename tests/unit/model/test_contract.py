@@ -20,18 +20,24 @@ from rigctl.records import (
     Direction,
     Flow,
     Link,
-    MessageSettings,
     NodeUsage,
     Pair,
     Series,
     Side,
     TcpInfo,
 )
+from rigctl.settings import CONGESTION, ITERATIONS, NO_SETTINGS, Settings
 
 S = 10**9
 CELL = builders.cell(pairs=(Pair("pi1", "pi2"),), congestion="cubic")
 SENDER = Side(
-    9, 1, 2, sndbuf_bytes=131072, rcvbuf_bytes=131072, tcp=TcpInfo(mss=1448, timestamps=True, congestion="cubic")
+    9,
+    1,
+    2,
+    sndbuf_bytes=131072,
+    rcvbuf_bytes=131072,
+    tcp=TcpInfo(mss=1448, timestamps=True),
+    granted=Settings({CONGESTION: "cubic"}),
 )
 RECEIVER = Side(9, 1, 2, sndbuf_bytes=131072, rcvbuf_bytes=131072)
 FLOW = Flow(Pair("pi1", "pi2"), Direction.FORWARD, 1, SENDER, RECEIVER)
@@ -150,7 +156,14 @@ def test_a_message_that_is_not_done_with_may_have_arrived() -> None:
 
 
 PINGPONG = Cell(
-    1, "pingpong", (Pair("a", "b"), Pair("c", "d")), 0.5, 0.0, 1, message_bytes=64, messages=MessageSettings(1200)
+    1,
+    "pingpong",
+    (Pair("a", "b"), Pair("c", "d")),
+    0.5,
+    0.0,
+    1,
+    message_bytes=64,
+    settings=Settings({ITERATIONS: 1200}),
 )
 
 
@@ -167,7 +180,7 @@ def test_fewer_messages_than_asked_for_are_no_measurement_and_say_what_to_do() -
 
 
 def test_without_a_number_of_messages_one_is_enough_and_none_is_not() -> None:
-    timed = replace(PINGPONG, messages=MessageSettings())
+    timed = replace(PINGPONG, settings=NO_SETTINGS)
     assert unfinished_reason(timed, [sending(1)]) is None
     assert unfinished_reason(timed, [sending(0)]) == "a -> b: 0 messages in its 0.5 s. Give it a longer duration"
     nothing = replace(sending(1), sender=Side(0, None, None, datagrams=Datagrams(5)))

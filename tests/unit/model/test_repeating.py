@@ -9,10 +9,11 @@ import builders
 import pytest
 
 from rigctl.model.statistics.repeating import ci95, further, value_of, variation
-from rigctl.records import Cell, Flow, MessageSettings, Pair, Repetition, Retest, RunPlan, Side, Status, Until
+from rigctl.records import Cell, Flow, Pair, Repetition, Retest, RunPlan, Side, Status, Until
 from rigctl.runner.orders import further_orders
+from rigctl.settings import ITERATIONS, Settings
 
-CELL = Cell(1, "pingpong", (Pair("a", "b"),), 10.0, 0.0, 1, message_bytes=64, messages=MessageSettings(10))
+CELL = Cell(1, "pingpong", (Pair("a", "b"),), 10.0, 0.0, 1, message_bytes=64, settings=Settings({ITERATIONS: 10}))
 STEADY, NOISY = [1.0, 1.01, 0.99], [1.0, 2.0, 1.0]
 
 

@@ -7,18 +7,8 @@ import builders
 import pytest
 
 from rigctl.model.search import MOST_TRIALS, Trial, decided, loss_of, search, sent_and_arrived, trial_of
-from rigctl.records import (
-    MAX_RATE,
-    Cell,
-    Datagrams,
-    Direction,
-    Flow,
-    Pair,
-    Repetition,
-    RunPlan,
-    Side,
-    Status,
-)  # fmt: skip
+from rigctl.records import Cell, Datagrams, Direction, Flow, Pair, Repetition, RunPlan, Side, Status
+from rigctl.settings import MAX_RATE
 
 SECOND = 10**9
 PAIR = Pair("a", "b")

@@ -1,6 +1,6 @@
 """Where a node's data flow, and what is said where the rig file's interface leads nowhere."""
 
-from rigctl.probe.data_address import data_address_of, unusable, why_unusable
+from rigctl.probe.facts import data_address_of, unusable, why_unusable
 from rigctl.probe.parsers import interfaces
 from rigctl.records import Facts, Link
 from rigctl.rig.inventory import Node

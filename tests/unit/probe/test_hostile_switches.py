@@ -8,7 +8,7 @@ from pysnmp.hlapi.v3arch import asyncio as hlapi
 from pysnmp.proto import rfc1902
 
 from rigctl.base.errors import NodeError
-from rigctl.probe.lldp import neighbours
+from rigctl.probe.network import neighbours
 from rigctl.probe.switches import snmp
 from rigctl.probe.switches.snmp import Session, text_of, whole
 from rigctl.rig.inventory import Snmp, Switch

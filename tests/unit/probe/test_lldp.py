@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rigctl.probe.lldp import Neighbour, neighbours
+from rigctl.probe.network import Neighbour, neighbours
 
 CAPABILITIES = [{"type": "Bridge", "enabled": True}, {"type": "Router", "enabled": False}]
 JSON = {

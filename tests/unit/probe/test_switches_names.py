@@ -2,7 +2,7 @@
 
 import pytest
 
-from rigctl.probe.switches.names import resolved
+from rigctl.probe.switches.reading import resolved
 
 KNOWN = {
     1: ("Gi1/1", "GigabitEthernet1/1", "node001"),

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from rigctl.probe.switches import cisco_ios, dell_os9
-from rigctl.probe.switches.shown import Clearing, Shown, UnreadableError
+from rigctl.probe.switches.show_interfaces import Clearing, Shown, UnreadableError, cisco_ios, dell_os9
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "switches"
 Parse = Callable[[str], Shown]
 DIALECTS = pytest.mark.parametrize(
-    ("parse", "name"), [(cisco_ios.parse, "cisco_ios"), (dell_os9.parse, "dell_os9")], ids=["ios", "os9"]
+    ("parse", "name"), [(cisco_ios, "cisco_ios"), (dell_os9, "dell_os9")], ids=["ios", "os9"]
 )
 
 
@@ -21,7 +20,7 @@ def printed(name: str) -> str:
 
 
 def test_an_interface_of_ios_is_read_whole() -> None:
-    shown = cisco_ios.parse(printed("cisco_ios"))
+    shown = cisco_ios(printed("cisco_ios"))
     assert shown.name == "GigabitEthernet2/1"
     assert shown.counters == {
         "in_octets": 27_359_644,
@@ -37,7 +36,7 @@ def test_an_interface_of_ios_is_read_whole() -> None:
 
 
 def test_an_interface_of_os9_is_read_whole() -> None:
-    shown = dell_os9.parse(printed("dell_os9"))
+    shown = dell_os9(printed("dell_os9"))
     assert shown.name == "GigabitEthernet 1/1"
     assert shown.counters == {
         "in_octets": 117_562_001_234_567,
@@ -101,13 +100,13 @@ def test_an_answer_that_ends_anywhere_is_whole_or_refused(parse: Parse, name: st
     ],
 )
 def test_when_counters_were_cleared_is_bounded_by_what_is_printed(ago: str, seconds: tuple[int, int] | None) -> None:
-    shown = cisco_ios.parse(printed("cisco_ios").replace("00:17:26", ago))
+    shown = cisco_ios(printed("cisco_ios").replace("00:17:26", ago))
     assert shown.cleared_s_ago == seconds
 
 
 def test_a_time_that_is_none_is_refused() -> None:
     with pytest.raises(UnreadableError, match="'yesterday' ago"):
-        cisco_ios.parse(printed("cisco_ios").replace("00:17:26", "yesterday"))
+        cisco_ios(printed("cisco_ios").replace("00:17:26", "yesterday"))
 
 
 class TestClearing:

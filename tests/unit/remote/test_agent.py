@@ -20,6 +20,7 @@ from rigctl.remote import agent as agent_module
 from rigctl.remote.agent import Agent, RefusedError, running
 from rigctl.remote.clocks import estimate_offset
 from rigctl.runner.outcome import sides
+from rigctl.settings import MSS, NODELAY, WINDOW, Settings
 
 Replies = list[bytes]
 Speak = Callable[[int, str, dict[str, str]], Replies]
@@ -96,7 +97,12 @@ LISTEN = Listen(1, "10.0.0.2", SOCKETS)
 async def test_a_cell_is_ordered_answer_by_answer() -> None:
     async with talking() as (agent, fake):
         assert agent.hello.cpus == 4
-        assert await agent.listen(replace(LISTEN, sockets=replace(SOCKETS, window=65536, nodelay=True))) == 40001
+        assert (
+            await agent.listen(
+                replace(LISTEN, sockets=replace(SOCKETS, settings=Settings({WINDOW: 65536, NODELAY: True})))
+            )
+            == 40001
+        )
         await agent.connect(Connect(1, "10.0.0.2", 40001, "10.0.0.1", SOCKETS))
         await agent.ready(1)
         await agent.start(Start(1, at_ns=1, duration_ms=1000))
@@ -154,7 +160,7 @@ async def test_a_refusal_tells_what_and_why_and_the_agent_lives_on() -> None:
 async def test_an_order_out_of_bounds_is_a_node_error_and_is_not_sent() -> None:
     async with talking() as (agent, fake):
         with pytest.raises(NodeError, match="pi1: listen: mss=12 is not within"):
-            await agent.listen(replace(LISTEN, sockets=replace(SOCKETS, mss=12)))
+            await agent.listen(replace(LISTEN, sockets=replace(SOCKETS, settings=Settings({MSS: 12}))))
     assert fake.orders == []
 
 

@@ -11,12 +11,10 @@ import pytest
 from rigctl.analysis.rows.cells import derive
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Finding, Severity, Weight
-from rigctl.model.search import MOST_TRIALS, Search, decided, search
+from rigctl.model.search import MOST_TRIALS, Search, search
 from rigctl.records import (
-    MAX_RATE,
     Cell,
     Datagrams,
-    DatagramSettings,
     Flow,
     Link,
     Pair,
@@ -26,20 +24,17 @@ from rigctl.records import (
     Side,
     Status,
 )
-from rigctl.report.document import document
-from rigctl.report.printers.html import page
 from rigctl.report.sections.datagrams import (
     datagram_findings,
     datagram_table,
     explain,
     search_findings,
-    search_table,
-    shaping_text,
 )
+from rigctl.settings import MAX_RATE, RATE, Settings
 
 PAIR = Pair("a", "b")
 SECOND = 10**9
-CELL = Cell(1, "udp", (PAIR,), 1.0, 0.0, 1, transport="udp", message_bytes=1250, datagrams=DatagramSettings(10**8))
+CELL = Cell(1, "udp", (PAIR,), 1.0, 0.0, 1, transport="udp", message_bytes=1250, settings=Settings({RATE: 10**8}))
 
 
 def plan_of(*cells: Cell) -> RunPlan:
@@ -83,33 +78,12 @@ def measured(one: Flow, repetition: int = 1, rate_bps: int | None = None, status
     )  # fmt: skip
 
 
-def test_rows_have_the_ceiling_of_the_datagram_and_the_rate_that_binds() -> None:
-    rows = derive(info_of(CELL), [measured(flow(10_000, 9990))])
-    (cell,), (flow_row,) = rows.cells, rows.flows
-    assert cell["ceiling_mbps"] == pytest.approx(1000 * 1250 / (1250 + 28 + 38))
-    assert (cell["limit"], cell["rate_mbps"], cell["transport"]) == ("rate", 100.0, "udp")
-    assert cell["goodput_mbps"] == pytest.approx(99.9)
-    assert (cell["datagrams_lost"], flow_row["datagrams_lost"], flow_row["messages"]) == (10, 10, None)
-
-
 def loss_findings(info: RunInfo, repetitions: list[Repetition]) -> list[Finding]:
     return [finding for finding in datagram_findings(RunView(info, repetitions)) if finding.weight is Weight.LOSS]
 
 
 def explained(info: RunInfo, repetitions: list[Repetition]) -> str:
     return " ".join(explain(info, documents.cells_of(info, repetitions)[0]))
-
-
-def test_the_table_has_loss_and_order_in_place_of_what_tcp_has() -> None:
-    table = documents.result_table(info_of(CELL), [measured(flow(10_000, 9990, burst=7))])
-    row = documents.rows_of(table)[0]
-    assert (row["Datagram"], row["Offered load per flow"], row["Loss"], row["Longest loss burst"]) == (
-        "1250", "100", "0.10", "7",
-    )  # fmt: skip
-    assert (row["Reordered"], row["Duplicates"], row["Limit"]) == ("0", "0", "rate")
-    assert not {"Retransmits", "Effective MSS"} & row.keys()
-    (loss,) = documents.entries(table, "Loss")
-    assert loss.value == pytest.approx(0.1)
 
 
 def test_the_losses_of_a_column_have_the_same_decimals() -> None:
@@ -163,21 +137,6 @@ def test_a_sender_that_cannot_keep_up_is_reported() -> None:
     )
 
 
-def test_a_run_without_a_valid_test_has_an_error_as_its_answer() -> None:
-    made = document(info_of(CELL), [measured(flow(1, 1), status=Status.FAILED)])
-    assert made.findings[0].level is Severity.ERROR
-    assert made.answer.startswith("Test 1 failed: ")
-
-
-def test_a_virtual_link_carries_more_of_small_datagrams_and_that_is_reported() -> None:
-    small = replace(CELL, message_bytes=128)
-    info = info_of(small)
-    assert shaping_text(info) == ""
-    virtual = replace(info, plan=replace(info.plan, virtual="namespaces"))
-    assert "741.2 of 128 bytes, where a wire carries 659.8" in shaping_text(virtual)
-    assert shaping_text(replace(virtual, plan=replace(virtual.plan, cells=(replace(CELL, message_bytes=1472),)))) == ""
-
-
 class Path:
     """A path that carries `capacity` bit/s and drops what is more; the sender brings out `most`."""
 
@@ -212,32 +171,6 @@ def test_the_search_comes_within_a_hundredth_of_what_the_path_carries(capacity: 
     assert found.best.sent_bps is not None
     assert 0.985 * capacity <= found.best.sent_bps <= 1.0015 * capacity
     assert len(trials) <= MOST_TRIALS
-
-
-def test_where_the_fastest_arrives_one_trial_is_enough() -> None:
-    plan, trials, found = searched(Path(2e9, 5e8))
-    assert (len(trials), found.best, found.best and found.best.sent_bps) == (1, found.trials[0], 5e8)
-    assert said_of(plan, trials).text == (
-        "Test 1 (datagrams of 1250 bytes): PDR (loss 0.1 %, trials of 1 s) is 500 Mbit/s of payload sent, 50,000 "
-        "datagrams/s, which is all that the senders achieve: the network may carry more."
-    )
-
-
-def test_a_rate_at_which_the_link_is_full_is_what_the_links_carry() -> None:
-    ceiling_bps = 1e9 * 1250 / (1250 + 28 + 38)
-    plan, trials, _ = searched(Path(2e9, ceiling_bps * 0.995))
-    assert said_of(plan, trials).text.endswith(", which is what the links carry.")
-
-
-def test_a_rate_below_the_links_stands_with_the_longest_burst_and_what_would_shorten_it() -> None:
-    plan, trials, found = searched(Path(6.5e8, 2e9))
-    said = said_of(plan, trials)
-    assert " in bursts of at most 9 datagrams" in said.text
-    assert said.remedy is not None
-    assert "burst: 4 " in said.remedy
-    table = search_table(RunView(replace(info_of(), plan=plan), trials))
-    assert table is not None
-    assert documents.column(table, "Longest burst sent") == ["–", *["9"] * (len(found.trials) - 1)]
 
 
 def test_a_rate_that_the_senders_did_not_keep_to_is_no_verdict_on_the_network() -> None:
@@ -277,20 +210,6 @@ def test_zero_loss_is_a_no_drop_rate() -> None:
     assert "NDR (trials of 1 s) is " in said_of(strict, trials).text
 
 
-def test_the_rate_of_several_pairs_is_called_a_sum_and_what_is_lost_above_it_is_given() -> None:
-    plan, trials, found = searched(Path(6.5e8, 2e9))
-    said = said_of(plan, trials)
-    assert re.search(r"datagrams; at \S+ [MG]bit/s the loss is \d+\.\d %\.$", said.text)
-    assert found.best is not None
-    assert found.best.sent_bps is not None
-    assert said.numbers["goodput_bps"] == found.best.sent_bps
-    both = replace(plan, cells=tuple(replace(cell, pairs=(PAIR, Pair("c", "d"))) for cell in plan.cells))
-    doubled = [replace(trial, flows=(trial.flows[0], replace(trial.flows[0], pair=Pair("c", "d")))) for trial in trials]
-    twice = said_of(both, doubled)
-    assert "of payload sent in all over 2 pairs" in twice.text
-    assert twice.numbers["goodput_bps"] == 2 * found.best.sent_bps
-
-
 def test_trials_of_which_none_could_be_measured_are_no_verdict_on_the_network() -> None:
     cell = builders.asking(CELL, rate=MAX_RATE)
     said = said_of(plan_of(cell), [measured(flow(1, 1), 1, status=Status.FAILED)])
@@ -299,33 +218,9 @@ def test_trials_of_which_none_could_be_measured_are_no_verdict_on_the_network() 
     assert (said.weight, said.level) == (Weight.MISSING, Severity.ERROR)
 
 
-def test_a_trial_that_was_not_measured_counts_as_not_carried() -> None:
-    cell = builders.asking(CELL, rate=MAX_RATE)
-    trials = [measured(flow(1, 1), 1, status=Status.FAILED), Path(5e8, 1e9).trial(2, 400_000_000)]
-    found = search(plan_of(cell), cell, trials)
-    assert found.best is not None
-    assert (found.best.number, found.trials[0].sent_bps) == (2, None)
-
-
 def test_a_trial_that_could_not_be_measured_is_named_beside_the_rate() -> None:
     cell = builders.asking(CELL, rate=MAX_RATE)
     trials = [measured(flow(1, 1), 1, status=Status.FAILED), Path(5e8, 1e9).trial(2, 400_000_000)]
     said = said_of(plan_of(cell), trials)
     assert said.text.endswith("; 1 trial could not be measured and did not count as passed.")
     assert said.level is Severity.WARNING
-
-
-def test_the_report_shows_the_best_trial_in_the_table_and_all_of_them_below() -> None:
-    plan, trials, found = searched(Path(6.5e8, 2e9))
-    info = replace(info_of(), plan=plan)
-    assert found.best is not None
-    assert [one.repetition for one in decided(plan, trials)] == [found.best.number]
-    table = search_table(RunView(info, trials))
-    assert table is not None
-    assert documents.column(table, "Trial") == [str(trial.repetition) for trial in trials]
-    assert documents.column(table, "Offered")[0] == "unlimited"
-    assert set(documents.column(table, "Passed")) == {"yes", "no"}
-    made = document(info, trials)
-    assert documents.section(made, "The search for the highest rate, trial by trial").brief
-    assert "PDR (loss 0.1 %, trials of 1 s) is" in page(made)
-    assert search_table(RunView(info_of(CELL), [measured(flow(1, 1))])) is None

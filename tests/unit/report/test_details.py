@@ -8,38 +8,12 @@ import pytest
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, Exclusion
 from rigctl.records import Status
-from rigctl.report.blocks import Folded, Paragraph, Section, Terms
-from rigctl.report.tables.streams import MOST_EXPLAINED, MOST_OPEN, details
+from rigctl.report.tables.streams import details
 from rigctl.report.words.missing import exclusion_text
-
-
-def explained(count: int) -> Section:
-    cells = [builders.cell(number, mss=500 + number) for number in range(1, count + 1)]
-    (section,) = details(RunView(builders.run(builders.plan(cells)), []), _explain)
-    return section
 
 
 def _explain(cell: CellSummary) -> Sequence[str]:
     return [f"Sentence {cell.cell.number}."]
-
-
-def test_each_test_has_its_settings_and_sentences() -> None:
-    (terms,) = explained(2).blocks
-    assert isinstance(terms, Terms)
-    assert [(term.name, term.detail, term.sentences) for term in terms.terms] == [
-        ("Test 1", "window 64 KiB, MSS 501, 1 flow", ("Sentence 1.",)),
-        ("Test 2", "window 64 KiB, MSS 502, 1 flow", ("Sentence 2.",)),
-    ]
-
-
-def test_many_are_folded_and_very_many_are_cut_with_a_word() -> None:
-    (folded,) = explained(MOST_OPEN + 1).blocks
-    assert isinstance(folded, Folded)
-    assert folded.summary == f"{MOST_OPEN + 1} tests"
-    folded, more = explained(MOST_EXPLAINED + 2).blocks
-    assert isinstance(folded, Folded)
-    assert isinstance(more, Paragraph)
-    assert (folded.summary, more.text) == (f"{MOST_EXPLAINED} tests", "2 more tests are in the table only.")
 
 
 def test_a_run_without_tests_has_no_section() -> None:

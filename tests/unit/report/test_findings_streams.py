@@ -8,14 +8,13 @@ import pytest
 from documents import cells_of, finding, result_table, texts
 
 from rigctl.analysis.views.shaping import carried_mbps
-from rigctl.findings import RUN, Finding, Severity, Weight
+from rigctl.findings import Finding, Severity, Weight
 from rigctl.records import Cell, Link, Pair, Repetition, RunInfo
 from rigctl.report.document import document
 from rigctl.report.words.above_ceiling import excess_cause
 
 ONE_PAIR = (Pair("pi1", "pi2"),)
 SHAPED = "virtual links are shaped for full frames and carry more of smaller ones"
-SHORT = "the token buckets of virtual links pass 128 KiB at once, which counts in so short a test"
 UNKNOWN = "the rate in the rig file or a node is wrong. Compare that rate with the link"
 
 
@@ -34,19 +33,6 @@ def above(info: RunInfo, measured: list[Repetition]) -> Finding:
     return finding(info, measured, "Above the ceiling")
 
 
-def test_small_segments_on_links_shaped_for_full_frames_are_the_cause() -> None:
-    # A bucket takes 24 bytes too few of each frame, which a full one of 9014 bytes hardly shows and one of 590 does.
-    info, measured = one_test(880.0, mtu=9000, mss=524, pmtu=9000)
-    (cell,) = cells_of(info, measured)
-    assert cell.ceiling_mbps == pytest.approx(1000 * 524 / 614, abs=0.1)
-    assert carried_mbps(info, cell) == pytest.approx(1000 * 9014 / 9038 * 524 / 590, abs=0.1)
-    assert excess_cause(info, cell) == SHAPED
-    found = above(info, measured)
-    assert found.text == f"Above the ceiling: test 1 at 103.1 %: {SHAPED}."
-    assert (found.weight, found.level, found.subject.names) == (Weight.SUSPECT, Severity.WARNING, ("1",))
-    assert found.numbers["efficiency"] == cell.efficiency
-
-
 def test_the_row_above_its_ceiling_says_what_the_shaped_link_carries() -> None:
     info, measured = one_test(880.0, mtu=9000, mss=524, pmtu=9000)
     (note,) = result_table(info, measured).notes
@@ -56,13 +42,6 @@ def test_the_row_above_its_ceiling_says_what_the_shaped_link_carries() -> None:
     both = builders.run(builders.plan([pairs]))
     (note,) = result_table(both, [builders.repetition(pairs, (880, 880), sender={"mss": 524})]).notes
     assert note.endswith(" Mbit/s on each pair.")
-
-
-def test_the_depth_of_the_bucket_is_the_cause_in_a_short_test() -> None:
-    # 128 KiB in 100 ms are 10.5 Mbit/s.
-    info, measured = one_test(955.0, duration_s=0.1)
-    assert excess_cause(info, cells_of(info, measured)[0]) == SHORT
-    assert above(info, measured).text.endswith(f"{SHORT}.")
 
 
 def test_in_a_long_test_of_full_frames_the_cause_is_unknown_and_says_what_to_compare() -> None:
@@ -105,33 +84,10 @@ def bbr(duration_s: float, congestion: str = "bbr") -> tuple[RunInfo, list[Repet
     return builders.run(builders.plan(cells)), measured
 
 
-@pytest.mark.parametrize("name", ["bbr", "bbr2"])
-def test_dips_are_explained_where_bbr_ran_long_enough_to_have_one(name: str) -> None:
-    cells = [builders.cell(1), builders.cell(2)]
-    measured = [
-        builders.repetition(cells[0], sender={"congestion": name}),
-        builders.repetition(cells[1], sender={"congestion": "cubic"}),
-    ]
-    found = finding(builders.run(builders.plan(cells)), measured, "Dips of goodput")
-    assert found.text == (
-        "Dips of goodput about every 10 s are expected with bbr (test 1): it lowers its window for about 0.2 s to "
-        "measure the round trip (PROBE_RTT)."
-    )
-    assert (found.weight, found.subject.names) == (Weight.DETAIL, ("1",))
-    assert found.remedy == "cubic has no such dips."
-
-
 def test_a_test_too_short_for_a_dip_or_without_bbr_has_no_such_finding() -> None:
     assert finding(*bbr(10.0), "Dips of goodput").subject.names == ("1",)
     assert not [said for said in texts(*bbr(9.9)) if "Dips" in said]
     assert not [said for said in texts(*bbr(60.0, "cubic")) if "Dips" in said]
-
-
-def test_the_default_congestion_control_is_named_where_none_was_requested() -> None:
-    found = finding(*builders.gigablox(), "congestion control")
-    assert found.text == "No congestion control was requested; the nodes' default, cubic, was used."
-    assert (found.weight, found.subject) == (Weight.DETAIL, RUN)
-    assert found.remedy == "Set `congestion:` to compare with results from elsewhere."
 
 
 def test_only_the_tests_without_a_request_are_its_subject_and_all_defaults_are_named() -> None:
@@ -145,20 +101,6 @@ def test_only_the_tests_without_a_request_are_its_subject_and_all_defaults_are_n
     assert found.subject.names == ("1", "2")
 
 
-def test_what_was_requested_everywhere_and_ran_is_no_finding() -> None:
-    cell = builders.cell(congestion="cubic")
-    said = texts(builders.run(builders.plan([cell])), [builders.repetition(cell)])
-    assert not [text for text in said if "congestion" in text]
-
-
-def test_another_congestion_control_than_requested_is_a_warning() -> None:
-    found = finding(*bbr(10.0, "cubic"), "Another congestion control")
-    assert found.text == "Another congestion control ran than was requested: test 1."
-    assert (found.weight, found.level, found.subject.names) == (Weight.GRANTED, Severity.WARNING, ("1",))
-    assert found.remedy == "Load its kernel module on the senders."
-    assert not [said for said in texts(*bbr(10.0)) if "Another congestion" in said]
-
-
 def with_mss(requested: list[int | None], effective: list[int]) -> tuple[RunInfo, list[Repetition]]:
     cells = [builders.cell(number, mss=mss) for number, mss in enumerate(requested, 1)]
     measured = [
@@ -167,30 +109,9 @@ def with_mss(requested: list[int | None], effective: list[int]) -> tuple[RunInfo
     return builders.run(builders.plan(cells)), measured
 
 
-def test_one_mss_in_all_tests_is_one_warning_with_the_causes() -> None:
-    found = finding(*with_mss([1460, 8960, None], [1448] * 3), "MSS 1448")
-    assert found.text == (
-        "MSS 1448 went over the wire in every test: the MSS requested made no difference "
-        "(1460: TCP timestamps take 12 bytes of every segment; 8960: the MTU is 1500)."
-    )
-    assert (found.weight, found.level) == (Weight.GRANTED, Severity.WARNING)
-    assert found.numbers == {"mss_effective": 1448}
-
-
 def test_of_an_mss_that_was_lowered_on_the_path_no_cause_is_claimed() -> None:
     found = finding(*with_mss([1460, 8960], [1400] * 2), "MSS 1400")
     assert found.text == "MSS 1400 went over the wire in every test: the MSS requested made no difference."
-
-
-def test_where_the_mss_differs_each_reason_is_a_finding_with_its_tests() -> None:
-    info, measured = with_mss([1460, 536, 1460], [1448, 524, 1448])
-    found = [made for made in document(info, measured).findings if "went over the wire" in made.text]
-    assert [(made.subject.names, made.weight, made.level) for made in found] == [
-        (("1", "3"), Weight.GRANTED, Severity.NOTE),
-        (("2",), Weight.GRANTED, Severity.NOTE),
-    ]
-    assert found[0].text.startswith("Tests 1 and 3: MSS 1460 was requested; 1448 went over the wire, because TCP")
-    assert not [said for said in texts(*with_mss([1460, 1460], [1448, 1448])) if "made no difference" in said]
 
 
 def test_a_test_that_does_not_count_says_nothing_of_the_mss() -> None:

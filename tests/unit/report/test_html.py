@@ -1,25 +1,23 @@
 """The page as text: whole, self-contained, and safe against what a scenario may be called."""
 
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import builders
 import pytest
-from documents import rows_of, shown
+from documents import shown
 
 from rigctl.analysis.run_view import RunView
 from rigctl.base.resources import templates
-from rigctl.records import Facts, Pair, Repetition, RunInfo
-from rigctl.report.blocks import Charts, Folded, Table
+from rigctl.records import Pair, Repetition, RunInfo
+from rigctl.report.blocks import Charts
 from rigctl.report.charts.colours import LIGHT
 from rigctl.report.charts.svg import render_svg
 from rigctl.report.document import document
 from rigctl.report.printers.html import page as page_of
 from rigctl.report.printers.html import write_page
-from rigctl.report.sections import host_facts, over_time
-from rigctl.report.words import method
+from rigctl.report.sections import over_time
 
 NASTY = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
 
@@ -56,32 +54,9 @@ def first_traces(info: RunInfo, measured: list[Repetition]) -> tuple[over_time.T
     return over_time.traces(info.plan.cells[0], measured[0])
 
 
-def facts_of(facts: dict[str, Facts]) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """What differs between nodes, by its title, and what is the same."""
-    differing: dict[str, list[str]] = {}
-    same: dict[str, str] = {}
-    for section in host_facts.sections(builders.run(facts=facts)):
-        for block in section.blocks:
-            if isinstance(block, Table):
-                rows = rows_of(block)
-                differing = {title: [row[title] for row in rows] for title in rows[0] if title != "Node"}
-            assert isinstance(block, Table | Folded)
-        for block in (inner for folded in section.blocks if isinstance(folded, Folded) for inner in folded.blocks):
-            assert isinstance(block, Table)
-            same = {row["Fact"]: row["Value"] for row in rows_of(block)}
-    return differing, same
-
-
 @pytest.fixture(scope="module")
 def page() -> str:
     return render(*builders.gigablox())
-
-
-def test_the_page_holds_the_table_the_answer_and_a_chart_per_test(page: str) -> None:
-    assert "911, 941" in page
-    assert "MSS 8960 was requested; 1448 went over the wire, because the MTU is 1500." in page
-    assert page.count("<svg") == 7
-    assert page.count('scope="row"') >= 7
 
 
 def test_the_page_asks_for_nothing_from_anywhere(page: str) -> None:
@@ -148,30 +123,6 @@ def test_a_minute_of_samples_is_drawn_with_at_most_120_points() -> None:
     assert 60 <= len(trace.goodput_mbps) <= 120
 
 
-def test_many_pairs_have_no_legend_and_one_colour() -> None:
-    pairs = tuple(Pair(f"a{n}", f"b{n}") for n in range(12))
-    cell = builders.cell(pairs=pairs)
-    drawn = charts(builders.run(builders.plan([cell])), [builders.repetition(cell, [600.0] * 12)])
-    assert [key.name for key in drawn.keys] == ["ceiling of a pair"]
-    assert 'class="s2"' not in render_svg(drawn.charts[0].plot)
-
-
-def test_a_run_in_which_nothing_was_measured_still_makes_a_page() -> None:
-    cell = builders.cell()
-    bare = builders.run(builders.plan([cell]), facts={}, versions={}, ended_at=None)
-    for measured, said in (([], "No test was measured."), ([builders.failed(cell)], "Test 1 failed: pi4: ")):
-        page = render(bare, measured)
-        assert said in page
-        assert "<svg" not in page
-
-
-def test_facts_that_all_nodes_share_are_listed_once() -> None:
-    differing, same = facts_of({"pi1": builders.facts(governor="performance"), "pi2": builders.facts()})
-    assert (same["MTU"], same["Link speed"], same["net.core.wmem_max"]) == ("1500", "1 Gbit/s", "212992")
-    assert same["offloads: tso"] == "on"
-    assert differing == {"CPU governor": ["performance", "ondemand"]}
-
-
 def test_what_identifies_a_machine_is_not_published() -> None:
     info, measured = builders.gigablox()
     page = render(info, measured)
@@ -180,43 +131,8 @@ def test_what_identifies_a_machine_is_not_published() -> None:
     assert "00000000-0000" not in page
 
 
-def test_a_fact_that_no_node_knows_is_left_out_and_one_that_some_know_is_a_dash() -> None:
-    differing, same = facts_of({"pi1": {"mtu": 1500, "governor": None}, "pi2": {"governor": None}})
-    assert (differing, same) == ({"MTU": ["1500", "–"]}, {})
-
-
-def test_the_method_names_skew_clock_error_and_what_does_not_count() -> None:
-    info, measured = builders.gigablox()
-    said = method.sentences(info, measured, ["Goodput is measured at the receiver."])
-    assert said[:4] == [
-        "7 tests, 1 repetition each, of 10 s.",
-        "Goodput is measured at the receiver.",
-        "Start skew: 0.11 ms (median), 0.11 ms at most.",
-        "Clock offsets between nodes are known within 0.06 ms.",
-    ]
-    one, *others = measured
-    said = method.sentences(info, [replace(one, start_skew_us=None, clock_error_us=25_000.0), *others], [])
-    assert "Clock offsets between nodes are known within 0.06 ms." in said
-    assert "Where the start skew is unknown, the start of each pair is known within 25.00 ms." in said
-    said = method.sentences(info, [*measured, builders.failed(info.plan.cells[0])], [])
-    assert "0 invalid and 1 failed repetitions are listed with the reason and not averaged." in said
-    omitted = replace(info, plan=replace(info.plan, cells=(builders.cell(omit_s=2.0),)))
-    assert "1 test, 1 repetition each, of 10 s; the first 2 s of each are omitted." in method.sentences(omitted, [], [])
-
-
 def test_the_page_is_written_whole(tmp_path: Path, page: str) -> None:
     path = tmp_path / "report.html"
     write_page(document(*builders.gigablox()), path)
     assert path.read_text("utf-8") == page
     assert [written.name for written in tmp_path.iterdir()] == ["report.html"]
-
-
-def test_the_method_names_the_agents_of_the_machines_that_were_used() -> None:
-    info, measured = builders.gigablox()
-    agents = {f"agent {machine} sha256": f"{machine}-sum" for machine in ("x86_64", "aarch64", "freebsd-x86_64")}
-    known = replace(info, versions={"rigctl": "1", **agents}, facts={"pi1": builders.facts(), "pi2": builders.facts()})
-    (said,) = [each for each in method.sentences(known, measured, []) if each.startswith("Measured with")]
-    assert said == "Measured with rigctl 1, agent aarch64 sha256 aarch64-sum."
-    unknown = replace(known, facts={"pi1": builders.facts(), "pi2": builders.facts(kernel=None)})
-    (said,) = [each for each in method.sentences(unknown, measured, []) if each.startswith("Measured with")]
-    assert all(agent in said for agent in agents)

@@ -6,10 +6,8 @@ import builders
 
 from rigctl.analysis.nights.history import night_values
 from rigctl.analysis.run_view import RunView
-from rigctl.findings import Severity, Weight
 from rigctl.records import Comparison, Expectation, Pair, Repetition, RunInfo, RunStatus, Status
 from rigctl.report.document import document
-from rigctl.report.printers.markdown import markdown
 from rigctl.store import open_store
 
 REASON = "not measured: pi3 → pi4 (pi4: no answer)"
@@ -35,23 +33,6 @@ def test_the_pairs_that_were_measured_are_kept_and_the_sum_is_unknown() -> None:
     assert round(sums[1]) == 1871
     pairs = {(row["cell"], row["source"]): row["goodput_mbps"] for row in frames.derived.pairs}
     assert (round(pairs[2, "pi1"]), pairs[2, "pi3"]) == (941, None)
-
-
-def test_a_finding_and_a_note_name_the_node_and_the_pairs_that_are_missing() -> None:
-    made = document(*run_of(2))
-    (missing,) = (finding for finding in made.findings if finding.weight is Weight.FAILED)
-    assert REASON in missing.text
-    assert missing.subject.names == ("2",)
-    assert f"Test 2: {REASON}." in markdown(made)
-    assert made.findings[0] is missing
-    assert "test 1" in made.findings[1].text.lower()
-
-
-def test_where_no_test_has_all_its_pairs_the_answer_is_the_fastest_pair() -> None:
-    answer = next(made for made in document(*run_of(1, 2)).findings if made.weight is Weight.ANSWER)
-    assert answer.level is Severity.WARNING
-    assert "pi1 → pi2" in answer.text
-    assert "941" in answer.text
 
 
 def test_only_the_pairs_that_were_not_measured_miss_what_is_expected_of_each() -> None:

@@ -5,18 +5,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import builders
 import das2
 import pytest
 from documents import shown
 
 from rigctl.base.resources import templates
 from rigctl.records import Repetition, RunInfo
-from rigctl.report.blocks import Folded, HeatField, HeatMap, HeatMaps, Paragraph, Section, Table
-from rigctl.report.charts.plot import Line
+from rigctl.report.blocks import HeatField, HeatMap, HeatMaps, Section
 from rigctl.report.document import document
 from rigctl.report.printers.html import STYLES, page
-from rigctl.report.sections.matrix.panels import LINE_COLOURS, colour_of
+from rigctl.report.sections.matrix.panels import LINE_COLOURS
 
 SMALL: dict[str, Any] = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (1, 4, 8)}
 
@@ -80,41 +78,13 @@ def test_a_field_that_was_not_measured_is_a_dash_without_a_colour() -> None:
     assert rendered(info, measured[1:]).count('<td class="none">–</td>') == 2
 
 
-def test_a_difference_has_signs_and_colours_to_both_sides() -> None:
-    shape = das2.Shape(
-        goodput_mbps=lambda cell, mtu: 500.0 * len(cell.pairs) + 480 * cell.window.resize * (3 - 2 * cell.parallel),
-        noise=0.0,
-    )
-    (section,) = sections(*das2.run((das2.OFF, das2.ON), shape, **SMALL), "Difference")
-    assert section.title == "Difference: resize-on − resize-off"
-    _, row = heat_maps(section).maps[0].rows[0]
-    assert [(field.text, field.colour) for field in row] == [("+0.48", "p5"), ("−0.48", "m5")]
-    assert str(section.blocks[0]).startswith("Items(sentences=('resize-on against resize-off")
-
-
 def test_a_difference_that_is_only_noise_stays_pale() -> None:
     twin = replace(das2.OFF, name="twin")
     (noise,) = sections(*das2.run((das2.OFF, twin), das2.Shape(noise=0.002), **SMALL), "Difference")
     assert {field.colour for heat in heat_maps(noise).maps for field in fields(heat)} == {"z0"}
-    small = das2.Shape(goodput_mbps=lambda cell, mtu: 800.0 * len(cell.pairs) + 200 * cell.window.resize, noise=0.0)
+    small = das2.Shape(goodput_mbps=lambda cell, mtu: 800.0 * len(cell.pairs) + 200 * cell.resize, noise=0.0)
     (section,) = sections(*das2.run((das2.OFF, das2.ON), small, **SMALL), "Difference")
     assert {field.colour for heat in heat_maps(section).maps for field in fields(heat)} == {"p2"}
-
-
-def test_the_lines_of_a_panel_are_one_per_number_of_flows_in_colours_in_an_order() -> None:
-    maps = heat_maps(sections(*das2.run(windows=das2.WINDOWS[:2]), "Total goodput")[0])
-    chart = maps.maps[0].chart
-    assert chart is not None
-    drawn = [mark for mark in chart.plot.panels[0].marks if isinstance(mark, Line)]
-    assert [mark.colour for mark in drawn] == [f"l{number}" for number in range(LINE_COLOURS)]
-    assert [(key.name, key.colour) for key in maps.keys] == [
-        (f"{flows} flow{'s' if flows > 1 else ''}", f"l{flows - 1}") for flows in range(1, 11)
-    ]
-    assert re.fullmatch(
-        r"Total goodput by the number of pairs: Total window 32 KiB, 3\.9\d Gbit/s at most", chart.label
-    )
-    assert [colour_of(at, 3) for at in range(3)] == [0, 4, 9]
-    assert colour_of(0, 1) == 0
 
 
 def test_the_style_sheet_has_every_colour_in_light_dark_and_print_and_its_ink_can_be_read() -> None:
@@ -134,38 +104,6 @@ def test_the_style_sheet_has_every_colour_in_light_dark_and_print_and_its_ink_ca
     for number in range(LINE_COLOURS):
         assert f".l{number} {{ color: var(--l{number}); }}" in style
     assert "content-visibility: auto" not in style  # it leaves panels blank in pictures of a whole page
-
-
-def test_the_page_of_a_matrix_gives_the_limit_first_and_folds_its_long_table() -> None:
-    info, measured = das2.run((das2.OFF, das2.ON), das2.Shape(noise=0.0), flows=(1, 2, 4), pairs=(1, 4, 8, 10, 12))
-    html = rendered(info, measured)
-    lead = re.search(r'<p class="lead \w+">(.*?)</p>', html)
-    assert lead is not None
-    assert lead[1].startswith(
-        "From 8 pairs on, the sum stays at 7.53 Gbit/s: a shared limit of 8.0 Gbit/s on the wire."
-    )
-    assert "<summary>All 120 tests, a row each</summary>" in html
-    assert html.count('<table class="heat">') == 8 + 4
-    assert "Difference: resize-on − resize-off" in html
-    few = rendered(*das2.run(**SMALL))
-    assert "a row each" not in few
-    assert '<table class="heat">' in few
-    assert '<table class="heat">' not in rendered(*builders.gigablox())
-
-
-def test_heat_maps_lead_only_where_the_table_is_folded() -> None:
-    long = document(*das2.run((das2.OFF,), flows=(1, 2, 4), pairs=(1, 4, 8, 10, 12)))
-    assert [section.title for section in long.results] == ["Results"]
-    assert len(long.results[0].blocks[0].rows) == 60  # type: ignore[union-attr]
-    assert long.sections[0].title == "Total goodput: resize-off"
-    many = document(*das2.run((das2.OFF, das2.ON), flows=(1, 2, 4), pairs=(1, 4, 8, 10, 12)))
-    *maps, table = many.results
-    assert [type(heat_maps(section)) for section in maps] == [HeatMaps, HeatMaps]
-    assert isinstance(table.blocks[0], Folded)
-    assert isinstance(table.blocks[0].blocks[0], Table)
-    assert table.blocks[1] == Paragraph(
-        f"`rigctl export {many.run} --level cells` gives 120 rows of values.", small=True
-    )
 
 
 def test_with_one_number_of_flows_one_map_has_pairs_by_windows() -> None:

@@ -1,6 +1,5 @@
 """A mesh in the report: client by server, the answer, slow nodes named once, pairs whose directions differ."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import permutations
@@ -13,11 +12,8 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.mesh import SlowNode
 from rigctl.findings import Severity
 from rigctl.records import Cell, Link, Pair, Repetition, RunInfo
-from rigctl.report.blocks import Document, Folded, HeatMaps, Paragraph, Table
+from rigctl.report.blocks import Document, HeatMaps, Table
 from rigctl.report.document import document
-from rigctl.report.printers.html import page
-from rigctl.report.printers.json import as_json
-from rigctl.report.printers.markdown import markdown
 from rigctl.report.printers.table_parts import paper_parts
 from rigctl.report.sections.mesh import findings, form_of
 
@@ -53,27 +49,6 @@ def table_of(made: Document, number: int = 0) -> Table:
     return table
 
 
-def texts_of(table: Table) -> list[list[str]]:
-    return [[entry.text for entry in row.entries] for row in table.rows]
-
-
-def test_the_table_has_clients_in_rows_servers_in_columns_and_a_dot_for_itself() -> None:
-    table = table_of(document(*mesh_run({("n1", "n3"): 2930})))
-    assert [(column.title, column.unit) for column in table.columns] == [
-        ("Client", ""),
-        *((node, unit) for node in NODES for unit in ("Gbit/s", "Retr")),
-    ]
-    assert texts_of(table) == [
-        ["n1", "·", "·", "9.40", "1", "2.93", "2", "9.40", "0"],
-        ["n2", "9.40", "1", "·", "·", "9.40", "2", "9.40", "0"],
-        ["n3", "9.40", "1", "9.40", "2", "·", "·", "9.40", "0"],
-        ["n4", "9.40", "1", "9.40", "2", "9.40", "0", "·", "·"],
-    ]
-    assert table.rows[0].entries[5].value == pytest.approx(2.93, abs=0.001)
-    assert table.rows[0].entries[5].mark == "warn"
-    assert table.rows[2].entries[1].mark == ""
-
-
 def test_many_servers_are_in_several_tables_each_with_all_clients() -> None:
     nodes = tuple(f"node{number:03}" for number in range(1, 13))
     made = document(*mesh_run({("node001", "node002"): 5000}, nodes=nodes))
@@ -85,34 +60,9 @@ def test_many_servers_are_in_several_tables_each_with_all_clients() -> None:
     assert all(len(paper_parts(table)) == 1 for table in tables)
 
 
-def test_the_table_is_followed_by_the_limits_those_of_few_pairs_with_their_names() -> None:
-    said = " ".join(table_of(document(*mesh_run({("n2", "n4"): 3000.0}))).legend)
-    assert " in 11 pairs" in said
-    assert "unknown in 1 pair (n2 → n4)" in said
-    assert " in 12 pairs." in " ".join(table_of(document(*mesh_run())).legend)
-
-
 def test_nodes_stand_in_the_order_of_the_rig() -> None:
     info, measured = mesh_run(nodes=("b", "a", "c"))
     assert [row.entries[0].text for row in table_of(document(info, measured)).rows] == ["b", "a", "c"]
-
-
-def test_the_answer_is_one_sentence_with_the_lowest_and_highest_pair_and_the_slow_node() -> None:
-    made = document(*mesh_run({("", "n3"): 2930, ("n2", "n3"): 2900, ("n2", "n4"): 9500}))
-    assert made.answer == (
-        "Between 4 nodes, goodput is lowest at 2.90 Gbit/s (n2 → n3) and highest at 9.50 Gbit/s (n2 → n4); "
-        "n3 is slow in receiving."
-    )
-    assert made.findings[0].numbers["slow_nodes"] == 1
-    assert made.findings[0].subject.names == ("n3",)
-    assert not any("The lowest goodput" in finding.text for finding in made.findings)
-
-
-def test_a_clean_mesh_says_that_no_node_is_slow_and_has_no_warning_of_its_own() -> None:
-    made = document(*mesh_run(usual=941, rate_bps=dict.fromkeys(NODES, 10**9)))
-    assert made.answer.endswith("no node is slow with all others.")
-    assert "941 Mbit/s" in made.answer
-    assert not [finding for finding in made.findings if finding.subject.kind in ("node", "pair")]
 
 
 def test_a_mesh_of_one_measured_pair_says_that_much_and_no_more() -> None:
@@ -145,14 +95,6 @@ def test_a_slow_node_is_reported_once_and_its_pairs_are_not() -> None:
     assert about[1].numbers["slower_mbps"] == pytest.approx(7000, abs=1)
 
 
-def test_a_node_with_a_narrower_link_is_a_note_that_names_the_link() -> None:
-    made = document(*mesh_run({("n2", ""): 941, ("", "n2"): 941}, rate_bps={"n2": 10**9}))
-    (about,) = [finding for finding in made.findings[1:] if finding.subject.kind == "node"]
-    assert about.level is Severity.NOTE
-    assert about.text.startswith("n2 is slow in sending to the others and in receiving from them: 0.94 Gbit/s")
-    assert about.text.endswith("Its link in the rig file has only 1 Gbit/s.")
-
-
 def test_what_limits_the_pairs_of_a_slow_node_is_named() -> None:
     info, measured = mesh_run({("n2", ""): 3000})
     made = [
@@ -180,20 +122,6 @@ def test_a_slow_node_behind_a_path_is_named_with_what_it_may_be_and_where_to_loo
     assert (found.remedy or "").startswith("Look at what is before n2: firewall, shaper, switch port")
 
 
-def test_a_node_with_a_smaller_mtu_than_the_others_is_named_with_both_ceilings() -> None:
-    info, measured = mesh_run()
-    sizes = [(1500, 1448) if "n3" in each.streams[0].ends else (9000, 8948) for each in info.plan.cells]
-    made = [
-        repetition(each, [9400], [0], sender={"pmtu": mtu, "mss": mss})
-        for each, (mtu, mss) in zip(info.plan.cells, sizes, strict=True)
-    ]
-    found = documents.finding(info, made, "n3 has paths of MTU")
-    assert found.text == "n3 has paths of MTU 1500 only, others of 9000: at most 9.41 Gbit/s in place of 9.90 Gbit/s."
-    assert found.remedy == "Give n3 and the way there an MTU of 9000."
-    assert document(info, made).answer.endswith("; no node is slow with all others; n3 has a smaller MTU.")
-    assert not [text for text in documents.texts(info, measured) if "paths of MTU" in text]
-
-
 def test_more_pairs_than_are_reported_one_by_one_are_counted() -> None:
     nodes = tuple(f"n{number}" for number in range(1, 9))
     ring = {(nodes[at], nodes[(at + 1) % 8]): 5000.0 + 100 * at for at in range(8)}
@@ -219,61 +147,9 @@ def test_each_point_of_the_other_axes_has_its_table_and_a_slow_node_is_still_nam
     assert [heat_map.title for heat_map in maps.maps] == ["window 64 KiB, 1 flow, cubic", "window 1 MiB, 1 flow, cubic"]
 
 
-def test_the_heat_map_has_a_colour_and_a_number_for_each_pair() -> None:
-    made = document(*mesh_run({("n1", "n3"): 100}))
-    section = next(each for each in made.sections if each.title == "Goodput from every node to every other")
-    maps, note = section.blocks
-    assert isinstance(maps, HeatMaps)
-    assert isinstance(note, Paragraph)
-    (heat_map,) = maps.maps
-    assert heat_map.columns == NODES
-    assert [(field.text, field.colour) for field in heat_map.rows[0][1]] == [
-        ("·", "self"), ("9.40", "h11"), ("0.10", "h0"), ("9.40", "h11"),
-    ]  # fmt: skip
-    assert heat_map.rows[0][1][1].value == pytest.approx(9400, abs=1)
-    assert len(maps.scale) == 12
-
-
-def test_the_comparison_is_folded_below_and_says_which_pair_a_test_measured() -> None:
-    made = document(*mesh_run())
-    folded = made.results[-1].blocks[0]
-    assert isinstance(folded, Folded)
-    (table,) = folded.blocks
-    assert isinstance(table, Table)
-    assert documents.column(table, "Pair")[:4] == ["n1 → n2", "n1 → n3", "n1 → n4", "n2 → n1"]
-
-
-def test_a_pair_without_a_result_is_a_dash_and_the_answer_counts_the_measured() -> None:
-    info, measured = mesh_run()
-    made = document(info, [failed(info.plan.cells[0]), *measured[1:]])
-    assert texts_of(table_of(made))[0][3:5] == ["–", "–"]
-    assert made.answer.startswith("1 of 12 tests failed: ")
-    assert "11 of 12 pairs were measured; " in made.findings[1].text
-
-
 def test_datagrams_have_their_loss_in_place_of_retransmits() -> None:
     info, measured = mesh_run()
     cells = tuple(replace(each, test="udp", transport="udp", message_bytes=1472) for each in info.plan.cells)
     made = document(replace(info, plan=replace(info.plan, cells=cells)), measured)
     table = table_of(made)
     assert [column.unit for column in table.columns[1:3]] == ["Gbit/s", "loss %"]
-
-
-def test_every_printer_shows_the_table_and_the_slow_node() -> None:
-    info, measured = mesh_run({("", "n3"): 2930})
-    made = document(info, measured)
-    slow = "n3 is slow in receiving from the others"
-    html, text = (
-        documents.shown(page(made)),
-        " ".join(" ".join(documents.printed(info, measured, everything=True)).split()),
-    )
-    assert html.count(slow) == 1
-    assert '<th scope="col">n3</th>' in html
-    assert 'aria-label="Goodput from every node to every other: Gbit/s from client (row) to server (column)"' in html
-    assert slow in text
-    assert "Client by server" in text
-    assert slow in markdown(made)
-    assert "| n1 | · | · | 9.40 |" in markdown(made)
-    whole = json.loads(as_json(made))
-    assert whole["results"][0]["blocks"][0]["rows"][0]["values"][5] == pytest.approx(2.93, abs=0.001)
-    assert any(block["kind"] == "heatmaps" for section in whole["sections"] for block in section["blocks"])

@@ -16,12 +16,12 @@ from rigctl.base.resources import scenarios
 from rigctl.columns import Level
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.records import RunInfo
-from rigctl.report.blocks import Column, Document, Entry, Row, Section, Table
+from rigctl.report.blocks import Document, Section
 from rigctl.report.document import document
 from rigctl.report.printers import html
-from rigctl.report.printers.html import Around, Place, anchor, page
+from rigctl.report.printers.html import anchor, page
 from rigctl.report.printers.json import whole
-from rigctl.report.printers.table_parts import paper_parts, repeated, screen_parts
+from rigctl.report.printers.table_parts import repeated
 from rigctl.report.words.method import run_command
 from rigctl.scenario.overrides import Overrides
 
@@ -73,40 +73,11 @@ def test_a_matrix_of_960_tests_with_its_data_is_below_2_mb() -> None:
     assert len(json.loads(DATA.findall(text)[0])["results"]) > 1
 
 
-def test_what_fell_short_stands_with_the_answer_before_the_table() -> None:
-    _, made = gigablox()
-    missed = [Finding(f"Missed {number}.", Weight.EXPECTED, Severity.ERROR) for number in range(4)]
-    text = shown(page(replace(made, findings=(made.findings[0], *missed, *made.findings[1:]))))
-    table = text.index('<table class="results')
-    assert [text.index(f"Missed {number}.") < table for number in range(4)] == [True, True, True, False]
-    assert text.index("<h2>Findings</h2>") < text.index("Missed 3.")
-    assert all(text.count(f"Missed {number}.") == 1 for number in range(4))
-
-
 def test_a_second_answer_is_a_finding_below_the_table_and_none_is_lost() -> None:
     _, made = gigablox()
     second, missed = Finding("Second.", Weight.ANSWER), Finding("Missed.", Weight.EXPECTED, Severity.ERROR)
     text = shown(page(replace(made, findings=(made.findings[0], second, missed, Finding("Detail.", Weight.DETAIL)))))
     assert text.index("Missed.") < text.index("<table") < text.index("Second.") < text.index("Detail.")
-
-
-def test_three_findings_are_shown_and_all_are_one_click_away() -> None:
-    _, made = gigablox()
-    rest = [Finding(f"Detail {number}.", Weight.DETAIL) for number in range(7)]
-    text = page(replace(made, findings=(made.findings[0], *rest)))
-    assert text.index("Detail 2.") < text.index("All findings: 4 more") < text.index("Detail 3.")
-
-
-def test_every_entry_of_the_contents_has_its_section_and_short_pages_have_none() -> None:
-    _, made = gigablox()
-    text = page(made)
-    contents = re.findall(r'<nav class="contents[^>]*>(.*?)</nav>', text, re.DOTALL)
-    anchors = re.findall(r'href="#([^"]+)"', contents[0])
-    assert len(contents) == 2
-    assert anchors[0] == "findings"
-    assert anchors[-1] == "scenario-and-rig-file"
-    assert all(text.count(f' id="{name}"') == 1 for name in anchors)
-    assert "contents" not in shown(page(replace(made, sections=made.sections[:1], notes="")))[-9000:]
 
 
 def test_no_two_elements_have_the_same_id() -> None:
@@ -159,14 +130,6 @@ def test_columns_that_are_the_same_in_all_rows_are_told_once_but_never_what_was_
     assert not {"Retransmits", "Goodput"} & {title for title, _ in found.texts}
 
 
-def test_a_page_of_a_site_links_to_its_index_and_its_neighbours_and_one_alone_to_none() -> None:
-    _, made = gigablox()
-    text = page(made, Around(Place("The <rig>", "../index.html"), later=Place("2026-11-23", "b.html")))
-    assert '<a href="../index.html">The &lt;rig&gt;</a>' in text
-    assert '<a href="b.html" rel="next">2026-11-23 →</a>' in text
-    assert 'aria-label="Site"' not in page(made)
-
-
 def test_a_command_in_a_sentence_is_set_as_one_and_markup_in_it_is_text() -> None:
     _, made = gigablox(notes="Run `rigctl show --all` or `<b>x</b>`.")
     assert "Run <code>rigctl show --all</code> or <code>&lt;b&gt;x&lt;/b&gt;</code>." in page(made)
@@ -178,13 +141,3 @@ def test_every_chart_has_a_text_alternative_with_numbers() -> None:
         for label in re.findall(r'role="img" aria-label="([^"]*)"', page(document(info, measured))):
             said = label.rpartition(":")[2]
             assert re.search(r"\d.* (?:[MG]bit/s|MB/s|µs|ms)|\d at ", said), label
-
-
-def test_a_long_text_is_wrapped_and_does_not_split_its_table() -> None:
-    long_text = "dropped without an answer, although the agent listens there; does a firewall drop it? " * 2
-    columns = tuple(Column(f"Column {number}") for number in range(6))
-    table = Table(columns, (Row((*(Entry("1", 1) for _ in range(5)), Entry(long_text, long_text))),))
-    assert len(screen_parts(table)) == len(paper_parts(table)) == 1
-    made = page(replace(gigablox()[1], results=(Section("Results", (table,)),)))
-    assert re.search(r'wraps"[^>]*>dropped', made)
-    assert not re.search(r'wraps"[^>]*>1<', made)

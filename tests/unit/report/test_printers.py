@@ -85,37 +85,6 @@ def terminal(document: Document, width: int = 100, *, everything: bool = False) 
     return text.getvalue().splitlines()
 
 
-def test_a_terminal_shows_the_answer_then_the_table_then_three_findings() -> None:
-    lines = terminal(DOCUMENT)
-    assert [lines[0], lines[2]] == ["A title", "The answer."]
-    positions = [
-        next(at for at, line in enumerate(lines) if text in line) for text in ("941", "Finding 1.", "Finding 3.")
-    ]
-    assert positions == sorted(positions)
-    assert not any("Finding 4." in line for line in lines)
-    assert "2 more findings: `rigctl show 20261122-041500-ab12 --all`, or the report." in lines
-
-
-def test_all_findings_are_printed_where_they_are_asked_for() -> None:
-    lines = terminal(DOCUMENT, everything=True)
-    assert "Finding 5." in lines
-    assert not any("more finding" in line for line in lines)
-
-
-def test_a_terminal_shows_the_brief_sections_only() -> None:
-    text = "\n".join(terminal(DOCUMENT))
-    assert "A paragraph." in text
-    assert "0.94" in text
-    assert "A sentence." not in text
-    assert "inside" not in text
-
-
-def test_rows_that_do_not_count_have_their_note_by_number() -> None:
-    lines = terminal(DOCUMENT)
-    assert any(line.strip().startswith("2¹") for line in lines)
-    assert "¹ Test 2: failed: no route." in lines
-
-
 @pytest.mark.parametrize("width", [30, 40, 60])
 def test_a_narrow_terminal_gets_the_table_in_parts_and_nothing_is_cut(width: int) -> None:
     wide = replace(
@@ -135,29 +104,10 @@ def test_markup_of_a_terminal_is_printed_as_it_is() -> None:
     assert terminal(hostile)[:3:2] == [HOSTILE, HOSTILE]
 
 
-def test_markdown_has_the_table_its_notes_and_every_finding() -> None:
-    text = markdown(DOCUMENT)
-    assert "| Test | Goodput (Mbit/s) | Limit |" in text
-    assert "| 2 [1] | – | – |" in text
-    assert "[1] Test 2: failed: no route." in text
-    assert all(f"- Finding {number}." in text for number in range(1, 6))
-
-
 def test_markdown_escapes_what_it_would_take_as_markup() -> None:
     hostile = replace(DOCUMENT, title=HOSTILE, findings=(Finding(HOSTILE, Weight.ANSWER),))
     assert "<script>" not in markdown(hostile)
     assert "\\<script\\>" in markdown(hostile)
-
-
-def test_json_gives_findings_whole_and_values_beside_texts() -> None:
-    whole = json.loads(as_json(DOCUMENT))
-    assert whole["findings"][1] == {
-        "text": "Finding 1.", "weight": 20, "level": "note", "subject": {"kind": "run", "names": []},
-        "numbers": {"goodput_mbps": 941.2}, "remedy": None,
-    }  # fmt: skip
-    table = whole["results"][0]["blocks"][0]
-    assert table["rows"][0]["values"] == [1, 940.9, "line-rate"]
-    assert table["rows"][1]["values"] == [2, None, None]
 
 
 def test_json_keeps_to_the_schema_in_docs() -> None:

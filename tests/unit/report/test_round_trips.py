@@ -9,8 +9,8 @@ from message_runs import results
 
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.findings import Finding, Severity, Weight
-from rigctl.records import MessageSettings
 from rigctl.report.sections.messages import round_trip_findings
+from rigctl.settings import BUSY_POLL, ITERATIONS, Settings
 
 NAGLE = "no retransmits, and TCP_NODELAY was off, so that the end of a message may wait for a delayed acknowledgement."
 UNKNOWN = "the cause is unknown."
@@ -62,20 +62,7 @@ def test_a_usual_time_of_40_ms_is_no_wait() -> None:
     assert round_trip_findings([having({40_000: 1000})]) == []
 
 
-def test_sizes_with_two_peaks_are_reported_together() -> None:
-    two = [having({18: 600, 75: 400}, size=1), having({18: 500, 90: 500}, size=64), having({300: 9})]
-    found = only(round_trip_findings(two))
-    assert found.text == "Round trips gather around two times in 2 tests, about 18 µs and 71 to 85 µs."
-    assert found.remedy == "busy_poll: true would show whether a processor that wakes up is the cause."
-    assert found.weight is Weight.DETAIL
-
-
-def test_peaks_of_milliseconds_are_printed_as_such() -> None:
-    found = only(round_trip_findings([having({11_000: 50, 22_000: 50})]))
-    assert found.text == "Round trips gather around two times in 1 test, about 11 ms and 22 ms."
-
-
 def test_busy_polling_is_not_advised_where_it_is_a_setting_of_the_run() -> None:
     sleeping, polled = having({18: 600, 75: 400}), having({18: 1000})
-    polled = replace(polled, cell=replace(polled.cell, messages=MessageSettings(100, busy_poll=True)))
+    polled = replace(polled, cell=replace(polled.cell, settings=Settings({ITERATIONS: 100, BUSY_POLL: True})))
     assert only(round_trip_findings([sleeping, polled])).remedy is None

@@ -1,21 +1,15 @@
 """A star in the report: each node to the centre and from it; and round trips of a mesh in place of goodput."""
 
-import json
 from collections.abc import Mapping
 
 import documents
-import pytest
 from builders import asking, cell, plan, repetition, run
 from meshes import messages_between
 
-from rigctl.findings import Severity
 from rigctl.model.rounds import around, ordered
 from rigctl.records import Link, Pair, Repetition, RunInfo
-from rigctl.report.blocks import Document, Folded, HeatMaps, Table
+from rigctl.report.blocks import Document, Folded, Table
 from rigctl.report.document import document
-from rigctl.report.printers.html import page
-from rigctl.report.printers.json import as_json
-from rigctl.report.printers.markdown import markdown
 
 NODES = ("n1", "n2", "n3", "n4")
 STAR = [ends for (ends,) in around("n1", NODES)]
@@ -42,40 +36,6 @@ def about(made: Document, kind: str) -> list[str]:
     return [finding.text for finding in made.findings[1:] if finding.subject.kind == kind]
 
 
-def test_the_table_of_a_star_has_a_row_for_each_node_with_both_ways_and_their_limits() -> None:
-    info, measured = star_run({("n3", "n1"): 8000})
-    made = document(info, measured)
-    table = table_of(made)
-    assert made.results[0].title == "To and from n1"
-    assert [(column.title, column.unit) for column in table.columns] == [
-        ("Node", ""),
-        *((way, unit) for way in ("to n1", "from n1") for unit in ("Gbit/s", "Retr", "limit")),
-    ]
-    texts = [[entry.text for entry in row.entries] for row in table.rows]
-    assert [[row[at] for at in (0, 1, 2, 4, 5)] for row in texts] == [
-        ["n2", "9.40", "2", "9.40", "1"],
-        ["n3", "8.00", "1", "9.40", "0"],
-        ["n4", "9.40", "0", "9.40", "2"],
-    ]
-    limits = [each.limit for each in documents.cells_of(info, measured)]
-    assert [row[at] for row in texts for at in (6, 3)] == limits
-    assert [row.entries[1].mark for row in table.rows] == ["", "warn", ""]
-    assert not [block for section in made.sections for block in section.blocks if isinstance(block, HeatMaps)]
-
-
-def test_a_slow_node_of_a_star_is_named_once_and_its_pair_is_not() -> None:
-    made = document(*star_run({("n3", "n1"): 3000, ("n1", "n3"): 2900}))
-    assert made.answer == (
-        "Between n1 and 3 other nodes, goodput is lowest at 2.90 Gbit/s (n1 → n3) and highest at 9.40 Gbit/s "
-        "(n1 → n2); n3 is slow in sending and receiving."
-    )
-    (text,) = about(made, "node")
-    assert text.startswith(
-        "n3 is slow in sending to n1 and in receiving from n1: 2.95 Gbit/s; the others have 9.40 Gbit/s."
-    )
-    assert about(made, "pair") == []
-
-
 def test_a_slow_centre_is_named_and_not_the_nodes_around_it() -> None:
     made = document(*star_run({("n1", "n2"): 3000, ("n1", "n3"): 3000, ("n1", "n4"): 3100}))
     assert made.answer.endswith("; n1 is slow in sending.")
@@ -90,25 +50,6 @@ def test_directions_of_a_star_that_differ_are_reported_and_a_clean_star_has_no_w
     clean = document(*star_run({}))
     assert clean.answer.endswith("; no node is slow.")
     assert about(clean, "pair") + about(clean, "node") == []
-
-
-def test_a_node_of_a_star_with_a_narrower_link_is_a_note() -> None:
-    made = document(*star_run({("n2", "n1"): 941, ("n1", "n2"): 941}, narrow="n2"))
-    (found,) = [finding for finding in made.findings[1:] if finding.subject.kind == "node"]
-    assert found.level is Severity.NOTE
-    assert found.text.endswith("Its link in the rig file has only 1 Gbit/s.")
-
-
-def test_every_printer_shows_a_star() -> None:
-    info, measured = star_run({("n3", "n1"): 3000})
-    made = document(info, measured)
-    slow = "n3 is slow in sending to n1: 3.00 Gbit/s; the others have 9.40 Gbit/s."
-    text = " ".join(" ".join(documents.printed(info, measured, everything=True)).split())
-    assert documents.shown(page(made)).count(slow) == 1
-    assert slow in text
-    assert "To and from n1" in text
-    assert "| n3 | 3.00 |" in markdown(made)
-    assert json.loads(as_json(made))["results"][0]["blocks"][0]["rows"][1]["values"][1] == pytest.approx(3, abs=0.01)
 
 
 def test_a_mesh_of_round_trips_has_their_median_and_p99_and_names_the_late_node() -> None:

@@ -5,20 +5,17 @@ from pathlib import Path
 
 import builders
 import pytest
-from message_runs import finding, said, texts_of
+from message_runs import finding, said
 from message_runs import measured as measured_messages
 
 from rigctl.base.errors import InputError
 from rigctl.findings import Severity, Weight
-from rigctl.measure import TESTS
 from rigctl.records import (
     Cell,
     Direction,
     DiskTimes,
-    FileSettings,
     Flow,
     Link,
-    MessageSettings,
     Pair,
     Repetition,
     RunInfo,
@@ -28,10 +25,10 @@ from rigctl.records import (
 )
 from rigctl.report.blocks import Table
 from rigctl.report.document import document
-from rigctl.report.printers.html import page
 from rigctl.runner.by_agent import MOST_PREPARE_S, prepare_s
 from rigctl.runner.engine import PREPARE_S
 from rigctl.scenario.load import Overrides, load_plan
+from rigctl.settings import ITERATIONS, READ, WRITE, Settings
 
 PAIR = Pair("a", "b")
 SIZE = 100 * 2**20
@@ -40,7 +37,7 @@ MIB = 2**20
 
 def cell(number: int = 1, read: str = "disk", write: str = "disk", size: int = SIZE) -> Cell:
     base = Cell(number, "file", (PAIR,), 60.0, 0.0, 1, message_bytes=size)
-    return replace(base, messages=MessageSettings(1), file=FileSettings(read, write, "/var/a b"))
+    return replace(base, settings=Settings({ITERATIONS: 1, READ: read, WRITE: write}), folder="/var/a b")
 
 
 def measured(*cells: tuple[Cell, float], virtual: str | None = None) -> tuple[RunInfo, list[Repetition]]:
@@ -49,10 +46,10 @@ def measured(*cells: tuple[Cell, float], virtual: str | None = None) -> tuple[Ru
     repetitions = []
     for transferred, elapsed_s in cells:
         end_ns = round(elapsed_s * 1e9) + 1
-        read_us = round(elapsed_s * 6e5) if transferred.file.read == "disk" else None
+        read_us = round(elapsed_s * 6e5) if transferred[READ] == "disk" else None
         size = transferred.message_bytes or 0
         sender = Side(size, 1, end_ns, tcp=TcpInfo(mss=1448, pmtu=1500, timestamps=True), disk=DiskTimes(read_us))
-        written = transferred.file.write == "disk"
+        written = transferred[WRITE] == "disk"
         receiver = Side(size, 1, end_ns, disk=DiskTimes(200_000, 50_000) if written else None)
         flow = Flow(PAIR, Direction.FORWARD, 1, sender, receiver)
         repetitions.append(Repetition(transferred.number, 1, 1, Status.OK, None, 0.0, 1.0, flows=(flow,)))
@@ -63,35 +60,6 @@ def table_of(info: RunInfo, repetitions: list[Repetition]) -> Table:
     (block,) = document(info, repetitions).results[0].blocks
     assert isinstance(block, Table)
     return block
-
-
-def test_each_kind_of_transfer_stands_beside_the_one_from_memory() -> None:
-    info, repetitions = measured((cell(1), 2.0), (cell(2, "memory", "memory"), 1.0))
-    table = table_of(info, repetitions)
-    first, second = texts_of(table)
-    assert (first["Read"], first["Write"], first["Elapsed"], first["Reading"], first["Writing"], first["Sync"]) == (
-        "disk", "disk", "2.000", "60.0", "10.0", "50.0",
-    )  # fmt: skip
-    assert (second["Reading"], second["Writing"], second["Sync"]) == ("–", "–", "–")
-    units = {column.title: column.unit for column in table.columns}
-    assert (units["Throughput"], units["Sync"]) == ("MB/s", "ms")
-    assert (first["Throughput"], second["Throughput"]) == ("52.4", "104.9")
-    assert "Iterations" not in first
-
-
-def test_the_fastest_kind_is_the_answer_and_the_others_are_compared_with_it() -> None:
-    info, repetitions = measured((cell(1), 2.0), (cell(2, "memory", "memory"), 1.0))
-    first, second, *_ = document(info, repetitions).findings
-    assert (
-        first.text == "The fastest transfer of 100 MiB, memory to memory, achieves 104.9 MB/s, 89.1 % of the ceiling."
-    )
-    assert first.numbers["throughput_bytes_per_s"] == SIZE
-    assert second.text == (
-        "Disk to disk achieves 52.4 MB/s, 50 % of memory to memory; reading the file took 60 % of the time and "
-        "writing the file took 10 % of the time."
-    )
-    assert (first.weight, second.weight) == (Weight.ANSWER, Weight.COMPARISON)
-    assert "Sync: until the receiver" in page(document(info, repetitions))
 
 
 class TestAboveTheCeiling:
@@ -137,12 +105,6 @@ class TestAboveTheCeiling:
         assert "shaped for full frames" in finding(replace(info, plan=plan), repetitions, "Above the ceiling").text
 
 
-def test_a_side_has_a_folder_only_where_it_has_a_disk() -> None:
-    sending, receiving = (TESTS["file"].settings(cell(write="memory"), sender=sender) for sender in (True, False))
-    assert (sending["disk"], sending["folder"]) == (True, "/var/a%20b")
-    assert (receiving["disk"], receiving["folder"], receiving["size"]) == (False, None, SIZE)
-
-
 def test_a_file_that_must_be_made_first_has_its_time() -> None:
     assert prepare_s(cell(read="memory")) == PREPARE_S
     assert prepare_s(cell()) == pytest.approx(PREPARE_S + SIZE / 5e6)
@@ -156,9 +118,10 @@ def planned(folder: Path, text: str) -> list[Cell]:
 
 def test_a_file_is_read_from_disk_and_written_to_disk_where_nothing_is_said(tmp_path: Path) -> None:
     (one,) = planned(tmp_path, "matrix: {size: 100M}\nfolder: /data")
-    assert (one.file, one.messages.iterations, one.message_bytes) == (FileSettings("disk", "disk", "/data"), 1, SIZE)
+    assert (one[READ], one[WRITE], one.folder) == ("disk", "disk", "/data")
+    assert (one[ITERATIONS], one.message_bytes) == (1, SIZE)
     both = planned(tmp_path, "matrix: {size: 1M, read: [disk, memory]}")
-    assert [one.file.read for one in both] == ["disk", "memory"]
+    assert [one[READ] for one in both] == ["disk", "memory"]
 
 
 @pytest.mark.parametrize(

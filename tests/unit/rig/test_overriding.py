@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import pytest
+from rig_files import message, rig_from
 
-from rigctl.base.errors import InputError
 from rigctl.rig.inventory import Rig
-from rigctl.rig.schema import load_rig
 
 TEXT = (
     "switches: {force10: F, cisco: C}\nvirtual: namespaces\nlinks: {rate: 1G}\n"
@@ -15,15 +14,7 @@ TEXT = (
 
 
 def changed(folder: Path, *sets: str) -> Rig:
-    path = folder / "r.yaml"
-    path.write_text(TEXT)
-    return load_rig(str(path), sets=sets)
-
-
-def message(folder: Path, *sets: str) -> str:
-    with pytest.raises(InputError) as caught:
-        changed(folder, *sets)
-    return str(caught.value).replace(f"{folder}/", "")
+    return rig_from(folder, TEXT, sets)
 
 
 def test_without_options_the_file_holds(tmp_path: Path) -> None:
@@ -77,12 +68,12 @@ def test_a_switch_of_which_only_the_title_was_said_keeps_nothing_of_it(tmp_path:
     ],
 )
 def test_what_cannot_be_set_is_told_with_its_option(tmp_path: Path, given: str, expected: str) -> None:
-    told = message(tmp_path, given)
+    told = message(tmp_path, TEXT, [given])
     assert told.startswith(expected), told
 
 
 def test_all_wrong_options_are_told_at_once(tmp_path: Path) -> None:
-    told = message(tmp_path, "a=1", "nodes.q.mtu=1", "trunk.rate=x").splitlines()
+    told = message(tmp_path, TEXT, ["a=1", "nodes.q.mtu=1", "trunk.rate=x"]).splitlines()
     assert [line.split(": ")[0] for line in told] == [
         "--rig-set a=1",
         "--rig-set nodes.q.mtu=1",

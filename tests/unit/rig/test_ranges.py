@@ -3,24 +3,10 @@
 from pathlib import Path
 
 import pytest
+from rig_files import message, rig_from
 
-from rigctl.base.errors import InputError
-from rigctl.rig.fields import FieldError
-from rigctl.rig.inventory import Rig
 from rigctl.rig.ranges import expand_names
-from rigctl.rig.schema import load_rig
-
-
-def rig_from(folder: Path, text: str) -> Rig:
-    path = folder / "r.yaml"
-    path.write_text(text)
-    return load_rig(str(path))
-
-
-def message(folder: Path, text: str) -> str:
-    with pytest.raises(InputError) as caught:
-        rig_from(folder, text)
-    return str(caught.value).replace(f"{folder}/", "")
+from rigctl.yamlfile.fields import FieldError
 
 
 @pytest.mark.parametrize(

@@ -3,23 +3,11 @@
 from pathlib import Path
 
 import pytest
+from rig_files import message, rig_from
 
 from rigctl.base.errors import InputError
 from rigctl.records import Link
-from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import bundled_rigs, load_rig
-
-
-def rig_from(folder: Path, text: str) -> Rig:
-    path = folder / "r.yaml"
-    path.write_text(text)
-    return load_rig(str(path))
-
-
-def message(folder: Path, text: str) -> str:
-    with pytest.raises(InputError) as caught:
-        rig_from(folder, text)
-    return str(caught.value).replace(f"{folder}/", "")
 
 
 def test_a_real_rig_has_all_that_ssh_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

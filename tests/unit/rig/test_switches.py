@@ -3,27 +3,15 @@
 from pathlib import Path
 
 import pytest
+from rig_files import message, rig_from
 
-from rigctl.base.errors import InputError
 from rigctl.records import Port, Trunk
-from rigctl.rig.inventory import Cli, Rig, Snmp, Switch
+from rigctl.rig.inventory import Cli, Snmp, Switch
 from rigctl.rig.schema import load_rig
 
 SWITCHES = "switches: {force10: Force10 E600, cisco: {title: Cisco 6509}}\n"
 NODES = "nodes: {a: {address: x, switch: force10}, b: {address: y, switch: cisco}}\n"
 VIRTUAL = "virtual: namespaces\nnodes: {a: {switch: force10}, b: {switch: cisco}}\n"
-
-
-def rig_from(folder: Path, text: str) -> Rig:
-    path = folder / "r.yaml"
-    path.write_text(text)
-    return load_rig(str(path))
-
-
-def message(folder: Path, text: str) -> str:
-    with pytest.raises(InputError) as caught:
-        rig_from(folder, text)
-    return str(caught.value).replace(f"{folder}/", "")
 
 
 def test_two_switches_their_ports_and_their_trunk(tmp_path: Path) -> None:

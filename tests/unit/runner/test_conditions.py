@@ -8,13 +8,13 @@ import builders
 import pytest
 
 from rigctl.base.errors import NodeError
-from rigctl.records import Cell, Condition, Setting
+from rigctl.records import Cell, Condition, HostSetting
 from rigctl.runner.conditions import Conditions, buffers_start_at, conditions_of
 from rigctl.runner.nodes import Nodes
 
-JUMBO = Condition("jumbo", (Setting("mtu", "8192"), Setting("sysctl", "0", "net.ipv4.tcp_sack")))
-PLAIN = Condition("plain", (Setting("sysctl", "1", "net.ipv4.tcp_sack"),))
-RESIZE = Condition("resize", (Setting("mtu", "8192"),), resize=True)
+JUMBO = Condition("jumbo", (HostSetting("mtu", "8192"), HostSetting("sysctl", "0", "net.ipv4.tcp_sack")))
+PLAIN = Condition("plain", (HostSetting("sysctl", "1", "net.ipv4.tcp_sack"),))
+RESIZE = Condition("resize", (HostSetting("mtu", "8192"),), resize=True)
 PLAN = builders.plan(conditions=(JUMBO, PLAIN, RESIZE))
 NAMES = ("pi1", "pi2", "pi3", "pi4")
 

@@ -8,13 +8,14 @@ from typing import cast
 import pytest
 
 from rigctl.base.errors import NodeError
-from rigctl.records import MAX_RATE, Cell, DatagramSettings, Link, Pair
+from rigctl.records import Cell, Link, Pair
 from rigctl.remote.agent import Agent
 from rigctl.remote.host import Host
 from rigctl.rig.inventory import Node, Rig
 from rigctl.runner.nodes import Nodes
 from rigctl.runner.orders import Blocked, Order
 from rigctl.runner.repetition import measurable
+from rigctl.settings import MAX_RATE, RATE, Settings
 
 AB, CD = Pair("a", "b"), Pair("c", "d")
 CELL = Cell(3, "tcp", (AB, CD), 1.0, 0.0, 1)
@@ -60,7 +61,7 @@ def test_a_test_of_which_nothing_is_left_stays_whole_so_that_it_fails_with_its_r
 
 
 def test_a_search_for_the_highest_rate_needs_all_its_pairs() -> None:
-    search = replace(CELL, test="udp", transport="udp", message_bytes=64, datagrams=DatagramSettings(rate=MAX_RATE))
+    search = replace(CELL, test="udp", transport="udp", message_bytes=64, settings=Settings({RATE: MAX_RATE}))
     assert chosen(search, "d") == ((AB, CD), None)
 
 

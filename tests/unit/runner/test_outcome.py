@@ -8,13 +8,13 @@ import builders
 import pytest
 from wire import TOTALS
 
-from rigctl.measure import channels
-from rigctl.measure.latency import probe_channels
+from rigctl.measure.orders import channels, probe_channels
 from rigctl.protocol import EndpointReport, FlowReport, FlowTotals, parse_line
-from rigctl.records import Cell, Direction, MessageSettings, Pair, Repetition, Status
+from rigctl.records import Cell, Direction, Pair, Repetition, Status
 from rigctl.remote.clocks import ClockOffset, Clocks
 from rigctl.runner.orders import Order
 from rigctl.runner.outcome import Measured, recorded
+from rigctl.settings import ITERATIONS, Settings
 
 SECOND = 10**9
 CELL = builders.cell(pairs=(Pair("a", "b"),), duration_s=1.0)
@@ -86,7 +86,7 @@ def test_flows_that_moved_nothing_make_it_invalid() -> None:
 
 @pytest.mark.parametrize(("asked", "status"), [(10, Status.OK), (11, Status.FAILED)])
 def test_messages_count_when_all_were_made(asked: int, status: Status) -> None:
-    cell = replace(CELL, test="blast", message_bytes=100, messages=MessageSettings(asked))
+    cell = replace(CELL, test="blast", message_bytes=100, settings=Settings({ITERATIONS: asked}))
     both = {end: report(sent=1000) for end in BOTH}
     made = record(measured(both, cell), Status.OK, None)
     assert made.status is status

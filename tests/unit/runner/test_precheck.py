@@ -6,16 +6,17 @@ from rigctl.check.paths import PathSeen
 from rigctl.check.records import NodeSeen, Seen
 from rigctl.findings import Finding, Severity, Subject, Weight
 from rigctl.probe.readiness import Route, Surroundings
-from rigctl.records import Cell, Condition, Link, MessageSettings, Pair, RunPlan, Setting, TcpSettings
+from rigctl.records import Cell, Condition, HostSetting, Link, Pair, RunPlan
 from rigctl.rig.inventory import Node, Rig
 from rigctl.runner.precheck import errors_of
+from rigctl.settings import ITERATIONS, MSS, Settings
 
 NODES = {name: NodeSeen(Node(name, f"10.0.0.{at}", Link(None, None))) for at, name in enumerate("ab", 1)}
 GOOD = PathSeen("a", "b", 4, 1500, port=1, heard={128, 1500}, stream="0")
 HOLE = replace(GOOD, heard={128, 1000}, lost={1001, 1500})
 SHUT = replace(GOOD, heard=set(), lost={128, 1500}, stream=None)
 CELL = Cell(1, "tcp", (Pair("a", "b"),), 1.0, 0.0, 1)
-LOW = Condition("low", (Setting("mtu", "1280"),))
+LOW = Condition("low", (HostSetting("mtu", "1280"),))
 
 
 def seen(path: PathSeen) -> Seen:
@@ -35,13 +36,13 @@ def test_a_stream_over_a_black_hole_or_through_a_closed_port_cannot_work() -> No
 
 def test_what_may_send_smaller_packets_is_not_refused_for_a_black_hole() -> None:
     smaller = (
-        replace(CELL, tcp=TcpSettings(mss=900)),
-        replace(CELL, test="pingpong", message_bytes=64, messages=MessageSettings(10)),
+        replace(CELL, settings=Settings({MSS: 900})),
+        replace(CELL, test="pingpong", message_bytes=64, settings=Settings({ITERATIONS: 10})),
         replace(CELL, test="udp", transport="udp", message_bytes=64),
         replace(CELL, condition="low"),
     )
     assert [errors_of(cell, seen(HOLE)) for cell in smaller] == [[]] * 4
-    assert len(errors_of(replace(CELL, tcp=TcpSettings(mss=1400)), seen(HOLE))) == 1
+    assert len(errors_of(replace(CELL, settings=Settings({MSS: 1400})), seen(HOLE))) == 1
 
 
 def test_a_route_that_leads_elsewhere_keeps_the_tests_of_its_own_pair_only() -> None:

@@ -6,11 +6,12 @@ from io import StringIO
 import builders
 from rich.console import Console
 
-from rigctl.measure import channels
-from rigctl.records import Cell, Direction, Flow, Pair, Repetition, RunPlan, Side, Status, TcpInfo, TcpSettings
+from rigctl.measure.orders import channels
+from rigctl.records import Cell, Direction, Flow, Pair, Repetition, RunPlan, Side, Status, TcpInfo
 from rigctl.runner.engine import interval_ms
 from rigctl.runner.orders import missing
 from rigctl.runner.progress import Lines, progress_on, settings_text
+from rigctl.settings import CONGESTION, Settings
 
 PAIR = (Pair("pi1", "pi2"),)
 CELL = builders.cell(pairs=PAIR, parallel=5)
@@ -98,7 +99,7 @@ def test_a_terminal_shows_the_goodput_of_each_pair_now() -> None:
 
 def test_settings_in_words_leave_out_what_was_not_asked_for() -> None:
     assert settings_text(Cell(1, "tcp", PAIR, 1, 0, 1)) == "1 pair, 1 flow"
-    both = Cell(1, "tcp", PAIR, 1, 0, 2, tcp=TcpSettings(congestion="bbr"), direction=Direction.BOTH)
+    both = Cell(1, "tcp", PAIR, 1, 0, 2, settings=Settings({CONGESTION: "bbr"}), direction=Direction.BOTH)
     assert settings_text(both) == "1 pair, 2 flows, bbr, both"
 
 

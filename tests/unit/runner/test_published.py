@@ -7,7 +7,7 @@ import builders
 from rigctl.base.errors import RigError
 from rigctl.base.processes import Process
 from rigctl.display.state import MOST_HISTORY, State
-from rigctl.measure import Channel, channels
+from rigctl.measure.orders import Channel, channels
 from rigctl.records import Cell, Repetition, RunStatus, Status
 from rigctl.runner.orders import missing
 from rigctl.runner.progress import Everybody, Progress

@@ -8,10 +8,10 @@ import builders
 import pytest
 
 from rigctl.base.errors import InputError
-from rigctl.records import Condition, Link, RunPlan, Setting, Trunk
+from rigctl.records import Condition, HostSetting, Link, RunPlan, Trunk
 from rigctl.runner.resume import Fate, _started, check, controller_id, differences, fate
 
-PLAN = builders.plan(repeat=2, conditions=(Condition("plain", (Setting("mtu", "1500"),)),))
+PLAN = builders.plan(repeat=2, conditions=(Condition("plain", (HostSetting("mtu", "1500"),)),))
 
 
 @pytest.mark.parametrize(

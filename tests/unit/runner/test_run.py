@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from rigctl.base.processes import holder
 from rigctl.records import Cell, Pair, RunPlan, RunStatus, Status
-from rigctl.runner.run import Outcome, _status, holder
+from rigctl.runner.run import Outcome, _status
 
 CELL = Cell(1, "tcp", (Pair("a", "b"),), 1.0, 0.0, 1)
 PLAN = RunPlan("t", "", "s", "", "r", "", (), 2, (CELL, replace(CELL, number=2)))

@@ -7,6 +7,7 @@ import pytest
 from rigctl.base.errors import InputError
 from rigctl.records import RunPlan
 from rigctl.scenario.load import Overrides, load_plan
+from rigctl.settings import CONGESTION
 
 HEAD = "rig: gigablox\npairs: [pi1 -> pi2]\nrepeat: 4\n"
 
@@ -26,7 +27,7 @@ def test_every_test_gets_a_twin_with_the_other_value(tmp_path: Path) -> None:
     made = plan(tmp_path, "matrix: {parallel: [1, 5]}\n", "congestion=bbr")
     assert made.against is not None
     assert (made.against.setting, made.against.before, made.against.after) == ("congestion", "default", "bbr")
-    cells = {cell.number: (cell.parallel, cell.tcp.congestion) for cell in made.cells}
+    cells = {cell.number: (cell.parallel, cell[CONGESTION]) for cell in made.cells}
     assert [(cells[first], cells[second]) for first, second in made.against.twins] == [
         ((1, None), (1, "bbr")),
         ((5, None), (5, "bbr")),
@@ -44,7 +45,7 @@ def test_an_axis_with_both_values_is_told_which_is_the_second(tmp_path: Path) ->
     made = plan(tmp_path, "matrix: {congestion: [bbr, cubic]}\n", "congestion=bbr")
     assert made.against is not None
     assert (made.against.before, made.against.twins) == ("cubic", ((1, 2),))
-    assert [cell.tcp.congestion for cell in made.cells] == ["cubic", "bbr"]
+    assert [cell[CONGESTION] for cell in made.cells] == ["cubic", "bbr"]
 
 
 def test_a_condition_is_compared_with_the_other_one_or_with_none(tmp_path: Path) -> None:

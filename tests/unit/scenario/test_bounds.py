@@ -7,6 +7,7 @@ import pytest
 from rigctl.base.errors import InputError
 from rigctl.records import Cell, RunPlan
 from rigctl.scenario.load import Overrides, load_plan
+from rigctl.settings import ITERATIONS, READ, WRITE
 from rigctl.store.flat import flattened
 
 
@@ -162,7 +163,7 @@ def test_left_out_the_bounds_of_a_run_are_those_of_the_documentation(tmp_path: P
 def test_a_folder_may_be_255_bytes_long(tmp_path: Path) -> None:
     longest = "/" + "x" * 254
     text = "test: file\nfolder: %s\nmatrix: {size: 1M}"
-    assert only_cell(tmp_path, text % longest).file.folder == longest
+    assert only_cell(tmp_path, text % longest).folder == longest
     assert "expected an absolute path of at most 255 bytes, as in /var/tmp." in message(tmp_path, text % f"{longest}x")
     assert "expected an absolute path of at most 255 bytes" in message(tmp_path, text % '"/var\\n/tmp"')
 
@@ -170,21 +171,21 @@ def test_a_folder_may_be_255_bytes_long(tmp_path: Path) -> None:
 class TestFiles:
     def test_a_file_goes_from_disk_to_disk_where_nothing_else_is_said(self, tmp_path: Path) -> None:
         cell = only_cell(tmp_path, FILE % "1M")
-        assert (cell.file.read, cell.file.write, cell.file.folder) == ("disk", "disk", "/var/tmp")
-        assert (cell.messages.iterations, cell.message_bytes) == (1, 2**20)
+        assert (cell[READ], cell[WRITE], cell.folder) == ("disk", "disk", "/var/tmp")
+        assert (cell[ITERATIONS], cell.message_bytes) == (1, 2**20)
 
     def test_each_end_may_be_memory_and_the_folder_another_disk(self, tmp_path: Path) -> None:
         text = "test: file\nfolder: /mnt/x\nmatrix: {size: 1M, read: [memory, disk], write: [disk, memory]}"
         cells = planned(tmp_path, text).cells
-        assert [(cell.file.read, cell.file.write) for cell in cells] == [
+        assert [(cell[READ], cell[WRITE]) for cell in cells] == [
             ("memory", "disk"), ("memory", "memory"), ("disk", "disk"), ("disk", "memory"),
         ]  # fmt: skip
-        assert {cell.file.folder for cell in cells} == {"/mnt/x"}
+        assert {cell.folder for cell in cells} == {"/mnt/x"}
 
     def test_of_another_test_there_is_no_file(self, tmp_path: Path) -> None:
         cell = only_cell(tmp_path, "matrix: {window: 64K}")
-        assert (cell.file.read, cell.file.write) == (None, None)
-        assert cell.messages.iterations is None
+        assert (cell[READ], cell[WRITE]) == (None, None)
+        assert cell[ITERATIONS] is None
         said = message(tmp_path, "matrix: {read: memory}")
         assert "s.yaml:3:16: read: only for test: file (test 1)." in said
 

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from rigctl.base.errors import InputError
-from rigctl.records import Cell, Condition, RunPlan, Setting
+from rigctl.records import Cell, Condition, HostSetting, RunPlan
 from rigctl.scenario.load import Overrides, load_plan
+from rigctl.settings import WINDOW, WINDOW_TOTAL
 
 HEAD = "rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\n"
 
@@ -31,20 +32,20 @@ def test_what_a_condition_sets_is_kept_in_the_order_in_which_it_is_set(tmp_path:
         Condition(
             "all",
             (
-                Setting("mtu", "9000"),
-                Setting("sysctl", "4096 65536 1048576", "net.ipv4.tcp_rmem"),
-                Setting("sysctl", "2", "net.ipv4.conf.eth0/5.rp_filter"),
-                Setting("offload", "off", "gro"),
-                Setting("offload", "on", "tso"),
-                Setting("sysctl", "reno", "net.ipv4.tcp_congestion_control"),
-                Setting("governor", "performance"),
+                HostSetting("mtu", "9000"),
+                HostSetting("sysctl", "4096 65536 1048576", "net.ipv4.tcp_rmem"),
+                HostSetting("sysctl", "2", "net.ipv4.conf.eth0/5.rp_filter"),
+                HostSetting("offload", "off", "gro"),
+                HostSetting("offload", "on", "tso"),
+                HostSetting("sysctl", "reno", "net.ipv4.tcp_congestion_control"),
+                HostSetting("governor", "performance"),
             ),
         ),
     )
 
 
 def told(plan: RunPlan) -> list[tuple[str | None, int, bool]]:
-    return [(cell.condition, cell.parallel, cell.window.resize) for cell in plan.cells]
+    return [(cell.condition, cell.parallel, cell.resize) for cell in plan.cells]
 
 
 def test_every_cell_is_measured_under_every_condition_which_change_slowest(tmp_path: Path) -> None:
@@ -167,11 +168,11 @@ def test_a_mistake_in_a_condition_shows_the_key_or_value_that_is_wrong(tmp_path:
 
 def test_what_is_within_the_bounds_of_a_condition_is_taken(tmp_path: Path) -> None:
     (longest,) = planned(tmp_path, f"conditions: {{a: {{sysctl: {{net.{'x' * 251}: {'y' * 255}}}}}}}\n").conditions
-    assert longest.settings == (Setting("sysctl", "y" * 255, f"net.{'x' * 251}"),)
+    assert longest.settings == (HostSetting("sysctl", "y" * 255, f"net.{'x' * 251}"),)
     (most,) = planned(tmp_path, "conditions: {a: {mtu: 65535}}\n").conditions
     assert most.mtu == 65535
     (least,) = planned(tmp_path, "conditions: {a: {mtu: 1280, sysctl: , offload: }}\n").conditions
-    assert least.settings == (Setting("mtu", "1280"),)
+    assert least.settings == (HostSetting("mtu", "1280"),)
     resized = "resize: true, sysctl: {net.ipv4.tcp_moderate_rcvbuf: 1, net.ipv4.tcp_sack: 0}"
     assert planned(tmp_path, f"conditions: {{a: {{{resized}}}}}\n").conditions[0].resize
     locked = "resize: false, sysctl: {net.ipv4.tcp_moderate_rcvbuf: 0}"
@@ -207,7 +208,7 @@ def test_an_mtu_that_a_switch_does_not_carry_is_told_before_anything_is_touched(
 class TestSharedWindow:
     def test_each_flow_gets_its_share_rounded_down(self, tmp_path: Path) -> None:
         plan = planned(tmp_path, "matrix: {window_total: [32K, 256K], parallel: 1..10 times 3}\n")
-        shares = [(cell.window.total_bytes, cell.parallel, cell.window.bytes) for cell in plan.cells]
+        shares = [(cell[WINDOW_TOTAL], cell.parallel, cell[WINDOW]) for cell in plan.cells]
         assert shares == [
             (32768, 1, 32768), (32768, 3, 10922), (32768, 9, 3640),
             (262144, 1, 262144), (262144, 3, 87381), (262144, 9, 29127),
@@ -215,7 +216,7 @@ class TestSharedWindow:
 
     def test_default_is_the_kernel_s_own(self, tmp_path: Path) -> None:
         (cell,) = planned(tmp_path, "matrix: {window_total: default}\n").cells
-        assert (cell.window.bytes, cell.window.total_bytes) == (None, None)
+        assert (cell[WINDOW], cell[WINDOW_TOTAL]) == (None, None)
 
     def test_beside_window_it_is_a_mistake(self, tmp_path: Path) -> None:
         said = message(tmp_path, "matrix: {window_total: 32K, window: 64K}\n")
@@ -240,18 +241,18 @@ def test_das2_has_480_cells_under_each_of_its_conditions() -> None:
     found = cells_of("das2")
     assert list(found) == ["no resize 1500", "no resize 8176", "resize 1500", "resize 8192"]
     shapes = {
-        tuple((one.window.total_bytes, one.window.bytes, one.parallel, len(one.pairs)) for one in cells)
+        tuple((one[WINDOW_TOTAL], one[WINDOW], one.parallel, len(one.pairs)) for one in cells)
         for cells in found.values()
     }
     (shape,) = shapes
     sizes = [size * 1024 for size in (32, 64, 128, 256)]
     assert shape == tuple((w, w // f, f, p) for w in sizes for f in range(1, 11) for p in range(1, 13))
     resizing = [cells for name, cells in found.items() if str(name).startswith("resize")]
-    assert all(cell.window.resize for cells in resizing for cell in cells)
+    assert all(cell.resize for cells in resizing for cell in cells)
 
 
 def test_das2_quick_is_a_part_of_it_and_das2_soak_the_page_s_last_test() -> None:
     assert {name: len(cells) for name, cells in cells_of("das2-quick").items()} == dict.fromkeys(cells_of("das2"), 30)
     ((name, (soak,)),) = cells_of("das2-soak").items()
-    assert (name, soak.duration_s, soak.parallel, soak.window.bytes) == ("resize 8192", 1800.0, 1, 131072)
+    assert (name, soak.duration_s, soak.parallel, soak[WINDOW]) == ("resize 8192", 1800.0, 1, 131072)
     assert len(soak.pairs) == 12

@@ -8,6 +8,7 @@ from rigctl.base.errors import InputError
 from rigctl.records import RunPlan
 from rigctl.scenario.forecast import forecasts, table_axes
 from rigctl.scenario.load import Overrides, load_plan
+from rigctl.settings import PARALLEL, RATE, SIZE
 
 
 def planned(folder: Path, text: str, rig: str = "gigablox") -> RunPlan:
@@ -17,11 +18,11 @@ def planned(folder: Path, text: str, rig: str = "gigablox") -> RunPlan:
 
 def test_rates_and_sizes_are_read(tmp_path: Path) -> None:
     plan = planned(tmp_path, "test: udp\nmatrix: {size: [64, 1472], rate: [10M, max, unlimited]}\nmax_loss: 0.01 %")
-    assert [(cell.message_bytes, cell.datagrams.rate, cell.transport) for cell in plan.cells[:3]] == [
+    assert [(cell.message_bytes, cell[RATE], cell.transport) for cell in plan.cells[:3]] == [
         (64, 10_000_000, "udp"), (64, "max", "udp"), (64, "unlimited", "udp"),
     ]  # fmt: skip
     assert plan.max_loss == pytest.approx(0.0001)
-    assert {"size", "rate", "parallel"} <= set(table_axes(plan))
+    assert {SIZE, RATE, PARALLEL} <= set(table_axes(plan))
     assert not plan.in_messages
     (expected,) = forecasts(plan.cells[3], plan, 4)
     assert (expected.mss, round((expected.ceiling_bps or 0) / 1e6, 1)) == (1472, 957.1)

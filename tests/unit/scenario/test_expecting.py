@@ -7,10 +7,10 @@ import pytest
 
 from rigctl.base.errors import InputError
 from rigctl.columns import COLUMNS
-from rigctl.kinds import KINDS
 from rigctl.records import Comparison, Expectation, RunPlan
 from rigctl.scenario.expecting import COLUMNS_OF, LIMITS, OF_KIND, column_of
 from rigctl.scenario.load import Overrides, load_plan
+from rigctl.settings.kinds import KINDS
 from rigctl.store.rows import plan_from
 from rigctl.store.rows import plan_json as as_json
 

@@ -10,22 +10,20 @@ import pytest
 from rigctl.records import (
     Cell,
     Condition,
-    DatagramSettings,
+    HostSetting,
     Link,
-    MessageSettings,
     Pair,
     Retest,
     RunPlan,
-    Setting,
-    TcpSettings,
     Trunk,
     Until,
 )
 from rigctl.scenario.forecast import Forecast, bound, constants, forecasts, notes, sum_ceiling_bps, table_axes, total_s
 from rigctl.scenario.load import Overrides, load_plan
+from rigctl.settings import ITERATIONS, MSS, RATE, Settings
 
 GIGABIT = Link(10**9, 1500)
-CELL = Cell(1, "tcp", (Pair("a", "b"),), 10.0, 0.0, 1, tcp=TcpSettings(8960))
+CELL = Cell(1, "tcp", (Pair("a", "b"),), 10.0, 0.0, 1, settings=Settings({MSS: 8960}))
 
 
 def plan_of(links: dict[str, Link], **settings: Any) -> RunPlan:
@@ -96,12 +94,16 @@ def test_what_a_kind_of_test_does_not_let_choose_is_no_constant() -> None:
     assert not any("transport" in line for line in constants(plan))
 
 
+def names(plan: RunPlan) -> list[str]:
+    return [axis.name for axis in table_axes(plan)]
+
+
 def test_only_axes_that_vary_get_a_column_and_constants_a_line() -> None:
     varying = plan_of(dict.fromkeys("ab", GIGABIT), nodelay=True)
-    assert table_axes(varying) == ["window", "mss", "parallel", "nodelay"]
+    assert names(varying) == ["window", "mss", "parallel", "nodelay"]
     assert constants(varying) == []
     plan, _ = load_plan("gigablox", Overrides(sets=("congestion=reno",)))
-    assert table_axes(plan) == ["window", "mss", "parallel"]
+    assert names(plan) == ["window", "mss", "parallel"]
     assert constants(plan) == ["congestion reno"]
 
 
@@ -134,12 +136,12 @@ def test_a_test_s_own_axes_have_columns_and_the_rest_a_line(
     tmp_path: Path, text: str, columns: list[str], line: list[str]
 ) -> None:
     plan = loaded(tmp_path, text)
-    assert (table_axes(plan), constants(plan)) == (columns, line)
+    assert (names(plan), constants(plan)) == (columns, line)
 
 
 def test_how_many_pairs_is_told_by_the_pairs_themselves() -> None:
     plan, _ = load_plan("gigablox", Overrides(sets=("pairs=1,2",)))
-    assert "pairs" not in table_axes(plan)
+    assert "pairs" not in names(plan)
 
 
 def test_datagrams_have_assumptions_of_their_own(tmp_path: Path) -> None:
@@ -203,7 +205,7 @@ def test_the_sum_is_what_the_links_or_the_trunk_allow(trunk_bps: int | None, lin
 
 
 def test_a_condition_s_mtu_rules_ceilings_and_notes() -> None:
-    jumbo = Condition("jumbo", (Setting("mtu", "8192"),))
+    jumbo = Condition("jumbo", (HostSetting("mtu", "8192"),))
     plan = switched(None, jumbo, condition="jumbo")
     assert {one.mss for one in forecasts(plan.cells[0], plan, 4)} == {8140}
     asked = replace(
@@ -216,9 +218,9 @@ def test_a_condition_s_mtu_rules_ceilings_and_notes() -> None:
 
 
 def test_a_condition_without_timestamps_leaves_twelve_bytes_more() -> None:
-    off = Condition("off", (Setting("sysctl", "0", "net.ipv4.tcp_timestamps"),))
+    off = Condition("off", (HostSetting("sysctl", "0", "net.ipv4.tcp_timestamps"),))
     plan = plan_of(dict.fromkeys("ab", GIGABIT))
-    cells = tuple(replace(cell, tcp=replace(cell.tcp, mss=None), condition="off") for cell in plan.cells)
+    cells = tuple(builders.asking(cell, mss=None, condition="off") for cell in plan.cells)
     plan = replace(plan, cells=cells, conditions=(off,))
     found = [expected for cell in cells for expected in forecasts(cell, plan, 4)]
     assert [expected.mss for expected in found] == [1460, 1460]
@@ -234,7 +236,7 @@ def test_a_total_that_may_be_passed_is_called_a_least_one() -> None:
     assert bound(plan) == ""
     assert bound(replace(plan, until=Until(0.01, 50))) == "at least"
     assert bound(replace(plan, retest=Retest(0.05, 15))) == "at least"
-    assert bound(replace(plan, cells=(replace(CELL, datagrams=DatagramSettings("max")),))) == "at least"
-    counted = replace(plan, cells=(replace(CELL, messages=MessageSettings(5)),))
+    assert bound(replace(plan, cells=(replace(CELL, settings=Settings({RATE: "max"})),))) == "at least"
+    counted = replace(plan, cells=(replace(CELL, settings=Settings({ITERATIONS: 5})),))
     assert bound(counted) == "at most"
     assert bound(replace(counted, until=Until(0.01, 50))) == "about"

@@ -6,9 +6,10 @@ import pytest
 
 from rigctl.base import resources
 from rigctl.base.errors import InputError
-from rigctl.records import Cell, Direction, Link, Pair, Retest, TcpSettings, Until, WindowSettings
+from rigctl.records import Cell, Direction, Link, Pair, Retest, Until
 from rigctl.scenario.load import Overrides, bundled_scenarios, load_plan
 from rigctl.scenario.overrides import FIELDS
+from rigctl.settings import CONGESTION, MSS, NODELAY, RATE, WINDOW, Settings
 
 PAIRS = (Pair("pi1", "pi2"), Pair("pi3", "pi4"))
 # The page's table: window [KB], MSS, parallel, in its order.
@@ -16,7 +17,7 @@ PAGE = [(64, 1460, 1), (64, 1460, 5), (64, 8960, 1), (200, 1460, 1), (64, 8960, 
 
 
 def rows(cells: tuple[Cell, ...]) -> list[tuple[int | None, int | None, int]]:
-    return [(cell.window.bytes and cell.window.bytes // 1024, cell.tcp.mss, cell.parallel) for cell in cells]
+    return [(window and window // 1024, cell[MSS], cell.parallel) for cell in cells for window in [cell[WINDOW]]]
 
 
 def written(folder: Path, text: str) -> str:
@@ -59,7 +60,7 @@ def test_every_setting_reaches_its_cell(tmp_path: Path) -> None:
     plan, _ = load_plan(written(tmp_path, f"rig: gigablox\npairs: pi1→pi2\nomit: 1.5\ninclude: [{row}]\n"), Overrides())
     (cell,) = plan.cells
     assert (cell.pairs, cell.omit_s, cell.parallel, cell.direction) == ((PAIRS[0],), 1.5, 3, Direction.BOTH)
-    assert (cell.window, cell.tcp) == (WindowSettings(1048576), TcpSettings(100, "bbr", False))
+    assert cell.settings == Settings({WINDOW: 1048576, MSS: 100, CONGESTION: "bbr", NODELAY: False})
     assert plan.title == plan.scenario_name == "t"
 
 
@@ -139,7 +140,7 @@ def test_the_ip_version_is_decided_once_from_the_rig(tmp_path: Path, family: str
 )  # fmt: skip
 def test_a_scenario_that_reproduces_a_page_names_its_congestion_control(name: str) -> None:
     plan, _ = load_plan(name, Overrides())
-    assert {cell.tcp.congestion for cell in plan.cells} == {"cubic"}
+    assert {cell[CONGESTION] for cell in plan.cells} == {"cubic"}
 
 
 def test_rfc2544_has_its_frames_its_trial_time_and_no_loss() -> None:
@@ -147,7 +148,7 @@ def test_rfc2544_has_its_frames_its_trial_time_and_no_loss() -> None:
     ethernet_ip_udp = 18 + 20 + 8
     frames = [(cell.message_bytes or 0) + ethernet_ip_udp for cell in plan.cells]
     assert frames == [64, 128, 256, 512, 1024, 1280, 1518]
-    assert {(cell.datagrams.rate, cell.duration_s) for cell in plan.cells} == {("max", 60.0)}
+    assert {(cell[RATE], cell.duration_s) for cell in plan.cells} == {("max", 60.0)}
     assert (plan.max_loss, plan.ip_version) == (0.0, 4)
 
 

@@ -6,14 +6,13 @@ import builders
 import pytest
 
 from rigctl.records import Direction
-from rigctl.scenario.axes import AXES
-from rigctl.scenario.forecast import setting
-from rigctl.scenario.matrix import MAX_CELLS, Matrix, Row, count, expand, full, matrix_of, with_axis
+from rigctl.scenario.matrix import MAX_CELLS, Matrix, count, expand, matrix_of, with_axis
+from rigctl.settings import CONGESTION, MSS, NO_SETTINGS, NODELAY, PARALLEL, SETTINGS, WINDOW, Settings
 from rigctl.store.flat import flattened
 
 
-def settings_of(rows: list[Row], *names: str) -> list[tuple[object, ...]]:
-    return [tuple(row[name] for name in names) for row in rows]
+def settings_of(rows: list[Settings], *names: str) -> list[tuple[object, ...]]:
+    return [tuple(row[SETTINGS[name]] for name in names) for row in rows]
 
 
 def test_the_first_axis_changes_slowest() -> None:
@@ -23,39 +22,15 @@ def test_the_first_axis_changes_slowest() -> None:
 
 def test_a_cell_has_every_setting_unset_where_nothing_is_asked_for() -> None:
     (row,) = expand(matrix_of({}))
-    assert row == {
-        "condition": None,
-        "window": None,
-        "window_total": None,
-        "mss": None,
-        "parallel": 1,
-        "pairs": None,
-        "size": None,
-        "iterations": None,
-        "busy_poll": None,
-        "congestion": None,
-        "nodelay": None,
-        "zerocopy": None,
-        "copy": None,
-        "rate": None,
-        "burst": None,
-        "read": None,
-        "write": None,
-        "transport": "tcp",
-        "direction": Direction.FORWARD,
-        "engine": "agent",
-        "latency": None,
-    }
+    assert row == NO_SETTINGS
+    set_anyway = {name: row[setting] for name, setting in SETTINGS.items() if row[setting] is not None}
+    assert set_anyway == {"parallel": 1, "transport": "tcp", "direction": Direction.FORWARD, "engine": "agent"}
 
 
-def test_axes_and_the_fields_of_a_cell_are_the_same() -> None:
-    no_axes = {"number", "test", "duration_s", "omit_s", "resize", "bin_us", "capture", "folder"}
-    fields = set(flattened(builders.cell())) - no_axes
-    named = {"window": "window_bytes", "window_total": "window_total_bytes", "size": "message_bytes"} | {
-        "latency": "latency_ms"
-    }
-    assert {named.get(name, name) for name in AXES} == fields
-    assert [setting(builders.cell(), name) for name in AXES][:4] == [None, 65536, None, 1460]
+def test_settings_and_the_fields_of_a_cell_are_the_same() -> None:
+    no_settings = {"number", "test", "duration_s", "omit_s", "resize", "bin_us", "capture", "folder", "pairs"}
+    fields = set(flattened(builders.cell())) - no_settings
+    assert {setting.stored_as for setting in SETTINGS.values()} - {None} == fields
 
 
 def test_a_setting_at_the_top_is_an_axis_with_one_value() -> None:
@@ -91,50 +66,50 @@ def test_include_alone_has_no_product() -> None:
 
 
 def test_a_replaced_axis_keeps_its_place() -> None:
-    matrix = with_axis(matrix_of({"matrix": {"mss": [1460, 8960], "parallel": [1, 5]}}), "mss", (500, 600))
+    matrix = with_axis(matrix_of({"matrix": {"mss": [1460, 8960], "parallel": [1, 5]}}), SETTINGS["mss"], (500, 600))
     assert settings_of(expand(matrix), "mss", "parallel") == [(500, 1), (500, 5), (600, 1), (600, 5)]
 
 
 def test_an_axis_that_was_not_there_changes_fastest() -> None:
-    matrix = with_axis(matrix_of({"matrix": {"mss": [1460, 8960]}}), "parallel", (1, 5))
+    matrix = with_axis(matrix_of({"matrix": {"mss": [1460, 8960]}}), SETTINGS["parallel"], (1, 5))
     assert settings_of(expand(matrix), "mss", "parallel") == [(1460, 1), (1460, 5), (8960, 1), (8960, 5)]
 
 
 def test_in_rows_a_replaced_axis_makes_equal_rows_one() -> None:
     rows = [{"window": "64K", "mss": mss} for mss in (1460, 500, 8960)] + [{"window": "200K", "mss": 1460}]
-    matrix = with_axis(matrix_of({"include": rows}), "window", (1024,))
+    matrix = with_axis(matrix_of({"include": rows}), SETTINGS["window"], (1024,))
     assert settings_of(expand(matrix), "window", "mss") == [(1024, 1460), (1024, 500), (1024, 8960)]
 
 
 def test_in_rows_several_values_make_a_row_each() -> None:
-    matrix = with_axis(matrix_of({"include": [{"mss": 1460}, {"mss": 8960}]}), "parallel", (1, 5))
+    matrix = with_axis(matrix_of({"include": [{"mss": 1460}, {"mss": 8960}]}), SETTINGS["parallel"], (1, 5))
     assert settings_of(expand(matrix), "mss", "parallel") == [(1460, 1), (1460, 5), (8960, 1), (8960, 5)]
 
 
 def test_a_row_that_an_option_made_equal_to_a_cell_of_the_product_is_that_cell() -> None:
     data = {"matrix": {"window": ["64K"], "mss": [1460, 500]}, "include": [{"window": "1M", "mss": 1460}]}
-    matrix = with_axis(matrix_of(data), "window", (1024,))
+    matrix = with_axis(matrix_of(data), SETTINGS["window"], (1024,))
     assert settings_of(expand(matrix), "window", "mss") == [(1024, 1460), (1024, 500)]
 
 
 def test_counting_a_matrix_of_ten_to_the_sixteenth_expands_nothing() -> None:
     values = tuple(range(100, 10_100))
     started = time.monotonic()
-    assert count(Matrix({"mss": values, "window": values, "parallel": values, "congestion": values})) == 10**16
+    assert count(Matrix(dict.fromkeys((MSS, WINDOW, PARALLEL, CONGESTION), values))) == 10**16
     assert time.monotonic() - started < 5
 
 
 def test_the_largest_matrix_with_many_excludes_expands_in_seconds() -> None:
-    axes = {"mss": tuple(range(1000)), "window": tuple(range(MAX_CELLS // 1000))}
-    exclude = [{"mss": mss, "window": 0} for mss in range(1000)] + [{"mss": -mss} for mss in range(1, 10_000)]
+    axes = {MSS: tuple(range(1000)), WINDOW: tuple(range(MAX_CELLS // 1000))}
+    exclude = [{MSS: mss, WINDOW: 0} for mss in range(1000)] + [{MSS: -mss} for mss in range(1, 10_000)]
     started = time.monotonic()
     assert len(expand(Matrix(axes, exclude))) == MAX_CELLS - 1000
     assert time.monotonic() - started < 60
 
 
-@pytest.mark.parametrize("name", AXES)
+@pytest.mark.parametrize("name", SETTINGS)
 def test_every_axis_reads_its_own_examples_and_says_what_it_means(name: str) -> None:
-    axis = AXES[name]
+    axis = SETTINGS[name]
     for example in axis.schema["examples"]:
         value = axis.parse(name, example)
         assert axis.parse(name, axis.text(value)) == value
@@ -142,4 +117,4 @@ def test_every_axis_reads_its_own_examples_and_says_what_it_means(name: str) -> 
 
 
 def test_a_full_row_keeps_what_was_said() -> None:
-    assert full({"nodelay": False})["nodelay"] is False
+    assert Settings({NODELAY: False})[NODELAY] is False

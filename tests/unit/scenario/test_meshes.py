@@ -7,6 +7,7 @@ import pytest
 from rigctl.base.errors import InputError
 from rigctl.records import RunPlan
 from rigctl.scenario.load import Overrides, load_plan
+from rigctl.settings import WINDOW
 
 RIG = 'virtual: namespaces\nnodes: {"n[1..4]": {}}\ngroups: {left: [n1, n2], all: "n[1..4]"}\n'
 
@@ -67,7 +68,7 @@ def test_sets_of_pairs_change_slower_than_any_axis_but_the_condition(tmp_path: P
         "exclude: [{window: 128K, parallel: 2}]\ninclude: [{window: 1M}]"
     )
     cells = plan_of(tmp_path, text).cells
-    found = [(cell.condition, str(cell.pairs[0]), (cell.window.bytes or 0) // 1024, cell.parallel) for cell in cells]
+    found = [(cell.condition, str(cell.pairs[0]), (cell[WINDOW] or 0) // 1024, cell.parallel) for cell in cells]
     points = [(64, 1), (64, 2), (128, 1), (1024, 1)]
     assert found == [
         (condition, pair, *point)

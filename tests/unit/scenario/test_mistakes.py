@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rigctl.base.errors import InputError
-from rigctl.scenario.axes import AXES
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.scenario.overrides import FIELDS
+from rigctl.settings import SETTINGS, WINDOW
 
 GOOD = """\
 title: Test
@@ -274,7 +274,7 @@ def test_titles_and_notes_are_texts_as_written(tmp_path: Path, line: str) -> Non
 def test_default_may_stand_anywhere_in_an_axis(tmp_path: Path, values: str) -> None:
     (tmp_path / "t.yaml").write_text(GOOD.replace("[64K, 200K]", values))
     plan, _ = load_plan(str(tmp_path / "t.yaml"), Overrides())
-    assert None in [cell.window.bytes for cell in plan.cells]
+    assert None in [cell[WINDOW] for cell in plan.cells]
 
 
 def test_default_twice_is_still_a_mistake(tmp_path: Path) -> None:
@@ -301,7 +301,7 @@ def test_an_unknown_name_of_an_option_lists_every_known_one(tmp_path: Path) -> N
     said = message(tmp_path, GOOD, Overrides(sets=("zzzz=1",)))
     assert '--set zzzz=1: unknown name "zzzz". Known: condition, window,' in said
     assert "…" not in said
-    assert all(f" {name}" in said for name in (*AXES, *FIELDS))
+    assert all(f" {name}" in said for name in (*SETTINGS, *FIELDS))
 
 
 @pytest.mark.parametrize(

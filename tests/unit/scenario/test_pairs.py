@@ -6,8 +6,8 @@ import pytest
 
 from rigctl.base.errors import InputError
 from rigctl.records import Pair
-from rigctl.scenario.axes import PairGrid
 from rigctl.scenario.load import Overrides, load_plan
+from rigctl.settings import PairGrid
 
 RIG = """\
 virtual: namespaces

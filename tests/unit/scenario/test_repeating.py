@@ -7,6 +7,7 @@ import pytest
 from rigctl.base.errors import InputError
 from rigctl.records import Retest, RunPlan, Until
 from rigctl.scenario.load import Overrides, load_plan
+from rigctl.settings import RATE
 
 
 def planned(folder: Path, text: str) -> RunPlan:
@@ -63,7 +64,7 @@ def test_the_rates_after_the_options_decide_whether_there_is_a_search(tmp_path: 
     (tmp_path / "s.yaml").write_text("rig: gigablox\npairs: [pi1 -> pi2]\ntest: udp\nmatrix: {rate: max}\n")
     path = str(tmp_path / "s.yaml")
     plan, _ = load_plan(path, Overrides(sets=("rate=40M",), repeat=15))
-    assert (plan.repeat, plan.cells[0].datagrams.rate) == (15, 40_000_000)
+    assert (plan.repeat, plan.cells[0][RATE]) == (15, 40_000_000)
     with pytest.raises(InputError, match="--repeat 15: repeat: rate: max is searched once"):
         load_plan(path, Overrides(repeat=15))
     (tmp_path / "s.yaml").write_text(

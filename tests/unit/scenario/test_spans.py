@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from rigctl.rig.fields import FieldError
-from rigctl.scenario import spans
-from rigctl.scenario.spans import MAX_VALUES, spread
+from rigctl.scenario import matrix
+from rigctl.scenario.matrix import MAX_VALUES, spread
+from rigctl.settings import SETTINGS
+from rigctl.yamlfile.fields import FieldError
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ from rigctl.scenario.spans import MAX_VALUES, spread
     ],
 )
 def test_a_range_is_its_values_with_both_ends(name: str, value: Any, values: list[Any]) -> None:
-    assert spread(name, value) == values
+    assert spread(SETTINGS[name], value) == values
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_a_range_is_its_values_with_both_ends(name: str, value: Any, values: lis
 )
 def test_a_range_that_is_none_says_what_was_expected(name: str, value: Any, said: str) -> None:
     with pytest.raises(FieldError) as caught:
-        spread(name, value)
+        spread(SETTINGS[name], value)
     assert said in str(caught.value)
 
 
@@ -64,11 +65,11 @@ def test_thousands_of_long_ranges_are_refused_after_the_second(monkeypatch: pyte
             made += 1
             yield value
 
-    monkeypatch.setattr(spans, "islice", counted)
+    monkeypatch.setattr(matrix, "islice", counted)
     with pytest.raises(FieldError):
-        spread("mss", ["1..9000"] * 3000)
+        spread(SETTINGS["mss"], ["1..9000"] * 3000)
     assert made == 18_000
 
 
 def test_single_values_are_not_counted_as_ranges() -> None:
-    assert len(spread("mss", list(range(MAX_VALUES + 5)))) == MAX_VALUES + 5
+    assert len(spread(SETTINGS["mss"], list(range(MAX_VALUES + 5)))) == MAX_VALUES + 5

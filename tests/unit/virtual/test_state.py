@@ -11,8 +11,7 @@ import pytest
 from rigctl.base.errors import RigError
 from rigctl.base.processes import Process, process
 from rigctl.virtual import state as state_module
-from rigctl.virtual.leftovers import commands_of, sweep
-from rigctl.virtual.state import State, base, new_folder, read, remove, standing, states
+from rigctl.virtual.state import State, base, commands_of, new_folder, read, remove, standing, states, sweep
 
 
 @pytest.fixture(autouse=True)

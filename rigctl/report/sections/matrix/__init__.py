@@ -3,7 +3,7 @@
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.panels import ConditionPanels, Matrix
 from rigctl.report.blocks import Block, Items, Paragraph, Part, Section
-from rigctl.report.sections.matrix.panels import condition_maps, difference_maps, settings_text
+from rigctl.report.sections.matrix.panels import condition_grids, condition_maps, difference_maps, settings_text
 from rigctl.report.sections.matrix.words import difference_text, limit_text, locked_text, low_text, matrix_findings
 
 
@@ -26,7 +26,7 @@ def _condition(view: RunView, found: Matrix, condition: ConditionPanels) -> Sect
         said += [*limit_text(view.info, [condition]), low_text(condition)]
     maps = condition_maps(found, condition)
     alike = " and conditions" if len(found.conditions) > 1 else ""
-    columns = "flows of a pair" if maps.unit.endswith("flows") else "windows"
+    columns = "flows of a pair" if condition_grids(found, condition)[0].axis == "flows" else "windows"
     note = (
         f"Goodput summed over all pairs, in Gbit/s. Rows: pairs at once; columns: {columns}; the same colours and "
         f"scales in all panels{alike}. “–” was not measured."

@@ -1,21 +1,34 @@
-"""What a panel, a place in it and a condition are called."""
+"""Panels of a matrix as heat maps and lines, and the names of panels, places and conditions.
+
+A heat map is a table whose fields have a colour: its numbers can be read, copied, searched and heard, and it weighs a
+tenth of a drawing.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from rigctl.analysis.views.panels import ConditionPanels, Difference, Matrix, Place, Setting, settings_of
-from rigctl.base.units import format_duration
+from rigctl.base.units import format_duration, size_words
 from rigctl.records import Condition, Direction
 from rigctl.report.blocks import Chart, HeatField, HeatMap, HeatMaps, Key
 from rigctl.report.charts.colours import HEAT_STEPS, heat_step
 from rigctl.report.charts.plot import Axis, Line, Plot, plot
-from rigctl.report.words.text import UNKNOWN, plural, size_words
+from rigctl.report.words.text import UNKNOWN, plural
 
 _WINDOWS: Final = ("window_total_bytes", "window_bytes")
 _FLAGS: Final = ("nodelay", "zerocopy", "copy")
 _TIMES: Final = ("duration_s", "omit_s")
 _SETTINGS: Final = {"mtu": "MTU", "resize": "resizing of buffers"}
+DIFFERENCE_STEPS: Final = 5
+LINE_COLOURS: Final = 10
+"""Colours of lines in an order, as 1 to 10 flows: `l0` to `l9`."""
+PALE: Final = 0.10
+"""The colours of differences reach at least to this share of the highest sum."""
+_WIDTH: Final = 400
+_HEIGHT: Final = 250
+_FEW_POINTS: Final = 60
+"""Points that are marked one by one; a line of more has no dots."""
 
 
 def panel_title(setting: Setting) -> str:
@@ -62,9 +75,6 @@ def gbps(mbps: float, sign: bool = False) -> str:
     """Return Mbit/s as Gbit/s with two decimals: `7.91`, with a sign `+0.12` or `−0.12`."""
     value = round(mbps / 1000, 2) + 0.0
     return f"{value:+.2f}".replace("-", "−") if sign else f"{value:.2f}"
-
-
-DIFFERENCE_STEPS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,16 +142,6 @@ def difference_step(mbps: float, most_mbps: float) -> int:
         return 0
     steps = round(DIFFERENCE_STEPS * abs(mbps) / most_mbps)
     return steps if mbps > 0 else -steps
-
-
-LINE_COLOURS: Final = 10
-"""Of lines in an order, as 1 to 10 flows: `l0` to `l9`."""
-PALE: Final = 0.10
-"""The colours of differences reach at least to this share of the highest sum."""
-_WIDTH: Final = 400
-_HEIGHT: Final = 250
-_FEW_POINTS: Final = 60
-"""So many are marked one by one; more make a line without them."""
 
 
 def condition_maps(found: Matrix, condition: ConditionPanels) -> HeatMaps:

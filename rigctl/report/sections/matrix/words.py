@@ -1,4 +1,4 @@
-"""What a reader sees in the panels of a matrix, in sentences: the shared limit, windows that stay low, conditions.
+"""Sentences on the panels of a matrix: the shared limit, windows that stay low, differences of conditions.
 
 The rig file is only named beside what was found, where it describes the same thing.
 """
@@ -11,12 +11,13 @@ from typing import Final
 from rigctl.analysis.limits.processors import PROCESSORS
 from rigctl.analysis.views.panels import ConditionPanels, Difference, Matrix, Panel, Setting, changed, settings_of
 from rigctl.analysis.views.trend import Column, Trend, columns, trend
-from rigctl.base.units import format_rate
+from rigctl.base.units import format_rate, size_words
 from rigctl.findings import Finding, Weight
 from rigctl.model.unknowns import most
 from rigctl.records import RunInfo
 from rigctl.report.sections.matrix.panels import gbps, panel_title, place_text, setting_name
-from rigctl.report.words.text import UNKNOWN, listed, percent_text, plural, size_words
+from rigctl.report.words.text import UNKNOWN, listed, percent_text, plural
+from rigctl.settings import WINDOW
 
 COUNTS_AS_DIFFERENCE: Final = 0.02
 """A mean difference below this share of the mean is called none."""
@@ -24,6 +25,8 @@ LOW: Final = 0.90
 """A panel whose best sum is below this share of its condition's best stays low."""
 _AGREES: Final = 0.03
 _RESIZE_SYSCTL: Final = "net.ipv4.tcp_moderate_rcvbuf"
+MOST_GROUPS: Final = 2
+"""Groups of columns that are named; of more, the number of columns is given."""
 
 
 def matrix_findings(info: RunInfo, found: Matrix) -> Iterator[Finding]:
@@ -49,7 +52,6 @@ def limit_text(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[str
 
 
 def _limits(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[tuple[str, list[Trend]]]:
-    """Return the sentences with their trends, the one of most conditions first."""
     stories: list[list[tuple[ConditionPanels, Trend]]] = []
     for condition in conditions:
         shown = trend(info, condition)
@@ -198,7 +200,6 @@ def _sums(condition: ConditionPanels, pairs: int) -> list[float]:
 
 
 def _best_of(panel: Panel) -> dict[int, tuple[float, int]]:
-    """Return for each number of pairs the highest sum and its number of flows."""
     best: dict[int, tuple[float, int]] = {}
     for (pairs, flows), total in panel.sums_mbps.items():
         best[pairs] = max(best.get(pairs, (0.0, 0)), (total, flows))
@@ -249,17 +250,13 @@ def locked_text(difference: Difference) -> str:
     if earlier is None or later is None or earlier.resize or later.resize:
         return ""
     values = {settings_of(condition).get(_RESIZE_SYSCTL) for condition in (earlier, later)}
-    asked = any(cell.cell.window.bytes for panel in difference.later.panels for cell in panel.cells.values())
+    asked = any(cell.cell[WINDOW] for panel in difference.later.panels for cell in panel.cells.values())
     if len(values) < 2 or not asked:
         return ""
     return (
         f"{_RESIZE_SYSCTL} differs between the two, but windows were set, and Linux locks a buffer that was set: it "
         "resized none in either. A condition with resize: true allows it."
     )
-
-
-MOST_GROUPS: Final = 2
-"""Groups of columns that are named; of more, the number of columns is given."""
 
 
 @dataclass(frozen=True, slots=True)

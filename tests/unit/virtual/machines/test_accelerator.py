@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rigctl.rig.inventory import Arch
-from rigctl.virtual.machines import prepare
+from rigctl.virtual.machines import qemu
 from rigctl.virtual.machines.image import Image
 
 
@@ -27,8 +27,8 @@ def proofs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "rigctl" / "machines").mkdir(parents=True)
     (tmp_path / "boot").write_text("boot-1\n")
-    monkeypatch.setattr(prepare, "_BOOT", tmp_path / "boot")
-    monkeypatch.setattr(prepare, "_runs", runs)
+    monkeypatch.setattr(qemu, "_BOOT", tmp_path / "boot")
+    monkeypatch.setattr(qemu, "_runs", runs)
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     monkeypatch.setattr(os, "access", lambda path, mode: str(path) == "/dev/kvm" and bool(mode))
     return asked
@@ -37,16 +37,16 @@ def proofs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 def test_a_kvm_by_which_no_kernel_runs_is_not_used_and_not_tried_again_before_the_next_boot(
     proofs: list[list[str]], tmp_path: Path
 ) -> None:
-    assert [prepare.accelerator(files("x86_64")) for _ in range(3)] == ["tcg"] * 3
+    assert [qemu.accelerator(files("x86_64")) for _ in range(3)] == ["tcg"] * 3
     assert len(proofs) == 1
     (tmp_path / "boot").write_text("boot-2\n")
-    assert [prepare.accelerator(files("x86_64")) for _ in range(3)] == ["kvm"] * 3
+    assert [qemu.accelerator(files("x86_64")) for _ in range(3)] == ["kvm"] * 3
     assert len(proofs) == 2
     assert "kvm" in proofs[0]
 
 
 def test_another_processor_is_emulated_without_a_proof(proofs: list[list[str]]) -> None:
-    assert prepare.accelerator(files("aarch64")) == "tcg"
+    assert qemu.accelerator(files("aarch64")) == "tcg"
     assert proofs == []
 
 
@@ -54,5 +54,5 @@ def test_without_the_right_to_kvm_machines_are_emulated(
     proofs: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)
-    assert prepare.accelerator(files("x86_64")) == "tcg"
+    assert qemu.accelerator(files("x86_64")) == "tcg"
     assert proofs == []

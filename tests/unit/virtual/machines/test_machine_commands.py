@@ -7,8 +7,8 @@ import pytest
 
 from rigctl.rig.inventory import Arch
 from rigctl.virtual.layout import Place
-from rigctl.virtual.machines.commands import Accel, hub, machine, own_files, proof
 from rigctl.virtual.machines.image import DEBIAN, Image, key_of
+from rigctl.virtual.machines.qemu import Accel, hub, machine, own_files, proof
 
 CARD = "netdev=data,mac=02:77:00:00:00:02,romfile="
 

@@ -1,53 +1,12 @@
-"""What an image is made of: apt's sources and configuration, kernel modules in order, archives for the kernel."""
+"""What an image is made of: apt's configuration, kernel modules in order, archives for the kernel."""
 
 from pathlib import Path
 
 import pytest
 
 from rigctl.base.errors import RigError
-from rigctl.virtual.machines.apt import configuration, debian_sources
-from rigctl.virtual.machines.cpio import archive
-from rigctl.virtual.machines.modules import in_order, loadable
-
-DEB822 = """\
-Types: deb deb-src
-# where it was taken from
-URIs: http://mirror.lan/debian
-Suites: bookworm bookworm-updates
-Components: main contrib
-Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
-
-Types: deb
-URIs: http://vendor.lan/repo
-Suites: nodistro
-Components: main
-"""
-
-
-def test_debians_own_sources_are_taken_and_a_vendors_are_not() -> None:
-    (found,) = debian_sources([("debian.sources", DEB822)], "bookworm")
-    assert found == (
-        "Types: deb\nURIs: http://mirror.lan/debian\nSuites: bookworm bookworm-updates\nComponents: main\n"
-        "Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg\n"
-    )
-
-
-def test_sources_in_lines_are_read_with_their_key() -> None:
-    text = (
-        "deb [arch=amd64 signed-by=/k.gpg] http://mirror.lan/debian bookworm main non-free # ours\n"
-        "deb-src http://mirror.lan/debian bookworm main\n"
-        "# deb http://mirror.lan/debian bookworm main\n"
-        "deb http://vendor.lan/apt cloud-bookworm main\n"
-        "deb http://mirror.lan/debian trixie main\n"
-    )
-    (found,) = debian_sources([("sources.list", text)], "bookworm")
-    assert "URIs: http://mirror.lan/debian\nSuites: bookworm\n" in found
-    assert "Signed-By: /k.gpg" in found
-
-
-@pytest.mark.parametrize("change", [("Types: deb deb-src", "Types: deb-src"), ("URIs:", "Enabled: no\nURIs:")])
-def test_sources_that_are_switched_off_or_hold_no_binaries_are_left_out(change: tuple[str, str]) -> None:
-    assert list(debian_sources([("debian.sources", DEB822.replace(*change))], "bookworm")) == []
+from rigctl.virtual.machines.apt import configuration
+from rigctl.virtual.machines.image import archive, loadable
 
 
 def test_apt_keeps_all_that_it_writes_in_its_own_folder_and_knows_one_machine_type() -> None:
@@ -57,16 +16,22 @@ def test_apt_keeps_all_that_it_writes_in_its_own_folder_and_knows_one_machine_ty
     assert 'APT::Architectures { "arm64"; };' in text
 
 
-def test_modules_are_loaded_after_those_that_they_need_and_once() -> None:
-    needs = {"ext4": ["jbd2", "mbcache"], "jbd2": ["crc"], "mbcache": [], "crc": []}
-    assert in_order(["ext4", "jbd2"], lambda name: needs[name]) == ["crc", "jbd2", "mbcache", "ext4"]
+def module(folder: Path, name: str, depends: str) -> None:
+    (folder / f"{name}.ko").write_bytes(f"ELF\0license=GPL\0depends={depends}\0name={name}\0".encode())
+
+
+def test_modules_are_loaded_after_those_that_they_need_and_once(tmp_path: Path) -> None:
+    (tmp_path / "modules.builtin").write_text("")
+    for name, depends in (("ext4", "jbd2,mbcache"), ("jbd2", "crc"), ("mbcache", ""), ("crc", "")):
+        module(tmp_path, name, depends)
+    assert list(loadable(tmp_path, ["ext4", "jbd2"])) == ["crc", "jbd2", "mbcache", "ext4"]
 
 
 def test_a_modules_own_words_tell_what_it_needs_and_what_is_built_in_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "kernel").mkdir()
     (tmp_path / "modules.builtin").write_text("kernel/lib/crc16.ko\n")
-    (tmp_path / "kernel" / "jbd2.ko").write_bytes(b"ELF\0license=GPL\0depends=\0name=jbd2\0")
-    (tmp_path / "kernel" / "ext4.ko").write_bytes(b"ELF\0license=GPL\0depends=jbd2,crc16\0name=ext4\0")
+    module(tmp_path / "kernel", "jbd2", "")
+    module(tmp_path / "kernel", "ext4", "jbd2,crc16")
     assert list(loadable(tmp_path, ["ext4"])) == ["jbd2", "ext4"]
     with pytest.raises(RigError, match="no module e1000e"):
         loadable(tmp_path, ["e1000e"])

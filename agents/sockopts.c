@@ -1,0 +1,129 @@
+/* The table of socket settings. They are set before listen or connect: so they hold from the first segment on. A new one is a row. */
+#include "sockopts.h"
+
+#include <assert.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "control.h"
+
+static const struct sockopt {
+    const char *key;      /* of the orders */
+    int64_t low, high;    /* its bounds; 0, 0: it is a name */
+    int level, option;    /* as setsockopt(2) has them */
+    const char *shown;    /* for messages */
+    const char *reported; /* its value as read back, in a flow's totals; NULL: what TCP_INFO says is reported instead */
+} table[] = {
+    {"window", 1, 1 << 30, SOL_SOCKET, SO_SNDBUF, "SO_SNDBUF", "sndbuf"},
+    {"window", 1, 1 << 30, SOL_SOCKET, SO_RCVBUF, "SO_RCVBUF", "rcvbuf"},
+    {"mss", 88, 32767, IPPROTO_TCP, TCP_MAXSEG, "TCP_MAXSEG", NULL},
+    {"nodelay", 0, 1, IPPROTO_TCP, TCP_NODELAY, "TCP_NODELAY", "nodelay"},
+    {"congestion", 0, 0, IPPROTO_TCP, TCP_CONGESTION, "TCP_CONGESTION", "congestion"},
+};
+
+#define ROWS (sizeof table / sizeof *table)
+static_assert(ROWS <= SOCKOPTS_MAX, "SOCKOPTS_MAX is too small");
+
+static bool is_name(const struct sockopt *row)
+{
+    return row->high == 0;
+}
+
+static bool is_flag(const struct sockopt *row)
+{
+    return row->high == 1;
+}
+
+void sockopts_unknown(struct sockopts *values)
+{
+    memset(values, 0, sizeof *values);
+    for (size_t i = 0; i < SOCKOPTS_MAX; i++)
+        values->values[i].number = -1;
+}
+
+const char *sockopts_parse(struct order *order, struct sockopts *asked)
+{
+    static char wrong[80];
+
+    sockopts_unknown(asked);
+    for (size_t i = 0; i < ROWS; i++) {
+        const struct sockopt *row = &table[i];
+        const char *text = order_value(order, row->key);
+        size_t length = text == NULL ? 0 : strlen(text);
+
+        if (text == NULL)
+            continue;
+        if (is_name(row) && length > 0 && length < SOCKOPT_NAME) {
+            memcpy(asked->values[i].name, text, length);
+        } else if (is_name(row)) {
+            snprintf(wrong, sizeof wrong, "%s: expected a name of 1 to %d characters", row->key, SOCKOPT_NAME - 1);
+            return wrong;
+        } else if (!order_number(order, row->key, row->low, row->high, &asked->values[i].number)) {
+            snprintf(wrong, sizeof wrong, "%s: expected %lld %s %lld", row->key, (long long)row->low, is_flag(row) ? "or" : "to",
+                     (long long)row->high);
+            return wrong;
+        }
+    }
+    return NULL;
+}
+
+int64_t sockopts_window(const struct sockopts *asked)
+{
+    return asked->values[0].number;
+}
+
+const char *sockopts_apply(int fd, const struct sockopts *asked)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        const char *name = asked->values[i].name;
+        int number = (int)asked->values[i].number;
+
+        if (name[0] != '\0' && setsockopt(fd, table[i].level, table[i].option, name, (socklen_t)strlen(name)) != 0)
+            return table[i].shown;
+        if (number >= 0 && setsockopt(fd, table[i].level, table[i].option, &number, sizeof number) != 0)
+            return table[i].shown;
+    }
+    return NULL;
+}
+
+void sockopts_read(int fd, struct sockopts *effective, bool tcp)
+{
+    sockopts_unknown(effective);
+    for (size_t i = 0; i < ROWS; i++) {
+        const struct sockopt *row = &table[i];
+        char *name = effective->values[i].name;
+        socklen_t length = SOCKOPT_NAME - 1;
+        int number;
+
+        if (row->level == IPPROTO_TCP && !tcp)
+            continue;
+        if (is_name(row) && getsockopt(fd, row->level, row->option, name, &length) != 0)
+            name[0] = '\0';
+        length = sizeof number;
+        /* On FreeBSD a flag reads back as the option's own bit. */
+        if (!is_name(row) && getsockopt(fd, row->level, row->option, &number, &length) == 0)
+            effective->values[i].number = is_flag(row) ? number != 0 : number;
+    }
+}
+
+void sockopts_report(const struct sockopts *effective)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        const struct sockopt *row = &table[i];
+        const char *name = effective->values[i].name;
+
+        if (row->reported == NULL)
+            continue;
+        if (is_flag(row)) {
+            line_add_flag(row->reported, effective->values[i].number);
+        } else if (name[0] != '\0') {
+            line_add(",\"%s\":", row->reported);
+            line_add_string(name);
+        } else {
+            line_add_count(row->reported, effective->values[i].number);
+        }
+    }
+}

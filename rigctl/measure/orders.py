@@ -1,0 +1,98 @@
+"""A test as orders for the agents: its channels, and what both ends of each channel get. Pure: no network, no clock."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from rigctl.model.latency import PROBE_BYTES, probe_interval_ms
+from rigctl.protocol import Sockets, encoded
+from rigctl.records import Cell, Stream
+from rigctl.settings import BURST, MAX_RATE, RATE, READ, SETTINGS, WINDOW, WRITE, Settings
+from rigctl.settings.traffic import MAX_BURST
+
+SEARCH_BURST_S: Final = 0.001
+"""In a search the sender falls short of a rate rather than that a policer's small bucket drops its burst."""
+PROBE: Final = "probe"
+"""The agent's word for probes of the round trip (docs/reference/agent-protocol.md, `test=`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A stream while it is measured: its number names the endpoint on both agents."""
+
+    endpoint: int
+    stream: Stream
+    token: str  # 32 hexadecimal digits; data connections that do not open with it are dropped
+    probing: bool = False  # probes of the round trip beside the stream
+
+    @property
+    def sender(self) -> str:
+        return self.stream.sender
+
+    @property
+    def receiver(self) -> str:
+        return self.stream.receiver
+
+
+def channels(cell: Cell, new_token: Callable[[], str]) -> tuple[Channel, ...]:
+    """Return one channel per stream of `cell`, numbered from 1; `new_token()` gives 128 random bits."""
+    return tuple(Channel(number, stream, new_token()) for number, stream in enumerate(cell.streams, 1))
+
+
+def probe_channels(cell: Cell, new_token: Callable[[], str]) -> tuple[Channel, ...]:
+    """Return one channel of probes per stream of `cell`, numbered after those of the streams, if it asks for them."""
+    if cell.latency_ms is None:
+        return ()
+    first = len(cell.streams) + 1
+    return tuple(Channel(number, stream, new_token(), True) for number, stream in enumerate(cell.streams, first))
+
+
+def sockets(
+    cell: Cell, channel: Channel, *, sends: bool, interval_ms: int, wait_ms: int, interface: str | None = None
+) -> Sockets:
+    """Return what the agent's `connect` order (with `sends`) or `listen` order says of the flows of a channel.
+
+    Where the kernel is to resize buffers, none is set on a socket: that would lock it (tcp(7), tcp_moderate_rcvbuf).
+    Where they start is then a host setting (`runner.conditions`). Probes have the node's own buffers.
+    """
+    if channel.probing:
+        return Sockets(
+            channel.token,
+            flows=1,
+            interval_ms=probe_interval_ms(cell),
+            wait_ms=wait_ms,
+            interface=interface,
+            transport="udp",
+            test=PROBE,
+            size=PROBE_BYTES,
+        )
+    asked = {setting: cell[setting] for setting in SETTINGS.values() if setting.order is not None}
+    if cell.resize and cell.transport == "tcp":
+        del asked[WINDOW]
+    on_disk = cell[READ if sends else WRITE] == "disk" if cell.kind.files else None
+    return Sockets(
+        channel.token,
+        flows=cell.parallel,
+        interval_ms=interval_ms,
+        wait_ms=wait_ms,
+        settings=Settings(
+            (setting, value)
+            for setting, value in asked.items()
+            if setting.order is not None and setting.order.ends.has(sender=sends)
+        ),
+        interface=interface,
+        transport=None if cell.transport == "tcp" else cell.transport,
+        test=cell.kind.order,
+        size=cell.message_bytes,
+        disk=on_disk,
+        folder=encoded(cell.folder) if on_disk and cell.folder else None,
+    )
+
+
+def burst(cell: Cell, rate_bps: int | None) -> int | None:
+    """Return the longest burst to order for `rate_bps`; None: no rate, or the agent's own bound (10 ms)."""
+    if rate_bps is None:
+        return None
+    if cell[RATE] != MAX_RATE or cell[BURST] is not None or cell.message_bytes is None:
+        return cell[BURST]
+    return min(MAX_BURST, 1 + int(SEARCH_BURST_S * rate_bps / (8 * cell.message_bytes)))

@@ -1,0 +1,79 @@
+"""The settings of a test, one record each: `SETTINGS` has them by name, in the order of the JSON Schema and the plan.
+
+`MSS` in `rigctl.settings.sockets` shows all parts of a record; `Setting` in `rigctl.settings.setting` explains them.
+"""
+
+from typing import Any, Final
+
+from rigctl.settings.setting import DEFAULT, NO_SETTINGS, Effective, Ends, Order, Setting, Settings, Title
+from rigctl.settings.shape import CONDITION, DIRECTION, ENGINE, PAIRS, PARALLEL, Direction, PairGrid
+from rigctl.settings.sockets import CONGESTION, COPY, MSS, NODELAY, OF_CONNECTIONS, WINDOW, WINDOW_TOTAL, ZEROCOPY
+from rigctl.settings.traffic import (
+    BURST,
+    BUSY_POLL,
+    ITERATIONS,
+    LATENCY,
+    MAX_RATE,
+    RATE,
+    READ,
+    SIZE,
+    TRANSPORT,
+    UNLIMITED,
+    WRITE,
+)
+
+SETTINGS: Final[dict[str, Setting[Any]]] = {
+    setting.name: setting
+    for setting in (
+        CONDITION,
+        *(WINDOW, WINDOW_TOTAL, MSS, PARALLEL, PAIRS),
+        *(SIZE, ITERATIONS, RATE, BURST, TRANSPORT, READ, WRITE, BUSY_POLL),
+        *(*OF_CONNECTIONS, DIRECTION, ENGINE, LATENCY),
+    )
+}
+
+
+def setting_columns() -> dict[str, type | tuple[type, ...]]:
+    """Return the type of each column that has a requested or an effective value."""
+    asked = {setting.requested: setting.type for setting in SETTINGS.values() if setting.requested}
+    effects = [setting.effective for setting in SETTINGS.values() if setting.effective is not None]
+    return asked | {effective.column: effective.type for effective in effects if effective.column is not None}
+
+
+__all__ = [
+    "BURST",
+    "BUSY_POLL",
+    "CONDITION",
+    "CONGESTION",
+    "COPY",
+    "DEFAULT",
+    "DIRECTION",
+    "ENGINE",
+    "ITERATIONS",
+    "LATENCY",
+    "MAX_RATE",
+    "MSS",
+    "NODELAY",
+    "NO_SETTINGS",
+    "PAIRS",
+    "PARALLEL",
+    "RATE",
+    "READ",
+    "SETTINGS",
+    "SIZE",
+    "TRANSPORT",
+    "UNLIMITED",
+    "WINDOW",
+    "WINDOW_TOTAL",
+    "WRITE",
+    "ZEROCOPY",
+    "Direction",
+    "Effective",
+    "Ends",
+    "Order",
+    "PairGrid",
+    "Setting",
+    "Settings",
+    "Title",
+    "setting_columns",
+]

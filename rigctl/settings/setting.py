@@ -1,0 +1,248 @@
+"""A setting of a test: one record, `Setting`, says all that rigctl knows of it.
+
+The scenario, `--set`, the JSON Schema, the plan, the agent's orders and reports, iperf3's command line, the store,
+the columns of exports and reports, mismatches and comparisons all iterate over these records.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
+
+from rigctl.settings.kinds import AGENT, IPERF3, Kind
+from rigctl.yamlfile.fields import parse_flag, parse_whole
+
+T = TypeVar("T")
+DEFAULT: Final = "default"
+"""The value with which a scenario leaves a setting to the node."""
+Scalar: TypeAlias = int | float | str | bool | None
+
+
+class Level(IntEnum):
+    """What one row stands for."""
+
+    CELLS = 0
+    PAIRS = 1
+    FLOWS = 2
+    INTERVALS = 3
+    BINS = 4
+    HISTOGRAM = 5
+
+
+MEASURED: Final = frozenset({Level.CELLS, Level.PAIRS, Level.FLOWS})
+ONLY_FLOWS: Final = frozenset({Level.FLOWS})
+BUCKETS: Final = frozenset({Level.HISTOGRAM})
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of `rigctl.columns.COLUMNS`."""
+
+    name: str
+    unit: str  # "" for names and plain counts
+    levels: frozenset[Level]
+    meaning: str
+    digits: int | None = None  # decimals in tables; None: as it is
+
+    @property
+    def header(self) -> str:
+        return f"{self.name} [{self.unit}]" if self.unit else self.name
+
+
+class Ends(Enum):
+    """The ends of a flow that get an order, or whose kernel tells what is in effect."""
+
+    SENDER = "sender"
+    RECEIVER = "receiver"
+    BOTH = "both"
+
+    def has(self, *, sender: bool) -> bool:
+        return self is not (Ends.RECEIVER if sender else Ends.SENDER)
+
+
+class TcpLike(Protocol):
+    """What a side of a flow tells of its connection."""
+
+    @property
+    def mss(self) -> int | None: ...
+    @property
+    def timestamps(self) -> bool | None: ...
+
+
+class SideLike(Protocol):
+    """What an effective value is read from: `rigctl.records.Side`."""
+
+    @property
+    def tcp(self) -> TcpLike: ...
+    @property
+    def sending(self) -> bool: ...
+    @property
+    def sndbuf_bytes(self) -> int | None: ...
+    @property
+    def rcvbuf_bytes(self) -> int | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A key of the agent's orders `listen` and `connect`, with the bounds of a number."""
+
+    key: str
+    ends: Ends = Ends.BOTH
+    bounds: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Effective(Generic[T]):
+    """What a kernel made of a request.
+
+    `key` is the agent's word for it in a flow's totals; it is stored under the same name. Without a key the value is
+    computed by `of` from what a side tells anyway. `column` of the exports has it.
+    """
+
+    key: str | None = None
+    type: type = int  # of the value of `key`
+    ends: Ends = Ends.SENDER
+    of: Callable[[SideLike], T | None] | None = None
+    equal: Callable[[T, SideLike], bool] | None = None  # a request and what is in effect; None: by ==
+    column: str | None = None  # None: filled by its own function in rigctl.analysis.rows
+
+
+@dataclass(frozen=True)
+class Title(Generic[T]):
+    """The column of what was requested, in the tables of reports, and how its values are printed there."""
+
+    text: str
+    unit: str = ""
+    value: Callable[[T], str] | None = None  # None: a flag as on or off, others by str()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Setting(Generic[T]):
+    """One setting. `T` is the type of its values, None included where it need not be set."""
+
+    name: str  # in a scenario and in --set
+    meaning: str
+    header: str  # of its column in `rigctl plan`
+    parse: Callable[[str, object], T]  # of a scenario's value, with the name for messages; raises FieldError
+    text: Callable[[T], str]  # as a scenario has it
+    schema: dict[str, Any]  # JSON Schema of its values
+    unset: T  # where a scenario does not say
+    stored: str | None = ""  # its name in stored plans; "": `name`; None: it is not kept in cells
+    type: type | tuple[type, ...] = int  # of its values but None
+    spans: Literal["sizes", "numbers"] | None = None  # it takes ranges, as 1..12 or 32K..256K times 2
+    kinds: tuple[Kind, ...] | None = None  # that take it; None: all
+    needed_by: tuple[Kind, ...] = ()  # kinds that have no default for it
+    engines: tuple[str, ...] = (AGENT, IPERF3)
+    iperf3: Callable[[T], Sequence[str]] | None = None  # words of its command line
+    order: Order | None = None
+    effective: Effective[T] | None = None
+    columns: tuple[Column, ...] = ()  # of the exports
+    requested: str | None = None  # the column that has the request
+    title: Title[T] | None = None
+    said: Callable[[T], str] | None = None  # in a sentence: "MSS 1460"
+    called: str = ""  # what it is called there: "default MSS"; "": `name`
+    hint: str = ""  # what to do instead, for a kind that does not take it
+
+    def __repr__(self) -> str:
+        return self.name.upper()
+
+    @property
+    def stored_as(self) -> str | None:
+        return self.name if self.stored == "" else self.stored
+
+    def takes(self, kind: Kind) -> bool:
+        """Tell whether tests of a kind have this setting."""
+        return self.kinds is None or kind in self.kinds
+
+    def differs(self, asked: T, side: SideLike, effective: T | None) -> bool:
+        """Tell whether a side has another value than the one asked for; an unknown value is no difference."""
+        if asked is None or effective is None or self.effective is None:
+            return False
+        return not (self.effective.equal(asked, side) if self.effective.equal else asked == effective)
+
+
+class Settings(Mapping[Setting[Any], Any]):
+    """Values by setting, immutable; a setting without a value has its `unset` one."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[Any, Any] | Iterable[tuple[Setting[Any], Any]] = ()) -> None:
+        self._values = {setting: value for setting, value in dict(values).items() if value != setting.unset}
+
+    def __getitem__(self, setting: Setting[T]) -> T:
+        value: T = self._values.get(setting, setting.unset)
+        return value
+
+    def __iter__(self) -> Iterator[Setting[Any]]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Settings) and self._values == other._values
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values.items()))
+
+    def __repr__(self) -> str:
+        return f"Settings({self._values})"
+
+    def __or__(self, other: Mapping[Any, Any]) -> "Settings":
+        return Settings(
+            {**self._values, **dict(other)} if not isinstance(other, Settings) else self._values | other._values
+        )
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: object) -> dict[str, object]:
+        """Return the schema by which pydantic takes settings as they are."""
+        return {"type": "is-instance", "cls": cls}
+
+
+NO_SETTINGS: Final = Settings()
+
+
+def or_default(parse: Callable[[str, object], T]) -> Callable[[str, object], T | None]:
+    """Return `parse` with `default` for None."""
+    return lambda name, value: None if value == DEFAULT else parse(name, value)
+
+
+def or_dash(text: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Return `text` with `default` for None."""
+    return lambda value: DEFAULT if value is None else text(value)
+
+
+def flag_words(value: bool | None) -> str:
+    return DEFAULT if value is None else "true" if value else "false"
+
+
+def flag(name: str, **more: Any) -> Setting[bool | None]:  # noqa: ANN401 — fields of Setting
+    """Return a setting that is true, false or left to the node."""
+    named: dict[str, Any] = {
+        "parse": or_default(parse_flag),
+        "text": flag_words,
+        "schema": {"anyOf": [{"type": "boolean"}, {"const": DEFAULT}], "examples": [True, False]},
+        "unset": None,
+        "type": bool,
+        "said": lambda on: name if on else f"no {name}",
+    }
+    return Setting(name=name, **named | more)
+
+
+def whole(name: str, low: int, high: int, example: int, **more: Any) -> Setting[int | None]:  # noqa: ANN401
+    """Return a setting that is a whole number within bounds, or left to the node."""
+    named: dict[str, Any] = {
+        "parse": or_default(lambda key, value: parse_whole(key, value, low, high, example)),
+        "text": or_dash(str),
+        "schema": {
+            "anyOf": [{"type": "integer", "minimum": low, "maximum": high}, {"const": DEFAULT}],
+            "examples": [example],
+        },
+        "unset": None,
+    }
+    return Setting(name=name, **named | more)
+
+
+def measured(name: str, unit: str, meaning: str, digits: int | None = None) -> Column:
+    """Return a column of the levels cells, pairs and flows."""
+    return Column(name, unit, MEASURED, meaning, digits)

@@ -1,0 +1,145 @@
+"""Settings of the test as a whole: its pairs, flows, direction, condition and engine."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from rigctl.settings.kinds import AGENT, LIMITS
+from rigctl.settings.setting import MEASURED, Column, Setting, measured, or_dash
+from rigctl.settings.sockets import RANGE_SCHEMA
+from rigctl.yamlfile import suggestion
+from rigctl.yamlfile.fields import FieldError, parse_text, parse_whole, shown
+
+MAX_PARALLEL: Final = 128
+MAX_PAIRS: Final = 1000
+_GRID: Final = re.compile(r"\s*([0-9]{1,4})\s*[x×]\s*([0-9]{1,4})\s*")
+_CONDITION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,39}", re.ASCII)
+
+
+class Direction(StrEnum):
+    """Which way the data of a pair flow; connections are opened by the sender of the data."""
+
+    FORWARD = "forward"  # source -> destination
+    REVERSE = "reverse"  # destination -> source
+    BOTH = "both"  # at once
+
+
+@dataclass(frozen=True, slots=True)
+class PairGrid:
+    """N sources, each to M destinations: `3x4`."""
+
+    sources: int
+    destinations: int
+
+    def __str__(self) -> str:
+        return f"{self.sources}x{self.destinations}"
+
+
+def parse_condition(name: str, value: object) -> str:
+    """Return the name of a condition. Raises `FieldError`."""
+    text = parse_text(name, value, "the name of a condition")
+    if not _CONDITION.fullmatch(text):
+        raise FieldError(f"{name} {shown(text)}: expected 1 to 40 letters, digits, blanks and any of . _ + -")
+    return text
+
+
+def _pairs(name: str, value: object) -> int | PairGrid:
+    match = _GRID.fullmatch(value) if isinstance(value, str) else None
+    if match is not None and int(match[1]) and int(match[2]):
+        return PairGrid(int(match[1]), int(match[2]))
+    try:
+        return parse_whole(name, value, 1, MAX_PAIRS, 4)
+    except FieldError as error:
+        raise FieldError(f"{error}; or N sources each to M destinations, as in 3x4") from None
+
+
+def _direction(name: str, value: object) -> Direction:
+    text = parse_text(name, value, "forward, reverse or both")
+    known = [str(direction) for direction in Direction]
+    if text not in known:
+        raise FieldError(f"{name} {shown(text)}: expected forward, reverse or both.{_near(text, known)}")
+    return Direction(text)
+
+
+def _engine(name: str, value: object) -> str:
+    text = parse_text(name, value, "agent or iperf3")
+    if text not in LIMITS:
+        raise FieldError(f"{name} {shown(text)}: expected agent or iperf3.{_near(text, list(LIMITS))}")
+    return text
+
+
+def _near(text: str, known: list[str]) -> str:
+    hint = suggestion(text, known)
+    return "" if hint.startswith(" Known") else hint
+
+
+CONDITION: Final[Setting[str | None]] = Setting(
+    name="condition",
+    meaning="Host settings, by their names under conditions. Default: each of them.",
+    header="Condition",
+    parse=parse_condition,
+    text=or_dash(str),
+    schema={"type": "string", "pattern": f"^{_CONDITION.pattern}$", "examples": ["jumbo"]},
+    unset=None,
+    type=str,
+)
+PARALLEL: Final[Setting[int]] = Setting(
+    name="parallel",
+    meaning="Flows (TCP connections) per pair and direction, 1 to 128.",
+    header="Parallel",
+    parse=lambda name, value: parse_whole(name, value, 1, MAX_PARALLEL, 5),
+    text=str,
+    schema={
+        "anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_PARALLEL}, RANGE_SCHEMA],
+        "examples": [1, 5],
+    },
+    unset=1,
+    spans="numbers",
+    requested="parallel",
+    columns=(measured("parallel", "", "flows per pair and direction"),),
+)
+PAIRS: Final[Setting[int | PairGrid | None]] = Setting(
+    name="pairs",
+    meaning="Pairs at once: 4 is the first four of the list, 3x4 its first 3 sources each to its first 4 "
+    "destinations. Default: all.",
+    header="Pairs",
+    parse=_pairs,
+    text=or_dash(str),
+    schema={
+        "anyOf": [
+            {"type": "integer", "minimum": 1},
+            {
+                "type": "string",
+                "pattern": r"^\s*[0-9]+\s*([x×]\s*[0-9]+|\.\.\s*[0-9]+(\s+(step|times)\s+[0-9]+)?)?\s*$",
+            },
+        ],
+        "examples": [4, "3x4"],
+    },
+    unset=None,
+    stored=None,
+    spans="numbers",
+)
+DIRECTION: Final[Setting[Direction]] = Setting(
+    name="direction",
+    meaning="Direction of the data: forward (source to destination), reverse, or both at once.",
+    header="Direction",
+    parse=_direction,
+    text=str,
+    schema={"enum": [str(direction) for direction in Direction], "examples": ["forward", "both"]},
+    unset=Direction.FORWARD,
+    said=lambda direction: "both directions" if direction is Direction.BOTH else "reverse",
+)
+ENGINE: Final[Setting[str]] = Setting(
+    name="engine",
+    meaning="Who makes and measures the traffic: rigctl's agent, or the nodes' own iperf3 (tests tcp and udp).",
+    header="Engine",
+    parse=_engine,
+    text=str,
+    schema={"enum": list(LIMITS), "examples": ["iperf3"]},
+    unset=AGENT,
+    type=str,
+    requested="engine",
+    columns=(Column("engine", "", MEASURED, "who made and measured the traffic: agent or iperf3"),),
+    said=str,
+)

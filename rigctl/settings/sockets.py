@@ -1,0 +1,200 @@
+"""Settings of sockets: what both ends ask their kernels for, and what these make of it."""
+
+import re
+from typing import Final
+
+from rigctl.base.units import format_bytes, kib_text, parse_bytes, size_words
+from rigctl.settings.kinds import AGENT, BLAST, FILE, PINGPONG, TCP
+from rigctl.settings.setting import (
+    DEFAULT,
+    ONLY_FLOWS,
+    Column,
+    Effective,
+    Ends,
+    Order,
+    Setting,
+    SideLike,
+    Title,
+    flag,
+    measured,
+    or_dash,
+    or_default,
+    whole,
+)
+from rigctl.yamlfile.fields import FieldError, parse_quantity, parse_text, shown
+
+CONNECTIONS: Final = (TCP, PINGPONG, BLAST, FILE)
+"""Kinds of tests over TCP."""
+TIMESTAMPS_OPTION: Final = 12
+"""Bytes of every segment that RFC 7323 timestamps take."""
+MIN_WINDOW: Final = 1024
+MAX_WINDOW: Final = 1024**3
+RANGE_SCHEMA: Final = {"type": "string", "pattern": r"^\s*[0-9]+\s*\.\.\s*[0-9]+(\s+(step|times)\s+[0-9]+)?\s*$"}
+_MIN_MSS, _MAX_MSS = 88, 32767  # TCP_MAXSEG's own bounds (linux/net/ipv4/tcp.c: TCP_MIN_MSS, MAX_TCP_WINDOW)
+_WINDOW_SCHEMA: Final = {
+    "anyOf": [
+        {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*([bB]|[kKmM]([iI]?[bB])?)?\s*$"},
+        {"type": "string", "pattern": r"^\s*[0-9]+[kKmM]?\s*\.\.\s*[0-9]+[kKmM]?\s+(step|times)\s+[0-9]+[kKmM]?\s*$"},
+        {"type": "integer", "minimum": MIN_WINDOW, "maximum": MAX_WINDOW},
+        {"const": DEFAULT},
+    ],
+}
+CONGESTION_NAME: Final = re.compile(r"[a-z0-9_-]{1,15}", re.ASCII)
+
+
+def _window(name: str, value: object) -> int:
+    size = parse_quantity(name, value, parse_bytes, "64K")
+    if not MIN_WINDOW <= size <= MAX_WINDOW:
+        raise FieldError(f'{name} "{value}": expected 1K to 1024M, as in 64K')
+    return size
+
+
+def _granted_window(side: SideLike) -> int | None:
+    """Return half the buffer that holds the window at this end: Linux doubles what it grants (socket(7))."""
+    granted = side.sndbuf_bytes if side.sending else side.rcvbuf_bytes
+    return None if granted is None else granted // 2
+
+
+def _congestion(name: str, value: object) -> str:
+    text = parse_text(name, value, "a congestion control, as in cubic")
+    if not CONGESTION_NAME.fullmatch(text):
+        raise FieldError(f"{name} {shown(text)}: expected a name of 1 to 15 of a-z, 0-9, _ and -, as in cubic")
+    return text
+
+
+WINDOW: Final[Setting[int | None]] = Setting(
+    name="window",
+    meaning="TCP window: SO_SNDBUF and SO_RCVBUF requested, 1K to 1024M, or default.",
+    header="Window",
+    parse=or_default(_window),
+    text=or_dash(format_bytes),
+    schema={**_WINDOW_SCHEMA, "examples": ["64K", "200K", DEFAULT]},
+    unset=None,
+    stored="window_bytes",
+    spans="sizes",
+    iperf3=lambda size: ["-w", str(size)],
+    order=Order("window", bounds=(1, 2**30)),
+    effective=Effective(ends=Ends.BOTH, of=_granted_window),
+    requested="window_bytes",
+    columns=(
+        measured("window_bytes", "B", "window requested of each flow; empty: none"),
+        measured("window_effective_bytes", "B", "half the smaller of the granted SO_SNDBUF and SO_RCVBUF"),
+        Column("sndbuf_bytes", "B", ONLY_FLOWS, "SO_SNDBUF at the sender as read back (Linux doubles it)"),
+        Column("rcvbuf_bytes", "B", ONLY_FLOWS, "SO_RCVBUF at the receiver as read back (Linux doubles it)"),
+    ),
+    title=Title("Window", "KiB", kib_text),
+    said=lambda size: f"window {size_words(size or 0)}",
+)
+WINDOW_TOTAL: Final[Setting[int | None]] = Setting(
+    name="window_total",
+    meaning="Total TCP window of the flows of a pair: each gets total / parallel.",
+    header="Total\nwindow",
+    parse=or_default(_window),
+    text=or_dash(format_bytes),
+    schema={**_WINDOW_SCHEMA, "examples": ["128K"]},
+    unset=None,
+    stored="window_total_bytes",
+    spans="sizes",
+    requested="window_total_bytes",
+    columns=(measured("window_total_bytes", "B", "window requested for all flows of a pair together"),),
+    title=Title("Total window", "KiB", kib_text),
+    said=lambda size: f"total window {size_words(size or 0)}",
+    called="window",
+)
+MSS: Final = whole(
+    "mss",
+    _MIN_MSS,
+    _MAX_MSS,
+    1460,
+    meaning="Maximum segment size requested (TCP_MAXSEG), 88 to 32767 bytes, or default.",
+    header="MSS",
+    schema={
+        "anyOf": [RANGE_SCHEMA, {"type": "integer", "minimum": _MIN_MSS, "maximum": _MAX_MSS}, {"const": DEFAULT}],
+        "examples": [1460, 8960],
+    },
+    spans="numbers",
+    kinds=CONNECTIONS,
+    iperf3=lambda size: ["-M", str(size)],
+    order=Order("mss", bounds=(_MIN_MSS, _MAX_MSS)),
+    effective=Effective[int | None](
+        of=lambda side: side.tcp.mss,
+        # The MSS requested includes the options: 1460 is granted as 1448 + 12 bytes of timestamps.
+        equal=lambda asked, side: asked == (side.tcp.mss or 0) + (TIMESTAMPS_OPTION if side.tcp.timestamps else 0),
+        column="mss_effective",
+    ),
+    requested="mss",
+    columns=(
+        measured("mss", "B", "MSS requested; empty: none"),
+        measured("mss_effective", "B", "payload of a full segment on the wire (tcpi_snd_mss)"),
+        measured("mtu", "B", "path MTU as the sender's kernel has it (tcpi_pmtu)"),
+    ),
+    title=Title("MSS", "B"),
+    said=lambda size: f"MSS {size}",
+    called="MSS",
+)
+CONGESTION: Final[Setting[str | None]] = Setting(
+    name="congestion",
+    meaning="Congestion control by its kernel name, or default.",
+    header="Congestion",
+    parse=or_default(_congestion),
+    text=or_dash(str),
+    schema={"type": "string", "pattern": f"^{CONGESTION_NAME.pattern}$", "examples": ["cubic", "bbr", "reno"]},
+    unset=None,
+    type=str,
+    kinds=CONNECTIONS,
+    iperf3=lambda name: ["-C", name or ""],
+    order=Order("congestion"),
+    effective=Effective("congestion", str, column="congestion"),
+    columns=(measured("congestion", "", "congestion control in use"),),
+    title=Title("Congestion control"),
+    said=str,
+    called="congestion control",
+)
+NODELAY: Final = flag(
+    "nodelay",
+    meaning="TCP_NODELAY: true sends small segments at once, or default.",
+    header="Nodelay",
+    kinds=CONNECTIONS,
+    iperf3=lambda on: ["-N"] if on else [],
+    order=Order("nodelay"),
+    effective=Effective("nodelay", bool, column="nodelay"),
+    columns=(measured("nodelay", "", "TCP_NODELAY in use"),),
+    title=Title("Nodelay"),
+)
+ZEROCOPY: Final = flag(
+    "zerocopy",
+    meaning="true: senders of TCP streams request MSG_ZEROCOPY; false, default: they copy into the kernel.",
+    header="Zerocopy",
+    kinds=(TCP,),
+    engines=(AGENT,),
+    order=Order("zerocopy", Ends.SENDER),
+    requested="zerocopy",
+    columns=(
+        measured("zerocopy", "", "whether MSG_ZEROCOPY was requested of the senders of TCP streams; empty: no request"),
+        measured(
+            "zerocopy_effective",
+            "",
+            "share of the sends that the kernel did not copy, by its own account; empty: zerocopy was not requested",
+            4,
+        ),
+    ),
+    title=Title("Zerocopy"),
+)
+COPY: Final = flag(
+    "copy",
+    meaning="true: receivers of TCP streams copy the bytes into their memory; false, default: they discard them in the "
+    "kernel (MSG_TRUNC).",
+    header="Copy",
+    kinds=(TCP,),
+    engines=(AGENT,),
+    order=Order("copy", Ends.RECEIVER),
+    effective=Effective("copied", bool, Ends.RECEIVER, column="copy_effective"),
+    requested="copy",
+    columns=(
+        measured("copy", "", "whether receivers of TCP streams were to copy the bytes; empty: no request"),
+        measured("copy_effective", "", "whether the receivers of TCP streams copied the bytes into their memory"),
+    ),
+    title=Title("Copy"),
+)
+OF_CONNECTIONS: Final = (CONGESTION, NODELAY, ZEROCOPY, COPY)
+"""The other settings of TCP sockets, in the order of tables. A new one is its record and its name here."""

@@ -1,0 +1,264 @@
+"""Settings of what is sent: sizes, counts, rates, places, the transport and the probes beside the streams."""
+
+from contextlib import suppress
+from typing import Final
+
+from rigctl.base.units import format_bytes, format_rate, parse_bytes, parse_duration, parse_rate
+from rigctl.settings.kinds import AGENT, BLAST, FILE, PINGPONG, TCP, UDP
+from rigctl.settings.setting import BUCKETS, MEASURED, Column, Order, Setting, flag, measured, or_dash, whole
+from rigctl.settings.sockets import RANGE_SCHEMA
+from rigctl.yamlfile.fields import FieldError, parse_flag, parse_quantity, parse_text, parse_whole, shown
+
+UNLIMITED: Final = "unlimited"
+"""As a rate: as fast as the sender can."""
+MAX_RATE: Final = "max"
+"""As a rate: the highest with a loss within RunPlan.max_loss, found by search."""
+MAX_FILE: Final = 2**40
+PLACES: Final = ("disk", "memory")
+MAX_ITERATIONS: Final = 10**9
+MIN_RATE_BPS: Final = 1000
+MAX_RATE_BPS: Final = 10**12
+MAX_BURST: Final = 1_000_000
+TRANSPORTS: Final = ("tcp", "udp")
+DEFAULT_PROBES_MS: Final = 20
+"""Time between probes where the scenario does not say."""
+MIN_PROBES_MS, MAX_PROBES_MS = 1, 1000
+
+
+def _size(name: str, value: object) -> int:
+    size = parse_quantity(name, value, parse_bytes, "64K")
+    if not 1 <= size <= MAX_FILE:
+        raise FieldError(f'{name} "{value}": expected 1 to 1048576M, as in 64K')
+    return size
+
+
+def _rate(name: str, value: object) -> int | str:
+    if value in (MAX_RATE, UNLIMITED):
+        return str(value)
+    try:
+        rate_bps = parse_quantity(name, value, parse_rate, "100M")
+    except ValueError as error:
+        raise FieldError(f"{error}; or max, or unlimited") from None
+    if not MIN_RATE_BPS <= rate_bps <= MAX_RATE_BPS:
+        raise FieldError(f'{name} "{value}": expected 1k to 1T bit/s, max or unlimited, as in 100M')
+    return rate_bps
+
+
+def _place(name: str, value: object) -> str:
+    text = parse_text(name, value, "disk or memory")
+    if text not in PLACES:
+        raise FieldError(f"{name} {shown(text)}: expected disk or memory")
+    return text
+
+
+def _transport(name: str, value: object) -> str:
+    text = parse_text(name, value, "tcp or udp")
+    if text not in TRANSPORTS:
+        raise FieldError(f"{name} {shown(text)}: expected tcp or udp")
+    return text
+
+
+def parse_latency(name: str, value: object) -> int | None:
+    """Return the milliseconds between probes; None: no probes. Raises `FieldError`."""
+    with suppress(FieldError):
+        return DEFAULT_PROBES_MS if parse_flag(name, value) else None
+    interval_ms = 0.0
+    if isinstance(value, str | float | int):
+        with suppress(ValueError):
+            interval_ms = round(parse_duration(value) * 1e3, 6)
+    if not MIN_PROBES_MS <= interval_ms <= MAX_PROBES_MS or interval_ms != int(interval_ms):
+        raise FieldError(
+            f"{name} {shown(value)}: expected true, false or the time between probes, "
+            f"{MIN_PROBES_MS} ms to {MAX_PROBES_MS} ms in whole ms, as in 20ms"
+        )
+    return int(interval_ms)
+
+
+def rate_words(rate: int | str | None) -> str:
+    """Return a rate as a scenario has it."""
+    return format_rate(rate) if isinstance(rate, int) else or_dash(str)(rate)
+
+
+SIZE: Final[Setting[int | None]] = Setting(
+    name="size",
+    meaning="Bytes of a message, 1 to 16M, of the tests pingpong and blast; of udp the payload of a datagram, "
+    "16 to 65507 (default: what fits the MTU); of file all of it, up to 1048576M.",
+    header="Size",
+    parse=_size,
+    text=or_dash(format_bytes),
+    schema={
+        "anyOf": [
+            {"type": "string", "pattern": r"^\s*[0-9]+\s*([kKmM]([iI]?[bB])?)?\s*$"},
+            {"type": "integer", "minimum": 1, "maximum": MAX_FILE},
+            {
+                "type": "string",
+                "pattern": r"^\s*[0-9]+[kKmM]?\s*\.\.\s*[0-9]+[kKmM]?\s+(step|times)\s+[0-9]+[kKmM]?\s*$",
+            },
+        ],
+        "examples": [1, "64K"],
+    },
+    unset=None,
+    stored="message_bytes",
+    spans="sizes",
+    kinds=(UDP, PINGPONG, BLAST, FILE),
+    needed_by=(PINGPONG, BLAST, FILE),
+    requested="message_bytes",
+    columns=(
+        Column(
+            "message_bytes",
+            "B",
+            MEASURED | BUCKETS,
+            "size of a message or a file; of udp the payload of a datagram",
+        ),
+    ),
+)
+ITERATIONS: Final[Setting[int | None]] = Setting(
+    name="iterations",
+    meaning="Messages of each flow, 1 to 1,000,000,000. Default: as many as the duration allows.",
+    header="Iterations",
+    parse=lambda name, value: parse_whole(name, value, 1, MAX_ITERATIONS, 10_000),
+    text=or_dash(str),
+    schema={"type": "integer", "minimum": 1, "maximum": MAX_ITERATIONS, "examples": [10000]},
+    unset=None,
+    kinds=(PINGPONG, BLAST),
+    engines=(AGENT,),
+    requested="iterations",
+    columns=(measured("iterations", "", "messages of each flow requested; empty: as many as the time allows"),),
+    hint=". To measure more often use repeat",
+)
+RATE: Final[Setting[int | str | None]] = Setting(
+    name="rate",
+    meaning="Payload bit/s of each flow of test udp, as in 100M; max: the highest with a loss within max_loss, found "
+    "by search; unlimited: as fast as the sender can.",
+    header="Rate",
+    parse=_rate,
+    text=rate_words,
+    schema={
+        "anyOf": [
+            {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*[kKmMgGtT]?\s*(bit/s|bits/s|bps|bit)?\s*$"},
+            {"type": "integer", "minimum": MIN_RATE_BPS, "maximum": MAX_RATE_BPS},
+            {"enum": [MAX_RATE, UNLIMITED]},
+        ],
+        "examples": ["100M", MAX_RATE],
+    },
+    unset=None,
+    type=(int, str),
+    kinds=(UDP,),
+    needed_by=(UDP,),
+    columns=(
+        measured(
+            "rate_mbps",
+            "Mbit/s",
+            "offered load requested of each UDP flow, payload; empty: as fast as it can",
+            1,
+        ),
+    ),
+    said=lambda rate: f"rate {rate_words(rate)}",
+    hint=". The others send as fast as they can",
+)
+BURST: Final = whole(
+    "burst",
+    1,
+    MAX_BURST,
+    8,
+    meaning="Datagrams that a late sender of test udp sends at once at most, 1 to 1,000,000; what it is behind beyond "
+    "that is not sent. Default: those of 10 ms; with rate max those of 1 ms.",
+    header="Burst",
+    schema={
+        "anyOf": [RANGE_SCHEMA, {"type": "integer", "minimum": 1, "maximum": MAX_BURST}, {"const": "default"}],
+        "examples": [8],
+    },
+    kinds=(UDP,),
+    engines=(AGENT,),
+    requested="burst",
+    columns=(
+        measured("burst", "", "datagrams requested as the longest burst of a sender; empty: no request"),
+        measured(
+            "burst_effective",
+            "",
+            "datagrams in the longest burst of a sender with a rate: the bucket in which a policer of that rate takes "
+            "all",
+        ),
+    ),
+    said=lambda count: f"burst {count}",
+)
+TRANSPORT: Final[Setting[str]] = Setting(
+    name="transport",
+    meaning="Transport of a ping-pong: tcp or udp.",
+    header="Transport",
+    parse=_transport,
+    text=str,
+    schema={"enum": list(TRANSPORTS), "examples": ["udp"]},
+    unset="tcp",
+    type=str,
+    kinds=(PINGPONG,),
+    engines=(AGENT,),
+    requested="transport",
+    columns=(measured("transport", "", "tcp or udp"),),
+)
+READ: Final[Setting[str | None]] = Setting(
+    name="read",
+    meaning="Test file: where the sender reads the bytes, disk or memory.",
+    header="Read",
+    parse=_place,
+    text=or_dash(str),
+    schema={"enum": list(PLACES), "examples": ["disk"]},
+    unset=None,
+    type=str,
+    kinds=(FILE,),
+    engines=(AGENT,),
+    requested="read",
+    columns=(measured("read", "", "where the sender reads a file: disk or memory"),),
+)
+WRITE: Final[Setting[str | None]] = Setting(
+    name="write",
+    meaning="Test file: where the receiver writes the bytes, disk or memory.",
+    header="Write",
+    parse=_place,
+    text=or_dash(str),
+    schema={"enum": list(PLACES), "examples": ["memory"]},
+    unset=None,
+    type=str,
+    kinds=(FILE,),
+    engines=(AGENT,),
+    requested="write",
+    columns=(measured("write", "", "where the receiver writes it: disk or memory"),),
+)
+BUSY_POLL: Final = flag(
+    "busy_poll",
+    meaning="true: both ends of a ping-pong wait without sleeping.",
+    header="Busy poll",
+    kinds=(PINGPONG,),
+    engines=(AGENT,),
+    order=Order("busy"),
+    requested="busy_poll",
+    columns=(
+        measured(
+            "busy_poll",
+            "",
+            "whether busy polling was requested of a ping-pong: waiting without sleeping; empty: no request",
+        ),
+    ),
+    said=None,
+)
+LATENCY: Final[Setting[int | None]] = Setting(
+    name="latency",
+    meaning="Round trips beside the streams of tests tcp and udp, idle and under load: true (a probe every 20 ms), the "
+    "time between probes (1ms to 1s), or false.",
+    header="Latency",
+    parse=parse_latency,
+    text=lambda interval_ms: "off" if interval_ms is None else f"{interval_ms} ms",
+    schema={
+        "anyOf": [
+            {"type": "boolean"},
+            {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*(ms|s)\s*$"},
+        ],
+        "examples": [True, "20ms"],
+    },
+    unset=None,
+    stored="latency_ms",
+    kinds=(TCP, UDP),
+    engines=(AGENT,),
+    said=lambda interval_ms: f"probes every {interval_ms} ms",
+    called="probes",
+)

@@ -1,0 +1,159 @@
+"""QEMU: what must be there before machines start, and the command lines of a machine and of the hub that joins them."""
+
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from rigctl.base.errors import RigError
+from rigctl.rig.inventory import Arch, Nic
+from rigctl.virtual.layout import Layout, Place
+from rigctl.virtual.machines.image import Image, cache, image
+
+Accel = Literal["kvm", "tcg"]
+MEMORY_MIB: Final = 512
+MARK: Final = "rigctl: this kernel runs"
+"""A kernel's first program prints this if the kernel was started with `rigctl.probe` (guest/init)."""
+_BOARD: Final[dict[Arch, str]] = {"x86_64": "q35", "aarch64": "virt"}
+# As in a Raspberry Pi 4; -cpu max would emulate pointer authentication, which is slow.
+_CPU: Final[dict[Arch, str]] = {"x86_64": "max", "aarch64": "cortex-a72"}
+_CONSOLE: Final[dict[Arch, str]] = {"x86_64": "ttyS0", "aarch64": "ttyAMA0"}
+_DEVICE: Final[dict[Nic, str]] = {"virtio-net": "virtio-net-pci", "e1000e": "e1000e"}
+# The kernel measures its time stamp counter once, at the start, by a timer: wrongly where it shares its processor.
+_CLOCK: Final[dict[tuple[Arch, Accel], str]] = {("x86_64", "tcg"): "clocksource=hpet "}
+_PLAIN: Final = ("-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none")
+PROOF_S: Final = 15.0
+"""With KVM a kernel gets to its first program in a second or two."""
+_BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
+_QEMU: Final[dict[Arch, str]] = {"x86_64": "qemu-system-x86", "aarch64": "qemu-system-arm"}
+_TOOLS: Final = {"qemu-img": "qemu-utils", "mke2fs": "e2fsprogs", "dpkg-deb": "dpkg", "apt-get": "apt", "tar": "tar"}
+
+
+def prepared(layout: Layout) -> dict[str, Any]:
+    """Return orders for the holder: image and accelerator by architecture. Raise `RigError` if something is missing."""
+    archs = sorted({place.arch for place in layout.places})
+    tools = {program(arch): _QEMU[arch] for arch in archs} | _TOOLS
+    path = f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/sbin:/sbin"
+    missing = {tool: package for tool, package in tools.items() if shutil.which(tool, path=path) is None}
+    if missing:
+        packages = " ".join(sorted(set(missing.values())))
+        raise RigError(f"{layout.name}: virtual machines need {', '.join(missing)}. Install: apt install {packages}")
+    found: dict[str, Any] = {}
+    for arch in archs:
+        files = image(arch)
+        found[arch] = {
+            "accel": accelerator(files),
+            **{name: str(getattr(files, name)) for name in ("kernel", "initrd", "disk")},
+        }
+    return {"images": found}
+
+
+def accelerator(files: Image) -> Accel:
+    """Return KVM if a kernel has been seen to run by it, else emulation. Tried once for each boot of this machine."""
+    if files.arch != platform.machine() or not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return "tcg"
+    boot, known = _BOOT.read_text().strip(), cache() / f"kvm-{files.arch}"
+    said = known.read_text().split() if known.is_file() else []
+    if said[:1] != [boot]:
+        said = [boot, "kvm" if _runs(proof(files, "kvm")) else "tcg"]
+        known.write_text(" ".join(said))
+    return "kvm" if said[1:] == ["kvm"] else "tcg"
+
+
+def _runs(command: list[str]) -> bool:
+    """Tell whether a machine prints the mark in time. With some /dev/kvm a guest hangs, or QEMU aborts."""
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROOF_S, check=False)
+        said = done.stdout
+    except subprocess.TimeoutExpired as late:
+        said = late.stdout or b""
+    return MARK.encode() in said
+
+
+def program(arch: Arch) -> str:
+    return f"qemu-system-{arch}"
+
+
+def ssh_mac(place: Place) -> str:
+    """Return the address of the interface that only the controller uses."""
+    return f"02:78:00:00:00:{place.number:02x}"
+
+
+def _computer(arch: Arch, accel: Accel, kernel: Path, initrd: Path, words: str) -> list[str]:
+    clock = _CLOCK.get((arch, accel), "")
+    return [
+        program(arch), *_PLAIN, "-machine", _BOARD[arch], "-accel", accel,
+        "-cpu", "host" if accel == "kvm" else _CPU[arch], "-m", str(MEMORY_MIB),
+        "-kernel", str(kernel), "-initrd", str(initrd),
+        "-append", f"console={_CONSOLE[arch]} quiet loglevel=4 panic=1 net.ifnames=0 {clock}{words}",
+    ]  # fmt: skip
+
+
+def proof(image: Image, accel: Accel) -> list[str]:
+    """Return the command of a machine without disk and network that prints `MARK` and ends, if its processors work."""
+    return [*_computer(image.arch, accel, image.kernel, image.initrd, "rigctl.probe"), "-serial", "stdio", "-no-reboot"]
+
+
+def machine(place: Place, arch: Arch, accel: Accel, image: Image, port: int) -> list[str]:
+    """Return the command of a node's machine. Only its SSH server can be reached from here, on `port` of 127.0.0.1.
+
+    Its working folder has its disk, its initramfs and the hub's socket, and gets its console's output. Paths are
+    relative: a socket's has 107 characters at most, and a comma would end an option.
+    """
+    name = place.name
+    speed = _speed(place)
+    return [
+        *_computer(arch, accel, image.kernel, Path(f"{name}.initrd"), f"rigctl.accel={accel}"),
+        "-name", name, "-pidfile", f"{name}.pid", "-serial", f"file:{name}.console",
+        "-device", "virtio-rng-pci",
+        "-drive", f"if=none,id=disk,format=qcow2,file={name}.qcow2",
+        "-device", "virtio-blk-pci,drive=disk",
+        "-netdev", f"user,id=ssh,ipv6=off,restrict=on,hostfwd=tcp:127.0.0.1:{port}-10.0.2.15:22",
+        "-device", f"virtio-net-pci,netdev=ssh,mac={ssh_mac(place)},romfile=",
+        "-netdev", f"stream,id=data,server=off,addr.type=unix,addr.path={hub_socket(place)}",
+        "-device", f"{_DEVICE[place.nic]},netdev=data,mac={place.mac},romfile={speed}",
+    ]  # fmt: skip
+
+
+def _speed(place: Place) -> str:
+    """Return the speed that virtio-net reports; it holds no frame. e1000e reports 1 Gbit/s whatever it does."""
+    if place.nic != "virtio-net" or place.rate_bps is None:
+        return ""
+    return f",speed={place.rate_bps // 1_000_000},duplex=full"
+
+
+def hub_socket(place: Place) -> str:
+    return f"hub.{place.number}"
+
+
+def hub(arch: Arch, places: tuple[Place, ...]) -> list[str]:
+    """Return the command of a QEMU without processors, whose network hub passes on what any machine sends."""
+    command = [program(arch), *_PLAIN, "-machine", "none", "-name", "hub"]
+    for place in places:
+        end = f"n{place.number}"
+        command += ["-netdev", f"stream,id={end},server=on,addr.type=unix,addr.path={hub_socket(place)}"]
+        command += ["-netdev", f"hubport,id=h{place.number},hubid=1,netdev={end}"]
+    return command
+
+
+def overlay(image: Image, disk: Path) -> list[str]:
+    """Return the command that makes a machine's own disk over the image's, which is never written to."""
+    return ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(image.disk), str(disk)]
+
+
+def own_files(place: Place, names: Mapping[str, str], host_key: bytes, client_key: bytes) -> dict[str, bytes]:
+    """Return the files that only this machine has in its initramfs. `names`: data addresses by node name."""
+    settings = {
+        "NAME": place.name, "MTU": str(place.mtu), "IPV4": place.ipv4, "IPV6": place.ipv6,
+        "DATA_MAC": place.mac, "SSH_MAC": ssh_mac(place),
+    }  # fmt: skip
+    hosts = ["127.0.0.1 localhost", "::1 localhost", *(f"{address} {name}" for name, address in names.items())]
+    return {
+        "rig/machine": "".join(f"{key}={value}\n" for key, value in settings.items()).encode(),
+        "rig/hosts": "".join(f"{line}\n" for line in hosts).encode(),
+        "rig/host_key": host_key,
+        "rig/authorized_keys": client_key,
+    }

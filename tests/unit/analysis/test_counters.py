@@ -1,0 +1,344 @@
+"""The balance of octets: of each repetition, of the whole run, and what of it a table shows."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import builders
+import pytest
+from switched import SECOND, Paper, several
+
+from rigctl.analysis.rows.counters import Balance, Balances, port_octets, port_rates, trunk_total
+from rigctl.model.counters.points import CountingPoint, PointKind
+from rigctl.records import Pair, PortSeries, Repetition, RunInfo
+
+FRAME = 1448 + 66
+ACK = 66
+
+
+def balances(paper: Paper, **fields: Any) -> Balances:
+    return Balances(paper.run(), [paper.repetition(**fields)])
+
+
+def balance(paper: Paper, **fields: Any) -> Balance:
+    (found,) = balances(paper, **fields).each
+    return found
+
+
+def point(found: Balances, kind: PointKind, owner: str, *ports: str) -> tuple[int | None, int | None, float | None]:
+    """Over the whole run: octets expected, octets counted, difference."""
+    reconciled, counted = found.whole()[CountingPoint(kind, owner, ports)]
+    assert counted.octets == reconciled.counted
+    return reconciled.expected, reconciled.counted, reconciled.difference_pct
+
+
+def altered(repetition: Repetition, change: Callable[[PortSeries], PortSeries | None]) -> Repetition:
+    series = tuple(made for port in repetition.counters if (made := change(port)) is not None)
+    return replace(repetition, counters=series)
+
+
+def without(repetition: Repetition, *ports: str) -> Repetition:
+    return altered(repetition, lambda series: None if f"{series.switch} {series.port}" in ports else series)
+
+
+class TestTotal:
+    def test_with_a_trunk_it_is_what_leaves_over_the_trunk(self) -> None:
+        paper = Paper()
+        total = balance(paper).total
+        assert total is not None
+        assert (total.where, total.counted) == ("trunk", 2 * paper.segments * FRAME)
+        assert total.expected == pytest.approx(2 * paper.segments * FRAME, rel=1e-5)
+        assert total.difference_pct == pytest.approx(0, abs=0.001)
+        assert (total.flagged, total.coarse, total.why, total.retransmitted) == (False, False, None, 0)
+
+    def test_where_the_trunk_s_first_end_was_not_read_it_is_what_arrives_over_it(self) -> None:
+        paper = Paper(foreign_octets={("up", "in"): 50_000_000})
+        total = balance(paper, counters=without(paper.repetition(), "a up").counters).total
+        assert total is not None
+        assert (total.where, total.counted) == ("trunk", 2 * paper.segments * FRAME + 50_000_000)
+
+    def test_without_a_trunk_it_is_the_sum_of_the_senders_ports(self) -> None:
+        paper = Paper(trunk=False, losses={(1, "cable in"): 100})
+        total = balance(paper).total
+        assert total is not None
+        assert (total.where, total.counted) == ("ports", 2 * paper.segments * FRAME)
+        assert total.retransmitted == 100 * 1448
+
+    def test_where_a_sender_s_port_was_not_read_it_is_the_sum_of_the_receivers_ports(self) -> None:
+        paper = Paper(trunk=False, foreign_octets={("p3", "out"): 1000})
+        total = balance(paper, counters=without(paper.repetition(), "a p2").counters).total
+        assert total is not None
+        assert (total.where, total.counted) == ("ports", 2 * paper.segments * FRAME + 1000)
+
+    def test_a_part_of_the_ports_is_no_total(self) -> None:
+        paper = Paper(trunk=False)
+        assert balance(paper, counters=without(paper.repetition(), "a p2", "a p3").counters).total is None
+        assert balance(paper, counters=()).total is None
+
+    def test_other_traffic_is_a_difference_in_per_cent_of_what_was_sent_and_flagged(self) -> None:
+        paper = Paper(foreign_octets={("up", "out"): 50_000_000})
+        total = balance(paper).total
+        assert total is not None
+        assert total.expected is not None
+        assert total.difference_pct == pytest.approx(100 * 50_000_000 / total.expected, abs=0.001)
+        assert total.flagged
+        assert total.why == "more than the flows with their headers; other traffic passed here, or a counter is wrong"
+
+    def test_one_port_that_is_flagged_flags_the_sum(self) -> None:
+        total = balance(Paper(trunk=False, foreign_octets={("p2", "in"): 500_000_000})).total
+        assert total is not None
+        assert total.flagged
+        assert total.why is not None
+        assert "other traffic passed here" in total.why
+
+    def test_readings_that_are_too_coarse_give_no_difference(self) -> None:
+        total = balance(Paper(duration_s=2, cache_s=15, phase_s=14)).total
+        assert total is not None
+        assert (total.coarse, total.difference_pct, total.flagged) == (True, None, False)
+
+    def test_where_a_kernel_does_not_count_retransmits_the_expected_is_unknown(self) -> None:
+        paper = Paper()
+        first, second = paper.flows()
+        assert second.sender is not None
+        unknown = builders.counting(second.sender, retransmits=None, retransmitted_bytes=None)
+        flows = (first, replace(second, sender=unknown, retransmits=None))
+        total = balance(paper, flows=flows).total
+        assert total is not None
+        assert (total.expected, total.difference_pct) == (None, None)
+        assert total.counted == 2 * paper.segments * FRAME
+
+
+class TestEach:
+    def test_the_ports_of_the_nodes_are_those_of_the_data_and_of_the_acknowledgements(self) -> None:
+        paper = Paper(pairs=(Pair("n1", "n3"),))
+        found = balance(paper)
+        assert found.traffic_s == 10.0
+        data, acks = paper.segments * FRAME, paper.segments // 2 * ACK
+        assert found.ports == {
+            (PointKind.PORT_IN, "n1"): data,
+            (PointKind.PORT_OUT, "n3"): data,
+            (PointKind.PORT_IN, "n3"): acks,
+            (PointKind.PORT_OUT, "n1"): acks,
+        }
+
+    def test_they_are_in_the_order_of_time_and_found_by_their_repetition(self) -> None:
+        info, measured = several(3, Paper())
+        found = Balances(info, reversed([replace(one, started_at=at) for at, one in enumerate(measured)]))
+        assert [each.repetition.cell for each in found.each] == [1, 2, 3]
+        for repetition in measured:
+            own = found.of(repetition)
+            assert own is not None
+            assert own.repetition.cell == repetition.cell
+
+    def test_a_repetition_without_flows_has_none(self) -> None:
+        paper = Paper()
+        failed = builders.failed(paper.cell, repetition=2)
+        found = Balances(paper.run(), [failed, paper.repetition()])
+        assert found.of(failed) is None
+        assert [each.repetition.repetition for each in found.each] == [1]
+
+    def test_attempts_of_one_repetition_have_their_own(self) -> None:
+        first, second = several(2, Paper())[1]
+        attempts = [first, replace(second, cell=1, attempt=2)]
+        found = Balances(Paper().run(), attempts)
+        assert [own.repetition.attempt for one in attempts if (own := found.of(one)) is not None] == [1, 2]
+
+    def test_what_was_lost_is_attributed(self) -> None:
+        (lost,) = balance(Paper(losses={(0, "switch out"): 300})).lost
+        assert lost.segments_about == pytest.approx(300, abs=3)
+        assert "p3" in lost.name
+
+
+class TestColumns:
+    def test_a_cell_shows_what_the_trunk_carried(self) -> None:
+        paper = Paper(foreign_octets={("up", "out"): 50_000_000})
+        found = balance(paper)
+        assert found.total is not None
+        assert trunk_total(found) == {
+            "trunk_octets": found.total.counted,
+            "trunk_expected_octets": found.total.expected,
+            "counters_difference_pct": found.total.difference_pct,
+        }
+
+    def test_without_a_trunk_only_the_difference_is_shown(self) -> None:
+        found = balance(Paper(trunk=False, foreign_octets={("p1", "in"): 50_000_000}))
+        assert found.total is not None
+        assert trunk_total(found) == {
+            "trunk_octets": None,
+            "trunk_expected_octets": None,
+            "counters_difference_pct": found.total.difference_pct,
+        }
+        assert found.total.difference_pct == pytest.approx(2.2, abs=0.1)
+
+    def test_without_a_balance_all_are_unknown(self) -> None:
+        assert set(trunk_total(None).values()) == {None}
+        assert port_octets(None, "n1", "n3") == {"source_port_octets": None, "destination_port_octets": None}
+
+    def test_a_pair_shows_the_ports_of_its_ends(self) -> None:
+        paper = Paper(losses={(0, "switch out"): 300})
+        data = paper.segments * FRAME
+        assert port_octets(balance(paper), "n1", "n3") == {
+            "source_port_octets": data + 300 * FRAME,
+            "destination_port_octets": data,
+        }
+        back = paper.segments // 2 * ACK
+        assert port_octets(balance(paper), "n3", "n1") == {
+            "source_port_octets": back,
+            "destination_port_octets": back,
+        }
+
+
+class TestWhole:
+    def test_a_counting_point_sums_the_repetitions_that_follow_each_other(self) -> None:
+        paper = Paper()
+        found = Balances(*several(3, paper))
+        expected, counted, difference = point(found, PointKind.TRUNK_OUT, "a", "up")
+        assert counted == pytest.approx(3 * 2 * paper.segments * FRAME, abs=10)
+        assert expected == pytest.approx(counted, rel=1e-5)
+        assert difference == pytest.approx(0, abs=0.001)
+        _, acks, _ = point(found, PointKind.TRUNK_IN, "a", "up")
+        assert acks == pytest.approx(3 * 2 * (paper.segments // 2) * ACK, abs=10)
+
+    def test_an_interface_is_summed_over_its_repetitions(self) -> None:
+        paper = Paper(nic_drops={"n1": {"tx_dropped": 5, "queue_drops": 2}})
+        reconciled, counted = Balances(*several(3, paper)).whole()[CountingPoint(PointKind.NIC_OUT, "n1")]
+        assert reconciled.counted == 3 * paper.segments * FRAME
+        assert counted.packets == 3 * paper.segments
+        assert (counted.drops, counted.damaged) == (21, 0)
+
+    def test_a_repetition_whose_port_was_not_read_is_left_out(self) -> None:
+        paper = Paper()
+        info, (first, second, third) = several(3, paper)
+        found = Balances(info, [first, without(second, "a up"), third])
+        expected, counted, _ = point(found, PointKind.TRUNK_OUT, "a", "up")
+        assert counted == pytest.approx(2 * 2 * paper.segments * FRAME, abs=10)
+        assert expected == pytest.approx(counted, rel=1e-5)
+        _, other, _ = point(found, PointKind.TRUNK_IN, "b", "up")
+        assert other == pytest.approx(3 * 2 * paper.segments * FRAME, abs=10)
+
+    def test_a_port_without_readings_is_left_out_too(self) -> None:
+        paper = Paper()
+        info, (first, second) = several(2, paper)
+        silent = altered(
+            second,
+            lambda port: replace(port, columns={name: [] for name in port.columns}) if port.port == "up" else port,
+        )
+        _, counted, _ = point(Balances(info, [first, silent]), PointKind.TRUNK_OUT, "a", "up")
+        assert counted == pytest.approx(2 * paper.segments * FRAME, abs=10)
+
+    def test_a_point_that_was_never_read_is_not_there(self) -> None:
+        paper = Paper(nics=False)
+        found = Balances(paper.run(), [without(paper.repetition(), "a up")]).whole()
+        assert CountingPoint(PointKind.TRUNK_OUT, "a", ("up",)) not in found
+        assert CountingPoint(PointKind.NIC_OUT, "n1") not in found
+        assert CountingPoint(PointKind.PORT_IN, "a", ("p1",)) in found
+
+    def test_what_passed_between_two_sittings_of_a_run_does_not_count(self) -> None:
+        paper = Paper()
+        info, measured = several(2, paper, gap_s=600)
+        foreign = altered(measured[1], lambda port: shifted(port, 10**9))
+        _, counted, difference = point(Balances(info, [measured[0], foreign]), PointKind.TRUNK_OUT, "a", "up")
+        assert counted == pytest.approx(2 * 2 * paper.segments * FRAME, abs=10)
+        assert difference == pytest.approx(0, abs=0.001)
+
+    def test_two_sittings_add_their_drops_and_errors(self) -> None:
+        info, measured = several(2, Paper(discards={("up", "out"): 7}), gap_s=600)
+        found = Balances(info, [measured[0], altered(measured[1], lambda port: shifted(port, 10**9))]).whole()
+        _, counted = found[CountingPoint(PointKind.TRUNK_OUT, "a", ("up",))]
+        assert (counted.drops, counted.damaged) == (14, 0)
+        assert counted.packets == pytest.approx(2 * 2 * Paper().segments, abs=4)
+
+    def test_a_run_without_flows_has_no_points(self) -> None:
+        paper = Paper()
+        assert Balances(paper.run(), [builders.failed(paper.cell)]).whole() == {}
+
+
+def shifted(port: PortSeries, octets: int) -> PortSeries:
+    """As after other traffic of so many octets in each direction."""
+    columns = {
+        name: [value + octets for value in values] if name.endswith("octets") else values
+        for name, values in port.columns.items()
+    }
+    return replace(port, columns=columns)
+
+
+def slow_switch(count: int, cache_s: int) -> tuple[RunInfo, list[Repetition]]:
+    """A run whose switches refresh their counters at multiples of `cache_s`."""
+    info, measured = several(count, Paper(duration_s=2))
+    truth: dict[tuple[str, str], list[tuple[int, dict[str, int]]]] = {}
+    for repetition in measured:
+        for port in repetition.counters:
+            rows = [
+                {name: values[at] for name, values in port.columns.items()} for at in range(len(port.columns["t_ns"]))
+            ]
+            truth.setdefault((port.switch, port.port), []).extend(zip(port.columns["t_ns"], rows, strict=True))
+
+    def cached(port: PortSeries) -> PortSeries:
+        known = truth[port.switch, port.port]
+        columns: dict[str, list[int]] = {name: [] for name in port.columns}
+        for t_ns in port.columns["t_ns"]:
+            refreshed_ns = t_ns - t_ns % (cache_s * SECOND)
+            shown = [row for at_ns, row in known if at_ns <= refreshed_ns] or [known[0][1]]
+            for name, values in columns.items():
+                values.append(t_ns if name == "t_ns" else shown[-1][name])
+        return replace(port, columns=columns)
+
+    return info, [altered(repetition, cached) for repetition in measured]
+
+
+def test_how_often_a_switch_refreshes_is_seen_over_the_whole_run() -> None:
+    """Most tests of 2 s alone show no refresh; the run shows that they are 15 s apart."""
+    found = Balances(*slow_switch(12, 15))
+    _, counted = found.whole()[CountingPoint(PointKind.TRUNK_OUT, "a", ("up",))]
+    assert counted.refresh_s == pytest.approx(15, abs=5)
+    assert [each.total.coarse for each in found.each if each.total is not None] == [True] * 12
+
+
+def test_the_chart_has_the_trunks_rate_beside_the_flows() -> None:
+    paper = Paper()
+    lines = port_rates(paper.plan(), paper.repetition(), 180)
+    assert [line.name for line in lines] == ["trunk, a up out"]
+    inside = [mbps for t_s, mbps in zip(lines[0].t_s, lines[0].mbps, strict=True) if 1 < t_s < 9]
+    assert inside == [pytest.approx(1882, rel=0.01)] * len(inside)
+    assert len(inside) >= 7
+
+
+def test_a_line_of_many_readings_is_made_of_means() -> None:
+    paper = Paper()
+    (every,), (few,) = (port_rates(paper.plan(), paper.repetition(), most) for most in (180, 3))
+    assert len(few.t_s) <= 3 < len(every.t_s)
+    assert sum(few.mbps[:-1]) / (len(few.mbps) - 1) == pytest.approx(1882, rel=0.01)
+
+
+def test_the_chart_of_one_switch_is_the_sum_of_the_senders_ports() -> None:
+    paper = Paper(trunk=False)
+    (line,) = port_rates(paper.plan(), paper.repetition(), 180)
+    assert line.name == "switch ports, sum"
+    assert max(line.mbps) == pytest.approx(1882, rel=0.01)
+
+
+def test_a_switch_that_was_not_read_draws_no_line() -> None:
+    paper = Paper()
+    assert port_rates(paper.plan(), paper.repetition(counters=()), 180) == []
+
+
+def test_a_repetition_without_a_measurement_interval_draws_no_line() -> None:
+    paper = Paper()
+    assert port_rates(paper.plan(), paper.repetition(window_start_ns=None), 180) == []
+
+
+def test_only_readings_within_the_measurement_interval_are_drawn() -> None:
+    paper = Paper()
+    whole = paper.repetition()
+    assert whole.window_start_ns is not None
+    later = paper.repetition(window_start_ns=whole.window_start_ns + 5 * 10**9)
+    (all_of_it,), (half,) = (port_rates(paper.plan(), one, 180) for one in (whole, later))
+    assert len(half.t_s) < len(all_of_it.t_s) - 3
+    assert min(half.t_s) >= 0
+
+
+def test_a_trunk_of_which_one_port_was_not_read_gives_way_to_the_senders_ports() -> None:
+    paper = Paper()
+    read = [series for series in paper.counters() if series.port != "up"]
+    (line,) = port_rates(paper.plan(), paper.repetition(counters=tuple(read)), 180)
+    assert line.name == "switch ports, sum"

@@ -1,0 +1,192 @@
+"""Stored runs: tags, the filters that choose runs, the list, and which of them are old enough to go."""
+
+import io
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import builders
+import pytest
+from rich.console import Console
+
+from rigctl.base.errors import InputError
+from rigctl.cli.commands.runs import age, print_runs, pruning_of, status_text
+from rigctl.cli.stored_runs import ListedRun, RunState, filters_of, instant, tags_of
+from rigctl.records import RunStatus
+from rigctl.runner.resume import Fate
+
+DAY_S = 86400.0
+
+
+def listed(
+    status: RunStatus = RunStatus.COMPLETE,
+    fate: Fate = Fate.UNKNOWN,
+    tags: dict[str, str] | None = None,
+    age_s: float = 60.0,
+    took_s: float = 60.0,
+    **fields: Any,
+) -> ListedRun:
+    """A run of seven tests, six of them with a result, as it is `age_s` after its start."""
+    ended_at = None if status is RunStatus.RUNNING else builders.STARTED_AT + took_s
+    info = builders.run(status=status, ended_at=ended_at, tags=tags or {}, **fields)
+    return ListedRun(info, {"ok": 6, "failed": 1}, fate, builders.STARTED_AT + age_s)
+
+
+def printed(*runs: ListedRun, **console: Any) -> str:
+    text = io.StringIO()
+    print_runs(runs, Console(file=text, **console))
+    return text.getvalue()
+
+
+def test_a_tag_is_a_name_and_a_value_or_a_name_alone() -> None:
+    given = ["firmware=1.2.3", "baseline", "note= a = b ", "firmware=1.2.3"]
+    assert tags_of(given, "--tag") == {"firmware": "1.2.3", "baseline": "", "note": "a = b"}
+    assert tags_of(None, "--tag") == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["=1"], "is no tag. A tag is NAME=VALUE"),
+        (["fir mware=1"], "is no tag"),
+        (["-x=1"], "is no tag"),
+        (["\x1b[2J=1"], "is no tag"),
+        (["ü=1"], "is no tag"),
+        (["n" * 65], "is no tag"),
+        (["a=\x1b[2J"], "a value is one line of at most 200 characters"),
+        (["a=" + "v" * 201], "a value is one line"),
+        (["a=1\n2"], "a value is one line"),
+        (["rigctl.confirms=x"], "are for rigctl itself"),
+        (["RIGCTL.x"], "are for rigctl itself"),
+        (["a=1", "a=2"], 'is given twice, as "1" and "2"'),
+    ],
+)
+def test_what_is_no_tag_is_refused_by_name(given: list[str], words: str) -> None:
+    with pytest.raises(InputError) as raised:
+        tags_of(given, "--tag")
+    assert words in str(raised.value)
+    assert str(raised.value).isprintable()
+
+
+def takes(run: ListedRun, **options: object) -> bool:
+    return filters_of(**options).fit(run)  # type: ignore[arg-type]
+
+
+def test_runs_are_chosen_by_scenario_rig_tags_and_status() -> None:
+    run = listed(tags={"firmware": "1.2", "baseline": ""})
+    assert takes(run)
+    assert takes(run, scenario="scenarios/gigablox.yaml", rig="gigablox", status=RunState.COMPLETE)
+    assert not takes(run, scenario="das2")
+    assert not takes(run, rig="lab")
+    assert not takes(run, status=RunState.PARTIAL)
+    assert takes(run, tags=["firmware"])
+    assert takes(run, tags=["firmware=1.2", "baseline"])
+    assert takes(run, tags=["baseline="])
+    assert not takes(run, tags=["firmware=1.3"])
+    assert not takes(run, tags=["firmware", "night"])
+    assert takes(listed(tags={"rigctl.confirms": "x"}), tags=["rigctl.confirms=x"])
+
+
+def test_a_run_that_died_is_no_running_one() -> None:
+    died, alive = listed(RunStatus.RUNNING, Fate.GONE), listed(RunStatus.RUNNING, Fate.ALIVE)
+    assert takes(died, status=RunState.DIED)
+    assert not takes(died, status=RunState.RUNNING)
+    assert takes(alive, status=RunState.RUNNING)
+    assert not takes(alive, status=RunState.DIED)
+
+
+def test_a_day_is_taken_whole_and_a_time_to_the_minute() -> None:
+    started = datetime.fromtimestamp(builders.STARTED_AT)
+    run = listed()
+    for form in ("%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S"):
+        assert takes(run, since=f"{started:{form}}", until=f"{started:{form}}")
+    assert not takes(run, since=f"{started:%Y-%m-%d} 21:46Z")
+    assert not takes(run, since="2026-12-24")
+    assert not takes(run, until="2026-11-01")
+    assert instant("2026-11-20T00:00Z", "--since") == 1795132800.0
+
+
+@pytest.mark.parametrize(
+    "text", ["yesterday", "", "2026-13-01", "20-11-2026", "2026-02-30", "2026-11-22T4", "20261122"]
+)
+def test_what_is_no_date_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match=r"is no date\. Write it as 2026-11-22"):
+        instant(text, "--since")
+
+
+def test_the_list_has_tags_where_there_are_any_and_none_of_rigctls_own() -> None:
+    assert "Tags" not in printed(listed(), listed(tags={"rigctl.confirms": "x"}), width=200)
+    shown = printed(listed(), listed(tags={"firmware": "1.2.3", "baseline": "", "rigctl.confirms": "x"}), width=200)
+    assert "Tags" in shown
+    assert "baseline firmware=1.2.3" in shown
+    assert "confirms" not in shown
+
+
+@pytest.mark.parametrize(
+    ("status", "age_s", "fate", "words"),
+    [
+        (RunStatus.COMPLETE, 100, Fate.UNKNOWN, "complete in 1m 14s"),
+        (RunStatus.RUNNING, 20, Fate.ALIVE, "running for 20 s"),
+        (RunStatus.RUNNING, 20, Fate.UNKNOWN, "running for 20 s"),
+        (RunStatus.RUNNING, 20, Fate.GONE, "died, began 20 s ago"),
+        (RunStatus.RUNNING, 11_100, Fate.UNKNOWN, "died? began 3h 05m ago"),
+        (RunStatus.RUNNING, 11_100, Fate.ALIVE, "running for 3h 05m"),
+    ],
+)
+def test_a_run_that_died_is_told_from_one_that_goes_on(status: RunStatus, age_s: float, fate: Fate, words: str) -> None:
+    assert status_text(listed(status, fate, age_s=age_s, took_s=74.0)) == words
+
+
+@pytest.mark.parametrize("width", [30, 80, 200])
+def test_the_list_counts_the_tests_that_have_a_result_and_keeps_ids_whole(width: int) -> None:
+    text = printed(listed(), width=width, force_terminal=True)
+    assert "6/7" in text
+    assert listed().info.run in text
+
+
+def old(name: str, days: float, rig: str = "lab", fate: Fate = Fate.UNKNOWN, **changed: Any) -> ListedRun:
+    """A run that began so many days ago."""
+    run = listed(fate=fate, age_s=days * DAY_S, **changed)
+    info = replace(run.info, run=name, plan=replace(run.info.plan, rig_name=rig))
+    return replace(run, info=info)
+
+
+def test_old_runs_go_except_those_that_others_are_compared_with() -> None:
+    stored = [
+        old("old", 100),
+        old("accepted", 99),
+        old("baseline", 98, tags={"baseline": ""}),
+        old("running", 97, fate=Fate.ALIVE, status=RunStatus.RUNNING),
+        old("elsewhere", 97, status=RunStatus.RUNNING),
+        old("died", 96, fate=Fate.GONE, status=RunStatus.RUNNING),
+        old("only one there", 95, rig="other"),
+        old("tagged", 91, tags={"firmware": "1"}),
+        old("young", 89),
+    ]
+    found = pruning_of(stored, {"accepted"}, 90 * DAY_S)
+    assert [each.info.run for each in found.gone] == ["old", "died", "tagged"]
+    assert found.kept == {
+        "accepted": "accepted",
+        "baseline": "baseline",
+        "running": "may still be running",
+        "elsewhere": "may still be running",
+        "only one there": "the latest of its scenario and rig",
+    }
+
+
+def test_the_latest_run_of_a_scenario_and_rig_stays_however_old_it_is() -> None:
+    found = pruning_of([old("a", 500), old("b", 400)], (), 1.0)
+    assert [each.info.run for each in found.gone] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90d", 90 * DAY_S), ("12w", 84 * DAY_S), (" 36h ", 1.5 * DAY_S), ("0d", 0.0)]
+)
+def test_an_age_is_days_weeks_or_a_duration(text: str, seconds: float) -> None:
+    assert age(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "90", "-3d", "d", "90 years", "1e3d", "٣d"])
+def test_what_is_no_age_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match=r"is no age\. Write it as 90d, 12w or 36h"):
+        age(text)

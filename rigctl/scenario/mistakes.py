@@ -84,7 +84,7 @@ def cell_mistakes(
 def set_mistakes(
     document: Document, matrix: Matrix, sets: int, options: Mapping[Setting[Any], str]
 ) -> Iterator[Mistake]:
-    """Of a mesh or star, `sets` of pairs: too many tests, and the axis that takes some pairs of a list."""
+    """Yield the mistakes of a mesh or star: too many tests, and a setting that takes some pairs of a list."""
     cells = count(matrix) * sets
     if cells > MAX_CELLS:
         what = f"pairs: {sets:,} sets of pairs make {cells:,} tests: at most {MAX_CELLS:,}. Name fewer nodes."

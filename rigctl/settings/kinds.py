@@ -60,7 +60,7 @@ IPERF3: Final = "iperf3"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What an engine other than the agent takes."""
+    """The tests and keys that an engine other than the agent takes."""
 
     kinds: tuple[Kind, ...]
     keys: dict[str, str]  # of a scenario, those that it cannot have, each with why

@@ -19,7 +19,7 @@ Scalar: TypeAlias = int | float | str | bool | None
 
 
 class Level(IntEnum):
-    """What one row stands for."""
+    """The subject of one row."""
 
     CELLS = 0
     PAIRS = 1
@@ -61,7 +61,7 @@ class Ends(Enum):
 
 
 class TcpLike(Protocol):
-    """What a side of a flow tells of its connection."""
+    """The part of TCP_INFO that effective values are read from."""
 
     @property
     def mss(self) -> int | None: ...
@@ -70,7 +70,7 @@ class TcpLike(Protocol):
 
 
 class SideLike(Protocol):
-    """What an effective value is read from: `rigctl.records.Side`."""
+    """The part of a side that effective values are read from (`rigctl.records.Side`)."""
 
     @property
     def tcp(self) -> TcpLike: ...
@@ -93,7 +93,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Effective(Generic[T]):
-    """What a kernel made of a request.
+    """The value that a kernel made of a request, and where it is found.
 
     `key` is the agent's word for it in a flow's totals; it is stored under the same name. Without a key the value is
     computed by `of` from what a side tells anyway. `column` of the exports has it.

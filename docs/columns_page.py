@@ -1,8 +1,12 @@
 """docs/reference/columns.md, made from the column table: `python docs/columns_page.py` prints it."""
 
+from typing import Any
+
 from rigctl.analysis.rows.frames import dtype
 from rigctl.columns import COLUMNS, Level
 from rigctl.report.words.text import escaped
+from rigctl.settings import SETTINGS, Setting
+from rigctl.settings.kinds import KINDS
 
 _HEAD = """# Columns
 
@@ -16,18 +20,32 @@ never 0. A dot marks the levels of export (`--level`) that have the column: `cel
 | column | unit | type | c | p | f | i | b | h | meaning |
 |:--|:--|:--|:-:|:-:|:-:|:-:|:-:|:-:|:--|
 """
+_SETTINGS_HEAD = """
+## Settings
+
+The settings of a scenario ([explained](scenario.md#axes)), the tests that take them, and their columns above.
+
+| setting | tests | columns | meaning |
+|:--|:--|:--|:--|
+"""
 _TYPES = {"string": "text", "Int64": "whole number", "Float64": "number", "boolean": "flag"}
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     lines = []
     for column in COLUMNS:
         dots = " | ".join("•" if level in column.levels else " " for level in Level)
         lines.append(
             f"| `{column.name}` | {column.unit} | {_TYPES[dtype(column)]} | {dots} | {escaped(column.meaning)} |"
         )
-    return _HEAD + "\n".join(lines) + "\n"
+    return _HEAD + "\n".join(lines) + "\n" + _SETTINGS_HEAD + "\n".join(map(_setting, SETTINGS.values())) + "\n"
+
+
+def _setting(setting: Setting[Any]) -> str:
+    kinds = ", ".join(kind.name for kind in KINDS.values() if setting.takes(kind))
+    columns = ", ".join(f"`{column.name}`" for column in setting.columns)
+    return f"| `{setting.name}` | {kinds} | {columns or '–'} | {escaped(setting.meaning)} |"
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from rigctl.settings import (
     WINDOW_TOTAL,
     WRITE,
 )
-from rigctl.settings.columns import BUCKETS, MEASURED, ONLY_FLOWS, Column, Level
+from rigctl.settings.setting import BUCKETS, MEASURED, ONLY_FLOWS, Column, Level
 
 __all__ = ["COLUMNS", "Column", "Level", "columns_at"]
 

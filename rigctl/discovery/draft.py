@@ -16,7 +16,7 @@ from rigctl.rig.fields import NODE_NAME, SWITCH_PORT, is_address
 from rigctl.rig.inventory import Switch
 
 MOST_SWITCHES: Final = 2
-"""As `rig.switches` allows."""
+"""Most switches of a rig (`rig.switches`)."""
 
 
 _MOST_NAME: Final = 15

@@ -20,7 +20,7 @@ Held: TypeAlias = IPv4Interface | IPv6Interface
 
 @dataclass(frozen=True, slots=True)
 class DataPath:
-    """Where a host's data flow, and why. Without `interface` they flow where SSH does."""
+    """The interface and address of a host's data, and why. Without `interface` data flow where SSH does."""
 
     interface: Interface | None
     address: str | None

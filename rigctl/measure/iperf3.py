@@ -117,7 +117,7 @@ class _End(BaseModel):
 
 
 class Report(BaseModel):
-    """What one process printed."""
+    """The JSON that one process printed."""
 
     start: _Start = _Start()
     intervals: list[_Interval] = []
@@ -147,7 +147,7 @@ class Exchange:
 
 
 def report(output: bytes) -> Report:
-    """What a process printed, standard error included. Raises `ReportError`."""
+    """Return the report in the output of a process, standard error included. Raises `ReportError`."""
     text = output.decode("utf-8", "replace")
     begin, end = text.find("{"), text.rfind("}")
     words = [line.strip() for line in (text if begin < 0 else text[:begin] + text[end + 1 :]).splitlines()]
@@ -204,7 +204,7 @@ class _OneEnd:
         ]
 
     def total(self, *, sends: bool) -> _Total | None:
-        """What it says at its end."""
+        """Return the total that it reports at its end."""
         end = next(iter(self._ends), None)
         return None if end is None else end.udp or (end.sender if sends else end.receiver)
 
@@ -251,7 +251,7 @@ class _OneEnd:
 
 
 def _tcp(sender: _OneEnd, cell: Cell, default_mss: int | None, ip_version: int) -> TcpInfo:
-    """Of the sender: what the last sample and the totals say."""
+    """Return what the last sample and the totals of a sender say."""
     if cell.transport == "udp" or not sender.samples:
         return TcpInfo()
     last, total = sender.samples[-1], sender.total(sends=True)

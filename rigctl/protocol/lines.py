@@ -78,7 +78,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class FlowTotals:
-    """What was counted of one flow on one side, in the protocol's names; times on the node's clock."""
+    """The counts of one flow on one side, in the protocol's names; times on the node's clock."""
 
     id: int
     flow: int
@@ -128,7 +128,7 @@ class FlowBuckets:
 
 @dataclass(frozen=True, slots=True)
 class FlowDatagrams:
-    """What became of a UDP flow's datagrams, in the protocol's names; what the side cannot know is `None`."""
+    """The counts of a UDP flow's datagrams, in the protocol's names; None for what the side cannot know."""
 
     id: int
     flow: int
@@ -158,7 +158,7 @@ class FlowBins:
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """What an endpoint captured: frames in all, those its kernel lost, bytes of the file, whether it was full."""
+    """The size of a capture: frames in all, those its kernel lost, bytes of the file, whether it was full."""
 
     id: int
     frames: int

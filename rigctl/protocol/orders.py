@@ -118,7 +118,7 @@ class Quit(Order):
 
 @dataclass(frozen=True, slots=True)
 class Sockets:
-    """What both ends of a channel get. Its fields are keys of the order that it is in."""
+    """The part of `listen` and `connect` that is the same. Its fields are keys of the order that it is in."""
 
     token: str
     flows: int
@@ -212,7 +212,7 @@ class Probe(Order):
 
 @dataclass(frozen=True, slots=True)
 class Probed(Order):
-    """What came, and what became of what was sent, since it was last asked. `last`: forget all targets."""
+    """Ask for the probes that came or failed since the last such order. `last`: forget all targets."""
 
     VERB = "probed"
     last: bool

@@ -64,7 +64,7 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class EndpointReport:
-    """What an endpoint counted; `flows` are in the order of their numbers, from 0. Times in µs are spans."""
+    """The counts of an endpoint; `flows` are in the order of their numbers, from 0. Times in µs are spans."""
 
     endpoint: int
     strangers: int

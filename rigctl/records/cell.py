@@ -1,4 +1,4 @@
-"""What is asked: nodes in pairs, host settings, one point of the matrix."""
+"""Records of the request: nodes in pairs, host settings, one point of the matrix."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields

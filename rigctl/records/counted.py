@@ -1,4 +1,4 @@
-"""What was granted and counted: flows and their sides, nodes, switch ports, captures."""
+"""Records of what was granted and counted: flows and their sides, nodes, switch ports, captures."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Datagrams:
-    """What became of the datagrams of a UDP flow, seen from one side; `None`: that side cannot know."""
+    """The counts of the datagrams of a UDP flow, seen from one side; None: that side cannot know."""
 
     count: int  # handed to the kernel by the sender; at the receiver each one once
     refused: int | None = None  # by the sender's own kernel, whose queue was full
@@ -29,7 +29,7 @@ class Datagrams:
 
 @dataclass(frozen=True, slots=True)
 class Bins:
-    """What a receiver took in equal, consecutive times: `bytes[i]` from `start_ns` + i × `width_us` on."""
+    """The bytes that a receiver took in equal, consecutive times: `bytes[i]` from `start_ns` + i × `width_us` on."""
 
     start_ns: int
     width_us: int
@@ -49,7 +49,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class TcpInfo:
-    """What a kernel says of one end of a connection: TCP_INFO (linux/tcp.h)."""
+    """The TCP_INFO (linux/tcp.h) of one end of a connection."""
 
     mss: int | None = None  # tcpi_snd_mss: payload of a full segment on the wire
     rcv_mss: int | None = None  # tcpi_rcv_mss, the receiver's estimate
@@ -71,7 +71,7 @@ class TcpInfo:
 
 @dataclass(frozen=True, slots=True)
 class RoundTrips:
-    """Of a ping-pong's sender: how many, and the sum, least and largest of their times."""
+    """The round trips of a ping-pong's sender: how many, and the sum, least and largest of their times."""
 
     count: int
     sum_ns: int | None = None
@@ -81,7 +81,7 @@ class RoundTrips:
 
 @dataclass(frozen=True, slots=True)
 class DiskTimes:
-    """Of one side of a file transfer."""
+    """The times of the disk at one side of a file transfer."""
 
     disk_us: int | None = None  # time in read(2) or write(2) of the file …
     sync_us: int | None = None  # … and of a receiver until it was safe on the disk, after its acknowledgement
@@ -89,7 +89,7 @@ class DiskTimes:
 
 @dataclass(frozen=True, slots=True)
 class Copying:
-    """Of the sender of a TCP stream."""
+    """The sends of a TCP stream, and how many the kernel did not copy."""
 
     sends: int | None = None
     uncopied_sends: int | None = None  # … of which the kernel did not copy, as it said; None: it was not asked
@@ -97,7 +97,7 @@ class Copying:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What one agent counted and its kernel granted for one flow.
+    """The counts of one agent for one flow, and what its kernel granted.
 
     `side[MSS]` is the value in effect of any setting; None: not known.
     """

@@ -1,4 +1,4 @@
-"""What a run is asked to do, and on what rig."""
+"""Records of a plan: what a run measures, and on which rig."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -32,7 +32,7 @@ class Comparison(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What a scenario expects of some tests: a bound of a figure, in its column's unit, or one of some words."""
+    """An expectation of a scenario for some tests: a bound of a figure, in its column's unit, or one of some words."""
 
     name: str  # in the scenario, as goodput
     column: str  # of rigctl.columns, as goodput_mbps
@@ -84,7 +84,7 @@ class Against:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What a run was asked to do, stored with it before the first cell."""
+    """The request of a run, stored with it before the first cell."""
 
     title: str
     notes: str
@@ -111,7 +111,7 @@ class RunPlan:
 
     @property
     def in_messages(self) -> bool:
-        """Whether its cells count messages: a scenario has one test."""
+        """Tell whether its cells count messages: a scenario has one test."""
         return any(cell.in_messages for cell in self.cells)
 
     @property

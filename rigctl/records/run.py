@@ -12,7 +12,7 @@ Facts: TypeAlias = dict[str, Any]
 
 
 class Status(StrEnum):
-    """What became of a repetition. Only `OK` is averaged."""
+    """The outcome of a repetition. Only `OK` is averaged."""
 
     OK = "ok"
     INVALID = "invalid"  # measured, but outside the contract; the reason says why

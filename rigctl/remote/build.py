@@ -126,11 +126,11 @@ def sources() -> Path:
     return folder
 
 
-def carried() -> list[Binary]:
-    """Return the agents that rigctl carries, in the order of `TARGETS`."""
+def carried(folder: Path | None = None) -> list[Binary]:
+    """Return the agents in `folder` (default: those that rigctl carries), in the order of `TARGETS`."""
     found = []
     for machine in TARGETS:
-        path = resources.agents() / f"rigctl-agent-{machine}"
+        path = (folder or resources.agents()) / f"rigctl-agent-{machine}"
         if path.is_file():
             data = path.read_bytes()
             found.append(Binary(machine, path, len(data), hashlib.sha256(data).hexdigest()))

@@ -9,7 +9,6 @@ journal of host settings beside itself, and carries it out.
 """
 
 import asyncio
-import functools
 import hashlib
 import secrets
 import shlex
@@ -19,11 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rigctl.base import resources
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
 from rigctl.remote.agent import Agent, running
-from rigctl.remote.build import KERNELS
+from rigctl.remote.build import KERNELS, Binary, carried
 from rigctl.remote.host import Completed, Host
 from rigctl.remote.lock import Claim, Queue
 from rigctl.remote.rights import shell, sudo_refusal
@@ -105,38 +103,14 @@ class Deployed:
     note: str | None = None  # why it is not in its usual folder; then it is removed when it ends
 
 
-@dataclass(frozen=True, slots=True)
-class _Binary:
-    machine: str
-    data: bytes
-    sha256: str
-
-
-def _carried(folder: Path) -> dict[str, _Binary]:
-    found = []
-    for machine in sorted(set(KERNELS.values())):
-        path = folder / f"rigctl-agent-{machine}"
-        if path.is_file():
-            known = path.stat()
-            found.append((machine, path, known.st_mtime_ns, known.st_size))
-    return _read(tuple(found))
-
-
-@functools.lru_cache(maxsize=2)
-def _read(files: tuple[tuple[str, Path, int, int], ...]) -> dict[str, _Binary]:
-    """Read each file once, not for each node; read it again when it has changed."""
-    data = {machine: path.read_bytes() for machine, path, _, _ in files}
-    return {machine: _Binary(machine, read, hashlib.sha256(read).hexdigest()) for machine, read in data.items()}
-
-
 async def deploy(host: Host, folder: Path | None = None) -> Deployed:
     """Make sure that the node has its agent, from `folder` (default: the bundled agents). Raise `NodeError`."""
-    binaries = await asyncio.to_thread(_carried, folder or resources.agents())
+    binaries = {binary.machine: binary for binary in await asyncio.to_thread(carried, folder)}
     reply = await host.run(shell(_check_script(binaries, sudo=host.node.sudo), sudo=host.node.sudo))
     binary, state, held, path = _read_check(host, binaries, reply)
     deployed = Deployed(path, binary.sha256, binary.machine, _note(reply.stdout, path))
     if state != "there" or not await _is_right(host, deployed, held):
-        await _upload(host, deployed, binary.data)
+        await _upload(host, deployed, binary.path.read_bytes())
     return deployed
 
 
@@ -179,7 +153,7 @@ def _note(said: str, path: str) -> str | None:
     return f"the agent was kept in {place} and removed at its end: {printable(folder)} can't be used ({reason})"
 
 
-def _check_script(binaries: dict[str, _Binary], *, sudo: bool) -> str:
+def _check_script(binaries: dict[str, Binary], *, sudo: bool) -> str:
     cases = [
         f"'{kernel}') h={binaries[machine].sha256} ;;" for kernel, machine in KERNELS.items() if machine in binaries
     ]
@@ -188,7 +162,7 @@ def _check_script(binaries: dict[str, _Binary], *, sudo: bool) -> str:
     return "\n".join([asked, 'case "$m" in', *cases, "*) exit 0 ;;", "esac", _SUM, folders, _FIND])
 
 
-def _read_check(host: Host, binaries: dict[str, _Binary], reply: Completed) -> tuple[_Binary, str, str, str]:
+def _read_check(host: Host, binaries: dict[str, Binary], reply: Completed) -> tuple[Binary, str, str, str]:
     """Return the binary for the node, `there` or `absent`, the SHA-256 of the file there, and its path."""
     name, lines = host.node.name, reply.stdout.splitlines()
     system, _, kernel = (lines[0] if lines else "").rpartition(" ")

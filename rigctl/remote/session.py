@@ -70,12 +70,6 @@ class Session:
             return True
         return self._opened.exception() is None and not self._opened.result()[1].ended
 
-    @property
-    def note(self) -> str | None:
-        """Return why the agent is not in its usual folder, or None."""
-        opened = self._opened.done() and self._opened.exception() is None
-        return self._opened.result()[1].note if opened else None
-
     def let_go(self) -> None:
         """Begin to let go of the node; opening it ends."""
         self._let_go.set()

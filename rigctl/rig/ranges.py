@@ -46,7 +46,7 @@ def expand_names(text: str) -> list[str]:
 
 
 def expand(text: str) -> list[Named]:
-    """As `expand_names`, each with its number."""
+    """Return the same names as `expand_names`, each with its number."""
     if not _is_range(text):
         return [Named(_fit(text, text), None)]
     match = _RANGE.fullmatch(text)

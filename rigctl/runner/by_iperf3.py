@@ -23,7 +23,7 @@ from rigctl.runner.engine import DRAIN_S, PREPARE_S, Bench, interval_ms
 from rigctl.runner.orders import Order
 from rigctl.runner.outcome import Counted
 from rigctl.runner.progress import Progress
-from rigctl.settings.engines import IPERF3
+from rigctl.settings.kinds import IPERF3
 
 LOOK_S: Final = 0.05
 """Between looks at whether the servers listen."""

@@ -109,16 +109,9 @@ class Nodes:
 
     async def facts(self, names: Iterable[str]) -> dict[str, Facts]:
         """Return the host facts of those of `names` that answer, asked side by side, remembered for the run."""
-        missing = [name for name in names if name not in self._facts and self.is_open(name)]
-        for name, facts in zip(missing, await asyncio.gather(*map(self._ask_facts, missing)), strict=True):
-            if facts is not None:
-                self._facts[name] = facts
-                node = self.rig.nodes[name]
-                facts["data_address"] = data_address_of(node, facts, self.rig.ip_version)
-                if unusable(node, facts):
-                    self._unusable[name] = why_unusable(node, facts, await interfaces(self.shell(name)))
-                session = self._sessions.get(name)
-                facts["notes"] += [session.note] if session is not None and session.note else []
+        await asyncio.gather(
+            *(self._ask_facts(name) for name in names if name not in self._facts and self.is_open(name))
+        )
         return {name: self._facts[name] for name in names if name in self._facts}
 
     def check_data_addresses(self) -> None:
@@ -183,13 +176,18 @@ class Nodes:
         """Return True while the node is being opened, or is open with a living agent."""
         return name in self._sessions and self._sessions[name].usable
 
-    async def _ask_facts(self, name: str) -> Facts | None:
+    async def _ask_facts(self, name: str) -> None:
         node = self.rig.nodes[name]
         try:
-            host, _ = await self._sessions[name].opened()
-            return await gather(host.said, node.data_interface, node.data_address or node.address)
+            host, agent = await self._sessions[name].opened()
+            facts = await gather(host.said, node.data_interface, node.data_address or node.address)
+            if unusable(node, facts):
+                self._unusable[name] = why_unusable(node, facts, await interfaces(host.said))
         except NodeError:
-            return None
+            return
+        facts["data_address"] = data_address_of(node, facts, self.rig.ip_version)
+        facts["notes"] += [agent.note] if agent.note else []
+        self._facts[name] = facts
 
     async def _outcome(self, name: str) -> tuple[Host, Agent] | NodeError:
         try:

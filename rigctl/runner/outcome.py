@@ -57,7 +57,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What an engine counted in a repetition. Times are the controller's."""
+    """The counts of a repetition, from its engine. Times are the controller's."""
 
     flows: tuple[Flow, ...] = ()
     usage: tuple[NodeUsage, ...] = ()

@@ -19,7 +19,7 @@ from rigctl.model.contract import departures
 from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, several_sets
 from rigctl.runner.orders import Order
 from rigctl.settings import CONGESTION, ITERATIONS, MSS, RATE, WINDOW, WINDOW_TOTAL
-from rigctl.settings.engines import AGENT
+from rigctl.settings.kinds import AGENT
 
 SIGN_OF_LIFE_S: Final = 60.0
 MOST_PAIRS_SHOWN: Final = 4

@@ -31,7 +31,7 @@ from rigctl.records import Stream as Sending
 from rigctl.runner.orders import Order
 from rigctl.runner.progress import Eta, Progress, granted_otherwise, settings_text
 from rigctl.scenario.forecast import forecasts
-from rigctl.settings.engines import AGENT
+from rigctl.settings.kinds import AGENT
 
 _Level = Literal["ok", "note", "warning", "error"]
 _OUTCOMES: Final[Mapping[RunStatus, Literal["complete", "partial", "interrupted"]]] = {

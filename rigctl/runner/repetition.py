@@ -22,7 +22,7 @@ from rigctl.runner.orders import Blocked, Order, pairs_without
 from rigctl.runner.outcome import Counted, recorded, write_captures
 from rigctl.runner.progress import Progress
 from rigctl.settings import MAX_RATE, RATE
-from rigctl.settings.engines import AGENT, IPERF3
+from rigctl.settings.kinds import AGENT, IPERF3
 
 ENGINES: Final[Mapping[str, Engine]] = {AGENT: ByAgent, IPERF3: ByIperf3}
 """The class that measures a repetition, for each engine of `rigctl.engines`."""

@@ -122,7 +122,7 @@ class ConditionSection(Section):
 
 
 def condition_of(name: str, section: ConditionSection) -> Condition:
-    """What a section sets, in the order in which it is set."""
+    """Return the host settings of a section, in the order in which they are set."""
     settings = [HostSetting("mtu", str(section.mtu))] if section.mtu is not None else []
     settings += [HostSetting("sysctl", value, plain_name(sysctl)) for sysctl, value in section.sysctl.items()]
     settings += [HostSetting("offload", value, offload) for offload, value in section.offload.items()]

@@ -1,4 +1,4 @@
-"""What a scenario expects of its results: `expect`, from the scenario's text to the plan.
+"""The expectations of a scenario: `expect`, from the scenario's text to the plan.
 
 Figures are columns of the column table without their unit, which the bound has: `goodput: ">= 930M"` is of the column
 goodput_mbps. They are judged on reading, by `rigctl.analysis.views.expectations`.
@@ -186,7 +186,7 @@ Tests: TypeAlias = Sequence[Settings]
 
 
 def expectations_of(sections: Sequence[BaseModel], tests: Tests, kind_: Kind) -> tuple[Expectation, ...]:
-    """What is expected of which tests: where entries bound a figure from the same side, the last holds."""
+    """Return what is expected of which tests; if entries bound a figure from the same side, the last holds."""
     asked: list[tuple[str, Bound]] = []
     held: dict[tuple[int, str, bool, bool], int] = {}
     for section in sections:

@@ -1,4 +1,4 @@
-"""What a cell can reach at most, from the rig file alone: before anything is measured, its assumptions said."""
+"""The highest goodput that a cell can reach, from the rig file alone, and the assumptions behind it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ _ALWAYS: Final = (WINDOW, MSS, PARALLEL)
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Of one pair in one cell. None: the rig file does not say the MTU, or the rate."""
+    """The forecast of one pair in one cell. None: the rig file lacks the MTU, or the rate."""
 
     pair: Pair
     mss: int | None  # payload bytes of a full segment, or of a datagram
@@ -56,7 +56,7 @@ def forecasts(cell: Cell, plan: RunPlan, ip_version: int) -> tuple[Forecast, ...
 
 
 def timestamps(cell: Cell, plan: RunPlan) -> bool:
-    """Whether segments carry TCP timestamps: Linux's default, unless the cell's condition says otherwise."""
+    """Tell whether segments carry TCP timestamps: Linux's default, unless the cell's condition says otherwise."""
     condition = next((condition for condition in plan.conditions if condition.name == cell.condition), None)
     settings = condition.settings if condition is not None else ()
     return not any(setting.name == _TIMESTAMPS and setting.value.strip() == "0" for setting in settings)
@@ -69,7 +69,7 @@ def _datagram_ceiling(cell: Cell, rate_bps: int | None, mtu: int | None, ip_vers
 
 
 def sum_ceiling_bps(expected: Sequence[Forecast], plan: RunPlan) -> float | None:
-    """What the pairs of a cell can have at once, in one direction; `None` where one of their ceilings is not known."""
+    """Return the highest sum of the pairs of a cell, in one direction; None if one of their ceilings is unknown."""
     rates = {name: link.rate_bps for name, link in plan.links.items()}
     paths = []
     for forecast in expected:
@@ -128,7 +128,7 @@ def bound(plan: RunPlan) -> str:
 
 
 def notes(plan: RunPlan, ip_version: int) -> list[str]:
-    """What the ceilings assume, and what of the request cannot go over the wire."""
+    """Return what the ceilings assume, and which requests cannot go over the wire."""
     if any(cell.transport == "udp" for cell in plan.cells):
         around = "8 bytes of UDP, the IP header and 38 bytes of Ethernet around each datagram"
         return [f"The ceiling is the application's share of the link: IPv{ip_version}, {around}."]
@@ -155,7 +155,7 @@ def notes(plan: RunPlan, ip_version: int) -> list[str]:
 
 
 def _mss_notes(plan: RunPlan, links_mtu: int, ip_version: int) -> list[str]:
-    """What an MSS asked for loses to the MTU: the links', or that of the cell's condition."""
+    """Return a note for each requested MSS that exceeds the MTU of the links or of the cell's condition."""
     asked: dict[tuple[int, bool], set[int]] = {}
     for cell in plan.cells:
         mtu = plan.condition_mtu(cell.condition) or links_mtu

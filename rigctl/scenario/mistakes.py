@@ -30,8 +30,7 @@ from rigctl.settings import (
     Setting,
     Settings,
 )
-from rigctl.settings.engines import LIMITS
-from rigctl.settings.kinds import KINDS, MAX_DATAGRAM, Kind
+from rigctl.settings.kinds import KINDS, LIMITS, MAX_DATAGRAM, Kind
 from rigctl.settings.sockets import CONNECTIONS, MIN_WINDOW
 from rigctl.yamlfile import Document, Mistake, Path, suggestion
 from rigctl.yamlfile.fields import FieldError
@@ -85,7 +84,7 @@ def cell_mistakes(
 def set_mistakes(
     document: Document, matrix: Matrix, sets: int, options: Mapping[Setting[Any], str]
 ) -> Iterator[Mistake]:
-    """Of a mesh or star, `sets` of pairs: too many tests, and the axis that takes some pairs of a list."""
+    """Yield the mistakes of a mesh or star: too many tests, and a setting that takes some pairs of a list."""
     cells = count(matrix) * sets
     if cells > MAX_CELLS:
         what = f"pairs: {sets:,} sets of pairs make {cells:,} tests: at most {MAX_CELLS:,}. Name fewer nodes."

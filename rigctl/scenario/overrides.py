@@ -1,4 +1,4 @@
-"""What the command line changes in a scenario: `--set AXIS=V1,V2` or FIELD=VALUE, `--duration`, `--repeat`, `--rig`."""
+"""Changes to a scenario by the command line: `--set AXIS=V1,V2` or FIELD=VALUE, `--duration`, `--repeat`, `--rig`."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -47,7 +47,7 @@ PairSet: TypeAlias = tuple[Pair, ...]
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """What a mesh or a star is made of: `sides` are nodes, groups or ranges; none: all nodes of the rig."""
+    """The parts of a mesh or a star: `sides` are nodes, groups or ranges; none: all nodes of the rig."""
 
     word: str
     sides: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ def parse_rounds(name: str, value: object) -> Rounds | None:
 
 
 def is_rounds(text: str) -> bool:
-    """Whether a text is meant as a mesh or star."""
+    """Tell whether a text is meant as a mesh or star."""
     return _ROUNDS.fullmatch(text[:200]) is not None
 
 
@@ -176,7 +176,7 @@ def parse_entry(name: str, value: object) -> Entry | Rounds:
 
 
 def is_entry(text: str) -> bool:
-    """Whether a text is meant as an entry of the list, not as a value of the axis."""
+    """Tell whether a text is meant as an entry of the list, not as a value of the setting."""
     if is_rounds(text):
         return True
     return re.search(r"->|→|\s[x×]\s", text, re.ASCII) is not None and not re.fullmatch(r"[\s0-9x×]*", text, re.ASCII)

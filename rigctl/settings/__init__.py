@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from rigctl.settings.setting import DEFAULT, NO_SETTINGS, Effective, Ends, Order, Setting, Settings, Title
 from rigctl.settings.shape import CONDITION, DIRECTION, ENGINE, PAIRS, PARALLEL, Direction, PairGrid
-from rigctl.settings.sockets import CONGESTION, COPY, MSS, NODELAY, WINDOW, WINDOW_TOTAL, ZEROCOPY
+from rigctl.settings.sockets import CONGESTION, COPY, MSS, NODELAY, OF_CONNECTIONS, WINDOW, WINDOW_TOTAL, ZEROCOPY
 from rigctl.settings.traffic import (
     BURST,
     BUSY_POLL,
@@ -28,9 +28,17 @@ SETTINGS: Final[dict[str, Setting[Any]]] = {
         CONDITION,
         *(WINDOW, WINDOW_TOTAL, MSS, PARALLEL, PAIRS),
         *(SIZE, ITERATIONS, RATE, BURST, TRANSPORT, READ, WRITE, BUSY_POLL),
-        *(CONGESTION, NODELAY, ZEROCOPY, COPY, DIRECTION, ENGINE, LATENCY),
+        *(*OF_CONNECTIONS, DIRECTION, ENGINE, LATENCY),
     )
 }
+
+
+def setting_columns() -> dict[str, type | tuple[type, ...]]:
+    """Return the type of each column that has a requested or an effective value."""
+    asked = {setting.requested: setting.type for setting in SETTINGS.values() if setting.requested}
+    effects = [setting.effective for setting in SETTINGS.values() if setting.effective is not None]
+    return asked | {effective.column: effective.type for effective in effects if effective.column is not None}
+
 
 __all__ = [
     "BURST",
@@ -67,4 +75,5 @@ __all__ = [
     "Setting",
     "Settings",
     "Title",
+    "setting_columns",
 ]

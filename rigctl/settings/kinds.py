@@ -1,6 +1,6 @@
-"""The kinds of tests, one entry each: what a kind counts, and which section of the report shows it.
+"""The kinds of tests, and the engines that make and measure their traffic, one entry each.
 
-The settings that a kind takes are in their records (`rigctl.settings.sockets`, `traffic`).
+The settings that a kind or an engine takes are in their records (`rigctl.settings.sockets`, `traffic`).
 """
 
 from dataclasses import dataclass
@@ -53,3 +53,28 @@ BLAST: Final = Kind("blast", "Blast", "messages", "messages", order="blast", siz
 FILE: Final = Kind("file", "File transfer", "messages", "files", bins=True, order="file", prepare_bytes_per_s=5_000_000)
 
 KINDS: Final[dict[str, Kind]] = {kind.name: kind for kind in (TCP, UDP, PINGPONG, BLAST, FILE)}
+
+AGENT: Final = "agent"
+IPERF3: Final = "iperf3"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The tests and keys that an engine other than the agent takes."""
+
+    kinds: tuple[Kind, ...]
+    keys: dict[str, str]  # of a scenario, those that it cannot have, each with why
+
+
+LIMITS: Final[dict[str, Limits | None]] = {
+    AGENT: None,
+    IPERF3: Limits(
+        kinds=(TCP, UDP),
+        keys={
+            "max_skew": "it does not report when a flow began",
+            "bins": "its shortest interval is 100 ms",
+            "capture": "it captures nothing",
+        },
+    ),
+}
+"""By the name of the engine, as the setting `engine` has it. None: it takes everything."""

@@ -6,18 +6,47 @@ the columns of exports and reports, mismatches and comparisons all iterate over 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
-from rigctl.settings.columns import MEASURED, Column
-from rigctl.settings.engines import AGENT, IPERF3
-from rigctl.settings.kinds import Kind
+from rigctl.settings.kinds import AGENT, IPERF3, Kind
 from rigctl.yamlfile.fields import parse_flag, parse_whole
 
 T = TypeVar("T")
 DEFAULT: Final = "default"
 """The value with which a scenario leaves a setting to the node."""
 Scalar: TypeAlias = int | float | str | bool | None
+
+
+class Level(IntEnum):
+    """The subject of one row."""
+
+    CELLS = 0
+    PAIRS = 1
+    FLOWS = 2
+    INTERVALS = 3
+    BINS = 4
+    HISTOGRAM = 5
+
+
+MEASURED: Final = frozenset({Level.CELLS, Level.PAIRS, Level.FLOWS})
+ONLY_FLOWS: Final = frozenset({Level.FLOWS})
+BUCKETS: Final = frozenset({Level.HISTOGRAM})
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of `rigctl.columns.COLUMNS`."""
+
+    name: str
+    unit: str  # "" for names and plain counts
+    levels: frozenset[Level]
+    meaning: str
+    digits: int | None = None  # decimals in tables; None: as it is
+
+    @property
+    def header(self) -> str:
+        return f"{self.name} [{self.unit}]" if self.unit else self.name
 
 
 class Ends(Enum):
@@ -32,7 +61,7 @@ class Ends(Enum):
 
 
 class TcpLike(Protocol):
-    """What a side of a flow tells of its connection."""
+    """The part of TCP_INFO that effective values are read from."""
 
     @property
     def mss(self) -> int | None: ...
@@ -41,7 +70,7 @@ class TcpLike(Protocol):
 
 
 class SideLike(Protocol):
-    """What an effective value is read from: `rigctl.records.Side`."""
+    """The part of a side that effective values are read from (`rigctl.records.Side`)."""
 
     @property
     def tcp(self) -> TcpLike: ...
@@ -64,7 +93,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Effective(Generic[T]):
-    """What a kernel made of a request.
+    """The value that a kernel made of a request, and where it is found.
 
     `key` is the agent's word for it in a flow's totals; it is stored under the same name. Without a key the value is
     computed by `of` from what a side tells anyway. `column` of the exports has it.

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from rigctl.settings.columns import MEASURED, Column
-from rigctl.settings.engines import AGENT, LIMITS
-from rigctl.settings.setting import Setting, measured, or_dash
+from rigctl.settings.kinds import AGENT, LIMITS
+from rigctl.settings.setting import MEASURED, Column, Setting, measured, or_dash
 from rigctl.settings.sockets import RANGE_SCHEMA
 from rigctl.yamlfile import suggestion
 from rigctl.yamlfile.fields import FieldError, parse_text, parse_whole, shown

@@ -4,11 +4,11 @@ import re
 from typing import Final
 
 from rigctl.base.units import format_bytes, kib_text, parse_bytes, size_words
-from rigctl.settings.columns import ONLY_FLOWS, Column
-from rigctl.settings.engines import AGENT
-from rigctl.settings.kinds import BLAST, FILE, PINGPONG, TCP
+from rigctl.settings.kinds import AGENT, BLAST, FILE, PINGPONG, TCP
 from rigctl.settings.setting import (
     DEFAULT,
+    ONLY_FLOWS,
+    Column,
     Effective,
     Ends,
     Order,
@@ -196,3 +196,5 @@ COPY: Final = flag(
     ),
     title=Title("Copy"),
 )
+OF_CONNECTIONS: Final = (CONGESTION, NODELAY, ZEROCOPY, COPY)
+"""The other settings of TCP sockets, in the order of tables. A new one is its record and its name here."""

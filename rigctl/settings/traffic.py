@@ -4,10 +4,8 @@ from contextlib import suppress
 from typing import Final
 
 from rigctl.base.units import format_bytes, format_rate, parse_bytes, parse_duration, parse_rate
-from rigctl.settings.columns import BUCKETS, MEASURED, Column
-from rigctl.settings.engines import AGENT
-from rigctl.settings.kinds import BLAST, FILE, PINGPONG, TCP, UDP
-from rigctl.settings.setting import Order, Setting, flag, measured, or_dash, whole
+from rigctl.settings.kinds import AGENT, BLAST, FILE, PINGPONG, TCP, UDP
+from rigctl.settings.setting import BUCKETS, MEASURED, Column, Order, Setting, flag, measured, or_dash, whole
 from rigctl.settings.sockets import RANGE_SCHEMA
 from rigctl.yamlfile.fields import FieldError, parse_flag, parse_quantity, parse_text, parse_whole, shown
 

@@ -1,6 +1,6 @@
 """A scenario on a rig, judged once: the list of changes, charts, calendar and feed are made from that."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -63,25 +63,27 @@ class Judged:
 def judge(
     course: Course,
     runs: Sequence[MadeRun],
-    values: Mapping[str, Values],
     nights: Sequence[Night],
     accepted: Sequence[Accepted],
     now: float,
+    figures: Callable[[Iterable[RunInfo]], Mapping[str, Values]],
     document_of: Callable[[RunInfo], Document | None],
 ) -> Judged:
-    """Judge a course. `runs`: the earliest first; `values`: their figures, by id.
+    """Judge a course. `runs`: the earliest first; `figures`: returns those of runs that can be read, by id.
 
     A run that began after `now` was measured by a wrong clock: it is not the latest night.
     """
     past = [run for run in runs if run.info.started_at <= now]
-    readable = [run.info for run in reversed(runs) if run.run in values]
-    ended = (info for info in readable if CONFIRMS not in info.tags and info.status is not RunStatus.RUNNING)
+    latest_first = [run.info for run in reversed(runs)]
+    ended = (info for info in latest_first if CONFIRMS not in info.tags and info.status is not RunStatus.RUNNING)
     last = next((info for info in ended if info.started_at <= now), None)
     made, found, known = None, {}, set()
     if last is not None:
-        made = of_nights(of_runs(*chosen(readable, last), values), accepted)
-        found = news.found_in(made)
-        known = {info.run for info in made.nights.runs}
+        chosen_runs, second = chosen(latest_first, last)
+        seen = of_runs(chosen_runs, second, figures([*chosen_runs, *second.values()]))
+        known = {info.run for info in seen.runs}
+        made = of_nights(seen, accepted) if known else None
+        found = news.found_in(made) if made else {}
     own = slots(past, nights, found, news.headlines(found))
     shown = tuple(slot for slot in own if not slot.repeated)
     ends = {run.run: run.info.ended_at or run.info.started_at for run in runs}

@@ -145,10 +145,10 @@ class _Publish:
         judged = judge(
             course,
             runs,
-            measured(self.store, [run.info for run in runs], self.damaged),
             [night for night in self.nights if (night.scenario, night.rig) == (course.scenario, course.rig)],
             self.accepted,
             self.now,
+            lambda infos: measured(self.store, infos, self.damaged),
             self._document,
         )
         for before, after in _compared(judged):

@@ -11,6 +11,7 @@ from rigctl.columns import COLUMNS
 from rigctl.scenario.jsonschema import FILES, schema_of
 
 ROOT: Final = Path(__file__).parents[2]
+_COMMANDS: Final = every_command()  # here: asyncssh starts ldconfig when it is imported, which no unit test may
 Seen = Iterator[tuple[str, str]]
 
 
@@ -26,7 +27,7 @@ def titles() -> Seen:
 
 def helps() -> Seen:
     """What `--help` says of every command and each of its arguments and options."""
-    yield from _helps_of("rigctl", every_command())
+    yield from _helps_of("rigctl", _COMMANDS)
 
 
 def columns() -> Seen:

@@ -153,7 +153,6 @@ class _Derivation:
         self._window = CommonWindow(*repetition.window_ns, 0) if repetition.window_ns else None
         self.seen: dict[Stream, Evidence] = {}
         self._verdicts: dict[Stream, Verdict] = {}
-        self._paths: dict[Stream, DataPath] = {}
         self._flows = by_stream(repetition.flows)
         self._threads = Counter(node for flow in repetition.flows for node in (flow.pair.source, flow.pair.destination))
         self._shared: Row = {
@@ -193,8 +192,7 @@ class _Derivation:
     def cell_row(self, rows: Sequence[Row]) -> Row:
         """Return the row of the cell; `rows` are those of its pairs."""
         streams = self.cell.streams
-        paths = [self._path(stream, self.flows_of(stream)) for stream in streams]
-        ceiling_mbps = together_mbps(paths, self._rates_bps(paths), self._trunk)
+        ceiling_mbps = together_mbps([path for path, _ in self._achieved], self._rates_bps, self._trunk)
         goodput_mbps = total(row["goodput_mbps"] for row in rows)
         share = efficiency(goodput_mbps, ceiling_mbps)
         flows = [flow for own in self._flows.values() for flow in own]
@@ -292,7 +290,7 @@ class _Derivation:
 
     @cached_property
     def _loads(self) -> dict[Stream, Load | None]:
-        loads = shared_loads(self._achieved, self._all_rates_bps, self._trunk)
+        loads = shared_loads(self._achieved, self._rates_bps, self._trunk)
         return dict(zip(self.cell.streams, loads, strict=True))
 
     @cached_property
@@ -302,8 +300,10 @@ class _Derivation:
         return [(self._path(stream, own), self._rate_mbps(self._received(own))) for stream, own in flows]
 
     @cached_property
-    def _all_rates_bps(self) -> dict[str, int | None]:
-        return self._rates_bps(path for path, _ in self._achieved)
+    def _rates_bps(self) -> dict[str, int | None]:
+        """Return the link rates of all nodes that send or receive."""
+        nodes = {node for path, _ in self._achieved for node in (path.sender, path.receiver)}
+        return {node: link_rate_bps(self._info, node) for node in nodes}
 
     @cached_property
     def _trunk(self) -> TrunkLink | None:
@@ -311,17 +311,13 @@ class _Derivation:
 
     @cached_property
     def _taken(self) -> dict[str, list[float | None]]:
-        return taken_of_links(self._achieved, self._all_rates_bps, self._trunk)
+        return taken_of_links(self._achieved, self._rates_bps, self._trunk)
 
     def _others(self, path: DataPath) -> Row:
         if self._balance is None:
             return {}
         counted = self._balance.others_on(path.sender, path.receiver)
-        return other_traffic_found(self._info, path, counted, self._taken, self._all_rates_bps, self._trunk)
-
-    def _rates_bps(self, paths: Iterable[DataPath]) -> dict[str, int | None]:
-        nodes = {node for path in paths for node in (path.sender, path.receiver)}
-        return {node: link_rate_bps(self._info, node) for node in nodes}
+        return other_traffic_found(self._info, path, counted, self._taken, self._rates_bps, self._trunk)
 
     def _received(self, flows: Sequence[Flow]) -> int | None:
         return total(flow.bytes for flow in flows) if len(flows) == self.cell.parallel else None
@@ -361,13 +357,6 @@ class _Derivation:
 
     def _path(self, stream: Stream, flows: Sequence[Flow]) -> DataPath:
         """Return the path of `flows`, all or one of those of `stream`."""
-        if len(flows) < len(self._flows.get(stream, ())):
-            return self._path_of(stream, flows)
-        if stream not in self._paths:
-            self._paths[stream] = self._path_of(stream, flows)
-        return self._paths[stream]
-
-    def _path_of(self, stream: Stream, flows: Sequence[Flow]) -> DataPath:
         if self.cell.transport == "udp":
             return datagram_path(self._info, stream.ends, self.cell)
         senders = [flow.sender for flow in flows if flow.sender is not None]

@@ -9,15 +9,16 @@ from rigctl.analysis.rows.series import bin_rows, bucket_rows, interval_rows
 from rigctl.base.errors import InputError
 from rigctl.columns import COLUMNS, Column, Level, columns_at
 from rigctl.records import Cell, Repetition, RunInfo
+from rigctl.settings import setting_columns
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _TEXT: Final = frozenset(
-    {"run", "status", "reason", "test", "transport", "source", "destination", "direction", "congestion", "limit"}
-    | {"condition", "read", "write", "engine", "limit_detail"}
+    {"run", "status", "reason", "test", "source", "destination", "direction", "limit", "condition", "limit_detail"}
+    | {name for name, kind in setting_columns().items() if kind is str}
 )
-_FLAGS: Final = frozenset({"counted", "nodelay", "busy_poll", "zerocopy", "copy", "copy_effective"})
+_FLAGS: Final = frozenset({"counted"} | {name for name, kind in setting_columns().items() if kind is bool})
 _OF_EACH: Final = {Level.INTERVALS: interval_rows, Level.BINS: bin_rows, Level.HISTOGRAM: bucket_rows}
 """Levels whose rows are made on use, repetition by repetition."""
 

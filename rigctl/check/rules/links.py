@@ -13,7 +13,7 @@ from rigctl.probe.readiness import Route
 BUSY_SHARE: Final = 0.01
 """Other traffic above this share of the link shows in results."""
 BUSY_BPS: Final = 1e6
-"""As `BUSY_SHARE`, if the link's rate is unknown or small."""
+"""The same bound for links whose rate is unknown or small."""
 LOOPBACKS: Final = ("lo", "lo0")
 
 

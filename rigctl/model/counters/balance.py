@@ -123,10 +123,18 @@ def reconcile(
         for seconds in (counted.missing_s, counted.extra_s)
     )
     if counted.refresh_s is not None and missing + extra > COARSE_SHARE * expected:
-        why = f"too coarse, refreshed every {counted.refresh_s:.0f} s or less often; the flows took {traffic_s:.3g} s"
+        too_coarse = (
+            f"too coarse, refreshed every {counted.refresh_s:.0f} s or less often; the flows took {traffic_s:.3g} s"
+        )
         # The packets counted are as old as the octets, so the expectation is unknown too.
         return Reconciliation(
-            point, None, counted.octets, coarse=True, why=why, carries_data=data, uncertain_octets=missing + extra
+            point,
+            None,
+            counted.octets,
+            coarse=True,
+            why=too_coarse,
+            carries_data=data,
+            uncertain_octets=missing + extra,
         )
     difference = counted.octets - expected
     flagged, why = _judge(difference, missing, extra, crossing.retransmitted or 0, MOST_DIFFERENCE * basis)

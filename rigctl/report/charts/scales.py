@@ -66,7 +66,6 @@ def scale_of(axis: Axis, values: Iterable[float]) -> Scale:
 
 
 def _widened(axis: Axis, value: float) -> tuple[float, float]:
-    """Return ends around a single value, so that it is in the middle."""
     if axis.kind in ("log2", "log10"):
         return value / 2, value * 2
     margin = DAY_S if axis.kind == "date" else abs(value) * 0.05 or 0.5
@@ -83,7 +82,6 @@ def ticks(scale: Scale, fits: Fits) -> list[Tick]:
 
 
 def _choices(scale: Scale) -> Iterator[list[Tick]]:
-    """Yield ever fewer ticks."""
     axis = scale.axis
     if axis.kind == "names":
         yield [Tick(float(number), name) for number, name in enumerate(axis.names)]

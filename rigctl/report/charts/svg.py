@@ -72,7 +72,6 @@ def _framed(inner: str, width: float, height: float, colours: Palette | None, la
 
 
 def _laid_out(plot: Plot, top: float) -> tuple[list[_Laid], tuple[Tick, ...], float]:
-    """Return the panels, the ticks that they share, and where the last field ends."""
     beside = [_upright_ticks(panel) for panel in plot.panels]
     widest = max((text_width(tick.text) for _, found in beside for tick in found), default=0.0)
     left = min(widest, _MOST_NAME * plot.width) + _LABEL if widest else _PADDING
@@ -102,7 +101,6 @@ def _upright_ticks(panel: Panel) -> tuple[Scale, tuple[Tick, ...]]:
 
 
 def _across(plot: Plot, scale: Scale, left: float) -> tuple[tuple[Tick, ...], float, float]:
-    """Return the ticks below, and the left and right margins that their labels need."""
     if plot.x.labels == "none":
         return (), left, float(_PADDING)
     right = float(_PADDING)
@@ -178,7 +176,6 @@ def _grid(field: Field, beside: Sequence[Tick], across: Sequence[Tick], pen: Pen
 
 
 def _below(plot: Plot, field: Field, across: Sequence[Tick], bottom: float, pen: Pen) -> tuple[list[str], float]:
-    """Return labels and title of the axis below, and where the picture ends."""
     marks = [(field.across(tick.value) or 0.0, tick) for tick in across]
     ticked = path_text([[(at, bottom), (at, bottom + 3)] for at, _ in marks])
     parts = [pen.path("grid", ticked, stroke_linecap="butt")]
@@ -198,7 +195,6 @@ def _below(plot: Plot, field: Field, across: Sequence[Tick], bottom: float, pen:
 
 
 def _legend(keys: Sequence[Key], width: float, pen: Pen) -> tuple[str, float]:
-    """Return rows of names with a stroke of their colour, and their height."""
     x, y, parts = 0.0, 0.0, []
     for key in keys:
         name = cut(key.name, width - _SWATCH)

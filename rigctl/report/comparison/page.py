@@ -179,7 +179,6 @@ def _hundred(share: float | None) -> float | None:
 
 
 def _values(changes: Sequence[Change]) -> list[tuple[Entry, Entry]]:
-    """Return medians before and after, in the unit that is printed."""
     medians = []
     for change in changes:
         factor = METRICS[change.metric].scale

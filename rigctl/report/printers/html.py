@@ -216,5 +216,4 @@ def _note(inside: str) -> str:
 
 
 def _text(data: dict[str, Any]) -> str:
-    """Return JSON on one line that no text in it can end."""
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

@@ -96,8 +96,6 @@ def datagram_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
 
 
 def _measured(title: str, unit: str, of: Callable[[DatagramSummary], float | None]) -> ColumnOf[CellSummary]:
-    """Return a column of a quantity with the same decimals for all pairs."""
-
     def column(cells: Sequence[CellSummary]) -> Filled:
         every = [_value(stream, of) for cell in cells for stream in cell.streams]
         text = fixed(decimals_of(every, digits=2, most=3))
@@ -251,7 +249,6 @@ def _not_measured(blank: Sequence[Trial]) -> str:
 
 
 def _beyond(view: RunView, cell: Cell, found: Search, best: Trial) -> str:
-    """Return what happens above the highest rate that passed."""
     flows = len(cell.streams) * cell.parallel
     if best.asked_bps is not None and (best.sent_bps or 0.0) < STEADY * best.asked_bps:
         asked = format_rate(best.asked_bps * flows)
@@ -267,7 +264,6 @@ def _beyond(view: RunView, cell: Cell, found: Search, best: Trial) -> str:
 
 
 def _is_all(info: RunInfo, cell: Cell, best: Trial) -> bool:
-    """Tell whether a rate is what the narrowest link of the pairs carries."""
     paths = [datagram_path(info, (stream.sender, stream.receiver), cell) for stream in cell.streams]
     ceilings = [path.ceiling_mbps for path in paths if path.ceiling_mbps is not None]
     own = (best.sent_bps or 0.0) * cell.parallel / 1e6
@@ -386,7 +382,6 @@ def _order(cell: CellSummary) -> Iterator[str]:
 
 
 def _drops(info: RunInfo, cell: CellSummary) -> Iterator[str]:
-    """Yield which losses happened at the hosts, not in the network."""
     counted = [stream.datagrams for stream in cell.streams if stream.datagrams is not None]
     refused = sum(datagrams.sender_drops or 0 for datagrams in counted)
     overflow = sum(datagrams.receiver_drops or 0 for datagrams in counted)

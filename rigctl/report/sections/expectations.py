@@ -47,7 +47,6 @@ def _verdict(check: Check, in_part: str | None) -> Verdict:
 
 
 def _text(value: float | str | None, unit: str, bound: float | None) -> str:
-    """Print a value with as many digits as tell it from its bound."""
     if value is None or isinstance(value, str):
         return value or UNKNOWN
     digits = next((count for count in range(3, 9) if bound is None or _differs(value, bound, count)), 9)

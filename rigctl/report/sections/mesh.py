@@ -306,7 +306,6 @@ def measured_text(found: Sequence[Mesh], measured: int) -> str:
 
 
 def _named(found: Sequence[Mesh]) -> str:
-    """Return which nodes are slow, in which direction, and which have a smaller MTU."""
     roles: dict[str, set[str]] = {}
     for mesh in found:
         for slow in mesh.slow:
@@ -334,7 +333,6 @@ def _comparable(mesh: Mesh) -> bool:
 
 
 def _slow(plan: RunPlan, found: Sequence[Mesh], scale: Scale) -> Iterator[Finding]:
-    """Yield each slow node once, at the settings with which it falls furthest behind."""
     grouped: dict[str, list[tuple[Mesh, SlowNode]]] = {}
     for mesh in found:
         for slow in mesh.slow:
@@ -357,7 +355,6 @@ def _slow(plan: RunPlan, found: Sequence[Mesh], scale: Scale) -> Iterator[Findin
 
 
 def _compared(mesh: Mesh, slow: SlowNode, scale: Scale) -> str:
-    """Return in which direction a node is slow, its goodput, and the name of the reference."""
     usual = "pairs without a slow node have"
     said = f"{_ROLES[slow.roles]}: {scale.text(slow.mbps)} (median)"
     if mesh.centre == slow.node:
@@ -370,7 +367,6 @@ def _compared(mesh: Mesh, slow: SlowNode, scale: Scale) -> str:
 
 
 def _narrow(plan: RunPlan, node: str) -> str:
-    """Return the rate of a node's link if it is below every other's, else nothing."""
     own = plan.links[node].rate_bps if node in plan.links else None
     others = [link.rate_bps for name, link in plan.links.items() if name != node]
     known = [rate for rate in others if rate is not None]
@@ -378,7 +374,6 @@ def _narrow(plan: RunPlan, node: str) -> str:
 
 
 def _limits(own: Sequence[Way]) -> str:
-    """Return what limited a node's pairs, the most frequent limit first."""
     counts = Counter(way.limit for way in own)
     said = []
     for limit, count in counts.most_common():
@@ -389,7 +384,6 @@ def _limits(own: Sequence[Way]) -> str:
 
 
 def _bounded(own: Sequence[Way]) -> str:
-    """Return the sysctls that allow no more, with their nodes."""
     causes = [way.window for way in own if way.window is not None and way.window.sysctl]
     names = list(dict.fromkeys(f"{cause.sysctl} of {cause.node} allows no more" for cause in causes))
     return f"; {listed(names)}" if names else ""

@@ -114,7 +114,6 @@ def table(results: Results, notes_of: Callable[[MessageResult], Sequence[str]] =
 
 
 def _logarithm(results: Results) -> Filled:
-    """Return the column against which a page of nettest plots throughput."""
     values = [math.log2(result.size) if result.size else None for result in results]
     return numbers(Column("log2(size)", "", "requested"), values, fixed(3))
 
@@ -286,7 +285,6 @@ def _cause(result: MessageResult, name: str) -> tuple[str, str | None]:
 
 
 def _peaks(results: Sequence[MessageResult]) -> Iterator[Finding]:
-    """Yield one finding for all sizes whose round trips have several peaks."""
     found = [(result, peaks) for result in results if len(peaks := peaks_ns(result.round_trips)) > 1]
     if not found:
         return

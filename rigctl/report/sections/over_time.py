@@ -200,7 +200,6 @@ def gaps_part(view: RunView) -> Part | None:
 
 
 def _findings(found: Sequence[Gap], *, several: bool) -> Iterator[Finding]:
-    """Yield one finding for all gaps, which names the longest."""
     longest = sorted(found, key=lambda gap: -gap.length_s)[:MOST_NAMED]
     if len(found) == 1:
         (gap,) = found

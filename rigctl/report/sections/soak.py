@@ -83,20 +83,17 @@ def flow_means(flows: Sequence[Values]) -> list[FlowMean]:
 
 
 def _heads(flows: Sequence[FlowMean], retransmits: float | None) -> tuple[Column, ...]:
-    """Return the columns, without retransmits where none are known, as of datagrams."""
     heads = (Column("Flow"), Column("Pair", words=True), Column("Goodput", "Mbit/s"), Column("Retransmits"))
     known = retransmits is not None or any(flow.retransmits is not None for flow in flows)
     return heads if known else heads[:-1]
 
 
 def _goodput_text(flows: Sequence[FlowMean]) -> NumberText:
-    """Return the text of goodput with as many decimals as the slowest flow needs."""
     smallest = min((flow.goodput_mbps for flow in flows if flow.goodput_mbps), default=1000.0)
     return fixed(0 if smallest >= 100 else 1 if smallest >= 10 else 2)
 
 
 def _summed_up(flows: Sequence[FlowMean], total_mbps: float, retransmits: float | None) -> Table:
-    """Return a table of the slowest flows by name, the median, the fastest, and the sum."""
     heads, goodput = _heads(flows, retransmits), _goodput_text(flows)
     known = sorted((flow for flow in flows if flow.goodput_mbps is not None), key=lambda flow: flow.goodput_mbps or 0.0)
     middle = median(flow.goodput_mbps or 0.0 for flow in known) if known else None
@@ -118,7 +115,6 @@ def _summed_up(flows: Sequence[FlowMean], total_mbps: float, retransmits: float 
 
 
 def _table(flows: Sequence[FlowMean], total_mbps: float, retransmits: float | None) -> Table:
-    """Return all flows in two columns side by side, and their sum."""
     heads, goodput = _heads(flows, retransmits), _goodput_text(flows)
     kept, half = len(heads), -(-len(flows) // 2)
     left, right = flows[:half], flows[half:]

@@ -163,7 +163,6 @@ def _mss_causes(info: RunInfo, cells: Sequence[CellSummary]) -> list[str]:
 
 
 def _line_rate(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Yield how many tests reach line rate, among those that are not above their ceiling."""
     known = [cell for cell in cells if cell.efficiency is not None and not cell.above_ceiling]
     known = [cell for cell in known if not isinstance(cell.cell[RATE], int)]
     if len(known) < 2:

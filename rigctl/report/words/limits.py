@@ -238,13 +238,11 @@ def _lost(share: float) -> str:
 
 
 def _uncut(cell: CellSummary) -> str:
-    """Return that this congestion control does not cut its window at each loss."""
     used = cell.binding.congestion if cell.binding else None
     return f"{used or 'The congestion control'} does not cut its window at each loss; what is lost is missing"
 
 
 def _refuting(cell: CellSummary) -> str:
-    """Return why losses do not explain the goodput."""
     seen, own = cell.verdict.numbers, cell.verdict.numbers.get("goodput_mbps")
     share, allows = seen.get("lost_share"), seen.get("loss_allows")
     if not (isinstance(share, float) and isinstance(allows, float) and isinstance(own, float)):
@@ -256,7 +254,6 @@ def _refuting(cell: CellSummary) -> str:
 
 
 def _window(cell: CellSummary) -> str:
-    """Return what the window allows per round trip, and that nearly all of it was achieved."""
     stream = cell.binding
     if stream is None or cell.held_share is None:
         return ""
@@ -279,7 +276,6 @@ def _window(cell: CellSummary) -> str:
 
 
 def _send_buffer(cell: CellSummary) -> str:
-    """Return that the sender's buffer was full, its size, and what bounds it."""
     cause, rate = cell.window_cause, cell.binding.goodput_mbps if cell.binding else None
     if cause is None or rate is None:
         return ""
@@ -383,7 +379,6 @@ def _raised(sysctl: str, node: str) -> str:
 
 
 def _disturbed(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Yield the tests whose limit is unknown because other programs kept processors busy."""
     unknown = [cell for cell in cells if cell.limit == "unknown" and cell.verdict.cause in (None, "others")]
     found = {cell.cell.number: cell.busy.others_pct for cell in unknown}
     others = {number: pct for number, pct in found.items() if pct is not None}

@@ -104,7 +104,6 @@ def _file(plan: RunPlan) -> str:
 
 
 def _bundled(plan: RunPlan) -> bool:
-    """Tell whether rigctl brings this very scenario."""
     path = scenarios() / _file(plan)
     try:
         return "/" not in plan.scenario_name and path.read_text("utf-8") == plan.scenario_yaml

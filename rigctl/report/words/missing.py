@@ -76,7 +76,6 @@ def _ended(info: RunInfo, count: int, left_out: Sequence[int]) -> Iterator[str]:
 
 
 def _failed(failed: dict[int, list[Repetition]], count: int) -> Iterator[str]:
-    """Tell how many tests failed, and the reason that most of them have."""
     if not failed:
         return
     which = numbers_text(sorted(failed)) if len(failed) == count == 1 else f"{len(failed)} of {plural(count, 'test')}"
@@ -122,7 +121,6 @@ def fastest_pair(cells: Sequence[CellSummary]) -> Finding | None:
 
 
 def _in_part(cells: Sequence[CellSummary]) -> Finding:
-    """Name the tests that were measured without some of their pairs, and why."""
     numbers = [cell.cell.number for cell in cells]
     reasons = [each.reason or "" for cell in cells for each in cell.exclusions if each.status is Status.OK]
     different = list(dict.fromkeys(reason.rstrip(".") for reason in reasons))

@@ -107,7 +107,6 @@ def varied_text(cell: Cell, cells: Sequence[Cell]) -> str:
 
 
 def _settings(cell: Cell, pairs: Told) -> dict[str, str]:
-    """Return each setting that a cell asks for in words, by its name."""
     words: dict[str, str] = {} if cell.condition is None else {"condition": cell.condition}
     if pairs:
         words["pairs"] = pairs_text(cell.pairs) if pairs == "names" else plural(len(cell.pairs), "pair")

@@ -1,4 +1,4 @@
-"""What an agent says of probes is not believed: no traceback, no endless search, no endless wait."""
+"""Hostile reports of agents on probes: no traceback, no endless search, no endless wait."""
 
 import asyncio
 from collections.abc import Mapping

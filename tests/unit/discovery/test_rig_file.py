@@ -1,4 +1,4 @@
-"""What is written is a rig file: read back by the reader of `rigctl run`."""
+"""The rig file that `rig init` writes: read back by the reader of `rigctl run`."""
 
 from dataclasses import replace
 from pathlib import Path

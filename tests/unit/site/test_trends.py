@@ -25,7 +25,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
         made = [MadeRun(info, course, "") for info in infos]
         nights, accepted = store.history.nights(), store.history.accepted()
         now = infos[-1].started_at + 86400
-        return judge(course, made, measured(store, infos, {}), nights, accepted, now, lambda _: None)
+        return judge(course, made, nights, accepted, now, lambda chosen: measured(store, chosen, {}), lambda _: None)
 
 
 @pytest.fixture(scope="module")

@@ -52,7 +52,6 @@ def limit_text(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[str
 
 
 def _limits(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[tuple[str, list[Trend]]]:
-    """Return the sentences with their trends, the one of most conditions first."""
     stories: list[list[tuple[ConditionPanels, Trend]]] = []
     for condition in conditions:
         shown = trend(info, condition)
@@ -201,7 +200,6 @@ def _sums(condition: ConditionPanels, pairs: int) -> list[float]:
 
 
 def _best_of(panel: Panel) -> dict[int, tuple[float, int]]:
-    """Return for each number of pairs the highest sum and its number of flows."""
     best: dict[int, tuple[float, int]] = {}
     for (pairs, flows), total in panel.sums_mbps.items():
         best[pairs] = max(best.get(pairs, (0.0, 0)), (total, flows))

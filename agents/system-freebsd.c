@@ -77,7 +77,7 @@ int system_claim(const char *name)
 
     if (strchr(name, ' ') != NULL) /* it would only say who has it */
         return -1;
-    text_format(path, sizeof path, "/tmp/%s", name);
+    snprintf(path, sizeof path, "/tmp/%s", name);
     fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
         return fd;

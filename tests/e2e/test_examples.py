@@ -126,7 +126,7 @@ def test_the_pytest_file_fails_on_a_slower_link(lab: User, change: str, code: in
 @pytest.mark.timeout(180)
 def test_every_line_on_the_page_about_python_runs(lab: User) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "reference" / "python.md").read_text(), re.DOTALL)
-    assert len([line for line in blocks[0].splitlines() if line]) == 5
+    assert len([line for line in blocks[0].splitlines() if line]) == 6
     ran = done(lab, sys.executable, "-c", "\n".join(blocks))
     assert ran.returncode == 0, ran.stderr
     assert "['test 1: 65536 bytes', 'test 2: 409600 bytes']" in ran.stdout

@@ -19,15 +19,17 @@ from typing import Any
 
 from processes import end
 
+from rigctl.cli.app import COMMANDS
+
 AGENT = re.compile(r"/agent-[0-9a-f]{64}")
 HOLDER = re.compile(r"-m rigctl\.virtual\.(machines\.)?holder ")
 INVALID = ": invalid: "
 ATTEMPTS = 3
 
 
-PRELOADED = (
-    "rigctl.cli.app", "rigctl.cli.commands.run", "rigctl.runner.by_iperf3", "asyncssh",
-)  # fmt: skip
+# Every command: one that runs as another user may not be able to read the folder that Python is installed in.
+MODULES = sorted({f"rigctl.cli.{place.partition(':')[0]}" for place, _ in COMMANDS.values()})
+PRELOADED = ("rigctl.cli.app", *MODULES, "rigctl.runner.by_iperf3", "asyncssh")
 
 
 @cache

@@ -40,7 +40,7 @@ class Weight(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a finding is about: the run, or tests, pairs, nodes, links or switches by their names."""
+    """The subject of a finding: the run, or tests, pairs, nodes, links or switches by their names."""
 
     kind: SubjectKind = "run"
     names: tuple[str, ...] = ()

@@ -1,5 +1,6 @@
 """The field's words: what was replaced does not come back in what people see, and prose has lines that can be read."""
 
+import ast
 import re
 from functools import cache
 from pathlib import Path
@@ -36,7 +37,10 @@ RETIRED: Final = {
     "its doing": (r"\b(its|their) doing\b", "may be caused by"),
     "gone mad": (r"\bgone mad\b", "malfunctioning"),
 }
-"""What is not to be read any more, how it is found, and what stands there instead."""
+"""Words that were replaced: how one is found, and the word that stands there instead."""
+
+FRAGMENTS: Final = frozenset({"What", "Of", "Whether", "Where", "That", "Those", "As", "So"})
+"""First words of docstrings that are neither a verb nor a noun."""
 
 ALLOWED: Final = {
     "columns": r"^cell\b|\(level cells\)",  # the name of a column stays
@@ -90,3 +94,18 @@ def long_lines(path: Path) -> list[str]:
 @pytest.mark.parametrize("path", prose(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_line_of_prose_is_too_long(path: Path) -> None:
     assert long_lines(path) == []
+
+
+@pytest.mark.parametrize(
+    "room", sorted(path.name for path in (ROOT / "rigctl").iterdir() if path.suffix in ("", ".py"))
+)
+def test_no_docstring_begins_with_a_fragment(room: str) -> None:
+    top = ROOT / "rigctl" / room
+    found = []
+    for path in [top] if top.is_file() else sorted(top.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                text = ast.get_docstring(node) or ""
+                if re.split(r"\W", text, maxsplit=1)[0] in FRAGMENTS:
+                    found.append(f"{path.relative_to(ROOT)}: {text.splitlines()[0]}")
+    assert found == [], "begin with a verb, or with the noun of what it is"

@@ -1,4 +1,4 @@
-"""What held in all tests of a run, for the line beside its table: settings in use, round trips, links, tags."""
+"""Values that held in all tests of a run, for the line beside its table: settings in use, round trips, links, tags."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
@@ -53,7 +53,7 @@ def _links(view: RunView, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
 
 
 def _tags(view: RunView) -> Iterator[tuple[str, str]]:
-    """Those that the user gave; firmware also where it was not."""
+    """Yield the tags that the user gave, and firmware if it was not given."""
     tags = given_tags(view.info.tags)
     if FIRMWARE not in tags and view.plan.virtual is None:
         yield FIRMWARE, UNKNOWN

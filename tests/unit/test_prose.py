@@ -11,6 +11,7 @@ from seen import SOURCES
 
 ROOT = Path(__file__).parents[2]
 MOST_CHARACTERS = 160
+ROOMS = sorted(path.name for path in (ROOT / "rigctl").iterdir() if path.is_dir() or path.suffix == ".py")
 
 RETIRED: Final = {
     "Speed": (r"\bSpeed\b", "Goodput, Total goodput"),

@@ -46,7 +46,10 @@ MORE: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "against.compare.txt": ("against", ("compare",)),
     "against.compare.json": ("against", ("compare", "--json")),
     **{f"two.compare.{form}": ("two", ("compare", "--format", form)) for form in ("terminal", "html", "md", "json")},
-    **{f"nights.regress.{form}": (NIGHTS, ("regress", "--format", form)) for form in ("terminal", "md", "json", "junit")},
+    **{
+        f"nights.regress.{form}": (NIGHTS, ("regress", "--format", form))
+        for form in ("terminal", "md", "json", "junit")
+    },
     "nights.brief.md": (NIGHTS, ("regress", "--format", "md", "--brief")),
     "nights.runs.json": (NIGHTS, ("runs", "--json")),
 }

@@ -11,24 +11,31 @@ DEMO_STORE := $(VENV)/demo.db
 # What is imported is compiled once and kept. Where a container sets this, each start of rigctl compiles all of it again: 3 s for 1.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: samples demo test whole foreign lint types unit bench clean system agents mutants torture machines docs pages fuzz golden
+.PHONY: samples demo test whole foreign lint types unit bench clean system agents mutants torture machines docs pages fuzz golden quiet
 
 demo: $(VENV)/run.stamp $(AGENT)
 	@echo "Seven tests of 5 s each on the virtual rig: about one minute."
 	@$(BIN)/rigctl run scenarios/gigablox.yaml --duration 5s --store $(DEMO_STORE) --report reports/demo.html
 
-# Many tests mostly wait: four files at a time, and what only computes, type checker, unit tests and the compiler
-# for other machines, takes what they leave.
+# What computes comes first: type checker, unit tests, the compiler for other machines. Then the tests that mostly wait, four
+# files at a time, and at the end, alone, those that judge what a machine at rest achieves.
 test:
 	$(MAKE) -j2 --output-sync=target system $(VENV)/dev.stamp
 	$(MAKE) -j2 --output-sync=target $(AGENT) lint
-	$(MAKE) -j4 --output-sync=line whole types unit foreign
+	$(MAKE) -j3 --output-sync=line types unit foreign
+	$(MAKE) whole
+	$(MAKE) quiet
 
 # What takes the agents of other machines.
 FOREIGN := tests/agent/test_foreign.py tests/integration/test_wheel.py
+# What takes a machine at rest.
+QUIET := tests/e2e/test_regress.py
 whole: $(VENV)/dev.stamp $(AGENT)
 	CI=1 $(BIN)/python -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder --durations=15 \
-		tests/e2e tests/integration tests/agent $(FOREIGN:%=--ignore=%)
+		tests/e2e tests/integration tests/agent $(FOREIGN:%=--ignore=%) $(QUIET:%=--ignore=%)
+
+quiet: $(VENV)/dev.stamp $(AGENT)
+	CI=1 $(BIN)/python -m pytest -q $(QUIET)
 
 foreign: $(VENV)/dev.stamp
 	nice -n 5 $(BIN)/rigctl agent build
@@ -43,7 +50,7 @@ types: $(VENV)/dev.stamp
 	nice -n 5 $(BIN)/mypy
 
 unit: $(VENV)/dev.stamp
-	CI=1 nice -n 5 $(BIN)/python -m pytest -q --durations=5 tests/unit tests/golden
+	CI=1 nice -n 5 $(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=5 tests/unit tests/golden
 
 # Prints the golden pages anew, from the stored runs in tests/golden/runs: read `git diff tests/golden` before you commit.
 golden: $(VENV)/dev.stamp

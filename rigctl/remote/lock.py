@@ -80,7 +80,8 @@ class Queue:
         use = await self._first()
         by = str(use or "an unknown run")
         end = f"end it (on the node: process {use.pid})" if use else "end it"
-        own = use is not None and use.place == 0 and use.holder == _shown(self._claim.holder)
+        # An agent that ends may have lost its label before its place: it is then taken for the one that this run lost.
+        own = self._claim.had_it if use is None else use.place == 0 and use.holder == _shown(self._claim.holder)
         if self._claim.wait_s:
             queue = f", {place - 1} ahead in the queue" if place > 1 else ""
             waited = f"waited for {format_duration(self._claim.wait_s)}"

@@ -42,7 +42,7 @@ Reports: TypeAlias = Mapping[tuple[str, int], EndpointReport]
 """By node and number of the endpoint."""
 
 CAPTURE_BYTES: Final = 8 * 2**20
-"""Of each pcap file: about 60,000 frames."""
+"""Size limit of a pcap file: about 60,000 frames."""
 
 
 @dataclass(frozen=True, slots=True)

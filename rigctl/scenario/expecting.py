@@ -86,7 +86,7 @@ COLUMNS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     **{name_of(_BY_COLUMN[name]): (name,) for own in OF_KIND.values() for name in own},
     **_SHORT,
 }
-"""Of each figure by its name, the columns it stands for: one for a kind of test."""
+"""Columns of each figure, by its name: one for a kind of test."""
 
 
 def column_of(figure: str, kind_: Kind) -> str | None:

@@ -41,7 +41,7 @@ _BY_NAME: Final = sorted(SETTINGS.values(), key=lambda setting: setting.name)
 _KEYS: Final = frozenset({"duration", *(key for limits in LIMITS.values() if limits for key in limits.keys)})
 """Keys of a scenario that some engine cannot have."""
 _LONGEST_S: Final = 86400
-"""Of iperf3 -t, which takes whole seconds."""
+"""Upper bound of iperf3 -t, which takes whole seconds."""
 
 
 def mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:

@@ -10,9 +10,9 @@ from rigctl.settings.sockets import RANGE_SCHEMA
 from rigctl.yamlfile.fields import FieldError, parse_flag, parse_quantity, parse_text, parse_whole, shown
 
 UNLIMITED: Final = "unlimited"
-"""As a rate: as fast as the sender can."""
+"""The rate of a sender that sends as fast as it can."""
 MAX_RATE: Final = "max"
-"""As a rate: the highest with a loss within RunPlan.max_loss, found by search."""
+"""The highest rate with a loss within RunPlan.max_loss, found by search."""
 MAX_FILE: Final = 2**40
 PLACES: Final = ("disk", "memory")
 MAX_ITERATIONS: Final = 10**9

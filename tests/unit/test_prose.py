@@ -97,16 +97,21 @@ def test_no_line_of_prose_is_too_long(path: Path) -> None:
     assert long_lines(path) == []
 
 
-@pytest.mark.parametrize(
-    "room", sorted(path.name for path in (ROOT / "rigctl").iterdir() if path.suffix in ("", ".py"))
-)
+def docstrings(path: Path) -> list[str]:
+    """Return the docstrings of a module, its classes and functions, and those below its constants."""
+    bodies = [getattr(node, "body", None) for node in ast.walk(ast.parse(path.read_text()))]
+    lines = [line for body in bodies if isinstance(body, list) for line in body]
+    values = [line.value for line in lines if isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant)]
+    return [value.value.strip() for value in values if isinstance(value.value, str)]
+
+
+@pytest.mark.parametrize("room", ROOMS)
 def test_no_docstring_begins_with_a_fragment(room: str) -> None:
     top = ROOT / "rigctl" / room
-    found = []
-    for path in [top] if top.is_file() else sorted(top.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                text = ast.get_docstring(node) or ""
-                if re.split(r"\W", text, maxsplit=1)[0] in FRAGMENTS:
-                    found.append(f"{path.relative_to(ROOT)}: {text.splitlines()[0]}")
+    found = [
+        f"{path.relative_to(ROOT)}: {text.splitlines()[0]}"
+        for path in ([top] if top.is_file() else sorted(top.rglob("*.py")))
+        for text in docstrings(path)
+        if re.split(r"\W", text, maxsplit=1)[0] in FRAGMENTS
+    ]
     assert found == [], "begin with a verb, or with the noun of what it is"

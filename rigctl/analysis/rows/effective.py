@@ -8,7 +8,7 @@ from rigctl.records import Flow
 from rigctl.settings import SETTINGS
 
 _COMBINED: Final[dict[type, Callable[[Iterable[Any]], Any]]] = {int: least, str: joined, bool: agreed}
-"""Of several values of a type the one that a row has: the smallest number, all names, the flag that all agree in."""
+"""Combines the values of several flows into that of a row: the smallest number, all names, a flag if all agree."""
 _COLUMNS: Final = {
     setting.effective.column: (setting, setting.effective)
     for setting in SETTINGS.values()

@@ -50,7 +50,7 @@ DARK: Final = Palette(
     },
     ("#5aa9ff", "#b35603", "#24faa4", "#d78cb7", "#e3db3a", "#e3275d"),
 )  # fmt: skip
-"""As in reports/templates/report.css: the colour-blind can tell them apart, too."""
+"""The series colours of reports/templates/report.css, which people with colour blindness can tell apart."""
 
 
 def rgb(colour: str) -> tuple[int, int, int]:

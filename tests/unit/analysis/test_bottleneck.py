@@ -298,7 +298,7 @@ def summary_of(one: Repetition) -> tuple[CellSummary, Evidence]:
 
 
 def own_bytes(mbps: float, packet_payload: int = 1448) -> dict[str, int]:
-    """What an interface counts of a flow of 10 s, in packets of `packet_payload` bytes."""
+    """Return the counters of an interface for a flow of 10 s, in packets of `packet_payload` bytes."""
     payload = round(mbps * 1e6 * 10 / 8)
     packets = payload // packet_payload
     return {"rx_bytes": payload + packets * HEADERS, "rx_packets": packets}

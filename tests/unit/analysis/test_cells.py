@@ -194,7 +194,7 @@ def test_records_that_do_not_fit_together_are_refused(wrong: dict[str, int], sai
 
 
 def busiest(span_us: int, busy_us: int) -> tuple[float | None, float | None]:
-    """Of the sender: its node, and its busiest processor."""
+    """Return the shares of the sender's node and of its busiest processor."""
     repetition = builders.repetition(CELL, (911, 941))
     nodes = [
         replace(node, span_us=span_us, cpus=1, node_busy_us=busy_us, busiest_cpu_us=busy_us)

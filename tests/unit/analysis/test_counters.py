@@ -254,7 +254,7 @@ class TestWhole:
 
 
 def shifted(port: PortSeries, octets: int) -> PortSeries:
-    """As after other traffic of so many octets in each direction."""
+    """Return the readings as they are after other traffic of `octets` in each direction."""
     columns = {
         name: [value + octets for value in values] if name.endswith("octets") else values
         for name, values in port.columns.items()

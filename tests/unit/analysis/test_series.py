@@ -124,7 +124,7 @@ INFO = builders.run(builders.plan([CELL]))
 
 
 def flow(pair: Pair, number: int, values: tuple[int, ...], width_us: int = 500) -> Flow:
-    """What the receiver took in bins from 0 on."""
+    """Return a flow whose receiver counted `values` in bins from 0 on."""
     side = Side(sum(values), 0, 2 * MS, bins=Bins(0, width_us, values))
     return Flow(pair, Direction.FORWARD, number, Side(sum(values), 0, 2 * MS), side, bytes=sum(values))
 

@@ -36,7 +36,7 @@ def test_both_is_two_streams_per_pair() -> None:
 
 
 def asked_of(cell: Cell, *, sends: bool = False) -> dict[str, Any]:
-    """What the order of the first channel says, but for what every order has."""
+    """Return the keys of the first channel's order that not every order has."""
     sockets = channel_sockets(cell, channels(cell, lambda: "token")[0], sends=sends, interval_ms=100, wait_ms=5000)
     order = Listen(1, "::1", replace(sockets, token="0" * 32)).to_line(1).decode()
     words = dict(word.split("=") for word in order.split()[2:])

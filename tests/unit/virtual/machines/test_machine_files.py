@@ -1,4 +1,4 @@
-"""What an image is made of: apt's configuration, kernel modules in order, archives for the kernel."""
+"""The parts of an image: apt's configuration, kernel modules in order, archives for the kernel."""
 
 from pathlib import Path
 

@@ -2,9 +2,20 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
-from rigctl.settings import NO_SETTINGS, SETTINGS, Direction, Setting, Settings
+from rigctl.base.errors import named
+from rigctl.settings import (
+    CONGESTION,
+    NO_SETTINGS,
+    SETTINGS,
+    SIZE,
+    WINDOW,
+    WINDOW_TOTAL,
+    Direction,
+    Setting,
+    Settings,
+)
 from rigctl.settings.kinds import KINDS, Kind
 
 T = TypeVar("T")
@@ -138,3 +149,21 @@ def several_sets(cells: Iterable[Cell]) -> bool:
     """Tell whether tests differ in their pairs but not in how many they are, as those of a mesh."""
     sets = {cell.pairs for cell in cells}
     return len(sets) > 1 and len({len(pairs) for pairs in sets}) == 1
+
+
+def settings_words(cell: Cell, pairs: Literal["", "count", "names"] = "") -> dict[str, str]:
+    """Return what a cell asks for, by setting: `window 64 KiB`, `MSS 1460`, `5 flows`; with `pairs` its pairs too."""
+    words: dict[str, str] = {} if cell.condition is None else {"condition": cell.condition}
+    if pairs == "names":
+        words["pairs"] = named([f"{pair.source} → {pair.destination}" for pair in cell.pairs])
+    elif pairs:
+        words["pairs"] = f"{len(cell.pairs)} pair{'s' if len(cell.pairs) > 1 else ''}"
+    for setting in SETTINGS.values():
+        if setting is CONGESTION:
+            words["flows"] = f"{cell.parallel} flow{'s' if cell.parallel > 1 else ''}"
+        if setting is SIZE and cell.transport == "udp" and cell.message_bytes is not None:
+            words["size"] = f"datagrams of {cell.message_bytes} bytes"
+        value = cell[setting] if setting.said is not None else setting.unset
+        if setting.said is not None and value != setting.unset and not (setting is WINDOW and cell[WINDOW_TOTAL]):
+            words[setting.called or setting.name] = setting.said(value)
+    return words

@@ -4,6 +4,7 @@ import asyncio
 import secrets
 import time
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from rigctl.base.errors import NodeError, named, of_nodes
@@ -16,7 +17,7 @@ from rigctl.remote.clocks import Clocks, measure_clocks
 from rigctl.runner.conditions import advised
 from rigctl.runner.engine import DRAIN_S, PREPARE_S, SALVAGE_S, Bench, interval_ms
 from rigctl.runner.orders import Order
-from rigctl.runner.outcome import CAPTURE_BYTES, Counted, Measured, Reports, Seen
+from rigctl.runner.outcome import CAPTURE_BYTES, Counted, Reports, Seen, counted
 from rigctl.runner.progress import Progress
 from rigctl.settings import CONGESTION, ITERATIONS, READ
 
@@ -43,9 +44,8 @@ class ByAgent:
 
     def __init__(self, order: Order, bench: Bench, progress: Progress) -> None:
         self.order, self.cell = order, order.cell
-        streams = channels(order.cell, lambda: secrets.token_hex(16))
-        self._probes = probe_channels(order.cell, lambda: secrets.token_hex(16))
-        self.channels = streams + self._probes
+        token = partial(secrets.token_hex, 16)
+        self.channels = channels(order.cell, token) + probe_channels(order.cell, token)
         self.at_ns = 0
         self._nodes, self._progress = bench.nodes, progress
         self._ends = [(node, channel.endpoint) for channel in self.channels for node in channel.stream.ends]
@@ -78,26 +78,24 @@ class ByAgent:
         """Order one start for all flows, on every node's own clock; before it is the idle baseline of probes."""
         idle_s, probes_ns = baseline_s(self.cell), time.monotonic_ns() + round(clocks.lead_s() * 1e9)
         self.at_ns = probes_ns + round(idle_s * 1e9)
-        probing = {channel.endpoint for channel in self._probes}
         async with asyncio.TaskGroup() as group:
-            for node, endpoint in self._ends:
-                if endpoint in probing:
-                    duration_ms = round((idle_s + self.cell.duration_s) * 1000)
-                    start = Start(endpoint, clocks.on_node(node, probes_ns), duration_ms)
+            for channel in self.channels:
+                for node in channel.stream.ends:
+                    start = Start(
+                        channel.endpoint,
+                        at_ns=clocks.on_node(node, self.at_ns),
+                        duration_ms=round(self.cell.duration_s * 1000),
+                        iterations=self.cell[ITERATIONS],
+                        rate=self.order.rate_bps,
+                        burst=burst(self.order.cell, self.order.rate_bps),
+                        bin_us=self.cell.bin_us,
+                        capture=CAPTURE_BYTES if self.cell.capture else None,
+                        hold_us=round(self._hold_ns / 1e3),
+                    )
+                    if channel.probing:
+                        duration_ms = round((idle_s + self.cell.duration_s) * 1000)
+                        start = Start(channel.endpoint, clocks.on_node(node, probes_ns), duration_ms)
                     group.create_task(self._agents[node].start(start))
-                    continue
-                start = Start(
-                    endpoint,
-                    at_ns=clocks.on_node(node, self.at_ns),
-                    duration_ms=round(self.cell.duration_s * 1000),
-                    iterations=self.cell[ITERATIONS],
-                    rate=self.order.rate_bps,
-                    burst=burst(self.order.cell, self.order.rate_bps),
-                    bin_us=self.cell.bin_us,
-                    capture=CAPTURE_BYTES if self.cell.capture else None,
-                    hold_us=round(self._hold_ns / 1e3),
-                )
-                group.create_task(self._agents[node].start(start))
 
     async def stop(self, reason: str) -> str:
         """End the traffic of every endpoint now: then the agents can report what they counted."""
@@ -128,17 +126,10 @@ class ByAgent:
         ends = self._reachable()
         given = await asyncio.gather(*(one(*end) for end in ends))
         reports = {end: report for end, report in zip(ends, given, strict=True) if report is not None}
-        measured = Measured(
-            order=self.order,
-            channels=self.channels[: len(self.channels) - len(self._probes)],
-            probes=self._probes,
-            reports=reports,
-            clocks=self._clocks,
-            at_ns=self.at_ns,
-            hold_ns=self._hold_ns,
-            interval_s=interval_ms(self.cell.duration_s) / 1e3,
-        )
-        return replace(measured.counted(), captured=self._captured(reports), missing=self._silent(reports))
+        interval_s = interval_ms(self.cell.duration_s) / 1e3
+        started = {"at_ns": self.at_ns, "hold_ns": self._hold_ns}
+        made = counted(self.cell, self.channels, reports, self._clocks, interval_s=interval_s, **started)
+        return replace(made, captured=self._captured(reports), missing=self._silent(reports))
 
     async def close(self) -> None:
         """Close every endpoint. Give up a node that does not answer: it is opened anew for the next cell."""
@@ -163,11 +154,9 @@ class ByAgent:
     def _silent(self, reports: Reports) -> str | None:
         """Return which nodes gave no report, and why; None if all did."""
         missing = sorted({node for node, end in self._ends if (node, end) not in reports})
-        if not missing:
-            return None
-        told = [error for node in missing if (error := self._unreported.get(node)) is not None]
+        told = of_nodes(self._unreported[node] for node in missing if node in self._unreported)
         untold = [node for node in missing if node not in self._unreported]
-        return "no report: " + "; ".join(of_nodes(told) + untold)
+        return f"no report: {'; '.join(told + untold)}" if missing else None
 
     async def _connect_all(self) -> None:
         """Connect every channel, even if one fails: the failure names each receiver that cannot be reached."""
@@ -198,7 +187,7 @@ class ByAgent:
             await self._agents[node].ended_endpoint(channel.endpoint)
             self._open_ends.discard((node, channel.endpoint))
 
-        if channel not in self._probes:
+        if not channel.probing:
             self._agents[channel.receiver].on_progress(channel.endpoint, progressed)
         async with asyncio.TaskGroup() as group:
             group.create_task(ended(channel.sender))
@@ -216,9 +205,9 @@ class ByAgent:
         return [(node, endpoint) for node, endpoint in self._ends if node in self._agents]
 
     def _captured(self, reports: Reports) -> tuple[Seen, ...]:
-        by_number = {channel.endpoint: channel for channel in self.channels}
         return tuple(
-            Seen(node, by_number[endpoint], self._ports.get(endpoint, 0), reports[node, endpoint])
-            for node, endpoint in self._ends
-            if (node, endpoint) in reports
+            Seen(node, channel, self._ports.get(channel.endpoint, 0), report)
+            for channel in self.channels
+            for node in channel.stream.ends
+            if (report := reports.get((node, channel.endpoint))) is not None
         )

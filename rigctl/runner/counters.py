@@ -7,7 +7,7 @@ again in the background, and each repetition that lacks its counters says so.
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import fields
 from typing import Final
@@ -74,7 +74,7 @@ class SwitchWatch:
         self.switch, self._ports = switch, ports
         self.source: str | None = None  # once it has answered
         self.missing: str | None = None  # why there are no counters now
-        self._readings = Readings()
+        self.readings = Readings()
         self._asked = asyncio.Event()
         self._changed = asyncio.Condition()
         self._begun = 0  # readings begun so far, and the number of the last one that ended
@@ -108,21 +108,10 @@ class SwitchWatch:
         """Return True if the last reading began after `t_ns`, and the switch still answers."""
         return self.missing is None and self._read_ns > t_ns
 
-    def forget_before(self, t_ns: int) -> None:
-        """Keep the last reading before `t_ns` and what comes later."""
-        self._readings.forget_before(t_ns)
-
-    def between(self, start_ns: int, end_ns: int, ports: Iterable[str]) -> tuple[PortSeries, ...]:
-        """Return one series per port, from the last reading before `start_ns` to the first after `end_ns`."""
-        if not len(self._readings):
-            return ()
-        key, source = self.switch.key, self.source or ""
-        return tuple(PortSeries(key, port, source, self._readings.between(start_ns, end_ns, port)) for port in ports)
-
     async def _read(self, reader: Reader) -> None:
         self._begun += 1
         number, began_ns = self._begun, time.monotonic_ns()
-        self._readings.add(await reader.read())
+        self.readings.add(await reader.read())
         self._read_ns = began_ns
         self.source = reader.source
         await self._tell(ended=number)
@@ -164,7 +153,7 @@ class Counters:
         now_ns = time.monotonic_ns()
         since_ns, self._quiet_ns = max(self._quiet_ns or now_ns, now_ns - REUSED_NS), None
         for watch in self.watches:
-            watch.forget_before(now_ns)
+            watch.readings.forget_before(now_ns)
         await self._fresh(since_ns)
 
     async def end(self, cell: Cell, start_ns: int, end_ns: int) -> tuple[tuple[PortSeries, ...], tuple[str, ...]]:
@@ -174,13 +163,12 @@ class Counters:
         """
         self._quiet_ns = time.monotonic_ns()
         await self._fresh(self._quiet_ns)
-        wanted = [port for port in self._ports if port.peer is not None or port.node in cell.nodes]
         series = [
-            series
+            PortSeries(port.switch, port.name, watch.source, watch.readings.between(start_ns, end_ns, port.name))
             for watch in self.watches
-            for series in watch.between(
-                start_ns, end_ns, [port.name for port in wanted if port.switch == watch.switch.key]
-            )
+            for port in self._ports
+            if port.switch == watch.switch.key and (port.peer is not None or port.node in cell.nodes)
+            if watch.source is not None
         ]
         silent = [
             watch.missing or f"{watch.switch.key}: has not answered yet"

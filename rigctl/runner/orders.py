@@ -39,8 +39,6 @@ def is_open_ended(plan: RunPlan) -> bool:
 
 def further_orders(plan: RunPlan, stored: Iterable[Repetition]) -> list[Order]:
     """Return the repetitions that `retest`, `until` or a search want beyond the plan's own, in order of the cells."""
-    if not is_open_ended(plan):
-        return []
     by_cell: dict[int, dict[int, Repetition]] = {}
     for repetition in stored:  # the last attempt of each counts
         if repetition.status is not Status.INTERRUPTED:

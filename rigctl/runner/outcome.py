@@ -4,8 +4,9 @@ The nodes' times become the controller's, and the protocol's names become those 
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -14,7 +15,7 @@ from rigctl.measure.orders import Channel
 from rigctl.model.capture import retransmits_seen
 from rigctl.model.contract import impossible_reason, invalid_reason, unfinished_reason
 from rigctl.model.window import CommonWindow, common_window, cut, median_goodput_bps
-from rigctl.protocol import EndpointReport, FlowReport, FlowTotals
+from rigctl.protocol import EndpointReport, FlowReport
 from rigctl.records import (
     Bins,
     Capture,
@@ -41,6 +42,8 @@ _T = TypeVar("_T", TcpInfo, Datagrams)
 Reports: TypeAlias = Mapping[tuple[str, int], EndpointReport]
 """By node and number of the endpoint."""
 
+_USAGE: Final = ("span_us", "agent_cpu_us", "node_busy_us", "node_irq_us", "throttled_us", "busiest_cpu_us", "cpus")
+"""Fields of a report that a node's usage has under the same names."""
 CAPTURE_BYTES: Final = 8 * 2**20
 """Size limit of a pcap file: about 60,000 frames."""
 
@@ -72,111 +75,84 @@ class Counted:
     astray: str | None = None  # why the data did not flow over the data interfaces
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A repetition as the agents reported it. Times are the controller's."""
+def counted(
+    cell: Cell,
+    channels: Sequence[Channel],
+    reports: Reports,
+    clocks: Clocks | None,
+    *,
+    at_ns: int = 0,
+    hold_ns: int = 0,
+    interval_s: float = 0.1,
+) -> Counted:
+    """Return what the agents counted, for the store and the report. `clocks` None: they were not compared yet."""
 
-    order: Order
-    channels: Sequence[Channel]
-    reports: Reports
-    clocks: Clocks | None  # None: they were not compared yet
-    at_ns: int = 0  # when the flows were started
-    hold_ns: int = 0  # between a flow's first byte and its next
-    interval_s: float = 0.1  # between samples
-    probes: Sequence[Channel] = ()  # beside the channels of the streams
+    def ends(node: str, channel: Channel) -> list[Side]:
+        report = reports.get((node, channel.endpoint))
+        if report is None or clocks is None:
+            return []
+        return sides(report, clocks.offsets[node].offset_ns, at_ns)
 
-    @property
-    def cell(self) -> Cell:
-        return self.order.cell
-
-    def flows(self) -> list[Flow]:
-        """Return the flows of every channel of which a side reported."""
-        return [flow for channel in self.channels for flow in self._flows(channel)]
-
-    def usage(self) -> tuple[NodeUsage, ...]:
-        """Return the usage of each node while its longest endpoint ran; strangers of all its endpoints."""
-        return tuple(self._usage(name) for name in sorted(self.cell.nodes))
-
-    def counted(self) -> Counted:
-        """Return what was counted, for the store and the report."""
-        return Counted(
-            flows=tuple(self.flows()),
-            usage=self.usage(),
-            at_ns=self.at_ns,
-            hold_ns=self.hold_ns,
-            clock_error_ns=self.clocks.error_ns if self.clocks else None,
-            interval_s=self.interval_s,
-            probes=tuple(self._probes()),
-        )
-
-    def _probes(self) -> Iterable[Probes]:
-        for channel in self.probes:
-            for side in self._sides(channel.sender, channel):
-                yield Probes(channel.stream.pair, channel.stream.direction, self.at_ns, side.series)
-
-    def _flows(self, channel: Channel) -> Iterable[Flow]:
-        sent, received = self._sides(channel.sender, channel), self._sides(channel.receiver, channel)
-        for at in range(max(len(sent), len(received))):
-            yield Flow(
-                channel.stream.pair,
-                channel.stream.direction,
-                at + 1,
-                sent[at] if at < len(sent) else None,
-                received[at] if at < len(received) else None,
+    streams = [channel for channel in channels if not channel.probing]
+    return Counted(
+        flows=tuple(
+            Flow(channel.stream.pair, channel.stream.direction, number, sent, received)
+            for channel in streams
+            for number, (sent, received) in enumerate(
+                zip_longest(ends(channel.sender, channel), ends(channel.receiver, channel)), 1
             )
-
-    def _sides(self, node: str, channel: Channel) -> tuple[Side, ...]:
-        report = self.reports.get((node, channel.endpoint))
-        if report is None or self.clocks is None:
-            return ()
-        return sides(report, self.clocks.offsets[node].offset_ns, self.at_ns)
-
-    def _usage(self, name: str) -> NodeUsage:
-        own = [report for (node, _), report in self.reports.items() if node == name]
-        streams = {channel.endpoint for channel in self.channels}
-        longest = max(
-            (report for report in own if report.endpoint in streams),
-            key=lambda report: report.span_us or 0,
-            default=None,
-        )
-        return NodeUsage(
-            node=name,
-            span_us=longest.span_us if longest else None,
-            agent_cpu_us=longest.agent_cpu_us if longest else None,
-            node_busy_us=longest.node_busy_us if longest else None,
-            node_irq_us=longest.node_irq_us if longest else None,
-            throttled_us=longest.throttled_us if longest else None,
-            busiest_cpu_us=longest.busiest_cpu_us if longest else None,
-            cpus=longest.cpus if longest else None,
-            strangers=sum(report.strangers for report in own),
-            nic=NicCounters(**longest.nic) if longest and longest.nic else None,
-        )
+        ),
+        usage=tuple(_usage(name, reports, {channel.endpoint for channel in streams}) for name in sorted(cell.nodes)),
+        at_ns=at_ns,
+        hold_ns=hold_ns,
+        clock_error_ns=clocks.error_ns if clocks else None,
+        interval_s=interval_s,
+        probes=tuple(
+            Probes(channel.stream.pair, channel.stream.direction, at_ns, side.series)
+            for channel in channels
+            if channel.probing
+            for side in ends(channel.sender, channel)
+        ),
+    )
 
 
-def sides(report: EndpointReport, offset_ns: int, at_ns: int = 0) -> tuple[Side, ...]:
-    """Return one side per flow of `report`, its times on the controller's clock.
+def _usage(name: str, reports: Reports, streams: Collection[int]) -> NodeUsage:
+    """Return the usage of a node while its longest stream ran; strangers of all its endpoints."""
+    own = [report for (node, _), report in reports.items() if node == name]
+    of_streams = [report for report in own if report.endpoint in streams]
+    longest = max(of_streams, key=lambda report: report.span_us or 0, default=None)
+    return NodeUsage(
+        node=name,
+        strangers=sum(report.strangers for report in own),
+        nic=NicCounters(**longest.nic) if longest and longest.nic else None,
+        **({field: getattr(longest, field) for field in _USAGE} if longest else {}),
+    )
 
-    `offset_ns`: the node's clock minus the controller's. `at_ns`: when the flows were started; bins count from there.
-    """
-    return tuple(_side(flow, offset_ns, at_ns) for flow in report.flows)
+
+def sides(report: EndpointReport, offset_ns: int, at_ns: int = 0) -> list[Side]:
+    """Return one side per flow of `report`, on the controller's clock."""
+    return [_side(flow, offset_ns, at_ns) for flow in report.flows]
 
 
 def _side(flow: FlowReport, offset_ns: int, at_ns: int) -> Side:
+    """Return a side on the controller's clock. `offset_ns`: the node's clock minus that; bins count from `at_ns`."""
     counted = flow.totals
     columns = dict(flow.columns)
     if "t_ns" in columns:
         columns["t_ns"] = [t_ns - offset_ns for t_ns in columns["t_ns"]]
+    rtts = RoundTrips(counted.round_trips or 0, counted.rtt_sum_ns, counted.rtt_min_ns, counted.rtt_max_ns)
+    disk = DiskTimes(counted.disk_us, counted.sync_us)
     return Side(
         bytes=counted.bytes,
-        first_byte_ns=_moved(counted.first_byte_ns, offset_ns),
-        last_byte_ns=_moved(counted.last_byte_ns, offset_ns),
+        first_byte_ns=None if counted.first_byte_ns is None else counted.first_byte_ns - offset_ns,
+        last_byte_ns=None if counted.last_byte_ns is None else counted.last_byte_ns - offset_ns,
         sndbuf_bytes=counted.sndbuf,
         rcvbuf_bytes=counted.rcvbuf,
         tcp=_same(TcpInfo, counted, advertised_window_bytes=counted.advertised_window),
         copying=Copying(counted.sends, counted.uncopied_sends),
         granted=counted.granted,
-        round_trips=_round_trips(counted),
-        disk=_disk(counted),
+        round_trips=None if counted.round_trips is None else rtts,
+        disk=None if disk == DiskTimes() else disk,
         histogram=flow.buckets,
         datagrams=None if flow.datagrams is None else _same(Datagrams, flow.datagrams, count=flow.datagrams.datagrams),
         bins=None if flow.bin_us is None else Bins(at_ns, flow.bin_us, flow.bins),
@@ -184,27 +160,11 @@ def _side(flow: FlowReport, offset_ns: int, at_ns: int) -> Side:
     )
 
 
-def _round_trips(counted: FlowTotals) -> RoundTrips | None:
-    if counted.round_trips is None:
-        return None
-    return RoundTrips(counted.round_trips, counted.rtt_sum_ns, counted.rtt_min_ns, counted.rtt_max_ns)
-
-
-def _disk(counted: FlowTotals) -> DiskTimes | None:
-    if counted.disk_us is None and counted.sync_us is None:
-        return None
-    return DiskTimes(counted.disk_us, counted.sync_us)
-
-
 def _same(record: type[_T], counted: object, **renamed: int | None) -> _T:
     """Return a `record` whose fields are those of the same name of `counted`, but for `renamed`."""
     names = {field.name for field in fields(record)} - renamed.keys()
     same: dict[str, Any] = {name: getattr(counted, name) for name in names}
     return record(**same | renamed)
-
-
-def _moved(t_ns: int | None, offset_ns: int) -> int | None:
-    return None if t_ns is None else t_ns - offset_ns
 
 
 def recorded(

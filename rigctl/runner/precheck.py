@@ -60,7 +60,7 @@ async def prechecked(
 
 def errors_of(cell: Cell, seen: Seen, shared: Sequence[Finding] = ()) -> list[str]:
     """Return what keeps `cell` from being measured. `shared`: errors of addresses, of whichever nodes."""
-    own = [finding for finding in shared if _nodes(cell) & set(finding.subject.names)]
+    own = [finding for finding in shared if set(cell.nodes) & set(finding.subject.names)]
     errors = together([*own, *_errors(cell, seen)], {})
     return [f"{error.text} {error.remedy or ''}".strip() for error in errors]
 
@@ -70,7 +70,7 @@ def _errors(cell: Cell, seen: Seen) -> Iterator[Finding]:
     alone = replace(
         seen,
         plan=replace(seen.plan, cells=(cell,)) if seen.plan is not None else None,
-        nodes={name: _among(seen.nodes[name], cell, seen.nodes) for name in sorted(_nodes(cell)) if name in seen.nodes},
+        nodes={name: _among(seen.nodes[name], cell, seen.nodes) for name in sorted(cell.nodes) if name in seen.nodes},
         paths=paths,
     )
     rules = [links.link, links.routes, reach.ports]
@@ -94,10 +94,6 @@ def _may_be_small(cell: Cell, seen: Seen, paths: Sequence[PathSeen]) -> bool:
         return True
     mss = cell[MSS]
     return mss is not None and all(mss + 40 <= (path.largest or 0) for path in paths)
-
-
-def _nodes(cell: Cell) -> set[str]:
-    return {name for ends in _ends(cell) for name in ends}
 
 
 def _ends(cell: Cell) -> set[tuple[str, str]]:

@@ -3,8 +3,9 @@
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 from rich.console import Console
@@ -13,13 +14,12 @@ from rich.text import Text
 
 from rigctl.base.logs import learnt
 from rigctl.base.texts import printable_lines
-from rigctl.base.units import format_bytes, format_duration, format_rate
+from rigctl.base.units import format_bytes, format_duration
 from rigctl.measure.orders import Channel
 from rigctl.model.contract import departures
-from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, several_sets
+from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, settings_words, several_sets
 from rigctl.runner.orders import Order
-from rigctl.settings import CONGESTION, ITERATIONS, MSS, RATE, WINDOW, WINDOW_TOTAL
-from rigctl.settings.kinds import AGENT
+from rigctl.settings import ITERATIONS
 
 SIGN_OF_LIFE_S: Final = 60.0
 MOST_PAIRS_SHOWN: Final = 4
@@ -47,61 +47,21 @@ class Everybody(Progress):
     """Passes every event to each of `listeners`."""
 
     def __init__(self, *listeners: Progress) -> None:
-        self._listeners = listeners
-
-    def stored(self, info: RunInfo) -> None:
-        for listener in self._listeners:
-            listener.stored(info)
-
-    def began(self, cell: Cell, repetition: int, attempt: int) -> None:
-        for listener in self._listeners:
-            listener.began(cell, repetition, attempt)
-
-    def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None:
-        for listener in self._listeners:
-            listener.received(channel, clock_ns, total_bytes)
-
-    def ended(self, cell: Cell, result: Repetition) -> None:
-        for listener in self._listeners:
-            listener.ended(cell, result)
-
-    def said(self, line: str) -> None:
-        for listener in self._listeners:
-            listener.said(line)
-
-    def over(self, status: RunStatus) -> None:
-        for listener in self._listeners:
-            listener.over(status)
+        for event in ("stored", "began", "received", "ended", "said", "over"):
+            setattr(self, event, partial(_tell, [getattr(listener, event) for listener in listeners]))
 
 
-def settings_text(cell: Cell, *, named: bool = False) -> str:
-    """Return the settings of a cell: `2 pairs, window 64K, MSS 1460, 5 flows`; with `named` which pairs."""
-    words = [cell.condition] if cell.condition is not None else []
-    if named and len(cell.pairs) <= MOST_PAIRS_SHOWN:
-        words += map(str, cell.pairs)
-    else:
-        words.append(f"{len(cell.pairs)} pair{'s' if len(cell.pairs) > 1 else ''}")
-    window, total, congestion = cell[WINDOW], cell[WINDOW_TOTAL], cell[CONGESTION]
-    if total is not None:
-        words.append(f"total window {format_bytes(total)}")
-    elif window is not None:
-        words.append(f"window {format_bytes(window)}")
-    if cell[MSS] is not None:
-        words.append(f"MSS {cell[MSS]}")
-    words.append(f"{cell.parallel} flow{'s' if cell.parallel > 1 else ''}")
-    rate, iterations = cell[RATE], cell[ITERATIONS]
-    if rate is not None:
-        words.append(f"{format_rate(rate)} each" if isinstance(rate, int) else f"rate {rate}")
-        words.append(f"datagrams of {cell.message_bytes}")
-    elif cell.message_bytes is not None:
-        times = f"{iterations:,} × " if iterations is not None else ""
+def _tell(listeners: Sequence[Callable[..., None]], *event: object) -> None:
+    for listener in listeners:
+        listener(*event)
+
+
+def settings_text(cell: Cell, *, named: bool) -> str:
+    """Return the settings of a cell: `2 pairs, window 64 KiB, MSS 1460, 5 flows`; with `named` which pairs."""
+    words = list(settings_words(cell, "names" if named else "count").values())
+    if cell.in_messages and cell.message_bytes is not None:
+        times = f"{cell[ITERATIONS]:,} × " if cell[ITERATIONS] is not None else ""
         words.append(f"{times}{format_bytes(cell.message_bytes)}")
-    if congestion is not None:
-        words.append(congestion)
-    if cell.direction != "forward":
-        words.append(str(cell.direction))
-    if cell.engine != AGENT:
-        words.append(cell.engine)
     return ", ".join(words)
 
 
@@ -143,11 +103,8 @@ class Eta:
 
     def text(self, gone_s: float = 0.0) -> str:
         """Return the time left: `, 4m 20s left`; empty beyond the plan."""
-        left_s = self.left_s(gone_s)
-        if left_s is None:
-            return ""
-        left = format_duration(float(round(left_s)))
-        return f", {'at most ' if self.at_most else ''}{left} left"
+        left_s, bound = self.left_s(gone_s), "at most " if self.at_most else ""
+        return "" if left_s is None else f", {bound}{format_duration(float(round(left_s)))} left"
 
 
 class Lines(Progress):
@@ -167,12 +124,11 @@ class Lines(Progress):
         self._head, self._began_s = f"test {cell.number}", time.monotonic()
         self._told_s = self._began_s
         again = ", measured once more" if attempt > 1 else ""
-        of_all = (
-            f"/{self._plan.repeat}" if repetition <= self._plan.repeat else ""
-        )  # beyond: a retest, whose total is unknown
+        # Beyond the plan: a retest, whose total is unknown.
+        of_all = f"/{self._plan.repeat}" if repetition <= self._plan.repeat else ""
         nth = f", repetition {repetition}{of_all}" if self._plan.repeat > 1 else ""
         head = f"test {cell.number}/{len(self._plan.cells)}{nth}{again}: {settings_text(cell, named=self._named)}"
-        self._say(f"{head}; {format_duration(cell.duration_s)}{self._eta.text()}")
+        self.said(f"{head}; {format_duration(cell.duration_s)}{self._eta.text()}")
 
     def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None:
         before_ns, before = self._last.get(channel, (None, 0))
@@ -184,31 +140,28 @@ class Lines(Progress):
     def ended(self, cell: Cell, result: Repetition) -> None:
         self._eta.count(cell, result)
         if result.reason is not None:
-            self._say(f"test {cell.number}: {result.status}: {result.reason}")
+            self.said(f"test {cell.number}: {result.status}: {result.reason}")
         for line in granted_otherwise(cell, result):
-            self._say(f"test {cell.number}: {line}")
+            self.said(f"test {cell.number}: {line}")
 
     def said(self, line: str) -> None:
-        self._say(line)
+        self._console.print(printable_lines(line), highlight=False, markup=False, soft_wrap=True)
 
     def _show(self) -> None:
         now_s = time.monotonic()
         if now_s - self._told_s >= SIGN_OF_LIFE_S:
             self._told_s = now_s
-            self._say(self._present())
+            self.said(self._present())
 
     def _present(self) -> str:
         gone_s = time.monotonic() - self._began_s
-        rates = sorted(self._rates.items(), key=_order)
+        rates = sorted(self._rates.items(), key=lambda item: item[0].endpoint)
         if len(rates) > MOST_PAIRS_SHOWN:
             speeds = [rate for _, rate in rates]
             shown = f"sum {sum(speeds):,.0f} Mbit/s   pairs {min(speeds):,.0f} to {max(speeds):,.0f}"
         else:
             shown = "   ".join(f"{channel.stream}  {rate:,.0f} Mbit/s" for channel, rate in rates)
         return f"{self._head}  {format_duration(float(round(gone_s)))}   {shown}{self._eta.text(gone_s)}"
-
-    def _say(self, line: str) -> None:
-        self._console.print(printable_lines(line), highlight=False, markup=False, soft_wrap=True)
 
 
 class Screen(Lines):
@@ -228,10 +181,6 @@ class Screen(Lines):
 
     def _show(self) -> None:
         self._live.update(Text(f"  {self._present()}", style="cyan"))
-
-
-def _order(item: tuple[Channel, float]) -> int:
-    return item[0].endpoint
 
 
 class Logged(Progress):

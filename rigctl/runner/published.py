@@ -6,10 +6,10 @@ receivers count once a second; afterwards the figures are those of the report.
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Final, Literal, cast
 
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError, RigctlError
@@ -34,11 +34,7 @@ from rigctl.scenario.forecast import forecasts
 from rigctl.settings.kinds import AGENT
 
 _Level = Literal["ok", "note", "warning", "error"]
-_OUTCOMES: Final[Mapping[RunStatus, Literal["complete", "partial", "interrupted"]]] = {
-    RunStatus.COMPLETE: "complete",
-    RunStatus.PARTIAL: "partial",
-    RunStatus.INTERRUPTED: "interrupted",
-}
+_Outcome = Literal["complete", "partial", "interrupted", "failed"]
 _MOST_FIGURES: Final = 4000
 """Most figures in the histories of all streams together; each stream has at least `_LEAST_HISTORY`."""
 _LEAST_HISTORY: Final = 10
@@ -78,7 +74,7 @@ class Board(Progress):
         self._results: tuple[Result, ...] = ()
         self._total = plan.repeat * len(plan.cells)
         self._done = max(0, self._total - len(orders))
-        self._outcome: Literal["complete", "partial", "interrupted", "failed"] | None = None
+        self._outcome: _Outcome | None = None
         self._named = several_sets(plan.cells)
 
     def stored(self, info: RunInfo) -> None:
@@ -86,7 +82,7 @@ class Board(Progress):
         self.changed()
 
     def over(self, status: RunStatus) -> None:
-        self._outcome = _OUTCOMES.get(status)
+        self._outcome = cast("_Outcome", str(status))
 
     def failed(self, error: RigctlError) -> None:
         """Publish why the run could not begin."""
@@ -130,10 +126,8 @@ class Board(Progress):
         if self._info is None:
             return
         try:
-            found = next((each for each in RunView(self._info, [result]).cells if each.counted), None)
-        except InputError:  # the store refuses it, too, and says why
-            return
-        if found is None:
+            found = next(each for each in RunView(self._info, [result]).cells if each.counted)
+        except (InputError, StopIteration):  # the store refuses it, too, and says why
             return
         self._measured = {
             str(stream): stream.goodput_mbps.mean for stream in found.streams if stream.goodput_mbps is not None
@@ -149,7 +143,9 @@ class Board(Progress):
         )
         self._results = (*self._results, made)[-MOST_RESULTS:]
         if mbps is not None:
-            self._say("ok", _sentence(made))
+            share = f", {100 * found.efficiency:.1f} % of the ceiling" if found.efficiency is not None else ""
+            limit = f", limited by {found.limit}" if found.limit and found.limit != "unknown" else ""
+            self._say("ok", f"test {result.cell}: {mbps:,.0f} Mbit/s{share}{limit}")
 
     def snapshot(self) -> State:
         """Return the present state. Called by another thread."""
@@ -198,20 +194,19 @@ class Board(Progress):
     def _streams(self, now: _Now, running: bool) -> tuple[Stream, ...]:
         live, measured = dict(now.live), self._measured
         most = max(_LEAST_HISTORY, _MOST_FIGURES // max(1, len(now.cell.streams)))
-        ip_version = self._plan.ip_version
-        ceilings = {each.pair: each.ceiling_bps for each in forecasts(now.cell, self._plan, ip_version)}
-        made = []
-        for stream in now.cell.streams:
-            counted, ceiling = live.get(stream), ceilings.get(stream.pair)
-            history = counted.mbps[-most:] if counted is not None else ()
-            values: dict[str, Any] = {
-                "ceiling_mbps": None if ceiling is None else ceiling / 1e6,
-                "now_mbps": history[-1] if history and running else None,
-                "history_mbps": history,
-                "measured_mbps": measured.get(str(stream)),
-            }
-            made.append(Stream(name=str(stream), **values))
-        return tuple(made)
+        expected = forecasts(now.cell, self._plan, self._plan.ip_version)
+        ceilings = {each.pair: each.ceiling_bps / 1e6 for each in expected if each.ceiling_bps is not None}
+        histories = {stream: live[stream].mbps[-most:] if stream in live else () for stream in now.cell.streams}
+        return tuple(
+            Stream(
+                name=str(stream),
+                ceiling_mbps=ceilings.get(stream.pair),
+                now_mbps=history[-1] if history and running else None,
+                history_mbps=history,
+                measured_mbps=measured.get(str(stream)),
+            )
+            for stream, history in histories.items()
+        )
 
 
 def _counted(before: _Live | None, clock_ns: int, total_bytes: int) -> _Live:
@@ -219,12 +214,6 @@ def _counted(before: _Live | None, clock_ns: int, total_bytes: int) -> _Live:
         return _Live(clock_ns, total_bytes, before.mbps if before is not None else ())
     mbps = max(0, total_bytes - before.total_bytes) * 8e3 / (clock_ns - before.clock_ns)
     return _Live(clock_ns, total_bytes, (*before.mbps, mbps)[-MOST_HISTORY:])
-
-
-def _sentence(made: Result) -> str:
-    share = f", {100 * made.efficiency:.1f} % of the ceiling" if made.efficiency is not None else ""
-    limit = f", limited by {made.limit}" if made.limit not in {None, "unknown"} else ""
-    return f"test {made.test}: {made.goodput_mbps:,.0f} Mbit/s{share}{limit}"
 
 
 @contextmanager

@@ -95,7 +95,8 @@ class _Around:
     def __init__(self, order: Order, bench: Bench) -> None:
         self._order, self._nodes, self._counters = order, bench.nodes, bench.counters
         self._names = sorted(order.cell.nodes)
-        self._throttling = ThrottleWatch(bench.nodes)
+        self._flags_before: dict[str, int | None] = {}
+        self._flags_after: dict[str, int | None] = {}
         self._read: tuple[tuple[PortSeries, ...], tuple[str, ...]] = ((), ())
         attempt = "" if order.attempt == 1 else f"-attempt{order.attempt}"
         self._capture_names = f"{bench.captures}-test{order.cell.number}-{order.repetition}{attempt}"
@@ -104,7 +105,7 @@ class _Around:
     async def begin(self, attempt: Attempt) -> None:
         """Open the nodes, read the counters, prepare the flows."""
         await self._nodes.agents(self._names)
-        await self._throttling.look(self._names)
+        self._flags_before = self._flags_after = await _throttle_flags(self._nodes, self._names)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._counters.begin())
             group.create_task(attempt.prepare())
@@ -118,11 +119,12 @@ class _Around:
                 self._read = await self._counters.end(self._order.cell, attempt.at_ns, ended_ns)
 
         counted, _ = await asyncio.gather(attempt.collect(deadline_s), read())
-        await self._throttling.look(self._names)
+        self._flags_after = await _throttle_flags(self._nodes, self._names)
         return counted
 
     def record(self, counted: Counted, status: Status, reason: str | None, max_skew_s: float | None) -> Repetition:
-        throttled = {name: self._throttling.throttled(name) for name in self._names}
+        before, after = self._flags_before, self._flags_after
+        throttled = {name: throttled_between(before.get(name), after.get(name)) for name in self._names}
         return replace(
             recorded(self._order, counted, status, reason, max_skew_s, throttled),
             started_at=self._started_at,
@@ -152,31 +154,17 @@ async def measurable(order: Order, nodes: Nodes, blocked: Blocked) -> tuple[Orde
     return replace(order, cell=replace(cell, pairs=kept)), f"not measured: {which} ({'; '.join(reasons)})"
 
 
-class ThrottleWatch:
-    """The flags of every Raspberry Pi of a cell, at the first and the latest look; other nodes are not asked."""
+async def _throttle_flags(nodes: Nodes, names: Iterable[str]) -> dict[str, int | None]:
+    """Return the flags of the Raspberry Pis among `names`; None for one that does not answer."""
 
-    def __init__(self, nodes: Nodes) -> None:
-        self._nodes = nodes
-        self._first: dict[str, int | None] = {}
-        self._latest: dict[str, int | None] = {}
-
-    async def look(self, names: Iterable[str]) -> None:
-        """Look at the Pis among `names`, side by side; a Pi that does not answer stays unknown."""
-        pis = [name for name in names if self._nodes.is_pi(name)]
-        flags = await asyncio.gather(*(self._flags(name) for name in pis))
-        for name, value in zip(pis, flags, strict=True):
-            self._first.setdefault(name, value)
-            self._latest[name] = value
-
-    def throttled(self, name: str) -> bool | None:
-        """Return True if the node was throttled between the two looks; `None` if unknown, or if it is no Pi."""
-        return throttled_between(self._first.get(name), self._latest.get(name))
-
-    async def _flags(self, name: str) -> int | None:
+    async def flags(name: str) -> int | None:
         try:
-            return await throttled_now(self._nodes.shell(name))
+            return await throttled_now(nodes.shell(name))
         except NodeError:
             return None
+
+    pis = [name for name in names if nodes.is_pi(name)]
+    return dict(zip(pis, await asyncio.gather(*map(flags, pis)), strict=True))
 
 
 async def astray(flows: Iterable[Flow], usage: Iterable[NodeUsage], duration_s: float, nodes: Nodes) -> str | None:
@@ -187,18 +175,12 @@ async def astray(flows: Iterable[Flow], usage: Iterable[NodeUsage], duration_s: 
     adds to its counters: it can hide a fault, and never makes one.
     """
     moved = tuple(flows)
-    suspects = {each.node: each for each in usage if _short(each, moved)}
+    suspects = {each.node: each for each in usage if any(_is_short(*counts) for counts in _counts(each, moved))}
     ways = dict(zip(suspects, await asyncio.gather(*(_asked(nodes, name, moved) for name in suspects)), strict=True))
     found = [_verdict(each, moved, ways[name], duration_s, nodes) for name, each in suspects.items()]
-    verdicts = [verdict for verdict in found if verdict is not None]
-    if not verdicts:
-        return None
-    causes = [cause for _, cause in verdicts if cause is not None]
-    return f"{named([said for said, _ in verdicts])}: {causes[0] if causes else _ELSEWHERE}"
-
-
-def _short(usage: NodeUsage, flows: Iterable[Flow]) -> bool:
-    return any(_is_short(*each) for each in _counts(usage, flows))
+    said = [verdict[0] for verdict in found if verdict is not None]
+    causes = [verdict[1] for verdict in found if verdict is not None and verdict[1] is not None]
+    return f"{named(said)}: {[*causes, _ELSEWHERE][0]}" if said else None
 
 
 def _is_short(payload: int, carried: int | None) -> bool:

@@ -8,10 +8,10 @@ import re
 import socket
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from pathlib import Path
 from typing import Final
 
 from rigctl.base.errors import InputError
+from rigctl.base.processes import process
 from rigctl.base.units import format_duration
 from rigctl.records import Cell, Link, RunInfo, RunPlan, RunStatus
 from rigctl.store import Store
@@ -27,13 +27,11 @@ def check(info: RunInfo, plan: RunPlan, versions: Mapping[str, str], controller:
         raise InputError(f"run {info.run} is still running: process {pid} on {host}. Wait for it, or end it")
     found = [*differences(info.plan, plan), *_other_versions(info.versions, versions)]
     if found:
-        shown = found[:_MOST_TOLD] + ([f"and {len(found) - _MOST_TOLD} more"] if len(found) > _MOST_TOLD else [])
-        given = f" It was started with {' '.join(info.plan.overrides)}." if info.plan.overrides else ""
-        raise InputError(
-            f"run {info.run} can't be resumed; it differs from what is requested:\n"
-            + "\n".join(f"  {line}" for line in shown)
-            + f"\n{given.strip()} Undo the change, or start a new run without --resume".replace("\n ", "\n")
-        )
+        more = [f"and {len(found) - _MOST_TOLD} more"] if len(found) > _MOST_TOLD else []
+        given = f"It was started with {' '.join(info.plan.overrides)}. " if info.plan.overrides else ""
+        lines = [f"run {info.run} can't be resumed; it differs from what is requested:"]
+        lines += [f"  {line}" for line in found[:_MOST_TOLD] + more]
+        raise InputError("\n".join([*lines, f"{given}Undo the change, or start a new run without --resume"]))
 
 
 def latest_unfinished(store: Store, scenario: str, rig: str | None) -> RunInfo:
@@ -72,7 +70,8 @@ def differences(stored: RunPlan, asked: RunPlan) -> Iterator[str]:
 
 def controller_id() -> str:
     """Return host, process id and start time of this process: others on the host can tell whether it lives."""
-    return f"{socket.gethostname()} {os.getpid()} {_started(os.getpid()) or 0}"
+    me = process(os.getpid())
+    return f"{socket.gethostname()} {os.getpid()} {me.started if me else 0}"
 
 
 class Fate(Enum):
@@ -91,30 +90,20 @@ def fate(controller: str | None) -> Fate:
     words = (controller or "").split(" ")
     if len(words) != 3 or words[0] != socket.gethostname() or not re.fullmatch(r"[0-9]{1,9}", words[1], re.ASCII):
         return Fate.UNKNOWN
-    pid = int(words[1])
-    return Fate.ALIVE if _started(pid) == words[2] and pid != os.getpid() else Fate.GONE
-
-
-def _started(pid: int) -> str | None:
-    """Return field 22 of /proc/PID/stat (proc(5)): it differs if a process id is used again."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(") ")[2].split()[19]
-    except (OSError, IndexError):
-        return None
+    found = process(int(words[1]))
+    return Fate.ALIVE if found and str(found.started) == words[2] and found.pid != os.getpid() else Fate.GONE
 
 
 def _cells(stored: tuple[Cell, ...], asked: tuple[Cell, ...]) -> Iterator[str]:
     if len(stored) != len(asked):
         yield f"tests: {len(stored)} then, {len(asked)} now"
         return
-    changed = [(before, now) for before, now in zip(stored, asked, strict=True) if before != now]
     seen: set[str] = set()
-    for before, now in changed:
-        asked_now = flattened(now)
-        for name, one in flattened(before).items():
-            if one != asked_now[name] and name not in seen:
+    for before, now in zip(map(flattened, stored), map(flattened, asked), strict=True):
+        for name in before:
+            if before[name] != now[name] and name not in seen:
                 seen.add(name)
-                yield f"test {before.number}: {name}: {_text(one)} then, {_text(asked_now[name])} now"
+                yield f"test {before['number']}: {name}: {_text(before[name])} then, {_text(now[name])} now"
 
 
 def _other_versions(stored: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:

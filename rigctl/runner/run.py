@@ -200,12 +200,13 @@ async def _open(work: _Work, nodes: Nodes, names: Sequence[str]) -> None:
     lost = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, NodeError)}
     said = of_nodes(lost.values())
     in_use = any(isinstance(error, BusyError) for error in lost.values())
+    if len(said) > MOST_LOST:
+        said[MOST_LOST:] = [f"… and {len(said) - MOST_LOST} more"]
     if work.without_unreachable and not in_use and any(pairs_without(cell, lost) for cell in work.plan.cells):
-        for line in said[:MOST_LOST]:
+        for line in said:
             work.progress.said(f"measured without it: {line}")
     elif lost and all(lost.keys() & set(cell.nodes) for cell in work.plan.cells):
-        more = [f"… and {len(said) - MOST_LOST} more"] if len(said) > MOST_LOST else []
-        raise RigError("\n".join([*said[:MOST_LOST], *more]))
+        raise RigError("\n".join(said))
 
 
 async def _measure_all(work: _Work, orders: Sequence[Order], run: str, bench: Bench) -> None:
@@ -232,13 +233,9 @@ async def _measure_one(order: Order, work: _Work, run: str, bench: Bench) -> Rep
 
 
 def _status(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> RunStatus:
-    wanted = {cell.number: planned(plan, cell) for cell in plan.cells}
-    valid = {
-        (cell, repetition)
-        for (cell, repetition, _), status in stored.items()
-        if status is Status.OK and repetition <= wanted[cell]
-    }
-    return RunStatus.COMPLETE if len(valid) == sum(wanted.values()) else RunStatus.PARTIAL
+    wanted = {(cell.number, number) for cell in plan.cells for number in range(1, planned(plan, cell) + 1)}
+    valid = {(cell, repetition) for (cell, repetition, _), status in stored.items() if status is Status.OK}
+    return RunStatus.COMPLETE if wanted <= valid else RunStatus.PARTIAL
 
 
 def versions() -> dict[str, str]:

@@ -5,19 +5,3 @@ from rigctl.yamlfile.document import Document, Path
 from rigctl.yamlfile.files import MAX_BYTES, find, find_bundled, read_document, read_text
 from rigctl.yamlfile.mistakes import Mistake, MistakesError, suggestion
 from rigctl.yamlfile.validate import kind, validated
-
-__all__ = [
-    "MAX_BYTES",
-    "Document",
-    "Mistake",
-    "MistakesError",
-    "Path",
-    "find",
-    "find_bundled",
-    "kind",
-    "parse_document",
-    "read_document",
-    "read_text",
-    "suggestion",
-    "validated",
-]

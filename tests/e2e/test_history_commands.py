@@ -13,9 +13,9 @@ import builders
 import jsonschema
 import pytest
 
+from rigctl.base.processes import process
 from rigctl.cli.app import exit_code
 from rigctl.records import Accepted, RunStatus
-from rigctl.runner.resume import _started
 from rigctl.store import open_store
 
 Rigctl: TypeAlias = Callable[..., tuple[str, str]]
@@ -106,8 +106,9 @@ def test_runs_go_from_one_store_to_another_as_a_file(nights: Nights, rigctl: Rig
     assert errors.startswith(f"rigctl: {file}: is damaged or cut off")
     assert errors.endswith("Nothing was imported\n")
     with open_store(str(store)) as opened:
-        alive = os.getppid()  # this process itself does not count as one that measures
-        opened.resume(runs[4], f"{socket.gethostname()} {alive} {_started(alive)}")
+        alive = process(os.getppid())  # this process itself does not count as one that measures
+        assert alive is not None
+        opened.resume(runs[4], f"{socket.gethostname()} {alive.pid} {alive.started}")
         _, errors = rigctl("export", "-f", "rigctl", "-o", str(file), store=store, code=2)
     assert "is still running" in errors
     _, errors = rigctl("export", *runs[:2], "-f", "junit", store=store, code=2)

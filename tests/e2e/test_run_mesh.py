@@ -14,7 +14,7 @@ def test_a_mesh_measures_every_ordered_pair_and_names_the_slow_node_once(user: U
     (user.folder / "rig.yaml").write_text(RIG)
     scenario = user.scenario(MESH)
     said = user.rigctl("run", scenario)
-    assert "test 4/12: n2 -> n1, 1 flow" in said
+    assert "test 4/12: n2 → n1, 1 flow" in said
     assert "Client by server" in said
     measured = {(row["source"], row["destination"]): row for row in user.rows()}
     assert set(measured) == set(permutations(NODES, 2))
@@ -34,7 +34,7 @@ def test_a_parallel_mesh_measures_the_same_pairs_in_six_rounds_and_can_be_resume
     (user.folder / "rig.yaml").write_text(RIG)
     scenario = user.scenario(MESH)
     said = user.rigctl("run", scenario, "--set", "pairs=mesh-parallel", "--no-report")
-    assert "test 1/6: n1 -> n4, n2 -> n3, 1 flow" in said
+    assert "test 1/6: n1 → n4, n2 → n3, 1 flow" in said
     rows = user.rows()
     assert {(row["source"], row["destination"]) for row in rows} == set(permutations(NODES, 2))
     assert {row["cell"] for row in rows} == set(range(1, 7))

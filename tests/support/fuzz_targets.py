@@ -36,7 +36,7 @@ from rigctl.report.nights import page as regressions
 from rigctl.report.product.theme import load_theme
 from rigctl.rig.schema import load_rig
 from rigctl.runner.orders import Order
-from rigctl.runner.outcome import Measured, recorded
+from rigctl.runner.outcome import counted, recorded
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.site.publish import publish
 from rigctl.store import Store, open_store
@@ -154,8 +154,8 @@ def _store(reports: dict[tuple[str, int], Any]) -> None:
     from rigctl.measure.orders import channels
 
     order = Order(_CELL, 1, 1)
-    found = Measured(order, channels(_CELL, lambda: "0" * 32), reports, _CLOCKS)
-    made = recorded(order, found.counted(), Status.OK, None, 0.010, {})
+    found = counted(order.cell, channels(_CELL, lambda: "0" * 32), reports, _CLOCKS)
+    made = recorded(order, found, Status.OK, None, 0.010, {})
     with _opened(FOLDER / "reply.db", b"", create=True) as store:
         run = store.begin(builders.plan([_CELL]), {}, {}, builders.STARTED_AT)
         store.add(run, made)

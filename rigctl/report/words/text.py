@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Literal, Protocol, TypeAlias
 
 from rigctl.model.limits.ceilings import percent
-from rigctl.records import Cell, Pair, several_sets
-from rigctl.settings import CONGESTION, SETTINGS, SIZE, WINDOW, WINDOW_TOTAL
+from rigctl.records import Cell, Pair, settings_words, several_sets
 
 UNKNOWN: Final = "–"
 MOST_DECIMALS: Final = 3
@@ -93,32 +92,17 @@ def told_apart(cells: Iterable[Cell]) -> Told:
 
 def settings_text(cell: Cell, pairs: Told = "") -> str:
     """Return what a cell asks for: `window 64 KiB, MSS 1460, 5 flows`; with `pairs` its pairs too."""
-    return ", ".join(_settings(cell, pairs).values())
+    return ", ".join(settings_words(cell, pairs).values())
 
 
 def varied_text(cell: Cell, cells: Sequence[Cell]) -> str:
     """Return the settings of a cell in which `cells` differ; all of them if they differ in none."""
     pairs = told_apart(cells)
-    each = [_settings(one, pairs) for one in cells]
+    each = [settings_words(one, pairs) for one in cells]
     names = dict.fromkeys(name for words in each for name in words)
     varied = [name for name in names if len({words.get(name) for words in each}) > 1]
-    own = _settings(cell, pairs)
+    own = settings_words(cell, pairs)
     return ", ".join(own.get(name, f"default {name}") for name in varied) or settings_text(cell, pairs)
-
-
-def _settings(cell: Cell, pairs: Told) -> dict[str, str]:
-    words: dict[str, str] = {} if cell.condition is None else {"condition": cell.condition}
-    if pairs:
-        words["pairs"] = pairs_text(cell.pairs) if pairs == "names" else plural(len(cell.pairs), "pair")
-    for setting in SETTINGS.values():
-        if setting is CONGESTION:
-            words["flows"] = plural(cell.parallel, "flow")
-        if setting is SIZE and cell.transport == "udp" and cell.message_bytes is not None:
-            words["size"] = f"datagrams of {cell.message_bytes} bytes"
-        value = cell[setting] if setting.said is not None else setting.unset
-        if setting.said is not None and value != setting.unset and not (setting is WINDOW and cell[WINDOW_TOTAL]):
-            words[setting.called or setting.name] = setting.said(value)
-    return words
 
 
 def listed(words: Sequence[str]) -> str:

@@ -8,16 +8,17 @@ import builders
 import pytest
 from wire import TOTALS
 
-from rigctl.measure.orders import channels, probe_channels
+from rigctl.measure.orders import Channel, channels, probe_channels
 from rigctl.protocol import EndpointReport, FlowReport, FlowTotals, parse_line
 from rigctl.records import Cell, Direction, Pair, Repetition, Status
 from rigctl.remote.clocks import ClockOffset, Clocks
 from rigctl.runner.orders import Order
-from rigctl.runner.outcome import Measured, recorded
+from rigctl.runner.outcome import Counted, counted, recorded
 from rigctl.settings import ITERATIONS, Settings
 
 SECOND = 10**9
 CELL = builders.cell(pairs=(Pair("a", "b"),), duration_s=1.0)
+ORDER = Order(CELL, 1, 1)
 CLOCKS = Clocks({"a": ClockOffset(0, 1000), "b": ClockOffset(5000, 3000)})
 
 
@@ -35,19 +36,25 @@ def report(first_ns: int = 0, last_ns: int = SECOND, sent: int = 125_000_000, **
     return replace(base, **fields)
 
 
-def measured(reports: dict[tuple[str, int], EndpointReport], cell: Cell = CELL, **fields: Any) -> Measured:
-    return Measured(Order(cell, 1, 1), channels(cell, lambda: "0" * 32), reports, CLOCKS, **fields)
+def measured(
+    reports: dict[tuple[str, int], EndpointReport],
+    cell: Cell = CELL,
+    clocks: Clocks | None = CLOCKS,
+    probing: tuple[Channel, ...] = (),
+    at_ns: int = 0,
+) -> Counted:
+    return counted(cell, (*channels(cell, lambda: "0" * 32), *probing), reports, clocks, at_ns=at_ns)
 
 
-def record(found: Measured, status: Status, reason: str | None) -> Repetition:
-    return recorded(found.order, found.counted(), status, reason, 0.010, {"a": False})
+def record(found: Counted, status: Status = Status.OK, reason: str | None = None, order: Order = ORDER) -> Repetition:
+    return recorded(order, found, status, reason, 0.010, {"a": False})
 
 
 BOTH = {("a", 1): report(), ("b", 1): report(5000, SECOND + 5000)}
 
 
 def test_both_sides_of_a_flow_are_on_the_controllers_clock() -> None:
-    (flow,) = measured(BOTH).flows()
+    (flow,) = measured(BOTH).flows
     assert flow.sender is not None
     assert flow.receiver is not None
     assert (flow.sender.first_byte_ns, flow.receiver.first_byte_ns) == (0, 0)
@@ -55,21 +62,22 @@ def test_both_sides_of_a_flow_are_on_the_controllers_clock() -> None:
 
 
 def test_a_flow_whose_receiver_is_silent_has_its_sender() -> None:
-    (flow,) = measured({("a", 1): report()}).flows()
+    (flow,) = measured({("a", 1): report()}).flows
     assert flow.sender is not None
     assert flow.receiver is None
 
 
 def test_without_clocks_nothing_has_a_time() -> None:
-    assert replace(measured(BOTH), clocks=None).flows() == []
+    assert measured(BOTH, clocks=None).flows == ()
 
 
-def test_what_is_counted_is_cut_to_the_common_window() -> None:
-    made = record(measured(BOTH), Status.OK, None)
+def test_what_is_counted_is_cut_to_the_common_window_and_shows_throttling() -> None:
+    made = record(measured(BOTH))
     assert (made.status, made.reason) == (Status.OK, None)
     assert (made.window_start_ns, made.window_end_ns) == (0, SECOND)
     assert made.flows[0].bytes == 125_000_000
     assert made.clock_error_us == 3.0
+    assert [(node.node, node.throttled) for node in made.nodes] == [("a", False), ("b", None)]
 
 
 def test_a_failed_repetition_keeps_its_raw_counters_only() -> None:
@@ -80,7 +88,7 @@ def test_a_failed_repetition_keeps_its_raw_counters_only() -> None:
 
 def test_flows_that_moved_nothing_make_it_invalid() -> None:
     nothing = {end: replace(one, flows=()) for end, one in BOTH.items()}
-    made = record(measured(nothing), Status.OK, None)
+    made = record(measured(nothing))
     assert (made.status, made.reason) == (Status.INVALID, "a flow transferred nothing in the measurement interval")
 
 
@@ -88,7 +96,7 @@ def test_flows_that_moved_nothing_make_it_invalid() -> None:
 def test_messages_count_when_all_were_made(asked: int, status: Status) -> None:
     cell = replace(CELL, test="blast", message_bytes=100, settings=Settings({ITERATIONS: asked}))
     both = {end: report(sent=1000) for end in BOTH}
-    made = record(measured(both, cell), Status.OK, None)
+    made = record(measured(both, cell), order=Order(cell, 1, 1))
     assert made.status is status
     assert made.window_start_ns is None
 
@@ -97,7 +105,7 @@ def test_a_node_is_described_by_its_endpoint_that_ran_longest() -> None:
     cell = replace(CELL, pairs=(Pair("a", "b"), Pair("a", "c")))
     clocks = Clocks({**CLOCKS.offsets, "c": ClockOffset(0, 0)})
     reports = {("a", 1): report(span_us=10, strangers=1), ("a", 2): report(span_us=20, strangers=2, agent_cpu_us=7)}
-    found = replace(measured(reports, cell), clocks=clocks).usage()
+    found = measured(reports, cell, clocks).usage
     assert [one.node for one in found] == ["a", "b", "c"]
     assert (found[0].span_us, found[0].agent_cpu_us, found[0].strangers) == (20, 7, 3)
     assert (found[1].span_us, found[1].strangers) == (None, 0)
@@ -106,23 +114,16 @@ def test_a_node_is_described_by_its_endpoint_that_ran_longest() -> None:
 @pytest.mark.parametrize(("asked", "kept"), [(10**8, None), ("max", 5)])
 def test_only_a_search_keeps_its_rate(asked: int | str, kept: int | None) -> None:
     order = Order(builders.asking(CELL, rate=asked), 1, 1, rate_bps=5)
-    assert record(replace(measured(BOTH), order=order), Status.OK, None).rate_bps == kept
-
-
-def test_throttling_is_written_beside_what_was_counted() -> None:
-    made = record(measured(BOTH), Status.OK, None)
-    assert [(node.node, node.throttled) for node in made.nodes] == [("a", False), ("b", None)]
+    assert record(measured(BOTH), order=order).rate_bps == kept
 
 
 def test_a_start_skew_that_is_not_known_is_neither_stored_nor_held_against_a_repetition() -> None:
     late = {**BOTH, ("b", 1): report(5000, SECOND + 5000), ("c", 2): report(20_000_000, SECOND)}
     cell = replace(CELL, pairs=(Pair("a", "b"), Pair("a", "c")))
-    found = replace(
-        measured(late | {("a", 2): report()}, cell), clocks=Clocks({**CLOCKS.offsets, "c": ClockOffset(0, 0)})
-    )
-    assert record(found, Status.OK, None).status is Status.INVALID
-    unknown = replace(found.counted(), skew_known=False)
-    made = recorded(found.order, unknown, Status.OK, None, 0.010, {})
+    found = measured(late | {("a", 2): report()}, cell, Clocks({**CLOCKS.offsets, "c": ClockOffset(0, 0)}))
+    order = Order(cell, 1, 1)
+    assert record(found, order=order).status is Status.INVALID
+    made = record(replace(found, skew_known=False), order=order)
     assert (made.status, made.start_skew_us) == (Status.OK, None)
 
 
@@ -133,7 +134,7 @@ def test_probes_are_kept_beside_the_flows_and_not_among_them() -> None:
     sent = EndpointReport(2, 0, 9_000_000, None, None, 4, (FlowReport(counted, columns),), busiest_cpu_us=77)
     came = replace(report(5000, SECOND), endpoint=2, strangers=3)
     probing = probe_channels(cell, lambda: "0" * 32)
-    made = record(measured(BOTH | {("a", 2): sent, ("b", 2): came}, cell, at_ns=7, probes=probing), Status.OK, None)
+    made = record(measured(BOTH | {("a", 2): sent, ("b", 2): came}, cell, probing=probing, at_ns=7))
     assert len(made.flows) == 1
     (probes,) = made.probes
     assert (probes.pair, probes.direction, probes.started_ns) == (Pair("a", "b"), Direction.FORWARD, 7)
@@ -148,4 +149,4 @@ def test_probes_are_kept_beside_the_flows_and_not_among_them() -> None:
 def test_probes_whose_sender_is_silent_are_unknown() -> None:
     cell = replace(CELL, latency_ms=20)
     probing = probe_channels(cell, lambda: "0" * 32)
-    assert record(measured(BOTH, cell, probes=probing), Status.OK, None).probes == ()
+    assert record(measured(BOTH, cell, probing=probing)).probes == ()

@@ -32,7 +32,7 @@ def lines(quiet: bool = False) -> tuple[Lines, StringIO]:
 def test_a_cell_is_announced_with_its_settings_and_the_time_left() -> None:
     progress, text = lines()
     progress.began(CELL, 1, 1)
-    assert text.getvalue() == "test 1/2: 1 pair, window 64K, MSS 1460, 5 flows; 10 s, 20 s left\n"
+    assert text.getvalue() == "test 1/2: 1 pair, window 64 KiB, MSS 1460, 5 flows; 10 s, 20 s left\n"
 
 
 def test_the_time_left_learns_what_a_cell_costs_beyond_its_duration() -> None:
@@ -73,7 +73,7 @@ def test_a_first_invalid_attempt_still_has_its_time_to_come() -> None:
     progress, text = lines()
     progress.ended(CELL, result(Status.INVALID))
     progress.began(CELL, 1, 2)
-    assert text.getvalue().endswith("measured once more: 1 pair, window 64K, MSS 1460, 5 flows; 10 s, 20 s left\n")
+    assert text.getvalue().endswith("measured once more: 1 pair, window 64 KiB, MSS 1460, 5 flows; 10 s, 20 s left\n")
 
 
 def test_quiet_says_nothing() -> None:
@@ -98,9 +98,9 @@ def test_a_terminal_shows_the_goodput_of_each_pair_now() -> None:
 
 
 def test_settings_in_words_leave_out_what_was_not_asked_for() -> None:
-    assert settings_text(Cell(1, "tcp", PAIR, 1, 0, 1)) == "1 pair, 1 flow"
+    assert settings_text(Cell(1, "tcp", PAIR, 1, 0, 1), named=False) == "1 pair, 1 flow"
     both = Cell(1, "tcp", PAIR, 1, 0, 2, settings=Settings({CONGESTION: "bbr"}), direction=Direction.BOTH)
-    assert settings_text(both) == "1 pair, 2 flows, bbr, both"
+    assert settings_text(both, named=True) == "pi1 → pi2, 2 flows, bbr, both directions"
 
 
 def test_samples_are_100_ms_apart_and_never_more_than_3000() -> None:
@@ -120,5 +120,5 @@ def test_many_pairs_are_shown_as_their_sum_with_what_is_left() -> None:
         for channel in channels(many, lambda: "0" * 32):
             progress.received(channel, 10**9, 0)
             progress.received(channel, 2 * 10**9, 125_000_000)
-    assert "jumbo, 12 pairs, total window 32K, MSS 1460, 5 flows" in text.getvalue()
+    assert "jumbo, 12 pairs, total window 32 KiB, MSS 1460, 5 flows" in text.getvalue()
     assert "sum 12,000 Mbit/s   pairs 1,000 to 1,000, 20 s left" in text.getvalue()

@@ -8,8 +8,9 @@ import builders
 import pytest
 
 from rigctl.base.errors import InputError
+from rigctl.base.processes import process
 from rigctl.records import Condition, HostSetting, Link, RunPlan, Trunk
-from rigctl.runner.resume import Fate, _started, check, controller_id, differences, fate
+from rigctl.runner.resume import Fate, check, controller_id, differences, fate
 
 PLAN = builders.plan(repeat=2, conditions=(Condition("plain", (HostSetting("mtu", "1500"),)),))
 
@@ -68,18 +69,20 @@ def test_a_run_that_another_living_process_measures_is_left_alone() -> None:
     info = builders.run(PLAN)
     host, _, _ = controller_id().split(" ")
     parent = os.getppid()
-    with open(f"/proc/{parent}/stat", encoding="utf-8") as stat:  # noqa: PTH123
-        started = stat.read().rpartition(") ")[2].split()[19]
+    found = process(parent)
+    assert found is not None
+    started = found.started
     with pytest.raises(InputError, match=f"is still running: process {parent} on {host}"):
         check(info, PLAN, {}, f"{host} {parent} {started}")
-    check(info, PLAN, {}, f"{host} {parent} {int(started) + 1}")  # its process id was used again
+    check(info, PLAN, {}, f"{host} {parent} {started + 1}")  # its process id was used again
     check(info, PLAN, {}, f"elsewhere {parent} {started}")  # the nodes' locks keep two runs apart
 
 
 def test_the_fate_of_a_controller_is_known_on_its_own_host_only() -> None:
     host = socket.gethostname()
-    me = controller_id().split(" ")
-    assert fate(f"{host} {os.getppid()} {_started(os.getppid())}") is Fate.ALIVE
+    me, parent = controller_id().split(" "), process(os.getppid())
+    assert parent is not None
+    assert fate(f"{host} {parent.pid} {parent.started}") is Fate.ALIVE
     assert fate(f"{host} {os.getppid()} 1") is Fate.GONE  # the number was used again
     assert fate(f"{host} {2**22 + 1} {me[2]}") is Fate.GONE
     assert fate(f"elsewhere {os.getppid()} 1") is Fate.UNKNOWN

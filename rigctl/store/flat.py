@@ -9,16 +9,14 @@ from rigctl.settings import SETTINGS, Setting, Settings
 
 Row: TypeAlias = dict[str, Any]
 Types: TypeAlias = type | tuple[type, ...]
-Groups: TypeAlias = Mapping[str, Mapping[str, str]]
-"""Map each nested field of a record to the stored names of its fields."""
 
-CELL: Final[Groups] = {}
-SIDE: Final[Groups] = {
+GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "tcp": {field.name: field.name for field in fields(TcpInfo)},
     "copying": {field.name: field.name for field in fields(Copying)},
     "round_trips": {"count": "round_trips", "sum_ns": "rtt_sum_ns", "min_ns": "rtt_min_ns", "max_ns": "rtt_max_ns"},
     "disk": {"disk_us": "disk_us", "sync_us": "sync_us"},
 }
+"""Map each nested field of a side to the stored names of its fields."""
 GRANTED: Final = {
     setting.effective.key: setting for setting in SETTINGS.values() if setting.effective and setting.effective.key
 }
@@ -27,13 +25,12 @@ GRANTED: Final = {
 
 def flattened(record: Cell | Side) -> Row:
     """Return the fields of `record`, with nested fields on the same level under their stored names."""
-    groups = CELL if isinstance(record, Cell) else SIDE
     row: Row = {}
     for field in fields(record):
         value = getattr(record, field.name)
-        if field.name in groups:
+        if field.name in GROUPS:
             row |= {
-                stored: None if value is None else getattr(value, name) for name, stored in groups[field.name].items()
+                stored: None if value is None else getattr(value, name) for name, stored in GROUPS[field.name].items()
             }
         elif field.name in ("settings", "granted"):
             names = REQUESTED if field.name == "settings" else GRANTED
@@ -43,21 +40,26 @@ def flattened(record: Cell | Side) -> Row:
     return row
 
 
-def nested(row: Row, groups: Groups) -> Row:
-    """Return the values of `flattened`, nested again. A group of which nothing is stored is left out.
+def cell_values(row: Row) -> Row:
+    """Return the values of a flattened cell, its settings nested again. Raise `ValueError` for one of another type."""
+    left = dict(row)
+    left["settings"] = _settings(left, {name: (setting, setting.type) for name, setting in REQUESTED.items()})
+    return left
+
+
+def side_values(row: Row) -> Row:
+    """Return the values of a flattened side, nested again. A group of which nothing is stored is left out.
 
     Raises `ValueError` if a setting has a value of another type.
     """
     left = dict(row)
-    for group, names in groups.items():
+    for group, names in GROUPS.items():
         found = {name: left.pop(stored) for name, stored in names.items() if stored in left}
-        if found and not _unknown(group, found):
+        needed = [found.get("count")] if group == "round_trips" else found.values()
+        if any(value is not None for value in needed):
             left[group] = found
-    if groups is CELL:
-        left["settings"] = _settings(left, {name: (setting, setting.type) for name, setting in REQUESTED.items()})
-    else:
-        known = {name: (setting, setting.effective.type) for name, setting in GRANTED.items() if setting.effective}
-        left["granted"] = _settings(left, known)
+    known = {name: (setting, setting.effective.type) for name, setting in GRANTED.items() if setting.effective}
+    left["granted"] = _settings(left, known)
     return left
 
 
@@ -71,9 +73,3 @@ def _settings(row: Row, known: Mapping[str, tuple[Setting[Any], Types]]) -> Sett
         if value is not None:
             values[setting] = value
     return Settings(values)
-
-
-def _unknown(group: str, found: Row) -> bool:
-    if group == "round_trips":
-        return found.get("count") is None
-    return group == "disk" and all(value is None for value in found.values())

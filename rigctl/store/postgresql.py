@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from threading import Timer
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import URL, Connection, Engine, event
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import psycopg
 
 NAME: Final = "postgresql"
-Values: TypeAlias = dict[str, Any] | list[dict[str, Any]] | tuple[Any, ...]
 _DRIVERS: Final = ("postgresql", "postgres", "postgresql+psycopg")
 _WAIT_MS: Final = 10_000
 """Longest wait of a writer for another: a repetition is written in milliseconds."""
@@ -70,7 +69,6 @@ def prepare(engine: Engine, most_s: float) -> None:
     """Make `engine` behave like SQLite's. A statement that takes more than `most_s` ends its connection."""
     event.listen(engine, "do_connect", _connecting(most_s))
     event.listen(engine, "begin", _begin)
-    event.listen(engine, "before_cursor_execute", _storable, retval=True)
 
 
 def _connecting(most_s: float) -> "Callable[..., psycopg.Connection]":
@@ -118,18 +116,3 @@ def _begin(connection: Connection) -> None:
     else:
         # Compiling a query (jit) takes longer than answering it.
         connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL jit = off")
-
-
-def _storable(
-    _connection: Connection, _cursor: object, statement: str, values: Values, _context: object, _many: bool
-) -> tuple[str, Values]:
-    """Return `values` with `?` for NUL, which PostgreSQL cannot store. Reading NUL from SQLite gives the same."""
-    if isinstance(values, dict):
-        return statement, _without_nul(values)
-    if isinstance(values, list):
-        return statement, [_without_nul(row) for row in values]
-    return statement, values
-
-
-def _without_nul(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value.replace("\0", "?") if isinstance(value, str) else value for name, value in row.items()}

@@ -1,7 +1,8 @@
 """Convert records to table rows and back. A record that is read equals the one that was written."""
 
+from collections.abc import Callable
 from dataclasses import asdict, fields, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
 from pydantic import TypeAdapter
@@ -9,7 +10,6 @@ from pydantic import TypeAdapter
 from rigctl.base.texts import harmless
 from rigctl.records import (
     Accepted,
-    Bins,
     Facts,
     Flow,
     Night,
@@ -34,13 +34,12 @@ from rigctl.store.bounds import (
     check_times,
     json_of,
 )
-from rigctl.store.flat import CELL, SIDE, flattened, nested
+from rigctl.store.flat import cell_values, flattened, side_values
 from rigctl.store.series import pack, pack_bins, unpack, unpack_bins, unpack_counters
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
-_adapters: dict[type, TypeAdapter[Any]] = {}
-"""Adapters by kind of record, made when first used: making all takes a tenth of a second."""
+_adapter: Final[Callable[[Any], TypeAdapter[Any]]] = cache(TypeAdapter)
 Row: TypeAlias = dict[str, Any]
 
 _APART: Final = ("series", "bins")
@@ -70,7 +69,7 @@ def plan_from(text: str) -> RunPlan:
     pairs = [_record(Pair, pair) for pair in stored.get("pairs", [])]
     for cell in stored["cells"]:
         cell["pairs"] = [pairs[pair] for pair in cell["pairs"]]
-    plan = _record(RunPlan, stored | {"cells": [nested(cell, CELL) for cell in stored["cells"]]})
+    plan = _record(RunPlan, stored | {"cells": list(map(cell_values, stored["cells"]))})
     unknown = {cell.test for cell in plan.cells} - KINDS.keys()
     if unknown:
         raise ValueError(f"no such test: {sorted(unknown)[0]}")
@@ -116,13 +115,8 @@ def night_from(row: Row) -> Night:
 
 
 def _record(kind: type[T], values: Row) -> T:
-    return _adapter(kind).validate_python(values)
-
-
-def _adapter(kind: type[T]) -> TypeAdapter[T]:
-    if kind not in _adapters:
-        _adapters[kind] = TypeAdapter(kind)
-    return _adapters[kind]
+    made: T = _adapter(kind).validate_python(values)
+    return made
 
 
 def repetition_row(run: str, repetition: Repetition) -> Row:
@@ -229,16 +223,10 @@ def _side_json(side: Side | None) -> Row | None:
 def _side_from(text: str | None, packed: bytes | None, bins: bytes | None = None) -> Side | None:
     if text is None:
         return None
-    side = _record(Side, nested(json_of(text), SIDE))
+    side = _record(Side, side_values(json_of(text)))
     check_side(side, text)
-    if packed or bins:
-        series = unpack(packed) if packed else Series()
-        check_columns(series.columns, ("t_ns", "bytes"))
-        return replace(side, series=series, bins=_bins(bins) if bins else None)
-    return side
-
-
-def _bins(packed: bytes) -> Bins:
-    bins = unpack_bins(packed)
-    check_bins(bins)
-    return bins
+    series, counted = unpack(packed) if packed else Series(), unpack_bins(bins) if bins else None
+    check_columns(series.columns, ("t_ns", "bytes"))
+    if counted is not None:
+        check_bins(counted)
+    return replace(side, series=series, bins=counted)

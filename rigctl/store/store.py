@@ -24,7 +24,6 @@ from sqlalchemy import (
     true,
     update,
 )
-from sqlalchemy.exc import IntegrityError
 
 from rigctl.base.errors import InputError
 from rigctl.records import Facts, Flow, Repetition, RunInfo, RunPlan, RunStatus, Status
@@ -104,20 +103,11 @@ class Store:
             "versions": dict(versions),
             "controller": controller,
         }
-        with explained(self.place, writing=True):
-            return self._begin(row, facts, tags or {})
-
-    def _begin(self, row: Row, facts: Mapping[str, Facts], tagged: Mapping[str, str], tries: int = 8) -> str:
-        run = new_run_id(row["started_at"])
-        try:
-            with writing(self._engine) as connection:
-                connection.execute(insert(runs).values(run=run, **row))
-                _put_facts(connection, run, facts)
-                put_tags(connection, run, tagged)
-        except IntegrityError:  # another run of this second drew the same random bits
-            if tries == 1:
-                raise
-            return self._begin(row, facts, tagged, tries - 1)
+        run = new_run_id(started_at)
+        with explained(self.place, writing=True), writing(self._engine) as connection:
+            connection.execute(insert(runs).values(run=run, **row))
+            _put_facts(connection, run, facts)
+            put_tags(connection, run, tags or {})
         return run
 
     def controller(self, run: str) -> str | None:
@@ -174,6 +164,8 @@ class Store:
         with explained(self.place, writing=True), writing(self._engine) as connection:
             values = {"status": str(status), "ended_at": ended_at, "controller": None}
             connection.execute(update(runs).where(runs.c.run == run).values(**values))
+            # A reader may have stored figures of a resumed run, computed before it was resumed.
+            connection.execute(delete(night_figures).where(night_figures.c.run == run))
 
     def remove(self, run: str) -> None:
         """Remove `run` with its facts and all that was measured in it."""

@@ -59,7 +59,7 @@ def asking(the_cell: Cell, **settings: Any) -> Cell:
 def counting(the_side: Side, **counted: Any) -> Side:
     """`the_side` with other values, nested ones by their stored names: `mss`, `busy_us`."""
     granted = {flat.GRANTED[name]: counted.pop(name) for name in list(counted) if name in flat.GRANTED}
-    tcp = {name: counted.pop(name) for name in flat.SIDE["tcp"] if name in counted}
+    tcp = {name: counted.pop(name) for name in flat.GROUPS["tcp"] if name in counted}
     return replace(the_side, tcp=replace(the_side.tcp, **tcp), granted=the_side.granted | granted, **counted)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from rigctl.base.errors import NodeError
-from rigctl.protocol import Close, Listen, Probe, Sockets
+from rigctl.protocol.orders import Close, Listen, Probe, Sockets
 
 SMALL: Final = 128
 """Bytes of a small IP packet: it passes if anything does."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.model.latency import PROBE_BYTES, probe_interval_ms
-from rigctl.protocol import Sockets, encoded
+from rigctl.protocol.orders import Sockets, encoded
 from rigctl.records import Cell, Stream
 from rigctl.settings import BURST, MAX_RATE, RATE, READ, SETTINGS, WINDOW, WRITE, Settings
 from rigctl.settings.traffic import MAX_BURST

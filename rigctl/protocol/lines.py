@@ -1,23 +1,24 @@
 """Lines from the agent, parsed strictly: what the protocol does not know is refused by name, with the line at fault."""
 
 import base64
-import dataclasses
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, fields
 from itertools import chain
-from typing import Any, Final, TypeAlias, TypeVar
+from types import UnionType
+from typing import Any, Final, TypeAlias
 
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
 from rigctl.settings import NO_SETTINGS, SETTINGS, Settings
 
+VERSION: Final = 4
 LINE_LIMIT: Final = 16384
 """Bytes of the longest line from the agent, its newline included."""
 MOST: Final = 2**63 - 1  # the largest number on a line
 MOST_NS: Final = 2**62 - 1
 """The latest time: moved to another clock, it is a 64-bit number still. A node would have to be up for 146 years."""
-_SHOWN: Final = 120
+_MOST_SHOWN: Final = 120
 
 TEXTS: Final = ("old", "value", "refused", "heard", "errors", "streams", "stream")
 """The values of an answer that are texts: those of a host setting, and what became of probes."""
@@ -123,7 +124,7 @@ class FlowBuckets:
 
     id: int
     flow: int
-    buckets: list[list[int]]
+    buckets: list[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,7 @@ class FlowBins:
     id: int
     flow: int
     bin_us: int
-    first: int
+    first: int = field(metadata={"key": "from"})
     bins: list[int]
 
 
@@ -172,7 +173,7 @@ class PcapPiece:
     """The next bytes of the file."""
 
     id: int
-    data: bytes
+    pcap: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +182,7 @@ class FlowRows:
 
     id: int
     flow: int
-    first: int
+    first: int = field(metadata={"key": "from"})
     columns: tuple[str, ...]
     rows: list[list[int]]
 
@@ -195,19 +196,18 @@ class BrokenError(Exception):
     """A line is not what the protocol says; the text says what was expected."""
 
 
-def shown(line: bytes) -> str:
-    """`line` for an error message: escaped to plain ASCII, and shortened."""
-    text = line[: _SHOWN + 1].decode("ascii", "backslashreplace").rstrip("\n")
+def _shown(line: bytes) -> str:
+    text = line[: _MOST_SHOWN + 1].decode("ascii", "backslashreplace").rstrip("\n")
     safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    return f"{safe[:_SHOWN]} … ({len(line)} bytes)" if len(line) > _SHOWN else safe
+    return f"{safe[:_MOST_SHOWN]} … ({len(line)} bytes)" if len(line) > _MOST_SHOWN else safe
 
 
 def parse_line(node: str, line: bytes) -> Message:
-    """The message in `line` (its newline included) of the agent on `node`. Raises `NodeError`: what was expected."""
+    """Return the message in a whole line of the agent on `node`. Raise `NodeError` with what was expected."""
     try:
         return _message(_json_object(line))
     except BrokenError as broken:
-        raise NodeError(node, f"the agent violated the protocol: expected {broken}, got: {shown(line)}") from None
+        raise NodeError(node, f"the agent violated the protocol: expected {broken}, got: {_shown(line)}") from None
 
 
 def _json_object(line: bytes) -> dict[str, Any]:
@@ -240,182 +240,171 @@ _DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no
 
 def _message(value: dict[str, Any]) -> Message:
     if "id" not in value:
-        return _event(value)
-    whole(value, "id", 1)
+        kind = _EVENTS.get(str(value.pop("event", None)))
+        if kind is None:
+            raise BrokenError('an answer with "id", or an event: hello, busy, progress or ended')
+        return kind(**_read(value, _keys(kind)))
+    whole(value, "id")
     if "ok" in value:
         return _answer(value)
-    return next((read for key, read in _PARTS.items() if key in value), _totals)(value)
+    if "capture" in value:
+        return _captured(value)
+    kind = next((kind for key, kind in _PARTS.items() if key in value), None)
+    return _totals(value) if kind is None else kind(**_read(value, _keys(kind)))
 
 
-def _event(value: dict[str, Any]) -> Message:
-    event = value.pop("event", None)
-    if event == "hello":
-        only(value, tuple(each.name for each in dataclasses.fields(Hello)))
-        for name in ("protocol", "pid", "cpus", "clock_ns", "restored"):
-            whole(value, name)
-        for name in ("agent", "machine"):
-            _text(value, name)
-        _text(value, "unrestored", nullable=True)
-        return Hello(**value)
-    if event == "busy":
-        only(value, ("place",))
-        return Busy(whole(value, "place", 1))
-    if event == "progress":
-        only(value, ("clock_ns", "bytes"))
-        return Progress(whole(value, "clock_ns"), _by_endpoint(value["bytes"]))
-    if event == "ended":
-        only(value, ("endpoint", "error", "message"))
-        for name in ("error", "message"):
-            _text(value, name, nullable=True)
-        return Ended(whole(value, "endpoint", 1), value["error"], value["message"])
-    raise BrokenError('an answer with "id", or an event: hello, busy, progress or ended')
+_EVENTS: Final[dict[str, type[Message]]] = {"hello": Hello, "busy": Busy, "progress": Progress, "ended": Ended}
+_PARTS: Final[dict[str, type[Message]]] = {
+    "buckets": FlowBuckets,
+    "pcap": PcapPiece,
+    "bins": FlowBins,
+    "datagrams": FlowDatagrams,
+    "rows": FlowRows,
+}
+"""A line of a report is known by one of its keys; a flow's totals have none of them."""
+_GRANTED: Final = {
+    setting.effective.key: setting for setting in SETTINGS.values() if setting.effective and setting.effective.key
+}
 
 
-def _by_endpoint(value: object) -> dict[int, int]:
-    if not isinstance(value, dict):
-        raise BrokenError('"bytes" to be bytes by endpoint')
-    for name in value:
-        if not (name.isascii() and name.isdigit() and len(name) <= 5):
-            raise BrokenError('"bytes" to be bytes by endpoint')
-    return {int(name): whole(value, name) for name in value}
+def _keys(record: type[Any]) -> dict[str, tuple[str, Any]]:
+    """Return the fields of a record with their types, by their keys on a line."""
+    return {each.metadata.get("key", each.name): (each.name, each.type) for each in fields(record)}
+
+
+def _read(value: Mapping[str, Any], keys: Mapping[str, tuple[str, Any]]) -> dict[str, Any]:
+    """Return the values by field. Raise `BrokenError` unless they have the `keys`, no others, and their types."""
+    only(value, keys)
+    return {name: _typed(value, key, kind) for key, (name, kind) in keys.items()}
+
+
+def _typed(value: Mapping[str, Any], key: str, kind: Any) -> Any:  # noqa: ANN401
+    if isinstance(kind, UnionType):
+        if value[key] is None:
+            return None
+        kind = kind.__args__[0]
+    return _READERS[kind](value, key)
 
 
 def _answer(value: dict[str, Any]) -> Answer:
     number, ok = value.pop("id"), value.pop("ok")
     if ok is True:
         texts: dict[str, str] = {name: _text(value, name) for name in TEXTS if name in value}
-        numbers = {name: each for name, each in value.items() if name not in texts}
-        for name, each in numbers.items():
-            if each is not None:
-                whole(numbers, name)
+        numbers = {name: _typed(value, name, int | None) for name in value if name not in texts}
         return Answer(number, True, numbers=numbers, texts=texts)
     if ok is not False:
         raise BrokenError('"ok" to be true or false')
-    only(value, ("error", "message"))
-    return Answer(number, False, error=_text(value, "error"), message=_text(value, "message"))
-
-
-_FLAGS: Final = ("timestamps", "segmented")
-_GRANTED: Final = {
-    setting.effective.key: setting for setting in SETTINGS.values() if setting.effective and setting.effective.key
-}
-_Counted = TypeVar("_Counted", FlowTotals, FlowDatagrams)
+    return Answer(number, False, **_read(value, {"error": ("error", str), "message": ("message", str)}))
 
 
 def _totals(value: dict[str, Any]) -> FlowTotals:
-    granted = {}
-    for name, setting in _GRANTED.items():
-        if name not in value or setting.effective is None:
-            raise BrokenError(f'"{name}"')
-        granted[setting] = None if value[name] is None else _typed(value, name, setting.effective.type)
-        del value[name]
-    return dataclasses.replace(_counted(value, FlowTotals, ("id", "flow", "bytes")), granted=Settings(granted))
+    keys = _keys(FlowTotals)
+    del keys["granted"]
+    kinds = {key: (key, setting.effective.type | None) for key, setting in _GRANTED.items() if setting.effective}
+    held = _read(value, keys | kinds)
+    granted = {setting: held.pop(key) for key, setting in _GRANTED.items()}
+    return FlowTotals(**held, granted=Settings(granted))
 
 
-def _typed(value: dict[str, Any], name: str, kind: type) -> int | str | bool:
-    if kind is bool:
-        return _flag(value, name)
-    return _text(value, name) if kind is str else whole(value, name)
-
-
-def _flag(value: dict[str, Any], name: str) -> bool:
-    if not isinstance(value[name], bool):
-        raise BrokenError(f'"{name}" to be true, false or null')
-    return bool(value[name])
-
-
-def _counted(value: dict[str, Any], record: type[_Counted], required: Sequence[str]) -> _Counted:
-    """Return a line of one flow's numbers, any of which but the `required` may be unknown."""
-    only(value, tuple(each.name for each in dataclasses.fields(record) if each.name != "granted"))
-    for name, each in value.items():
-        if each is not None or name in required:
-            _typed(value, name, bool if name in _FLAGS else int)
-    return record(**value)
-
-
-def _rows(value: dict[str, Any]) -> FlowRows:
-    only(value, ("id", "flow", "from", "columns", "rows"))
-    columns, rows = value["columns"], value["rows"]
-    if not isinstance(columns, list) or tuple(columns) not in (SENDER_COLUMNS, RECEIVER_COLUMNS, *_OTHER_COLUMNS):
-        raise BrokenError(f'"columns" to be {", ".join(RECEIVER_COLUMNS)} or {", ".join(SENDER_COLUMNS)}')
-    if not isinstance(rows, list) or not set(map(type, rows)) <= {list} or not set(map(len, rows)) <= {len(columns)}:
-        raise BrokenError(f'"rows" of {len(columns)} numbers each')
-    if not set(map(type, chain.from_iterable(rows))) <= {int}:
-        raise BrokenError('whole numbers in "rows"')
-    return FlowRows(value["id"], whole(value, "flow"), whole(value, "from"), tuple(columns), rows)
-
-
-def _buckets(value: dict[str, Any]) -> FlowBuckets:
-    only(value, ("id", "flow", "buckets"))
-    buckets = value["buckets"]
-    if not isinstance(buckets, list) or not all(
-        isinstance(pair, list) and len(pair) == 2 and all(type(each) is int and 0 <= each <= MOST for each in pair)
-        for pair in buckets
-    ):
-        raise BrokenError('"buckets" of two whole numbers each')
-    return FlowBuckets(value["id"], whole(value, "flow"), buckets)
-
-
-def _bins(value: dict[str, Any]) -> FlowBins:
-    only(value, ("id", "flow", "bin_us", "from", "bins"))
-    bins = value["bins"]
-    numbers = isinstance(bins, list) and set(map(type, bins)) <= {int}
-    if not numbers or not 0 <= min(bins, default=0) <= max(bins, default=0) < 2**32:
-        raise BrokenError('whole numbers below 2³² in "bins"')
-    return FlowBins(value["id"], whole(value, "flow"), whole(value, "bin_us", 1), whole(value, "from"), bins)
-
-
-def _captured(value: dict[str, Any]) -> Captured | PcapPiece:
-    if "pcap" in value:
-        only(value, ("id", "pcap"))
-        try:
-            return PcapPiece(value["id"], base64.b64decode(_text(value, "pcap"), validate=True))
-        except ValueError:
-            raise BrokenError('"pcap" in base64') from None
+def _captured(value: dict[str, Any]) -> Captured:
     only(value, ("id", "capture"))
-    counted = value["capture"]
-    if not isinstance(counted, dict):
+    if not isinstance(value["capture"], dict):
         raise BrokenError('"capture" to be counts')
-    only(counted, ("frames", "lost", "bytes", "cut"))
-    if not isinstance(counted["cut"], bool):
-        raise BrokenError('"cut" to be true or false')
-    lost = None if counted["lost"] is None else whole(counted, "lost")
-    return Captured(value["id"], whole(counted, "frames"), lost, whole(counted, "bytes"), counted["cut"])
+    keys = _keys(Captured)
+    del keys["id"]
+    return Captured(value["id"], **_read(value["capture"], keys))
 
 
-def only(value: dict[str, Any], names: Sequence[str]) -> None:
+def only(value: Mapping[str, Any], names: Collection[str]) -> None:
+    """Raise `BrokenError` unless `value` has the keys `names` and no others."""
     if value.keys() != set(names):
         missing = [name for name in names if name not in value]
         unknown = sorted(name for name in value if name not in names)
         raise BrokenError(f'"{missing[0]}"' if missing else f'no "{printable(unknown[0][:40])}"')
 
 
-def whole(value: Mapping[str, Any], name: str, least: int = 0) -> int:
-    number = value[name]
+def whole(value: Mapping[str, Any], name: str) -> int:
+    """Return a whole number. Raise `BrokenError` if it is none, or out of bounds."""
+    number, least = value[name], int(name in _FROM_ONE)
     if type(number) is not int or not least <= number <= (MOST_NS if name.endswith("_ns") else MOST):
         raise BrokenError(f'"{printable(name[:40])}" to be a whole number from {least}')
     return number
 
 
-def _text(value: dict[str, Any], name: str, *, nullable: bool = False) -> str:
-    text = value[name]
-    if not (isinstance(text, str) or (nullable and text is None)):
+_FROM_ONE: Final = frozenset({"id", "endpoint", "place", "bin_us"})
+
+
+def _text(value: Mapping[str, Any], name: str) -> str:
+    if not isinstance(value[name], str):
         raise BrokenError(f'"{name}" to be a text')
-    if text is not None:
-        text = value[name] = printable(text)  # once, for all who show or store it
-    return text or ""
+    return printable(value[name])  # once, for all who show or store it
 
 
-def _datagrams(value: dict[str, Any]) -> FlowDatagrams:
-    return _counted(value, FlowDatagrams, ("id", "flow", "datagrams"))
+def _flag(value: Mapping[str, Any], name: str) -> bool:
+    if not isinstance(value[name], bool):
+        raise BrokenError(f'"{name}" to be true or false')
+    return bool(value[name])
 
 
-_PARTS: Final[dict[str, Callable[[dict[str, Any]], Message]]] = {
-    "buckets": _buckets,
-    "capture": _captured,
-    "pcap": _captured,
-    "bins": _bins,
-    "datagrams": _datagrams,
-    "rows": _rows,
+def _base64(value: Mapping[str, Any], name: str) -> bytes:
+    try:
+        return base64.b64decode(_text(value, name), validate=True)
+    except ValueError:
+        raise BrokenError(f'"{name}" in base64') from None
+
+
+def _by_endpoint(value: Mapping[str, Any], name: str) -> dict[int, int]:
+    counted = value[name]
+    if not isinstance(counted, dict) or not all(
+        each.isascii() and each.isdigit() and len(each) <= 5 for each in counted
+    ):
+        raise BrokenError(f'"{name}" to be bytes by endpoint')
+    return {int(each): whole(counted, each) for each in counted}
+
+
+def _columns(value: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    columns = value[name]
+    if not isinstance(columns, list) or tuple(columns) not in (SENDER_COLUMNS, RECEIVER_COLUMNS, *_OTHER_COLUMNS):
+        raise BrokenError(f'"{name}" to be {", ".join(RECEIVER_COLUMNS)} or {", ".join(SENDER_COLUMNS)}')
+    return tuple(columns)
+
+
+def _rows(value: Mapping[str, Any], name: str) -> list[list[int]]:
+    rows, width = value[name], len(value["columns"])
+    if not isinstance(rows, list) or not set(map(type, rows)) <= {list} or not set(map(len, rows)) <= {width}:
+        raise BrokenError(f'"{name}" of {width} numbers each')
+    if not set(map(type, chain.from_iterable(rows))) <= {int}:
+        raise BrokenError(f'whole numbers in "{name}"')
+    return rows
+
+
+def _buckets(value: Mapping[str, Any], name: str) -> list[tuple[int, int]]:
+    buckets = value[name]
+    if not isinstance(buckets, list) or not all(
+        isinstance(pair, list) and len(pair) == 2 and all(type(each) is int and 0 <= each <= MOST for each in pair)
+        for pair in buckets
+    ):
+        raise BrokenError(f'"{name}" of two whole numbers each')
+    return [(bucket, count) for bucket, count in buckets]
+
+
+def _bins(value: Mapping[str, Any], name: str) -> list[int]:
+    bins = value[name]
+    numbers = isinstance(bins, list) and set(map(type, bins)) <= {int}
+    if not numbers or not 0 <= min(bins, default=0) <= max(bins, default=0) < 2**32:
+        raise BrokenError(f'whole numbers below 2³² in "{name}"')
+    return list(bins)
+
+
+_READERS: Final[dict[Any, Callable[[Mapping[str, Any], str], object]]] = {
+    int: whole,
+    str: _text,
+    bool: _flag,
+    bytes: _base64,
+    dict[int, int]: _by_endpoint,
+    tuple[str, ...]: _columns,
+    list[list[int]]: _rows,
+    list[tuple[int, int]]: _buckets,
+    list[int]: _bins,
 }
-"""A line of a report is known by one of its keys; a flow's totals have none of them."""
+"""The type of a field → the function that reads it."""

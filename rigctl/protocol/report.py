@@ -1,9 +1,9 @@
 """A report, put together from its lines: totals of every flow, and its samples as columns of absolute values."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from itertools import accumulate, pairwise
-from typing import Final, TypeVar
+from typing import Final
 
 from rigctl.base.errors import NodeError
 from rigctl.protocol.lines import (
@@ -49,9 +49,6 @@ class FlowReport:
     bins: tuple[int, ...] = ()  # a receiver's bytes by the time it took them
 
 
-_Once = TypeVar("_Once", FlowTotals, FlowDatagrams)
-
-
 @dataclass(frozen=True, slots=True)
 class Capture:
     """The frames of an endpoint's flows, as a pcap file of their headers."""
@@ -80,123 +77,100 @@ class EndpointReport:
     throttled_us: int | None = None
 
 
+_COUNTS: Final = tuple(each.name for each in fields(EndpointReport) if each.name not in ("flows", "nic", "capture"))
+
+
 def endpoint_report(node: str, parts: Iterable[Part], last: Answer) -> EndpointReport:
-    """The report whose lines are `parts`, closed by `last`. Raises `NodeError` where they do not fit together."""
+    """Return the report whose lines are `parts`, closed by `last`. Raise `NodeError` if they do not fit together."""
     try:
-        names = (
-            "endpoint",
-            "strangers",
-            "span_us",
-            "agent_cpu_us",
-            "node_busy_us",
-            "node_irq_us",
-            "throttled_us",
-            "busiest_cpu_us",
-            "cpus",
-        )
-        only(last.numbers, names + _NIC)
-        spans = {name: last.numbers[name] for name in names[2:]}
+        only(last.numbers, _COUNTS + _NIC)
+        counts = {name: last.numbers[name] for name in _COUNTS}
+        counts |= {name: whole(last.numbers, name) for name in ("endpoint", "strangers")}
         nic = {name: last.numbers[name] for name in _NIC}
-        endpoint, strangers = whole(last.numbers, "endpoint", 1), whole(last.numbers, "strangers")
-        found = _gathered(parts)
-        return EndpointReport(
-            endpoint,
-            strangers,
-            **spans,
-            flows=found.flows(),
-            nic=nic if any(value is not None for value in nic.values()) else None,
-            capture=found.capture(),
-        )
+        known = nic if any(value is not None for value in nic.values()) else None
+        flows, capture = _gathered(parts)
+        return EndpointReport(**counts, flows=flows, nic=known, capture=capture)  # type: ignore[arg-type]
     except BrokenError as broken:
         raise NodeError(
             node, f"the agent violated the protocol: its report is inconsistent: expected {broken}"
         ) from None
 
 
-class _Gathered:
-    """The lines of a report by flow, each checked against those before it."""
+@dataclass(slots=True)
+class _Flow:
+    """The lines of one flow, each checked against those before it."""
 
-    def __init__(self) -> None:
-        self.totals: dict[int, FlowTotals] = {}
-        self.columns: dict[int, tuple[str, ...]] = {}
-        self.rows: dict[int, list[list[int]]] = {}
-        self.buckets: dict[int, list[tuple[int, int]]] = {}
-        self.datagrams: dict[int, FlowDatagrams] = {}
-        self.bins: dict[int, tuple[int, list[int]]] = {}
-        self.captured: Captured | None = None
-        self.pieces: list[bytes] = []
+    number: int
+    totals: FlowTotals | None = None
+    datagrams: FlowDatagrams | None = None
+    columns: tuple[str, ...] = ()
+    rows: list[list[int]] = field(default_factory=list)
+    buckets: list[tuple[int, int]] = field(default_factory=list)
+    bin_us: int | None = None
+    bins: list[int] = field(default_factory=list)
 
-    def take(self, part: Part) -> None:
+    def take(self, part: FlowTotals | FlowDatagrams | FlowRows | FlowBuckets | FlowBins) -> None:
         match part:
             case FlowTotals():
-                self._once(self.totals, part, "totals")
+                if self.totals is not None:
+                    raise BrokenError(f"one line of totals for flow {self.number}, got two")
+                self.totals = part
             case FlowDatagrams():
-                self._once(self.datagrams, part, "datagrams")
+                if self.datagrams is not None:
+                    raise BrokenError(f"one line of datagrams for flow {self.number}, got two")
+                self.datagrams = part
             case FlowBuckets():
-                self.buckets.setdefault(part.flow, []).extend((bucket, count) for bucket, count in part.buckets)
+                self.buckets += part.buckets
             case FlowBins():
-                width, counted = self.bins.setdefault(part.flow, (part.bin_us, []))
-                if part.first != len(counted) or part.bin_us != width:
-                    raise BrokenError(f"bin {len(counted)} of flow {part.flow} next, {width} us wide")
-                counted.extend(part.bins)
+                if part.first != len(self.bins) or part.bin_us != (self.bin_us or part.bin_us):
+                    raise BrokenError(f"bin {len(self.bins)} of flow {self.number} next, {self.bin_us} us wide")
+                if part.bin_us > MOST_BIN_US:
+                    raise BrokenError(f"bins of flow {self.number} of at most {MOST_BIN_US} us")
+                self.bin_us = part.bin_us
+                self.bins += part.bins
             case FlowRows():
-                known = self.rows.setdefault(part.flow, [])
-                if part.first != len(known) or self.columns.setdefault(part.flow, part.columns) != part.columns:
-                    raise BrokenError(f"row {len(known)} of flow {part.flow} next, in the columns of the rows before")
-                known.extend(part.rows)
-            case Captured():
-                self.captured = part
-            case PcapPiece():
-                self.pieces.append(part.data)
+                if part.first != len(self.rows) or part.columns != (self.columns or part.columns):
+                    raise BrokenError(
+                        f"row {len(self.rows)} of flow {self.number} next, in the columns of the rows before"
+                    )
+                self.columns = part.columns
+                self.rows += part.rows
 
-    def _once(self, known: dict[int, _Once], part: _Once, what: str) -> None:
-        if part.flow in known:
-            raise BrokenError(f"one line of {what} for flow {part.flow}, got two")
-        known[part.flow] = part
-
-    def check(self) -> None:
-        """Raises `BrokenError` where something is there of a flow without totals, or buckets that do not add up."""
-        others = {*self.rows, *self.datagrams, *self.buckets, *self.bins}
-        if sorted(self.totals) != list(range(len(self.totals))) or not others <= self.totals.keys():
-            raise BrokenError(f"totals of every flow from 0, got those of {sorted(self.totals)}")
-        for flow, (width_us, _) in self.bins.items():
-            if width_us > MOST_BIN_US:
-                raise BrokenError(f"bins of flow {flow} of at most {MOST_BIN_US} us")
-        for flow, found in self.buckets.items():
-            if [bucket for bucket, _ in found] != sorted({bucket for bucket, _ in found}):
-                raise BrokenError(f"buckets of flow {flow} in rising order")
-            if found and found[-1][0] > MOST_BUCKET:
-                raise BrokenError(f"buckets of flow {flow} up to {MOST_BUCKET}")
-            trips = self.totals[flow].round_trips
-            if sum(count for _, count in found) != trips and (trips is not None or flow not in self.datagrams):
-                raise BrokenError(f"buckets of flow {flow} that hold its {trips} round trips")
-
-    def flows(self) -> tuple[FlowReport, ...]:
-        return tuple(
-            FlowReport(
-                self.totals[flow],
-                _absolute(self.columns[flow], self.rows[flow]) if flow in self.rows else {},
-                tuple(self.buckets.get(flow, ())),
-                self.datagrams.get(flow),
-                *((self.bins[flow][0], tuple(self.bins[flow][1])) if flow in self.bins else ()),
-            )
-            for flow in range(len(self.totals))
-        )
-
-    def capture(self) -> Capture | None:
-        """Raises `BrokenError` where the file is not as long as was said."""
-        pcap, said = b"".join(self.pieces), self.captured
-        if len(pcap) != (said.bytes if said is not None else 0):
-            raise BrokenError(f"a capture of {said.bytes if said is not None else 0} bytes, got {len(pcap)}")
-        return None if said is None else Capture(said.frames, said.lost, said.cut, pcap)
+    def report(self) -> FlowReport:
+        """Return the flow. Raise `BrokenError` if it has no totals, or buckets that do not add up."""
+        assert self.totals is not None  # `_gathered` has looked
+        numbers = [bucket for bucket, _ in self.buckets]
+        if numbers != sorted(set(numbers)):
+            raise BrokenError(f"buckets of flow {self.number} in rising order")
+        if max(numbers, default=0) > MOST_BUCKET:
+            raise BrokenError(f"buckets of flow {self.number} up to {MOST_BUCKET}")
+        trips = self.totals.round_trips
+        losses = self.datagrams is not None and trips is None
+        if numbers and not losses and sum(count for _, count in self.buckets) != trips:
+            raise BrokenError(f"buckets of flow {self.number} that hold its {trips} round trips")
+        columns = _absolute(self.columns, self.rows)
+        return FlowReport(self.totals, columns, tuple(self.buckets), self.datagrams, self.bin_us, tuple(self.bins))
 
 
-def _gathered(parts: Iterable[Part]) -> _Gathered:
-    found = _Gathered()
+def _gathered(parts: Iterable[Part]) -> tuple[tuple[FlowReport, ...], Capture | None]:
+    flows: dict[int, _Flow] = {}
+    captured: Captured | None = None
+    pcap = bytearray()
     for part in parts:
-        found.take(part)
-    found.check()
-    return found
+        if isinstance(part, Captured):
+            captured = part
+        elif isinstance(part, PcapPiece):
+            pcap += part.pcap
+        else:
+            flows.setdefault(part.flow, _Flow(part.flow)).take(part)
+    there = sorted(number for number, flow in flows.items() if flow.totals is not None)
+    if there != list(range(len(flows))):
+        raise BrokenError(f"totals of every flow from 0, got those of {there}")
+    size = captured.bytes if captured is not None else 0
+    if len(pcap) != size:
+        raise BrokenError(f"a capture of {size} bytes, got {len(pcap)}")
+    capture = None if captured is None else Capture(captured.frames, captured.lost, captured.cut, bytes(pcap))
+    return tuple(flows[number].report() for number in there), capture
 
 
 def _absolute(columns: tuple[str, ...], rows: list[list[int]]) -> dict[str, list[int]]:

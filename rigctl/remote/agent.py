@@ -9,24 +9,27 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from rigctl import protocol
 from rigctl.base.errors import NodeError
-from rigctl.protocol import (
+from rigctl.protocol import orders
+from rigctl.protocol.lines import (
+    VERSION,
     Answer,
     Busy,
     Ended,
-    EndpointReport,
     FlowBins,
     FlowBuckets,
     FlowRows,
     Hello,
     Message,
-    Order,
     Part,
     Progress,
+    parse_line,
 )
+from rigctl.protocol.report import ROWS_LIMIT, EndpointReport, endpoint_report
+from rigctl.remote.host import Process
+from rigctl.remote.lock import Queue
 
 ORDER_DEADLINE_S: Final = 5.0
 HELLO_DEADLINE_S: Final = 10.0
@@ -41,18 +44,6 @@ BINS_PER_ROW: Final = 20
 """20 bins, or buckets, count as one row against the most rows of a report."""
 REPORT_BYTES: Final = 96 * 1024**2
 """Most bytes of one report: room for 10,000,000 bins and a capture."""
-_FORGOTTEN_LIMIT: Final = 1024
-
-
-class Queue(Protocol):
-    """The queue for a node, as an agent in it needs it (`remote.lock`)."""
-
-    @property
-    def left_s(self) -> float: ...
-
-    async def moved(self, place: int) -> None: ...
-
-    async def refusal(self, place: int) -> NodeError: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +53,6 @@ class Reading:
     sent_ns: int
     node_ns: int
     received_ns: int
-
-
-class Lines(Protocol):
-    """A child's standard streams, as lines of bytes. `readline` gives b"" at the end."""
-
-    async def readline(self) -> bytes: ...
-
-    def write(self, data: bytes) -> None: ...
-
-    async def drain(self) -> None: ...
-
-    def write_eof(self) -> None: ...
-
-    async def last_words(self) -> str: ...
 
 
 class RefusedError(NodeError):
@@ -112,14 +89,13 @@ class Agent:
     note: str | None = None  # why the agent is not in its usual folder
     place: int | None = None  # in the queue for the node; None: another run never kept it waiting
 
-    def __init__(self, node: str, lines: Lines, patience: int = 1) -> None:
+    def __init__(self, node: str, lines: Process, patience: int = 1) -> None:
         self.node = node
         self._patience = patience
         self._lines = lines
         self._number = 0
         self._pending: dict[int, _Pending] = {}
-        self._forgotten: dict[int, None] = {}  # given up; their late answers mean nothing
-        self._failure: NodeError | None = None
+        self.failure: NodeError | None = None  # why nothing more can be ordered
         self._greeting: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
         self._ends: dict[int, asyncio.Future[Ended]] = {}
         self._waits_s: dict[int, float] = {}
@@ -129,49 +105,44 @@ class Agent:
     @property
     def ended(self) -> bool:
         """Return True if nothing more can be ordered."""
-        return self._failure is not None
+        return self.failure is not None
 
-    @property
-    def failure(self) -> NodeError | None:
-        """Return why nothing more can be ordered."""
-        return self._failure
-
-    async def order(self, order: Order, deadline_s: float = ORDER_DEADLINE_S) -> Answer:
+    async def order(self, order: orders.Order, deadline_s: float = ORDER_DEADLINE_S) -> Answer:
         """Send `order`, return its last answer. Raise `RefusedError`; `NodeError` if the agent is late or gone."""
         return (await self._exchange(order, deadline_s))[0]
 
     async def clock(self) -> Reading:
         """Read the node's clock."""
         sent_ns = time.monotonic_ns()
-        answer, received_ns, _ = await self._exchange(protocol.Clock(), ORDER_DEADLINE_S)
+        answer, received_ns, _ = await self._exchange(orders.Clock(), ORDER_DEADLINE_S)
         return Reading(sent_ns, self._value(answer, "clock_ns"), received_ns)
 
-    async def listen(self, order: protocol.Listen) -> int:
+    async def listen(self, order: orders.Listen) -> int:
         """Make a receiver; return its port."""
         self._expect(order.endpoint, order.sockets.wait_ms)
         return self._value(await self.order(order), "port")
 
-    async def connect(self, order: protocol.Connect) -> None:
+    async def connect(self, order: orders.Connect) -> None:
         """Make a sender, to the receiver at `order`'s address and port; wait until all its flows are accepted."""
         self._expect(order.endpoint, order.sockets.wait_ms)
         await self.order(order, self._waits_s[order.endpoint] + BEYOND_WAIT_S)
 
     async def ready(self, endpoint: int) -> None:
         """Wait until all flows of the receiver `endpoint` are accepted."""
-        await self.order(protocol.Ready(endpoint), self._waits_s.get(endpoint, 0.0) + BEYOND_WAIT_S)
+        await self.order(orders.Ready(endpoint), self._waits_s.get(endpoint, 0.0) + BEYOND_WAIT_S)
 
-    async def start(self, order: protocol.Start) -> None:
+    async def start(self, order: orders.Start) -> None:
         """Order traffic from `at_ns` of the *node's* clock on: one small send, and the rest from `hold_us` later."""
         await self.order(order)
 
     async def stop(self, endpoint: int) -> None:
         """End the traffic of `endpoint` now."""
-        await self.order(protocol.Stop(endpoint))
+        await self.order(orders.Stop(endpoint))
 
     async def report(self, endpoint: int, *, deadline_s: float = ORDER_DEADLINE_S) -> EndpointReport:
         """Return what `endpoint` counted; refused with `EBUSY` while it runs."""
-        answer, _, parts = await self._exchange(protocol.Report(endpoint), deadline_s)
-        report = protocol.endpoint_report(self.node, parts, answer)
+        answer, _, parts = await self._exchange(orders.Report(endpoint), deadline_s)
+        report = endpoint_report(self.node, parts, answer)
         if report.endpoint != endpoint:
             raise self._violated(f"a report of {report.endpoint}, not of {endpoint}")
         return report
@@ -181,27 +152,27 @@ class Agent:
         self._progress.pop(endpoint, None)
         self._waits_s.pop(endpoint, None)
         self._ends.pop(endpoint, None)
-        await self.order(protocol.Close(endpoint))
+        await self.order(orders.Close(endpoint))
 
-    async def set(self, kind: str, value: str, *, name: str | None = None, interface: str | None = None) -> "Granted":
+    async def set(self, kind: str, value: str, *, name: str | None = None, interface: str | None = None) -> Granted:
         """Change a host setting of the node, and verify it. Raise `RefusedError` with the node's own words."""
-        words = (kind, protocol.encoded(value), name and protocol.encoded(name), interface)
-        answer = await self.order(protocol.Set(*words))
+        words = (kind, orders.encoded(value), name and orders.encoded(name), interface)
+        answer = await self.order(orders.Set(*words))
         if answer.texts.keys() != {"old", "value"}:
             raise self._violated('an answer without "old" and "value"')
         return Granted(answer.texts["old"], answer.texts["value"])
 
     async def restore(self) -> int:
         """Put back every setting; return how many there were."""
-        return self._value(await self.order(protocol.Restore()), "restored")
+        return self._value(await self.order(orders.Restore()), "restored")
 
-    async def probe(self, order: protocol.Probe) -> dict[str, str]:
+    async def probe(self, order: orders.Probe) -> dict[str, str]:
         """Send datagrams, and connect where asked; return what failed at once (`refused`, `stream`)."""
         return (await self.order(order)).texts
 
     async def probed(self, *, last: bool = False) -> dict[str, str]:
         """Return what arrived and the fate of what was sent, since the last call (`heard`, `errors`, `streams`)."""
-        return (await self.order(protocol.Probed(last))).texts
+        return (await self.order(orders.Probed(last))).texts
 
     def on_progress(self, endpoint: int, call: Callable[[int, int], None]) -> None:
         """Call `call(clock_ns, bytes)`, on the node's clock, about once a second while the receiver `endpoint` runs."""
@@ -231,8 +202,8 @@ class Agent:
             raise NodeError(self.node, f"the agent sent nothing within {deadline_s:g} s of its start") from None
         except OSError as error:
             raise NodeError(self.node, f"the connection to the agent was lost: {error}") from None
-        if self.hello.protocol != protocol.VERSION:
-            spoken = f"protocol {self.hello.protocol}, this is rigctl's {protocol.VERSION}"
+        if self.hello.protocol != VERSION:
+            spoken = f"protocol {self.hello.protocol}, this is rigctl's {VERSION}"
             raise NodeError(self.node, f"the agent speaks {spoken}. Rebuild it: rigctl agent build")
 
     async def _said_hello(self, queue: Queue | None) -> Hello:
@@ -255,7 +226,7 @@ class Agent:
         failure = NodeError(self.node, "the agent was released")
         try:
             while line := await self._lines.readline():
-                self._take(protocol.parse_line(self.node, line), time.monotonic_ns(), len(line))
+                self._take(parse_line(self.node, line), time.monotonic_ns(), len(line))
             failure = NodeError(self.node, f"the agent ended: {await self._lines.last_words()}")
         except NodeError as error:
             failure = error
@@ -272,15 +243,15 @@ class Agent:
                 await asyncio.sleep(PING_AFTER_S - quiet_s)
                 continue
             try:
-                await self.order(protocol.Ping())
+                await self.order(orders.Ping())
             except NodeError as error:
                 self.fail(error)
 
     def fail(self, failure: NodeError) -> None:
         """Fail all that waits, and all that is ordered later, with `failure`. The first failure stays."""
-        if self._failure is not None:
+        if self.failure is not None:
             return
-        self._failure = failure
+        self.failure = failure
         waiting: list[asyncio.Future[Any]] = [pending.last for pending in self._pending.values()]
         waiting += [self._greeting, *self._ends.values()]
         for future in waiting:
@@ -289,9 +260,9 @@ class Agent:
                 future.exception()  # looked at: it may be that nobody waits
         self._pending.clear()
 
-    async def _exchange(self, order: Order, deadline_s: float) -> tuple[Answer, int, list[Part]]:
-        if self._failure is not None:
-            raise self._failure
+    async def _exchange(self, order: orders.Order, deadline_s: float) -> tuple[Answer, int, list[Part]]:
+        if self.failure is not None:
+            raise self.failure
         self._number += 1
         number = self._number
         try:
@@ -311,8 +282,7 @@ class Agent:
         except OSError as error:
             raise NodeError(self.node, f"the connection to the agent was lost: {error}") from None
         finally:
-            if self._pending.pop(number, None) is not None:
-                self._forget(number)
+            self._pending.pop(number, None)
         if not answer.ok:
             raise RefusedError(self.node, order.VERB, answer.error or "?", answer.message or "no reason given")
         return answer, received_ns, pending.parts
@@ -336,36 +306,32 @@ class Agent:
                 self._take_answer(message, received_ns, size)
 
     def _take_answer(self, message: Answer | Part, received_ns: int, size: int) -> None:
-        if message.id in self._forgotten:
-            if isinstance(message, Answer):
-                del self._forgotten[message.id]
-        elif message.id not in self._pending:
+        if message.id > self._number:
             raise self._violated(f"an answer to order {message.id}, which was not sent")
-        elif isinstance(message, Answer):
-            self._pending.pop(message.id).last.set_result((message, received_ns))
+        pending = self._pending.get(message.id)
+        if pending is None:
+            return  # late: its order was given up
+        if isinstance(message, Answer):
+            del self._pending[message.id]
+            pending.last.set_result((message, received_ns))
         else:
-            self._take_part(self._pending[message.id], message, size)
+            self._take_part(pending, message, size)
 
     def _take_part(self, pending: _Pending, part: Part, size: int) -> None:
         pending.size += size
         pending.rows += max(1, len(part.rows)) if isinstance(part, FlowRows) else 1
         pending.rows += len(part.bins) // BINS_PER_ROW if isinstance(part, FlowBins) else 0
         pending.rows += len(part.buckets) // BINS_PER_ROW if isinstance(part, FlowBuckets) else 0
-        if pending.verb != protocol.Report.VERB:
+        if pending.verb != orders.Report.VERB:
             raise self._violated(f"a flow's report in answer to {pending.verb}")
-        if pending.rows > protocol.ROWS_LIMIT:
-            raise self._violated(f"a report of over {protocol.ROWS_LIMIT} rows")
+        if pending.rows > ROWS_LIMIT:
+            raise self._violated(f"a report of over {ROWS_LIMIT} rows")
         if pending.size > REPORT_BYTES:
             raise self._violated(f"a report of over {REPORT_BYTES:,} bytes")
         pending.parts.append(part)
 
     def _violated(self, what: str) -> NodeError:
         return NodeError(self.node, f"the agent violated the protocol: {what}")
-
-    def _forget(self, number: int) -> None:
-        self._forgotten[number] = None
-        if len(self._forgotten) > _FORGOTTEN_LIMIT:
-            del self._forgotten[next(iter(self._forgotten))]
 
     def _expect(self, endpoint: int, wait_ms: int) -> None:
         self._waits_s[endpoint] = wait_ms / 1000
@@ -375,8 +341,8 @@ class Agent:
     def _end(self, endpoint: int) -> asyncio.Future[Ended]:
         if endpoint not in self._ends:
             end = self._ends[endpoint] = asyncio.get_running_loop().create_future()
-            if self._failure is not None:
-                end.set_exception(self._failure)
+            if self.failure is not None:
+                end.set_exception(self.failure)
                 end.exception()  # looked at: it may be that nobody waits
         return self._ends[endpoint]
 
@@ -388,7 +354,7 @@ class Agent:
 
 
 @asynccontextmanager
-async def running(node: str, lines: Lines, patience: int = 1, queue: Queue | None = None) -> AsyncIterator[Agent]:
+async def running(node: str, lines: Process, patience: int = 1, queue: Queue | None = None) -> AsyncIterator[Agent]:
     """Greet and yield the agent behind `lines`. Close its input at the end; it has `END_DEADLINE_S` to end by itself.
 
     `patience`: factor on the time it may take to answer. `queue`: waits where another run has the node.

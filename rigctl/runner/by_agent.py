@@ -10,7 +10,8 @@ from typing import Final
 from rigctl.base.errors import NodeError, named, of_nodes
 from rigctl.measure.orders import Channel, burst, channels, probe_channels, sockets
 from rigctl.model.latency import baseline_s
-from rigctl.protocol import Connect, EndpointReport, Listen, Start
+from rigctl.protocol.orders import Connect, Listen, Start
+from rigctl.protocol.report import EndpointReport
 from rigctl.records import Cell
 from rigctl.remote.agent import Agent, RefusedError
 from rigctl.remote.clocks import Clocks, measure_clocks

@@ -16,7 +16,7 @@ from typing import Final
 
 from rigctl.base.errors import NodeError, RigError
 from rigctl.measure.iperf3 import Exchange, Report, ReportError, client_words, flows, interval_s, report, server_words
-from rigctl.protocol import Listen, Sockets
+from rigctl.protocol.orders import Listen, Sockets
 from rigctl.records import Facts, NodeUsage, Pair, RunPlan
 from rigctl.remote.children import Children, Ended, children_on
 from rigctl.runner.engine import DRAIN_S, PREPARE_S, Bench, interval_ms

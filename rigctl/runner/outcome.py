@@ -15,7 +15,7 @@ from rigctl.measure.orders import Channel
 from rigctl.model.capture import retransmits_seen
 from rigctl.model.contract import impossible_reason, invalid_reason, unfinished_reason
 from rigctl.model.window import CommonWindow, common_window, cut, median_goodput_bps
-from rigctl.protocol import EndpointReport, FlowReport
+from rigctl.protocol.report import EndpointReport, FlowReport
 from rigctl.records import (
     Bins,
     Capture,

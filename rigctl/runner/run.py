@@ -24,13 +24,13 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from rigctl import protocol
 from rigctl.analysis.nights.history import keep_figures
 from rigctl.base.errors import BusyError, Interrupted, NodeError, RigError, of_nodes
 from rigctl.base.logs import about, learnt
 from rigctl.base.processes import holder
 from rigctl.base.texts import file_name
 from rigctl.base.version import __version__
+from rigctl.protocol.lines import VERSION
 from rigctl.records import Repetition, RunInfo, RunPlan, RunStatus, Status
 from rigctl.remote.build import carried
 from rigctl.rig.inventory import Rig
@@ -241,5 +241,5 @@ def _status(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> Run
 def versions() -> dict[str, str]:
     """Return the versions that are stored with a run: rigctl, Python, the protocol, each agent's SHA-256."""
     agents = {f"agent {binary.machine} sha256": binary.sha256 for binary in carried()}
-    own = {"rigctl": __version__, "python": platform.python_version(), "agent protocol": str(protocol.VERSION)}
+    own = {"rigctl": __version__, "python": platform.python_version(), "agent protocol": str(VERSION)}
     return own | agents

@@ -14,7 +14,7 @@ from talk import Talk, joined, settings, started
 
 from agents import Start
 from rigctl.base.version import __version__
-from rigctl.protocol import VERSION
+from rigctl.protocol.lines import VERSION
 
 
 @pytest.mark.parametrize("state", ["idle", "listening", "connected", "running", "ended"])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from talk import Talk, joined, report_of, started
 
-from rigctl.protocol import VERSION
+from rigctl.protocol.lines import VERSION
 from rigctl.remote.build import TARGETS, build, host_machine
 
 QEMU = {"x86_64": "x86_64", "aarch64": "aarch64", "armv7": "arm", "armv6": "arm", "riscv64": "riscv64"}

@@ -4,7 +4,7 @@ import pytest
 from talk import TOKEN, settings
 
 from agents import Start
-from rigctl.protocol import VERSION
+from rigctl.protocol.lines import VERSION
 
 LISTEN = f"listen endpoint=1 address=127.0.0.1 {settings()}"
 

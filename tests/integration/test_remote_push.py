@@ -15,8 +15,8 @@ from openssh import Sshd, rig_of
 
 from rigctl.base.errors import NodeError
 from rigctl.probe.facts import gather
-from rigctl.protocol import Connect, Listen, Sockets
-from rigctl.protocol import Start as StartOrder
+from rigctl.protocol.orders import Connect, Listen, Sockets
+from rigctl.protocol.orders import Start as StartOrder
 from rigctl.remote.agent import Agent
 from rigctl.remote.clocks import estimate_offset
 from rigctl.remote.deploy import agent_on, deploy

@@ -28,7 +28,8 @@ from rigctl.cli.stored_runs import stored_runs
 from rigctl.nightly import settings as nightly
 from rigctl.probe import facts, network, surroundings
 from rigctl.probe.switches.show_interfaces import UnreadableError, cisco_ios, dell_os9
-from rigctl.protocol import Answer, Busy, Ended, Hello, Progress, endpoint_report, parse_line
+from rigctl.protocol.lines import Answer, Busy, Ended, Hello, Progress, parse_line
+from rigctl.protocol.report import endpoint_report
 from rigctl.records import Pair, PortSeries, Series, Status
 from rigctl.remote.clocks import ClockOffset, Clocks
 from rigctl.report.document import document

@@ -7,7 +7,7 @@ import pytest
 
 from rigctl.check import paths
 from rigctl.check.paths import PathSeen, Spot, probed
-from rigctl.protocol import Close, Listen, Probe
+from rigctl.protocol.orders import Close, Listen, Probe
 
 
 class Fake:

@@ -9,7 +9,7 @@ import pytest
 
 from rigctl.measure.orders import burst, channels, probe_channels
 from rigctl.measure.orders import sockets as channel_sockets
-from rigctl.protocol import Listen
+from rigctl.protocol.orders import Listen
 from rigctl.records import Cell, Direction, Pair
 from rigctl.settings import MAX_RATE, NO_SETTINGS
 

@@ -9,19 +9,22 @@ from histograms import TOP_NS, bucket_of
 from wire import HELLO, LAST, TOTALS
 
 from rigctl.base.errors import NodeError
-from rigctl.protocol import (
+from rigctl.protocol.lines import (
+    LINE_LIMIT,
+    MOST,
     Answer,
+    Captured,
     Ended,
+    FlowBins,
     FlowBuckets,
     FlowDatagrams,
     FlowTotals,
     Hello,
     Part,
-    endpoint_report,
+    PcapPiece,
     parse_line,
 )
-from rigctl.protocol.lines import LINE_LIMIT, MOST, Captured, FlowBins, PcapPiece
-from rigctl.protocol.report import MOST_BIN_US, MOST_BUCKET, Capture
+from rigctl.protocol.report import MOST_BIN_US, MOST_BUCKET, Capture, endpoint_report
 
 COUNTS = {"frames": 3, "lost": None, "bytes": 5, "cut": False}
 
@@ -54,7 +57,7 @@ def totals(flow: int = 0, **fields: Any) -> FlowTotals:
 
 
 def test_buckets_are_pairs_of_whole_numbers() -> None:
-    assert parsed(flow=2, buckets=[[3, 4], [0, MOST]]) == FlowBuckets(8, 2, [[3, 4], [0, MOST]])
+    assert parsed(flow=2, buckets=[[3, 4], [0, MOST]]) == FlowBuckets(8, 2, [(3, 4), (0, MOST)])
     assert parsed(flow=0, buckets=[]) == FlowBuckets(8, 0, [])
 
 
@@ -73,15 +76,15 @@ def test_buckets_have_a_flow_and_nothing_else() -> None:
 
 def test_pieces_of_a_histogram_become_one_that_holds_every_round_trip() -> None:
     timed = totals(round_trips=7)
-    (flow,) = report(timed, FlowBuckets(8, 0, [[1, 2], [5, 4]]), FlowBuckets(8, 0, [[9, 1]])).flows
+    (flow,) = report(timed, FlowBuckets(8, 0, [(1, 2), (5, 4)]), FlowBuckets(8, 0, [(9, 1)])).flows
     assert flow.buckets == ((1, 2), (5, 4), (9, 1))
-    assert broken(timed, FlowBuckets(8, 0, [[5, 4], [1, 3]])) == "buckets of flow 0 in rising order"
-    assert broken(timed, FlowBuckets(8, 0, [[5, 4], [5, 3]])) == "buckets of flow 0 in rising order"
+    assert broken(timed, FlowBuckets(8, 0, [(5, 4), (1, 3)])) == "buckets of flow 0 in rising order"
+    assert broken(timed, FlowBuckets(8, 0, [(5, 4), (5, 3)])) == "buckets of flow 0 in rising order"
 
 
 def test_numbers_that_would_take_memory_later_are_refused() -> None:
     assert bucket_of(TOP_NS) == MOST_BUCKET
-    over = FlowBuckets(8, 0, [[MOST_BUCKET + 1, 7]])
+    over = FlowBuckets(8, 0, [(MOST_BUCKET + 1, 7)])
     assert broken(totals(round_trips=7), over) == f"buckets of flow 0 up to {MOST_BUCKET}"
     wide = FlowBins(8, 0, MOST_BIN_US + 1, 0, [1])
     assert broken(totals(), wide) == f"bins of flow 0 of at most {MOST_BIN_US} us"
@@ -89,8 +92,8 @@ def test_numbers_that_would_take_memory_later_are_refused() -> None:
 
 def test_pieces_of_a_histogram_hold_every_round_trip() -> None:
     timed = totals(round_trips=7)
-    assert broken(timed, FlowBuckets(8, 0, [[5, 6]])) == "buckets of flow 0 that hold its 7 round trips"
-    assert broken(totals(), FlowBuckets(8, 0, [[5, 6]])) == "buckets of flow 0 that hold its None round trips"
+    assert broken(timed, FlowBuckets(8, 0, [(5, 6)])) == "buckets of flow 0 that hold its 7 round trips"
+    assert broken(totals(), FlowBuckets(8, 0, [(5, 6)])) == "buckets of flow 0 that hold its None round trips"
     assert broken(totals(), FlowBuckets(8, 1, [])) == "totals of every flow from 0, got those of [0]"
 
 
@@ -102,10 +105,10 @@ def datagrams(flow: int = 0) -> FlowDatagrams:
 
 
 def test_losses_of_datagrams_are_a_histogram_that_need_not_add_up_to_round_trips() -> None:
-    (flow,) = report(totals(), datagrams(), FlowBuckets(8, 0, [[1, 5]])).flows
+    (flow,) = report(totals(), datagrams(), FlowBuckets(8, 0, [(1, 5)])).flows
     assert (flow.datagrams, flow.buckets) == (datagrams(), ((1, 5),))
     timed = totals(round_trips=3)
-    assert broken(timed, datagrams(), FlowBuckets(8, 0, [[1, 5]])) == "buckets of flow 0 that hold its 3 round trips"
+    assert broken(timed, datagrams(), FlowBuckets(8, 0, [(1, 5)])) == "buckets of flow 0 that hold its 3 round trips"
 
 
 def test_one_flow_has_one_line_of_totals_and_one_of_datagrams() -> None:

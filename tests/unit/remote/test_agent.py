@@ -9,16 +9,17 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import cast
 
 import pytest
 from wire import HELLO, LAST, TOTALS
 
-from rigctl import protocol
 from rigctl.base.errors import NodeError
-from rigctl.protocol import Clock, Connect, Listen, Ping, Sockets, Start, Stop
+from rigctl.protocol.orders import Clock, Connect, Listen, Ping, Sockets, Start, Stop
 from rigctl.remote import agent as agent_module
 from rigctl.remote.agent import Agent, RefusedError, running
 from rigctl.remote.clocks import estimate_offset
+from rigctl.remote.host import Process
 from rigctl.runner.outcome import sides
 from rigctl.settings import MSS, NODELAY, WINDOW, Settings
 
@@ -86,7 +87,7 @@ def mute(number: int, verb: str, keys: dict[str, str]) -> Replies:
 @asynccontextmanager
 async def talking(speak: Speak = obliging, greeting: bytes | None = None) -> AsyncIterator[tuple[Agent, FakeAgent]]:
     fake = FakeAgent(speak, greeting)
-    async with running("pi1", fake) as agent:
+    async with running("pi1", cast(Process, fake)) as agent:
         yield agent, fake
 
 
@@ -216,7 +217,7 @@ async def test_a_lost_connection_is_told_as_one() -> None:
                 raise ConnectionResetError("Connection reset by peer")
             return await super().readline()
 
-    async with running("pi1", Cut(mute)) as agent:
+    async with running("pi1", cast(Process, Cut(mute))) as agent:
         with pytest.raises(NodeError, match="pi1: the connection to the agent was lost: Connection reset by peer"):
             await agent.order(Stop(1), deadline_s=1)
 
@@ -229,7 +230,7 @@ async def test_an_agent_that_does_not_greet_is_given_up(monkeypatch: pytest.Monk
             super().say(*(each for each in lines if each == b""))
 
     with pytest.raises(NodeError, match=r"pi1: the agent sent nothing within 0.05 s of its start"):
-        async with running("pi1", Mute(mute)):
+        async with running("pi1", cast(Process, Mute(mute))):
             pass
 
 
@@ -299,7 +300,7 @@ async def test_silence_is_filled_with_pings_and_an_unanswered_one_ends_the_agent
 
 
 async def test_a_report_above_its_bound_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "ROWS_LIMIT", 2)
+    monkeypatch.setattr(agent_module, "ROWS_LIMIT", 2)
     async with talking() as (agent, _):
         with pytest.raises(NodeError, match="a report of over 2 rows"):
             await agent.report(1)
@@ -318,7 +319,7 @@ async def test_a_report_without_end_is_cut_off_by_its_bytes(monkeypatch: pytest.
 
 
 async def test_buckets_weigh_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rigctl.protocol.ROWS_LIMIT", 60)
+    monkeypatch.setattr("rigctl.remote.agent.ROWS_LIMIT", 60)
 
     def many(number: int, verb: str, keys: dict[str, str]) -> Replies:
         return [line(**{"id": number, "flow": 0, "buckets": [[0, 0]] * 1000})] * 2
@@ -329,7 +330,7 @@ async def test_buckets_weigh_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_empty_pieces_weigh_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rigctl.protocol.ROWS_LIMIT", 60)
+    monkeypatch.setattr("rigctl.remote.agent.ROWS_LIMIT", 60)
 
     def many(number: int, verb: str, keys: dict[str, str]) -> Replies:
         piece = {"id": number, "flow": 0, "from": 0, "columns": ["t_ns", "bytes"], "rows": []}

@@ -9,7 +9,8 @@ import pytest
 from wire import TOTALS
 
 from rigctl.measure.orders import Channel, channels, probe_channels
-from rigctl.protocol import EndpointReport, FlowReport, FlowTotals, parse_line
+from rigctl.protocol.lines import FlowTotals, parse_line
+from rigctl.protocol.report import EndpointReport, FlowReport
 from rigctl.records import Cell, Direction, Pair, Repetition, Status
 from rigctl.remote.clocks import ClockOffset, Clocks
 from rigctl.runner.orders import Order

@@ -9,7 +9,8 @@ from typing import Any, cast
 import pytest
 
 from rigctl.base.errors import NodeError, of_nodes
-from rigctl.protocol import Connect, EndpointReport, Listen
+from rigctl.protocol.orders import Connect, Listen
+from rigctl.protocol.report import EndpointReport
 from rigctl.records import Cell, Pair, PortSeries, Repetition, Status
 from rigctl.remote.agent import Agent, Reading
 from rigctl.runner.by_agent import HOLD_PER_FLOW_NS, LEAST_HOLD_NS, hold_ns

@@ -1,8 +1,7 @@
 """Building the agents: one binary per machine, cross-compiled with ziglang, or with the host's own compiler.
 
-They are static, but for FreeBSD's.
-
-Sources are in the checkout only; an installed rigctl carries the binaries (`rigctl.base.resources.agents`).
+They are static, but for FreeBSD's. Sources are in the checkout only; an installed rigctl carries the binaries
+(`rigctl.base.resources.agents`).
 """
 
 import hashlib
@@ -10,7 +9,6 @@ import importlib.util
 import os
 import platform
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -24,23 +22,18 @@ from rigctl.base import resources
 from rigctl.base.errors import InputError, RigctlError
 from rigctl.base.version import __version__
 
-MOST_BYTES: Final = 128 * 1024
-"""A stripped agent made with ziglang is no larger."""
 BUILD_DEADLINE_S: Final = 600.0
 """The first build for a machine compiles its C library too: about 30 s on 2 cores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A machine that agents are built for, as the compiler and the ELF header name it (elf(5))."""
+    """A machine that agents are built for, as the compiler names it."""
 
     machine: str
     triple: str
     flags: tuple[str, ...]
-    elf_machine: int
-    elf_bits: int
-    system: str = "linux"
-    """Files that end in the name of another system, as `-linux.c`, are left out."""
+    system: str = "linux"  # files that end in the name of another system, as `-linux.c`, are left out
 
 
 _GUARDED: Final = ("-Xclang", "-stack-protector", "-Xclang", "2")
@@ -53,35 +46,29 @@ _MOVABLE: Final = ("-fPIE", "-pie", "-Wl,-z,relro,-z,now")
 TARGETS: Final[dict[str, Target]] = {
     target.machine: target
     for target in (
-        Target("x86_64", "x86_64-linux-musl", (*_MOVABLE, *_GUARDED, "-flto"), 62, 64),
-        Target("aarch64", "aarch64-linux-musl", (*_MOVABLE, *_GUARDED, "-flto"), 183, 64),
-        Target("armv7", "thumb-linux-musleabihf", ("-mcpu=generic+v7a", *_MOVABLE, *_GUARDED), 40, 32),
-        Target("armv6", "arm-linux-musleabihf", ("-mcpu=arm1176jzf_s", *_GUARDED, "-flto"), 40, 32),
-        Target("riscv64", "riscv64-linux-musl", (*_MOVABLE, *_GUARDED), 243, 64),
-        Target("freebsd-x86_64", "x86_64-freebsd", (*_MOVABLE, *_GUARDED), 62, 64, "freebsd"),
-        Target("freebsd-aarch64", "aarch64-freebsd", (*_MOVABLE, *_GUARDED), 183, 64, "freebsd"),
+        Target("x86_64", "x86_64-linux-musl", (*_MOVABLE, *_GUARDED, "-flto")),
+        Target("aarch64", "aarch64-linux-musl", (*_MOVABLE, *_GUARDED, "-flto")),
+        Target("armv7", "thumb-linux-musleabihf", ("-mcpu=generic+v7a", *_MOVABLE, *_GUARDED)),
+        Target("armv6", "arm-linux-musleabihf", ("-mcpu=arm1176jzf_s", *_GUARDED, "-flto")),
+        Target("riscv64", "riscv64-linux-musl", (*_MOVABLE, *_GUARDED)),
+        Target("freebsd-x86_64", "x86_64-freebsd", (*_MOVABLE, *_GUARDED), "freebsd"),
+        Target("freebsd-aarch64", "aarch64-freebsd", (*_MOVABLE, *_GUARDED), "freebsd"),
     )
 }
-_MACHINES: Final = {
-    "x86_64": "x86_64",
-    "amd64": "x86_64",
-    "aarch64": "aarch64",
-    "arm64": "aarch64",
-    "armv8l": "armv7",  # a 64-bit CPU under a 32-bit kernel
-    "armv7l": "armv7",
-    "armv6l": "armv6",
-    "riscv64": "riscv64",
-}
-"""`uname -m` of Linux → the machine in a binary's name."""
-KERNELS: Final = {f"Linux {kernel}": machine for kernel, machine in _MACHINES.items()} | {
+KERNELS: Final = {
+    "Linux x86_64": "x86_64",
+    "Linux amd64": "x86_64",
+    "Linux aarch64": "aarch64",
+    "Linux arm64": "aarch64",
+    "Linux armv8l": "armv7",  # a 64-bit CPU under a 32-bit kernel
+    "Linux armv7l": "armv7",
+    "Linux armv6l": "armv6",
+    "Linux riscv64": "riscv64",
     "FreeBSD amd64": "freebsd-x86_64",
     "FreeBSD arm64": "freebsd-aarch64",
 }
-"""`uname -sm` → the same."""
+"""`uname -sm` → the machine in a binary's name."""
 _SYSTEMS: Final = frozenset(target.system for target in TARGETS.values())
-_FREEBSD: Final = struct.pack("<III8s", 8, 4, 1, b"FreeBSD")
-"""The note NT_FREEBSD_ABI_TAG (sys/elf_common.h), by which FreeBSD knows its own programs."""
-_HOST_NAMES: Final = {"amd64": "x86_64", "arm64": "aarch64", "armv7l": "armv7", "armv6l": "armv6"}
 _FLAGS: Final = (
     "-std=c11",
     "-D_GNU_SOURCE",
@@ -114,8 +101,7 @@ class Binary:
 
 def host_machine() -> str:
     """Return this machine's name among `TARGETS`, or the kernel's name for another machine."""
-    name = platform.machine().lower()
-    return _HOST_NAMES.get(name, name)
+    return KERNELS.get(f"{platform.system()} {platform.machine()}", platform.machine())
 
 
 def sources() -> Path:
@@ -206,28 +192,4 @@ def _compile(folder: Path, target: Target, path: Path) -> None:
         if done.returncode != 0:
             raise BuildError(f"building for {target.machine} failed:\n{done.stderr.strip()}")
         made.chmod(0o755)
-        _check(made.read_bytes(), target, limited=has_cross_compiler())
         made.replace(path)
-
-
-def _check(data: bytes, target: Target, *, limited: bool) -> None:
-    """Raise `BuildError` unless `data` is an executable of the right machine, static, and small."""
-    bits = {1: 32, 2: 64}.get(data[4] if data[:4] == b"\x7fELF" else 0)
-    machine = struct.unpack_from("<H", data, 18)[0] if bits else None
-    if (bits, machine) != (target.elf_bits, target.elf_machine):
-        raise BuildError(f"the build for {target.machine} is an ELF file of another machine ({machine}, {bits} bits)")
-    if (_FREEBSD in data) != (target.system == "freebsd"):
-        raise BuildError(f"the build for {target.machine} is an ELF file of another system")
-    if target.system == "linux" and b"/ld-" in data and _has_interpreter(data, target.elf_bits):
-        raise BuildError(f"the build for {target.machine} is not static")
-    if limited and len(data) > MOST_BYTES:
-        raise BuildError(f"the agent for {target.machine} is {len(data)} bytes; {MOST_BYTES} are allowed")
-
-
-def _has_interpreter(data: bytes, bits: int) -> bool:
-    """Return True if a program header asks for a dynamic loader (PT_INTERP, elf(5))."""
-    if bits == 64:
-        start, size, count = struct.unpack_from("<Q", data, 32)[0], *struct.unpack_from("<HH", data, 54)
-    else:
-        start, size, count = struct.unpack_from("<I", data, 28)[0], *struct.unpack_from("<HH", data, 42)
-    return any(struct.unpack_from("<I", data, start + n * size)[0] == 3 for n in range(count))

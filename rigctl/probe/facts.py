@@ -160,7 +160,8 @@ async def gather(run: Run, interface: str | None, address: str, table: Mapping[s
 async def interfaces(run: Run) -> dict[str, list[str]]:
     """Return the node's interfaces with their global addresses, in the kernel's order; empty if it has no ip(8)."""
     said = await run("PATH=$PATH:/usr/sbin:/sbin; { ip -o link && ip -o addr || ifconfig -a; } 2>/dev/null")
-    return parsers.interfaces(said) or freebsd.interfaces(said)
+    on_linux = {name: [str(each.ip) for each in held] for name, held in parsers.ip_addresses(said).items()}
+    return on_linux or freebsd.interfaces(said)
 
 
 async def throttled_now(run: Run) -> int | None:

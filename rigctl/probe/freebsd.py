@@ -45,30 +45,22 @@ _HELD: Final = re.compile(
     r"|^\tinet6 (\S{2,64}) prefixlen ([0-9]{1,3})([^\n]{0,200})",
     re.MULTILINE,
 )
-_FLEETING: Final = frozenset({"temporary", "deprecated", "tentative", "duplicated", "detached"})
 
 
 def addresses(output: str) -> list[str] | None:
     """Return the addresses of an interface without link-local ones, IPv4 first."""
-    four = re.findall(r"^\tinet ([0-9.]{7,15}) ", output, re.MULTILINE)
-    six = re.findall(r"^\tinet6 ([0-9a-f:.]{2,45})(?:/[0-9]+)? ", output, re.MULTILINE)
-    return four + [each for each in six if not each.startswith("fe80")] or None
+    return [str(each.ip) for each in sorted(_held(output), key=lambda each: each.version)] or None
 
 
-def mtu(output: str) -> int | None:
-    match = re.search(r"^\S.{0,400} mtu ([0-9]{1,6})\b", output, re.MULTILINE)
-    return int(match[1]) if match else None
-
-
-def mac(output: str) -> str | None:
-    match = re.search(r"^\tether ([0-9a-f]{2}(?::[0-9a-f]{2}){5})", output, re.MULTILINE)
-    return match[1] if match else None
-
-
-def driver(output: str) -> str | None:
-    """Return the driver: an interface's name is its driver's with a number."""
-    match = re.fullmatch(r"([a-z][a-z0-9_]*?)[0-9]+", parsers.text(output) or "")
-    return match[1] if match else None
+mtu: Final = parsers.first(r"^\S.{0,400} mtu ([0-9]{1,6})\b", int)
+mac: Final = parsers.first(r"^\tether ([0-9a-f]{2}(?::[0-9a-f]{2}){5})", str)
+driver: Final = parsers.first(r"\A\s*([a-z][a-z0-9_]*?)[0-9]+\s*\Z", str)
+"""An interface's name is its driver's with a number."""
+flag_up: Final = parsers.first(
+    r"^\S{1,64}: flags=[0-9a-f]{1,16}<([A-Z0-9_,]{0,400})>", lambda flags: "UP" in flags.split(",")
+)
+carrier: Final = parsers.first(r"^\tstatus: (active|associated|no carrier)", lambda status: int(status != "no carrier"))
+"""None for an interface without a medium."""
 
 
 def virtual(output: str) -> bool | None:
@@ -115,17 +107,6 @@ def blocks(output: str) -> dict[str, str]:
 def interfaces(output: str) -> dict[str, list[str]]:
     """Return the interfaces with their global addresses, from the output of `ifconfig -a`."""
     return {name: addresses(part) or [] for name, part in blocks(output).items() if not name.startswith("lo")}
-
-
-def flag_up(output: str) -> bool | None:
-    match = re.search(r"^\S{1,64}: flags=[0-9a-f]{1,16}<([A-Z0-9_,]{0,400})>", output, re.MULTILINE)
-    return "UP" in match[1].split(",") if match else None
-
-
-def carrier(output: str) -> int | None:
-    """Return 1 for `status: active`, 0 for no carrier, None for an interface without a medium."""
-    match = re.search(r"^\tstatus: (active|associated|no carrier)", output, re.MULTILINE)
-    return int(match[1] != "no carrier") if match else None
 
 
 def pcie(output: str) -> dict[str, float] | None:
@@ -245,19 +226,19 @@ def all_interfaces(output: str) -> dict[str, Interface]:
             driver=driver(name) if is_hardware else None,
             is_hardware=is_hardware,
             below=below,
-            addresses=tuple(_held(part)),
+            addresses=tuple(_held(part, lasting=True)),
         )
     return found
 
 
-def _held(part: str) -> Iterator[IPv4Interface | IPv6Interface]:
-    """Yield global addresses with their networks, without those that will be gone soon."""
+def _held(part: str, *, lasting: bool = False) -> Iterator[IPv4Interface | IPv6Interface]:
+    """Yield global addresses with their networks; with `lasting` without those that will be gone soon."""
     for four, mask, six, length, rest in _HELD.findall(part):
         try:
             held = ip_interface(f"{four}/{int(mask, 16).bit_count()}" if four else f"{six}/{length}")
         except ValueError:
             continue
-        if not held.ip.is_link_local and _FLEETING.isdisjoint(rest.split()):
+        if not held.ip.is_link_local and not (lasting and parsers.FLEETING & set(rest.split())):
             yield held
 
 

@@ -5,10 +5,11 @@ A node may say anything: every pattern is linear in the length of a text, every 
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from ipaddress import ip_address
-from itertools import pairwise
-from typing import Any, Final
+from ipaddress import IPv4Interface, IPv6Interface, ip_interface
+from itertools import chain
+from typing import Any, Final, TypeVar
 
 _ARM_PARTS: Final = {
     "0xb76": "ARM1176JZF-S",
@@ -50,6 +51,9 @@ THROTTLED: Final = {
 MOST_CHARS: Final = 256
 """Characters of one text that are kept."""
 _MOST_DIGITS: Final = 15
+FLEETING: Final = frozenset({"temporary", "deprecated", "tentative", "duplicated", "detached"})
+"""Words of ip(8) and ifconfig(8) beside an address that will be gone soon."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,34 +71,48 @@ def read(file: str, parse: Callable[[str], Any]) -> Fact:
     return Fact(f"cat {file}", parse, file=file)
 
 
+def first(pattern: str, convert: Callable[[str], T]) -> Callable[[str], T | None]:
+    """Return a parser that converts the first group of the first match."""
+    compiled = re.compile(pattern, re.MULTILINE)
+
+    def parse(output: str) -> T | None:
+        match = compiled.search(output)
+        return None if match is None else convert(match[1])
+
+    return parse
+
+
 def text(output: str) -> str | None:
     """Return the first line that is not blank."""
     lines = (line.strip(" \0\r\t") for line in output.splitlines())
     return next((line[:MOST_CHARS] for line in lines if line), None)
 
 
-def seconds(output: str) -> float | None:
-    """Return the Unix time of `date +%s.%N`. A date(1) without %N leaves the letter."""
-    match = re.match(r"\s*([0-9]{1,12}(?:\.[0-9]{1,12})?)", output)
-    return float(match[1]) if match else None
-
-
-def iperf3_version(output: str) -> str | None:
-    """Return the version in `iperf 3.12 (cJSON 1.7.15)`."""
-    found = re.match(r"iperf ([0-9]{1,3}(?:\.[0-9a-z+-]{1,16}){1,3})", output)
-    return found[1] if found else None
+seconds: Final = first(r"\A\s*([0-9]{1,12}(?:\.[0-9]{1,12})?)", float)
+"""Unix time of `date +%s.%N`. A date(1) without %N leaves the letter."""
+iperf3_version: Final = first(r"\Aiperf ([0-9]{1,3}(?:\.[0-9a-z+-]{1,16}){1,3})", str)
+"""`iperf 3.12 (cJSON 1.7.15)`"""
+os_name: Final = first(r'^PRETTY_NAME="?([^"\n]{1,256})', str.strip)
+"""/etc/os-release"""
+hypervisor: Final = first(r"^flags[ \t]*:(.*)$", lambda flags: "hypervisor" in flags.split())
+"""Tells whether /proc/cpuinfo (x86) shows a hypervisor."""
+emulated: Final = first(r"(?:^|\s)rigctl\.accel=(tcg|kvm)(?:\s|$)", lambda accel: accel == "tcg")
+"""Tells whether a virtual rig's machine is emulated: its kernel was started with the answer. None on other nodes."""
+memory_bytes: Final = first(r"^MemTotal:[ \t]+([0-9]{1,15}) kB", lambda kib: int(kib) * 1024)
+"""/proc/meminfo"""
+duplex: Final = first(r"\A\s*(full|half)[ \t\r]*$", str)
+throttled_flags: Final = first(r"^(?:throttled=)?(?:0x)?([0-9a-fA-F]{1,8})[ \t\r]*$", lambda flags: int(flags, 16))
+"""`throttled=0x50005`, or a bare hexadecimal number of /sys. None: not a Raspberry Pi."""
+firmware: Final = first(
+    r"^firmware-version:[ \t]*(\S.{0,255})", lambda said: None if said.strip().lower() == "n/a" else said.strip()
+)
+"""`ethtool -i`"""
 
 
 def whole(output: str) -> int | None:
     """Return a whole number on a line of its own. The kernel's -1 for "unknown" is None."""
     line = text(output) or ""
     return int(line) if line.isascii() and line.isdigit() and len(line) <= _MOST_DIGITS else None
-
-
-def os_name(output: str) -> str | None:
-    """Return PRETTY_NAME of /etc/os-release."""
-    match = re.search(r'^PRETTY_NAME="?([^"\n]{1,256})', output, re.MULTILINE)
-    return match[1].strip() if match else None
 
 
 def cpu_model(output: str) -> str | None:
@@ -108,43 +126,15 @@ def cpu_model(output: str) -> str | None:
     return _ARM_PARTS.get(match[1], f"Arm part {match[1]}") if match else None
 
 
-def hypervisor(output: str) -> bool | None:
-    """Tell whether /proc/cpuinfo (x86) shows a hypervisor. None if it has no flags to tell by."""
-    match = re.search(r"^flags[ \t]*:(.*)$", output, re.MULTILINE)
-    return "hypervisor" in match[1].split() if match else None
-
-
-def emulated(output: str) -> bool | None:
-    """Tell whether a virtual rig's machine is emulated: its kernel was started with the answer. None on other nodes."""
-    match = re.search(r"(?:^|\s)rigctl\.accel=(tcg|kvm)(?:\s|$)", output)
-    return match[1] == "tcg" if match else None
-
-
 def governor(output: str) -> str | None:
     """Return the frequency governors of all CPUs, each once."""
     return ", ".join(sorted({line.strip() for line in output.splitlines() if line.strip()}))[:MOST_CHARS] or None
-
-
-def memory_bytes(output: str) -> int | None:
-    """Return MemTotal of /proc/meminfo."""
-    match = re.search(r"^MemTotal:[ \t]+([0-9]{1,15}) kB", output, re.MULTILINE)
-    return int(match[1]) * 1024 if match else None
 
 
 def speed_bps(output: str) -> int | None:
     """Return /sys/class/net/…/speed, which is in Mbit/s, in bit/s. 0 and -1 mean unknown."""
     speed = whole(output)
     return speed * 10**6 if speed else None
-
-
-def duplex(output: str) -> str | None:
-    return text(output) if text(output) in ("full", "half") else None
-
-
-def firmware(output: str) -> str | None:
-    """Return `firmware-version:` of `ethtool -i`."""
-    match = re.search(r"^firmware-version:[ \t]*(\S.{0,255})", output, re.MULTILINE)
-    return match[1].strip() if match and match[1].strip().lower() != "n/a" else None
 
 
 def driver(output: str) -> str | None:
@@ -172,44 +162,29 @@ def sysctls(output: str) -> dict[str, str] | None:
     return found or None
 
 
-def addresses(output: str) -> list[str] | None:
-    """Return the global addresses of `ip -o addr`, IPv4 first, in the kernel's order."""
-    found: dict[str, list[str]] = {"inet": [], "inet6": []}
+def ip_addresses(output: str, *, lasting: bool = False) -> dict[str, list[IPv4Interface | IPv6Interface]]:
+    """Return the interfaces of `ip -o link` and `ip -o addr` with their global addresses, in the kernel's order.
+
+    With `lasting` without addresses that will be gone soon.
+    """
+    found: dict[str, list[IPv4Interface | IPv6Interface]] = {}
     for line in output.splitlines():
         # 2: eth0    inet 10.0.0.1/24 brd 10.0.0.255 scope global …
-        words = line.split()
-        if len(words) > 3 and words[2] in found and ("scope", "global") in pairwise(words):
-            address = words[3].partition("/")[0]
-            if _is_address(address):
-                found[words[2]].append(address)
-    return found["inet"] + found["inet6"] or None
-
-
-def _is_address(word: str) -> bool:
-    try:
-        ip_address(word)
-    except ValueError:
-        return False
-    return True
-
-
-def interfaces(output: str) -> dict[str, list[str]]:
-    """Return each interface of `ip -o link` with its global addresses of `ip -o addr`, in the kernel's order."""
-    found: dict[str, list[str]] = {}
-    for line in output.splitlines():
         words = line.split()
         if len(words) < 3 or not words[0].rstrip(":").isdigit():
             continue
         held = found.setdefault(words[1].rstrip(":").partition("@")[0], [])
-        if words[2] in ("inet", "inet6") and len(words) > 3 and "global" in words:
-            held.append(words[3].partition("/")[0])
+        if words[2] in ("inet", "inet6") and "global" in words and not (lasting and FLEETING & set(words)):
+            # 10.0.0.1 peer 10.0.0.2/32: a point-to-point link's network is its peer.
+            with suppress(ValueError):
+                held.append(ip_interface(words[3]))
     return found
 
 
-def throttled_flags(output: str) -> int | None:
-    """Return the number of `throttled=0x50005`, or a bare hexadecimal one of /sys. None: not a Raspberry Pi."""
-    match = re.search(r"^(?:throttled=)?(?:0x)?([0-9a-fA-F]{1,8})[ \t\r]*$", output, re.MULTILINE)
-    return int(match[1], 16) if match else None
+def addresses(output: str) -> list[str] | None:
+    """Return the global addresses of `ip -o addr`, IPv4 first, in the kernel's order."""
+    held = chain.from_iterable(ip_addresses(output).values())
+    return [str(each.ip) for each in sorted(held, key=lambda each: each.version)] or None
 
 
 def throttled(output: str) -> list[str] | None:

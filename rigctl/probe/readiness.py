@@ -13,7 +13,7 @@ from typing import Final
 from rigctl.base.texts import printable
 from rigctl.probe import freebsd
 from rigctl.probe.facts import FACTS
-from rigctl.probe.parsers import Fact, read, seconds, text, whole
+from rigctl.probe.parsers import Fact, first, read, seconds, text, whole
 
 _NET: Final = "/sys/class/net/$IF"
 _IF: Final = '[ -n "$IF" ] && '
@@ -50,11 +50,8 @@ def pcie(output: str) -> dict[str, float] | None:
     return found or None
 
 
-def flag_up(output: str) -> bool | None:
-    """Return IFF_UP of /sys/class/net/…/flags."""
-    match = re.match(r"\s*0x([0-9a-fA-F]{1,8})\s*$", output)
-    return bool(int(match[1], 16) & 1) if match else None
-
+flag_up: Final = first(r"\A\s*0x([0-9a-fA-F]{1,8})\s*\Z", lambda flags: bool(int(flags, 16) & 1))
+"""IFF_UP of /sys/class/net/…/flags."""
 
 CHECKED: Final[dict[str, Fact]] = {
     "time_s": Fact("date +%s.%N", seconds),

@@ -7,7 +7,7 @@ Nothing is changed on the host. What needs root is tried with `sudo -n`, which d
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from ipaddress import IPv4Interface, IPv6Interface, ip_interface, ip_network
+from ipaddress import ip_network
 from typing import Final, Literal, TypeAlias
 
 from rigctl.base.texts import printable
@@ -139,7 +139,7 @@ def _sudo(output: str) -> Sudo:
 
 
 def _interfaces(listed: str, addresses: str) -> dict[str, Interface]:
-    held = dict(_addresses(addresses))
+    held = parsers.ip_addresses(addresses, lasting=True)
     found: dict[str, Interface] = {}
     for line in listed.splitlines():
         fields = printable(line).split("|")
@@ -160,24 +160,6 @@ def _interfaces(listed: str, addresses: str) -> dict[str, Interface]:
             addresses=tuple(held.get(name, ())),
         )
     return found
-
-
-def _addresses(output: str) -> Iterator[tuple[str, list[IPv4Interface | IPv6Interface]]]:
-    """Yield global addresses with their networks by interface, without those that will be gone soon."""
-    held: dict[str, list[IPv4Interface | IPv6Interface]] = {}
-    for line in output.splitlines():
-        # 2: eth0    inet 10.0.0.1/24 brd 10.0.0.255 scope global …
-        words = line.split()
-        if len(words) < 4 or words[2] not in ("inet", "inet6") or "global" not in words:
-            continue
-        if not {"temporary", "deprecated", "tentative"}.isdisjoint(words):
-            continue
-        try:
-            # 10.0.0.1 peer 10.0.0.2/32: a point-to-point link's network is its peer.
-            held.setdefault(words[1].partition("@")[0], []).append(ip_interface(words[3]))
-        except ValueError:
-            continue
-    yield from held.items()
 
 
 def _routes(output: str) -> Iterator[Route]:

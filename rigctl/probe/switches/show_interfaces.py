@@ -4,9 +4,9 @@ A parser is strict: it refuses a text without the lines that hold the counters, 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 _HEAD: Final = re.compile(
     r"(?P<name>[A-Za-z][A-Za-z0-9 ./:-]{0,255}?) is (?:up|down|administratively down|deleted)\b.*"
@@ -19,23 +19,36 @@ MOST_TEXT: Final = 64 * 1024
 """An answer for one interface takes some 2,000 characters."""
 _SLACK_S: Final = 2.0
 """Two readings of one instant differ by the time that an answer took, and by the two clocks' rates."""
-# Cisco IOS
-_IN: Final = re.compile(r"^[ \t]*(\d{1,20}) packets input, (\d{1,20}) bytes", re.MULTILINE)
-_OUT: Final = re.compile(r"^[ \t]*(\d{1,20}) packets output, (\d{1,20}) bytes", re.MULTILINE)
-# Input queue: size/max/drops/flushes.
-_QUEUES: Final = re.compile(
-    r"Input queue: \d{1,20}/\d{1,20}/(\d{1,20})/\d{1,20} \(size/max/drops/flushes\); Total output drops: (\d{1,20})\b",
-    re.IGNORECASE,
+# The numbers of a line, and the counters that they are.
+_Row: TypeAlias = tuple[str, tuple[str, ...], str]
+_CISCO_IOS: Final[tuple[_Row, ...]] = (
+    (r"^[ \t]*(\d{1,20}) packets input, (\d{1,20}) bytes", ("in_packets", "in_octets"), "packets input"),
+    (r"^[ \t]*(\d{1,20}) packets output, (\d{1,20}) bytes", ("out_packets", "out_octets"), "packets output"),
+    (
+        r"(?i:Input queue: \d{1,20}/\d{1,20}/(\d{1,20})/\d{1,20} \(size/max/drops/flushes\);"
+        r" Total output drops: (\d{1,20})\b)",
+        ("in_discards", "out_discards"),
+        "the drops of its queues",
+    ),
+    (r"^[ \t]*(\d{1,20}) input errors", ("in_errors",), "input errors"),
+    (r"^[ \t]*(\d{1,20}) output errors", ("out_errors",), "output errors"),
 )
-_IN_ERRORS: Final = re.compile(r"^[ \t]*(\d{1,20}) input errors", re.MULTILINE)
-_OUT_ERRORS: Final = re.compile(r"^[ \t]*(\d{1,20}) output errors", re.MULTILINE)
-# Dell OS9
-_SECTION: Final = re.compile(r"^(?=\S)", re.MULTILINE)
-_OCTETS: Final = re.compile(r"(?<!\d)(\d{1,20}) packets, (\d{1,20}) bytes")
-_IN_LOST: Final = re.compile(r"(?<!\d)(\d{1,20}) CRC, (\d{1,20}) overrun, (\d{1,20}) discarded")
-_RUNTS: Final = re.compile(r"(?<!\d)(\d{1,20}) runts, (\d{1,20}) giants")
-_UNDERRUNS: Final = re.compile(r"bytes, (\d{1,20}) underruns")
-_OUT_LOST: Final = re.compile(r"(?<!\d)(\d{1,20}) discarded, \d{1,20} collisions")
+_OS9_SECTION: Final = re.compile(r"^(?=\S)", re.MULTILINE)
+_OCTETS: Final = r"(?<!\d)(\d{1,20}) packets, (\d{1,20}) bytes"
+_OS9_IN: Final[tuple[_Row, ...]] = (
+    (_OCTETS, ("in_packets", "in_octets"), "the packets and bytes of the input"),
+    (
+        r"(?<!\d)(\d{1,20}) CRC, (\d{1,20}) overrun, (\d{1,20}) discarded",
+        ("in_errors", "in_errors", "in_discards"),
+        "CRC, overrun and discarded of the input",
+    ),
+    (r"(?<!\d)(\d{1,20}) runts, (\d{1,20}) giants", ("in_errors", "in_errors"), "runts and giants of the input"),
+)
+_OS9_OUT: Final[tuple[_Row, ...]] = (
+    (_OCTETS, ("out_packets", "out_octets"), "the packets and bytes of the output"),
+    (r"(?<!\d)(\d{1,20}) discarded, \d{1,20} collisions", ("out_discards",), "discarded of the output"),
+    (r"bytes, (\d{1,20}) underruns", ("out_errors",), "underruns of the output"),
+)
 
 
 class UnreadableError(Exception):
@@ -53,43 +66,17 @@ class Shown:
 
 def cisco_ios(text: str) -> Shown:
     """Parse the answer of Cisco IOS (Catalyst 6500 and its kin). Raise `UnreadableError`."""
-    name = _head(text)
-    in_packets, in_octets = _numbers(_IN, text, "packets input")
-    out_packets, out_octets = _numbers(_OUT, text, "packets output")
-    in_discards, out_discards = _numbers(_QUEUES, text, "the drops of its queues")
-    counters = {
-        "in_octets": in_octets,
-        "out_octets": out_octets,
-        "in_packets": in_packets,
-        "out_packets": out_packets,
-        "in_discards": in_discards,
-        "out_discards": out_discards,
-        "in_errors": _numbers(_IN_ERRORS, text, "input errors")[0],
-        "out_errors": _numbers(_OUT_ERRORS, text, "output errors")[0],
-    }
-    return Shown(name, counters, _cleared_s_ago(text))
+    return Shown(_head(text), _counters(_CISCO_IOS, text), _cleared_s_ago(text))
 
 
 def dell_os9(text: str) -> Shown:
     """Parse the answer of Dell OS9, formerly Force10's FTOS. Raise `UnreadableError`."""
     name = _head(text)
-    sections = dict(part.partition(":")[::2] for part in reversed(_SECTION.split(text)))
+    sections = dict(part.partition(":")[::2] for part in reversed(_OS9_SECTION.split(text)))
     if not {"Input Statistics", "Output Statistics"} <= sections.keys():
         raise UnreadableError("its answer to show interfaces has no input and output statistics")
-    into, out = sections["Input Statistics"], sections["Output Statistics"]
-    in_packets, in_octets = _numbers(_OCTETS, into, "the packets and bytes of the input")
-    out_packets, out_octets = _numbers(_OCTETS, out, "the packets and bytes of the output")
-    damaged, overrun, in_discards = _numbers(_IN_LOST, into, "CRC, overrun and discarded of the input")
-    counters = {
-        "in_octets": in_octets,
-        "out_octets": out_octets,
-        "in_packets": in_packets,
-        "out_packets": out_packets,
-        "in_discards": in_discards,
-        "out_discards": _numbers(_OUT_LOST, out, "discarded of the output")[0],
-        "in_errors": damaged + overrun + sum(_numbers(_RUNTS, into, "runts and giants of the input")),
-        "out_errors": _numbers(_UNDERRUNS, out, "underruns of the output")[0],
-    }
+    counters = _counters(_OS9_IN, sections["Input Statistics"])
+    counters |= _counters(_OS9_OUT, sections["Output Statistics"])
     return Shown(name, counters, _cleared_s_ago(text))
 
 
@@ -103,11 +90,16 @@ def _head(text: str) -> str:
     raise UnreadableError(f"it prints {message[:80]!r}" if message else "it reports no such interface")
 
 
-def _numbers(pattern: re.Pattern[str], text: str, what: str) -> tuple[int, ...]:
-    match = pattern.search(text)
-    if match is None:
-        raise UnreadableError(f"its answer to show interfaces has no line with {what}")
-    return tuple(int(value) for value in match.groups())
+def _counters(rows: Iterable[_Row], text: str) -> dict[str, int]:
+    """Return the counters by name: a name that is given for several numbers is their sum."""
+    counters: dict[str, int] = {}
+    for pattern, names, what in rows:
+        match = re.search(pattern, text, re.MULTILINE)
+        if match is None:
+            raise UnreadableError(f"its answer to show interfaces has no line with {what}")
+        for name, number in zip(names, match.groups(), strict=True):
+            counters[name] = counters.get(name, 0) + int(number)
+    return counters
 
 
 def _cleared_s_ago(text: str) -> tuple[float, float] | None:

@@ -1,7 +1,6 @@
 """Where a node's data flow, and what is said where the rig file's interface leads nowhere."""
 
-from rigctl.probe.facts import data_address_of, unusable, why_unusable
-from rigctl.probe.parsers import interfaces
+from rigctl.probe.facts import data_address_of, interfaces, unusable, why_unusable
 from rigctl.records import Facts, Link
 from rigctl.rig.inventory import Node
 
@@ -41,8 +40,11 @@ def test_an_interface_that_leads_nowhere_is_never_replaced_by_another() -> None:
     assert not unusable(node(), facts(None))
 
 
-def test_the_message_names_the_interfaces_that_are_there() -> None:
-    there = interfaces(LINKS)
+async def test_the_message_names_the_interfaces_that_are_there() -> None:
+    async def run(_: str) -> str:
+        return LINKS
+
+    there = await interfaces(run)
     assert there == {"lo": [], "eth0": ["10.98.0.1", "fd98::1"], "eth1": []}
     assert why_unusable(node(data_interface="eth7"), facts(None), there) == (
         "data_interface eth7 does not exist. Interfaces of the node: lo (no global address), "

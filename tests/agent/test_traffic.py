@@ -58,7 +58,7 @@ def test_the_first_byte_comes_at_the_ordered_instant(start: Start) -> None:
     receiver.event("ended")
     sender.event("ended")
     for totals in report_of(sender).totals.values():
-        assert at_ns <= totals["first_byte_ns"] < totals["last_byte_ns"]  # how soon: tests/bench/bench_skew.py
+        assert at_ns <= totals["first_byte_ns"] < totals["last_byte_ns"]
 
 
 def test_settings_are_made_before_the_handshake_and_read_back(start: Start) -> None:

@@ -11,10 +11,11 @@ import argparse
 import itertools
 import re
 import statistics
-import subprocess
-import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+
+from bench import table, timed
 
 from rigctl.model.limits.ceilings import window_bps
 from rigctl.store import open_store
@@ -24,18 +25,12 @@ WINDOWS_K = (8, 16, 32, 64)
 MSS = (1460, 1036)  # timestamps take 12 bytes of each segment
 
 
-def rigctl(*arguments: str) -> str:
-    return subprocess.run(
-        [sys.executable, "-m", "rigctl", *arguments], check=True, capture_output=True, text=True
-    ).stdout
-
-
 def ratios(store: Path, rtt_ms: int, mss: int, seconds: float) -> list[tuple[float, ...]]:
     """Of each window: bytes of a segment, KB asked, KB offered, goodput in Mbit/s, ratio to asked, ratio to offered."""
     windows = ",".join(f"{window}K" for window in WINDOWS_K)
     how = ["--rig-set", f"nodes.far.rtt={rtt_ms}ms", "--set", f"window={windows}", "--set", f"mss={mss}"]
-    how += ["--duration", f"{seconds + 1:g}s", "--store", str(store), "--report", str(store.with_suffix(".html"))]
-    rigctl("run", "stratus", *how, "--quiet")
+    how += ["--duration", f"{seconds + 1:g}s", "--store", str(store), "--no-report"]
+    timed("run", "stratus", *how, "--quiet")
     found: list[tuple[float, ...]] = []
     with open_store(str(store)) as opened:
         for one, window in zip(opened.repetitions(opened.run(None).run), WINDOWS_K, strict=True):
@@ -55,7 +50,7 @@ def ratios(store: Path, rtt_ms: int, mss: int, seconds: float) -> list[tuple[flo
 
 def round_trip_us(rig: str, near: str, far: str) -> tuple[float, float]:
     """Mean and largest round trip of pings."""
-    said = rigctl("rig", "exec", rig, near, "--", "ping", "-q", "-c", "300", "-i", "0.005", far)
+    said = timed("rig", "exec", rig, near, "--", "ping", "-q", "-c", "300", "-i", "0.005", far).said
     found = re.search(r"= [\d.]+/([\d.]+)/([\d.]+)/", said)
     assert found is not None
     return 1e3 * float(found[1]), 1e3 * float(found[2])
@@ -66,26 +61,30 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3.0)
     asked = parser.parse_args()
-    print("\nRound trip of pings, 5 ms apart\n\n| rig | mean [µs] | largest [µs] |\n|---|---|---|")
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        plain = folder / "plain.yaml"
-        plain.write_text("virtual: namespaces\nlinks: {rate: 1G, mtu: 1500}\nnodes: {near: , far: }\n")
-        print("| plain links | {:.0f} | {:.0f} |".format(*round_trip_us(str(plain), "near", "far")))
-        for rtt_ms in ROUND_TRIPS_MS:
-            text = plain.read_text().replace("far: ", f"far: {{rtt: {rtt_ms}ms}}")
-            (folder / "far.yaml").write_text(text)
-            print("| {} ms | {:.0f} | {:.0f} |".format(rtt_ms, *round_trip_us(str(folder / "far.yaml"), "near", "far")))
-        print(f"\nGoodput over window ÷ round trip, median of {asked.rounds}\n")
-        print("| segment | round trip | window | offered [KiB] | goodput [Mbit/s] | of asked | of offered | wanted |")
-        print("|---" * 8 + "|")
-        for mss, rtt_ms in itertools.product(MSS, ROUND_TRIPS_MS):
-            runs = [ratios(folder / f"{mss}-{rtt_ms}-{n}.db", rtt_ms, mss, asked.seconds) for n in range(asked.rounds)]
-            for rows in zip(*runs, strict=True):
-                segment, window, offered, *figures = (statistics.median(column) for column in zip(*rows, strict=True))
-                goodput, of_asked, of_offered = figures
-                cells = f"{segment:.0f} B | {rtt_ms} ms | {window:.0f}K | {offered:.1f} | {goodput:.2f}"
-                print(f"| {cells} | {of_asked:.3f} | {of_offered:.3f} | 0.95 … 1.05 |", flush=True)
+        table("Round trip of pings, 5 ms apart", ("rig", "mean, µs", "largest, µs"), pings(Path(name)))
+        heads = ("segment", "round trip", "window", "offered, KiB", "goodput, Mbit/s", "of asked", "of offered")
+        rows = windows(Path(name), asked.rounds, asked.seconds)
+        table(f"Goodput over window ÷ round trip, median of {asked.rounds}; wanted: 0.95 to 1.05", heads, rows)
+
+
+def pings(folder: Path) -> Iterator[tuple[str, ...]]:
+    plain = "virtual: namespaces\nlinks: {rate: 1G, mtu: 1500}\nnodes: {near: , far: }\n"
+    for rtt_ms in (None, *ROUND_TRIPS_MS):
+        rig = folder / "rig.yaml"
+        rig.write_text(plain if rtt_ms is None else plain.replace("far: ", f"far: {{rtt: {rtt_ms}ms}}"))
+        mean_us, largest_us = round_trip_us(str(rig), "near", "far")
+        yield "plain links" if rtt_ms is None else f"{rtt_ms} ms", f"{mean_us:.0f}", f"{largest_us:.0f}"
+
+
+def windows(folder: Path, rounds: int, seconds: float) -> Iterator[tuple[str, ...]]:
+    for mss, rtt_ms in itertools.product(MSS, ROUND_TRIPS_MS):
+        runs = [ratios(folder / f"{mss}-{rtt_ms}-{number}.db", rtt_ms, mss, seconds) for number in range(rounds)]
+        for rows in zip(*runs, strict=True):
+            segment, window, offered, *figures = (statistics.median(column) for column in zip(*rows, strict=True))
+            goodput, of_asked, of_offered = figures
+            known = (f"{segment:.0f} B", f"{rtt_ms} ms", f"{window:.0f}K", f"{offered:.1f}", f"{goodput:.2f}")
+            yield *known, f"{of_asked:.3f}", f"{of_offered:.3f}"
 
 
 if __name__ == "__main__":

@@ -1,17 +1,15 @@
 """The same matrix by rigctl, by a script of ssh and iperf3, and by ansible: what each costs beyond its traffic.
 
 `python tests/bench/bench_orchestration.py [--tools rigctl,script,ansible] [--pairs 12] [--flows 10] [--duration 10]
-[--tests 8] [--only matrix|left]`: hosts with OpenSSH in network namespaces around a switch, links of 200 Mbit/s, the
-controller is one more host on it; root. Time from the command to its end; start skew of the pairs; then what is left
-on the nodes after Ctrl-C and after kill -9 in mid-test. flent measures by netperf, which Debian does not have (it is in
-non-free) and no registry either: left out.
+[--tests 8]`: hosts with OpenSSH in network namespaces around a switch, links of 200 Mbit/s, the controller is one more
+host on it; root. Time from the command to its end, and start skew of the pairs. flent measures by netperf, which Debian
+does not have (it is in non-free) and no registry either: left out.
 """
 
 import argparse
 import math
 import os
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -23,18 +21,14 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Final
 
-from orchestration_lab import HERE, Left, PairLab, pair_lab, witnessed
+from bench import spread, table
+from orchestration_lab import HERE, PairLab, pair_lab, witnessed
 
 from rigctl.records import Status
 from rigctl.store import open_store
 
 WINDOWS, SIZES, CONGESTIONS = ("32K", "64K"), (1200, 1460), ("cubic", "reno")
-MID_TEST_BYTES: Final = 2_000_000
-"""Of every pair: the first test runs when this much has passed the switch."""
-BEGIN_S: Final = 120.0
 END_S: Final = 60.0
-LONG_OVER_S: Final = 12.0
-"""A test of 10 s is over by then, whoever goes on with it."""
 
 
 @dataclass(frozen=True)
@@ -149,29 +143,6 @@ def _skews_ms(lines: Path, lab: PairLab, matrix: Matrix) -> list[float]:
     return [(max(last.values()) - min(last.values())) / 1e6 for last in tests if len(last) == lab.pairs]
 
 
-def left_by(lab: PairLab, tool: str, number: int) -> tuple[float, Left, Left]:
-    """Seconds from the signal to the command's end; what is left a second after it, and when the test is long over."""
-    before, matrix = lab.moved_bytes(), Matrix(1, 1, 10)
-    with started(lab, TOOLS[tool](lab, matrix)) as process:
-        until = time.monotonic() + BEGIN_S
-        while lab.moved_bytes() < before + MID_TEST_BYTES * lab.pairs:
-            if time.monotonic() > until:
-                sys.exit(f"{tool}: no traffic within {BEGIN_S:g} s")
-            time.sleep(0.05)
-        time.sleep(1.0)
-        sent_s = time.monotonic()
-        if number == signal.SIGINT:
-            os.killpg(process.pid, number)  # as a terminal does
-        else:
-            process.send_signal(number)
-        process.wait(END_S)
-        ended_s = time.monotonic() - sent_s
-        time.sleep(1.0)
-        soon = lab.left()
-        time.sleep(LONG_OVER_S)
-        return ended_s, soon, lab.left()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tools", default=",".join(TOOLS))
@@ -179,39 +150,24 @@ def main() -> None:
     parser.add_argument("--flows", type=int, default=10)
     parser.add_argument("--duration", type=int, default=10)
     parser.add_argument("--tests", type=int, default=8)
-    parser.add_argument("--only", choices=("matrix", "left"))
     given = parser.parse_args()
     matrix, tools = Matrix(given.tests, given.flows, given.duration), given.tools.split(",")
     with tempfile.TemporaryDirectory(prefix="rigctl-orch-") as folder:
         with pair_lab(Path(folder), f"orchestration{os.getpid()}", given.pairs) as lab:
-            if given.only != "left":
-                matrix_table(lab, tools, matrix)
-            if given.only != "matrix":
-                left_table(lab, tools)
+            matrix_table(lab, tools, matrix)
 
 
 def matrix_table(lab: PairLab, tools: list[str], matrix: Matrix) -> None:
-    print(f"\n{matrix.tests} tests × {matrix.duration_s} s, {lab.pairs} pairs × {matrix.flows} flows\n")
-    print("| tool | total, s | beyond the durations, s per test | start skew, ms, median | largest |")
-    print("|:--|--:|--:|--:|--:|", flush=True)
-    for tool in tools:
-        if tool == "rigctl":
-            matrix_taken(lab, tool, Matrix(1, 1, 1))  # bytecode is written, the agents are in place
-        wall_s, skews = matrix_taken(lab, tool, matrix)
-        beyond_s = (wall_s - matrix.tests * matrix.duration_s) / matrix.tests
-        median, largest = (f"{statistics.median(skews):.2f}", f"{max(skews):.2f}") if skews else ("–", "–")
-        print(f"| {tool} | {wall_s:.1f} | {beyond_s:.2f} | {median} | {largest} |", flush=True)
+    def rows() -> Iterator[tuple[str, ...]]:
+        for tool in tools:
+            if tool == "rigctl":
+                matrix_taken(lab, tool, Matrix(1, 1, 1))  # bytecode is written, the agents are in place
+            wall_s, skews = matrix_taken(lab, tool, matrix)
+            beyond_s = (wall_s - matrix.tests * matrix.duration_s) / matrix.tests
+            yield tool, f"{wall_s:.1f}", f"{beyond_s:.2f}", spread(skews) if skews else "–"
 
-
-def left_table(lab: PairLab, tools: list[str]) -> None:
-    print(f"\nLeft on {2 * lab.pairs} nodes after a signal in mid-test (10 s, one flow per pair)\n")
-    print(f"| tool | signal | ends after, s | left a second later | left {LONG_OVER_S:g} s later |")
-    print("|:--|:--|--:|:--|:--|", flush=True)
-    for tool in tools:
-        for name, number in (("Ctrl-C", signal.SIGINT), ("kill -9", signal.SIGKILL)):
-            lab.emptied()
-            ended_s, soon, later = left_by(lab, tool, number)
-            print(f"| {tool} | {name} | {ended_s:.1f} | {soon} | {later} |", flush=True)
+    title = f"{matrix.tests} tests × {matrix.duration_s} s, {lab.pairs} pairs × {matrix.flows} flows"
+    table(title, ("tool", "total, s", "beyond the durations, s per test", "start skew, ms"), rows())
 
 
 if __name__ == "__main__":

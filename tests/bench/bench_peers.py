@@ -17,8 +17,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
-
 import peers_datagrams
 import peers_messages
 import peers_streams
@@ -89,7 +87,7 @@ def measure_all(asked: argparse.Namespace) -> Iterator[Record]:
         with laid_out(place) as pairs:
             for step, number in itertools.product(range(asked.rounds), axis or list(room.DEFAULTS)):
                 for tool, found in tools[step % len(tools) :] + tools[: step % len(tools)]:
-                    if found is None or not tool.takes(number):
+                    if found is None or number > tool.most:
                         continue
                     record: Record = {
                         "kind": asked.kind,

@@ -1,33 +1,30 @@
-"""How long a site takes: 365 nights × 20 tests × 2 scenarios, then one more, then nothing new; when a page is open.
+"""A site of 365 nights × 20 tests × 2 scenarios, then one night more; and what the commands take.
 
 `python tests/bench/bench_publish.py [--nights 365]`. The nights are simulated (support/many_nights.py): five nodes,
-every pair by itself, with a step, missed and failed nights. Chromium opens pages from the disk with an empty cache.
+every pair by itself, with a step, missed and failed nights. `regress` reads all of them; the other commands are timed
+over a store of the seven tests of gigablox. Each is a process of its own; chromium opens pages from the disk.
 """
 
 import argparse
 import json
-import os
-import resource
-import subprocess
-import sys
 import tempfile
-import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
-
+from bench import Spent, in_turn, spread, table, timed
+from builders import gigablox
 from many_nights import DAY_S, FIRST_S, measure, mesh_plan
 
 from rigctl.records import Night, NightOutcome, Pair, RunPlan
 from rigctl.store import Store, open_store
 
-ROOT: Final = Path(__file__).parents[2]
 NODES: Final = ("n1", "n2", "n3", "n4", "n5")
 SCENARIOS: Final = ("mesh", "mesh-jumbo")
 MISSED, FAILED, SLOWER = frozenset({17, 180, 181}), frozenset({60, 233}), 300
+COMMANDS: Final = ("--version", "runs", "show", "export --format csv", "report -o page.html")
 
 
 def slower(night: int, pair: Pair) -> float:
@@ -53,27 +50,29 @@ def filled(path: Path, nights: range) -> None:
                 one_night(store, replace(mesh_plan(NODES), scenario_name=name), night)
 
 
-def published(store: Path, site: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", "rigctl", "publish", str(site), "--store", str(store), "--json"]
-    began_s, used_s = time.monotonic(), _used_s()
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600, env=environment)
-    said: dict[str, Any] = json.loads(done.stdout)
-    return said | {"wall_s": time.monotonic() - began_s, "cpu_s": _used_s() - used_s}
+def seven_tests(path: Path) -> None:
+    info, measured = gigablox(60.0)
+    with open_store(str(path)) as store:
+        run = store.begin(info.plan, info.versions, info.facts, info.started_at)
+        for repetition in measured:
+            store.add(run, repetition)
+        store.finish(run, info.status, info.started_at + 500)
 
 
-def _used_s() -> float:
-    """Of processors, by all that was started here and has ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def _times(published: dict[str, Any]) -> str:
-    return f"{published['wall_s']:6.2f} s, CPU {published['cpu_s']:6.2f} s"
+def sites(folder: Path, nights: int) -> Iterator[tuple[str, Spent]]:
+    """Yield each publish and the judgement of all nights."""
+    store, words = folder / "store.db", ("publish", str(folder / "site"), "--json")
+    filled(store, range(nights))
+    yield "first publish", timed(*words, store=store)
+    for added in range(nights, nights + 3):
+        filled(store, range(added, added + 1))
+        yield "one night more", timed(*words, store=store)
+    yield "nothing new", timed(*words, store=store)
+    yield "regress", timed("regress", store=store, codes=(0, 1))
 
 
 def opening_s(page: Path, tries: int = 5) -> float:
-    """From the navigation to the load event, the median of several."""
+    """Return the time from the navigation to the load event, the median of several."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -91,36 +90,31 @@ def opening_s(page: Path, tries: int = 5) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nights", type=int, default=365)
-    parser.add_argument("--store", type=Path, help="filled by an earlier call with --fill")
-    parser.add_argument("--fill", action="store_true", help="make the store and stop")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as text:
-        folder = Path(text)
-        store = folder / "store.db"
-        if given.fill:
-            filled(given.store, range(given.nights))
-            return
-        if given.store:
-            store.write_bytes(given.store.read_bytes())
-        else:
-            filled(store, range(given.nights))
-        site = folder / "site"
-        first = published(store, site)
-        print(f"first    {_times(first)}  {len(first['written'])} files, {first['runs']} runs", flush=True)
-        for added in range(3):
-            filled(store, range(given.nights + added, given.nights + added + 1))
-            new = published(store, site)
-            print(f"night    {_times(new)}  {len(new['written'])} files", flush=True)
-        same = published(store, site)
-        print(f"nothing  {_times(same)}  {len(same['written'])} files", flush=True)
-        sizes = sum(path.stat().st_size for path in site.rglob("*") if path.is_file())
-        print(f"site     {sizes / 2**20:6.1f} MiB")
-        run = next(page for page in first["written"] if page.startswith("runs/"))
-        for page in ("index.html", "scenarios/mesh@lab.html", run):
-            size = (site / page).stat().st_size / 2**10
-            print(f"opens    {opening_s(site / page):6.2f} s  {page}, {size:.0f} KiB", flush=True)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        seven_tests(folder / "seven.db")
+        ways = {words: lambda words=words: timed(*words.split(), store=folder / "seven.db", folder=folder)
+                for words in COMMANDS}  # fmt: skip
+        in_turn(1, ways)  # writes the bytecode
+        spent = in_turn(5, ways)
+        rows = ((words, spread([one.wall_s for one in each]), spread([one.cpu_s for one in each]))
+                for words, each in spent.items())  # fmt: skip
+        table("Seven tests", ("command", "on the clock, s", "CPU, s"), rows)
+        made: list[str] = []
+
+        def written() -> Iterator[tuple[object, ...]]:
+            for what, one in sites(folder, given.nights):
+                made.extend(json.loads(one.said)["written"] if "regress" not in what else ())
+                yield what, f"{one.wall_s:.2f}", f"{one.cpu_s:.2f}", f"{one.peak_mib:.0f}"
+
+        table(f"{given.nights} nights of two scenarios", ("", "on the clock, s", "CPU, s", "peak, MiB"), written())
+        run = next(page for page in made if page.startswith("runs/"))
+        pages = [folder / "site" / page for page in ("index.html", "scenarios/mesh@lab.html", run)]
+        opened = ((page.name, page.stat().st_size // 1024, f"{opening_s(page):.2f}") for page in pages)
+        table("Pages from the disk", ("page", "KiB", "load event after, s"), opened)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
 """How rigctl grows with its nodes: traffic between virtual nodes, real OpenSSH servers, fake nodes by the thousand.
 
-`python tests/bench/bench_scale.py [traffic|limit|sshd|fake]… [--counts N,N]`: without a word all four.
+`python tests/bench/bench_scale.py [traffic|sshd|fake]… [--counts N,N]`: without a word all three.
 - traffic: N/2 pairs of 20 Mbit/s on a virtual rig, two tests of 4 s. Start skew, goodput, time beyond the durations.
-- limit: the same 100 pairs at rising rates with a skew of up to 200 ms, until the machine's processors are all busy.
 - sshd: N OpenSSH servers on this machine, no traffic. Connect, lock, push the agent, start it, ask the host facts.
 - fake: N nodes of `tests/support/fake_nodes.py` (SSH and protocol are real), the same, and then tests of 4 s.
 Wall time and the controller's own processor time and peak memory; the exponents are least squares in log-log.
@@ -23,15 +22,14 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[1] / "support"))
+from bench import RIGCTL, SUPPORT, table
 
 TRAFFIC = (24, 100, 200)
-RATES_MBPS = (20, 40, 60, 100, 200)
+RATE_MBPS = 20
 SSHD = (126, 250, 500)
 FAKE = (126, 250, 500, 1000)
 DURATION_S = 4.0
 REPEAT = 2
-SUPPORT = Path(__file__).parents[1] / "support"
 
 
 def opened(rig_file: Path) -> dict[str, float]:
@@ -68,17 +66,17 @@ def opened_apart(rig_file: Path) -> dict[str, float]:
     return result
 
 
-def measured(folder: Path, rig_file: Path, repeat: int = REPEAT, max_skew_ms: int = 10) -> dict[str, float]:
-    """A run with traffic between the rig's groups: times, skew, goodput, the controller's CPU and memory."""
+def measured(folder: Path, rig_file: Path) -> dict[str, float]:
+    """Run tests between the rig's groups; return times, skew, goodput, the controller's processor time and memory."""
     from rigctl.records import Status
     from rigctl.store import open_store
 
     scenario, store = folder / "scenario.yaml", folder / "store.db"
     scenario.write_text(
-        f"title: scale\nrig: {rig_file}\npairs: [left -> right]\nduration: {DURATION_S:g}s\nrepeat: {repeat}\n"
-        f"matrix: {{congestion: cubic}}\nmax_skew: {max_skew_ms}ms\n"
+        f"title: scale\nrig: {rig_file}\npairs: [left -> right]\nduration: {DURATION_S:g}s\nrepeat: {REPEAT}\n"
+        "matrix: {congestion: cubic}\n"
     )
-    command = [sys.executable, "-m", "rigctl", "run", str(scenario), "--quiet", "--store", str(store)]
+    command = [*RIGCTL, "run", str(scenario), "--quiet", "--store", str(store)]
     began_ns = time.monotonic_ns()
     process = subprocess.Popen([*command, "--report", str(folder / "page.html")], stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
@@ -94,12 +92,6 @@ def measured(folder: Path, rig_file: Path, repeat: int = REPEAT, max_skew_ms: in
     windows_ns = [(repetition.window_end_ns or 0) - (repetition.window_start_ns or 0) for repetition in valid]
     received = [sum(flow.bytes or 0 for flow in repetition.flows) for repetition in valid]
     goodput = [8e3 * count / window_ns for count, window_ns in zip(received, windows_ns, strict=True)]
-    busy_pct = [
-        100 * node.node_busy_us / (node.span_us * node.cpus)
-        for repetition in repetitions
-        for node in repetition.nodes
-        if node.node_busy_us is not None and node.span_us and node.cpus
-    ]
     return {
         "valid": float(len(valid)),
         "measured": float(len(repetitions)),
@@ -107,7 +99,6 @@ def measured(folder: Path, rig_file: Path, repeat: int = REPEAT, max_skew_ms: in
         "beyond_s": statistics.median(repetition.wall_s - DURATION_S for repetition in repetitions),
         "skew_ms": statistics.median(skews_ms) if skews_ms else math.nan,
         "goodput_mbps": statistics.median(goodput) if goodput else math.nan,
-        "busy_pct": statistics.median(busy_pct) if busy_pct else math.nan,
         "wall_s": wall_s,
         "cpu_s": usage.ru_utime + usage.ru_stime,
         "peak_mib": usage.ru_maxrss / 1024,
@@ -127,12 +118,11 @@ def told(count: int, row: dict[str, float]) -> dict[str, float]:
     return row
 
 
-def table(title: str, rows: Mapping[int, Mapping[str, float]], fitted: Sequence[str], what: str = "nodes") -> None:
+def show(title: str, rows: Mapping[int, Mapping[str, float]], fitted: Sequence[str]) -> None:
     names = list(next(iter(rows.values())))
-    print(f"\n{title}\n\n| {what} | {' | '.join(names)} |\n|---|{'---|' * len(names)}")
-    for count, row in rows.items():
-        print(f"| {count} | {' | '.join(f'{row[name]:.4g}' for name in names)} |")
-    if len(rows) > 2 and fitted:
+    cells = ((count, *(f"{row[name]:.4g}" for name in names)) for count, row in rows.items())
+    table(title, ("nodes", *names), cells)
+    if len(rows) > 2:
         fits = [f"{name} {exponent(list(rows), [row[name] for row in rows.values()]):.2f}" for name in fitted]
         print(f"\nExponents: {', '.join(fits)}.", flush=True)
 
@@ -143,25 +133,18 @@ def busy_s() -> float:
     return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
 
 
-def on_virtual_nodes(count: int, rate_mbps: int, repeat: int, max_skew_ms: int = 10) -> dict[str, float]:
-    with tempfile.TemporaryDirectory() as name:
-        rig, half = Path(name, "rig.yaml"), count // 2
-        rig.write_text(
-            f"title: scale\nvirtual: namespaces\nlinks: {{rate: {rate_mbps}M, mtu: 1500}}\n"
-            f"nodes:\n  a[001..{half:03}]: {{}}\n  b[001..{half:03}]: {{}}\n"
-            f"groups:\n  left: a[001..{half:03}]\n  right: b[001..{half:03}]\n"
-        )
-        return told(count, measured(Path(name), rig, repeat, max_skew_ms))
-
-
 def traffic(counts: Sequence[int]) -> None:
-    rows = {count: on_virtual_nodes(count, 20, REPEAT) for count in counts}
-    table(f"Virtual nodes, pairs of 20 Mbit/s, {REPEAT} tests of {DURATION_S:g} s", rows, ["first_s", "cpu_s"])
-
-
-def limit(counts: Sequence[int]) -> None:
-    rows = {rate: on_virtual_nodes(max(counts), rate, 1, max_skew_ms=200) for rate in RATES_MBPS}
-    table(f"{max(counts)} virtual nodes, rate of a link in Mbit/s", rows, [], "rate")
+    rows = {}
+    for count in counts:
+        with tempfile.TemporaryDirectory() as name:
+            rig, half = Path(name, "rig.yaml"), count // 2
+            rig.write_text(
+                f"title: scale\nvirtual: namespaces\nlinks: {{rate: {RATE_MBPS}M, mtu: 1500}}\n"
+                f"nodes:\n  a[001..{half:03}]: {{}}\n  b[001..{half:03}]: {{}}\n"
+                f"groups:\n  left: a[001..{half:03}]\n  right: b[001..{half:03}]\n"
+            )
+            rows[count] = told(count, measured(Path(name), rig))
+    show(f"Virtual nodes, pairs of {RATE_MBPS} Mbit/s, {REPEAT} tests of {DURATION_S:g} s", rows, ["first_s", "cpu_s"])
 
 
 def sshd(counts: Sequence[int]) -> None:
@@ -173,7 +156,7 @@ def sshd(counts: Sequence[int]) -> None:
             before_s = busy_s()
             row = opened_apart(rig)
             rows[count] = told(count, row | {"machine_cpu_s": busy_s() - before_s})
-    table("OpenSSH servers, no traffic", rows, ["ready_s", "cpu_s", "facts_s", "peak_mib"])
+    show("OpenSSH servers, no traffic", rows, ["ready_s", "cpu_s", "facts_s", "peak_mib"])
 
 
 @contextlib.contextmanager
@@ -195,20 +178,20 @@ def fake(counts: Sequence[int]) -> None:
         with tempfile.TemporaryDirectory() as name, faked(Path(name), count) as rig:
             opening[count] = told(count, opened_apart(rig))
             running[count] = told(count, measured(Path(name), rig))
-    table("Fake nodes: connect, push, ready", opening, ["ready_s", "cpu_s", "facts_s", "peak_mib"])
-    table(f"Fake nodes: {REPEAT} tests of {DURATION_S:g} s", running, ["first_s", "beyond_s", "cpu_s", "peak_mib"])
+    show("Fake nodes: connect, push, ready", opening, ["ready_s", "cpu_s", "facts_s", "peak_mib"])
+    show(f"Fake nodes: {REPEAT} tests of {DURATION_S:g} s", running, ["first_s", "beyond_s", "cpu_s", "peak_mib"])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=("traffic", "limit", "sshd", "fake", []))
+    parser.add_argument("parts", nargs="*", choices=("traffic", "sshd", "fake", []))
     parser.add_argument("--counts", help="numbers of nodes, as 100,200")
     parser.add_argument("--open", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.open:
         print(json.dumps(opened(asked.open)))
         return
-    parts = (("traffic", traffic, TRAFFIC), ("limit", limit, TRAFFIC), ("sshd", sshd, SSHD), ("fake", fake, FAKE))
+    parts = (("traffic", traffic, TRAFFIC), ("sshd", sshd, SSHD), ("fake", fake, FAKE))
     for name, part, counts in parts:
         if not asked.parts or name in asked.parts:
             part([int(count) for count in asked.counts.split(",")] if asked.counts else counts)

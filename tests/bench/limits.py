@@ -3,7 +3,7 @@
 `python tests/bench/limits.py measure SET --store FILE` (eight minutes, root, an idle machine); SET is one of `SETS`.
 Cells that the store has already are not measured again, so `--cells 30` and the same once more measure the halves.
 `python tests/bench/limits.py judge --store FILE [--details]` judges what is stored by the rules as they are: nothing is
-measured again. Rules are tuned on all sets but the proofs; `limit_cells.py` makes them.
+measured again. Rules are tuned on all sets but the proofs; `limit_cells.py` and `limit_beside_cells.py` make them.
 """
 
 import argparse
@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
-from limit_cells import Case, bbr_and_distance, cases, clumped_far, dropped_nearby, more, once_unknown
-from limit_named_cells import held_out, held_out_again, named
-from limit_wide_cells import alone_and_together, unlike, wide
+from limit_beside_cells import beside, unlike
+from limit_cells import Case, cases
 
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import summaries
@@ -32,30 +31,20 @@ from rigctl.store import open_store
 
 SETS: Final = {
     "tune": (cases, 1117),
-    "more": (more, 5150),
-    "far": (bbr_and_distance, 77),
-    "nearby": (dropped_nearby, 4242),
-    "clumped": (clumped_far, 31),
-    "issue": (once_unknown, 0),
-    "wide": (wide, 1406),
-    "both": (alone_and_together, 8),
-    "unlike": (unlike, 512),
-    "named": (named, 18),
-    "held-out": (held_out, 18),
-    "held-out2": (held_out_again, 19),
     "proof": (cases, 260611),
     "proof2": (cases, 990131),
     "proof3": (cases, 20261122),
     "proof4": (cases, 5810377),
+    "beside": (beside, 18),
+    "beside-proof": (beside, 20261124),
+    "unlike": (unlike, 512),
 }
-"""What makes the cells of each, and its seed."""
+"""The function that makes the cells of each set, and its seed."""
 AGENT: Final = re.compile(rb"/agent-[0-9a-f]{64}")
 CPU_GROUP: Final = Path("/sys/fs/cgroup/cpu/rigctl-limits")
 DISK_GROUP: Final = Path("/sys/fs/cgroup/blkio/rigctl-limits")
 PERIOD_US: Final = 50_000
 DEADLINE_S: Final = 40.0
-ATTEMPTS: Final = 3
-"""A cell that was measured beside other programs is measured again; the last attempt counts, whatever its limit."""
 
 
 def rigctl(*arguments: str) -> str:
@@ -77,14 +66,14 @@ def measure(half: str, store: str, only: str | None, most: int | None) -> None:
     with tempfile.TemporaryDirectory() as name:
         for number, case in asked[:most]:
             began_s = time.monotonic()
-            for _ in range(ATTEMPTS):
-                try:
-                    _measure(Path(name), number, case, store)
-                except (RuntimeError, OSError, subprocess.SubprocessError) as error:
-                    print(f"{number:3} {case.kind}: {error}", file=sys.stderr)
-                if case.busy_programs or not _disturbed(store):
-                    break
-            print(f"{number:3} {case.label:12} {case.kind:16} {time.monotonic() - began_s:.1f} s", flush=True)
+            try:
+                _measure(Path(name), number, case, store)
+            except (RuntimeError, OSError, subprocess.SubprocessError) as error:
+                print(f"{number:3} {case.kind}: {error}", file=sys.stderr)
+            disturbed = "" if case.busy_programs or not _disturbed(store) else ", disturbed by other programs"
+            print(
+                f"{number:3} {case.label:12} {case.kind:16} {time.monotonic() - began_s:.1f} s{disturbed}", flush=True
+            )
 
 
 def _stored(store: str) -> set[int]:
@@ -96,7 +85,7 @@ def _stored(store: str) -> set[int]:
 
 
 def _disturbed(store: str) -> bool:
-    """Whether other programs kept the processors busy while the last cell was measured: a label holds without them."""
+    """Tell whether other programs kept the processors busy in the last cell: its label holds without them only."""
     with open_store(store) as opened:
         info = opened.run(max(opened.run_ids()))
         return any(cell.busy.others_pct for cell in summaries(load(info, list(opened.repetitions(info.run)))))

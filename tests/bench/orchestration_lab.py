@@ -1,7 +1,5 @@
-"""The lab of `bench_orchestration`: hosts with OpenSSH around a switch, and what a tool leaves on them."""
+"""The lab of `bench_orchestration`: hosts with OpenSSH around a switch."""
 
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -11,32 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
-
+from bench import ROOT
 from openssh import new_key
 from openssh_lab import Lab, cable, serve, sh
 from processes import end, running
 
-HERE: Final = Path(__file__).parent
+HERE: Final = ROOT / "tests" / "bench"
 RATE: Final = "200mbit"
 READY_S: Final = 20.0
-
-
-@dataclass(frozen=True)
-class Left:
-    """What is on the nodes that was not there before."""
-
-    processes: tuple[str, ...]
-    ports: int
-    files: tuple[str, ...]
-
-    def __str__(self) -> str:
-        names = {name: self.processes.count(name) for name in sorted(set(self.processes))}
-        parts = [f"{count} × {name}" for name, count in names.items()]
-        parts += [f"{self.ports} ports"] if self.ports else []
-        kinds = [_kind(path) for path in self.files]
-        parts += [f"{kinds.count(kind)} × {kind}" for kind in sorted(set(kinds))]
-        return ", ".join(parts) or "nothing"
 
 
 @dataclass
@@ -61,48 +41,9 @@ class PairLab(Lab):
     def nodes(self) -> list[str]:
         return [*self.senders, *self.receivers]
 
-    def left(self) -> Left:
-        """Beside the servers of SSH: processes, listening ports, files in the nodes' homes."""
-        processes, ports, files = [], 0, []
-        for name in self.nodes:
-            commands = [command for command in self.processes(name) if command.strip()]
-            processes += [
-                _short(command) for command in commands if not command.startswith(("/usr/sbin/sshd", "sshd:"))
-            ]
-            listening = sh("ip", "netns", "exec", self.host(name), "ss", "-Hltn").splitlines()
-            ports += sum(not line.split()[3].endswith(":22") for line in listening)
-            known = {"host_key", "host_key.pub"}
-            home = self.folder / name
-            files += [str(path) for path in home.rglob("*") if path.is_file() and path.name not in known]
-        return Left(tuple(processes), ports, tuple(files))
-
     def controllers(self) -> list[int]:
         """What runs on the controller's host."""
         return [int(pid) for pid in sh("ip", "netns", "pids", self.host("ctl")).split()]
-
-    def emptied(self) -> None:
-        """End what was left, remove it, and forget it."""
-        for name in self.nodes:
-            for pid in sh("ip", "netns", "pids", self.host(name)).split():
-                command = Path(f"/proc/{pid}/cmdline").read_bytes()
-                if not command.startswith((b"/usr/sbin/sshd", b"sshd:")):
-                    os.kill(int(pid), signal.SIGKILL)
-        for path in self.left().files:
-            Path(path).unlink(missing_ok=True)
-
-    def moved_bytes(self) -> int:
-        """What the switch has passed to the receivers so far."""
-        counters = (f"/sys/class/net/{name}/statistics/tx_bytes" for name in self.receivers)
-        return sum(map(int, sh("ip", "netns", "exec", self.host("switch"), "cat", *counters).split()))
-
-
-def _kind(path: str) -> str:
-    return "the agent, kept for the next run" if Path(path).name.startswith("agent-") else "other file"
-
-
-def _short(command: str) -> str:
-    words = command.split()
-    return Path(words[0].rstrip(":")).name if words else "?"
 
 
 @contextmanager
@@ -174,6 +115,3 @@ def witnessed(lab: PairLab, lines: Path) -> Iterator[None]:
         assert witness.stdout is not None
         witness.stdout.readline()
         yield
-
-
-__all__ = ["Left", "PairLab", "pair_lab", "witnessed"]

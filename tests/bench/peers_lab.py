@@ -11,12 +11,17 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import bench  # noqa: F401
+from talk import Talk, joined
 
 DEADLINE_S = 30.0
+Figures = dict[str, float]
 OFFLOADS = ("tso", "gso", "gro", "tx-udp-segmentation")
 _numbers = itertools.count()
 
@@ -171,7 +176,7 @@ class Crew:
 
 @dataclass(frozen=True)
 class Job:
-    """One run of a tool on one pair."""
+    """One run of a tool on one pair. Words may hold {port}, {address}, {seconds} and {number}."""
 
     receivers: Crew
     senders: Crew
@@ -180,11 +185,47 @@ class Job:
     seconds: int
     binary: str
 
-    def serve(self, words: Sequence[str]) -> subprocess.Popen[str]:
-        return self.receivers.start(self.ends.receiver, words)
+    def port(self) -> int:
+        """A port of its own for each run: none waits for the one before it to be forgotten."""
+        return 20000 + next(_numbers) % 10000
 
-    def drive(self, words: Sequence[str]) -> subprocess.Popen[str]:
-        return self.senders.start(self.ends.sender, words)
+    def _words(self, words: str, binary: str, port: int = 0) -> list[str]:
+        said = words.format(port=port, address=self.ends.address, seconds=self.seconds, number=self.number)
+        return [binary, *said.split()]
+
+    def serve(self, words: str, program: str = "", udp: bool = False) -> tuple[int, subprocess.Popen[str]]:
+        """Start the tool's server, or another program from beside it; return its port when it listens."""
+        port, binary = self.port(), str(Path(self.binary).with_name(program)) if program else self.binary
+        server = self.receivers.start(self.ends.receiver, self._words(words, binary, port))
+        await_listening(self.ends.receiver, port, udp)
+        return port, server
+
+    def start(self, words: str) -> subprocess.Popen[str]:
+        return self.senders.start(self.ends.sender, self._words(words, self.binary))
+
+    def drive(self, words: str) -> str:
+        """Run the tool's client; return what it printed."""
+        return self.senders.finished(self.start(words))
+
+    @contextmanager
+    def agents(self, **how: Any) -> Iterator[tuple[Talk, Talk]]:
+        """Receiver and sender of rigctl, joined."""
+        with (
+            Talk(self.receivers.command(self.ends.receiver, [self.binary])) as receiver,
+            Talk(self.senders.command(self.ends.sender, [self.binary])) as sender,
+        ):
+            joined(receiver, sender, self.ends.address, self.ends.sender_address, **how)
+            yield receiver, sender
+
+
+@dataclass(frozen=True)
+class Tool:
+    name: str
+    program: str
+    run: Callable[[Job], Figures]
+    own: bool = False
+    tuned: bool = False
+    most: int = 1_000_000  # flows, or bytes of a message
 
 
 def machine_busy_s() -> float:
@@ -192,11 +233,6 @@ def machine_busy_s() -> float:
     words = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
     user, nice, system, _, _, irq, softirq, steal = map(int, words)
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
-
-
-def next_port() -> int:
-    """A port of its own for each run: none waits for the one before it to be forgotten."""
-    return 20000 + next(_numbers) % 10000
 
 
 def await_listening(namespace: str, port: int, udp: bool = False) -> None:
@@ -216,22 +252,10 @@ def program(name: str, folders: Sequence[Path]) -> str | None:
     return shutil.which(name)
 
 
-def qperf_figures(text: str) -> dict[str, float]:
-    """qperf's figures by name, in base units (-uu)."""
+def qperf_test(job: Job, test: str, *, sized: bool = True) -> Figures:
+    """Return the figures of one of qperf's tests by name, in base units (-uu)."""
+    port, _ = job.serve("-lp {port}")
+    size = "-m {number}" if sized else ""
+    text = job.drive(f"-lp {port} -ip {job.port()} {{address}} -t {{seconds}} {size} -uu -vv {test}")
     said = (line.partition("=")[::2] for line in text.splitlines())
     return {name.strip(): float(value.split()[0].replace(",", "")) for name, value in said if value}
-
-
-def qperf_test(job: "Job", test: str) -> dict[str, float]:
-    """One of qperf's tests of messages or datagrams, from its server's start to its figures."""
-    control, port = str(next_port()), str(next_port())
-    job.serve([job.binary, "-lp", control])
-    await_listening(job.ends.receiver, int(control))
-    sizes = ["-t", str(job.seconds), "-m", str(job.number)]
-    words = [job.binary, "-lp", control, "-ip", port, job.ends.address, *sizes, "-uu", "-vv", test]
-    return qperf_figures(job.senders.finished(job.drive(words)))
-
-
-def netserver(netperf: str) -> str:
-    """netperf's other program, from beside it."""
-    return str(Path(netperf).with_name("netserver"))

@@ -5,22 +5,15 @@ import sys
 from pathlib import Path
 
 ORDER = (
-    "bench_agent.py",
     "bench_fidelity.py",
-    "bench_engines.py",
-    "bench_skew.py",
-    "bench_run.py",
-    "bench_orchestration.py --pairs 2 --tests 4 --duration 3",
-    "bench_das2.py",
+    "bench_orchestration.py --pairs 2 --flows 1 --duration 2",
+    "bench_orchestration.py",
     "bench_scale.py",
-    "bench_pingpong.py",
-    "bench_udp.py",
     "bench_peers.py",
     "bench_distance.py",
-    "bench_bins.py",
-    "bench_loss.py",
     "bench_latency.py",
-    "bench_store_scale.py",
+    "bench_levels.py",
+    "bench_publish.py",
 )
 
 

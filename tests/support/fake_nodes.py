@@ -129,7 +129,9 @@ class FakeAgent:
         rows[0] = [endpoint.at_ns + step_ns, step_bytes, 0, 310, 45, SEGMENT][: len(columns)]
         for at in range(0, count, 200):
             self.tell(**{"id": number, "flow": 0, "from": at, "columns": columns, "rows": rows[at : at + 200]})
-        return LAST | {"endpoint": int(keys["endpoint"]), "span_us": endpoint.duration_ms * 1000}
+        carried = endpoint.duration_ms // endpoint.interval_ms * step_bytes * len(self._endpoints)
+        counted = dict.fromkeys(("rx_bytes", "tx_bytes"), 2 * carried)
+        return LAST | counted | {"endpoint": int(keys["endpoint"]), "span_us": endpoint.duration_ms * 1000}
 
     def _close(self, _: int, keys: dict[str, str]) -> None:
         self._endpoints.pop(int(keys["endpoint"]), None)

@@ -1,0 +1,83 @@
+"""What the benchmarks share: rounds in turn, tables, and `rigctl` as a process of its own whose costs are known."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, Final, TypeVar
+
+ROOT: Final = Path(__file__).parents[2]
+SUPPORT: Final = ROOT / "tests" / "support"
+sys.path.insert(0, str(SUPPORT))
+RIGCTL: Final = (sys.executable, "-m", "rigctl")
+DEADLINE_S: Final = 600.0
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """A process from its start to its end, and what it printed."""
+
+    wall_s: float
+    cpu_s: float
+    peak_mib: float
+    said: str
+
+    def __str__(self) -> str:
+        return f"{self.wall_s:.2f} s, CPU {self.cpu_s:.2f} s"
+
+
+def in_turn(rounds: int, ways: Mapping[str, Callable[[], T]]) -> dict[str, list[T]]:
+    """Call each function once in each round, beginning with another one each time; return the results by name."""
+    found: dict[str, list[T]] = {name: [] for name in ways}
+    names = list(ways)
+    for number in range(rounds):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            found[name].append(ways[name]())
+    return found
+
+
+def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a Markdown table, each row as soon as it is known."""
+    print(f"\n{title}\n\n| {' | '.join(heads)} |\n|:--{'|--:' * (len(heads) - 1)}|", flush=True)
+    for row in rows:
+        print(f"| {' | '.join(map(str, row))} |", flush=True)
+
+
+def spread(values: Sequence[float], digits: int = 2) -> str:
+    """Return the median with the least and the largest value."""
+    return f"{median(values):.{digits}f} ({min(values):.{digits}f}–{max(values):.{digits}f})"
+
+
+def timed(
+    *words: str, store: Path | None = None, folder: Path | None = None, codes: Sequence[int] = (0,), **variables: str
+) -> Spent:
+    """Run `rigctl` with these words as an installed one runs, its bytecode kept; exit if its code is another one."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | variables
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    if store is not None:
+        environment["RIGCTL_STORE"] = str(store)
+    began_s = time.monotonic()
+    process = subprocess.Popen([*RIGCTL, *words], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    said = process.stdout.read()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode not in codes:
+        sys.exit(f"rigctl {' '.join(words)} ended with {process.returncode}: {said}")
+    return Spent(time.monotonic() - began_s, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, said)
+
+
+def run_rows(folder: Path, scenario: str, *words: str) -> list[dict[str, Any]]:
+    """Run a scenario into a store of its own in `folder`; return its rows of level `pairs`."""
+    file, store = folder / "scenario.yaml", folder / f"{time.monotonic_ns()}.db"
+    file.write_text(scenario)
+    timed("run", str(file), "--quiet", "--no-report", *words, store=store)
+    rows: list[dict[str, Any]] = json.loads(timed("export", "--format", "json", "--level", "pairs", store=store).said)
+    return rows

@@ -21,8 +21,6 @@ PLACES: Final = {
     "CONTRIBUTING.md": "contributing.md",
 }
 """Of the repository, and where it is in the site."""
-LISTS: Final = ("decisions/index.md", "measured/index.md")
-"""Pages that end with a list of the others in their folder."""
 _LINK: Final = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
 
 
@@ -45,8 +43,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
     source = Path(page.file.abs_src_path or "").relative_to(ROOT).as_posix()
-    if page.file.src_uri in LISTS:
-        markdown += "\n" + "".join(f"\n- [{_title(path)}]({path.name})" for path in _pages(page.file.src_uri))
     return _LINK.sub(lambda found: _in_site(found[1], source, page.file.src_uri), markdown)
 
 
@@ -59,14 +55,6 @@ def _in_site(link: str, source: str, page: str) -> str:
     if target.startswith("docs/"):
         return posixpath.relpath(target.removeprefix("docs/"), posixpath.dirname(page) or ".")
     return link
-
-
-def _pages(index: str) -> list[Path]:
-    return [path for path in sorted((ROOT / "docs" / index).parent.glob("*.md")) if path.name != "index.md"]
-
-
-def _title(path: Path) -> str:
-    return path.read_text().splitlines()[0].removeprefix("# ")
 
 
 def _named(nav: Nav) -> list[str]:

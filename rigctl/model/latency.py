@@ -1,7 +1,6 @@
 """Round trips of probes, idle and under load: when probes are sent, percentiles, round trips per minute.
 
-Round trips per minute follow draft-ietf-ippm-responsiveness, from a mean without the longest 5 % (docs/decisions,
-"Probes beside streams").
+Round trips per minute follow draft-ietf-ippm-responsiveness, from a mean without the longest 5 % (decision 10).
 """
 
 import math

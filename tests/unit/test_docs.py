@@ -75,6 +75,13 @@ def test_every_relative_link_leads_to_a_file(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+@pytest.mark.parametrize("folder", ["decisions", "measured"])
+def test_an_index_names_each_page_of_its_folder(folder: str) -> None:
+    index = ROOT / "docs" / folder / "index.md"
+    pages = {path.name for path in index.parent.glob("*.md")} - {"index.md"}
+    assert set(re.findall(r"\]\(([\w.-]+\.md)\)", index.read_text())) == pages
+
+
 def test_every_picture_is_one_that_make_samples_makes() -> None:
     made = (ROOT / "reports" / "make_samples.py").read_text()
     shown = {name for page in pages() for name in re.findall(r"!\[[^\]]*\]\(\S*?([\w-]+)\.png\)", page.read_text())}

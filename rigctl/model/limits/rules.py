@@ -1,7 +1,7 @@
 """The rules that name the limit of a stream: the first rule that holds names it.
 
 A rule needs certain evidence and is skipped if some of it is unknown. The verdict keeps what the rule looked at, so
-that a reader can check it. Thresholds and their reasons: docs/decisions/0023.
+that a reader can check it. Reasons: docs/decisions/0023.
 
 Sources: window ÷ round trip, in-flight bytes (RFC 9293); Web100's triage by shares of time (Mathis et al., 2003);
 pathdiag's model of a path; Flach et al., "An Internet-Wide Analysis of Traffic Policing" (2016), for the token bucket;

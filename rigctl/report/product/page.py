@@ -1,6 +1,6 @@
 """The pages of a product: the fragment for a shop's page, the report in the theme, and all files of a folder.
 
-The fragment is HTML in a shadow root of its own (docs/decisions/0033-a-root-of-its-own.md).
+The fragment is HTML in a shadow root of its own (docs/decisions/0033-fragment-in-a-shadow-root.md).
 """
 
 import json

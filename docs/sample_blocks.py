@@ -22,7 +22,7 @@ def _sample(name: str) -> str:
 
 
 if __name__ == "__main__":
-    for page in sorted((ROOT / "docs").rglob("*.md")):
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         made = with_samples(page.read_text("utf-8"))
         if made != page.read_text("utf-8"):
             page.write_text(made, "utf-8")

@@ -28,14 +28,12 @@ test:
 
 # What takes the agents of other machines.
 FOREIGN := tests/agent/test_foreign.py tests/integration/test_wheel.py
-# What takes a machine at rest.
-QUIET := tests/e2e/test_regress.py
 whole: $(VENV)/dev.stamp $(AGENT)
 	CI=1 $(BIN)/python -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder --durations=15 \
-		tests/e2e tests/integration tests/agent $(FOREIGN:%=--ignore=%) $(QUIET:%=--ignore=%)
+		tests/e2e tests/integration tests/agent $(FOREIGN:%=--ignore=%) -m "not quiet"
 
 quiet: $(VENV)/dev.stamp $(AGENT)
-	CI=1 $(BIN)/python -m pytest -q $(QUIET)
+	CI=1 $(BIN)/python -m pytest -q -m quiet tests/e2e
 
 foreign: $(VENV)/dev.stamp
 	nice -n 5 $(BIN)/rigctl agent build

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 import pytest
 
 _LONGEST = (
-    "test_report_page", "test_run", "test_examples", "test_remote_lock", "test_openssh_rig", "test_run_limits",
-    "test_check_faults", "test_nightly", "test_remote_ssh", "test_fuzz", "test_threads", "test_run_iperf3",
-    "test_resume", "test_conditions_restored", "test_remote_push", "test_rig_init", "test_report_commands",
+    "test_openssh_rig", "test_report_page", "test_run", "test_nightly", "test_docs_commands", "test_slurm",
+    "test_check_faults", "test_examples", "test_remote_lock", "test_display", "test_conditions_restored",
+    "test_remote_ssh", "test_fuzz", "test_threads", "test_publish", "test_remote_push", "test_rig_init",
 )  # fmt: skip
 _IGNORED_BY_SHELLS = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 

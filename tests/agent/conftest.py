@@ -7,9 +7,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from talk import Talk
+from talk import AGENTS, Start, Talk
 
-from agents import AGENTS, Start
 from rigctl.remote.build import build, host_machine
 
 

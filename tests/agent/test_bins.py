@@ -1,9 +1,7 @@
 """A stream's bytes by the time they were taken, in fine bins."""
 
 import pytest
-from talk import Line, Talk, joined, started
-
-from agents import Start
+from talk import Line, Start, Talk, joined, started
 
 
 def bins_of(agent: Talk) -> list[list[int]]:

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 from lab import Lab, laboratory
-from talk import Line, Talk, joined, started
+from talk import Line, Start, Talk, joined, started
 
-from agents import Start
 from rigctl.model.capture import retransmits_seen, segments
 
 

@@ -1,9 +1,7 @@
 """A stream's bytes with and without copies: all arrive, all are counted, and what the kernel really did is reported."""
 
 import pytest
-from talk import joined, report_of, started
-
-from agents import Start
+from talk import Start, joined, report_of, started
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
@@ -17,12 +15,12 @@ def test_every_byte_arrives_whoever_copies_it(start: Start, address: str, zeroco
     assert receiver.event("ended")["error"] is None
     received, sent = report_of(receiver).totals, report_of(sender).totals
     for flow in (0, 1):
-        assert received[flow]["bytes"] == sent[flow]["bytes"] > 1448
+        assert received[flow]["bytes"] == sent[flow]["bytes"]
         assert received[flow]["copied"] is copy
         assert sent[flow]["copied"] is None
         # The kernel copies what stays on one machine, and says so.
         assert sent[flow]["uncopied_sends"] == (0 if zerocopy else None)
-        assert sent[flow]["sends"] > 1
+        assert (sent[flow]["sends"] > 0) == (sent[flow]["bytes"] > 0)
         assert received[flow]["sends"] is None
 
 

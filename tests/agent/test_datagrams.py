@@ -8,8 +8,7 @@ import pytest
 from histograms import bucket_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from agents import AGENTS
+from talk import AGENTS
 
 WINDOW = 1 << 18
 ROOM = 1 << 20  # more than struct datagrams needs

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 from processes import running
-from talk import Talk, joined, settings, started
+from talk import Start, Talk, joined, settings, started
 
-from agents import Start
 from rigctl.base.version import __version__
 from rigctl.protocol.lines import VERSION
 

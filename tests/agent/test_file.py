@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 from lab import eventually
-from talk import Report, Talk, report_of, settings, started
-
-from agents import Start
+from talk import Report, Start, Talk, report_of, settings, started
 
 SIZE = 3_000_001
 PLACES = ["disk=0", "disk=1"]

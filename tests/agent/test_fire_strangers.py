@@ -7,11 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from fire_counts import SEED, told
-from talk import TOKEN, Talk, report_of, settings, started
-from torture import TIMES
-
-from agents import Start
+from talk import TOKEN, Start, Talk, report_of, settings, started
+from torture import SEED, TIMES, told
 
 STRANGERS = 100_000 * TIMES // 30
 PER_ROUND = 500

@@ -4,9 +4,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from talk import AGENTS
 from torture import TIMES
-
-from agents import AGENTS
 
 SECONDS = TIMES
 

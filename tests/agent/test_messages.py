@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 from histograms import bucket_of
-from talk import Line, Report, Talk, joined, report_of
-
-from agents import Start
+from talk import Line, Report, Start, Talk, joined, report_of
 
 PLACED = [("tcp", "0", 1, True), ("udp", "0", 1, True), ("tcp", "1", 1, False), ("tcp", "0", 2, False)]
 """Transport, busy polling, flows, and whether each end's thread is moved."""

@@ -8,9 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from talk import TOKEN, Talk, joined, report_of, settings, started
-
-from agents import Start
+from talk import TOKEN, Start, Talk, joined, report_of, settings, started
 
 OPENING = bytes.fromhex(TOKEN) + struct.pack(">I", 0)
 

@@ -1,9 +1,8 @@
 """Orders that make no sense are refused by name, and nothing is done."""
 
 import pytest
-from talk import TOKEN, settings
+from talk import TOKEN, Start, settings
 
-from agents import Start
 from rigctl.protocol.lines import VERSION
 
 LISTEN = f"listen endpoint=1 address=127.0.0.1 {settings()}"

@@ -3,9 +3,7 @@
 import time
 from typing import Any
 
-from talk import TOKEN, Talk, settings
-
-from agents import Start
+from talk import TOKEN, Start, Talk, settings
 
 Line = dict[str, Any]
 

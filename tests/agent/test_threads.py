@@ -6,9 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from talk import Talk, joined, report_of, settings, started
-
-from agents import Start
+from talk import Start, Talk, joined, report_of, settings, started
 
 
 @pytest.fixture

@@ -10,12 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dropping import beside_the_sender, drop, dropped
 from histograms import bucket_of
-from lab import Lab, laboratory
-from talk import Report, Talk, joined, report_of, settings, started
-
-from agents import Start
+from lab import Lab, beside_the_sender, drop, dropped, laboratory
+from talk import Report, Start, Talk, joined, report_of, settings, started
 
 
 def run(receiver: Talk, sender: Talk, what: str, how: str = "", duration_ms: int = 500, flows: int = 1) -> list[Report]:

@@ -4,11 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dropping import beside_the_sender, drop, dropped
-from lab import Lab, laboratory
-from talk import Report, Talk, joined, report_of, settings, started
-
-from agents import Start
+from lab import Lab, beside_the_sender, drop, dropped, laboratory
+from talk import Report, Start, Talk, joined, report_of, settings, started
 
 PROBE = "transport=udp test=probe size=64"
 COLUMNS = ["t_ns", "answered", "rtt_ns"]

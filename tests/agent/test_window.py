@@ -1,9 +1,7 @@
 """The window a receiver advertises is the one that was asked for, whatever Linux computes to fit into the buffer."""
 
 import pytest
-from talk import joined, report_of, started
-
-from agents import Start
+from talk import Start, joined, report_of, started
 
 WINDOW = 65536
 

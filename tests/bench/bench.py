@@ -15,7 +15,6 @@ ROOT: Final = Path(__file__).parents[2]
 SUPPORT: Final = ROOT / "tests" / "support"
 sys.path.insert(0, str(SUPPORT))
 RIGCTL: Final = (sys.executable, "-m", "rigctl")
-DEADLINE_S: Final = 600.0
 T = TypeVar("T")
 
 

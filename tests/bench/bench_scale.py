@@ -1,9 +1,9 @@
-"""How rigctl grows with its nodes: traffic between virtual nodes, real OpenSSH servers, fake nodes by the thousand.
+"""How rigctl grows with its nodes: traffic between virtual nodes, fake nodes by the thousand.
 
-`python tests/bench/bench_scale.py [traffic|sshd|fake]… [--counts N,N]`: without a word all three.
+`python tests/bench/bench_scale.py [traffic|fake]… [--counts N,N]`: without a word both.
 - traffic: N/2 pairs of 20 Mbit/s on a virtual rig, two tests of 4 s. Start skew, goodput, time beyond the durations.
-- sshd: N OpenSSH servers on this machine, no traffic. Connect, lock, push the agent, start it, ask the host facts.
-- fake: N nodes of `tests/support/fake_nodes.py` (SSH and protocol are real), the same, and then tests of 4 s.
+- fake: N nodes of `fake_nodes.py` (SSH and protocol are real). Connect, lock, push the agent, start it, ask the host
+  facts; then tests of 4 s.
 Wall time and the controller's own processor time and peak memory; the exponents are least squares in log-log.
 """
 
@@ -22,11 +22,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bench import RIGCTL, SUPPORT, table
+from bench import RIGCTL, table
 
 TRAFFIC = (24, 100, 200)
 RATE_MBPS = 20
-SSHD = (126, 250, 500)
 FAKE = (126, 250, 500, 1000)
 DURATION_S = 4.0
 REPEAT = 2
@@ -127,12 +126,6 @@ def show(title: str, rows: Mapping[int, Mapping[str, float]], fitted: Sequence[s
         print(f"\nExponents: {', '.join(fits)}.", flush=True)
 
 
-def busy_s() -> float:
-    """Processor time of the whole machine so far, without idling."""
-    ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
-    return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
-
-
 def traffic(counts: Sequence[int]) -> None:
     rows = {}
     for count in counts:
@@ -147,21 +140,9 @@ def traffic(counts: Sequence[int]) -> None:
     show(f"Virtual nodes, pairs of {RATE_MBPS} Mbit/s, {REPEAT} tests of {DURATION_S:g} s", rows, ["first_s", "cpu_s"])
 
 
-def sshd(counts: Sequence[int]) -> None:
-    from openssh_fleet import fleet
-
-    rows = {}
-    for count in counts:
-        with tempfile.TemporaryDirectory() as name, fleet(Path(name), count) as rig:
-            before_s = busy_s()
-            row = opened_apart(rig)
-            rows[count] = told(count, row | {"machine_cpu_s": busy_s() - before_s})
-    show("OpenSSH servers, no traffic", rows, ["ready_s", "cpu_s", "facts_s", "peak_mib"])
-
-
 @contextlib.contextmanager
 def faked(folder: Path, count: int) -> Iterator[Path]:
-    command = [sys.executable, str(SUPPORT / "fake_nodes.py"), str(folder), str(count)]
+    command = [sys.executable, str(Path(__file__).with_name("fake_nodes.py")), str(folder), str(count)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None
@@ -184,14 +165,14 @@ def fake(counts: Sequence[int]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=("traffic", "sshd", "fake", []))
+    parser.add_argument("parts", nargs="*", choices=("traffic", "fake", []))
     parser.add_argument("--counts", help="numbers of nodes, as 100,200")
     parser.add_argument("--open", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.open:
         print(json.dumps(opened(asked.open)))
         return
-    parts = (("traffic", traffic, TRAFFIC), ("sshd", sshd, SSHD), ("fake", fake, FAKE))
+    parts = (("traffic", traffic, TRAFFIC), ("fake", fake, FAKE))
     for name, part, counts in parts:
         if not asked.parts or name in asked.parts:
             part([int(count) for count in asked.counts.split(",")] if asked.counts else counts)

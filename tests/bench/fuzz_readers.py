@@ -22,7 +22,6 @@ atheris: Any = importlib.import_module("atheris")
 with atheris.instrument_imports(include=["rigctl"]):
     import fuzz_targets
 
-SEEDS: Final = Path(__file__).parent / "fuzz_seeds"
 NASTY: Final = (
     "9" * 40, "-1", "0", "1e999", ".inf", ".nan", "null", "~", "[]", "{}", "''", "true", "*a", "&a [*a]", "!!python/x",
     "\x1b[2J", "\u202e", "<script>", "=1+1", "@", "%", "|", ">", "? ", "- ", ": ", "\t", "#", "\x00", "..", "../../etc",

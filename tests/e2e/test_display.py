@@ -29,6 +29,7 @@ title: Two pairs
 rig: gigablox
 pairs: [pi1 -> pi2, pi3 -> pi4]
 duration: {duration_s}s
+max_skew: 1s
 matrix:
   parallel: [1, 2]
 """
@@ -49,7 +50,7 @@ def changed(user: User) -> dict[str, str]:
 
 
 def test_a_run_has_its_screen_and_outlives_its_terminal(user: User) -> None:
-    scenario = user.scenario(SCENARIO.format(duration_s=5))
+    scenario = user.scenario(SCENARIO.format(duration_s=4))
     command = [*RIGCTL, "run", scenario, "--display", "--no-report"]
     assert json.loads(user.rigctl("display", "--json")) == {"version": 1, "runs": []}
     with terminal(user.folder, [*RIGCTL, "display", "gigablox"], changed(user), 80, 24) as other:

@@ -39,10 +39,7 @@ class Reader:
             return
         self.typed.add((*words, sign, rest))
         done = self.rigctl(words)
-        if words[0] == "run" and done.returncode == 3:  # a busy machine
-            assert set(self.latest()["measured"]) <= {"ok", "invalid"}, done
-        else:
-            assert done.returncode in ((0, 1) if sign.startswith("|") else (0,)), f"{line}: {done}"
+        assert done.returncode in ((0, 1) if sign.startswith("|") else (0,)), f"{line}: {done}"
         if sign in ("|", ">"):
             shell = ["bash", "-euc", f"cat {sign} {rest}"]
             subprocess.run(shell, cwd=self.user.folder, input=done.stdout, check=True, timeout=20)
@@ -61,7 +58,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     found = Reader(User(tmp_path_factory.mktemp("reader")))
     found.user.rigctl("rig", "up", "gigablox")
     for _ in range(2):
-        found.rigctl(shortened(["run", "gigablox"]))
+        assert found.rigctl(shortened(["run", "gigablox"])).returncode == 0
     yield found
     found.rigctl(["rig", "down", "gigablox"])  # a page may have done so
     assert found.user.processes() == {}
@@ -71,7 +68,14 @@ def of_page(page: str) -> list[Fence]:
     return [fence for fence in RUNNABLE if fence.page == page]
 
 
-@pytest.mark.parametrize("page", PAGES)
+def bounded(page: str) -> bool:
+    """Tell whether the start skew of all runs of a page can be bounded by more than a busy machine needs."""
+    return not any("engine=agent,iperf3" in fence.text for fence in of_page(page))
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[] if bounded(page) else [pytest.mark.quiet]) for page in PAGES]
+)
 def test_the_commands_of_a_page_do_what_it_says(page: str, reader: Reader) -> None:
     for fence in of_page(page):
         for line in fence.commands():

@@ -20,19 +20,6 @@ def test_the_published_table_comes_out(tmp_path: Path) -> None:
     ]
 
 
-def test_a_gigabit_link_and_its_windows(tmp_path: Path) -> None:
-    options = ["--timestamps", "--payload", "full,fullu", "--window", "8K,32K", "--rtt", "0.2ms,0.8ms"]
-    done = rigctl(tmp_path, "expect", *options)
-    assert rows(done.stdout)[2:] == [
-        ["1448", "TCP", "1518", "941.5"],
-        ["1472", "UDP", "1518", "957.1"],
-        ["8K", "327.68", "81.92"],
-        ["32K", "1310.72", "327.68"],
-    ]
-    tagged = rigctl(tmp_path, "expect", "--payload", "full", "--mtu", "9000", "--ipv6", "--vlan")
-    assert rows(tagged.stdout)[1] == ["8940", "TCP", "9022", "988.7"]
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [

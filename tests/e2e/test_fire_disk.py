@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 from fire import CELLS, COMMAND_S, CONDITIONS, Ground, ground, whole
-from fire_counts import SEED, told
-from mounts import mounted
-from torture import TIMES
+from processes import mounted
+from torture import SEED, TIMES, told
 from user import User, ended
 
 FILLED = TIMES // 2  # of each kind

@@ -9,8 +9,7 @@ from multiprocessing.process import BaseProcess
 
 import pytest
 from fire import CELLS, CONDITIONS, Ground, ground, whole
-from fire_counts import SEED, told
-from torture import TIMES
+from torture import SEED, TIMES, told
 from user import User
 
 KILLS = 10 * TIMES  # 300 in `make torture`

@@ -9,9 +9,8 @@ from collections.abc import Callable
 
 import pytest
 from fire import CELLS, NODES, Ground, ground, lab_ground, whole
-from fire_counts import SEED, told
 from openssh_lab import Lab, sh
-from torture import TIMES
+from torture import SEED, TIMES, told
 from user import User
 
 CUTS = 10 * TIMES // 3  # 100 in `make torture`

@@ -1,6 +1,5 @@
 """Tags, filters, `runs prune`, and runs as a file, as a user calls them."""
 
-import csv
 import json
 import os
 import socket
@@ -113,21 +112,3 @@ def test_runs_go_from_one_store_to_another_as_a_file(nights: Nights, rigctl: Rig
     assert "is still running" in errors
     _, errors = rigctl("export", *runs[:2], "-f", "junit", store=store, code=2)
     assert "junit has one run, not 2" in errors
-
-
-def test_rows_of_several_runs_are_exported_as_one_table(nights: Nights, rigctl: Rigctl) -> None:
-    store, runs = nights
-
-    def exported(*words: str, code: int = 0) -> list[str]:
-        out, _ = rigctl("export", *words, "-l", "cells", store=store, code=code)
-        return list(dict.fromkeys(row["run"] for row in csv.DictReader(out.splitlines())))
-
-    assert exported(*runs[:2]) == runs[:2]
-    with open_store(str(store)) as opened:
-        name = opened.run(runs[0]).plan.scenario_name
-        opened.history.tag(runs[1], {"cable": "green"})
-        fitting = [info.run for info in opened.runs() if info.plan.scenario_name == name]
-    assert exported("--scenario", name) == fitting
-    assert exported("--tag", "cable") == runs[1:2]
-    assert exported("--scenario", "nothing", code=2) == []
-    assert exported(runs[0], "--tag", "cable", code=2) == []

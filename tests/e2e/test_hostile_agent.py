@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from user import ATTEMPTS, INVALID, User
+from user import User
 
 from rigctl.base import resources
 
@@ -67,10 +67,7 @@ def harmless_everywhere(user: User) -> None:
 
 
 def test_no_text_of_an_agent_does_anything(user: User) -> None:
-    for _ in range(ATTEMPTS):  # a busy machine makes repetitions invalid
-        done = lied_to(user, "texts")
-        if INVALID not in done.stderr:
-            break
+    done = lied_to(user, "texts")
     assert done.returncode == 0, done.stderr
     harmless_everywhere(user)
 

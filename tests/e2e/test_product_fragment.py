@@ -119,14 +119,6 @@ def test_it_looks_the_same_in_unlike_pages(browser: Browser, pasted: str) -> Non
     assert differing == set()
 
 
-def test_it_looks_the_same_as_alone(browser: Browser, pasted: str) -> None:
-    alone = f'<!doctype html><body><div style="width: 700px">{pasted}</div>'
-    first, second = (
-        opened(browser, page).evaluate(INSIDE) for page in (alone, hosts.RESETS.replace(hosts.ROOM, pasted))
-    )
-    assert first == second
-
-
 @pytest.mark.parametrize("width", [390, 768, 1280])
 def test_nothing_is_wider_than_the_window(browser: Browser, pasted: str, width: int) -> None:
     page = opened(browser, f'<!doctype html><meta name="viewport" content="width=device-width">{pasted}', width)
@@ -152,19 +144,6 @@ def test_axe_finds_nothing(browser: Browser, pasted: str) -> None:
     page.get_by_text("How this was measured").click()
     found = Axe().run(page)
     assert [violation["id"] for violation in found.response["violations"]] == []
-
-
-def test_a_reader_without_shadow_roots_has_the_claim(browser: Browser, pasted: str) -> None:
-    """As by `innerHTML`, which makes no root."""
-    page = opened(browser, "<!doctype html><div id='room'></div>")
-    page.evaluate("(text) => { document.getElementById('room').innerHTML = text; }", pasted)
-    assert (
-        page.locator("#room")
-        .inner_text()
-        .startswith(
-            "GigaBlox: 940 Mbit/s on both pairs at once: 99.8 % of what gigabit Ethernet allows, in each of 7 tests."
-        )
-    )
 
 
 def test_what_users_wrote_is_text(browser: Browser) -> None:

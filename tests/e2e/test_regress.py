@@ -42,6 +42,7 @@ def slower(tmp_path: Path) -> User:
     return user
 
 
+@pytest.mark.quiet
 @pytest.mark.timeout(300)
 def test_a_slower_rig_is_measured_again_reported_with_what_changed_and_accepted(slower: User) -> None:
     night = json.loads(slower.rigctl("runs", "--json"))["runs"][-1]["run"]

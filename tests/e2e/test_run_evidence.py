@@ -1,7 +1,5 @@
 """Captures and fine bins as a user asks for them, on a virtual rig, through SSH and real agents."""
 
-import json
-
 from user import User
 
 from rigctl.model.capture import segments
@@ -19,10 +17,7 @@ matrix: {parallel: [1, 2]}
 def test_a_capture_of_both_ends_lies_beside_the_report(user: User) -> None:
     (user.folder / "out").mkdir()
     said = user.rigctl("run", user.scenario(SCENARIO), "--capture", "2", "--report", "out/r.html", deadline_s=60)
-    # A repetition that a busy machine made invalid has files, too, and so has a run that was started again for it.
-    run = json.loads(user.rigctl("runs", "--json"))["runs"][-1]["run"]
-    files = [file for file in sorted((user.folder / "out").glob("*.pcap")) if "-attempt" not in file.name]
-    files = [file for file in files if run in file.name]
+    files = sorted((user.folder / "out").glob("*.pcap"))
     ends = [file.name.partition("-test2-1-")[2] for file in files]
     assert ends == [
         "pi1-to-pi2-at-pi1.pcap", "pi1-to-pi2-at-pi2.pcap", "pi3-to-pi2-at-pi2.pcap", "pi3-to-pi2-at-pi3.pcap",

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from user import User, ended
 
-SCENARIO = "title: logged\nrig: gigablox\npairs: [pi1 -> pi2]\nduration: 500ms\nmatrix: {parallel: [1, 2]}\n"
+SCENARIO = "title: logged\nrig: gigablox\npairs: [pi1 -> pi2]\nduration: 500ms\n"
+SCENARIO += "max_skew: 1s\nmatrix: {parallel: [1, 2]}\n"
 KEYS = ["time", "level", "logger", "message", "run", "cell", "node"]
 
 
@@ -19,22 +20,15 @@ def test_each_line_of_a_run_is_json_with_run_test_and_node(user: User) -> None:
     words = "--log-format", "json", "run", user.scenario(SCENARIO), "--no-report", "--quiet"
     done = ended(words, user.folder, user.environment)
     errors = done.stderr.decode()
-    assert done.returncode in (0, 3), errors  # 3: the machine was too busy for a repetition to be valid
+    assert done.returncode == 0, errors
     lines = [json.loads(line) for line in errors.splitlines()]
     assert all(list(line)[: len(KEYS)] == KEYS for line in lines)
     run = done.stdout.decode().strip()
     tests = [line for line in lines if line.get("event") == "test ended"]
     assert {(line["run"], line["cell"]) for line in tests} == {(run, 1), (run, 2)}
-    assert {line["status"] for line in tests} <= {"ok", "invalid"}
+    assert {line["status"] for line in tests} == {"ok"}
     let_go = [line for line in lines if line["message"].endswith(": let go")]
     assert {(line["run"], line["node"]) for line in let_go} == {(run, "pi1"), (run, "pi2")}
-
-
-def test_without_a_log_a_test_that_is_not_valid_is_told_once(user: User) -> None:
-    words = "run", user.scenario(f"{SCENARIO}max_skew: 0.001us\n"), "--no-report"
-    errors = ended(words, user.folder, user.environment).stderr.decode()
-    assert errors.count("test 2: invalid: ") == 2  # of two attempts
-    assert "test ended" not in errors
 
 
 def test_a_file_takes_the_log_and_the_screen_stays_as_it_is(user: User) -> None:
@@ -44,13 +38,9 @@ def test_a_file_takes_the_log_and_the_screen_stays_as_it_is(user: User) -> None:
     assert json.loads(log.read_text())["logger"] == "rigctl.scenario.load"
 
 
-def test_an_error_is_one_line_of_the_log_and_no_other(user: User) -> None:
-    out = user.rigctl("show", "--log-format", "json", code=2)
-    failed = json.loads(out)
+def test_an_error_is_one_line_of_the_log_and_a_log_that_cannot_be_written_an_error_of_the_user(user: User) -> None:
+    failed = json.loads(user.rigctl("show", "--log-format", "json", code=2))
     assert (failed["event"], failed["error"], failed["exit_code"]) == ("failed", "input", 2)
     assert "does not exist" in failed["message"]
-
-
-def test_a_log_that_cannot_be_written_is_an_error_of_the_user(user: User) -> None:
     out = user.rigctl("plan", "gigablox", "--log-file", "/nowhere/x.log", code=2)
     assert out == "rigctl: --log-file /nowhere/x.log: cannot be written: No such file or directory\n"

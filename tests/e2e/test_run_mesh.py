@@ -43,21 +43,6 @@ def test_a_parallel_mesh_measures_the_same_pairs_in_six_rounds_and_can_be_resume
     assert "Client by server" in said
 
 
-def test_a_star_measures_each_node_to_the_centre_and_from_it_and_names_the_slow_one(user: User) -> None:
-    (user.folder / "rig.yaml").write_text(RIG)
-    said = user.rigctl("run", user.scenario(MESH), "--set", "pairs=star: n1", "--no-report")
-    assert "To and from n1" in said
-    made = json.loads(user.rigctl("show", "--json"))
-    table = made["results"][0]["blocks"][0]
-    assert [row["texts"][0] for row in table["rows"]] == ["n2", "n3", "n4"]
-    measured = {(row["source"], row["destination"]): row["goodput_mbps"] for row in user.rows()}
-    assert abs(table["rows"][2]["values"][1] - measured["n4", "n1"]) < 0.001
-    assert abs(table["rows"][2]["values"][4] - measured["n1", "n4"]) < 0.001
-    assert [
-        finding["subject"]["names"] for finding in made["findings"][1:] if finding["subject"]["kind"] == "node"
-    ] == [["n4"]]
-
-
 def test_a_mesh_of_ping_pongs_has_round_trips_in_its_table(user: User) -> None:
     (user.folder / "rig.yaml").write_text(RIG)
     scenario = user.scenario(

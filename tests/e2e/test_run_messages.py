@@ -8,10 +8,6 @@ import pytest
 from user import User
 
 
-def rows_of(output: str) -> list[list[str]]:
-    return [line.split() for line in output.splitlines() if re.match(r"\s+\d+\s+\d+ ", line)]
-
-
 def test_a_ping_pong_is_measured_tabled_and_exported(user: User) -> None:
     options = ["--set", "size=1,1448,64K", "--set", "iterations=300", "--repeat", "2"]
     said = user.rigctl("run", "nettest-pingpong", *options, "--report", "p.html", deadline_s=120)
@@ -70,38 +66,17 @@ def test_a_cell_is_measured_until_its_mean_is_known(user: User) -> None:
     assert {row["repetition"] for row in cells} == {1, 2, 3, 4}
 
 
+@pytest.mark.quiet
 def test_a_blast_of_large_messages_comes_close_to_the_ceiling(user: User) -> None:
     options = ["--set", "size=64,128K", "--set", "iterations=100", "--repeat", "1"]
-    shares: list[float] = []
-    while len(shares) < 3 and max(shares, default=0) <= 0.9:  # a busy machine may reach less
-        said = user.rigctl("run", "nettest-blast", *options, "--no-report", deadline_s=120)
-        assert "The highest throughput is" in said
-        _, large = json.loads(user.rigctl("export", "--format", "json", "--level", "flows"))
-        throughput = large["messages"] * large["message_bytes"] / large["elapsed_s"]
-        shares.append(throughput / (12_500_000 * 1448 / 1538))
-    assert 0.9 < max(shares) < 1.02
+    said = user.rigctl("run", "nettest-blast", *options, "--no-report", deadline_s=120)
+    assert "The highest throughput is" in said
+    _, large = json.loads(user.rigctl("export", "--format", "json", "--level", "flows"))
+    throughput = large["messages"] * large["message_bytes"] / large["elapsed_s"]
+    assert 0.9 < throughput / (12_500_000 * 1448 / 1538) < 1.02
 
 
 def test_messages_that_do_not_fit_their_time_fail_and_say_what_to_do(user: User) -> None:
     options = ["--set", "size=64K", "--set", "iterations=100000", "--duration", "300ms", "--repeat", "1"]
     said = user.rigctl("run", "nettest-pingpong", *options, "--no-report", code=3, deadline_s=60)
     assert re.search(r"dublin -> cork: \d+ of 100,000 messages in its 0\.3 s\. Give it a longer duration", said)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("test: pingpong\n", "size: test: pingpong needs one, as in size: 1 or size: 64K (test 1)."),
-        ("matrix: {size: 64K}\n", "size: only for test: udp, pingpong, blast or file (test 1)."),
-        (
-            "matrix: {iterations: 5}\n",
-            "only for test: pingpong or blast. To measure more often use repeat (test 1).",
-        ),
-        ("test: blast\nmatrix: {size: 1, busy_poll: true}\n", "busy_poll: only for test: pingpong (test 1)."),
-        ("test: pingpong\nmatrix: {size: 17M}\n", "size: 17825792 bytes are more than the 16M of a message"),
-        ("test: pingpong\nmatrix: {size: 1, iterations: 0}\n", 'iterations "0": expected 1 to 1000000000'),
-    ],
-)
-def test_a_scenario_that_mixes_messages_and_streams_is_refused(user: User, text: str, said: str) -> None:
-    scenario = user.scenario(f"rig: gigablox\npairs: [pi1 -> pi2]\n{text}")
-    assert said in user.rigctl("plan", scenario, code=2)

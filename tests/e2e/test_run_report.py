@@ -25,22 +25,19 @@ def test_a_place_where_no_report_can_be_written_is_refused_before_measuring(user
     assert user.processes() == {}
 
 
-def test_without_a_report_none_is_written_and_its_place_does_not_matter(user: User) -> None:
-    said = user.rigctl("run", user.scenario(QUICK), "--no-report")
+def test_pages_are_kept_in_a_folder_of_their_own_or_not_at_all(user: User) -> None:
+    user.environment["RIGCTL_REPORTS"] = "none"
+    said = user.rigctl("run", user.scenario(QUICK))
     assert "\nrun    20" in said
     assert "report " not in said
-    user.environment["RIGCTL_REPORTS"] = "none"
-    assert "report " not in user.rigctl("run", user.scenario(QUICK))
+    assert "unshaped" in said
+    assert all(row["ceiling_mbps"] is None and row["limit"] not in ("line-rate", "rate") for row in user.rows())
     assert list(user.folder.rglob("*.html")) == []
-
-
-def test_pages_are_kept_in_a_folder_of_their_own(user: User) -> None:
-    said = user.rigctl("run", user.scenario(QUICK))
     user.environment["RIGCTL_REPORTS"] = str(user.folder / "of" / "runs")
-    said += user.rigctl("run", user.scenario(QUICK))
+    said = user.rigctl("run", user.scenario(QUICK))
     told = [Path(line.removeprefix("report ")) for line in said.splitlines() if line.startswith("report ")]
-    assert [page.parent for page in told] == [user.folder / "rigctl-reports", user.folder / "of" / "runs"]
-    assert sorted(told) == sorted(user.folder.rglob("*.html"))
+    assert [page.parent for page in told] == [user.folder / "of" / "runs"]
+    assert told == sorted(user.folder.rglob("*.html"))
     user.environment["RIGCTL_REPORTS"] = str(user.folder / "store.db")
     assert "the report cannot be written there" in user.rigctl("run", user.scenario(QUICK), code=2)
 

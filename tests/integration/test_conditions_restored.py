@@ -43,6 +43,7 @@ SCENARIO = """
 rig: RIG
 pairs: [a -> b]
 duration: 200ms
+max_skew: 1s
 conditions:
   one: {mtu: 1400, sysctl: {net.ipv4.tcp_sack: 0, net.ipv4.tcp_rmem: "4096 65536 1048576"}, offload: {gro: off}}
   two: {mtu: 1300, resize: true}
@@ -116,6 +117,7 @@ async def changed(shells: Shells, before: tuple[str, ...], within_s: float = 30)
 
 
 @pytest.mark.torture
+@pytest.mark.long
 @pytest.mark.timeout(120 + 12 * KILLS)
 async def test_a_controller_killed_at_random_moments_leaves_every_node_as_it_was(place: Path) -> None:
     async with standing(place) as (_, shells):
@@ -128,7 +130,7 @@ async def test_a_controller_killed_at_random_moments_leaves_every_node_as_it_was
             await asyncio.sleep(moments.uniform(0.05, latest_s))
             if await said(shells, SETTINGS) != before:
                 hit += 1
-            else:  # a busy machine takes longer to get there
+            else:
                 latest_s = min(latest_s * 1.2, 10)
             process.kill()
             process.join(5)
@@ -150,8 +152,8 @@ async def test_a_killed_agent_leaves_its_node_as_it_was_and_the_run_goes_on(plac
         with open_store(str(stored)) as store:
             repetitions = store.repetitions(store.run().run)
         statuses = [one.status for one in repetitions]
-        assert statuses.count(Status.FAILED) <= 1  # the one it hit, at most; a busy machine may make others invalid
-        assert statuses.count(Status.OK) >= len(statuses) // 2
+        assert statuses.count(Status.FAILED) <= 1  # the one it hit, at most
+        assert statuses.count(Status.OK) >= len(statuses) - 1
         assert {flow.sender.tcp.mss for one in repetitions for flow in one.flows if flow.sender} <= {1348, 1248}
 
 

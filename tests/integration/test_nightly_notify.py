@@ -4,16 +4,16 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rigctl.base.errors import InputError, RigError
+from rigctl.base.errors import RigError
 from rigctl.nightly.message import Message
-from rigctl.nightly.notify import check, tell
+from rigctl.nightly.notify import tell
 from rigctl.nightly.settings import Settings
 
 TOLD = Message("an-id", "s on r: slower", "**s on r: slower**\n\n| ü |\n", "2026-11-22", "news", "run1")
@@ -105,11 +105,12 @@ def test_or_the_markdown_itself_and_secrets_from_a_file(site: Site, tmp_path: Pa
     assert body.decode() == TOLD.markdown
 
 
-@pytest.mark.parametrize("first", [[500, 503], [429, 502], ["garbage", 500], ["hang", "drip"]])
+@pytest.mark.parametrize("first", [[429, 503], ["garbage", "hang"]])
 def test_one_that_fails_twice_is_tried_a_third_time(site: Site, first: list[int | str]) -> None:
     site.answers = [*first, 204]
     tell(TOLD, settings(site.address), {}, pauses_s=AT_ONCE, answer_s=0.5)
     assert len(site.seen) == 3
+    assert {headers["Idempotency-Key"] for _, headers, _ in site.seen} == {"an-id"}
 
 
 def test_attempts_are_bounded_and_the_message_hides_the_address(site: Site) -> None:
@@ -130,7 +131,7 @@ def test_one_that_never_answers_costs_no_more_than_its_time(site: Site, slow: st
     assert time.monotonic() - began_s < 60
 
 
-@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("code", [301, 307])
 def test_a_redirect_is_not_followed_but_told(site: Site, code: int) -> None:
     site.answers = [code]
     with pytest.raises(RigError) as caught:
@@ -181,31 +182,8 @@ def test_a_command_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> No
     assert waited_for_the_end_of(tmp_path / "pid")
 
 
-def test_a_retry_has_the_same_key(site: Site) -> None:
-    site.answers = [500, "hang", 200]
-    tell(TOLD, settings(site.address), {}, pauses_s=AT_ONCE, answer_s=0.5)
-    assert {headers["Idempotency-Key"] for _, headers, _ in site.seen} == {"an-id"}
-
-
 def test_a_command_that_leaves_a_child_behind_is_run_once_and_its_child_ended(tmp_path: Path) -> None:
     command = f"cat >>{tmp_path}/told; sleep 600 & echo $! >{tmp_path}/pid"
     tell(TOLD, settings(command), {"PATH": "/usr/bin:/bin"}, command_s=30)
     assert (tmp_path / "told").read_text() == TOLD.markdown
     assert waited_for_the_end_of(tmp_path / "pid")
-
-
-def test_a_command_need_not_read_a_long_message() -> None:
-    long = replace(TOLD, markdown="| row |\n" * 50_000)
-    tell(long, settings("exec true"), {"PATH": "/usr/bin:/bin"}, pauses_s=())
-
-
-def test_what_cannot_work_is_found_before(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="the secret TOKEN is neither"):
-        check(settings("https://x.org/${TOKEN}"), {})
-    with pytest.raises(InputError, match="expected an address"):
-        check(settings("https:///hook"), {})
-    open_file = tmp_path / "secrets"
-    open_file.write_text("TOKEN=x")
-    open_file.chmod(0o644)
-    with pytest.raises(InputError, match="others may read it"):
-        check(settings("https://x.org/${TOKEN}", secrets=str(open_file)), {})

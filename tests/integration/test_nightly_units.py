@@ -1,7 +1,6 @@
 """The units of a nightly, judged by systemd itself; and a systemctl that does what it is asked."""
 
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import pytest
 from rigctl.base.errors import RigError
 from rigctl.nightly import install
 from rigctl.nightly.settings import Settings
-from rigctl.nightly.units import cron_line, service, timer, unit_name
+from rigctl.nightly.units import service, timer, unit_name
 
 ODD = ["lab", "lab-1.2", "A_b.c-3"]
 
@@ -47,27 +46,11 @@ def test_systemd_finds_nothing_wrong_with_units_of_odd_names_and_paths(tmp_path:
     assert (done.returncode, ours) == (0, [])
 
 
-def test_systemd_does_find_what_is_wrong(tmp_path: Path) -> None:
-    (tmp_path / "rigctl-x.service").write_text(service("x", ["/nowhere/python"], {}).replace("oneshot", "onceshot"))
-    done = verified(tmp_path, "./rigctl-x.service")
-    assert "onceshot" in done.stderr
-    assert done.returncode != 0
-
-
 def test_systemd_reads_the_time_as_it_is_meant() -> None:
     calendar = next(line for line in timer("x", time(2, 5)).splitlines() if line.startswith("OnCalendar="))
     command = ["systemd-analyze", "calendar", "--iterations=2", calendar.removeprefix("OnCalendar=")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert "Normalized form: *-*-* 02:05:00" in done.stdout
-
-
-def test_a_shell_takes_a_line_for_cron_apart_as_it_was_put_together() -> None:
-    words = ["/opt/my tools/py%thon", "-m", "a'b", "$HOME", "50%"]
-    line = cron_line(time(2, 5), words, {"XDG_STATE_HOME": "/a b"})
-    fields = line.split(" ", 5)
-    assert fields[:5] == ["5", "2", "*", "*", "*"]
-    # What cron hands to the shell: \% became %.
-    assert shlex.split(fields[5].replace("\\%", "%")) == ["XDG_STATE_HOME=/a b", *words]
 
 
 def settings() -> Settings:

@@ -12,8 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 import pytest
-from locks import places
-from openssh import Sshd, rig_of
+from openssh import Sshd, hosts_of, places, rig_of
 from processes import DEADLINE_S, running
 
 from rigctl.base.errors import BusyError, NodeError
@@ -22,6 +21,7 @@ from rigctl.remote.agent import Agent
 from rigctl.remote.deploy import agent_on
 from rigctl.remote.lock import Claim
 from rigctl.remote.reach import connected
+from rigctl.remote.session import Session
 from rigctl.rig.inventory import Node
 from rigctl.runner.nodes import nodes_of
 
@@ -75,14 +75,6 @@ async def has_said(said: list[str], text: str) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_a_lock_is_had_while_its_agent_lives_and_leaves_nothing(sshd: Start, name: str) -> None:
-    server = sshd()
-    node = server.node(name)
-    async with had(server, node, "anna@lab7 pid 4711") as agent:
-        assert places(node) == {0: (agent.hello.pid, "anna@lab7 pid 4711")}
-    assert places(node) == {}
-
-
 async def test_who_has_it_and_since_when_is_told(sshd: Start, name: str) -> None:
     server = sshd()
     node = server.node(name)
@@ -106,16 +98,6 @@ async def test_nodes_that_share_a_host_have_locks_of_their_own(sshd: Start, name
     a, b = server.node(f"{name}a"), server.node(f"{name}b")
     async with had(server, a, "x"), had(server, b, "y"):
         assert [places(a)[0][1], places(b)[0][1]] == ["x", "y"]
-
-
-async def test_a_killed_holder_lets_go_at_once(sshd: Start, name: str) -> None:
-    server = sshd()
-    node = server.node(name)
-    async with had(server, node, "anna") as agent:
-        os.kill(agent.hello.pid, signal.SIGKILL)
-        await free_within(node, 5)
-        async with had(server, node, "bob"):
-            assert "in use by bob" in await refused(node, "carl")
 
 
 async def test_the_lock_of_another_user_is_respected_and_can_not_be_removed(sshd: Start, name: str) -> None:
@@ -182,16 +164,6 @@ async def test_first_come_first_served_and_who_is_ahead_is_shown(sshd: Start, na
     assert places(server.node(name)) == {}
 
 
-async def test_a_wait_ends_in_time_with_one_message(sshd: Start, name: str) -> None:
-    server = sshd()
-    node, said = server.node(name), list[str]()
-    async with had(server, node, "anna"), nodes_of(rig_of(node), "bob") as nodes:
-        with pytest.raises(BusyError) as caught:
-            await nodes.open_or_wait([name], 0.2, said.append)
-    message = rf"{name}: in use by anna, since .*; waited for 200 ms\. Wait longer \(--wait\), or end it \(on .*\)"
-    assert re.fullmatch(message, str(caught.value))
-
-
 async def test_two_runs_that_want_the_same_nodes_in_another_order_both_come_to_their_turn(
     sshd: Start, name: str
 ) -> None:
@@ -229,3 +201,22 @@ async def test_a_node_that_others_wait_for_is_had_again_after_its_connection_was
         waiting.cancel()
         for process, _ in places(node).values():
             os.kill(process, signal.SIGCONT)
+
+
+async def test_a_lock_that_a_lost_connection_of_this_run_left_is_waited_for(sshd: Start, name: str) -> None:
+    server = sshd()
+    node = server.node(name)
+    async with hosts_of(server, name) as before:
+        async with agent_on(before[name], Claim("anna@lab7 pid 12")):
+            mine = Session(rig_of(node), name, Claim("anna@lab7 pid 12", had_it=True))
+            other = Session(rig_of(node), name, Claim("anna@lab7 pid 1"))
+            with pytest.raises(BusyError, match="in use by anna@lab7 pid 12"):
+                await other.opened()
+            await other.close()
+            assert mine.usable
+            assert len(places(node)) == 1
+        async with asyncio.timeout(60):
+            _, agent = await mine.opened()
+        assert not agent.ended
+        await mine.close()
+    assert places(node) == {}

@@ -10,19 +10,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from mounts import mounted
 from openssh import Sshd, rig_of
+from processes import mounted
 
 from rigctl.base.errors import NodeError
 from rigctl.probe.facts import gather
-from rigctl.protocol.orders import Connect, Listen, Sockets
-from rigctl.protocol.orders import Start as StartOrder
-from rigctl.remote.agent import Agent
-from rigctl.remote.clocks import estimate_offset
 from rigctl.remote.deploy import agent_on, deploy
 from rigctl.remote.host import Host
 from rigctl.remote.reach import connected
-from rigctl.runner.outcome import sides
 
 Start = Callable[..., Sshd]
 pytestmark = pytest.mark.usefixtures("home")
@@ -66,14 +61,6 @@ async def test_the_agent_is_pushed_once_under_its_own_digest(sshd: Start, folder
         assert await deploy(host, folder) == deployed
         assert path.stat().st_ino == inode, "it was there: nothing was written"
         assert names(path.parent) == [path.name]
-
-
-async def test_a_damaged_agent_is_replaced(sshd: Start, folder: Path, tmp_path: Path) -> None:
-    async with host_with(sshd, XDG_CACHE_HOME=tmp_path / "cache") as host:
-        deployed = await deploy(host, folder)
-        Path(deployed.path).write_bytes(b"damaged")
-        await deploy(host, folder)
-        assert digest(Path(deployed.path)) == deployed.sha256
 
 
 async def test_an_agent_that_was_damaged_on_the_node_is_never_started(sshd: Start, tmp_path: Path) -> None:
@@ -160,37 +147,6 @@ async def test_a_full_disk_is_told(sshd: Start, folder: Path, tmp_path: Path) ->
             with pytest.raises(NodeError, match=rf"pi1: could not put the agent into {mount}/.*: .*No space left"):
                 await deploy(host, folder)
             assert names(mount / "rigctl" / os.uname().nodename) == []
-
-
-async def cell(sender: Agent, receiver: Agent, duration_ms: int) -> None:
-    """One flow over loopback, ordered as the runner orders it."""
-    sockets = Sockets("ab" * 16, flows=2, interval_ms=50, wait_ms=3000)
-    port = await receiver.listen(Listen(1, "127.0.0.1", sockets))
-    await sender.connect(Connect(1, "127.0.0.1", port, "127.0.0.1", sockets))
-    await receiver.ready(1)
-    offsets = [await estimate_offset(agent) for agent in (sender, receiver)]
-    at_ns = time.monotonic_ns() + 50_000_000
-    for agent, offset in zip((sender, receiver), offsets, strict=True):
-        await agent.start(StartOrder(1, at_ns=at_ns + offset.offset_ns, duration_ms=duration_ms))
-    async with asyncio.timeout(10):
-        await asyncio.gather(sender.ended_endpoint(1), receiver.ended_endpoint(1))
-    for agent, offset in zip((sender, receiver), offsets, strict=True):
-        for side in sides(await agent.report(1), offset.offset_ns):
-            assert side.bytes > 0
-            assert side.first_byte_ns is not None
-            assert abs(side.first_byte_ns - at_ns) < 100_000_000
-            assert side.series.columns["bytes"][-1] == side.bytes
-        await agent.close(1)
-
-
-async def test_real_agents_carry_traffic_and_end_with_their_block(sshd: Start, tmp_path: Path) -> None:
-    async with host_with(sshd, XDG_CACHE_HOME=tmp_path / "cache") as host:
-        async with agent_on(host) as sender, agent_on(host) as receiver:
-            pids = sender.hello.pid, receiver.hello.pid
-            await cell(sender, receiver, duration_ms=300)
-            offset = await estimate_offset(sender)
-            assert abs(offset.offset_ns) <= offset.error_ns + 1000, "one clock: no offset beyond the error"
-        assert [pid for pid in pids if Path(f"/proc/{pid}").exists()] == []
 
 
 async def test_an_agent_that_is_killed_fails_its_orders_with_why(sshd: Start, tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ from rigctl.remote import host as host_module
 from rigctl.remote.host import Host
 from rigctl.remote.reach import connected
 from rigctl.remote.transports import ssh_refusals as refusals
-from rigctl.remote.transports.ssh import SshConnection
 from rigctl.rig.inventory import Node
 
 Start = Callable[..., Sshd]
@@ -44,27 +43,6 @@ async def refusal(node: Node) -> str:
     return str(caught.value)
 
 
-async def test_a_command_runs_and_its_result_comes_back(sshd: Start) -> None:
-    async with one(sshd().node()) as host:
-        done = await host.run("cat; echo to-stderr >&2; exit 7", input=b"to stdin\n")
-    assert (done.exit_code, done.stdout, done.stderr) == (7, "to stdin\n", "to-stderr\n")
-    assert done.complaint == "to-stderr (exit code 7)"
-
-
-async def test_the_connection_does_not_wait_to_fill_packets(sshd: Start) -> None:
-    async with one(sshd().node()) as host:
-        connection = host._connection
-        assert isinstance(connection, SshConnection)
-        carrier = connection._first[0].get_extra_info("socket")
-        assert carrier.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
-
-
-async def test_big_input_and_output_pass_whole(sshd: Start) -> None:
-    data = os.urandom(3 * 1024 * 1024)
-    async with one(sshd().node()) as host:
-        assert (await host.run("cat", input=data)).output == data
-
-
 async def test_a_command_that_hangs_costs_its_deadline(sshd: Start) -> None:
     async with one(sshd().node()) as host:
         began = time.monotonic()
@@ -78,11 +56,6 @@ async def test_output_is_bounded(sshd: Start) -> None:
     async with one(sshd().node()) as host:
         with pytest.raises(NodeError, match="pi1: more than 4194304 bytes of output: yes"):
             await host.run("yes")
-
-
-async def test_a_signal_is_no_exit_code(sshd: Start) -> None:
-    async with one(sshd().node()) as host:
-        assert (await host.run("kill -9 $$")).exit_code is None
 
 
 async def test_lines_come_one_by_one_and_a_huge_one_in_parts(sshd: Start) -> None:
@@ -162,12 +135,19 @@ async def test_a_config_that_would_trust_anyone_is_not_followed(sshd: Start, hom
     assert "its host key is not known" in await refusal(server.node(known_hosts=None))
 
 
-async def test_a_refused_key_is_named_with_how_to_give_another(sshd: Start, tmp_path: Path) -> None:
-    server = sshd()
-    wrong = new_key(tmp_path / "wrong")
+async def test_each_refusal_names_its_cause_and_what_to_do(sshd: Start, tmp_path: Path) -> None:
+    server, wrong, port = sshd(), new_key(tmp_path / "wrong"), free_port()
     message = await refusal(server.node(key=wrong))
     assert f"127.0.0.1 port {server.port} refuses to log in {USER}; keys tried: {wrong}." in message
     assert f"ssh-copy-id -p {server.port} {USER}@127.0.0.1" in message
+    assert "ssh-add it first" in await refusal(server.node(key=new_key(tmp_path / "locked", passphrase="secret")))
+    assert f"{tmp_path}/nokey: No such file" in await refusal(server.node(key=tmp_path / "nokey"))
+    none = "keys tried: none: there is no key in ~/.ssh and no ssh-agent"
+    assert none in await refusal(server.node(key=None))
+    closed = f"pi1: connection refused by 127.0.0.1 port {port}. Is an SSH server running there, on that port?"
+    assert await refusal(server.node(port=port)) == closed
+    unknown = 'the name "no-such-host.invalid" is not known'
+    assert unknown in await refusal(server.node(address="no-such-host.invalid"))
 
 
 async def test_a_refused_key_of_the_home_folder_is_named_by_its_file(sshd: Start, home: Path, tmp_path: Path) -> None:
@@ -181,15 +161,6 @@ async def test_a_refused_key_of_the_home_folder_is_named_by_its_file(sshd: Start
     (home / ".ssh/config").write_text(f"Host *\n  IdentityFile {server.key}\n")
     async with one(server.node(key=None)):
         pass
-
-
-async def test_a_key_with_a_passphrase_is_no_question_but_a_hint(sshd: Start, tmp_path: Path) -> None:
-    message = await refusal(sshd().node(key=new_key(tmp_path / "locked", passphrase="secret")))
-    assert "ssh-add it first" in message
-
-
-async def test_without_any_key_the_message_says_so(sshd: Start) -> None:
-    assert "keys tried: none: there is no key in ~/.ssh and no ssh-agent" in await refusal(sshd().node(key=None))
 
 
 async def test_a_key_in_the_ssh_agent_is_used(sshd: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,23 +181,6 @@ async def test_a_key_in_the_ssh_agent_is_used(sshd: Start, tmp_path: Path, monke
         subprocess.run(["ssh-add", "-q", str(server.key)], check=True)
         async with one(server.node(key=None)):
             pass
-
-
-async def test_a_missing_key_file_is_named(sshd: Start, tmp_path: Path) -> None:
-    assert f"{tmp_path}/nokey: No such file" in await refusal(sshd().node(key=tmp_path / "nokey"))
-
-
-async def test_a_refused_port_is_told(sshd: Start) -> None:
-    port = free_port()
-    message = await refusal(sshd().node(port=port))
-    assert message == (
-        f"pi1: connection refused by 127.0.0.1 port {port}. Is an SSH server running there, on that port?"
-    )
-
-
-async def test_a_name_that_is_not_found_is_told(sshd: Start) -> None:
-    message = await refusal(sshd().node(address="no-such-host.invalid"))
-    assert 'the name "no-such-host.invalid" is not known' in message
 
 
 async def test_a_server_that_never_answers_costs_its_deadline(sshd: Start, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,19 +233,6 @@ async def test_a_jump_host_is_gone_through(sshd: Start) -> None:
     assert gate.emptied()
 
 
-async def test_proxyjump_of_the_ssh_config_is_honoured(sshd: Start, home: Path) -> None:
-    gate, inner = sshd(), sshd()
-    (home / ".ssh/known_hosts").write_text(gate.known_hosts.read_text() + inner.known_hosts.read_text())
-    (home / ".ssh/config").write_text(
-        f"Host gate\n  HostName 127.0.0.1\n  Port {gate.port}\n  IdentityFile {gate.key}\n  User {USER}\n"
-        f"Host inner\n  HostName 127.0.0.1\n  Port {inner.port}\n  IdentityFile {inner.key}\n  ProxyJump gate\n"
-    )
-    node = inner.node(address="inner", port=None, key=None, known_hosts=None)
-    async with one(node) as host:
-        assert (await host.run("echo through")).stdout == "through\n"
-        assert len(gate.sessions()) == 1
-
-
 async def test_a_jump_host_that_fails_is_named(sshd: Start) -> None:
     gate, inner = sshd(), sshd()
     jump = f"127.0.0.1:{gate.port}"
@@ -302,15 +243,6 @@ async def test_a_jump_host_that_fails_is_named(sshd: Start) -> None:
     inner.known_hosts.write_text(inner.known_hosts.read_text() + gate.known_hosts.read_text())
     (gate.folder / "authorized_keys").write_text(inner.key.with_suffix(".pub").read_text())
     assert "not reached through its jump host" in await refusal(inner.node(jump=jump, port=free_port()))
-
-
-async def test_twelve_nodes_are_connected_side_by_side(sshd: Start) -> None:
-    server = sshd()
-    nodes = [server.node(f"pi{n}") for n in range(12)]
-    async with connected(rig_of(*nodes), [node.name for node in nodes]) as hosts:
-        assert list(hosts) == [node.name for node in nodes]
-        assert len(server.sessions()) == 12
-    assert server.emptied()
 
 
 async def test_all_nodes_that_fail_are_listed_and_the_others_closed(sshd: Start) -> None:

@@ -12,8 +12,6 @@ from openssh import GUEST, Sshd, rig_of
 from user import User
 
 from rigctl.base.errors import NodeError
-from rigctl.probe import surroundings
-from rigctl.remote.agent import RefusedError
 from rigctl.remote.deploy import agent_on, deploy
 from rigctl.remote.host import Host
 from rigctl.remote.reach import connected
@@ -70,26 +68,6 @@ async def test_without_sudo_the_agent_runs_as_the_user(sshd: Start) -> None:
         assert status(agent.hello.pid, "Uid:") == ["47110"] * 4
 
 
-async def test_rig_init_finds_sudo_where_the_host_does_not_know_its_own_name(sshd: Start, tmp_path: Path) -> None:
-    server = sshd(sudoers=LETS)
-    for name, text in {"hosts": "127.0.0.1 localhost\n", "nsswitch.conf": "passwd: files\nhosts: files\n"}.items():
-        (tmp_path / name).write_text(text)
-        command = [
-            "nsenter",
-            "-t",
-            str(server.process.pid),
-            "-m",
-            "mount",
-            "--bind",
-            str(tmp_path / name),
-            f"/etc/{name}",
-        ]
-        subprocess.run(command, check=True, timeout=10)
-    async with guest(server) as host:
-        assert "unable to resolve host" in (await host.run("sudo -n true")).stderr
-        assert surroundings.parse(await host.said(surroundings.script())).sudo == "granted"
-
-
 async def test_the_user_can_not_change_what_root_runs_or_restores(sshd: Start) -> None:
     server = sshd(sudoers=LETS)
     async with guest(server) as host:
@@ -108,15 +86,6 @@ async def test_a_folder_that_another_user_made_is_passed_over(sshd: Start) -> No
         assert agent.note is not None
         assert "/var/lib/rigctl can't be used (it is not ours)" in agent.note
     assert not server.inside("/run/rigctl").exists(), "a borrowed folder is left as it was"
-
-
-async def test_an_agent_damaged_on_the_node_is_replaced(sshd: Start) -> None:
-    server = sshd(sudoers=LETS)
-    async with guest(server) as host:
-        path = (await deploy(host)).path
-        server.inside(path).write_bytes(b"damaged")
-        async with agent_on(host) as agent:
-            await agent.clock()
 
 
 @pytest.mark.parametrize(
@@ -147,21 +116,6 @@ async def test_root_needs_no_sudo(sshd: Start, tmp_path: Path) -> None:
     os.chown(config, 0, 0)
     async with guest(server) as host, agent_on(host) as agent:
         assert status(agent.hello.pid, "Uid:") == ["0"] * 4
-
-
-async def test_host_settings_can_be_changed_with_sudo_and_not_without(sshd: Start) -> None:
-    server = sshd(sudoers=LETS)
-    before = Path(f"/proc/sys/{SETTING.replace('.', '/')}").read_text()
-    other = str(int(before) + 1)  # what is so already is not written
-    async with guest(server) as host, agent_on(host) as agent:
-        granted = await agent.set("sysctl", before.strip(), name=SETTING)
-        assert granted.value == before.strip()
-        assert len(list(server.inside("/var/lib/rigctl").glob("settings-*"))) == 1
-        await agent.restore()
-        assert list(server.inside("/var/lib/rigctl").glob("settings-*")) == []
-    async with guest(server, sudo=False) as host, agent_on(host) as agent:
-        with pytest.raises(RefusedError, match=r"denied|not permitted"):
-            await agent.set("sysctl", other, name=SETTING)
 
 
 def test_a_run_changes_settings_and_captures_on_nodes_with_sudo(sshd: Start, tmp_path: Path) -> None:

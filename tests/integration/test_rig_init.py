@@ -172,16 +172,6 @@ def test_a_switch_that_knows_no_vlans_is_read_too_and_described_as_a_rig_file_do
     assert rig.switches["core"].address == SWITCH
 
 
-def test_an_existing_file_stays_and_with_force_is_replaced(lab: Lab) -> None:
-    path = lab.folder / "kept.yaml"
-    path.write_text("mine")
-    refused = made_by(lab, "root@10.98.0.[1-2]", "-o", "kept.yaml", code=2)
-    assert "kept.yaml: exists. Name another file with -o, or replace it with --force" in refused
-    assert path.read_text() == "mine"
-    made_by(lab, "root@10.98.0.[1-2]", "-o", "kept.yaml", "--force")
-    assert len(loaded(lab, "kept.yaml").nodes) == 2
-
-
 def test_with_a_dash_the_file_is_printed_and_the_table_goes_to_standard_error(lab: Lab) -> None:
     out, errors = lab.rigctl("rig", "init", "root@10.98.0.1,root@10.98.0.2", "-o", "-").communicate(timeout=60)
     (lab.folder / "printed.yaml").write_text(out)
@@ -201,33 +191,6 @@ def test_an_inventory_gives_names_groups_and_how_ssh_goes(lab: Lab) -> None:
     assert rig.groups == {"servers": ("left",), "clients": ("right", "far"), "lab": ("left", "right", "far")}
     assert rig.nodes["far"].user == "root"
     assert rig.nodes["far"].key == lab.folder / ".ssh/id_ed25519"
-
-
-def test_one_machine_named_in_two_ways_is_one_node(lab: Lab) -> None:
-    sh("ip", "-n", lab.host("pi1"), "address", "add", "10.98.0.11/24", "dev", "eth0")
-    known = lab.folder / ".ssh" / "known_hosts"
-    known.write_text(known.read_text() + f"10.98.0.11 {(lab.folder / 'pi1' / 'host_key.pub').read_text()}")
-    with_alias = subprocess.Popen(
-        lab.inside("pi1", "/usr/sbin/sshd", "-D", "-f", "/dev/null", "-o", f"HostKey={lab.folder}/pi1/host_key",
-                   "-o", "ListenAddress=10.98.0.11", "-o", f"AuthorizedKeysFile={lab.folder}/id.pub",
-                   "-o", "StrictModes=no", "-o", "UsePAM=no", "-o", "PidFile=none"), stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        answer = [
-            "sh",
-            "-c",
-            "for i in $(seq 50); do bash -c '</dev/tcp/10.98.0.11/22' && exit; sleep 0.1; done; exit 1",
-        ]
-        sh(*lab.inside("ctl", *answer))
-        words = ["root@10.98.0.[1-2]", "10.98.0.1", "root@10.98.0.11", "-o", "once.yaml"]
-        made_by(lab, *words)
-    finally:
-        end(with_alias, politely_for_s=5)
-        sh("ip", "-n", lab.host("pi1"), "address", "del", "10.98.0.11/24", "dev", "eth0")
-    assert list(loaded(lab, "once.yaml").nodes) == ["10-98-0-1", "10-98-0-2"]
-    text = (lab.folder / "once.yaml").read_text()
-    assert "#   root@10.98.0.11: is the same machine as root@10.98.0.1" in text
-    assert "#   10.98.0.1: named twice" in text
 
 
 def test_where_no_host_is_usable_nothing_is_written(lab: Lab) -> None:

@@ -186,13 +186,6 @@ def test_a_node_that_left_the_allocation_is_named(slurm: Cluster) -> None:
     assert len(lines) == 3
 
 
-def test_an_allocation_that_has_ended_is_named(slurm: Cluster) -> None:
-    line = f"{sys.executable} -m rigctl rig exec slurm n1 -- true"
-    done = slurm.run("env", "SLURM_JOB_ID=999999", "SLURM_JOB_NODELIST=n[1-2]", "sh", "-c", line)
-    assert done.returncode == 3
-    assert re.fullmatch(r"rigctl: n1: the allocation \(job 999999\) has ended: srun: error: .*", done.stderr.strip())
-
-
 def submitted(slurm: Cluster, duration: str) -> str:
     """The job script of the documentation, by sbatch: the number of the job."""
     page = (ROOT / "docs/how-to/slurm.md").read_text(encoding="utf-8")

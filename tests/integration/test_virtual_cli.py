@@ -1,6 +1,5 @@
 """`rigctl rig` as a user has it."""
 
-import re
 import shlex
 import subprocess
 import sys
@@ -75,26 +74,3 @@ def test_a_real_rig_is_not_started(tmp_path: Path, command: str) -> None:
     done = rigctl(command, str(file))
     assert done.returncode == 2
     assert b"real: a real rig. Only virtual rigs can be started" in done.stderr
-
-
-def test_a_value_of_the_rig_file_is_replaced_for_once(tmp_path: Path) -> None:
-    file = str(rig(tmp_path).source)
-    done = rigctl("exec", "--rig-set", "nodes.b.mtu=4000", file, "b", "--", "cat /sys/class/net/eth0/mtu")
-    assert (done.stdout, done.returncode) == (b"4000\n", 0), done.stderr
-    for command in ("up", "down", "status"):
-        done = rigctl(command, file, "--rig-set", "nodes.e.mtu=4000")
-        assert done.returncode == 2
-        assert b'--rig-set nodes.e.mtu=4000: the rig file has no node "e". Known: a, b, c, d.' in done.stderr
-    assert survivors(f"{NAME}-") == []
-
-
-def test_status_says_where_snmp_answers(tmp_path: Path) -> None:
-    file = rig(tmp_path, switches="{s: {title: Blox, snmp: }}").source
-    try:
-        status = rigctl("up", str(file)).stdout.decode()
-    finally:
-        rigctl("down", str(file))
-    assert re.search(r"^s  Blox  SNMP on 127\.0\.0\.1 port [0-9]+$", status, re.MULTILINE), status
-    (folder,) = re.findall(r"its community is in (\S+)", status)
-    assert folder.endswith("/state.json")
-    assert survivors(f"{NAME}-") == []

@@ -21,56 +21,43 @@ async def ready(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pyt
         yield started
 
 
-async def test_exit_codes_and_both_outputs_come_back(ready: Rig) -> None:
+async def test_commands_have_their_input_output_exit_code_and_signal(ready: Rig) -> None:
     async with login(ready, "a") as connection:
         done = await connection.run("echo out; echo err >&2; exit 42")
         assert (done.stdout, done.stderr, done.exit_status) == ("out\n", "err\n", 42)
         assert (await connection.run("no-such-command")).exit_status == 127
-
-
-async def test_a_signal_is_told_by_name(ready: Rig) -> None:
-    async with login(ready, "a") as connection:
         done = await connection.run("kill -SEGV $$")
         assert done.exit_signal is not None
         assert done.exit_signal[0] == "SEGV"
-
-
-async def test_end_of_file_on_input_reaches_the_command(ready: Rig) -> None:
-    async with login(ready, "a") as connection:
         assert (await connection.run("wc -c", input="12345")).stdout == "5\n"
-
-
-async def test_megabytes_pass_unchanged_in_both_directions_at_once(ready: Rig) -> None:
-    data = os.urandom(8 * 1024 * 1024)
-    async with login(ready, "a") as connection:
+        assert (await connection.run("exec <&-; sleep 0.1; echo done", input="x" * 10**6)).stdout == "done\n"
+        assert (await connection.run(None, input="echo $((6*7))\n")).stdout == "42\n"
+        with pytest.raises(asyncssh.ChannelOpenError):
+            await connection.create_process(subsystem="sftp")
+        data = os.urandom(8 * 1024 * 1024)
         done = await connection.run("cat", input=data, encoding=None)
         assert isinstance(done.stdout, bytes)
         assert hashlib.sha256(done.stdout).digest() == hashlib.sha256(data).digest()
 
 
-async def test_a_command_that_does_not_read_its_input_still_ends(ready: Rig) -> None:
-    async with login(ready, "a") as connection:
-        assert (await connection.run("exec <&-; sleep 0.1; echo done", input="x" * 10**6)).stdout == "done\n"
-
-
-async def test_many_commands_run_on_one_connection_at_once(ready: Rig) -> None:
+async def test_many_commands_run_at_once_on_nodes_with_homes_of_their_own(ready: Rig) -> None:
     async with login(ready, "b") as connection:
-        done = await asyncio.gather(*(connection.run(f"sleep 0.1; echo {number}") for number in range(9)))
-        assert [one.stdout for one in done] == [f"{number}\n" for number in range(9)]
-
-
-async def test_nodes_have_homes_of_their_own(ready: Rig) -> None:
+        every = await asyncio.gather(*(connection.run(f"sleep 0.1; echo {number}") for number in range(9)))
+        assert [one.stdout for one in every] == [f"{number}\n" for number in range(9)]
     await output(ready, "a", "echo mine > ~/file")
     assert await output(ready, "b", "ls ~; echo $RIGCTL_NODE") == "b\n"
 
 
-async def test_a_lost_client_means_end_of_file_first(ready: Rig, tmp_path: Path) -> None:
+async def test_a_lost_client_means_end_of_file_and_a_background_job_stays(ready: Rig, tmp_path: Path) -> None:
     told = tmp_path / "told"
     async with login(ready, "a") as connection:
         process = await connection.create_process(f"echo up; cat >/dev/null; sleep 0.3; echo eof > {told}")
         assert await process.stdout.readline() == "up\n"
         connection.abort()
     await until(told.exists, within_s=10)
+    mark = tmp_path / "later"
+    await output(ready, "a", f"(sleep 0.5; touch {mark}) >/dev/null 2>&1 </dev/null &")
+    await until(mark.exists, within_s=10)
 
 
 async def test_what_ignores_the_end_of_its_input_is_killed_with_its_children(ready: Rig, tmp_path: Path) -> None:
@@ -86,19 +73,6 @@ async def test_what_ignores_the_end_of_its_input_is_killed_with_its_children(rea
         return alive.exists() and _age_s(alive) > 0.5
 
     await until(quiet, within_s=10)
-
-
-async def test_a_background_job_outlives_a_command_that_ended_by_itself(ready: Rig, tmp_path: Path) -> None:
-    mark = tmp_path / "later"
-    await output(ready, "a", f"(sleep 0.5; touch {mark}) >/dev/null 2>&1 </dev/null &")
-    await until(mark.exists, within_s=10)
-
-
-async def test_no_terminal_and_no_subsystem_but_a_shell(ready: Rig) -> None:
-    async with login(ready, "a") as connection:
-        assert (await connection.run(None, input="echo $((6*7))\n")).stdout == "42\n"
-        with pytest.raises(asyncssh.ChannelOpenError):
-            await connection.create_process(subsystem="sftp")
 
 
 def _age_s(file: Path) -> float:

@@ -1,16 +1,11 @@
 """Whatever kills whichever part of a virtual rig, nothing of it stays: no process, interface, namespace or folder."""
 
-import fcntl
 import os
-import resource
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from processes import running
 from virtual_rigs import NAME, login, machine, output, rig, survivors, wait_until
 
 from rigctl.base.processes import Process
@@ -18,22 +13,6 @@ from rigctl.virtual import down, find, provided, up
 from rigctl.virtual.layout import layout_of
 from rigctl.virtual.start import start
 from rigctl.virtual.state import sweep
-
-CONTROLLER = """
-import asyncio, sys
-from rigctl.rig.schema import load_rig
-from rigctl.virtual import provided
-sys.path.insert(0, sys.argv[2])
-from virtual_rigs import login
-
-async def main():
-    async with provided(load_rig(sys.argv[1])) as ready, login(ready, "a") as connection:
-        process = await connection.create_process("setsid sleep 1000 & sleep 1000 & sleep 0.1; echo up; wait")
-        print(await process.stdout.readline(), end="", flush=True)
-        await process.wait()
-
-asyncio.run(main())
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -47,15 +26,6 @@ def machine_unchanged() -> Iterator[None]:
     before = machine()
     yield
     assert machine() == before
-
-
-def test_what_others_do_on_this_machine_meanwhile_is_no_change_of_ours() -> None:
-    name, before = f"other{os.getpid()}", machine()
-    subprocess.run(["ip", "netns", "add", name], check=True, timeout=10)  # mounts /run/netns, too
-    try:
-        assert machine() == before
-    finally:
-        subprocess.run(["ip", "netns", "del", name], check=True, timeout=10)
 
 
 @pytest.mark.parametrize("part", ["holder", "starter"])
@@ -77,26 +47,6 @@ async def test_kill_9_of_holder_or_starter_leaves_nothing(
     assert wait_until(lambda: survivors(state.folder.name) == [], 5), survivors(state.folder.name)
     assert find(tested) == []
     assert not state.folder.exists()
-
-
-@pytest.mark.parametrize("kind", ["namespaces", "loopback"])
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_a_killed_controller_takes_its_rig_with_it(
-    kind: str, number: int, tmp_path: Path, runtime_folder: Path
-) -> None:
-    tested = rig(tmp_path, virtual=kind, links="{mtu: 1500}")
-    with running(
-        [sys.executable, "-c", CONTROLLER, str(tested.source), str(Path(__file__).parents[1] / "support")],
-        ends_within_s=20,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    ) as controller:
-        assert controller.stdout is not None
-        said, left = controller.stdout.readline(), survivors(f"{NAME}-")
-        controller.send_signal(number)
-    assert (said, len([line for line in left if line.split()[1] == "sleep"])) == (b"up\n", 2)
-    assert wait_until(lambda: survivors(f"{NAME}-") == [], 5), survivors(f"{NAME}-")
-    assert wait_until(lambda: not sweep() and list(runtime_folder.iterdir()) == [], 2)
 
 
 async def test_up_stays_is_used_by_the_next_and_down_ends_it(tmp_path: Path, runtime_folder: Path) -> None:
@@ -129,20 +79,6 @@ async def test_a_rig_that_stays_holds_nothing_open_of_what_its_starter_was_given
         await down(inventory)
 
 
-async def test_an_inherited_descriptor_above_the_limit_of_open_files_does_not_matter(tmp_path: Path) -> None:
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    high = fcntl.fcntl(0, fcntl.F_DUPFD, before[0] // 2)
-    os.set_inheritable(high, True)
-    inventory = rig(tmp_path)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (high, before[1]))
-    try:
-        await up(inventory)
-        await down(inventory)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
-        os.close(high)
-
-
 async def test_a_starter_that_dies_before_it_wrote_the_state_leaves_no_rig(
     runtime_folder: Path, tmp_path: Path
 ) -> None:
@@ -160,13 +96,3 @@ async def test_another_definition_is_another_rig_and_down_ends_both(tmp_path: Pa
         assert "rate 98439" in await output(ready, "a", "tc qdisc show dev eth0")
     await up(changed)
     assert len(await down(changed)) == 2
-
-
-async def test_a_rig_whose_number_was_given_to_another_process_is_gone(tmp_path: Path) -> None:
-    tested = rig(tmp_path)
-    _, state, _ = await up(tested)
-    try:
-        assert Process(state.holder.pid, state.holder.started + 1).alive is False
-    finally:
-        await down(tested)
-    assert state.holder.alive is False

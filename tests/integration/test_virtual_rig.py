@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -41,36 +40,20 @@ async def test_each_node_has_its_address_and_mtu_and_is_an_ordinary_node(tmp_pat
         assert (node.address, node.data_address, node.data_interface) == ("127.0.0.1", "10.77.0.2", "eth0")
         assert node.key is not None
         assert node.key.stat().st_mode & 0o077 == 0
-
-
-async def test_a_node_sees_its_own_interfaces_in_sys_and_reaches_the_others_by_name(tmp_path: Path) -> None:
-    async with provided(rig(tmp_path)) as ready:
         assert (await output(ready, "a", "ls /sys/class/net")).split() == ["eth0", "lo"]
-        assert "1 received" in await output(ready, "a", "ping -c 1 -W 2 d")
+        assert "1 received" in await output(ready, "a", "ping -c 1 -W 2 b")
 
 
-async def test_full_frames_pass_and_larger_ones_do_not(tmp_path: Path) -> None:
-    async with provided(rig(tmp_path, links="{rate: 1G, mtu: 9000}", ip_version=6)) as ready:
-        assert ready.nodes["c"].data_address == "fd77::3"
-        # 48 bytes of headers: RFC 8200, section 3, and RFC 4443.
-        assert "1 received" in await output(ready, "a", "ping -6 -M do -c 1 -W 2 -s 8952 c")
-        async with login(ready, "a") as connection:
-            done = await connection.run("ping -6 -M do -c 1 -W 1 -s 8953 c")
-            assert done.exit_status != 0
-
-
-async def test_the_plain_openssh_client_logs_in(tmp_path: Path) -> None:
+async def test_openssh_logs_in_by_the_rigs_key_alone_from_here_and_on_port_22_of_the_node(tmp_path: Path) -> None:
+    stranger = asyncssh.generate_private_key("ssh-ed25519")
     async with provided(rig(tmp_path)) as ready:
         command = [*openssh(ready, "b"), "echo $RIGCTL_NODE; cat; exit 3"]
         done = await asyncio.to_thread(
             subprocess.run, command, input=b"in\0put", capture_output=True, timeout=20, check=False
         )
         assert (done.stdout, done.returncode) == (b"b\nin\0put", 3), done.stderr
-
-
-async def test_another_key_is_refused(tmp_path: Path) -> None:
-    stranger = asyncssh.generate_private_key("ssh-ed25519")
-    async with provided(rig(tmp_path)) as ready:
+        greeting = await output(ready, "a", "bash -c 'exec 3<>/dev/tcp/10.77.0.2/22; head -c 8 <&3'")
+        assert greeting == "SSH-2.0-"
         node = ready.nodes["a"]
         with pytest.raises(asyncssh.PermissionDenied):
             await asyncssh.connect(
@@ -84,33 +67,14 @@ async def test_another_key_is_refused(tmp_path: Path) -> None:
             )
 
 
-async def test_nodes_answer_ssh_on_port_22_of_their_own_addresses(tmp_path: Path) -> None:
-    async with provided(rig(tmp_path)) as ready:
-        greeting = await output(ready, "a", "bash -c 'exec 3<>/dev/tcp/10.77.0.2/22; head -c 8 <&3'")
-        assert greeting == "SSH-2.0-"
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="sshd separates privileges by a second user: a user namespace has one")
-async def test_opensshs_own_server_runs_on_a_node_and_is_reached_from_another(tmp_path: Path) -> None:
-    for name in ("host", "user"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)], check=True)
-    options = [
-        f"HostKey={tmp_path}/host",
-        f"AuthorizedKeysFile={tmp_path}/user.pub",
-        "StrictModes=no",
-        "UsePAM=no",
-        "ListenAddress=10.77.0.2:2222",
-        "PidFile=none",
-        "PermitRootLogin=prohibit-password",
-    ]
-    server = "/usr/sbin/sshd -f /dev/null " + " ".join(f"-o {option}" for option in options)
-    client = (
-        f"ssh -F none -i {tmp_path}/user -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null"
-    )
-    async with provided(rig(tmp_path)) as ready:
-        await output(ready, "b", server)
-        said = await output(ready, "a", f"{client} -p 2222 root@b 'ip -o -4 address show dev eth0'")
-        assert "10.77.0.2/24" in said
+async def test_full_frames_pass_and_larger_ones_do_not(tmp_path: Path) -> None:
+    async with provided(rig(tmp_path, links="{rate: 1G, mtu: 9000}", ip_version=6)) as ready:
+        assert ready.nodes["c"].data_address == "fd77::3"
+        # 48 bytes of headers: RFC 8200, section 3, and RFC 4443.
+        assert "1 received" in await output(ready, "a", "ping -6 -M do -c 1 -W 2 -s 8952 c")
+        async with login(ready, "a") as connection:
+            done = await connection.run("ping -6 -M do -c 1 -W 1 -s 8953 c")
+            assert done.exit_status != 0
 
 
 async def test_a_node_begins_with_its_sysctls_and_behind_its_bottleneck(tmp_path: Path) -> None:
@@ -138,15 +102,6 @@ async def test_a_sysctl_that_a_namespace_has_not_is_refused_by_name(tmp_path: Pa
             pass
 
 
-async def test_a_gigabit_link_carries_what_ethernet_leaves_of_a_gigabit(tmp_path: Path) -> None:
-    async with provided(rig(tmp_path)) as ready:
-        await output(ready, "b", "iperf3 -s -D -1")
-        report = json.loads(await output(ready, "a", "sleep 0.2; iperf3 -J -c b -t 2"))
-        goodput_mbps = report["end"]["sum_received"]["bits_per_second"] / 1e6
-        # 1 Gbit/s x 1448/1538 = 941.5; below it a busy machine may be, above it never but for the bucket's 1 ms in 2 s.
-        assert 200 < goodput_mbps < 941.5 * 1.004
-
-
 async def test_a_node_cannot_send_more_than_its_link_to_two_destinations(tmp_path: Path) -> None:
     async with provided(rig(tmp_path, links="{rate: 200M, mtu: 1500}")) as ready:
         for node in ("b", "c"):
@@ -158,25 +113,10 @@ async def test_a_node_cannot_send_more_than_its_link_to_two_destinations(tmp_pat
         assert 50 < sum(rates) < 200
 
 
-async def test_two_rigs_of_one_file_are_two_rigs(tmp_path: Path) -> None:
-    one = rig(tmp_path)
-    async with provided(one) as first, provided(one) as second:
-        assert first.nodes["a"].port != second.nodes["a"].port
-        inside = [await output(ready, "a", "readlink /proc/self/ns/net") for ready in (first, second)]
-        assert inside[0] != inside[1]
-
-
 async def test_names_that_mean_something_to_ip_are_names_all_the_same(tmp_path: Path) -> None:
     async with provided(rig(tmp_path, "lo", "br0", "all", "dev", "default", "a2345678901234-")) as ready:
         assert "1 received" in await output(ready, "all", "ping -c 1 -W 2 10.77.0.6")
         assert "1 received" in await output(ready, "lo", "ping -c 1 -W 2 10.77.0.2")
-
-
-async def test_24_nodes_log_in_at_once(tmp_path: Path) -> None:
-    names = [f"node{number:02}" for number in range(1, 25)]
-    async with provided(rig(tmp_path, *names)) as ready:
-        said = await asyncio.gather(*(output(ready, name, "hostname -I") for name in names))
-        assert [line.split()[0] for line in said] == [f"10.77.0.{number}" for number in range(1, 25)]
 
 
 async def test_a_loopback_rig_needs_no_namespaces(tmp_path: Path) -> None:

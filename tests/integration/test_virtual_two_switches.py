@@ -143,35 +143,6 @@ async def test_buckets_follow_the_mtu_of_a_node_and_go_back_with_it(tmp_path: Pa
         assert (await changed(1500))[0] == before
 
 
-async def test_a_change_of_the_mtu_drops_nothing_that_is_queued(tmp_path: Path) -> None:
-    async with provided(rig(tmp_path, links="links: {rate: 2M, mtu: 1500}")) as ready:
-        # 60 frames of 1442 bytes at 2 Mbit/s are queued for a third of a second; the MTU changes while they are.
-        send = "import socket; s = socket.socket(type=2); [s.sendto(bytes(1400), ('10.77.0.2', 9)) for _ in range(60)]"
-        show = "tc -s qdisc show dev eth0"
-        rate = f"rate {as_tc(node_bucket(2 * 10**6, 4000).rate_bps)}bit"
-        # A busy machine may take some milliseconds to hear of it.
-        heard = f"for n in 1 2 3 4 5 6 7 8; do {show} | grep -q '{rate}' && break; sleep 0.01; done"
-        said = await output(
-            ready,
-            "a1",
-            f'{sys.executable} -c "{send}"; {show}; ip link set dev eth0 mtu 4000; {heard}; {show}; sleep 0.6; {show}',
-        )
-        first, changed, last = said.split("qdisc tbf ")[1:]
-        assert all(re.search(r"backlog [1-9]", one) for one in (first, changed)), said
-        assert rate in changed
-        assert re.search(r"Sent \d+ bytes (6\d) pkt \(dropped 0,", last), said
-
-
-async def test_a_node_that_has_no_bucket_any_more_stays_as_it_is(tmp_path: Path) -> None:
-    async with provided(rig(tmp_path)) as ready:
-        await output(ready, "a1", "tc qdisc del dev eth0 root && ip link set dev eth0 mtu 4000 && sleep 0.05")
-        assert "tbf" not in await output(ready, "a1", "tc qdisc show dev eth0")
-        assert "1 received" in await output(ready, "a1", "ping -c 1 -W 2 b1")
-        key = ready.nodes["a1"].key
-        assert key is not None
-        assert "a1: shaping could not follow the MTU" in (key.parent / "log").read_text()
-
-
 async def test_snmp_serves_the_ports_with_counters_as_old_as_the_answer(tmp_path: Path) -> None:
     async with provided(rig(tmp_path)) as ready:
         assert {port.name for port in ready.ports} == {"a1", "a2", "b1", "b2", "trunk.0", "trunk.1"}
@@ -209,17 +180,6 @@ async def test_the_community_reads_interfaces_and_changes_nothing(tmp_path: Path
         assert (await snmp(ready, "snmpget", cache)).stdout.split() == [cache, "0"]
         assert (await snmp(ready, "snmpset", cache, "i", "9")).returncode != 0
         assert (await snmp(ready, "snmpget", IF_NAME + ".1", community="public")).returncode != 0
-
-
-async def test_two_runs_at_once_have_switches_of_their_own(tmp_path: Path) -> None:
-    tested = rig(tmp_path)
-    async with provided(tested) as first, provided(tested) as second:
-        switches = [ready.switches["force10"] for ready in (first, second)]
-        assert len({switch.snmp.port for switch in switches if switch.snmp}) == 2
-        assert len({switch.secrets.community for switch in switches if switch.secrets}) == 2
-        await output(first, "a1", "ping -q -c 50 -i 0.002 -s 1400 b1")
-        counted = [int((await column(ready, IF_HC_IN))["trunk.1"]) for ready in (first, second)]
-        assert counted[0] > 50 * 1442 > counted[1]
 
 
 async def test_nothing_is_seen_outside_or_left_after(tmp_path: Path) -> None:
@@ -262,23 +222,6 @@ async def test_without_snmpd_the_switches_have_no_address_and_all_else_works(
         assert [switch.address for switch in ready.switches.values()] == [None, None]
         assert len(ready.ports) == 6
         assert "1 received" in await output(ready, "a1", "ping -c 1 -W 2 b1")
-
-
-async def test_an_snmpd_that_does_not_start_costs_only_its_counters(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fake = tmp_path / "bin" / "snmpd"
-    fake.parent.mkdir()
-    fake.write_text("#!/bin/sh\necho 'snmpd: cannot open its library' >&2\nexit 1\n")
-    fake.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
-    async with provided(rig(tmp_path)) as ready:
-        assert ready.switches["cisco"].address is None
-        key = ready.nodes["a1"].key
-        assert key is not None
-        log = (key.parent / "log").read_text()
-        assert "cannot open its library" in log
-        assert "the switches have no SNMP" in log
 
 
 async def test_24_nodes_on_two_switches_are_up_within_seconds_and_reach_each_other(tmp_path: Path) -> None:

@@ -28,7 +28,6 @@ _SIGNS_OF_LIFE: Final = ("ServerAliveInterval=10", "ServerAliveCountMax=3", "Con
 BACK_S: Final = 240.0
 """From a machine's end until its SSH server answers again, on a machine that does much else."""
 RUN_S: Final = 400.0
-ATTEMPTS: Final = 4
 SETTINGS: Final = "cat /sys/class/net/eth0/mtu /proc/sys/net/ipv4/tcp_sack /proc/sys/net/ipv4/tcp_rmem; ethtool -k eth0"
 FILES: Final = "find /root /etc /usr/local -xdev -type f ! -path '*/.cache/rigctl/*' | sort | xargs cat | sha256sum"
 # What a run leaves only while it is there; the bracket keeps grep from finding itself.
@@ -136,30 +135,24 @@ class Lab:
         self.good(self.scenario(text, "contact.yaml"))
 
     def good(self, name: str, *words: str, deadline_s: float = RUN_S) -> str:
-        """Messages of a run that succeeds; begun again where a busy machine did not answer in time."""
-        for _ in range(ATTEMPTS):
-            code, said = self.run(name, *words, deadline_s=deadline_s)
-            if code == 0:
-                return said
-            print(f"begun again: {said.strip().splitlines()[-1]}")
-        raise AssertionError(said)
+        """Return the messages of a run that must succeed."""
+        code, said = self.run(name, *words, deadline_s=deadline_s)
+        assert code == 0, said
+        return said
 
     @contextmanager
     def running(self, name: str, victim: str) -> Iterator["subprocess.Popen[str]"]:
         """A run whose condition holds on `victim` by now, in place of the settings that it has now."""
         before = self.ssh(victim, SETTINGS)
-        for attempt in range(ATTEMPTS):
-            process = self.user.start("run", name, "--no-report")
-            try:
-                while process.poll() is None and self.ssh(victim, SETTINGS) == before:
-                    time.sleep(0.1)
-                if process.poll() is None:
-                    yield process
-                    return
-                assert attempt + 1 < ATTEMPTS, process.communicate(timeout=60)
-            finally:
-                process.kill()
-                process.communicate(timeout=60)
+        process = self.user.start("run", name, "--no-report")
+        try:
+            while process.poll() is None and self.ssh(victim, SETTINGS) == before:
+                time.sleep(0.1)
+            assert process.poll() is None, process.communicate(timeout=60)
+            yield process
+        finally:
+            process.kill()
+            process.communicate(timeout=60)
 
 
 @contextmanager

@@ -3,16 +3,22 @@
 import contextlib
 import os
 import pwd
+import re
 import shutil
 import socket
 import subprocess
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from processes import end
 
 from rigctl.records import Link
+from rigctl.remote.host import Host
+from rigctl.remote.lock import lock_name
+from rigctl.remote.reach import connected
 from rigctl.rig.inventory import Node, Rig
 
 USER = pwd.getpwuid(os.getuid()).pw_name
@@ -188,3 +194,15 @@ class SshdFactory:
                     return
             time.sleep(0.01)
         raise RuntimeError(f"sshd did not start: {(server.folder / 'log').read_text()}")
+
+
+@asynccontextmanager
+async def hosts_of(server: Sshd, *names: str) -> AsyncIterator[dict[str, Host]]:
+    async with connected(rig_of(*(server.node(name) for name in names)), names) as hosts:
+        yield hosts
+
+
+def places(node: Node) -> dict[int, tuple[int, str]]:
+    """Who has the node (place 0) and who waits for it, each with the process of its agent."""
+    labels = re.findall(rf"@rigctl-lock-{lock_name(node)}-(\d+) (\d+) \d+ (.*)", Path("/proc/net/unix").read_text())
+    return {int(place): (int(pid), holder) for place, pid, holder in labels}

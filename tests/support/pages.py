@@ -1,38 +1,35 @@
 """Runs of every kind of test as records, for the tests that look at whole pages."""
 
+import io
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final, TypeAlias
 
 import builders
 import compared_runs
 import das2
-import message_runs
-from histograms import bucket_of
 from switched import Paper
 
 from rigctl.analysis.nights.comparison import Comparison, compared
+from rigctl.cli.app import exit_code
 from rigctl.records import (
     Bins,
     Capture,
-    Cell,
-    Datagrams,
     Direction,
-    DiskTimes,
-    Flow,
-    Link,
     Pair,
     Repetition,
-    Retest,
     RunInfo,
-    Side,
     Status,
 )
-from rigctl.settings import ITERATIONS, RATE, READ, WRITE, Settings
+from rigctl.store import open_store
 
 Run: TypeAlias = tuple[RunInfo, list[Repetition]]
 PAIR: Final = Pair("pi1", "pi2")
-SECOND: Final = 10**9
+GOLDEN: Final = Path(__file__).parents[1] / "golden" / "runs"
 
 
 def streams() -> Run:
@@ -64,16 +61,22 @@ def soak() -> Run:
     return das2.run(windows=(131072,), flows=(1,), pairs=(12,), duration_s=1800.0, samples=1800)
 
 
-def ping_pong() -> Run:
-    """Two sizes; the first varied and was measured three times more."""
-    rows = [(1, 100, (1.0, 2.0, 1.0, 1.0, 1.0)), (2048, 100, (3.0, 3.0, 3.0, 3.0, 3.0))]
-    info, measured = message_runs.measured("pingpong", rows)
-    kept = [made for made in measured if made.cell == 1 or made.repetition <= 2]
-    return replace(info, plan=replace(info.plan, repeat=2, retest=Retest(0.05, 3))), kept
+@cache
+def stored(name: str) -> Run:
+    """One of the stored runs of the golden pages."""
+    with TemporaryDirectory() as folder:
+        address = f"{folder}/store.db"
+        with redirect_stdout(io.StringIO()):
+            assert exit_code(["import", str(GOLDEN / f"{name}.rigctl"), "--store", address]) == 0
+        with open_store(address) as store:
+            info = store.run()
+            return info, store.repetitions(info.run)
 
 
-def blast() -> Run:
-    return message_runs.measured("blast", message_runs.BLAST)
+ping_pong = partial(stored, "pingpong")
+blast = partial(stored, "blast")
+datagrams = partial(stored, "datagrams")
+files = partial(stored, "files")
 
 
 def comparison() -> Comparison:
@@ -91,48 +94,6 @@ def comparison() -> Comparison:
         facts={node: builders.facts(kernel="Linux 6.7") for node in ("hub", *(f"n{n:02}" for n in range(1, 26)))},
     )
     return compared(compared_runs.view(tests[:-1]), after)
-
-
-def datagrams() -> Run:
-    """Two offered loads; the second loses some."""
-    rates = ((10**8, 10_000), (10**9, 89_000))
-    cells = tuple(
-        Cell(number, "udp", (PAIR,), 1.0, 0.0, 1, transport="udp", message_bytes=1250, settings=Settings({RATE: rate}))
-        for number, (rate, _) in enumerate(rates, 1)
-    )
-    measured = []
-    for cell, (rate, received) in zip(cells, rates, strict=True):
-        sent = rate // 8 // 1250
-        lost = ((bucket_of(7), (sent - received) // 7),) if sent > received else ()
-        here = Datagrams(received, highest=sent, duplicates=0, reordered=0, overflow=0, jitter_ns=5000, jitter_max_ns=9)
-        sender = Side(sent * 1250, SECOND, 2 * SECOND, datagrams=Datagrams(sent, refused=0))
-        receiver = Side(received * 1250, SECOND, 2 * SECOND, histogram=lost, datagrams=here)
-        flow = Flow(PAIR, Direction.FORWARD, 1, sender, receiver, bytes=received * 1250)
-        one = Repetition(cell.number, 1, 1, Status.OK, None, 0.0, 1.0, flows=(flow,))
-        measured.append(replace(one, window_start_ns=SECOND, window_end_ns=2 * SECOND))
-    return builders.run(builders.plan(cells)), measured
-
-
-def files() -> Run:
-    """100 MiB from disk to disk, and from memory to memory."""
-    cells = tuple(
-        replace(
-            Cell(number, "file", (PAIR,), 60.0, 0.0, 1, message_bytes=100 * 2**20),
-            settings=Settings({ITERATIONS: 1, READ: where, WRITE: where}),
-            folder="/var/tmp",
-        )
-        for number, where in enumerate(("disk", "memory"), 1)
-    )
-    measured = []
-    for cell in cells:
-        on_disk = cell[READ] == "disk"
-        times = (1, 1 + (2 if on_disk else 1) * SECOND)
-        sender = Side(100 * 2**20, *times, disk=DiskTimes(600_000 if on_disk else None))
-        receiver = Side(100 * 2**20, *times, disk=DiskTimes(200_000, 50_000) if on_disk else None)
-        flow = Flow(PAIR, Direction.FORWARD, 1, sender, receiver)
-        measured.append(Repetition(cell.number, 1, 1, Status.OK, None, 0.0, 1.0, flows=(flow,)))
-    links = dict.fromkeys((PAIR.source, PAIR.destination), Link(10**9, 1500))
-    return builders.run(builders.plan(cells, links=links)), measured
 
 
 def bins() -> Run:

@@ -1,12 +1,12 @@
-"""Repetitions with probes beside their streams, made by hand."""
+"""Repetitions with probes beside their streams, and those in which streams receive nothing for a while."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import builders
 
-from rigctl.records import Cell, Direction, Pair, Probes, Repetition, Series
+from rigctl.records import Cell, Direction, Flow, Pair, Probes, Repetition, Series
 
 MS: Final = 1_000_000
 EVERY_NS: Final = 20 * MS
@@ -39,3 +39,25 @@ def cell(number: int = 1, **settings: object) -> Cell:
 
 def repetition(the_cell: Cell, *found: Probes, mbps: float = 941.0) -> Repetition:
     return replace(builders.repetition(the_cell, [mbps] * len(the_cell.streams)), probes=found)
+
+
+def stream(number: int = 1, **settings: Any) -> Cell:
+    return builders.cell(number, pairs=(PAIR,), duration_s=5.0, **settings)
+
+
+def stopped(of: Flow, from_ms: int, to_ms: int) -> Flow:
+    """`of` without what its receiver took from one time to the other, as it was at the last sample before."""
+    side = of.receiver
+    assert side is not None
+    columns = side.series.columns
+    within = [from_ms < (at - builders.BEGIN_NS) // MS <= to_ms for at in columns["t_ns"]]
+    before = columns["bytes"][within.index(True) - 1]
+    kept = [before if silent else count for silent, count in zip(within, columns["bytes"], strict=True)]
+    return replace(of, receiver=replace(side, series=Series(columns | {"bytes": kept})))
+
+
+def with_gap(cell: Cell, from_ms: int, to_ms: int, flows: slice = slice(None), **fields: Any) -> Repetition:
+    """A repetition in which some flows of every stream got nothing for a while."""
+    whole = builders.repetition(cell, [900.0] * len(cell.streams), **fields)
+    silent = [stopped(flow, from_ms, to_ms) for flow in whole.flows[flows]]
+    return replace(whole, flows=(*silent, *whole.flows[len(silent) :]))

@@ -1,4 +1,4 @@
-"""Processes of tests: each ends with its block, and no wait for one is without a deadline."""
+"""Processes and file systems of tests: each ends with its block, and no wait for one is without a deadline."""
 
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -38,3 +38,14 @@ def end(process: "subprocess.Popen[Any]", politely_for_s: float = 0) -> None:
     if process.poll() is None:
         process.kill()
     process.wait(DEADLINE_S)
+
+
+@contextmanager
+def mounted(path: Path, options: str) -> Iterator[Path]:
+    """A tmpfs with these options on `path`, which is made."""
+    path.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "rigctl-test", str(path)], check=True)
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", str(path)], check=True)

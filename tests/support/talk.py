@@ -5,13 +5,14 @@ import queue
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 Line = dict[str, Any]
 TOKEN = "0123456789abcdef" * 2
 DEADLINE_S = 30.0
+AGENTS: Final = Path(__file__).parents[2] / "agents"
 
 
 class Talk:
@@ -98,6 +99,10 @@ class Talk:
 
     def listening_ports(self) -> list[int]:
         return ports_of(self.process.pid)
+
+
+Start = Callable[..., Talk]
+"""The fixture `start` of the agent's tests: starts an agent that ends with the test."""
 
 
 def ports_of(pid: int) -> list[int]:

@@ -24,7 +24,6 @@ from rigctl.cli.app import COMMANDS
 AGENT = re.compile(r"/agent-[0-9a-f]{64}")
 HOLDER = re.compile(r"-m rigctl\.virtual\.(machines\.)?holder ")
 INVALID = ": invalid: "
-ATTEMPTS = 3
 
 
 # Every command: one that runs as another user may not be able to read the folder that Python is installed in.
@@ -133,15 +132,9 @@ class User:
         )  # fmt: skip
 
     def rigctl(self, *words: str, code: int = 0, deadline_s: float = 90) -> str:
-        """What a command prints: its output, then its messages.
-
-        A run that must succeed is started again where the machine was too busy for a repetition to be valid.
-        """
-        for _ in range(ATTEMPTS):
-            done = ended(words, self.folder, self.environment, deadline_s)
-            out, errors = done.stdout.decode(), done.stderr.decode()
-            if not (words[0] == "run" and code == 0 and done.returncode == 3 and INVALID in errors):
-                break
+        """Run a command that ends with `code`; return its output, then its messages."""
+        done = ended(words, self.folder, self.environment, deadline_s)
+        out, errors = done.stdout.decode(), done.stderr.decode()
         assert done.returncode == code, f"{words} gave {done.returncode}:\n{out}\n{errors}"
         return out + errors
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mounts import mounted
+from processes import mounted
 from sites import weeks
 
 from rigctl.base.errors import InputError, RigError

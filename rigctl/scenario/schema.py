@@ -1,8 +1,10 @@
 """The shape of a scenario file. What holds between its values (pairs and nodes, omit and duration) is in `mistakes`."""
 
+import math
 import re
+import sys
 import warnings
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
@@ -18,7 +20,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from rigctl.base.units import format_duration, parse_duration
+from rigctl.base.units import parse_duration
 from rigctl.scenario.conditions import ConditionName, ConditionSection, Section
 from rigctl.scenario.expecting import expect_section
 from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, as_list, spread
@@ -59,26 +61,25 @@ _DURATION_SCHEMA: Final = {
 }
 
 
-def parse_duration_field(name: str, value: object) -> float:
-    """Seconds, within the bounds of `duration`. Raises `FieldError`."""
-    duration_s = parse_quantity(name, value, parse_duration, "10s")
-    if not MIN_DURATION_S <= duration_s <= MAX_DURATION_S:
-        low, high = format_duration(MIN_DURATION_S), "24 h"
-        raise FieldError(f"{name} {shown(value)}: expected {low} to {high}, as in 10s")
-    return duration_s
+def _seconds(expected: str, example: str, low: float, high: float = math.inf) -> Callable[[str, object], float]:
+    def parse(name: str, value: object) -> float:
+        found = parse_quantity(name, value, parse_duration, example)
+        if not low <= found <= high:
+            raise FieldError(f"{name} {shown(value)}: expected {expected}, as in {example}")
+        return found
+
+    return parse
 
 
-def parse_omit(name: str, value: object) -> float:
-    """Seconds at the start that do not count, 0 or more. Raises `FieldError`."""
-    return parse_quantity(name, value, parse_duration, "2s")
+parse_duration_field: Final = _seconds("100 ms to 24 h", "10s", MIN_DURATION_S, MAX_DURATION_S)
+parse_omit: Final = _seconds("0 s or more", "2s", 0.0)
+parse_max_skew: Final = _seconds("more than 0", "10ms", sys.float_info.min)
+_bins: Final = _seconds("0.1 ms to 1 s", "0.5ms", MIN_BIN_S, MAX_BIN_S)
 
 
-def parse_max_skew(name: str, value: object) -> float:
-    """Seconds, above 0. Raises `FieldError`."""
-    skew_s = parse_quantity(name, value, parse_duration, "10ms")
-    if skew_s <= 0:
-        raise FieldError(f"{name} {shown(value)}: expected more than 0, as in 10ms")
-    return skew_s
+def parse_bins(name: str, value: object) -> float | None:
+    """Return the seconds of a bin; None for no bins. Raise `FieldError`."""
+    return None if value is None else _bins(name, value)
 
 
 def parse_repeat(name: str, value: object) -> int:
@@ -91,16 +92,6 @@ def _test(name: str, value: object) -> str:
     if text not in TESTS:
         raise FieldError(f"{name} {shown(text)}: unknown.{suggestion(text, TESTS)}")
     return text
-
-
-def parse_bins(name: str, value: object) -> float | None:
-    """Seconds of a bin. Raises `FieldError`."""
-    if value is None:
-        return None
-    width_s = parse_quantity(name, value, parse_duration, "0.5ms")
-    if not MIN_BIN_S <= width_s <= MAX_BIN_S:
-        raise FieldError(f"{name} {shown(value)}: expected 0.1 ms to 1 s, as in 0.5ms")
-    return width_s
 
 
 def _capture(name: str, value: object) -> bool | tuple[int, ...]:

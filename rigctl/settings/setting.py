@@ -7,7 +7,7 @@ the columns of exports and reports, mismatches and comparisons all iterate over 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from rigctl.settings.kinds import AGENT, IPERF3, Kind
 from rigctl.yamlfile.fields import parse_flag, parse_whole
@@ -60,28 +60,6 @@ class Ends(Enum):
         return self is not (Ends.RECEIVER if sender else Ends.SENDER)
 
 
-class TcpLike(Protocol):
-    """The part of TCP_INFO that effective values are read from."""
-
-    @property
-    def mss(self) -> int | None: ...
-    @property
-    def timestamps(self) -> bool | None: ...
-
-
-class SideLike(Protocol):
-    """The part of a side that effective values are read from (`rigctl.records.Side`)."""
-
-    @property
-    def tcp(self) -> TcpLike: ...
-    @property
-    def sending(self) -> bool: ...
-    @property
-    def sndbuf_bytes(self) -> int | None: ...
-    @property
-    def rcvbuf_bytes(self) -> int | None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Order:
     """A key of the agent's orders `listen` and `connect`, with the bounds of a number."""
@@ -102,8 +80,8 @@ class Effective(Generic[T]):
     key: str | None = None
     type: type = int  # of the value of `key`
     ends: Ends = Ends.SENDER
-    of: Callable[[SideLike], T | None] | None = None
-    equal: Callable[[T, SideLike], bool] | None = None  # a request and what is in effect; None: by ==
+    of: Callable[[Any], T | None] | None = None  # from a `rigctl.records.Side`
+    equal: Callable[[T, Any], bool] | None = None  # a request and what is in effect; None: by ==
     column: str | None = None  # None: filled by its own function in rigctl.analysis.rows
 
 
@@ -154,7 +132,7 @@ class Setting(Generic[T]):
         """Tell whether tests of a kind have this setting."""
         return self.kinds is None or kind in self.kinds
 
-    def differs(self, asked: T, side: SideLike, effective: T | None) -> bool:
+    def differs(self, asked: T, side: object, effective: T | None) -> bool:
         """Tell whether a side has another value than the one asked for; an unknown value is no difference."""
         if asked is None or effective is None or self.effective is None:
             return False
@@ -189,9 +167,7 @@ class Settings(Mapping[Setting[Any], Any]):
         return f"Settings({self._values})"
 
     def __or__(self, other: Mapping[Any, Any]) -> "Settings":
-        return Settings(
-            {**self._values, **dict(other)} if not isinstance(other, Settings) else self._values | other._values
-        )
+        return Settings({**self._values, **other})
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: object) -> dict[str, object]:

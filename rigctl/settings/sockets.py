@@ -1,7 +1,7 @@
 """Settings of sockets: what both ends ask their kernels for, and what these make of it."""
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from rigctl.base.units import format_bytes, kib_text, parse_bytes, size_words
 from rigctl.settings.kinds import AGENT, BLAST, FILE, PINGPONG, TCP
@@ -13,7 +13,6 @@ from rigctl.settings.setting import (
     Ends,
     Order,
     Setting,
-    SideLike,
     Title,
     flag,
     measured,
@@ -49,7 +48,7 @@ def _window(name: str, value: object) -> int:
     return size
 
 
-def _granted_window(side: SideLike) -> int | None:
+def _granted_window(side: Any) -> int | None:  # noqa: ANN401 — a Side, which is above this room
     """Return half the buffer that holds the window at this end: Linux doubles what it grants (socket(7))."""
     granted = side.sndbuf_bytes if side.sending else side.rcvbuf_bytes
     return None if granted is None else granted // 2

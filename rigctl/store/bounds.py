@@ -6,44 +6,48 @@ memory in proportion to a number that somebody wrote. All functions raise `Value
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from pydantic_core import from_json
 
 from rigctl.base.units import is_instant
-from rigctl.records import Bins, Facts, Flow, Repetition, RunPlan, Side
+from rigctl.records import Bins, Cell, Facts, Flow, Repetition, Retest, RunPlan, Side, Until
 
 MOST: Final = 2**63
 _YEAR_S: Final = 366 * 86_400
 _YEAR_NS: Final = _YEAR_S * 10**9
 _MOST_BUCKET: Final = 4351
 """The bucket of 2⁴⁰ - 1 ns (model.histogram)."""
-Bounds: TypeAlias = Mapping[str, tuple[float, float]]
 # More than any scenario takes: a later rigctl may take more.
-_PLAN: Final[Bounds] = {"repeat": (1, 100_000), "max_skew_s": (0, _YEAR_S), "max_loss": (0, 1), "ip_version": (4, 6)}
-_CELL: Final[Bounds] = {
-    "number": (0, 1_000_000),
-    "duration_s": (0, _YEAR_S),
-    "omit_s": (0, _YEAR_S),
-    "parallel": (1, 10_000),
-    "bin_us": (1, 3_600_000_000),
-    "latency_ms": (1, 3_600_000),
-    "message_bytes": (0, 2**50),
+_REPEAT: Final = (1, 100_000)
+_BOUNDS: Final[Mapping[type, Mapping[str, tuple[float, float]]]] = {
+    RunPlan: {"repeat": _REPEAT, "max_skew_s": (0, _YEAR_S), "max_loss": (0, 1), "ip_version": (4, 6)},
+    Retest: {"repeat": _REPEAT},
+    Until: {"most": _REPEAT},
+    Cell: {
+        "number": (0, 1_000_000),
+        "duration_s": (0, _YEAR_S),
+        "omit_s": (0, _YEAR_S),
+        "parallel": (1, 10_000),
+        "bin_us": (1, 3_600_000_000),
+        "latency_ms": (1, 3_600_000),
+        "message_bytes": (0, 2**50),
+    },
+    Repetition: {
+        "cell": (0, 1_000_000),
+        "repetition": (0, 1_000_000),
+        "attempt": (0, 1_000),
+        "wall_s": (0, _YEAR_S),
+        "window_start_ns": (-MOST, MOST),
+        "window_end_ns": (-MOST, MOST),
+        "start_skew_us": (0, _YEAR_S * 1e6),
+        "clock_error_us": (0, _YEAR_S * 1e6),
+        "goodput_median_bps": (0, MOST),
+        "rate_bps": (0, MOST),
+    },
+    Flow: {"number": (0, 1_000_000), "bytes": (0, MOST), "retransmits": (0, MOST)},
+    Bins: {"start_ns": (-MOST, MOST), "width_us": (1, 3_600_000_000)},
 }
-_REPETITION: Final[Bounds] = {
-    "cell": (0, 1_000_000),
-    "repetition": (0, 1_000_000),
-    "attempt": (0, 1_000),
-    "wall_s": (0, _YEAR_S),
-    "window_start_ns": (-MOST, MOST),
-    "window_end_ns": (-MOST, MOST),
-    "start_skew_us": (0, _YEAR_S * 1e6),
-    "clock_error_us": (0, _YEAR_S * 1e6),
-    "goodput_median_bps": (0, MOST),
-    "rate_bps": (0, MOST),
-}
-_FLOW: Final[Bounds] = {"number": (0, 1_000_000), "bytes": (0, MOST), "retransmits": (0, MOST)}
-_BINS: Final[Bounds] = {"start_ns": (-MOST, MOST), "width_us": (1, 3_600_000_000)}
 _FACTS: Final[Mapping[str, type]] = {
     **dict.fromkeys(("cpus", "memory_bytes", "speed_bps", "mtu"), int),
     **dict.fromkeys(("virtual", "emulated", "hypervisor"), bool),
@@ -79,25 +83,22 @@ def check_times(**times: float | None) -> None:
             raise ValueError(f"{name} is not a time between 1970 and 2200")
 
 
-def _check(record: object, bounds: Bounds) -> None:
-    for name, (least, most) in bounds.items():
+def check(record: object) -> None:
+    """Refuse a record with a number out of its bounds."""
+    for name, (least, most) in _BOUNDS[type(record)].items():
         value = getattr(record, name)
         if value is not None and not least <= value <= most:
             raise ValueError(f"{name} is not within {least:g} and {most:g}")
 
 
 def check_plan(plan: RunPlan) -> None:
-    _check(plan, _PLAN)
+    for record in filter(None, (plan, plan.retest, plan.until, *plan.cells)):
+        check(record)
     if len({cell.number for cell in plan.cells}) != len(plan.cells):
         raise ValueError("two tests of one number")
     for cell in plan.cells:
-        _check(cell, _CELL)
         if not cell.pairs:
             raise ValueError(f"test {cell.number} has no pairs")
-    if plan.retest is not None:
-        _check(plan.retest, {"repeat": _PLAN["repeat"]})
-    if plan.until is not None:
-        _check(plan.until, {"most": _PLAN["repeat"]})
 
 
 def check_facts(facts: Facts) -> None:
@@ -111,14 +112,10 @@ def check_facts(facts: Facts) -> None:
 
 def check_repetition(repetition: Repetition) -> None:
     check_times(started_at=repetition.started_at)
-    _check(repetition, _REPETITION)
+    check(repetition)
     start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
     if start_ns is not None and end_ns is not None and not 0 < end_ns - start_ns <= _YEAR_NS:
         raise ValueError("its measurement interval is not within 0 s and a year")
-
-
-def check_flow(flow: Flow) -> None:
-    _check(flow, _FLOW)
 
 
 def check_side(side: Side, text: str) -> None:
@@ -127,12 +124,6 @@ def check_side(side: Side, text: str) -> None:
         raise ValueError(f"{negative[1]} is below 0")
     if any(not 0 <= bucket <= _MOST_BUCKET or count < 0 for bucket, count in side.histogram):
         raise ValueError("a bucket that no histogram has")
-
-
-def check_bins(bins: Bins) -> None:
-    if not all(type(value) is int for value in (bins.start_ns, bins.width_us)):
-        raise ValueError("bins without a start or a width")
-    _check(bins, _BINS)
 
 
 def check_columns(columns: Iterable[str], needed: Iterable[str]) -> None:

@@ -42,21 +42,16 @@ def _spelt(escape: re.Match[str]) -> str:
 
 def odd_table(connection: Connection) -> str | None:
     """Return why a table is not as rigctl made it (view, trigger, virtual table, computed column), or None."""
-    inspector = inspect(connection)
-    ours = set(metadata.tables)
-    views = ours & set(inspector.get_view_names())
-    if views:
-        return f"{min(views)} is a view"
-    if connection.dialect.name != "sqlite":
-        return None
-    rows = connection.exec_driver_sql("SELECT type, tbl_name, sql FROM sqlite_master").all()
-    for kind, table, sql in rows:
-        if kind == "trigger":
-            return f"{table} has a trigger"
-        if table in ours and kind == "table" and re.match(r"\s*CREATE\s+VIRTUAL", str(sql), re.IGNORECASE):
-            return f"{table} is a virtual table"
-    for table in sorted(ours & set(inspector.get_table_names())):
-        # Hidden 2 and 3: a generated column (sqlite.org/pragma.html#pragma_table_xinfo).
-        if any(column[6] in (2, 3) for column in connection.exec_driver_sql(f"PRAGMA table_xinfo({table})")):
-            return f"{table} has a column that is calculated"
-    return None
+    inspector, ours = inspect(connection), set(metadata.tables)
+    found = [f"{name} is a view" for name in sorted(ours & set(inspector.get_view_names()))]
+    if connection.dialect.name == "sqlite" and not found:
+        for kind, table, sql in connection.exec_driver_sql("SELECT type, tbl_name, sql FROM sqlite_master").all():
+            if kind == "trigger":
+                found.append(f"{table} has a trigger")
+            elif table in ours and re.match(r"\s*CREATE\s+VIRTUAL", str(sql), re.IGNORECASE):
+                found.append(f"{table} is a virtual table")
+        for table in sorted(ours & set(inspector.get_table_names())):
+            # Hidden 2 and 3: a generated column (sqlite.org/pragma.html#pragma_table_xinfo).
+            if any(column[6] in (2, 3) for column in connection.exec_driver_sql(f"PRAGMA table_xinfo({table})")):
+                found.append(f"{table} has a column that is calculated")
+    return next(iter(found), None)

@@ -15,8 +15,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, in
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
-from rigctl.base.errors import InputError
-from rigctl.base.extras import extra
+from rigctl.base.errors import InputError, extra
 from rigctl.base.texts import printable
 from rigctl.store.errors import NoStoreError, explained
 from rigctl.store.foreign import MOST_VALUE, odd_table

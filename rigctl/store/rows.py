@@ -24,10 +24,9 @@ from rigctl.records import (
 )
 from rigctl.settings.kinds import KINDS
 from rigctl.store.bounds import (
-    check_bins,
+    check,
     check_columns,
     check_facts,
-    check_flow,
     check_plan,
     check_repetition,
     check_side,
@@ -208,7 +207,7 @@ def flow_from(row: Row) -> Flow:
         "receiver": _side_from(row["receiver"], row["receiver_series"], row["receiver_bins"]),
     }
     flow = _record(Flow, row | made)
-    check_flow(flow)
+    check(flow)
     return flow
 
 
@@ -228,5 +227,5 @@ def _side_from(text: str | None, packed: bytes | None, bins: bytes | None = None
     series, counted = unpack(packed) if packed else Series(), unpack_bins(bins) if bins else None
     check_columns(series.columns, ("t_ns", "bytes"))
     if counted is not None:
-        check_bins(counted)
+        check(counted)
     return replace(side, series=series, bins=counted)

@@ -67,7 +67,10 @@ def unpack_bins(packed: bytes) -> Bins:
     """Return the bins that `pack_bins` was given."""
     head, body = _head(packed)
     values = np.frombuffer(_inflated(body, None), dtype="<u4")
-    return Bins(head["start_ns"], head["width_us"], tuple(values.tolist()))
+    start_ns, width_us = head["start_ns"], head["width_us"]
+    if type(start_ns) is not int or type(width_us) is not int:
+        raise ValueError("bins without a start or a width")
+    return Bins(start_ns, width_us, tuple(values.tolist()))
 
 
 def _head(packed: bytes) -> tuple[Mapping[str, Any], bytes]:

@@ -11,8 +11,7 @@ from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.over_time import sampled
-from rigctl.base.errors import InputError
-from rigctl.base.extras import extra
+from rigctl.base.errors import InputError, extra
 from rigctl.base.texts import printable_lines
 from rigctl.cli.options import StoreAddress, run_ids
 from rigctl.cli.stored_runs import ANY_RUN, Filters, stored_runs, with_filters

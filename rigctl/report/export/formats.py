@@ -8,7 +8,7 @@ from typing import Final
 
 from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.rows.frames import dtype, frame_of
-from rigctl.base.extras import extra
+from rigctl.base.errors import extra
 from rigctl.columns import Column, Level, columns_at
 from rigctl.report.words.text import UNKNOWN, escaped
 

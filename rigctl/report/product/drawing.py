@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Final, Literal, TypeAlias
 
-from rigctl.base.extras import extra
+from rigctl.base.errors import extra
 from rigctl.report.charts.marks import text_width
 
 Anchor: TypeAlias = Literal["start", "middle", "end"]

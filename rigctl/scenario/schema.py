@@ -4,7 +4,7 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from functools import partial
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
@@ -61,25 +61,21 @@ _DURATION_SCHEMA: Final = {
 }
 
 
-def _seconds(expected: str, example: str, low: float, high: float = math.inf) -> Callable[[str, object], float]:
-    def parse(name: str, value: object) -> float:
-        found = parse_quantity(name, value, parse_duration, example)
-        if not low <= found <= high:
-            raise FieldError(f"{name} {shown(value)}: expected {expected}, as in {example}")
-        return found
-
-    return parse
+def _seconds(low: float, high: float, expected: str, example: str, name: str, value: object) -> float:
+    found = parse_quantity(name, value, parse_duration, example)
+    if not low <= found <= high:
+        raise FieldError(f"{name} {shown(value)}: expected {expected}, as in {example}")
+    return found
 
 
-parse_duration_field: Final = _seconds("100 ms to 24 h", "10s", MIN_DURATION_S, MAX_DURATION_S)
-parse_omit: Final = _seconds("0 s or more", "2s", 0.0)
-parse_max_skew: Final = _seconds("more than 0", "10ms", sys.float_info.min)
-_bins: Final = _seconds("0.1 ms to 1 s", "0.5ms", MIN_BIN_S, MAX_BIN_S)
+parse_duration_field: Final = partial(_seconds, MIN_DURATION_S, MAX_DURATION_S, "100 ms to 24 h", "10s")
+parse_omit: Final = partial(_seconds, 0.0, math.inf, "0 s or more", "2s")
+parse_max_skew: Final = partial(_seconds, sys.float_info.min, math.inf, "more than 0", "10ms")
 
 
 def parse_bins(name: str, value: object) -> float | None:
     """Return the seconds of a bin; None for no bins. Raise `FieldError`."""
-    return None if value is None else _bins(name, value)
+    return None if value is None else _seconds(MIN_BIN_S, MAX_BIN_S, "0.1 ms to 1 s", "0.5ms", name, value)
 
 
 def parse_repeat(name: str, value: object) -> int:

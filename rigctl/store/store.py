@@ -105,6 +105,8 @@ class Store:
         }
         run = new_run_id(started_at)
         with explained(self.place, writing=True), writing(self._engine) as connection:
+            while connection.scalar(select(runs.c.run).where(runs.c.run == run)) is not None:
+                run = new_run_id(started_at)  # another run of this second drew the same random bits
             connection.execute(insert(runs).values(run=run, **row))
             _put_facts(connection, run, facts)
             put_tags(connection, run, tags or {})

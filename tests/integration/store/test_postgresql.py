@@ -96,11 +96,6 @@ def test_tables_of_other_programs_may_stand_beside_but_not_in_the_way(server: po
     assert "is the database of another program (it has a table flows)" in refused(server.url(database))
 
 
-def test_a_view_in_the_place_of_a_table_is_refused(server: postgres.Server, database: str) -> None:
-    server.sql("CREATE VIEW runs AS SELECT 1 AS run", database=database)
-    assert "runs is a view" in refused(server.url(database))
-
-
 @pytest.fixture
 def own_server() -> Iterator[postgres.Server]:
     """One that a test may stop."""

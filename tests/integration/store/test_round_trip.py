@@ -206,10 +206,6 @@ JSON = st.recursive(
 )
 
 
-def numbers(one: Repetition) -> tuple[int, int, int]:
-    return one.cell, one.repetition, one.attempt
-
-
 @given(series())
 def test_a_packed_series_unpacks_to_itself(one: Series) -> None:
     assert unpack(pack(one)) == one
@@ -220,20 +216,15 @@ def test_a_series_with_columns_of_unequal_length_is_refused() -> None:
         pack(Series({"t_ns": [1, 2], "bytes": [1]}))
 
 
-def test_a_minute_of_samples_packs_into_a_third_of_their_size() -> None:
-    _, receiver = builders.sides(builders.cell(duration_s=60.0), 941.0)
-    assert len(pack(receiver.series)) < 600 * 2 * 8 / 3
-
-
 @settings(max_examples=25, suppress_health_check=[*SLOW, HealthCheck.data_too_large], deadline=None)
-@given(st.lists(WITH_INTERVAL, max_size=3, unique_by=numbers))
+@given(st.lists(WITH_INTERVAL, max_size=3, unique_by=lambda one: one.key[:2]))
 def test_every_repetition_comes_back_equal_and_in_the_order_of_the_scenario(
     store: Store, measured: list[Repetition]
 ) -> None:
     run = store.begin(builders.plan(), {}, {}, 0.0)
     for one in measured:
         store.add(run, one)
-    assert store.repetitions(run) == sorted(measured, key=numbers)
+    assert store.repetitions(run) == sorted(measured, key=lambda one: one.key)
 
 
 def test_a_repetition_measured_again_takes_the_place_of_the_one_that_failed(store: Store) -> None:
@@ -285,30 +276,12 @@ def test_a_reason_that_ends_inside_a_character_is_stored_with_a_mark_in_its_plac
     assert store.repetitions(run)[0].reason == "pi1: said ?"
 
 
-def test_a_large_repetition_is_stored_whole(store: Store) -> None:
-    pairs = tuple(Pair(f"n{2 * n}", f"n{2 * n + 1}") for n in range(12))
-    cell = builders.cell(pairs=pairs, parallel=10)
-    one = builders.repetition(cell, [600.0] * 12)
-    run = store.begin(builders.plan([cell]), {}, {}, 0.0)
-    store.add(run, one)
-    assert store.repetitions(run) == [one]
-    assert len(one.flows) == 120
-
-
 def test_facts_learnt_later_replace_those_of_the_beginning(store: Store) -> None:
     run = store.begin(builders.plan(), {"rigctl": "1"}, {"pi1": {"mtu": 1500}, "pi2": {}}, 0.0)
     store.set_facts(run, {"pi1": {"mtu": 9000}}, {"rigctl": "1", "agent": "abc"})
     info = store.run(run)
     assert info.facts == {"pi1": {"mtu": 9000}}
     assert info.versions == {"rigctl": "1", "agent": "abc"}
-
-
-def test_a_finished_run_says_when_and_how_it_ended(store: Store) -> None:
-    run = store.begin(builders.plan(), {}, {}, 10.0)
-    store.finish(run, RunStatus.PARTIAL, 20.5)
-    info = store.run(run)
-    assert (info.status, info.ended_at) == (RunStatus.PARTIAL, 20.5)
-    assert replace(info, status=RunStatus.RUNNING, ended_at=None).plan == builders.plan()
 
 
 @pytest.mark.parametrize("wanted", [False, (), (2,), frozenset({1, 2}), True])

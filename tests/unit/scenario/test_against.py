@@ -1,30 +1,20 @@
 """`--against AXIS=VALUE`: every test twice, told apart by one setting, or what makes that impossible."""
 
+from functools import partial
 from pathlib import Path
 
+import planning
 import pytest
 
-from rigctl.base.errors import InputError
-from rigctl.records import RunPlan
-from rigctl.scenario.load import Overrides, load_plan
+from rigctl.scenario.load import Overrides
 from rigctl.settings import CONGESTION
 
 HEAD = "rig: gigablox\npairs: [pi1 -> pi2]\nrepeat: 4\n"
-
-
-def plan(folder: Path, text: str, against: str, *sets: str, repeat: int | None = None) -> RunPlan:
-    (folder / "s.yaml").write_text(HEAD + text)
-    return load_plan(str(folder / "s.yaml"), Overrides(sets=sets, against=against, repeat=repeat))[0]
-
-
-def refused(folder: Path, text: str, against: str, *sets: str, repeat: int | None = None) -> str:
-    with pytest.raises(InputError) as caught:
-        plan(folder, text, against, *sets, repeat=repeat)
-    return str(caught.value)
+planned, message = partial(planning.planned, head=HEAD), partial(planning.message, head=HEAD)
 
 
 def test_every_test_gets_a_twin_with_the_other_value(tmp_path: Path) -> None:
-    made = plan(tmp_path, "matrix: {parallel: [1, 5]}\n", "congestion=bbr")
+    made = planned(tmp_path, "matrix: {parallel: [1, 5]}\n", against="congestion=bbr")
     assert made.against is not None
     assert (made.against.setting, made.against.before, made.against.after) == ("congestion", "default", "bbr")
     cells = {cell.number: (cell.parallel, cell[CONGESTION]) for cell in made.cells}
@@ -36,13 +26,13 @@ def test_every_test_gets_a_twin_with_the_other_value(tmp_path: Path) -> None:
 
 
 def test_the_first_variant_is_the_value_that_the_scenario_has(tmp_path: Path) -> None:
-    made = plan(tmp_path, "matrix: {congestion: cubic}\n", "congestion=bbr")
+    made = planned(tmp_path, "matrix: {congestion: cubic}\n", against="congestion=bbr")
     assert made.against is not None
     assert (made.against.before, made.against.after) == ("cubic", "bbr")
 
 
 def test_an_axis_with_both_values_is_told_which_is_the_second(tmp_path: Path) -> None:
-    made = plan(tmp_path, "matrix: {congestion: [bbr, cubic]}\n", "congestion=bbr")
+    made = planned(tmp_path, "matrix: {congestion: [bbr, cubic]}\n", against="congestion=bbr")
     assert made.against is not None
     assert (made.against.before, made.against.twins) == ("cubic", ((1, 2),))
     assert [cell[CONGESTION] for cell in made.cells] == ["cubic", "bbr"]
@@ -50,7 +40,7 @@ def test_an_axis_with_both_values_is_told_which_is_the_second(tmp_path: Path) ->
 
 def test_a_condition_is_compared_with_the_other_one_or_with_none(tmp_path: Path) -> None:
     two = "conditions: {small: {mtu: 1400}, large: {mtu: 1500}}\nmatrix: {parallel: [1, 5]}\n"
-    made = plan(tmp_path, two, "condition=large")
+    made = planned(tmp_path, two, against="condition=large")
     assert made.against is not None
     assert (made.against.before, made.against.twins) == ("small", ((1, 3), (2, 4)))
 
@@ -62,10 +52,10 @@ def test_options_are_taken_up_again_from_what_was_stored() -> None:
 
 def test_several_other_values_are_refused_until_one_is_chosen(tmp_path: Path) -> None:
     text = "matrix: {parallel: [1, 5, 9]}\n"
-    said = refused(tmp_path, text, "parallel=9")
+    said = message(tmp_path, text, against="parallel=9")
     assert said.startswith("--against parallel=9: the scenario has 2 other values of parallel: 1, 5.")
     assert "--set parallel=1" in said
-    made = plan(tmp_path, text, "parallel=9", "parallel=5")
+    made = planned(tmp_path, text, "parallel=5", against="parallel=9")
     assert [cell.parallel for cell in made.cells] == [5, 9]
 
 
@@ -81,17 +71,17 @@ def test_several_other_values_are_refused_until_one_is_chosen(tmp_path: Path) ->
     ],
 )
 def test_what_cannot_be_compared_is_a_mistake_that_names_the_option(tmp_path: Path, against: str, what: str) -> None:
-    said = refused(tmp_path, "matrix: {congestion: cubic}\n", against)
+    said = message(tmp_path, "matrix: {congestion: cubic}\n", against=against)
     assert said.startswith(f"--against {against}: ")
     assert what in said
 
 
 def test_too_few_repetitions_are_refused_before_anything_is_measured(tmp_path: Path) -> None:
-    said = refused(tmp_path, "", "congestion=bbr", repeat=3)
+    said = message(tmp_path, "", against="congestion=bbr", repeat=3)
     assert "needs 4 repetitions or more, the scenario has 3. Give --repeat 4 or more" in said
 
 
 def test_without_any_pair_of_twins_there_is_nothing_to_compare(tmp_path: Path) -> None:
     text = "matrix: {parallel: [1, 5], congestion: [cubic, bbr]}\n"
     text += "exclude: [{parallel: 1, congestion: cubic}, {parallel: 5, congestion: bbr}]\n"
-    assert "no test can have both values" in refused(tmp_path, text, "congestion=bbr")
+    assert "no test can have both values" in message(tmp_path, text, against="congestion=bbr")

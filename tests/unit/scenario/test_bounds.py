@@ -3,28 +3,18 @@
 from pathlib import Path
 
 import pytest
+from planning import message, planned
 
 from rigctl.base.errors import InputError
-from rigctl.records import Cell, RunPlan
+from rigctl.records import Cell
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.settings import ITERATIONS, READ, WRITE
 from rigctl.store.flat import flattened
 
 
-def planned(folder: Path, text: str) -> RunPlan:
-    (folder / "s.yaml").write_text(f"rig: gigablox\npairs: [pi1 -> pi2]\n{text}\n")
-    return load_plan(str(folder / "s.yaml"), Overrides())[0]
-
-
 def only_cell(folder: Path, text: str) -> Cell:
     (cell,) = planned(folder, text).cells
     return cell
-
-
-def message(folder: Path, text: str) -> str:
-    with pytest.raises(InputError) as caught:
-        planned(folder, text)
-    return str(caught.value)
 
 
 UDP = "test: udp\nmatrix: {rate: %s, size: 100}"

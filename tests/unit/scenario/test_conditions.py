@@ -1,7 +1,9 @@
 """Conditions and shared windows: from the file to the cells, in order, with every mistake at its place."""
 
+from functools import partial
 from pathlib import Path
 
+import planning
 import pytest
 
 from rigctl.base.errors import InputError
@@ -10,17 +12,7 @@ from rigctl.scenario.load import Overrides, load_plan
 from rigctl.settings import WINDOW, WINDOW_TOTAL
 
 HEAD = "rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\n"
-
-
-def planned(folder: Path, text: str, *sets: str) -> RunPlan:
-    (folder / "s.yaml").write_text(HEAD + text)
-    return load_plan(str(folder / "s.yaml"), Overrides(sets=sets))[0]
-
-
-def message(folder: Path, text: str, *sets: str) -> str:
-    with pytest.raises(InputError) as caught:
-        planned(folder, text, *sets)
-    return str(caught.value)
+planned, message = partial(planning.planned, head=HEAD), partial(planning.message, head=HEAD)
 
 
 def test_what_a_condition_sets_is_kept_in_the_order_in_which_it_is_set(tmp_path: Path) -> None:

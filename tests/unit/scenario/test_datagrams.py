@@ -3,17 +3,10 @@
 from pathlib import Path
 
 import pytest
+from planning import message, planned
 
-from rigctl.base.errors import InputError
-from rigctl.records import RunPlan
 from rigctl.scenario.forecast import forecasts, table_axes
-from rigctl.scenario.load import Overrides, load_plan
 from rigctl.settings import PARALLEL, RATE, SIZE
-
-
-def planned(folder: Path, text: str, rig: str = "gigablox") -> RunPlan:
-    (folder / "s.yaml").write_text(f"rig: {rig}\npairs: [pi1 -> pi2]\n{text}\n")
-    return load_plan(str(folder / "s.yaml"), Overrides())[0]
 
 
 def test_rates_and_sizes_are_read(tmp_path: Path) -> None:
@@ -67,14 +60,13 @@ def test_a_larger_one_goes_in_fragments_and_its_ceiling_says_so(tmp_path: Path) 
     ],
 )
 def test_what_does_not_go_together_is_told(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(InputError) as caught:
-        planned(tmp_path, text)
-    assert said in str(caught.value)
+    assert said in message(tmp_path, text)
 
 
 def test_without_an_mtu_in_the_rig_file_a_size_must_be_given(tmp_path: Path) -> None:
     nodes = "nodes: {pi1: {address: 10.0.0.1}, pi2: {address: 10.0.0.2}}\n"
     (tmp_path / "r.yaml").write_text(nodes)
-    with pytest.raises(InputError, match=r"needs the size of its datagrams.*lacks an MTU"):
-        planned(tmp_path, "test: udp\nmatrix: {rate: 10M}", "./r.yaml")
-    assert planned(tmp_path, "test: udp\nmatrix: {rate: 10M, size: 512}", "./r.yaml").cells[0].message_bytes == 512
+    head = "rig: ./r.yaml\npairs: [pi1 -> pi2]\ntest: udp\n"
+    said = message(tmp_path, "matrix: {rate: 10M}", head=head)
+    assert "test: udp needs the size of its datagrams, as in size: 1472: the rig file lacks an MTU." in said
+    assert planned(tmp_path, "matrix: {rate: 10M, size: 512}", head=head).cells[0].message_bytes == 512

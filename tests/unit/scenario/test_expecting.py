@@ -1,37 +1,27 @@
 """What a scenario expects: names and units by the column table, for all tests or for some, mistakes at their place."""
 
 import json
+from functools import partial
 from pathlib import Path
 
+import planning
 import pytest
 
-from rigctl.base.errors import InputError
 from rigctl.columns import COLUMNS
-from rigctl.records import Comparison, Expectation, RunPlan
+from rigctl.records import Comparison, Expectation
 from rigctl.scenario.expecting import COLUMNS_OF, LIMITS, OF_KIND, column_of
-from rigctl.scenario.load import Overrides, load_plan
 from rigctl.settings.kinds import KINDS
 from rigctl.store.rows import plan_from
 from rigctl.store.rows import plan_json as as_json
 
 HEAD = "rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\n"
+planned, message = partial(planning.planned, head=HEAD), partial(planning.message, head=HEAD)
 WINDOWS = "matrix: {window: [64K, 200K], parallel: [1, 5]}\n"
-
-
-def planned(folder: Path, text: str, *sets: str) -> RunPlan:
-    (folder / "s.yaml").write_text(HEAD + text)
-    return load_plan(str(folder / "s.yaml"), Overrides(sets=sets))[0]
 
 
 def only(folder: Path, text: str) -> Expectation:
     (expectation,) = planned(folder, text).expectations
     return expectation
-
-
-def message(folder: Path, text: str) -> str:
-    with pytest.raises(InputError) as caught:
-        planned(folder, text)
-    return str(caught.value).replace(f"{folder}/", "")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any
 
 import builders
 import pytest
+from planning import planned
 
 from rigctl.records import (
     Cell,
@@ -107,11 +108,6 @@ def test_only_axes_that_vary_get_a_column_and_constants_a_line() -> None:
     assert constants(plan) == ["congestion reno"]
 
 
-def loaded(folder: Path, text: str) -> RunPlan:
-    (folder / "s.yaml").write_text(f"rig: gigablox\npairs: [pi1 -> pi2]\n{text}\n")
-    return load_plan(str(folder / "s.yaml"), Overrides())[0]
-
-
 @pytest.mark.parametrize(
     ("text", "columns", "line"),
     [
@@ -135,7 +131,7 @@ def loaded(folder: Path, text: str) -> RunPlan:
 def test_a_test_s_own_axes_have_columns_and_the_rest_a_line(
     tmp_path: Path, text: str, columns: list[str], line: list[str]
 ) -> None:
-    plan = loaded(tmp_path, text)
+    plan = planned(tmp_path, text)
     assert (names(plan), constants(plan)) == (columns, line)
 
 
@@ -145,7 +141,7 @@ def test_how_many_pairs_is_told_by_the_pairs_themselves() -> None:
 
 
 def test_datagrams_have_assumptions_of_their_own(tmp_path: Path) -> None:
-    assert notes(loaded(tmp_path, "test: udp\nmatrix: {rate: 10M, size: 64}"), 6) == [
+    assert notes(planned(tmp_path, "test: udp\nmatrix: {rate: 10M, size: 64}"), 6) == [
         "The ceiling is the application's share of the link: IPv6, 8 bytes of UDP, the IP header and 38 bytes of "
         "Ethernet around each datagram."
     ]

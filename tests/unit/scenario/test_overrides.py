@@ -1,10 +1,11 @@
 """The options of a run: written down with it, and read again when it is resumed."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from planning import message, planned
 
-from rigctl.base.errors import InputError
 from rigctl.scenario.load import load_plan
 from rigctl.scenario.overrides import Overrides
 
@@ -42,55 +43,52 @@ def test_what_was_written_down_is_read_again(overrides: Overrides) -> None:
     assert Overrides.from_given(overrides.as_given()) == overrides
 
 
-def captured(folder: Path, overrides: Overrides, line: str = "") -> list[bool]:
-    text = f"rig: gigablox\npairs: [pi1 -> pi2]\nmatrix: {{parallel: 1..3}}\n{line}"
-    (folder / "s.yaml").write_text(text)
-    return [cell.capture for cell in load_plan(str(folder / "s.yaml"), overrides)[0].cells]
+def captured(folder: Path, line: str = "", *sets: str, **options: Any) -> list[bool]:
+    plan = planned(folder, f"matrix: {{parallel: 1..3}}\n{line}", *sets, **options)
+    return [cell.capture for cell in plan.cells]
 
 
 def test_frames_are_kept_of_the_tests_that_are_named(tmp_path: Path) -> None:
-    assert captured(tmp_path, Overrides()) == [False, False, False]
-    assert captured(tmp_path, Overrides(), "capture: [1, 3]") == [True, False, True]
-    assert captured(tmp_path, Overrides(), "capture: true") == [True, True, True]
-    assert captured(tmp_path, Overrides(captures=(2,))) == [False, True, False]
-    assert captured(tmp_path, Overrides(captures=(2, 3)), "capture: [1]") == [False, True, True]
-    assert captured(tmp_path, Overrides(sets=("capture=1, 2",))) == [True, True, False]
-    assert captured(tmp_path, Overrides(sets=("capture=on",))) == [True, True, True]
+    assert captured(tmp_path) == [False, False, False]
+    assert captured(tmp_path, "capture: [1, 3]") == [True, False, True]
+    assert captured(tmp_path, "capture: true") == [True, True, True]
+    assert captured(tmp_path, captures=(2,)) == [False, True, False]
+    assert captured(tmp_path, "capture: [1]", captures=(2, 3)) == [False, True, True]
+    assert captured(tmp_path, "", "capture=1, 2") == [True, True, False]
+    assert captured(tmp_path, "", "capture=on") == [True, True, True]
 
 
 @pytest.mark.parametrize(
-    ("overrides", "line", "said"),
+    ("line", "option", "captures", "said"),
     [
-        (Overrides(captures=(4, 9)), "", "--capture 4 --capture 9: capture: there is no test 4; the scenario has 3."),
-        (Overrides(captures=(1001,)), "", "--capture 1001: capture: there is no test 1001; the scenario has 3."),
-        (Overrides(captures=(1,), sets=("capture=2",)), "", '--set capture=2: "capture" is given twice.'),
-        (Overrides(), "capture: [0]", 's.yaml:4:10: capture "0": expected 1 to 100000, as in 3.'),
-        (Overrides(), "capture: [4]", "capture: there is no test 4; the scenario has 3."),
+        ("", "", (4, 9), "--capture 4 --capture 9: capture: there is no test 4; the scenario has 3."),
+        ("", "", (1001,), "--capture 1001: capture: there is no test 1001; the scenario has 3."),
+        ("", "capture=2", (1,), '--set capture=2: "capture" is given twice.'),
+        ("capture: [0]", "", (), 's.yaml:4:10: capture "0": expected 1 to 100000, as in 3.'),
+        ("capture: [4]", "", (), "capture: there is no test 4; the scenario has 3."),
         (
-            Overrides(),
             "capture: some",
-            's.yaml:4:10: capture "some": expected true, false or numbers of tests, as in [1, 3].',
+            "",
+            (),
+            's.yaml:4:10: capture "some": expected true, false or numbers of tests, as in',
         ),
-        (Overrides(sets=("nodelay=",)), "", "--set nodelay=: nodelay: a value is missing, as in nodelay=true,false."),
-        (Overrides(sets=("iterations=",)), "", "iterations: a value is missing, as in iterations=10000."),
+        ("", "nodelay=", (), "--set nodelay=: nodelay: a value is missing, as in nodelay=true,false."),
+        ("", "iterations=", (), "iterations: a value is missing, as in iterations=10000."),
     ],
 )
 def test_an_option_that_does_not_fit_is_told_by_its_name(
-    tmp_path: Path, overrides: Overrides, line: str, said: str
+    tmp_path: Path, line: str, option: str, captures: tuple[int, ...], said: str
 ) -> None:
-    with pytest.raises(InputError) as caught:
-        captured(tmp_path, overrides, line)
-    assert said in str(caught.value)
+    text, sets = f"matrix: {{parallel: 1..3}}\n{line}", [option] if option else []
+    assert said in message(tmp_path, text, *sets, captures=captures)
 
 
 def test_a_value_that_is_given_twice_is_measured_once(tmp_path: Path) -> None:
-    assert len(captured(tmp_path, Overrides(sets=("parallel=5,5, 5",)))) == 1
+    assert len(captured(tmp_path, "", "parallel=5,5, 5")) == 1
 
 
 def test_mistakes_of_several_options_are_all_told(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        captured(tmp_path, Overrides(sets=("mss=1", "window", "parallel=0", "mas=5")))
-    said = str(caught.value)
+    said = message(tmp_path, "", "mss=1", "window", "parallel=0", "mas=5")
     for option in ("--set mss=1: ", "--set window: ", "--set parallel=0: ", "--set mas=5: "):
         assert option in said
 
@@ -107,8 +105,7 @@ def test_a_field_of_the_rig_can_be_replaced_for_a_run(tmp_path: Path) -> None:
 
 
 def test_repeat_1_on_the_command_line_ends_a_search_for_noise_without_a_mistake(tmp_path: Path) -> None:
-    (tmp_path / "s.yaml").write_text("rig: gigablox\npairs: [pi1 -> pi2]\nrepeat: 5\nretest: variation > 5%\n")
-    assert load_plan(str(tmp_path / "s.yaml"), Overrides(repeat=1))[0].repeat == 1
+    assert planned(tmp_path, "repeat: 5\nretest: variation > 5%", repeat=1).repeat == 1
 
 
 @pytest.mark.parametrize(

@@ -78,18 +78,10 @@ def test_a_damaged_store_says_so_when_it_is_read(tmp_path: Path) -> None:
     ("change", "named"),
     [
         ("""UPDATE flows SET sender = '{"bytes": 1,'""", "flow 1 of run RUN"),
-        ("UPDATE flows SET receiver = '[3]' WHERE position = 1", "flow 2 of run RUN"),
-        ("""UPDATE flows SET sender = '{"bytes": 1}'""", "flow 1 of run RUN"),
         ("UPDATE flows SET sender_series = x'00ff'", "flow 1 of run RUN"),
-        ("UPDATE flows SET sender_series = substr(sender_series, 1, length(sender_series) - 5)", "flow 1 of run RUN"),
-        ("UPDATE flows SET direction = 'sideways'", "flow 1 of run RUN"),
-        ("UPDATE repetitions SET nodes = 'null'", "repetition 1 of run RUN"),
         ("UPDATE flows SET number = 'x'", "flow 1 of run RUN"),
         ("UPDATE repetitions SET wall_s = 'long'", "repetition 1 of run RUN"),
-        ("UPDATE runs SET plan = '{}'", "run RUN"),
-        ("UPDATE runs SET versions = '[]'", "run RUN"),
         ("UPDATE runs SET plan = 99999999999999", "run RUN"),
-        ("UPDATE runs SET started_at = 1e18", "run RUN"),
         ("UPDATE facts SET facts = 'no JSON'", "facts of run RUN"),
     ],
 )
@@ -180,12 +172,6 @@ def test_a_path_through_a_file_is_refused_in_one_sentence(tmp_path: Path) -> Non
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match=r"store .* failed: .*Not a directory|File exists"):
         open_store(str(tmp_path / "file" / "r.db"))
-
-
-def test_the_password_of_a_url_is_in_no_message() -> None:
-    with pytest.raises(InputError) as raised:
-        open_store("oracular://anna:hush@host/name")
-    assert "hush" not in str(raised.value)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ _ADVICE: Final = (
 _SHAPES: Final = {
     "list_type": "a list",
     "tuple_type": "a list",
+    "too_long": "fewer values",
     "dict_type": "keys and values",
     "model_type": "keys and values",
     "model_attributes_type": "keys and values",

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from rigctl.analysis.limits.ceiling import link_rate_bps, path_rate_bps
 from rigctl.analysis.rows.cells import Row
@@ -18,10 +18,9 @@ from rigctl.analysis.views.expectations import checks
 from rigctl.base.units import format_rate
 from rigctl.model.statistics.samples import LEAST
 from rigctl.records import RunStatus, Status
+from rigctl.report.product.theme import ClaimSection
 from rigctl.report.words.text import numbers_text, plural
 
-Tests: TypeAlias = int | Literal["every", "best"]
-LEAST_SHARE: Final = 0.97
 LEAST_TIME_S: Final = 5.0
 """Shortest repetition: a shorter one may miss what happens every few seconds."""
 MOST_SPREAD: Final = 0.02
@@ -31,15 +30,6 @@ _ABOVE: Final = 1.001
 OF_PRODUCT: Final = ("line-rate", "path", "loss")
 """Limits that lie between the hosts. All others are of the hosts, or of what was requested."""
 _ETHERNET_MBPS: Final = (10, 100, 1000, 2500, 5000, 10_000, 25_000, 40_000, 100_000)
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The claim that a theme asks for."""
-
-    tests: Tests = "every"
-    least: float = LEAST_SHARE  # share of the ceiling
-    virtual: bool = False  # make it of a virtual rig, too; the claim then names the rig
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,29 +76,17 @@ class NoClaim:
         return f"No claim is made: {'; '.join(self.reasons)}."
 
 
-@dataclass(frozen=True, slots=True)
-class _Figure:
-    """The figure that one test supports."""
-
-    test: CellSummary
-    mbps: float  # rounded down
-    ceiling_mbps: float
-
-    @property
-    def share(self) -> float:
-        return self.mbps / self.ceiling_mbps
-
-
 def lowest(values: Iterable[Sequence[float]]) -> float | None:
     """Return the slowest repetition of all pairs, rounded down; None if they are too few or too far apart."""
     pairs = list(values)
-    if not pairs or any(len(own) < LEAST or spread(own) > MOST_SPREAD for own in pairs):
+    if not pairs or any(len(own) < LEAST or _differ(own) for own in pairs):
         return None
     return three_digits(min(map(min, pairs)))
 
 
-def spread(values: Sequence[float]) -> float:
-    return 1 - min(values) / max(values) if max(values) > 0 else 1.0
+def _differ(values: Sequence[float]) -> bool:
+    """Tell whether repetitions of a pair are too far apart."""
+    return min(values) < (1 - MOST_SPREAD) * max(values) or max(values) <= 0
 
 
 def decimals(mbps: float) -> int:
@@ -132,29 +110,70 @@ def rate_text(mbps: float) -> str:
     return f"{mbps / 1000:.3g} Gbit/s" if mbps >= 1000 else f"{mbps:.{decimals(mbps)}f} Mbit/s"
 
 
-def claim(view: RunView, asked: Asked, shown: Sequence[int] | None = None) -> Claim | NoClaim:
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """A test with the rows of its pairs in the repetitions that count."""
+
+    summary: CellSummary
+    rows: Sequence[Row]
+
+    @property
+    def number(self) -> int:
+        return self.summary.cell.number
+
+    @property
+    def mbps(self) -> list[list[float]]:
+        """The repetitions of each pair in each direction."""
+        pairs: dict[tuple[str, ...], list[float]] = {}
+        for row in self.rows:
+            pairs.setdefault((row["source"], row["destination"], row["direction"]), []).append(row["goodput_mbps"])
+        return list(pairs.values())
+
+    @property
+    def figure(self) -> float:
+        return lowest(self.mbps) or 0.0
+
+    @property
+    def ceiling_mbps(self) -> float:
+        return max(stream.ceiling_mbps or 0.0 for stream in self.summary.streams)
+
+    @property
+    def share(self) -> float:
+        return self.figure / self.ceiling_mbps
+
+
+def claim(view: RunView, asked: ClaimSection, shown: Sequence[int] | None = None) -> Claim | NoClaim:
     """Return the claim that the tests of a run support, or why there is none. `shown`: only these tests."""
     reasons = list(_against_run(view, asked))
-    cells = [cell for cell in view.cells if shown is None or cell.cell.number in shown]
+    rows: dict[int, list[Row]] = {}
+    for row in view.frames.derived.pairs:
+        if row["status"] == Status.OK and row["goodput_mbps"] is not None:
+            rows.setdefault(row["cell"], []).append(row)
+    tests = [_Test(cell, rows.get(cell.cell.number, ())) for cell in view.cells]
+    tests = [test for test in tests if shown is None or test.number in shown]
     if isinstance(asked.tests, int):
-        cells = [cell for cell in cells if cell.cell.number == asked.tests]
-        if not cells:
+        tests = [test for test in tests if test.number == asked.tests]
+        if not tests:
             reasons.append(f"test {asked.tests} is not in the table")
-    if reasons or not cells:
+    if reasons or not tests:
         return NoClaim(tuple(reasons) or ("the run has no tests of streams",))
-    rows = _rows(view)
     missed = {check.cell.number for check in checks(view) if not check.met}
-    against = {cell.cell.number: list(_against_test(view, cell, rows, missed, asked)) for cell in cells}
-    figures = [_figure(cell, rows) for cell in cells if not against[cell.cell.number]]
-    if not figures or (asked.tests != "best" and len(figures) < len(cells)):
+    against = {test.number: list(_against_test(view, test, asked, missed=test.number in missed)) for test in tests}
+    good = [test for test in tests if not against[test.number]]
+    if not good or (asked.tests != "best" and len(good) < len(tests)):
         return NoClaim(tuple(_merged(against)))
-    if asked.tests == "every" and len({round(figure.ceiling_mbps, 1) for figure in figures}) > 1:
+    if asked.tests == "every" and len({round(test.ceiling_mbps, 1) for test in good}) > 1:
         return NoClaim(("the tests have different ceilings; a claim on one of them needs its number in the theme",))
-    chosen = (max if asked.tests == "best" else min)(figures, key=attrgetter("share"))
-    return _worded(view, chosen, figures if asked.tests == "every" else [chosen], cells, asked)
+    chosen = (max if asked.tests == "best" else min)(good, key=attrgetter("share"))
+    which = ""
+    if len(tests) > 1:
+        which = f"in {'the best' if asked.tests == 'best' else 'each'} of {len(tests)} tests"
+    elif len(view.cells) > 1:
+        which = f"in test {chosen.number} of {len(view.cells)}"
+    return _worded(view, chosen, good if asked.tests == "every" else [chosen], which)
 
 
-def _against_run(view: RunView, asked: Asked) -> Iterator[str]:
+def _against_run(view: RunView, asked: ClaimSection) -> Iterator[str]:
     if view.plan.in_messages or any(cell.kind.section != "streams" for cell in view.plan.cells):
         yield "claims are made on streams of TCP only"
         return
@@ -166,29 +185,35 @@ def _against_run(view: RunView, asked: Asked) -> Iterator[str]:
         yield "it was measured on a virtual rig, which says nothing about a product (virtual: true names it so)"
 
 
-def _against_test(
-    view: RunView, cell: CellSummary, rows: Mapping[int, list[Row]], missed: set[int], asked: Asked
-) -> Iterator[str]:
-    own = rows.get(cell.cell.number, [])
-    left_out = [gone for gone in cell.exclusions if not gone.measured_again]
-    if left_out:
+def _against_test(view: RunView, test: _Test, asked: ClaimSection, *, missed: bool) -> Iterator[str]:
+    summary, cell = test.summary, test.summary.cell
+    if left_out := [gone for gone in summary.exclusions if not gone.measured_again]:
         last = left_out[-1]
         reason = f": {last.reason.rstrip('.')}" if last.reason else ""
         what = {None: "not measured", Status.OK: "not all pairs were measured"}
         yield f"{what.get(last.status, f'a repetition is {last.status}')}{reason}"
-    if cell.counted < LEAST:
-        yield f"{plural(cell.counted, 'repetition counts', 'repetitions count')}, {LEAST} are needed"
-    if cell.counted == 0:
+    if summary.counted < LEAST:
+        yield f"{plural(summary.counted, 'repetition counts', 'repetitions count')}, {LEAST} are needed"
+    if summary.counted == 0:
         return
-    if cell.cell.number in missed:
+    if missed:
         yield "it is not what the scenario expects"
-    counted_s = cell.cell.duration_s - cell.cell.omit_s
+    counted_s = cell.duration_s - cell.omit_s
     if counted_s < LEAST_TIME_S:
         yield f"{counted_s:.3g} s of each repetition count, {LEAST_TIME_S:g} s are needed"
-    if cell.counted >= LEAST and any(spread(values) > MOST_SPREAD for values in _values(own)):
+    if summary.counted >= LEAST and any(map(_differ, test.mbps)):
         yield f"its repetitions differ by more than {100 * MOST_SPREAD:g} %"
-    yield from _against_links(view, cell)
-    yield from _against_efficiency(cell, own, asked)
+    yield from _against_links(view, summary)
+    shares = [row["efficiency"] for row in test.rows if row["efficiency"] is not None]
+    if not shares:
+        return
+    if max(shares) > _ABOVE:
+        yield f"{100 * max(shares):.1f} % of what the link allows is not possible: the rig file or a node is wrong"
+    elif min(shares) < asked.least:
+        share, bound = f"{floored(100 * min(shares), 1):.1f}", f"{100 * asked.least:g}"
+        yield f"{share} % of what the link allows is less than the claim's bound of {bound} %"
+    if summary.limit not in OF_PRODUCT:
+        yield f"it is limited by {summary.limit}, not by the line"
 
 
 def _against_links(view: RunView, cell: CellSummary) -> Iterator[str]:
@@ -207,19 +232,6 @@ def _against_links(view: RunView, cell: CellSummary) -> Iterator[str]:
             yield f"the rig file gives {node} a link of {format_rate(known)}, its interface has {format_rate(seen)}"
 
 
-def _against_efficiency(cell: CellSummary, own: Sequence[Row], asked: Asked) -> Iterator[str]:
-    shares = [row["efficiency"] for row in own if row["efficiency"] is not None]
-    if not shares:
-        return
-    if max(shares) > _ABOVE:
-        yield f"{100 * max(shares):.1f} % of what the link allows is not possible: the rig file or a node is wrong"
-    elif min(shares) < asked.least:
-        share, bound = f"{floored(100 * min(shares), 1):.1f}", f"{100 * asked.least:g}"
-        yield f"{share} % of what the link allows is less than the claim's bound of {bound} %"
-    if cell.limit not in OF_PRODUCT:
-        yield f"it is limited by {cell.limit}, not by the line"
-
-
 def _merged(against: Mapping[int, Sequence[str]]) -> Iterator[str]:
     """Yield each reason once, with the tests that it applies to."""
     for reason in dict.fromkeys(reason for reasons in against.values() for reason in reasons):
@@ -227,64 +239,35 @@ def _merged(against: Mapping[int, Sequence[str]]) -> Iterator[str]:
         yield f"{numbers_text(numbers)}: {reason}" if len(against) > 1 else reason
 
 
-def _rows(view: RunView) -> dict[int, list[Row]]:
-    """Return, by test, the rows of pairs of the repetitions that count."""
-    rows: dict[int, list[Row]] = {}
-    for row in view.frames.derived.pairs:
-        if row["status"] == Status.OK and row["goodput_mbps"] is not None:
-            rows.setdefault(row["cell"], []).append(row)
-    return rows
-
-
-def _values(own: Sequence[Row]) -> list[list[float]]:
-    values: dict[tuple[str, ...], list[float]] = {}
-    for row in own:
-        values.setdefault((row["source"], row["destination"], row["direction"]), []).append(row["goodput_mbps"])
-    return list(values.values())
-
-
-def _figure(cell: CellSummary, rows: Mapping[int, list[Row]]) -> _Figure:
-    mbps = lowest(_values(rows[cell.cell.number]))
-    if mbps is None:
-        raise AssertionError("a test without a figure has a reason")
-    return _Figure(cell, mbps, max(stream.ceiling_mbps or 0.0 for stream in cell.streams))
-
-
-def _worded(view: RunView, chosen: _Figure, of: Sequence[_Figure], cells: Sequence[CellSummary], asked: Asked) -> Claim:
-    tests = [figure.test for figure in of]
-    mss = min(stream.mss_effective or 0 for stream in chosen.test.streams)
+def _worded(view: RunView, chosen: _Test, of: Sequence[_Test], which: str) -> Claim:
+    streams = chosen.summary.streams
+    mss = min(stream.mss_effective or 0 for stream in streams)
     return Claim(
-        mbps=chosen.mbps,
-        where=_where(min(tests, key=lambda cell: len(cell.streams))),
+        mbps=chosen.figure,
+        where=_where(min((test.summary for test in of), key=lambda cell: len(cell.streams))),
         share=f"{floored(100 * chosen.share, 1):.1f}",
-        link=_ethernet(path_rate_bps(view.info, chosen.test.streams[0].stream.ends) or 0),
+        link=_ethernet(path_rate_bps(view.info, streams[0].stream.ends) or 0),
         frames="" if 1420 <= mss <= 1460 else f"segments of {mss} bytes",
-        which=_which(view, cells, asked),
-        tests=tuple(cell.cell.number for cell in tests),
+        which=which,
+        tests=tuple(test.number for test in of),
         ceiling_mbps=chosen.ceiling_mbps,
-        repetitions=min(cell.counted for cell in tests),
+        repetitions=min(test.summary.counted for test in of),
         virtual=view.plan.virtual is not None,
     )
 
 
-def _which(view: RunView, cells: Sequence[CellSummary], asked: Asked) -> str:
-    if len(cells) == 1:
-        return f"in test {cells[0].cell.number} of {len(view.cells)}" if len(view.cells) > 1 else ""
-    return f"in {'the best' if asked.tests == 'best' else 'each'} of {len(cells)} tests"
-
-
 def _where(cell: CellSummary) -> str:
     pairs = len(cell.cell.pairs)
-    where = {1: "between two ports", 2: "on both pairs at once"}.get(pairs, f"on each of {pairs} pairs at once")
+    where = {1: "between two ports", 2: "on both pairs"}.get(pairs, f"on each of {pairs} pairs")
     if len(cell.streams) > pairs:
-        return where.removesuffix(" at once") + ", in both directions at once"
-    return where
+        return f"{where}, in both directions at once"
+    return f"{where} at once" if pairs > 1 else where
 
 
 def _ethernet(rate_bps: int) -> str:
-    mbps = rate_bps // 10**6
-    if mbps not in _ETHERNET_MBPS or rate_bps % 10**6:
+    mbps = rate_bps / 10**6
+    if mbps not in _ETHERNET_MBPS:
         return f"a link of {format_rate(rate_bps)}"
     if mbps < 1000:
-        return f"{mbps}-megabit Ethernet"
+        return f"{mbps:g}-megabit Ethernet"
     return "gigabit Ethernet" if mbps == 1000 else f"{mbps / 1000:g}-gigabit Ethernet"

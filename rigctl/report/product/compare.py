@@ -12,14 +12,14 @@ from rigctl.base.errors import InputError
 from rigctl.model.statistics.samples import Verdict
 from rigctl.records import Repetition, RunInfo
 from rigctl.report.blocks import Column, Entry, Row, Table
-from rigctl.report.comparison.words import up
+from rigctl.report.comparison.words import up, verdict_text
 from rigctl.report.product.claim import decimals, floored
 from rigctl.report.product.content import Bar, Product, Term, product
 from rigctl.report.product.table import worded
 from rigctl.report.product.theme import Theme
 from rigctl.report.words.metrics import METRICS
 from rigctl.report.words.setup import setup_texts, setup_title
-from rigctl.report.words.text import UNKNOWN, numbers_text, plural
+from rigctl.report.words.text import UNKNOWN, numbers_text
 
 MOST_DIFFERENCES: Final = 8
 Themes: TypeAlias = tuple[Theme, Theme]
@@ -31,97 +31,76 @@ def side_by_side(
     """Return the first product beside the second. Raise `InputError` if they have no test in common."""
     first, second = (RunView(info, own) for info, own in zip(runs, repetitions, strict=True))
     comparison = compared(second, first)
-    changes = _main_figures(comparison, themes[0])
+    by_test: dict[int, Change] = {}
+    for change in sorted(comparison.tests, key=lambda change: change.metric is not GOODPUT):
+        by_test.setdefault(change.cell.number, change)
+    wanted = themes[0].tests or by_test
+    changes = [by_test[number] for number in sorted(by_test) if number in wanted]
     if not changes:
         text = f"runs {runs[0].run} and {runs[1].run} have no test in common: the same settings and pairs of both rigs"
         raise InputError(text)
-    plain = [replace(theme, columns=(), tests=None) for theme in themes]
-    own, other = (product(runs[at], repetitions[at], plain[at]) for at in (0, 1))
-    unfair = _unfair(comparison, themes)
-    named = f"{themes[0].name}: {own.source} {themes[1].name}: {other.source}"
+    own, other = (product(runs[at], repetitions[at], replace(themes[at], columns=(), tests=())) for at in (0, 1))
+    verdict = tuple(_sentences(changes, themes))
+    fair = own.virtual == other.virtual
+    if not fair:
+        which = themes[0 if own.virtual else 1].name
+        verdict = (f"{which} was measured on a virtual rig and the other on hardware: their figures are not compared.",)
     return replace(
         own,
         theme=themes[0],
         claim=None,
-        table=_table(own, changes, themes, judged=unfair is None),
+        table=_table(own, changes, themes, judged=fair),
         bars=tuple(_bars(own, changes)),
         conditions=tuple(_conditions((own, other), comparison, themes)),
-        source=own.source if own.source == other.source else named,
+        source=own.source
+        if own.source == other.source
+        else f"{themes[0].name}: {own.source} {themes[1].name}: {other.source}",
         rates_of="all pairs together",
         keys=(themes[0].name, themes[1].name),
         other=themes[1],
-        verdict=(unfair,) if unfair else tuple(_sentences(changes, themes)),
+        verdict=verdict,
     )
 
 
-def _main_figures(comparison: Comparison, theme: Theme) -> list[Change]:
-    by_test: dict[int, Change] = {}
-    for change in sorted(comparison.tests, key=lambda change: change.metric is not GOODPUT):
-        by_test.setdefault(change.cell.number, change)
-    return [by_test[number] for number in sorted(by_test) if theme.tests is None or number in theme.tests]
-
-
-def _unfair(comparison: Comparison, themes: Themes) -> str | None:
-    virtual = [info.plan.virtual is not None for info in (comparison.after, comparison.before)]
-    if virtual[0] == virtual[1]:
-        return None
-    which = themes[0 if virtual[0] else 1].name
-    return f"{which} was measured on a virtual rig and the other on hardware: their figures are not compared."
-
-
 def _sentences(changes: Sequence[Change], themes: Themes) -> Iterator[str]:
-    names = themes[0].name, themes[1].name
-    for verdict, (winner, loser) in ((Verdict.BETTER, names), (Verdict.WORSE, names[::-1])):
-        if judged := [change for change in changes if change.difference.verdict is verdict]:
-            metric = judged[0].metric
-            name, least = METRICS[metric].name, _least_text(min(map(_times, judged)))
+    for verdict in Verdict:
+        judged = [change for change in changes if change.difference.verdict is verdict]
+        if judged and verdict in (Verdict.BETTER, Verdict.WORSE):
+            winner, loser = (theme.name for theme in (themes if verdict is Verdict.BETTER else themes[::-1]))
+            least, name = _least_text(judged), METRICS[judged[0].metric].name
             what = f"has a {name} that is at least {least} shorter"
-            if metric in (GOODPUT, THROUGHPUT):
+            if judged[0].metric in (GOODPUT, THROUGHPUT):
                 what = f"has at least {least} the {worded(name, themes[0])} of {loser}"
-            where = f" in {_of(len(judged), len(changes))}" if len(changes) > 1 else ""
+            count = f"all {len(judged)}" if len(judged) == len(changes) else f"{len(judged)} of {len(changes)}"
+            where = f" in {count} tests" if len(changes) > 1 else ""
             yield f"{winner} is faster than {loser}{where}: it {what}."
-    for verdict in (Verdict.SAME, Verdict.INCONCLUSIVE, Verdict.INVALID):
-        if judged := [change for change in changes if change.difference.verdict is verdict]:
+        elif judged:
             which = numbers_text([change.cell.number for change in judged]).capitalize()
-            verb = "is" if len(judged) == 1 else "are"
             within = up(max(change.difference.within or 0.0 for change in judged))
-            yield f"{which} {verb} {f'the same within {within} %' if verdict is Verdict.SAME else verdict}."
+            text = f"the same within {within} %" if verdict is Verdict.SAME else str(verdict)
+            yield f"{which} {'is' if len(judged) == 1 else 'are'} {text}."
 
 
-def _of(count: int, every: int) -> str:
-    return f"all {every} tests" if count == every else f"{count} of {plural(every, 'test')}"
-
-
-def _times(change: Change) -> float:
-    """Return how many times as much (or as short) the better one has: the near end of the interval."""
-    low, high = sorted((1 + (change.difference.low or 0.0), 1 + (change.difference.high or 0.0)))
-    return low if low >= 1 else 1 / high
-
-
-def _least_text(times: float) -> str:
+def _least_text(judged: Sequence[Change]) -> str:
+    """Return how many times as much (or as short) the better one has: the near end of the least interval."""
+    ends = [sorted((1 + (own.difference.low or 0.0), 1 + (own.difference.high or 0.0))) for own in judged]
+    times = min(low if low >= 1 else 1 / high for low, high in ends)
     return f"{floored(times, 1 if times >= 10 else 2):g} times"
-
-
-def _verdict_text(change: Change) -> str:
-    """Return the verdict on the first product."""
-    verdict, within = change.difference.verdict, change.difference.within
-    if verdict is Verdict.SAME and within is not None:
-        return f"same within {up(within)} %"
-    return {Verdict.BETTER: "faster", Verdict.WORSE: "slower"}.get(verdict, str(verdict))
 
 
 def _table(own: Product, changes: Sequence[Change], themes: Themes, *, judged: bool) -> Table:
     kept = [at for at, column in enumerate(own.table.columns) if column.group == "requested" or at == 0]
     rows = {row.test: row for row in own.table.rows}
-    metric = METRICS[changes[0].metric]
     columns = [own.table.columns[at] for at in kept]
-    columns += [Column(theme.name, metric.unit) for theme in themes]
+    columns += [Column(theme.name, METRICS[changes[0].metric].unit) for theme in themes]
     columns += [Column(f"{themes[0].name} is", "", "derived", words=True)] if judged else []
     made = []
     for change in changes:
+        verdict, scale = change.difference.verdict, METRICS[change.metric].scale
+        words = {Verdict.BETTER: "faster", Verdict.WORSE: "slower"}.get(verdict, verdict_text(change))
         entries = [rows[change.cell.number].entries[at] for at in kept]
-        entries += [_mean([value * metric.scale for value in side.values]) for side in (change.after, change.before)]
-        entries += [Entry(_verdict_text(change), str(change.difference.verdict))] if judged else []
+        entries += [_mean([value * scale for value in side.values]) for side in (change.after, change.before)]
+        entries += [Entry(words, str(verdict))] if judged else []
         made.append(Row(tuple(entries), change.cell.number))
     return Table(tuple(columns), tuple(made), label=own.theme.words.results)
 
@@ -152,6 +131,6 @@ def _conditions(products: tuple[Product, Product], comparison: Comparison, theme
     for change in comparison.differs:
         title, (before, after) = setup_title(change), setup_texts(change)
         texts[title if before == UNKNOWN else f"{title} {after} and {before}"] = None
-    if texts:
-        more = [f"{len(texts) - MOST_DIFFERENCES} more"] if len(texts) > MOST_DIFFERENCES else []
-        yield Term("What else differs", "; ".join([*list(texts)[:MOST_DIFFERENCES], *more]) + ".")
+    named, more = list(texts)[:MOST_DIFFERENCES], len(texts) - MOST_DIFFERENCES
+    if named:
+        yield Term("What else differs", "; ".join([*named, *([f"{more} more"] if more > 0 else [])]) + ".")

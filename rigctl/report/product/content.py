@@ -7,7 +7,6 @@ from typing import Final
 
 from rigctl.analysis.limits.ceiling import link_rate_bps
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.summary import CellSummary
 from rigctl.base.units import format_rate
 from rigctl.model.unknowns import least
 from rigctl.records import Repetition, RunInfo
@@ -70,7 +69,8 @@ class Product:
 
     @property
     def title(self) -> str:
-        return f"{self.name}: {self.theme.words.results[:1].lower()}{self.theme.words.results[1:]}"
+        results = self.theme.words.results
+        return f"{self.name}: {results[:1].lower()}{results[1:]}"
 
     @property
     def claimed(self) -> Claim | None:
@@ -84,7 +84,7 @@ def product(info: RunInfo, repetitions: Sequence[Repetition], theme: Theme) -> P
     table = product_table(report, view, theme)
     tests = [row.test for row in table.rows if row.test is not None]
     bars = tuple(_bars(view, tests))
-    made = claim(view, theme.claim, tests) if theme.claim is not None else None
+    made = claim(view, theme.claim, tests) if theme.claim.made else None
     streams = {cell.streams for cell in view.plan.cells}
     kinds = sorted({cell.kind.title for cell in view.plan.cells})
     technique = f"{listed(kinds)}, counted at the receiver, sums over the time in which all flows ran"
@@ -114,26 +114,21 @@ def _bars(view: RunView, tests: Sequence[int]) -> Iterator[Bar]:
     common = set(words[0]).intersection(*words) if len(words) > 1 else set()
     for cell, own in zip(cells, words, strict=True):
         rates = tuple(None if stream.goodput_mbps is None else stream.goodput_mbps.mean for stream in cell.streams)
-        yield Bar(cell.cell.number, ", ".join(word for word in own if word not in common), rates, _ceiling(cell))
-
-
-def _ceiling(cell: CellSummary) -> float | None:
-    ceilings = {round(stream.ceiling_mbps, 1) for stream in cell.streams if stream.ceiling_mbps is not None}
-    return ceilings.pop() if len(ceilings) == 1 and not cell.shared else None
+        ceilings = {round(stream.ceiling_mbps, 1) for stream in cell.streams if stream.ceiling_mbps is not None}
+        ceiling = ceilings.pop() if len(ceilings) == 1 and not cell.shared else None
+        yield Bar(cell.cell.number, ", ".join(word for word in own if word not in common), rates, ceiling)
 
 
 def _summary(view: RunView, bars: Sequence[Bar], tests: int) -> str:
     """Return `7 tests of 2 pairs at once, 911 to 941 Mbit/s on each pair`."""
-    text = plural(tests, "test")
-    rates = [rate for bar in bars for rate in bar.mbps if rate is not None]
+    rates = sorted(rate for bar in bars for rate in bar.mbps if rate is not None)
     pairs = {len(cell.pairs) for cell in view.plan.cells}
     several = len(pairs) == 1 and pairs != {1}
-    if several:
-        text += f" of {pairs.pop()} pairs at once"
-    if rates:
-        low, high = (f"{floored(rate):.{decimals(rate)}f}" for rate in (min(rates), max(rates)))
-        text += f", {low} Mbit/s" if low == high else f", {low} to {high} Mbit/s"
-    return text + (" on each pair" if rates and several else "")
+    text = f"{plural(tests, 'test')}{f' of {pairs.pop()} pairs at once' if several else ''}"
+    if not rates:
+        return text
+    ends = dict.fromkeys(f"{floored(rate):.{decimals(rate)}f}" for rate in (rates[0], rates[-1]))
+    return f"{text}, {' to '.join(ends)} Mbit/s{' on each pair' if several else ''}"
 
 
 def _conditions(view: RunView, report: Document, made: Claim | NoClaim | None, technique: str) -> Iterator[Term]:
@@ -148,8 +143,12 @@ def _conditions(view: RunView, report: Document, made: Claim | NoClaim | None, t
     times, *sentences = method.sentences(replace(info, versions={}), view.every, [])
     yield Term("Tests", f"{times} {_pairs(view)}.")
     yield Term("Links", _links(view))
-    if hosts := list(_hosts(info)):
-        yield Term("Hosts", " ".join(hosts))
+    alike: dict[str, list[str]] = {}
+    for node, facts in sorted(info.facts.items()):
+        known = [str(facts[name]) for name in ("cpu_model", "kernel", "driver") if facts.get(name)]
+        alike.setdefault(", ".join(known) or "unknown", []).append(node)
+    if alike:
+        yield Term("Hosts", " ".join(f"{listed(nodes)}: {words}." for words, nodes in alike.items()))
     tool = f"Measured with rigctl {info.versions.get('rigctl', '')}".rstrip() + "."
     yield Term("Method", " ".join([f"{technique}.", *sentences, tool]))
     yield Term("Rounding", "Goodput and efficiency are means over repetitions, rounded down.")
@@ -158,7 +157,7 @@ def _conditions(view: RunView, report: Document, made: Claim | NoClaim | None, t
 
 def _pairs(view: RunView) -> str:
     counts = sorted({len(cell.pairs) for cell in view.plan.cells})
-    count = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    count = " to ".join(str(number) for number in dict.fromkeys((counts[0], counts[-1])))
     text = f"{count} pairs of hosts at once" if counts[-1] > 1 else f"{count} pair of hosts"
     if len(counts) > 1 or counts[0] > MOST_NAMED:
         return text
@@ -175,12 +174,3 @@ def _links(view: RunView) -> str:
         if mss := sorted({stream.mss_effective for stream in streams if stream.mss_effective}):
             text += f"; segments of {listed([str(size) for size in mss])} bytes went over the wire"
     return f"{text}."
-
-
-def _hosts(info: RunInfo) -> Iterator[str]:
-    alike: dict[str, list[str]] = {}
-    for node, facts in sorted(info.facts.items()):
-        known = [facts.get(name) for name in ("cpu_model", "kernel", "driver")]
-        alike.setdefault(", ".join(str(word) for word in known if word), []).append(node)
-    for words, nodes in alike.items():
-        yield f"{listed(nodes)}: {words or 'unknown'}."

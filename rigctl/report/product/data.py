@@ -11,13 +11,12 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from rigctl.base.version import __version__
-from rigctl.report.blocks import Column, Entry, Row
+from rigctl.report.blocks import Row, Scalar
 from rigctl.report.product.claim import Claim, NoClaim
 from rigctl.report.product.content import Product
 from rigctl.report.product.table import values_of
 from rigctl.report.product.theme import Theme
 
-Value = float | int | str | bool | None
 Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 
 
@@ -44,7 +43,7 @@ class ColumnData(Model):
 class RowData(Model):
     test: int | None
     texts: list[str]
-    values: list[Value | list[Value]]
+    values: list[Scalar | list[Scalar]]
 
 
 class TermData(Model):
@@ -72,11 +71,10 @@ class ProductDocument(Model):
 
 def product_json(product: Product) -> str:
     """Return the text of product.json."""
-    theme = product.theme
     document = ProductDocument(
         name=product.name,
-        maker=theme.maker,
-        url=theme.url,
+        maker=product.theme.maker,
+        url=product.theme.url,
         run=product.info.run,
         measured_at=_instant(product),
         rigctl=__version__,
@@ -94,16 +92,18 @@ def product_json(product: Product) -> str:
 def _claim(claim: Claim | NoClaim | None) -> ClaimData | None:
     if claim is None:
         return None
-    made = claim if isinstance(claim, Claim) else None
+    if isinstance(claim, NoClaim):
+        unknown = dict.fromkeys(("text", "goodput_mbps", "ceiling_mbps", "share_pct", "repetitions"))
+        return ClaimData.model_validate({"made": False, "reasons": claim.reasons, "tests": (), **unknown})
     return ClaimData(
-        made=made is not None,
-        text=str(made) if made else None,
-        reasons=[] if isinstance(claim, Claim) else list(claim.reasons),
-        tests=list(made.tests) if made else [],
-        goodput_mbps=made.mbps if made else None,
-        ceiling_mbps=round(made.ceiling_mbps, 3) if made else None,
-        share_pct=float(made.share) if made else None,
-        repetitions=made.repetitions if made else None,
+        made=True,
+        text=str(claim),
+        reasons=[],
+        tests=list(claim.tests),
+        goodput_mbps=claim.mbps,
+        ceiling_mbps=round(claim.ceiling_mbps, 3),
+        share_pct=float(claim.share),
+        repetitions=claim.repetitions,
     )
 
 
@@ -113,7 +113,7 @@ def _row(row: Row) -> RowData:
 
 
 def _instant(product: Product) -> str:
-    return datetime.fromtimestamp(product.info.started_at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return f"{datetime.fromtimestamp(product.info.started_at, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def linked_data(product: Product) -> dict[str, Any]:
@@ -132,8 +132,7 @@ def linked_data(product: Product) -> dict[str, Any]:
         "variableMeasured": [value for row in product.table.rows for value in _measured(product, row)],
     }
     if not product.virtual:
-        about = [_about(own) for own in (theme, product.other) if own is not None]
-        data["about"] = about if len(about) > 1 else about[0]
+        data["about"] = [_about(theme), _about(product.other)] if product.other else _about(theme)
     if theme.maker:
         data["creator"] = {"@type": "Organization", "name": theme.maker}
     if theme.url:
@@ -142,31 +141,21 @@ def linked_data(product: Product) -> dict[str, Any]:
 
 
 def _about(theme: Theme) -> dict[str, Any]:
-    about: dict[str, Any] = {"@type": "Product", "name": theme.name}
-    if theme.maker:
-        about["brand"] = {"@type": "Brand", "name": theme.maker}
-    if theme.url:
-        about["url"] = theme.url
-    return about
+    brand = {"brand": {"@type": "Brand", "name": theme.maker}} if theme.maker else {}
+    return {"@type": "Product", "name": theme.name, **brand, **({"url": theme.url} if theme.url else {})}
 
 
 def _measured(product: Product, row: Row) -> Iterator[dict[str, Any]]:
+    """Yield the measured values of a row with the digits that the table prints: no others were measured."""
     streams = next((cell.streams for cell in product.info.plan.cells if cell.number == row.test), ())
     for column, entry in zip(product.table.columns, row.entries, strict=True):
         values = values_of(entry) if column.group == "measured" else ()
+        printed = re.findall(r"[0-9][0-9.]*", entry.text)
+        unit = {"unitText": column.unit} if column.unit else {}
         for number, value in enumerate(values):
             if value is not None:
                 which = f", {streams[number]}" if len(values) == len(streams) > 1 else ""
+                is_printed = isinstance(value, int | float) and number < len(printed)
                 name = f"Test {row.test}{which}: {column.title}"
-                yield _property(column, name, _printed(entry, number, value))
-
-
-def _printed(entry: Entry, number: int, value: Value) -> Value:
-    """Return a value with the digits that the table prints: no others were measured."""
-    texts = re.findall(r"[0-9][0-9.]*", entry.text)
-    return float(texts[number]) if isinstance(value, int | float) and number < len(texts) else value
-
-
-def _property(column: Column, name: str, value: Value) -> dict[str, Any]:
-    unit = {"unitText": column.unit} if column.unit else {}
-    return {"@type": "PropertyValue", "name": name, "value": value, **unit}
+                shown = float(printed[number]) if is_printed else value
+                yield {"@type": "PropertyValue", "name": name, "value": shown, **unit}

@@ -35,37 +35,36 @@ _HYPHENS: Final = {
 def fragment(product: Product) -> str:
     """Return the HTML that is pasted into a shop's page. Every text of the user is escaped."""
     theme = product.theme
-    wide, narrow = (pictures.bars(product, width, framed=False) for width in (pictures.WIDE, pictures.NARROW))
+    wide, narrow = (pictures.bars(product, width, framed=False) or "" for width in (pictures.WIDE, pictures.NARROW))
     linked = json.dumps(linked_data(product), ensure_ascii=False, indent=1).replace("<", "\\u003c")
-    style = host_style(theme.palette, theme.text, theme.headings) + (templates() / "product.css").read_text("utf-8")
-    template = environment().get_template("product.html.j2")
-    return template.render(
-        product=product,
-        theme=theme,
-        hyphens=_HYPHENS,
-        claim=product.claimed,
-        table=product.table,
-        conditions=product.conditions,
-        label=pictures.bars_label(product) if wide else "",
-        title=pictures.bars_title(product) if wide else "",
-        rate_text=rate_text,
-        keys=pictures.keys(product) if wide else [],
-        wide=Markup(wide or ""),  # noqa: S704 — drawn here, its texts escaped
-        narrow=Markup(narrow or ""),  # noqa: S704
-        linked=Markup(linked),  # noqa: S704 — JSON without <
-        style=Markup(style),  # noqa: S704 — colours and fonts as their patterns allow
+    sheet = (templates() / "product/fragment.css").read_text("utf-8")
+    return (
+        environment()
+        .get_template("product/fragment.html.j2")
+        .render(
+            product=product,
+            theme=theme,
+            hyphens=_HYPHENS,
+            rate_text=rate_text,
+            label=pictures.bars_label(product) if wide else "",
+            title=pictures.bars_title(product),
+            keys=pictures.keys(product),
+            wide=Markup(wide),  # noqa: S704 — drawn here, its texts escaped
+            narrow=Markup(narrow),  # noqa: S704
+            linked=Markup(linked),  # noqa: S704 — JSON without <
+            style=Markup(host_style(theme.palette, theme.text, theme.headings) + sheet),  # noqa: S704 — fixed patterns
+        )
     )
 
 
 def files_of(product: Product) -> dict[str, bytes]:
     """Return all files of a product's folder by name."""
-    drawn: dict[str, str] = {"table": pictures.table(product)}
-    if bars := pictures.bars(product):
-        drawn["chart"] = bars
+    drawn = {"table": pictures.table(product), "chart": pictures.bars(product)}
     drawn |= {f"chart-{number}": svg for number, svg in enumerate(pictures.charts(product), 1)}
     files = {"fragment.html": fragment(product).encode(), "product.json": product_json(product).encode()}
     for name, svg in drawn.items():
-        files |= {f"{name}.svg": svg.encode(), f"{name}.png": png(svg)}
+        if svg is not None:
+            files |= {f"{name}.svg": svg.encode(), f"{name}.png": png(svg)}
     return files | {"og.png": png(pictures.card(product), scale=1)}
 
 
@@ -83,34 +82,29 @@ def brand(theme: Theme) -> Brand:
     """Return the theme's name, logo and style sheet for the whole report."""
     name = f"{theme.name}, {theme.maker}" if theme.maker else theme.name
     style = page_style(theme.palette, theme.dark, theme.text, theme.headings)
-    if theme.logo is None:
-        return Brand(name, style)
-    return Brand(name, style, theme.logo.address, round(40 * theme.logo.aspect))
+    return Brand(name, style, theme.logo.address, round(40 * theme.logo.aspect)) if theme.logo else Brand(name, style)
 
 
 def themed(document: Document, theme: Theme) -> Document:
     """Return the report with the theme's words in headings and heads of columns. Sentences keep the field's words."""
-    results, sections = (
-        tuple(_section(section, theme) for section in sections) for sections in (document.results, document.sections)
+
+    def section(own: Section) -> Section:
+        title = theme.words.results if own.title == "Results" else worded(own.title, theme)
+        return replace(own, title=title, blocks=tuple(_block(block, theme) for block in own.blocks))
+
+    return replace(
+        document, results=tuple(map(section, document.results)), sections=tuple(map(section, document.sections))
     )
-    return replace(document, results=results, sections=sections)
-
-
-def _section(section: Section, theme: Theme) -> Section:
-    title = theme.words.results if section.title == "Results" else worded(section.title, theme)
-    return replace(section, title=title, blocks=tuple(_block(block, theme) for block in section.blocks))
 
 
 def _block(block: Block, theme: Theme) -> Block:
     if isinstance(block, Table):
         own = dict(theme.columns)
-        columns = (
-            replace(column, title=own.get(column.title, worded(column.title, theme))) for column in block.columns
-        )
+        titles = (own.get(column.title, worded(column.title, theme)) for column in block.columns)
+        columns = (replace(column, title=title) for column, title in zip(block.columns, titles, strict=True))
         return replace(block, columns=tuple(columns))
     if isinstance(block, Charts):
-        charts = (replace(chart, label=worded(chart.label, theme)) for chart in block.charts)
-        return replace(block, charts=tuple(charts))
+        return replace(block, charts=tuple(replace(one, label=worded(one.label, theme)) for one in block.charts))
     if isinstance(block, Folded):
         return replace(block, blocks=tuple(_block(inner, theme) for inner in block.blocks))
     return block

@@ -1,115 +1,83 @@
 """The theme of a product's page: its file (how-to/product-pages.md), read and judged."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from rigctl.records import RunInfo
-from rigctl.report.product.claim import LEAST_SHARE, Asked, Tests
-from rigctl.report.product.colours import (
-    DARK,
-    GRAPHICS_RATIO,
-    HEX,
-    LIGHT,
-    NEEDS,
-    TEXT_RATIO,
-    Palette,
-    contrast,
-    legible,
-)
+from rigctl.report.product.colours import DARK, GRAPHICS_RATIO, HEX, LIGHT, NEEDS, SERIES, Palette, contrast, legible
 from rigctl.report.product.logo import Logo, read_logo
 from rigctl.yamlfile import Document, Mistake, MistakesError, kind, read_document, validated
-from rigctl.yamlfile.fields import FieldError, Flag, LongText, Text, named, parse_text, shown
+from rigctl.yamlfile.fields import FieldError, Flag, LongText, Text, json_type, named, parse_whole, shown
 from rigctl.yamlfile.mistakes import in_order
 
 FONT: Final = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "Helvetica Neue", "Arial", "sans-serif")
-_FAMILY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.-]{0,63}|-apple-system", re.ASCII)
-_URL: Final = re.compile(r"https?://[^\s\"'<>\\^`{|}]{1,300}", re.ASCII)
+_GENERIC: Final = ("sans-serif", "serif", "monospace", "system-ui")
+_FAMILY: Final = r"[A-Za-z0-9][A-Za-z0-9 _.-]{0,63}|-apple-system"
+_URL: Final = r"https?://[^\s\"'<>\\^`{|}]{1,300}"
+_SHARE: Final = r"\s*(?:[5-9][0-9](?:\.[0-9]{1,3})?|100)\s*%\s*"
+Parser: TypeAlias = Callable[[str, object], str]
 
 
-def _colour(name: str, value: object) -> str:
-    if not isinstance(value, str) or not HEX.fullmatch(value):
-        found = shown(value) if isinstance(value, str) else f"{kind(value)}"
-        raise FieldError(f'{name}: expected a colour in quotes, as in "#0b62c4", found {found}')
-    return value.lower()
+def _matching(pattern: str, expected: str) -> Parser:
+    """Return a parser of texts that `pattern` matches."""
+
+    def parse(name: str, value: object) -> str:
+        if isinstance(value, str) and re.fullmatch(pattern, value, re.ASCII):
+            return value
+        found = shown(value) if isinstance(value, str) else kind(value)
+        raise FieldError(f"{name}: expected {expected}, found {found}")
+
+    return parse
 
 
-def _series(name: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not 1 <= len(value) <= len(LIGHT.series):
-        raise FieldError(f'{name}: expected a list of 1 to {len(LIGHT.series)} colours, as in ["#0b62c4", "#d9570b"]')
-    return tuple(_colour(name, colour) for colour in value)
+_share = _matching(_SHARE, "50 % to 100 %, as in 97%")
 
 
-def _fonts(name: str, value: object) -> tuple[str, ...]:
-    given = value if isinstance(value, list) else [value]
-    for family in given:
-        if not isinstance(family, str) or not _FAMILY.fullmatch(family):
-            raise FieldError(f"{name}: expected names of fonts, as in [Inter, Arial], found {shown(family)}")
-    if not 1 <= len(given) <= 10:
-        raise FieldError(f"{name}: expected 1 to 10 names of fonts, as in [Inter, Arial]")
-    return tuple(given)
-
-
-def _url(name: str, value: object) -> str:
-    text = parse_text(name, value, "an address, as in https://shop.example/product")
-    if not _URL.fullmatch(text):
-        raise FieldError(f"{name} {shown(text)}: expected an address, as in https://shop.example/product")
-    return text
-
-
-def _tests(name: str, value: object) -> Tests:
-    if value in ("every", "best"):
-        return "best" if value == "best" else "every"
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+def _tests(name: str, value: object) -> object:
+    if value in ("every", "best") or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
         return value
     raise FieldError(f"{name} {shown(value)}: expected every, best, or the number of a test")
 
 
-def _least(name: str, value: object) -> float:
-    number = re.fullmatch(r"\s*([0-9]{1,3}(?:\.[0-9]{1,3})?)\s*%\s*", value) if isinstance(value, str) else None
-    if number is None or not 50 <= float(number[1]) <= 100:
-        raise FieldError(f"{name} {shown(value)}: expected 50 % to 100 %, as in 97%")
-    return float(number[1]) / 100
-
-
-def _numbers(name: str, value: object) -> tuple[int, ...]:
-    given = value if isinstance(value, list) else [value]
-    if not given or any(isinstance(number, bool) or not isinstance(number, int) or number < 1 for number in given):
-        raise FieldError(f"{name}: expected numbers of tests, as in [1, 5]")
-    return tuple(given)
-
-
-def _columns(value: object) -> object:
-    """Accept a column's title alone in place of a mapping."""
-    if not isinstance(value, list):
-        return value
-    return [{"column": entry} if isinstance(entry, str) else entry for entry in value]
-
-
-_HEX_SCHEMA: Final = {"type": "string", "pattern": f"^{HEX.pattern}$"}
-Colour = Annotated[str | None, named(_colour), WithJsonSchema(_HEX_SCHEMA)]
-Series = Annotated[
-    tuple[str, ...] | None,
-    named(_series),
-    WithJsonSchema({"type": "array", "items": _HEX_SCHEMA, "minItems": 1, "maxItems": len(LIGHT.series)}),
+Tests: TypeAlias = int | Literal["every", "best"]
+Colour = Annotated[
+    str | None,
+    named(_matching(HEX, 'a colour in quotes, as in "#0b62c4"')),
+    json_type("string", pattern=f"^{HEX}$"),
 ]
-_NAMES_SCHEMA: Final = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "maxItems": 10}]}
-Fonts = Annotated[tuple[str, ...] | None, named(_fonts), WithJsonSchema(_NAMES_SCHEMA)]
-Address = Annotated[str | None, named(_url), WithJsonSchema({"type": "string", "format": "uri"})]
+Font = Annotated[str, named(_matching(_FAMILY, "names of fonts, as in [Inter, Arial]")), json_type("string")]
+Fonts = Annotated[
+    tuple[Font, ...],
+    Field(max_length=10),
+    BeforeValidator(
+        lambda value: value if isinstance(value, list) else [value],
+        json_schema_input_type=str | Annotated[list[str], Field(max_length=10)],
+    ),
+]
+Address = Annotated[
+    str | None,
+    named(_matching(_URL, "an address, as in https://shop.example/product")),
+    json_type("string", format="uri"),
+]
 Which = Annotated[
     Tests,
     named(_tests),
     WithJsonSchema({"anyOf": [{"enum": ["every", "best"]}, {"type": "integer", "minimum": 1}]}),
 ]
-Share = Annotated[float, named(_least), WithJsonSchema({"type": "string", "pattern": r"^\s*[0-9.]+\s*%\s*$"})]
-Numbers = Annotated[
-    tuple[int, ...] | None,
-    named(_numbers),
-    WithJsonSchema({"type": "array", "items": {"type": "integer", "minimum": 1}}),
+Share = Annotated[
+    float,
+    named(lambda name, value: float(_share(name, value).strip(" %")) / 100),
+    json_type("string", pattern=f"^{_SHARE}$"),
+]
+Number = Annotated[
+    int,
+    named(lambda name, value: parse_whole(name, value, 1, 10**6, 5)),
+    json_type("integer", minimum=1),
 ]
 
 
@@ -129,17 +97,28 @@ class ColoursSection(Section):
     good: Colour = Field(None, description="Text of what is good.")
     warn: Colour = Field(None, description="Text of what is not.")
     ceiling: Colour = Field(None, description="The line of what a link allows.")
-    series: Series = Field(None, description="Of the pairs in charts; the first is the accent where none are given.")
+    series: tuple[Colour, ...] = Field(
+        (), max_length=SERIES, description="Of the pairs in charts; the first is the accent where none are given."
+    )
 
 
 class FontsSection(Section):
-    text: Fonts = Field(None, description="Fonts of the text, the first that a reader has is used.")
-    headings: Fonts = Field(None, description="Fonts of name, claim and headings; those of the text where not given.")
+    text: Fonts = Field(FONT, description="Fonts of the text, the first that a reader has is used.")
+    headings: Fonts = Field((), description="Fonts of name, claim and headings; those of the text where not given.")
 
 
 class ColumnSection(Section):
     column: Text = Field(description="Title of a column of the results table, as `rigctl show` prints it.")
     title: Text | None = Field(None, description="What it is called here.")
+
+
+Titled = Annotated[
+    ColumnSection,
+    BeforeValidator(
+        lambda value: {"column": value} if isinstance(value, str) else value,
+        json_schema_input_type=str | ColumnSection,
+    ),
+]
 
 
 class WordsSection(Section):
@@ -153,24 +132,8 @@ class WordsSection(Section):
 class ClaimSection(Section):
     made: Flag = Field(True, description="false: no claim.")
     tests: Which = Field("every", description="What it is made of: every test of the table, the best, or a number.")
-    least: Share = Field(LEAST_SHARE, description="No claim below this share of what the link allows, as 97%.")
+    least: Share = Field(0.97, description="No claim below this share of what the link allows, as 97%.")
     virtual: Flag = Field(False, description="Make it of a virtual rig, too; it then begins with these words.")
-
-
-_COLUMNS_SCHEMA: Final = {
-    "type": "array",
-    "items": {
-        "anyOf": [
-            {"type": "string"},
-            {
-                "type": "object",
-                "properties": {"column": {"type": "string"}, "title": {"type": "string"}},
-                "required": ["column"],
-                "additionalProperties": False,
-            },
-        ]
-    },
-}
 
 
 class ThemeFile(Section):
@@ -183,10 +146,12 @@ class ThemeFile(Section):
     colours: ColoursSection = Field(ColoursSection(), description="As #0b62c4; those left out are the report's.")
     dark: ColoursSection = Field(ColoursSection(), description="The same for the report in a dark window.")
     fonts: FontsSection = Field(FontsSection(), description="Names of fonts; none is embedded.")
-    columns: Annotated[tuple[ColumnSection, ...], BeforeValidator(_columns), WithJsonSchema(_COLUMNS_SCHEMA)] = Field(
+    columns: tuple[Titled, ...] = Field(
         (), description="Of the results table, in this order. Left out: what a buyer understands."
     )
-    tests: Numbers = Field(None, description="Rows of the table by the numbers of their tests; all where left out.")
+    tests: tuple[Number, ...] = Field(
+        (), description="Rows of the table by the numbers of their tests; all where left out."
+    )
     words: WordsSection = Field(WordsSection(), description="Words of the page.")
     claim: ClaimSection = Field(ClaimSection(), description="What is claimed.")
 
@@ -199,14 +164,14 @@ class Theme:
     maker: str | None = None
     url: str | None = None
     logo: Logo | None = None
-    palette: Palette = LIGHT
-    dark: Palette = DARK
+    palette: Palette = field(default_factory=lambda: LIGHT)
+    dark: Palette = field(default_factory=lambda: DARK)
     text: tuple[str, ...] = FONT
     headings: tuple[str, ...] = FONT
     columns: tuple[tuple[str, str], ...] = ()  # a column of the results table, and its title on the page
-    tests: tuple[int, ...] | None = None
+    tests: tuple[int, ...] = ()  # rows of the table; empty: all
     words: WordsSection = field(default_factory=WordsSection)
-    claim: Asked | None = field(default_factory=Asked)  # None: no claim is wanted
+    claim: ClaimSection = field(default_factory=ClaimSection)
     source: Document | None = None  # the file, for mistakes that are found later
 
 
@@ -219,68 +184,55 @@ def load_theme(path: Path) -> Theme:
     light, dark = _palette(model.colours, LIGHT), _palette(model.dark, DARK)
     mistakes += [*_pale(document, "colours", light), *_pale(document, "dark", dark)]
     logo = None
-    if model.logo is not None:
-        try:
-            logo = read_logo(path.parent / model.logo)
-        except ValueError as error:
-            mistakes.append(document.mistake(("logo",), f'logo "{model.logo}": {error}.'))
+    try:
+        logo = read_logo(path.parent / model.logo) if model.logo else None
+    except ValueError as error:
+        mistakes.append(document.mistake(("logo",), f'logo "{model.logo}": {error}.'))
     if mistakes:
         raise MistakesError(in_order(mistakes))
-    text = _with_generic(model.fonts.text or FONT)
+    text, headings = (
+        fonts if fonts[-1] in _GENERIC else (*fonts, "sans-serif")
+        for fonts in (model.fonts.text or FONT, model.fonts.headings or model.fonts.text or FONT)
+    )
+    columns = tuple((column.column, column.title or column.column) for column in model.columns)
     return Theme(
-        model.name,
-        model.maker,
-        model.url,
-        logo,
-        light,
-        dark,
-        text,
-        _with_generic(model.fonts.headings) if model.fonts.headings else text,
-        tuple((column.column, column.title or column.column) for column in model.columns),
-        model.tests,
-        model.words,
-        Asked(model.claim.tests, model.claim.least, model.claim.virtual) if model.claim.made else None,
-        document,
+        *(model.name, model.maker, model.url, logo, light, dark, text, headings),
+        *(columns, model.tests, model.words, model.claim, document),
     )
 
 
 def _palette(section: ColoursSection, base: Palette) -> Palette:
-    given: dict[str, Any] = section.model_dump(exclude={"series"}, exclude_none=True)
-    colours = {**base.colours, **given}
-    if "panel" not in given and "paper" in given:
-        colours["panel"] = colours["paper"]
-    series = (colours["accent"], *base.series[1:]) if section.accent else base.series
-    return Palette(colours, section.series or series)
-
-
-def _with_generic(fonts: tuple[str, ...]) -> tuple[str, ...]:
-    generic = ("sans-serif", "serif", "monospace", "system-ui")
-    return fonts if fonts[-1] in generic else (*fonts, "sans-serif")
+    """Return the report's colours with those that were given; too few of `series` are repeated."""
+    given = section.model_dump(exclude={"series"}, exclude_none=True)
+    if section.paper:
+        given.setdefault("panel", section.paper)
+    if section.accent:
+        given["s1"] = section.accent
+    if section.series:
+        given |= {f"s{number + 1}": section.series[number % len(section.series)] for number in range(SERIES)}
+    return {**base, **given}
 
 
 def _pale(document: Document, section: str, palette: Palette) -> Iterator[Mistake]:
     """Yield a mistake for each colour with too little contrast, at the key that was given."""
     given = document.data.get(section) or {}
-    for ink, ground, ratio in NEEDS:
-        if text := _contrast_text(ink, palette[ink], ground, palette[ground], ratio):
-            key = next((key for key in (ink, ground, "paper") if key in given), None)
-            yield document.mistake((section, key) if key else (section,), f"{section}: {text}")
-    for number, colour in enumerate(palette.series):
-        name = f"series {number + 1}"
-        if text := _contrast_text(name, colour, "paper", palette["paper"], GRAPHICS_RATIO):
-            place = (section, "series", number) if "series" in given else (section, "paper")
-            yield document.mistake(place, f"{section}: {text}")
-
-
-def _contrast_text(name: str, colour: str, ground: str, ground_colour: str, ratio: float) -> str | None:
-    reached = contrast(colour, ground_colour)
-    if reached >= ratio:
-        return None
-    what = "text needs" if ratio == TEXT_RATIO else "graphics need"
-    return (
-        f"{name} {colour} on {ground} {ground_colour} has a contrast of {int(10 * reached) / 10}:1; "
-        f"{what} {ratio:g}:1 (WCAG AA). {legible(colour, ground_colour, ratio)} has it."
-    )
+    series = len(given.get("series", [])) or SERIES
+    graphics = ((f"s{number}", "paper", GRAPHICS_RATIO) for number in range(1, series + 1))
+    for ink, ground, ratio in (*NEEDS, *graphics):
+        reached = contrast(palette[ink], palette[ground])
+        if reached >= ratio:
+            continue
+        name, place = ink, (section, next((key for key in (ink, ground) if key in given), "paper"))
+        if ink[1:].isdigit():
+            name = f"series {ink[1:]}"
+            place = (section, "series", int(ink[1:]) - 1) if "series" in given else (section, "paper")
+        yield document.mistake(
+            place,
+            f"{section}: {name} {palette[ink]} on {ground} {palette[ground]} has a contrast of "
+            f"{int(10 * reached) / 10}:1; {'graphics' if ratio == GRAPHICS_RATIO else 'text'} need"
+            f"{'' if ratio == GRAPHICS_RATIO else 's'} {ratio:g}:1 (WCAG AA). "
+            f"{legible(palette[ink], palette[ground], ratio)} has it.",
+        )
 
 
 def default_theme(info: RunInfo, unlike: Theme | None = None) -> Theme:

@@ -12,7 +12,8 @@ from claim_cases import Measured
 
 from rigctl.analysis.run_view import RunView
 from rigctl.records import Comparison, Direction, Expectation, Link, Repetition, RunInfo, RunStatus, Status
-from rigctl.report.product.claim import Asked, Claim, NoClaim, claim, decimals, floored, lowest, three_digits
+from rigctl.report.product.claim import Claim, NoClaim, claim, decimals, floored, lowest, three_digits
+from rigctl.report.product.theme import ClaimSection
 
 LEAST_SHARE = 0.97
 
@@ -65,14 +66,8 @@ def run(*, numbers: tuple[int, ...] = (5,), repeat: int = 4, **info: Any) -> tup
     return builders.run(plan, **info), measured
 
 
-def judged(made: tuple[RunInfo, list[Repetition]], asked: Asked | None = None) -> Claim | NoClaim:
-    return claim(RunView(*made), asked or Asked())
-
-
-def against(made: tuple[RunInfo, list[Repetition]], asked: Asked | None = None) -> str:
-    found = judged(made, asked)
-    assert isinstance(found, NoClaim)
-    return str(found)
+def judged(made: tuple[RunInfo, list[Repetition]], **asked: Any) -> Claim | NoClaim:
+    return claim(RunView(*made), ClaimSection.model_construct(**asked))
 
 
 def test_the_claim_is_the_slowest_repetition_of_the_slowest_pair() -> None:
@@ -80,31 +75,22 @@ def test_the_claim_is_the_slowest_repetition_of_the_slowest_pair() -> None:
     assert str(found) == "940 Mbit/s on both pairs at once: 99.8 % of what gigabit Ethernet allows"
     assert isinstance(found, Claim)
     assert (found.tests, found.repetitions, found.virtual) == ((5,), 4, False)
-
-
-def test_the_share_is_that_of_the_figure_that_is_printed() -> None:
-    found = judged(run())
-    assert isinstance(found, Claim)
     assert float(found.share) <= 100 * found.mbps / found.ceiling_mbps < float(found.share) + 0.1
 
 
-def test_a_claim_on_every_test_is_that_of_the_worst() -> None:
+@pytest.mark.parametrize(
+    ("tests", "said"),
+    [
+        ("every", "930 Mbit/s on both pairs at once: 98.7 % of what gigabit Ethernet allows, in each of 2 tests"),
+        ("best", "940 Mbit/s on both pairs at once: 99.8 % of what gigabit Ethernet allows, in the best of 2 tests"),
+        (1, "940 Mbit/s on both pairs at once: 99.8 % of what gigabit Ethernet allows, in test 1 of 2"),
+        (9, "No claim is made: test 9 is not in the table."),
+    ],
+)
+def test_a_claim_says_of_which_tests_it_is_made(tests: Any, said: str) -> None:
     info, measured = run(numbers=(1, 2))
     slow = builders.repetition(info.plan.cells[1], (930.5, 941), number=4)
-    found = judged((info, [*measured[:-1], slow]))
-    assert str(found) == "930 Mbit/s on both pairs at once: 98.7 % of what gigabit Ethernet allows, in each of 2 tests"
-
-
-def test_a_claim_on_the_best_test_says_so() -> None:
-    info, measured = run(numbers=(1, 2))
-    slow = builders.repetition(info.plan.cells[1], (930.5, 941), number=4)
-    found = judged((info, [*measured[:-1], slow]), Asked("best"))
-    assert str(found).endswith("99.8 % of what gigabit Ethernet allows, in the best of 2 tests")
-
-
-def test_a_claim_on_one_test_names_it() -> None:
-    assert str(judged(run(numbers=(1, 2)), Asked(2))).endswith("gigabit Ethernet allows, in test 2 of 2")
-    assert "test 9 is not in the table" in against(run(), Asked(9))
+    assert str(judged((info, [*measured[:-1], slow]), tests=tests)) == said
 
 
 def test_both_directions_are_in_the_claim() -> None:
@@ -117,103 +103,86 @@ def test_both_directions_are_in_the_claim() -> None:
 def test_small_segments_are_in_the_claim() -> None:
     """99 % of what small segments allow is not 99 % of what the line allows."""
     cell = builders.cell(1, pairs=builders.PAIRS[:1], mss=548)
-    sent = {"mss": 536}
-    measured = [builders.repetition(cell, (855,), number=at, sender=sent) for at in (1, 2, 3, 4)]
-    found = judged((builders.run(builders.plan([cell], virtual=None, repeat=4)), measured))
-    assert "between two ports" in str(found)
-    assert str(found).endswith("of what gigabit Ethernet allows with segments of 536 bytes")
+    measured = [builders.repetition(cell, (855,), number=at, sender={"mss": 536}) for at in (1, 2, 3, 4)]
+    found = str(judged((builders.run(builders.plan([cell], virtual=None, repeat=4)), measured)))
+    assert "between two ports" in found
+    assert found.endswith("of what gigabit Ethernet allows with segments of 536 bytes")
 
 
-def test_too_few_repetitions_support_nothing() -> None:
-    assert against(run(repeat=3)) == "No claim is made: 3 repetitions count, 4 are needed."
-
-
-def test_an_invalid_repetition_that_was_not_replaced_is_against_it() -> None:
+def replaced(number: int, *mbps: float, **fields: Any) -> tuple[RunInfo, list[Repetition]]:
+    """Five repetitions, one of which is another."""
     info, measured = run(repeat=5)
-    bad = replace(measured[2], status=Status.INVALID, reason="start skew 14 ms")
-    assert "a repetition is invalid: start skew 14 ms" in against((info, [*measured[:2], bad, *measured[3:]]))
+    measured[number] = replace(builders.repetition(info.plan.cells[0], mbps or (941, 940), number=number + 1), **fields)
+    return info, measured
 
 
-def test_a_test_that_was_not_measured_is_against_it() -> None:
-    info, measured = run(numbers=(1, 2))
-    assert "test 2: not measured" in against((info, measured[:4]))
+def on(info: RunInfo, **plan: Any) -> RunInfo:
+    return replace(info, plan=replace(info.plan, **plan))
 
 
-def test_an_unfinished_run_is_against_it() -> None:
-    info, measured = run(status=RunStatus.INTERRUPTED)
-    assert "the run is interrupted, not complete" in against((info, measured))
-
-
-def test_repetitions_that_differ_are_against_it() -> None:
-    info, measured = run()
-    slow = builders.repetition(info.plan.cells[0], (919, 940), number=4)
-    assert "its repetitions differ by more than 2 %" in against((info, [*measured[:3], slow]))
-
-
-def test_an_efficiency_below_the_bound_is_against_it() -> None:
-    found = against(run(), Asked(least=0.999))
-    assert found == "No claim is made: 99.8 % of what the link allows is less than the claim's bound of 99.9 %."
-
-
-def test_what_the_link_cannot_carry_is_against_it() -> None:
+def busy() -> tuple[RunInfo, list[Repetition]]:
+    """Senders without a processor to spare."""
     info, _ = run()
-    fast = [builders.repetition(info.plan.cells[0], (944, 941), number=at) for at in (1, 2, 3, 4)]
-    assert "100.3 % of what the link allows is not possible" in against((info, fast))
+    used = {"agent_cpu_us": 10**7, "node_busy_us": 10**7, "cpus": 1}
+    slow = [builders.repetition(info.plan.cells[0], (800, 800), number=at) for at in range(1, 5)]
+    return info, [replace(one, nodes=tuple(replace(node, **used) for node in one.nodes)) for one in slow]
 
 
-def test_a_limit_of_the_hosts_is_against_it() -> None:
-    info, _ = run()
-    cell = info.plan.cells[0]
-    busy = [builders.repetition(cell, (800, 800), number=at) for at in (1, 2, 3, 4)]
-    busy = [
-        replace(one, nodes=tuple(replace(node, agent_cpu_us=10**7, node_busy_us=10**7, cpus=1) for node in one.nodes))
-        for one in busy
-    ]
-    found = against((info, busy), Asked(least=0.5))
-    assert "it is limited by sender, not by the line" in found or "it is limited by receiver" in found
-
-
-def test_a_missed_expectation_is_against_it() -> None:
-    info, measured = run()
-    bound = Expectation("goodput", "goodput_mbps", ">= 1900M", Comparison.AT_LEAST, (5,), bound=1900.0)
-    made = replace(info, plan=replace(info.plan, expectations=(bound,)))
-    assert against((made, measured)) == "No claim is made: it is not what the scenario expects."
-
-
-def test_a_virtual_rig_supports_nothing_about_a_product() -> None:
-    info, measured = run()
-    virtual = replace(info, plan=replace(info.plan, virtual="namespaces"))
-    assert "virtual rig, which says nothing about a product" in against((virtual, measured))
-    found = judged((virtual, measured), Asked(virtual=True))
-    assert str(found).startswith("Virtual rig: 940 Mbit/s on both pairs at once")
-
-
-def test_a_loopback_supports_nothing_at_all() -> None:
-    info, measured = run()
-    loopback = replace(info, plan=replace(info.plan, virtual="loopback"))
-    assert "on a machine's loopback" in against((loopback, measured), Asked(virtual=True))
-
-
-def test_a_link_of_another_rate_than_the_rig_file_says_is_against_it() -> None:
-    info, measured = run()
-    facts = {**info.facts, "pi2": builders.facts(speed_bps=10**8)}
-    found = against((replace(info, facts=facts), measured))
-    assert "the rig file gives pi2 a link of 1 Gbit/s, its interface has 100 Mbit/s" in found
-
-
-def test_an_unknown_link_is_against_it() -> None:
-    info, measured = run()
-    plan = replace(info.plan, links={name: Link(None, 1500) for name in info.plan.links})
-    facts = {name: builders.facts(speed_bps=None) for name in plan.links}
-    found = against((replace(info, plan=plan, facts=facts), measured))
-    assert "what its links allow is not known" in found
-
-
-def test_short_repetitions_support_nothing() -> None:
+def short() -> tuple[RunInfo, list[Repetition]]:
     cell = builders.cell(1, duration_s=1.0)
     measured = [builders.repetition(cell, (941, 941), number=at) for at in (1, 2, 3, 4)]
-    found = against((builders.run(builders.plan([cell], virtual=None, repeat=4)), measured))
-    assert found == "No claim is made: 1 s of each repetition count, 5 s are needed."
+    return builders.run(builders.plan([cell], virtual=None, repeat=4)), measured
+
+
+BOUND = Expectation("goodput", "goodput_mbps", ">= 1900M", Comparison.AT_LEAST, (5,), bound=1900.0)
+SLOW_LINK = {"pi2": builders.facts(speed_bps=10**8)}
+NO_RATES = {name: builders.facts(speed_bps=None) for name in run()[0].plan.links}
+NO_LINKS = {name: Link(None, 1500) for name in NO_RATES}
+AGAINST: dict[str, tuple[tuple[RunInfo, list[Repetition]], dict[str, Any], str]] = {
+    "few": (run(repeat=3), {}, "made: 3 repetitions count, 4 are needed."),
+    "invalid": (
+        replaced(2, status=Status.INVALID, reason="start skew 14 ms"),
+        {},
+        "a repetition is invalid: start skew 14 ms",
+    ),
+    "missing": ((run(numbers=(1, 2))[0], run(numbers=(1, 2))[1][:4]), {}, "test 2: not measured"),
+    "interrupted": (run(status=RunStatus.INTERRUPTED), {}, "the run is interrupted, not complete"),
+    "spread": (replaced(3, 919, 940), {}, "its repetitions differ by more than 2 %"),
+    "least": (
+        run(),
+        {"least": 0.999},
+        "made: 99.8 % of what the link allows is less than the claim's bound of 99.9 %.",
+    ),
+    "impossible": (replaced(3, 944, 941), {}, "100.3 % of what the link allows is not possible"),
+    "hosts": (busy(), {"least": 0.5}, "it is limited by sender, not by the line"),
+    "expected": ((on(run()[0], expectations=(BOUND,)), run()[1]), {}, "made: it is not what the scenario expects."),
+    "virtual": ((on(run()[0], virtual="namespaces"), run()[1]), {}, "virtual rig, which says nothing about a product"),
+    "loopback": ((on(run()[0], virtual="loopback"), run()[1]), {"virtual": True}, "on a machine's loopback"),
+    "other rate": (
+        (replace(run()[0], facts={**run()[0].facts, **SLOW_LINK}), run()[1]),
+        {},
+        "the rig file gives pi2 a link of 1 Gbit/s, its interface has 100 Mbit/s",
+    ),
+    "unknown rate": (
+        (replace(on(run()[0], links=NO_LINKS), facts=NO_RATES), run()[1]),
+        {},
+        "what its links allow is not known",
+    ),
+    "short": (short(), {}, "made: 1 s of each repetition count, 5 s are needed."),
+}
+
+
+@pytest.mark.parametrize("case", AGAINST)
+def test_a_reason_against_a_claim_is_named(case: str) -> None:
+    made, asked, reason = AGAINST[case]
+    found = judged(made, **asked)
+    assert isinstance(found, NoClaim)
+    assert reason in str(found)
+
+
+def test_a_claim_on_a_virtual_rig_begins_with_these_words() -> None:
+    found = judged((on(run()[0], virtual="namespaces"), run()[1]), virtual=True)
+    assert str(found).startswith("Virtual rig: 940 Mbit/s on both pairs at once")
 
 
 def test_no_claim_is_ever_above_any_repetition() -> None:

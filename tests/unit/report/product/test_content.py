@@ -18,12 +18,11 @@ from rigctl.records import Pair, Repetition, RunInfo
 from rigctl.report.blocks import Table
 from rigctl.report.document import document
 from rigctl.report.printers.html import page
-from rigctl.report.product.claim import Asked, Claim
 from rigctl.report.product.compare import side_by_side
 from rigctl.report.product.content import Product, product
 from rigctl.report.product.data import product_json
-from rigctl.report.product.drawing import family, width_of, wrapped
-from rigctl.report.product.page import brand, files_of, fragment, themed, write_files
+from rigctl.report.product.drawing import family, png, width_of, wrapped
+from rigctl.report.product.page import brand, files_of, themed, write_files
 from rigctl.report.product.pictures import CARD, bars, card, table
 from rigctl.report.product.theme import Theme, WordsSection, default_theme, load_theme
 
@@ -143,32 +142,19 @@ def compared(factor: float, **plan: Any) -> Product:
     return side_by_side((ours[0], theirs[0]), (ours[1], theirs[1]), (Theme("Ours"), Theme("Theirs")))
 
 
-def test_below_the_chart_stands_where_the_claimed_figure_is_from() -> None:
-    cell = builders.cell(parallel=5)
-    info = builders.run(builders.plan([cell], repeat=4, virtual=None))
-    measured = [builders.repetition(cell, (941, 940), number=number) for number in range(1, 5)]
-    made = product(info, measured, replace(THEME, claim=Asked()))
-    assert isinstance(made.claim, Claim), made.claim
-    shown = fragment(made)
-    assert f"is the slowest of {made.claim.repetitions} repetitions of the slowest pair, rounded down;" in shown
-    assert "is the slowest of" not in fragment(gigablox())
-
-
-def test_two_products_stand_side_by_side() -> None:
-    made = compared(1.1)
+@pytest.mark.parametrize(
+    ("factor", "said", "fields"),
+    [
+        (1.1, "Ours is faster than Theirs in 2 of 3 tests: it has at least 1.09 times the goodput", ["faster"] * 2),
+        (0.9, "Theirs is faster than Ours in 2 of 3 tests", ["slower"] * 2),
+    ],
+)
+def test_two_products_stand_side_by_side(factor: float, said: str, fields: list[str]) -> None:
+    made = compared(factor)
     assert [column.title for column in made.table.columns][-3:] == ["Ours", "Theirs", "Ours is"]
-    assert [row[-1] for row in texts(made.table)][:2] == ["faster", "faster"]
-    assert made.verdict[0].startswith(
-        "Ours is faster than Theirs in 2 of 3 tests: it has at least 1.09 times the goodput"
-    )
-    assert made.keys == ("Ours", "Theirs")
-    assert made.claim is None
-
-
-def test_the_other_one_may_be_faster() -> None:
-    made = compared(0.9)
-    assert made.verdict[0].startswith("Theirs is faster than Ours in 2 of 3 tests")
-    assert [row[-1] for row in texts(made.table)][:2] == ["slower", "slower"]
+    assert [row[-1] for row in texts(made.table)][:2] == fields
+    assert made.verdict[0].startswith(said)
+    assert (made.keys, made.claim) == (("Ours", "Theirs"), None)
 
 
 def test_faster_is_never_said_where_the_verdict_is_not_better() -> None:
@@ -210,17 +196,26 @@ def test_without_a_theme_the_rig_has_its_own_name() -> None:
     assert default_theme(info, unlike=own).name == f"gigablox, {info.run}"
 
 
-def test_files_are_written_into_a_new_folder_and_refused_where_a_file_stands(tmp_path: Path) -> None:
-    write_files({"a": b"1"}, tmp_path / "new" / "folder")
-    assert (tmp_path / "new" / "folder" / "a").read_bytes() == b"1"
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="no folder can be made there"):
-        write_files({"a": b"1"}, tmp_path / "file")
-
-
 def test_lines_are_broken_by_the_width_of_their_letters() -> None:
     assert wrapped("wide words WWWW", 10, 60) == ["wide words", "WWWW"]
-    assert family(("Inter", "Open Sans", "sans-serif")) == "Inter, &#x27;Open Sans&#x27;, Arial, sans-serif"
+
+
+@pytest.mark.parametrize(
+    "fonts", [("No Such Font", "sans-serif"), ("serif",), ("monospace",), ("system-ui",), ("No Such Font",)]
+)
+def test_a_text_is_drawn_in_any_font(fonts: tuple[str, ...]) -> None:
+    def picture(text: str) -> bytes:
+        return png(
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="60" height="20" font-family="{family(fonts)}">'
+            f'<text x="2" y="15" font-size="12">{text}</text></svg>'
+        )
+
+    assert picture("941") != picture("")
+
+
+def test_common_fonts_stand_before_a_generic_name() -> None:
+    assert family(("Inter", "Open Sans", "sans-serif")) == "Inter, 'Open Sans', Arial, sans-serif"
+    assert family(("system-ui", "Georgia", "serif")).endswith("'DejaVu Serif', serif")
 
 
 def test_files_of_a_product_replace_links_and_pipes_and_nothing_behind_them(tmp_path: Path) -> None:
@@ -233,3 +228,5 @@ def test_files_of_a_product_replace_links_and_pipes_and_nothing_behind_them(tmp_
     assert (tmp_path / "precious").read_text() == "precious"
     written = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir() if not path.is_symlink()}
     assert written == dict.fromkeys(("fragment.html", "og.png", "table.svg"), b"new")
+    with pytest.raises(InputError, match="no folder can be made there"):
+        write_files({"a": b"1"}, tmp_path / "precious")

@@ -30,8 +30,7 @@ def refused(tmp_path: Path, text: str) -> str:
 def test_a_name_is_enough(tmp_path: Path) -> None:
     theme = themed(tmp_path, "name: GigaBlox\n")
     assert (theme.name, theme.maker, theme.logo, theme.columns) == ("GigaBlox", None, None, ())
-    assert theme.claim is not None
-    assert theme.claim.tests == "every"
+    assert (theme.claim.made, theme.claim.tests) == (True, "every")
 
 
 def test_all_keys_are_read(tmp_path: Path) -> None:
@@ -53,21 +52,12 @@ claim: {tests: best, least: 99%, virtual: true}
 """
     theme = themed(tmp_path, text)
     assert theme.columns == (("Test", "Test"), ("Goodput of each pair", "Speed of both"))
-    assert (theme.palette["paper"], theme.palette["panel"], theme.palette.series[0]) == (
-        "#fffdf8",
-        "#fffdf8",
-        "#a3123f",
-    )
+    assert [theme.palette[name] for name in ("paper", "panel", "s1", "s3")] == ["#fffdf8"] * 2 + ["#a3123f"] * 2
     assert theme.text == ("Inter", "Arial", "sans-serif")
     assert theme.headings == ("Georgia", "sans-serif")
     assert theme.logo is not None
     assert theme.logo.aspect == 3.0
-    assert theme.claim is not None
     assert (theme.claim.tests, theme.claim.least, theme.claim.virtual) == ("best", 0.99, True)
-
-
-def test_no_claim_is_wanted(tmp_path: Path) -> None:
-    assert themed(tmp_path, "name: A\nclaim: {made: false}\n").claim is None
 
 
 @pytest.mark.parametrize(
@@ -80,10 +70,10 @@ def test_no_claim_is_wanted(tmp_path: Path) -> None:
             "name: A\ncolours:\n  accent: #0b62c4\n",
             'accent: expected a colour in quotes, as in "#0b62c4", found nothing',
         ),
-        ("name: A\nfonts: {text: ['x\"; } body {']}\n", "theme.yaml:2:15: text: expected names of fonts"),
+        ("name: A\nfonts: {text: ['x\"; } body {']}\n", "theme.yaml:2:16: text: expected names of fonts"),
         ("name: A\nurl: javascript:alert(1)\n", "theme.yaml:2:6: url"),
-        ("name: A\ntests: [0]\n", "theme.yaml:2:8: tests: expected numbers of tests"),
-        ("name: A\nclaim: {least: 130%}\n", 'theme.yaml:2:16: least "130%": expected 50 % to 100 %'),
+        ("name: A\ntests: [0]\n", 'theme.yaml:2:9: tests "0": expected 1 to'),
+        ("name: A\nclaim: {least: 130%}\n", 'theme.yaml:2:16: least: expected 50 % to 100 %, as in 97%, found "130%"'),
         ("name: A\nclaim: {tests: worst}\n", "expected every, best, or the number of a test"),
         ("name: A\nlogo: none.png\n", 'theme.yaml:2:7: logo "none.png": there is no file'),
     ],

@@ -7,7 +7,7 @@ from typing import Final
 from rigctl.analysis.nights.history import Values, chosen, of_runs
 from rigctl.analysis.nights.regressions import Regressions, of_nights
 from rigctl.analysis.nights.shifts import Shift
-from rigctl.records import CONFIRMS, Accepted, Night, RunInfo, RunStatus
+from rigctl.records import Accepted, Night, RunInfo, RunStatus
 from rigctl.report.blocks import Column, Document, Entry, Table
 from rigctl.report.nights import page as words
 from rigctl.site import news
@@ -46,6 +46,10 @@ class Judged:
         return self.slots[-1] if self.slots else None
 
     @property
+    def state(self) -> State:
+        return State.MEASURED if self.latest is None else self.latest.state
+
+    @property
     def strip(self) -> tuple[Slot, ...]:
         return self.slots[-STRIP:]
 
@@ -74,25 +78,24 @@ def judge(
     A run that began after `now` was measured by a wrong clock: it is not the latest night.
     """
     past = [run for run in runs if run.info.started_at <= now]
-    latest_first = [run.info for run in reversed(runs)]
-    ended = (info for info in latest_first if CONFIRMS not in info.tags and info.status is not RunStatus.RUNNING)
-    last = next((info for info in ended if info.started_at <= now), None)
+    ended = [run.info for run in past if run.is_night and run.info.status is not RunStatus.RUNNING]
+    last = ended[-1] if ended else None
     made, found, known = None, {}, set()
     if last is not None:
-        chosen_runs, second = chosen(latest_first, last)
+        chosen_runs, second = chosen([run.info for run in reversed(runs)], last)
         seen = of_runs(chosen_runs, second, figures([*chosen_runs, *second.values()]))
         known = {info.run for info in seen.runs}
         made = of_nights(seen, accepted) if known else None
         found = news.found_in(made) if made else {}
-    own = slots(past, nights, found, news.headlines(found))
-    shown = tuple(slot for slot in own if not slot.repeated)
+    every = slots(past, nights, found, {run: news.headline(own) for run, own in found.items()})
+    shown = tuple(slot for slot in every if not slot.repeated)
     ends = {run.run: run.info.ended_at or run.info.started_at for run in runs}
     return Judged(
         course,
         tuple(runs),
         made,
         shown,
-        tuple(news.entries(course, own, found, ends)),
+        tuple(news.entries(course, every, found, ends)),
         tuple(level for level in accepted if level.run in known),
         None if last is None else document_of(last),
         _answer(shown[-1] if shown else None, made),
@@ -102,11 +105,11 @@ def judge(
 
 def _answer(latest: Slot | None, made: Regressions | None) -> str:
     """Return the sentence on the latest night: on levels only if it was measured, and as expected."""
-    if latest is None or latest.state in {State.MEASURED, State.WORSE, State.BETTER}:
-        of_levels = words.document(made).findings[0].text if made is not None else "No run has ended."
-        again = latest.since if latest is not None and latest.again else None
-        return of_levels if again is None else f"{of_levels} As expected again: it was not from {again} on."
-    return f"{latest.what[0].upper()}{latest.what[1:].rstrip('.')}."
+    if latest is not None and latest.state not in {State.MEASURED, State.WORSE, State.BETTER}:
+        return f"{latest.what[0].upper()}{latest.what[1:].rstrip('.')}."
+    of_levels = words.document(made).answer if made is not None else "No run has ended."
+    again = latest.since if latest is not None and latest.again else None
+    return of_levels if again is None else f"{of_levels} As expected again: it was not from {again} on."
 
 
 def changes(judged: Judged) -> Table | None:

@@ -38,8 +38,8 @@ _PAGE: Final = re.compile(rf"(?:{'|'.join(_FOLDERS)})/[a-z0-9._@-]+\.html", re.A
 _NOT_LOOKED_AT: Final = frozenset({"lost+found", ".DS_Store", "Thumbs.db", "desktop.ini"})
 _WAIT_S: Final = 120.0
 _MOST_BYTES: Final = 256 * 1024**2
-_ORDER: Final = (*(f"{folder}/" for folder in _FOLDERS), SEARCH, FEED, INDEX)
-"""Order in which replaced files are renamed: each links to those before it."""
+_ORDER: Final = (*_FOLDERS, SEARCH, FEED, INDEX)
+"""Folders and pages in the order in which replaced files are renamed: each links to those before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,29 +67,26 @@ class Folder:
         self._top = top
         self._own = own
         self._staged: set[str] = set()
-        self.mark = self._mark()
-
-    def _mark(self) -> Mark | None:
         said = self.kept(_MARK)
         try:
-            return None if said is None else _MARKS.validate_json(said)
+            self.mark = None if said is None else _MARKS.validate_json(said)
         except ValidationError as error:
             what = error.errors(include_url=False)[0]["msg"]
-            raise InputError(f"{self.path}: {OWN}/{_MARK} is damaged: {what}. Name another folder") from error
+            raise InputError(f"{path}: {OWN}/{_MARK} is damaged: {what}. Name another folder") from error
 
     def set_mark(self, mark: Mark) -> None:
         self.mark = mark
         self.keep(_MARK, _MARKS.dump_json(mark))
 
-    def add(self, page: str, content: bytes) -> None:
+    def add(self, page: str, text: str) -> None:
         """Make a file that `commit` puts in its place, unless the same file is there."""
         if not is_page(page):
             raise ValueError(f"no page of a site: {page!r}")
-        if self.page(page) == content:
-            return
-        with written(self.path):
-            _write(self._own, f"{_STAGE}/{page}", content)
-        self._staged.add(page)
+        content = text.encode("utf-8", "replace")
+        if self.page(page) != content:
+            with written(self.path):
+                _write(self._own, f"{_STAGE}/{page}", content)
+            self._staged.add(page)
 
     def keep(self, name: str, content: bytes) -> None:
         """Write one of the site's own files, at once."""
@@ -122,7 +119,7 @@ class Folder:
     def commit(self) -> list[str]:
         """Put all files of the stage in their places; return their paths."""
         with written(self.path):
-            for page in sorted(self._staged, key=lambda page: (self.has(page), _place(page), page)):
+            for page in sorted(self._staged, key=lambda page: (self.has(page), _ORDER.index(page.partition("/")[0]))):
                 with self._around(page, make=True) as (folder, name):
                     os.replace(f"{_STAGE}/{page}", name, src_dir_fd=self._own, dst_dir_fd=folder)
         return sorted(self._staged)
@@ -172,21 +169,16 @@ def _write(folder: int, name: str, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _place(page: str) -> int:
-    return next((at for at, start in enumerate(_ORDER) if page.startswith(start)), 0)
-
-
 @contextmanager
 def written(path: Path) -> Iterator[None]:
     """Turn an `OSError` in the block into an `InputError` that names the folder."""
     try:
         yield
     except OSError as error:
+        advice = f"cannot be written: {error.strerror}. Name another folder"
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise InputError(
-                f"{path}: {error.strerror}: the site is as it was. Make room, or name another folder"
-            ) from error
-        raise InputError(f"{path}: cannot be written: {error.strerror}. Name another folder") from error
+            advice = f"{error.strerror}: the site is as it was. Make room, or name another folder"
+        raise InputError(f"{path}: {advice}") from error
 
 
 @contextmanager
@@ -212,7 +204,7 @@ def opened(path: Path, wait_s: float = _WAIT_S) -> Iterator[Folder]:
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             lock = os.open("lock", flags, 0o600, dir_fd=own)
             stack.callback(os.close, lock)
-        _wait(path, lock, wait_s)
+            _wait(path, lock, wait_s)
         folder = Folder(path, top, own)
         stack.callback(folder.discard)
         folder.stage()
@@ -263,8 +255,6 @@ def _wait(path: Path, lock: int, wait_s: float) -> None:
             if time.monotonic() > end:
                 raise InputError(f"{path}: another rigctl publish is still writing there. Try again later") from None
             time.sleep(0.1)
-        except OSError as error:
-            raise InputError(f"{path}: cannot be locked: {error.strerror}. Name another folder") from error
         else:
             return
 

@@ -1,6 +1,6 @@
 """A mesh over time: a row for each pair, a column for each night, coloured by the distance from the usual value."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Final
@@ -33,41 +33,34 @@ class Heat:
     rows: tuple[tuple[str, tuple[Field, ...]], ...]
 
 
-def heats(seen: Nights, slots: Sequence[Slot]) -> tuple[Heat, ...]:
+def heats(seen: Nights, slots: Sequence[Slot]) -> list[Heat]:
     """Return the latest nights of each mesh of three nodes or more, one for each point of the other axes."""
-    points: dict[tuple[str, str], list[tuple[Stream, NightSeries]]] = {}
+    points: dict[tuple[str, str], dict[Stream, NightSeries]] = {}
     for series in seen.series:
-        stream = _pair(series)
-        if stream is not None:
+        stream = series.subject.stream or (series.cell.streams[0] if len(series.cell.streams) == 1 else None)
+        if stream is not None and series.subject.node is None:
             point = str(replace(series.cell, number=0, pairs=()))
-            points.setdefault((point, series.subject.metric.name), []).append((stream, series))
-    return tuple(_heat(own, seen, slots) for own in points.values() if _is_a_mesh([stream for stream, _ in own]))
+            points.setdefault((point, series.subject.metric.name), {})[stream] = series
+    return [
+        _heat(own, seen, slots)
+        for own in points.values()
+        if len(own) > len({node for stream in own for node in stream.ends}) >= _LEAST_NODES
+    ]
 
 
-def _pair(series: NightSeries) -> Stream | None:
-    if series.subject.node is not None:
-        return None
-    return series.subject.stream or (series.cell.streams[0] if len(series.cell.streams) == 1 else None)
-
-
-def _is_a_mesh(streams: Sequence[Stream]) -> bool:
-    nodes = {node for stream in streams for node in stream.ends}
-    return len(nodes) >= _LEAST_NODES and len(set(streams)) > len(nodes)
-
-
-def _heat(own: Sequence[tuple[Stream, NightSeries]], seen: Nights, slots: Sequence[Slot]) -> Heat:
+def _heat(own: Mapping[Stream, NightSeries], seen: Nights, slots: Sequence[Slot]) -> Heat:
     shown = tuple(slots[-MOST_NIGHTS:])
     places = {info.run: number for number, info in enumerate(seen.runs)}
+    nights = [places.get(slot.run or "") for slot in shown]
     rows = [
-        (f"{stream.sender} → {stream.receiver}", _fields(series, [places.get(slot.run or "") for slot in shown]))
-        for stream, series in sorted(own, key=lambda pair: pair[0].ends)
+        (f"{stream.sender} → {stream.receiver}", _fields(own[stream], nights))
+        for stream in sorted(own, key=lambda stream: stream.ends)
     ]
-    return Heat(settings_text(own[0][1].cell), shown, tuple(rows))
+    return Heat(settings_text(next(iter(own.values())).cell), shown, tuple(rows))
 
 
 def _fields(series: NightSeries, nights: Sequence[int | None]) -> tuple[Field, ...]:
-    known = [point.value for point in series.points if point.value is not None]
-    usual = median(known) if known else 0.0
+    usual = median(known) if (known := [point.value for point in series.points if point.value is not None]) else 0.0
     values = [None if night is None else series.points[night].value for night in nights]
     return tuple(_field(None if value is None or not usual else value / usual, series) for value in values)
 

@@ -13,10 +13,9 @@ _FILE: Final = "manifest.json"
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """The page of a run. `state`: of the run and of rigctl, when the page was made; `links`: to the pages around it."""
+    """The page of a run. `state`: of the run, of rigctl and of the pages around it, when the page was made."""
 
     state: str
-    links: str
     scenario: str
     rig: str
     answer: str  # the sentence on top of the page

@@ -4,6 +4,7 @@ The news of all scenarios become an Atom feed (RFC 4287). Its identifiers are ma
 change. Its addresses are relative: a site does not know where it will lie.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,6 +25,8 @@ _MOST: Final = 180
 MOST_ENTRIES: Final = 100
 """Entries of the feed."""
 _ATOM: Final = "http://www.w3.org/2005/Atom"
+_UNFIT: Final = re.compile(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 cannot hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +42,18 @@ class Entry:
     page: str
 
 
-def found_in(regressions: Regressions) -> dict[str, tuple[Shift, ...]]:
+def found_in(regressions: Regressions) -> dict[str, list[Shift]]:
     """Map each run whose night showed changes first to these changes, the largest first."""
     found: dict[str, list[Shift]] = {}
-    for shift in regressions.history:
+    for shift in sorted(regressions.history, key=lambda shift: -shift.weight):
         found.setdefault(regressions.nights.runs[shift.found].run, []).append(shift)
-    return {run: tuple(sorted(own, key=lambda shift: -shift.weight)) for run, own in found.items()}
+    return found
 
 
-def headlines(found: Mapping[str, Sequence[Shift]]) -> dict[str, str]:
-    """Map each run to a sentence on its largest change."""
-    more = {run: f", and {plural(len(own) - 1, 'more change')}" if len(own) > 1 else "" for run, own in found.items()}
-    return {run: f"{sentence(own[0])}{more[run]}" for run, own in found.items()}
+def headline(found: Sequence[Shift]) -> str:
+    """Return a sentence on the first of these changes, and the number of others."""
+    more = f", and {plural(len(found) - 1, 'more change')}" if len(found) > 1 else ""
+    return f"{sentence(found[0])}{more}"
 
 
 def entries(
@@ -72,39 +75,26 @@ def entries(
         yield Entry(key, at, course, slot.state, f"{course}, {slot.day}: {what}", sentences, page)
 
 
-def feed(site: UUID, title: str, entries: Sequence[Entry], latest_at: float) -> bytes:
+def feed(site: UUID, title: str, entries: Sequence[Entry], latest_at: float) -> str:
     """Return the feed of the latest entries, the latest first. `latest_at`: when the last run of the site ended."""
     shown = sorted(entries, key=lambda entry: (-entry.at, entry.key))[:MOST_ENTRIES]
-    root = Element("feed", xmlns=_ATOM)
-    SubElement(root, "id").text = site.urn
-    SubElement(root, "title").text = _text(title)
-    SubElement(root, "updated").text = _instant(max([latest_at, *(entry.at for entry in shown)]))
+    updated = max([latest_at, *(entry.at for entry in shown)])
+    root = _element(Element("feed", xmlns=_ATOM), site.urn, title, updated, INDEX)
     SubElement(root, "link", rel="self", type="application/atom+xml", href=FEED)
-    SubElement(root, "link", rel="alternate", type="text/html", href=INDEX)
     SubElement(SubElement(root, "author"), "name").text = "rigctl"
     SubElement(root, "generator", version=__version__).text = "rigctl"
     for entry in shown:
-        own = SubElement(root, "entry")
-        SubElement(own, "id").text = uuid5(site, entry.key).urn
-        SubElement(own, "title").text = _text(entry.title)
-        SubElement(own, "updated").text = _instant(entry.at)
-        SubElement(own, "link", rel="alternate", type="text/html", href=link(FEED, entry.page))
+        own = _element(SubElement(root, "entry"), uuid5(site, entry.key).urn, entry.title, entry.at, entry.page)
         SubElement(own, "category", term=str(entry.state))
-        SubElement(own, "content", type="text").text = _text("\n".join(entry.sentences))
+        SubElement(own, "content", type="text").text = _UNFIT.sub("\ufffd", "\n".join(entry.sentences))
     indent(root)
-    text: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
-    return text + b"\n"
+    return f"<?xml version='1.0' encoding='utf-8'?>\n{tostring(root, encoding='unicode')}\n"
 
 
-def _instant(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def _text(text: str) -> str:
-    """Replace characters that XML 1.0 cannot hold."""
-    return "".join(
-        sign
-        if sign in "\t\n" or (sign >= " " and sign not in "\ufffe\uffff" and not "\ud800" <= sign <= "\udfff")
-        else "\ufffd"
-        for sign in text
-    )
+def _element(element: Element, id_: str, title: str, at: float, page: str) -> Element:
+    """Fill in what the feed and each of its entries have."""
+    SubElement(element, "id").text = id_
+    SubElement(element, "title").text = _UNFIT.sub("\ufffd", title)
+    SubElement(element, "updated").text = f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    SubElement(element, "link", rel="alternate", type="text/html", href=link(FEED, page))
+    return element

@@ -1,14 +1,17 @@
-"""The nights of a scenario on a rig as the calendar shows them: measured, failed or missed."""
+"""The nights of a scenario on a rig as the calendar shows them: measured, failed or missed; and their months."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from calendar import monthcalendar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 from rigctl.analysis.nights.shifts import Shift
 from rigctl.records import CONFIRMS, Night, NightOutcome, RunInfo, RunStatus, Unmet
 from rigctl.site.names import Course
+
+MOST_MONTHS: Final = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class MadeRun:
 
 
 class State(StrEnum):
-    """State of a night, with its sign in the calendar and its words in the legend."""
+    """State of a night, with its sign in the calendar and its words in the legend; the most urgent ones come first."""
 
     sign: str
     words: str
@@ -41,24 +44,29 @@ class State(StrEnum):
         made._value_, made.sign, made.words = value, sign, words
         return made
 
-    MEASURED = "measured", "", "measured, nothing new"
-    WORSE = "worse", "▼", "worse"  # a change for the worse was found in this night
-    BETTER = "better", "▲", "better"
     UNEXPECTED = "unexpected", "!", "not as expected"  # a bound of `expect:` was missed
+    WORSE = "worse", "▼", "worse"  # a change for the worse was found in this night
     NEWS = "news", "?", "news of that night only"  # the nights since do not show the change
-    PARTLY = "partly", "~", "measured in part"  # some tests were not measured
     FAILED = "failed", "×", "failed"  # or stopped at its deadline, or the rig was in use
     MISSED = "missed", "–", "missed"
+    PARTLY = "partly", "~", "measured in part"  # some tests were not measured
+    BETTER = "better", "▲", "better"
     OPEN = "open", "…", "running, or ended without a result"
+    MEASURED = "measured", "", "measured, nothing new"
+
+    @property
+    def urgency(self) -> int:
+        """Return the place among all states; 0 needs the most attention."""
+        return list(State).index(self)
 
     @property
     def whole(self) -> bool:
         """True if all tests were measured."""
-        return self in _WHOLE
+        return self in {State.MEASURED, State.WORSE, State.BETTER, State.UNEXPECTED, State.NEWS}
 
 
-_WHOLE: Final = frozenset({State.MEASURED, State.WORSE, State.BETTER, State.UNEXPECTED, State.NEWS})
-_OUTCOMES: Final[dict[NightOutcome, State]] = {
+_OUTCOMES: Final[dict[NightOutcome | None, State]] = {
+    None: State.OPEN,
     NightOutcome.QUIET: State.MEASURED,
     NightOutcome.NEWS: State.NEWS,
     NightOutcome.UNEXPECTED: State.UNEXPECTED,
@@ -97,14 +105,15 @@ class Slot:
     @property
     def what(self) -> str:
         """Return `failed: the scenario cannot be read`, `not as expected since 2026-11-03: goodput 812 Mbit/s …`."""
-        word, text = self.state.words, f": {self.text}" if self.text else ""
-        if self.since is None or (self.state is State.UNEXPECTED and self.since == self.day):
-            return f"{word}{text}"
+        words, text = self.state.words, f": {self.text}" if self.text else ""
+        if self.since is None:
+            return f"{words}{text}"
         if self.state is State.UNEXPECTED:
-            return f"{word} since {self.since}{text}"
+            return f"{words}{text}" if self.since == self.day else f"{words} since {self.since}{text}"
+        later = f"not as expected since {self.since}, when last measured"
         if self.again:
-            return f"{word}{text.rstrip('.')}; as expected again (it was not from {self.since} on)"
-        return f"{word}{text.rstrip('.')}; not as expected since {self.since}, when last measured"
+            later = f"as expected again (it was not from {self.since} on)"
+        return f"{words}{text.rstrip('.')}; {later}"
 
     @property
     def label(self) -> str:
@@ -121,44 +130,42 @@ def slots(
     id; `words`: the sentence on them.
     """
     due = {night.run: night for night in nights if night.run is not None}
-    made = [_of_run(run, due.get(run.run), found.get(run.run, ()), words) for run in runs if run.is_night]
+    made = [
+        _of_run(run, due.get(run.run), found.get(run.run, ()), words.get(run.run, "")) for run in runs if run.is_night
+    ]
     known = {slot.run for slot in made}
-    made += [_of_night(night) for night in nights if night.run not in known or night.run is None]
+    for night in nights:
+        if night.run is None or night.run not in known:  # never begun, or no longer in the store
+            text = night.reason or _joined(night.unmet, night.news or "")
+            made.append(Slot(night.due_at, _OUTCOMES[night.outcome], None, text, night.unmet))
     return tuple(_in_turn(sorted(made, key=lambda slot: (slot.at, slot.run or ""))))
 
 
-def _of_run(run: MadeRun, night: Night | None, found: Sequence[Shift], words: Mapping[str, str]) -> Slot:
-    at = run.info.started_at if night is None else night.due_at
-    text = words.get(run.run, "")
+def _of_run(run: MadeRun, night: Night | None, found: Sequence[Shift], words: str) -> Slot:
     outcome = None if night is None else night.outcome
     unmet = run.unmet if night is None or outcome is None else night.unmet
-    if run.info.status is RunStatus.RUNNING:
-        return Slot(at, State.OPEN, run.run, text)
-    if night is not None and outcome is not None and not _OUTCOMES[outcome].whole:
-        return Slot(at, State.PARTLY, run.run, night.reason or "", unmet)
-    if run.info.status is not RunStatus.COMPLETE:
-        return Slot(at, State.PARTLY, run.run, text, unmet)
-    if unmet:
-        return Slot(at, State.UNEXPECTED, run.run, _joined(unmet, text), unmet)
-    if found:
-        return Slot(at, State.BETTER if all(shift.better for shift in found) else State.WORSE, run.run, text)
     news = None if night is None else night.news
-    return Slot(at, State.NEWS if news else State.MEASURED, run.run, news or "")
-
-
-def _of_night(night: Night) -> Slot:
-    """Return the slot of a night without a run, or whose run is no longer in the store."""
-    state = State.OPEN if night.outcome is None else _OUTCOMES[night.outcome]
-    told = night.news or ""
-    text = night.reason or (_joined(night.unmet, told) if night.unmet else told)
-    return Slot(night.due_at, state, None, text, night.unmet)
+    state, text = State.MEASURED, words
+    if run.info.status is RunStatus.RUNNING:
+        state, unmet = State.OPEN, ()
+    elif night is not None and outcome is not None and not _OUTCOMES[outcome].whole:
+        state, text = State.PARTLY, night.reason or ""
+    elif run.info.status is not RunStatus.COMPLETE:
+        state = State.PARTLY
+    elif unmet:
+        state, text = State.UNEXPECTED, _joined(unmet, words)
+    elif found:
+        state = State.BETTER if all(shift.better for shift in found) else State.WORSE
+    elif news:
+        state, text = State.NEWS, news
+    return Slot(run.info.started_at if night is None else night.due_at, state, run.run, text, unmet)
 
 
 def _joined(unmet: Sequence[Unmet], told: str) -> str:
-    return " ".join([*(own.text for own in unmet), *([told] if told else [])])
+    return " ".join(filter(None, [*(own.text for own in unmet), told]))
 
 
-def _in_turn(made: Sequence[Slot]) -> Iterable[Slot]:
+def _in_turn(made: Sequence[Slot]) -> Iterator[Slot]:
     """Yield each slot with earlier attempts on its date, and since when the scenario is not as expected."""
     measured = {slot.day: number for number, slot in enumerate(made) if slot.state.whole}
     last: Slot | None = None  # the last one measured, if not as expected
@@ -170,12 +177,35 @@ def _in_turn(made: Sequence[Slot]) -> Iterable[Slot]:
             attempt = replace(slot, repeated=repeated, since=None if repeated else since)
             yield attempt
             continue
-        if slot.state is State.UNEXPECTED:
-            known = {own.bound for own in last.unmet} if last is not None else set()
-            since = since if {own.bound for own in slot.unmet} <= known else slot.day
+        known = {own.bound for own in last.unmet} if last is not None else set()
+        if slot.state is State.UNEXPECTED and not {own.bound for own in slot.unmet} <= known:
+            since = slot.day
         text = slot.text
         if attempt is not None and attempt.day == slot.day:
             text = f"{text.rstrip('.')}{'; ' if text else ''}an earlier attempt on this date: {attempt.what}"
         own = replace(slot, since=since, text=text)
         last = own if own.state is State.UNEXPECTED else None
         yield own
+
+
+Week: TypeAlias = list[tuple[int, Slot | None]]
+"""Seven days from Monday: the day of the month, 0 in another month, and the night that needs the most attention."""
+
+
+def months(slots: Sequence[Slot], most: int = MOST_MONTHS) -> list[tuple[str, list[Week]]]:
+    """Return name and weeks of the months from the first night to the last, at most the last `most`."""
+    urgent: dict[date, Slot] = {}
+    for slot in sorted(slots, key=lambda slot: (slot.state.urgency, -slot.at)):
+        urgent.setdefault(slot.day, slot)
+    if not urgent:
+        return []
+    first, last = (12 * day.year + day.month - 1 for day in (min(urgent), max(urgent)))
+    found = []
+    for number in range(max(first, last - most + 1), last + 1):
+        year, month = number // 12, number % 12 + 1
+        weeks = [
+            [(day, urgent.get(date(year, month, day)) if day else None) for day in week]
+            for week in monthcalendar(year, month)
+        ]
+        found.append((f"{date(year, month, 1):%B %Y}", weeks))
+    return found

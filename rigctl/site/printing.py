@@ -4,8 +4,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from jinja2 import Environment
 from markupsafe import Markup
 
 from rigctl.base.resources import templates
@@ -13,24 +14,20 @@ from rigctl.base.units import local_text
 from rigctl.records import given_tags, tag_text
 from rigctl.report.printers.html import STYLES, environment
 from rigctl.report.words.text import listed, plural
-from rigctl.site.calendar import months
 from rigctl.site.course import Judged, changes
 from rigctl.site.heat import heats
 from rigctl.site.names import INDEX, SEARCH, link, page_of_run
-from rigctl.site.nights import MadeRun, State
+from rigctl.site.nights import MadeRun, State, months
 from rigctl.site.trends import KEYS, trends
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 MOST_NEWS: Final = 12
 MOST_RUNS: Final = 12
 
 
-def front(title: str, judged: Sequence[Judged], runs: Sequence[MadeRun], now: float) -> bytes:
+def front(title: str, judged: Sequence[Judged], runs: Sequence[MadeRun], now: float) -> str:
     """Return the front page."""
     entries = sorted((entry for own in judged for entry in own.entries), key=lambda entry: (-entry.at, entry.key))
-    courses = sorted(judged, key=lambda own: (_urgency(own), own.course))
+    courses = sorted(judged, key=lambda own: (own.state.urgency, own.course))
     nights = [run for run in runs if run.is_night and run.info.started_at <= now]
     return _printed(
         "site/index.html.j2",
@@ -48,22 +45,19 @@ def front(title: str, judged: Sequence[Judged], runs: Sequence[MadeRun], now: fl
     )
 
 
-def course(judged: Judged, compared: Mapping[str, str]) -> bytes:
+def course(judged: Judged, compared: Mapping[str, str]) -> str:
     """Return the page of a scenario on a rig. `compared`: the page that compares a run with the one before it."""
     seen = None if judged.regressions is None else judged.regressions.nights
     drawn = () if seen is None else trends(seen, judged.history, judged.slots, judged.accepted)
-    changed = [trend for trend in drawn if trend.shifts]
-    steady = [trend for trend in drawn if not trend.shifts]
+    told = [entry for entry in judged.entries[::-1] if entry.state in {State.UNEXPECTED, State.MEASURED}]
     return _printed(
         "site/course.html.j2",
         judged.course.page,
         judged=judged,
         changes=changes(judged),
-        unmet=[entry for entry in judged.entries[::-1] if entry.state in {State.UNEXPECTED, State.MEASURED}][
-            :MOST_NEWS
-        ],
-        changed=changed,
-        steady=steady,
+        unmet=told[:MOST_NEWS],
+        changed=[trend for trend in drawn if trend.shifts],
+        steady=[trend for trend in drawn if not trend.shifts],
         keys=KEYS,
         heats=() if seen is None else heats(seen, judged.slots),
         months=months(judged.slots),
@@ -73,17 +67,17 @@ def course(judged: Judged, compared: Mapping[str, str]) -> bytes:
     )
 
 
-def removed(page: str, what: str, home: str, home_name: str) -> bytes:
+def removed(page: str, what: str, home: str, home_name: str) -> str:
     """Return a page in place of one whose run is not in the store any more."""
     return _printed("site/removed.html.j2", page, what=what, home=home, home_name=home_name)
 
 
-def search(runs: Iterable[MadeRun]) -> bytes:
+def search(runs: Iterable[MadeRun]) -> str:
     """Return the script of the search with its data: page, date, scenario, rig, tags, title, status, id, answer."""
     rows = [
         [
             page_of_run(run.run),
-            f"{datetime.fromtimestamp(run.info.started_at):%Y-%m-%d %H:%M}",
+            _minute(run.info.started_at),
             run.course.scenario,
             run.course.rig,
             _tags(run),
@@ -96,18 +90,17 @@ def search(runs: Iterable[MadeRun]) -> bytes:
     ]
     lines = ",\n".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows)
     script = (templates() / "site" / SEARCH).read_text("utf-8")
-    return f'"use strict";\nconst RUNS = [\n{lines}\n];\n{script}'.encode("utf-8", "replace")
+    return f'"use strict";\nconst RUNS = [\n{lines}\n];\n{script}'
 
 
 def answer(judged: Sequence[Judged]) -> str:
     """Return one sentence on the latest night of all scenarios."""
     if not judged:
         return "No run is in the store yet."
-    urgent = sorted(judged, key=_urgency)
-    first = urgent[0]
-    more = sum(_urgency(own) < _QUIET for own in urgent[1:])
-    rest = f" {plural(more, 'more scenario')} below." if more else ""
-    if _urgency(first) < _QUIET and first.latest is not None:
+    first, *others = sorted(judged, key=lambda own: own.state.urgency)
+    if first.latest is not None and first.state is not State.MEASURED:
+        more = sum(own.state is not State.MEASURED for own in others)
+        rest = f" {plural(more, 'more scenario')} below." if more else ""
         return f"{first.course}, {first.latest.label.rstrip('.')}.{rest}"
     standing = sum(own.standing for own in judged)
     earlier = f"; {plural(standing, 'earlier change')} for the worse not accepted" if standing else ""
@@ -131,47 +124,24 @@ def _expected(at: float | None, now: float) -> str:
     return f"Next expected {_minute(at)}." if at > now else f"The next was expected {_minute(at)}."
 
 
-_ORDER: Final = (
-    State.UNEXPECTED,
-    State.WORSE,
-    State.NEWS,
-    State.FAILED,
-    State.MISSED,
-    State.PARTLY,
-    State.BETTER,
-    State.OPEN,
-)
-_QUIET: Final = len(_ORDER)
-
-
-def _urgency(own: Judged) -> int:
-    return _ORDER.index(own.latest.state) if own.latest is not None and own.latest.state in _ORDER else _QUIET
-
-
 def _latest(runs: Sequence[MadeRun]) -> list[MadeRun]:
     return sorted(runs, key=lambda run: run.run, reverse=True)
 
 
-def _printed(template: str, page: str, **values: object) -> bytes:
+def _printed(template: str, page: str, **values: object) -> str:
     def to(target: str) -> str:
         return link(page, target)
 
-    text = _environment().get_template(template).render(style=_style(), to=to, **values)
-    return text.encode("utf-8", "replace")
+    style = "".join((templates() / name).read_text("utf-8") for name in (*STYLES, "site/site.css"))
+    return _environment().get_template(template).render(style=Markup(style), to=to, **values)  # noqa: S704 — our own
 
 
 @cache
-def _environment() -> "Environment":
+def _environment() -> Environment:
     made = environment()
     made.filters |= {"minute": _minute, "run_page": page_of_run, "tags": _tags}
     made.globals |= {"search": SEARCH, "index": INDEX}
     return made
-
-
-@cache
-def _style() -> Markup:
-    names = (*STYLES, "site/site.css")
-    return Markup("".join((templates() / name).read_text("utf-8") for name in names))  # noqa: S704 — our own files
 
 
 def _minute(at: float) -> str:

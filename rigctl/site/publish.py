@@ -12,13 +12,12 @@ Until 5 the old site is as it was. What ends in 5 is made again by the next publ
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 from uuid import uuid4
 
 from rigctl.analysis.nights.comparison import compared
@@ -49,6 +48,7 @@ from rigctl.store.errors import UNREADABLE, of_run
 TITLE: Final = "Network tests"
 MOST_COMPARED: Final = 30
 """Latest nights of a scenario that are compared with the night before."""
+_T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 
@@ -79,16 +79,17 @@ def _claim(folder: Folder, store: Store, title: str | None) -> Mark:
     A store that was moved is recognised: it has all runs of the site.
     """
     here, known = where(store.place), folder.mark
-    if known is not None and known.store != here:
+    if known is None:
+        known = Mark(uuid4(), here, TITLE)
+    elif known.store != here:
         runs = manifests.load(folder).runs.keys()
         if not runs or runs - set(store.run_ids()):
             raise InputError(
                 f"{folder.path}: is the site of another store, {printable(known.store)}; nothing was touched. "
                 "Name another folder"
             )
-    old_title = TITLE if known is None else known.title
-    mark = Mark(uuid4() if known is None else known.site, here, old_title if title is None else title)
-    if mark != known:
+    mark = Mark(known.site, here, known.title if title is None else title)
+    if mark != folder.mark:
         folder.set_mark(mark)
     return mark
 
@@ -104,8 +105,8 @@ class _Publish:
         self.nights = [night for night in store.history.nights() if night.due_at <= now]
 
     def site(self, mark: Mark) -> Published:
-        gone = sorted(self.known.runs.keys() - set(self.store.run_ids()))
         former = {Course(run.scenario, run.rig) for run in self.known.runs.values()}
+        gone = sorted(self.known.runs.keys() - set(self.store.run_ids()))
         for run in gone:
             self._remove(run, self.known.runs.pop(run))
         courses: dict[Course, list[RunInfo]] = {}
@@ -149,7 +150,7 @@ class _Publish:
             self.accepted,
             self.now,
             lambda infos: measured(self.store, infos, self.damaged),
-            self._document,
+            lambda info: self._tried(info, lambda: self._document(info)),
         )
         for before, after in _compared(judged):
             self._comparison(course, before, after)
@@ -160,46 +161,42 @@ class _Publish:
 
     def _run(self, info: RunInfo, course: Course, around: Around) -> MadeRun | None:
         """Make the page of a run, if the one in place is not up to date. Return None for a damaged run."""
-        state = repr((__version__, str(info.status), info.started_at, info.ended_at, sorted(info.tags.items()),
-                      sorted(self.measured.get(info.run, {}).items())))  # fmt: skip
+        of_run = (str(info.status), info.started_at, info.ended_at, sorted(info.tags.items()))
+        state = repr((__version__, *of_run, sorted(self.measured.get(info.run, {}).items()), around))
         page, known = page_of_run(info.run), self.known.runs.get(info.run)
-        if known is None or (known.state, known.links) != (state, repr(around)) or not self.folder.has(page):
-            content = None
-            with self._noting(info.run):
-                document = self._document_of(info)
-                content = html_page(document, around).encode("utf-8", "replace")
-                answer = document.findings[0].text if document.findings else ""
-                known = RunPage(state, repr(around), course.scenario, course.rig, answer, unmet(document.findings))
-            if content is None or known is None:
+        if known is None or known.state != state or not self.folder.has(page):
+
+            def made() -> tuple[RunPage, str]:
+                document = self._document(info)
+                told = RunPage(state, course.scenario, course.rig, document.answer, unmet(document.findings))
+                return told, html_page(document, around)
+
+            found = self._tried(info, made)
+            if found is None:
                 return None
-            self.folder.add(page, content)
-            self.known.runs[info.run] = known
+            known = self.known.runs[info.run] = found[0]
+            self.folder.add(page, found[1])
         return MadeRun(info, course, known.answer, known.unmet)
 
     def _comparison(self, course: Course, before: RunInfo, after: RunInfo) -> None:
         """Make the page that compares two runs, if the one in place is not up to date."""
-        where = page_of_comparison(before.run, after.run)
+        page = page_of_comparison(before.run, after.run)
         state = f"{self.known.runs[before.run].state} {self.known.runs[after.run].state}"
-        if self.known.compared.get(where, ("", "", ""))[2] == state and self.folder.has(where):
+        if self.known.compared.get(page, ("", "", ""))[2] == state and self.folder.has(page):
             return
-        around = Around(
-            Place(str(course), link(where, course.page)),
-            *(Place(info.run, link(where, page_of_run(info.run))) for info in (before, after)),
-        )
-        content = None
-        with self._noting(after.run):
+        places = [Place(info.run, link(page, page_of_run(info.run))) for info in (before, after)]
+        around = Around(Place(str(course), link(page, course.page)), *places)
+
+        def made() -> str:
             old, new = (RunView(info, self.store.repetitions(info.run, series=False)) for info in (before, after))
-            content = html_page(comparison_document(compared(old, new)), around).encode("utf-8", "replace")
-        if content is not None:
-            self.folder.add(where, content)
-            self.known.compared[where] = (before.run, after.run, state)
+            return html_page(comparison_document(compared(old, new)), around)
 
-    def _document(self, info: RunInfo) -> Document | None:
-        with self._noting(info.run):
-            return self._document_of(info)
-        return None
+        text = self._tried(after, made)
+        if text is not None:
+            self.folder.add(page, text)
+            self.known.compared[page] = (before.run, after.run, state)
 
-    def _document_of(self, info: RunInfo) -> Document:
+    def _document(self, info: RunInfo) -> Document:
         return of_view(RunView(info, self.store.repetitions(info.run, series=sampled(info.plan))))
 
     def _remove(self, run: str, known: RunPage) -> None:
@@ -209,39 +206,35 @@ class _Publish:
             self.known.compared.pop(page, None)
             self.folder.add(page, printing.removed(page, f"Run {run}", course.page, str(course)))
 
-    @contextmanager
-    def _noting(self, run: str) -> Iterator[None]:
-        """Note a run that cannot be read, judged or drawn as damaged; the others go on."""
+    def _tried(self, info: RunInfo, make: Callable[[], _T]) -> _T | None:
+        """Return what `make` returns. Note a run that cannot be read, judged or drawn as damaged; the others go on."""
         try:
-            yield
+            return make()
         except (InputError, *UNREADABLE) as error:
-            _log.debug("run %s", run, exc_info=error)
-            self.damaged[run] = of_run(self.store.place, run, error)
+            _log.debug("run %s", info.run, exc_info=error)
+            self.damaged[info.run] = of_run(self.store.place, info.run, error)
+            return None
 
 
 def _around(course: Course, infos: Sequence[RunInfo]) -> Mapping[str, Around]:
     """Return the links of each run's page: to its scenario, and to the nights before and after."""
 
-    def to(run: str, other: RunInfo | None) -> Place | None:
+    def place(page: str, other: RunInfo | None, text: str = "") -> Place | None:
         if other is None:
             return None
-        return Place(f"{datetime.fromtimestamp(other.started_at):%Y-%m-%d}", _link(run, page_of_run(other.run)))
+        return Place(text or f"{datetime.fromtimestamp(other.started_at):%Y-%m-%d}", link(page, page_of_run(other.run)))
 
-    def _link(run: str, page: str) -> str:
-        return link(page_of_run(run), page)
-
-    nights = [info for info in infos if CONFIRMS not in info.tags]
-    known = {info.run for info in nights}
+    nights = {info.run: info for info in infos if CONFIRMS not in info.tags}
+    turn = [None, *nights.values(), None]
+    beside = {run: (turn[at], turn[at + 2]) for at, run in enumerate(nights)}
     found = {}
-    for before, info, after in zip([None, *nights], nights, [*nights[1:], None], strict=False):
-        home = Place(str(course), _link(info.run, course.page))
-        found[info.run] = Around(home, to(info.run, before), to(info.run, after))
     for info in infos:
-        night = info.tags.get(CONFIRMS)
-        if night is not None:
-            home = Place(str(course), _link(info.run, course.page))
-            confirmed = Place("the night it confirms", _link(info.run, page_of_run(night)))
-            found[info.run] = Around(home, confirmed if night in known else None)
+        page = page_of_run(info.run)
+        home = Place(str(course), link(page, course.page))
+        if info.run in nights:
+            found[info.run] = Around(home, *(place(page, other) for other in beside[info.run]))
+        else:
+            found[info.run] = Around(home, place(page, nights.get(info.tags[CONFIRMS]), "the night it confirms"))
     return found
 
 

@@ -6,8 +6,9 @@ A chart marks the same `Shift` objects that the list has. A line never passes a 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 from statistics import median
-from typing import Final
+from typing import Final, TypeAlias
 
 from rigctl.analysis.nights.history import Nights, NightSeries, Subject
 from rigctl.analysis.nights.shifts import Shift
@@ -15,7 +16,7 @@ from rigctl.records import Accepted
 from rigctl.report.blocks import Chart, Key
 from rigctl.report.charts.plot import Axis, Line, Mark, Point, Points, Rule, plot
 from rigctl.report.nights.page import name, percent
-from rigctl.report.words.metrics import METRICS, Words, sum_words
+from rigctl.report.words.metrics import METRICS, sum_words
 from rigctl.report.words.text import plural, settings_text
 from rigctl.site.nights import Slot
 
@@ -30,28 +31,24 @@ _DAY_S: Final = 86400.0
 _MOST_APART: Final = 1.6
 """Usual distances between nights: nights further apart are not joined."""
 _EPOCH: Final = datetime(1970, 1, 1)
+KEYS: Final = (
+    Key("a night", "s1"), Key("level", "ceiling"), Key("worse", "warn"), Key("better", "good"),
+)  # fmt: skip
+Numbered: TypeAlias = tuple[int, Shift]
+"""A change with the number of its row in the list, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """The chart of a series. `shifts`: its changes, each with its number in the list."""
+    """The chart of a series, and its changes."""
 
-    series: NightSeries
-    shifts: tuple[tuple[int, Shift], ...]
+    subject: Subject
+    shifts: tuple[Numbered, ...]
     chart: Chart
 
-    @property
-    def subject(self) -> Subject:
-        return self.series.subject
 
-
-KEYS: Final = (
-    Key("a night", "s1"), Key("level", "ceiling"), Key("worse", "warn"), Key("better", "good"),
-)  # fmt: skip
-
-
-def numbered(history: Sequence[Shift]) -> list[tuple[int, Shift]]:
-    """Return the changes of the list and those that they explain, each with the number of its row, from 1."""
+def numbered(history: Sequence[Shift]) -> list[Numbered]:
+    """Return the changes of the list and those that they explain."""
     return [(number, shift) for number, event in enumerate(history, 1) for shift in (event, *event.explains)]
 
 
@@ -59,12 +56,12 @@ def trends(
     seen: Nights, history: Sequence[Shift], slots: Sequence[Slot], accepted: Sequence[Accepted]
 ) -> tuple[Trend, ...]:
     """Return the trends of each test as a whole, and of pairs and nodes that changed."""
-    by_subject: dict[Subject, list[tuple[int, Shift]]] = {}
+    by_subject: dict[Subject, list[Numbered]] = {}
     for number, shift in numbered(history):
         by_subject.setdefault(shift.series.subject, []).append((number, shift))
     made = _Drawing(seen, slots, accepted)
     return tuple(
-        made.trend(series, by_subject.get(series.subject, ()))
+        made.trend(series, tuple(by_subject.get(series.subject, ())))
         for series in seen.series
         if series.subject in by_subject or (series.subject.stream is None and series.subject.node is None)
     )
@@ -78,90 +75,75 @@ class _Drawing:
         self.seen = seen
         self.at = [_clock(at.get(info.run, info.started_at)) for info in seen.runs]
         runs = {info.run: number for number, info in enumerate(seen.runs)}
-        first = self.at[0] if self.at else 0.0
-        self.missing = [slot for slot in slots if slot.run not in runs and _clock(slot.at) >= first]
-        self.accepted = [(self.at[runs[level.run]], level) for level in accepted if level.run in runs]
-        steps = sorted(later - earlier for earlier, later in zip(self.at, self.at[1:], strict=False))
+        others = [(_clock(slot.at), slot.label) for slot in slots if slot.run not in runs]
+        self.missing = [(at, label) for at, label in others if not self.at or at >= self.at[0]]
+        self.accepted = [self.at[runs[level.run]] for level in accepted if level.run in runs]
+        steps = [later - earlier for earlier, later in pairwise(self.at)]
         self.apart = _MOST_APART * max(median(steps) if steps else 0.0, _DAY_S)
 
-    def trend(self, series: NightSeries, shifts: Sequence[tuple[int, Shift]]) -> Trend:
+    def trend(self, series: NightSeries, shifts: tuple[Numbered, ...]) -> Trend:
         words = METRICS[series.subject.metric]
         scale = 1.0 if series.subject.node is not None else words.scale
         values = [None if point.value is None else scale * point.value for point in series.points]
         known = [value for value in values if value is not None]
-        low, high = _span(
-            [*known, *(scale * level for _, own in shifts for level in (own.change.before, own.change.after))]
-        )
+        levels = [scale * level for _, own in shifts for level in (own.change.before, own.change.after)]
+        low, high = _span([*known, *levels])
+        line = list(self._joined(values))
         marks: list[Mark] = [
-            *self._levels(shifts, scale, len(values)),
-            Line(tuple(self._joined(values)), "s1", 1.3),
-            *self._dots(values),
+            *self._levels(shifts, scale),
+            Line(tuple(line), "s1", 1.3),
+            *self._dots(line, known),
             *self._gone(values, low),
-            *(Rule(at, "x", "accepted", "ceiling") for at, _ in self.accepted),
+            *(Rule(at, "x", "accepted", "ceiling") for at in self.accepted),
             *(
                 Rule(self.at[own.change.at], "x", str(number), "good" if own.better else "warn", dashed=False)
                 for number, own in shifts
             ),
         ]
         x = Axis(low=self.at[0] - _DAY_S / 2, high=self.at[-1] + _DAY_S / 2, kind="date", ticks=6)
-        y = Axis(low=low, high=high, ticks=4)
-        drawn = plot(WIDTH, HEIGHT, x, y, tuple(marks))
-        return Trend(series, tuple(shifts), Chart(drawn, self._label(series, shifts, known), *_caption(series, words)))
+        drawn = plot(WIDTH, HEIGHT, x, Axis(low=low, high=high, ticks=4), tuple(marks))
+        return Trend(series.subject, shifts, Chart(drawn, self._label(series, shifts, len(known)), *_caption(series)))
 
     def _joined(self, values: Sequence[float | None]) -> Iterator[Point]:
         """Yield the points of the line. It breaks at a night without a value, a missing night, and a long gap."""
-        gaps = [_clock(slot.at) for slot in self.missing]
-        for number, (at, value) in enumerate(zip(self.at, values, strict=True)):
-            if number:
-                before = self.at[number - 1]
-                if at - before > self.apart or any(before < gap < at for gap in gaps):
-                    yield (before + at) / 2, None
+        before = self.at[0]
+        for at, value in zip(self.at, values, strict=True):
+            if at - before > self.apart or any(before < gap < at for gap, _ in self.missing):
+                yield (before + at) / 2, None
             yield at, value
+            before = at
 
-    def _dots(self, values: Sequence[float | None]) -> Iterator[Points]:
+    def _dots(self, line: Sequence[Point], known: Sequence[float]) -> Iterator[Points]:
         """Yield a dot for each night with its value as a hint; of many nights only those that no line reaches."""
-        known = [(at, value) for at, value in zip(self.at, values, strict=True) if value is not None]
         if len(known) <= _MOST_DOTS:
-            yield Points(tuple(known), "s1", 2.6, hints=tuple(f"{_date(at)}: {value:.5g}" for at, value in known))
+            dots = [(at, value) for at, value in line if value is not None]
+            yield Points(tuple(dots), "s1", 2.6, hints=tuple(f"{_date(at)}: {value:.5g}" for at, value in dots))
             return
-        line = [(0.0, None), *self._joined(values), (0.0, None)]
-        alone = [
-            point
-            for before, point, after in zip(line, line[1:], line[2:], strict=False)
-            if point[1] is not None and before[1] is None and after[1] is None
-        ]
+        gap = (0.0, None)
+        around = zip([gap, *line], line, [*line[1:], gap], strict=False)
+        alone = [own for before, own, after in around if own[1] is not None and before[1] is None and after[1] is None]
         if alone:
             yield Points(tuple(alone), "s1", 2.6)
 
     def _gone(self, values: Sequence[float | None], low: float) -> Iterator[Mark]:
         """Yield circles at the foot for nights without a value."""
-        found = [(_clock(slot.at), slot.label) for slot in self.missing]
         pairs = zip(self.at, values, self.seen.runs, strict=True)
-        found += [(at, f"{_date(at)}: no value, run {info.run}") for at, value, info in pairs if value is None]
-        if found:
-            found.sort()
-            yield Points(
-                tuple((at, low) for at, _ in found), "warn", 4.5, hollow=True, hints=tuple(t for _, t in found)
-            )
+        found = [(at, f"{_date(at)}: no value, run {info.run}") for at, value, info in pairs if value is None]
+        if found := sorted([*self.missing, *found]):
+            places, hints = tuple((at, low) for at, _ in found), tuple(text for _, text in found)
+            yield Points(places, "warn", 4.5, hollow=True, hints=hints)
 
-    def _levels(self, shifts: Sequence[tuple[int, Shift]], scale: float, count: int) -> Iterator[Line]:
-        begin = 0
-        for _, shift in shifts:
-            change = shift.change
-            yield self._level(begin, change.at, scale * change.before)
-            begin = change.at
-        if shifts and begin < count:
-            yield self._level(begin, count - 1, scale * shifts[-1][1].change.after)
+    def _levels(self, shifts: Sequence[Numbered], scale: float) -> Iterator[Line]:
+        ends = [0, *(shift.change.at for _, shift in shifts), len(self.at) - 1]
+        values = [*(shift.change.before for _, shift in shifts), *(shift.change.after for _, shift in shifts[-1:])]
+        for (first, last), value in zip(pairwise(ends), values, strict=False):
+            points = ((self.at[first], scale * value), (self.at[last], scale * value))
+            yield Line(points, "ceiling", 1.4, dashed=True)
 
-    def _level(self, first: int, last: int, value: float) -> Line:
-        return Line(((self.at[first], value), (self.at[last], value)), "ceiling", 1.4, dashed=True)
-
-    def _label(self, series: NightSeries, shifts: Sequence[tuple[int, Shift]], known: Sequence[float]) -> str:
+    def _label(self, series: NightSeries, shifts: Sequence[Numbered], known: int) -> str:
         """Return the text alternative of the chart: its subject, its gaps, its changes."""
-        what = f"{name(series)}, {METRICS[series.subject.metric].name}, {plural(len(known), 'night')}"
-        gone = len(self.missing) + len(series.points) - len(known)
-        parts = [what]
-        if gone:
+        parts = [f"{name(series)}, {METRICS[series.subject.metric].name}, {plural(known, 'night')}"]
+        if gone := len(self.missing) + len(series.points) - known:
             parts.append(f"{gone} without a value")
         parts += [
             f"change {number}: {percent(own.ratio)} since {_date(self.at[own.change.at])}" for number, own in shifts
@@ -169,15 +151,13 @@ class _Drawing:
         return "; ".join(parts if shifts else [*parts, "no change of level"])
 
 
-def _caption(series: NightSeries, words: Words) -> tuple[str, str]:
-
-    if series.subject.node is not None:
+def _caption(series: NightSeries) -> tuple[str, str]:
+    subject, cell, words = series.subject, series.cell, METRICS[series.subject.metric]
+    if subject.node is not None:
         return f"{words.short} ÷ usual level", name(series)
-    stream = series.subject.stream
-    settings = settings_text(series.cell, "names" if len(series.cell.pairs) == 1 and stream is None else "")
-    of = sum_words([series.cell], series.subject.metric) if stream is None else ""
-    heading = f"Test {series.cell.number}{f', {stream}' if stream else ''}{f' {of}' if of else ''}"
-    return f"{settings}; {words.short}, {words.unit}", heading
+    settings = settings_text(cell, "names" if len(cell.pairs) == 1 and subject.stream is None else "")
+    of = f", {subject.stream}" if subject.stream else f" {sum_words([cell], subject.metric)}".rstrip()
+    return f"{settings}; {words.short}, {words.unit}", f"Test {cell.number}{of}"
 
 
 def _span(values: Sequence[float]) -> tuple[float, float]:

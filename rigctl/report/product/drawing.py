@@ -48,5 +48,12 @@ def png(svg: str, scale: int = 2) -> bytes:
     with extra("pictures", "report --fragment"):
         import fontpkg_arimo
         import resvg_py
-    generic = dict.fromkeys(("font_family", "serif_family", "sans_serif_family", "monospace_family"), "Arimo")
-    return resvg_py.svg_to_bytes(svg, zoom=scale, font_dirs=[str(path) for path in fontpkg_arimo.__path__], **generic)
+    return resvg_py.svg_to_bytes(
+        svg,
+        zoom=scale,
+        font_dirs=[str(path) for path in fontpkg_arimo.__path__],
+        font_family="Arimo",
+        serif_family="Arimo",
+        sans_serif_family="Arimo",
+        monospace_family="Arimo",
+    )

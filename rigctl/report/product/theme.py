@@ -222,7 +222,8 @@ def _pale(document: Document, section: str, palette: Palette) -> Iterator[Mistak
         reached = contrast(palette[ink], palette[ground])
         if reached >= ratio:
             continue
-        name, place = ink, (section, next((key for key in (ink, ground) if key in given), "paper"))
+        name = ink
+        place: tuple[str | int, ...] = (section, next((key for key in (ink, ground) if key in given), "paper"))
         if ink[1:].isdigit():
             name = f"series {ink[1:]}"
             place = (section, "series", int(ink[1:]) - 1) if "series" in given else (section, "paper")

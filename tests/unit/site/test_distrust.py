@@ -87,7 +87,7 @@ def test_pages_are_not_written_through_a_link(store: Store, site: Path, precious
 def test_a_link_that_is_made_while_pages_are_made_is_not_followed(store: Store, site: Path, precious: Path) -> None:
     weeks(store, [5])
     with folders.opened(site) as folder:
-        folder.add("runs/a.html", b"x")
+        folder.add("runs/a.html", "x")
         (site / "runs").rename(site.parent / "away")
         (site / "runs").symlink_to(precious)
         assert folder.page("runs/file.html") is None
@@ -163,4 +163,4 @@ def test_a_page_has_a_name_of_the_site(site: Path) -> None:
     with folders.opened(site) as folder:
         for page in ("/x.html", "../x.html", "runs/../x.html", "runs/x", "x.html", "runs//x.html", f"{OWN}/x.html"):
             with pytest.raises(ValueError, match="no page of a site"):
-                folder.add(page, b"x")
+                folder.add(page, "x")

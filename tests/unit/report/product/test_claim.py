@@ -123,7 +123,7 @@ def on(info: RunInfo, **plan: Any) -> RunInfo:
 def busy() -> tuple[RunInfo, list[Repetition]]:
     """Senders without a processor to spare."""
     info, _ = run()
-    used = {"agent_cpu_us": 10**7, "node_busy_us": 10**7, "cpus": 1}
+    used: dict[str, Any] = {"agent_cpu_us": 10**7, "node_busy_us": 10**7, "cpus": 1}
     slow = [builders.repetition(info.plan.cells[0], (800, 800), number=at) for at in range(1, 5)]
     return info, [replace(one, nodes=tuple(replace(node, **used) for node in one.nodes)) for one in slow]
 

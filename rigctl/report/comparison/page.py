@@ -1,16 +1,16 @@
 """The document of a comparison: one sentence, the changes by size, a chart, and what else differs."""
 
 import difflib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from statistics import median
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from rigctl.analysis.nights.comparison import Change, Comparison
+from rigctl.analysis.nights.figures import Figure
 from rigctl.base.version import __version__
 from rigctl.findings import by_weight
 from rigctl.model.statistics.samples import ALIKE, CONFIDENCE, NEGLIGIBLE, Verdict
-from rigctl.records import Cell, RunInfo
 from rigctl.report.blocks import (
     Block,
     Chart,
@@ -27,7 +27,7 @@ from rigctl.report.blocks import (
     Table,
     Verbatim,
 )
-from rigctl.report.charts.plot import Axis, Mark, Plot, Points, Rule, Spans, plot
+from rigctl.report.charts.plot import Axis, Mark, Points, Rule, Spans, plot
 from rigctl.report.comparison.words import (
     findings,
     interval_text,
@@ -44,6 +44,7 @@ from rigctl.report.words.metrics import METRICS, sum_words
 from rigctl.report.words.setup import setup_texts, setup_title, where_text
 from rigctl.report.words.text import UNKNOWN, settings_text
 
+EntryOf: TypeAlias = Callable[[Change], Entry]
 MOST_PAIRS: Final = 200
 """Changes of pairs in the table; the JSON has all."""
 _MARKS: Final[dict[Verdict, Literal["warn", "good"]]] = {Verdict.WORSE: "warn", Verdict.BETTER: "good"}
@@ -70,7 +71,7 @@ def comparison_document(comparison: Comparison) -> Document:
         about: tuple[str, ...] = (rig_words(after.plan), when(after))
     else:
         title += ": two runs compared"
-        about = (rig_words(after.plan), *(f"{which}: {when(info)}" for which, info in _sides(before, after)))
+        about = (rig_words(after.plan), f"before: {when(before)}", f"after: {when(after)}")
     return Document(
         title=title,
         run=after.run if against is not None else f"{before.run} and {after.run}",
@@ -83,114 +84,103 @@ def comparison_document(comparison: Comparison) -> Document:
     )
 
 
-def _sides(before: RunInfo, after: RunInfo) -> tuple[tuple[str, RunInfo], ...]:
-    return ("before", before), ("after", after)
-
-
 def _results(comparison: Comparison) -> Iterator[Section]:
     if comparison.tests:
         table = _table(comparison.tests, comparison.bound, "Changes")
         yield Section("Changes", (table,), brief=True)
     if comparison.streams:
+        count = len(comparison.streams)
         news = any(change.difference.verdict in _MARKS for change in comparison.streams)
-        yield Section("Pairs", tuple(_pairs(comparison, open_=news)), brief=news)
-
-
-def _pairs(comparison: Comparison, *, open_: bool) -> Iterator[Block]:
-    """Yield the table of pairs, of very many the largest changes; folded where nothing is new."""
-    count = len(comparison.streams)
-    table = _table(comparison.streams[:MOST_PAIRS], comparison.bound, "Pairs")
-    yield table if open_ and count <= MOST_ROWS else Folded(f"The {len(table.rows)} largest changes of pairs", (table,))
-    if count > MOST_PAIRS:
-        yield Paragraph(f"`rigctl compare --json` gives all {count}.", small=True)
+        table = _table(comparison.streams[:MOST_PAIRS], comparison.bound, "Pairs")
+        folded = Folded(f"The {len(table.rows)} largest changes of pairs", (table,))
+        more = [Paragraph(f"`rigctl compare --json` gives all {count}.", small=True)] if count > MOST_PAIRS else []
+        yield Section("Pairs", (table if news and count <= MOST_ROWS else folded, *more), brief=news)
 
 
 def _table(changes: Sequence[Change], bound: float, label: str) -> Table:
     cells = [change.cell for change in changes]
     metrics = list(dict.fromkeys(change.metric for change in changes))
-    hidden = SENDING if label == "Pairs" else None  # each row names its own pair
+    pairs = label == "Pairs"  # then each row names its own pair
     asked = [
-        item for item in requested.COMPARED if item is not hidden and len({item.value(cell) for cell in cells}) > 1
+        item
+        for item in requested.COMPARED
+        if not (pairs and item is SENDING) and len({item.value(cell) for cell in cells}) > 1
     ]
     unit = METRICS[metrics[0]].unit if len(metrics) == 1 else ""
-    sums = "" if label == "Pairs" else next(filter(None, (sum_words(cells, metric) for metric in metrics)), "")
+    sums = "" if pairs else next(filter(None, (sum_words(cells, metric) for metric in metrics)), "")
     of_all = f", {sums}" if sums else ""
-    columns = [
-        Column("Test", "", "requested"),
-        *(item.column for item in asked),
-        *([Column("Pair", "", "requested", words=True)] if label == "Pairs" else []),
-        *([Column("Figure", "", "requested", words=True)] if len(metrics) > 1 else []),
-        Column("Change", "%"),
-        Column("Verdict", words=True),
-        Column("Interval", "%"),
-        Column(f"Before{of_all}", unit, "derived"),
-        Column(f"After{of_all}", unit, "derived"),
-        Column("Visible from", "%", "derived"),
+    columns: list[tuple[Column, EntryOf]] = [
+        (Column("Test", "", "requested"), lambda change: Entry(str(change.cell.number), change.cell.number)),
+        *((item.column, partial(_asked, item)) for item in asked),
+    ]
+    if pairs:
+        columns.append(
+            (Column("Pair", "", "requested", words=True), lambda own: Entry(str(own.stream), str(own.stream)))
+        )
+    if len(metrics) > 1:
+        columns.append((Column("Figure", "", "requested", words=True), _figure))
+    decimals = _decimals(changes)
+    columns += [
+        (Column("Change", "%"), lambda own: _percent(own.difference.change, signed)),
+        (Column("Verdict", words=True), _verdict),
+        (Column("Interval", "%"), _interval),
+        (Column(f"Before{of_all}", unit, "derived"), lambda own: _median(own, own.before, decimals)),
+        (Column(f"After{of_all}", unit, "derived"), lambda own: _median(own, own.after, decimals)),
+        (Column("Visible from", "%", "derived"), lambda own: _percent(own.difference.seeable, up)),
     ]
     notes: dict[str, int] = {}
-    texts = _values(changes)
     rows = []
-    for change, values in zip(changes, texts, strict=True):
-        said = why(change, bound) if change.difference.verdict is Verdict.INVALID else None
-        number = () if said is None else (notes.setdefault(said, len(notes) + 1),)
-        rows.append(_row(change, asked, values, label=label, several=len(metrics) > 1, notes=number))
+    for change in changes:
+        counted = change.difference.verdict is not Verdict.INVALID
+        said = None if counted else why(change, bound)
+        numbers = () if said is None else (notes.setdefault(said, len(notes) + 1),)
+        rows.append(Row(tuple(entry(change) for _, entry in columns), change.cell.number, numbers, counted))
     legend = (
         f"Medians of the repetitions that count; interval of their ratio, {100 * CONFIDENCE:g} %. "
         "Visible from: the smallest change that would have been seen, by the number of repetitions and their spread.",
     )
-    return Table(tuple(columns), tuple(rows), tuple(notes), legend, label)
+    return Table(tuple(column for column, _ in columns), tuple(rows), tuple(notes), legend, label)
 
 
-def _row(
-    change: Change,
-    asked: Sequence[Requested],
-    values: tuple[Entry, Entry],
-    *,
-    label: str,
-    several: bool,
-    notes: tuple[int, ...],
-) -> Row:
-    difference = change.difference
-    settings = [item.value(change.cell) for item in asked]
+def _asked(item: Requested, change: Change) -> Entry:
+    value = item.value(change.cell)
+    return Entry(item.unset if value is None else item.text(value), value)
+
+
+def _figure(change: Change) -> Entry:
     words = METRICS[change.metric]
-    entries = [
-        Entry(str(change.cell.number), change.cell.number),
-        *(
-            Entry(item.unset if value is None else item.text(value), value)
-            for item, value in zip(asked, settings, strict=True)
-        ),
-        *([Entry(str(change.stream), str(change.stream))] if label == "Pairs" else []),
-        *([Entry(f"{words.name}, {words.unit}", change.metric.name)] if several else []),
-        _percent(difference.change, None if difference.change is None else signed(difference.change)),
-        Entry(verdict_text(change), str(difference.verdict), _MARKS.get(difference.verdict, "")),
-        Entry(interval_text(difference), (_hundred(difference.low), _hundred(difference.high))),
-        *values,
-        _percent(difference.seeable, None if difference.seeable is None else up(difference.seeable)),
+    return Entry(f"{words.name}, {words.unit}", change.metric.name)
+
+
+def _verdict(change: Change) -> Entry:
+    verdict = change.difference.verdict
+    return Entry(verdict_text(change), str(verdict), _MARKS.get(verdict, ""))
+
+
+def _interval(change: Change) -> Entry:
+    ends = (change.difference.low, change.difference.high)
+    return Entry(interval_text(change.difference), tuple(None if end is None else 100 * end for end in ends))
+
+
+def _percent(share: float | None, text: Callable[[float], str]) -> Entry:
+    return Entry(UNKNOWN) if share is None else Entry(text(share), 100 * share)
+
+
+def _median(change: Change, figure: Figure, decimals: int) -> Entry:
+    if not figure.values:
+        return Entry(UNKNOWN)
+    value = median(figure.values) * METRICS[change.metric].scale
+    return Entry(f"{value:.{decimals}f}", value)
+
+
+def _decimals(changes: Sequence[Change]) -> int:
+    """Return the decimals that give the smallest median three digits."""
+    sides = [
+        (side.values, METRICS[change.metric].scale) for change in changes for side in (change.before, change.after)
     ]
-    return Row(tuple(entries), change.cell.number, notes, difference.verdict is not Verdict.INVALID)
-
-
-def _percent(share: float | None, text: str | None) -> Entry:
-    return Entry(UNKNOWN if text is None else text, _hundred(share))
-
-
-def _hundred(share: float | None) -> float | None:
-    return None if share is None else 100 * share
-
-
-def _values(changes: Sequence[Change]) -> list[tuple[Entry, Entry]]:
-    medians = []
-    for change in changes:
-        factor = METRICS[change.metric].scale
-        sides = (change.before.values, change.after.values)
-        medians.append([median(side) * factor if side else None for side in sides])
-    smallest = min((value for pair in medians for value in pair if value), default=100.0)
-    decimals = max(0, 2 - int(f"{smallest:e}".partition("e")[2]))
-
-    def entry(value: float | None) -> Entry:
-        return Entry(UNKNOWN if value is None else f"{value:.{decimals}f}", value)
-
-    return [(entry(before), entry(after)) for before, after in medians]
+    medians = [median(values) * scale for values, scale in sides if values]
+    smallest = min(filter(None, medians), default=100.0)
+    return max(0, 2 - int(f"{smallest:e}".partition("e")[2]))
 
 
 def _sections(comparison: Comparison) -> Iterator[Section]:
@@ -203,29 +193,22 @@ def _sections(comparison: Comparison) -> Iterator[Section]:
     drawn = chart(comparison.tests, [name.removeprefix("test ") for name in names], comparison.bound)
     if drawn is not None:
         yield Section("The changes and their intervals", (drawn,))
-    yield from _without_verdict(comparison, names)
-    for title, only in (("first", comparison.only_before), ("second", comparison.only_after)):
-        if only:
-            yield Section(f"In the {title} run only", (Items(tuple(_one_of(cell) for cell in only)),), brief=True)
-    if comparison.before.run != comparison.after.run or comparison.differs:
-        yield Section("What else differs", tuple(_differs(comparison)), brief=True)
-    yield Section("Method", (Items(tuple(_method(comparison))),))
-
-
-def _one_of(cell: Cell) -> str:
-    return f"Test {cell.number}: {settings_text(cell, 'names')}"
-
-
-def _without_verdict(comparison: Comparison, names: Sequence[str]) -> Iterator[Section]:
-    reasons = [
+    reasons = tuple(
         f"{name[:1].upper()}{name[1:]}: {said[:1].lower()}{said[1:]}"
         for change, name in zip(comparison.tests, names, strict=True)
         if (said := why(change, comparison.bound)) is not None
-    ]
+    )
     if reasons:
-        listed = Items(tuple(reasons))
+        listed = Items(reasons)
         block: Block = listed if len(reasons) <= 10 else Folded(f"All {len(reasons)}", (listed,))
         yield Section("Without a verdict", (block,))
+    for title, only in (("first", comparison.only_before), ("second", comparison.only_after)):
+        if only:
+            tests = (f"Test {cell.number}: {settings_text(cell, 'names')}" for cell in only)
+            yield Section(f"In the {title} run only", (Items(tuple(tests)),), brief=True)
+    if comparison.before.run != comparison.after.run or comparison.differs:
+        yield Section("What else differs", tuple(_differs(comparison)), brief=True)
+    yield Section("Method", (Items(tuple(_method(comparison))),))
 
 
 def _differs(comparison: Comparison) -> Iterator[Block]:
@@ -263,50 +246,32 @@ def _method(comparison: Comparison) -> Iterator[str]:
         yield "Both variants were measured in turn (ABBA), so that a slow drift acts on both alike."
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """The change of one test with its interval, in percent."""
-
-    test: str
-    look: Key
-    change: float
-    low: float
-    high: float
-
-
 def chart(changes: Sequence[Change], names: Sequence[str], bound: float) -> Charts | None:
     """Return the changes that have an interval, the largest first; None where none has."""
-    shares = [
-        share for change, name in zip(changes, names, strict=True) if (share := _share(change, name)) is not None
+    drawn = [
+        (name, own.verdict, 100 * own.change, 100 * own.low, 100 * own.high)
+        for name, own in zip(names, (change.difference for change in changes), strict=True)
+        if own.change is not None and own.low is not None and own.high is not None
     ][:MOST_DRAWN]
-    if not shares:
+    if not drawn:
         return None
-    keys = tuple(look for look in _LOOKS.values() if look in {share.look for share in shares})
-    ends = [end for share in shares for end in (share.low, share.high)]
+    keys = tuple(key for verdict, key in _LOOKS.items() if verdict in {verdict for _, verdict, *_ in drawn})
+    ends = [end for *_, low, high in drawn for end in (low, high)]
     across = Axis("change [%]", min(-110 * bound, *ends), max(110 * bound, *ends))
-    parts = [shares[at : at + _ROWS] for at in range(0, len(shares), _ROWS)]
-    return Charts(tuple(Chart(_plot(part, across, bound), _label(part)) for part in parts), keys)
-
-
-def _label(shares: Sequence[Share]) -> str:
-    largest = f"{shares[0].test} {shares[0].change:+.1f} %"
-    return f"Change of each test in percent, with its interval, the largest first: {largest}"
-
-
-def _share(change: Change, name: str) -> Share | None:
-    found = change.difference
-    if found.low is None or found.high is None or found.change is None:
-        return None
-    return Share(name, _LOOKS[found.verdict], 100 * found.change, 100 * found.low, 100 * found.high)
-
-
-def _plot(shares: Sequence[Share], across: Axis, bound: float) -> Plot:
     rules = (Rule(0, "x", dashed=False), Rule(-100 * bound, "x"), Rule(100 * bound, "x"))
-    marks: list[Mark] = []
-    for look in _LOOKS.values():
-        own = [(number, share) for number, share in enumerate(shares) if share.look == look]
-        if own:
-            marks.append(Spans(tuple((n, share.low, share.high) for n, share in own), look.colour, across=True))
-            marks.append(Points(tuple((share.change, n) for n, share in own), look.colour, size=8, hollow=True))
-    tests = Axis(kind="names", names=tuple(share.test for share in shares))
-    return plot(_WIDTH, _ROW * len(shares), across, tests, (*rules, *marks))
+    charts = []
+    for part in (drawn[at : at + _ROWS] for at in range(0, len(drawn), _ROWS)):
+        marks: list[Mark] = [*rules]
+        for verdict, key in _LOOKS.items():
+            own = [(number, *ends) for number, (_, found, *ends) in enumerate(part) if found is verdict]
+            if own:
+                spans = tuple((number, low, high) for number, _, low, high in own)
+                marks.append(Spans(spans, key.colour, across=True))
+                points = tuple((change, number) for number, change, _, _ in own)
+                marks.append(Points(points, key.colour, size=8, hollow=True))
+        tests = Axis(kind="names", names=tuple(name for name, *_ in part))
+        label = (
+            f"Change of each test in percent, with its interval, the largest first: {part[0][0]} {part[0][2]:+.1f} %"
+        )
+        charts.append(Chart(plot(_WIDTH, _ROW * len(part), across, tests, tuple(marks)), label))
+    return Charts(tuple(charts), keys)

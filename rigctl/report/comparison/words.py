@@ -50,27 +50,24 @@ def verdict_text(change: Change) -> str:
 
 def why(change: Change, bound: float) -> str | None:
     """Return why a test has no verdict; None if it has one."""
-    difference = change.difference
-    if difference.verdict is Verdict.INVALID:
+    found = change.difference
+    if found.verdict is Verdict.INVALID:
         return sentence(f"Invalid: {change.reason}") if change.reason else "Invalid."
-    if difference.verdict is not Verdict.INCONCLUSIVE:
+    if found.verdict is not Verdict.INCONCLUSIVE:
         return None
-    if difference.low is None or difference.high is None:
+    if found.low is None or found.high is None:
         few = min(len(change.before.values), len(change.after.values))
-        return f"Inconclusive: {plural(few, 'repetition')}; a verdict needs {LEAST} on either side. " + _seeable(
-            difference
-        )
-    if not difference.low <= 0 <= difference.high:
-        if abs(difference.change or 0.0) < bound:
-            return f"Inconclusive: a difference, but smaller than the bound of {100 * bound:g} %."
-        return f"Inconclusive: a difference that chance may explain. {_seeable(difference)}"
-    return "Inconclusive: the repetitions differ too much. " + _seeable(difference)
-
-
-def _seeable(difference: Difference) -> str:
-    if difference.seeable is None:
-        return "Their spread is unknown."
-    return f"Changes from {up(difference.seeable)} % on could have been seen."
+        reason = f"{plural(few, 'repetition')}; a verdict needs {LEAST} on either side"
+    elif found.low <= 0 <= found.high:
+        reason = "the repetitions differ too much"
+    elif abs(found.change or 0.0) < bound:
+        return f"Inconclusive: a difference, but smaller than the bound of {100 * bound:g} %."
+    else:
+        reason = "a difference that chance may explain"
+    visible = "Their spread is unknown."
+    if found.seeable is not None:
+        visible = f"Changes from {up(found.seeable)} % on could have been seen."
+    return f"Inconclusive: {reason}. {visible}"
 
 
 def named(cell: Cell, cells: Sequence[Cell]) -> str:
@@ -83,32 +80,35 @@ def named(cell: Cell, cells: Sequence[Cell]) -> str:
 
 def answer(comparison: Comparison) -> Finding:
     """Return what got worse or better and by how much, and the number of other tests."""
-    parts = [(verdict, comparison.with_verdict(verdict)) for verdict in Verdict]
-    count = {verdict: len(changes) for verdict, changes in parts}
-    news = [(verdict, changes) for verdict, changes in parts[:2] if changes]
+    found = {verdict: comparison.with_verdict(verdict) for verdict in Verdict}
+    news = [*found[Verdict.BETTER], *found[Verdict.WORSE]]
+    said = [_news(verdict, found[verdict], comparison) for verdict in (Verdict.WORSE, Verdict.BETTER) if found[verdict]]
     if not comparison.tests:
-        text = "The runs have no test in common."
-    elif news:
-        text = " ".join(_news(verdict, changes, comparison) for verdict, changes in reversed(news))
-    else:
-        text = "No test got better or worse."
-    text = " ".join(filter(None, [text, _rest(comparison)]))
+        said = ["The runs have no test in common."]
+    rest = []
+    if same := found[Verdict.SAME]:
+        widest = max(change.difference.within or 0.0 for change in same)
+        rest.append(f"{plural(len(same), 'is', 'are')} the same within {up(widest)} %")
+    rest += [
+        f"{plural(len(found[verdict]), 'is', 'are')} {verdict}"
+        for verdict in (Verdict.INCONCLUSIVE, Verdict.INVALID)
+        if found[verdict]
+    ]
+    said = said or ["No test got better or worse."]
+    if rest:
+        said.append(f"{listed(rest)}.")
     level = Severity.WARNING if comparison.worse else Severity.NOTE
-    numbers: dict[str, Number] = {str(verdict): count[verdict] for verdict in Verdict}
-    return Finding(
-        text, Weight.ANSWER, level, tests(change.cell.number for _, all_ in news for change in all_), numbers
-    )
+    numbers: dict[str, Number] = {str(verdict): len(found[verdict]) for verdict in Verdict}
+    return Finding(" ".join(said), Weight.ANSWER, level, tests(change.cell.number for change in news), numbers)
 
 
 def _news(verdict: Verdict, changes: Sequence[Change], comparison: Comparison) -> str:
     cells = [change.cell for change in comparison.tests]
     first = changes[0]
-    count = "" if len(cells) == 1 else f"{len(changes)} of {plural(len(comparison.tests), 'test')} got {verdict}: "
-    said = f"{count}{named(first.cell, cells)} has {_times(first)}"
-    if len(changes) > 1:
-        others = [change.cell.number for change in changes[1:]]
-        said += f"; then {numbers_text(others)}"
-    return f"{said[:1].upper()}{said[1:]}."
+    count = "" if len(cells) == 1 else f"{len(changes)} of {plural(len(cells), 'test')} got {verdict}: "
+    then = f"; then {numbers_text([change.cell.number for change in changes[1:]])}" if len(changes) > 1 else ""
+    said = f"{count}{named(first.cell, cells)} has {_times(first)}{then}."
+    return f"{said[:1].upper()}{said[1:]}"
 
 
 def _times(change: Change) -> str:
@@ -117,19 +117,6 @@ def _times(change: Change) -> str:
     name = f"{METRICS[change.metric].name} {sums}".strip()
     ratio = 1 + (change.difference.change or 0.0)
     return f"{ratio:.3f} times its {name} ({interval_text(change.difference)} %)"
-
-
-def _rest(comparison: Comparison) -> str:
-    same = comparison.with_verdict(Verdict.SAME)
-    words = []
-    if same:
-        widest = max(change.difference.within or 0.0 for change in same)
-        words.append(f"{plural(len(same), 'is', 'are')} the same within {up(widest)} %")
-    for verdict in (Verdict.INCONCLUSIVE, Verdict.INVALID):
-        if found := comparison.with_verdict(verdict):
-            words.append(f"{plural(len(found), 'is', 'are')} {verdict}")
-    text = listed(words)
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def findings(comparison: Comparison) -> Iterator[Finding]:

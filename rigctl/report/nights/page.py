@@ -1,6 +1,6 @@
 """News of a run as a document: one sentence on top, tables of what changed and what stands. Also as JUnit XML."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -9,7 +9,7 @@ from rigctl.analysis.nights.regressions import Regressions
 from rigctl.analysis.nights.setup_changes import SetupChange
 from rigctl.analysis.nights.shifts import Shift, Suspected
 from rigctl.base.units import local_text
-from rigctl.findings import Finding, Severity, Subject, Weight
+from rigctl.findings import Finding, Number, Severity, Subject, Weight
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Column, Document, Entry, Paragraph, Row, Section, Table
 from rigctl.report.printers.junit import Case, Suite, junit
@@ -28,60 +28,50 @@ _LENGTHS: Final = (None, 3000, 1000, 300, 100, 30, 10, 3, 1)
 def document(regressions: Regressions, most: int | None = None) -> Document:
     """Return the document for every printer; `findings[0]` is the sentence on top. `most`: rows of a table."""
     info = regressions.run
-    shown = (*regressions.news, *regressions.standing)
-    earlier = tuple(
-        shift for shift in regressions.history if shift.found < len(regressions.nights.runs) - 1 and shift not in shown
+    news, standing, suspected = regressions.news, regressions.standing, regressions.suspected
+    last = len(regressions.nights.runs) - 1
+    earlier = [own for own in regressions.history if own.found < last and own not in (*news, *standing)]
+    latest = earlier[-most:] if most else earlier
+    tables = (
+        ("Not accepted since", changes_table(standing, regressions, most), len(standing)),
+        ("One night only", _suspected(suspected, most), len(suspected)),
+        ("Earlier changes of level", changes_table(latest, regressions, most), len(earlier)),
     )
-    parts = [
-        _section("Not accepted since", regressions.standing, regressions, most),
-        _section("One night only", regressions.suspected, regressions, most),
-        _section("Earlier changes of level", earlier[-most:] if most else earlier, regressions, most, len(earlier)),
-        Section("Method", (Paragraph(_method(regressions), small=True),), brief=True),
-    ]
-    news = _section("News", regressions.news, regressions, most)
     return Document(
         title=f"Regressions of {info.plan.title or info.plan.scenario_name}",
         run=info.run,
         about=(info.plan.rig_name, _date(info)),
         notes="",
         findings=tuple(_findings(regressions)),
-        results=(news,) if news else (),
-        sections=tuple(part for part in parts if part),
+        results=tuple(_sections([("News", changes_table(news, regressions, most), len(news))])),
+        sections=(
+            *_sections(tables),
+            Section("Method", (Paragraph(_method(regressions), small=True),), brief=True),
+        ),
         footer="",
     )
 
 
-def _section(
-    title: str,
-    rows: Sequence[Shift] | Sequence[Suspected],
-    regressions: Regressions,
-    most: int | None,
-    count: int | None = None,
-) -> Section | None:
-    if not rows:
-        return None
-    count = len(rows) if count is None else count
-    shifts = [own for own in rows if isinstance(own, Shift)]
-    suspected = [own for own in rows if isinstance(own, Suspected)]
-    table = changes_table(shifts, regressions, most) if shifts else _suspected(suspected, most)
-    more = [Paragraph(f"{count - most} more were left out.", small=True)] if most and count > most else []
-    return Section(title, (table, *more), brief=True)
+def _sections(tables: Iterable[tuple[str, Table, int]]) -> Iterator[Section]:
+    """Yield a section for each table with rows, and how many of its rows were left out."""
+    for title, table, count in tables:
+        left = count - len(table.rows)
+        more = [Paragraph(f"{left} more were left out.", small=True)] if left else []
+        if table.rows:
+            yield Section(title, (table, *more), brief=True)
 
 
 def as_markdown(regressions: Regressions, *, brief: bool = False) -> str:
     """Return the document as Markdown, cut by weight to the limit of a job's summary or (`brief`) of a comment."""
     bound = MOST_BRIEF if brief else MOST_CHARACTERS
-    text = ""
     for most in _LENGTHS:
-        text = markdown(_shortened(document(regressions, most), most))
+        made = document(regressions, most)
+        if most is not None:  # the findings are in the table, too
+            made = replace(made, findings=made.findings[: max(most // 10, 1)])
+        text = markdown(made)
         if len(text.encode()) < bound:
-            break
+            return text
     return text
-
-
-def _shortened(made: Document, most: int | None) -> Document:
-    """Return the document with a few findings: the others are in the table, too."""
-    return made if most is None else replace(made, findings=made.findings[: max(most // 10, 1)])
 
 
 def as_junit(found: Regressions) -> str:
@@ -106,23 +96,13 @@ def _case(series: NightSeries, group: str, worse: Shift | None, better: Shift | 
 
 
 def _findings(regressions: Regressions) -> Iterator[Finding]:
-    yield Finding(
-        _answer(regressions),
-        Weight.ANSWER,
-        Severity.WARNING if regressions.worse else Severity.OK if not regressions.news else Severity.NOTE,
-        _subject(regressions.news[0].series) if regressions.news else Subject(),
-        _numbers(regressions.news[0]) if regressions.news else {},
-        _remedy(regressions),
-    )
-    for shift in regressions.news[1:]:
-        level = Severity.NOTE if shift.better else Severity.WARNING
-        yield Finding(
-            f"{sentence(shift, regressions.baseline)}.",
-            Weight.COMPARISON,
-            level,
-            _subject(shift.series),
-            _numbers(shift),
-        )
+    level = Severity.WARNING if regressions.worse else Severity.NOTE if regressions.news else Severity.OK
+    answer = Finding(_answer(regressions), Weight.ANSWER, level, remedy=_remedy(regressions))
+    if regressions.news:
+        first = _finding(regressions.news[0], regressions)
+        answer = replace(answer, subject=first.subject, numbers=first.numbers)
+    yield answer
+    yield from (_finding(shift, regressions) for shift in regressions.news[1:])
     if regressions.accepted is not None:
         kept = regressions.accepted
         day = local_text(kept.accepted_at, "%Y-%m-%d")
@@ -132,32 +112,38 @@ def _findings(regressions: Regressions) -> Iterator[Finding]:
         yield Finding(f"Left out: {message}", Weight.DETAIL, Severity.WARNING)
 
 
+def _finding(shift: Shift, regressions: Regressions) -> Finding:
+    node = shift.series.subject.node
+    subject = Subject("node", (node,)) if node is not None else Subject("test", tuple(map(str, shift.series.tests)))
+    numbers: dict[str, Number] = {
+        "change_pct": round(100 * (shift.ratio - 1), 3),
+        "before": shift.change.before,
+        "after": shift.change.after,
+        "noise_pct": round(100 * shift.change.noise, 4),
+    }
+    level = Severity.NOTE if shift.better else Severity.WARNING
+    return Finding(f"{sentence(shift, regressions.baseline)}.", Weight.COMPARISON, level, subject, numbers)
+
+
 def _answer(regressions: Regressions) -> str:
-    news = regressions.news
+    news, standing, suspected = regressions.news, regressions.standing, len(regressions.suspected)
     if news:
         rest = f" {plural(len(news) - 1, 'more change')} below." if len(news) > 1 else ""
         return f"{sentence(news[0], regressions.baseline)}.{rest}"
     if not regressions.judged:
-        return f"Nothing can be said yet: {_nights(regressions)}, and fewer than six do not show the noise of a test."
+        nights = plural(len(regressions.nights.runs), "night")
+        return f"Nothing can be said yet: {nights}, and fewer than six do not show the noise of a test."
     tests = {number for series in regressions.nights.series for number in series.tests}
-    words = []
-    if regressions.standing:
-        largest = sentence(regressions.standing[0], regressions.baseline)
-        words.append(f"{plural(len(regressions.standing), 'earlier change')} not accepted, the largest: {largest}")
-        words.append("nothing else changed")
-    else:
-        words.append(f"No change found in {plural(len(tests), 'test')}")
-    if regressions.suspected:
-        count = len(regressions.suspected)
-        words.append(f"{plural(count, 'figure')} {'differs' if count == 1 else 'differ'} in this night only")
-    return f"{'; '.join(words)}.{_visible(regressions)}"
-
-
-def _visible(regressions: Regressions) -> str:
+    text = f"No change found in {plural(len(tests), 'test')}"
+    if standing:
+        largest = sentence(standing[0], regressions.baseline)
+        text = f"{plural(len(standing), 'earlier change')} not accepted, the largest: {largest}; nothing else changed"
+    if suspected:
+        text += f"; {plural(suspected, 'figure differs', 'figures differ')} in this night only"
     share = regressions.visible
     if share is None or share <= 1.05 * regressions.rules.bound:
-        return ""
-    return f" The noise hides a change of less than {100 * share:.2g} % as yet."
+        return f"{text}."
+    return f"{text}. The noise hides a change of less than {100 * share:.2g} % as yet."
 
 
 def _remedy(regressions: Regressions) -> str | None:
@@ -257,11 +243,15 @@ def _suspected(found: Sequence[Suspected], most: int | None) -> Table:
     rows = []
     for own in found[:most]:
         words = METRICS[own.series.subject.metric]
-        values = [words.scale * value for value in (own.suspicion.level, own.suspicion.value)]
+        levels = [words.scale * value for value in (own.suspicion.level, own.suspicion.value)]
         share = 100 * (own.suspicion.ratio - 1)
-        entries = [Entry(_number(value), value) for value in values]
-        what, figure = Entry(name(own.series)), Entry(f"{words.short} [{words.unit}]", own.series.subject.metric.name)
-        rows.append(Row((what, Entry(f"{share:+.1f}", round(share, 2)), *entries, figure), test=own.series.tests[0]))
+        entries = (
+            Entry(name(own.series)),
+            Entry(f"{share:+.1f}", round(share, 2)),
+            *(Entry(_number(level), level) for level in levels),
+            Entry(f"{words.short} [{words.unit}]", own.series.subject.metric.name),
+        )
+        rows.append(Row(entries, test=own.series.tests[0]))
     return Table(columns, tuple(rows), label="One night only")
 
 
@@ -279,26 +269,6 @@ def percent(ratio: float) -> str:
 
 def _date(info: RunInfo) -> str:
     return local_text(info.started_at, "%Y-%m-%d")
-
-
-def _numbers(shift: Shift) -> dict[str, float | int | str | bool | None]:
-    return {
-        "change_pct": round(100 * (shift.ratio - 1), 3),
-        "before": shift.change.before,
-        "after": shift.change.after,
-        "noise_pct": round(100 * shift.change.noise, 4),
-    }
-
-
-def _subject(series: NightSeries) -> Subject:
-    subject = series.subject
-    if subject.node is not None:
-        return Subject("node", (subject.node,))
-    return Subject("test", tuple(str(number) for number in series.tests))
-
-
-def _nights(regressions: Regressions) -> str:
-    return plural(len(regressions.nights.runs), "night")
 
 
 def _method(regressions: Regressions) -> str:

@@ -24,24 +24,18 @@ def baseline_of(store: Store, run: RunInfo, text: str | None) -> RunInfo | int |
             raise InputError(f"--baseline {text}: expected at least {LEAST_NIGHTS} nights, a run's id or TAG=VALUE")
         return int(text)
     if "=" not in text:
-        return _other(store.run(text), run, text)
+        named = store.run(text)
+        if named.run == run.run:
+            raise InputError(f"--baseline {text}: is the run that is to be judged. Name another")
+        return named
     name, _, value = text.partition("=")
     for info in store.latest_first():
-        if info.run != run.run and info.tags.get(name) == value and CONFIRMS not in info.tags and _alike(info, run):
+        same = info.plan.scenario_name == run.plan.scenario_name and info.run != run.run
+        if same and info.tags.get(name) == value and CONFIRMS not in info.tags:
             return info
     raise InputError(
         f"--baseline {text}: no other run of {run.plan.scenario_name} has that tag. `rigctl runs` lists them"
     )
-
-
-def _alike(info: RunInfo, run: RunInfo) -> bool:
-    return info.plan.scenario_name == run.plan.scenario_name
-
-
-def _other(info: RunInfo, run: RunInfo, text: str) -> RunInfo:
-    if info.run == run.run:
-        raise InputError(f"--baseline {text}: is the run that is to be judged. Name another")
-    return info
 
 
 def against_run(store: Store, nights: Nights, baseline: RunInfo, rules: Rules) -> tuple[list[Shift], int, int]:

@@ -83,8 +83,7 @@ def compared(before: RunView, after: RunView, bound: float = BOUND) -> Compariso
         before.info,
         after.info,
         bound,
-        _changes([pair for pair in both if pair[1].key.stream is None], before, after, bound),
-        _changes([pair for pair in both if _is_a_part(pair[1])], before, after, bound),
+        *_changes(both, before, after, bound),
         _only(old, new),
         _only(new, old),
         tuple(by_cause([*setup_changes(before.info, after.info), *_granted(both, before, after)])),
@@ -94,23 +93,17 @@ def compared(before: RunView, after: RunView, bound: float = BOUND) -> Compariso
 def of_variants(run: RunView, bound: float = BOUND) -> Comparison:
     """Compare the two variants of a run with `--against`."""
     every = figures(run.frames)
-    twins = dict(run.plan.against.twins) if run.plan.against else {}
+    against = run.plan.against
+    twins = dict(against.twins) if against else {}
     places = {(figure.cell.number, figure.key.stream, figure.key.metric): figure for figure in every}
     both = [
         (figure, places[other])
         for figure in every
         if (other := (twins.get(figure.cell.number, 0), figure.key.stream, figure.key.metric)) in places
     ]
-    wholes = [pair for pair in both if pair[1].key.stream is None]
-    parts = [pair for pair in both if _is_a_part(pair[1])]
-    tests, streams = (_changes(pairs, run, run, bound) for pairs in (wholes, parts))
-    compared_by = _OF_AXIS.get(run.plan.against.setting) if run.plan.against else None
+    compared_by = _OF_AXIS.get(against.setting) if against else None
     differs = [change for change in by_cause(_granted(both, run, run)) if change.name != compared_by]
-    return Comparison(run.info, run.info, bound, tests, streams, (), (), tuple(differs))
-
-
-def _is_a_part(figure: Figure) -> bool:
-    return figure.key.stream is not None and len(figure.cell.streams) > 1
+    return Comparison(run.info, run.info, bound, *_changes(both, run, run, bound), (), (), tuple(differs))
 
 
 def _only(own: Mapping[FigureKey, Figure], others: Mapping[FigureKey, Figure]) -> tuple[Cell, ...]:
@@ -121,37 +114,40 @@ def _only(own: Mapping[FigureKey, Figure], others: Mapping[FigureKey, Figure]) -
 
 def _changes(
     both: Sequence[tuple[Figure, Figure]], before: RunView, after: RunView, bound: float
+) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
+    """Return the changes of tests as a whole, and of each stream of tests with several, by size."""
+    wholes = [pair for pair in both if pair[1].key.stream is None]
+    parts = [pair for pair in both if pair[1].key.stream is not None and len(pair[1].cell.streams) > 1]
+    return _by_size(wholes, before, after, bound), _by_size(parts, before, after, bound)
+
+
+def _by_size(
+    both: Sequence[tuple[Figure, Figure]], before: RunView, after: RunView, bound: float
 ) -> tuple[Change, ...]:
     from rigctl.model.statistics.comparing import differences  # scipy.stats takes half a second
 
     samples = [Samples(old.values, new.values, new.key.metric.higher_is_better) for old, new in both]
-    found = [
-        Change(old, new, difference, _reason(old, before, new, after))
-        if difference.verdict is Verdict.INVALID
-        else Change(old, new, difference)
-        for (old, new), difference in zip(both, differences(samples, bound), strict=True)
-    ]
+    found = []
+    for (old, new), difference in zip(both, differences(samples, bound), strict=True):
+        reason = None
+        if difference.verdict is Verdict.INVALID:
+            sides = (("before", _missing(old, before)), ("after", _missing(new, after)))
+            reason = "; ".join(f"{when}: {missing}" for when, missing in sides if missing)
+        found.append(Change(old, new, difference, reason))
     return tuple(sorted(found, key=lambda change: -change.size))
 
 
-def _reason(old: Figure, before: RunView, new: Figure, after: RunView) -> str:
-    """Return why a test has no values to compare: one sentence for each run without."""
-    sides = (("before", old, before), ("after", new, after))
-    return "; ".join(f"{when}: {reason}" for when, figure, view in sides if (reason := _missing(figure, view)))
-
-
 def _missing(figure: Figure, view: RunView) -> str:
-    if figure.values and min(figure.values) > 0:
-        return ""
-    own = [repetition for repetition in view.repetitions if repetition.cell == figure.cell.number]
+    """Return why a test has no values to compare; empty if it has some."""
     if figure.values:
-        return "a repetition measured 0"
+        return "" if min(figure.values) > 0 else "a repetition measured 0"
+    own = [repetition for repetition in view.repetitions if repetition.cell == figure.cell.number]
     if not own:
         return "not measured"
     last = own[-1]
-    return (
-        f"{last.status}: {last.reason}" if last.status is not Status.OK else f"its {figure.key.metric.name} is unknown"
-    )
+    if last.status is Status.OK:
+        return f"its {figure.key.metric.name} is unknown"
+    return f"{last.status}: {last.reason}"
 
 
 def _granted(both: Sequence[tuple[Figure, Figure]], before: RunView, after: RunView) -> list[SetupChange]:

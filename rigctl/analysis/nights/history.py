@@ -9,9 +9,11 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, isfinite, log
+from math import exp, log
 from statistics import median
-from typing import Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from rigctl.analysis.nights.figures import FigureKey, Metric, figure_keys, figures, keys_of_tests
 from rigctl.analysis.run_view import RunView
@@ -28,6 +30,7 @@ MOST_NIGHTS: Final = 400
 """A year and a month: earlier nights say little about this one."""
 Values: TypeAlias = Mapping[FigureKey, float | None]
 """The median of each figure of a run."""
+_STORED: Final = TypeAdapter(list[Annotated[float, Field(strict=True, allow_inf_nan=False)] | None])
 _log = logging.getLogger(__name__)
 
 
@@ -108,14 +111,10 @@ def keep_figures(store: Store, info: RunInfo) -> None:
 def _values_of(stored: str | None, keys: Sequence[FigureKey]) -> Values | None:
     """Return stored figures by their keys, or None if they are missing or damaged."""
     try:
-        values = json.loads(stored or "null")
-    except (ValueError, RecursionError):
+        values = _STORED.validate_json(stored or "null")
+    except ValidationError:
         return None
-    if not isinstance(values, list) or len(values) != len(keys):
-        return None
-    if not all(value is None or (type(value) is float and isfinite(value)) for value in values):
-        return None
-    return dict(zip(keys, values, strict=True))
+    return dict(zip(keys, values, strict=True)) if len(values) == len(keys) else None
 
 
 def night_values(view: RunView) -> Values:
@@ -152,7 +151,8 @@ def of_runs(runs: Sequence[RunInfo], second: Mapping[str, RunInfo], values: Mapp
     main = [values[info.run] for info in runs]
     again = [values.get(confirmations.get(info.run, ""), {}) for info in runs]
     series = _of_figures(runs, main, again)
-    return Nights(tuple(runs), confirmations, (*_of_nodes(series), *_alone(series)))
+    known = (own for own in series if any(point.value is not None for point in own.points))
+    return Nights(tuple(runs), confirmations, (*_of_nodes(series), *known))
 
 
 def since(seen: Nights, first: int) -> Nights:
@@ -196,23 +196,16 @@ def _of_figures(runs: Sequence[RunInfo], main: Sequence[Values], second: Sequenc
     for info, values in zip(reversed(runs), reversed(main), strict=True):
         for key in values:
             latest.setdefault(key, info)
-    tests = {info.run: _tests(info) for info in {info.run: info for info in latest.values()}.values()}
+    tests = {}
+    for info in {info.run: info for info in latest.values()}.values():
+        keys = keys_of_tests(info.plan.cells)
+        tests[info.run] = {keys[cell.number]: cell for cell in info.plan.cells}
     made = []
     for key, info in latest.items():
         cell = tests[info.run][key.test]
         points = tuple(Point(values.get(key), again.get(key)) for values, again in zip(main, second, strict=True))
         made.append(NightSeries(Subject(key.test, key.metric, key.stream), cell, (cell.number,), points))
     return made
-
-
-def _tests(info: RunInfo) -> dict[str, Cell]:
-    keys = keys_of_tests(info.plan.cells)
-    return {keys[cell.number]: cell for cell in info.plan.cells}
-
-
-def _alone(series: Iterable[NightSeries]) -> Iterator[NightSeries]:
-    """Yield the series with at least one value."""
-    return (own for own in series if any(point.value is not None for point in own.points))
 
 
 def _of_nodes(series: Sequence[NightSeries]) -> Iterator[NightSeries]:
@@ -242,18 +235,14 @@ def _partners(members: Iterable[NightSeries], subject: Subject) -> set[str]:
 
 def common(members: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
     """Return for each night the median of the members' ratios to their own levels; of two the smaller change."""
-    levels = [median(known) if (known := _known(points)) else None for points in members]
+    levels = [median(known) if (known := [point.value for point in own if point.value]) else None for own in members]
     made = []
-    for at in range(len(members[0])):
-        nights = [(points[at], level) for points, level in zip(members, levels, strict=True) if level is not None]
+    for points in zip(*members, strict=True):
+        nights = [(point, level) for point, level in zip(points, levels, strict=True) if level is not None]
         values = [log(point.value / level) for point, level in nights if point.value]
         seconds = [log(point.second / level) for point, level in nights if point.second]
         made.append(Point(_middle(values, len(members)), _middle(seconds, len(members))))
     return tuple(made)
-
-
-def _known(points: Iterable[Point]) -> list[float]:
-    return [point.value for point in points if point.value]
 
 
 def _middle(values: Sequence[float], members: int) -> float | None:

@@ -72,19 +72,22 @@ def setup_changes(before: RunInfo, after: RunInfo) -> list[SetupChange]:
 def by_cause(changes: Iterable[SetupChange]) -> list[SetupChange]:
     """Return the changes with the likeliest causes first."""
     sources = list(Source)
-    return sorted(changes, key=lambda change: (_rank(change), sources.index(change.source)))
+
+    def rank(change: SetupChange) -> tuple[int, int]:
+        first = _FIRST.index(change.name) if change.name in _FIRST and change.source is not Source.TAG else len(_FIRST)
+        restart = change.source is Source.FACT and change.name == RESTART
+        return first + restart, sources.index(change.source)
+
+    return sorted(changes, key=rank)
 
 
 def grouped(changes: Iterable[SetupChange], places: int) -> list[SetupChange]:
     """Return each change once, with all nodes or tests that have it. `places`: number of all nodes or tests."""
-    groups: dict[tuple[Source, str, Value, Value], list[SetupChange]] = {}
+    wheres: dict[SetupChange, tuple[str, ...]] = {}
     for change in changes:
-        groups.setdefault((change.source, change.name, change.before, change.after), []).append(change)
-    wheres = [tuple(place for change in same for place in change.where) for same in groups.values()]
-    return [
-        replace(same[0], where=where, everywhere=len(where) == places > 1)
-        for same, where in zip(groups.values(), wheres, strict=True)
-    ]
+        alike = replace(change, where=())
+        wheres[alike] = (*wheres.get(alike, ()), *change.where)
+    return [replace(own, where=where, everywhere=len(where) == places > 1) for own, where in wheres.items()]
 
 
 def flattened(facts: Facts, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -94,13 +97,6 @@ def flattened(facts: Facts, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield from flattened(value, prefix if name == "sysctls" else f"{prefix}{name}: ")
         else:
             yield prefix + name, value
-
-
-def _rank(change: SetupChange) -> int:
-    if change.source is Source.FACT and change.name == RESTART:
-        return len(_FIRST) + 1
-    first = change.source is not Source.TAG and change.name in _FIRST
-    return _FIRST.index(change.name) if first else len(_FIRST)
 
 
 def _of_plans(before: RunPlan, after: RunPlan) -> Iterator[SetupChange]:
@@ -119,13 +115,13 @@ def _of_plans(before: RunPlan, after: RunPlan) -> Iterator[SetupChange]:
 
 def _parts(name: str, value: object) -> dict[str, Value]:
     """Return a field of a plan by its name; of a field that is a record, each field of that."""
+    parts = {name: value}
     if is_dataclass(value) and not isinstance(value, type):
-        return {f"{name} {part}": _joined(inner) for part, inner in asdict(value).items()}
-    return {name: _joined(value)}
-
-
-def _joined(value: object) -> Value:
-    return _plain(" ".join(map(str, value)) or None if isinstance(value, tuple) else value)
+        parts = {f"{name} {part}": inner for part, inner in asdict(value).items()}
+    return {
+        part: _plain(" ".join(map(str, inner)) or None if isinstance(inner, tuple) else inner)
+        for part, inner in parts.items()
+    }
 
 
 def _settings(conditions: Iterable[Condition]) -> dict[str, str]:
@@ -143,26 +139,20 @@ def _of_nodes(before: RunInfo, after: RunInfo) -> Iterator[SetupChange]:
     old, new = (dict.fromkeys([*run.plan.links, *run.facts]) for run in (before, after))
     for node in sorted(old.keys() ^ new.keys()):
         yield SetupChange(Source.RIG, "node", node if node in old else None, node if node in new else None)
-    nodes = [node for node in new if node in old]
     virtual = before.plan.virtual is not None or after.plan.virtual is not None
     hidden = _NO_FACTS | _OF_VIRTUAL_NODES if virtual else _NO_FACTS
-    for source, of, facts in ((Source.RIG, _links_of, _links), (Source.FACT, _facts_of, _facts)):
-        found = [
-            replace(change, where=(node,))
-            for node in nodes
-            if of(before).get(node) != of(after).get(node)
-            for change in _known(_changed(source, facts(before, node), facts(after, node)))
-            if change.name not in hidden
-        ]
-        yield from grouped(found, len(nodes))
-
-
-def _links_of(run: RunInfo) -> Mapping[str, object]:
-    return run.plan.links
-
-
-def _facts_of(run: RunInfo) -> Mapping[str, object]:
-    return run.facts
+    nodes = [node for node in new if node in old]
+    links, facts = [], []
+    for node in nodes:
+        if before.plan.links.get(node) != after.plan.links.get(node):
+            links += [
+                replace(own, where=(node,)) for own in _changed(Source.RIG, _links(before, node), _links(after, node))
+            ]
+        if before.facts.get(node) != after.facts.get(node):
+            found = _changed(Source.FACT, _facts(before, node), _facts(after, node))
+            facts += [replace(own, where=(node,)) for own in found if own.name not in hidden]
+    yield from grouped(_known(links), len(nodes))
+    yield from grouped(_known(facts), len(nodes))
 
 
 def _links(run: RunInfo, node: str) -> dict[str, Value]:

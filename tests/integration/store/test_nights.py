@@ -111,16 +111,6 @@ def test_figures_of_other_rules_and_damaged_ones_are_computed_anew_and_stored(st
     assert kept(store) == before
 
 
-def test_figures_of_messages_and_probes_are_stored_too(store: Store) -> None:
-    plans = [
-        make.plan([make.cell(1, test="pingpong", message_bytes=64, iterations=10, duration_s=1.0)]),
-        make.plan([make.cell(1, latency_ms=10, duration_s=1.0)]),
-    ]
-    infos = [night(store, plan, at, whole=True) for at, plan in enumerate(plans)]
-    assert measured(store, infos, {}) == measured(store, infos, {})
-    assert len(kept(store)) == 2
-
-
 def test_figures_of_a_run_that_goes_on_are_not_stored_and_those_of_a_resumed_one_are_forgotten(store: Store) -> None:
     run = store.begin(make.plan(CELLS[:1]), {}, {}, FIRST_S)
     measured(store, [store.run(run)], {})
@@ -160,14 +150,6 @@ def test_a_damaged_night_is_named_and_left_out(store: Store) -> None:
     assert any(infos[1].run in finding.text for finding in document(news(store, infos[2])).findings)
     with pytest.raises(InputError, match=rf"run {infos[1].run}, test 77.*the run's plan has no such test"):
         nights(store, infos[1])
-
-
-def test_only_runs_of_the_scenario_on_the_rig_are_nights(store: Store) -> None:
-    plan = make.plan(CELLS[:1])
-    others = [replace(plan, scenario_name="other"), replace(plan, rig_name="other")]
-    infos = [night(store, own, at, whole=True) for at, own in enumerate([plan, *others, plan])]
-    assert [info.run for info in nights(store, infos[-1]).runs] == [infos[0].run, infos[3].run]
-    assert [info.run for info in store.latest_first()] == [info.run for info in infos[::-1]]
 
 
 def test_a_plan_that_cannot_be_read_is_named_where_nights_are_looked_for(store: Store) -> None:

@@ -9,7 +9,7 @@ import pytest
 from rigctl.analysis.nights.comparison import Comparison, compared, of_variants
 from rigctl.analysis.nights.setup_changes import SetupChange, Source
 from rigctl.model.statistics.samples import Verdict
-from rigctl.records import Against, Condition, Direction, HostSetting, Link, Repetition, Status, Trunk
+from rigctl.records import Against, Direction, Repetition, Status, Trunk
 
 TESTS = compared_runs.cells(4)
 
@@ -79,44 +79,6 @@ def test_one_slow_stream_is_found_in_a_test_whose_sum_is_the_same() -> None:
     assert found.worse
 
 
-def test_facts_that_differ_are_named_with_their_nodes() -> None:
-    before = {node: builders.facts(boot_id="1") for node in ("hub", "n01", "n02", "n03", "n04")}
-    after = {node: builders.facts(boot_id="2", kernel="Linux 6.7") for node in before}
-    after["n03"] |= {"speed_bps": 10**8, "sysctls": {**after["n03"]["sysctls"], "net.core.rmem_max": "1"}}
-    found = compared(compared_runs.view(TESTS, facts=before), compared_runs.view(TESTS, facts=after))
-    facts = differing(found, Source.FACT)
-    assert facts["kernel"].everywhere
-    assert (facts["speed_bps"].before, facts["speed_bps"].after, facts["speed_bps"].where) == (10**9, 10**8, ("n03",))
-    assert facts["net.core.rmem_max"].where == ("n03",)
-    assert "boot_id" not in facts
-
-
-def test_plans_versions_tags_and_links_that_differ_are_named() -> None:
-    fast, slow = Condition("a", (HostSetting("mtu", "9000"),)), Condition("a", (HostSetting("mtu", "1500"),))
-    links = {node: Link(10**9, 1500) for node in ("hub", "n01")}
-    before = compared_runs.view(
-        TESTS,
-        plan={"conditions": (fast,), "links": links, "scenario_yaml": "a"},
-        tags={"firmware": "1"},
-        versions={"rigctl": "0.1", "agent a sha256": "1", "agent b sha256": "2"},
-    )
-    after = compared_runs.view(
-        TESTS,
-        plan={"conditions": (slow,), "links": links | {"n01": Link(10**8, 1500)}, "scenario_yaml": "b", "repeat": 7},
-        tags={"rack": "4"},
-        versions={"rigctl": "0.2", "agent a sha256": "3", "agent b sha256": "4"},
-    )
-    found = compared(before, after)
-    assert set(differing(found, Source.SCENARIO)) == {"scenario_yaml", "condition a", "repeat"}
-    assert differing(found, Source.RIG)["link rate_bps"].where == ("n01",)
-    assert set(differing(found, Source.VERSION)) == {"rigctl", "agent a sha256"}
-    tags = differing(found, Source.TAG)
-    assert {name: (each.before, each.after) for name, each in tags.items()} == {
-        "firmware": ("1", None),
-        "rack": (None, "4"),
-    }
-
-
 def test_a_trunk_is_compared_by_its_parts() -> None:
     trunks = [{"trunk": Trunk(("a", "b"), rate_bps)} for rate_bps in (8 * 10**9, 10**10)]
     found = compared(compared_runs.view(TESTS, plan=trunks[0]), compared_runs.view(TESTS, plan=trunks[1]))
@@ -142,10 +104,6 @@ def _with_congestion(repetition: Repetition, name: str) -> Repetition:
         for flow in repetition.flows
     )
     return replace(repetition, flows=tuple(flows))
-
-
-def test_equal_runs_differ_in_nothing() -> None:
-    assert compared(compared_runs.view(TESTS), compared_runs.view(TESTS, seed=9)).differs == ()
 
 
 @pytest.mark.parametrize("factor", [0.9, 1.1])

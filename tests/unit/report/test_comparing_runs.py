@@ -10,8 +10,7 @@ from rigctl.model.statistics.samples import Difference, Verdict
 from rigctl.records import Direction, Pair, Status
 from rigctl.report.blocks import Document, Folded, Items, Table
 from rigctl.report.comparison.page import MOST_PAIRS, comparison_document
-from rigctl.report.comparison.words import interval_text, signed, up, why
-from rigctl.report.printers.html import page
+from rigctl.report.comparison.words import interval_text, signed, up
 
 TESTS = compared_runs.cells(6)
 LATER = "20261121-214501-77aa"
@@ -60,22 +59,6 @@ def test_every_test_without_a_verdict_has_its_reason() -> None:
     assert [row.counted for row in table.rows] == [True, False]
 
 
-def test_what_else_differs_stands_beside_with_a_diff_of_the_files() -> None:
-    facts = {node: builders.facts(kernel="Linux 6.7") for node in ("hub", *(f"n{n:02}" for n in range(1, 7)))}
-    document = comparison_document(slowed(facts=facts, tags={"firmware": "2"}, plan={"scenario_yaml": "rig: other\n"}))
-    table = shown(document, "What else differs")
-    assert texts(table, "What") == ["Kernel", "Scenario file", "Tag firmware"]
-    assert texts(table, "After") == ["Linux 6.7", "changed, see below", "2"]
-    section = next(section for section in document.sections if section.title == "What else differs")
-    assert isinstance(section.blocks[1], Folded)
-    assert "+rig: other" in str(section.blocks[1].blocks[0])
-    assert "What else differs: Kernel, Scenario file and Tag firmware." in [each.text for each in document.findings]
-
-
-def test_runs_that_differ_in_nothing_else_say_so() -> None:
-    assert "Nothing that rigctl knows of" in page(comparison_document(slowed()))
-
-
 def test_pairs_of_a_test_have_a_table_of_their_own() -> None:
     tests = [replace(cell, direction=Direction.BOTH) for cell in TESTS]
     after = compared_runs.view(tests, seed=2, factors={3: 0.9}, run=LATER)
@@ -101,15 +84,3 @@ def test_of_very_many_pairs_the_largest_changes_are_shown() -> None:
     assert isinstance(folded, Folded) and isinstance(folded.blocks[0], Table)
     assert len(folded.blocks[0].rows) == MOST_PAIRS
     assert str(MOST_PAIRS + 5) in str(more)
-
-
-def test_a_difference_that_is_not_a_verdict_says_why() -> None:
-    change = compared(compared_runs.view(TESTS), compared_runs.view(TESTS, seed=2, run=LATER)).tests[0]
-
-    def said(*numbers: float) -> str:
-        return why(replace(change, difference=Difference(Verdict.INCONCLUSIVE, *numbers)), 0.02) or ""
-
-    assert said(-0.0199, -0.021, -0.018) == "Inconclusive: a difference, but smaller than the bound of 2 %."
-    assert "a difference that chance may explain. Changes from 3.1 %" in said(-0.03, -0.06, -0.001, 0.2, 0.031)
-    assert said(-0.03, -0.06, 0.01).startswith("Inconclusive: the repetitions differ too much.")
-    assert why(replace(change, difference=Difference(Verdict.SAME, 0.0, 0.0, 0.0)), 0.02) is None

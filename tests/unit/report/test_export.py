@@ -81,14 +81,6 @@ def test_unknown_is_empty_in_csv_null_in_json_and_a_dash_in_markdown() -> None:
     assert dict(zip(header, values, strict=True))["bytes \\[B\\]"] == "–"
 
 
-def test_markdown_rounds_as_the_column_table_says() -> None:
-    frames = load(builders.run(builders.plan([CELL])), [builders.repetition(CELL, (911.26, 941))])
-    lines = made("md", frames, Level.PAIRS).decode().splitlines()
-    assert "| 911.3 |" in lines[2]
-    assert "| 0.968 |" in lines[2]
-    assert "| no |" in lines[2]
-
-
 def test_a_run_without_measurements_exports_its_header() -> None:
     frames = load(builders.run(), [])
     assert made("csv", frames, Level.PAIRS).decode().startswith("run,cell,repetition,attempt,status,")
@@ -124,13 +116,3 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         write_whole(tmp_path / "none" / "out.csv", b"")
     with pytest.raises(InputError, match=r"is a folder"):
         write_whole(tmp_path, b"")
-
-
-def test_rows_of_several_runs_are_one_table() -> None:
-    info = builders.run(builders.plan([CELL]))
-    both = [load(replace(info, run=name), [builders.repetition(CELL)]) for name in "ab"]
-    rows = [row for frames in both for row in frames.rows(Level.PAIRS)]
-    assert [row["run"] for row in csv.DictReader(io.StringIO(FORMATS["csv"](rows, Level.PAIRS).decode()))] == [*"aabb"]
-    assert len(json.loads(FORMATS["json"](rows, Level.PAIRS))) == 4
-    assert list(pd.read_parquet(io.BytesIO(FORMATS["parquet"](rows, Level.PAIRS)))["run"]) == [*"aabb"]
-    assert len(FORMATS["md"](rows, Level.PAIRS).splitlines()) == 6

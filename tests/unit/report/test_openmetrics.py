@@ -3,8 +3,6 @@
 from dataclasses import replace
 
 import builders
-import message_runs
-import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
@@ -25,15 +23,6 @@ def values(text: str, name: str) -> dict[tuple[str, ...], float]:
     return {tuple(s.labels[label] for label in labels if label in s.labels): s.value for s in samples}
 
 
-def test_goodput_is_in_bytes_per_second_of_tests_and_of_pairs() -> None:
-    text = text_of(*builders.gigablox())
-    pairs = values(text, "rigctl_pair_goodput_bytes_per_second")
-    assert pairs["1", "pi1", "pi2"] == pytest.approx(911e6 / 8, rel=1e-3)
-    whole = values(text, "rigctl_test_goodput_bytes_per_second")
-    assert whole["1",] == pytest.approx(1852e6 / 8, rel=1e-3)
-    assert len(whole) == 7
-
-
 def test_both_parsers_read_the_same() -> None:
     text = text_of(*builders.gigablox())
     read = [{(s.name, *sorted(s.labels.items())): s.value for f in parse(text) for s in f.samples}
@@ -47,12 +36,6 @@ def test_the_text_suits_node_exporter() -> None:
     families = list(prometheus(text_of(*builders.gigablox())))
     assert {family.type for family in families} == {"gauge"}
     assert all(sample.timestamp is None for family in families for sample in family.samples)
-
-
-def test_the_run_says_when_it_began() -> None:
-    info, repetitions = builders.gigablox()
-    began = values(text_of(info, repetitions), "rigctl_run_start_timestamp_seconds")
-    assert list(began.values()) == [info.started_at]
 
 
 def test_what_was_not_measured_is_absent() -> None:
@@ -69,13 +52,6 @@ def test_what_was_not_measured_is_absent() -> None:
 def test_no_series_is_new_with_each_run() -> None:
     info, repetitions = builders.gigablox()
     assert info.run not in text_of(info, repetitions)
-
-
-def test_messages_have_round_trips_in_seconds() -> None:
-    text = text_of(*message_runs.measured("pingpong", message_runs.PING))
-    trips = values(text, "rigctl_pair_app_rtt_mean_seconds")
-    assert trips["1", "dublin", "cork"] == pytest.approx(141.7e-6, rel=1e-3)
-    assert values(text, "rigctl_test_limit") == {}
 
 
 def test_expectations_are_met_or_not() -> None:

@@ -18,7 +18,7 @@ from rigctl.analysis.nights.shifts import Shift, Suspected
 from rigctl.cli.commands.regress import regress_json
 from rigctl.findings import Severity
 from rigctl.model.statistics.changes import Change, Point, Rules, Suspicion
-from rigctl.records import Accepted, Pair
+from rigctl.records import Pair
 from rigctl.report.nights.page import MOST_BRIEF, MOST_CHARACTERS, as_junit, as_markdown, document, facts_text, name
 
 PLAN = nightly.mesh_plan(("a", "b", "c"))
@@ -49,12 +49,6 @@ def test_the_answer_names_what_changed_by_how_much_since_when_and_what_changed_w
     assert RUN.run in (made.findings[0].remedy or "")
 
 
-def test_faster_is_news_without_a_warning() -> None:
-    first = document(found(shift(1.05))).findings[0]
-    assert "5.0 % above" in first.text
-    assert first.level is Severity.NOTE
-
-
 def test_a_quiet_night_is_one_sentence() -> None:
     made = document(found())
     assert made.answer == "No change found in 1 test."
@@ -70,22 +64,8 @@ def test_what_stands_and_what_is_suspected_is_in_the_answer_of_a_quiet_night() -
     assert [section.title for section in made.sections] == ["Not accepted since", "One night only", "Method"]
 
 
-def test_what_the_noise_hides_is_said() -> None:
-    assert "less than 9 %" in document(found(visible=0.09)).answer
-    assert "less than" not in document(found(visible=0.02)).answer
-
-
-def test_a_return_to_an_earlier_level_is_named_as_one() -> None:
-    assert "again the level before 2026-11-20" in document(found(replace(shift(1.4), returns=RUN))).answer
-
-
 def test_too_few_nights_are_said_to_be_too_few() -> None:
     assert "Nothing can be said yet" in document(found(judged=0, too_few=1)).answer
-
-
-def test_who_accepted_a_level_and_why_is_shown() -> None:
-    made = document(found(accepted=Accepted("20261101-x", make.STARTED_AT, "anna@lab", "a new cable")))
-    assert any("anna@lab" in finding.text and "a new cable" in finding.text for finding in made.findings)
 
 
 @pytest.mark.parametrize(
@@ -98,12 +78,6 @@ def test_who_accepted_a_level_and_why_is_shown() -> None:
 )
 def test_a_series_is_named_by_its_node_its_pair_or_its_test(subject: dict[str, Any], expected: str) -> None:
     assert name(series(3, **subject)) == expected
-
-
-def test_a_test_of_several_pairs_is_named_by_its_number_and_settings() -> None:
-    own = replace(series(3), cell=make.cell(3))
-    assert name(own).startswith("test 3 of all pairs (window 64 KiB")
-    assert name(replace(own, subject=Subject("3", GOODPUT, own.cell.streams[1]))) == "pi3 → pi4, test 3"
 
 
 def test_the_same_change_on_several_nodes_is_said_once_and_many_are_counted() -> None:
@@ -143,10 +117,6 @@ def test_markdown_stays_within_its_bound_and_says_how_much_was_left_out(count: i
     assert "more were left out" in text
     assert "test 1:" in text
     assert f"test {count} " not in text
-
-
-def test_a_short_summary_leaves_nothing_out() -> None:
-    assert "left out" not in as_markdown(found(shift(), shift(number=2)), brief=True)
 
 
 def test_names_in_markdown_are_no_markup() -> None:

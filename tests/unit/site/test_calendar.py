@@ -72,11 +72,6 @@ def test_a_run_that_measured_a_part_only_is_not_shown_as_whole(status: RunStatus
     assert slot.state is state
 
 
-def test_a_run_that_was_ended_at_its_deadline_is_partly_measured_and_tells_why() -> None:
-    (slot,) = slots([run("a", 1)], [night(1, NightOutcome.OVERDUE, "a", "not finished after 12 s")], {}, {})
-    assert (slot.state, slot.text) == (State.PARTLY, "not finished after 12 s")
-
-
 def test_a_second_measurement_is_no_night() -> None:
     assert len(slots([run("a", 1), run("b", 1, confirms="a")], [], {}, {})) == 1
 

@@ -191,8 +191,6 @@ def _samples(found: Report, socket: int | None) -> list[_Sample]:
 
 
 class _OneEnd:
-    """One flow as one process saw it."""
-
     def __init__(self, found: Report, socket: int | None, anchor_ns: int) -> None:
         self.report, self._anchor_ns = found, anchor_ns
         self.samples = _samples(found, socket)

@@ -120,17 +120,13 @@ class ByIperf3:
         """Return the counts of the pairs of which both processes ended with a report."""
         exchanges, errors_ns, missing = [], [], []
         for work in self._works:
-            client, server = (
-                self._result(work.pair.source, work.client),
-                self._result(work.pair.destination, work.server),
-            )
             try:
-                found = self._exchange(work.pair, client, server)
+                exchange, error_ns = self._exchange(work)
             except NodeError as error:
                 missing.append(str(error))
                 continue
-            exchanges.append(found[0])
-            errors_ns.append(found[1])
+            exchanges.append(exchange)
+            errors_ns.append(error_ns)
         return Counted(
             flows=tuple(flow for exchange in exchanges for flow in flows(exchange, self.cell)),
             usage=self._usage(exchanges),
@@ -195,18 +191,16 @@ class ByIperf3:
     def _over(self, work: _Work) -> bool:
         return work.client is not None and self._children[work.pair.source].over(work.client)
 
-    def _result(self, node: str, number: int | None) -> Ended | None:
-        if number is None or node not in self._children:
-            return None
-        return self._children[node].result(number)
+    def _result(self, node: str, number: int | None) -> Ended:
+        ended = None if number is None or node not in self._children else self._children[node].result(number)
+        if ended is None:
+            raise NodeError(node, "iperf3 gave no report")
+        return ended
 
-    def _exchange(self, pair: Pair, client: Ended | None, server: Ended | None) -> tuple[Exchange, int]:
+    def _exchange(self, work: _Work) -> tuple[Exchange, int]:
         """Return both reports, placed on the controller's clock, and the bound of the error. Raise `NodeError`."""
-        for node, ended in ((pair.source, client), (pair.destination, server)):
-            if ended is None:
-                raise NodeError(node, "iperf3 gave no report")
-        assert client is not None
-        assert server is not None
+        pair = work.pair
+        client, server = self._result(pair.source, work.client), self._result(pair.destination, work.server)
         here, there = _read(pair.source, client), _read(pair.destination, server)
         took_ns = round(here.seconds * 1e9)
         latest_ns = max(self.at_ns, (client.first_ns or time.monotonic_ns()) - took_ns)

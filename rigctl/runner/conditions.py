@@ -15,6 +15,7 @@ from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
 from rigctl.records import Cell, Condition, HostSetting, RunPlan
 from rigctl.remote.agent import Agent, RefusedError
+from rigctl.remote.host import Host
 from rigctl.runner.nodes import Nodes
 from rigctl.settings import WINDOW
 
@@ -93,8 +94,6 @@ async def _congestion_advice(run: Callable[[str], Awaitable[str]], wanted: str, 
 
 @dataclass(slots=True)
 class _Held:
-    """The settings that one agent holds, and those that it refused."""
-
     agent: Agent
     values: dict[Key, str] = field(default_factory=dict)
     refused: tuple[dict[Key, str], NodeError] | None = None
@@ -124,17 +123,15 @@ class Conditions:
         self._last = cell.condition
         failures: dict[str, NodeError] = {}
 
-        async def one(name: str, outcome: NodeError | Agent) -> None:
+        async def one(name: str, outcome: NodeError | tuple[Host, Agent]) -> None:
             try:
                 if isinstance(outcome, NodeError):
                     raise outcome
-                await self._give(name, outcome, want, cell.condition)
+                await self._give(name, outcome[1], want, cell.condition)
             except NodeError as error:
                 failures[name] = error
 
-        await asyncio.gather(
-            *(one(name, found if isinstance(found, NodeError) else found[1]) for name, found in opened.items())
-        )
+        await asyncio.gather(*(one(*found) for found in opened.items()))
         for name in sorted(failures.keys() & needed):
             raise failures[name]
 
@@ -167,8 +164,9 @@ class Conditions:
             if not held.agent.ended:
                 await held.agent.restore()
                 return None
-            async with asyncio.timeout(contact_s):
-                why = await self._contact(name)
+            async with asyncio.timeout(contact_s):  # another agent restores what the one before it left
+                outcome = (await self._nodes.open([name]))[name]
+            why = outcome.what if isinstance(outcome, NodeError) else outcome[1].hello.unrestored
         except NodeError as error:
             why = error.what
         except TimeoutError:
@@ -178,13 +176,6 @@ class Conditions:
         settings = ", ".join(setting or kind for kind, setting in held.values)
         remedy = "`rigctl check` on this rig, any run on it, or a reboot of the node restores the old values."
         return f"{name}: settings of a condition may not be restored ({settings}): {why}. {remedy}"
-
-    async def _contact(self, name: str) -> str | None:
-        """Start an agent, which restores what the one before it left. Return why it could not restore everything."""
-        outcome = (await self._nodes.open([name]))[name]
-        if isinstance(outcome, NodeError):
-            raise outcome
-        return outcome[1].hello.unrestored
 
     async def _give(self, name: str, agent: Agent, want: dict[Key, str], condition: str | None) -> None:
         held = self._held.get(name)

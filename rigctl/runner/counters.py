@@ -77,9 +77,7 @@ class SwitchWatch:
         self.readings = Readings()
         self._asked = asyncio.Event()
         self._changed = asyncio.Condition()
-        self._begun = 0  # readings begun so far, and the number of the last one that ended
-        self._ended = 0
-        self._read_ns = 0  # when that one began
+        self._read_ns = 0  # when the last reading that ended had begun
 
     async def own(self) -> None:
         """Read until cancelled; connect again after a loss."""
@@ -90,7 +88,7 @@ class SwitchWatch:
                         await self._read(reader)
                         await self._pause(self.switch.poll_s)
             except NodeError as error:
-                await self._tell(missing=str(error))
+                await self._tell(str(error))
             await self._pause(RETRY_S)
 
     async def fresh(self) -> None:
@@ -98,27 +96,24 @@ class SwitchWatch:
         if self.missing is not None:
             return
         wait_s = FIRST_WAIT_S if self.source is None else FRESH_WAIT_S
-        after = self._begun
+        now_ns = time.monotonic_ns()
         self._asked.set()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait_s), self._changed:
-                await self._changed.wait_for(lambda: self._ended > after or self.missing is not None)
+                await self._changed.wait_for(lambda: self._read_ns >= now_ns or self.missing is not None)
 
     def read_since(self, t_ns: int) -> bool:
         """Return True if the last reading began after `t_ns`, and the switch still answers."""
         return self.missing is None and self._read_ns > t_ns
 
     async def _read(self, reader: Reader) -> None:
-        self._begun += 1
-        number, began_ns = self._begun, time.monotonic_ns()
+        began_ns = time.monotonic_ns()
         self.readings.add(await reader.read())
-        self._read_ns = began_ns
-        self.source = reader.source
-        await self._tell(ended=number)
+        self._read_ns, self.source = began_ns, reader.source
+        await self._tell()
 
-    async def _tell(self, *, ended: int | None = None, missing: str | None = None) -> None:
+    async def _tell(self, missing: str | None = None) -> None:
         async with self._changed:
-            self._ended = ended if ended is not None else self._ended
             self.missing = missing
             self._changed.notify_all()
 

@@ -51,8 +51,6 @@ class _Live:
 
 @dataclass(slots=True)
 class _Now:
-    """The test that runs, or ran last."""
-
     cell: Cell
     repetition: int
     attempt: int

@@ -119,8 +119,6 @@ def measure_run(
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """A run's plan and options, its store, and where progress goes."""
-
     plan: RunPlan
     rig: Rig
     store: Store

@@ -112,7 +112,6 @@ def parse_bound(name: str, value: object) -> Bound:
 
 
 def _number(name: str, column: Column, text: str, example: str) -> float:
-    """In the unit of `column`."""
     plain, share = bool(_PLAIN.fullmatch(text)), text.removesuffix("%").rstrip()
     if column.unit and plain and column.unit != "B":
         raise FieldError(f'{name} "{text}": a unit is missing, as in "{example}"')
@@ -263,7 +262,6 @@ def _figures(section: BaseModel) -> list[str]:
 
 
 def _chosen(section: BaseModel, tests: Tests) -> list[int]:
-    """The numbers of the tests that an entry speaks of."""
     numbers: tuple[int, ...] | None = getattr(section, "tests", None)
     where: BaseModel | None = getattr(section, "where", None)
     wanted = {SETTINGS[name]: getattr(where, name) for name in where.model_fields_set} if where is not None else {}

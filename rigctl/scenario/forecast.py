@@ -155,7 +155,6 @@ def notes(plan: RunPlan, ip_version: int) -> list[str]:
 
 
 def _mss_notes(plan: RunPlan, links_mtu: int, ip_version: int) -> list[str]:
-    """Return a note for each requested MSS that exceeds the MTU of the links or of the cell's condition."""
     asked: dict[tuple[int, bool], set[int]] = {}
     for cell in plan.cells:
         mtu = plan.condition_mtu(cell.condition) or links_mtu

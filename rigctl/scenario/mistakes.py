@@ -164,7 +164,6 @@ def _kind_clashes(row: Settings, kind: Kind) -> Iterator[tuple[str, str]]:
 
 
 def _engine_clashes(number: int, row: Settings, kind: Kind, data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Each name that the engine of the test `number` does not take, and the mistake."""
     engine = row[ENGINE]
     limits = LIMITS[engine]
     if limits is None:
@@ -191,7 +190,6 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _bin_clashes(row: Settings, pairs: tuple[Pair, ...], document: Document) -> Iterator[tuple[str, str]]:
-    """Bins of messages, or too many of them."""
     bins_s = _parsed(parse_bins, "bins", document.data.get("bins"))
     duration_s = _parsed(parse_duration_field, "duration", document.data.get("duration", "10s"))
     if bins_s is None or duration_s is None:

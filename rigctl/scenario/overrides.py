@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from rigctl.base.errors import named
 from rigctl.base.texts import printable
 from rigctl.scenario.against import Variant, read_against
 from rigctl.scenario.matrix import spread
@@ -19,7 +20,6 @@ FIELDS: Final = (
 )  # fmt: skip
 """Top-level keys that `--set` takes beside the axes: all but those that hold sections or rows."""
 
-_MOST_IN_TITLE: Final = 3
 _LONGEST_IN_TITLE: Final = 60
 """Characters of an option."""
 
@@ -76,19 +76,11 @@ class Changes:
 
     def title(self, given: str, name: str) -> str:
         """Return a run's title: the scenario's, or its name with the changes where other tests are measured."""
-        changed = [option.removeprefix("--set ")[:_LONGEST_IN_TITLE] for option in self.changed]
-        if not changed or "title" in self.fields:
+        options = [origin for axis, origin in self.options.items() if axis in self.axes]
+        options += [origin for key, (_, origin) in self.fields.items() if key in ("pairs", "test")]
+        if not options or "title" in self.fields:
             return given or name
-        more = f" and {len(changed) - _MOST_IN_TITLE} more" if len(changed) > _MOST_IN_TITLE else ""
-        return f"{name} with {', '.join(changed[:_MOST_IN_TITLE])}{more}"
-
-    @property
-    def changed(self) -> list[str]:
-        """Return the options that change which tests there are."""
-        return [
-            *(origin for axis, origin in self.options.items() if axis in self.axes),
-            *(origin for key, (_, origin) in self.fields.items() if key in ("pairs", "test")),
-        ]
+        return f"{name} with {named([option.removeprefix('--set ')[:_LONGEST_IN_TITLE] for option in options])}"
 
     def applied(self, document: Document) -> Document:
         """Return the document with its fields replaced; the schema judges their values and names the option."""
@@ -141,7 +133,6 @@ def _is_field(name: str, value: str) -> bool:
 
 
 def _axis_values(axis: Setting[Any], text: str, origin: str) -> tuple[tuple[Any, ...], list[Mistake]]:
-    """Return the values in `text`, each once, and what is wrong with them."""
     values: list[Any] = []
     found: list[Mistake] = []
     for part in text.split(","):

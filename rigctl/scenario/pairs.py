@@ -29,8 +29,7 @@ MESH_SCHEMAS: Final = (
     {
         "type": "object",
         "properties": {
-            MESH: {"type": ["string", "array"], "items": {"type": "string"}},
-            PARALLEL: {"type": ["string", "array"], "items": {"type": "string"}},
+            **{word: {"type": ["string", "array"], "items": {"type": "string"}} for word in (MESH, PARALLEL)},
             STAR: {"type": "string"},
         },
         "additionalProperties": False,
@@ -97,42 +96,36 @@ def pair_sets(asked: Rounds, rig: Rig) -> tuple[PairSet, ...]:
     return tuple(tuple(Pair(*ends) for ends in together) for together in made)
 
 
-def rounds_mistakes(asked: Rounds, rig: Rig | None) -> Iterator[tuple[Path, str]]:
-    """Unknown nodes, a node twice, fewer than two, too many: each with its place below that of the entry."""
-    if rig is None:
-        return
+def rounds_mistakes(asked: Rounds, rig: Rig | None) -> list[tuple[Path, str]]:
+    """Return unknown nodes, a node twice, fewer than two, too many: each with its place below that of the entry."""
+    found: list[tuple[Path, str]] = []
     seen: set[str] = set()
-    wrong = False
-    for number, side in enumerate(asked.sides):
-        path: Path = (asked.word, number)
+    for number, side in enumerate(asked.sides if rig else ()):
+        assert rig is not None
+        names: Sequence[str] = ()
+        what = None
         try:
             names = members(side, rig.groups, rig.nodes)
         except FieldError as error:
-            names, wrong = (), True
-            yield path, f"{asked.word}: {error}."
+            what = f"{error}."
         unknown = next((name for name in names if name not in rig.nodes), None)
         twice = next((name for name in names if name in seen), None)
         if unknown is not None:
-            wrong = True
-            hint = suggestion(unknown, [*rig.nodes, *rig.groups])
-            yield path, f'{asked.word}: unknown node "{unknown}" in rig {rig.name}.{hint}'
+            what = f'unknown node "{unknown}" in rig {rig.name}.{suggestion(unknown, [*rig.nodes, *rig.groups])}'
         elif twice is not None:
-            wrong = True
-            yield path, f"{asked.word}: {twice} is given twice. Name each node once."
-        elif asked.word == STAR and len(names) != 1:
-            wrong = True
-            yield path, f"{STAR}: {side} stands for {len(names)} nodes. Name the one in the middle."
+            what = f"{twice} is given twice. Name each node once."
+        elif asked.word == STAR and len(names) != 1 and what is None:
+            what = f"{side} stands for {len(names)} nodes. Name the one in the middle."
+        if what is not None:
+            found.append(((asked.word, number), f"{asked.word}: {what}"))
         seen.update(names)
-    if not wrong:
-        yield from _number_mistakes(asked, len(seen) if asked.sides and asked.word != STAR else len(rig.nodes))
-
-
-def _number_mistakes(asked: Rounds, nodes: int) -> Iterator[tuple[Path, str]]:
-    if nodes < 2:  # a rig has two or more
-        yield (asked.word,), f"{asked.word}: only 1 node is named; expected two or more."
-    elif asked.word == MESH and nodes * (nodes - 1) > MAX_CELLS:
+    nodes = len(seen) if asked.sides and asked.word != STAR else len(rig.nodes) if rig else 2
+    if not found and nodes < 2:  # a rig has two or more
+        found.append(((asked.word,), f"{asked.word}: only 1 node is named; expected two or more."))
+    elif not found and asked.word == MESH and nodes * (nodes - 1) > MAX_CELLS:
         what = f"{nodes:,} nodes make {nodes * (nodes - 1):,} tests: at most {MAX_CELLS:,}. Name fewer nodes."
-        yield (asked.word,), f"{asked.word}: {what}"
+        found.append(((asked.word,), f"{asked.word}: {what}"))
+    return found
 
 
 def tests_of(rows: Sequence[Settings], sets: Sequence[PairSet]) -> list[tuple[Settings, PairSet]]:
@@ -301,7 +294,6 @@ def _entry_mistakes(entry: Entry, rig: Rig | None, seen: set[Pair]) -> Iterator[
 
 
 def _unknown(entry: Entry, rig: Rig | None) -> Iterator[str]:
-    """The first node of each side that the rig does not have."""
     if rig is None:
         return
     for side in dict.fromkeys((entry.source, entry.destination)):

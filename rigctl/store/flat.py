@@ -64,7 +64,6 @@ def side_values(row: Row) -> Row:
 
 
 def _settings(row: Row, known: Mapping[str, tuple[Setting[Any], Types]]) -> Settings:
-    """Take the settings out of a stored row."""
     values = {}
     for name, (setting, types) in known.items():
         value = row.pop(name, None)

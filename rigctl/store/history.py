@@ -94,10 +94,8 @@ class History:
     def _readable(self, what: str, rows: Iterable[Any], make: Callable[[dict[str, Any]], T]) -> Iterator[T]:
         """Yield the records of `rows`; a damaged row stops none of the others."""
         for number, row in enumerate(rows, 1):
+            name = f"{what} {number}"
             try:
-                yield self._one(f"{what} {number}", row, make)
+                yield from records_of(self._place, lambda _, name=name: name, [row], make)  # type: ignore[misc]
             except InputError as error:
                 _log.warning("%s", error)
-
-    def _one(self, name: str, row: Any, make: Callable[[dict[str, Any]], T]) -> T:  # noqa: ANN401 — a row, of any shape
-        return next(records_of(self._place, lambda _: name, [row], make))

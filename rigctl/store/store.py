@@ -4,6 +4,8 @@ import re
 import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
+from operator import itemgetter
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -26,7 +28,7 @@ from sqlalchemy import (
 )
 
 from rigctl.base.errors import InputError
-from rigctl.records import Facts, Flow, Repetition, RunInfo, RunPlan, RunStatus, Status
+from rigctl.records import Facts, Repetition, RunInfo, RunPlan, RunStatus, Status
 from rigctl.store.errors import explained, records_of, records_of_runs
 from rigctl.store.history import History, put_tags, writing
 from rigctl.store.rows import (
@@ -276,18 +278,14 @@ class Store:
         """
         order = (repetitions.c.cell, repetitions.c.repetition, repetitions.c.attempt, repetitions.c.id)
         query = select(repetitions).where(repetitions.c.run == run).order_by(*order)
-        parts = _flows_of(run, series)
         with explained(self.place), self._engine.connect() as connection, connection.begin():
-            flows_by: dict[int, list[Flow]] = {}
-            for key, flow in self._records(connection, parts, f"flow {{}} of run {run}", _keyed(flow_from)):
-                flows_by.setdefault(key, []).append(flow)
-            counters_by = self._parts(connection, counters, run, "port series", counters_from)
-            probes_by = self._parts(connection, probes, run, "probes", probes_from)
+            flows_by = self._parts(connection, _flows_of(run, series), f"flow {{}} of run {run}", flow_from)
+            counters_by = self._parts(connection, _of(run, counters), f"port series {{}} of run {run}", counters_from)
+            probes_by = self._parts(connection, _of(run, probes), f"probes {{}} of run {run}", probes_from)
 
             def made(row: Row) -> Repetition:
                 key = row["id"]
-                parts = (tuple(counters_by.get(key, ())), tuple(probes_by.get(key, ())))
-                return repetition_from(row, tuple(flows_by.get(key, ())), *parts)
+                return repetition_from(row, flows_by.get(key, ()), counters_by.get(key, ()), probes_by.get(key, ()))
 
             return list(self._records(connection, query, f"repetition {{}} of run {run}", made))
 
@@ -334,15 +332,11 @@ class Store:
         )
 
     def _parts(
-        self, connection: Connection, table: Table, run: str, what: str, make: Callable[[Row], T]
-    ) -> dict[int, list[T]]:
-        """Return the records of a table for each repetition of `run`, by the key of the repetition."""
-        query = select(table).join(repetitions).where(repetitions.c.run == run)
-        query = query.order_by(table.c.repetition_id, table.c.position)
-        found: dict[int, list[T]] = {}
-        for key, record in self._records(connection, query, f"{what} {{}} of run {run}", _keyed(make)):
-            found.setdefault(key, []).append(record)
-        return found
+        self, connection: Connection, query: Select[Any], name: str, make: Callable[[Row], T]
+    ) -> dict[int, tuple[T, ...]]:
+        """Return the records of a query for each repetition, by the key of the repetition."""
+        records = self._records(connection, query, name, lambda row: (row["repetition_id"], make(row)))
+        return {key: tuple(record for _, record in own) for key, own in groupby(records, itemgetter(0))}
 
     def _records(self, connection: Connection, query: Select[Any], name: str, make: Callable[[Row], T]) -> Iterator[T]:
         """Yield `make` of each row. `name`, for messages, has a place for the number of the row, from 1."""
@@ -358,13 +352,13 @@ def _flows_of(run: str, series: bool | Collection[int]) -> Select[Any]:
     else:
         wanted = repetitions.c.cell.in_(sorted(series or ()))
         columns = [case((wanted, column), else_=None).label(column.name) for column in packed]
-    plain = [column for column in flows.c if column.name not in {column.name for column in packed}]
-    query = select(*plain, *columns).join(repetitions).where(repetitions.c.run == run)
-    return query.order_by(flows.c.repetition_id, flows.c.position)
+    return _of(run, flows, *(column for column in flows.c if column not in packed), *columns)
 
 
-def _keyed(make: Callable[[Row], T]) -> Callable[[Row], tuple[int, T]]:
-    return lambda row: (row["repetition_id"], make(row))
+def _of(run: str, table: Table, *columns: ColumnElement[Any]) -> Select[Any]:
+    """Select columns of a table, or all, for the repetitions of `run`."""
+    query = select(*(columns or table.c)).join_from(table, repetitions).where(repetitions.c.run == run)
+    return query.order_by(table.c.repetition_id, table.c.position)
 
 
 def _status_from(row: Row) -> tuple[tuple[int, int, int], Status]:

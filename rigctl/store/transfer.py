@@ -169,7 +169,6 @@ def _checked(file: BinaryIO) -> dict[str, str]:
 
 
 def _runs(file: BinaryIO, budget: Budget) -> Iterator[tuple[str, list[Line]]]:
-    """Yield the rows of each run of a file."""
     file.seek(0)
     run, lines = "", list[Line]()
     for line in lines_of(file, budget):

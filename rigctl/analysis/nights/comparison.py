@@ -11,15 +11,20 @@ from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.run_view import RunView
 from rigctl.model.statistics.samples import BOUND, Difference, Samples, Verdict
 from rigctl.records import Cell, RunInfo, Status, Stream
-from rigctl.settings import WINDOW
+from rigctl.settings import SETTINGS, WINDOW, WINDOW_TOTAL
 
-_GRANTED: Final = ("congestion", "mss_effective", "mtu", "window_effective_bytes")
+_IN_EFFECT: Final = {
+    setting.name: column.name
+    for setting in SETTINGS.values()
+    for column in setting.columns
+    if setting.effective is not None and (column.name == setting.effective.column or "_effective" in column.name)
+}
+"""The column with the effective value of each setting that has one."""
+_GRANTED: Final = sorted([*_IN_EFFECT.values(), "mtu"])
 _OF_AXIS: Final = {
-    "mss": "mss_effective",
-    "window": "window_effective_bytes",
-    "window_total": "window_effective_bytes",
-    "latency": "latency_ms",
-    "congestion": "congestion",
+    **_IN_EFFECT,
+    WINDOW_TOTAL.name: _IN_EFFECT[WINDOW.name],
+    **{setting.name: setting.stored_as for setting in SETTINGS.values() if setting.stored_as in WATCHED},
 }
 """Map an axis to the column, or the field of a cell, that follows from it."""
 

@@ -59,6 +59,8 @@ _TITLES: Final = {
     "net.ipv4.tcp_congestion_control": "Default congestion control",
     "congestion": "Congestion control in use",
     "mss_effective": "MSS in use",
+    "nodelay": "Nodelay in use",
+    "copy_effective": "Copying in use",
     "window_effective_bytes": "Window in use",
     "duration_s": "Duration",
     "omit_s": "Omitted",

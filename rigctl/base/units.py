@@ -6,6 +6,7 @@ A bare number is bytes, bit/s or seconds.
 
 import re
 import time
+from collections.abc import Mapping
 from typing import Final
 
 LATEST_S: Final = 7_258_118_400.0
@@ -30,19 +31,12 @@ def local_text(at: float, form: str) -> str:
     return time.strftime(form, time.localtime(at))
 
 
-def _split(text: str | int | float, what: str, example: str) -> tuple[float, str]:
-    if isinstance(text, bool):
-        raise UnitError(f"{what} {text!r}: expected a number with a unit, as in {example}")
-    if isinstance(text, int | float):
-        return float(text), ""
-    match = _QUANTITY.fullmatch(text)
-    if match is None:
-        raise UnitError(f'{what} "{text}": expected a number with a unit, as in {example}')
-    return float(match["number"]), match["unit"]
-
-
-def _scaled(text: str | int | float, units: dict[str, float], what: str, use: str, example: str) -> float:
-    number, unit = _split(text, what, example)
+def _scaled(text: str | int | float, units: Mapping[str, float], what: str, use: str, example: str) -> float:
+    match = _QUANTITY.fullmatch(text) if isinstance(text, str) else None
+    if isinstance(text, bool) or (isinstance(text, str) and match is None):
+        shown = repr(text) if isinstance(text, bool) else f'"{text}"'
+        raise UnitError(f"{what} {shown}: expected a number with a unit, as in {example}")
+    number, unit = (float(match["number"]), match["unit"]) if match else (float(text), "")
     if unit.lower() not in units:
         raise UnitError(f'{what} "{text}": unknown unit "{unit}". Use {use}, as in {example}')
     if number < 0:
@@ -52,7 +46,7 @@ def _scaled(text: str | int | float, units: dict[str, float], what: str, use: st
 
 def parse_bytes(text: str | int | float, what: str = "size") -> int:
     """Return bytes from `64K`, `200 KB`, `1.5M` or a bare number. Raises `UnitError`, also for a fraction of a byte."""
-    size = _scaled(text, {k: float(v) for k, v in _BYTE_UNITS.items()}, what, "K or M", _byte_example(text))
+    size = _scaled(text, _BYTE_UNITS, what, "K or M", _byte_example(text))
     if size != int(size):
         raise UnitError(f'{what} "{text}": not a whole number of bytes')
     return int(size)
@@ -70,7 +64,7 @@ def parse_rate(text: str | int | float, what: str = "rate") -> int:
     plain = text
     if isinstance(text, str):
         plain = re.sub(r"(?i)(bit/s|bits/s|bps|bit)\s*$", "", text)
-    return round(_scaled(plain, {k: float(v) for k, v in _RATE_UNITS.items()}, what, "k, M or G (bit/s)", "1G"))
+    return round(_scaled(plain, _RATE_UNITS, what, "k, M or G (bit/s)", "1G"))
 
 
 def parse_duration(text: str | int | float, what: str = "duration") -> float:

@@ -35,16 +35,14 @@ class Channel:
 
 
 def channels(cell: Cell, new_token: Callable[[], str]) -> tuple[Channel, ...]:
-    """Return one channel per stream of `cell`, numbered from 1; `new_token()` gives 128 random bits."""
-    return tuple(Channel(number, stream, new_token()) for number, stream in enumerate(cell.streams, 1))
+    """Return one channel per stream of `cell`, numbered from 1, then one of probes per stream if it asks for them.
 
-
-def probe_channels(cell: Cell, new_token: Callable[[], str]) -> tuple[Channel, ...]:
-    """Return one channel of probes per stream of `cell`, numbered after those of the streams, if it asks for them."""
+    `new_token()` gives 128 random bits.
+    """
+    wanted = [(stream, probing) for probing in (False, True) for stream in cell.streams]
     if cell.latency_ms is None:
-        return ()
-    first = len(cell.streams) + 1
-    return tuple(Channel(number, stream, new_token(), True) for number, stream in enumerate(cell.streams, first))
+        wanted = [(stream, False) for stream in cell.streams]
+    return tuple(Channel(number, stream, new_token(), probing) for number, (stream, probing) in enumerate(wanted, 1))
 
 
 def sockets(

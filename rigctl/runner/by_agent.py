@@ -4,11 +4,10 @@ import asyncio
 import secrets
 import time
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 from rigctl.base.errors import NodeError, named, of_nodes
-from rigctl.measure.orders import Channel, burst, channels, probe_channels, sockets
+from rigctl.measure.orders import Channel, burst, channels, sockets
 from rigctl.model.latency import baseline_s
 from rigctl.protocol.orders import Connect, Listen, Start
 from rigctl.protocol.report import EndpointReport
@@ -45,8 +44,7 @@ class ByAgent:
 
     def __init__(self, order: Order, bench: Bench, progress: Progress) -> None:
         self.order, self.cell = order, order.cell
-        token = partial(secrets.token_hex, 16)
-        self.channels = channels(order.cell, token) + probe_channels(order.cell, token)
+        self.channels = channels(order.cell, lambda: secrets.token_hex(16))
         self.at_ns = 0
         self._nodes, self._progress = bench.nodes, progress
         self._ends = [(node, channel.endpoint) for channel in self.channels for node in channel.stream.ends]

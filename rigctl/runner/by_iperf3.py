@@ -212,17 +212,13 @@ class ByIperf3:
         for exchange in exchanges:
             reports[exchange.pair.source].append(exchange.client)
             reports[exchange.pair.destination].append(exchange.server)
-        return tuple(self._used(name, own) for name, own in sorted(reports.items()))
-
-    def _used(self, name: str, own: Sequence[Report]) -> NodeUsage:
-        spent = [found.cpu_us for found in own]
-        known = [cpu_us for cpu_us in spent if cpu_us is not None]
-        return NodeUsage(
-            node=name,
-            span_us=round(max(found.seconds for found in own) * 1e6) if own else None,
-            agent_cpu_us=sum(known) if known and len(known) == len(spent) else None,
-            cpus=self._nodes.cpus(name),
-        )
+        made = []
+        for name, own in sorted(reports.items()):
+            spent = [found.cpu_us for found in own if found.cpu_us is not None]
+            span_us = round(max(found.seconds for found in own) * 1e6) if own else None
+            cpu_us = sum(spent) if spent and len(spent) == len(own) else None
+            made.append(NodeUsage(name, span_us, cpu_us, cpus=self._nodes.cpus(name)))
+        return tuple(made)
 
 
 def _read(node: str, ended: Ended) -> Report:

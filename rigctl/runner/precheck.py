@@ -5,6 +5,7 @@ If no test can be measured the run is refused; if some cannot, the user is told,
 
 import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from rigctl.base.errors import NodeError, RigError
@@ -103,21 +104,16 @@ def _ends(cell: Cell) -> set[tuple[str, str]]:
 
 
 async def _ask_routes(nodes: Nodes, seen: NodeSeen, peers: Sequence[str]) -> None:
-    try:
+    with suppress(NodeError):
         await look_around(nodes.shell(seen.name), seen, peers, traffic=False)
-    except NodeError:
-        return
 
 
 async def _ask_link(nodes: Nodes, seen: NodeSeen) -> None:
     """Ask for the facts that a run does not store: whether the interface is up, and has its link."""
-    try:
-        said = await gather(
-            nodes.shell(seen.name), seen.node.data_interface, seen.node.data_address or seen.node.address, CHECKED
-        )
-    except NodeError:
-        return
-    seen.facts = {**said, **seen.facts}
+    address = seen.node.data_address or seen.node.address
+    with suppress(NodeError):
+        said = await gather(nodes.shell(seen.name), seen.node.data_interface, address, CHECKED)
+        seen.facts = {**said, **seen.facts}
 
 
 def _address(nodes: Nodes, name: str) -> str | None:

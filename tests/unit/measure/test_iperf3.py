@@ -7,7 +7,7 @@ import builders
 import pytest
 
 from rigctl.measure.iperf3 import Exchange, ReportError, client_words, flows, interval_s, report, server_words
-from rigctl.records import Cell, Direction, Flow, Pair
+from rigctl.records import Cell, Direction, Flow, Pair, Side
 from rigctl.settings import CONGESTION, MSS, NODELAY, RATE, WINDOW, Settings
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "iperf3"
@@ -26,6 +26,12 @@ def measured(version: str, name: str, cell: Cell = CELL) -> list[Flow]:
     client, server = (report(printed(version, name, end)) for end in ("client", "server"))
     assert client.start.version == f"iperf {version}"
     return list(flows(Exchange(Pair("a", "b"), client, server, START_NS), cell))
+
+
+def ends(flow: Flow) -> tuple[Side, Side]:
+    assert flow.sender is not None
+    assert flow.receiver is not None
+    return flow.sender, flow.receiver
 
 
 def test_what_was_not_asked_for_is_left_to_iperf3() -> None:
@@ -63,9 +69,7 @@ def test_samples_are_fewer_where_there_are_many_flows(duration_s: float, paralle
 @versions
 def test_one_flow_has_both_sides_on_the_controllers_clock(version: str) -> None:
     (flow,) = measured(version, "tcp")
-    sender, receiver = flow.sender, flow.receiver
-    assert sender is not None
-    assert receiver is not None
+    sender, receiver = ends(flow)
     assert (flow.pair, flow.direction, flow.number) == (Pair("a", "b"), Direction.FORWARD, 1)
     assert 0 < receiver.bytes <= sender.bytes
     assert receiver.first_byte_ns == START_NS
@@ -78,23 +82,21 @@ def test_one_flow_has_both_sides_on_the_controllers_clock(version: str) -> None:
 
 @versions
 def test_the_kernel_of_the_sender_is_quoted(version: str) -> None:
-    (flow,) = measured(version, "tcp")
-    assert flow.sender is not None
-    tcp = flow.sender.tcp
-    assert (tcp.mss, tcp.timestamps, tcp.pmtu, flow.sender[CONGESTION]) == (1448, True, 1500, "cubic")
-    assert tcp.retransmits == flow.sender.series.columns["retransmits"][-1]
+    sender, _ = ends(measured(version, "tcp")[0])
+    tcp = sender.tcp
+    assert (tcp.mss, tcp.timestamps, tcp.pmtu, sender[CONGESTION]) == (1448, True, 1500, "cubic")
+    assert tcp.retransmits == sender.series.columns["retransmits"][-1]
     assert tcp.rtt_us is not None
-    assert 1000 < fmean(flow.sender.series.columns["rtt_us"]) < 20_000
-    assert tcp.cwnd == flow.sender.series.columns["cwnd"][-1] > 10
-    assert ("advertised_window" in flow.sender.series.columns) == (version == "3.12")
+    assert 1000 < fmean(sender.series.columns["rtt_us"]) < 20_000
+    assert tcp.cwnd == sender.series.columns["cwnd"][-1] > 10
+    assert ("advertised_window" in sender.series.columns) == (version == "3.12")
 
 
 @versions
 def test_buffers_that_nobody_asked_for_are_unknown(version: str) -> None:
-    (flow,) = measured(version, "tcp")  # it tells those of a new socket, which the kernel has since resized
-    assert flow.sender is not None
-    assert flow.receiver is not None
-    assert (flow.sender.sndbuf_bytes, flow.receiver.rcvbuf_bytes) == (None, None)
+    # It tells those of a new socket, which the kernel has since resized.
+    sender, receiver = ends(measured(version, "tcp")[0])
+    assert (sender.sndbuf_bytes, receiver.rcvbuf_bytes) == (None, None)
 
 
 @versions
@@ -103,12 +105,11 @@ def test_many_flows_have_their_numbers_windows_and_the_mss_that_was_granted(vers
     found = measured(version, "many", cell)
     assert [flow.number for flow in found] == [1, 2, 3]
     for flow in found:
-        assert flow.sender is not None
-        assert flow.receiver is not None
+        sender, receiver = ends(flow)
         # It reports the 1000 that were requested; 12 bytes of them are timestamps.
-        assert (flow.sender.tcp.mss, flow.sender.tcp.timestamps) == (988, True)
-        assert (flow.sender.sndbuf_bytes, flow.receiver.rcvbuf_bytes) == (131072, 131072)
-        assert flow.receiver.bytes <= flow.sender.bytes
+        assert (sender.tcp.mss, sender.tcp.timestamps) == (988, True)
+        assert (sender.sndbuf_bytes, receiver.rcvbuf_bytes) == (131072, 131072)
+        assert receiver.bytes <= sender.bytes
 
 
 @versions
@@ -116,12 +117,11 @@ def test_reversed_data_are_the_destinations(version: str) -> None:
     found = measured(version, "reverse")
     assert [(flow.direction, flow.number) for flow in found] == [(Direction.REVERSE, 1), (Direction.REVERSE, 2)]
     for flow in found:
-        assert flow.sender is not None
-        assert flow.receiver is not None
-        assert flow.sender[CONGESTION] == "reno"
-        assert flow.sender.tcp.mss == 1448
-        assert 0 < flow.receiver.bytes <= flow.sender.bytes
-        assert "rtt_us" not in flow.receiver.series.columns
+        sender, receiver = ends(flow)
+        assert sender[CONGESTION] == "reno"
+        assert sender.tcp.mss == 1448
+        assert 0 < receiver.bytes <= sender.bytes
+        assert "rtt_us" not in receiver.series.columns
 
 
 @versions
@@ -130,9 +130,8 @@ def test_both_directions_are_told_apart(version: str) -> None:
     expected = [(way, number) for way in (Direction.FORWARD, Direction.REVERSE) for number in (1, 2)]
     assert [(flow.direction, flow.number) for flow in found] == expected
     for flow in found:
-        assert flow.sender is not None
-        assert flow.receiver is not None
-        assert 0 < flow.receiver.bytes <= flow.sender.bytes
+        sender, receiver = ends(flow)
+        assert 0 < receiver.bytes <= sender.bytes
 
 
 @pytest.mark.parametrize(
@@ -141,16 +140,14 @@ def test_both_directions_are_told_apart(version: str) -> None:
 )
 def test_datagrams_are_counted_by_both_sides(version: str, name: str, sent: int, received: int) -> None:
     cell = builders.cell(test="udp", transport="udp", settings=Settings({RATE: 20_000_000}))
-    flow = measured(version, name, cell)[0]
-    assert flow.sender is not None
-    assert flow.receiver is not None
-    assert flow.sender.datagrams is not None
-    assert flow.receiver.datagrams is not None
-    assert (flow.sender.datagrams.count, flow.receiver.datagrams.count) == (sent, received)
-    assert flow.receiver.bytes == received * 1448 or name == "udp-lossy"
-    assert flow.receiver.datagrams.jitter_ns is not None
-    assert flow.receiver.datagrams.highest is None  # the longest loss burst is not known
-    assert flow.sender.tcp.mss is None
+    sender, receiver = ends(measured(version, name, cell)[0])
+    assert sender.datagrams is not None
+    assert receiver.datagrams is not None
+    assert (sender.datagrams.count, receiver.datagrams.count) == (sent, received)
+    assert receiver.bytes == received * 1448 or name == "udp-lossy"
+    assert receiver.datagrams.jitter_ns is not None
+    assert receiver.datagrams.highest is None  # the longest loss burst is not known
+    assert sender.tcp.mss is None
 
 
 @versions

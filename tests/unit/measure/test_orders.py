@@ -7,7 +7,7 @@ from typing import Any
 import builders
 import pytest
 
-from rigctl.measure.orders import burst, channels, probe_channels
+from rigctl.measure.orders import burst, channels
 from rigctl.measure.orders import sockets as channel_sockets
 from rigctl.protocol.orders import Listen
 from rigctl.records import Cell, Direction, Pair
@@ -97,14 +97,14 @@ def test_of_a_stream_of_datagrams_nothing_of_tcp_is_asked() -> None:
 
 def test_each_stream_has_its_probes_numbered_after_the_streams() -> None:
     cell = builders.cell(direction=Direction.BOTH, latency_ms=20, parallel=3)
-    streams, probes = channels(cell, lambda: "a" * 32), probe_channels(cell, lambda: "b" * 32)
-    assert [channel.endpoint for channel in streams + probes] == [1, 2, 3, 4, 5, 6, 7, 8]
-    assert [channel.stream for channel in probes] == [channel.stream for channel in streams]
-    assert probe_channels(builders.cell(), lambda: "a" * 32) == ()
+    both = channels(cell, lambda: "a" * 32)
+    assert [(channel.endpoint, channel.probing) for channel in both] == [(at, at > 4) for at in range(1, 9)]
+    assert [channel.stream for channel in both[4:]] == [channel.stream for channel in both[:4]]
+    assert not any(channel.probing for channel in channels(builders.cell(), lambda: "a" * 32))
 
 
 def test_probes_are_one_flow_of_small_datagrams_with_the_nodes_own_buffers() -> None:
     cell = builders.cell(latency_ms=20)
-    sockets = channel_sockets(cell, probe_channels(cell, lambda: "")[0], sends=True, interval_ms=100, wait_ms=1)
+    sockets = channel_sockets(cell, channels(cell, lambda: "")[-1], sends=True, interval_ms=100, wait_ms=1)
     assert (sockets.flows, sockets.transport, sockets.test, sockets.size) == (1, "udp", "probe", 64)
     assert (sockets.settings, sockets.interval_ms) == (NO_SETTINGS, 20)

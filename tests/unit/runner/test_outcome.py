@@ -8,7 +8,7 @@ import builders
 import pytest
 from wire import TOTALS
 
-from rigctl.measure.orders import Channel, channels, probe_channels
+from rigctl.measure.orders import channels
 from rigctl.protocol.lines import FlowTotals, parse_line
 from rigctl.protocol.report import EndpointReport, FlowReport
 from rigctl.records import Cell, Direction, Pair, Repetition, Status
@@ -41,10 +41,9 @@ def measured(
     reports: dict[tuple[str, int], EndpointReport],
     cell: Cell = CELL,
     clocks: Clocks | None = CLOCKS,
-    probing: tuple[Channel, ...] = (),
     at_ns: int = 0,
 ) -> Counted:
-    return counted(cell, (*channels(cell, lambda: "0" * 32), *probing), reports, clocks, at_ns=at_ns)
+    return counted(cell, channels(cell, lambda: "0" * 32), reports, clocks, at_ns=at_ns)
 
 
 def record(found: Counted, status: Status = Status.OK, reason: str | None = None, order: Order = ORDER) -> Repetition:
@@ -134,8 +133,7 @@ def test_probes_are_kept_beside_the_flows_and_not_among_them() -> None:
     counted = totals(bytes=128, first_byte_ns=100, last_byte_ns=20_000_700)
     sent = EndpointReport(2, 0, 9_000_000, None, None, 4, (FlowReport(counted, columns),), busiest_cpu_us=77)
     came = replace(report(5000, SECOND), endpoint=2, strangers=3)
-    probing = probe_channels(cell, lambda: "0" * 32)
-    made = record(measured(BOTH | {("a", 2): sent, ("b", 2): came}, cell, probing=probing, at_ns=7))
+    made = record(measured(BOTH | {("a", 2): sent, ("b", 2): came}, cell, at_ns=7))
     assert len(made.flows) == 1
     (probes,) = made.probes
     assert (probes.pair, probes.direction, probes.started_ns) == (Pair("a", "b"), Direction.FORWARD, 7)
@@ -149,5 +147,4 @@ def test_probes_are_kept_beside_the_flows_and_not_among_them() -> None:
 
 def test_probes_whose_sender_is_silent_are_unknown() -> None:
     cell = replace(CELL, latency_ms=20)
-    probing = probe_channels(cell, lambda: "0" * 32)
-    assert record(measured(BOTH, cell, probing=probing)).probes == ()
+    assert record(measured(BOTH, cell)).probes == ()

@@ -40,9 +40,6 @@ def test_a_larger_one_goes_in_fragments_and_its_ceiling_says_so(tmp_path: Path) 
         ("test: udp", "rate: test: udp needs one, as in rate: 100M or rate: max"),
         ("matrix: {rate: 10M}", ":3:16: rate: only for test: udp. The others send as fast as they can"),
         ("test: udp\nmatrix: {rate: fast}", "or max, or unlimited"),
-        ("test: udp\nmatrix: {rate: 10}", 'rate "10": expected 1k to 1T bit/s'),
-        ("test: udp\nmatrix: {rate: 10M, size: 8}", "size: 8 bytes are not the payload of a datagram"),
-        ("test: udp\nmatrix: {rate: 10M, size: 64K}", "which has 16 to 65507"),
         ("test: udp\nmatrix: {rate: 10M, mss: 1460}", "mss: only for TCP; this test sends datagrams"),
         (
             "test: udp\nmatrix: {rate: 10M, iterations: 5}",
@@ -55,7 +52,6 @@ def test_a_larger_one_goes_in_fragments_and_its_ceiling_says_so(tmp_path: Path) 
         ("test: blast\nmatrix: {size: 64, zerocopy: true}", "zerocopy: only for test: tcp"),
         ("matrix: {rate: 10M, copy: true}\ntest: udp", "copy: only for test: tcp"),
         ("test: blast\nmatrix: {size: 64K, transport: udp}", "transport: only for test: pingpong"),
-        ("test: pingpong\nmatrix: {size: 64, transport: sctp}", 'transport "sctp": expected tcp or udp'),
         ("test: pingpong\nmatrix: {size: 64, transport: udp, nodelay: true}", "nodelay: only for TCP"),
     ],
 )

@@ -120,6 +120,9 @@ def test_figures_of_a_run_that_goes_on_are_not_stored_and_those_of_a_resumed_one
     assert list(kept(store)) == [run]
     store.resume(run, "lab7")
     assert kept(store) == {}
+    store.history.put_figures(run, 1, "[]")  # by a reader that began before
+    store.finish(run, RunStatus.COMPLETE, FIRST_S + 120)
+    assert kept(store) == {}
 
 
 def test_a_store_that_cannot_be_written_gives_the_figures_all_the_same(

@@ -10,6 +10,8 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from rigctl.base.errors import InputError
+
 _PART: Final = re.compile(r"\..+\.[0-9a-f]{8}\.part")
 
 
@@ -75,3 +77,14 @@ def read_regular(path: str | Path, most: int, folder: int | None = None) -> byte
         if found.st_size > most:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
         return file.read(most)
+
+
+def write_whole(path: Path, content: bytes, *, follow: bool = True) -> None:
+    """Put a file that a user asked for at `path`, as `put` does. Raises `InputError` with what to do."""
+    if path.is_dir() and (follow or not path.is_symlink()):
+        raise InputError(f"{path}: is a folder. Name a file in it")
+    try:
+        tidy(path.resolve().parent if follow else path.parent)
+        put(path, content, follow=follow)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}. Name another place") from error

@@ -12,6 +12,7 @@ from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.over_time import sampled
 from rigctl.base.errors import InputError, extra
+from rigctl.base.files import write_whole
 from rigctl.base.texts import printable_lines
 from rigctl.cli.options import StoreAddress, run_ids
 from rigctl.cli.stored_runs import ANY_RUN, Filters, stored_runs, with_filters
@@ -19,7 +20,6 @@ from rigctl.columns import Level
 from rigctl.records import RunStatus
 from rigctl.report.export.cases import suite_of
 from rigctl.report.export.formats import BINARY, FORMATS
-from rigctl.report.printers.files import write_whole
 from rigctl.report.printers.junit import junit
 from rigctl.runner.resume import Fate, fate
 from rigctl.store import Store, open_store

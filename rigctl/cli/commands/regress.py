@@ -13,6 +13,7 @@ from rigctl.analysis.nights.history import NightSeries
 from rigctl.analysis.nights.regressions import Regressions, news
 from rigctl.analysis.nights.setup_changes import RIG_FILE, SCENARIO_FILE, SetupChange, Source
 from rigctl.base.errors import InputError
+from rigctl.base.files import write_whole
 from rigctl.base.processes import account
 from rigctl.base.texts import printable
 from rigctl.cli.documents import Instant, Model, at, of, percent
@@ -20,7 +21,6 @@ from rigctl.cli.options import Bound, RunId, StoreAddress, Wait, scenario_names,
 from rigctl.model.statistics.changes import Rules
 from rigctl.records import CONFIRMS, Accepted, RunInfo
 from rigctl.report.nights.page import as_junit, as_markdown, document, name
-from rigctl.report.printers.files import write_whole
 from rigctl.report.printers.terminal import print_document
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.store import Store, open_store

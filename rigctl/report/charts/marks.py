@@ -1,13 +1,13 @@
 """How wide a text is, without a font: estimated by the letters' widths in DejaVu Sans, which is wider than most."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from math import isfinite
+from itertools import groupby
 from typing import Final
 
 from rigctl.report.charts.colours import Palette
-from rigctl.report.charts.plot import Area, Bars, Line, Mark, Points, Rule, Spans, Text
+from rigctl.report.charts.plot import Bars, Line, Mark, Points, Rule, Spans
 from rigctl.report.charts.scales import Scale
 
 FONT_SIZE: Final = 11
@@ -23,8 +23,10 @@ _OTHER: Final = 0.65
 _WIDE: Final = 1.0
 """Chinese, Japanese and Korean letters and pictures fill a square."""
 Place = tuple[float, float]
-_HALO = 3
+_HALO: Final = 3
 """Behind a text that lies on marks, in pixels."""
+_BARS: Final = 2.0
+"""Width of a bar, in pixels."""
 
 
 def text_width(text: str, size: float = FONT_SIZE) -> float:
@@ -77,18 +79,6 @@ class Field:
         across, up = self.across(x), self.up(y)
         return None if across is None or up is None else (across, up)
 
-    def places(self, points: Iterable[tuple[float | None, float | None]]) -> Iterator[Place | None]:
-        if not {self.x.axis.kind, self.y.axis.kind} <= {"linear", "date"}:
-            yield from (self.place(x, y) for x, y in points)
-            return
-        wide, high = self.width / (self.x.high - self.x.low), self.height / (self.y.high - self.y.low)
-        left, bottom = self.left - self.x.low * wide, self.bottom + self.y.low * high
-        for x, y in points:
-            if x is None or y is None or not isfinite(x) or not isfinite(y):
-                yield None
-            else:
-                yield left + x * wide, bottom - y * high
-
 
 @dataclass(frozen=True, slots=True)
 class Pen:
@@ -112,18 +102,15 @@ class Pen:
         )
         return f'<path {self.stroke(colour)}{more} d="{d}"/>' if d else ""
 
-    def area(self, colour: str, d: str, opacity: float) -> str:
-        return f'<path {self.fill(colour)} opacity="{opacity}" d="{d}"/>' if d else ""
-
     def texts(self, colour: str, anchor: str, texts: Iterable[tuple[float, float, str]]) -> str:
         """Return texts, each with the place of its base line; `anchor` as in SVG."""
         inner = "".join(f'<text x="{number(x)}" y="{number(y)}">{plain(text)}</text>' for x, y, text in texts)
         aligned = "" if anchor == "start" else f' text-anchor="{anchor}"'
         return f"<g {self.fill(colour)}{aligned}>{inner}</g>" if inner else ""
 
-    def legible(self, colour: str, anchor: str, x: float, y: float, text: str) -> str:
+    def legible(self, colour: str, x: float, y: float, text: str) -> str:
         """Return a text with a rim in the colour of the paper, to lie on marks."""
-        place = f'x="{number(x)}" y="{number(y)}" text-anchor="{anchor}"'
+        place = f'x="{number(x)}" y="{number(y)}"'
         rim = f'<text {self.stroke("plate")} stroke-width="{_HALO}" {place}>{plain(text)}</text>'
         return rim + f"<text {self.fill(colour)} {place}>{plain(text)}</text>"
 
@@ -159,19 +146,6 @@ def path_text(runs: Iterable[Sequence[Place]]) -> str:
     return "".join(parts)
 
 
-def _runs(field: Field, points: Iterable[tuple[float | None, float | None]]) -> Iterator[list[Place]]:
-    """Yield the places of `points`, split where one has none."""
-    run: list[Place] = []
-    for place in field.places(points):
-        if place is not None:
-            run.append(place)
-        elif run:
-            yield run
-            run = []
-    if run:
-        yield run
-
-
 def drawn(field: Field, mark: Mark, pen: Pen) -> str:
     """Return the SVG elements of `mark`."""
     match mark:
@@ -180,23 +154,15 @@ def drawn(field: Field, mark: Mark, pen: Pen) -> str:
         case Points():
             made = _points(field, mark, pen)
         case Bars():
-            places = [place for place in field.places(mark.points) if place is not None]
+            places = [place for point in mark.points if (place := field.place(*point)) is not None]
             bars = path_text([(across, field.bottom), (across, up)] for across, up in places)
-            made = pen.path(mark.colour, bars, stroke_width=mark.width, **_faint(mark.opacity, butt=True))
+            made = pen.path(mark.colour, bars, stroke_width=_BARS, **_faint(1.0, butt=True))
         case Spans():
             ends = [_ends(field, span, mark.across) for span in mark.spans]
             known = [[begins, stops] for begins, stops in ends if begins is not None and stops is not None]
             made = pen.path(mark.colour, path_text(known), stroke_width=mark.width, **_faint(mark.opacity))
-        case Area():
-            low = next(_runs(field, ((x, low) for x, low, _ in mark.spans)), [])
-            high = next(_runs(field, ((x, high) for x, _, high in mark.spans)), [])
-            outline = path_text([high + low[::-1]]) + "z" if low and high else ""
-            made = pen.area(mark.colour, outline, mark.opacity)
         case Rule():
             made = _rule(field, mark, pen)
-        case Text():
-            place = field.place(mark.x, mark.y)
-            made = pen.legible(mark.colour, "middle", place[0], place[1] - 5, mark.text) if place is not None else ""
     return made
 
 
@@ -212,7 +178,8 @@ def _faint(opacity: float, butt: bool = False) -> dict[str, object]:
 
 
 def _line(field: Field, line: Line, pen: Pen) -> str:
-    runs = list(_runs(field, line.points))
+    places = [field.place(*point) for point in line.points]
+    runs = [list(run) for known, run in groupby(places, key=lambda place: place is not None) if known]
     dash = "4 3" if line.dashed else None
     faint = _faint(line.opacity, butt=line.dashed)
     path = pen.path(line.colour, path_text(runs), stroke_width=line.width, stroke_dasharray=dash, **faint)
@@ -222,7 +189,7 @@ def _line(field: Field, line: Line, pen: Pen) -> str:
 
 def _points(field: Field, points: Points, pen: Pen) -> str:
     """Draw dots as strokes of no length with round ends; a hollow one has a smaller dot on it."""
-    places = list(field.places(points.points))
+    places = [field.place(*point) for point in points.points]
     known = [place for place in places if place is not None]
     path = pen.path(points.colour, path_text([[place] for place in known]), stroke_width=points.size)
     if points.hollow:
@@ -235,20 +202,16 @@ def _points(field: Field, points: Points, pen: Pen) -> str:
 
 
 def _rule(field: Field, rule: Rule, pen: Pen) -> str:
-    """Draw a rule, and its text if it is level; the texts of upright ones stand above the field."""
+    """Draw a rule; the text of an upright one stands above the field."""
     upright = rule.axis == "x"
     at = field.across(rule.at) if upright else field.up(rule.at)
     if at is None:
         return ""
     run = [(at, field.top), (at, field.bottom)] if upright else [(field.left, at), (field.right, at)]
     dash = "4 3" if rule.dashed else None
-    path = pen.path(
+    return pen.path(
         rule.colour, path_text([run]), stroke_width=rule.width, stroke_dasharray=dash, stroke_linecap="butt"
     )
-    if upright or not rule.text:
-        return path
-    base = at - 4 if at - field.top > FONT_SIZE + 4 else at + FONT_SIZE + 2
-    return path + pen.legible("axis", "end", field.right - 2, base, cut(rule.text, field.width))
 
 
 def extent(marks: Iterable[Mark]) -> tuple[list[float], list[float]]:
@@ -260,15 +223,11 @@ def extent(marks: Iterable[Mark]) -> tuple[list[float], list[float]]:
             case Line() | Points() | Bars():
                 x += [across for across, _ in mark.points]
                 y += [up for _, up in mark.points]
-            case Spans() | Area():
+            case Spans():
                 at = [span[0] for span in mark.spans]
                 values = [value for span in mark.spans for value in span[1:]]
-                lying = isinstance(mark, Spans) and mark.across
-                x += values if lying else at
-                y += at if lying else values
+                x += values if mark.across else at
+                y += at if mark.across else values
             case Rule():
                 (x if mark.axis == "x" else y).append(mark.at)
-            case Text():
-                x.append(mark.x)
-                y.append(mark.y)
     return [value for value in x if value is not None], [value for value in y if value is not None]

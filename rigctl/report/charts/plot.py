@@ -27,7 +27,7 @@ class Axis:
     names: tuple[str, ...] = ()  # of kind `names`; the first is at the left or at the top
     ticks: int = 5  # at most; fewer where their labels need the room
     at: tuple[float, ...] = ()  # these ticks and no others
-    labels: Literal["numbers", "bytes", "none"] = "numbers"
+    labels: Literal["numbers", "bytes"] = "numbers"
     grid: bool = True
 
 
@@ -60,8 +60,6 @@ class Bars:
 
     points: tuple[Point, ...]
     colour: str
-    width: float = 2.0
-    opacity: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +74,8 @@ class Spans:
 
 
 @dataclass(frozen=True, slots=True)
-class Area:
-    """The area between a low and a high value at each position."""
-
-    spans: tuple[tuple[float, float, float], ...]
-    colour: str
-    opacity: float = 0.18
-
-
-@dataclass(frozen=True, slots=True)
 class Rule:
-    """A line over the whole panel: level at a value of `y`, or upright at a value of `x`; `text` names it."""
+    """A line over the whole panel: level at a value of `y`, or upright at a value of `x` with a `text`."""
 
     at: float
     axis: Literal["x", "y"] = "y"
@@ -96,17 +85,7 @@ class Rule:
     dashed: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
-    """`text` centred above a point."""
-
-    x: float
-    y: float
-    text: str
-    colour: str = "axis"
-
-
-Mark: TypeAlias = Line | Points | Bars | Spans | Area | Rule | Text
+Mark: TypeAlias = Line | Points | Bars | Spans | Rule
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,12 +97,10 @@ def _upright_ticks(panel: Panel) -> tuple[Scale, tuple[Tick, ...]]:
         places = sorted((scale.share(tick.value) or 0.0) * panel.height for tick in found)
         return all(upper - lower >= LINE for lower, upper in pairwise(places))
 
-    return scale, tuple(ticks(scale, fit)) if panel.y.labels != "none" else ()
+    return scale, tuple(ticks(scale, fit))
 
 
 def _across(plot: Plot, scale: Scale, left: float) -> tuple[tuple[Tick, ...], float, float]:
-    if plot.x.labels == "none":
-        return (), left, float(_PADDING)
     right = float(_PADDING)
     found: Sequence[Tick] = ()
     for _ in range(2):  # wider margins move the ticks
@@ -117,9 +115,8 @@ def _across(plot: Plot, scale: Scale, left: float) -> tuple[tuple[Tick, ...], fl
             return all(edges(tick)[1] + _GAP <= edges(follower)[0] for tick, follower in pairwise(found))
 
         found = ticks(scale, fit)
-        left += max((-edges(tick)[0] for tick in found[:1]), default=0.0) if found and edges(found[0])[0] < 0 else 0.0
-        over = edges(found[-1])[1] - plot.width if found else 0.0
-        right += max(over, 0.0)
+        if found:
+            left, right = left + max(-edges(found[0])[0], 0.0), right + max(edges(found[-1])[1] - plot.width, 0.0)
     if scale.axis.kind == "names":
         slot = (plot.width - left - right) / max(len(found), 1) - _PADDING
         found = [replace(tick, text=cut(tick.text, slot)) for tick in found]
@@ -149,7 +146,7 @@ def _panel(laid: _Laid, across: Sequence[Tick], pen: Pen) -> list[str]:
         at = field.across(rule.at) or 0.0
         stem = path_text([[(at, _base(laid, lane) + 2), (at, field.top)]])
         parts.append(pen.path(rule.colour, stem, stroke_width=rule.width, stroke_linecap="butt"))
-    parts += [pen.legible(rule.colour, "start", left, _base(laid, lane), text) for rule, lane, left, text in laid.lanes]
+    parts += [pen.legible(rule.colour, left, _base(laid, lane), text) for rule, lane, left, text in laid.lanes]
     parts += [drawn(field, mark, pen) for mark in laid.panel.marks]
     most = field.left - _LABEL
     labels = [(most, (field.up(tick.value) or 0.0) + _DROP, cut(tick.text, most + 1)) for tick in laid.ticks]

@@ -11,6 +11,7 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from rigctl.base.files import write_whole
 from rigctl.base.resources import templates
 from rigctl.report.blocks import (
     Block,
@@ -28,7 +29,6 @@ from rigctl.report.blocks import (
 )
 from rigctl.report.charts.plot import Plot
 from rigctl.report.charts.svg import render_svg
-from rigctl.report.printers.files import write_whole
 from rigctl.report.printers.json import whole
 from rigctl.report.printers.table_parts import (
     LONGEST,

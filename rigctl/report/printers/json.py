@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from rigctl.findings import Finding
-from rigctl.report.blocks import Block, Chart, Charts, Document, Folded, HeatMaps, Section, Table
+from rigctl.report.blocks import Block, Chart, Charts, Document, Folded, HeatMaps, Section, Table, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +35,6 @@ class JsonSection:
 
 
 @dataclass(frozen=True, slots=True)
-class JsonExpectation:
-    """One expectation of one test, or of one of its pairs. `value` is in `unit`, that of `column`; null: not known."""
-
-    test: int
-    pair: str | None
-    figure: str
-    column: str
-    expected: str
-    value: float | str | None
-    unit: str
-    met: bool
-    measured: str
-
-
-@dataclass(frozen=True, slots=True)
 class JsonDocument:
     """A run as it is reported. A table has `columns`, and rows with `texts` and `values` beside each other."""
 
@@ -60,7 +45,7 @@ class JsonDocument:
     tags: dict[str, str]
     settings: dict[str, str]  # in use in all tests, for people
     findings: list[JsonFinding]
-    expectations: list[JsonExpectation]
+    expectations: list[Verdict]
     results: list[JsonSection]
     sections: list[JsonSection]
 

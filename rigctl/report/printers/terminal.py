@@ -131,14 +131,11 @@ def _stacked(table: Table) -> Table | None:
     half = len(table.columns) // 2
     if table.columns[:half] != table.columns[half:]:
         return None
-    left, right = ([replace(row, entries=row.entries[part]) for row in table.rows] for part in _halves(half))
+    left = [replace(row, entries=row.entries[:half]) for row in table.rows]
+    right = [replace(row, entries=row.entries[half:]) for row in table.rows]
     rows = [row for row in (*left, *right) if any(entry.text for entry in row.entries)]
     total = table.total and replace(table.total, entries=table.total.entries[half:])
     return replace(table, columns=table.columns[:half], rows=tuple(rows), total=total)
-
-
-def _halves(half: int) -> tuple[slice, slice]:
-    return slice(half), slice(half, None)
 
 
 def _print_notes(table: Table, console: Console, everything: bool) -> None:

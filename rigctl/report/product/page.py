@@ -12,9 +12,9 @@ from typing import Final
 from markupsafe import Markup
 
 from rigctl.base.errors import InputError
+from rigctl.base.files import write_whole
 from rigctl.base.resources import templates
 from rigctl.report.blocks import Block, Charts, Document, Folded, Section, Table
-from rigctl.report.printers.files import write_whole
 from rigctl.report.printers.html import Brand, environment
 from rigctl.report.product import pictures
 from rigctl.report.product.claim import rate_text

@@ -1,6 +1,6 @@
 """Throughput over time in fine bins: each bin, cumulative, and the gaps in which nothing came."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +12,18 @@ from rigctl.model.bins import BinSeries, Gaps, gaps_of
 from rigctl.records import Cell, Repetition, Status, Stream
 from rigctl.report.blocks import Block, Chart, Charts, Column, Key, Paragraph, Part, Section, Table
 from rigctl.report.charts.plot import Axis, Line, Plot, Points, plot
-from rigctl.report.tables.columns import ColumnOf, Filled, Head, alike, digits_decimals, each, fixed, numbers, table_of
+from rigctl.report.tables.columns import (
+    ColumnOf,
+    Head,
+    NumberText,
+    alike,
+    digits_decimals,
+    divided,
+    each,
+    measured,
+    table_of,
+    to_decimals,
+)
 from rigctl.report.words.text import plural, settings_text
 from rigctl.settings import READ, WRITE
 
@@ -64,31 +75,19 @@ def bin_table(found: Sequence[Binned]) -> Table:
         each(Column("Test", "", "requested"), lambda row: row.cell.number),
         each(Column("Pair", "", "requested", words=True), lambda row: str(row.stream)),
         each(Column("Bins"), lambda row: len(row.series.bytes)),
-        _tenths(Column("Fastest bin", "MB/s"), lambda row: max(row.series.bytes_per_s) / 1e6),
-        _tenths(Column("Median of busy bins", "MB/s"), lambda row: _mega(row.series.median_busy)),
-        _tenths(Column("Cumulative", "MB/s"), lambda row: row.series.cumulative[-1] / 1e6),
+        measured("Fastest bin", "MB/s", lambda row: max(row.series.bytes_per_s) / 1e6, to_decimals(1)),
+        measured("Median of busy bins", "MB/s", lambda row: divided(row.series.median_busy, 1e6), to_decimals(1)),
+        measured("Cumulative", "MB/s", lambda row: row.series.cumulative[-1] / 1e6, to_decimals(1)),
         each(Column("Gaps", "", "derived"), lambda row: row.gaps.count),
-        _lengths("Shortest gap", lambda row: row.gaps.shortest),
-        _lengths("Longest gap", lambda row: row.gaps.longest),
-        _tenths(Column("Time in gaps", "%", "derived"), lambda row: 100 * row.gaps.share),
+        measured("Shortest gap", "ms", lambda row: _ms(row, row.gaps.shortest), _lengths, "derived"),
+        measured("Longest gap", "ms", lambda row: _ms(row, row.gaps.longest), _lengths, "derived"),
+        measured("Time in gaps", "%", lambda row: 100 * row.gaps.share, to_decimals(1), "derived"),
     ]
     return table_of(found, columns, lambda row: Head(row.cell.number), label="Gaps")
 
 
-def _tenths(column: Column, value: Callable[[Binned], float | None]) -> ColumnOf[Binned]:
-    return lambda found: numbers(column, [value(row) for row in found], fixed(1))
-
-
-def _lengths(title: str, bins: Callable[[Binned], int | None]) -> ColumnOf[Binned]:
-    def column(found: Sequence[Binned]) -> Filled:
-        lengths = [_ms(row, bins(row)) for row in found]
-        return numbers(Column(title, "ms", "derived"), lengths, alike(lengths, digits_decimals))
-
-    return column
-
-
-def _mega(bytes_per_s: float | None) -> float | None:
-    return None if bytes_per_s is None else bytes_per_s / 1e6
+def _lengths(values: Sequence[float | None]) -> NumberText:
+    return alike(values, digits_decimals)
 
 
 def _ms(binned: Binned, bins: int | None) -> float | None:

@@ -15,6 +15,7 @@ from rigctl.base.units import format_duration, format_rate
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.limits.ceilings import LINE_RATE, Packet, reaches
 from rigctl.model.search import Search, Trial
+from rigctl.model.unknowns import most
 from rigctl.records import Cell, RunInfo
 from rigctl.report.blocks import Column, Entry, Part, Section, Table
 from rigctl.report.tables import requested
@@ -23,13 +24,14 @@ from rigctl.report.tables.columns import (
     ColumnOf,
     Filled,
     Head,
-    NumberText,
+    TextOf,
     count_texts,
-    decimals_of,
+    divided,
     each,
-    fixed,
-    numbers,
+    measured,
     table_of,
+    to_decimals,
+    to_digits,
 )
 from rigctl.report.words.above_ceiling import excess_findings
 from rigctl.report.words.goodput import goodput_answer, goodput_text
@@ -56,7 +58,6 @@ _METHOD: Final = (
     "Each datagram carries a number and the time it was handed over. Jitter is that of RFC 3550 as it stood at the "
     "end; datagrams that a kernel handed over together arrived at one instant.",
 )
-Trials = Sequence[tuple[int, Trial]]
 
 
 def part(view: RunView) -> Part | None:
@@ -76,16 +77,17 @@ def part(view: RunView) -> Part | None:
 
 def datagram_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
     """Return the results of a run; of many pairs loss, order and jitter are those of the worst."""
+    burst = any(cell.cell[BURST] is not None for cell in cells)
     made: list[ColumnOf[CellSummary]] = [
         *(columns.of_cell(setting) for setting in requested.DATAGRAMS),
         columns.total_goodput,
         columns.goodput,
-        _burst_sent,
-        _measured("Loss", "%", lambda counted: counted.loss_pct),
-        _counts("Longest loss burst", lambda counted: counted.burst_max),
-        _counts("Reordered", lambda counted: counted.reordered),
-        _counts("Duplicates", lambda counted: counted.duplicates),
-        _measured("Jitter", "µs", lambda counted: counted.jitter_us),
+        *([_of_each("Longest burst sent", "", lambda counted: counted.sent_burst, count_texts)] if burst else []),
+        _of_each("Loss", "%", lambda counted: counted.loss_pct, to_digits(2, 3)),
+        _of_each("Longest loss burst", "", lambda counted: counted.burst_max, count_texts),
+        _of_each("Reordered", "", lambda counted: counted.reordered, count_texts),
+        _of_each("Duplicates", "", lambda counted: counted.duplicates, count_texts),
+        _of_each("Jitter", "µs", lambda counted: counted.jitter_us, to_digits(2, 3)),
         *columns.latency_columns(),
         columns.ceiling,
         columns.efficiency,
@@ -95,41 +97,16 @@ def datagram_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
     return table_of(cells, made, columns.head_of(info), legend)
 
 
-def _measured(title: str, unit: str, of: Callable[[DatagramSummary], float | None]) -> ColumnOf[CellSummary]:
-    def column(cells: Sequence[CellSummary]) -> Filled:
-        every = [_value(stream, of) for cell in cells for stream in cell.streams]
-        text = fixed(decimals_of(every, digits=2, most=3))
-        return _of_each(cells, Column(title, unit), of, lambda _: text)
-
-    return column
-
-
-def _counts(title: str, of: Callable[[DatagramSummary], float | None]) -> ColumnOf[CellSummary]:
-    return lambda cells: _of_each(cells, Column(title), of, count_texts)
-
-
 def _of_each(
-    cells: Sequence[CellSummary],
-    column: Column,
-    of: Callable[[DatagramSummary], float | None],
-    text_of: Callable[[Sequence[float | None]], NumberText],
-) -> Filled:
+    title: str, unit: str, of: Callable[[DatagramSummary], float | None], text_of: TextOf
+) -> ColumnOf[CellSummary]:
+    def value(stream: StreamSummary) -> float | None:
+        return None if stream.datagrams is None else of(stream.datagrams)
+
     def worst(cell: CellSummary) -> float | None:
-        known = [value for stream in cell.streams if (value := _value(stream, of)) is not None]
-        return max(known, default=None)
+        return most(value(stream) for stream in cell.streams)
 
-    return columns.pair_numbers(cells, column, lambda stream: _value(stream, of), text_of, worst)
-
-
-def _value(stream: StreamSummary, of: Callable[[DatagramSummary], float | None]) -> float | None:
-    return None if stream.datagrams is None else of(stream.datagrams)
-
-
-def _burst_sent(cells: Sequence[CellSummary]) -> Filled | None:
-    """Return the column beside the burst requested; None where no test asks for a burst."""
-    if all(cell.cell[BURST] is None for cell in cells):
-        return None
-    return _counts("Longest burst sent", lambda counted: counted.sent_burst)(cells)
+    return lambda cells: columns.pair_numbers(cells, Column(title, unit), value, text_of, worst)
 
 
 def search_table(view: RunView) -> Table | None:
@@ -141,42 +118,25 @@ def search_table(view: RunView) -> Table | None:
         each(Column("Test", "", "requested"), lambda row: row[0]),
         each(Column("Trial", "", "requested"), lambda row: row[1].number),
         _offered,
-        _rate("Sent", lambda trial: trial.sent_bps),
-        _rate("Received", lambda trial: trial.arrived_bps),
-        _longest_burst,
-        lambda rows: numbers(Column("Loss", "%"), [_percent(trial.loss) for _, trial in rows], fixed(3)),
+        measured("Sent", "Mbit/s", lambda row: divided(row[1].sent_bps, 1e6), to_decimals(1)),
+        measured("Received", "Mbit/s", lambda row: divided(row[1].arrived_bps, 1e6), to_decimals(1)),
+        measured("Longest burst sent", "", lambda row: row[1].burst, count_texts),
+        measured("Loss", "%", lambda row: None if row[1].loss is None else 100 * row[1].loss, to_decimals(3)),
         lambda rows: _passed(rows, view.plan.max_loss),
     ]
     legend = ("Rates are payload rates of one flow.",)
     return table_of(rows, made, lambda row: Head(row[0], counted=row[1].sent_bps is not None), legend, "Trials")
 
 
-def _offered(rows: Trials) -> Filled:
+def _offered(rows: Sequence[tuple[int, Trial]]) -> Filled:
     rates = [trial.asked_bps for _, trial in rows]
     entries = (Entry("unlimited") if rate is None else Entry(ceiling_text(rate / 1e6), rate / 1e6) for rate in rates)
     return Filled(Column("Offered", "Mbit/s", "requested"), tuple(entries))
 
 
-def _rate(title: str, of: Callable[[Trial], float | None]) -> ColumnOf[tuple[int, Trial]]:
-    def column(rows: Trials) -> Filled:
-        rates = [of(trial) for _, trial in rows]
-        return numbers(Column(title, "Mbit/s"), [None if rate is None else rate / 1e6 for rate in rates], fixed(1))
-
-    return column
-
-
-def _longest_burst(rows: Trials) -> Filled:
-    bursts = [trial.burst for _, trial in rows]
-    return numbers(Column("Longest burst sent"), bursts, count_texts(bursts))
-
-
-def _passed(rows: Trials, most_loss: float) -> Filled:
+def _passed(rows: Sequence[tuple[int, Trial]], most_loss: float) -> Filled:
     words = (UNKNOWN if trial.loss is None else "yes" if trial.passed(most_loss) else "no" for _, trial in rows)
     return Filled(Column("Passed", "", "derived", words=True), tuple(Entry(word) for word in words))
-
-
-def _percent(share: float | None) -> float | None:
-    return None if share is None else 100 * share
 
 
 def datagram_findings(view: RunView) -> Iterator[Finding]:
@@ -189,8 +149,7 @@ def datagram_findings(view: RunView) -> Iterator[Finding]:
     yield from bottleneck_findings(view.cells)
     yield from excess_findings(view.info, view.cells)
     yield from excluded_findings(view.cells)
-    shaped = shaping_text(view.info)
-    if shaped:
+    if shaped := shaping_text(view.info):
         yield Finding(shaped, Weight.RIG)
 
 
@@ -202,18 +161,14 @@ def search_findings(view: RunView) -> Iterator[Finding]:
             yield _search_finding(view, cells[number], found)
 
 
-def rate_name(view: RunView, cell: Cell) -> str:
-    """Return `NDR (trials of 60s)` or `PDR (loss 0.1 %, trials of 5s)`."""
-    trial = f"trials of {format_duration(cell.duration_s)}"
-    if view.plan.max_loss == 0:
-        return f"NDR ({trial})"
-    return f"PDR (loss {100 * view.plan.max_loss:g} %, {trial})"
-
-
 def _search_finding(view: RunView, cell: Cell, found: Search) -> Finding:
     which = f"Test {cell.number} (datagrams of {cell.message_bytes} bytes)"
     trials, subject = plural(len(found.trials), "trial"), tests([cell.number])
+    lasting = f"trials of {format_duration(cell.duration_s)}"
+    loss = 100 * view.plan.max_loss
+    name = f"PDR (loss {loss:g} %, {lasting})" if loss else f"NDR ({lasting})"
     blank = [trial for trial in found.trials if trial.sent_bps is None]
+    unmeasured = f"; {plural(len(blank), 'trial')} could not be measured and did not count as passed" if blank else ""
     best = found.best
     if best is None or best.sent_bps is None:
         if len(blank) == len(found.trials):
@@ -221,31 +176,22 @@ def _search_finding(view: RunView, cell: Cell, found: Search) -> Finding:
             return Finding(text, Weight.MISSING, Severity.ERROR, subject)
         least = min((trial.asked_bps for trial in found.trials if trial.asked_bps), default=None)
         tried = f" down to {format_rate(least)} per flow" if least else ""
-        text = f"{which}: no {rate_name(view, cell)}: no rate{tried} passed, in {trials}{_not_measured(blank)}."
+        text = f"{which}: no {name}: no rate{tried} passed, in {trials}{unmeasured}."
         return Finding(text, Weight.COMPARISON, Severity.WARNING, subject)
     flows = len(cell.streams) * cell.parallel
     total_bps = best.sent_bps * flows
     packets = total_bps / 8 / (cell.message_bytes or 1)
     pairs = f" in all over {plural(len(cell.pairs), 'pair')}" if len(cell.pairs) > 1 else ""
-    text = f"{which}: {rate_name(view, cell)} is {format_rate(total_bps)} of payload sent{pairs}"
-    text += f", {packets:,.0f} datagrams/s"
+    text = f"{which}: {name} is {format_rate(total_bps)} of payload sent{pairs}, {packets:,.0f} datagrams/s"
     if best.burst is not None:
         text += f" in bursts of at most {plural(best.burst, 'datagram')}"
     numbers = {"goodput_bps": total_bps, "datagrams_per_s": packets, "trials": len(found.trials)}
-    text += _beyond(view, cell, found, best) + _not_measured(blank)
-    level = Severity.WARNING if blank else Severity.NOTE
-    return Finding(f"{text}.", Weight.COMPARISON, level, subject, numbers, remedy=_shorter(view, cell, best))
-
-
-def _shorter(view: RunView, cell: Cell, best: Trial) -> str | None:
-    """Return the setting for a path that drops bursts: a policer, or a buffer for few datagrams."""
-    if best.burst is None or best.burst < 2 or _is_all(view.info, cell, best):
-        return None
-    return f"burst: {best.burst // 2} repeats it with shorter bursts, which a policer or a small buffer may pass."
-
-
-def _not_measured(blank: Sequence[Trial]) -> str:
-    return f"; {plural(len(blank), 'trial')} could not be measured and did not count as passed" if blank else ""
+    text += _beyond(view, cell, found, best) + unmeasured
+    level, shorter = Severity.WARNING if blank else Severity.NOTE, None
+    if (best.burst or 0) > 1 and not _is_all(view.info, cell, best):
+        less = (best.burst or 0) // 2
+        shorter = f"burst: {less} repeats it with shorter bursts, which a policer or a small buffer may pass."
+    return Finding(f"{text}.", Weight.COMPARISON, level, subject, numbers, shorter)
 
 
 def _beyond(view: RunView, cell: Cell, found: Search, best: Trial) -> str:
@@ -282,7 +228,11 @@ def _losses(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     of_all = plural(len(known), "test")
     text = f"Datagrams were lost in {len(some)} of {of_all}, most in test {worst}: {100 * known[worst]:.2g} %."
     yield Finding(text, Weight.LOSS, Severity.WARNING, tests(some), {"loss_pct": 100 * known[worst]})
-    full = [cell.cell.number for cell in cells if any(_overflowed(stream) for stream in cell.streams)]
+    full = [
+        cell.cell.number
+        for cell in cells
+        if any(stream.datagrams is not None and stream.datagrams.receiver_drops for stream in cell.streams)
+    ]
     if full:
         text = f"Socket buffers of receivers were full in {numbers_text(full)}: a loss at the host, not in the network."
         remedy = "A larger window sets a larger buffer."
@@ -293,10 +243,6 @@ def _lost_share(cell: CellSummary) -> float | None:
     counted = [stream.datagrams for stream in cell.streams if stream.datagrams is not None]
     sent, lost = (sum(getattr(datagrams, name) or 0.0 for datagrams in counted) for name in ("sent", "lost"))
     return lost / sent if sent and all(datagrams.lost is not None for datagrams in counted) else None
-
-
-def _overflowed(stream: StreamSummary) -> bool:
-    return stream.datagrams is not None and bool(stream.datagrams.receiver_drops)
 
 
 def _load(cells: Sequence[CellSummary]) -> Iterator[Finding]:
@@ -310,21 +256,16 @@ def shaping_text(info: RunInfo) -> str:
     """Return where a virtual link carries more of such datagrams than a wire: it is shaped for full frames."""
     if info.plan.virtual != "namespaces":
         return ""
-    cells = {cell.message_bytes: cell for cell in info.plan.cells if cell[RATE] is not None}
-    said = [words for cell in cells.values() if (words := _shaped(info, cell))]
+    said = []
+    for size, cell in {cell.message_bytes: cell for cell in info.plan.cells if cell[RATE] is not None}.items():
+        stream = cell.streams[0]
+        ceiling_mbps = datagram_path(info, (stream.sender, stream.receiver), cell).ceiling_mbps
+        carried_mbps = shaped_mbps(info, stream, size or 0, Packet("udp", info.ip_version), cell.condition)
+        if ceiling_mbps is not None and carried_mbps is not None and carried_mbps > 1.01 * ceiling_mbps:
+            wire = f"where a wire carries {ceiling_text(ceiling_mbps)}"
+            said.append(f"{ceiling_text(carried_mbps)} of {size} bytes, {wire}")
     began = "The virtual links are shaped for full frames and carry more of smaller datagrams"
     return f"{began}: in Mbit/s {listed(said)}." if said else ""
-
-
-def _shaped(info: RunInfo, cell: Cell) -> str:
-    stream, size = cell.streams[0], cell.message_bytes
-    path = datagram_path(info, (stream.sender, stream.receiver), cell)
-    if path.ceiling_mbps is None or size is None:
-        return ""
-    carried = shaped_mbps(info, stream, size, Packet("udp", info.ip_version), cell.condition)
-    if carried is None or carried <= 1.01 * path.ceiling_mbps:
-        return ""
-    return f"{ceiling_text(carried)} of {size} bytes, where a wire carries {ceiling_text(path.ceiling_mbps)}"
 
 
 def explain(info: RunInfo, cell: CellSummary) -> list[str]:
@@ -332,9 +273,14 @@ def explain(info: RunInfo, cell: CellSummary) -> list[str]:
     notes = [exclusion_text(excluded) for excluded in cell.exclusions]
     if not cell.counted:
         return notes
-    said = [goodput_text(info, cell), _load_text(cell)]
+    said = [goodput_text(info, cell)]
+    if short := shortfall(cell):
+        said.append(
+            f"{rate_text(short[0])} Mbit/s were requested on each pair; the slowest sender achieved "
+            f"{rate_text(short[1])}: what was received says nothing about the network's limit."
+        )
     said += [_loss(stream, len(cell.streams) > 1) for stream in cell.streams]
-    said += [*_order(cell), *_drops(info, cell), bottleneck_text(cell), *notes]
+    said += [*_order_and_drops(info, cell), bottleneck_text(cell), *notes]
     return [sentence for sentence in said if sentence]
 
 
@@ -347,17 +293,6 @@ def shortfall(cell: CellSummary) -> tuple[float, float] | None:
         return None
     asked_mbps = rate * cell.cell.parallel / 1e6
     return (asked_mbps, min(known)) if min(known) < STEADY * asked_mbps else None
-
-
-def _load_text(cell: CellSummary) -> str:
-    short = shortfall(cell)
-    if short is None:
-        return ""
-    asked, slowest = map(rate_text, short)
-    return (
-        f"{asked} Mbit/s were requested on each pair; the slowest sender achieved {slowest}: "
-        "what was received says nothing about the network's limit."
-    )
 
 
 def _loss(stream: StreamSummary, several: bool) -> str:
@@ -374,17 +309,16 @@ def _loss(stream: StreamSummary, several: bool) -> str:
     return f"{count_text(counted.lost)} of {count_text(counted.sent)} datagrams were lost{where}, {share}"
 
 
-def _order(cell: CellSummary) -> Iterator[str]:
-    for name in ("reordered", "duplicates"):
-        known = [getattr(stream.datagrams, name) or 0 for stream in cell.streams if stream.datagrams is not None]
-        if sum(known):
-            yield f"{count_text(sum(known))} {name}."
-
-
-def _drops(info: RunInfo, cell: CellSummary) -> Iterator[str]:
+def _order_and_drops(info: RunInfo, cell: CellSummary) -> Iterator[str]:
     counted = [stream.datagrams for stream in cell.streams if stream.datagrams is not None]
+    reordered = sum(datagrams.reordered or 0 for datagrams in counted)
+    duplicates = sum(datagrams.duplicates or 0 for datagrams in counted)
     refused = sum(datagrams.sender_drops or 0 for datagrams in counted)
     overflow = sum(datagrams.receiver_drops or 0 for datagrams in counted)
+    if reordered:
+        yield f"{count_text(reordered)} reordered."
+    if duplicates:
+        yield f"{count_text(duplicates)} duplicates."
     if refused:
         yield f"The senders' own queues refused {count_text(refused)} more; these were never sent and are not counted."
     if overflow:

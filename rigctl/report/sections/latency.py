@@ -7,13 +7,13 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, LatencySummary, StreamSummary
 from rigctl.analysis.views.over_time import charted_cells, resampled
-from rigctl.findings import Finding, Severity, Subject, Weight, tests
+from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.latency import KEPT, PROBE_BYTES, trips
 from rigctl.records import Cell, Direction, Probes, Repetition, Status, Stream
-from rigctl.report.blocks import Block, Chart, Charts, Column, Key, Part, Section, Table
+from rigctl.report.blocks import Chart, Charts, Column, Key, Part, Section, Table
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Panel, Plot, stream_colours
 from rigctl.report.charts.plot import Line as Drawn
-from rigctl.report.tables.columns import ColumnOf, Filled, Head, decimals_of, each, fixed, numbers, table_of
+from rigctl.report.tables.columns import ColumnOf, Head, divided, each, measured, table_of, to_decimals, to_digits
 from rigctl.report.words.text import numbers_text, plural, rate_text, settings_text, time_text
 
 METHOD = (
@@ -38,11 +38,8 @@ def part(view: RunView) -> Part | None:
     found = results(view)
     if not found:
         return None
-    blocks: list[Block] = [table(found)]
     drawn = charts(view)
-    if drawn is not None:
-        blocks.append(drawn)
-    section = Section("Latency under load", tuple(blocks), brief=True)
+    section = Section("Latency under load", (table(found), *((drawn,) if drawn else ())), brief=True)
     return Part(findings=tuple(findings(found)), sections=(section,), method=(METHOD,))
 
 
@@ -53,6 +50,10 @@ class Result:
     cell: CellSummary
     stream: StreamSummary
     latency: LatencySummary
+
+    @property
+    def number(self) -> int:
+        return self.cell.cell.number
 
 
 def results(view: RunView) -> list[Result]:
@@ -68,46 +69,44 @@ def results(view: RunView) -> list[Result]:
 def table(found: Sequence[Result]) -> Table:
     """Return the table of latency under load: a row for each test and pair with probes."""
     columns: list[ColumnOf[Result]] = [
-        each(Column("Test"), lambda row: row.cell.cell.number),
+        each(Column("Test"), lambda row: row.number),
         each(Column("Pair", words=True), lambda row: str(row.stream)),
         _times("Idle, p50", lambda latency: latency.idle_p50_us),
         _times("Idle, p99", lambda latency: latency.idle_p99_us),
         _times("Loaded, p50", lambda latency: latency.loaded_p50_us),
         _times("Loaded, p99", lambda latency: latency.loaded_p99_us),
         _times("Rise", lambda latency: latency.rise_us),
-        lambda rows: numbers(Column("Round trips per minute"), [row.latency.rpm for row in rows], fixed(0)),
-        _lost,
+        measured("Round trips per minute", "", lambda row: row.latency.rpm, to_decimals(0)),
+        measured("Lost", "%", lambda row: row.latency.lost_pct, to_digits(2, 2)),
     ]
     if any(row.latency.tcp_us is not None for row in found):  # datagrams have no round trip of TCP
         columns.append(_times("RTT of TCP", lambda latency: latency.tcp_us))
     legend = ("Round trips of probes: p50 the median, p99 what 99 % did not exceed. Rise: of the median.",)
-    return table_of(found, columns, lambda row: Head(row.cell.cell.number), legend, "Latency under load")
+    return table_of(found, columns, lambda row: Head(row.number), legend, "Latency under load")
 
 
 def _times(title: str, of: Callable[[LatencySummary], float | None]) -> ColumnOf[Result]:
-    def column(rows: Sequence[Result]) -> Filled:
-        values = [None if (time_us := of(row.latency)) is None else time_us / 1e3 for row in rows]
-        return numbers(Column(title, "ms"), values, fixed(decimals_of(values, most=3)))
-
-    return column
-
-
-def _lost(rows: Sequence[Result]) -> Filled:
-    values = [row.latency.lost_pct for row in rows]
-    return numbers(Column("Lost", "%"), values, fixed(decimals_of(values, digits=2, most=2)))
+    return measured(title, "ms", lambda row: divided(of(row.latency), 1e3), to_digits(3, 3))
 
 
 def findings(found: Sequence[Result]) -> Iterator[Finding]:
     known = [row for row in found if row.latency.rise_us is not None]
     if known:
         yield _rise(max(known, key=lambda row: row.latency.rise_us or 0.0), len(known))
-    yield from _silent([row for row in found if row.latency.lost_pct == 100])
+    if silent := [row for row in found if row.latency.lost_pct == 100]:
+        numbers = sorted({row.number for row in silent})
+        text = f"No probe of {silent[0].stream} was answered in {numbers_text(numbers)}: latency is unknown."
+        yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(numbers), {}, "Check whether a firewall drops UDP.")
     lossy = [row for row in known if MUCH_LOST_PCT <= (row.latency.lost_pct or 0.0) < 100]
     if lossy:
         worst = max(lossy, key=lambda row: row.latency.lost_pct or 0.0)
-        text = f"Under load {worst.latency.lost_pct:.2g} % of the probes of {worst.stream} got lost {_in(worst)}"
+        text = (
+            f"Under load {worst.latency.lost_pct:.2g} % of the probes of {worst.stream} got lost in test {worst.number}"
+        )
         text += f", the most of {plural(len(lossy), 'pair')} with losses." if len(lossy) > 1 else "."
-        yield Finding(text, Weight.LOSS, Severity.NOTE, _subject(worst), {"latency_lost_pct": worst.latency.lost_pct})
+        yield Finding(
+            text, Weight.LOSS, Severity.NOTE, tests([worst.number]), {"latency_lost_pct": worst.latency.lost_pct}
+        )
 
 
 def _rise(worst: Result, count: int) -> Finding:
@@ -123,19 +122,19 @@ def _rise(worst: Result, count: int) -> Finding:
     }
     if not grown(worst):
         most = f", the largest rise of {count} rows" if count > 1 else ""
-        text = f"Under load the round trip stays short: {time_text(loaded_us)} of {worst.stream} {_in(worst)}"
+        text = f"Under load the round trip stays short: {time_text(loaded_us)} of {worst.stream} in test {worst.number}"
         text += f", {time_text(idle_us)} when idle (p50){most}."
-        return Finding(text, Weight.DETAIL, Severity.OK, _subject(worst), measured)
+        return Finding(text, Weight.DETAIL, Severity.OK, tests([worst.number]), measured)
     text = (
         f"Under load the round trip of {worst.stream} grows from {time_text(idle_us)} to {time_text(loaded_us)} (p50) "
     )
-    text += _in(worst)
+    text += f"in test {worst.number}"
     if held_bytes is not None and worst.stream.goodput_mbps is not None:
         goodput = rate_text(worst.stream.goodput_mbps.mean, worst.stream.ceiling_mbps)
         text += f": a queue of about {float(f'{held_bytes / 1024:.2g}'):,.0f} KB at {goodput} Mbit/s"
     text += f"; the largest rise of {count} rows." if count > 1 else "."
     remedy = "A smaller window, a lower rate or a queue that drops earlier (fq_codel) shortens it."
-    return Finding(text, Weight.COMPARISON, Severity.NOTE, _subject(worst), measured, remedy)
+    return Finding(text, Weight.COMPARISON, Severity.NOTE, tests([worst.number]), measured, remedy)
 
 
 def grown(row: Result) -> bool:
@@ -154,22 +153,6 @@ def queue_bytes(row: Result) -> float | None:
     if row.cell.shared or row.cell.cell.direction is Direction.BOTH:
         return None
     return rise_us * goodput.mean / 8
-
-
-def _silent(found: Sequence[Result]) -> Iterator[Finding]:
-    if not found:
-        return
-    names = sorted({row.cell.cell.number for row in found})
-    text = f"No probe of {found[0].stream} was answered in {numbers_text(names)}: latency is unknown."
-    yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(names), {}, "Check whether a firewall drops UDP.")
-
-
-def _in(row: Result) -> str:
-    return f"in test {row.cell.cell.number}"
-
-
-def _subject(row: Result) -> Subject:
-    return tests([row.cell.cell.number])
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
-from rigctl.report.blocks import Column, Entry, Row, Scalar, Table
+from rigctl.report.blocks import Column, Entry, Group, Row, Scalar, Table
 from rigctl.report.words.text import UNKNOWN
 
 MOST_DECIMALS: Final = 3
 """If a number needs more, the least one gets two digits; if that takes more, too, each number keeps its own."""
 T = TypeVar("T")
 NumberText: TypeAlias = Callable[[float | None], str]
+TextOf: TypeAlias = Callable[[Sequence[float | None]], NumberText]
+"""Returns the text of a column's numbers, which follows from all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,37 @@ def each(column: Column, value: Callable[[T], Scalar], text: Callable[[Scalar], 
 def numbers(column: Column, values: Iterable[float | None], text: NumberText) -> Filled:
     """Return a column of numbers, all printed by `text`."""
     return Filled(column, tuple(Entry(text(value), value) for value in values))
+
+
+def measured(
+    title: str,
+    unit: str,
+    value: Callable[[T], float | None],
+    text_of: TextOf,
+    group: Group = "measured",
+) -> ColumnOf[T]:
+    """Return the column that shows one number of each item, all printed alike."""
+
+    def column(items: Sequence[T]) -> Filled:
+        values = [value(item) for item in items]
+        return numbers(Column(title, unit, group), values, text_of(values))
+
+    return column
+
+
+def to_decimals(decimals: int) -> TextOf:
+    """Return the text of columns whose numbers all have `decimals`."""
+    return lambda _: fixed(decimals)
+
+
+def to_digits(digits: int = 3, most: int = 6) -> TextOf:
+    """Return the text of columns whose smallest number has `digits` significant digits, within `most` decimals."""
+    return lambda values: fixed(decimals_of(values, digits, most))
+
+
+def divided(value: float | None, by: float) -> float | None:
+    """Return `value` in a unit that is `by` times as large, or None if it is unknown."""
+    return None if value is None else value / by
 
 
 def fixed(decimals: int) -> NumberText:

@@ -13,10 +13,10 @@ from columns_page import page
 
 from rigctl.analysis.rows.frames import Frames, load
 from rigctl.base.errors import InputError
+from rigctl.base.files import write_whole
 from rigctl.columns import Level, columns_at
 from rigctl.records import Bins, Repetition
 from rigctl.report.export.formats import FORMATS
-from rigctl.report.printers.files import write_whole
 
 CELL = builders.cell()
 

@@ -3,7 +3,7 @@
 import fcntl
 from pathlib import Path
 
-from rigctl.report.printers.files import write_whole
+from rigctl.base.files import write_whole
 
 
 def test_parts_of_writers_that_were_killed_are_removed_and_nothing_else(tmp_path: Path) -> None:

@@ -1,71 +1,165 @@
 """Sentences on the limit of a test: window, processors, losses, path or other traffic; and what would lift it."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from rigctl.analysis.limits.evidence import window_allows_bps
 from rigctl.analysis.limits.processors import PROCESSORS
 from rigctl.analysis.limits.window_cause import UNSCALED_BYTES, WINDOW_SCALING, WindowCause
+from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.summary import CellSummary
 from rigctl.base.units import size_words
 from rigctl.findings import Finding, Severity, Weight, tests
-from rigctl.report.words.text import FEW_SHARE, MOST_LISTED, listed, numbers_text, plural, rate_text, segments_text
+from rigctl.report.words.text import (
+    FEW_SHARE,
+    MOST_LISTED,
+    UNKNOWN,
+    listed,
+    numbers_text,
+    plural,
+    rate_text,
+    segments_text,
+)
 from rigctl.settings import WINDOW
 
 _WARNED: Final = ("path", "other-traffic", "sender", "receiver", "disk", "mtu")
-_WHAT: Final = {
-    "path": "the path",
-    "shared-link": "a shared link",
-    "other-traffic": "other traffic",
-    "disk": "the disk",
-    "mtu": "the MTU",
-}
 _HALF: Final = 0.5
-_SHARED: Final = "the processors of the one machine that all virtual nodes share were busy"
-_OWN: Final = "processors of its node, or its agent's threads, were busy"
 
 
-def limit_text(cell: CellSummary) -> str:
-    """Return the sentence of a test that no window, processor or loss limits; else an empty one."""
-    named = _named(cell)
-    return f"Limited by {named[0]}: {named[1]}." if named else ""
+def bottleneck_text(cell: CellSummary) -> str:
+    """Return what limits a test; empty if the limit needs no words and all pairs have the same."""
+    limits = Counter(stream.limit for stream in cell.streams)
+    by_pair = ""
+    if len(limits) > 1:
+        parts = [f"{count} {limit}" for limit, count in limits.most_common()]
+        by_pair = f"By pair: {listed(parts)}."
+        if len(cell.streams) <= MOST_LISTED:
+            by_pair = f"By pair: {', '.join(f'{stream} {stream.limit}' for stream in cell.streams)}."
+    return " ".join(filter(None, (_bottleneck(cell), by_pair)))
 
 
-def limit_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Yield a finding for each limit and rule: its tests, and the numbers of the first."""
-    groups: dict[tuple[str, str], list[CellSummary]] = {}
-    for cell in cells:
-        if _named(cell) is not None:
-            groups.setdefault((cell.verdict.limit, cell.verdict.rule), []).append(cell)
-    for own in groups.values():
-        named = _named(own[0])
-        if named is None:
-            continue
-        what, why = named
-        numbers = [cell.cell.number for cell in own]
-        which = numbers_text(numbers) if len(own) == 1 else f"{numbers_text(numbers)}, of which test {numbers[0]}"
+def _bottleneck(cell: CellSummary) -> str:
+    if named := _named(cell):
+        return f"Limited by {named[0]}: {named[1]}."
+    if cell.limit == "window":
+        return _window(cell)
+    if cell.limit == "loss":
+        return _losses(cell)
+    if cell.limit in PROCESSORS:
+        name, why = _processors(cell.limit)
+        return f"Limited by {name}: {why} {cell.busy.highest_pct:.0f} % of the time."
+    why = _unexplained(cell)[0]
+    if not why and cell.verdict.cause != "above" and cell.limit == "unknown" and cell.busy.others_pct is not None:
+        why = f"processors were busy, {cell.busy.others_pct:.0f} % of them with programs that are not part of the run"
+    return f"Limit unknown: {why}." if why else ""
+
+
+def bottleneck_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
+    """Yield which tests are limited by the window, by processors, by losses or by something else."""
+    yield from _window_findings([cell for cell in cells if cell.limit == "window"])
+    described = [cell for cell in cells if _named(cell) is not None]
+    for own in grouped(described, lambda cell: (cell.verdict.limit, cell.verdict.rule)).values():
+        what, why, remedy = _named(own[0]) or ("", "", "")
+        which = _which(own) if len(own) == 1 else f"{_which(own)}, of which test {own[0].cell.number}"
         level = Severity.WARNING if own[0].verdict.limit in _WARNED else Severity.NOTE
-        text = f"Limited by {what}: {which}; {why}."
-        yield Finding(text, Weight.BOTTLENECK, level, tests(numbers), dict(own[0].verdict.numbers), _remedy(own[0]))
+        yield _finding(own, f"Limited by {what}: {which}; {why}.", level, dict(own[0].verdict.numbers), remedy)
+    for limit in PROCESSORS:
+        bound = [cell for cell in cells if cell.limit == limit and cell.verdict.rule == "processors"]
+        if bound:
+            shares, (name, why) = [cell.busy.highest_pct for cell in bound], _processors(limit)
+            text = f"Limited by {name}: {_which(bound)}; {why} {_from_to(shares)} % of the time."
+            own_processors = "Nodes with processors of their own may achieve more." if limit == "machine" else None
+            yield _finding(bound, text, Severity.WARNING, {"busy_pct": max(shares)}, own_processors)
+    yield from _disturbed(cells)
+    for cell in cells:
+        why, remedy = _unexplained(cell)
+        if why:
+            text = f"Limit unknown: test {cell.cell.number}; {why}."
+            yield _finding([cell], text, Severity.NOTE, dict(cell.verdict.numbers), remedy)
+    for why, own in grouped([cell for cell in cells if cell.limit == "loss"], _why_losses).items():
+        yield _finding(own, f"Limited by losses: {_which(own)}; {why}.", Severity.WARNING, {})
 
 
-def _named(cell: CellSummary) -> tuple[str, str] | None:
-    """Return the limit's name and its evidence; None if another function describes this limit."""
-    if cell.verdict.rule == "quota":
-        return f"the {cell.limit}", _quota(cell)
-    if cell.verdict.cause == "clamp":
-        return "the MSS", _clamp(cell)
-    return (_WHAT[cell.limit], _WHY[cell.limit](cell)) if cell.limit in _WHAT else None
+def _finding(
+    cells: Sequence[CellSummary],
+    text: str,
+    level: Severity,
+    numbers: dict[str, float | int | str | bool | None],
+    remedy: str | None = None,
+) -> Finding:
+    subject = tests(cell.cell.number for cell in cells)
+    return Finding(text, Weight.BOTTLENECK, level, subject, numbers, remedy)
+
+
+def _which(cells: Sequence[CellSummary]) -> str:
+    return numbers_text([cell.cell.number for cell in cells])
+
+
+def _named(cell: CellSummary) -> tuple[str, str, str] | None:
+    """Return the limit's name, its evidence and the remedy; None if another function describes this limit."""
+    seen, link = cell.verdict.numbers, other_link(cell)
+    ends = f"{cell.binding.stream.sender} and {cell.binding.stream.receiver}" if cell.binding else "both ends"
+    larger, shared = seen.get("larger_frames"), _link(str(seen.get("shared_link")))
+    more = f"full ones would carry {_percent(larger - 1 if isinstance(larger, float) else None)} more"
+    traffic = seen.get("link_share")
+    full = "full" if isinstance(traffic, float) and traffic >= 1 else f"{_percent(traffic)} full"
+    end, verb = ("sender", "reading") if cell.verdict.cause == "read" else ("receiver", "writing")
+    path = f", though its path has an MTU of {cell.binding.mtu}" if cell.binding and cell.binding.mtu else ""
+    clamped = seen.get("clamped_mss")
+    mss = f"{clamped:.3g}" if isinstance(clamped, float | int) else UNKNOWN
+    by_limit = {
+        "quota": (
+            f"the {cell.limit}",
+            "a processor quota of its control group held its agent back "
+            f"{_percent(seen.get(f'quota_{cell.limit}'))} of the time",
+            f"Raise the quota (cpu.max, cpu.cfs_quota_us) of the control group that the {cell.limit}'s agent runs in.",
+        ),
+        "clamp": (
+            "the MSS",
+            f"segments carry {mss} bytes{path}: something between clamps the MSS; {more}",
+            f"Look for a rule that sets the MSS (TCPMSS, maxseg) in routers and firewalls between {ends}, and for a "
+            "route with advmss.",
+        ),
+        "path": (
+            "the path",
+            _path(cell),
+            f"Look for the shaper, policer or slower link between {ends}, or correct the rate in the rig file.",
+        ),
+        "shared-link": (
+            "a shared link",
+            f"{shared}, which other pairs use too, was {_percent(seen.get('shared_share'))} full",
+            "Fewer pairs on this link, or a faster link, lift this limit.",
+        ),
+        "other-traffic": (
+            "other traffic",
+            f"{other_text(cell)}, and {link} was {full}",
+            f"Stop the other traffic on {link}, or measure while there is none.",
+        ),
+        "disk": (
+            "the disk",
+            f"the {end} spent {_percent(seen.get(f'disk_{cell.verdict.cause}'))} of the time {verb}",
+            "Compare with a transfer from memory to memory.",
+        ),
+        "mtu": (
+            "the MTU",
+            f"the line is full with frames smaller than the links' MTU; {more}",
+            f"Give {ends} the same MTU, and check what lies between them.",
+        ),
+    }
+    rule = "quota" if cell.verdict.rule == "quota" else "clamp" if cell.verdict.cause == "clamp" else cell.limit
+    return by_limit.get(rule)
 
 
 def _path(cell: CellSummary) -> str:
-    seen, own = cell.verdict.numbers, cell.verdict.numbers.get("goodput_mbps")
+    seen = cell.verdict.numbers
+    own, queue_ms = seen.get("goodput_mbps"), seen.get("queue_ms")
     rate = f"{rate_text(own)} Mbit/s" if isinstance(own, float) else "an unknown rate"
     lost = _percent(seen.get("lost_share"))
     if cell.verdict.rule == "shaper":
-        longer = f"round trips took {_three(seen.get('queue_ms'))} ms longer than without a queue"
+        waited = f"{queue_ms:.3g}" if isinstance(queue_ms, float | int) else UNKNOWN
         how = f"and the goodput stayed at {rate}" if "variation" in seen else f"at a goodput of {rate}"
+        longer = f"round trips took {waited} ms longer than without a queue"
         return f"{longer}, {how}: a shaper or a slower hop, whose queue fills"
     if cell.verdict.rule == "policer":
         how = f"while the goodput stayed at {rate}" if "unevenness" in seen else f"many at once, and {rate} passed"
@@ -74,44 +168,6 @@ def _path(cell: CellSummary) -> str:
         return f"{rate} left the sender at a constant rate and nothing was lost: a shaper at its interface"
     dropped = f"{rate} passed at a constant rate and {lost} of the datagrams were dropped"
     return f"{dropped}: a policer, or a shaper whose queue is full"
-
-
-def _shared(cell: CellSummary) -> str:
-    link, share = cell.verdict.numbers.get("shared_link"), cell.verdict.numbers.get("shared_share")
-    return f"{_link(str(link))}, which other pairs use too, was {_percent(share)} full"
-
-
-def _quota(cell: CellSummary) -> str:
-    share = _percent(cell.verdict.numbers.get(f"quota_{cell.limit}"))
-    return f"a processor quota of its control group held its agent back {share} of the time"
-
-
-def _disk(cell: CellSummary) -> str:
-    end, verb = ("sender", "reading") if cell.verdict.cause == "read" else ("receiver", "writing")
-    return f"the {end} spent {_percent(cell.verdict.numbers.get(f'disk_{cell.verdict.cause}'))} of the time {verb}"
-
-
-def _mtu(cell: CellSummary) -> str:
-    return f"the line is full with frames smaller than the links' MTU; {_more(cell)}"
-
-
-def _more(cell: CellSummary) -> str:
-    larger = cell.verdict.numbers.get("larger_frames")
-    return f"full ones would carry {_percent(larger - 1 if isinstance(larger, float) else None)} more"
-
-
-def _clamp(cell: CellSummary) -> str:
-    seen, mtu = cell.verdict.numbers, cell.binding.mtu if cell.binding else None
-    path = f", though its path has an MTU of {mtu}" if mtu else ""
-    return (
-        f"segments carry {_three(seen.get('clamped_mss'))} bytes{path}: something between clamps the MSS; {_more(cell)}"
-    )
-
-
-def _other_traffic(cell: CellSummary) -> str:
-    link, share = other_link(cell), cell.verdict.numbers.get("link_share")
-    full = "full" if isinstance(share, float) and share >= 1 else f"{_percent(share)} full"
-    return f"{other_text(cell)}, and {link} was {full}"
 
 
 def other_link(cell: CellSummary) -> str:
@@ -131,36 +187,6 @@ def other_text(cell: CellSummary) -> str:
     return f"{seen.get('other_counter')} counted {more} sent there"
 
 
-_WHY: Final[dict[str, Callable[[CellSummary], str]]] = {
-    "path": _path,
-    "shared-link": _shared,
-    "other-traffic": _other_traffic,
-    "disk": _disk,
-    "mtu": _mtu,
-}
-
-
-def _remedy(cell: CellSummary) -> str | None:
-    ends = f"{cell.binding.stream.sender} and {cell.binding.stream.receiver}" if cell.binding else "both ends"
-    if cell.verdict.rule == "quota":
-        return (
-            f"Raise the quota (cpu.max, cpu.cfs_quota_us) of the control group that the {cell.limit}'s agent runs in."
-        )
-    if cell.verdict.cause == "clamp":
-        return (
-            f"Look for a rule that sets the MSS (TCPMSS, maxseg) in routers and firewalls between {ends}, and for a "
-            "route with advmss."
-        )
-    remedies = {
-        "path": f"Look for the shaper, policer or slower link between {ends}, or correct the rate in the rig file.",
-        "shared-link": "Fewer pairs on this link, or a faster link, lift this limit.",
-        "other-traffic": f"Stop the other traffic on {other_link(cell)}, or measure while there is none.",
-        "disk": "Compare with a transfer from memory to memory.",
-        "mtu": f"Give {ends} the same MTU, and check what lies between them.",
-    }
-    return remedies.get(cell.limit)
-
-
 def _link(name: str) -> str:
     kind, _, node = name.partition(" ")
     return f"the trunk from {node}" if kind == "trunk" else f"the link {kind} {node}"
@@ -170,40 +196,51 @@ def _percent(share: object) -> str:
     return f"{100 * share:.3g} %" if isinstance(share, float | int) else "an unknown share"
 
 
-def _three(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float | int) else "–"
+def _processors(limit: str) -> tuple[str, str]:
+    if limit == "machine":
+        return "processors", "the processors of the one machine that all virtual nodes share were busy"
+    return f"the {limit}", "processors of its node, or its agent's threads, were busy"
 
 
-def bottleneck_text(cell: CellSummary) -> str:
-    """Return what limits a test; empty if the limit needs no words and all pairs have the same."""
-    return " ".join(filter(None, (_bottleneck(cell), _unlike(cell))))
+def _from_to(shares_pct: Collection[float]) -> str:
+    """Return `95 to 99`, or one number where both print the same."""
+    return " to ".join(dict.fromkeys(f"{pct:.0f}" for pct in (min(shares_pct), max(shares_pct))))
 
 
-def _unlike(cell: CellSummary) -> str:
-    """Return the limit of each pair where they differ; of many pairs the number that have each."""
-    limits = Counter(stream.limit for stream in cell.streams)
-    if len(limits) < 2:
-        return ""
-    if len(cell.streams) <= MOST_LISTED:
-        return f"By pair: {', '.join(f'{stream} {stream.limit}' for stream in cell.streams)}."
-    return f"By pair: {listed([f'{count} {limit}' for limit, count in limits.most_common()])}."
+def _disturbed(cells: Sequence[CellSummary]) -> Iterator[Finding]:
+    unknown = [cell for cell in cells if cell.limit == "unknown" and cell.verdict.cause in (None, "others")]
+    others = {cell.cell.number: pct for cell in unknown if (pct := cell.busy.others_pct) is not None}
+    if others:
+        text = (
+            f"Limit unknown: {numbers_text(list(others))}; programs that are not part of the run took "
+            f"{_from_to(others.values())} % of the processors, which were busy all the time."
+        )
+        numbers = {"others_pct": max(others.values())}
+        remedy = "Measure again while nothing else runs."
+        yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(list(others)), numbers, remedy)
 
 
-def _bottleneck(cell: CellSummary) -> str:
-    if said := limit_text(cell):
-        return said
-    if cell.limit == "window":
-        return _send_buffer(cell) if cell.window_cause and cell.window_cause.side == "send" else _window(cell)
-    if cell.limit == "loss":
-        return _losses(cell)
-    return _busy(cell) if cell.limit in PROCESSORS else _others(cell)
+def _unexplained(cell: CellSummary) -> tuple[str, str]:
+    """Return why other traffic, or losses, may or may not be the limit, and the remedy; empty texts for others."""
+    if cell.limit != "unknown" or cell.verdict.cause not in ("traffic", "refuted"):
+        return "", ""
+    if cell.verdict.cause == "traffic":
+        return other_text(cell), f"Measure while {other_link(cell)} carries nothing else."
+    share, allows, own = (cell.verdict.numbers.get(name) for name in ("lost_share", "loss_allows", "goodput_mbps"))
+    why = "losses do not explain the goodput"
+    if isinstance(share, float) and isinstance(allows, float) and isinstance(own, float):
+        why = (
+            f"{_lost(share)} lost, which by the rule of Mathis et al. allows {rate_text(allows * own)} Mbit/s, and "
+            f"{rate_text(own)} Mbit/s were achieved"
+        )
+    return why, "Measure longer."
 
 
 def _losses(cell: CellSummary) -> str:
     share = cell.verdict.numbers.get("lost_share")
     if cell.losses is None or cell.verdict.rule != "losses":
-        missing = "" if cell.verdict.numbers.get("halves") is not False else f". {_uncut(cell)}"
-        return f"Limited by losses: {_lost(share)} lost{missing}." if isinstance(share, float) else ""
+        uncut = f". {_why_losses(cell)}" if cell.verdict.numbers.get("halves") is False else ""
+        return f"Limited by losses: {_lost(share)} lost{uncut}." if isinstance(share, float) else ""
     return (
         f"Limited by losses: {_lost(cell.losses.lost_share)} lost, and a round trip took "
         f"{cell.losses.rtt_us / 1e3:.3g} ms. By the rule of Mathis et al. a flow then achieves about "
@@ -211,56 +248,35 @@ def _losses(cell: CellSummary) -> str:
     )
 
 
-def _busy(cell: CellSummary) -> str:
-    busy = f"{cell.busy.highest_pct:.0f} % of the time"
-    if cell.limit == "machine":
-        return f"Limited by processors: {_SHARED} {busy}."
-    return f"Limited by the {cell.limit}: {_OWN} {busy}."
-
-
-def _others(cell: CellSummary) -> str:
-    if cell.limit != "unknown":
-        return ""
-    if cell.verdict.cause == "traffic":
-        return f"Limit unknown: {other_text(cell)}."
-    if cell.verdict.cause == "refuted":
-        return f"Limit unknown: {_refuting(cell)}."
-    if cell.verdict.cause == "above" or cell.busy.others_pct is None:
-        return ""
-    return (
-        f"Limit unknown: processors were busy, {cell.busy.others_pct:.0f} % of them with programs that are not part of "
-        "the run."
-    )
-
-
 def _lost(share: float) -> str:
     return f"{segments_text(share)} {'was' if share < FEW_SHARE else 'were'}"
 
 
-def _uncut(cell: CellSummary) -> str:
-    used = cell.binding.congestion if cell.binding else None
-    return f"{used or 'The congestion control'} does not cut its window at each loss; what is lost is missing"
-
-
-def _refuting(cell: CellSummary) -> str:
-    seen, own = cell.verdict.numbers, cell.verdict.numbers.get("goodput_mbps")
-    share, allows = seen.get("lost_share"), seen.get("loss_allows")
-    if not (isinstance(share, float) and isinstance(allows, float) and isinstance(own, float)):
-        return "losses do not explain the goodput"
-    return (
-        f"{_lost(share)} lost, which by the rule of Mathis et al. allows {rate_text(allows * own)} Mbit/s, and "
-        f"{rate_text(own)} Mbit/s were achieved"
-    )
+def _why_losses(cell: CellSummary) -> str:
+    halves = cell.verdict.numbers.get("halves")
+    if halves is False:
+        used = (cell.binding.congestion if cell.binding else None) or "The congestion control"
+        return f"{used} does not cut its window at each loss; what is lost is missing"
+    return "each loss cuts the congestion window of its flow" if halves else "what is lost is missing"
 
 
 def _window(cell: CellSummary) -> str:
-    stream = cell.binding
-    if stream is None or cell.held_share is None:
+    cause, stream = cell.window_cause, cell.binding
+    bounded = ""
+    if cause is not None and cause.sysctl is not None:
+        value = f' is "{cause.value}"' if cause.value is not None else " bounds it"
+        bounded = f" The kernel of {cause.node} allows no more: {cause.sysctl}{value}."
+    if stream is None or stream.goodput_mbps is None:
         return ""
-    if not (stream.advertised_bytes and stream.rtt_min_us and stream.goodput_mbps):
+    if cause is not None and cause.side == "send":
+        size = "of an unknown size" if cause.buffer_bytes is None else f"of {size_words(cause.buffer_bytes)}"
+        return (
+            f"Limited by the window: the sender's buffer {size} was full, while the congestion window and the "
+            f"receiver's window were not, at {rate_text(stream.goodput_mbps.mean)} Mbit/s.{bounded}"
+        )
+    if cell.held_share is None or not (stream.advertised_bytes and stream.rtt_min_us):
         return ""
-    advertised, rtt_us = round(stream.advertised_bytes), stream.rtt_min_us
-    mss = stream.mss_effective or 1
+    advertised, rtt_us, mss = round(stream.advertised_bytes), stream.rtt_min_us, stream.mss_effective or 1
     allowed = cell.cell.parallel * window_allows_bps(advertised, mss, rtt_us) / 1e6
     flows = "" if cell.cell.parallel == 1 else f" on each of {cell.cell.parallel} flows"
     which = "" if len(cell.streams) == 1 else f" on {stream}"
@@ -270,139 +286,38 @@ def _window(cell: CellSummary) -> str:
     return (
         f"Limited by the window: the sender waited for it {100 * cell.held_share:.0f} % of the time. The receiver "
         f"advertised {size_words(advertised)}{flows}{which}{filled}, and a round trip took {rtt_us / 1e3:.3g} ms at "
-        f"least: window ÷ round trip = {rate_text(allowed)} Mbit/s."
-        f"{_bounded(cell.window_cause)}"
+        f"least: window ÷ round trip = {rate_text(allowed)} Mbit/s.{bounded}"
     )
 
 
-def _send_buffer(cell: CellSummary) -> str:
-    cause, rate = cell.window_cause, cell.binding.goodput_mbps if cell.binding else None
-    if cause is None or rate is None:
-        return ""
-    size = "of an unknown size" if cause.buffer_bytes is None else f"of {size_words(cause.buffer_bytes)}"
-    return (
-        f"Limited by the window: the sender's buffer {size} was full, while the congestion window and the receiver's "
-        f"window were not, at {rate_text(rate.mean)} Mbit/s.{_bounded(cause)}"
-    )
-
-
-def _bounded(cause: WindowCause | None) -> str:
-    if cause is None or cause.sysctl is None:
-        return ""
-    value = f' is "{cause.value}"' if cause.value is not None else " bounds it"
-    return f" The kernel of {cause.node} allows no more: {cause.sysctl}{value}."
-
-
-def bottleneck_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Yield which tests are limited by the window, by processors, by losses or by something else."""
-    yield from _windows([cell for cell in cells if cell.limit == "window"])
-    yield from limit_findings(cells)
-    for limit in PROCESSORS:
-        bound = [cell for cell in cells if cell.limit == limit and cell.verdict.rule == "processors"]
-        if not bound:
-            continue
-        shares = [cell.busy.highest_pct for cell in bound]
-        busy = f"{_from_to(shares)} % of the time"
-        which = numbers_text(_numbers(bound))
-        text = (
-            f"Limited by processors: {which}; {_SHARED} {busy}."
-            if limit == "machine"
-            else f"Limited by the {limit}: {which}; {_OWN} {busy}."
-        )
-        remedy = "Nodes with processors of their own may achieve more." if limit == "machine" else None
-        numbers = {"busy_pct": max(shares)}
-        yield Finding(text, Weight.BOTTLENECK, Severity.WARNING, tests(_numbers(bound)), numbers, remedy)
-    yield from _disturbed(cells)
-    yield from _unexplained(cells)
-    lossy = [cell for cell in cells if cell.limit == "loss"]
-    if lossy:
-        yield from _lossy(lossy)
-
-
-def _lossy(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Yield a finding for tests whose congestion control cuts its window at each loss, and one for the others."""
-    groups: dict[str, list[CellSummary]] = {}
-    for cell in cells:
-        halves = cell.verdict.numbers.get("halves")
-        why = "each loss cuts the congestion window of its flow" if halves else "what is lost is missing"
-        if halves is False:
-            why = _uncut(cell)
-        groups.setdefault(why, []).append(cell)
-    for why, own in groups.items():
-        text = f"Limited by losses: {numbers_text(_numbers(own))}; {why}."
-        yield Finding(text, Weight.BOTTLENECK, Severity.WARNING, tests(_numbers(own)))
-
-
-def _unexplained(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Yield the tests whose limit is unknown because other traffic, or losses, may or may not be it."""
-    for cell in cells:
-        if cell.limit != "unknown" or cell.verdict.cause not in ("traffic", "refuted"):
-            continue
-        why, remedy = _refuting(cell), "Measure longer."
-        if cell.verdict.cause == "traffic":
-            why, remedy = other_text(cell), f"Measure while {other_link(cell)} carries nothing else."
-        text = f"Limit unknown: test {cell.cell.number}; {why}."
-        numbers = dict(cell.verdict.numbers)
-        yield Finding(text, Weight.BOTTLENECK, Severity.NOTE, tests([cell.cell.number]), numbers, remedy)
-
-
-def _windows(held: Sequence[CellSummary]) -> Iterator[Finding]:
+def _window_findings(held: Sequence[CellSummary]) -> Iterator[Finding]:
     """Yield a finding for each side whose window limits, and one for each sysctl that bounds it."""
-    by_cause: dict[tuple[str, ...], list[CellSummary]] = {}
-    for cell in held:
-        cause = cell.window_cause
-        key: tuple[str, ...] = (cause.side,) if cause else ()
-        if cause is not None and cause.sysctl is not None:
-            key = (cause.side, cause.node, cause.sysctl)
-        by_cause.setdefault(key, []).append(cell)
-    for own in by_cause.values():
-        which, cause, numbers = numbers_text(_numbers(own)), own[0].window_cause, dict(own[0].verdict.numbers)
+
+    def key(cause: WindowCause | None) -> tuple[str, ...]:
+        if cause is None:
+            return ()
+        return (cause.side,) if cause.sysctl is None else (cause.side, cause.node, cause.sysctl)
+
+    for own in grouped(held, lambda cell: key(cell.window_cause)).values():
+        cause = own[0].window_cause
         nodes = {cell.window_cause.node for cell in own if cell.window_cause}
         window = f"{cause.side} window" if cause else "window"
         why = "the sender waited for it half the time or more"
         if any((cell.held_share or 0.0) < _HALF for cell in own):
             why = "the bytes in flight filled it"
-        remedy = _larger(own)
+        asked = any(cell.cell[WINDOW] is not None for cell in own)
+        remedy = "A larger window lifts this limit." if asked else None
         if cause is not None and cause.sysctl is not None:
             why += f", and {cause.sysctl} of {cause.node} allows no more"
-            remedy = _raised(cause.sysctl, cause.node)
+            remedy = raised(cause.sysctl, cause.node)
         elif len(nodes) == 1:
             window += f" of {nodes.pop()}"
-        text = f"Limited by the {window}: {which}; {why}."
-        yield Finding(text, Weight.BOTTLENECK, subject=tests(_numbers(own)), numbers=numbers, remedy=remedy)
+        text = f"Limited by the {window}: {_which(own)}; {why}."
+        yield _finding(own, text, Severity.NOTE, dict(own[0].verdict.numbers), remedy)
 
 
-def _raised(sysctl: str, node: str) -> str:
+def raised(sysctl: str, node: str) -> str:
+    """Return the remedy for a window that a sysctl bounds."""
     if sysctl == WINDOW_SCALING:
         return f"Set {sysctl} to 1 on {node}: without it no window exceeds {UNSCALED_BYTES:,} bytes."
     return f"Raise {sysctl}{' (its third value)' if sysctl.startswith('net.ipv4') else ''} on {node}."
-
-
-def _disturbed(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    unknown = [cell for cell in cells if cell.limit == "unknown" and cell.verdict.cause in (None, "others")]
-    found = {cell.cell.number: cell.busy.others_pct for cell in unknown}
-    others = {number: pct for number, pct in found.items() if pct is not None}
-    if not others:
-        return
-    taken = _from_to(others.values())
-    text = (
-        f"Limit unknown: {numbers_text(list(others))}; programs that are not part of the run took {taken} % of the "
-        "processors, which were busy all the time."
-    )
-    numbers = {"others_pct": max(others.values())}
-    remedy = "Measure again while nothing else runs."
-    yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(list(others)), numbers, remedy)
-
-
-def _from_to(shares_pct: Collection[float]) -> str:
-    """Return `95 to 99`, or one number where both print the same."""
-    return " to ".join(dict.fromkeys(f"{pct:.0f}" for pct in (min(shares_pct), max(shares_pct))))
-
-
-def _larger(held: Sequence[CellSummary]) -> str | None:
-    asked = any(cell.cell[WINDOW] is not None for cell in held)
-    return "A larger window lifts this limit." if asked else None
-
-
-def _numbers(cells: Sequence[CellSummary]) -> list[int]:
-    return [cell.cell.number for cell in cells]

@@ -117,7 +117,7 @@ def test_a_slow_node_behind_a_path_is_named_with_what_it_may_be_and_where_to_loo
     ways = {ends: replace(way, limit="path") if "n2" in ends else way for ends, way in view.meshes[0].ways.items()}
     slow = SlowNode("n2", ("sending", "receiving"), 2960, 9400)
     mesh = replace(view.meshes[0], ways=ways, slow=(slow,))
-    found = list(findings(info.plan, (mesh,), form_of((mesh,)).scale))[1]
+    found = list(findings(info.plan, (mesh,), form_of((mesh,))))[1]
     assert found.text.endswith("Its pairs are limited by: path (6 pairs; a firewall, a shaper or a slower hop).")
     assert (found.remedy or "").startswith("Look at what is before n2: firewall, shaper, switch port")
 

@@ -9,7 +9,7 @@ import pytest
 from rigctl.report.blocks import Key
 from rigctl.report.charts.colours import LIGHT, Palette
 from rigctl.report.charts.marks import cut, text_width
-from rigctl.report.charts.plot import Area, Axis, Bars, Line, Mark, Panel, Plot, Points, Rule, Spans, Text, plot
+from rigctl.report.charts.plot import Axis, Bars, Line, Mark, Panel, Plot, Points, Rule, Spans, plot
 from rigctl.report.charts.scales import day
 from rigctl.report.charts.svg import render_svg
 
@@ -98,8 +98,6 @@ def test_texts_of_dates_stand_in_lanes_and_do_not_collide() -> None:
 def test_every_text_of_a_user_is_escaped_within_and_alone() -> None:
     marks = (
         Rule(5, "x", HOSTILE),
-        Rule(500, text=HOSTILE),
-        Text(3, 400, HOSTILE),
         Points(((1, 2),), "s1", hints=(HOSTILE,)),
     )
     named = plotted(Points(((1, 0),), "s1"), y=Axis(HOSTILE, kind="names", names=(HOSTILE,)), x=Axis(HOSTILE, 0, 2))
@@ -141,10 +139,8 @@ def test_panels_stand_below_each_other_on_one_axis() -> None:
     assert first == grid[:1]
 
 
-def test_areas_and_spans_reach_from_low_to_high() -> None:
-    svg = render_svg(plotted(Area(((0, 100, 200), (10, 100, 200)), "s1"), Spans(((5, 100, 200),), "s2")))
-    (area,), (span,) = paths(svg, "s1"), paths(svg, "s2")
-    assert area.endswith("z")
+def test_spans_reach_from_low_to_high() -> None:
+    (span,) = paths(render_svg(plotted(Spans(((5, 100, 200),), "s2"))), "s2")
     assert re.fullmatch(r"M[\d.]+ [\d.]+l0-13", span)
 
 

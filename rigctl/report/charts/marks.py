@@ -179,7 +179,7 @@ def _faint(opacity: float, butt: bool = False) -> dict[str, object]:
 
 def _line(field: Field, line: Line, pen: Pen) -> str:
     places = [field.place(*point) for point in line.points]
-    runs = [list(run) for known, run in groupby(places, key=lambda place: place is not None) if known]
+    runs = [[place for place in run if place] for known, run in groupby(places, key=bool) if known]
     dash = "4 3" if line.dashed else None
     faint = _faint(line.opacity, butt=line.dashed)
     path = pen.path(line.colour, path_text(runs), stroke_width=line.width, stroke_dasharray=dash, **faint)

@@ -305,7 +305,7 @@ def _between(found: Sequence[Mesh], measured: int, said: str) -> str:
 def _answer(found: Sequence[Mesh], text: str, nodes: Iterable[str], numbers: dict[str, float]) -> Finding:
     names = tuple(nodes)
     subject = Subject("node", names) if names else Subject()
-    return Finding(text, Weight.ANSWER, subject=subject, numbers={"nodes": len(found[0].nodes)} | numbers)
+    return Finding(text, Weight.ANSWER, subject=subject, numbers={"nodes": len(found[0].nodes), **numbers})
 
 
 def _named(found: Sequence[Mesh]) -> str:

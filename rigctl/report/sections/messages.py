@@ -5,16 +5,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.base.units import format_bytes
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.histogram import count_between, peaks_ns
 from rigctl.records import RunInfo
-from rigctl.report.blocks import Chart, Charts, Column, Key, Paragraph, Part, Section, Table
-from rigctl.report.charts.plot import MOST_COLOURS, Axis, Mark, Plot, Spans, plot, stream_colours
+from rigctl.report.blocks import Chart, Charts, Key, Paragraph, Part, Section, Table
+from rigctl.report.charts.plot import MOST_COLOURS, Axis, Mark, Spans, plot, stream_colours
 from rigctl.report.charts.plot import Line as Drawn
-from rigctl.report.tables.columns import Filled, fixed, numbers
+from rigctl.report.tables.columns import divided, measured, to_decimals
 from rigctl.report.tables.messages import (
     ResultColumn,
     Results,
@@ -28,8 +29,8 @@ from rigctl.report.tables.messages import (
     throughput,
 )
 from rigctl.report.words.above_ceiling import excess_findings, excess_note
-from rigctl.report.words.text import percent_text, plural, rate_text, tests_named, time_text
-from rigctl.settings import BUSY_POLL, CONGESTION, MSS, NODELAY, WINDOW
+from rigctl.report.words.text import percent_text, plural, rate_text, tests_named, time_text, varied_texts
+from rigctl.settings import BUSY_POLL
 
 SECTION = "messages"
 _BLAST_METHOD = (
@@ -57,18 +58,6 @@ TIMEOUT_MS: Final = (190.0, 260.0)
 """Linux waits at least 200 ms before it sends again what was not acknowledged (TCP_RTO_MIN, RFC 6298)."""
 USUAL_SHARE: Final = 0.5
 """Waits are reported where the usual round trip is below this share of them."""
-_VARIED: Final[tuple[Callable[[MessageResult], str], ...]] = (
-    lambda result: str(result.stream),
-    lambda result: result.cell.condition or "no condition",
-    lambda result: result.cell.transport.upper(),
-    lambda result: {None: "polling default", True: "busy polling", False: "no busy polling"}[result.cell[BUSY_POLL]],
-    lambda result: {None: "nodelay default", True: "nodelay", False: "no nodelay"}[result.cell[NODELAY]],
-    lambda result: plural(result.cell.parallel, "flow"),
-    lambda result: result.cell[CONGESTION] or "congestion control default",
-    lambda result: f"window {result.cell[WINDOW]}" if result.cell[WINDOW] else "window default",
-    lambda result: f"MSS {result.cell[MSS]}" if result.cell[MSS] else "MSS default",
-    lambda result: str(result.cell.direction),
-)
 _WIDTH: Final = 1040
 _HEIGHT: Final = 340
 
@@ -96,40 +85,42 @@ def _charts(view: RunView, trips: bool) -> tuple[Section, ...]:
     chart = message_chart(drawn, trips=trips)
     if chart is None:
         return ()
-    note = (
-        "Means; the bars reach from the median to the 99th percentile."
-        if trips
-        else "Throughput at the sender, until the receiver acknowledged the last byte; the dashed line is the ceiling."
-    )
-    title = "Round-trip time against message size" if trips else "Throughput against message size"
-    return (Section(title, (Charts((chart,), keys(drawn), wide=True), Paragraph(note, small=True))),)
+    title, note = "Round-trip time", "Means; the bars reach from the median to the 99th percentile."
+    if not trips:
+        title = "Throughput"
+        note = (
+            "Throughput at the sender, until the receiver acknowledged the last byte; the dashed line is the ceiling."
+        )
+    colours = enumerate(drawn, 1) if 1 < len(drawn) <= MOST_COLOURS else ()
+    keys = tuple(Key(line.name, f"s{number}") for number, line in colours)
+    blocks = (Charts((chart,), keys, wide=True), Paragraph(note, small=True))
+    return (Section(f"{title} against message size", blocks),)
 
 
 def table(results: Results, notes_of: Callable[[MessageResult], Sequence[str]] = lambda _: ()) -> Table:
     """Return size, iterations, elapsed times, their mean and variation, then round trips or throughput."""
     if results and results[0].cell.kind.round_trips:
-        return message_table(results, [size, iterations], list(_round_trips()))
+        times = (
+            microseconds("RTT mean", lambda result: _us(result.rtt_mean_ns)),
+            microseconds("min", lambda result: _us(result.rtt_min_ns)),
+            microseconds("p50", lambda result: result.rtt_us(50)),
+            microseconds("p90", lambda result: result.rtt_us(90)),
+            microseconds("p99", lambda result: result.rtt_us(99)),
+            microseconds("p99.9", lambda result: result.rtt_us(99.9)),
+            microseconds("max", lambda result: _us(result.rtt_max_ns)),
+        )
+        return message_table(results, [size, iterations], times)
     derived: list[ResultColumn] = [bytes_per_s("Throughput", throughput), bytes_per_s("Ceiling", ceiling), efficiency]
-    return message_table(results, [size, _logarithm, iterations], derived, notes_of)
+    logarithm = measured("log2(size)", "", _logarithm, to_decimals(3), "requested")
+    return message_table(results, [size, logarithm, iterations], derived, notes_of)
 
 
-def _logarithm(results: Results) -> Filled:
-    values = [math.log2(result.size) if result.size else None for result in results]
-    return numbers(Column("log2(size)", "", "requested"), values, fixed(3))
-
-
-def _round_trips() -> Iterator[ResultColumn]:
-    yield microseconds("RTT mean", lambda result: _us(result.rtt_mean_ns))
-    yield microseconds("min", lambda result: _us(result.rtt_min_ns))
-    yield microseconds("p50", lambda result: result.rtt_us(50))
-    yield microseconds("p90", lambda result: result.rtt_us(90))
-    yield microseconds("p99", lambda result: result.rtt_us(99))
-    yield microseconds("p99.9", lambda result: result.rtt_us(99.9))
-    yield microseconds("max", lambda result: _us(result.rtt_max_ns))
+def _logarithm(result: MessageResult) -> float | None:
+    return math.log2(result.size) if result.size else None
 
 
 def _us(time_ns: float | None) -> float | None:
-    return None if time_ns is None else time_ns / 1000
+    return divided(time_ns, 1000)
 
 
 def message_findings(view: RunView) -> Iterator[Finding]:
@@ -156,14 +147,14 @@ def _trip_answer(counted: Sequence[MessageResult], again: Sequence[MessageResult
     text = f"A round trip of {size_text(small)} takes {_mean_text(small, again, f' on average{which}')}"
     if large.size > small.size:
         text += f"; one of {size_text(large)} takes {_mean_text(large, again)}"
-    numbers = {"app_rtt_mean_us": small.rtt_mean_ns and small.rtt_mean_ns / 1e3, "app_rtt_p99_us": small.rtt_us(99)}
+    numbers = {"app_rtt_mean_us": _us(small.rtt_mean_ns), "app_rtt_p99_us": small.rtt_us(99)}
     if later := _again(small, again):
-        numbers["app_rtt_mean_again_us"] = later.rtt_mean_ns and later.rtt_mean_ns / 1e3
+        numbers["app_rtt_mean_again_us"] = _us(later.rtt_mean_ns)
     yield Finding(f"{text}.", Weight.ANSWER, subject=tests([small.cell.number]), numbers=numbers)
     for line in drawn:
         if line is not best:
             first = line.results[0]
-            text = f"With {line.name}, a round trip of {size_text(first)} takes {_us_text(first.rtt_mean_ns)}."
+            text = f"With {line.name}, a round trip of {size_text(first)} takes {time_text(_us(first.rtt_mean_ns))}."
             yield Finding(text, Weight.COMPARISON, subject=tests([first.cell.number]))
 
 
@@ -174,19 +165,15 @@ def _again(result: MessageResult, again: Sequence[MessageResult]) -> MessageResu
 
 def _mean_text(result: MessageResult, again: Sequence[MessageResult], what: str = "") -> str:
     """Return `63.7 µs on average (…)`; of a retest its mean, and beside it the mean that it replaces."""
-    later = _again(result, again)
-    if later is None:
-        return f"{_us_text(result.rtt_mean_ns)}{what}{_spread(result)}"
-    first = f"{_us_text(result.rtt_mean_ns)} in the first {len(result.elapsed_s)}"
-    over = f"over {plural(len(later.elapsed_s), 'further repetition')}, {first}"
-    return f"{_us_text(later.rtt_mean_ns)}{what} {over}{_spread(later)}"
-
-
-def _spread(result: MessageResult) -> str:
-    half, most = result.rtt_us(50), result.rtt_us(99)
-    if half is None or most is None:
-        return ""
-    return f" (median {time_text(half)}, 99 % within {time_text(most)})"
+    later, mean = _again(result, again), time_text(_us(result.rtt_mean_ns))
+    shown, over = later or result, ""
+    if later is not None:
+        further = plural(len(later.elapsed_s), "further repetition")
+        over = f" over {further}, {mean} in the first {len(result.elapsed_s)}"
+    half, most = shown.rtt_us(50), shown.rtt_us(99)
+    known = half is not None and most is not None
+    spread = f" (median {time_text(half)}, 99 % within {time_text(most)})" if known else ""
+    return f"{time_text(_us(shown.rtt_mean_ns))}{what}{over}{spread}"
 
 
 def _blast_answer(counted: Sequence[MessageResult]) -> Iterator[Finding]:
@@ -205,19 +192,15 @@ def _blast_answer(counted: Sequence[MessageResult]) -> Iterator[Finding]:
 
 
 def _noisy(counted: Sequence[MessageResult], *, again: bool) -> Iterator[Finding]:
-    noisy = [result for result in counted if result.mean_s and (result.variation_s or 0.0) > NOISY * result.mean_s]
+    shares = [(result.cell.number, (result.variation_s or 0.0) / (result.mean_s or 1.0)) for result in counted]
+    noisy = [(number, share) for number, share in shares if share > NOISY]
     if not noisy or again:
         return
-    worst = sorted(noisy, key=_share, reverse=True)
-    which = tests_named([f"test {result.cell.number} ({100 * _share(result):.0f} %)" for result in worst], "most in")
+    worst = sorted(noisy, key=lambda test: test[1], reverse=True)
+    which = tests_named([f"test {number} ({100 * share:.0f} %)" for number, share in worst], "most in")
     text = f"Repetitions vary by more than {100 * NOISY:.0f} % of their mean in {which}."
     remedy = "Measure them again with `retest: {when: variation > 5%}`."
-    subject = tests(result.cell.number for result in noisy)
-    yield Finding(text, Weight.SUSPECT, Severity.WARNING, subject, remedy=remedy)
-
-
-def _share(result: MessageResult) -> float:
-    return (result.variation_s or 0.0) / (result.mean_s or 1.0)
+    yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(number for number, _ in noisy), remedy=remedy)
 
 
 def _unanswered(counted: Sequence[MessageResult]) -> Iterator[Finding]:
@@ -246,10 +229,6 @@ def size_text(result: MessageResult) -> str:
     if result.size % 1024 == 0:
         return format_bytes(result.size)
     return f"{result.size} byte" if result.size == 1 else f"{result.size} bytes"
-
-
-def _us_text(time_ns: float | None) -> str:
-    return time_text(_us(time_ns))
 
 
 def round_trip_findings(results: Sequence[MessageResult]) -> list[Finding]:
@@ -313,68 +292,43 @@ class Line:
 
 def lines(results: Sequence[MessageResult]) -> tuple[Line, ...]:
     """Return a line for each combination of the settings that vary besides the size, in the order of the results."""
-    varied = [name for name in _VARIED if len({name(result) for result in results}) > 1]
-    grouped: dict[str, list[MessageResult]] = {}
-    for result in results:
-        grouped.setdefault(", ".join(name(result) for name in varied), []).append(result)
-    return tuple(Line(name, tuple(sorted(own, key=lambda result: result.size))) for name, own in grouped.items())
-
-
-def keys(drawn: Sequence[Line]) -> tuple[Key, ...]:
-    """Return the legend; empty where one line needs none, or there are more lines than colours."""
-    if not 1 < len(drawn) <= MOST_COLOURS:
-        return ()
-    return tuple(Key(line.name, f"s{number}") for number, line in enumerate(drawn, 1))
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """The mean of one size with its spread in µs, or throughput and ceiling in MB/s."""
-
-    size: int
-    value: float
-    spread: tuple[float, float] | None = None
-    ceiling: float | None = None
+    columns = (
+        [str(result.stream) for result in results],
+        [result.cell.transport.upper() for result in results],
+        varied_texts([result.cell for result in results]),
+    )
+    rows = zip(results, *(column for column in columns if len({*column}) > 1), strict=True)
+    named = grouped(rows, lambda row: ", ".join(row[1:]))
+    return tuple(
+        Line(name, tuple(sorted((row[0] for row in own), key=lambda result: result.size)))
+        for name, own in named.items()
+    )
 
 
 def message_chart(drawn: Sequence[Line], *, trips: bool) -> Chart | None:
     """Return the chart; None where there are fewer than two sizes to draw."""
-    found = [[size for result in line.results if (size := _size(result, trips))] for line in drawn]
-    known = [size for line in found for size in line]
-    if len({size.size for size in known}) < 2:
-        return None
-    low, high = (end(known, key=lambda size: size.size) for end in (min, max))
     unit = "µs" if trips else "MB/s"
-    what = "Mean round trip" if trips else "Throughput"
-    label = (
-        f"{what} against message size: {rate_text(low.value)} {unit} at {format_bytes(low.size)}, "
-        f"{rate_text(high.value)} {unit} at {format_bytes(high.size)}"
-    )
-    return Chart(_plot(found, trips=trips), label)
-
-
-def _size(result: MessageResult, trips: bool) -> Size | None:
-    if not trips:
-        if result.bytes_per_s is None:
-            return None
-        ceiling = None if result.ceiling_bps is None else result.ceiling_bps / 8e6
-        return Size(result.size, result.bytes_per_s / 1e6, ceiling=ceiling)
-    if result.rtt_mean_ns is None:
-        return None
-    low, high = result.rtt_us(50), result.rtt_us(99)
-    spread = None if low is None or high is None else (low, high)
-    return Size(result.size, result.rtt_mean_ns / 1000, spread)
-
-
-def _plot(found: Sequence[Sequence[Size]], *, trips: bool) -> Plot:
     below: list[Mark] = []
-    means: list[Mark] = []
-    for line, colour in zip(found, stream_colours(len(found)), strict=True):
-        spreads = tuple((size.size, *size.spread) for size in line if size.spread is not None)
-        ceiling = tuple((size.size, size.ceiling) for size in line)
-        below.append(Spans(spreads, colour, width=4, opacity=0.3))
-        below.append(Drawn(ceiling, "ceiling", width=1.2, dashed=True))
-        means.append(Drawn(tuple((size.size, size.value) for size in line), colour, dots=True))
+    means: list[Drawn] = []
+    for line, colour in zip(drawn, stream_colours(len(drawn)), strict=True):
+        values = [(each, _us(each.rtt_mean_ns) if trips else divided(each.bytes_per_s, 1e6)) for each in line.results]
+        points = tuple((each.size, value) for each, value in values if value is not None)
+        if trips:
+            ends = [(each.size, each.rtt_us(50), each.rtt_us(99)) for each, value in values if value is not None]
+            spreads = tuple((size, low, high) for size, low, high in ends if low is not None and high is not None)
+            below.append(Spans(spreads, colour, width=4, opacity=0.3))
+        else:
+            ceilings = tuple((each.size, divided(each.ceiling_bps, 8e6)) for each, value in values if value is not None)
+            below.append(Drawn(ceilings, "ceiling", width=1.2, dashed=True))
+        means.append(Drawn(points, colour, dots=True))
+    known = [point for mean in means for point in mean.points]
+    if len({size for size, _ in known}) < 2:
+        return None
+    low, high = (end(known, key=lambda point: point[0]) for end in (min, max))
+    label = (
+        f"{'Mean round trip' if trips else 'Throughput'} against message size: {rate_text(low[1])} {unit} at "
+        f"{format_bytes(int(low[0]))}, {rate_text(high[1])} {unit} at {format_bytes(int(high[0]))}"
+    )
     across = Axis("bytes per message", kind="log2", ticks=12, labels="bytes")
     up = Axis("round trip [µs]" if trips else "MB/s", kind="log10", ticks=7)
-    return plot(_WIDTH, _HEIGHT, across, up, (*below, *means))
+    return Chart(plot(_WIDTH, _HEIGHT, across, up, (*below, *means)), label)

@@ -1,9 +1,10 @@
 """TCP streams: the comparison table, the answer and findings of a run, and each test explained."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from rigctl.analysis.limits.window_cause import UNSCALED_BYTES, WINDOW_SCALING
+from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, StreamSummary
 from rigctl.base.units import size_words
@@ -67,44 +68,31 @@ def comparison(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
         *(columns.of_cell(setting) for setting in requested.STREAMS),
         columns.total_goodput,
         columns.goodput,
-        _retransmit_column,
+        lambda cells: columns.pair_numbers(
+            cells, Column("Retransmits"), lambda stream: stream.retransmits, count_texts, lambda cell: cell.retransmits
+        ),
         *columns.latency_columns(),
-        _effective_window,
-        _effective_mss,
+        columns.effective(
+            "Effective window",
+            "KiB",
+            lambda stream: stream.window_effective_bytes,
+            lambda size: significant(size / 1024, 5),
+        ),
+        columns.effective("Effective MSS", "B", lambda stream: stream.mss_effective),
         _effective_congestion,
-        _effective_zerocopy,
-        columns.ceiling,
-        columns.efficiency,
-        columns.bottleneck,
     ]
     texts = columns.legend(cells, "Retransmits: of all pairs.")
     if any(cell.cell[ZEROCOPY] for cell in cells):
         texts.append(_ZEROCOPY)
+        share = columns.effective(
+            "Effective zerocopy",
+            "%",
+            lambda stream: stream.zerocopy_effective,
+            lambda share: significant(100 * share, 3),
+        )
+        made.append(share)
+    made += [columns.ceiling, columns.efficiency, columns.bottleneck]
     return table_of(cells, made, columns.head_of(info), texts)
-
-
-def _retransmit_column(cells: Sequence[CellSummary]) -> Filled:
-    return columns.pair_numbers(
-        cells, Column("Retransmits"), lambda stream: stream.retransmits, count_texts, lambda cell: cell.retransmits
-    )
-
-
-def _effective_window(cells: Sequence[CellSummary]) -> Filled:
-    each = [[stream.window_effective_bytes for stream in cell.streams] for cell in cells]
-    return columns.spans(Column("Effective window", "KiB", "derived"), each, lambda size: significant(size / 1024, 5))
-
-
-def _effective_mss(cells: Sequence[CellSummary]) -> Filled:
-    each = [[stream.mss_effective for stream in cell.streams] for cell in cells]
-    return columns.spans(Column("Effective MSS", "B", "derived"), each)
-
-
-def _effective_zerocopy(cells: Sequence[CellSummary]) -> Filled | None:
-    """Return the share of sends that were not copied; None where no test asks for zerocopy."""
-    if not any(cell.cell[ZEROCOPY] for cell in cells):
-        return None
-    each = [[stream.zerocopy_effective for stream in cell.streams] for cell in cells]
-    return columns.spans(Column("Effective zerocopy", "%", "derived"), each, lambda share: significant(100 * share, 3))
 
 
 def _effective_congestion(cells: Sequence[CellSummary]) -> Filled | None:
@@ -137,29 +125,23 @@ def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     effective = {stream.mss_effective for cell in counted for stream in cell.streams}
     if len(effective) == 1 and None not in effective and len({cell.cell[MSS] for cell in counted}) > 1:
         mss = next(iter(effective))
-        causes = _mss_causes(info, counted)
+        asked = [(cell.cell[MSS], stream) for cell in counted for stream in cell.streams]
+        found = [(wanted, mss_cause(info, wanted, stream)) for wanted, stream in asked if wanted is not None]
+        causes = dict.fromkeys(f"{wanted}: {cause}" for wanted, cause in found if cause)
         why = f" ({'; '.join(causes)})" if causes else ""
         text = f"MSS {mss} went over the wire in every test: the MSS requested made no difference{why}."
         yield Finding(text, Weight.GRANTED, Severity.WARNING, numbers={"mss_effective": mss})
         return
-    reasons: dict[str, list[int]] = {}
-    for cell in counted:
-        if cell.cell[MSS] is not None and (said := mss_text(info, cell)):
-            reasons.setdefault(said, []).append(cell.cell.number)
+    reasons = _numbers_by([cell for cell in counted if cell.cell[MSS] is not None], lambda cell: mss_text(info, cell))
     for said, numbers in reasons.items():
         where = "" if len(reasons) == 1 else f"{numbers_text(numbers).capitalize()}: "
         yield Finding(f"{where}{said}", Weight.GRANTED, subject=tests(numbers))
 
 
-def _mss_causes(info: RunInfo, cells: Sequence[CellSummary]) -> list[str]:
-    """Return `8960: the MTU is 1500`, each requested MSS and cause once."""
-    found = [
-        (asked, mss_cause(info, asked, stream))
-        for cell in cells
-        if (asked := cell.cell[MSS]) is not None
-        for stream in cell.streams
-    ]
-    return list(dict.fromkeys(f"{asked}: {cause}" for asked, cause in found if cause))
+def _numbers_by(cells: Sequence[CellSummary], text: Callable[[CellSummary], str]) -> dict[str, list[int]]:
+    """Return the numbers of the tests by their texts, without those that have none."""
+    named = grouped([(text(cell), cell.cell.number) for cell in cells], lambda item: item[0])
+    return {said: [number for _, number in own] for said, own in named.items() if said}
 
 
 def _line_rate(cells: Sequence[CellSummary]) -> Iterator[Finding]:
@@ -205,10 +187,8 @@ def _retransmits(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Findin
 
 
 def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    reasons: dict[str, list[int]] = {}
-    for cell in cells:
-        if cell.counted and not cell.cell.resize and (said := window_text(info, cell)):
-            reasons.setdefault(said, []).append(cell.cell.number)
+    fixed = [cell for cell in cells if cell.counted and not cell.cell.resize]
+    reasons = _numbers_by(fixed, lambda cell: window_text(info, cell))
     for said, numbers in list(reasons.items())[:MOST_WINDOWS]:
         yield Finding(said, Weight.GRANTED, Severity.WARNING, tests(numbers))
     more = len(reasons) - MOST_WINDOWS
@@ -228,12 +208,9 @@ def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
         of_all = all(cell.cell[CONGESTION] is None for cell in cells)
         subject = RUN if of_all else tests(cell.cell.number for cell in unasked)
         yield Finding(text, Weight.DETAIL, subject=subject, remedy=remedy)
+    long = [cell for cell in cells if cell.counted and cell.cell.duration_s >= PROBE_RTT_S]
     probing = [
-        cell.cell.number
-        for cell in cells
-        if cell.counted
-        and cell.cell.duration_s >= PROBE_RTT_S
-        and any((stream.congestion or "").startswith("bbr") for stream in cell.streams)
+        cell.cell.number for cell in long if any((stream.congestion or "").startswith("bbr") for stream in cell.streams)
     ]
     if probing:
         text = (
@@ -270,9 +247,7 @@ def mss_text(info: RunInfo, cell: CellSummary) -> str:
         return ""
     asked = cell.cell[MSS]
     began = f"MSS {asked} was requested" if asked is not None else "No MSS was requested"
-    by_mss: dict[int | None, list[StreamSummary]] = {}
-    for stream in streams:
-        by_mss.setdefault(stream.mss_effective, []).append(stream)
+    by_mss = grouped(streams, lambda stream: stream.mss_effective)
     if len(by_mss) > 1:
         parts = listed([f"{mss} on {_which(own)}" for mss, own in by_mss.items()])
         return f"{began}; the pairs differ: {parts} went over the wire. Compare the MTUs of their nodes."
@@ -293,35 +268,30 @@ def _which(streams: Sequence[StreamSummary]) -> str:
 
 def mss_cause(info: RunInfo, asked: int, stream: StreamSummary) -> str:
     """Return why the MSS is not the requested one, as `the MTU is 1500`; empty if it is, or the cause is unknown."""
-    mss, mtu = stream.mss_effective or 0, stream.mtu
-    if mss + _options(stream) == asked and mss != asked:
-        return f"TCP timestamps take {TIMESTAMPS_OPTION} bytes of every segment"
-    if mtu is None or mss == asked:
+    mss, (headers, options) = stream.mss_effective or 0, _taken(info, stream)
+    if mss == asked:
         return ""
-    carried = mtu - _headers(info) - _options(stream)
-    return f"the MTU is {mtu}" if mss == carried else ""
+    if mss + options == asked:
+        return f"TCP timestamps take {TIMESTAMPS_OPTION} bytes of every segment"
+    return f"the MTU is {stream.mtu}" if mss + headers + options == stream.mtu else ""
 
 
 def _mss_because(info: RunInfo, asked: int | None, stream: StreamSummary) -> str:
-    mss, mtu = stream.mss_effective or 0, stream.mtu
+    mss, mtu, (headers, options) = stream.mss_effective or 0, stream.mtu, _taken(info, stream)
     cause = mss_cause(info, asked, stream) if asked is not None else ""
     if cause:
         return f", because {cause}"
     if mtu is None:
         return ""
-    headers, options = _headers(info), _options(stream)
     if mss + options + headers == mtu:
         taken = f"{headers} bytes of headers" + (f" and {options} of timestamps" if options else "")
         return f": the MTU of {mtu} less {taken}"
     return f"; the MTU of {mtu} would carry {mtu - headers - options}, so something on the path lowered it"
 
 
-def _options(stream: StreamSummary) -> int:
-    return TIMESTAMPS_OPTION if stream.timestamps else 0
-
-
-def _headers(info: RunInfo) -> int:
-    return IP_HEADER[info.ip_version] + TCP_HEADER
+def _taken(info: RunInfo, stream: StreamSummary) -> tuple[int, int]:
+    """Return the bytes of headers in a packet of a stream, and those of TCP's options."""
+    return IP_HEADER[info.ip_version] + TCP_HEADER, TIMESTAMPS_OPTION if stream.timestamps else 0
 
 
 def window_text(info: RunInfo, cell: CellSummary) -> str:
@@ -335,7 +305,7 @@ def window_text(info: RunInfo, cell: CellSummary) -> str:
     if not granted:
         return ""
     effective = min(size for size in granted if size is not None)
-    which = [stream for stream in cell.streams if stream.window_effective_bytes not in (None, asked)]
+    which = [stream for stream in cell.streams if stream.window_effective_bytes in granted]
     where = "" if len(which) == len(cell.streams) else f" on {_which(which)}"
     said = f"A window of {size_words(asked)} was requested; {size_words(effective)} was granted{where}"
     if effective > asked:
@@ -365,16 +335,14 @@ def retransmit_text(cell: CellSummary) -> str:
         return ""
     if cell.retransmits == 0:
         return "No retransmits."
+    said = count_text(cell.retransmits)
     if len(cell.streams) > 1 and len(cell.cell.pairs) <= MOST_LISTED:
         counts = [
-            (f"{'none' if stream.retransmits == 0 else count_text(stream.retransmits)} on {stream}")
-            for stream in cell.streams
+            ("none" if stream.retransmits == 0 else count_text(stream.retransmits), stream) for stream in cell.streams
         ]
-        said = f"Retransmits: {listed(counts)}"
-    else:
-        said = f"Retransmits: {count_text(cell.retransmits)}"
+        said = listed([f"{count} on {stream}" for count, stream in counts])
     share = lost_share([cell])
-    return f"{said}{f', {segments_text(share)}' if share else ''}."
+    return f"Retransmits: {said}{f', {segments_text(share)}' if share else ''}."
 
 
 def lost_share(cells: Sequence[CellSummary]) -> float | None:

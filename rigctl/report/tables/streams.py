@@ -90,11 +90,18 @@ def pair_numbers(
     return Filled(column, tuple(_listed(cell, value, lambda stream, _: text(value(stream))) for cell in cells))
 
 
-def spans(column: Column, each: Sequence[Sequence[float | None]], printed: Callable[[float], float] = float) -> Filled:
-    """Return a column of the values of each test that differ; `printed` gives the number that is printed for one."""
-    shown = [printed(value) for values in each for value in ends(values)]
-    text = alike(shown, digits_decimals)
-    return Filled(column, tuple(span(values, lambda value: text(printed(value))) for values in each))
+def effective(
+    title: str, unit: str, value: ValueOf, printed: Callable[[float], float] = float
+) -> ColumnOf[CellSummary]:
+    """Return the column of what the kernels granted; `printed` gives the number that is printed for a value."""
+
+    def column(cells: Sequence[CellSummary]) -> Filled:
+        each = [[value(stream) for stream in cell.streams] for cell in cells]
+        text = alike([printed(one) for values in each for one in ends(values)], digits_decimals)
+        entries = (span(values, lambda one: text(printed(one))) for values in each)
+        return Filled(Column(title, unit, "derived"), tuple(entries))
+
+    return column
 
 
 def span(values: Sequence[float | None], text: Callable[[float], str]) -> Entry:

@@ -18,7 +18,7 @@ from rigctl.report.words.text import (
     rate_text,
     settings_text,
     told_apart,
-    varied_text,
+    varied_texts,
 )
 
 ALIKE: Final = 0.03
@@ -49,9 +49,8 @@ def goodput_text(info: RunInfo, cell: CellSummary) -> str:
     differ = len({ceiling_text(mbps) for mbps in each_mbps}) > 1 or len(each_mbps) < len(streams)
     if cell.shared or differ or len(streams) > MOST_LISTED:
         why = " (they share a link)" if cell.shared else ""
-        return (
-            f"The pairs achieve {_range_text(rates_mbps)} Mbit/s; together{why} {together} is {share} of the ceiling."
-        )
+        span = _to([rate_text(min(rates_mbps)), rate_text(max(rates_mbps))])
+        return f"The pairs achieve {span} Mbit/s; together{why} {together} is {share} of the ceiling."
     texts = [rate_of_ceiling(rate, mbps) for rate, mbps in zip(rates_mbps, each_mbps, strict=True)]
     rates, ceiling = [rate for rate, _ in texts], max((text for _, text in texts), key=len)
     shares = [f"{percent_text(stream.efficiency)} %" for stream in streams]
@@ -62,16 +61,16 @@ def goodput_text(info: RunInfo, cell: CellSummary) -> str:
 
 
 def _without_ceiling(info: RunInfo, rates_mbps: Sequence[float]) -> str:
-    several = len(rates_mbps) > MOST_LISTED
-    rates = _range_text(rates_mbps) if several else listed([rate_text(rate) for rate in rates_mbps])
+    rates = listed([rate_text(rate) for rate in rates_mbps])
+    if len(rates_mbps) > MOST_LISTED:
+        rates = _to([rate_text(min(rates_mbps)), rate_text(max(rates_mbps))])
     if info.plan.virtual == "loopback":
         return f"{rates} Mbit/s, unshaped, so there is no ceiling."
     return f"{rates} Mbit/s; the ceiling is unknown, as the rate of a link is. Give it in the rig file."
 
 
-def _range_text(rates_mbps: Sequence[float]) -> str:
-    low, high = rate_text(min(rates_mbps)), rate_text(max(rates_mbps))
-    return low if low == high else f"{low} to {high}"
+def _to(ends: Sequence[str]) -> str:
+    return " to ".join(dict.fromkeys(ends))
 
 
 def goodput_answer(info: RunInfo, cells: Sequence[CellSummary]) -> Finding | None:
@@ -99,9 +98,13 @@ def goodput_answer(info: RunInfo, cells: Sequence[CellSummary]) -> Finding | Non
         which = every if len(known) == len(cells) else f"{plural(len(known), 'test')} measured"
         text = f"{which}: {', '.join(filter(None, (_range(known), _shares(known))))}.{_no_ceiling(info, known)}"
         return Finding(text, Weight.ANSWER, subject=tests(cell.cell.number for cell in known), numbers=numbers)
-    asked = [cell.cell for cell in cells]
+    pairs = told_apart(cell.cell for cell in cells)
+    varied = dict(
+        zip((cell.cell.number for cell in cells), varied_texts([cell.cell for cell in cells], pairs), strict=True)
+    )
     least, most = (
-        f"{_rates(cell)} (test {cell.cell.number}, {varied_text(cell.cell, asked)}{_detail(cell)})"
+        f"{_rates(cell)} (test {cell.cell.number}, "
+        f"{varied[cell.cell.number] or settings_text(cell.cell, pairs)}{_detail(cell)})"
         for cell in (low, high)
     )
     text = f"The lowest goodput is {least}, the highest {most}.{_no_ceiling(info, known)}"
@@ -147,16 +150,14 @@ def _of(cell: CellSummary, same: bool) -> str:
 def _range(cells: Sequence[CellSummary]) -> str:
     """Return `939 to 941 Mbit/s on each pair`."""
     texts = sorted((text for cell in cells for text in _each(cell)), key=float)
-    span = texts[0] if texts[0] == texts[-1] else f"{texts[0]} to {texts[-1]}"
-    return f"{span} Mbit/s{_of(cells[0], same=True)}"
+    return f"{_to([texts[0], texts[-1]])} Mbit/s{_of(cells[0], same=True)}"
 
 
 def _shares(cells: Sequence[CellSummary]) -> str:
     known = [cell.efficiency for cell in cells if cell.efficiency is not None]
     if len(known) < len(cells):
         return ""
-    low, high = percent_text(min(known)), percent_text(max(known))
-    return f"{low if low == high else f'{low} to {high}'} % of the ceiling"
+    return f"{_to([percent_text(min(known)), percent_text(max(known))])} % of the ceiling"
 
 
 def _no_ceiling(info: RunInfo, cells: Sequence[CellSummary]) -> str:

@@ -8,11 +8,10 @@ from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_rate
 from rigctl.records import given_tags
-from rigctl.report.words.text import UNKNOWN, time_text
+from rigctl.report.words.text import MOST_NAMED, UNKNOWN, some, time_text
 
 FIRMWARE: Final = "firmware"
 """The tag that names the firmware of what is tested; without it, of a real rig, that is unknown."""
-_FEW: Final = 3
 
 
 def settings(view: RunView, pairs: Sequence[Row]) -> tuple[tuple[str, str], ...]:
@@ -25,31 +24,32 @@ def _streams(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     tcp = [row for row in rows if row["transport"] == "tcp"]
     if tcp:
         yield "Congestion control", _names(row["congestion"] for row in tcp)
-    idle = [row["latency_idle_p50_us"] for row in rows if row["latency_idle_p50_us"] is not None]
-    loaded = [row["latency_loaded_p50_us"] for row in rows if row["latency_loaded_p50_us"] is not None]
+    idle, loaded, least = (
+        [row[name] for row in rows if row[name] is not None]
+        for name in ("latency_idle_p50_us", "latency_loaded_p50_us", "rtt_min_us")
+    )
     if idle:
         yield "Idle round trip", time_text(median(idle))
         yield "Loaded round trip", time_text(median(loaded)) if loaded else UNKNOWN
     elif rows:
-        yield "Least round trip", _times([row["rtt_min_us"] for row in rows if row["rtt_min_us"] is not None])
+        ends = dict.fromkeys(time_text(end(least)) for end in (min, max) if least)
+        yield "Least round trip", " to ".join(ends) or UNKNOWN
 
 
 def _links(view: RunView, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     if view.plan.virtual == "loopback":
         return
-    rates = [
-        link.rate_bps or (view.info.facts.get(node) or {}).get("speed_bps") for node, link in view.plan.links.items()
-    ]
+    facts = {node: view.info.facts.get(node) or {} for node in view.plan.links}
+    rates = [link.rate_bps or facts[node].get("speed_bps") for node, link in view.plan.links.items()]
     if rates:
         yield "Links", _names(None if rate is None else format_rate(float(rate)) for rate in rates)
     known = [row["mtu"] for row in rows]
     if any(mtu is not None for mtu in known):
-        yield "Path MTU", _names(None if mtu is None else str(mtu) for mtu in known)
+        yield "Path MTU", _names(known)
     elif rates:
         # Datagrams: no kernel reports their path's; that of the interfaces, unless a condition changed it meanwhile.
         changed = any(condition.mtu is not None for condition in view.plan.conditions)
-        own = [None if changed else (view.info.facts.get(node) or {}).get("mtu") for node in view.plan.links]
-        yield "MTU", _names(None if mtu is None else str(mtu) for mtu in own)
+        yield "MTU", _names(None if changed else known.get("mtu") for known in facts.values())
 
 
 def _tags(view: RunView) -> Iterator[tuple[str, str]]:
@@ -57,22 +57,12 @@ def _tags(view: RunView) -> Iterator[tuple[str, str]]:
     tags = given_tags(view.info.tags)
     if FIRMWARE not in tags and view.plan.virtual is None:
         yield FIRMWARE, UNKNOWN
-    for name, value in tags.items():
-        if value:
-            yield name, value
+    yield from ((name, value) for name, value in tags.items() if value)
     if bare := [name for name, value in tags.items() if not value]:
         yield "Tags", ", ".join(bare)
 
 
-def _names(found: Iterable[str | None]) -> str:
-    """`cubic`, `bbr, cubic`, `1500, 9000 and 2 more`; `–` where none is known."""
-    names = list(dict.fromkeys(name or UNKNOWN for name in found)) or [UNKNOWN]
-    more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
-    return ", ".join(names[:_FEW]) + more
-
-
-def _times(times_us: Sequence[float]) -> str:
-    if not times_us:
-        return UNKNOWN
-    texts = dict.fromkeys((time_text(min(times_us)), time_text(max(times_us))))
-    return " to ".join(texts)
+def _names(found: Iterable[object]) -> str:
+    """`cubic`, `bbr, cubic`, `1500, 9000, 1400 and 2 more`; `–` where none is known."""
+    names = list(dict.fromkeys(UNKNOWN if name is None else str(name) for name in found)) or [UNKNOWN]
+    return some(names, MOST_NAMED, last=", ")

@@ -95,14 +95,12 @@ def settings_text(cell: Cell, pairs: Told = "") -> str:
     return ", ".join(settings_words(cell, pairs).values())
 
 
-def varied_text(cell: Cell, cells: Sequence[Cell]) -> str:
-    """Return the settings of a cell in which `cells` differ; all of them if they differ in none."""
-    pairs = told_apart(cells)
-    each = [settings_words(one, pairs) for one in cells]
+def varied_texts(cells: Sequence[Cell], pairs: Told = "") -> list[str]:
+    """Return the settings of each cell in which `cells` differ; empty texts if they differ in none."""
+    each = [settings_words(cell, pairs) for cell in cells]
     names = dict.fromkeys(name for words in each for name in words)
     varied = [name for name in names if len({words.get(name) for words in each}) > 1]
-    own = settings_words(cell, pairs)
-    return ", ".join(own.get(name, f"default {name}") for name in varied) or settings_text(cell, pairs)
+    return [", ".join(own.get(name, f"default {name}") for name in varied) for own in each]
 
 
 def listed(words: Sequence[str]) -> str:

@@ -12,21 +12,19 @@ from rigctl.base.units import format_bytes
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.histogram import count_between, peaks_ns
 from rigctl.records import RunInfo
-from rigctl.report.blocks import Chart, Charts, Key, Paragraph, Part, Section, Table
+from rigctl.report.blocks import Chart, Charts, Column, Key, Paragraph, Part, Section, Table
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Mark, Spans, plot, stream_colours
 from rigctl.report.charts.plot import Line as Drawn
-from rigctl.report.tables.columns import divided, measured, to_decimals
+from rigctl.report.tables.columns import divided, each, measured, to_decimals
 from rigctl.report.tables.messages import (
+    EFFICIENCY,
+    SIZE,
     ResultColumn,
     Results,
-    bytes_per_s,
     ceiling,
-    efficiency,
     iterations,
     message_table,
     microseconds,
-    size,
-    throughput,
 )
 from rigctl.report.words.above_ceiling import excess_findings, excess_note
 from rigctl.report.words.text import percent_text, plural, rate_text, tests_named, time_text, varied_texts
@@ -109,10 +107,14 @@ def table(results: Results, notes_of: Callable[[MessageResult], Sequence[str]] =
             microseconds("p99.9", lambda result: result.rtt_us(99.9)),
             microseconds("max", lambda result: _us(result.rtt_max_ns)),
         )
-        return message_table(results, [size, iterations], times)
-    derived: list[ResultColumn] = [bytes_per_s("Throughput", throughput), bytes_per_s("Ceiling", ceiling), efficiency]
+        return message_table(results, [SIZE, iterations], times)
+    derived: list[ResultColumn] = [
+        each(Column("Throughput", "byte/s", "derived"), lambda result: result.bytes_per_s, "{:,.0f}".format),
+        each(Column("Ceiling", "byte/s", "derived"), ceiling, "{:,.0f}".format),
+        EFFICIENCY,
+    ]
     logarithm = measured("log2(size)", "", _logarithm, to_decimals(3), "requested")
-    return message_table(results, [size, logarithm, iterations], derived, notes_of)
+    return message_table(results, [SIZE, logarithm, iterations], derived, notes_of)
 
 
 def _logarithm(result: MessageResult) -> float | None:

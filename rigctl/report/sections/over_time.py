@@ -1,6 +1,7 @@
 """Goodput over time, one small chart per test, all on the same scales; below it the retransmits."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -38,10 +39,9 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """One test with the repetition that is drawn."""
+    """One test with what is drawn of it."""
 
     cell: CellSummary
-    repetition: Repetition
     traces: tuple[Trace, ...]
 
 
@@ -62,14 +62,13 @@ def part(view: RunView) -> Part | None:
 
 
 def _drawn(view: RunView) -> list[Drawn]:
+    """Return the charted tests, each with the last repetition that counts."""
     by_number = {cell.cell.number: cell for cell in view.cells}
-    found = []
-    for cell in charted_cells(view.plan):
-        shown = shown_repetition([repetition for repetition in view.repetitions if repetition.cell == cell.number])
-        own = traces(cell, shown) if shown is not None else ()
-        if shown is not None and own:
-            found.append(Drawn(by_number[cell.number], shown, own))
-    return found
+    counted = [repetition for repetition in view.repetitions if repetition.status is Status.OK and repetition.window_s]
+    last = {repetition.cell: repetition for repetition in counted}
+    shown = [cell for cell in charted_cells(view.plan) if cell.number in last]
+    found = [Drawn(by_number[cell.number], traces(cell, last[cell.number])) for cell in shown]
+    return [drawn for drawn in found if drawn.traces]
 
 
 def _note(view: RunView, begins_mbps: float, most_retransmits: int) -> str:
@@ -94,12 +93,6 @@ def _keys(view: RunView, drawn: Sequence[Drawn]) -> tuple[Key, ...]:
     return tuple(keys)
 
 
-def shown_repetition(repetitions: Sequence[Repetition]) -> Repetition | None:
-    """Return the last repetition that counts, which a chart shows."""
-    counted = [repetition for repetition in repetitions if repetition.status is Status.OK and repetition.window_s]
-    return counted[-1] if counted else None
-
-
 def one_ceiling(cell: CellSummary) -> float | None:
     """Return the ceiling of a pair; None where it differs between pairs."""
     found = {stream.ceiling_mbps for stream in cell.streams}
@@ -113,16 +106,14 @@ def traces(cell: Cell, repetition: Repetition) -> tuple[Trace, ...]:
     if length_s is None or start_ns is None or not sampled:
         return ()
     edges = np.linspace(0.0, length_s, _bins(repetition, length_s) + 1)
+    middles_s = ((edges[1:] + edges[:-1]) / 2).tolist()
     made, own = [], by_stream(repetition.flows)
     for stream in cell.streams:
         flows = own.get(stream, [])
         sides = [flow.receiver for flow in flows if flow.receiver is not None]
-        if len(sides) != cell.parallel:
-            continue
-        goodput = goodput_mbps(sides, start_ns, edges)
-        again = _retransmits(start_ns, flows, edges)
-        middles_s = (edges[1:] + edges[:-1]) / 2
-        made.append(Trace(str(stream), length_s, middles_s.tolist(), goodput.tolist(), again))
+        if len(sides) == cell.parallel:
+            goodput = goodput_mbps(sides, start_ns, edges).tolist()
+            made.append(Trace(str(stream), length_s, middles_s, goodput, _retransmits(start_ns, flows, edges)))
     return tuple(made)
 
 
@@ -210,12 +201,13 @@ def _findings(found: Sequence[Gap], *, several: bool) -> Iterator[Finding]:
         text = f"{len(found)} gaps of {_length(LEAST_GAP_S)} or longer, in which nothing arrived; {which}{named}."
     changes = _carrier_changes(found)
     if changes:
-        text += f" Meanwhile the carrier changed {_counts(changes)}: a link went down or came up."
+        counts = listed([f"{plural(count, 'time')} on {node}" for node, count in changes.items()])
+        text += f" Meanwhile the carrier changed {counts}: a link went down or came up."
     numbers = {
         "gaps": len(found),
         "longest_gap_s": longest[0].length_s,
         "longest_gap_start_s": longest[0].start_s,
-        "carrier_changes": sum(changes.values()) if changes else None,
+        "carrier_changes": changes.total() if changes else None,
     }
     remedy = "Check the cable, the switch port and its log." if changes else None
     subject = tests(sorted({gap.cell for gap in found}))
@@ -232,14 +224,10 @@ def _length(length_s: float) -> str:
     return format_duration(math.floor(10 * (length_s + SLACK_S)) / 10)
 
 
-def _carrier_changes(found: Sequence[Gap]) -> dict[str, int]:
+def _carrier_changes(found: Sequence[Gap]) -> Counter[str]:
     """Return the changes by node; each repetition counts once, whatever the number of its gaps."""
     known = {(gap.cell, gap.repetition, node): count for gap in found for node, count in gap.carrier_changes}
-    summed: dict[str, int] = {}
+    summed: Counter[str] = Counter()
     for (_, _, node), count in known.items():
-        summed[node] = summed.get(node, 0) + count
+        summed[node] += count
     return summed
-
-
-def _counts(changes: dict[str, int]) -> str:
-    return listed([f"{plural(count, 'time')} on {node}" for node, count in changes.items()])

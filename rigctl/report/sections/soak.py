@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-import numpy as np
-
 from rigctl.analysis.rows.cells import Row as Values
+from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.rows.counters import PortRate, port_rates
 from rigctl.analysis.run_view import RunView
+from rigctl.analysis.views.over_time import resampled
 from rigctl.base.units import format_duration
 from rigctl.model.unknowns import mean_of_all
-from rigctl.model.window import Times, received_at
-from rigctl.records import Repetition, RunPlan, Status
+from rigctl.records import Repetition, Status
 from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Folded, Key, Paragraph, Part, Row, Section, Table
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Line, Mark, Plot, Rule, plot, stream_colours
 from rigctl.report.tables.columns import NumberText, count_texts, fixed
@@ -43,14 +42,10 @@ class FlowMean:
     retransmits: float | None
 
 
-def is_soak(plan: RunPlan) -> bool:
-    """Tell whether a run is one test of several pairs."""
-    return len(plan.cells) == 1 and len(plan.cells[0].pairs) > 1 and not plan.in_messages
-
-
 def part(view: RunView) -> Part | None:
     """Return the table and the chart; None for another kind of run, or where nothing counts."""
-    if not is_soak(view.plan):
+    plan = view.plan
+    if plan.in_messages or len(plan.cells) > 1 or len(plan.cells[0].pairs) < 2:
         return None
     cell = view.cells[0]
     if not cell.counted or cell.goodput_mbps is None:
@@ -69,75 +64,72 @@ def part(view: RunView) -> Part | None:
 
 def flow_means(flows: Sequence[Values]) -> list[FlowMean]:
     """Return the means of each flow, in the scenario's order."""
-    grouped: dict[tuple[str, str, str, int], list[Values]] = {}
-    for row in flows:
-        if row["status"] == "ok":
-            key = (row["source"], row["destination"], row["direction"], row["flow"])
-            grouped.setdefault(key, []).append(row)
+    counted = [row for row in flows if row["status"] == "ok"]
+    names = ("source", "destination", "direction", "flow")
+    by_flow = grouped(counted, lambda row: tuple(row[name] for name in names))
     made = []
-    for number, ((source, destination, direction, _), rows) in enumerate(grouped.items(), 1):
+    for number, ((source, destination, direction, _), rows) in enumerate(by_flow.items(), 1):
         arrow = "→" if direction == "forward" else "←"
         goodput, retransmits = (mean_of_all(row[name] for row in rows) for name in ("goodput_mbps", "retransmits"))
         made.append(FlowMean(number, f"{source} {arrow} {destination}", goodput, retransmits))
     return made
 
 
-def _heads(flows: Sequence[FlowMean], retransmits: float | None) -> tuple[Column, ...]:
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """Columns of flows, and how their numbers are printed."""
+
+    heads: tuple[Column, ...]
+    goodput: NumberText
+
+    def row(self, name: Entry, pair: str, mbps: float | None, retransmits: Entry) -> tuple[Entry, ...]:
+        """Return as many entries as there are columns: the last one may be left out."""
+        return (name, Entry(pair, pair or None), Entry(self.goodput(mbps), mbps), retransmits)[: len(self.heads)]
+
+
+def _texts(flows: Sequence[FlowMean], retransmits: float | None) -> _Texts:
     heads = (Column("Flow"), Column("Pair", words=True), Column("Goodput", "Mbit/s"), Column("Retransmits"))
     known = retransmits is not None or any(flow.retransmits is not None for flow in flows)
-    return heads if known else heads[:-1]
-
-
-def _goodput_text(flows: Sequence[FlowMean]) -> NumberText:
     smallest = min((flow.goodput_mbps for flow in flows if flow.goodput_mbps), default=1000.0)
-    return fixed(0 if smallest >= 100 else 1 if smallest >= 10 else 2)
+    return _Texts(heads if known else heads[:-1], fixed(0 if smallest >= 100 else 1 if smallest >= 10 else 2))
 
 
 def _summed_up(flows: Sequence[FlowMean], total_mbps: float, retransmits: float | None) -> Table:
-    heads, goodput = _heads(flows, retransmits), _goodput_text(flows)
+    texts = _texts(flows, retransmits)
     known = sorted((flow for flow in flows if flow.goodput_mbps is not None), key=lambda flow: flow.goodput_mbps or 0.0)
     middle = median(flow.goodput_mbps or 0.0 for flow in known) if known else None
-    named = [
-        *((f"slowest {at}", flow) for at, flow in enumerate(known[:SLOWEST], 1)),
-        *(("fastest", flow) for flow in known[-1:]),
-    ]
+    named = [*((f"slowest {at}", flow) for at, flow in enumerate(known[:SLOWEST], 1))]
+    named += [("fastest", flow) for flow in known[-1:]]
     again = count_texts([*(flow.retransmits for _, flow in named), retransmits])
-
-    def row(what: str, pair: str, mbps: float | None, count: float | None) -> Row:
-        entries = (Entry(what), Entry(pair, pair or None), Entry(goodput(mbps), mbps), Entry(again(count), count))
-        return Row(entries[: len(heads)])
-
-    rows = [row(what, flow.pair, flow.goodput_mbps, flow.retransmits) for what, flow in named]
-    rows.insert(-1, Row((Entry("median"), Entry(""), Entry(goodput(middle), middle), Entry(""))[: len(heads)]))
-    first = Column("Flow", words=True)
-    total = row("sum", f"of {len(flows)} flows", total_mbps, retransmits)
-    return Table((first, *heads[1:]), tuple(rows), label="Goodput of the flows", total=total)
+    rows = [
+        texts.row(Entry(what), flow.pair, flow.goodput_mbps, Entry(again(flow.retransmits), flow.retransmits))
+        for what, flow in named
+    ]
+    rows.insert(-1, texts.row(Entry("median"), "", middle, Entry("")))
+    sums = texts.row(Entry("sum"), f"of {len(flows)} flows", total_mbps, Entry(again(retransmits), retransmits))
+    heads = (Column("Flow", words=True), *texts.heads[1:])
+    return Table(heads, tuple(map(Row, rows)), label="Goodput of the flows", total=Row(sums))
 
 
 def _table(flows: Sequence[FlowMean], total_mbps: float, retransmits: float | None) -> Table:
-    heads, goodput = _heads(flows, retransmits), _goodput_text(flows)
-    kept, half = len(heads), -(-len(flows) // 2)
-    left, right = flows[:half], flows[half:]
-    counts = [flow.retransmits for flow in right]
+    """Return the table of all flows, in two blocks side by side, and their sum."""
+    texts, half = _texts(flows, retransmits), -(-len(flows) // 2)
+    sides = (flows[:half], flows[half:])
+    counts = [flow.retransmits for flow in sides[1]]
+    again = (count_texts([flow.retransmits for flow in sides[0]]), count_texts([*counts, retransmits]))
+    blank = (Entry(""),) * len(texts.heads)
 
-    def entries(side: Sequence[FlowMean], at: int, again: NumberText) -> tuple[Entry, ...]:
-        if at >= len(side):
-            return (Entry(""),) * kept
-        flow = side[at]
-        names = (Entry(str(flow.number), flow.number), Entry(flow.pair, flow.pair))
-        mbps, count = flow.goodput_mbps, flow.retransmits
-        return (*names, Entry(goodput(mbps), mbps), Entry(again(count), count))[:kept]
+    def entries(side: int, at: int) -> tuple[Entry, ...]:
+        if at >= len(sides[side]):
+            return blank
+        flow = sides[side][at]
+        count = Entry(again[side](flow.retransmits), flow.retransmits)
+        return texts.row(Entry(str(flow.number), flow.number), flow.pair, flow.goodput_mbps, count)
 
-    left_text, right_text = count_texts([flow.retransmits for flow in left]), count_texts([*counts, retransmits])
-    rows = tuple(Row((*entries(left, at, left_text), *entries(right, at, right_text))) for at in range(half))
-    sums = (
-        Entry(""),
-        Entry("Sum"),
-        Entry(goodput(total_mbps), total_mbps),
-        Entry(right_text(retransmits), retransmits),
-    )
-    last = Row((*(Entry(""),) * kept, *sums[:kept]))
-    return Table((*heads, *heads), rows, label="Goodput of each flow", total=last)
+    rows = tuple(Row((*entries(0, at), *entries(1, at))) for at in range(half))
+    sums = texts.row(Entry(""), "", total_mbps, Entry(again[1](retransmits), retransmits))
+    last = Row((*blank, sums[0], Entry("Sum"), *sums[2:]))
+    return Table((*texts.heads, *texts.heads), rows, label="Goodput of each flow", total=last)
 
 
 def _over_time(view: RunView, ceiling_mbps: float | None) -> list[Block]:
@@ -157,19 +149,10 @@ def _over_time(view: RunView, ceiling_mbps: float | None) -> list[Block]:
 def sum_over_time(repetition: Repetition) -> PortRate | None:
     """Return the goodput of all flows together; None where a flow was not reported or sampled."""
     length_s, start_ns = repetition.window_s, repetition.window_start_ns
-    sides = [flow.receiver for flow in repetition.flows]
-    if not length_s or start_ns is None or not sides:
+    if not length_s or start_ns is None:
         return None
-    samples = min((len(side.series.columns.get("t_ns", [])) if side else 0 for side in sides), default=0)
-    if samples < 2:
-        return None
-    edges: Times = np.linspace(0.0, length_s, min(MOST_POINTS, samples) + 1)
-    received = np.zeros_like(edges)
-    for side in sides:
-        if side is not None:
-            received += received_at(side, start_ns, edges)
-    goodput = np.diff(received) * 8e-6 / np.diff(edges)
-    return PortRate(FLOWS_SUM, ((edges[1:] + edges[:-1]) / 2).tolist(), goodput.tolist())
+    summed = resampled([flow.receiver for flow in repetition.flows], start_ns, length_s, MOST_POINTS)
+    return None if summed is None else PortRate(FLOWS_SUM, *summed)
 
 
 def figure(lines: Sequence[PortRate], ceiling_mbps: float | None) -> Plot:

@@ -10,7 +10,19 @@ from typing import Final, TypeAlias
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.report.blocks import Column, Entry, Group, Table
 from rigctl.report.tables import requested
-from rigctl.report.tables.columns import ColumnOf, Filled, Head, each, filled, fixed, numbers, table_of
+from rigctl.report.tables.columns import (
+    ColumnOf,
+    Filled,
+    Head,
+    NumberText,
+    each,
+    filled,
+    fixed,
+    measured,
+    numbers,
+    table_of,
+    to_decimals,
+)
 from rigctl.report.tables.streams import efficiency_entry
 from rigctl.report.words.missing import exclusion_text
 from rigctl.report.words.text import UNKNOWN
@@ -34,48 +46,43 @@ def message_table(
 
     `notes_of` gives the notes of a row beside those on repetitions that do not count.
     """
-    first = {id(result): number for number, result in enumerate(results)}
+    first = {result.cell.number: id(result) for result in reversed(results)}
 
     def head(result: MessageResult) -> Head:
-        number = first[id(result)]
-        repeated = number > 0 and results[number - 1].cell.number == result.cell.number
-        notes = () if repeated else tuple(exclusion_text(excluded) for excluded in result.exclusions)
-        return Head(result.cell.number, (*notes, *notes_of(result)), bool(result.elapsed_s))
+        own = result.exclusions if first[result.cell.number] == id(result) else ()
+        return Head(result.cell.number, (*map(exclusion_text, own), *notes_of(result)), bool(result.elapsed_s))
 
+    most = max((len(result.elapsed_s) for result in results), default=0)
+    seconds = to_decimals(_time_decimals(results))
     columns = [
         of_cell(requested.TEST),
         of_cell(requested.CONDITION),
-        pair,
+        _pair,
         *asked,
         of_cell(requested.varied(PARALLEL, "Parallel")),
         of_cell(requested.varied(NODELAY)),
         of_cell(requested.TRANSPORT),
         of_cell(requested.varied(BUSY_POLL, "Busy poll")),
-        *elapsed(results),
-        mean,
-        variation,
+        *(_elapsed(number, seconds) for number in range(most) if 1 < most <= MOST_TIMES),
+        measured("Mean" if most > 1 else "Elapsed", "s", lambda result: result.mean_s, seconds),
+        *([time("Variation", lambda result: result.variation_s, "measured")] if most > 1 else []),
         *derived,
-        congestion,
+        _congestion,
     ]
-    legend = []
-    if any(len(result.elapsed_s) > 1 for result in results):
-        legend.append("Variation: mean absolute deviation of the elapsed times from their mean.")
-    return table_of(results, columns, head, legend)
+    variation = "Variation: mean absolute deviation of the elapsed times from their mean."
+    return table_of(results, columns, head, [variation] if most > 1 else [])
 
 
 def of_cell(setting: requested.Requested) -> ResultColumn:
     return lambda results: setting.of([result.cell for result in results])
 
 
-def pair(results: Results) -> Filled | None:
+def _pair(results: Results) -> Filled | None:
     names = [str(result.stream) for result in results]
-    if len(set(names)) < 2:
-        return None
-    return filled(Column("Pair", "", "requested", words=True), names)
+    return filled(Column("Pair", "", "requested", words=True), names) if len(set(names)) > 1 else None
 
 
-def size(results: Results) -> Filled:
-    return filled(Column("Size", "B", "requested"), [result.size for result in results])
+SIZE: Final[ResultColumn] = each(Column("Size", "B", "requested"), lambda result: result.size)
 
 
 def iterations(results: Results) -> Filled:
@@ -89,82 +96,42 @@ def iterations(results: Results) -> Filled:
     return Filled(Column("Iterations"), tuple(entry(result) for result in results))
 
 
-def elapsed(results: Results) -> list[ResultColumn]:
-    """Return a column for each repetition, if there are several and not too many."""
-    most = max((len(result.elapsed_s) for result in results), default=0)
-    if not 1 < most <= MOST_TIMES:
-        return []
-    return [_elapsed_of(number) for number in range(most)]
+def _elapsed(number: int, seconds: Callable[[Sequence[float | None]], NumberText]) -> ResultColumn:
+    ordinal = {0: "1st", 1: "2nd", 2: "3rd"}.get(number, f"{number + 1}th")
+    return measured(
+        f"Elapsed {ordinal}", "s", lambda result: next(iter(result.elapsed_s[number : number + 1]), None), seconds
+    )
 
 
-def _elapsed_of(number: int) -> ResultColumn:
-    def column(results: Results) -> Filled:
-        times = [result.elapsed_s[number] if number < len(result.elapsed_s) else None for result in results]
-        return numbers(Column(f"Elapsed {_ordinal(number + 1)}", "s"), times, fixed(time_decimals(results)))
-
-    return column
-
-
-def mean(results: Results) -> Filled:
-    several = any(len(result.elapsed_s) > 1 for result in results)
-    column = Column("Mean" if several else "Elapsed", "s")
-    return numbers(column, [result.mean_s for result in results], fixed(time_decimals(results)))
-
-
-def variation(results: Results) -> Filled | None:
-    """Return the variation in the unit that suits most of its values; None where no test has several repetitions."""
-    if not any(len(result.elapsed_s) > 1 for result in results):
-        return None
-    return scaled("Variation", [result.variation_s for result in results])
-
-
-def scaled(title: str, seconds: Sequence[float | None], group: Group = "measured") -> Filled:
-    """Return times in s, ms or µs, by their median, with three significant digits of it."""
-    middle = median([value for value in seconds if value] or [1.0])
-    factor, unit = next(((scale, name) for scale, name in _UNITS if middle >= scale), _UNITS[-1])
-    decimals = 0 if middle / factor >= 100 else 1 if middle / factor >= 10 else 2
-    values = [None if value is None else value / factor for value in seconds]
-    return numbers(Column(title, unit, group), values, fixed(decimals))
-
-
-def time_decimals(results: Results) -> int:
+def _time_decimals(results: Results) -> int:
     """Return the decimals of elapsed times in seconds: two digits of their median variation, else four digits."""
     spreads = [result.variation_s for result in results if result.variation_s]
     step = median(spreads) / 10 if spreads else min((result.mean_s or 1.0 for result in results), default=1.0) / 1e3
-    decimals = 0
-    while decimals < 6 and 10.0**-decimals > step:
-        decimals += 1
-    return decimals
+    return next((decimals for decimals in range(6) if 10.0**-decimals <= step), 6)
+
+
+def time(title: str, value: Callable[[MessageResult], float | None], group: Group = "derived") -> ResultColumn:
+    """Return a column of times in s, ms or µs, by their median, with three significant digits of it."""
+
+    def column(results: Results) -> Filled:
+        seconds = [value(result) for result in results]
+        middle = median([time_s for time_s in seconds if time_s] or [1.0])
+        factor, unit = next(((scale, name) for scale, name in _UNITS if middle >= scale), _UNITS[-1])
+        decimals = 0 if middle / factor >= 100 else 1 if middle / factor >= 10 else 2
+        times = [None if time_s is None else time_s / factor for time_s in seconds]
+        return numbers(Column(title, unit, group), times, fixed(decimals))
+
+    return column
 
 
 def microseconds(title: str, value: Callable[[MessageResult], float | None]) -> ResultColumn:
     """Return a column of round-trip times; its decimals follow from its median."""
 
-    def column(results: Results) -> Filled:
-        values = [value(result) for result in results]
+    def text_of(values: Sequence[float | None]) -> NumberText:
         middle = median([time_us for time_us in values if time_us] or [1.0])
-        return numbers(Column(title, "µs", "derived"), values, fixed(0 if middle >= 1000 else 1 if middle >= 10 else 2))
+        return fixed(0 if middle >= 1000 else 1 if middle >= 10 else 2)
 
-    return column
-
-
-def bytes_per_s(title: str, value: Callable[[MessageResult], float | None]) -> ResultColumn:
-    """Return a column of rates in whole bytes per second."""
-    return each(Column(title, "byte/s", "derived"), value, lambda rate: f"{rate:,.0f}")
-
-
-def megabytes_per_s(title: str, value: Callable[[MessageResult], float | None]) -> ResultColumn:
-    """Return a column of rates in MB/s."""
-
-    def column(results: Results) -> Filled:
-        rates = [value(result) for result in results]
-        return numbers(Column(title, "MB/s", "derived"), [rate and rate / 1e6 for rate in rates], fixed(1))
-
-    return column
-
-
-def throughput(result: MessageResult) -> float | None:
-    return result.bytes_per_s
+    return measured(title, "µs", value, text_of, "derived")
 
 
 def ceiling(result: MessageResult) -> float | None:
@@ -172,18 +139,22 @@ def ceiling(result: MessageResult) -> float | None:
     return result.ceiling_bps and result.ceiling_bps / 8
 
 
-def efficiency(results: Results) -> Filled:
-    entries = (efficiency_entry(result.efficiency, result.above_ceiling) for result in results)
-    return Filled(Column("Efficiency", "%", "derived"), tuple(entries))
+def share(
+    title: str,
+    value: Callable[[MessageResult], float | None],
+    marked: Callable[[MessageResult], bool] = lambda _: False,
+) -> ResultColumn:
+    """Return a column of shares in percent."""
+    column = Column(title, "%", "derived")
+    return lambda results: Filled(column, tuple(efficiency_entry(value(result), marked(result)) for result in results))
 
 
-def congestion(results: Results) -> Filled | None:
+EFFICIENCY: Final = share("Efficiency", lambda result: result.efficiency, lambda result: result.above_ceiling)
+
+
+def _congestion(results: Results) -> Filled | None:
     """Return which congestion control ran; None where it was asked for, or TCP was not used."""
     if all(result.cell[CONGESTION] is not None or result.congestion is None for result in results):
         return None
     column = Column("Effective congestion control", "", "derived", words=True)
     return filled(column, [result.congestion for result in results])
-
-
-def _ordinal(number: int) -> str:
-    return {1: "1st", 2: "2nd", 3: "3rd"}.get(number, f"{number}th")

@@ -54,7 +54,7 @@ def message_table(
 
     most = max((len(result.elapsed_s) for result in results), default=0)
     seconds = to_decimals(_time_decimals(results))
-    columns = [
+    columns: list[ResultColumn] = [
         of_cell(requested.TEST),
         of_cell(requested.CONDITION),
         _pair,

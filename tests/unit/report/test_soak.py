@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-import builders
 import das2
 import documents
 import pytest
@@ -13,7 +12,7 @@ from rigctl.records import Repetition, RunInfo
 from rigctl.report.blocks import Charts, Paragraph, Section, Table
 from rigctl.report.document import document
 from rigctl.report.printers.markdown import markdown
-from rigctl.report.sections.soak import is_soak, part, sum_over_time
+from rigctl.report.sections.soak import part, sum_over_time
 
 LONG: dict[str, Any] = {"windows": (131072,), "flows": (1,), "pairs": (12,), "duration_s": 1800.0}
 
@@ -96,14 +95,6 @@ def test_a_flow_that_was_not_reported_leaves_no_sum_over_time() -> None:
     assert sum_over_time(lost) is None
     assert sum_over_time(replace(measured[0], window_start_ns=None)) is None
     assert charts_of(section_of(info, [lost])) == []
-
-
-def test_other_runs_have_no_table_of_a_long_test() -> None:
-    assert not is_soak(builders.plan())
-    assert part(RunView(*builders.gigablox())) is None
-    assert is_soak(das2.run(**LONG)[0].plan)
-    info, _ = das2.run(**LONG)
-    assert part(RunView(info, [builders.failed(info.plan.cells[0])])) is None
 
 
 def test_markdown_has_the_slowest_flows_and_says_where_the_others_are() -> None:

@@ -4,7 +4,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.panels import ConditionPanels, Matrix
 from rigctl.report.blocks import Block, Items, Paragraph, Part, Section
 from rigctl.report.sections.matrix.panels import condition_grids, condition_maps, difference_maps, settings_text
-from rigctl.report.sections.matrix.words import difference_text, limit_text, locked_text, low_text, matrix_findings
+from rigctl.report.sections.matrix.words import difference_text, limits, locked_text, low_text, matrix_findings
 
 
 def part(view: RunView) -> Part | None:
@@ -23,7 +23,7 @@ def _condition(view: RunView, found: Matrix, condition: ConditionPanels) -> Sect
     title = f"Total goodput: {condition.name}" if condition.name else "Total goodput"
     said = [settings_text(condition.condition)]
     if len(found.conditions) > 1:  # of a single one the answer has just said it
-        said += [*limit_text(view.info, [condition]), low_text(condition)]
+        said += [*(text for text, _ in limits(view.info, [condition])), low_text(condition)]
     maps = condition_maps(found, condition)
     alike = " and conditions" if len(found.conditions) > 1 else ""
     columns = "flows of a pair" if condition_grids(found, condition)[0].axis == "flows" else "windows"

@@ -4,7 +4,7 @@ A heat map is a table whose fields have a colour: its numbers can be read, copie
 tenth of a drawing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,11 +15,10 @@ from rigctl.report.blocks import Chart, HeatField, HeatMap, HeatMaps, Key
 from rigctl.report.charts.colours import HEAT_STEPS, heat_step
 from rigctl.report.charts.plot import Axis, Line, Plot, plot
 from rigctl.report.words.text import UNKNOWN, plural
+from rigctl.settings import DEFAULT, DIRECTION, SETTINGS, WINDOW, WINDOW_TOTAL
 
-_WINDOWS: Final = ("window_total_bytes", "window_bytes")
-_FLAGS: Final = ("nodelay", "zerocopy", "copy")
-_TIMES: Final = ("duration_s", "omit_s")
-_SETTINGS: Final = {"mtu": "MTU", "resize": "resizing of buffers"}
+_WINDOWS: Final = {"window_total_bytes": WINDOW_TOTAL, "window_bytes": WINDOW}
+_NAMES: Final = {"mtu": "MTU", "resize": "resizing of buffers"}
 DIFFERENCE_STEPS: Final = 5
 LINE_COLOURS: Final = 10
 """Colours of lines in an order, as 1 to 10 flows: `l0` to `l9`."""
@@ -41,22 +40,19 @@ def panel_title(setting: Setting) -> str:
 
 
 def _part(name: str, value: object) -> str:
-    if name == "window_total_bytes":
-        return f"total window {size_words(value)}" if isinstance(value, int) else "window not set"
-    if name == "window_bytes":
-        return f"window {size_words(value)}" if isinstance(value, int) else "window not set"
-    if name in _FLAGS:
-        return f"{name} default" if value is None else name if value else f"no {name}"
-    if name == "direction":
-        return "both directions" if value == Direction.BOTH else str(value)
-    if name in _TIMES and isinstance(value, float | int):
+    setting = SETTINGS.get(name) or _WINDOWS.get(name)
+    if name in ("duration_s", "omit_s") and isinstance(value, float | int):
         return f"{format_duration(value)}{' omitted' if name == 'omit_s' else ''}"
-    return f"{'MSS' if name == 'mss' else name} {'default' if value is None else value}"
+    if setting is None or setting.said in (None, str) or value == Direction.FORWARD:
+        return str(value) if setting is DIRECTION else f"{name} {DEFAULT if value is None else value}"
+    if value is None:
+        return "window not set" if name in _WINDOWS else f"{setting.called or name} {DEFAULT}"
+    return setting.said(value)
 
 
 def setting_name(name: str) -> str:
     """Return the name of a condition's setting: a sysctl has its own."""
-    return _SETTINGS.get(name, name)
+    return _NAMES.get(name, name)
 
 
 def settings_text(condition: Condition | None) -> str:
@@ -87,53 +83,44 @@ class Grid:
     columns: tuple[str, ...]
     mbps: Mapping[tuple[int, int], float]
 
-    def row(self, at: int) -> list[float | None]:
-        return [self.mbps.get((at, column)) for column in range(len(self.columns))]
-
 
 def condition_grids(found: Matrix, condition: ConditionPanels) -> list[Grid]:
     """Return a grid per panel, or one over all panels where there is only one number of flows."""
-    return _grids(
-        found, [(panel_title(panel.setting), dict(panel.setting), panel.sums_mbps) for panel in condition.panels]
-    )
+    return _grids(found, [(panel.setting, panel.sums_mbps) for panel in condition.panels])
 
 
 def difference_grids(found: Matrix, difference: Difference) -> list[Grid]:
     """Return the grids of a difference of conditions."""
-    return _grids(found, [(panel_title(panel.setting), dict(panel.setting), panel.mbps) for panel in difference.panels])
+    return _grids(found, [(panel.setting, panel.mbps) for panel in difference.panels])
 
 
-def _grids(found: Matrix, panels: Sequence[tuple[str, Mapping[str, object], Mapping[Place, float]]]) -> list[Grid]:
+def _grids(found: Matrix, panels: Sequence[tuple[Setting, Mapping[Place, float]]]) -> list[Grid]:
+    def grid(title: str, axis: str, names: Sequence[str], columns: Sequence[tuple[Mapping[Place, float], int]]) -> Grid:
+        mbps = {
+            (row, column): sums[pairs, flows]
+            for column, (sums, flows) in enumerate(columns)
+            for row, pairs in enumerate(found.pairs)
+            if (pairs, flows) in sums
+        }
+        return Grid(title, axis, found.pairs, tuple(names), mbps)
+
     if len(found.flows) > 1 or len(panels) == 1:
-        columns = tuple(str(flows) for flows in found.flows)
-        return [Grid(title, "flows", found.pairs, columns, _placed(found, sums)) for title, _, sums in panels]
-    only = found.flows[0]
-    mbps = {
-        (row, column): sums[pairs, only]
-        for column, (_, _, sums) in enumerate(panels)
-        for row, pairs in enumerate(found.pairs)
-        if (pairs, only) in sums
-    }
-    names = tuple(_short(title, setting) for title, setting, _ in panels)
-    return [Grid("", "window", found.pairs, names, mbps)]
+        names = [str(flows) for flows in found.flows]
+        return [
+            grid(panel_title(setting), "flows", names, [(sums, flows) for flows in found.flows])
+            for setting, sums in panels
+        ]
+    return [
+        grid("", "window", [_short(setting) for setting, _ in panels], [(sums, found.flows[0]) for _, sums in panels])
+    ]
 
 
-def _placed(found: Matrix, sums: Mapping[Place, float]) -> dict[tuple[int, int], float]:
-    return {
-        (row, column): sums[pairs, flows]
-        for row, pairs in enumerate(found.pairs)
-        for column, flows in enumerate(found.flows)
-        if (pairs, flows) in sums
-    }
-
-
-def _short(title: str, setting: Mapping[str, object]) -> str:
+def _short(setting: Setting) -> str:
     """Return a column's head: the window alone where nothing else tells the panels apart."""
-    if len(setting) == 1:
-        value = next(iter(setting.values()))
-        if "window_total_bytes" in setting or "window_bytes" in setting:
-            return size_words(value) if isinstance(value, int) else "not set"
-    return title
+    (name, value), *others = setting
+    if others or name not in _WINDOWS:
+        return panel_title(setting)
+    return size_words(value) if isinstance(value, int) else "not set"
 
 
 def difference_step(mbps: float, most_mbps: float) -> int:
@@ -147,7 +134,6 @@ def difference_step(mbps: float, most_mbps: float) -> int:
 def condition_maps(found: Matrix, condition: ConditionPanels) -> HeatMaps:
     """Return the sums of one condition as heat maps, with lines beside each."""
     grids = condition_grids(found, condition)
-    steps = [found.top_mbps * step / HEAT_STEPS for step in range(HEAT_STEPS)]
     first = grids[0]
     names = [
         f"{name} {'flow' if name == '1' else 'flows'}" if first.axis == "flows" else name for name in first.columns
@@ -156,7 +142,7 @@ def condition_maps(found: Matrix, condition: ConditionPanels) -> HeatMaps:
     return HeatMaps(
         maps=tuple(_heat_map(grid, found.top_mbps) for grid in grids),
         unit=f"Gbit/s by pairs and {first.axis}",
-        scale=tuple(HeatField(gbps(begins), f"h{step}") for step, begins in enumerate(steps)),
+        scale=tuple(HeatField(gbps(found.top_mbps * step / HEAT_STEPS), f"h{step}") for step in range(HEAT_STEPS)),
         keys=keys if len(keys) > 1 else (),
     )
 
@@ -167,44 +153,34 @@ def colour_of(number: int, count: int) -> int:
 
 
 def _heat_map(grid: Grid, top_mbps: float) -> HeatMap:
-    rows = tuple(
-        (str(pairs), tuple(_field(value, top_mbps) for value in grid.row(number)))
-        for number, pairs in enumerate(grid.rows)
-    )
     highest = f", {gbps(max(grid.mbps.values()))} Gbit/s at most" if grid.mbps else ""
     label = f"Total goodput by the number of pairs{f': {grid.title}' if grid.title else ''}{highest}"
     chart = Chart(lines(grid, top_mbps), label) if grid.mbps else None
-    return HeatMap(grid.title, f"pairs ↓ {grid.axis} →", grid.columns, rows, chart)
+    return _coloured(grid, lambda mbps: HeatField(gbps(mbps), f"h{heat_step(mbps, top_mbps)}", mbps), chart)
 
 
-def _field(mbps: float | None, top_mbps: float) -> HeatField:
-    return HeatField(UNKNOWN, "") if mbps is None else HeatField(gbps(mbps), f"h{heat_step(mbps, top_mbps)}", mbps)
+def _coloured(grid: Grid, field: Callable[[float], HeatField], chart: Chart | None = None) -> HeatMap:
+    rows = [
+        (str(pairs), [grid.mbps.get((row, column)) for column in range(len(grid.columns))])
+        for row, pairs in enumerate(grid.rows)
+    ]
+    fields = tuple(
+        (label, tuple(HeatField(UNKNOWN, "") if mbps is None else field(mbps) for mbps in values))
+        for label, values in rows
+    )
+    return HeatMap(grid.title, f"pairs ↓ {grid.axis} →", grid.columns, fields, chart)
 
 
 def difference_maps(found: Matrix, difference: Difference) -> HeatMaps:
     """Return the difference of two conditions as heat maps on one scale, which does not shrink to noise."""
     most = max(abs(difference.largest_mbps), PALE * found.top_mbps)
-    maps = tuple(
-        HeatMap(
-            grid.title,
-            f"pairs ↓ {grid.axis} →",
-            grid.columns,
-            tuple(
-                (str(pairs), tuple(_change(value, most) for value in grid.row(number)))
-                for number, pairs in enumerate(grid.rows)
-            ),
-        )
-        for grid in difference_grids(found, difference)
-    )
+
+    def field(mbps: float) -> HeatField:
+        step = difference_step(mbps, most)
+        return HeatField(gbps(mbps, sign=True), f"{'p' if step > 0 else 'm' if step < 0 else 'z'}{abs(step)}", mbps)
+
+    maps = tuple(_coloured(grid, field) for grid in difference_grids(found, difference))
     return HeatMaps(maps, "Gbit/s", side_by_side=True)
-
-
-def _change(mbps: float | None, most_mbps: float) -> HeatField:
-    if mbps is None:
-        return HeatField(UNKNOWN, "")
-    step = difference_step(mbps, most_mbps)
-    colour = f"{'p' if step > 0 else 'm' if step < 0 else 'z'}{abs(step)}"
-    return HeatField(gbps(mbps, sign=True), colour, mbps)
 
 
 def lines(grid: Grid, top_mbps: float) -> Plot:

@@ -9,6 +9,7 @@ from statistics import median
 from typing import Final
 
 from rigctl.analysis.limits.processors import PROCESSORS
+from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.views.panels import ConditionPanels, Difference, Matrix, Panel, Setting, changed, settings_of
 from rigctl.analysis.views.trend import Column, Trend, columns, trend
 from rigctl.base.units import format_rate, size_words
@@ -31,7 +32,7 @@ MOST_GROUPS: Final = 2
 
 def matrix_findings(info: RunInfo, found: Matrix) -> Iterator[Finding]:
     """Yield the conclusions of a matrix; the first about a shared limit is the answer."""
-    for number, (text, shown) in enumerate(_limits(info, found.conditions)):
+    for number, (text, shown) in enumerate(limits(info, found.conditions)):
         yield Finding(text, Weight.ANSWER if number == 0 else Weight.BOTTLENECK, numbers=_numbers(shown))
     for text in [*_low(found), *falling_text(found.conditions)]:
         yield Finding(text, Weight.COMPARISON)
@@ -43,24 +44,17 @@ def matrix_findings(info: RunInfo, found: Matrix) -> Iterator[Finding]:
             yield Finding(text, Weight.DETAIL)
 
 
-def limit_text(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[str]:
+def limits(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[tuple[str, list[Trend]]]:
     """Return where the sum stops growing with the pairs, or that there is no shared limit.
 
     Conditions that show the same are described together, with the range of their sums.
     """
-    return [text for text, _ in _limits(info, conditions)]
-
-
-def _limits(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[tuple[str, list[Trend]]]:
     stories: list[list[tuple[ConditionPanels, Trend]]] = []
     for condition in conditions:
         shown = trend(info, condition)
-        if shown is None:
-            continue
-        alike = next((story for story in stories if story[0][1].like(shown)), None)
-        if alike is None:
-            stories.append([(condition, shown)])
-        else:
+        if shown is not None:
+            alike = next((story for story in stories if story[0][1].like(shown)), [])
+            stories += [] if alike else [alike]
             alike.append((condition, shown))
     said = []
     for named in sorted(stories, key=len, reverse=True):
@@ -68,10 +62,16 @@ def _limits(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[tuple[
         sentence = _sentence(info, trends)
         if trends[0].kind != "neither":
             sentence = f"{sentence} {exception_text([condition for condition, _ in named])}".rstrip()
-        alone = len(named) == len(conditions)
-        under = "" if alone else f"Under {listed([condition.name or 'no condition' for condition, _ in named])}: "
-        said.append((under + (sentence if alone else sentence[:1].lower() + sentence[1:]), trends))
+        said.append((_under([condition for condition, _ in named], conditions, sentence), trends))
     return said
+
+
+def _under(own: Sequence[ConditionPanels], every: Sequence[ConditionPanels], sentence: str) -> str:
+    """Return a sentence with the conditions that it holds for, if it does not hold for all."""
+    if len(own) == len(every):
+        return sentence
+    names = listed([condition.name or "no condition" for condition in own])
+    return f"Under {names}: {sentence[:1].lower()}{sentence[1:]}"
 
 
 def _numbers(trends: Sequence[Trend]) -> dict[str, float | None]:
@@ -90,7 +90,13 @@ def _sentence(info: RunInfo, shown: Sequence[Trend]) -> str:
         how = "with every pair" if first.points == first.pairs else "in proportion with the pairs"
         return f"The sum grows {how} up to {first.pairs}: {sums} Gbit/s, {each} for each; no shared limit was reached."
     if first.kind == "neither":
-        return _neither(first, sums)
+        share = (
+            f", {percent_text(first.efficiency)} % of what the links of the rig file allow"
+            if first.efficiency is not None
+            else ""
+        )
+        highest = f"The sum is highest with {plural(first.pairs, 'pair')}: {sums} Gbit/s{share}"
+        return f"{highest}; it neither grows in proportion with the pairs nor stays level."
     began = (
         f"With {plural(first.pairs, 'pair')}, the sum is only {sums} Gbit/s"
         if first.points == 1
@@ -105,13 +111,6 @@ def _sentence(info: RunInfo, shown: Sequence[Trend]) -> str:
         if on_wire:
             said += _beside_rig_file(info, max(on_wire))
     return f"{said} With fewer than {first.pairs}, each pair achieves {each} Gbit/s." if each else said
-
-
-def _neither(shown: Trend, sums: str) -> str:
-    said = f"The sum is highest with {plural(shown.pairs, 'pair')}: {sums} Gbit/s"
-    if shown.efficiency is not None:
-        said += f", {percent_text(shown.efficiency)} % of what the links of the rig file allow"
-    return f"{said}; it neither grows in proportion with the pairs nor stays level."
 
 
 def _range(values: Sequence[float], decimals: int = 2) -> str:
@@ -130,14 +129,9 @@ def _beside_rig_file(info: RunInfo, wire_mbps: float) -> str:
 
 
 def _low(found: Matrix) -> Iterator[str]:
-    stories: dict[str, list[str]] = {}
-    for condition in found.conditions:
-        stories.setdefault(low_text(condition), []).append(condition.name)
-    for said, names in stories.items():
-        if said and len(names) == len(found.conditions):
-            yield said
-        elif said:
-            yield f"Under {listed([name or 'no condition' for name in names])}: {said[:1].lower()}{said[1:]}"
+    for said, own in grouped(found.conditions, low_text).items():
+        if said:
+            yield _under(own, found.conditions, said)
 
 
 def low_text(condition: ConditionPanels) -> str:
@@ -295,21 +289,13 @@ def exception_text(conditions: Sequence[ConditionPanels]) -> str:
 
 def _groups(placed: Sequence[tuple[str, Column]]) -> list[_Group]:
     """Put together the columns of a panel, conditions with the same columns, and panels with the same conditions."""
-    of_panel: dict[tuple[Setting, str], list[Column]] = {}
-    for name, column in placed:
-        of_panel.setdefault((column.setting, name), []).append(column)
-    named: dict[tuple[Setting, tuple[int, ...]], list[tuple[str, list[Column]]]] = {}
-    for (setting, name), own in of_panel.items():
-        flows = tuple(sorted(column.flows for column in own))
-        named.setdefault((setting, flows), []).append((name, own))
-    grouped: dict[tuple[tuple[int, ...], tuple[str, ...]], list[tuple[Setting, list[Column]]]] = {}
-    for (setting, flows), found in named.items():
-        names = tuple(name for name, _ in found)
-        grouped.setdefault((flows, names), []).append((setting, [column for _, own in found for column in own]))
+    panels = grouped(placed, lambda place: (place[1].setting, place[0]))
+    alike = grouped(panels, lambda key: (key[0], tuple(sorted(column.flows for _, column in panels[key]))))
+    same = grouped(alike, lambda key: (key[1], tuple(name for _, name in alike[key])))
     made = []
-    for (flows, names), panels in grouped.items():
-        every = tuple(column for _, own in panels for column in own)
-        made.append(_Group(flows, names, tuple(setting for setting, _ in panels), every))
+    for (flows, names), keys in same.items():
+        columns_ = tuple(column for key in keys for panel in alike[key] for _, column in panels[panel])
+        made.append(_Group(flows, names, tuple(setting for setting, _ in keys), columns_))
     return made
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_duration, local_text
@@ -78,7 +77,9 @@ def of_view(view: RunView) -> Document:
     findings = [finding for finding in findings if finding not in answers[1:]]  # a matrix or mesh answers for its tests
     if not any(finding.weight in (Weight.ANSWER, Weight.IMPOSSIBLE, Weight.FAILED) for finding in findings):
         findings.append(Finding("The tests were measured, but gave no figure.", Weight.ANSWER, Severity.ERROR))
-    pairs = _pairs(view)
+    # The rows of the export have all repetitions.
+    rows = view.frames if view.repetitions == view.every else load(info, view.every)
+    pairs = rows.derived.pairs
     return Document(
         title=info.plan.title or info.plan.scenario_name,
         run=info.run,
@@ -94,12 +95,6 @@ def of_view(view: RunView) -> Document:
         footer=f"Made by rigctl {info.versions.get('rigctl', '')}. “–” is unknown. K is 1024 bytes; rates are decimal.",
         tags=tuple(given_tags(info.tags).items()),
     )
-
-
-def _pairs(view: RunView) -> list[Row]:
-    """Return the rows of the export, of all repetitions."""
-    every = view.repetitions == view.every
-    return (view.frames if every else load(view.info, view.every)).derived.pairs
 
 
 def _parts(view: RunView) -> list[Part]:
@@ -119,7 +114,10 @@ def _results(
         return (), [*lead, *rest]
     table = expectations.with_column(_headed(view.info, table), view.plan, verdicts)
     if lead and (len(table.rows) > MOST_ROWS or any(part.leads for part in parts)):
-        return (*lead, _folded(view.info, table)), rest
+        count, run = len(table.rows), view.info.run
+        more = Paragraph(f"`rigctl export {run} --level cells` gives {count} rows of values.", small=True)
+        folded = Folded(f"All {count} tests, a row each", (table,))
+        return (*lead, Section("All tests", (folded, more), brief=True)), rest
     return (Section("Results", (table,), brief=True),), [*lead, *rest]
 
 
@@ -130,25 +128,15 @@ def _headed(info: RunInfo, table: Table) -> Table:
     return replace(table, columns=tuple(columns))
 
 
-def _folded(info: RunInfo, table: Table) -> Section:
-    count = len(table.rows)
-    words = f"All {count} tests, a row each"
-    more = Paragraph(f"`rigctl export {info.run} --level cells` gives {count} rows of values.", small=True)
-    return Section("All tests", (Folded(words, (table,)), more), brief=True)
-
-
 def _closing(view: RunView, parts: Sequence[Part]) -> Iterator[Section]:
     """Yield how to reproduce the run, method, rig, scenario and rig file."""
     yield method.reproduce(view.plan, view.info.run)
     own = [sentence for part in parts for sentence in part.method]
     yield Section("Method", (Items(tuple(method.sentences(view.info, view.every, own))),))
     yield from host_facts.sections(view.info)
-    plan = view.plan
-    files_ = (
-        Folded(f"Scenario: {plan.scenario_name}", (Verbatim(plan.scenario_yaml),)),
-        Folded(f"Rig: {plan.rig_name}", (Verbatim(plan.rig_yaml),)),
-    )
-    yield Section("Scenario and rig file", files_)
+    scenario = Folded(f"Scenario: {view.plan.scenario_name}", (Verbatim(view.plan.scenario_yaml),))
+    rig = Folded(f"Rig: {view.plan.rig_name}", (Verbatim(view.plan.rig_yaml),))
+    yield Section("Scenario and rig file", (scenario, rig))
 
 
 def rig_words(plan: RunPlan) -> str:

@@ -16,16 +16,8 @@ from rigctl.base.resources import templates
 from rigctl.report.blocks import (
     Block,
     Chart,
-    Charts,
     Document,
-    Folded,
-    HeatMaps,
-    Items,
-    Paragraph,
     Section,
-    Table,
-    Terms,
-    Verbatim,
 )
 from rigctl.report.charts.plot import Plot
 from rigctl.report.charts.svg import render_svg
@@ -51,10 +43,6 @@ STYLES: Final = ("report.css", "matrix.css")
 """The style sheet of a page; its colours and letters are custom properties at the top of the first."""
 _COMMAND: Final = re.compile(r"`([^`\n]+)`")
 """A command in a sentence."""
-_KINDS: Final[dict[type[Any], str]] = {
-    Table: "table", Charts: "charts", HeatMaps: "heat", Paragraph: "paragraph", Items: "items", Terms: "terms",
-    Verbatim: "verbatim", Folded: "folded",
-}  # fmt: skip
 MOST_BYTES: Final = 2_000_000
 """Size of a page with its data."""
 PLACE: Final = "<!--data-->"
@@ -184,7 +172,7 @@ def anchor(title: str) -> str:
 
 
 def _kind(block: Block) -> str:
-    return _KINDS[type(block)]
+    return type(block).__name__.lower()
 
 
 def _label(chart: Chart) -> str:

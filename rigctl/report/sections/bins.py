@@ -9,7 +9,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_duration
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.bins import BinSeries, Gaps, gaps_of
-from rigctl.records import Cell, Repetition, Status, Stream
+from rigctl.records import Cell, Status, Stream
 from rigctl.report.blocks import Block, Chart, Charts, Column, Key, Paragraph, Part, Section, Table
 from rigctl.report.charts.plot import Axis, Line, Plot, Points, plot
 from rigctl.report.tables.columns import (
@@ -47,7 +47,13 @@ class Binned:
 def part(view: RunView) -> Part | None:
     """Return the part of a run whose tests ask for bins; None where none does, or nothing counts."""
     widths_us = [cell.bin_us for cell in view.plan.cells if cell.bin_us is not None]
-    found = [binned for cell in view.plan.cells for binned in _binned(cell, view.repetitions)]
+    last = {repetition.cell: repetition for repetition in view.repetitions if repetition.status is Status.OK}
+    found = [
+        Binned(cell, bins.stream, bins.series, gaps_of(bins.series))
+        for cell in view.plan.cells
+        if cell.bin_us is not None and cell.number in last
+        for bins in stream_bins(cell, last[cell.number])
+    ]
     if not widths_us or not found:
         return None
     width = format_duration(widths_us[0] / 1e6)
@@ -58,15 +64,6 @@ def part(view: RunView) -> Part | None:
     blocks: list[Block] = [bin_table(found), Paragraph(note, small=True), *_charts(found)]
     section = Section(f"Throughput over time, in bins of {width}", tuple(blocks), brief=True)
     return Part(findings=tuple(gap_findings(view, found, width)), sections=(section,))
-
-
-def _binned(cell: Cell, repetitions: Sequence[Repetition]) -> list[Binned]:
-    counted = [
-        repetition for repetition in repetitions if repetition.cell == cell.number and repetition.status is Status.OK
-    ]
-    if not counted or cell.bin_us is None:
-        return []
-    return [Binned(cell, bins.stream, bins.series, gaps_of(bins.series)) for bins in stream_bins(cell, counted[-1])]
 
 
 def bin_table(found: Sequence[Binned]) -> Table:

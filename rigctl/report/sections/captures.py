@@ -9,7 +9,7 @@ from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.records import Capture
 from rigctl.report.blocks import Column, Paragraph, Part, Section
 from rigctl.report.tables.columns import ColumnOf, Head, each, table_of
-from rigctl.report.words.text import MOST_NAMED, listed, numbers_text, plural
+from rigctl.report.words.text import numbers_text, plural
 
 _NOTE: Final = (
     "Headers only, in files beside this report; `tcpdump -r` and Wireshark read them. A frame may be a super-packet of "
@@ -60,16 +60,14 @@ def _findings(kept: Sequence[_Kept]) -> Iterator[Finding]:
 
 
 def _disagreement(other: Sequence[_Kept], compared: int) -> Finding:
-    worst = sorted(other, key=_difference, reverse=True)[:MOST_NAMED]
-    named = [
-        f"{row.capture.retransmits_seen} against {row.capture.retransmits} in test {row.test} at {row.capture.node}"
-        for row in worst
-    ]
-    which = f"{len(other)} of {plural(compared, 'capture')}"
-    most = ", the largest differences:" if len(other) > len(worst) else ":"
+    worst = max(other, key=_difference)
+    largest = f"{worst.capture.retransmits_seen} against {worst.capture.retransmits} in test {worst.test}"
     dropped = sum(row.capture.lost or 0 for row in other)
     cause = f"the kernels dropped {plural(dropped, 'frame')} of these captures" if dropped else "the cause is unknown"
-    text = f"Retransmits in {which} differ from what TCP counts{most} {listed(named)}; {cause}."
+    text = (
+        f"Retransmits in {len(other)} of {plural(compared, 'capture')} differ from what TCP counts, most "
+        f"{largest} at {worst.capture.node}; {cause}."
+    )
     subject = tests(sorted({row.test for row in other}))
     return Finding(text, Weight.SUSPECT, Severity.WARNING, subject, {"captures_that_differ": len(other)})
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import Check, checks
 from rigctl.columns import COLUMNS
@@ -69,9 +70,7 @@ def findings(plan: RunPlan, given: Sequence[Verdict]) -> Iterator[Finding]:
         what = "The expectation is met" if asked == 1 else f"All {asked} expectations are met"
         checked = f", {len(given)} values checked" if len(given) > asked else ""
         yield Finding(f"{what}{checked}.", Weight.DETAIL, Severity.OK)
-    by_bound: dict[tuple[str, str], list[Verdict]] = {}
-    for verdict in given:
-        by_bound.setdefault((verdict.figure, verdict.expected), []).append(verdict)
+    by_bound = grouped(given, lambda verdict: (verdict.figure, verdict.expected))
     expectations = {(each.name, each.text): each for each in plan.expectations}
     made = [_finding(expectations[bound], same) for bound, same in by_bound.items() if bound in expectations]
     missed = [finding for finding in made if finding is not None]
@@ -143,15 +142,13 @@ def with_column(table: Table, plan: RunPlan, given: Sequence[Verdict]) -> Table:
     """Return `table` with a column that marks the tests, or the pairs of tests, that are not as expected."""
     if not given:
         return table
-    of_test: dict[int | None, list[Verdict]] = {}
-    for verdict in given:
-        of_test.setdefault(verdict.test, []).append(verdict)
+    of_test = grouped(given, lambda verdict: verdict.test)
     streams = {cell.number: [str(stream) for stream in cell.streams] for cell in plan.cells}
     own_rows: Counter[int | None] = Counter()
     every = Counter(row.test for row in table.rows)
     rows = []
     for row in table.rows:
-        of_row = of_test.get(row.test, [])
+        of_row = of_test.get(row.test or 0, [])
         if row.test is not None and every[row.test] > 1:  # a row for each pair
             of_row = [verdict for verdict in of_row if verdict.pair in (None, streams[row.test][own_rows[row.test]])]
         own_rows[row.test] += 1
@@ -176,17 +173,15 @@ def sections(info: RunInfo, given: Sequence[Verdict]) -> Iterator[Section]:
         return
     words = ("Figure", "Expected", "Measured")
     columns = (Column("Test"), Column("Pair", words=True), *(Column(title, words=True) for title in words))
-    rows = tuple(_row(verdict) for verdict in missed[:MOST_SHOWN])
+    rows = []
+    for verdict in missed[:MOST_SHOWN]:
+        texts = (verdict.pair or UNKNOWN, verdict.figure, verdict.expected)
+        measured = Entry(verdict.measured, verdict.value, "warn")
+        test = Entry(str(verdict.test), verdict.test)
+        rows.append(Row((test, *(Entry(text, text) for text in texts), measured), verdict.test))
     more = len(missed) - len(rows)
     note = (Paragraph(f"And {more} more: `rigctl show {info.run} --json`.", small=True),) if more else ()
     unknown = sum(verdict.value is None for verdict in missed)
     met = f"{len(missed) - unknown} of {plural(len(given), 'expectation')} not met"
     text = Paragraph(f"{met}{f', {unknown} not measured' if unknown else ''}.")
-    yield Section("Not as expected", (text, Table(columns, rows, label="Not as expected"), *note))
-
-
-def _row(verdict: Verdict) -> Row:
-    texts = (verdict.pair or UNKNOWN, verdict.figure, verdict.expected)
-    measured = Entry(verdict.measured, verdict.value, "warn")
-    test = Entry(str(verdict.test), verdict.test)
-    return Row((test, *(Entry(text, text) for text in texts), measured), verdict.test)
+    yield Section("Not as expected", (text, Table(columns, tuple(rows), label="Not as expected"), *note))

@@ -126,9 +126,9 @@ def _rise(worst: Result, count: int) -> Finding:
         text += f", {time_text(idle_us)} when idle (p50){most}."
         return Finding(text, Weight.DETAIL, Severity.OK, tests([worst.number]), measured)
     text = (
-        f"Under load the round trip of {worst.stream} grows from {time_text(idle_us)} to {time_text(loaded_us)} (p50) "
+        f"Under load the round trip of {worst.stream} grows from {time_text(idle_us)} to {time_text(loaded_us)} (p50)"
     )
-    text += f"in test {worst.number}"
+    text += f" in test {worst.number}"
     if held_bytes is not None and worst.stream.goodput_mbps is not None:
         goodput = rate_text(worst.stream.goodput_mbps.mean, worst.stream.ceiling_mbps)
         text += f": a queue of about {float(f'{held_bytes / 1024:.2g}'):,.0f} KB at {goodput} Mbit/s"
@@ -166,24 +166,23 @@ class Line:
 
 def charts(view: RunView) -> Charts | None:
     """Return a chart of each drawn test, of its last repetition that counts; None where there is none."""
+    counted = [repetition for repetition in view.repetitions if repetition.status is Status.OK and repetition.probes]
+    last = {repetition.cell: repetition for repetition in counted}
     shown: list[tuple[Cell, list[Line], list[Line]]] = []
     for cell in charted_cells(view.plan):
-        own = [
-            repetition
-            for repetition in view.repetitions
-            if repetition.cell == cell.number and repetition.status is Status.OK and repetition.probes
-        ]
-        if own:
-            round_trips = [line for probes in own[-1].probes if (line := _round_trips(probes)).t_s]
-            goodput = [drawn for stream in cell.streams if (drawn := _goodput(own[-1], stream)) is not None]
-            shown += [(cell, round_trips, goodput)] if round_trips else []
+        own = last.get(cell.number)
+        trips = [line for probes in own.probes if (line := _round_trips(probes)).t_s] if own else []
+        if own and trips:
+            shown.append(
+                (cell, trips, [line for stream in cell.streams if (line := _goodput(own, stream)) is not None])
+            )
     if not shown:
         return None
     longest = max(value for _, lines, _ in shown for line in lines for value in line.values)
     streams = dict.fromkeys(str(stream) for cell, _, _ in shown for stream in cell.streams)
     few = len(streams) <= MOST_COLOURS
     keys = tuple(Key(name, f"s{number}") for number, name in enumerate(streams, 1)) if few else ()
-    return Charts(tuple(_chart(*drawn, longest) for drawn in shown), keys)
+    return Charts(tuple(_chart(*test, longest) for test in shown), keys)
 
 
 def _round_trips(probes: Probes) -> Line:

@@ -238,9 +238,7 @@ def findings(plan: RunPlan, found: Sequence[Mesh], form: Form) -> Iterator[Findi
     """Yield the findings of goodput, the answer first."""
     low, high, measured = _ends(found, form)
     answer = f"is lowest at {low.text} and highest at {high.text}"
-    if measured == 1:
-        answer = f"is {low.text}"
-    elif form.text(low.value) == form.text(high.value):
+    if form.text(low.value) == form.text(high.value):
         answer = f"is {form.text(low.value)} on each pair"
     slow = dict.fromkeys(slow.node for mesh in found for slow in mesh.slow)
     text = f"{_between(found, measured, f'goodput {answer}')}{_named(found)}."

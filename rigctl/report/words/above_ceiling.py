@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import TypeAlias
 
+from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.analysis.views.shaping import carried_mbps, messages_carried_mbps, short_excess, short_messages_excess
@@ -58,10 +59,7 @@ def excess_note(info: RunInfo, measured: Measured) -> list[str]:
 
 def excess_findings(info: RunInfo, results: Sequence[Measured]) -> Iterator[Finding]:
     """Yield a finding for each cause, with the tests above their ceilings."""
-    by_cause: dict[Cause, list[Measured]] = {}
-    for result in results:
-        if result.above_ceiling:
-            by_cause.setdefault(excess_cause(info, result), []).append(result)
+    by_cause = grouped([each for each in results if each.above_ceiling], lambda each: excess_cause(info, each))
     for cause, above in by_cause.items():
         numbers = list(dict.fromkeys(result.cell.number for result in above))
         worst = max(result.efficiency or 0.0 for result in above)

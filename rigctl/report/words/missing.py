@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from statistics import median
 
+from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, Exclusion
 from rigctl.findings import Finding, Severity, Weight, tests
@@ -31,26 +31,22 @@ def exclusion_text(excluded: Exclusion) -> str:
 
 
 def _rates(excluded: Exclusion) -> str:
-    """Return the rate of each pair; of many the lowest, median and highest, and the three slowest pairs by name."""
+    """Return the rate of each pair; of many the lowest and highest, and the three slowest pairs by name."""
     each_mbps = excluded.goodput_mbps
     if len(each_mbps) <= MOST_LISTED:
         return ", ".join(map(rate_text, each_mbps)) + " Mbit/s"
     names = excluded.streams or ("",) * len(each_mbps)
     known = sorted((mbps, name) for mbps, name in zip(each_mbps, names, strict=True) if mbps is not None)
-    low, middle, high = (rate_text(mbps) for mbps in (known[0][0], median(mbps for mbps, _ in known), known[-1][0]))
-    said = f"{low} to {high} Mbit/s on {len(each_mbps)} pairs, median {middle}"
-    if low == high:
-        said = f"{low} Mbit/s on each of {len(each_mbps)} pairs"
+    ends = dict.fromkeys((rate_text(known[0][0]), rate_text(known[-1][0])))
+    said = f"{' to '.join(ends)} Mbit/s on {len(each_mbps)} pairs"
     slowest = ", ".join(f"{name} {rate_text(mbps)}" for mbps, name in known[:MOST_NAMED])
-    return said + (f"; the slowest: {slowest}" if low != high and excluded.streams else "")
+    return said + (f"; the slowest: {slowest}" if len(ends) > 1 and excluded.streams else "")
 
 
 def shortfall(view: RunView) -> Iterator[Finding]:
     """Yield one finding with what was left out and what failed; it comes before the answer."""
-    by_cell: dict[int, list[Repetition]] = {}
-    for repetition in view.every:
-        if repetition.status is not Status.INTERRUPTED:
-            by_cell.setdefault(repetition.cell, []).append(repetition)
+    over = [repetition for repetition in view.every if repetition.status is not Status.INTERRUPTED]
+    by_cell = grouped(over, lambda repetition: repetition.cell)
     numbers = [cell.number for cell in view.plan.cells]
     left_out = [number for number in numbers if number not in by_cell]
     failed = {number: own for number, own in by_cell.items() if all(one.status is not Status.OK for one in own)}
@@ -90,7 +86,13 @@ def excluded_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     """Name the tests that were measured without some pairs, and those of which some repetitions do not count."""
     in_part = [cell for cell in cells if any(excluded.status is Status.OK for excluded in cell.exclusions)]
     if in_part:
-        yield _in_part(in_part)
+        numbers = [cell.cell.number for cell in in_part]
+        reasons = [each.reason or "" for cell in in_part for each in cell.exclusions if each.status is Status.OK]
+        different = list(dict.fromkeys(reason.rstrip(".") for reason in reasons))
+        more = f", and {len(different) - 1} more in the notes" if len(different) > 1 else ""
+        said = f"Without some pairs: {numbers_text(numbers)}; {different[0]}{more}."
+        text = f"{said} The sum of all pairs is unknown there."
+        yield Finding(text, Weight.FAILED, Severity.WARNING, tests(numbers))
     partly = [
         cell.cell.number
         for cell in cells
@@ -118,12 +120,3 @@ def fastest_pair(cells: Sequence[CellSummary]) -> Finding | None:
         f"{rate_text(goodput_mbps, ceiling_mbps)}{of} Mbit/s."
     )
     return Finding(text, Weight.ANSWER, Severity.WARNING, tests([number]), {"goodput_mbps": goodput_mbps})
-
-
-def _in_part(cells: Sequence[CellSummary]) -> Finding:
-    numbers = [cell.cell.number for cell in cells]
-    reasons = [each.reason or "" for cell in cells for each in cell.exclusions if each.status is Status.OK]
-    different = list(dict.fromkeys(reason.rstrip(".") for reason in reasons))
-    more = f", and {len(different) - 1} more in the notes" if len(different) > 1 else ""
-    text = f"Without some pairs: {numbers_text(numbers)}; {different[0]}{more}. The sum of all pairs is unknown there."
-    return Finding(text, Weight.FAILED, Severity.WARNING, tests(numbers))

@@ -15,9 +15,10 @@ from rigctl.report.blocks import Chart, HeatField, HeatMap, HeatMaps, Key
 from rigctl.report.charts.colours import HEAT_STEPS, heat_step
 from rigctl.report.charts.plot import Axis, Line, Plot, plot
 from rigctl.report.words.text import UNKNOWN, plural
-from rigctl.settings import DEFAULT, DIRECTION, SETTINGS, WINDOW, WINDOW_TOTAL
+from rigctl.settings import DEFAULT, DIRECTION, SETTINGS
 
-_WINDOWS: Final = {"window_total_bytes": WINDOW_TOTAL, "window_bytes": WINDOW}
+_WINDOWS: Final = {"window_total_bytes": "window_total", "window_bytes": "window"}
+"""Names of windows in a panel and in `SETTINGS`."""
 _NAMES: Final = {"mtu": "MTU", "resize": "resizing of buffers"}
 DIFFERENCE_STEPS: Final = 5
 LINE_COLOURS: Final = 10
@@ -40,7 +41,7 @@ def panel_title(setting: Setting) -> str:
 
 
 def _part(name: str, value: object) -> str:
-    setting = SETTINGS.get(name) or _WINDOWS.get(name)
+    setting = SETTINGS.get(_WINDOWS.get(name, name))
     if name in ("duration_s", "omit_s") and isinstance(value, float | int):
         return f"{format_duration(value)}{' omitted' if name == 'omit_s' else ''}"
     if setting is None or setting.said in (None, str) or value == Direction.FORWARD:

@@ -274,11 +274,7 @@ def exception_text(conditions: Sequence[ConditionPanels]) -> str:
     if not behind:
         return ""
     groups = sorted(_groups(behind), key=lambda group: group.worst.share)
-    kept = _groups([place for place in placed if not place[1].is_behind])
     every = sorted({column.flows for _, column in placed})
-    if len(kept) == 1 and (len(groups) > MOST_GROUPS or 2 * len(behind) > len(placed)):
-        where = _where(kept[0], every, len(conditions))
-        return f"This holds only with {where}; elsewhere the sum is lower ({_achieved(groups[0].worst)})."
     said = [
         f"with {_where(group, every, len(conditions))} ({_achieved(group.worst)})" for group in groups[:MOST_GROUPS]
     ]
@@ -304,16 +300,13 @@ def _where(group: _Group, every: Sequence[int], conditions: int) -> str:
     titles = [title[:1].lower() + title[1:] for setting in group.settings if (title := panel_title(setting))]
     words = [listed(titles)] if titles else []
     if list(group.flows) != list(every):
-        words.append(_flows_text(group.flows, every))
+        words.append(_flows_text(group.flows))
     under = f" under {listed(group.names)}" if len(group.names) < conditions else ""
     return (" and ".join(words) or "all settings") + under
 
 
-def _flows_text(flows: Sequence[int], every: Sequence[int]) -> str:
-    """Return `1 flow`, `4 or 10 flows`; neighbours among the values of the axis as a range, `4 to 10 flows`."""
-    first = every.index(flows[0])
-    if len(flows) > 2 and list(every[first : first + len(flows)]) == list(flows):
-        return f"{flows[0]} to {flows[-1]} flows"
+def _flows_text(flows: Sequence[int]) -> str:
+    """Return `1 flow` or `1, 4 or 10 flows`."""
     words = [str(number) for number in flows]
     return plural(flows[0], "flow") if len(flows) == 1 else f"{', '.join(words[:-1])} or {words[-1]} flows"
 

@@ -7,14 +7,10 @@ import builders
 import pytest
 
 from rigctl.analysis.rows.frames import load
-from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.columns import Level
-from rigctl.findings import Weight
 from rigctl.model.bins import BinSeries, Gaps, gaps_of, together
 from rigctl.records import Bins, Cell, Direction, Flow, Pair, Repetition, RunInfo, Side, Status
-from rigctl.report.blocks import Part
-from rigctl.report.sections.bins import part
 from rigctl.scenario.load import Overrides, load_plan
 
 PAIR = Pair("pi1", "pi2")
@@ -57,27 +53,6 @@ def test_bins_of_what_does_not_count_are_not_exported() -> None:
     assert load(info, [replace(one, status=Status.INVALID, reason="start skew")]).rows(Level.BINS) == []
     unasked = [replace(cell, bin_us=None) for cell in info.plan.cells]
     assert load(replace(info, plan=replace(info.plan, cells=tuple(unasked))), [one]).rows(Level.BINS) == []
-
-
-def made(info: RunInfo, repetitions: list[Repetition]) -> Part:
-    found = part(RunView(info, repetitions))
-    assert found is not None
-    return found
-
-
-def test_gaps_are_a_finding_with_their_numbers_and_on_virtual_links_their_likely_cause() -> None:
-    info, repetitions = measured(BYTES, 607)
-    (found,) = made(info, repetitions).findings
-    assert found.text.startswith(
-        "In bins of 0.607 ms, test 1 (pi1 → pi2) has 3 gaps, the longest of 1.821 ms; "
-        "nothing came in 60.0 % of its time."
-    )
-    assert found.numbers == {"gaps": 3, "longest_gap_ms": 1.821, "time_in_gaps": 0.6}
-    assert (found.weight, found.subject.names) == (Weight.COMPARISON, ("1",))
-    assert "A virtual link passes 64 KiB at once" in found.text
-    real = replace(info, plan=replace(info.plan, virtual=None))
-    (found,) = made(real, repetitions).findings
-    assert "virtual" not in found.text
 
 
 @pytest.mark.parametrize(

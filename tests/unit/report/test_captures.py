@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import builders
-from message_runs import finding, said
+from message_runs import said
 
 from rigctl.records import Capture, Direction, Pair, Repetition, RunInfo
 
@@ -16,11 +16,6 @@ def captured(*captures: Capture) -> tuple[RunInfo, list[Repetition]]:
     cell = builders.cell(pairs=(PAIR,), duration_s=1.0)
     repetition = replace(builders.repetition(cell, [900.0]), captures=captures)
     return builders.run(builders.plan((cell,))), [repetition]
-
-
-def test_frames_that_the_kernel_dropped_are_given_as_the_cause() -> None:
-    found = finding(*captured(replace(AT_SENDER, retransmits=5, lost=2)), "differ")
-    assert found.text.endswith("; the kernels dropped 2 frames of these captures.")
 
 
 def test_a_full_file_is_not_compared() -> None:

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import documents
-import pytest
 from switched import SECOND, Paper, several
 
 from rigctl.analysis.run_view import RunView
-from rigctl.records import Pair, Repetition, RunInfo
+from rigctl.records import Repetition, RunInfo
 from rigctl.report.blocks import Folded, Part, Table
 from rigctl.report.sections.counters import part
 
@@ -93,15 +92,6 @@ def test_what_was_lost_before_the_counters_explains_that_they_show_less() -> Non
     assert whole.endswith(" %, no more than what was lost before these counters and retransmitted.")
 
 
-def test_many_points_are_summed_up() -> None:
-    pairs = tuple(Pair(f"n{at}", f"n{at + 12}") for at in range(1, 13))
-    sentence = said(Paper(pairs, mbps=600, losses={(at, "switch out"): 100 + at for at in range(12)}))[-1]
-    assert sentence.startswith(
-        "Of about 1266 retransmits from the first byte to the last, about 111 (9 %) were lost at switch b, port p24,"
-    )
-    assert "about 936 at 9 other points" in sentence
-
-
 def test_a_resumed_run_does_not_count_what_passed_meanwhile() -> None:
     """Ten minutes between two cells, with other traffic on the trunk: not the run's."""
     info, repetitions = several(2, Paper(), gap_s=600)
@@ -118,22 +108,3 @@ def test_a_resumed_run_does_not_count_what_passed_meanwhile() -> None:
     found = part_of(info, [repetitions[0], replace(repetitions[1], counters=later)])
     assert found is not None
     assert sentences(found)[0].endswith("a difference of less than 0.1 %.")
-
-
-def test_counters_that_disagree_come_before_where_segments_were_lost() -> None:
-    paper = Paper(losses={(0, "switch out"): 300}, foreign_octets={("up", "out"): 50_000_000})
-    texts = documents.texts(paper.run(), [paper.repetition()])
-    flagged, lost, shown = (
-        next(at for at, text in enumerate(texts) if words in text)
-        for words in ("differ by more than 1 %", "retransmits from the first byte", "The trunk's counters show")
-    )
-    assert flagged < lost < shown
-
-
-def test_entries_have_their_values_in_the_units_of_their_columns() -> None:
-    found = made(Paper())
-    table = table_of(found, "Test by test")
-    (counted,) = documents.entries(table, "Counted")
-    assert counted.value == pytest.approx(1882, rel=0.01)
-    octets = documents.entries(table_of(found, "Port by port"), "Counted")
-    assert [entry.text for entry in octets] == [f"{entry.value:.1f}" for entry in octets]

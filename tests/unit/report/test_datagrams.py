@@ -8,7 +8,6 @@ import builders
 import documents
 import pytest
 
-from rigctl.analysis.rows.cells import derive
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.model.search import MOST_TRIALS, Search, search
@@ -26,7 +25,6 @@ from rigctl.records import (
 )
 from rigctl.report.sections.datagrams import (
     datagram_findings,
-    datagram_table,
     explain,
     search_findings,
 )
@@ -84,12 +82,6 @@ def loss_findings(info: RunInfo, repetitions: list[Repetition]) -> list[Finding]
 
 def explained(info: RunInfo, repetitions: list[Repetition]) -> str:
     return " ".join(explain(info, documents.cells_of(info, repetitions)[0]))
-
-
-def test_the_losses_of_a_column_have_the_same_decimals() -> None:
-    info = info_of(CELL, replace(CELL, number=2))
-    lost = [measured(flow(10_000, 9990)), replace(measured(flow(10_000, 5000)), cell=2)]
-    assert documents.column(documents.result_table(info, lost), "Loss") == ["0.10", "50.00"]
 
 
 def test_of_many_pairs_the_worst_is_shown() -> None:
@@ -182,17 +174,6 @@ def test_a_rate_that_the_senders_did_not_keep_to_is_no_verdict_on_the_network() 
     assert "the loss is" not in text
 
 
-def test_a_burst_stands_beside_the_one_requested_and_beside_losses() -> None:
-    bounded = builders.asking(CELL, burst=8)
-    repetitions = [measured(flow(10_000, 9990, burst=7, sent_burst=6))]
-    table = datagram_table(info_of(bounded), RunView(info_of(bounded), repetitions).cells)
-    assert documents.column(table, "Burst requested") == ["8"]
-    assert documents.column(table, "Longest burst sent") == ["6"]
-    assert "The sender's longest burst was 6." in explained(info_of(bounded), repetitions)
-    (row,) = derive(info_of(bounded), repetitions).cells
-    assert (row["burst"], row["burst_effective"]) == (8, 6)
-
-
 def test_a_path_that_always_loses_has_no_rate() -> None:
     plan, trials, found = searched(Path(1e9, 1e9, loss=0.01))
     assert found.best is None
@@ -204,23 +185,9 @@ def test_a_path_that_always_loses_has_no_rate() -> None:
     assert said.level is Severity.WARNING
 
 
-def test_zero_loss_is_a_no_drop_rate() -> None:
-    plan, trials, _ = searched(Path(6.5e8, 2e9))
-    strict = replace(plan, max_loss=0.0)
-    assert "NDR (trials of 1 s) is " in said_of(strict, trials).text
-
-
 def test_trials_of_which_none_could_be_measured_are_no_verdict_on_the_network() -> None:
     cell = builders.asking(CELL, rate=MAX_RATE)
     said = said_of(plan_of(cell), [measured(flow(1, 1), 1, status=Status.FAILED)])
     assert "no trial could be measured (1 trial)" in said.text
     assert "loss" not in said.text
     assert (said.weight, said.level) == (Weight.MISSING, Severity.ERROR)
-
-
-def test_a_trial_that_could_not_be_measured_is_named_beside_the_rate() -> None:
-    cell = builders.asking(CELL, rate=MAX_RATE)
-    trials = [measured(flow(1, 1), 1, status=Status.FAILED), Path(5e8, 1e9).trial(2, 400_000_000)]
-    said = said_of(plan_of(cell), trials)
-    assert said.text.endswith("; 1 trial could not be measured and did not count as passed.")
-    assert said.level is Severity.WARNING

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import builders
-import das2
 import message_runs
 import pytest
 from documents import finding, printed, texts
@@ -44,18 +43,6 @@ def test_a_run_that_did_not_end_well_says_so_first(status: RunStatus, words: str
     found = finding(replace(info, status=status), measured[:2], words)
     assert (found.weight, found.level) == (Weight.FAILED, Severity.WARNING)
     assert document(replace(info, status=status), measured[:2]).answer == words
-
-
-@pytest.mark.parametrize("status", [RunStatus.COMPLETE, RunStatus.PARTIAL])
-def test_of_a_run_that_ended_the_state_is_no_finding(status: RunStatus) -> None:
-    info, measured = builders.gigablox()
-    assert not [said for said in texts(replace(info, status=status), measured) if "The run" in said]
-
-
-def test_a_short_table_comes_before_the_heat_maps() -> None:
-    made = document(*das2.run(windows=(65536,), flows=(1, 2), pairs=(1, 4, 8)))
-    assert headings(made)[:2] == ["Results", "Total goodput: resize-off"]
-    assert isinstance(made.results[0].blocks[0], Table)
 
 
 def test_a_long_table_without_heat_maps_is_not_folded() -> None:

@@ -5,11 +5,10 @@ from typing import Any
 
 import builders
 import pytest
-from documents import cells_of, finding, result_table, texts
+from documents import cells_of, finding, texts
 
-from rigctl.analysis.views.shaping import carried_mbps
-from rigctl.findings import Finding, Severity, Weight
-from rigctl.records import Cell, Link, Pair, Repetition, RunInfo
+from rigctl.findings import Finding
+from rigctl.records import Link, Pair, Repetition, RunInfo
 from rigctl.report.document import document
 from rigctl.report.words.above_ceiling import excess_cause
 
@@ -31,22 +30,6 @@ def one_test(
 
 def above(info: RunInfo, measured: list[Repetition]) -> Finding:
     return finding(info, measured, "Above the ceiling")
-
-
-def test_the_row_above_its_ceiling_says_what_the_shaped_link_carries() -> None:
-    info, measured = one_test(880.0, mtu=9000, mss=524, pmtu=9000)
-    (note,) = result_table(info, measured).notes
-    carried = carried_mbps(info, cells_of(info, measured)[0])
-    assert note.endswith(f"{SHAPED}, {carried:.1f} Mbit/s.")
-    pairs = builders.cell(mss=524)
-    both = builders.run(builders.plan([pairs]))
-    (note,) = result_table(both, [builders.repetition(pairs, (880, 880), sender={"mss": 524})]).notes
-    assert note.endswith(" Mbit/s on each pair.")
-
-
-def test_in_a_long_test_of_full_frames_the_cause_is_unknown_and_says_what_to_compare() -> None:
-    info, measured = one_test(960.0)
-    assert above(info, measured).text == f"Above the ceiling: test 1 at 102.0 %: {UNKNOWN}."
 
 
 @pytest.mark.parametrize("sender", [{"mss": 524}, {"duration_s": 0.1}])
@@ -90,17 +73,6 @@ def test_a_test_too_short_for_a_dip_or_without_bbr_has_no_such_finding() -> None
     assert not [said for said in texts(*bbr(60.0, "cubic")) if "Dips" in said]
 
 
-def test_only_the_tests_without_a_request_are_its_subject_and_all_defaults_are_named() -> None:
-    cells = [builders.cell(1), builders.cell(2), builders.cell(3, congestion="cubic")]
-    measured = [
-        builders.repetition(cell, sender={"congestion": name})
-        for cell, name in zip(cells, ("cubic", "bbr", "cubic"), strict=True)
-    ]
-    found = finding(builders.run(builders.plan(cells)), measured, "No congestion control")
-    assert "the nodes' defaults, bbr and cubic, were used." in found.text
-    assert found.subject.names == ("1", "2")
-
-
 def with_mss(requested: list[int | None], effective: list[int]) -> tuple[RunInfo, list[Repetition]]:
     cells = [builders.cell(number, mss=mss) for number, mss in enumerate(requested, 1)]
     measured = [
@@ -118,39 +90,6 @@ def test_a_test_that_does_not_count_says_nothing_of_the_mss() -> None:
     info, measured = with_mss([1460, 8960], [1448, 1448])
     failed = builders.failed(info.plan.cells[1])
     assert not [said for said in texts(info, [measured[0], failed]) if "made no difference" in said]
-
-
-def test_windows_that_were_not_granted_are_named_three_and_the_others_counted() -> None:
-    cells = [builders.cell(number, window_bytes=(number + 1) * 1024**2) for number in range(1, 6)]
-    cut = {"sndbuf_bytes": 2 * 212992}
-    info = builders.run(builders.plan(cells))
-    measured = [builders.repetition(cell, sender=cut) for cell in cells]
-    found = [made for made in document(info, measured).findings if "window" in made.text and "granted" in made.text]
-    assert [made.subject.names for made in found] == [("1",), ("2",), ("3",), ()]
-    assert all(made.level is Severity.WARNING and made.weight is Weight.GRANTED for made in found)
-    assert found[-1].text == "2 more windows were not granted as requested; the table has them."
-
-
-def test_no_retransmits_are_good_news_and_unknown_ones_are_none() -> None:
-    cells = [builders.cell(1), builders.cell(2)]
-    info = builders.run(builders.plan(cells))
-    measured = [builders.repetition(cell, retransmits=(0, 0)) for cell in cells]
-    found = finding(info, measured, "No retransmits")
-    assert (found.text, found.level) == ("No retransmits in the measurement interval of any test.", Severity.OK)
-    unknown = [replace(one, flows=tuple(_silent(flow) for flow in one.flows)) for one in measured]
-    assert not [said for said in texts(info, unknown) if "etransmits" in said]
-
-
-def _silent(flow: Any) -> Any:
-    return replace(flow, retransmits=None)
-
-
-def test_a_mean_of_retransmits_of_few_tests_is_not_said_of_all() -> None:
-    cells: list[Cell] = [builders.cell(1), builders.cell(2)]
-    measured = [builders.repetition(cells[0], retransmits=(0, 0)), builders.repetition(cells[1], retransmits=(13, 4))]
-    found = finding(builders.run(builders.plan(cells)), measured, "Retransmits in all")
-    assert found.numbers == {"retransmits": 17}
-    assert (found.weight, found.level) == (Weight.LOSS, Severity.NOTE)
 
 
 def test_a_few_retransmits_of_very_many_segments_are_no_finding() -> None:

@@ -26,10 +26,6 @@ def test_a_gap_of_two_seconds_is_a_finding_with_test_pair_start_and_length() -> 
     assert found.numbers["carrier_changes"] is None
 
 
-def test_a_stream_that_never_stops_has_none() -> None:
-    assert found_in(builders.repetition(stream(), [900.0])) == []
-
-
 def test_a_length_is_never_rounded_up() -> None:
     repetition = replace(with_gap(stream(), 1000, 3000), window_start_ns=builders.BEGIN_NS + 1050 * MS)
     (found,) = found_in(repetition)
@@ -42,20 +38,6 @@ def test_the_flows_of_a_pair_have_a_gap_where_all_of_them_have() -> None:
     cell = stream(parallel=3)
     assert found_in(with_gap(cell, 1000, 3000, slice(0, 2)), cells=(cell,)) == []
     assert len(found_in(with_gap(cell, 1000, 3000), cells=(cell,))) == 1
-
-
-def test_the_longest_three_of_many_are_named_with_their_repetition() -> None:
-    cells = tuple(stream(number) for number in (1, 2))
-    repetitions = [
-        with_gap(cell, 1000, 1000 + 100 * cell.number + 400 * nth, number=nth) for cell in cells for nth in (1, 2)
-    ]
-    (found,) = found_in(*repetitions, cells=cells, repeat=2)
-    assert found.text == (
-        "4 gaps of 200 ms or longer, in which nothing arrived; the longest: 1 s on pi1 → pi2 in test 2, repetition 2 "
-        "(from 1.0 s on), 900 ms on pi1 → pi2 in test 1, repetition 2 (from 1.0 s on) and 600 ms on pi1 → pi2 in test "
-        "2, repetition 1 (from 1.0 s on)."
-    )
-    assert found.subject.names == ("1", "2")
 
 
 def test_a_link_that_went_down_meanwhile_is_named() -> None:

@@ -11,7 +11,6 @@ from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.findings import Weight
 from rigctl.records import Link, Pair, Repetition, RunInfo, Series
 from rigctl.report.document import document
-from rigctl.report.words.goodput import goodput_text
 from rigctl.report.words.text import rate_of_ceiling
 
 PAIR = (Pair("pi1", "pi2"),)
@@ -53,25 +52,6 @@ def test_nothing_is_called_fastest_where_all_is_above_the_ceiling() -> None:
     assert [made.weight for made in found].count(Weight.ANSWER) == 0
     assert found[0].weight is Weight.IMPOSSIBLE
     assert not [said for said in texts(info, measured) if "line rate" in said]
-
-
-def test_what_is_printed_as_98_per_cent_reaches_line_rate() -> None:
-    info, measured = run(0.9796 * CEILING, 0.9794 * CEILING)
-    assert [goodput_text(info, cell).rpartition(" is ")[2] for cell in summed(info, measured)] == [
-        "98.0 % of the ceiling.",
-        "97.9 % of the ceiling.",
-    ]
-    assert finding(info, measured, "reach line rate").numbers["at_line_rate"] == 1
-
-
-def test_a_row_with_the_limit_line_rate_is_counted_as_reaching_it() -> None:
-    times = [builders.BEGIN_NS + step * 100_000_000 for step in range(1, 101)]
-    series = Series({"t_ns": times, "bytes": list(range(100)), "rtt_us": [9000] * 100, "cwnd": [700] * 100})
-    info, measured = run(0.958 * CEILING, 0.99 * CEILING, rtt_min_us=200, series=series)
-    assert [cell.limit for cell in summed(info, measured)] == ["line-rate", "line-rate"]
-    found = finding(info, measured, "reach line rate")
-    assert found.numbers["at_line_rate"] == 2
-    assert "93 % with a queue" in found.text
 
 
 def test_losses_cut_the_window_only_of_what_cuts_it() -> None:

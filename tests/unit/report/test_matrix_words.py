@@ -3,16 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-import builders
 import das2
 import documents
 
 from rigctl.analysis.views.panels import Matrix, matrix
 from rigctl.findings import Finding, Weight
 from rigctl.records import Cell, Condition, HostSetting, Repetition, RunInfo, Trunk
-from rigctl.report.sections.matrix.panels import gbps
-from rigctl.report.sections.matrix.words import low_text, matrix_findings
-from rigctl.settings import WINDOW_TOTAL
+from rigctl.report.sections.matrix.words import matrix_findings
 
 QUIET = das2.Shape(noise=0.0)
 COARSE: dict[str, Any] = {"windows": (131072,), "flows": (1, 2)}
@@ -30,18 +27,6 @@ def findings_of(run: tuple[RunInfo, list[Repetition]]) -> list[Finding]:
 
 def told(run: tuple[RunInfo, list[Repetition]]) -> str:
     return " ".join(finding.text for finding in findings_of(run))
-
-
-def test_a_headline_that_holds_for_few_columns_names_those() -> None:
-    said = findings_of(das2.run(shape=QUIET, flows=(1, 2)))[0].text
-    assert said.startswith("From 8 pairs on, the sum stays at 7.53 Gbit/s")
-    assert "This does not hold with total window 32 KiB and total window 64 KiB (" in said
-
-    def one_window(cell: Cell, mtu: int) -> float:
-        return min(940.0 * len(cell.pairs), 7530.0) * (1.0 if cell[WINDOW_TOTAL] == das2.WINDOWS[3] else 0.5)
-
-    said = findings_of(das2.run(shape=das2.Shape(noise=0.0, goodput_mbps=one_window), flows=(1, 2)))[0].text
-    assert "This holds only with total window 256 KiB; elsewhere the sum is lower (" in said
 
 
 def test_the_limit_is_found_without_the_rig_file_and_a_rig_file_that_disagrees_is_named() -> None:
@@ -72,23 +57,6 @@ def test_what_busy_processors_hold_is_not_put_down_to_a_window_or_a_link() -> No
     assert "(3276 bytes each), limited by processors." in said
 
 
-def test_different_frames_leave_the_rate_on_the_wire_unsaid() -> None:
-    info, measured = das2.run((das2.OFF,), QUIET, **COARSE)
-    mixed = []
-    for one in measured:
-        side = one.flows[0].sender
-        assert side is not None
-        mixed.append(
-            replace(one, flows=(replace(one.flows[0], sender=builders.counting(side, mss=1000)), *one.flows[1:]))
-        )
-    assert ": a shared limit. With fewer" in told((info, mixed))
-
-
-def test_windows_that_are_all_alike_are_not_called_low() -> None:
-    assert low_text(matrix_of(das2.run((das2.ON,), flows=(1, 2))).conditions[0]) == ""
-    assert "stay low" not in told(das2.run(**COARSE))
-
-
 def test_a_difference_below_two_per_cent_is_called_none() -> None:
     twin = replace(das2.OFF, name="twin")
     said = told(das2.run((das2.OFF, twin), das2.Shape(noise=0.01), **COARSE))
@@ -107,15 +75,6 @@ def test_a_sysctl_that_can_not_have_done_anything_is_said() -> None:
     assert "locks" not in told(das2.run((das2.OFF, das2.ON), **COARSE))
 
 
-def test_of_many_windows_that_were_not_granted_three_are_reported() -> None:
-    cells = tuple(builders.cell(at, window_bytes=at * 1000, mss=None) for at in range(3, 9))
-    measured = [builders.repetition(cell, sender={"sndbuf_bytes": 4608 + cell.number}) for cell in cells]
-    info = builders.run(builders.plan(cells))
-    said = [text for text in documents.texts(info, measured) if "was granted" in text or "granted as" in text]
-    assert len(said) == 4
-    assert said[-1] == "3 more windows were not granted as requested; the table has them."
-
-
 def test_of_conditions_with_different_limits_the_one_of_most_conditions_is_the_answer() -> None:
     shape = das2.Shape(
         goodput_mbps=lambda cell, mtu: min(900 * len(cell.pairs), 3600 if mtu == 1500 else 1e9), noise=0.0
@@ -123,20 +82,3 @@ def test_of_conditions_with_different_limits_the_one_of_most_conditions_is_the_a
     first, second, *_ = findings_of(das2.run((das2.JUMBO, das2.OFF, das2.ON), shape, **COARSE))
     assert first.text.startswith("Under resize-off and resize-on: from 4 pairs on")
     assert (second.weight, second.text[:23]) == (Weight.BOTTLENECK, "Under resize-on-8192: t")
-
-
-def test_where_there_is_no_plateau_the_finding_has_no_rate_on_the_wire() -> None:
-    growth, *_ = findings_of(das2.run((das2.JUMBO,), das2.Shape(trunk_bps=None, noise=0.0), **COARSE))
-    assert growth.numbers["wire_mbps"] is None
-    assert growth.numbers["pairs"] == 12
-
-
-def test_no_significance_is_claimed_for_repeated_tests_either_way() -> None:
-    info, measured = das2.run((das2.OFF, das2.ON), QUIET, **COARSE)
-    repeated = replace(info, plan=replace(info.plan, repeat=3))
-    assert "significance" not in told((repeated, measured))
-
-
-def test_gigabits_have_two_decimals_and_a_difference_its_sign() -> None:
-    assert [gbps(7912.5), gbps(0.4), gbps(-3.0)] == ["7.91", "0.00", "0.00"]
-    assert [gbps(123.0, sign=True), gbps(-123.0, sign=True), gbps(-1.0, sign=True)] == ["+0.12", "−0.12", "+0.00"]

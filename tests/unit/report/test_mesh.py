@@ -6,16 +6,13 @@ from itertools import permutations
 
 import documents
 import pytest
-from builders import asking, cell, failed, plan, repetition, run
+from builders import asking, cell, plan, repetition, run
 
-from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.mesh import SlowNode
 from rigctl.findings import Severity
 from rigctl.records import Cell, Link, Pair, Repetition, RunInfo
-from rigctl.report.blocks import Document, HeatMaps, Table
+from rigctl.report.blocks import Table
 from rigctl.report.document import document
 from rigctl.report.printers.table_parts import paper_parts
-from rigctl.report.sections.mesh import findings, form_of
 
 NODES = ("n1", "n2", "n3", "n4")
 
@@ -43,12 +40,6 @@ def mesh_run(
     return run(plan(cells, links=links, title="A mesh")), measured
 
 
-def table_of(made: Document, number: int = 0) -> Table:
-    table = made.results[number].blocks[0]
-    assert isinstance(table, Table)
-    return table
-
-
 def test_many_servers_are_in_several_tables_each_with_all_clients() -> None:
     nodes = tuple(f"node{number:03}" for number in range(1, 13))
     made = document(*mesh_run({("node001", "node002"): 5000}, nodes=nodes))
@@ -58,21 +49,6 @@ def test_many_servers_are_in_several_tables_each_with_all_clients() -> None:
     assert all([row.entries[0].text for row in table.rows] == list(nodes) for table in tables)
     assert [len(table.legend) for table in tables] == [0, 0, 3]
     assert all(len(paper_parts(table)) == 1 for table in tables)
-
-
-def test_nodes_stand_in_the_order_of_the_rig() -> None:
-    info, measured = mesh_run(nodes=("b", "a", "c"))
-    assert [row.entries[0].text for row in table_of(document(info, measured)).rows] == ["b", "a", "c"]
-
-
-def test_a_mesh_of_one_measured_pair_says_that_much_and_no_more() -> None:
-    info, measured = mesh_run(usual=93.3, nodes=("a", "b", "c"))
-    failed_ones = [failed(cell) for cell in info.plan.cells[1:]]
-    answer = document(info, [measured[0], *failed_ones]).findings[1].text
-    assert answer == (
-        "Between 3 nodes, goodput is 93.3 Mbit/s (a → b); 1 of 6 pairs was measured; "
-        "these are too few to tell whether a node is slow."
-    )
 
 
 def test_several_slow_nodes_are_named_in_the_answer() -> None:
@@ -111,17 +87,6 @@ def test_what_limits_the_pairs_of_a_slow_node_is_named() -> None:
     assert found.remedy == "Raise net.ipv4.tcp_rmem (its third value) on n3."
 
 
-def test_a_slow_node_behind_a_path_is_named_with_what_it_may_be_and_where_to_look() -> None:
-    info, measured = mesh_run()
-    view = RunView(info, measured)
-    ways = {ends: replace(way, limit="path") if "n2" in ends else way for ends, way in view.meshes[0].ways.items()}
-    slow = SlowNode("n2", ("sending", "receiving"), 2960, 9400)
-    mesh = replace(view.meshes[0], ways=ways, slow=(slow,))
-    found = list(findings(info.plan, (mesh,), form_of((mesh,))))[1]
-    assert found.text.endswith("Its pairs are limited by: path (6 pairs; a firewall, a shaper or a slower hop).")
-    assert (found.remedy or "").startswith("Look at what is before n2: firewall, shaper, switch port")
-
-
 def test_more_pairs_than_are_reported_one_by_one_are_counted() -> None:
     nodes = tuple(f"n{number}" for number in range(1, 9))
     ring = {(nodes[at], nodes[(at + 1) % 8]): 5000.0 + 100 * at for at in range(8)}
@@ -131,25 +96,3 @@ def test_more_pairs_than_are_reported_one_by_one_are_counted() -> None:
     assert about[0].text.startswith("n1 → n2 has 5.00 Gbit/s, 47 % less")
     assert about[-1].text.startswith("2 more pairs differ by over 10 % between the directions")
     assert about[-1].subject.names == ("n7 -> n8", "n8 -> n1")
-
-
-def test_each_point_of_the_other_axes_has_its_table_and_a_slow_node_is_still_named_once() -> None:
-    points: tuple[dict[str, object], ...] = ({"window_bytes": 65536}, {"window_bytes": 1048576})
-    made = document(*mesh_run({("n2", ""): 3000}, points))
-    assert [section.title for section in made.results] == [
-        "Client by server: window 64 KiB, 1 flow, cubic",
-        "Client by server: window 1 MiB, 1 flow, cubic",
-        "All tests",
-    ]
-    (about,) = [finding for finding in made.findings[1:] if finding.subject.kind == "node"]
-    assert "(with window 64 KiB, 1 flow, cubic; in 2 of 2 settings)" in about.text
-    (maps,) = [b for s in made.sections for b in s.blocks if isinstance(b, HeatMaps)]
-    assert [heat_map.title for heat_map in maps.maps] == ["window 64 KiB, 1 flow, cubic", "window 1 MiB, 1 flow, cubic"]
-
-
-def test_datagrams_have_their_loss_in_place_of_retransmits() -> None:
-    info, measured = mesh_run()
-    cells = tuple(replace(each, test="udp", transport="udp", message_bytes=1472) for each in info.plan.cells)
-    made = document(replace(info, plan=replace(info.plan, cells=cells)), measured)
-    table = table_of(made)
-    assert [column.unit for column in table.columns[1:3]] == ["Gbit/s", "loss %"]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import builders
 
 from rigctl.findings import Severity
-from rigctl.records import Repetition, RunInfo, RunStatus, Status
+from rigctl.records import Repetition, RunInfo, RunStatus
 from rigctl.report.document import document
 
 
@@ -24,26 +24,6 @@ def test_failed_tests_are_counted_with_the_reason_of_most() -> None:
     assert made.findings[0].subject.names == ("1", "2", "3")
     assert made.findings[0].numbers == {"tests": 7, "failed": 3, "not_measured": 0}
     assert made.findings[1].text.startswith("The lowest goodput is ")
-
-
-def test_a_reason_that_asks_keeps_its_mark() -> None:
-    assert document(*run_with(*["pi1 is silent. Is it up?"] * 7)).answer == (
-        "All 7 tests failed: pi1 is silent. Is it up?"
-    )
-
-
-def test_tests_of_invalid_repetitions_alone_gave_no_result() -> None:
-    info, measured = run_with()
-    measured[2] = replace(measured[2], status=Status.INVALID, reason="start skew 20 ms exceeds 10 ms")
-    assert document(info, measured).answer == "1 of 7 tests gave no result: start skew 20 ms exceeds 10 ms."
-
-
-def test_an_interrupted_run_says_after_how_many_tests_before_its_failures() -> None:
-    info, measured = run_with("h3: no route", status=RunStatus.INTERRUPTED)
-    answer = document(info, measured[:2]).answer
-    assert answer == "Interrupted after 2 of 7 tests. 1 of 7 tests failed: h3: no route."
-    stopped = replace(measured[2], status=Status.INTERRUPTED, reason="stopped by Ctrl-C or a signal")
-    assert document(info, [*measured[:2], stopped]).answer == answer
 
 
 def test_tests_that_were_left_out_are_named() -> None:

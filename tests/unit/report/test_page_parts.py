@@ -91,22 +91,6 @@ def test_no_two_elements_have_the_same_id() -> None:
     assert anchor("→") == "section"
 
 
-def test_each_test_has_an_anchor_of_its_own() -> None:
-    text = page(document(*pages.streams()))
-    assert [int(number) for number in re.findall(r'<tr[^>]* id="test-(\d+)"', text)] == list(range(1, 8))
-
-
-def test_the_settings_in_use_are_shown_and_what_is_not_known_is_a_dash() -> None:
-    info, measured = builders.gigablox()
-    shown_settings = dict(document(replace(info, tags={"firmware": "1.2", "quiet": ""}), measured).settings)
-    assert shown_settings["Congestion control"] == "cubic"
-    assert shown_settings["Links"] == "1 Gbit/s"
-    assert (shown_settings["firmware"], shown_settings["Tags"]) == ("1.2", "quiet")
-    real = replace(info, plan=replace(info.plan, virtual=None))
-    assert dict(document(real, []).settings)["firmware"] == "–"
-    assert "firmware" not in dict(document(replace(info, plan=replace(info.plan, virtual="namespaces")), []).settings)
-
-
 def test_the_command_runs_the_same_again() -> None:
     given = Overrides("my lab.yaml", ("window=64K,1M", "title=a b"), "60s", 3, ("trunk.rate=10G",), (1, 2), "mss=536")
     info, made = gigablox(overrides=given.as_given(), scenario_name="mine", scenario_yaml="title: x\n")
@@ -128,11 +112,6 @@ def test_columns_that_are_the_same_in_all_rows_are_told_once_but_never_what_was_
     assert {titles[number] for number in found.numbers} == {title for title, _ in found.texts}
     assert 0 not in found.numbers
     assert not {"Retransmits", "Goodput"} & {title for title, _ in found.texts}
-
-
-def test_a_command_in_a_sentence_is_set_as_one_and_markup_in_it_is_text() -> None:
-    _, made = gigablox(notes="Run `rigctl show --all` or `<b>x</b>`.")
-    assert "Run <code>rigctl show --all</code> or <code>&lt;b&gt;x&lt;/b&gt;</code>." in page(made)
 
 
 def test_every_chart_has_a_text_alternative_with_numbers() -> None:

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from message_runs import finding, measured, said, texts_of
+from message_runs import finding, measured, said
 
 from rigctl.findings import Severity, Weight
 from rigctl.records import Repetition, Retest, RunInfo, Status
-from rigctl.report.blocks import Document, Section, Table
+from rigctl.report.blocks import Document, Section
 from rigctl.report.document import document
 
 ROWS = [(1, 100, (1.0, 2.0, 1.0, 1.0, 1.0)), (64, 100, (3.0, 3.0, 3.0, 3.0, 3.0))]
@@ -19,20 +19,8 @@ def retested(variation: float = 0.05, repeat: int = 2) -> tuple[RunInfo, list[Re
     return again, [repetition for repetition in repetitions if repetition.cell == 1 or repetition.repetition <= 2]
 
 
-def results_of(of: Document) -> Table:
-    (block,) = of.results[0].blocks
-    assert isinstance(block, Table)
-    return block
-
-
 def again_of(of: Document) -> Section | None:
     return next((section for section in of.sections if section.title.startswith("Measured again")), None)
-
-
-def test_of_the_first_table_nothing_changes() -> None:
-    first = texts_of(results_of(document(*retested())))
-    assert [row["Mean"] for row in first] == ["1.50", "3.00"]
-    assert "Elapsed 3rd" not in first[0]
 
 
 def test_a_retest_that_gave_nothing_is_a_warning_that_comes_early() -> None:

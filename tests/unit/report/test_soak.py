@@ -10,8 +10,6 @@ import pytest
 from rigctl.analysis.run_view import RunView
 from rigctl.records import Repetition, RunInfo
 from rigctl.report.blocks import Charts, Paragraph, Section, Table
-from rigctl.report.document import document
-from rigctl.report.printers.markdown import markdown
 from rigctl.report.sections.soak import part, sum_over_time
 
 LONG: dict[str, Any] = {"windows": (131072,), "flows": (1,), "pairs": (12,), "duration_s": 1800.0}
@@ -32,26 +30,6 @@ def table_of(info: RunInfo, measured: list[Repetition]) -> Table:
 
 def charts_of(section: Section) -> list[Charts]:
     return [block for block in section.blocks if isinstance(block, Charts)]
-
-
-def test_goodput_has_the_same_decimals_in_all_rows() -> None:
-    shape = das2.Shape(goodput_mbps=lambda cell, mtu: 101.0 * len(cell.pairs))
-    table = table_of(*das2.run(shape=shape, **LONG))
-    assert table.total is not None
-    texts = [entry.text for row in (*table.rows, table.total) for entry in (row.entries[2], row.entries[6])]
-    values = [flow.value for row in table.rows for flow in (row.entries[2], row.entries[6])]
-    assert (
-        min(value for value in values if isinstance(value, float))
-        < 100
-        < max(value for value in values if isinstance(value, float))
-    )
-    assert {len(text.partition(".")[2]) for text in texts if text} == {1}
-
-
-def test_streams_of_datagrams_have_no_column_of_retransmits() -> None:
-    info, measured = das2.run(**LONG)
-    unknown = [replace(one, flows=tuple(replace(flow, retransmits=None) for flow in one.flows)) for one in measured]
-    assert documents.titles(table_of(info, unknown)) == ["Flow", "Pair", "Goodput"] * 2
 
 
 def test_a_narrow_terminal_has_the_blocks_below_each_other_and_the_sum_keeps_its_label() -> None:
@@ -95,10 +73,3 @@ def test_a_flow_that_was_not_reported_leaves_no_sum_over_time() -> None:
     assert sum_over_time(lost) is None
     assert sum_over_time(replace(measured[0], window_start_ns=None)) is None
     assert charts_of(section_of(info, [lost])) == []
-
-
-def test_markdown_has_the_slowest_flows_and_says_where_the_others_are() -> None:
-    text = markdown(document(*das2.run(**{**LONG, "flows": (10,), "windows": (1310720,)})))
-    assert "| slowest 1 |" in text
-    assert "All 120 flows: on the HTML page" in text
-    assert text.count("n01 → n13") <= 4

@@ -8,7 +8,7 @@ from meshes import messages_between
 
 from rigctl.model.rounds import around, ordered
 from rigctl.records import Link, Pair, Repetition, RunInfo
-from rigctl.report.blocks import Document, Folded, Table
+from rigctl.report.blocks import Document, Table
 from rigctl.report.document import document
 
 NODES = ("n1", "n2", "n3", "n4")
@@ -44,14 +44,6 @@ def test_a_slow_centre_is_named_and_not_the_nodes_around_it() -> None:
     assert about(made, "pair") == []
 
 
-def test_directions_of_a_star_that_differ_are_reported_and_a_clean_star_has_no_warning() -> None:
-    made = document(*star_run({("n3", "n1"): 8000}))
-    assert about(made, "pair") == ["n3 → n1 has 8.00 Gbit/s, 15 % less than the other direction with 9.40 Gbit/s."]
-    clean = document(*star_run({}))
-    assert clean.answer.endswith("; no node is slow.")
-    assert about(clean, "pair") + about(clean, "node") == []
-
-
 def test_a_mesh_of_round_trips_has_their_median_and_p99_and_names_the_late_node() -> None:
     times_s = {ends: 0.008 if "n4" in ends else 0.002 for ends in MESH}
     info, measured = messages_between("pingpong", times_s)
@@ -68,20 +60,3 @@ def test_a_mesh_of_round_trips_has_their_median_and_p99_and_names_the_late_node(
     ]
     assert not [text for text in documents.texts(info, measured) if text.startswith("With n")]
     assert documents.section(made, "Median round trip from every node to every other")
-
-
-def test_a_mesh_of_messages_names_its_pairs_once_in_the_table_of_all_tests() -> None:
-    made = document(*messages_between("pingpong", dict.fromkeys(MESH, 0.002)))
-    folded = made.results[-1].blocks[0]
-    assert isinstance(folded, Folded)
-    (table,) = folded.blocks
-    assert isinstance(table, Table)
-    assert documents.titles(table).count("Pair") == 1
-    assert made.answer.endswith("; no node answers late.")
-
-
-def test_a_star_of_blasts_has_goodput_to_and_from_the_centre_without_limits() -> None:
-    made = document(*messages_between("blast", {ends: 0.01 if "n4" in ends else 0.001 for ends in STAR}, size=1000))
-    table = table_of(made)
-    assert [column.unit for column in table.columns[1:]] == ["Mbit/s", "Retr"] * 2
-    assert about(made, "node")[0].startswith("n4 is slow in sending to n1 and in receiving from n1: 80.0 Mbit/s;")

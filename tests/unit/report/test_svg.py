@@ -9,7 +9,7 @@ import pytest
 from rigctl.report.blocks import Key
 from rigctl.report.charts.colours import LIGHT, Palette
 from rigctl.report.charts.marks import cut, text_width
-from rigctl.report.charts.plot import Axis, Bars, Line, Mark, Panel, Plot, Points, Rule, Spans, plot
+from rigctl.report.charts.plot import Axis, Line, Mark, Plot, Points, Rule, Spans, plot
 from rigctl.report.charts.scales import day
 from rigctl.report.charts.svg import render_svg
 
@@ -127,32 +127,9 @@ def test_within_a_page_colours_are_classes_and_alone_they_are_those_of_the_palet
     assert set(re.findall("#[0-9a-f]+", own)) == {"#123456", "#222222", "#fafafa"}
 
 
-def test_panels_stand_below_each_other_on_one_axis() -> None:
-    rates = Panel(Axis("Mbit/s", 0, 1000), (Line(((0, 10_000), (10, 20)), "s1"),), 130)
-    counts = Panel(Axis("retransmits", 0, 5, at=(0, 5)), (Bars(((2, 5), (4, 1)), "s1"),), 34)
-    svg = render_svg(Plot(380, Axis("seconds", 0, 10), (rates, counts)))
-    assert [text for text, *_ in texts(svg)].count("seconds") == 1
-    line, bars = paths(svg, "s1")
-    assert bars.count("M") == 2
-    first = re.findall(r"^M([\d.]+)", line)
-    grid = re.findall(r"M([\d.]+) ", paths(svg, "grid")[0])
-    assert first == grid[:1]
-
-
 def test_spans_reach_from_low_to_high() -> None:
     (span,) = paths(render_svg(plotted(Spans(((5, 100, 200),), "s2"))), "s2")
     assert re.fullmatch(r"M[\d.]+ [\d.]+l0-13", span)
-
-
-def test_the_same_plot_gives_the_same_text_and_a_point_takes_few_bytes() -> None:
-    drawn = plotted(Line(tuple((at / 12, 900 + at % 40) for at in range(121)), "s1"))
-    svg = render_svg(drawn)
-    assert svg == render_svg(drawn)
-    assert len(paths(svg, "s1")[0]) < 121 * 9
-
-
-def test_an_empty_plot_has_its_axes() -> None:
-    assert [text for text, *_ in texts(render_svg(plotted()))][-1] == "seconds"
 
 
 def test_a_text_is_cut_to_a_width_with_an_ellipsis() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import builders
 import pytest
-from message_runs import finding, said
+from message_runs import finding
 from message_runs import measured as measured_messages
 
 from rigctl.base.errors import InputError
@@ -81,22 +81,6 @@ class TestAboveTheCeiling:
         )
         assert (found.weight, found.level) == (Weight.SUSPECT, Severity.WARNING)
         assert found.remedy == "A longer test, or one of more bytes, reduces this."
-
-    def test_a_bucket_does_not_explain_more_than_its_depth(self) -> None:
-        info, repetitions = measured((cell(1, "memory", "memory", 100 * MIB), 0.81), virtual="namespaces")
-        assert "a node is wrong" in finding(info, repetitions, "Above the ceiling").text
-
-    def test_on_real_links_the_cause_is_unknown(self) -> None:
-        info, repetitions = measured((cell(1, "memory", "memory", MIB), 0.0081))
-        found = finding(info, repetitions, "Above the ceiling")
-        assert found.text.endswith("the rate in the rig file or a node is wrong. Compare that rate with the link.")
-        assert found.weight is Weight.IMPOSSIBLE
-        assert found.remedy is None
-
-    def test_a_transfer_at_the_ceiling_is_not_flagged(self) -> None:
-        info, repetitions = measured((cell(1, "memory", "memory", MIB), 0.00891), virtual="namespaces")
-        assert table_of(info, repetitions).notes == ()
-        assert not [text for text in said(info, repetitions) if "Above" in text]
 
     def test_short_messages_of_their_own_frames_are_above_it_by_the_shaping(self) -> None:
         info, repetitions = measured_messages("blast", [(64, 1000, (0.0099,))])

@@ -10,12 +10,11 @@ from documents import finding, texts
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.findings import Severity, Weight
-from rigctl.records import Cell, Direction, Link, Pair, Repetition, RunInfo, RunStatus, Status
-from rigctl.report.sections.streams import congestion_text, explain, mss_text, retransmit_text, window_text
+from rigctl.records import Cell, Direction, Link, Pair, Repetition, RunInfo, Status
+from rigctl.report.sections.streams import congestion_text, mss_text, window_text
 from rigctl.report.words.goodput import goodput_text
 
 ONE_PAIR = (Pair("pi1", "pi2"),)
-BINDS = "because the MTU is 1500."
 STAMPS = "because TCP timestamps take 12 bytes of every segment."
 LOWERED = "the MTU of 1500 would carry 1448, so something on the path lowered it."
 DEFAULT = "the MTU of 1500 less 40 bytes of headers"
@@ -24,15 +23,6 @@ DEFAULT = "the MTU of 1500 less 40 bytes of headers"
 def told(cell: Cell, *measured: Repetition, **run: Any) -> tuple[RunInfo, CellSummary]:
     info = builders.run(builders.plan([cell]), **run)
     return info, summaries(load(info, measured))[0]
-
-
-def test_the_open_question_of_the_page_is_answered_in_its_words() -> None:
-    cell = builders.cell(mss=8960, pairs=ONE_PAIR)
-    info, summary = told(cell, builders.repetition(cell, (941,)))
-    assert " ".join(explain(info, summary)[:2]) == (
-        "MSS 8960 was requested; 1448 went over the wire, because the MTU is 1500. "
-        "941 of 941.5 Mbit/s is 99.9 % of the ceiling."
-    )
 
 
 @pytest.mark.parametrize(
@@ -69,16 +59,6 @@ def test_with_ipv6_the_headers_are_twenty_bytes_longer() -> None:
     assert mss_text(virtual, summaries(load(virtual, [measured]))[0]) == said
 
 
-def test_pairs_with_different_mss_are_named() -> None:
-    cell = builders.cell(mss=8960)
-    one = builders.repetition(cell)
-    side = one.flows[1].sender
-    assert side is not None
-    jumbo = replace(one.flows[1], sender=builders.counting(side, mss=8948, pmtu=9000))
-    said = mss_text(*told(cell, replace(one, flows=(one.flows[0], jumbo))))
-    assert "1448 on pi1 → pi2 and 8948 on pi3 → pi4 went over the wire" in said
-
-
 def test_flows_of_a_pair_that_differ_are_reported() -> None:
     cell = builders.cell(parallel=2, pairs=ONE_PAIR)
     one = builders.repetition(cell, (900,))
@@ -88,27 +68,6 @@ def test_flows_of_a_pair_that_differ_are_reported() -> None:
     said = mss_text(*told(cell, replace(one, flows=(one.flows[0], small))))
     assert said.startswith("MSS 1460 was requested; 1200 went")
     assert said.endswith("That is the smallest: the flows of a pair differ.")
-
-
-def test_repetitions_of_one_flow_that_differ_are_called_so() -> None:
-    cell = builders.cell(pairs=ONE_PAIR)
-    first, second = builders.repetition(cell, (900,)), builders.repetition(cell, (900,), number=2, sender={"mss": 1200})
-    said = mss_text(*told(cell, first, second))
-    assert said.endswith("That is the smallest: the repetitions of a pair differ.")
-
-
-def test_each_pair_is_measured_against_the_ceiling() -> None:
-    cell = builders.cell()
-    said = goodput_text(*told(cell, builders.repetition(cell, (911, 941))))
-    assert said == "911 and 941 of 941.5 Mbit/s are 96.8 % and 99.9 % of the ceiling; together 98.4 %."
-    said = goodput_text(*told(cell, builders.repetition(cell, (936, 936))))
-    assert said == "936 of 941.5 Mbit/s is 99.4 % of the ceiling, on each pair."
-
-
-def test_a_rounded_speed_never_passes_the_ceiling_by_rounding() -> None:
-    cell = builders.cell(pairs=ONE_PAIR)
-    said = goodput_text(*told(cell, builders.repetition(cell, (941.5,))))
-    assert said == "941.5 of 941.5 Mbit/s is 100.0 % of the ceiling."
 
 
 def test_pairs_that_share_a_link_are_measured_together() -> None:
@@ -147,22 +106,6 @@ def test_a_window_cut_by_the_kernel_names_the_setting_that_cut_it() -> None:
     assert "was granted: the kernel cuts it at net.core.wmem_max" in window_text(*told(cell, cut, facts={}))
 
 
-def test_a_window_that_was_granted_needs_no_words() -> None:
-    cell = builders.cell()
-    assert window_text(*told(cell, builders.repetition(cell))) == ""
-    assert window_text(*told(builders.asking(cell, window_bytes=None), builders.repetition(cell))) == ""
-
-
-def test_retransmits_are_counted_per_pair_and_as_a_share() -> None:
-    cell = builders.cell()
-    _, summary = told(cell, builders.repetition(cell, (911, 941), (135, 0)))
-    assert retransmit_text(summary) == "Retransmits: 135 on pi1 → pi2 and none on pi3 → pi4, 1 in 12,000 segments."
-    _, summary = told(cell, builders.repetition(cell, (911, 941), (9000, 1)))
-    assert retransmit_text(summary).endswith("1 on pi3 → pi4, 0.56 % of the segments.")
-    _, summary = told(cell, builders.repetition(cell, (911, 941), (0, 0)))
-    assert retransmit_text(summary) == "No retransmits."
-
-
 def test_another_congestion_control_is_named() -> None:
     cell = builders.cell(congestion="bbr")
     _, summary = told(cell, builders.repetition(cell))
@@ -173,33 +116,6 @@ def test_another_congestion_control_is_named() -> None:
     assert congestion_text(summary) == ""
     _, summary = told(builders.asking(cell, congestion=None), builders.repetition(cell))
     assert congestion_text(summary) == "Congestion control cubic was used, the default."
-
-
-def test_the_findings_of_the_page_are_the_best_the_worst_the_mss_and_the_losses_by_weight() -> None:
-    assert texts(*builders.gigablox()) == [
-        "The lowest goodput is 901 and 909 Mbit/s (test 4, window 200 KiB, MSS 1460, 1 flow: 96.1 % of the ceiling), "
-        "the highest 941 and 940 Mbit/s (test 5, window 64 KiB, MSS 8960, 5 flows: 99.9 % of the ceiling, at line "
-        "rate).",
-        "5 of 7 tests reach line rate (98 % of the ceiling or more); the slowest, test 4, has 96.1 %.",
-        "MSS 1448 went over the wire in every test: the MSS requested made no difference "
-        "(1460: TCP timestamps take 12 bytes of every segment; 8960: the MTU is 1500).",
-        "Retransmits in all measurement intervals together: 266, 1 in 42,000 segments.",
-        "No congestion control was requested; the nodes' default, cubic, was used. "
-        "Set `congestion:` to compare with results from elsewhere.",
-        "The rig is virtual: network namespaces with shaped links on one machine.",
-    ]
-
-
-def test_the_answer_keeps_its_numbers_beside_its_text() -> None:
-    info, measured = builders.gigablox()
-    best = finding(info, measured, "The lowest")
-    assert (best.weight, best.level, best.subject.names) == (Weight.ANSWER, Severity.NOTE, ("4", "5"))
-    assert best.numbers["lowest_mbps"] == pytest.approx(1810, abs=0.1)
-    assert best.numbers["goodput_mbps"] == pytest.approx(1881, abs=0.1)
-    assert best.numbers["ceiling_mbps"] == pytest.approx(2 * 941.48, abs=0.1)
-    assert best.numbers["efficiency"] == pytest.approx(0.999, abs=0.001)
-    slowest = finding(info, measured, "reach line rate")
-    assert (slowest.numbers["tests"], slowest.numbers["at_line_rate"], slowest.subject.names) == (7, 5, ("4",))
 
 
 def test_tests_that_are_alike_are_not_ranked() -> None:
@@ -217,31 +133,6 @@ def test_tests_that_are_alike_are_not_ranked() -> None:
     )
 
 
-def test_where_settings_matter_the_answer_names_them_what_they_achieve_and_what_limits() -> None:
-    pairs = (Pair("a", "b"),)
-    cells = [builders.cell(1, pairs=pairs, window_bytes=8192, mss=None), builders.cell(2, pairs=pairs, mss=None)]
-    cells.append(builders.cell(3, pairs=pairs, window_bytes=None, mss=None))
-    measured = [builders.repetition(cell, (rate,)) for cell, rate in zip(cells, (11.2, 100, 941), strict=True)]
-    said = texts(builders.run(builders.plan(cells)), measured)[0]
-    assert said.startswith("The lowest goodput is 11.2 Mbit/s (test 1, window 8 KiB: 1.2 % of the ceiling")
-    assert said.endswith("the highest 941 Mbit/s (test 3, default window: 99.9 % of the ceiling, at line rate).")
-
-
-def test_equal_shares_are_given_once() -> None:
-    cell = builders.cell()
-    _, summary = told(cell, builders.repetition(cell, (941.1, 940.9)))
-    info = builders.run(builders.plan([cell]))
-    assert goodput_text(info, summary) == "941 of 941.5 Mbit/s is 99.9 % of the ceiling, on each pair."
-
-
-def test_the_answer_of_a_single_test_and_of_pairs_that_share_a_link_is_one_sentence() -> None:
-    cell = builders.cell(pairs=(Pair("a", "b"), Pair("a", "c")))
-    info = builders.run(builders.plan([cell]))
-    assert texts(info, [builders.repetition(cell, (470, 460))])[0].startswith(
-        "Test 1 (window 64 KiB, MSS 1460, 1 flow): the pairs achieve 460 to 470 Mbit/s; together (they share a link) "
-    )
-
-
 def test_links_that_are_not_as_the_rig_file_says_are_named() -> None:
     info, measured = builders.gigablox()
     facts = info.facts | {"pi1": builders.facts(speed_bps=10**8), "pi2": builders.facts(mtu=9000)}
@@ -252,29 +143,6 @@ def test_links_that_are_not_as_the_rig_file_says_are_named() -> None:
     assert finding(changed, measured, "The MTU of pi2 is 9000; the rig file has 1500.").weight == Weight.SUSPECT
 
 
-def test_what_went_wrong_is_among_the_findings() -> None:
-    cells = [builders.cell(1), builders.cell(2), builders.cell(3)]
-    info = builders.run(builders.plan(cells), status=RunStatus.INTERRUPTED)
-    bad = builders.repetition(cells[0], status=Status.INVALID, reason="start skew")
-    measured = [bad, builders.repetition(cells[0], attempt=2), builders.failed(cells[1])]
-    missing = finding(info, measured, "Interrupted after")
-    assert missing.text == "Interrupted after 2 of 3 tests. 1 of 3 tests failed: pi4: connection refused."
-    assert (missing.weight, missing.level, missing.subject.names) == (Weight.FAILED, Severity.ERROR, ("2", "3"))
-    assert finding(info, measured, "Some repetitions of test 1 are not counted").weight == Weight.DETAIL
-
-
-def test_a_run_without_results_claims_nothing() -> None:
-    cell = builders.cell()
-    info, summary = told(cell, builders.failed(cell))
-    nothing = finding(info, [builders.failed(cell)], "Test 1 failed: pi4: connection refused.")
-    assert (nothing.weight, nothing.level, nothing.subject.names) == (Weight.FAILED, Severity.ERROR, ("1",))
-    assert texts(info, [builders.failed(cell)]) == [
-        nothing.text,
-        "The rig is virtual: network namespaces with shaped links on one machine.",
-    ]
-    assert explain(info, summary) == ["Test 1: failed: pi4: connection refused."]
-
-
 def test_no_number_of_a_repetition_that_does_not_count_is_in_a_sentence() -> None:
     cell = builders.cell(direction=Direction.REVERSE)
     bad = builders.repetition(cell, (123, 123), status=Status.INVALID, reason="start skew")
@@ -282,12 +150,3 @@ def test_no_number_of_a_repetition_that_does_not_count_is_in_a_sentence() -> Non
     info, summary = told(cell, bad, good)
     assert not any("123" in sentence for sentence in texts(info, [bad, good]))
     assert "123" not in goodput_text(info, summary)
-
-
-def test_links_with_a_round_trip_time_are_named() -> None:
-    cell = builders.cell(pairs=ONE_PAIR)
-    info, _ = told(cell, builders.repetition(cell, (94,)))
-    far = replace(info.plan, links=info.plan.links | {"pi2": Link(10**9, 1500, None, 0.005)}, virtual="namespaces")
-    assert texts(replace(info, plan=far), [builders.repetition(cell, (94,))])[-1].endswith(
-        "A relay delays the frames of pi2 (5 ms) for the round-trip time in the rig file."
-    )

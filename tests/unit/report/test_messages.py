@@ -1,1 +1,0 @@
-"""Ping-pong and blast in the form of a lab's page: its table, its findings, its chart."""

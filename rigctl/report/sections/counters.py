@@ -1,7 +1,7 @@
 """Counters of switches and interfaces: compared with the flows, and where segments were lost."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -20,14 +20,14 @@ from rigctl.report.tables.columns import (
     ColumnOf,
     Filled,
     Head,
-    NumberText,
+    TextOf,
     count_texts,
     divided,
     each,
-    fixed,
     measured,
     table_of,
     to_decimals,
+    to_digits,
 )
 from rigctl.report.words.text import MOST_NAMED, UNKNOWN, listed, plural, settings_text, tests_named, told_apart
 
@@ -101,7 +101,7 @@ def test_table(plan: RunPlan, balances: Sequence[Balance]) -> Table | None:
     columns: list[ColumnOf[_Row]] = [
         each(Column("Test", "", "requested"), lambda row: row.test),
         _name("Settings", 0),
-        *_compared("Mbit/s", _rates),
+        *_compared("Mbit/s", to_digits(3, 2)),
         _note,
     ]
     return table_of(rows[:MOST_ROWS], columns, lambda row: Head(row.test), legend, "Counters of each test")
@@ -118,10 +118,6 @@ def _test_row(number: int, settings: str, parts: Sequence[tuple[Balance, Total]]
     flagged = any(sums.flagged for _, sums in parts)
     why = next((sums.why for _, sums in parts if sums.why), None)
     return _Row(expected_mbps, counted_mbps, difference, flagged, why, (settings,), number)
-
-
-def _rates(rates: Sequence[float | None]) -> NumberText:
-    return fixed(max((0 if mbps >= 100 else 1 if mbps >= 10 else 2 for mbps in rates if mbps is not None), default=0))
 
 
 def _where_counted(each: Sequence[Balance]) -> str:
@@ -160,7 +156,7 @@ def _name(title: str, number: int) -> ColumnOf[_Row]:
     return each(Column(title, "", "requested", words=True), lambda row: row.names[number])
 
 
-def _compared(unit: str, text_of: Callable[[Sequence[float | None]], NumberText]) -> list[ColumnOf[_Row]]:
+def _compared(unit: str, text_of: TextOf) -> list[ColumnOf[_Row]]:
     return [
         measured("Expected", unit, lambda row: row.expected, text_of),
         measured("Counted", unit, lambda row: row.counted, text_of),

@@ -174,7 +174,7 @@ def charts(view: RunView) -> Charts | None:
         trips = [line for probes in own.probes if (line := _round_trips(probes)).t_s] if own else []
         if own and trips:
             shown.append(
-                (cell, trips, [line for stream in cell.streams if (line := _goodput(own, stream)) is not None])
+                (cell, trips, [rates for stream in cell.streams if (rates := _goodput(own, stream)) is not None])
             )
     if not shown:
         return None

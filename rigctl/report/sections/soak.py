@@ -19,7 +19,7 @@ from rigctl.model.unknowns import mean_of_all
 from rigctl.records import Repetition, Status
 from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Folded, Key, Paragraph, Part, Row, Section, Table
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Line, Mark, Plot, Rule, plot, stream_colours
-from rigctl.report.tables.columns import NumberText, count_texts, fixed
+from rigctl.report.tables.columns import NumberText, count_texts, to_digits
 from rigctl.report.words.text import rate_text
 
 FLOWS_SUM: Final = "sum of the flows"
@@ -90,8 +90,8 @@ class _Texts:
 def _texts(flows: Sequence[FlowMean], retransmits: float | None) -> _Texts:
     heads = (Column("Flow"), Column("Pair", words=True), Column("Goodput", "Mbit/s"), Column("Retransmits"))
     known = retransmits is not None or any(flow.retransmits is not None for flow in flows)
-    smallest = min((flow.goodput_mbps for flow in flows if flow.goodput_mbps), default=1000.0)
-    return _Texts(heads if known else heads[:-1], fixed(0 if smallest >= 100 else 1 if smallest >= 10 else 2))
+    goodput = to_digits(3, 2)([flow.goodput_mbps for flow in flows])
+    return _Texts(heads if known else heads[:-1], goodput)
 
 
 def _summed_up(flows: Sequence[FlowMean], total_mbps: float, retransmits: float | None) -> Table:

@@ -15,6 +15,8 @@ from rigctl.report.tables.columns import (
     Filled,
     Head,
     NumberText,
+    TextOf,
+    divided,
     each,
     filled,
     fixed,
@@ -22,6 +24,7 @@ from rigctl.report.tables.columns import (
     numbers,
     table_of,
     to_decimals,
+    to_digits,
 )
 from rigctl.report.tables.streams import efficiency_entry
 from rigctl.report.words.missing import exclusion_text
@@ -96,7 +99,7 @@ def iterations(results: Results) -> Filled:
     return Filled(Column("Iterations"), tuple(entry(result) for result in results))
 
 
-def _elapsed(number: int, seconds: Callable[[Sequence[float | None]], NumberText]) -> ResultColumn:
+def _elapsed(number: int, seconds: TextOf) -> ResultColumn:
     ordinal = {0: "1st", 1: "2nd", 2: "3rd"}.get(number, f"{number + 1}th")
     return measured(
         f"Elapsed {ordinal}", "s", lambda result: next(iter(result.elapsed_s[number : number + 1]), None), seconds
@@ -117,9 +120,8 @@ def time(title: str, value: Callable[[MessageResult], float | None], group: Grou
         seconds = [value(result) for result in results]
         middle = median([time_s for time_s in seconds if time_s] or [1.0])
         factor, unit = next(((scale, name) for scale, name in _UNITS if middle >= scale), _UNITS[-1])
-        decimals = 0 if middle / factor >= 100 else 1 if middle / factor >= 10 else 2
-        times = [None if time_s is None else time_s / factor for time_s in seconds]
-        return numbers(Column(title, unit, group), times, fixed(decimals))
+        times = [divided(time_s, factor) for time_s in seconds]
+        return numbers(Column(title, unit, group), times, to_digits(3, 2)([middle / factor]))
 
     return column
 

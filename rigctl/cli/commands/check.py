@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from statistics import median
 from typing import Annotated, Any, ClassVar, Final, Literal
 
@@ -25,7 +26,7 @@ from rigctl.findings import RUN, Finding, Severity, Weight
 from rigctl.probe.readiness import Surroundings
 from rigctl.records import RunPlan
 from rigctl.report.blocks import Column, Document, Entry, Row, Section, Table
-from rigctl.report.printers.json import JsonFinding, finding_as_json
+from rigctl.report.printers.json import JsonFinding
 from rigctl.report.printers.terminal import print_document
 from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import bundled_folder, bundled_rigs, load_rig
@@ -262,7 +263,7 @@ def check_json(seen: Seen, findings: tuple[Finding, ...]) -> str:
             "answer": answer(findings, len(seen.nodes)),
             "errors": sum(finding.level is Severity.ERROR for finding in findings),
             "warnings": sum(finding.level is Severity.WARNING for finding in findings),
-            "findings": [finding_as_json(finding) for finding in findings],
+            "findings": [asdict(finding) for finding in findings],
             "nodes": list(seen.nodes.values()),
             "paths": [_path(path) for path in seen.paths],
         }

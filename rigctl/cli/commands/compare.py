@@ -1,6 +1,6 @@
 """`rigctl compare`: two runs test by test, or the two variants of a run with --against."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
@@ -19,7 +19,7 @@ from rigctl.model.statistics.samples import Difference, Verdict
 from rigctl.report.blocks import Document
 from rigctl.report.comparison.page import comparison_document
 from rigctl.report.printers.html import page
-from rigctl.report.printers.json import JsonFinding, finding_as_json
+from rigctl.report.printers.json import JsonFinding
 from rigctl.report.printers.markdown import markdown
 from rigctl.report.printers.terminal import print_document
 from rigctl.report.words.text import settings_text
@@ -217,7 +217,7 @@ def compare_json(comparison: Comparison, document: Document) -> str:
             "against": comparison.after.plan.against if one_run else None,
             "bound_pct": 100 * comparison.bound,
             "worse": comparison.worse,
-            "findings": [finding_as_json(finding) for finding in document.findings],
+            "findings": [asdict(finding) for finding in document.findings],
             "tests": comparison.tests,
             "streams": comparison.streams,
             "only_before": only_before,

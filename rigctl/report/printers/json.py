@@ -4,7 +4,6 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from rigctl.findings import Finding
 from rigctl.report.blocks import Block, Chart, Charts, Document, Folded, HeatMaps, Section, Table, Verdict
 
 
@@ -64,22 +63,10 @@ def whole(document: Document) -> dict[str, Any]:
         "about": list(document.about),
         "tags": dict(document.tags),
         "settings": dict(document.settings),
-        "findings": [finding_as_json(finding) for finding in document.findings],
+        "findings": [asdict(finding) for finding in document.findings],
         "expectations": [asdict(verdict) for verdict in document.verdicts],
         "results": [_section(section) for section in document.results],
         "sections": [_section(section) for section in document.sections],
-    }
-
-
-def finding_as_json(finding: Finding) -> dict[str, Any]:
-    """Return one finding, as `rigctl check --json` prints it too."""
-    return {
-        "text": finding.text,
-        "weight": int(finding.weight),
-        "level": finding.level.value,
-        "subject": {"kind": finding.subject.kind, "names": list(finding.subject.names)},
-        "numbers": dict(finding.numbers),
-        "remedy": finding.remedy,
     }
 
 

@@ -1,4 +1,4 @@
-"""Visiting one node of a check: its facts, its lock, its agent.
+"""Visit one node of a check: read its facts, take its lock, start its agent.
 
 A failure is stored with its stage, and earlier results stay: a node without an agent still has facts.
 """

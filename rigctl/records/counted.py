@@ -164,8 +164,8 @@ def by_stream(flows: Iterable[Flow]) -> dict[Stream, list[Flow]]:
 class Probes:
     """Round trips of small datagrams beside the streams of one pair and direction, sent at a steady pace.
 
-    Columns of equal length, a row for each probe: `t_ns` (sent, on the controller's clock), `answered` (how many up to
-    this one were), `rtt_ns` (its round trip; of one without an answer that of the one before).
+    Columns of equal length, a row for each probe: `t_ns` (when it was sent, on the controller's clock), `answered`
+    (answered probes up to this row), `rtt_ns` (round trip; without an answer that of the row before).
     """
 
     pair: Pair

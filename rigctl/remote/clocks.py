@@ -33,7 +33,7 @@ class ClockOffset:
 
 
 class HasClock(Protocol):
-    """An agent, as far as its clock goes."""
+    """The part of an agent that reads its clock."""
 
     async def clock(self) -> Reading: ...
 

@@ -26,7 +26,7 @@ _SIGNAL: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """A command that has ended. `exit_code` is None where a signal ended it, or the connection told nothing."""
+    """A command that has ended. `exit_code` is None if a signal ended the command, or the connection reported none."""
 
     exit_code: int | None
     output: bytes

@@ -44,7 +44,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A run that has a node, or waits for it, as its agent told /proc/net/unix."""
+    """A run that has a node or waits for it, as the names of its agent's sockets in /proc/net/unix say."""
 
     place: int  # in the queue; 0: it has the node
     pid: str  # of its agent

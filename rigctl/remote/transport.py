@@ -1,7 +1,7 @@
-"""The seam to whatever reaches a node (`transports/`). Nothing above knows which it is.
+"""The interface of all transports that reach a node (`transports/`): SSH, srun, or a process of this machine.
 
 A transport opens a `Connection` to a node; a connection starts commands; a `Channel` is one command while it runs.
-Where the connection is lost, the streams of a channel raise `ConnectionError` with why.
+If the connection is lost, the streams of a channel raise `ConnectionError` with the reason.
 """
 
 from dataclasses import dataclass

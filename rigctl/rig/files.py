@@ -30,7 +30,7 @@ def wrong_file(what: str, path: Path) -> str | None:
 
 
 def wrong_key(path: Path) -> str | None:
-    """Return why `path` is not used as a private key: as `wrong_file`, or others may read it (as in ssh(1))."""
+    """Return why `path` cannot be a private key: as `wrong_file`, or because others may read it (as in ssh(1))."""
     wrong = wrong_file("key", path)
     if wrong is not None or not path.exists():
         return wrong

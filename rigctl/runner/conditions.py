@@ -1,8 +1,7 @@
-"""Host settings of the run's nodes: applied before the cells they belong to, verified, restored after.
+"""Host settings of the run's nodes: apply them before the cells they belong to, verify them, restore the old values.
 
-The agent does both (docs/reference/agent-protocol.md, "Host settings"): it keeps the old values on the node's disk, and
-puts them back when it ends, however it ends. So an agent that was lost has restored; its successor is given the
-settings anew.
+The agent keeps the old values on the node's disk and restores them when it ends (docs/reference/agent-protocol.md,
+"Host settings"). So a lost agent has restored them, and the next agent must apply the settings again.
 """
 
 import asyncio

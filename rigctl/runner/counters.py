@@ -1,7 +1,7 @@
 """The switches' counters through a run: read at a set interval, and once just before and just after each repetition.
 
-Each switch has an owner task. One that does not answer costs nothing but its columns: nobody waits for it, it is tried
-again in the background, and each repetition that lacks its counters says so.
+Each switch has an owner task. If a switch does not answer, the run goes on without its columns: the task tries again in
+the background, and each repetition without its counters says so.
 """
 
 import asyncio

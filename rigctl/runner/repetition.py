@@ -155,7 +155,7 @@ async def measurable(order: Order, nodes: Nodes, blocked: Blocked) -> tuple[Orde
 
 
 async def _throttle_flags(nodes: Nodes, names: Iterable[str]) -> dict[str, int | None]:
-    """Return the flags of the Raspberry Pis among `names`; None for one that does not answer."""
+    """Return the flags of the Raspberry Pis among `names`; None if a node does not answer."""
 
     async def flags(name: str) -> int | None:
         try:

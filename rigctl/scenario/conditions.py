@@ -134,7 +134,7 @@ def condition_of(name: str, section: ConditionSection) -> Condition:
 
 
 def condition_mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:
-    """Settings that contradict each other or the rig. Those that are wrong by themselves the schema has told."""
+    """Yield settings that contradict each other or the rig. The schema has reported settings that are wrong alone."""
     conditions = document.data.get("conditions")
     if not isinstance(conditions, dict):
         return

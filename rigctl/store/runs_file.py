@@ -43,7 +43,7 @@ _LOCAL: Final = {
     **{table.name: ("repetition_id",) for table in (flows, counters, probes)},
     **{table.name: ("run",) for table in (facts, tags, accepted)},
 }
-"""Columns that place a row in a store. In a file its position does that."""
+"""Columns that link a row to its run and repetition. A file has its rows in order instead."""
 _LEVEL: Final = 6
 _MAGIC: Final = b"\x1f\x8b"
 MOST_LINE: Final = 32 * 1024**2

@@ -137,8 +137,8 @@ class Store:
     def add(self, run: str, repetition: Repetition) -> None:
         """Store one repetition with its flows and series: whole and durable when this returns, or not at all.
 
-        It takes the place of an earlier one with the same numbers (one that failed, in a run that is resumed). An
-        earlier one that lacks some pairs stays until as many pairs are measured; then it goes, whatever its attempt.
+        In a resumed run the repetition replaces a failed one with the same numbers. An earlier repetition that lacks
+        some pairs stays until a repetition has at least as many pairs.
         """
         row = repetition_row(run, repetition)
         own = [repetitions.c[name] == row[name] for name in ("run", "cell", "repetition")]

@@ -91,7 +91,7 @@ def completed(rig: Rig, layout: Layout, state: State) -> Rig:
 
 
 def _served_switch(switch: Switch, state: State) -> Switch:
-    """Return a switch as the rig's one snmpd serves it. Without snmpd the switch has no address."""
+    """Return a switch with the address of the rig's snmpd; without snmpd it has no address."""
     if switch.snmp is None or state.snmp_port is None:
         return switch
     return replace(

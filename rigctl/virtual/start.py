@@ -265,10 +265,10 @@ def _state(
 
 
 def _abandon(holder: "subprocess.Popen[bytes]") -> None:
-    """End a start that failed. Nothing of it may stay, so no time is given.
+    """Kill the processes of a failed start, and wait until all of them have ended.
 
-    The process may be `unshare`, whose end is not yet the holder's: the kernel kills the holder after it. The last of
-    them to go closes the pipe that they answer on.
+    The process may be `unshare`; the kernel kills the holder after it. The last process to end closes the pipe on
+    which both answer.
     """
     holder.kill()
     with contextlib.suppress(subprocess.TimeoutExpired):

@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 
 
 class FieldError(ValueError):
-    """A value that its key does not take. The message names the key and what was expected."""
+    """A value that is wrong for its key. The message names the key and what was expected."""
 
 
 def shown(value: object) -> str:

@@ -43,7 +43,7 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SetupChange:
-    """One difference. `None`: that run has no such thing. Something unknown in a run has not changed.
+    """One difference. `None`: absent in that run. A fact that is unknown in a run counts as unchanged.
 
     `name` is that of the fact (docs/reference/host-facts.md); for `sysctls` and `offloads` the names in them.
     "link mtu" comes from the rig file. Scenario and rig file are compared by digest.
@@ -165,7 +165,7 @@ def _facts(run: RunInfo, node: str) -> dict[str, Value]:
 
 
 def _of_versions(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[SetupChange]:
-    """Yield versions that differ. The agents of all machines are built together: the first one stands for all."""
+    """Yield versions that differ. The agents of all machines are built together, so the first agent stands for all."""
     seen = False
     for change in _known(_changed(Source.VERSION, before, after)):
         agent = change.name.startswith("agent ") and change.name.endswith(" sha256")

@@ -1,4 +1,4 @@
-"""Changes of level with their causes: what else changed that night, and which changes follow from which."""
+"""Changes of level with possible causes: other changes of that night, and the change that a change follows from."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -45,7 +45,7 @@ class Shift:
 
     @property
     def weight(self) -> float:
-        """Size of the largest change, of this one and those that it explains."""
+        """Return the size of the largest change among this change and the changes that follow from it."""
         return max(abs(log(shift.ratio)) for shift in (self, *self.explains))
 
 

@@ -132,7 +132,7 @@ def _stream_rows(info: RunInfo, cell: Cell, repetition: Repetition, one: StreamB
 
 
 def _span(shown: Repetition, sides: Sequence[Side]) -> tuple[int, int] | None:
-    """Return the measurement interval; a file, which has none, counts from its first byte to its last."""
+    """Return the measurement interval; for a file transfer the time from its first to its last byte."""
     if shown.window_ns is not None:
         return shown.window_ns
     firsts = [side.first_byte_ns for side in sides if side.first_byte_ns is not None]

@@ -150,9 +150,9 @@ def _panel(setting: Setting, fields: Mapping[Place, CellSummary]) -> Panel:
 
 
 def differences(conditions: Sequence[ConditionPanels]) -> tuple[Difference, ...]:
-    """Return each condition less the earlier one that differs in the fewest settings, `MOST_DIFFERENCES` at most.
+    """Return the difference of each condition to the earlier condition with the fewest other settings.
 
-    So a difference is that of one setting if the conditions allow it. Of several, the nearest is taken.
+    Of several such conditions the nearest is taken. At most `MOST_DIFFERENCES` are returned.
     """
     found = []
     for at, later in enumerate(conditions):

@@ -139,7 +139,7 @@ def import_runs(
 ) -> None:
     """Store the runs of files that `rigctl export --format rigctl` wrote.
 
-    None where a file is damaged. A run that is there already stays as it is.
+    If a file is damaged, nothing is stored. A run that the store already has stays unchanged.
     """
     with open_store(store) as opened:
         for taken in opened.transfer.take(files):

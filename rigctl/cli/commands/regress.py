@@ -224,7 +224,7 @@ class ChangedLevel(Model):
 
 
 class OneNight(Model):
-    """A series whose last night differs, which one night does not decide."""
+    """A series whose last night differs; a change needs more than one night."""
 
     subject: _Subject = at("series")
     better: bool

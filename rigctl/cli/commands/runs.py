@@ -187,7 +187,7 @@ class PrunedRun(Model):
 
 
 class KeptRun(Model):
-    """A run that stays although it is as old."""
+    """An old run that `prune` keeps."""
 
     run: str
     why: str

@@ -1,4 +1,4 @@
-"""`rigctl nightly`: runs every night without anybody looking; what is told, and of which nights."""
+"""`rigctl nightly`: install, run, list and remove unattended nights."""
 
 import os
 import re

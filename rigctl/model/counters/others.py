@@ -27,7 +27,7 @@ from rigctl.model.unknowns import total
 from rigctl.records import Flow, Repetition
 
 BEHIND: Final = (PointKind.PORT_OUT, PointKind.NIC_IN)
-"""Behind the path's bottleneck passes only what arrives; before it, all that is sent."""
+"""Points behind the bottleneck: only data that arrive pass them. All sent data pass the points before."""
 _PROBE_FRAME: Final = PROBE_BYTES + 100  # with headers of any kind
 
 

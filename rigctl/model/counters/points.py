@@ -55,8 +55,8 @@ class CountingPoint:
 class Crossing:
     """Octets that flows sent past a counting point, as agents and kernels counted them. None: unknown for some flow.
 
-    `stamps` are the flows that report whether they use timestamps, `stamped` those that do. UDP retransmits nothing:
-    there `retransmitted` is what was lost.
+    `stamps` are the flows that report whether they use timestamps, `stamped` those that do. For
+    UDP `retransmitted` has the lost datagrams.
     """
 
     payload: int | None = 0  # of data, retransmits included

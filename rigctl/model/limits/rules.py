@@ -168,7 +168,7 @@ def _regulated(seen: Known) -> bool:
 
 
 def _at_random(seen: Known) -> bool:
-    """Nothing shows that the losses are a policer's, as far as is known."""
+    """Tell whether no known evidence points to a policer."""
     if seen.unevenness is None or seen.loss_clumps is None or _full(seen):
         return True
     independent = (seen.variance_ratio or 0.0) >= INDEPENDENT and (seen.loss_events or 0.0) >= EVENTS

@@ -1,7 +1,7 @@
 """Tell what changed in series of nightly values: changes of level, and last nights that differ.
 
-Each night the whole series is segmented anew (`segments`), so that a level which ended has ended and a change that
-further nights refute is gone. docs/measured/regressions.md has the figures.
+Each night the whole series is segmented again (`segments`), so a change that later nights refute disappears.
+docs/measured/regressions.md has the accuracy.
 """
 
 from collections.abc import Collection, Sequence

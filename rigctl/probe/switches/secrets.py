@@ -16,10 +16,9 @@ _NAMES: Final = tuple(field.name for field in fields(Secrets))
 
 
 def secrets_of(switch: Switch, environment: Mapping[str, str] | None = None) -> Secrets:
-    """Return the credentials of `switch`: its own (virtual rigs), else RIGCTL_<KEY>_COMMUNITY etc., else the file's.
+    """Return the credentials of `switch`: generated (virtual rigs), or from RIGCTL_<KEY>_COMMUNITY etc. and the file.
 
-    A variable wins over the file's value of the same name. Raise `NodeError` if the file is open to others or is no
-    such file.
+    A variable takes precedence over the file. Raise `NodeError` if the file is malformed or open to other users.
     """
     if switch.secrets is not None:
         return switch.secrets

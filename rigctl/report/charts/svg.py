@@ -31,7 +31,7 @@ _MOST_NAME: Final = 0.45
 """Share of the width for names beside an axis."""
 _SWATCH: Final = 20
 _MARGIN: Final = 10
-"""Around a picture that stands alone."""
+"""Pixels around a picture that is a file of its own."""
 
 
 @dataclass(frozen=True, slots=True)

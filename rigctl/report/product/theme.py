@@ -202,7 +202,7 @@ def load_theme(path: Path) -> Theme:
 
 
 def _palette(section: ColoursSection, base: Palette) -> Palette:
-    """Return the report's colours with those that were given; too few of `series` are repeated."""
+    """Return the report's colours, replaced by the colours of the theme; too few `series` colours are repeated."""
     given = section.model_dump(exclude={"series"}, exclude_none=True)
     if section.paper:
         given.setdefault("panel", section.paper)

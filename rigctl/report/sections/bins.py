@@ -45,7 +45,7 @@ class Binned:
 
 
 def part(view: RunView) -> Part | None:
-    """Return the part of a run whose tests ask for bins; None where none does, or nothing counts."""
+    """Return the part of a run whose tests ask for bins; None without such tests, or if no repetition counts."""
     widths_us = [cell.bin_us for cell in view.plan.cells if cell.bin_us is not None]
     last = {repetition.cell: repetition for repetition in view.repetitions if repetition.status is Status.OK}
     found = [

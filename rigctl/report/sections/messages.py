@@ -166,7 +166,7 @@ def _again(result: MessageResult, again: Sequence[MessageResult]) -> MessageResu
 
 
 def _mean_text(result: MessageResult, again: Sequence[MessageResult], what: str = "") -> str:
-    """Return `63.7 µs on average (…)`; of a retest its mean, and beside it the mean that it replaces."""
+    """Return `63.7 µs on average (…)`; for a retest its mean and the first mean."""
     later, mean = _again(result, again), time_text(_us(result.rtt_mean_ns))
     shown, over = later or result, ""
     if later is not None:

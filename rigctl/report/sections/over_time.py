@@ -39,7 +39,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """One test with what is drawn of it."""
+    """One test and the series that its chart shows."""
 
     cell: CellSummary
     traces: tuple[Trace, ...]

@@ -83,7 +83,7 @@ class _Texts:
     goodput: NumberText
 
     def row(self, name: Entry, pair: str, mbps: float | None, retransmits: Entry) -> tuple[Entry, ...]:
-        """Return as many entries as there are columns: the last one may be left out."""
+        """Return the entries of a row; without a column of retransmits the last entry is left out."""
         return (name, Entry(pair, pair or None), Entry(self.goodput(mbps), mbps), retransmits)[: len(self.heads)]
 
 

@@ -108,7 +108,7 @@ def fixed(decimals: int) -> NumberText:
 
 
 def alike(values: Iterable[float | None], decimals: Callable[[float], int]) -> NumberText:
-    """Return the text of a column's numbers: each has as many decimals as the one of `values` that needs most."""
+    """Return the text of a column's numbers: all have the decimals of the value that needs most."""
     known = {value: decimals(value) for value in values if value is not None}
     most = max(known.values(), default=0)
     if most <= MOST_DECIMALS or len({*known.values()}) == 1:

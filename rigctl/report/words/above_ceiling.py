@@ -1,4 +1,4 @@
-"""Results above the ceiling: what explains them, or that nothing does."""
+"""Explain results above the ceiling, as far as the data allow."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum

@@ -151,7 +151,7 @@ def time_text(time_us: float | None) -> str:
 
 
 def rate_decimals(rates: Iterable[tuple[Rate | None, float | None]]) -> int:
-    """Return the decimals of a column of goodput: by its smallest rate, none rounded above its ceiling."""
+    """Return the decimals of a goodput column: enough for its smallest rate, and no rate rounds above its ceiling."""
     known = [(rate.mean, ceiling_mbps) for rate, ceiling_mbps in rates if rate is not None]
     smallest = min((mbps for mbps, _ in known if mbps), default=1000.0)
     decimals = 0 if smallest >= 100 else 1 if smallest >= 10 else 2

@@ -28,7 +28,7 @@ PALE: Final = 0.10
 _WIDTH: Final = 400
 _HEIGHT: Final = 250
 _FEW_POINTS: Final = 60
-"""Points that are marked one by one; a line of more has no dots."""
+"""A line with more points than this has no dots."""
 
 
 def panel_title(setting: Setting) -> str:

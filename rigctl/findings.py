@@ -25,7 +25,7 @@ class Weight(IntEnum):
     """How soon a reader needs a finding. The first finding of a run is its headline: the answer, if nothing failed."""
 
     FAILED = 120  # tests that failed, a run that did not end
-    IMPOSSIBLE = 115  # results above what a link can carry, which nothing explains
+    IMPOSSIBLE = 115  # results above what a link can carry, without an explanation
     EXPECTED = 110  # expectations of the scenario that are not met
     ANSWER = 100
     MISSING = 90  # a search or a retest without a result

@@ -218,7 +218,7 @@ class _OneEnd:
         else:
             counted = counts[-1]
         congestion = self.report.end.sender_tcp_congestion
-        asked = self.report.start.sock_bufsize > 0  # else it tells what a new socket has, before the kernel resizes it
+        asked = self.report.start.sock_bufsize > 0  # else iperf3 reports the buffer before the kernel resizes it
         return Side(
             bytes=counted,
             first_byte_ns=self._anchor_ns,

@@ -25,7 +25,7 @@ class Trial:
 
     number: int  # of its repetition
     asked_bps: int | None
-    sent_bps: float | None  # None: unknown, it counts as not passed
+    sent_bps: float | None  # None: unknown; the trial counts as not passed
     arrived_bps: float | None
     loss: float | None
     burst: int | None = None  # datagrams in the longest burst of a sender; None: unlimited, or not known

@@ -54,7 +54,7 @@ class Neighbour:
     management: str | None  # an address to ask it by
     port: str | None  # its port, by interface name where it says so
     port_description: str | None
-    is_switch: bool | None  # by its enabled capabilities; None: it names none
+    is_switch: bool | None  # by the capabilities that it enables; None: it reports none
 
 
 def neighbours(output: str) -> tuple[tuple[Neighbour, ...], str | None]:

@@ -72,7 +72,7 @@ class Surroundings:
     os: str | None
     is_virtual: bool | None  # a virtual machine, as x86 says
     identity: tuple[str, ...] | None  # equal: the same machine and network namespace
-    ssh_address: str | None  # the one that this connection came in by
+    ssh_address: str | None  # the address that this connection uses
     is_root: bool
     sudo: Sudo | None  # None: the user is root
     has_ip: bool

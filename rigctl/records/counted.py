@@ -92,7 +92,7 @@ class Copying:
     """The sends of a TCP stream, and how many the kernel did not copy."""
 
     sends: int | None = None
-    uncopied_sends: int | None = None  # … of which the kernel did not copy, as it said; None: it was not asked
+    uncopied_sends: int | None = None  # sends that the kernel did not copy; None: zerocopy was not requested
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ class Night:
     began_at: float | None
     ended_at: float | None
     outcome: NightOutcome | None
-    run: str | None  # its run, where it came to one
+    run: str | None  # None: no run was started
     reason: str | None  # one sentence: why it was not measured, or only in part
     unmet: tuple[Unmet, ...] = ()
     news: str | None = None  # one sentence on the largest change

@@ -51,7 +51,7 @@ class Link:
     rate_bps: int | None
     mtu: int | None
     switch: str | None = None  # its key in the rig file
-    rtt_s: float | None = None  # of a virtual rig: what a round trip over it is to take; None: what it takes
+    rtt_s: float | None = None  # on a virtual rig: requested round-trip time; None: no delay
 
 
 @dataclass(frozen=True, slots=True)

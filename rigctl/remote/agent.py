@@ -257,7 +257,7 @@ class Agent:
         for future in waiting:
             if not future.done():
                 future.set_exception(failure)
-                future.exception()  # looked at: it may be that nobody waits
+                future.exception()  # retrieved here, in case nobody waits for it
         self._pending.clear()
 
     async def _exchange(self, order: orders.Order, deadline_s: float) -> tuple[Answer, int, list[Part]]:
@@ -343,7 +343,7 @@ class Agent:
             end = self._ends[endpoint] = asyncio.get_running_loop().create_future()
             if self.failure is not None:
                 end.set_exception(self.failure)
-                end.exception()  # looked at: it may be that nobody waits
+                end.exception()  # retrieved here, in case nobody waits for it
         return self._ends[endpoint]
 
     def _value(self, answer: Answer, name: str) -> int:

@@ -41,8 +41,9 @@ _GUARDED: Final = ("-Xclang", "-stack-protector", "-Xclang", "2")
 _MOVABLE: Final = ("-fPIE", "-pie", "-Wl,-z,relro,-z,now")
 """Loaded at a random address; the loader's tables are read-only once it is done."""
 
-# armv6 needs its processor named: else instructions that the first Raspberry Pi lacks come in. Movable it would be
-# 110,832 bytes. riscv64 and 32-bit ARM link with -flto or with -pie, not with both.
+# armv6 needs the name of its processor: otherwise the compiler uses instructions that the first Raspberry Pi lacks. As
+# a position-independent executable it would have 110,832 bytes. riscv64 and 32-bit ARM link with -flto or with -pie,
+# not with both.
 TARGETS: Final[dict[str, Target]] = {
     target.machine: target
     for target in (

@@ -100,7 +100,7 @@ class Deployed:
     path: str
     sha256: str
     machine: str
-    note: str | None = None  # why it is not in its usual folder; then it is removed when it ends
+    note: str | None = None  # why the agent is not in its usual folder; then it is removed at its end
 
 
 async def deploy(host: Host, folder: Path | None = None) -> Deployed:

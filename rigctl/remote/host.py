@@ -209,7 +209,7 @@ async def _feed(process: Process, data: bytes) -> None:
             await process.drain()
         process.write_eof()
     except ConnectionError:
-        return  # a command need not read its input; its exit code tells what that meant
+        return  # a command may end without reading its input; its exit code says how it went
 
 
 def _short(command: str) -> str:

@@ -30,7 +30,7 @@ class Claim:
     """How a run asks for a node."""
 
     holder: str
-    had_it: bool = False  # it lost the node, and goes before those who wait
+    had_it: bool = False  # this run lost the node, and goes before the waiting runs
     wait_s: float = 0.0  # in all, for all nodes; 0: a node that another run has is refused
     until_s: float = 0.0  # the end of that, on the monotonic clock
     say: Callable[[str], None] = print
@@ -80,7 +80,7 @@ class Queue:
         use = await self._first()
         by = str(use or "an unknown run")
         end = f"end it (on the node: process {use.pid})" if use else "end it"
-        # An agent that ends may have lost its label before its place: it is then taken for the one that this run lost.
+        # An ending agent may lose its label before its place. Then it counts as the agent that this run lost.
         own = self._claim.had_it if use is None else use.place == 0 and use.holder == _shown(self._claim.holder)
         if self._claim.wait_s:
             queue = f", {place - 1} ahead in the queue" if place > 1 else ""

@@ -90,7 +90,7 @@ class Session:
                 async with AsyncExitStack() as turn:
                     await turn.enter_async_context(self._turns)
                     await self._open(turn)
-        except BaseException as error:  # whatever it is, who waits must be told
+        except BaseException as error:  # of any kind: the waiting tasks must learn of it
             self._failed(error)
             if not isinstance(error, Exception | asyncio.CancelledError):
                 raise

@@ -30,7 +30,7 @@ class Node:
     data_address: str | None = None  # None: the first global address of data_interface, else `address`
     data_interface: str | None = None  # None: found from data_address
     sudo: bool = False
-    data_ports: tuple[int, int] | None = None  # first and last that its receivers may use; None: the kernel chooses
+    data_ports: tuple[int, int] | None = None  # first and last port of its receivers; None: the kernel chooses
     transport: Transport = "ssh"
     # Virtual rigs only.
     bottleneck_bps: int | None = None

@@ -139,7 +139,7 @@ class ByIperf3:
 
     async def close(self) -> None:
         """End every process; the shells that started them end with their input."""
-        with contextlib.suppress(NodeError, ExceptionGroup):  # the connection is gone: what runs there ends by itself
+        with contextlib.suppress(NodeError, ExceptionGroup):  # without a connection the processes end by themselves
             await self._stack.aclose()
 
     async def _open(self) -> None:

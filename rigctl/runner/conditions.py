@@ -163,7 +163,7 @@ class Conditions:
             if not held.agent.ended:
                 await held.agent.restore()
                 return None
-            async with asyncio.timeout(contact_s):  # another agent restores what the one before it left
+            async with asyncio.timeout(contact_s):  # a new agent restores what the killed agent left
                 outcome = (await self._nodes.open([name]))[name]
             why = outcome.what if isinstance(outcome, NodeError) else outcome[1].hello.unrestored
         except NodeError as error:
@@ -201,7 +201,7 @@ class Conditions:
                 granted[setting or kind] = f"{got.old} -> {got.value}"
         except NodeError as error:
             refusal = NodeError(name, f"condition {condition}: {error.what}")
-            if not agent.ended:  # all or nothing: half a condition is none
+            if not agent.ended:  # a condition is applied as a whole or not at all
                 held.refused = (want, refusal)
                 held.values = {}
                 await agent.restore()

@@ -86,7 +86,7 @@ class Eta:
         self._done = 0
 
     def count(self, cell: Cell, result: Repetition) -> None:
-        if result.status is Status.OK:  # what a failure cost says nothing of the cells to come
+        if result.status is Status.OK:  # the time of a failure does not predict that of other cells
             self._done += 1
             self._beyond_s += max(0.0, result.wall_s - cell.duration_s)
         # An invalid first attempt is measured once more: its own time is still to come.

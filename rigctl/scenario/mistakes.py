@@ -243,7 +243,7 @@ def _twice(document: Document, name: str, values: object) -> Iterator[Mistake]:
             parsed = [axis.parse(name, value) for value in spread(axis, given)]
         except ValueError:
             continue  # the schema has told
-        again = [value for value in parsed if value in seen]  # None is a value, too: that of default
+        again = [value for value in parsed if value in seen]  # None is the value of `default`
         if again:
             first = seen[again[0]]
             known = f'{axis.text(again[0])}, there as "{first}" already'

@@ -63,7 +63,7 @@ class Limits:
     """The tests and keys that an engine other than the agent takes."""
 
     kinds: tuple[Kind, ...]
-    keys: dict[str, str]  # of a scenario, those that it cannot have, each with why
+    keys: dict[str, str]  # keys of a scenario that are refused, each with the reason
 
 
 LIMITS: Final[dict[str, Limits | None]] = {

@@ -118,8 +118,8 @@ class Setting(Generic[T]):
     requested: str | None = None  # the column that has the request
     title: Title[T] | None = None
     said: Callable[[T], str] | None = None  # in a sentence: "MSS 1460"
-    called: str = ""  # what it is called there: "default MSS"; "": `name`
-    hint: str = ""  # what to do instead, for a kind that does not take it
+    called: str = ""  # its name in sentences: "default MSS"; "": `name`
+    hint: str = ""  # what to use instead, for kinds that refuse this setting
 
     def __repr__(self) -> str:
         return self.name.upper()

@@ -33,7 +33,7 @@ class Place:
     rate_bps: int | None  # None: unshaped
     mtu: int
     bridge: int = 0  # which of Layout.bridges it is connected to
-    rtt_ns: int | None = None  # round trip that its link is to have; None: that of a cable
+    rtt_ns: int | None = None  # requested round-trip time of its link; None: no delay
     bottleneck_bps: int | None = None  # of something slower than the link on its path
     sysctls: tuple[tuple[str, str], ...] = ()
     arch: Arch = "x86_64"  # of a machine

@@ -87,7 +87,7 @@ def other_traffic_found(
             continue
         largest = max(own, key=lambda other: other.mbps)
         share = largest.mbps * 1e6 / rate_bps
-        # Links without other traffic say nothing about it.
+        # Links without other traffic are left out.
         if not best or (share > 0 and share + run_share > best["link_share"]):
             best = Found(
                 other_share=share,

@@ -38,7 +38,7 @@ class Way:
     goodput_mbps: Estimate | None
     retransmits: float | None
     loss_pct: float | None = None  # with datagrams
-    limit: str | None = None  # its own limit, whatever limited others of its test; None: nothing was measured
+    limit: str | None = None  # limit of this pair, not of its test; None: nothing was measured
     rtt_p50_us: float | None = None  # with messages that come back
     rtt_p99_us: float | None = None
     mtu: int | None = None  # of the path

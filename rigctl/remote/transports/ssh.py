@@ -254,7 +254,7 @@ def _age(file: str) -> tuple[int, int] | None:
     try:
         found = Path(file).expanduser().stat()
     except OSError:
-        return None  # that it is missing is for its reader to tell
+        return None  # the reader of the file reports that it is missing
     return found.st_mtime_ns, found.st_size
 
 

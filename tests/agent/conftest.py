@@ -35,7 +35,8 @@ def threaded() -> Path:
     return made("threaded")
 
 
-@pytest.fixture(params=["release", "sanitized"])
+# The shipped agent carries all end-to-end tests; these tests of it are for `make torture`.
+@pytest.fixture(params=[pytest.param("release", marks=[pytest.mark.torture, pytest.mark.long]), "sanitized"])
 def binary(request: pytest.FixtureRequest) -> Path:
     path: Path = request.getfixturevalue(request.param)
     return path

@@ -68,14 +68,7 @@ def of_page(page: str) -> list[Fence]:
     return [fence for fence in RUNNABLE if fence.page == page]
 
 
-def bounded(page: str) -> bool:
-    """Tell whether the start skew of all runs of a page can be bounded by more than a busy machine needs."""
-    return not any("engine=agent,iperf3" in fence.text for fence in of_page(page))
-
-
-@pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=[] if bounded(page) else [pytest.mark.quiet]) for page in PAGES]
-)
+@pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_a_page_do_what_it_says(page: str, reader: Reader) -> None:
     for fence in of_page(page):
         for line in fence.commands():

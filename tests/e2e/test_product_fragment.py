@@ -1,5 +1,7 @@
 """A product's fragment in real pages: it changes nothing of them, and they nothing of it; whole at any width."""
 
+# ruff: noqa: E501 — style sheets
+
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -7,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import builders
-import hosts
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -15,6 +16,51 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from rigctl.report.product.content import product
 from rigctl.report.product.page import fragment
 from rigctl.report.product.theme import Theme, load_theme
+
+ROOM: Final = "<!-- the fragment -->"
+
+_CONTENT: Final = f"""
+<header><h1>Shop</h1><nav><a href="#">Home</a> <a href="#">Cart</a></nav></header>
+<main id="content"><h2>A product</h2><p class="claim">Buy it. <strong>Now.</strong></p>
+<div class="room" style="width: 700px">{ROOM}</div>
+<table class="table"><thead><tr><th>Size</th><td>Price</td></tr></thead><tbody><tr><th>S</th><td class="measured">9</td></tr></tbody></table>
+<figure><img alt="" width="10" height="10"><figcaption>It</figcaption></figure>
+<details open><summary>More</summary><dl><div><dt>a</dt><dd>b</dd></div></dl></details>
+<p class="source">Made <span class="good">here</span>.</p><ul><li>one</li></ul><button>Buy</button></main>
+"""
+
+RESETS: Final = f"""<!doctype html><html lang="de" dir="ltr"><head><meta charset="utf-8"><meta name="color-scheme" content="dark"><style>
+:root {{ color-scheme: dark; --paper: #000; --ink: lime; --accent: red; --line: magenta; --text: "Comic Sans MS"; }}
+html {{ font-size: 62.5%; letter-spacing: .2em; word-spacing: 1em; }}
+* {{ margin: 0 !important; padding: 0 !important; border: 0 !important; font: inherit !important; color: #ddd !important;
+  background: #101014 !important; text-transform: uppercase !important; line-height: 1 !important; box-sizing: content-box !important; }}
+body {{ font-family: serif; text-align: center; visibility: visible; cursor: crosshair; direction: ltr; white-space: pre-line; }}
+table {{ display: block !important; table-layout: fixed !important; width: 50px !important; transform: rotate(1deg); }}
+#content div, #content table td, #content th {{ display: inline-block !important; float: right !important; opacity: .9 !important; }}
+#content div.room {{ display: block !important; float: none !important; opacity: 1 !important; }}
+svg, img {{ display: none !important; }} details, summary {{ list-style: none !important; display: flex !important; }}
+div > p, strong {{ font-size: 40px !important; text-decoration: underline !important; }}
+.claim, .source, .good, .measured, .scroll {{ outline: 3px solid red !important; }}
+::selection {{ background: red; }}
+</style></head><body>{_CONTENT}</body></html>"""
+
+LIKE_BOOTSTRAP: Final = f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><style>
+*, *::before, *::after {{ box-sizing: border-box; }}
+:root {{ --bs-body-color: #212529; --bs-body-bg: #fff; --s1: #0d6efd; }}
+body {{ margin: 0; font-family: system-ui, "Segoe UI", sans-serif; font-size: 1rem; line-height: 1.5; color: var(--bs-body-color);
+  background: var(--bs-body-bg); -webkit-text-size-adjust: 100%; }}
+h1, h2, h3 {{ margin-top: 0; margin-bottom: .5rem; font-weight: 500; line-height: 1.2; }} h2 {{ font-size: 2rem; }}
+p {{ margin-top: 0; margin-bottom: 1rem; }} dl {{ margin-bottom: 1rem; }} dt {{ font-weight: 700; }} dd {{ margin-left: 0; margin-bottom: .5rem; }}
+table {{ caption-side: bottom; border-collapse: collapse; }} th {{ text-align: inherit; }}
+thead, tbody, tr, td, th {{ border-color: inherit; border-style: solid; border-width: 0; }}
+.table {{ width: 100%; margin-bottom: 1rem; vertical-align: top; }} .table > :not(caption) > * > * {{ padding: .5rem; border-bottom-width: 1px; }}
+img, svg {{ vertical-align: middle; }} figure {{ margin: 0 0 1rem; }} figcaption {{ font-size: .875em; color: #6c757d; }}
+a {{ color: #0d6efd; text-decoration: underline; }} summary {{ display: list-item; cursor: pointer; }}
+.claim {{ font-style: italic; }} .source {{ float: left; }} .scroll {{ height: 20px; }}
+</style></head><body>{_CONTENT}</body></html>"""
+
+HOSTS: Final = {"resets": RESETS, "like Bootstrap": LIKE_BOOTSTRAP}
+
 
 ARGUMENTS: Final = [
     "--no-sandbox",
@@ -88,13 +134,11 @@ def opened(browser: Browser, text: str, width: int = 1280, **context: Any) -> Pa
     return page
 
 
-@pytest.mark.parametrize("name", hosts.HOSTS)
+@pytest.mark.parametrize("name", HOSTS)
 def test_the_page_looks_the_same_with_and_without_it(browser: Browser, pasted: str, name: str) -> None:
     """Every computed style of every element, but how high those are that the fragment is in."""
-    page = hosts.HOSTS[name].replace(hosts.ROOM, '<div class="rigctl-product"></div>')
-    before, after = (
-        opened(browser, text).evaluate(HOST) for text in (page, hosts.HOSTS[name].replace(hosts.ROOM, pasted))
-    )
+    page = HOSTS[name].replace(ROOM, '<div class="rigctl-product"></div>')
+    before, after = (opened(browser, text).evaluate(HOST) for text in (page, HOSTS[name].replace(ROOM, pasted)))
     assert [tag for tag, _ in before] == [tag for tag, _ in after]
     changed = {
         (tag, ours, theirs)
@@ -108,7 +152,7 @@ def test_the_page_looks_the_same_with_and_without_it(browser: Browser, pasted: s
 
 def test_it_looks_the_same_in_unlike_pages(browser: Browser, pasted: str) -> None:
     """Every computed style of every element of it, and its size."""
-    seen = [opened(browser, page.replace(hosts.ROOM, pasted)).evaluate(INSIDE) for page in hosts.HOSTS.values()]
+    seen = [opened(browser, page.replace(ROOM, pasted)).evaluate(INSIDE) for page in HOSTS.values()]
     assert len(seen[0]) == len(seen[1]) > 100
     differing = {
         (ours[0], mine, its)

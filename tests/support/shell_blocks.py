@@ -118,8 +118,8 @@ def shortened(words: list[str]) -> list[str]:
     given = {word.partition("=")[0] for word in words}
     scenario = Path(words[1]).stem
     sets = [each for each in SHORTER.get(scenario, SHORTER["gigablox"]) if each.partition("=")[0] not in given]
-    whole = "engine=agent,iperf3" in words  # iperf3 counts in whole seconds
-    sets += ["omit=0s"] if whole else ["omit=0s", "max_skew=1s"]
+    whole = "engine=agent,iperf3" in words  # iperf3 counts in whole seconds; of one flow there is no start skew
+    sets += ["omit=0s", "pairs=pi1 -> pi2" if whole else "max_skew=1s"]
     repeat = "4" if "--against" in words else "2" if scenario == "nettest-pingpong" else "1"
     kept = [word for at, word in enumerate(words) if word not in _TIMES and words[at - 1] not in _TIMES]
     longest = "1s" if whole else "10s" if scenario.startswith("nettest") else "150ms"  # messages end by their number

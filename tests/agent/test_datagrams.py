@@ -5,7 +5,7 @@ import struct
 import subprocess
 
 import pytest
-from histograms import bucket_of
+from builders import bucket_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from talk import AGENTS

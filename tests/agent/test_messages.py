@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from histograms import bucket_of
+from builders import bucket_of
 from talk import Line, Report, Start, Talk, joined, report_of
 
 PLACED = [("tcp", "0", 1, True), ("udp", "0", 1, True), ("tcp", "1", 1, False), ("tcp", "0", 2, False)]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from histograms import bucket_of
+from builders import bucket_of
 from lab import Lab, beside_the_sender, drop, dropped, laboratory
 from talk import Report, Start, Talk, joined, report_of, settings, started
 

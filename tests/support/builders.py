@@ -1,4 +1,4 @@
-"""Realistic records for the tests of store and report: the GigaBlox page's seven cells, with its numbers.
+"""Realistic records for the tests of store and report: the GigaBlox page's seven cells, with its numbers; and rigs.
 
 The samples are made from the totals, with a fixed seed, so that cutting them gives the totals back.
 """
@@ -6,8 +6,12 @@ The samples are made from the totals, with a fixed seed, so that cutting them gi
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
+from rigctl.base.errors import InputError
 from rigctl.model.window import CommonWindow, cut
 from rigctl.records import (
     REQUESTED,
@@ -25,6 +29,8 @@ from rigctl.records import (
     Status,
     TcpInfo,
 )
+from rigctl.rig.inventory import Rig
+from rigctl.rig.schema import load_rig
 from rigctl.settings import CONGESTION, MSS, NODELAY, WINDOW, Settings
 from rigctl.store import flat
 
@@ -229,3 +235,25 @@ def gigablox(duration_s: float = 10.0) -> tuple[RunInfo, list[Repetition]]:
     made = gigablox_cells(duration_s)
     measured = [repetition(one, row[3], row[4]) for one, row in zip(made, GIGABLOX, strict=True)]
     return run(plan(made)), measured
+
+
+TOP_NS: Final = 2**40 - 1
+
+
+def bucket_of(value_ns: int) -> int:
+    """Return the agent's bucket of a time, the inverse of `rigctl.model.histogram`."""
+    value = min(max(value_ns, 0), TOP_NS)
+    shift = max(0, value.bit_length() - 8)
+    return 128 * shift + (value >> shift)
+
+
+def rig_from(folder: Path, text: str, sets: Sequence[str] = ()) -> Rig:
+    path = folder / "r.yaml"
+    path.write_text(text)
+    return load_rig(str(path), sets=sets)
+
+
+def message(folder: Path, text: str, sets: Sequence[str] = ()) -> str:
+    with pytest.raises(InputError) as caught:
+        rig_from(folder, text, sets)
+    return str(caught.value).replace(f"{folder}/", "")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 import builders
-from histograms import bucket_of
+from builders import bucket_of
 
 from rigctl.analysis.views.messages import MessageResult, message_results
 from rigctl.findings import Finding

@@ -9,7 +9,7 @@ import das2
 import message_runs
 import probing
 import pytest
-from histograms import bucket_of
+from builders import bucket_of
 from switched import Paper
 
 from rigctl.analysis.rows.cells import Rows, derive

@@ -5,7 +5,7 @@ from typing import Any
 
 import builders
 import pytest
-from histograms import bucket_of
+from builders import bucket_of
 
 from rigctl.analysis.rows.datagrams import NAMES, asked_mbps, datagram_values
 from rigctl.records import Cell, Datagrams, Direction, Flow, Pair, Repetition, Side, Status

@@ -5,7 +5,7 @@ from typing import Any
 
 import builders
 import pytest
-from histograms import bucket_of
+from builders import bucket_of
 from message_runs import BLAST, PAIR, PING, measured, results
 
 from rigctl.analysis.summary import Exclusion

@@ -6,7 +6,7 @@ from typing import Any
 import builders
 import numpy as np
 import pytest
-from histograms import bucket_of
+from builders import bucket_of
 
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.rows.series import bin_rows, bucket_rows, stream_bins

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from histograms import TOP_NS, bucket_of
+from builders import TOP_NS, bucket_of
 from hypothesis import given
 from hypothesis import strategies as st
 

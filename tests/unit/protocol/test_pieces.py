@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from histograms import TOP_NS, bucket_of
+from builders import TOP_NS, bucket_of
 from wire import HELLO, LAST, TOTALS
 
 from rigctl.base.errors import NodeError

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from histograms import bucket_of
+from builders import bucket_of
 from message_runs import results
 
 from rigctl.analysis.views.messages import MessageResult

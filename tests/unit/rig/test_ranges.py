@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from rig_files import message, rig_from
+from builders import message, rig_from
 
 from rigctl.rig.ranges import expand_names
 from rigctl.yamlfile.fields import FieldError

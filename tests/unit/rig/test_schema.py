@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from rig_files import message, rig_from
+from builders import message, rig_from
 
 from rigctl.base.errors import InputError
 from rigctl.records import Link

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from rig_files import message, rig_from
+from builders import message, rig_from
 
 from rigctl.records import Port, Trunk
 from rigctl.rig.inventory import Cli, Snmp, Switch

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rigctl.probe import parsers
-from rigctl.probe.facts import FACTS, SYSCTLS, gather, parse, script, throttled_between, throttled_now
+from rigctl.probe.facts import FACTS, SYSCTLS, gather, parse, script, throttled_between
 
 PI4_CPUINFO = """\
 processor	: 0
@@ -150,11 +150,6 @@ def test_a_missing_tool_is_noted_with_what_is_unknown_for_it() -> None:
     assert facts["notes"] == ["ethtool is not installed; therefore unknown: firmware, offloads"]
 
 
-def test_an_interface_that_was_not_found_is_noted() -> None:
-    (note,) = parse(answer(interface="\n"))["notes"]
-    assert "data_interface" in note
-
-
 def test_the_script_asks_for_everything_in_one_command_and_quotes_what_it_is_given() -> None:
     command = script("eth0; reboot", "10.0.0.1")
     assert command.startswith("sh -c ")
@@ -172,15 +167,6 @@ async def test_facts_are_gathered_in_one_round_trip() -> None:
 
     assert (await gather(run, "eth0", "10.0.0.1"))["kernel"] == "Linux 6.1 aarch64"
     assert asked == [script("eth0", "10.0.0.1")]
-
-
-@pytest.mark.parametrize(("output", "flags"), [("throttled=0x50000\n", 0x50000), ("", None)])
-async def test_throttling_is_asked_for_on_its_own(output: str, flags: int | None) -> None:
-    async def run(command: str) -> str:
-        assert "get_throttled" in command
-        return output
-
-    assert await throttled_now(run) == flags
 
 
 @pytest.mark.parametrize(
@@ -227,8 +213,3 @@ def test_facts_hold_no_number_and_no_text_that_could_not_be_stored_or_shown() ->
     assert (facts["cpus"], facts["mtu"], facts["memory_bytes"], facts["speed_bps"]) == (None,) * 4
     assert facts["kernel"].startswith("Linux ?]0;pwned? xxx")
     assert len(facts["kernel"]) <= 256
-
-
-def test_tools_that_no_fact_asks_for_are_not_noted() -> None:
-    assert parse("@@rigctl missing\nethtool\n\x1b[2J\n")["notes"][0].startswith("ethtool is not installed")
-    assert "\x1b" not in str(parse("@@rigctl missing\nethtool\n\x1b[2J\n")["notes"])

@@ -6,7 +6,7 @@ import pytest
 from freebsd_host import CC_TABLE, GIGABIT, IFCONFIG, NO_CARRIER, PCICONF
 
 from rigctl.probe import freebsd
-from rigctl.probe.facts import FACTS, parse, script
+from rigctl.probe.facts import FACTS, parse
 from rigctl.probe.readiness import CHECKED
 
 
@@ -67,16 +67,6 @@ def test_facts_of_freebsd_have_the_keys_of_linux_in_a_run_and_in_a_check() -> No
         assert list(parse("\n@@rigctl freebsd\n", table)) == [*table, "notes"]
 
 
-def test_a_freebsd_node_is_read_by_its_own_parsers() -> None:
-    said = {"kernel": "FreeBSD 14.1-RELEASE amd64", "interface": "ix0", "driver": "ix0", "virtual": "ix0"}
-    said |= dict.fromkeys(("addresses", "speed_bps", "duplex", "mtu", "mac", "offloads"), IFCONFIG)
-    output = "".join(f"\n@@rigctl {key}\n{text}\n" for key, text in said.items()) + "\n@@rigctl freebsd\n"
-    facts = parse(output)
-    assert (facts["mtu"], facts["speed_bps"], facts["driver"]) == (9000, 10**10, "ix")
-    assert (facts["governor"], facts["throttled"], facts["cpus"]) == (None, None, None)
-    assert facts["notes"] == []
-
-
 def test_a_check_of_a_freebsd_node_reads_its_link_its_clock_and_its_slot() -> None:
     said = {"time_s": "1795211101.N", "kernel": "FreeBSD 14.1-RELEASE amd64", "interface": "ix0", "uid": "0"}
     said |= dict.fromkeys(("up", "carrier", "mtu"), IFCONFIG) | {"pcie": PCICONF}
@@ -86,9 +76,3 @@ def test_a_check_of_a_freebsd_node_reads_its_link_its_clock_and_its_slot() -> No
     assert (facts["time_s"], facts["uid"], facts["up"], facts["carrier"]) == (1795211101, 0, True, 1)
     assert facts["pcie"]["width"] == 4
     assert (facts["firmware"], facts["rings"], facts["coalescing"]) == (None, None, None)
-
-
-def test_one_script_asks_either_system() -> None:
-    asked = script(None, "10.0.0.1")
-    assert "ifconfig -l" in asked
-    assert "ip -o addr" in asked

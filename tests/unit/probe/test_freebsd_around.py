@@ -56,11 +56,6 @@ def test_what_a_check_asks_second_is_read_from_route_and_netstat() -> None:
     assert found.disks[0].free_bytes == 1024 * 1024
 
 
-def test_traffic_that_netstat_does_not_report_is_unknown() -> None:
-    found = parse_surroundings("@rates netstat: ix9: no such interface\n")
-    assert (found.rx_bps, found.tx_bps) == (None, None)
-
-
 def test_both_scripts_ask_either_system() -> None:
     first, second = script(), surroundings_script("ix0", "10.0.0.1", ["10.0.0.2"], [], [])
     assert "ifconfig -a" in first

@@ -54,12 +54,6 @@ def test_both_forms_of_lldpcli_give_the_same_neighbour(document: dict[str, Any])
     assert neighbours(json.dumps(document, indent=2)) == ((EXPECTED,), None)
 
 
-def test_two_neighbours_are_a_list_of_them() -> None:
-    entry = JSON["lldp"]["interface"]
-    document = {"lldp": {"interface": [entry, {"eth1": entry["eth0"]}]}}
-    assert [one.interface for one in neighbours(json.dumps(document))[0]] == ["eth0", "eth1"]
-
-
 def test_a_port_is_called_by_its_interface_name_where_it_gives_that() -> None:
     port = {"id": {"type": "ifname", "value": "Gi1/7"}, "descr": "to the lab"}
     document = {"lldp": {"interface": {"eth0": {"chassis": {"id": {"type": "local", "value": "x"}}, "port": port}}}}

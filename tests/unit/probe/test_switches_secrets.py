@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rigctl.base.errors import NodeError
-from rigctl.probe.switches.secrets import credentials_path, secrets_of
+from rigctl.probe.switches.secrets import secrets_of
 from rigctl.rig.inventory import Secrets, Snmp, Switch
 
 SWITCH = Switch("core-1", "Core", address="10.0.0.1", snmp=Snmp())
@@ -28,10 +28,6 @@ def test_a_file_has_a_section_per_switch_and_a_variable_wins_over_it(tmp_path: P
     given = written(tmp_path, "core-1: {user: monitor, auth: one, priv: two}\nother: {community: x}\n")
     assert secrets_of(SWITCH, given) == Secrets(user="monitor", auth="one", priv="two")
     assert secrets_of(SWITCH, given | {"RIGCTL_CORE_1_AUTH": "three"}).auth == "three"
-
-
-def test_a_switch_that_is_not_in_the_file_has_no_secrets(tmp_path: Path) -> None:
-    assert secrets_of(SWITCH, written(tmp_path, "other: {community: x}\n")) == Secrets()
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
@@ -67,12 +63,6 @@ def test_a_file_that_is_none_is_refused_without_telling_what_is_in_it(tmp_path: 
         secrets_of(SWITCH, written(tmp_path, text))
     assert "credentials.yaml" in str(caught.value)
     assert "topsecret" not in str(caught.value)
-
-
-def test_where_the_file_is_looked_for() -> None:
-    assert credentials_path({"HOME": "/home/me"}) == Path("/home/me/.config/rigctl/credentials.yaml")
-    assert credentials_path({"HOME": "/home/me", "XDG_CONFIG_HOME": "/c"}) == Path("/c/rigctl/credentials.yaml")
-    assert credentials_path({"RIGCTL_CREDENTIALS": "/else.yaml"}) == Path("/else.yaml")
 
 
 def test_secrets_are_in_no_text_of_them() -> None:

@@ -21,7 +21,7 @@ from rigctl.remote.agent import Agent, RefusedError, running
 from rigctl.remote.clocks import estimate_offset
 from rigctl.remote.host import Process
 from rigctl.runner.outcome import sides
-from rigctl.settings import MSS, NODELAY, WINDOW, Settings
+from rigctl.settings import NODELAY, WINDOW, Settings
 
 Replies = list[bytes]
 Speak = Callable[[int, str, dict[str, str]], Replies]
@@ -158,13 +158,6 @@ async def test_a_refusal_tells_what_and_why_and_the_agent_lives_on() -> None:
         await agent.stop(1)
 
 
-async def test_an_order_out_of_bounds_is_a_node_error_and_is_not_sent() -> None:
-    async with talking() as (agent, fake):
-        with pytest.raises(NodeError, match="pi1: listen: mss=12 is not within"):
-            await agent.listen(replace(LISTEN, sockets=replace(SOCKETS, settings=Settings({MSS: 12}))))
-    assert fake.orders == []
-
-
 async def test_an_agent_that_never_answers_costs_its_deadline_and_a_late_answer_is_ignored() -> None:
     async with talking(mute) as (agent, fake):
         began = time.monotonic()
@@ -240,12 +233,6 @@ async def test_an_agent_of_another_protocol_is_refused() -> None:
             pass
 
 
-async def test_an_agent_that_can_not_start_is_told_with_its_last_words() -> None:
-    with pytest.raises(NodeError, match=r"pi1: the agent ended: Killed \(exit code 137\)"):
-        async with talking(greeting=b""):
-            pass
-
-
 async def test_events_reach_those_who_asked_for_them() -> None:
     seen: list[tuple[int, int]] = []
     async with talking() as (agent, fake), asyncio.timeout(1):
@@ -306,35 +293,11 @@ async def test_a_report_above_its_bound_is_cut_off(monkeypatch: pytest.MonkeyPat
             await agent.report(1)
 
 
-async def test_a_report_without_end_is_cut_off_by_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_module, "REPORT_BYTES", 100_000)
-
-    def endless(number: int, verb: str, keys: dict[str, str]) -> Replies:
-        buckets = {"id": number, "flow": 0, "buckets": [[0, 0]] * 1000}
-        return [line(**buckets)] * 20 if verb == "report" else obliging(number, verb, keys)
-
-    async with talking(endless) as (agent, _):
-        with pytest.raises(NodeError, match="a report of over 100,000 bytes"):
-            await agent.report(1)
-
-
 async def test_buckets_weigh_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rigctl.remote.agent.ROWS_LIMIT", 60)
 
     def many(number: int, verb: str, keys: dict[str, str]) -> Replies:
         return [line(**{"id": number, "flow": 0, "buckets": [[0, 0]] * 1000})] * 2
-
-    async with talking(many) as (agent, _):
-        with pytest.raises(NodeError, match="a report of over 60 rows"):
-            await agent.report(1)
-
-
-async def test_empty_pieces_weigh_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rigctl.remote.agent.ROWS_LIMIT", 60)
-
-    def many(number: int, verb: str, keys: dict[str, str]) -> Replies:
-        piece = {"id": number, "flow": 0, "from": 0, "columns": ["t_ns", "bytes"], "rows": []}
-        return [line(**piece)] * 61 if verb == "report" else obliging(number, verb, keys)
 
     async with talking(many) as (agent, _):
         with pytest.raises(NodeError, match="a report of over 60 rows"):
@@ -368,12 +331,6 @@ async def test_an_end_that_nobody_waits_for_is_no_unretrieved_exception() -> Non
     assert problems == []
 
 
-async def test_a_report_of_another_endpoint_is_refused() -> None:
-    async with talking(lambda n, verb, _: obliging(n, verb, {"endpoint": "2"})) as (agent, _):
-        with pytest.raises(NodeError, match="a report of 2, not of 1"):
-            await agent.report(1)
-
-
 async def test_the_clock_offset_comes_from_the_quickest_exchange() -> None:
     def queued(number: int, verb: str, keys: dict[str, str]) -> Replies:
         if number != 3:
@@ -384,12 +341,6 @@ async def test_the_clock_offset_comes_from_the_quickest_exchange() -> None:
         offset = await estimate_offset(agent)
     assert fake.orders == ["clock"] * 8
     assert abs(offset.offset_ns - 5_000_000_000) <= offset.error_ns < 1_000_000
-
-
-async def test_nothing_is_left_running() -> None:
-    async with talking():
-        assert len(asyncio.all_tasks()) == 3
-    assert len(asyncio.all_tasks()) == 1
 
 
 async def test_a_big_report_is_read_without_growing_slower_with_its_size() -> None:

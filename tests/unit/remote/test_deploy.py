@@ -59,11 +59,6 @@ async def test_the_agent_that_is_there_already_is_taken(folder: Path, kernel: st
     assert host.inputs == [None], "one round trip"
 
 
-async def test_a_folder_with_a_space_in_its_name_is_kept_whole(folder: Path) -> None:
-    host = Recorded(said(f"Linux x86_64\nthere {sha256('x86_64')} /home/a b/agent-x\n"))
-    assert (await deploy(host, folder)).path == "/home/a b/agent-x"
-
-
 @pytest.mark.parametrize("held", ["absent -", f"there {'0' * 64}"])
 async def test_what_is_absent_or_wrong_is_pushed(folder: Path, held: str) -> None:
     host = Recorded(said(f"Linux aarch64\n{held} /c/agent-x\n"), said(f"done {sha256('aarch64')}\n"))

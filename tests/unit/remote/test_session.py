@@ -9,7 +9,6 @@ import asyncssh
 import pytest
 
 from rigctl.base.errors import NodeError
-from rigctl.check.visit import Visit
 from rigctl.records import Link
 from rigctl.remote import session
 from rigctl.remote.host import Host
@@ -107,15 +106,3 @@ def test_a_node_that_is_late_is_told_with_the_jump_host_that_it_was_reached_thro
         return str(caught.value)
 
     assert asyncio.run(late()).startswith("pi0: not connected through its jump host anna@gate within ")
-
-
-def test_a_check_gives_a_node_as_long_as_a_run_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A jump host says why the node behind it is not reached, which may take longer than a shorter wait."""
-
-    async def deadlines() -> set[float]:
-        visit, alone = Visit(RIG, "pi0", "me"), Session(RIG, "pi1", Claim("me"))
-        await asyncio.gather(visit.leave(), alone.close())
-        return {visit._session._deadline_s, alone._deadline_s}
-
-    Connecting(monkeypatch, failing=True)
-    assert len(asyncio.run(deadlines())) == 1

@@ -7,7 +7,6 @@ import pytest
 
 from rigctl.base.errors import InputError
 from rigctl.records import Link, Trunk
-from rigctl.rig.fields import NODE_NAME
 from rigctl.rig.inventory import Node, Rig, Snmp, Switch
 from rigctl.virtual.layout import Layout, layout_of
 
@@ -38,12 +37,6 @@ def test_the_data_address_follows_kind_and_ip_version() -> None:
     assert addresses(virtual="loopback", ip_version=6) == ("::1", "127.0.0.3")
 
 
-def test_macs_are_local_unicast_and_differ() -> None:
-    macs = [place.mac for place in layout_of(rig(*(f"n{number}" for number in range(250)))).places]
-    assert len(set(macs)) == 250
-    assert {int(mac[:2], 16) & 3 for mac in macs} == {2}
-
-
 @pytest.mark.parametrize("name", ["lo", "br0", "all", "default"])
 def test_a_port_gets_another_name_where_the_nodes_cannot_be_had(name: str) -> None:
     places = layout_of(rig("pi1", name)).places
@@ -66,20 +59,6 @@ def test_the_key_depends_on_what_the_rig_is_and_on_nothing_else() -> None:
     assert len({base.key, *(layout_of(other).key for other in others)}) == 8
 
 
-def test_a_layout_survives_its_way_through_the_pipe() -> None:
-    layout = layout_of(rig("pi1", "pi2", "pi3", link=Link(None, None)))
-    assert Layout.from_json(layout.to_json()) == layout
-
-
-def test_an_mtu_that_is_not_said_is_ethernets() -> None:
-    assert {place.mtu for place in layout_of(rig(link=Link(None, None))).places} == {1500}
-
-
-def test_a_real_rig_has_no_layout() -> None:
-    with pytest.raises(InputError, match=r"lab: a real rig. Only virtual rigs can be started"):
-        layout_of(rig(virtual=None))
-
-
 def test_what_cannot_be_built_is_refused_before_anything_starts() -> None:
     with pytest.raises(InputError, match=r"251 nodes. A virtual rig has 250 at most"):
         layout_of(rig(*(f"n{number}" for number in range(251))))
@@ -99,12 +78,6 @@ def das2(**fields: Any) -> Rig:
     return replace(Rig("lab", "A lab", nodes, None, virtual="namespaces"), switches=switches, trunk=trunk, **fields)
 
 
-def test_a_rig_of_one_switch_has_ports_with_the_mtu_of_their_nodes() -> None:
-    layout = layout_of(replace(rig("a", "b"), nodes={**rig("a").nodes, "b": Node("b", "x", Link(None, 9000))}))
-    assert [layout.port_mtu(place) for place in layout.places] == [1500, 9000]
-    assert (len(layout.bridges), layout.trunk, layout.snmp) == (1, (), False)
-
-
 def test_each_node_is_on_the_bridge_of_its_switch() -> None:
     layout = layout_of(das2())
     assert [layout.bridges[place.bridge].key for place in layout.places] == ["f10", "f10", "cisco", "cisco"]
@@ -117,12 +90,6 @@ def test_ports_have_the_mtu_of_their_switch_or_of_the_largest_node() -> None:
     layout = layout_of(das2())
     assert [layout.port_mtu(place) for place in layout.places] == [9216, 9216, 4000, 4000]
     assert [place.mtu for place in layout.places] == [1500, 4000, 1500, 1500]
-
-
-def test_no_interface_of_the_switches_can_be_taken_for_a_node() -> None:
-    layout = layout_of(das2())
-    names = [*(bridge.device for bridge in layout.bridges), *(end for end, _ in layout.trunk)]
-    assert all(len(name) <= 15 and not NODE_NAME.fullmatch(name) for name in names if name != "br0")
 
 
 def test_trunk_switches_and_snmp_are_part_of_what_a_rig_is() -> None:

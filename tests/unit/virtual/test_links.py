@@ -38,10 +38,6 @@ def test_a_full_frame_takes_its_wire_time(mtu: int, payload: int, published_mbps
     assert frames_per_s * payload * 8 / 1e6 == pytest.approx(published_mbps, abs=0.001)
 
 
-def test_a_gigabit_is_the_measured_rate() -> None:
-    assert shaped_bps(10**9, 1500) // 1000 == 984395
-
-
 def test_the_bucket_holds_a_millisecond_and_never_less_than_a_few_frames() -> None:
     assert burst_bytes(10**9, 1500) == pytest.approx(123_000, rel=0.001)
     assert burst_bytes(10**9, 1500) > 65536 + 45 * 66  # a super-packet with the headers of its segments
@@ -60,22 +56,10 @@ def test_a_slow_links_bucket_takes_a_super_packet_whole(rate_bps: int) -> None:
     assert segments * 1514 <= node_bucket(rate_bps, 1500).burst_bytes  # as the queue counts it, headers of each
 
 
-def test_a_fast_links_super_packets_are_the_kernels() -> None:
-    assert not [line for line in node_lines(layout(), place(), ipv6=False) if "gso" in line]
-
-
 def test_queues_hold_a_super_packet_however_slow_the_link() -> None:
     assert port_limit_bytes(10**9, 1500) == pytest.approx(400_000, rel=0.01)
     assert port_limit_bytes(10**5, 1500) > 131072
     assert node_limit_bytes(1500) == 1_514_000
-
-
-def test_a_bridge_without_delay_and_a_cable_per_node() -> None:
-    lines = list(switch_lines(layout(place(), place("lo", 2, mtu=9000))))
-    assert lines[0].startswith("link add name br0 type bridge stp_state 0 forward_delay 0")
-    assert "link add name pi1 mtu 1500 type veth peer name eth0 mtu 1500 address 02:77:00:00:00:01 netns pi1" in lines
-    assert "link add name port.2 mtu 9000 type veth peer name eth0 mtu 9000 address 02:77:00:00:00:02 netns lo" in lines
-    assert lines[-1] == "link set dev br0 mtu 9000 up"
 
 
 def test_both_ends_of_a_cable_are_shaped_alike_but_for_their_queues() -> None:
@@ -84,28 +68,12 @@ def test_both_ends_of_a_cable_are_shaped_alike_but_for_their_queues() -> None:
     assert at_node.startswith("qdisc replace dev eth0 root tbf rate 984395318bit burst 123049b limit 1514000b")
 
 
-def test_a_link_without_a_rate_is_not_shaped() -> None:
-    free = place(rate_bps=None)
-    assert list(port_shaping_lines(layout(free))) == list(node_shaping_lines(free)) == []
-
-
 def test_a_node_knows_its_neighbours_but_not_itself() -> None:
     one, two = place(), place("pi2", 2)
     lines = list(node_lines(layout(one, two), one, ipv6=True))
     assert "address add fd77::1/64 dev eth0 nodad" in lines
     neighbours = [line for line in lines if line.startswith("neighbour")]
     assert [line.split()[2] for line in neighbours] == ["10.77.0.2", "fd77::2"]
-
-
-def test_no_ipv6_where_the_machine_or_the_mtu_has_none() -> None:
-    small = place(mtu=1200)
-    for lines in (node_lines(layout(), place(), ipv6=False), node_lines(layout(small), small, ipv6=True)):
-        assert not any("fd77" in line for line in lines)
-
-
-def test_a_large_rig_finds_its_neighbours_by_itself() -> None:
-    many = tuple(place(f"n{number}", number) for number in range(1, 42))
-    assert not any("neighbour" in line for line in node_lines(layout(*many), many[0], ipv6=True))
 
 
 def two_switches(trunk_bps: int | None = 8 * 10**9) -> Layout:

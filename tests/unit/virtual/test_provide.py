@@ -47,10 +47,3 @@ def test_ports_are_the_bridges_interfaces() -> None:
         Port("one", "trunk.0", peer="two"),
         Port("two", "trunk.1", peer="one"),
     )
-
-
-def test_a_rig_that_names_no_switches_has_no_ports() -> None:
-    nodes = {name: Node(name, "", Link(10**9, 1500)) for name in ("a", "lo")}
-    tested = Rig("lab", "A lab", nodes, "Blox", virtual="namespaces")
-    ready = completed(tested, layout_of(tested), state(None, None))
-    assert (ready.ports, ready.switches, ready.switch) == ((), {}, "Blox")

@@ -48,11 +48,3 @@ def test_a_kvm_by_which_no_kernel_runs_is_not_used_and_not_tried_again_before_th
 def test_another_processor_is_emulated_without_a_proof(proofs: list[list[str]]) -> None:
     assert qemu.accelerator(files("aarch64")) == "tcg"
     assert proofs == []
-
-
-def test_without_the_right_to_kvm_machines_are_emulated(
-    proofs: list[list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    assert qemu.accelerator(files("x86_64")) == "tcg"
-    assert proofs == []

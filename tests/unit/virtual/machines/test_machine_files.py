@@ -20,13 +20,6 @@ def module(folder: Path, name: str, depends: str) -> None:
     (folder / f"{name}.ko").write_bytes(f"ELF\0license=GPL\0depends={depends}\0name={name}\0".encode())
 
 
-def test_modules_are_loaded_after_those_that_they_need_and_once(tmp_path: Path) -> None:
-    (tmp_path / "modules.builtin").write_text("")
-    for name, depends in (("ext4", "jbd2,mbcache"), ("jbd2", "crc"), ("mbcache", ""), ("crc", "")):
-        module(tmp_path, name, depends)
-    assert list(loadable(tmp_path, ["ext4", "jbd2"])) == ["crc", "jbd2", "mbcache", "ext4"]
-
-
 def test_a_modules_own_words_tell_what_it_needs_and_what_is_built_in_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "kernel").mkdir()
     (tmp_path / "modules.builtin").write_text("kernel/lib/crc16.ko\n")

@@ -227,12 +227,12 @@ def _json_object(line: bytes) -> dict[str, Any]:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        raise ValueError("a key twice")
+        raise ValueError
     return value
 
 
-def _no_constant(text: str) -> None:
-    raise ValueError(text)
+def _no_constant(_: str) -> None:
+    raise ValueError
 
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from lab import Lab, laboratory
 from talk import AGENTS, Start, Talk
 
 from rigctl.remote.build import build, host_machine
@@ -47,3 +48,10 @@ def start(binary: Path) -> Iterator[Start]:
     """Starts agents, which end with the test."""
     with ExitStack() as stack:
         yield lambda *arguments: stack.enter_context(Talk([str(binary)], *arguments))
+
+
+@pytest.fixture
+def lab(binary: Path, tmp_path: Path) -> Iterator[Lab]:
+    """A network namespace with agents in it."""
+    with laboratory(binary, tmp_path) as made:
+        yield made

@@ -33,14 +33,6 @@ def test_bins_add_up_to_the_bytes_and_lie_where_they_came(start: Start, what: st
     assert bins_of(sender) == []
 
 
-def test_none_are_kept_where_none_are_asked_for(start: Start) -> None:
-    receiver, sender = start(), start()
-    joined(receiver, sender)
-    started([receiver, sender], 100)
-    assert receiver.event("ended", 20)["error"] is None
-    assert bins_of(receiver) == []
-
-
 @pytest.mark.parametrize(
     ("how", "said"),
     [

@@ -114,12 +114,6 @@ def test_jitter_is_that_of_rfc_3550(library: ctypes.CDLL) -> None:
     assert struct.unpack_from("2q", state.raw, 8 * 7) == (jitter >> 4, most)
 
 
-def test_one_datagram_has_no_jitter(library: ctypes.CDLL) -> None:
-    state = begun(library)
-    library.datagrams_take(state, datagram(0, 1), ctypes.c_int64(2), NO_LIMIT)
-    assert struct.unpack_from("2q", state.raw, 8 * 7) == (-1, -1)
-
-
 def test_numbers_go_on_beyond_32_bits(library: ctypes.CDLL) -> None:
     numbers = [0, *(step << 30 for step in range(1, 9)), (2 << 32) - 1, (2 << 32) + 1, 2 << 32]
     assert taken(library, numbers) == plainly(numbers)

@@ -73,21 +73,6 @@ def test_a_transfer_that_is_not_over_in_time_ends_short(start: Start) -> None:
     assert 0 < sent.totals[0]["bytes"] == came.totals[0]["bytes"] < 2**40
 
 
-@pytest.mark.parametrize(
-    ("what", "said"),
-    [
-        ("disk=1 folder=/nowhere/at/all", "folder /nowhere/at/all: No such file or directory"),
-        ("disk=1 folder=/dev/shm", "folder /dev/shm: it is in memory, not on a disk"),
-        ("disk=1", "folder: expected a folder, at most 255 bytes"),
-        ("", "disk: expected 0 or 1"),
-        ("disk=0 transport=udp", "transport: such a test goes over tcp"),
-    ],
-)
-def test_a_folder_that_cannot_be_used_is_told_before_any_traffic(start: Start, what: str, said: str) -> None:
-    answer = start().ask(f"listen endpoint=1 address=127.0.0.1 {settings(extra=f'test=file size=9 {what}')}")
-    assert (answer["ok"], answer["message"]) == (False, said)
-
-
 def test_a_disk_without_room_is_told(start: Start, folder: str) -> None:
     receiver, sender = start(), start()
     free = os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize

@@ -1,28 +1,16 @@
 """Counters of an interface, from the order to start to the report."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from lab import Lab, laboratory
-from talk import joined, report_of, started
+from lab import Lab
+from talk import joined, ran, report_of, started
 
 COUNTERS = ("rx_bytes", "rx_packets", "rx_dropped", "rx_errors", "tx_bytes", "tx_packets", "tx_dropped", "tx_errors")
 
 
-@pytest.fixture
-def lab(binary: Path, tmp_path: Path) -> Iterator[Lab]:
-    with laboratory(binary, tmp_path) as made:
-        yield made
-
-
 def test_what_went_through_the_interface_is_in_the_report(lab: Lab) -> None:
-    receiver, sender = lab.start(), lab.start()
-    joined(receiver, sender, extra="interface=lo")
-    started([receiver, sender], 300)
-    receiver.event("ended")
-    sender.event("ended")
+    receiver, _ = ran(lab.start, 300, extra="interface=lo")
     report = report_of(receiver)
     payload = report.totals[0]["bytes"]
     # One way: payload, at least 66 bytes of headers to each packet; the other way only acknowledgements.
@@ -44,11 +32,7 @@ def test_an_interface_that_is_not_named_or_not_there_is_unknown(lab: Lab, interf
 
 def test_drops_of_the_sender_s_queue_are_counted_as_the_kernel_counts_them(lab: Lab) -> None:
     lab.run(*["tc", "qdisc", "add", "dev", "lo", "root", "tbf", "rate", "50mbit", "burst", "70k", "limit", "90k"])
-    receiver, sender = lab.start(), lab.start()
-    joined(receiver, sender, flows=4, extra="interface=lo window=65536")
-    started([receiver, sender], 500)
-    receiver.event("ended")
-    sender.event("ended")
+    _, sender = ran(lab.start, 500, flows=4, extra="interface=lo window=65536")
     dropped = report_of(sender).last["queue_drops"]
     (qdisc,) = json.loads(lab.run("tc", "-s", "-j", "qdisc", "show", "dev", "lo"))
     assert 0 < dropped <= qdisc["drops"]

@@ -4,21 +4,14 @@ import fcntl
 import resource
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab import Lab, eventually, guard_of, is_running, laboratory
+from lab import Lab, eventually, guard_of, is_running
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 SET_MTU = "set kind=mtu interface=v0 value=1400"
 OLD_MTU = "set mtu - v0 1500\n"
-
-
-@pytest.fixture
-def lab(binary: Path, tmp_path: Path) -> Iterator[Lab]:
-    with laboratory(binary, tmp_path) as made:
-        yield made
 
 
 def header() -> str:
@@ -163,17 +156,6 @@ def test_a_line_for_which_there_was_no_room_does_not_spoil_those_that_follow(lab
     agent.process.kill()
     eventually(lambda: (lab.mtu(), lab.sysctl("net.ipv4.tcp_timestamps")) == (1500, "1"))
     eventually(lambda: not lab.journal.exists())
-
-
-def test_a_journal_for_which_there_is_no_room_is_not_left_behind(lab: Lab) -> None:
-    agent = lab.start()
-    resource.prlimit(agent.process.pid, resource.RLIMIT_FSIZE, (10, resource.RLIM_INFINITY))
-    refused = agent.ask(SET_MTU)
-    assert refused["message"].startswith("mtu of v0: its old value could not be kept safe: ")
-    assert (lab.mtu(), lab.journal.exists()) == (1500, False)
-    resource.prlimit(agent.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    assert agent.ask(SET_MTU)["ok"]
-    assert agent.ask("restore")["restored"] == 1
 
 
 def test_a_journal_that_its_last_holder_removes_meanwhile_is_made_anew(lab: Lab) -> None:

@@ -66,14 +66,6 @@ def test_a_lock_that_nobody_has_is_had_at_once(ask: Any, how: str) -> None:
     holder.says('"ok":true')
 
 
-@pytest.mark.parametrize("how", ["now", "first"])
-def test_who_does_not_wait_is_refused(ask: Any, how: str) -> None:
-    ask("anna").says(HELLO)
-    second = ask("bob", how)
-    second.says(FIRST if how == "now" else '"event":"busy"')
-    assert second.process.wait(DEADLINE_S) == 3
-
-
 def test_first_come_first_served_and_nobody_who_does_not_wait_comes_between(ask: Any) -> None:
     holder = ask("anna")
     holder.says(HELLO)

@@ -3,22 +3,7 @@
 import pytest
 from talk import TOKEN, Start, settings
 
-from rigctl.protocol.lines import VERSION
-
 LISTEN = f"listen endpoint=1 address=127.0.0.1 {settings()}"
-
-
-def test_the_hello_says_who_it_is(start: Start) -> None:
-    agent = start()
-    assert agent.hello["protocol"] == VERSION
-    assert agent.hello["pid"] == agent.process.pid
-    assert agent.hello["cpus"] >= 1
-
-
-def test_the_clock_runs(start: Start) -> None:
-    agent = start()
-    first, second = agent.ask("clock")["clock_ns"], agent.ask("clock")["clock_ns"]
-    assert 0 < first < second
 
 
 @pytest.mark.parametrize(
@@ -92,3 +77,37 @@ def test_an_endpoint_number_serves_once_at_a_time(start: Start) -> None:
     assert agent.ask("close endpoint=1")["ok"]
     assert agent.listening_ports() == []
     assert agent.ask(LISTEN)["ok"]
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("transport=udp", "size: expected 16 to 65507"),
+        ("transport=udp size=15", "size: expected 16 to 65507"),
+        ("transport=udp test=pingpong size=65508", "size: expected 1 to 65507"),
+        ("transport=udp test=blast size=64", "transport: such a test goes over tcp"),
+        ("transport=sctp", "transport: expected tcp or udp"),
+        ("test=probe size=64", "transport: such a test goes over udp"),
+        ("transport=udp test=probe size=15", "size: expected 16 to 65507"),
+        ("transport=udp test=prob size=64", "test: expected pingpong, blast, file or probe"),
+        ("test=nonsense size=1", "test: expected pingpong, blast, file or probe"),
+        ("test=pingpong", "size: expected 1 to 16777216"),
+        ("test=pingpong size=0", "size: expected 1 to 16777216"),
+        ("test=blast size=16777217", "size: expected 1 to 16777216"),
+        ("test=pingpong size=1 busy=2", "busy: expected 0 or 1"),
+        ("test=blast size=1 busy=1", "busy: unknown key"),
+        ("size=1", "size: unknown key"),
+        ("test=file size=9 disk=1 folder=/nowhere/at/all", "folder /nowhere/at/all: No such file or directory"),
+        ("test=file size=9 disk=1 folder=/dev/shm", "folder /dev/shm: it is in memory, not on a disk"),
+        ("test=file size=9 disk=1", "folder: expected a folder, at most 255 bytes"),
+        ("test=file size=9", "disk: expected 0 or 1"),
+        ("test=file size=9 disk=0 transport=udp", "transport: such a test goes over tcp"),
+        ("copy=yes", "copy: expected 0 or 1"),
+        ("zerocopy=1", "zerocopy: unknown key"),
+        ("copy=1 test=blast size=8", "copy: unknown key"),
+        ("copy=1 transport=udp size=64", "copy: unknown key"),
+    ],
+)
+def test_a_test_that_makes_no_sense_is_refused_by_its_key(start: Start, what: str, said: str) -> None:
+    answer = start().ask(f"{LISTEN} {what}")
+    assert (answer["ok"], answer["message"]) == (False, said)

@@ -1,21 +1,14 @@
 """Host settings: changed and read back, refused in the kernel's words, and always put back."""
 
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab import Lab, eventually, guard_of, is_running, laboratory
+from lab import Lab, eventually, guard_of, is_running
 
 RMEM = "net.ipv4.tcp_rmem"
 SET_MTU = "set kind=mtu interface=v0 value=1400"
 SET_SACK = "set kind=sysctl name=net.ipv4.tcp_sack value=0"
-
-
-@pytest.fixture
-def lab(binary: Path, tmp_path: Path) -> Iterator[Lab]:
-    with laboratory(binary, tmp_path) as made:
-        yield made
 
 
 def test_each_kind_is_changed_and_read_back_and_the_old_value_told(lab: Lab) -> None:

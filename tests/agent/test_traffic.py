@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from processes import running
-from talk import Start, joined, report_of, settings, started
+from talk import Start, joined, ran, report_of, started
 
 
 @pytest.mark.parametrize(("address", "flows"), [("127.0.0.1", 1), ("127.0.0.1", 5), ("::1", 3), ("127.0.0.1", 128)])
@@ -59,11 +59,7 @@ def test_the_first_byte_comes_at_the_ordered_instant(start: Start) -> None:
 
 
 def test_settings_are_made_before_the_handshake_and_read_back(start: Start) -> None:
-    receiver, sender = start(), start()
-    joined(receiver, sender, extra="window=65536 mss=1000 congestion=reno nodelay=1")
-    started([receiver, sender], 300)
-    receiver.event("ended")
-    sender.event("ended")
+    receiver, sender = ran(start, 300, extra="window=65536 mss=1000 congestion=reno nodelay=1")
     sent, received = report_of(sender).totals[0], report_of(receiver).totals[0]
     assert sent["mss"] == 1000 - (12 if sent["timestamps"] else 0)
     assert sent["sndbuf"] == received["rcvbuf"] == 2 * 65536
@@ -74,11 +70,7 @@ def test_settings_are_made_before_the_handshake_and_read_back(start: Start) -> N
 
 
 def test_cpu_times_cover_the_traffic(start: Start) -> None:
-    receiver, sender = start(), start()
-    joined(receiver, sender)
-    started([receiver, sender], 1000)
-    receiver.event("ended")
-    sender.event("ended")
+    _, sender = ran(start, 1000)
     last = report_of(sender).last
     assert last["span_us"] > 950_000
     assert 0 < last["agent_cpu_us"] <= last["span_us"] * last["cpus"]
@@ -107,11 +99,7 @@ def test_one_processor_that_is_busy_all_the_time_shows(start: Start) -> None:
 
 
 def test_progress_comes_once_a_second_and_from_receivers_only(start: Start) -> None:
-    receiver, sender = start(), start()
-    joined(receiver, sender, flows=2)
-    started([receiver, sender], 2500)
-    receiver.event("ended")
-    sender.event("ended")
+    receiver, sender = ran(start, 2500, flows=2)
     said = receiver.events("progress")
     assert len(said) == 2
     assert said[0]["bytes"]["1"] < said[1]["bytes"]["1"]
@@ -119,11 +107,7 @@ def test_progress_comes_once_a_second_and_from_receivers_only(start: Start) -> N
 
 
 def test_a_long_report_comes_in_pieces(start: Start) -> None:
-    receiver, sender = start(), start()
-    joined(receiver, sender, flows=2, interval_ms=1)
-    started([receiver, sender], 1500)
-    receiver.event("ended")
-    sender.event("ended")
+    receiver, sender = ran(start, 1500, flows=2, interval_ms=1)
     for agent in (receiver, sender):
         number = agent.send("report endpoint=1")
         lines = agent.answer(number)
@@ -133,17 +117,6 @@ def test_a_long_report_comes_in_pieces(start: Start) -> None:
             assert [line["from"] for line in pieces] == [200 * place for place in range(len(pieces))]
             assert [len(line["rows"]) for line in pieces[:-1]] == [200] * (len(pieces) - 1)
             assert 0 < len(pieces[-1]["rows"]) <= 200
-
-
-def test_stop_ends_both_sides_early(start: Start) -> None:
-    receiver, sender = start(), start()
-    joined(receiver, sender)
-    started([receiver, sender], 20_000)
-    time.sleep(0.3)
-    assert sender.ask("stop endpoint=1")["ok"]
-    assert sender.event("ended")["error"] is None
-    assert receiver.event("ended")["error"] is None
-    assert report_of(receiver).totals[0]["bytes"] == report_of(sender).totals[0]["bytes"]
 
 
 @pytest.mark.parametrize("dies", ["receiver", "sender"])
@@ -169,20 +142,6 @@ def test_a_sender_that_falls_silent_is_given_up(start: Start) -> None:
     ended = receiver.event("ended", 20)
     assert ended["error"] == "ETIMEDOUT"
     assert "end-of-file" in ended["message"]
-
-
-def test_two_endpoints_run_beside_each_other(start: Start) -> None:
-    one, other = start(), start()
-    for number, receiver, sender in ((1, one, other), (2, other, one)):
-        port = receiver.ask(f"listen endpoint={number} address=127.0.0.1 {settings()}")["port"]
-        assert sender.ask(f"connect endpoint={number} address=127.0.0.1 port={port} bind=127.0.0.1 {settings()}")["ok"]
-        assert receiver.ask(f"ready endpoint={number}")["ok"]
-    at_ns = time.monotonic_ns() + 30_000_000
-    for number in (1, 2):
-        for agent in (one, other):
-            assert agent.ask(f"start endpoint={number} at_ns={at_ns} duration_ms=400")["ok"]
-    for agent in (one, other):
-        assert {agent.event("ended")["endpoint"], agent.event("ended")["endpoint"]} == {1, 2}
 
 
 CPU_GROUPS = (Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup"))

@@ -41,12 +41,6 @@ def test_at_a_modest_rate_every_datagram_arrives_once(start: Start, size: int) -
     assert (sent.columns, came.columns) == (["t_ns", "bytes"], ["t_ns", "bytes"])
 
 
-def test_it_keeps_to_its_rate(start: Start) -> None:
-    sent, _ = run(start(), start(), "size=1000", "rate=8000000", duration_ms=1000)
-    # 1000 datagrams a second; the first one before the millisecond's hold. A busy machine may keep it from its time.
-    assert 500 <= sent.datagrams[0]["datagrams"] <= 1001
-
-
 @pytest.mark.parametrize("size", [100, 1472])
 def test_a_sender_that_was_stopped_makes_up_for_no_more_than_its_burst(start: Start, size: int) -> None:
     bursts = []
@@ -75,12 +69,6 @@ def test_without_a_rate_there_is_no_burst(start: Start) -> None:
     joined(start(), agent, extra="transport=udp size=64")
     answer = agent.ask("start endpoint=1 at_ns=1 duration_ms=10 burst=4")
     assert (answer["error"], answer["message"]) == ("EINVAL", "burst: for streams of datagrams with a rate only")
-
-
-def test_flows_share_the_receivers_port_and_are_counted_apart(start: Start) -> None:
-    sent, came = run(start(), start(), "size=200", "rate=2000000", flows=5)
-    for flow in range(5):
-        assert came.datagrams[flow]["datagrams"] == sent.datagrams[flow]["datagrams"] > 300
 
 
 def test_as_fast_as_it_can_what_is_missing_was_lost_in_a_row(start: Start) -> None:
@@ -132,22 +120,6 @@ def test_a_lost_ping_is_given_up_after_a_second(lossy: Lab) -> None:
     drop(lossy, "numgen inc mod 11 == 5")
     sent, _ = run(lossy.start(), lossy.start(), "test=pingpong size=64", "iterations=7", duration_ms=20_000)
     assert (sent.datagrams[0]["datagrams"], sent.totals[0]["round_trips"]) == (7, 6)
-
-
-@pytest.mark.parametrize(
-    ("what", "said"),
-    [
-        ("transport=udp", "size: expected 16 to 65507"),
-        ("transport=udp size=15", "size: expected 16 to 65507"),
-        ("transport=udp test=pingpong size=65508", "size: expected 1 to 65507"),
-        ("transport=udp test=blast size=64", "transport: such a test goes over tcp"),
-        ("transport=sctp", "transport: expected tcp or udp"),
-    ],
-)
-def test_an_order_that_makes_no_sense_is_refused(start: Start, what: str, said: str) -> None:
-    words = "listen endpoint=1 address=127.0.0.1 token=" + "ab" * 16 + " flows=1 interval_ms=50 wait_ms=1000 "
-    answer = start().ask(words + what)
-    assert (answer["ok"], answer["message"]) == (False, said)
 
 
 def test_a_rate_is_for_streams_of_datagrams(start: Start) -> None:

@@ -153,6 +153,16 @@ def started(agents: Sequence[Talk], duration_ms: int, how: str = "") -> int:
     return at_ns
 
 
+def ran(start: Callable[[], Talk], duration_ms: int, how: str = "", **what: Any) -> tuple[Talk, Talk]:
+    """A receiver and a sender whose traffic has ended without an error. `what`: as for `joined`."""
+    receiver, sender = start(), start()
+    joined(receiver, sender, **what)
+    started([receiver, sender], duration_ms, how)
+    for agent in (receiver, sender):
+        assert agent.event("ended")["error"] is None
+    return receiver, sender
+
+
 class Report:
     """A report, put together: totals and absolute rows of each flow, and its last line."""
 

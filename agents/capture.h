@@ -1,6 +1,5 @@
 /* The frames of an endpoint's flows, their headers only, in a memory of bounded size (docs/reference/agent-protocol.md, "Capture"). */
-#ifndef RIGCTL_CAPTURE_H
-#define RIGCTL_CAPTURE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -26,5 +25,3 @@ struct capture *capture_start(const char *interface, int port, size_t room);
 /* No more frames; the thread has ended. */
 void capture_stop(struct capture *capture);
 void capture_free(struct capture *capture);
-
-#endif

@@ -1,6 +1,5 @@
 /* Time: CLOCK_MONOTONIC in nanoseconds, the one clock of the protocol. */
-#ifndef RIGCTL_CLOCK_H
-#define RIGCTL_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -32,5 +31,3 @@ static inline void clock_sleep_until(int64_t at)
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) != 0)
         ;
 }
-
-#endif

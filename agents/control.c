@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "text.h"
-
 #define OUT_MAX (8 * ANSWER_MAX)
 
 static char input[ORDER_MAX];
@@ -25,7 +23,7 @@ static void take_byte(char byte, void (*take)(char *, bool))
 {
     if (byte == '\n') {
         input[input_used] = '\0';
-        if (input_used > 0 || input_skipping)
+        if (take != NULL && (input_used > 0 || input_skipping))
             take(input, !input_skipping);
         input_used = 0;
         input_skipping = false;
@@ -150,34 +148,19 @@ void answer_ok(int64_t id)
     line_end();
 }
 
-static void answer_wrong(int64_t id, const char *name, const char *format, va_list values)
+void answer_error(int64_t id, int error, const char *format, ...)
 {
     char message[512];
+    va_list values;
 
+    va_start(values, format);
     vsnprintf(message, sizeof message, format, values);
+    va_end(values);
     line_begin();
-    line_add("{\"id\":%lld,\"ok\":false,\"error\":\"%s\",\"message\":", (long long)id, name);
+    line_add("{\"id\":%lld,\"ok\":false,\"error\":\"%s\",\"message\":", (long long)id, errno_name(error));
     line_add_string(message);
     line_add("}");
     line_end();
-}
-
-void answer_error(int64_t id, int error, const char *format, ...)
-{
-    va_list values;
-
-    va_start(values, format);
-    answer_wrong(id, errno_name(error), format, values);
-    va_end(values);
-}
-
-void answer_refused(int64_t id, const char *format, ...)
-{
-    va_list values;
-
-    va_start(values, format);
-    answer_wrong(id, "EPROTO", format, values);
-    va_end(values);
 }
 
 const char *errno_name(int error)

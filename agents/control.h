@@ -1,7 +1,7 @@
 /* The control channel: bounded lines in, never-blocking lines out (docs/reference/agent-protocol.md). */
-#ifndef RIGCTL_CONTROL_H
-#define RIGCTL_CONTROL_H
+#pragma once
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,12 +24,20 @@ struct order {
 const char *order_parse(char *line, struct order *order);
 /* The value of `key`, marked as used; NULL where it is not given. */
 const char *order_value(struct order *order, const char *key);
-/* The whole number of `key` within [low, high] into `number`. False where it is missing or anything else. */
-bool order_number(struct order *order, const char *key, int64_t low, int64_t high, int64_t *number);
-/* The first key that nobody used, or NULL. */
+/* A key whose value is a whole number within [low, high]. One that is optional and not given keeps its value. */
+struct order_key {
+    const char *key;
+    int64_t low, high, *number;
+    bool optional;
+};
+/* Read these keys. NULL, or what the first wrong one should be. */
+const char *order_numbers(struct order *order, const struct order_key *keys, size_t count);
+/* Read one that must be there. */
+const char *order_number(struct order *order, const char *key, int64_t low, int64_t high, int64_t *number);
+/* NULL, or that the first key that nobody used is unknown. */
 const char *order_unused(const struct order *order);
 
-/* Read what is there; calls `take` for every whole line. False at end-of-file or on a broken input. */
+/* Read what is there; calls `take`, if there is one, for every whole line. False at end-of-file or on a broken input. */
 bool control_read(void (*take)(char *line, bool whole));
 /* Write what the peer takes now. False when it can't be written any more. */
 bool control_flush(void);
@@ -55,7 +63,5 @@ void line_end(void);
 /* The usual answers. `error` is an errno value. */
 void answer_ok(int64_t id);
 void answer_error(int64_t id, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
-void answer_refused(int64_t id, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define answer_refused(id, ...) answer_error(id, EPROTO, __VA_ARGS__)
 const char *errno_name(int error);
-
-#endif

@@ -1,6 +1,5 @@
 /* Data to send. They do not compress: links and tunnels that compress must not look faster than they are. */
-#ifndef RIGCTL_DATA_H
-#define RIGCTL_DATA_H
+#pragma once
 
 #include <stddef.h>
 
@@ -12,5 +11,3 @@ int data_make(void);
 const unsigned char *data_bytes(void);
 /* As many as are asked for, copied to `bytes`. */
 void data_fill(unsigned char *bytes, size_t count);
-
-#endif

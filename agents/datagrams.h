@@ -1,6 +1,5 @@
 /* Datagrams by their sequence numbers: what was lost, came twice or out of order, and how steadily (docs/reference/agent-protocol.md, "Datagrams"). */
-#ifndef RIGCTL_DATAGRAMS_H
-#define RIGCTL_DATAGRAMS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ bool datagrams_take(struct datagrams *datagrams, const unsigned char *data, int6
 /* Nothing comes any more: settle what is missing. */
 void datagrams_end(struct datagrams *datagrams);
 void datagram_write(unsigned char *data, uint64_t tag, int64_t number, int64_t now);
-
-#endif

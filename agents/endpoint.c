@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "text.h"
+#include "opening.h"
 
 struct endpoint *endpoints[ENDPOINTS_MAX];
 int wake_fd = -1;
@@ -79,6 +79,15 @@ void endpoint_set_port(struct endpoint *endpoint, int port)
     snprintf(endpoint->peer, sizeof endpoint->peer, "%s port %d", text, port);
 }
 
+int64_t endpoint_bytes(const struct endpoint *endpoint)
+{
+    int64_t bytes = 0;
+
+    for (int i = 0; i < endpoint->flow_count; i++)
+        bytes += atomic_load_explicit(&endpoint->flows[i].bytes, memory_order_relaxed);
+    return bytes;
+}
+
 void endpoint_stop(struct endpoint *endpoint)
 {
     for (int i = 0; i < endpoint->flow_count; i++) {
@@ -108,10 +117,7 @@ void endpoint_free(struct endpoint *endpoint)
     }
     for (int i = 0; i < endpoint->openings.count && !endpoint->sender; i++) /* a sender's belong to its flows */
         close(endpoint->openings.pending[i].fd);
-    if (endpoint->openings.listen_fd >= 0)
-        close(endpoint->openings.listen_fd);
-    if (endpoint->openings.datagram_fd >= 0)
-        close(endpoint->openings.datagram_fd);
+    opening_stop(&endpoint->openings);
     for (int i = 0; i < ENDPOINTS_MAX; i++)
         if (endpoints[i] == endpoint)
             endpoints[i] = NULL;
@@ -120,29 +126,14 @@ void endpoint_free(struct endpoint *endpoint)
     free(endpoint);
 }
 
-static void note(struct endpoint *endpoint, int error, const char *format, va_list values)
-{
-    if (endpoint->failure.error != 0)
-        return;
-    endpoint->failure.error = error;
-    vsnprintf(endpoint->failure.message, sizeof endpoint->failure.message, format, values);
-}
-
 void endpoint_note(struct endpoint *endpoint, int error, const char *format, ...)
 {
     va_list values;
 
+    if (endpoint->failure.error != 0)
+        return;
+    endpoint->failure.error = error;
     va_start(values, format);
-    note(endpoint, error, format, values);
+    vsnprintf(endpoint->failure.message, sizeof endpoint->failure.message, format, values);
     va_end(values);
-}
-
-void endpoint_fail(struct endpoint *endpoint, int error, const char *format, ...)
-{
-    va_list values;
-
-    va_start(values, format);
-    note(endpoint, error, format, values);
-    va_end(values);
-    endpoint_stop(endpoint);
 }

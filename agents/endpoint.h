@@ -1,6 +1,5 @@
 /* An endpoint: one agent's side of the flows of one pair and direction in one cell (docs/reference/agent-protocol.md). */
-#ifndef RIGCTL_ENDPOINT_H
-#define RIGCTL_ENDPOINT_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -120,9 +119,9 @@ void endpoint_free(struct endpoint *endpoint);
 /* Note why it failed; the first reason stays. */
 void endpoint_note(struct endpoint *endpoint, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* End the whole endpoint with an error; the first one stays. */
-void endpoint_fail(struct endpoint *endpoint, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
+#define endpoint_fail(endpoint, ...) (endpoint_note(endpoint, __VA_ARGS__), endpoint_stop(endpoint))
+/* Bytes that its flows have moved so far. */
+int64_t endpoint_bytes(const struct endpoint *endpoint);
 void endpoint_stop(struct endpoint *endpoint);
 /* The receiver's port is known. */
 void endpoint_set_port(struct endpoint *endpoint, int port);
-
-#endif

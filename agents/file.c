@@ -15,7 +15,6 @@
 #include "data.h"
 #include "flow.h"
 #include "system.h"
-#include "text.h"
 
 #define PIECE_BYTES (64 << 10)
 

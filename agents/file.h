@@ -1,6 +1,5 @@
 /* File transfer: disk → network → disk, as an FTP put does it. */
-#ifndef RIGCTL_FILE_H
-#define RIGCTL_FILE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -18,5 +17,3 @@ int file_fill(int fd, int64_t size, const _Atomic bool *stop);
 int file_prepare(struct flow *flow);
 /* What the threads of such flows do. */
 void file_run(struct flow *flow);
-
-#endif

@@ -1,11 +1,8 @@
 /* The files of an endpoint's flows. */
-#ifndef RIGCTL_FILES_H
-#define RIGCTL_FILES_H
+#pragma once
 
 struct endpoint;
 
 /* Open them, and begin to fill a sender's. 0 or an errno value. */
 int files_begin(struct endpoint *endpoint);
 void files_serve(struct endpoint *endpoint);
-
-#endif

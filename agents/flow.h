@@ -1,7 +1,6 @@
 /* A flow: one connection and the thread that moves its bytes. The thread only moves and counts; the main loop samples.
  * What the thread does is the business of its kind of work (work.h), of which this file knows none. */
-#ifndef RIGCTL_FLOW_H
-#define RIGCTL_FLOW_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -167,5 +166,3 @@ void flow_hold_window(struct flow *flow, int64_t got);
 void flow_finish(struct flow *flow);
 /* The end of a sender whose receiver acknowledges the last byte; its time ends with that. */
 void flow_await_acknowledgement(struct flow *flow);
-
-#endif

@@ -52,8 +52,8 @@ static void watch(int end, int journal)
         _exit(0); /* dismissed: all is back already */
     count = journal_read(journal, settings, SETTINGS_MAX);
     for (int i = count - 1; i >= 0; i--)
-        if (setting_read(&settings[i], now) != 0 || strcmp(now, settings[i].old) != 0) /* as in settings.c, put() */
-            whole = setting_write(&settings[i], settings[i].old) == 0 && whole;
+        if (setting_carry_out(&settings[i], NULL, now) != 0 || strcmp(now, settings[i].old) != 0) /* as in settings.c, put() */
+            whole = setting_carry_out(&settings[i], settings[i].old, NULL) == 0 && whole;
     if (count >= 0 && whole)
         journal_remove();
     _exit(0);

@@ -1,6 +1,5 @@
 /* Round trips by their time, in buckets no wider than 1/128 of their value (docs/reference/agent-protocol.md, "Histogram"). */
-#ifndef RIGCTL_HISTOGRAM_H
-#define RIGCTL_HISTOGRAM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ static inline void histogram_add(struct histogram *histogram, int64_t value)
     histogram->sum_ns += value;
     histogram->buckets[histogram_bucket(value)]++;
 }
-
-#endif

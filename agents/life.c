@@ -11,15 +11,6 @@
 #define CPU_LEAD_NS (2 * MS) /* reading /proc/stat must not delay the start itself */
 #define SMALL_BYTES 4096      /* what passes in small segments: the opening, and the first send of a stream */
 
-static int64_t received(const struct endpoint *endpoint)
-{
-    int64_t bytes = 0;
-
-    for (int i = 0; i < endpoint->flow_count; i++)
-        bytes += atomic_load_explicit(&endpoint->flows[i].bytes, memory_order_relaxed);
-    return bytes;
-}
-
 static void say_ended(const struct endpoint *endpoint)
 {
     line_begin();
@@ -98,7 +89,7 @@ static void end_late(struct endpoint *endpoint, int64_t now)
                 flow_stop(&endpoint->flows[i]);
         return;
     }
-    bytes = received(endpoint);
+    bytes = endpoint_bytes(endpoint);
     if (bytes != endpoint->life.moved_bytes || endpoint->life.moved_ns == 0) {
         endpoint->life.moved_bytes = bytes;
         endpoint->life.moved_ns = now;

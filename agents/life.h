@@ -1,6 +1,5 @@
 /* From start to end: samples at their times, and an end for everything, whatever the peer does. */
-#ifndef RIGCTL_LIFE_H
-#define RIGCTL_LIFE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@ struct endpoint;
 
 void life_serve(struct endpoint *endpoint, int64_t now);
 int64_t life_deadline(const struct endpoint *endpoint);
-
-#endif

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "system.h"
-#include "text.h"
 
 #define PLACES 64
 

@@ -1,6 +1,5 @@
 /* One run at a time has a node; others are refused, or wait in the order in which they came. */
-#ifndef RIGCTL_LOCK_H
-#define RIGCTL_LOCK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -14,5 +13,3 @@ enum lock lock_advance(void);
 int lock_place(void);
 /* Whether this agent waits for its turn. */
 bool lock_waits(void);
-
-#endif

@@ -78,17 +78,14 @@ static void say_progress(int64_t now)
     bool any = false;
 
     for (int i = 0; i < ENDPOINTS_MAX; i++) {
-        int64_t bytes = 0;
-
         if (!receiving(endpoints[i]))
             continue;
-        for (int flow = 0; flow < endpoints[i]->flow_count; flow++)
-            bytes += atomic_load_explicit(&endpoints[i]->flows[flow].bytes, memory_order_relaxed);
         if (!any) {
             line_begin();
             line_add("{\"event\":\"progress\",\"clock_ns\":%lld,\"bytes\":{", (long long)now);
         }
-        line_add("%s\"%d\":%lld", any ? "," : "", endpoints[i]->number, (long long)bytes);
+        line_add("%s\"%d\":%lld", any ? "," : "", endpoints[i]->number,
+                 (long long)endpoint_bytes(endpoints[i]));
         any = true;
     }
     if (any) {
@@ -194,13 +191,6 @@ static int begin(void)
     return lock_waits() ? 0 : BUSY;
 }
 
-/* A line that came before the hello: a sign of life only. */
-static void skip(char *line, bool whole)
-{
-    (void)line;
-    (void)whole;
-}
-
 /* Until there is nobody to work for. Returns the exit code. */
 static int loop(int64_t watchdog_ns)
 {
@@ -228,7 +218,8 @@ static int loop(int64_t watchdog_ns)
         serve_progress(clock_now());
         if (news > 0 && polls[POLL_STDIN].revents != 0) {
             heard_ns = clock_now();
-            if (!control_read(begun ? orders_take : skip))
+            /* What came before the hello is a sign of life only. */
+            if (!control_read(begun ? orders_take : NULL))
                 return 0;
         }
         if (!control_flush() || control_lost() || clock_now() - heard_ns >= watchdog_ns)

@@ -1,6 +1,5 @@
 /* Ping-pong and blast: what the threads of such flows do. */
-#ifndef RIGCTL_MESSAGES_H
-#define RIGCTL_MESSAGES_H
+#pragma once
 
 struct flow;
 
@@ -11,5 +10,3 @@ int messages_prepare_pingpong(struct flow *flow);
 int messages_prepare_blast(struct flow *flow);
 void messages_pingpong(struct flow *flow);
 void messages_blast(struct flow *flow);
-
-#endif

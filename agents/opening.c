@@ -40,7 +40,7 @@ static void drop_stranger(struct endpoint *endpoint, int place)
     forget(endpoint, place);
 }
 
-static void stop_listening(struct openings *openings)
+void opening_stop(struct openings *openings)
 {
     if (openings->listen_fd >= 0)
         close(openings->listen_fd);
@@ -49,10 +49,13 @@ static void stop_listening(struct openings *openings)
     openings->listen_fd = openings->datagram_fd = -1;
 }
 
+/* Tell who waits for the flows that they are open, or why they are not. */
 static void answer_waiting(struct endpoint *endpoint)
 {
-    if (endpoint->openings.waiting_id != 0)
+    if (endpoint->openings.waiting_id != 0 && endpoint->state == READY)
         answer_ok(endpoint->openings.waiting_id);
+    else if (endpoint->openings.waiting_id != 0)
+        answer_error(endpoint->openings.waiting_id, endpoint->failure.error, "%s", endpoint->failure.message);
     endpoint->openings.waiting_id = 0;
 }
 
@@ -65,7 +68,7 @@ static void opened(struct endpoint *endpoint)
 void opening_finish(struct endpoint *endpoint)
 {
     endpoint->state = READY;
-    stop_listening(&endpoint->openings);
+    opening_stop(&endpoint->openings);
     while (endpoint->openings.count > 0)
         drop_stranger(endpoint, 0);
     answer_waiting(endpoint);
@@ -144,9 +147,7 @@ void opening_fail(struct endpoint *endpoint, int number, const char *where, int 
     endpoint->state = ENDED;
     endpoint_fail(endpoint, error, "flow %d %s %s: %s: %s", number, endpoint->sender ? "to" : "at", endpoint->peer, where,
                   strerror(error));
-    if (endpoint->openings.waiting_id != 0)
-        answer_error(endpoint->openings.waiting_id, error, "%s", endpoint->failure.message);
-    endpoint->openings.waiting_id = 0;
+    answer_waiting(endpoint);
     for (int i = 0; i < endpoint->flow_count; i++)
         flow_free(&endpoint->flows[i]);
 }
@@ -262,10 +263,8 @@ void opening_expire(struct endpoint *endpoint, int64_t now)
     endpoint->state = ENDED;
     endpoint_fail(endpoint, ETIMEDOUT, "%d of %d flows opened in time %s %s: %s", endpoint->openings.opened, endpoint->flow_count,
                   endpoint->sender ? "to" : "at", endpoint->peer, missing(endpoint));
-    if (endpoint->openings.waiting_id != 0)
-        answer_error(endpoint->openings.waiting_id, ETIMEDOUT, "%s", endpoint->failure.message);
-    endpoint->openings.waiting_id = 0;
-    stop_listening(&endpoint->openings);
+    answer_waiting(endpoint);
+    opening_stop(&endpoint->openings);
 }
 
 int64_t opening_deadline(const struct endpoint *endpoint, int64_t now)

@@ -1,6 +1,7 @@
 /* Orders: one line of words in, names and numbers out. What is not known by name is refused (docs/reference/agent-protocol.md). */
 #include "control.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "text.h"
@@ -73,17 +74,35 @@ const char *order_value(struct order *order, const char *key)
     return NULL;
 }
 
-bool order_number(struct order *order, const char *key, int64_t low, int64_t high, int64_t *number)
+const char *order_numbers(struct order *order, const struct order_key *keys, size_t count)
 {
-    const char *text = order_value(order, key);
+    static char wrong[80];
 
-    return text != NULL && parse_number(text, low, high, number);
+    for (const struct order_key *at = keys; at < keys + count; at++) {
+        const char *text = order_value(order, at->key);
+
+        if (text == NULL ? at->optional : parse_number(text, at->low, at->high, at->number))
+            continue;
+        snprintf(wrong, sizeof wrong, "%s: expected %lld %s %lld", at->key, (long long)at->low, at->high == 1 ? "or" : "to",
+                 (long long)at->high);
+        return wrong;
+    }
+    return NULL;
+}
+
+const char *order_number(struct order *order, const char *key, int64_t low, int64_t high, int64_t *number)
+{
+    return order_numbers(order, &(struct order_key){key, low, high, number, false}, 1);
 }
 
 const char *order_unused(const struct order *order)
 {
+    static char wrong[ORDER_MAX + 16];
+
     for (int i = 0; i < order->count; i++)
-        if (!order->used[i])
-            return order->keys[i];
+        if (!order->used[i]) {
+            snprintf(wrong, sizeof wrong, "%s: unknown key", order->keys[i]);
+            return wrong;
+        }
     return NULL;
 }

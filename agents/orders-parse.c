@@ -45,20 +45,15 @@ bool parse_token(const char *text, unsigned char *token)
     return true;
 }
 
-/* A number that need not be there; then it keeps its value. */
-static bool parse_optional(struct order *order, const char *key, int64_t low, int64_t high, int64_t *number)
-{
-    return order_value(order, key) == NULL || order_number(order, key, low, high, number);
-}
-
 /* Whether this side's data are on a disk, and where. */
 static const char *parse_disk(struct order *order, struct settings *settings)
 {
     const char *folder = order_value(order, "folder");
     int64_t disk;
+    const char *wrong = order_number(order, "disk", 0, 1, &disk);
 
-    if (!order_number(order, "disk", 0, 1, &disk))
-        return "disk: expected 0 or 1";
+    if (wrong != NULL)
+        return wrong;
     settings->disk = disk == 1;
     if (settings->disk && (folder == NULL || !percent_decode(folder, settings->folder, sizeof settings->folder)))
         return "folder: expected a folder, at most 255 bytes";
@@ -68,8 +63,8 @@ static const char *parse_disk(struct order *order, struct settings *settings)
 /* What is done with the flows: a stream where the order does not say. */
 static const char *parse_work(struct order *order, struct settings *settings)
 {
-    static char size[64];
     const char *test = order_value(order, "test"), *transport = order_value(order, "transport");
+    const char *wrong = NULL;
     const struct work *work;
     int64_t busy = 0;
 
@@ -82,25 +77,23 @@ static const char *parse_work(struct order *order, struct settings *settings)
     settings->work = work = work_find(test == NULL ? "" : test, transport);
     if (work == NULL)
         return *transport == 't' ? "transport: such a test goes over udp" : "transport: such a test goes over tcp";
-    if (work->size_high > 0 && !order_number(order, "size", work->size_low, work->size_high, &settings->size)) {
-        snprintf(size, sizeof size, "size: expected %lld to %lld", (long long)work->size_low, (long long)work->size_high);
-        return size;
-    }
-    if (work->busy && !parse_optional(order, "busy", 0, 1, &busy))
-        return "busy: expected 0 or 1";
+    if (work->size_high > 0)
+        wrong = order_number(order, "size", work->size_low, work->size_high, &settings->size);
+    if (wrong == NULL && work->busy)
+        wrong = order_numbers(order, &(struct order_key){"busy", 0, 1, &busy, true}, 1);
     settings->busy = busy == 1;
-    return work->disk ? parse_disk(order, settings) : NULL;
+    return wrong == NULL && work->disk ? parse_disk(order, settings) : wrong;
 }
 
 /* The range that a receiver takes its port from. */
 static const char *parse_ports(struct order *order, struct settings *settings)
 {
     int64_t first = 0, last = 0;
+    const struct order_key keys[] = {{"first_port", 1, 65535, &first, true}, {"last_port", 1, 65535, &last, true}};
+    const char *wrong = order_numbers(order, keys, 2);
 
-    if (!parse_optional(order, "first_port", 1, 65535, &first))
-        return "first_port: expected 1 to 65535";
-    if (!parse_optional(order, "last_port", 1, 65535, &last))
-        return "last_port: expected 1 to 65535";
+    if (wrong != NULL)
+        return wrong;
     if ((first == 0) != (last == 0) || last < first)
         return "first_port: expected with a last_port that is not below it";
     settings->first_port = (int)first;
@@ -113,8 +106,11 @@ const char *parse_end(struct order *order, struct settings *settings, bool sende
 {
     int64_t asked = 0;
 
-    if (settings->work->copies && !parse_optional(order, sender ? "zerocopy" : "copy", 0, 1, &asked))
-        return sender ? "zerocopy: expected 0 or 1" : "copy: expected 0 or 1";
+    const struct order_key copying = {sender ? "zerocopy" : "copy", 0, 1, &asked, true};
+    const char *wrong = settings->work->copies ? order_numbers(order, &copying, 1) : NULL;
+
+    if (wrong != NULL)
+        return wrong;
     settings->zerocopy = sender && asked == 1;
     settings->copy = !sender && asked == 1;
     return sender ? NULL : parse_ports(order, settings);
@@ -125,18 +121,19 @@ const char *parse_settings(struct order *order, struct settings *settings, int64
 {
     const char *interface = order_value(order, "interface");
     int64_t interval_ms;
+    const struct order_key keys[] = {
+        {"flows", 1, FLOWS_MAX, flows, false},
+        {"interval_ms", 1, 60000, &interval_ms, false},
+        {"wait_ms", 1, 600000, wait_ms, false},
+    };
     const char *wrong = parse_work(order, settings);
 
     if (wrong != NULL)
         return wrong;
     if (!parse_token(order_value(order, "token"), settings->token))
         return "token: expected 32 hexadecimal digits";
-    if (!order_number(order, "flows", 1, FLOWS_MAX, flows))
-        return "flows: expected 1 to 128";
-    if (!order_number(order, "interval_ms", 1, 60000, &interval_ms))
-        return "interval_ms: expected 1 to 60000";
-    if (!order_number(order, "wait_ms", 1, 600000, wait_ms))
-        return "wait_ms: expected 1 to 600000";
+    if ((wrong = order_numbers(order, keys, sizeof keys / sizeof *keys)) != NULL)
+        return wrong;
     if ((wrong = sockopts_parse(order, &settings->sockopts)) != NULL)
         return wrong;
     if (interface != NULL && (*interface == '\0' || strlen(interface) >= sizeof settings->interface))
@@ -154,27 +151,23 @@ const char *parse_settings(struct order *order, struct settings *settings, int64
 /* Returns what is wrong with the order, or NULL. */
 const char *parse_start(struct order *order, struct start *start)
 {
-    int64_t hold_us = HOLD_US, duration_ms, bin_us = 0;
+    int64_t hold_us = HOLD_US, duration_ms = 0, bin_us = 0;
+    const struct order_key keys[] = {
+        {"at_ns", 1, INT64_MAX / 2, &start->at_ns, false},
+        {"duration_ms", 1, 86400000, &duration_ms, false},
+        {"hold_us", 0, 1000000, &hold_us, true},
+        {"iterations", 1, ITERATIONS_MAX, &start->iterations, true},
+        {"rate", 1, RATE_MAX, &start->rate, true},
+        {"burst", 1, BURST_MAX, &start->burst, true},
+        {"bin_us", 100, 1000000, &bin_us, true},
+        {"capture", 4096, CAPTURE_MOST, &start->capture, true},
+    };
+    const char *wrong;
 
     *start = (struct start){.iterations = INT64_MAX};
-    if (!order_number(order, "at_ns", 1, INT64_MAX / 2, &start->at_ns))
-        return "at_ns: expected nanoseconds of this node's clock";
-    if (!order_number(order, "duration_ms", 1, 86400000, &duration_ms))
-        return "duration_ms: expected 1 to 86400000";
-    if (!parse_optional(order, "hold_us", 0, 1000000, &hold_us))
-        return "hold_us: expected 0 to 1000000";
-    if (!parse_optional(order, "iterations", 1, ITERATIONS_MAX, &start->iterations))
-        return "iterations: expected 1 to 1000000000";
-    if (!parse_optional(order, "rate", 1, RATE_MAX, &start->rate))
-        return "rate: expected 1 to 1000000000000";
-    if (!parse_optional(order, "burst", 1, BURST_MAX, &start->burst))
-        return "burst: expected 1 to 1000000";
-    if (!parse_optional(order, "bin_us", 100, 1000000, &bin_us))
-        return "bin_us: expected 100 to 1000000";
-    if (!parse_optional(order, "capture", 4096, CAPTURE_MOST, &start->capture))
-        return "capture: expected 4096 to 67108864";
+    wrong = order_numbers(order, keys, sizeof keys / sizeof *keys);
     start->duration_ns = duration_ms * MS;
     start->hold_ns = hold_us * US;
     start->bin_ns = bin_us * US;
-    return NULL;
+    return wrong;
 }

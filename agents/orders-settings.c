@@ -17,7 +17,7 @@ static int set_governors(struct setting *setting, const char *value, char *old, 
 
     for (int cpu = 0; cpu < CPUS_MAX; cpu++) {
         snprintf(setting->name, sizeof setting->name, "cpu%d", cpu);
-        if (setting_read(setting, now) == ENOENT)
+        if (setting_carry_out(setting, NULL, now) == ENOENT)
             continue;
         error = settings_set(setting, value, old, now, message, room);
         found++;
@@ -61,11 +61,11 @@ void orders_set(struct order *order)
     struct setting setting;
     char value[SETTING_TEXT], old[SETTING_TEXT], now[SETTING_TEXT], message[512];
     bool governor;
-    const char *wrong = parse_setting(order, &setting, value, &governor), *unused = order_unused(order);
+    const char *wrong = parse_setting(order, &setting, value, &governor);
     int error;
 
-    if (wrong != NULL || unused != NULL) {
-        answer_refused(order->id, "%s%s", wrong != NULL ? wrong : unused, wrong != NULL ? "" : ": unknown key");
+    if (wrong != NULL || (wrong = order_unused(order)) != NULL) {
+        answer_refused(order->id, "%s", wrong);
         return;
     }
     error = governor ? set_governors(&setting, value, old, now, message, sizeof message)

@@ -21,12 +21,12 @@ static struct endpoint *make(struct order *order, bool sender)
     struct settings settings = {0};
     struct endpoint *endpoint;
     int64_t number, port = 0, flows, wait_ms;
-    const char *wrong = NULL, *unused;
+    const struct order_key keys[] = {{"endpoint", 1, 65535, &number, false}, {"port", 1, 65535, &port, false}};
+    const char *wrong;
 
-    if (!order_number(order, "endpoint", 1, 65535, &number))
-        wrong = "endpoint: expected 1 to 65535";
-    else if (sender && !order_number(order, "port", 1, 65535, &port))
-        wrong = "port: expected 1 to 65535";
+    wrong = order_numbers(order, keys, sender ? 2 : 1);
+    if (wrong != NULL)
+        ; /* told below */
     else if (!parse_address(order_value(order, "address"), port, &settings.address, &settings.address_length))
         wrong = "address: expected an IPv4 or IPv6 address";
     else if (sender && !parse_address(order_value(order, "bind"), 0, &settings.bind, &settings.address_length))
@@ -37,8 +37,8 @@ static struct endpoint *make(struct order *order, bool sender)
         wrong = parse_settings(order, &settings, &flows, &wait_ms);
     if (wrong == NULL)
         wrong = parse_end(order, &settings, sender);
-    if (wrong != NULL || (unused = order_unused(order)) != NULL) {
-        answer_refused(order->id, "%s%s", wrong != NULL ? wrong : unused, wrong != NULL ? "" : ": unknown key");
+    if (wrong != NULL || (wrong = order_unused(order)) != NULL) {
+        answer_refused(order->id, "%s", wrong);
         return NULL;
     }
     if (endpoint_find(number) != NULL) {
@@ -107,11 +107,10 @@ static struct endpoint *named(struct order *order)
 {
     int64_t number;
     struct endpoint *endpoint = NULL;
+    const char *wrong = order_number(order, "endpoint", 1, 65535, &number);
 
-    if (!order_number(order, "endpoint", 1, 65535, &number))
-        answer_refused(order->id, "endpoint: expected 1 to 65535");
-    else if (order_unused(order) != NULL)
-        answer_refused(order->id, "%s: unknown key", order_unused(order));
+    if (wrong != NULL || (wrong = order_unused(order)) != NULL)
+        answer_refused(order->id, "%s", wrong);
     else if ((endpoint = endpoint_find(number)) == NULL)
         answer_error(order->id, ENOENT, "there is no endpoint %lld", (long long)number);
     return endpoint;

@@ -1,6 +1,5 @@
 /* The orders: what the controller can ask for (docs/reference/agent-protocol.md). */
-#ifndef RIGCTL_ORDERS_H
-#define RIGCTL_ORDERS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ bool parse_token(const char *text, unsigned char *token);
 const char *parse_settings(struct order *order, struct settings *settings, int64_t *flows, int64_t *wait_ms);
 const char *parse_end(struct order *order, struct settings *settings, bool sender);
 const char *parse_start(struct order *order, struct start *start);
-
-#endif

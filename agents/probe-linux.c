@@ -8,7 +8,6 @@
 #include <linux/errqueue.h> /* after time.h, which it needs */
 
 #include "probe.h"
-#include "text.h"
 
 /* Not in every C library; from linux/in.h and linux/in6.h. */
 #define DISCOVER_PROBE 3 /* don't fragment, and ignore what is known of the path */

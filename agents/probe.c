@@ -92,15 +92,16 @@ static bool sizes_valid(const char *sizes)
 static const char *parse(struct order *order, struct settings *settings, int64_t *number, int64_t *source, int64_t *stream)
 {
     int64_t port;
+    const struct order_key keys[] = {
+        {"target", 1, 65535, number, false},
+        {"source", 1, 65535, source, false},
+        {"stream", 0, 1, stream, false},
+        {"port", 1, 65535, &port, false},
+    };
+    const char *wrong = order_numbers(order, keys, sizeof keys / sizeof *keys);
 
-    if (!order_number(order, "target", 1, 65535, number))
-        return "target: expected 1 to 65535";
-    if (!order_number(order, "source", 1, 65535, source))
-        return "source: expected 1 to 65535";
-    if (!order_number(order, "stream", 0, 1, stream))
-        return "stream: expected 0 or 1";
-    if (!order_number(order, "port", 1, 65535, &port))
-        return "port: expected 1 to 65535";
+    if (wrong != NULL)
+        return wrong;
     if (!parse_address(order_value(order, "bind"), 0, &settings->bind, &settings->address_length))
         return "bind: expected an IPv4 or IPv6 address";
     if (!parse_address(order_value(order, "address"), port, &settings->address, &settings->address_length) ||
@@ -212,7 +213,7 @@ void orders_probed(struct order *order)
     int64_t last;
     const char *gap = "";
 
-    if (!order_number(order, "last", 0, 1, &last) || order_unused(order) != NULL) {
+    if (order_number(order, "last", 0, 1, &last) != NULL || order_unused(order) != NULL) {
         answer_refused(order->id, "last: expected 0 or 1, and nothing else");
         return;
     }

@@ -1,6 +1,5 @@
 /* Probes of a path: datagrams that are never fragmented, a connection, and what became of them (docs/reference/agent-protocol.md, "Probes"). */
-#ifndef RIGCTL_PROBE_H
-#define RIGCTL_PROBE_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -23,5 +22,3 @@ struct probe_error {
 int probe_whole(int fd, int family);
 /* The next ICMP error that answered its datagrams; false: there is none. */
 bool probe_error_next(int fd, struct probe_error *found);
-
-#endif

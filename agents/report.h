@@ -1,6 +1,5 @@
 /* The report of an endpoint that has ended. */
-#ifndef RIGCTL_REPORT_H
-#define RIGCTL_REPORT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -9,5 +8,3 @@ struct endpoint;
 void report_begin(struct endpoint *endpoint, int64_t id);
 /* Write as much of it as the output takes now. */
 void report_serve(struct endpoint *endpoint);
-
-#endif

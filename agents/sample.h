@@ -1,7 +1,6 @@
 /* What the kernel says of a connection, an interface and of CPU time. -1 stands for unknown.
  * sample.c for every system, and one file for each: sample-linux.c, nic-linux.c. */
-#ifndef RIGCTL_SAMPLE_H
-#define RIGCTL_SAMPLE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -54,5 +53,3 @@ void sample_node(struct cpu_times *times);
 int64_t sample_busiest_us(const struct cpu_times *before, const struct cpu_times *after);
 /* The counters of `interface`; all unknown where it is "" or not there. */
 void sample_nic(const char *interface, struct nic_counters *counters);
-
-#endif

@@ -112,7 +112,7 @@ static int write_sysctl(const char *name, int kind, const char *value)
     return sysctlbyname(name, NULL, NULL, &wanted, bytes) == 0 ? 0 : errno;
 }
 
-static int carry_out(const struct setting *setting, const char *value, char *text)
+int setting_carry_out(const struct setting *setting, const char *value, char *text)
 {
     int kind;
 
@@ -129,16 +129,6 @@ static int carry_out(const struct setting *setting, const char *value, char *tex
     if (kind < 0)
         return errno;
     return value == NULL ? read_sysctl(setting->name, kind, text) : write_sysctl(setting->name, kind, value);
-}
-
-int setting_read(const struct setting *setting, char text[SETTING_TEXT])
-{
-    return carry_out(setting, NULL, text);
-}
-
-int setting_write(const struct setting *setting, const char *value)
-{
-    return carry_out(setting, value, NULL);
 }
 
 int setting_parts(const struct setting *setting, const char *old, struct setting *parts, int most)

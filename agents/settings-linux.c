@@ -12,8 +12,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "text.h"
-
 #define FEATURES_MAX 256 /* bits; Linux 6.18 has 64 */
 #define WORDS_MAX (FEATURES_MAX / 32)
 
@@ -218,7 +216,7 @@ static int sysctl_path(const char *name, char *path, size_t room)
     return 0;
 }
 
-static int carry_out(const struct setting *setting, const char *value, char *text)
+int setting_carry_out(const struct setting *setting, const char *value, char *text)
 {
     char path[SETTING_TEXT + 64];
     int error;
@@ -235,14 +233,4 @@ static int carry_out(const struct setting *setting, const char *value, char *tex
         return EINVAL;
     error = sysctl_path(setting->name, path, sizeof path);
     return error != 0 ? error : file(path, value, text);
-}
-
-int setting_read(const struct setting *setting, char text[SETTING_TEXT])
-{
-    return carry_out(setting, NULL, text);
-}
-
-int setting_write(const struct setting *setting, const char *value)
-{
-    return carry_out(setting, value, NULL);
 }

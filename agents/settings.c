@@ -4,6 +4,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <net/if.h>
+#include <unistd.h>
 
 #include "text.h"
 
@@ -34,12 +38,12 @@ static int put(const struct setting *setting, const char *value, char now[SETTIN
     char what[320];
     int error;
 
-    if (setting_read(setting, now) == 0 && strcmp(now, value) == 0)
+    if (setting_carry_out(setting, NULL, now) == 0 && strcmp(now, value) == 0)
         return 0;
-    error = setting_write(setting, value);
+    error = setting_carry_out(setting, value, NULL);
     describe(setting, what, sizeof what);
     if (error == 0)
-        error = setting_read(setting, now);
+        error = setting_carry_out(setting, NULL, now);
     if (error != 0) {
         snprintf(message, room, "%s: %s", what, strerror(error));
     } else if (strcmp(now, value) != 0) {
@@ -135,7 +139,7 @@ int settings_set(const struct setting *wanted, const char *value, char old[SETTI
                  size_t room)
 {
     char what[320];
-    int error = setting_read(wanted, old);
+    int error = setting_carry_out(wanted, NULL, old);
 
     describe(wanted, what, sizeof what);
     if (error == 0 && !is_held(wanted) && held_count == SETTINGS_MAX)
@@ -158,5 +162,34 @@ int settings_set(const struct setting *wanted, const char *value, char old[SETTI
 
         put(wanted, old, now, ignored, sizeof ignored);
     }
+    return error;
+}
+
+int setting_interface(const char *interface, unsigned long request, struct ifreq *ask)
+{
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int error = 0;
+
+    if (fd < 0)
+        return errno;
+    snprintf(ask->ifr_name, sizeof ask->ifr_name, "%s", interface);
+    if (ioctl(fd, request, ask) < 0) /* above 0: ETHTOOL_SFEATURES has noted a wish */
+        error = errno;
+    close(fd);
+    return error;
+}
+
+int setting_mtu(const struct setting *setting, const char *value, char *text)
+{
+    struct ifreq ask = {0};
+    const char *end;
+    int error;
+
+    if (value != NULL) {
+        ask.ifr_mtu = (int)text_number(value, &end);
+        return setting_interface(setting->interface, SIOCSIFMTU, &ask);
+    }
+    error = setting_interface(setting->interface, SIOCGIFMTU, &ask);
+    snprintf(text, SETTING_TEXT, "%d", ask.ifr_mtu);
     return error;
 }

@@ -1,6 +1,5 @@
 /* Host settings: changed, read back and put back (docs/reference/agent-protocol.md, "Host settings"). */
-#ifndef RIGCTL_SETTINGS_H
-#define RIGCTL_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,9 +11,8 @@ struct setting {
     char kind[12], name[SETTING_TEXT], interface[16], old[SETTING_TEXT];
 };
 
-/* Read the present value into `text`, or write one. 0 or an errno value. */
-int setting_read(const struct setting *setting, char text[SETTING_TEXT]);
-int setting_write(const struct setting *setting, const char *value);
+/* Write `value`, or where it is NULL read the present one into `text`. 0 or an errno value. */
+int setting_carry_out(const struct setting *setting, const char *value, char *text);
 /* What it switches besides its name, at most `most` settings: those that have another value than `old`, with theirs. All are
    as `old` says once that has been written back: these are to be put back after it. */
 int setting_parts(const struct setting *setting, const char *old, struct setting *parts, int most);
@@ -51,5 +49,3 @@ int settings_restore(int *error, char *message, size_t room);
 /* Change one; 0 or an errno value with `message`. `old` and `now` are what was and is read back. */
 int settings_set(const struct setting *wanted, const char *value, char old[SETTING_TEXT], char now[SETTING_TEXT], char *message,
                  size_t room);
-
-#endif

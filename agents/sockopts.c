@@ -61,10 +61,11 @@ const char *sockopts_parse(struct order *order, struct sockopts *asked)
         } else if (is_name(row)) {
             snprintf(wrong, sizeof wrong, "%s: expected a name of 1 to %d characters", row->key, SOCKOPT_NAME - 1);
             return wrong;
-        } else if (!order_number(order, row->key, row->low, row->high, &asked->values[i].number)) {
-            snprintf(wrong, sizeof wrong, "%s: expected %lld %s %lld", row->key, (long long)row->low, is_flag(row) ? "or" : "to",
-                     (long long)row->high);
-            return wrong;
+        } else {
+            const char *refused = order_number(order, row->key, row->low, row->high, &asked->values[i].number);
+
+            if (refused != NULL)
+                return refused;
         }
     }
     return NULL;

@@ -1,6 +1,5 @@
 /* The settings of sockets that an order can name, one row of a table each (sockopts.c): asked for, applied, read back, reported. */
-#ifndef RIGCTL_SOCKOPTS_H
-#define RIGCTL_SOCKOPTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ const char *sockopts_apply(int fd, const struct sockopts *asked);
 void sockopts_read(int fd, struct sockopts *effective, bool tcp);
 /* Add what was read back to the line of a flow's totals. */
 void sockopts_report(const struct sockopts *effective);
-
-#endif

@@ -1,6 +1,5 @@
 /* The start of an endpoint's flows. */
-#ifndef RIGCTL_START_H
-#define RIGCTL_START_H
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,3 @@ struct start {
 
 /* 0 or an errno value; flows that were started already are ended by the caller's endpoint_free(). */
 int start_flows(struct endpoint *endpoint, const struct start *start);
-
-#endif

@@ -1,6 +1,5 @@
 /* A stream over TCP: as many bytes as go. */
-#ifndef RIGCTL_STREAM_H
-#define RIGCTL_STREAM_H
+#pragma once
 
 struct flow;
 
@@ -8,5 +7,3 @@ struct flow;
 int stream_prepare(struct flow *flow);
 /* What the threads of such flows do. */
 void stream_run(struct flow *flow);
-
-#endif

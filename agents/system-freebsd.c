@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <netinet/in.h>
 #include <sys/param.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -12,7 +13,9 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "text.h"
+#include "capture.h"
+#include "probe.h"
+#include "zerocopy.h"
 
 #define SCRATCH_BYTES (256 << 10)
 
@@ -116,4 +119,64 @@ int system_in_memory(const char *folder)
     struct statfs system;
 
     return statfs(folder, &system) != 0 ? -1 : strcmp(system.f_fstypename, "tmpfs") == 0;
+}
+
+/* Frames are not captured: bpf(4) has another interface, which nobody has written to yet. */
+struct capture *capture_start(const char *interface, int port, size_t room)
+{
+    (void)interface;
+    (void)port;
+    (void)room;
+    errno = EOPNOTSUPP;
+    return NULL;
+}
+
+void capture_stop(struct capture *capture)
+{
+    (void)capture;
+}
+
+void capture_free(struct capture *capture)
+{
+    (void)capture;
+}
+
+/* A UDP socket gets no ICMP message here. */
+int probe_whole(int fd, int family)
+{
+    int on = 1;
+
+    return family == AF_INET6 ? setsockopt(fd, IPPROTO_IPV6, IPV6_DONTFRAG, &on, sizeof on)
+                              : setsockopt(fd, IPPROTO_IP, IP_DONTFRAG, &on, sizeof on);
+}
+
+bool probe_error_next(int fd, struct probe_error *found)
+{
+    (void)fd;
+    (void)found;
+    return false;
+}
+
+/* There is no MSG_ZEROCOPY: it is refused where it is asked for. */
+int zerocopy_enable(int fd)
+{
+    (void)fd;
+    errno = ENOPROTOOPT;
+    return -1;
+}
+
+ssize_t zerocopy_send(struct flow *flow, const void *bytes, size_t count)
+{
+    return send(flow->fd, bytes, count, MSG_NOSIGNAL);
+}
+
+bool zerocopy_collect(struct flow *flow)
+{
+    (void)flow;
+    return false;
+}
+
+void zerocopy_finish(struct flow *flow)
+{
+    (void)flow;
 }

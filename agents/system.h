@@ -1,6 +1,5 @@
 /* What each operating system does in its own way, one file per system: system-linux.c, system-freebsd.c. */
-#ifndef RIGCTL_SYSTEM_H
-#define RIGCTL_SYSTEM_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -37,5 +36,3 @@ ssize_t system_program(char *path, size_t room);
 bool system_network(unsigned long long *number);
 /* Whether `folder` is in memory: 1, 0, or -1 with errno. */
 int system_in_memory(const char *folder);
-
-#endif

@@ -1,6 +1,5 @@
 /* Numbers in texts of this protocol and of /proc: digits only, where strtoll(3) also takes blanks and signs. */
-#ifndef RIGCTL_TEXT_H
-#define RIGCTL_TEXT_H
+#pragma once
 
 #include <errno.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ static inline int text_hex(const char *text)
 
     return low < 0 ? -1 : high * 16 + low;
 }
-
-#endif

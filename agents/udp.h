@@ -1,6 +1,5 @@
 /* UDP: a flow's datagrams, beside the TCP connection that opened it and whose end-of-file ends it. */
-#ifndef RIGCTL_UDP_H
-#define RIGCTL_UDP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ int udp_prepare(struct flow *flow, size_t room);
 bool udp_ended(const struct flow *flow);
 /* Note what the kernel says of the socket, and end. */
 void udp_finish(struct flow *flow);
-
-#endif

@@ -1,6 +1,5 @@
 /* The kinds of work that a flow can do, one row of a table each. A new kind is a row in work.c and a file with its functions. */
-#ifndef RIGCTL_WORK_H
-#define RIGCTL_WORK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ struct work {
 
 /* The kind of that name over that transport, or NULL. */
 const struct work *work_find(const char *name, const char *transport);
-
-#endif

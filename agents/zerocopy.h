@@ -1,7 +1,6 @@
 /* Sending without a copy into the kernel: MSG_ZEROCOPY (linux/Documentation/networking/msg_zerocopy.rst). The kernel may copy all the
  * same, always so where the receiver is on the same machine; it says so afterwards, and that is counted. One file per system. */
-#ifndef RIGCTL_ZEROCOPY_H
-#define RIGCTL_ZEROCOPY_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -15,5 +14,3 @@ ssize_t zerocopy_send(struct flow *flow, const void *bytes, size_t count);
 bool zerocopy_collect(struct flow *flow);
 /* Wait for what it has still to say, a moment. */
 void zerocopy_finish(struct flow *flow);
-
-#endif

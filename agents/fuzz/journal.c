@@ -9,7 +9,6 @@
 
 #include "settings.h"
 #include "system.h"
-#include "text.h"
 
 #define MOST 64
 

@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (int i = 0; i < order.count; i++) {
             if (order_value(&order, order.keys[i]) == NULL)
                 abort();
-            if (order_number(&order, order.keys[i], 0, 1000, &number) && (number < 0 || number > 1000))
+            if (order_number(&order, order.keys[i], 0, 1000, &number) == NULL && (number < 0 || number > 1000))
                 abort();
         }
         if (order_unused(&order) != NULL)

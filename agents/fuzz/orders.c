@@ -33,22 +33,18 @@ static size_t keeper(const struct setting *setting)
     return sum % 8;
 }
 
-int setting_read(const struct setting *setting, char text[SETTING_TEXT])
+int setting_carry_out(const struct setting *setting, const char *value, char *text)
 {
     size_t place = keeper(setting);
 
+    if (value != NULL) {
+        snprintf(kept[place].value, SETTING_TEXT, "%s", value);
+        return place == 5 ? EINVAL : 0;
+    }
     if (strcmp(setting->kind, "governor") == 0 && strlen(setting->name) > 4)
         return ENOENT;
     snprintf(text, SETTING_TEXT, "%s", place == 7 ? "" : kept[place].value);
     return place == 6 ? EACCES : 0;
-}
-
-int setting_write(const struct setting *setting, const char *value)
-{
-    size_t place = keeper(setting);
-
-    snprintf(kept[place].value, SETTING_TEXT, "%s", value);
-    return place == 5 ? EINVAL : 0;
 }
 
 int setting_parts(const struct setting *setting, const char *old, struct setting *parts, int most)

@@ -13,13 +13,14 @@ Real switches count the frame check sequence (RFC 2665, 3.2.6; RFC 2863's ifInOc
 Linux's interfaces (Documentation/networking/statistics.rst) and virtual switches do not.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
-from rigctl.model.counters.points import Counted, CountingPoint, Crossing, PointKind
-from rigctl.model.counters.rises import Traffic
+from rigctl.model.counters.points import CountingPoint, Crossing, PointKind
+from rigctl.model.counters.rises import Counted
 from rigctl.model.limits.ceilings import ETHERNET_CHECK, ETHERNET_HEADER, Packet
+from rigctl.model.unknowns import least, total
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 MOST_DIFFERENCE: Final = 0.01
@@ -48,14 +49,13 @@ class Framing:
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """The balance of one point in one direction, in octets; None is unknown.
+    """The balance of one point in one direction, or of several together, in octets; None is unknown.
 
     `short_octets`: payload that was sent and is not in the counters here (negative: more than was sent).
     `uncertain_octets`: what the age of the readings may add to the counters, or take from them.
     `flagged`: the difference is above 1 % and unexplained. `why` says what is special, if anything.
     """
 
-    point: CountingPoint
     expected: int | None
     counted: int | None
     difference_pct: float | None = None
@@ -68,86 +68,59 @@ class Reconciliation:
     retransmitted: int = 0  # octets of payload: as many may have been lost before they were counted here
 
 
-def reconcile_all(
-    crossings: Mapping[CountingPoint, Crossing],
-    counted: Mapping[CountingPoint, Counted],
-    traffic: Traffic,
-    framing: Framing,
-) -> dict[CountingPoint, Reconciliation]:
-    """Return the balance of every point that was counted, in the order of the path, data before acknowledgements."""
-    expected = {point: expected_octets(point, crossings[point], counted[point], framing) for point in counted}
-    kinds = list(PointKind)
-    order = sorted(counted, key=lambda point: (kinds.index(point.kind), crossings[point].payload == 0))
-    return {
-        point: reconcile(
-            point,
-            crossings[point],
-            counted[point],
-            expected[point],
-            max(expected[point] or 0, expected.get(point.opposite) or 0),
-            (traffic[1] - traffic[0]) / 1e9,
-            framing,
-        )
-        for point in order
-    }
-
-
 def expected_octets(point: CountingPoint, crossing: Crossing, counted: Counted, framing: Framing) -> int | None:
     """Return the payload sent past `point`, with the headers of the packets counted there."""
     # The flows have no more packets than TCP says it sent.
-    known = [value for value in (counted.packets, crossing.segments) if value is not None]
-    if crossing.payload is None or not known:
+    packets = least((counted.packets, crossing.segments))
+    if crossing.payload is None or packets is None:
         return None
-    return round(crossing.payload + min(known) * framing.header_bytes(point, crossing))
+    return round(crossing.payload + packets * framing.header_bytes(point, crossing))
+
+
+def in_order(crossings: Mapping[CountingPoint, Crossing], points: Iterable[CountingPoint]) -> list[CountingPoint]:
+    """Return points in the order of the path, those of data before those of acknowledgements."""
+    kinds = list(PointKind)
+    return sorted(points, key=lambda point: (kinds.index(point.kind), crossings[point].payload == 0))
 
 
 def reconcile(
     point: CountingPoint,
-    crossing: Crossing,
-    counted: Counted,
-    expected: int | None,
-    basis: int,
+    crossings: Mapping[CountingPoint, Crossing],
+    counted: Mapping[CountingPoint, Counted],
     traffic_s: float,
     framing: Framing,
 ) -> Reconciliation:
-    """Return the balance of one point. `basis`: the larger expectation of its two directions, octets."""
-    data = crossing.payload != 0
+    """Return the balance of one of the points `counted`, whose opposite direction may be among them."""
+    crossing, counts = crossings[point], counted[point]
+    expected = expected_octets(point, crossing, counts, framing)
+    unknown = Reconciliation(None, counts.octets, carries_data=crossing.payload != 0)
     if expected is None:
-        return Reconciliation(
-            point, None, counted.octets, carries_data=data, why="the agents did not report what they sent"
-        )
-    if counted.octets is None:
-        return Reconciliation(point, expected, None, carries_data=data, why=counted.why)
+        return replace(unknown, why="the agents did not report what they sent")
+    if counts.octets is None:
+        return replace(unknown, expected=expected, why=counts.why)
     missing, extra = (
         expected * min(1.0, seconds / traffic_s) if traffic_s > 0 else 0.0
-        for seconds in (counted.missing_s, counted.extra_s)
+        for seconds in (counts.missing_s, counts.extra_s)
     )
-    if counted.refresh_s is not None and missing + extra > COARSE_SHARE * expected:
-        too_coarse = (
-            f"too coarse, refreshed every {counted.refresh_s:.0f} s or less often; the flows took {traffic_s:.3g} s"
-        )
+    if counts.refresh_s is not None and missing + extra > COARSE_SHARE * expected:
+        refreshed = f"refreshed every {counts.refresh_s:.0f} s or less often; the flows took {traffic_s:.3g} s"
         # The packets counted are as old as the octets, so the expectation is unknown too.
-        return Reconciliation(
-            point,
-            None,
-            counted.octets,
-            coarse=True,
-            why=too_coarse,
-            carries_data=data,
-            uncertain_octets=missing + extra,
-        )
-    difference = counted.octets - expected
-    flagged, why = _judge(difference, missing, extra, crossing.retransmitted or 0, MOST_DIFFERENCE * basis)
-    return Reconciliation(
-        point,
-        expected,
-        counted.octets,
-        100 * difference / expected if expected else None,
-        flagged,
+        return replace(unknown, coarse=True, why=f"too coarse, {refreshed}", uncertain_octets=missing + extra)
+    back = point.opposite
+    opposite = expected_octets(back, crossings[back], counted[back], framing) if back in counted else None
+    difference, bound = counts.octets - expected, MOST_DIFFERENCE * max(expected, opposite or 0)
+    flagged, why = _judge(difference, missing, extra, crossing.retransmitted or 0, bound)
+    short = None
+    if crossing.payload is not None and counts.packets is not None:
+        short = crossing.payload - (counts.octets - counts.packets * framing.header_bytes(point, crossing))
+    return replace(
+        unknown,
+        expected=expected,
+        difference_pct=100 * difference / expected if expected else None,
+        flagged=flagged,
         why=why,
-        short_octets=_short(point, crossing, counted, framing),
-        uncertain_octets=(missing if counted.refresh_s is not None else 0.0) + extra,
-        carries_data=data,
+        short_octets=short,
+        uncertain_octets=(missing if counts.refresh_s is not None else 0.0) + extra,
         retransmitted=crossing.retransmitted or 0,
     )
 
@@ -166,8 +139,16 @@ def _judge(difference: float, missing: float, extra: float, lost: float, most: f
     return (False, "it may include traffic from before the flows") if difference > most else (False, None)
 
 
-def _short(point: CountingPoint, crossing: Crossing, counted: Counted, framing: Framing) -> float | None:
-    """Return the payload that was sent but is not in the counters here."""
-    if crossing.payload is None or counted.packets is None or counted.octets is None:
-        return None
-    return crossing.payload - (counted.octets - counted.packets * framing.header_bytes(point, crossing))
+def summed(parts: Sequence[Reconciliation]) -> Reconciliation:
+    """Return the balance of several points together."""
+    sent, seen = total(part.expected for part in parts), total(part.counted for part in parts)
+    coarse = any(part.coarse for part in parts)
+    return Reconciliation(
+        sent,
+        seen,
+        100 * (seen - sent) / sent if sent and seen is not None and not coarse else None,
+        any(part.flagged for part in parts),
+        coarse,
+        next((part.why for part in parts if part.flagged), next((part.why for part in parts if part.why), None)),
+        retransmitted=sum(part.retransmitted for part in parts),
+    )

@@ -6,20 +6,14 @@ count only without a balance at that point. A place is named only if its share o
 more. Losses that other traffic could hide are not guessed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from rigctl.model.counters.balance import Reconciliation
-from rigctl.model.counters.points import (
-    Counted,
-    CountingPoint,
-    PointKind,
-    Wiring,
-    by_ends_of,
-    retransmitted_bytes,
-)
+from rigctl.model.counters.points import CountingPoint, PointKind, Wiring, by_ends_of, retransmitted_bytes
+from rigctl.model.counters.rises import Counted
 from rigctl.model.unknowns import total
 from rigctl.records import Flow
 
@@ -74,6 +68,54 @@ class _Step:
     after: tuple[CountingPoint, ...]
     streams: tuple[_Stream, ...]
 
+    @property
+    def droppers(self) -> tuple[CountingPoint, ...]:
+        """Return the points whose own drops lie within: those of an interface on sending, of a port either way."""
+        inside = [point for point in self.after if point.direction == "out"]
+        return (*(point for point in self.before if point.kind in _INTO_SWITCH), *inside)
+
+    @property
+    def where(self) -> Where:
+        before, after = ({point.kind for point in points} for points in (self.before, self.after))
+        if not before:
+            return Where.QUEUE if after == {PointKind.NIC_OUT} else Where.BETWEEN
+        if len({point.owner for point in (*self.before, *self.after)}) == 1 and before <= _INTO_SWITCH:
+            return Where.SWITCH
+        return next((where for kinds, where in _BETWEEN.items() if (before, after) == kinds), Where.BETWEEN)
+
+    def name(self, where: Where, droppers: Sequence[CountingPoint]) -> str:
+        into, out_of = _names(self.after), _names(self.before)
+        if where in (Where.QUEUE, Where.SWITCH):
+            return _place(where, droppers if droppers and where is Where.SWITCH else self.after)
+        if where is Where.BETWEEN:
+            return f"between {out_of} and {into}" if out_of else f"before {into}"
+        return f"the cable from {out_of} to {into}{', or that interface' if where is Where.RECEIVER else ''}"
+
+
+_INTO_SWITCH: Final = frozenset({PointKind.PORT_IN, PointKind.TRUNK_IN})
+_BETWEEN: Final[dict[tuple[Set[PointKind], Set[PointKind]], Where]] = {
+    (frozenset({PointKind.NIC_OUT}), frozenset({PointKind.PORT_IN})): Where.CABLE,
+    (frozenset({PointKind.TRUNK_OUT}), frozenset({PointKind.TRUNK_IN})): Where.CABLE,
+    (frozenset({PointKind.PORT_OUT}), frozenset({PointKind.NIC_IN})): Where.RECEIVER,
+}
+
+
+def _place(where: Where, points: Sequence[CountingPoint]) -> str:
+    """Name a queue, ports of a switch, or an interface."""
+    if where is Where.QUEUE:
+        return f"the queue of {', '.join(point.owner for point in points)}"
+    if where is Where.RECEIVER:
+        return str(points[0])
+    return f"switch {points[0].owner}, port {', '.join('+'.join(point.ports) for point in points)}"
+
+
+def _names(points: Sequence[CountingPoint]) -> str:
+    if len(points) <= MOST_POINTS:
+        return ", ".join(str(point) for point in points)
+    interfaces = sum(not point.ports for point in points)
+    kinds = "ports" if not interfaces else "interfaces" if interfaces == len(points) else "interfaces and ports"
+    return f"{len(points)} {kinds}"
+
 
 def attribute(
     flows: Sequence[Flow],
@@ -89,21 +131,30 @@ def attribute(
     retransmitted = _segments(streams)
     if not retransmitted:
         return []
-    holes = [(step, hole) for step in _steps(streams, balance) for hole in _hole(step, balance)]
+    short = {point: own.short_octets for point, own in balance.items() if own.short_octets is not None}
+    uncertain = {point: own.uncertain_octets for point, own in balance.items()}
+    holes = [(step, _hole(step, short, uncertain)) for step in _steps(streams, short)]
     # A balance that covers the point that counted drops has precedence.
-    looked_at = {point for step, _ in holes for point in _droppers(step)}
+    looked_at = {point for step, hole in holes if hole is not None for point in step.droppers}
     dropped = dict(_from_drops(streams, counted, looked_at))
     found = list(dropped.values())
     for step, hole in holes:
         told = 0
-        if dropped and _where(step) is Where.BETWEEN:
+        if step.where is Where.BETWEEN:
             inside = {point for stream in step.streams for point in stream.path if point.kind is not PointKind.NIC_IN}
             told = sum(dropped[point].segments_about for point in inside & dropped.keys())
-        found.extend(_from_hole(step, hole, told, counted))
+        own = _segments(step.streams) or 0
+        lost = min(round((hole or 0.0) / _segment_bytes(step.streams)), own) - told
+        if lost >= max(LEAST_SEGMENTS, LEAST_SHARE * own):
+            found.append(_attribution(step, lost, counted))
     left = retransmitted - sum(attribution.segments_about for attribution in found)
     if left < max(1, LEAST_SHARE * retransmitted):
         return found
-    if _all_arrived(streams, balance, retransmitted - left):
+    ends = {stream.path[-1] for stream in streams}
+    slack = (retransmitted - left + LEAST_SEGMENTS) * _segment_bytes(streams)
+    shorts = [short.get(point) for point in ends]
+    all_short = total(shorts)
+    if all_short is not None and all_short <= slack and all(abs(own or 0.0) <= slack for own in shorts):
         needless = "the receivers' interfaces counted them all: dropped behind those, or retransmitted needlessly"
         return [*found, Attribution(Where.NOWHERE, "nowhere on the path", left, needless)]
     return [*found, Attribution(Where.UNATTRIBUTED, "unattributed", left, "no counter shows where")]
@@ -111,12 +162,8 @@ def attribute(
 
 def _stream_of(path: tuple[CountingPoint, ...], flows: Sequence[Flow]) -> _Stream:
     sizes = [flow.sender.tcp.mss for flow in flows if flow.sender is not None and flow.sender.tcp.mss]
-    return _Stream(
-        path,
-        total(None if flow.sender is None else flow.sender.tcp.retransmits for flow in flows),
-        sum(retransmitted_bytes(flow) or 0 for flow in flows),
-        tuple(sizes),
-    )
+    segments = total(None if flow.sender is None else flow.sender.tcp.retransmits for flow in flows)
+    return _Stream(path, segments, sum(retransmitted_bytes(flow) or 0 for flow in flows), tuple(sizes))
 
 
 def _segments(streams: Sequence[_Stream]) -> int | None:
@@ -128,156 +175,67 @@ def _segment_bytes(streams: Sequence[_Stream]) -> float:
     return sum(sizes) / len(sizes) if sizes else 1448.0
 
 
-def _steps(streams: Sequence[_Stream], balance: Mapping[CountingPoint, Reconciliation]) -> list[_Step]:
-    """Return the steps of all paths over the points whose balance is known; steps that share a point are one."""
+def _steps(streams: Sequence[_Stream], short: Mapping[CountingPoint, float]) -> Iterator[_Step]:
+    """Yield the steps of all paths over the points whose balance is known; steps that share a point are one."""
     edges: list[tuple[CountingPoint | None, CountingPoint, _Stream]] = []
     for stream in streams:
-        known = [point for point in stream.path if _is_known(balance.get(point))]
-        edges.extend((known[at - 1] if at else None, point, stream) for at, point in enumerate(known))
-    groups: dict[int, list[int]] = {}
-    # A point is the start of one step and the end of another: these are different keys.
-    group_of: dict[tuple[str, CountingPoint], int] = {}
+        known = [point for point in stream.path if point in short]
+        edges.extend((before, point, stream) for before, point in zip([None, *known], known, strict=False))
+    # Places in `edges`, by the points that they begin or end with: a point may begin one step and end another.
+    groups: list[tuple[set[tuple[str, CountingPoint]], list[int]]] = []
     for number, (before, after, _) in enumerate(edges):
-        keys = [("to", after), *([("from", before)] if before is not None else [])]
-        groups[number] = [number]
-        for other in {group_of[key] for key in keys if key in group_of}:
-            groups[number] += groups.pop(other)
-        for member in groups[number]:
-            left, reached, _ = edges[member]
-            group_of["to", reached] = number
-            if left is not None:
-                group_of["from", left] = number
-    steps = [_step_of([edges[at] for at in sorted(group)]) for group in sorted(groups.values(), key=min)]
-    return [part for step in steps for part in _parts(step, balance)]
+        keys, members = {("to", after)} | ({("from", before)} if before is not None else set()), [number]
+        for group in [group for group in groups if group[0] & keys]:
+            groups.remove(group)
+            keys, members = keys | group[0], members + group[1]
+        groups.append((keys, sorted(members)))
+    for _, members in sorted(groups, key=lambda group: group[1]):
+        own = [edges[at] for at in members]
+        before_all = tuple(dict.fromkeys(point for point, _, _ in own if point is not None))
+        after_all = tuple(dict.fromkeys(point for _, point, _ in own))
+        step = _Step(before_all, after_all, tuple(stream for _, _, stream in own))
+        least = LEAST_SEGMENTS * _segment_bytes(step.streams)
+        if any(abs(short[point]) >= least for point in before_all):
+            yield step
+        else:  # nothing was missing before: each of the points that follow can be judged by itself
+            for point in after_all:
+                yield _Step(before_all, (point,), tuple(stream for stream in step.streams if point in stream.path))
 
 
-def _parts(step: _Step, balance: Mapping[CountingPoint, Reconciliation]) -> Iterator[_Step]:
-    """Split a step to several points into one step to each, if nothing was missing before it."""
-    least = LEAST_SEGMENTS * _segment_bytes(step.streams)
-    if any(abs(balance[point].short_octets or 0.0) >= least for point in step.before):
-        yield step
-        return
-    for point in step.after:
-        yield _Step(step.before, (point,), tuple(stream for stream in step.streams if point in stream.path))
-
-
-def _step_of(edges: Sequence[tuple[CountingPoint | None, CountingPoint, _Stream]]) -> _Step:
-    before = tuple(dict.fromkeys(point for point, _, _ in edges if point is not None))
-    after = tuple(dict.fromkeys(point for _, point, _ in edges))
-    return _Step(before, after, tuple(stream for _, _, stream in edges))
-
-
-def _is_known(balance: Reconciliation | None) -> bool:
-    return balance is not None and balance.short_octets is not None
-
-
-def _hole(step: _Step, balance: Mapping[CountingPoint, Reconciliation]) -> Iterator[float]:
-    """Yield the payload octets that were lost in `step`, if that is certain enough to report."""
-    lost_before = sum(max(0.0, balance[point].short_octets or 0.0) for point in step.before)
-    lost_after = sum(max(0.0, balance[point].short_octets or 0.0) for point in step.after)
-    excess = sum(max(0.0, -(balance[point].short_octets or 0.0)) for point in (*step.before, *step.after))
-    uncertain = sum(balance[point].uncertain_octets for point in (*step.before, *step.after))
+def _hole(step: _Step, short: Mapping[CountingPoint, float], uncertain: Mapping[CountingPoint, float]) -> float | None:
+    """Return the payload octets that were lost in `step`; None if that is not certain enough to report."""
+    both = (*step.before, *step.after)
+    lost_before, lost_after = (sum(max(0.0, short[point]) for point in points) for points in (step.before, step.after))
+    excess = sum(max(0.0, -short[point]) for point in both)
     hole = max(0.0, lost_after - lost_before)
     retransmitted = sum(stream.octets for stream in step.streams)
     # Other traffic at one of the points may hide a loss there, or look like one here.
     least = LEAST_SEGMENTS * _segment_bytes(step.streams)
     hidden = excess > max(least, MOST_EXCESS * max(hole, LEAST_SHARE * retransmitted))
-    if not hidden and uncertain <= max(least, MOST_EXCESS * hole) and hole <= max(least, MOST_HOLE * retransmitted):
-        yield hole
+    vague = sum(uncertain[point] for point in both) > max(least, MOST_EXCESS * hole)
+    return None if hidden or vague or hole > max(least, MOST_HOLE * retransmitted) else hole
 
 
-def _from_hole(step: _Step, hole: float, told: int, counted: Mapping[CountingPoint, Counted]) -> Iterator[Attribution]:
-    """Yield the attribution of a hole; `told` of its segments are already attributed to drops within it."""
-    own = _segments(step.streams) or 0
-    lost = min(round(hole / _segment_bytes(step.streams)), own) - told
-    if lost >= max(LEAST_SEGMENTS, LEAST_SHARE * own):
-        yield _named(step, lost, counted)
-
-
-def _named(step: _Step, segments: int, counted: Mapping[CountingPoint, Counted]) -> Attribution:
-    where = _where(step)
-    drops = [
-        (point, number) for point in _droppers(step) if (number := counted[point].drops) is not None and number > 0
-    ]
-    evidence = "its octets in and out differ by as much"
+def _attribution(step: _Step, segments: int, counted: Mapping[CountingPoint, Counted]) -> Attribution:
+    where, drops = step.where, [(point, counted[point].drops or 0) for point in step.droppers]
+    evidence = "octets counted before and after it differ by as much"
     if where is Where.QUEUE:
         evidence = "its interface sent less than the flows did, by as much"
-    elif where is not Where.SWITCH:
-        evidence = "octets counted before and after it differ by as much"
-    if drops:
-        evidence += ", and " + ", ".join(f"{point} counted {number} drops" for point, number in drops)
-    return Attribution(where, _name(where, step, [point for point, _ in drops]), segments, evidence)
-
-
-def _droppers(step: _Step) -> tuple[CountingPoint, ...]:
-    """Return the points whose own drops lie within the step: those of an interface on sending, of a port either way."""
-    inside = [point for point in step.after if point.direction == "out"]
-    return (*(point for point in step.before if point.kind in (PointKind.PORT_IN, PointKind.TRUNK_IN)), *inside)
-
-
-def _where(step: _Step) -> Where:
-    after = {point.kind for point in step.after}
-    if not step.before:
-        return Where.QUEUE if after == {PointKind.NIC_OUT} else Where.BETWEEN
-    before = {point.kind for point in step.before}
-    if len({point.owner for point in (*step.before, *step.after)}) == 1 and before <= {
-        PointKind.PORT_IN,
-        PointKind.TRUNK_IN,
-    }:
-        return Where.SWITCH
-    if (before, after) in (({PointKind.NIC_OUT}, {PointKind.PORT_IN}), ({PointKind.TRUNK_OUT}, {PointKind.TRUNK_IN})):
-        return Where.CABLE
-    return Where.RECEIVER if (before, after) == ({PointKind.PORT_OUT}, {PointKind.NIC_IN}) else Where.BETWEEN
-
-
-def _name(where: Where, step: _Step, droppers: Sequence[CountingPoint]) -> str:
-    into, out_of = _names(step.after), _names(step.before)
-    if where is Where.QUEUE:
-        return f"the queue of {', '.join(point.owner for point in step.after)}"
-    if where is Where.SWITCH:
-        ports = droppers or step.after
-        names = ", ".join("+".join(point.ports) for point in ports)
-        return f"switch {step.after[0].owner}, port {names}"
-    if where is Where.CABLE:
-        return f"the cable from {out_of} to {into}"
-    if where is Where.RECEIVER:
-        return f"the cable from {out_of} to {into}, or that interface"
-    return f"between {out_of} and {into}" if out_of else f"before {into}"
-
-
-def _names(points: Sequence[CountingPoint]) -> str:
-    if len(points) <= MOST_POINTS:
-        return ", ".join(str(point) for point in points)
-    interfaces = sum(point.kind in (PointKind.NIC_OUT, PointKind.NIC_IN) for point in points)
-    kinds = "ports" if not interfaces else "interfaces" if interfaces == len(points) else "interfaces and ports"
-    return f"{len(points)} {kinds}"
+    elif where is Where.SWITCH:
+        evidence = "its octets in and out differ by as much"
+    named = [point for point, number in drops if number > 0]
+    if named:
+        evidence += ", and " + ", ".join(f"{point} counted {counted[point].drops} drops" for point in named)
+    return Attribution(where, step.name(where, named), segments, evidence)
 
 
 def _from_drops(
-    streams: Sequence[_Stream], counted: Mapping[CountingPoint, Counted], looked_at: set[CountingPoint]
+    streams: Sequence[_Stream], counted: Mapping[CountingPoint, Counted], looked_at: Collection[CountingPoint]
 ) -> Iterator[tuple[CountingPoint, Attribution]]:
     """Yield the drops that points counted themselves, if no balance covers them; at most the retransmits."""
-    passing: dict[CountingPoint, list[_Stream]] = {}
-    for stream in streams:
-        for point in stream.path:
-            passing.setdefault(point, []).append(stream)
-    for point, own_streams in passing.items():
-        counts, own = counted.get(point), _segments(own_streams) or 0
-        drops = counts.drops if counts is not None and point not in looked_at else None
-        if not own or drops is None or drops < max(LEAST_SEGMENTS, LEAST_SHARE * own):
-            continue
-        where = {PointKind.NIC_OUT: Where.QUEUE, PointKind.NIC_IN: Where.RECEIVER}.get(point.kind, Where.SWITCH)
-        name = {Where.QUEUE: f"the queue of {point.owner}", Where.RECEIVER: str(point)}.get(
-            where, f"switch {point.owner}, port {'+'.join(point.ports)}"
-        )
-        yield point, Attribution(where, name, min(drops, own), f"it counted {drops} drops")
-
-
-def _all_arrived(streams: Sequence[_Stream], balance: Mapping[CountingPoint, Reconciliation], lost: int) -> bool:
-    """Tell whether the receivers' interfaces counted everything sent but the `lost` segments."""
-    ends = {stream.path[-1] for stream in streams}
-    if not all(_is_known(balance.get(point)) for point in ends):
-        return False
-    shorts = [balance[point].short_octets or 0.0 for point in ends]
-    slack = (lost + LEAST_SEGMENTS) * _segment_bytes(streams)
-    return all(abs(short) <= slack for short in shorts) and sum(shorts) <= slack
+    for point in dict.fromkeys(point for stream in streams for point in stream.path):
+        own = _segments([stream for stream in streams if point in stream.path]) or 0
+        drops = counted[point].drops if point in counted and point not in looked_at else None
+        if own and drops is not None and drops >= max(LEAST_SEGMENTS, LEAST_SHARE * own):
+            where = {PointKind.NIC_OUT: Where.QUEUE, PointKind.NIC_IN: Where.RECEIVER}.get(point.kind, Where.SWITCH)
+            yield point, Attribution(where, _place(where, [point]), min(drops, own), f"it counted {drops} drops")

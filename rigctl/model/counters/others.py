@@ -11,16 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.model.counters.balance import Framing, Reconciliation
-from rigctl.model.counters.points import (
-    Counted,
-    CountingPoint,
-    Crossing,
-    PointKind,
-    Wiring,
-    by_ends_of,
-    retransmitted_bytes,
-)
-from rigctl.model.counters.rises import Traffic
+from rigctl.model.counters.points import CountingPoint, Crossing, PointKind, Wiring, by_ends_of, retransmitted_bytes
+from rigctl.model.counters.rises import Counted, Traffic
 from rigctl.model.latency import PROBE_BYTES
 from rigctl.model.limits.ceilings import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER
 from rigctl.model.unknowns import total
@@ -55,10 +47,9 @@ def other_traffic(
     """
     arrived = _arrived(repetition.flows, wiring)
     probes = sum(len(own.series.columns.get("t_ns", ())) for own in repetition.probes) * _PROBE_FRAME
-    spans_s = {usage.node: (usage.span_us or 0) / 1e6 for usage in repetition.nodes}
     found: dict[CountingPoint, OtherTraffic] = {}
     for point, balance in points.items():
-        crossing, counts, span_s = crossings[point], counted[point], _span_s(repetition, traffic, point, spans_s)
+        crossing, counts, span_s = crossings[point], counted[point], _span_s(repetition, traffic, point)
         payload = crossing.payload
         if payload is None or counts.octets is None or counts.packets is None or balance.coarse or not span_s:
             continue
@@ -101,15 +92,13 @@ def _came(flow: Flow) -> int | None:
     return round(side.bytes * (1 + again / counts.count))
 
 
-def _span_s(repetition: Repetition, traffic: Traffic, point: CountingPoint, spans_s: Mapping[str, float]) -> float:
+def _span_s(repetition: Repetition, traffic: Traffic, point: CountingPoint) -> float:
     """Return the time that the counters of `point` cover, at least that of the traffic."""
-    least_s = (traffic[1] - traffic[0]) / 1e9
+    spans_s = [(traffic[1] - traffic[0]) / 1e9]
     if not point.ports:
-        return max(least_s, spans_s.get(point.owner, 0.0))
-    times = [
-        port.columns["t_ns"]
-        for port in repetition.counters
-        if port.switch == point.owner and port.port in point.ports and port.columns.get("t_ns")
-    ]
-    begins = [max((t_ns for t_ns in own if t_ns <= traffic[0]), default=own[0]) for own in times]
-    return max([least_s, *((own[-1] - begin) / 1e9 for own, begin in zip(times, begins, strict=True))])
+        spans_s += [(usage.span_us or 0) / 1e6 for usage in repetition.nodes if usage.node == point.owner]
+    for port in repetition.counters:
+        times = port.columns.get("t_ns")
+        if times and port.switch == point.owner and port.port in point.ports:
+            spans_s.append((times[-1] - max((t_ns for t_ns in times if t_ns <= traffic[0]), default=times[0])) / 1e9)
+    return max(spans_s)

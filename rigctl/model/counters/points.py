@@ -5,11 +5,11 @@ Acknowledgements take it from the receiver to the sender, so a counting point ma
 acknowledgements of others.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from rigctl.model.counters.rises import PortDirection, Traffic, rise
+from rigctl.model.counters.rises import Counted, PortDirection, Traffic, added, rise
 from rigctl.model.unknowns import known_total, total
 from rigctl.records import Flow, NicCounters, Port, PortSeries, Repetition, Trunk
 
@@ -67,31 +67,10 @@ class Crossing:
     udp: bool = False
 
     def __add__(self, other: "Crossing") -> "Crossing":
-        return Crossing(
-            total((self.payload, other.payload)),
-            total((self.retransmitted, other.retransmitted)),
-            total((self.segments, other.segments)),
-            self.stamps + other.stamps,
-            self.stamped + other.stamped,
-            self.udp or other.udp,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """The count of a counting point from before the first byte to after the last. None: unknown, for `why`.
-
-    `drops`: packets it counted as dropped (a queue, discards); `damaged`: as errors. For the rest see `Rise`.
-    """
-
-    octets: int | None
-    packets: int | None = None
-    drops: int | None = None
-    damaged: int | None = None
-    refresh_s: float | None = None
-    missing_s: float = 0.0
-    extra_s: float = 0.0
-    why: str | None = None
+        payload, retransmitted = (self.payload, other.payload), (self.retransmitted, other.retransmitted)
+        segments, stamps = total((self.segments, other.segments)), self.stamps + other.stamps
+        stamped, udp = self.stamped + other.stamped, self.udp or other.udp
+        return Crossing(total(payload), total(retransmitted), segments, stamps, stamped, udp)
 
 
 class Wiring:
@@ -99,8 +78,8 @@ class Wiring:
 
     def __init__(self, ports: Sequence[Port], trunk: Trunk | None) -> None:
         self._by_node = {port.node: port for port in ports if port.node is not None}
-        self._node_at: dict[tuple[str, tuple[str, ...]], str] = {
-            (port.switch, (port.name,)): port.node for port in ports if port.node is not None
+        self._node_at: dict[tuple[str, ...], str] = {
+            (port.switch, port.name): node for node, port in self._by_node.items()
         }
         self._trunks: dict[str, tuple[str, ...]] = {}
         for port in ports:
@@ -126,10 +105,10 @@ class Wiring:
         """Return what was sent past every counting point, without the trunk if it is unknown which flows pass it."""
         by_ends = by_ends_of(flows)
         found: dict[CountingPoint, Crossing] = {}
-        for (sender, receiver), own in by_ends.items():
+        for ends, own in by_ends.items():
             for path, crossing in (
-                (self.path(sender, receiver), data_of(own)),
-                (self.path(receiver, sender), acknowledgements_of(own)),
+                (self.path(*ends), data_of(own)),
+                (self.path(*ends[::-1]), acknowledgements_of(own)),
             ):
                 for point in path:
                     found[point] = found[point] + crossing if point in found else crossing
@@ -137,12 +116,11 @@ class Wiring:
             return found
         return {point: crossing for point, crossing in found.items() if not point.kind.is_trunk}
 
-    def rate_bps(self, point: CountingPoint, links_bps: dict[str, int | None]) -> float | None:
+    def rate_bps(self, point: CountingPoint, links_bps: Mapping[str, int | None]) -> float | None:
         """Return the rate of one of a point's ports: that of its node's link, or of the trunk."""
         if point.kind.is_trunk:
             return None if self._trunk is None else self._trunk.rate_bps
-        node = self._node_at.get((point.owner, point.ports))
-        return None if node is None else links_bps.get(node)
+        return links_bps.get(self._node_at.get((point.owner, *point.ports), ""))
 
 
 def by_ends_of(flows: Iterable[Flow]) -> dict[tuple[str, str], list[Flow]]:
@@ -166,23 +144,16 @@ def retransmitted_bytes(flow: Flow) -> int | None:
 
 
 def data_of(flows: Sequence[Flow]) -> Crossing:
-    """Return what the senders of `flows` put on the wire."""
+    """Return what the senders of `flows` put on the wire; TCP connections beside datagrams carry almost nothing."""
     senders = [flow.sender for flow in flows]
-    if any(side is not None and side.datagrams is not None for side in senders):
-        return _datagrams_of(flows)
-    retransmitted = total(retransmitted_bytes(flow) for flow in flows)
     sent = total(None if side is None else side.bytes for side in senders)
+    if any(side is not None and side.datagrams is not None for side in senders):
+        arrived = total(None if flow.receiver is None else flow.receiver.bytes for flow in flows)
+        count = total(side.datagrams.count if side and side.datagrams else None for side in senders)
+        return Crossing(sent, None if sent is None or arrived is None else max(0, sent - arrived), count, udp=True)
+    retransmitted = total(retransmitted_bytes(flow) for flow in flows)
     segments = total(None if side is None else side.tcp.segs_out for side in senders)
     return Crossing(total((sent, retransmitted)), retransmitted, segments, *_stamps(flows))
-
-
-def _datagrams_of(flows: Sequence[Flow]) -> Crossing:
-    """Return what senders of datagrams put on the wire; their TCP connections carry almost nothing."""
-    sent = total(None if flow.sender is None else flow.sender.bytes for flow in flows)
-    arrived = total(None if flow.receiver is None else flow.receiver.bytes for flow in flows)
-    count = total(flow.sender.datagrams.count if flow.sender and flow.sender.datagrams else None for flow in flows)
-    lost = None if sent is None or arrived is None else max(0, sent - arrived)
-    return Crossing(sent, lost, count, udp=True)
 
 
 def acknowledgements_of(flows: Sequence[Flow]) -> Crossing:
@@ -200,48 +171,38 @@ def _stamps(flows: Sequence[Flow]) -> tuple[int, int]:
 
 def traffic_of(flows: Sequence[Flow]) -> Traffic | None:
     """Return the times of the first byte sent and the last one sent or received; None if a flow moved no byte."""
-    firsts: list[int] = []
-    lasts: list[int] = []
+    first_ns, last_ns = [], []
     for flow in flows:
         if flow.sender is None or flow.sender.first_byte_ns is None or flow.sender.last_byte_ns is None:
             return None
-        firsts.append(flow.sender.first_byte_ns)
-        received = flow.receiver.last_byte_ns if flow.receiver is not None else None
-        lasts.append(max(flow.sender.last_byte_ns, received or 0))
-    return (min(firsts), max(lasts)) if firsts else None
+        received_ns = flow.receiver.last_byte_ns if flow.receiver is not None else None
+        first_ns.append(flow.sender.first_byte_ns)
+        last_ns.append(max(flow.sender.last_byte_ns, received_ns or 0))
+    return (min(first_ns), max(last_ns)) if flows else None
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
     """Knowledge besides a repetition's own readings: links' rates by node, and the refresh times of switches."""
 
-    links_bps: dict[str, int | None] = field(default_factory=dict)
-    refresh_s: dict[str, float] = field(default_factory=dict)  # by switch
+    links_bps: Mapping[str, int | None] = field(default_factory=dict)
+    refresh_s: Mapping[str, float] = field(default_factory=dict)  # by switch
     quiet_since_ns: int | None = None  # when the previous traffic ended; None: long ago
 
 
 def counts(
-    repetition: Repetition, wiring: Wiring, known: Known | None = None, points: Iterable[CountingPoint] | None = None
+    repetition: Repetition, traffic: Traffic, wiring: Wiring, points: Iterable[CountingPoint], known: Known
 ) -> dict[CountingPoint, Counted]:
-    """Return what each counting point on the paths of the flows counted, without those that were not read.
-
-    `points` saves computing them anew (`Wiring.crossings`).
-    """
-    settings = known if known is not None else Known()
-    traffic = traffic_of(repetition.flows)
-    if traffic is None:
-        return {}
+    """Return what each of `points` counted for `traffic`, without those that were not read."""
     series = {(port.switch, port.port): port for port in repetition.counters}
     nics = {usage.node: usage.nic for usage in repetition.nodes if usage.nic is not None}
     found: dict[CountingPoint, Counted] = {}
-    for point in points if points is not None else wiring.crossings(repetition.flows):
-        if not point.ports:
-            if point.owner in nics:
-                found[point] = nic_counted(nics[point.owner], point.direction)
-            continue
+    for point in points:
+        if not point.ports and point.owner in nics:
+            found[point] = nic_counted(nics[point.owner], point.direction)
         parts = [series[point.owner, port] for port in point.ports if (point.owner, port) in series]
-        if len(parts) == len(point.ports):
-            found[point] = port_counted(parts, point, traffic, wiring.rate_bps(point, settings.links_bps), settings)
+        if parts and len(parts) == len(point.ports):
+            found[point] = port_counted(parts, point, traffic, wiring, known)
     return found
 
 
@@ -253,23 +214,10 @@ def nic_counted(nic: NicCounters, direction: PortDirection) -> Counted:
 
 
 def port_counted(
-    parts: Sequence[PortSeries], point: CountingPoint, traffic: Traffic, rate_bps: float | None, known: Known
+    parts: Iterable[PortSeries], point: CountingPoint, traffic: Traffic, wiring: Wiring, known: Known
 ) -> Counted:
     """Return the count of one direction of a port, or of all ports of a trunk together."""
-    refresh_s = known.refresh_s.get(point.owner)
-    rises = [
-        rise(
-            part, point.direction, traffic, rate_bps=rate_bps, quiet_since_ns=known.quiet_since_ns, refresh_s=refresh_s
-        )
-        for part in parts
-    ]
-    return Counted(
-        total(risen.octets for risen in rises),
-        total(risen.packets for risen in rises),
-        known_total(risen.discards for risen in rises),
-        known_total(risen.errors for risen in rises),
-        max((risen.refresh_s for risen in rises if risen.refresh_s is not None), default=None),
-        max(risen.missing_s for risen in rises),
-        max(risen.extra_s for risen in rises),
-        next((risen.why for risen in rises if risen.why is not None), None),
+    rate_bps, refresh_s = wiring.rate_bps(point, known.links_bps), known.refresh_s.get(point.owner)
+    return added(
+        (rise(part, point.direction, traffic, rate_bps, known.quiet_since_ns, refresh_s) for part in parts), max
     )

@@ -6,15 +6,16 @@ is meaningless. A reading may be older than its answer: switches and net-snmp re
 only, which shows as equal values under traffic, then a jump.
 """
 
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
-from operator import eq
 from statistics import median
 from typing import Final, TypeAlias
 
+import numpy as np
+
+from rigctl.model.unknowns import most, total
 from rigctl.records import PortSeries
 
 UNKNOWN: Final = -1
@@ -23,7 +24,7 @@ SHORTEST_FRAME_BITS: Final = 84 * 8  # 64 bytes, preamble and gap (IEEE 802.3): 
 RATE_SLACK: Final = 1.1
 """A wrap is assumed if the rise it implies is below the port's rate times this: clocks of readings are not exact."""
 LONGEST_PAUSE_S: Final = 60.0
-LEAST_TRAFFIC_S: Final = 0.25  # in a shorter time even running flows may send nothing: TCP's least timeout is 0.2 s
+LEAST_TRAFFIC_NS: Final = 250_000_000  # in a shorter time even running flows may send nothing: TCP waits 0.2 s
 LEAST_GAP_S: Final = 1.0  # two readings close together may cover a longer time: one was old
 
 Traffic: TypeAlias = tuple[int, int]
@@ -38,63 +39,76 @@ class PortDirection(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rise:
-    """The rise of one direction of a port, from the last reading before its traffic to the last reading of all.
+class Counted:
+    """The count of an interface or a port, from the last reading before its traffic to the last reading of all.
 
     `missing_s`: how much of the end of the traffic the counters may lack; `extra_s`: how much earlier traffic they may
-    include. Both are 0 if every reading was new. `octets` is None if the rise is unknown, for the reason `why`.
+    include. Both are 0 if every reading was new. A count is None if it is unknown, that of `octets` for the reason
+    `why`.
     """
 
     octets: int | None
     packets: int | None = None
-    discards: int | None = None
-    errors: int | None = None
+    drops: int | None = None  # by a queue, or discards of a port
+    damaged: int | None = None  # counted as errors
     refresh_s: float | None = None  # time between refreshes; None: at every reading, as far as seen
     missing_s: float = 0.0
     extra_s: float = 0.0
     why: str | None = None
 
 
+def added(parts: Iterable[Counted], seconds: Callable[[Iterable[float]], float]) -> Counted:
+    """Return the sum of several counts, unknown if one is; `seconds` combines what they may lack: `max` or `sum`."""
+    every = list(parts)
+    octets, packets, drops, damaged = (
+        total(getattr(part, name) for part in every) for name in ("octets", "packets", "drops", "damaged")
+    )
+    return Counted(
+        octets,
+        packets,
+        drops,
+        damaged,
+        most(part.refresh_s for part in every),
+        seconds(part.missing_s for part in every),
+        seconds(part.extra_s for part in every),
+        next((part.why for part in every if part.why is not None), None),
+    )
+
+
 def rise(
     series: PortSeries,
     direction: PortDirection,
     traffic: Traffic,
-    *,
     rate_bps: float | None = None,
     quiet_since_ns: int | None = None,
     refresh_s: float | None = None,
-) -> Rise:
+) -> Counted:
     """Return how far the counters of `series` rose for `traffic`.
 
     `rate_bps` is the port's, to tell wraps from resets. `quiet_since_ns`: when the previous traffic ended (None: long
     ago). `refresh_s`: the time between refreshes of the counters, if a longer series shows it.
     """
     times, _ = _known(series, f"{direction}_octets")
-    last_before = max((t_ns for t_ns in times if t_ns <= traffic[0]), default=None)
-    if last_before is None:
-        return Rise(None, why=f"{series.port} was not read before the first byte")
+    begin_ns = most(t_ns for t_ns in times if t_ns <= traffic[0])
+    if begin_ns is None:
+        return Counted(None, why=f"{series.port} was not read before the first byte")
     if times[-1] < traffic[1]:
-        return Rise(None, why=f"{series.port} was not read after the last byte")
-    kept = _from(series, last_before)
-    broken = bool(_broken_times(kept))
-    octets, why = _rise_of(kept, f"{direction}_octets", None if rate_bps is None else rate_bps / 8, broken)
+        return Counted(None, why=f"{series.port} was not read after the last byte")
+    first = series.columns["t_ns"].index(begin_ns)
+    columns = {name: values[first:] for name, values in series.columns.items()}
+    kept = PortSeries(series.switch, series.port, series.source, columns)
+    _, resets = _known(kept, "discontinuity")
+    octets, why = _rise_of(kept, f"{direction}_octets", None if rate_bps is None else rate_bps / 8)
     packets_per_s = None if rate_bps is None else rate_bps / SHORTEST_FRAME_BITS
-    seen_s = refresh_seconds(kept, direction, [traffic])
-    known_s = max((value for value in (seen_s, refresh_s) if value is not None), default=None)
+    packets, drops, damaged = (
+        _rise_of(kept, f"{direction}_{name}", packets_per_s)[0] for name in ("packets", "discards", "errors")
+    )
+    if len(set(resets)) > 1:
+        octets = packets = drops = damaged = None
+        why = f"the counters of {series.port} were reset during the test (ifCounterDiscontinuityTime changed)"
+    known_s = most((refresh_seconds(kept, direction, [traffic]), refresh_s))
     missing_s, extra_s = _bracket(kept, direction, traffic, known_s, quiet_since_ns)
-    packets, discards, errors = (
-        _rise_of(kept, f"{direction}_{name}", packets_per_s, broken)[0] for name in ("packets", "discards", "errors")
-    )
-    return Rise(
-        octets,
-        packets,
-        discards,
-        errors,
-        refresh_s=known_s,
-        missing_s=missing_s,
-        extra_s=extra_s,
-        why=why,
-    )
+    return Counted(octets, packets, drops, damaged, known_s, missing_s, extra_s, why)
 
 
 def refresh_seconds(series: PortSeries, direction: PortDirection, traffics: Sequence[Traffic]) -> float | None:
@@ -103,127 +117,70 @@ def refresh_seconds(series: PortSeries, direction: PortDirection, traffics: Sequ
     Return None if every reading was new.
     """
     times, values = _known(series, f"{direction}_octets")
-    if not any(map(eq, values, values[1:])):
+    if all(later != earlier for earlier, later in pairwise(values)):
         return None  # nearly always
-    under = _Traffics(traffics)
-    half = _half_took(series)
-    apart, repeated = [], False
-    changed_at: int | None = None
-    for at in range(1, len(values)):
-        if values[at] == values[at - 1]:
-            # Equal although there was traffic between one answer and the next request: the reading was old.
-            repeated |= under.first_ns(times[at - 1] + half[times[at - 1]], times[at] - half[times[at]]) is not None
-            continue
-        if changed_at is not None and under.runs_at(times[changed_at]):
-            apart.append((times[at] - times[changed_at]) / 1e9)
-        changed_at = at
-    if not repeated:
-        return None
-    stood_s = _longest_stand_s(times, values, half, under)
-    return max(median(apart), stood_s) if apart else stood_s or None
+    starts, ends = np.array(sorted(traffics), dtype=np.int64).reshape(-1, 2).T
 
+    def first_ns(low_ns: int, high_ns: int) -> int | None:
+        """Return when the first traffic began that lasted long enough between both times."""
+        began = np.maximum(starts, low_ns)
+        lasted = began[np.minimum(ends, high_ns) - began > LEAST_TRAFFIC_NS]
+        return int(lasted[0]) if lasted.size else None
 
-def _longest_stand_s(times: Sequence[int], values: Sequence[int], half: Mapping[int, int], under: "_Traffics") -> float:
-    """Return the longest time without a change under traffic, in which no refresh happened."""
-    longest_ns, begin = 0, 0
+    took = series.columns.get("took_ns", [0] * len(series.columns["t_ns"]))
+    half = {t_ns: max(0, took_ns) // 2 for t_ns, took_ns in zip(series.columns["t_ns"], took, strict=True)}
+    apart_ns, longest_ns, repeated = [], 0, False
+    last = 0  # the last reading that was new
     for at in range(1, len(values)):
         if values[at] != values[at - 1]:
-            begin = at
+            if last and np.any((starts <= times[last]) & (times[last] < ends)):
+                apart_ns.append(times[at] - times[last])
+            last = at
             continue
         asked_ns = times[at] - half[times[at]]
-        first_ns = under.first_ns(times[begin] + half[times[begin]], asked_ns)
-        if first_ns is not None:
-            longest_ns = max(longest_ns, asked_ns - first_ns)
-    return longest_ns / 1e9
-
-
-class _Traffics:
-    """The periods with traffic, in order. A run has thousands, so they are searched by bisection."""
-
-    def __init__(self, traffics: Sequence[Traffic]) -> None:
-        self._all = sorted(traffics)
-        self._ends = [end for _, end in self._all]
-
-    def first_ns(self, start_ns: int, end_ns: int) -> int | None:
-        """Return when the first traffic between both began that lasted long enough there; None if there was none."""
-        for at in range(bisect_right(self._ends, start_ns), len(self._all)):
-            begin, end = max(self._all[at][0], start_ns), min(self._all[at][1], end_ns)
-            if begin >= end_ns:
-                break
-            if end - begin > LEAST_TRAFFIC_S * 1e9:
-                return begin
+        # Equal although there was traffic between one answer and the next request: the reading was old.
+        repeated |= first_ns(times[at - 1] + half[times[at - 1]], asked_ns) is not None
+        began_ns = first_ns(times[last] + half[times[last]], asked_ns)
+        longest_ns = longest_ns if began_ns is None else max(longest_ns, asked_ns - began_ns)
+    if not repeated:
         return None
-
-    def runs_at(self, t_ns: int) -> bool:
-        at = bisect_right(self._ends, t_ns)
-        return at < len(self._all) and self._all[at][0] <= t_ns
+    return max([longest_ns, *([median(apart_ns)] if apart_ns else [])]) / 1e9 or None
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """The time between two changes of a port's counters, on the clock of the readings."""
-
-    start_ns: int
-    end_ns: int
-    bps: float
-
-
-def rates(series: PortSeries, direction: PortDirection) -> list[Interval]:
-    """Return the port's rate between changes of its counters, without intervals in which they fell or were reset."""
-    found: list[Interval] = []
+def octets_at(series: PortSeries, direction: PortDirection) -> tuple[list[int], list[int]] | None:
+    """Return the times at which a port's octets changed, and how far they had risen; None if they were reset."""
     times, values = _known(series, f"{direction}_octets")
-    broken, bits = _broken_times(series), _bits(values)
-    last = 0
-    for at in range(1, len(values)):
-        if values[at] == values[at - 1] and at + 1 < len(values):
-            continue
-        step = _step(values[last], values[at], bits, None)
-        if step is not None and not any(times[last] < t_ns <= times[at] for t_ns in broken):
-            found.append(Interval(times[last], times[at], step * 8e9 / (times[at] - times[last])))
-        last = at
-    return found
+    _, resets = _known(series, "discontinuity")
+    steps = [_step(before, after, _bits(values), None) for before, after in pairwise(values)]
+    if len(values) < 2 or len(set(resets)) > 1 or None in steps:
+        return None
+    risen = np.cumsum([0, *(step or 0 for step in steps)]).tolist()
+    changes = [at for at in range(1, len(values) - 1) if steps[at - 1]]
+    chosen = [0, *changes, len(values) - 1]
+    return [times[at] for at in chosen], [risen[at] for at in chosen]
 
 
-def together(intervals: Sequence[Interval], most: int) -> list[Interval]:
-    """Return about `most` intervals at most: neighbours are joined, but not across a gap."""
-    each = -(-len(intervals) // most)
-    groups: list[list[Interval]] = []
-    for interval in intervals:
-        if not groups or len(groups[-1]) >= each or groups[-1][-1].end_ns != interval.start_ns:
-            groups.append([])
-        groups[-1].append(interval)
-    spans = [(group[0].start_ns, group[-1].end_ns) for group in groups]
-    return [Interval(*span, mean_bps(group, *span)) for span, group in zip(spans, groups, strict=True)]
+def stretches(parts: Iterable[Sequence[PortSeries]]) -> list[list[int]]:
+    """Return which repetitions' readings of the same ports follow each other, as groups of places in `parts`.
 
-
-def mean_bps(intervals: Sequence[Interval], start_ns: int, end_ns: int) -> float:
-    """Return the mean rate from `start_ns` to `end_ns`; time without an interval counts as 0."""
-    shared = sum(
-        interval.bps * max(0, min(interval.end_ns, end_ns) - max(interval.start_ns, start_ns)) for interval in intervals
-    )
-    return shared / (end_ns - start_ns)
-
-
-def stretches(parts: Sequence[PortSeries]) -> list[PortSeries]:
-    """Return one port's series of several repetitions, joined where they follow each other.
-
-    A new stretch begins if the clock steps back (another controller) or after more than `LONGEST_PAUSE_S` (a resumed
-    run): what the port carried in between is not part of the run.
+    A new group begins behind a repetition without readings, if the clock steps back (another controller), or after
+    more than `LONGEST_PAUSE_S` (a resumed run): what the ports carried in between is not part of the run.
     """
-    found: list[list[PortSeries]] = []
-    for part in parts:
-        if not part.columns.get("t_ns"):
+    groups: list[list[int]] = []
+    before: Sequence[PortSeries] = ()
+    for at, part in enumerate(parts):
+        if not part or not all(series.columns.get("t_ns") for series in part):
+            before = ()
             continue
-        if not found or not goes_on(found[-1][-1], part):
-            found.append([])
-        found[-1].append(part)
-    return [joined(group) for group in found]
-
-
-def goes_on(before: PortSeries, after: PortSeries) -> bool:
-    """Tell whether `after` follows soon after `before` on the same clock."""
-    pause_ns = after.columns["t_ns"][0] - before.columns["t_ns"][-1]
-    return 0 <= pause_ns <= LONGEST_PAUSE_S * 1e9
+        pauses_ns = (
+            after.columns["t_ns"][0] - earlier.columns["t_ns"][-1]
+            for earlier, after in zip(before, part, strict=bool(before))
+        )
+        if not before or not all(0 <= pause_ns <= LONGEST_PAUSE_S * 1e9 for pause_ns in pauses_ns):
+            groups.append([])
+        groups[-1].append(at)
+        before = part
+    return groups
 
 
 def joined(parts: Sequence[PortSeries]) -> PortSeries:
@@ -238,36 +195,11 @@ def joined(parts: Sequence[PortSeries]) -> PortSeries:
     return PortSeries(parts[0].switch, parts[0].port, parts[0].source, columns)
 
 
-def _from(series: PortSeries, begin_ns: int) -> PortSeries:
-    first = series.columns["t_ns"].index(begin_ns)
-    if first == 0:
-        return series
-    columns = {name: values[first:] for name, values in series.columns.items()}
-    return PortSeries(series.switch, series.port, series.source, columns)
-
-
 def _known(series: PortSeries, name: str) -> tuple[list[int], list[int]]:
     """Return times and values of a column, without unknown values."""
-    if UNKNOWN not in series.columns.get(name, [UNKNOWN]):
-        return series.columns["t_ns"], series.columns[name]
-    pairs = [
-        (t_ns, value)
-        for t_ns, value in zip(series.columns.get("t_ns", []), series.columns.get(name, []), strict=False)
-        if value != UNKNOWN
-    ]
-    return [t_ns for t_ns, _ in pairs], [value for _, value in pairs]
-
-
-def _half_took(series: PortSeries) -> dict[int, int]:
-    """Return by the time of a reading how far its request and answer were from it; 0 if unknown."""
-    times = series.columns.get("t_ns", [])
-    took = series.columns.get("took_ns", [0] * len(times))
-    return {t_ns: max(0, took_ns) // 2 for t_ns, took_ns in zip(times, took, strict=True)}
-
-
-def _broken_times(series: PortSeries) -> list[int]:
-    times, values = _known(series, "discontinuity")
-    return [times[at] for at in range(1, len(values)) if values[at] != values[at - 1]]
+    pairs = zip(series.columns.get("t_ns", []), series.columns.get(name, []), strict=False)
+    known = [(t_ns, value) for t_ns, value in pairs if value != UNKNOWN]
+    return [t_ns for t_ns, _ in known], [value for _, value in known]
 
 
 def _bits(values: Sequence[int]) -> int:
@@ -275,36 +207,32 @@ def _bits(values: Sequence[int]) -> int:
     return 64 if max(values, default=0) >= 2**32 else 32
 
 
-def _step(before: int, after: int, bits: int, most: float | None) -> int | None:
-    """Return the rise between two readings; None if it fell and cannot have wrapped, as it rises by `most` at most."""
+def _step(before: int, after: int, bits: int, most_risen: float | None) -> int | None:
+    """Return the rise between two readings; None if it fell and cannot have wrapped with a rise of at most that."""
     if after >= before:
         return after - before
     wrapped = int(after - before + 2**bits)
     # Without a rate: a reset counter falls to near 0 from anywhere, a wrapping one from near its end.
-    return wrapped if wrapped <= (2 ** (bits - 2) if most is None else most) else None
+    return wrapped if wrapped <= (2 ** (bits - 2) if most_risen is None else most_risen) else None
 
 
-def _rise_of(series: PortSeries, name: str, per_s: float | None, broken: bool) -> tuple[int | None, str | None]:
-    """Return the rise of a column from its first to its last reading, or why it is unknown; `broken`: it was reset."""
+def _rise_of(series: PortSeries, name: str, per_s: float | None) -> tuple[int | None, str | None]:
+    """Return the rise of a column from its first to its last reading, or why it is unknown."""
     times, values = _known(series, name)
     if len(values) < 2 or times[0] != series.columns["t_ns"][0]:
         return None, f"{series.port} did not report its {name.replace('_', ' ')}"
-    if broken:
-        return None, f"the counters of {series.port} were reset during the test (ifCounterDiscontinuityTime changed)"
-    if values == sorted(values):
-        return values[-1] - values[0], None  # nearly always
-    bits, total, changed_ns = _bits(values), 0, times[0]
+    bits, risen, changed_ns = _bits(values), 0, times[0]
     for at in range(1, len(values)):
         gap_s = max((times[at] - changed_ns) / 1e9, LEAST_GAP_S)
-        most = None if per_s is None else per_s * gap_s * RATE_SLACK
-        step = _step(values[at - 1], values[at], bits, most)
+        possible = None if per_s is None else per_s * gap_s * RATE_SLACK
+        step = _step(values[at - 1], values[at], bits, possible)
         if step is None:
             return None, f"the counters of {series.port} fell during the test: they were reset"
-        if values[at] < values[at - 1] and most is not None and most >= 2**bits:
+        if values[at] < values[at - 1] and possible is not None and possible >= 2**bits:
             return None, f"the counters of {series.port} have 32 bits and may wrap more than once between two readings"
-        total += step
+        risen += step
         changed_ns = times[at] if step else changed_ns
-    return total, None
+    return risen, None
 
 
 def _bracket(
@@ -316,10 +244,9 @@ def _bracket(
         return 0.0, 0.0
     # A value that differs from the one before was taken between both readings, at the earliest.
     rose = next((at for at in range(len(values) - 1, 0, -1) if values[at] != values[at - 1]), 1)
-    earliest_ns = times[rose - 1]
     spacing_s = median((later - earlier) / 1e9 for earlier, later in pairwise(times))
     age_s = spacing_s + (refresh_s or 0.0)  # a refresh is seen up to one reading late
-    fresh_ns = max(earliest_ns, round(times[-1] - age_s * 1e9))
+    fresh_ns = max(times[rose - 1], round(times[-1] - age_s * 1e9))
     missing_s = max(0, traffic[1] - max(fresh_ns, traffic[0])) / 1e9
     if refresh_s is None or quiet_since_ns is None:
         return missing_s, 0.0

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from rigctl.analysis.rows.cells import grouped
-from rigctl.analysis.rows.counters import TRUNK, Balance, Total
+from rigctl.analysis.rows.counters import TRUNK, Balance
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_rate
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.model.counters.balance import MOST_DIFFERENCE, Reconciliation
 from rigctl.model.counters.losses import Attribution, Where
-from rigctl.model.counters.points import Counted, CountingPoint, PointKind
+from rigctl.model.counters.points import CountingPoint, PointKind
+from rigctl.model.counters.rises import Counted
 from rigctl.model.unknowns import total
 from rigctl.records import RunPlan, Status
 from rigctl.report.blocks import Column, Entry, Folded, Items, Part, Section, Table
@@ -107,7 +108,7 @@ def test_table(plan: RunPlan, balances: Sequence[Balance]) -> Table | None:
     return table_of(rows[:MOST_ROWS], columns, lambda row: Head(row.test), legend, "Counters of each test")
 
 
-def _test_row(number: int, settings: str, parts: Sequence[tuple[Balance, Total]]) -> _Row:
+def _test_row(number: int, settings: str, parts: Sequence[tuple[Balance, Reconciliation]]) -> _Row:
     took_s = sum(balance.traffic_s for balance, _ in parts)
     expected = total(sums.expected for _, sums in parts)
     counted = total(None if sums.coarse else sums.counted for _, sums in parts)
@@ -121,7 +122,7 @@ def _test_row(number: int, settings: str, parts: Sequence[tuple[Balance, Total]]
 
 
 def _where_counted(each: Sequence[Balance]) -> str:
-    where = next((balance.total.where for balance in each if balance.total is not None), TRUNK)
+    where = next((balance.where for balance in each if balance.total is not None), TRUNK)
     return "the trunk" if where == TRUNK else "the switch ports of the senders"
 
 
@@ -179,7 +180,7 @@ def run_text(each: Sequence[Balance], whole: _Whole) -> list[str]:
     if not totals:
         return []
     one_test = len({balance.repetition.cell for balance, _ in totals}) == 1
-    where = totals[0][1].where
+    where = totals[0][0].where
     if one_test and all(total.difference_pct is not None for _, total in totals):
         took_s = sum(balance.traffic_s for balance, _ in totals)
         counted = sum(total.counted or 0 for _, total in totals)

@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rigctl.model.counters.rises import PortDirection, rates, refresh_seconds, rise, stretches, together
+from rigctl.model.counters.rises import (
+    Counted,
+    PortDirection,
+    added,
+    joined,
+    octets_at,
+    refresh_seconds,
+    rise,
+    stretches,
+)
 from rigctl.records import PortSeries
 
 SECOND = 1_000_000_000
@@ -54,7 +63,7 @@ def test_the_other_columns_rise_too_and_what_is_not_there_is_unknown() -> None:
     one = rise(
         readings([0, 9000, 9000], in_packets=[5, 11, 11], in_discards=[0, 2, 3]), PortDirection.IN, traffic(0.1, 0.9)
     )
-    assert (one.packets, one.discards, one.errors) == (6, 3, None)
+    assert (one.packets, one.drops, one.damaged) == (6, 3, None)
     other = rise(readings([0, 9000, 9000]), PortDirection.OUT, traffic(0.1, 0.9))
     assert other.octets is None
 
@@ -131,14 +140,12 @@ def test_how_often_a_cache_is_refreshed_is_found(cache_s: float, phase_s: float,
     assert found == pytest.approx(cache_s, abs=1.01)
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.sampled_from([5.0, 15.0]), st.floats(0, 15))
-def test_rates_between_refreshes_are_the_traffics(cache_s: float, phase_s: float) -> None:
-    series = cached(1_000_000, (100.0, 190.0), cache_s, phase_s)
-    inside = [one.bps for one in rates(series, PortDirection.IN) if 101 + 2 * cache_s < one.end_ns / SECOND < 190]
-    assert inside
-    # A refresh is seen up to one reading late, at either end of the interval.
-    assert all(bps == pytest.approx(8e6, rel=1.01 / (cache_s - 1)) for bps in inside)
+def test_octets_are_known_at_the_readings_that_changed_unless_they_were_reset() -> None:
+    series = readings([2**32 - 10, 20, 20, 500, 500])
+    assert octets_at(series, PortDirection.IN) == ([0, SECOND, 3 * SECOND, 4 * SECOND], [0, 30, 510, 510])
+    assert octets_at(readings([0, 1000, 2000, 10, 1010]), PortDirection.IN) is None
+    assert octets_at(readings([0, 1000, 2000], discontinuity=[0, 0, 7]), PortDirection.IN) is None
+    assert octets_at(readings([0]), PortDirection.IN) is None
 
 
 def test_no_cache_is_seen_where_every_reading_is_new() -> None:
@@ -162,17 +169,18 @@ def test_a_known_cache_may_hold_some_of_what_went_before() -> None:
     assert (quiet.extra_s, busy.extra_s) == (0.0, 4.0)
 
 
-def test_rates_leave_out_the_interval_of_a_reset() -> None:
-    found = rates(readings([0, 1000, 2000, 10, 1010]), PortDirection.IN)
-    assert [(one.end_ns // SECOND, one.bps) for one in found] == [(1, 8000.0), (2, 8000.0), (4, 8000.0)]
-
-
 def test_parts_of_a_run_go_together_where_they_go_on_from_each_other() -> None:
     first, second = readings([0, 10, 20], [0, 1, 2]), readings([20, 30, 40], [2, 3, 4])
-    late, back = readings([90, 95], [500, 501]), readings([96, 99], [7, 8])
-    found = stretches([first, second, late, back])
-    assert [one.columns["in_octets"] for one in found] == [[0, 10, 20, 30, 40], [90, 95], [96, 99]]
-    assert found[0].columns["t_ns"] == [at * SECOND for at in range(5)]
+    late, back, none = readings([90, 95], [500, 501]), readings([96, 99], [7, 8]), readings([])
+    assert stretches([[first], [second], [late], [back], [none], [], [back]]) == [[0, 1], [2], [3], [6]]
+    whole = joined([first, second])
+    assert whole.columns == {"t_ns": [at * SECOND for at in range(5)], "in_octets": [0, 10, 20, 30, 40]}
+
+
+def test_several_counts_are_added_and_what_one_of_them_lacks_is_unknown() -> None:
+    parts = [Counted(1, 2, 3, None, 5.0, 0.5, 0.1), Counted(10, 20, 30, 40, None, 0.25, 0.3, "late")]
+    assert added(parts, max) == Counted(11, 22, 33, None, 5.0, 0.5, 0.3, "late")
+    assert added(parts, sum) == Counted(11, 22, 33, None, 5.0, 0.75, 0.4, "late")
 
 
 @pytest.mark.parametrize(("took_s", "cached"), [(0.01, True), (0.9, False)])
@@ -184,17 +192,3 @@ def test_an_answer_that_took_long_is_no_old_one(took_s: float, cached: bool) -> 
     )
     found = refresh_seconds(slow, PortDirection.IN, [traffic(0.1, 1.6)])
     assert (found is not None) == cached
-
-
-def test_neighbouring_intervals_are_put_together_with_their_octets_kept() -> None:
-    each = rates(readings([0, 1000, 2000, 10, 1010, 3010, 4010]), PortDirection.IN)
-    assert together(each, 100) == each
-    few = together(each, 2)
-    assert len(each) == 5  # the fall is left out
-    assert [(one.start_ns, one.end_ns) for one in few] == [
-        (each[0].start_ns, each[1].end_ns),  # not across the fall
-        (each[2].start_ns, each[4].end_ns),
-    ]
-    bits = [sum(one.bps * (one.end_ns - one.start_ns) for one in some) for some in (each, few)]
-    assert bits[0] == pytest.approx(bits[1])
-    assert together([], 5) == []

@@ -30,7 +30,7 @@ async def gathered(rig: Rig, plan: RunPlan | None, holder: str) -> Seen:
         pairs = pairs_of(plan, names)
         await asyncio.gather(*(_look_around(visit, nodes, pairs, plan) for visit in visits.values()))
         agents = {name: visit.agent for name, visit in visits.items() if visit.agent is not None}
-        spots = {name: spot for name in agents if (spot := await _spot(nodes[name])) is not None}
+        spots = {name: spot for name in agents if (spot := await spot_of(nodes[name])) is not None}
         known = [pair for pair in pairs if set(pair) <= spots.keys()]
         usable = [pair for pair in known if spots[pair[0]].version == spots[pair[1]].version]
         paths = await probed(agents, spots, usable, round_trips=True)
@@ -68,10 +68,9 @@ def pairs_of(plan: RunPlan | None, names: list[str]) -> list[tuple[str, str]]:
     return [(name, names[(number + step) % count]) for step in steps for number, name in enumerate(names)]
 
 
-async def _spot(seen: NodeSeen) -> Spot | None:
-    if seen.address is None:
-        return None
-    address = await literal(seen.address)
+async def spot_of(seen: NodeSeen) -> Spot | None:
+    """Return a node as an end of paths; None if its address is not known."""
+    address = await literal(seen.address) if seen.address is not None else None
     return None if address is None else Spot(seen.name, address, seen.facts.get("mtu"), seen.node.data_ports)
 
 

@@ -1,36 +1,23 @@
-"""All rules in one table, and their findings."""
+"""All rules in one table, and what they find, merged where nodes have the same fault."""
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 from rigctl.check.records import Seen
 from rigctl.check.rules import access, causes, hardware, links, reach, settings
-from rigctl.check.rules.findings import Rule, together
-from rigctl.findings import Finding, Severity
+from rigctl.check.rules.findings import listed
+from rigctl.findings import Finding, Number, Severity, Subject
 
-RULES: Final[dict[str, Rule]] = {
-    "reached": access.reached,
-    "agent": access.agent,
-    "rights": access.rights,
-    "link": links.link,
-    "addresses": causes.addresses,
-    "routes": links.routes,
-    "ports": reach.ports,
-    "sizes": reach.sizes,
-    "mtu": links.mtu,
-    "congestion": settings.congestion,
-    "disks": settings.disks,
-    "windows": settings.windows,
-    "scaling": settings.scaling,
-    "buffers": settings.buffers,
-    "traffic": links.traffic,
-    "clock": access.clock,
-    "unmade": access.unmade,
-    "pcie": hardware.pcie,
-    "card": hardware.card,
-    "processor": hardware.processor,
-}
+RULES: Final[tuple[Callable[[Seen], Iterable[Finding]], ...]] = (
+    *(access.reached, access.agent, access.rights),
+    *(links.link, causes.addresses, links.routes, reach.ports, reach.sizes, links.mtu),
+    *(settings.congestion, settings.disks, settings.windows, settings.scaling, settings.buffers),
+    *(links.traffic, access.clock, access.unmade),
+    *(hardware.pcie, hardware.card, hardware.processor),
+)
 """One function each from what was seen to findings. Unknown facts give no finding."""
+_PLURALS: Final[dict[str, str]] = {"node": "nodes", "pair": "paths"}
 _LEVELS: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE, Severity.OK)
 
 
@@ -38,18 +25,36 @@ def judged(seen: Seen) -> tuple[Finding, ...]:
     """Return errors first, then warnings, notes and what is in order; within each in the order of `RULES`."""
     seen = replace(seen, explained=causes.explained(seen))
     everybody = {"node": len(seen.nodes), "pair": len(seen.paths)}
-    findings = [finding for rule in RULES.values() for finding in together(rule(seen), everybody)]
+    findings = [finding for rule in RULES for finding in together(rule(seen), everybody)]
     return tuple(sorted(findings, key=lambda finding: _LEVELS.index(finding.level)))
+
+
+def together(findings: Iterable[Finding], everybody: Mapping[str, int]) -> Iterator[Finding]:
+    """Merge findings with the same text on several subjects, and put the names before the text.
+
+    `everybody`: the number of subjects of each kind.
+    """
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in findings:
+        saying = (finding.level, finding.subject.kind, finding.text, finding.remedy)
+        groups.setdefault(saying, []).append(finding)
+    for same in groups.values():
+        first, kind = same[0], same[0].subject.kind
+        names = tuple(dict.fromkeys(name for finding in same for name in finding.subject.names))
+        every = len(names) > 2 and len(names) == everybody.get(kind)
+        who = f"all {len(names)} {_PLURALS[kind]}" if every else listed(kind, names)
+        numbers: dict[str, Number] = {}
+        for key in dict.fromkeys(key for finding in same for key in finding.numbers):
+            values = {" ".join(finding.subject.names): finding.numbers.get(key) for finding in same}
+            alike = len(set(values.values())) == 1  # equal numbers once, others by name
+            numbers |= {key if alike else f"{key} {name}": value for name, value in values.items()}
+        yield replace(first, text=f"{who}: {first.text}", subject=Subject(kind, names), numbers=numbers)
 
 
 def answer(findings: tuple[Finding, ...], nodes: int) -> str:
     """Return the first sentence of a check."""
-    counts = {level: sum(finding.level is level for finding in findings) for level in _LEVELS}
-    parts = [
-        f"{counts[level]} {word}{'s' if counts[level] > 1 else ''}"
-        for level, word in ((Severity.ERROR, "error"), (Severity.WARNING, "warning"))
-        if counts[level]
-    ]
+    counts = {level: sum(finding.level is level for finding in findings) for level in _LEVELS[:2]}
+    parts = [f"{count} {level}{'s' if count > 1 else ''}" for level, count in counts.items() if count]
     if not parts:
         return f"No error and no warning on {nodes} nodes: traffic can start."
     then = "mend the errors before a run" if counts[Severity.ERROR] else "traffic can start"

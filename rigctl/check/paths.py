@@ -11,7 +11,7 @@ import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from rigctl.base.errors import NodeError
 from rigctl.protocol.orders import Close, Listen, Probe, Sockets
@@ -40,6 +40,10 @@ _CONNECTIONS: Final = 2
 """Further connections of a path whose round trips are measured."""
 _MOST_SEARCHES: Final = 16
 """Steps of the search: four suffice; ICMP errors with ever new sizes must not make it endless."""
+
+
+Ends: TypeAlias = tuple[str, str]
+"""Sender and receiver."""
 
 
 class Prober(Protocol):
@@ -101,6 +105,28 @@ class PathSeen:
     rtt_us: int | None = None
 
     @property
+    def ends(self) -> Ends:
+        return self.source, self.destination
+
+    @property
+    def least(self) -> int:
+        """Bytes of the smaller of the packets sent first."""
+        return min(SMALL, self.wanted)
+
+    @property
+    def asking(self) -> str:
+        """Name of the protocol that finds a peer's MAC address."""
+        return "ARP" if self.version == 4 else "neighbour discovery"
+
+    @property
+    def missing(self) -> list[int]:
+        """Return the sizes sent first that neither arrived nor were refused."""
+        return self.lacked(_first_sizes(self))
+
+    def lacked(self, sizes: Iterable[int]) -> list[int]:
+        return [size for size in sizes if size not in self.heard and size not in self.refused]
+
+    @property
     def largest(self) -> int | None:
         """Bytes of the largest IP packet that arrived."""
         return max(self.heard, default=None)
@@ -124,26 +150,23 @@ async def literal(address: str) -> str | None:
     return str(found[0][4][0])
 
 
-def rounds(pairs: Iterable[tuple[str, str]]) -> list[list[tuple[str, str]]]:
+def rounds(pairs: Iterable[Ends]) -> list[list[Ends]]:
     """Split ordered pairs into rounds in which each node sends at most once and receives at most once."""
-    made: list[tuple[set[str], set[str], list[tuple[str, str]]]] = []
+    made: list[list[Ends]] = []
     for source, destination in pairs:
-        for senders, receivers, members in made:  # noqa: B007 - the three of the first round with room
-            if source not in senders and destination not in receivers:
+        for members in made:
+            if all(source != sender and destination != receiver for sender, receiver in members):
+                members.append((source, destination))
                 break
         else:
-            senders, receivers, members = set(), set(), []
-            made.append((senders, receivers, members))
-        senders.add(source)
-        receivers.add(destination)
-        members.append((source, destination))
-    return [members for _, _, members in made]
+            made.append([(source, destination)])
+    return made
 
 
 async def probed(
     agents: Mapping[str, Prober],
     spots: Mapping[str, Spot],
-    pairs: Sequence[tuple[str, str]],
+    pairs: Sequence[Ends],
     wait_s: float = WAIT_S,
     *,
     round_trips: bool = False,
@@ -164,7 +187,7 @@ async def probed(
 
 class _Probing:
     def __init__(
-        self, agents: Mapping[str, Prober], spots: Mapping[str, Spot], pairs: Sequence[tuple[str, str]], wait_s: float
+        self, agents: Mapping[str, Prober], spots: Mapping[str, Spot], pairs: Sequence[Ends], wait_s: float
     ) -> None:
         self.agents, self.spots, self.wait_s = agents, spots, wait_s
         self.token = secrets.token_hex(16)
@@ -172,15 +195,11 @@ class _Probing:
         self.numbers = {name: number for number, name in enumerate(used, 1)}
         self.names = {number: name for name, number in self.numbers.items()}
         self.paths = {pair: _path(spots[pair[0]], spots[pair[1]]) for pair in pairs}
-        self.arriving: dict[str, list[PathSeen]] = {name: [] for name in used}
-        for (_, destination), path in self.paths.items():
-            self.arriving[destination].append(path)
-        self.rounds = rounds(pairs)
         self.failed: dict[str, NodeError] = {}
 
     async def run(self) -> None:
         await asyncio.gather(*(self._listen(name) for name in self.numbers))
-        for members in self.rounds:
+        for members in rounds(self.paths):
             await self._send({pair: _first_sizes(self.paths[pair]) for pair in members}, stream=True)
             await self._read(self.numbers)
         await self._wait()
@@ -216,11 +235,12 @@ class _Probing:
         except NodeError as error:
             self.failed[name] = error
             return
-        for path in self.arriving[name]:
-            path.port = port
+        for path in self.paths.values():
+            if path.destination == name:
+                path.port = port
 
-    async def _send(self, sizes: Mapping[tuple[str, str], Sequence[int]], *, stream: bool = False) -> None:
-        async def send(pair: tuple[str, str], packets: Sequence[int]) -> None:
+    async def _send(self, sizes: Mapping[Ends, Sequence[int]], *, stream: bool = False) -> None:
+        async def send(pair: Ends, packets: Sequence[int]) -> None:
             path, (source, destination) = self.paths[pair], pair
             here, there = self.spots[source], self.spots[destination]
             if path.port is None or source in self.failed:
@@ -239,9 +259,9 @@ class _Probing:
                 path.stream = path.stream if path.stream == "0" else refusal
                 return
             try:
-                refused = [word.partition(":") for word in said.get("refused", "").split()]
-                own = {_whole(size) + here.header: name for size, _, name in refused}
-                path.refused.update({size: name for size, name in own.items() if size in packets})
+                for size, _, name in (word.partition(":") for word in said.get("refused", "").split()):
+                    if (packet := _whole(size) + here.header) in packets:
+                        path.refused[packet] = name
             except ValueError:
                 self.failed[source] = _odd(source)
             if path.stream != "0":
@@ -283,12 +303,12 @@ class _Probing:
     def _to(self, source: str, number: str) -> PathSeen | None:
         return self.paths.get((source, self.names.get(_whole(number), "")))
 
-    def _open(self) -> list[tuple[str, str]]:
+    def _open(self) -> list[Ends]:
         """Return the paths with an answer still missing."""
         return [
             pair
             for pair, path in self.paths.items()
-            if not self.failed.keys() & set(pair) and (path.stream is None or _missing(path))
+            if not self.failed.keys() & set(pair) and (path.stream is None or path.missing)
         ]
 
     async def _wait(self) -> None:
@@ -303,12 +323,12 @@ class _Probing:
             await asyncio.sleep(pauses.pop(0) if pauses else 0.1)
             if again and spent_s >= again[0]:
                 del again[0]
-                missing = {pair: lacked for pair in waiting if (lacked := _missing(self.paths[pair]))}
+                missing = {pair: lacked for pair in waiting if (lacked := self.paths[pair].missing)}
                 for members in rounds(missing):
                     await self._send({pair: missing[pair] for pair in members})
             await self._read({name for pair in waiting for name in pair})
         for path in self.paths.values():
-            path.lost.update(_missing(path))
+            path.lost.update(path.missing)
 
     async def _search(self) -> None:
         """Find the largest packet that passes, for paths on which small packets pass and the largest does not."""
@@ -325,15 +345,11 @@ class _Probing:
                     await self._send({pair: left[pair] for pair in members})
                 await asyncio.sleep(settle_s)
                 await self._read(names)
-                left = {pair: lacked for pair, sizes in left.items() if (lacked := self._lacked(pair, sizes))}
+                left = {pair: lacked for pair, sizes in left.items() if (lacked := self.paths[pair].lacked(sizes))}
             for pair, sizes in left.items():
                 self.paths[pair].lost.update(sizes)
             if self.failed.keys() & names:
                 return
-
-    def _lacked(self, pair: tuple[str, str], sizes: Iterable[int]) -> list[int]:
-        path = self.paths[pair]
-        return [size for size in sizes if size not in path.heard and size not in path.refused]
 
 
 def _whole(text: str) -> int:
@@ -353,12 +369,7 @@ def _path(here: Spot, there: Spot) -> PathSeen:
 
 
 def _first_sizes(path: PathSeen) -> list[int]:
-    return sorted({min(SMALL, path.wanted), path.wanted})
-
-
-def _missing(path: PathSeen) -> list[int]:
-    """Return the sizes sent first that neither arrived nor were refused."""
-    return [size for size in _first_sizes(path) if size not in path.heard and size not in path.refused]
+    return sorted({path.least, path.wanted})
 
 
 def _next_sizes(path: PathSeen) -> list[int]:

@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 from rigctl.base.errors import NodeError, RigError
-from rigctl.check.gather import ask_neighbours, look_around, peers_of
-from rigctl.check.paths import PathSeen, Spot, literal, probed
+from rigctl.check.gather import ask_neighbours, look_around, peers_of, spot_of
+from rigctl.check.judge import together
+from rigctl.check.paths import PathSeen, probed
 from rigctl.check.records import NodeSeen, Seen
 from rigctl.check.rules import causes, links, reach
-from rigctl.check.rules.findings import together
 from rigctl.findings import Finding, Severity
 from rigctl.probe.facts import gather
 from rigctl.probe.readiness import CHECKED, Surroundings
@@ -38,7 +38,7 @@ async def prechecked(
     known = {
         name: NodeSeen(nodes.rig.nodes[name], facts.get(name, {}), address=_address(nodes, name)) for name in names
     }
-    spots = {name: spot for name in agents if (spot := await _spot(known[name])) is not None}
+    spots = {name: spot for name in agents if (spot := await spot_of(known[name])) is not None}
     pairs = [
         ends for ends in sorted({ends for cell in plan.cells for ends in _ends(cell)}) if set(ends) <= spots.keys()
     ]
@@ -121,8 +121,3 @@ def _address(nodes: Nodes, name: str) -> str | None:
         return nodes.data_address(name)
     except NodeError:
         return None
-
-
-async def _spot(seen: NodeSeen) -> Spot | None:
-    address = await literal(seen.address) if seen.address is not None else None
-    return None if address is None else Spot(seen.name, address, seen.facts.get("mtu"), seen.node.data_ports)

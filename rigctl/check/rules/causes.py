@@ -8,13 +8,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.check.paths import PathSeen
+from rigctl.check.paths import Ends, PathSeen
 from rigctl.check.records import NodeSeen, Seen
-from rigctl.check.rules.findings import found, node
+from rigctl.check.rules.findings import error, found, nodes_of
 from rigctl.check.rules.links import astray, is_dead, is_loopback
 from rigctl.findings import Finding, Severity
 
-Ends = tuple[str, str]
 _NO_MAC: Final = "00:00:00:00:00:00"
 
 
@@ -40,17 +39,14 @@ def _of_links(seen: Seen) -> frozenset[Ends]:
     """Return the faulty paths with an end that has no link, no route or a wrong route."""
     dead = {each.name for each in seen.reached() if is_dead(each)}
     wrong = {ends for each in seen.reached() for ends in astray(seen, each)}
-    return frozenset(
-        ends
-        for ends in map(_ends, _faulty(seen))
-        if dead & set(ends) or ends in wrong or (ends[1], ends[0]) in wrong
-    )  # fmt: skip
+    faulty = (path.ends for path in seen.paths if not path.whole)
+    return frozenset(ends for ends in faulty if dead & set(ends) or {ends, ends[::-1]} & wrong)
 
 
 def _causes(seen: Seen, known: frozenset[Ends]) -> Iterator[_Cause]:
     """Yield the causes, the most certain first; each explains paths that no earlier cause does."""
     for find in (_shared_addresses, _loopback, _shared_macs, _neighbours):
-        left = [path for path in _faulty(seen) if _ends(path) not in known]
+        left = [path for path in seen.paths if not path.whole and path.ends not in known]
         for cause in find(seen, left):
             known |= cause.paths
             yield cause
@@ -67,7 +63,7 @@ def _shared_addresses(seen: Seen, faulty: Iterable[PathSeen]) -> Iterator[_Cause
         names = [each.name for each in own]
         text = f"{address} is the data address of each of them: what is sent to it reaches one of them, or none."
         remedy = "Give each node an address of its own, or correct data_address or data_interface in the rig file."
-        yield _Cause(found(Severity.ERROR, node(*names), text, remedy), _paths_of(names, faulty))
+        yield _Cause(error(nodes_of(names), text, remedy), _paths_of(names, faulty))
 
 
 def _loopback(seen: Seen, faulty: Iterable[PathSeen]) -> Iterator[_Cause]:
@@ -78,7 +74,7 @@ def _loopback(seen: Seen, faulty: Iterable[PathSeen]) -> Iterator[_Cause]:
         if own or len(boots) > 1:
             text = f"its data address {each.address} is a loopback address: no other host can send to it."
             remedy = "Name the interface that carries its data in the rig file: data_interface."
-            yield _Cause(found(Severity.ERROR, node(each.name), text, remedy), own)
+            yield _Cause(error(each, text, remedy), own)
 
 
 def _shared_macs(seen: Seen, faulty: Iterable[PathSeen]) -> Iterator[_Cause]:
@@ -102,7 +98,7 @@ def _shared_macs(seen: Seen, faulty: Iterable[PathSeen]) -> Iterator[_Cause]:
             text = f"the data interface of each of them has MAC address {mac}: frames for one may reach another."
             remedy = f"Give each its own, as root: ip link set dev {first.interface} address MAC"
             level = Severity.ERROR if paths else Severity.WARNING
-            yield _Cause(found(level, node(*names), text, remedy), paths)
+            yield _Cause(found(level, nodes_of(names), text, remedy), paths)
 
 
 def _neighbours(seen: Seen, faulty: Iterable[PathSeen]) -> Iterator[_Cause]:
@@ -113,9 +109,8 @@ def _neighbours(seen: Seen, faulty: Iterable[PathSeen]) -> Iterator[_Cause]:
         if there.address is None or there.address not in here.neighbours:
             continue
         mac, own = here.neighbours[there.address], there.facts.get("mac")
-        ends = frozenset({_ends(path), (path.destination, path.source)})
         if mac is None:
-            text = f"no answer to {_asking(path)} for {there.address} of {there.name}, sent over {here.interface}."
+            text = f"no answer to {path.asking} for {there.address} of {there.name}, sent over {here.interface}."
             remedy = (
                 f"Look at cable, switch port and VLAN between {here.name} and {there.name}; is {there.address} on "
                 f"{there.interface}?"
@@ -129,24 +124,12 @@ def _neighbours(seen: Seen, faulty: Iterable[PathSeen]) -> Iterator[_Cause]:
             remedy = f"Find the host with {mac} (the switch's table of addresses), and give it another address."
         else:
             continue
-        yield _Cause(found(Severity.ERROR, node(here.name), text, remedy), ends)
-
-
-def _asking(path: PathSeen) -> str:
-    return "ARP" if path.version == 4 else "neighbour discovery"
-
-
-def _faulty(seen: Seen) -> list[PathSeen]:
-    return [path for path in seen.paths if not path.whole]
-
-
-def _ends(path: PathSeen) -> Ends:
-    return path.source, path.destination
+        yield _Cause(error(here, text, remedy), frozenset({path.ends, path.ends[::-1]}))
 
 
 def _paths_of(names: Iterable[str], paths: Iterable[PathSeen]) -> frozenset[Ends]:
     wanted = set(names)
-    return frozenset(ends for ends in map(_ends, paths) if wanted & set(ends))
+    return frozenset(path.ends for path in paths if wanted & set(path.ends))
 
 
 def _share_interface(one: NodeSeen, other: NodeSeen) -> bool:

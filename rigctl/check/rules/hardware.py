@@ -5,7 +5,7 @@ from typing import Final
 
 from rigctl.base.units import format_rate
 from rigctl.check.records import NodeSeen, Seen
-from rigctl.check.rules.findings import as_root, command, found, node
+from rigctl.check.rules.findings import as_root, command, fine, found, note, warning
 from rigctl.findings import Finding, Number, Severity
 
 PCIE_BPS: Final = {2.5: 2.0e9, 5.0: 4.0e9, 8.0: 7.877e9, 16.0: 15.754e9, 32.0: 31.508e9}
@@ -35,13 +35,12 @@ def pcie(seen: Seen) -> Iterator[Finding]:
         look = f"{command(each, 'slot')}."
         if link_bps is not None and left_bps < link_bps:
             text = f"{text}, less than its link of {format_rate(link_bps)}."
-            remedy = f"Put the card into a faster slot: {look}"
-            yield found(Severity.WARNING, node(each.name), text, remedy, numbers)
+            yield warning(each, text, f"Put the card into a faster slot: {look}", **numbers)
         elif lane_bps * width < PCIE_BPS.get(gts_max, lane_bps) * width_max:
             text = f"{text}; it can do {gts_max:g} GT/s × {width_max:g}."
-            yield found(Severity.NOTE, node(each.name), text, f"A faster slot would give it all: {look}", numbers)
+            yield note(each, text, f"A faster slot would give it all: {look}", **numbers)
         else:
-            yield found(Severity.OK, node(each.name), f"{text}.", numbers=numbers)
+            yield from fine([each.name], f"{text}.", **numbers)
 
 
 def card(seen: Seen) -> Iterator[Finding]:
@@ -49,59 +48,47 @@ def card(seen: Seen) -> Iterator[Finding]:
     for each in _real(seen):
         driver, firmware = each.facts.get("driver"), each.facts.get("firmware")
         if driver is not None:
-            yield found(Severity.OK, node(each.name), f"driver {driver}, firmware {firmware or 'unknown'}.")
+            yield from fine([each.name], f"driver {driver}, firmware {firmware or 'unknown'}.")
         rate_bps = seen.rate_bps(each.name)
         fast = (rate_bps or 0) >= FAST_BPS
-        level = Severity.WARNING if fast else Severity.NOTE
         offloads = each.facts.get("offloads") or {}
         off = [name for name in (FREEBSD_OFFLOADS if each.is_freebsd else OFFLOADS) if offloads.get(name) is False]
         if off and (rate_bps is None or rate_bps >= OFFLOADED_BPS):
             names = [FREEBSD_OFFLOADS[name] if each.is_freebsd else f"{name} on" for name in off]
-            remedy = as_root(each, "offloads", names=" ".join(names))
             text = f"offloads of {each.interface} are off: {', '.join(off)}. The processor does their work."
-            yield found(level, node(each.name), text, remedy)
+            level = Severity.WARNING if fast else Severity.NOTE
+            yield found(level, each, text, as_root(each, "offloads", names=" ".join(names)))
         if fast:
             yield from _rings(each)
-            yield from _interrupts(each)
 
 
 def _rings(each: NodeSeen) -> Iterator[Finding]:
-    rings = each.facts.get("rings") or {}
+    rings, coalescing = each.facts.get("rings") or {}, each.facts.get("coalescing") or {}
     small = {way: rings[way] for way in ("rx", "tx") if way in rings and rings[way] * 4 <= rings.get(f"{way}_max", 0)}
     if small:
         most = " ".join(f"{way} {rings[f'{way}_max']}" for way in small)
         sizes = ", ".join(f"{way} {size}" for way, size in small.items())
         text = f"rings of {each.interface} are small: {sizes}. Bursts may be dropped."
-        remedy = f"On the node, as root: ethtool -G {each.interface} {most}"
-        yield found(Severity.NOTE, node(each.name), text, remedy, numbers={**small})
-
-
-def _interrupts(each: NodeSeen) -> Iterator[Finding]:
-    coalescing = each.facts.get("coalescing") or {}
+        yield note(each, text, f"On the node, as root: ethtool -G {each.interface} {most}", **small)
     if coalescing.get("rx-usecs") == "0" and coalescing.get("adaptive-rx") != "on":
-        remedy = f"On the node, as root: ethtool -C {each.interface} adaptive-rx on"
         text = f"{each.interface} interrupts for every packet received (rx-usecs 0): low latency, high processor load."
-        yield found(Severity.NOTE, node(each.name), text, remedy)
+        yield note(each, text, f"On the node, as root: ethtool -C {each.interface} adaptive-rx on")
 
 
 def processor(seen: Seen) -> Iterator[Finding]:
     """Report frequency governors, and under-voltage and throttling of a Raspberry Pi."""
     for each in _real(seen):
-        governor = each.facts.get("governor")
-        if governor is not None and governor != "performance":
-            remedy = (
-                "On the node, as root: cpupower frequency-set -g performance; or a condition: governor: performance"
-            )
+        governor, flags = each.facts.get("governor"), each.facts.get("throttled")
+        if governor not in (None, "performance"):
+            remedy = "cpupower frequency-set -g performance; or a condition: governor: performance"
             text = f"CPU governor {governor}: the frequency follows the load."
-            yield found(Severity.NOTE, node(each.name), text, remedy)
-        flags = each.facts.get("throttled")
+            yield note(each, text, f"On the node, as root: {remedy}")
         if flags:
-            now = any(flag.endswith(" now") for flag in flags)
+            level = Severity.WARNING if any(flag.endswith(" now") for flag in flags) else Severity.NOTE
             remedy = "Check power supply and cooling; repetitions during which it is throttled do not count."
-            text = f"{', '.join(flags)} (vcgencmd get_throttled)."
-            yield found(Severity.WARNING if now else Severity.NOTE, node(each.name), text, remedy)
+            yield found(level, each, f"{', '.join(flags)} (vcgencmd get_throttled).", remedy)
         elif flags == []:
-            yield found(Severity.OK, node(each.name), "neither under-voltage nor throttling.")
+            yield from fine([each.name], "neither under-voltage nor throttling.")
 
 
 def _real(seen: Seen) -> Iterator[NodeSeen]:

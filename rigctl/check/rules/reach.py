@@ -3,13 +3,12 @@
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from rigctl.check.paths import SMALL, Icmp, PathSeen
+from rigctl.check.paths import SMALL, Ends, Icmp, PathSeen
 from rigctl.check.records import Seen
-from rigctl.check.rules.findings import command, found, pair
-from rigctl.findings import Finding, Number, Severity, Subject
+from rigctl.check.rules.findings import command, error, found, paths_of, warning
+from rigctl.findings import Finding, Severity
+from rigctl.model.limits.ceilings import ETHERNET_HEADER, IP_HEADER
 
-ETHERNET_HEADER: Final = 14
-"""Two addresses and a type, without VLAN tag and check sequence: Windows counts jumbo frames so (9014)."""
 _ICMP_HEADER: Final = 8
 _OWN: Final = ("EPERM", "EACCES")
 """Errors that the sender's own firewall causes."""
@@ -21,42 +20,30 @@ _UNRESOLVED: Final = {(3, 1), (1, 3)}
 
 def ports(seen: Seen) -> Iterator[Finding]:
     """Check in both directions whether TCP and UDP to the data port pass, are refused (by whom) or dropped."""
-    good = []
     datagrams = any(cell.transport == "udp" for cell in seen.cells())
-    walled = {(path.source, path.destination) for path in seen.paths if _own_refusal(path) is not None}
+    walled = {path.ends for path in seen.paths if path.refused.get(path.least) in _OWN}
+    faults = {path.ends: (_tcp(seen, path), _udp(seen, path)) for path in seen.paths}
     for path in seen.paths:
-        tcp, udp = _tcp(seen, path), _udp(seen, path)
-        if tcp is None and udp is None:
-            good.append(f"{path.source} -> {path.destination}")
+        tcp, udp = faults[path.ends]
+        if (tcp is None and udp is None) or path.ends in seen.explained:
             continue
-        if (path.source, path.destination) in seen.explained:
-            continue
-        text, remedy = _blocked(path, tcp, udp)
-        if path.stream is None and (path.source, path.destination) in walled:
-            text = f"UDP to port {path.port}: {udp[0] if udp else 'passes'}; TCP is dropped without an answer."
+        what, remedy = tcp or udp or ("", "")
+        text = f"TCP and UDP to port {path.port}: {what}."
+        if path.stream is None and path.ends in walled:
             remedy = udp[1] if udp else remedy
-        elif path.stream is None and path.heard and (path.destination, path.source) in walled:
+            text = f"UDP to port {path.port}: {udp[0] if udp else 'passes'}; TCP is dropped without an answer."
+        elif tcp is None:
+            text = f"UDP to port {path.port}: {what}; TCP passes."
+        elif tcp != udp:
+            text = f"TCP to port {path.port}: {what}; UDP {'passes' if udp is None else udp[0]}."
+        if path.stream is None and path.heard and path.ends not in walled and path.ends[::-1] in walled:
             text += f" {path.destination}'s own firewall refuses what it sends to {path.source}: answers, too."
             remedy = _look_at_own(seen, path.destination)
         level = Severity.ERROR if tcp is not None or datagrams else Severity.WARNING
-        yield found(level, pair(path.source, path.destination), text, remedy, {"port": path.port})
+        yield found(level, paths_of(path.ends), text, remedy, port=path.port)
+    good = [ends for ends, fault in faults.items() if fault == (None, None)]
     if good:
-        yield found(Severity.OK, _paths_subject(good), "TCP and UDP pass.")
-
-
-def _blocked(path: PathSeen, tcp: tuple[str, str] | None, udp: tuple[str, str] | None) -> tuple[str, str]:
-    what, remedy = tcp or udp or ("", "")
-    if tcp == udp:
-        return f"TCP and UDP to port {path.port}: {what}.", remedy
-    if tcp is not None:
-        return f"TCP to port {path.port}: {what}; UDP {'passes' if udp is None else udp[0]}.", remedy
-    return f"UDP to port {path.port}: {what}; TCP passes.", remedy
-
-
-def _own_refusal(path: PathSeen) -> str | None:
-    """Return the error by which the sender's own firewall refused the smallest datagram, or None."""
-    refused = path.refused.get(min(SMALL, path.wanted))
-    return refused if refused in _OWN else None
+        yield found(Severity.OK, paths_of(*good), "TCP and UDP pass.")
 
 
 def _tcp(seen: Seen, path: PathSeen) -> tuple[str, str] | None:
@@ -67,8 +54,6 @@ def _tcp(seen: Seen, path: PathSeen) -> tuple[str, str] | None:
         return _dropped(seen, path)
     if path.stream == "ECONNREFUSED":
         return _rejected(seen, path, "a reset or ICMP port unreachable")
-    if path.stream in _OWN:
-        return _own_firewall(seen, path, path.stream)
     if path.stream in ("EHOSTUNREACH", "ENETUNREACH", "ENOPROTOOPT") and SMALL not in path.refused:
         told = _told(path.icmp) or f"ICMP ({path.stream})"
         return _unresolved(seen, path) if _is_own(seen, path, path.icmp) else _rejected(seen, path, told)
@@ -78,23 +63,18 @@ def _tcp(seen: Seen, path: PathSeen) -> tuple[str, str] | None:
 def _udp(seen: Seen, path: PathSeen) -> tuple[str, str] | None:
     if path.heard:
         return None
-    refused, own = path.refused.get(min(SMALL, path.wanted)), _own_refusal(path)
+    refused = path.refused.get(path.least)
     refusals = {icmp for icmp in path.icmp if icmp.mtu is None}
-    if own is not None:
-        return _own_firewall(seen, path, own)
-    if _is_own(seen, path, refusals):
+    if refused not in _OWN and _is_own(seen, path, refusals):
         return _unresolved(seen, path)
-    if refusals:
+    if refused not in _OWN and refusals:
         return _rejected(seen, path, _told(refusals))
     return _dropped(seen, path) if refused is None else _unsent(seen, path, refused)
 
 
-def _own_firewall(seen: Seen, path: PathSeen, error: str) -> tuple[str, str]:
-    return f"refused by the sender's own firewall ({error})", _look_at_own(seen, path.source)
-
-
 def _look_at_own(seen: Seen, name: str) -> str:
-    return f"On {name}, as root: {_firewall(seen, name)} (chains with hook output); allow the data ports."
+    firewall = command(seen.nodes[name], "firewall")
+    return f"On {name}, as root: {firewall} (chains with hook output); allow the data ports."
 
 
 def _is_own(seen: Seen, path: PathSeen, errors: Collection[Icmp]) -> bool:
@@ -105,108 +85,84 @@ def _is_own(seen: Seen, path: PathSeen, errors: Collection[Icmp]) -> bool:
 
 def _unresolved(seen: Seen, path: PathSeen) -> tuple[str, str]:
     there = seen.nodes[path.destination].address
-    asking = "ARP" if path.version == 4 else "neighbour discovery"
     return (
-        f"not sent, {there} did not answer {asking}",
+        f"not sent, {there} did not answer {path.asking}",
         f"Look at cable, switch port and VLAN between {path.source} and {path.destination}; does {path.destination} "
         f"have {there}?",
     )
 
 
 def _rejected(seen: Seen, path: PathSeen, how: str) -> tuple[str, str]:
-    return (
-        f"rejected, {how} came back, although the agent of {path.destination} listens there",
-        f"{_between(seen, path)}.",
-    )
+    what = f"rejected, {how} came back, although the agent of {path.destination} listens there"
+    return what, f"{_between(seen, path)}."
 
 
 def _dropped(seen: Seen, path: PathSeen) -> tuple[str, str]:
-    return (
-        "dropped without an answer",
-        f"{_between(seen, path)} (data_ports in the rig file makes them a fixed range).",
-    )
+    remedy = f"{_between(seen, path)} (data_ports in the rig file makes them a fixed range)."
+    return "dropped without an answer", remedy
 
 
-def _unsent(seen: Seen, path: PathSeen, error: str) -> tuple[str, str]:
+def _unsent(seen: Seen, path: PathSeen, refusal: str) -> tuple[str, str]:
+    if refusal in _OWN:
+        return f"refused by the sender's own firewall ({refusal})", _look_at_own(seen, path.source)
     look = command(seen.nodes[path.source], "way", peer=f"the data address of {path.destination}")
-    return f"cannot be sent ({error})", f"On {path.source}: {look}; is its interface up?"
-
-
-def _firewall(seen: Seen, name: str) -> str:
-    return command(seen.nodes[name], "firewall")
+    return f"cannot be sent ({refusal})", f"On {path.source}: {look}; is its interface up?"
 
 
 def _between(seen: Seen, path: PathSeen) -> str:
-    where = f"On {path.destination} and on what is between"
-    return f"{where}, as root: {_firewall(seen, path.destination)}; allow the data ports"
+    firewall = command(seen.nodes[path.destination], "firewall")
+    return f"On {path.destination} and on what is between, as root: {firewall}; allow the data ports"
 
 
 def _told(errors: set[Icmp]) -> str:
     """Describe ICMP errors, as in `ICMP "administratively prohibited" from 10.0.0.1`."""
     told = set()
     for icmp in errors:
-        six = ":" in icmp.sender
-        if (icmp.type, icmp.code) in _PROHIBITED or (six and (icmp.type, icmp.code) == (1, 1)):
+        kind = (icmp.type, icmp.code)
+        what = f"type {icmp.type}, code {icmp.code} ({icmp.error})"
+        if kind in _PROHIBITED or (":" in icmp.sender and kind == (1, 1)):
             what = "administratively prohibited"
-        elif (icmp.type, icmp.code) in ((3, 3), (1, 4)):
+        elif kind in ((3, 3), (1, 4)):
             what = "port unreachable"
-        else:
-            what = f"type {icmp.type}, code {icmp.code} ({icmp.error})"
         told.add(f"ICMP {what} from {icmp.sender}")
     return ", ".join(sorted(told))
 
 
 def sizes(seen: Seen) -> Iterator[Finding]:
-    """The path MTU of each direction; a black hole told apart from a path that answers."""
-    good: dict[tuple[int, int], list[str]] = {}
+    """Check the path MTU of each direction; tell a black hole from a path that answers."""
+    good: dict[tuple[int, int], list[Ends]] = {}
     for path in seen.paths:
         largest = path.largest
-        if largest is None or (largest < path.wanted and (path.source, path.destination) in seen.explained):
-            continue
-        if largest >= path.wanted:
-            good.setdefault((path.wanted, path.version), []).append(f"{path.source} -> {path.destination}")
-            continue
-        yield _smaller(seen, path, largest)
-    for (size, version), names in sorted(good.items(), reverse=True):
-        numbers: dict[str, Number] = {**numbers_of(size, version)}
-        yield found(Severity.OK, _paths_subject(names), f"{said(size, version)} arrive.", numbers=numbers)
+        if largest is not None and largest >= path.wanted:
+            good.setdefault((path.wanted, path.version), []).append(path.ends)
+        elif largest is not None and path.ends not in seen.explained:
+            yield _smaller(seen, path, largest)
+    for (size, version), ends in sorted(good.items(), reverse=True):
+        yield found(Severity.OK, paths_of(*ends), f"{said(size, version)} arrive.", None, **numbers_of(size, version))
 
 
 def _smaller(seen: Seen, path: PathSeen, largest: int) -> Finding:
-    subject = pair(path.source, path.destination)
-    numbers: dict[str, Number] = {**numbers_of(largest, path.version), "wanted_bytes": path.wanted}
-    above = [error for size, error in path.refused.items() if size > largest]
+    subject, numbers = paths_of(path.ends), {**numbers_of(largest, path.version), "wanted_bytes": path.wanted}
     answers = sorted((icmp for icmp in path.icmp if icmp.mtu is not None or icmp.error == "EMSGSIZE"), key=str)
-    if set(_OWN) & set(above):
+    arrive, allowed = f"{said(largest, path.version)} arrive, larger ones", f"the interfaces allow {path.wanted}"
+    raised = f"Raise the MTU on the way to {path.wanted}, or lower the nodes' to {largest}."
+    if any(refusal in _OWN for size, refusal in path.refused.items() if size > largest):
         text = f"packets above {largest} bytes are refused by the sender's own firewall (EPERM)."
-        return found(
-            Severity.ERROR, subject, text, f"On {path.source}, as root: {_firewall(seen, path.source)}", numbers=numbers
-        )
+        firewall = command(seen.nodes[path.source], "firewall")
+        return error(subject, text, f"On {path.source}, as root: {firewall}", **numbers)
     if answers:
-        numbers["told_mtu"] = answers[0].mtu
-        text = (
-            f"path MTU {largest}: {said(largest, path.version)} arrive, larger ones are answered by "
-            f"{answers[0].sender} (ICMP, MTU {answers[0].mtu}); the interfaces allow {path.wanted}."
-        )
-        remedy = f"Raise the MTU on the way to {path.wanted}, or lower the nodes' to {largest}."
-        return found(Severity.WARNING, subject, text, remedy, numbers=numbers)
+        text = f"are answered by {answers[0].sender} (ICMP, MTU {answers[0].mtu}); {allowed}."
+        return warning(subject, f"path MTU {largest}: {arrive} {text}", raised, **numbers, told_mtu=answers[0].mtu)
     if seen.nodes[path.source].is_freebsd:
-        text = (
-            f"path MTU {largest}: {said(largest, path.version)} arrive, larger ones do not; the interfaces allow "
-            f"{path.wanted}. FreeBSD does not report to the sender whether an ICMP message answers them."
-        )
-        remedy = f"Raise the MTU on the way to {path.wanted}, or lower the nodes' to {largest}."
-        return found(Severity.WARNING, subject, text, remedy, numbers=numbers)
-    text = (
-        f"black hole: {said(largest, path.version)} arrive, larger ones vanish without an ICMP answer; the interfaces "
-        f"allow {path.wanted}. TCP stalls on it."
-    )
+        unknown = "FreeBSD does not report to the sender whether an ICMP message answers them."
+        return warning(subject, f"path MTU {largest}: {arrive} do not; {allowed}. {unknown}", raised, **numbers)
+    text = f"black hole: {arrive} vanish without an ICMP answer; {allowed}. TCP stalls on it."
     remedy = (
         f"Raise the MTU of the switch's ports to {path.wanted}, let ICMP "
         f'"{"packet too big" if path.version == 6 else "fragmentation needed"}" pass, or lower the nodes\': '
         f"ip link set dev INTERFACE mtu {largest}"
     )
-    return found(Severity.ERROR, subject, text, remedy, numbers=numbers)
+    return error(subject, text, remedy, **numbers)
 
 
 def said(size: int, version: int) -> str:
@@ -219,13 +175,8 @@ def said(size: int, version: int) -> str:
 
 
 def numbers_of(size: int, version: int) -> dict[str, int]:
-    header = (40 if version == 6 else 20) + _ICMP_HEADER
     return {
         "path_mtu_bytes": size,
-        "icmp_payload_bytes": size - header,
+        "icmp_payload_bytes": size - IP_HEADER[version] - _ICMP_HEADER,
         "ethernet_frame_bytes": size + ETHERNET_HEADER,
     }
-
-
-def _paths_subject(names: list[str]) -> Subject:
-    return Subject("pair", tuple(names))

@@ -10,7 +10,7 @@ from switched import SECOND, Paper, several
 
 from rigctl.analysis.rows.counters import Balance, Balances, port_octets, port_rates, trunk_total
 from rigctl.model.counters.points import CountingPoint, PointKind
-from rigctl.records import Pair, PortSeries, Repetition, RunInfo
+from rigctl.records import PortSeries, Repetition, RunInfo
 
 FRAME = 1448 + 66
 ACK = 66

@@ -1,22 +1,25 @@
 """The results of a cell for tables and sentences: means over the repetitions that count, and why others do not."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
-from typing import Final
+from typing import Final, TypeAlias
 
 from rigctl.analysis.limits.bottleneck import named
 from rigctl.analysis.limits.evidence import Losses, advertised_bytes, held_us, losses_of, window_share
 from rigctl.analysis.limits.processors import Busy, busy_of
 from rigctl.analysis.limits.window_cause import WindowCause, window_cause
-from rigctl.analysis.rows.cells import Row, grouped, over_repetitions
+from rigctl.analysis.rows.cells import Derived, Row, grouped, over_repetitions
 from rigctl.analysis.rows.frames import Frames
 from rigctl.analysis.rows.messages import NAMES
 from rigctl.model.limits.ceilings import above_ceiling
-from rigctl.model.limits.evidence import Evidence, pooled
+from rigctl.model.limits.evidence import pooled
 from rigctl.model.limits.verdicts import Verdict, judged
 from rigctl.model.unknowns import agreed, joined, least, mean, total
-from rigctl.records import Cell, Flow, Repetition, RunStatus, Status, Stream, by_stream
+from rigctl.records import Cell, Flow, RunInfo, RunStatus, Status, Stream, by_stream
+
+_Measured: TypeAlias = tuple[Derived, Mapping[Stream | None, Row]]
+"""A repetition with the rows of its streams and, under None, that of its test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,36 +159,26 @@ class CellSummary:
 
 def summaries(frames: Frames) -> tuple[CellSummary, ...]:
     """Return one summary per cell of the plan, measured or not, in the plan's order."""
-    repetitions = grouped(frames.repetitions, lambda repetition: repetition.cell)
-    cells = grouped(frames.derived.cells, lambda row: int(row["cell"]))
-    pairs = grouped(frames.derived.pairs, lambda row: int(row["cell"]))
-    return tuple(
-        _summary(
-            frames,
-            cell,
-            repetitions.get(cell.number, []),
-            cells.get(cell.number, []),
-            pairs.get(cell.number, []),
-        )
-        for cell in frames.info.plan.cells
-    )
+    measured = grouped(frames.derived.by_stream(), lambda one: one[0].cell.number)
+    return tuple(_summary(frames.info, cell, measured.get(cell.number, [])) for cell in frames.info.plan.cells)
 
 
-def _summary(
-    frames: Frames, cell: Cell, repetitions: Sequence[Repetition], cell_rows: Sequence[Row], pair_rows: Sequence[Row]
-) -> CellSummary:
-    ok_rows = [row for row in cell_rows if row["status"] == Status.OK]
-    ok_pairs = [row for row in pair_rows if row["status"] == Status.OK]
-    ok_repetitions = [repetition for repetition in repetitions if repetition.status is Status.OK]
-    share = over_repetitions(ok_rows, "efficiency")
-    flows = [flow for repetition in ok_repetitions for flow in repetition.flows]
-    seen = _evidence(frames, cell, ok_repetitions)
+def _summary(info: RunInfo, cell: Cell, measured: Sequence[_Measured]) -> CellSummary:
+    counted = [one for one in measured if one[0].repetition.status is Status.OK]
+    rows = [own[None] for _, own in counted]
+    share = over_repetitions(rows, "efficiency")
+    flows = [flow for derived, _ in counted for flow in derived.repetition.flows]
+    several = {
+        stream: [derived.seen[stream] for derived, _ in counted if stream in derived.seen] for stream in cell.streams
+    }
+    seen = {stream: pooled(own) for stream, own in several.items() if own}
     verdicts = {stream: judged(evidence) for stream, evidence in seen.items()}
-    own = by_stream(flows)
-    rows = grouped(ok_pairs, lambda row: (row["source"], row["destination"], row["direction"]))
-    probed = any(repetition.probes for repetition in ok_repetitions)
+    probed = any(derived.repetition.probes for derived, _ in counted)
+    by_pair = by_stream(flows)
     streams = tuple(
-        _stream(stream, rows.get(_names(stream), ()), own.get(stream, ()), verdicts.get(stream), probed=probed)
+        _stream(
+            stream, [own[stream] for _, own in counted], by_pair.get(stream, ()), verdicts.get(stream), probed=probed
+        )
         for stream in cell.streams
     )
     verdict = named(zip(seen.values(), verdicts.values(), strict=True), share)
@@ -193,47 +186,40 @@ def _summary(
     bound = [flow for flow in flows if flow.stream in binding] or flows
     return CellSummary(
         cell=cell,
-        counted=len(ok_rows),
+        counted=len(rows),
         streams=streams,
-        goodput_mbps=_estimate(row["goodput_mbps"] for row in ok_rows),
-        retransmits=over_repetitions(ok_rows, "retransmits"),
-        ceiling_mbps=over_repetitions(ok_rows, "ceiling_mbps"),
+        goodput_mbps=_estimate(row["goodput_mbps"] for row in rows),
+        retransmits=over_repetitions(rows, "retransmits"),
+        ceiling_mbps=over_repetitions(rows, "ceiling_mbps"),
         efficiency=share,
         limit=verdict.limit,
         verdict=verdict,
-        window_cause=_window_cause(frames, cell, bound, verdict) if verdict.limit == "window" else None,
+        window_cause=_window_cause(info, cell, bound, verdict) if verdict.limit == "window" else None,
         held_share=window_share(bound),
-        busy=busy_of(frames.info, cell, ok_pairs),
+        busy=busy_of(info, cell, [own[stream] for _, own in counted for stream in cell.streams]),
         losses=losses_of(bound) if verdict.limit == "loss" else None,
-        exclusions=tuple(_exclusions(frames, cell, cell_rows, pair_rows)),
+        exclusions=tuple(_exclusions(info, cell, measured)),
     )
 
 
-def _evidence(frames: Frames, cell: Cell, repetitions: Sequence[Repetition]) -> dict[Stream, Evidence]:
-    """Return the mean evidence on each stream over repetitions, without streams that have none."""
-    seen = [frames.derived.seen[repetition.key] for repetition in repetitions]
-    streams = {stream: [own[stream] for own in seen if stream in own] for stream in cell.streams}
-    return {stream: pooled(several) for stream, several in streams.items() if several}
-
-
-def _window_cause(frames: Frames, cell: Cell, flows: Sequence[Flow], verdict: Verdict) -> WindowCause | None:
+def _window_cause(info: RunInfo, cell: Cell, flows: Sequence[Flow], verdict: Verdict) -> WindowCause | None:
     stream = flows[0].stream
     own = [flow for flow in flows if flow.stream == stream]
     senders = [flow.sender for flow in own if flow.sender is not None]
     of_buffer = total(side.tcp.sndbuf_limited_us for side in senders)
     in_all = total(held_us(side) for side in senders)
     share = of_buffer / in_all if of_buffer is not None and in_all else None
-    return window_cause(frames.info, cell, stream, own, verdict, share)
-
-
-def _names(stream: Stream) -> tuple[str, str, str]:
-    return stream.pair.source, stream.pair.destination, str(stream.direction)
+    return window_cause(info, cell, stream, own, verdict, share)
 
 
 def _stream(
     stream: Stream, rows: Sequence[Row], flows: Sequence[Flow], verdict: Verdict | None, *, probed: bool
 ) -> StreamSummary:
     senders = [flow.sender for flow in flows if flow.sender is not None]
+
+    def means(*names: str) -> Iterator[float | None]:
+        return (over_repetitions(rows, name) for name in names)
+
     return StreamSummary(
         stream=stream,
         goodput_mbps=_estimate(row["goodput_mbps"] for row in rows),
@@ -250,18 +236,12 @@ def _stream(
         zerocopy_effective=over_repetitions(rows, "zerocopy_effective"),
         ceiling_mbps=over_repetitions(rows, "ceiling_mbps"),
         efficiency=over_repetitions(rows, "efficiency"),
-        datagrams=_datagrams(rows) if any(row["transport"] == "udp" for row in rows) else None,
-        latency=_latency(rows) if probed else None,
+        datagrams=DatagramSummary(*means(*_DATAGRAM_COLUMNS))
+        if any(row["transport"] == "udp" for row in rows)
+        else None,
+        latency=LatencySummary(*means(*NAMES, "rtt_us")) if probed else None,
         verdict=verdict or Verdict(),
     )
-
-
-def _latency(rows: Sequence[Row]) -> LatencySummary:
-    return LatencySummary(*(over_repetitions(rows, name) for name in (*NAMES, "rtt_us")))
-
-
-def _datagrams(rows: Sequence[Row]) -> DatagramSummary:
-    return DatagramSummary(*(over_repetitions(rows, name) for name in _DATAGRAM_COLUMNS))
 
 
 def _estimate(values: Iterable[float | None]) -> Estimate | None:
@@ -271,30 +251,27 @@ def _estimate(values: Iterable[float | None]) -> Estimate | None:
     return Estimate(fmean(known), stdev(known) if len(known) > 1 else None)
 
 
-def _exclusions(frames: Frames, cell: Cell, cell_rows: Sequence[Row], pair_rows: Sequence[Row]) -> Iterable[Exclusion]:
+def _exclusions(info: RunInfo, cell: Cell, measured: Sequence[_Measured]) -> Iterator[Exclusion]:
     """Yield what is not in the means, and why."""
-    if not cell_rows:
-        yield Exclusion(cell.number, running=frames.info.status is RunStatus.RUNNING)
+    every = [derived.repetition for derived, _ in measured]
+    if not every:
+        yield Exclusion(cell.number, running=info.status is RunStatus.RUNNING)
         return
-    first, alike = cell_rows[0], len({(row["status"], row["reason"]) for row in cell_rows}) == 1
-    if len(cell_rows) > 1 and alike and first["status"] == Status.OK and first["reason"]:
-        yield Exclusion(cell.number, status=Status.OK, reason=first["reason"])
+    told = {(repetition.status, repetition.reason) for repetition in every}
+    if len(every) > 1 and len(told) == 1 and every[0].status is Status.OK and every[0].reason:
+        yield Exclusion(cell.number, status=Status.OK, reason=every[0].reason)
         return
-    repeated = {row["repetition"] for row in cell_rows if row["attempt"] > 1}
-    for row in cell_rows:
-        if row["reason"] is None and row["status"] == Status.OK:
-            continue
-        own = [pair for pair in pair_rows if all(pair[name] == row[name] for name in ("repetition", "attempt"))]
-        arrows = ["→" if pair["direction"] == "forward" else "←" for pair in own]
-        yield Exclusion(
-            cell.number,
-            row["repetition"] if frames.info.plan.repeat > 1 else None,
-            row["attempt"],
-            Status(row["status"]),
-            row["reason"],
-            tuple(pair["goodput_mbps"] for pair in own),
-            measured_again=row["attempt"] == 1 and row["repetition"] in repeated,
-            streams=tuple(
-                f"{pair['source']} {arrow} {pair['destination']}" for pair, arrow in zip(own, arrows, strict=True)
-            ),
-        )
+    repeated = {repetition.repetition for repetition in every if repetition.attempt > 1}
+    for derived, rows in measured:
+        repetition = derived.repetition
+        if repetition.reason is not None or repetition.status is not Status.OK:
+            yield Exclusion(
+                cell.number,
+                repetition.repetition if info.plan.repeat > 1 else None,
+                repetition.attempt,
+                repetition.status,
+                repetition.reason,
+                tuple(rows[stream]["goodput_mbps"] for stream in cell.streams),
+                measured_again=repetition.attempt == 1 and repetition.repetition in repeated,
+                streams=tuple(str(stream) for stream in cell.streams),
+            )

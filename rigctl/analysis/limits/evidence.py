@@ -62,8 +62,11 @@ def of_flows(
         seen
         | _windows(flows, senders, rtts, goodput_mbps, window)
         | _queue(senders, sampled, known_rtt_s)
-        | _losses(flows, senders, sampled, goodput_mbps, window)
-        | _disks(flows)
+        | _losses(flows, senders, goodput_mbps, window)
+        | Found(
+            disk_read=mean_of_all(_disk_share(flow.sender) for flow in flows),
+            disk_write=mean_of_all(_disk_share(flow.receiver) for flow in flows),
+        )
     )
 
 
@@ -125,15 +128,13 @@ def _windows(
         window_allows_bps(most, side.tcp.mss, side.tcp.rtt_min_us) / 1e6 if most and side.tcp.rtt_min_us else None
         for most, side in zip(advertised, senders, strict=True)
     )
-    shares: list[tuple[float | None, ...]] = []
+    shares = []
     for flow, side, rtts, most in zip(flows, senders, sampled, advertised, strict=True):
         bps = flow.bytes * 8 / window.length_s if window and flow.bytes else None
         cwnds = samples(side, "cwnd", window)
         in_flight = bps * median(rtts) / 8e6 if bps and rtts else None
         cwnd = median(cwnds) * side.tcp.mss if cwnds and side.tcp.mss else None
-        shares.append(
-            tuple(in_flight / room if in_flight and room else None for room in (most, side.sndbuf_bytes, cwnd))
-        )
+        shares.append([in_flight / room if in_flight and room else None for room in (most, side.sndbuf_bytes, cwnd)])
     of_window, of_sndbuf, of_cwnd = (mean_of_all(column) for column in zip(*shares, strict=True))
     return Found(
         window_bytes=mean_of_all(advertised),
@@ -149,10 +150,10 @@ def _windows(
 
 def _sending(side: Side) -> float | None:
     """Return the share of its time in which a sender had data to send and no full window."""
-    waited, first, last = held_us(side), side.first_byte_ns, side.last_byte_ns
-    if side.tcp.busy_us is None or waited is None or first is None or last is None or last <= first:
+    waited_us, took_ns = held_us(side), _took_ns(side)
+    if side.tcp.busy_us is None or waited_us is None or took_ns is None:
         return None
-    return (side.tcp.busy_us - waited) * 1e3 / (last - first)
+    return (side.tcp.busy_us - waited_us) * 1e3 / took_ns
 
 
 def _queue(senders: Sequence[Side], sampled: Sequence[int], known_rtt_s: float | None) -> Found:
@@ -173,18 +174,12 @@ def _queue(senders: Sequence[Side], sampled: Sequence[int], known_rtt_s: float |
 
 def losses_of(flows: Sequence[Flow], window: CommonWindow | None = None) -> Losses | None:
     """Return the losses of `flows`; None if nothing was lost or a value is unknown."""
-    again = total(flow.retransmits for flow in flows)
-    if not again:
-        return None
-    senders = [flow.sender for flow in flows if flow.sender is not None]
-    return _losses_of(flows, again, [value for side in senders for value in samples(side, "rtt_us", window)])
-
-
-def _losses_of(flows: Sequence[Flow], again: int, sampled: Sequence[int]) -> Losses | None:
+    again, senders = total(flow.retransmits for flow in flows), [flow.sender for flow in flows if flow.sender]
     sizes = [flow.sender.tcp.mss if flow.sender else None for flow in flows]
     segments = total(flow.bytes / mss if flow.bytes and mss else None for flow, mss in zip(flows, sizes, strict=True))
-    rtts = sampled or [flow.sender.tcp.rtt_us for flow in flows if flow.sender and flow.sender.tcp.rtt_us]
-    if not segments or not rtts:
+    rtts = [value for side in senders for value in samples(side, "rtt_us", window)]
+    rtts = rtts or [side.tcp.rtt_us for side in senders if side.tcp.rtt_us]
+    if not again or not segments or not rtts:
         return None
     share, rtt_us = again / segments, median(rtts)
     least = min(mss for mss in sizes if mss)
@@ -192,15 +187,10 @@ def _losses_of(flows: Sequence[Flow], again: int, sampled: Sequence[int]) -> Los
 
 
 def _losses(
-    flows: Sequence[Flow],
-    senders: Sequence[Side],
-    sampled: Sequence[int],
-    goodput_mbps: float | None,
-    window: CommonWindow | None,
+    flows: Sequence[Flow], senders: Sequence[Side], goodput_mbps: float | None, window: CommonWindow | None
 ) -> Found:
     halves = not any((side[CONGESTION] or "bbr").startswith(NOT_BY_LOSS) for side in senders)
-    again = total(flow.retransmits for flow in flows)
-    found = _losses_of(flows, again, sampled) if again else None
+    found, again = losses_of(flows, window), total(flow.retransmits for flow in flows)
     seen = Found(halves=halves, lost_share=found.lost_share if found else 0.0 if again == 0 else None)
     if found is not None and goodput_mbps:
         seen["loss_allows"] = found.allowed_mbps * len(flows) / goodput_mbps
@@ -258,9 +248,9 @@ def _lost_in(senders: Sequence[Side], ends: Values, window: CommonWindow) -> Val
 
 
 def _datagrams(flows: Sequence[Flow], window: CommonWindow | None) -> Found:
-    pairs = [(flow.sender, flow.receiver) for flow in flows]
-    sent = total(sender.datagrams.count if sender and sender.datagrams else None for sender, _ in pairs)
-    counted = [receiver.datagrams if receiver else None for _, receiver in pairs]
+    receivers = [flow.receiver for flow in flows]
+    sent = total(flow.sender.datagrams.count if flow.sender and flow.sender.datagrams else None for flow in flows)
+    counted = [side.datagrams if side else None for side in receivers]
     came = total(counts.count if counts else None for counts in counted)
     overflow = total(counts.overflow if counts else None for counts in counted)
     if not sent or not came:
@@ -271,7 +261,7 @@ def _datagrams(flows: Sequence[Flow], window: CommonWindow | None) -> Found:
     if summed is None:
         return seen
     ends, rates = summed
-    size = (total(receiver.bytes if receiver else None for _, receiver in pairs) or 0) / came
+    size = (total(side.bytes if side else None for side in receivers) or 0) / came
     passed = rates * (ends[1] - ends[0]) / 8 / size
     # If each of n datagrams is lost with probability p, the variance is n p (1 - p) (binomial).
     at_random = float(passed.mean()) * lost / sent
@@ -279,16 +269,15 @@ def _datagrams(flows: Sequence[Flow], window: CommonWindow | None) -> Found:
     return seen | Found(variation=float(rates.std() / rates.mean()), datagram_evenness=evenness)
 
 
-def _disks(flows: Sequence[Flow]) -> Found:
-    return Found(
-        disk_read=mean_of_all(_disk_share(flow.sender) for flow in flows),
-        disk_write=mean_of_all(_disk_share(flow.receiver) for flow in flows),
-    )
-
-
 def _disk_share(side: Side | None) -> float | None:
-    if side is None or side.disk is None or side.disk.disk_us is None:
+    took_ns = _took_ns(side)
+    if side is None or side.disk is None or side.disk.disk_us is None or took_ns is None:
         return None
-    if side.first_byte_ns is None or side.last_byte_ns is None or side.last_byte_ns <= side.first_byte_ns:
+    return side.disk.disk_us * 1e3 / took_ns
+
+
+def _took_ns(side: Side | None) -> int | None:
+    """Return the time from a side's first byte to its last; None if that is unknown or 0."""
+    if side is None or side.first_byte_ns is None or side.last_byte_ns is None:
         return None
-    return side.disk.disk_us * 1e3 / (side.last_byte_ns - side.first_byte_ns)
+    return max(0, side.last_byte_ns - side.first_byte_ns) or None

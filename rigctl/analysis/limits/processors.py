@@ -117,29 +117,26 @@ def busy_of(info: RunInfo, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> Bus
     return Busy(sender, receiver, one_machine=info.plan.virtual not in (None, "machines"))
 
 
-def cpu_pct(usage: NodeUsage | None) -> float | None:
-    if usage is None or usage.node_busy_us is None or not usage.cpus:
-        return None
-    return _ticks_pct(usage.node_busy_us / usage.cpus, usage.span_us)
+def processors(usage: NodeUsage | None, threads: int, run_us: float | None) -> Processors:
+    """Return how busy the processors of a node were with `threads` of its agent; `run_us` is the run's own time.
 
+    Other programs have at least 0: ticks may charge a softirq to two processes.
+    """
+    if usage is None or not usage.span_us:
+        return Processors()
+    span_us, cpus, node_us, agent_us = usage.span_us, usage.cpus, usage.node_busy_us, usage.agent_cpu_us
 
-def busiest_pct(usage: NodeUsage | None) -> float | None:
-    return None if usage is None or usage.busiest_cpu_us is None else _ticks_pct(usage.busiest_cpu_us, usage.span_us)
+    def share(busy_us: float | None, count: int | None) -> float | None:
+        """Return a share counted in ticks, at most 100 as ticks are rounded; None for a short time."""
+        if busy_us is None or not count or span_us < LEAST_SPAN_US:
+            return None
+        return min(100.0, 100 * busy_us / count / span_us)
 
-
-def others_pct(usage: NodeUsage | None, run_us: float | None) -> float | None:
-    """Return the share that the run did not take, at least 0: ticks may charge a softirq to two processes."""
-    if usage is None or usage.node_busy_us is None or not usage.cpus or run_us is None:
-        return None
-    return _ticks_pct(max(0.0, usage.node_busy_us - run_us) / usage.cpus, usage.span_us)
-
-
-def _ticks_pct(busy_us: float, span_us: int | None) -> float | None:
-    """Return the share of `span_us`, at most 100 as ticks are rounded; None for a short time."""
-    return min(100.0, 100 * busy_us / span_us) if span_us and span_us >= LEAST_SPAN_US else None
-
-
-def agent_pct(usage: NodeUsage | None, threads: int) -> float | None:
-    if usage is None or usage.agent_cpu_us is None or not usage.span_us or not usage.cpus or not threads:
-        return None
-    return 100 * usage.agent_cpu_us / (usage.span_us * min(threads, usage.cpus))
+    others_us = None if node_us is None or run_us is None else max(0.0, node_us - run_us)
+    most_us = span_us * min(threads, cpus or 0)
+    return Processors(
+        share(node_us, cpus),
+        100 * agent_us / most_us if agent_us is not None and most_us else None,
+        share(usage.busiest_cpu_us, 1),
+        share(others_us, cpus),
+    )

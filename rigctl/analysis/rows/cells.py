@@ -5,8 +5,9 @@ Nothing here is stored: a better ceiling explains last year's runs too.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any, Final, TypeAlias, TypeVar
 
 from rigctl.analysis.limits.bottleneck import evidence, named, other_traffic_found
@@ -18,11 +19,16 @@ from rigctl.analysis.limits.ceiling import (
     larger_frames,
     link_rate_bps,
 )
-from rigctl.analysis.limits.processors import BUSY_COLUMNS, agent_pct, busiest_pct, busy_of, cpu_pct, others_pct
+from rigctl.analysis.limits.processors import BUSY_COLUMNS, busy_of, processors
 from rigctl.analysis.limits.window_cause import effective_window
 from rigctl.analysis.rows.counters import Balance, Balances, port_octets, trunk_total
-from rigctl.analysis.rows.datagrams import asked_mbps, datagram_values
-from rigctl.analysis.rows.effective import effective_of_rows, effective_values, zerocopy_share
+from rigctl.analysis.rows.flows import (
+    asked_mbps,
+    datagram_values,
+    effective_of_rows,
+    effective_values,
+    zerocopy_share,
+)
 from rigctl.analysis.rows.messages import latency_values, message_values
 from rigctl.columns import Level, columns_at
 from rigctl.model.limits.evidence import Evidence
@@ -62,15 +68,10 @@ class Rows:
 
     cells: list[Row]
     pairs: list[Row]
-    derivations: list["_Derivation"] = field(repr=False, compare=False)
+    derivations: list["Derived"] = field(repr=False, compare=False)
     balances: Balances = field(repr=False, compare=False)
 
-    @cached_property
-    def seen(self) -> dict[tuple[int, int, int], dict[Stream, Evidence]]:
-        """Return the evidence on each repetition's streams, by `Repetition.key`."""
-        return {derived.repetition.key: derived.seen for derived in self.derivations}
-
-    def by_stream(self) -> Iterator[tuple["_Derivation", dict[Stream | None, Row]]]:
+    def by_stream(self) -> Iterator[tuple["Derived", dict[Stream | None, Row]]]:
         """Yield each repetition with the rows of its streams and, under None, that of its test."""
         pairs = iter(self.pairs)
         for derived, whole in zip(self.derivations, self.cells, strict=True):
@@ -93,7 +94,7 @@ def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
     for repetition in kept:
         is_counted = repetition.key in counted
         balance = rows.balances.of(repetition)
-        derived = _Derivation(info, cells[repetition.cell], repetition, balance, counted=is_counted)
+        derived = Derived(info, cells[repetition.cell], repetition, balance, counted=is_counted)
         own = [derived.pair_row(stream) for stream in derived.cell.streams]
         rows.pairs.extend(own)
         rows.cells.append(derived.cell_row(own))
@@ -139,7 +140,7 @@ def picked(level: Level, values: Mapping[str, Any]) -> Row:
     return {name: values[name] for name in _NAMES[level]}
 
 
-class _Derivation:
+class Derived:
     """The rows and the evidence of one repetition."""
 
     def __init__(
@@ -201,7 +202,7 @@ class _Derivation:
         summed = {
             **zerocopy_share(flows),
             **effective_of_rows(rows),
-            **self._datagrams(flows, whole=len(flows) == len(streams) * self.cell.parallel),
+            **datagram_values(flows if len(flows) == len(streams) * self.cell.parallel else ()),
             "direction": str(self.cell.direction),
             "bytes": total(row["bytes"] for row in rows),
             "goodput_mbps": goodput_mbps,
@@ -223,8 +224,7 @@ class _Derivation:
 
     def _stream(self, stream: Stream, flows: Sequence[Flow], whole: bool = True) -> Row:
         path = self._path(stream, flows)
-        received = total(flow.bytes for flow in flows) if whole else None
-        goodput_mbps = self._rate_mbps(received)
+        goodput_mbps = self._rate_mbps(flows, whole)
         share = efficiency(goodput_mbps, path.ceiling_mbps)
         senders = [flow.sender for flow in flows if flow.sender is not None]
         busy = self._busy(path)
@@ -236,10 +236,10 @@ class _Derivation:
             self._shared
             | zerocopy_share(flows)
             | effective_values(flows)
-            | self._datagrams(flows, whole)
+            | datagram_values(flows if whole else ())
             | _of_stream(stream)
             | {
-                "bytes": received,
+                "bytes": total(flow.bytes for flow in flows) if whole else None,
                 "goodput_mbps": goodput_mbps,
                 "retransmits": total(flow.retransmits for flow in flows) if whole else None,
                 "window_effective_bytes": effective_window(self._info, self.cell, stream, flows),
@@ -297,7 +297,8 @@ class _Derivation:
     def _achieved(self) -> list[tuple[DataPath, float | None]]:
         """Return the path and the goodput of each stream."""
         flows = [(stream, self.flows_of(stream)) for stream in self.cell.streams]
-        return [(self._path(stream, own), self._rate_mbps(self._received(own))) for stream, own in flows]
+        parallel = self.cell.parallel
+        return [(self._path(stream, own), self._rate_mbps(own, len(own) == parallel)) for stream, own in flows]
 
     @cached_property
     def _rates_bps(self) -> dict[str, int | None]:
@@ -319,10 +320,8 @@ class _Derivation:
         counted = self._balance.others_on(path.sender, path.receiver)
         return other_traffic_found(self._info, path, counted, self._taken, self._rates_bps, self._trunk)
 
-    def _received(self, flows: Sequence[Flow]) -> int | None:
-        return total(flow.bytes for flow in flows) if len(flows) == self.cell.parallel else None
-
-    def _rate_mbps(self, received: int | None) -> float | None:
+    def _rate_mbps(self, flows: Sequence[Flow], whole: bool) -> float | None:
+        received = total(flow.bytes for flow in flows) if whole else None
         return received * 8e-6 / self._window_s if received is not None and self._window_s else None
 
     def _throttled(self, node: str) -> float | None:
@@ -334,16 +333,12 @@ class _Derivation:
         threads = min(max(1, self._threads[node]), usage.cpus)
         return min(1.0, usage.throttled_us / (usage.span_us * threads))
 
-    def _datagrams(self, flows: Sequence[Flow], whole: bool) -> Row:
-        return {name: value for name, value in datagram_values(flows if whole else ()).items() if name != "rate_mbps"}
-
     def _busy(self, path: DataPath) -> Row:
-        ends = (path.sender, path.receiver)
-        shares = [cpu_pct(self._usage.get(node)) for node in ends]
-        shares += [agent_pct(self._usage.get(node), self._threads[node]) for node in ends]
-        shares += [busiest_pct(self._usage.get(node)) for node in ends]
-        shares += [others_pct(self._usage.get(node), self._run_us(node)) for node in ends]
-        return dict(zip(BUSY_COLUMNS, shares, strict=True))
+        ends = [
+            processors(self._usage.get(node), self._threads[node], self._run_us(node))
+            for node in (path.sender, path.receiver)
+        ]
+        return dict(zip(BUSY_COLUMNS, chain(*zip(*map(astuple, ends), strict=True)), strict=True))
 
     def _run_us(self, node: str) -> float | None:
         """Return the CPU time that the run took on the machine of `node`: of its agents and, on real nodes, interrupts.

@@ -1,14 +1,14 @@
 """A stored run as rows and pandas frames, one per level of the column table."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from rigctl.analysis.rows.cells import Row, Rows, derive
 from rigctl.analysis.rows.series import bin_rows, bucket_rows, interval_rows
 from rigctl.base.errors import InputError
 from rigctl.columns import COLUMNS, Column, Level, columns_at
-from rigctl.records import Cell, Repetition, RunInfo
+from rigctl.records import Repetition, RunInfo
 from rigctl.settings import setting_columns
 
 if TYPE_CHECKING:
@@ -40,56 +40,35 @@ def frame_of(rows: Iterable[Row], level: Level) -> "pd.DataFrame":
     return pd.DataFrame(list(rows), columns=list(types)).astype(types)
 
 
-@dataclass(frozen=True)
+def _frame(level: Level) -> "cached_property[pd.DataFrame]":
+    def made(frames: "Frames") -> "pd.DataFrame":
+        return frame_of(frames.rows(level), level)
+
+    return cached_property(made)
+
+
 class Frames:
     """The rows of a run at each level, and the same as frames with exactly the columns of `columns_at(level)`."""
 
-    info: RunInfo
-    repetitions: tuple[Repetition, ...]
-    derived: Rows
-    _made: dict[Level, "pd.DataFrame"] = field(default_factory=dict, repr=False, compare=False)
+    def __init__(self, info: RunInfo, repetitions: Sequence[Repetition], derived: Rows) -> None:
+        self.info, self.repetitions, self.derived = info, repetitions, derived
 
     def rows(self, level: Level) -> list[Row]:
-        if level in _OF_EACH:
-            return self._of_each(_OF_EACH[level])
-        if level is Level.CELLS:
-            return self.derived.cells
-        return self.derived.pairs if level is Level.PAIRS else self.derived.flows
-
-    def _of_each(self, rows_of: Callable[[RunInfo, Cell, Repetition], list[Row]]) -> list[Row]:
+        """Return the rows of a level. Those over time and of histograms are made anew each time."""
+        if level in (Level.CELLS, Level.PAIRS):
+            return self.derived.cells if level is Level.CELLS else self.derived.pairs
+        if level is Level.FLOWS:
+            return self.derived.flows
         cells = {cell.number: cell for cell in self.info.plan.cells}
-        return [
-            row for repetition in self.repetitions for row in rows_of(self.info, cells[repetition.cell], repetition)
-        ]
+        each = ((cells[repetition.cell], repetition) for repetition in self.repetitions)
+        return [row for cell, repetition in each for row in _OF_EACH[level](self.info, cell, repetition)]
 
-    def frame(self, level: Level) -> "pd.DataFrame":
-        if level not in self._made:
-            self._made[level] = frame_of(self.rows(level), level)
-        return self._made[level]
-
-    @property
-    def cells(self) -> "pd.DataFrame":
-        return self.frame(Level.CELLS)
-
-    @property
-    def pairs(self) -> "pd.DataFrame":
-        return self.frame(Level.PAIRS)
-
-    @property
-    def flows(self) -> "pd.DataFrame":
-        return self.frame(Level.FLOWS)
-
-    @property
-    def intervals(self) -> "pd.DataFrame":
-        return self.frame(Level.INTERVALS)
-
-    @property
-    def bins(self) -> "pd.DataFrame":
-        return self.frame(Level.BINS)
-
-    @property
-    def histogram(self) -> "pd.DataFrame":
-        return self.frame(Level.HISTOGRAM)
+    cells = _frame(Level.CELLS)
+    pairs = _frame(Level.PAIRS)
+    flows = _frame(Level.FLOWS)
+    intervals = _frame(Level.INTERVALS)
+    bins = _frame(Level.BINS)
+    histogram = _frame(Level.HISTOGRAM)
 
 
 def load(info: RunInfo, repetitions: Iterable[Repetition]) -> Frames:

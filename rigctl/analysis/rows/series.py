@@ -1,7 +1,6 @@
 """Rows over time and of histograms: levels `intervals`, `bins` and `histogram`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,43 +80,30 @@ def _gauge(side: Side | None, name: str, start_ns: int, at_s: Times) -> NDArray[
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class StreamBins:
-    """The bytes that the receivers of a pair's flows took in each bin, together."""
+def stream_bins(cell: Cell, repetition: Repetition) -> dict[Stream, BinSeries]:
+    """Return the bytes that the receivers of each stream's flows took in each bin, together.
 
-    stream: Stream
-    series: BinSeries
-
-
-def stream_bins(cell: Cell, repetition: Repetition) -> list[StreamBins]:
-    """Return the bins of each stream in the scenario's order, without streams whose bins are unknown."""
-    made = []
+    Streams are in the scenario's order; those whose bins are unknown are left out.
+    """
+    found = {}
     for stream in cell.streams:
-        sides = [flow.receiver for flow in repetition.flows if flow.stream == stream]
-        known = [side for side in sides if side is not None and side.bins is not None]
-        span = _span(repetition, known)
-        if len(known) < cell.parallel or span is None:
-            continue
-        series = together([side.bins for side in known if side.bins is not None], *span)
+        sides = [flow.receiver for flow in repetition.flows if flow.stream == stream and flow.receiver is not None]
+        bins = [side.bins for side in sides if side.bins is not None]
+        span = _span(repetition, [side for side in sides if side.bins is not None])
+        series = together(bins, *span) if span is not None and len(bins) >= cell.parallel else None
         if series is not None:
-            made.append(StreamBins(stream, series))
-    return made
+            found[stream] = series
+    return found
 
 
 def bin_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
     """Return the rows of level `bins` of one repetition; none without bins, or if it does not count."""
     if cell.bin_us is None or repetition.status is not Status.OK:
         return []
-    return [row for bins in stream_bins(cell, repetition) for row in _stream_rows(info, cell, repetition, bins)]
-
-
-def _stream_rows(info: RunInfo, cell: Cell, repetition: Repetition, one: StreamBins) -> list[Row]:
-    series = one.series
-    shared = which_stream(info, cell, repetition, one.stream)
     return [
         picked(
             Level.BINS,
-            shared
+            which_stream(info, cell, repetition, stream)
             | {
                 "t_s": round(at * series.width_s, 9),
                 "bytes": taken,
@@ -125,6 +111,7 @@ def _stream_rows(info: RunInfo, cell: Cell, repetition: Repetition, one: StreamB
                 "cumulative_mbps": cumulative * 8e-6,
             },
         )
+        for stream, series in stream_bins(cell, repetition).items()
         for at, (taken, rate, cumulative) in enumerate(
             zip(series.bytes, series.bytes_per_s, series.cumulative, strict=True), 1
         )
@@ -142,24 +129,20 @@ def _span(shown: Repetition, sides: Sequence[Side]) -> tuple[int, int] | None:
 
 def bucket_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
     """Return one row per bucket of each flow's histogram."""
-    return [row for flow in repetition.flows for row in _flow_buckets(info, cell, repetition, flow)]
-
-
-def _flow_buckets(info: RunInfo, cell: Cell, repetition: Repetition, flow: Flow) -> list[Row]:
-    trips = cell.kind.round_trips
-    # The sender of a message waits for its answer; the receiver of datagrams misses some.
-    side = flow.sender if trips else flow.receiver
-    shared = which_stream(info, cell, repetition, flow.stream)
-    shared |= {"flow": flow.number, "message_bytes": cell.message_bytes}
-    rows = []
-    for bucket, count in side.histogram if side is not None else ():
-        low, high = bounds_ns(bucket)
-        values = {
-            "app_rtt_bucket_low_us": low / 1e3 if trips else None,
-            "app_rtt_bucket_high_us": high / 1e3 if trips else None,
-            "loss_burst_low": None if trips else low,
-            "loss_burst_high": None if trips else high,
-            "count": count,
-        }
-        rows.append(picked(Level.HISTOGRAM, shared | values))
+    rows, trips = [], cell.kind.round_trips
+    for flow in repetition.flows:
+        # The sender of a message waits for its answer; the receiver of datagrams misses some.
+        side = flow.sender if trips else flow.receiver
+        shared = which_stream(info, cell, repetition, flow.stream)
+        shared |= {"flow": flow.number, "message_bytes": cell.message_bytes}
+        for bucket, count in side.histogram if side is not None else ():
+            low, high = bounds_ns(bucket)
+            values = {
+                "app_rtt_bucket_low_us": low / 1e3 if trips else None,
+                "app_rtt_bucket_high_us": high / 1e3 if trips else None,
+                "loss_burst_low": None if trips else low,
+                "loss_burst_high": None if trips else high,
+                "count": count,
+            }
+            rows.append(picked(Level.HISTOGRAM, shared | values))
     return rows

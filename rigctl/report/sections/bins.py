@@ -49,10 +49,10 @@ def part(view: RunView) -> Part | None:
     widths_us = [cell.bin_us for cell in view.plan.cells if cell.bin_us is not None]
     last = {repetition.cell: repetition for repetition in view.repetitions if repetition.status is Status.OK}
     found = [
-        Binned(cell, bins.stream, bins.series, gaps_of(bins.series))
+        Binned(cell, stream, bins, gaps_of(bins))
         for cell in view.plan.cells
         if cell.bin_us is not None and cell.number in last
-        for bins in stream_bins(cell, last[cell.number])
+        for stream, bins in stream_bins(cell, last[cell.number]).items()
     ]
     if not widths_us or not found:
         return None

@@ -293,7 +293,7 @@ def summary_of(one: Repetition) -> tuple[CellSummary, Evidence]:
     facts = {name: builders.facts(speed_bps=None) for name in LINKS}
     info = builders.run(builders.plan([cell], virtual=None, links=LINKS), facts=facts)
     frames = load(info, [one])
-    ((seen,),) = (streams.values() for streams in frames.derived.seen.values())
+    ((seen,),) = (one.seen.values() for one in frames.derived.derivations)
     return summaries(frames)[0], seen
 
 

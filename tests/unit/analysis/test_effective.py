@@ -1,6 +1,6 @@
 """Effective values of settings, of flows whose kernels said so or did not."""
 
-from rigctl.analysis.rows.effective import effective_values, zerocopy_share
+from rigctl.analysis.rows.flows import effective_values, zerocopy_share
 from rigctl.records import Copying, Direction, Flow, Pair, Side
 from rigctl.settings import COPY, NODELAY, Settings
 

@@ -1,0 +1,102 @@
+"""Columns of flows, pairs and tests: datagrams, and what kernels made of the requested settings."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from rigctl.model.histogram import middle_ns
+from rigctl.model.unknowns import agreed, joined, least, mean, most, total
+from rigctl.records import Cell, Datagrams, Flow, Repetition, Side
+from rigctl.settings import RATE, SETTINGS
+
+DATAGRAM_NAMES: Final = (
+    *("burst_effective", "sent_mbps", "datagrams_sent", "datagrams_lost", "loss_pct", "loss_burst_max"),
+    *("reordered", "duplicates", "jitter_us", "jitter_max_us", "sender_drops", "receiver_drops"),
+)
+_COMBINED: Final[dict[type, Callable[[Iterable[Any]], Any]]] = {int: least, str: joined, bool: agreed}
+"""Combines the values of several flows into that of a row: the smallest number, all names, a flag if all agree."""
+_EFFECTIVE: Final = {
+    setting.effective.column: (setting, setting.effective)
+    for setting in SETTINGS.values()
+    if setting.effective is not None and setting.effective.column is not None
+}
+
+
+def effective_values(flows: Sequence[Flow]) -> dict[str, Any]:
+    """Return the effective values of settings for `flows`, by their columns."""
+    sides = [side for flow in flows for side in (flow.sender, flow.receiver) if side is not None]
+    return {
+        name: _COMBINED[effective.type](side[setting] for side in sides if effective.ends.has(sender=side.sending))
+        for name, (setting, effective) in _EFFECTIVE.items()
+    }
+
+
+def effective_of_rows(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the effective values of a test, from the rows of its pairs."""
+    return {name: _COMBINED[effective.type](row[name] for row in rows) for name, (_, effective) in _EFFECTIVE.items()}
+
+
+def zerocopy_share(flows: Sequence[Flow]) -> dict[str, Any]:
+    """Return the column `zerocopy_effective`: the share of sends without a copy; None: not known, or not asked."""
+    asked = [flow.sender.copying for flow in flows if flow.sender and flow.sender.copying.uncopied_sends is not None]
+    sends = total(side.sends for side in asked)
+    uncopied = total(side.uncopied_sends for side in asked)
+    return {"zerocopy_effective": uncopied / sends if sends and uncopied is not None else None}
+
+
+def asked_mbps(cell: Cell, repetition: Repetition) -> float | None:
+    """Return the rate requested of each flow; None without a limit."""
+    rate = repetition.rate_bps if repetition.rate_bps is not None else cell[RATE]
+    return rate / 1e6 if isinstance(rate, int) else None
+
+
+def datagram_values(flows: Sequence[Flow]) -> dict[str, Any]:
+    """Return the columns of `flows` together, None if a flow's value is unknown; all are None for TCP.
+
+    Jitter is the mean over flows.
+    """
+    sent = [_datagrams(flow.sender) for flow in flows]
+    came = [_datagrams(flow.receiver) for flow in flows]
+    if not any(sent):
+        return dict.fromkeys(DATAGRAM_NAMES)
+
+    def known(counted: Sequence[Datagrams | None], name: str) -> list[int | None]:
+        return [None if counts is None else getattr(counts, name) for counts in counted]
+
+    both = list(zip(sent, came, strict=True))
+    count, jitters_ns, worst_ns = total(known(sent, "count")), known(came, "jitter_ns"), known(came, "jitter_max_ns")
+    lost = total(max(0, one.count - other.count) if one and other else None for one, other in both)
+    return {
+        "burst_effective": most(known(sent, "burst")),
+        "sent_mbps": total(_sent_mbps(flow.sender) for flow in flows),
+        "datagrams_sent": count,
+        "datagrams_lost": lost,
+        "loss_pct": 100 * lost / count if count and lost is not None else None,
+        "loss_burst_max": most(
+            _longest(flow.receiver, one, other) for flow, (one, other) in zip(flows, both, strict=True)
+        ),
+        "reordered": total(known(came, "reordered")),
+        "duplicates": total(known(came, "duplicates")),
+        "jitter_us": mean(None if jitter_ns is None else jitter_ns / 1e3 for jitter_ns in jitters_ns),
+        "jitter_max_us": most(None if jitter_ns is None else jitter_ns / 1e3 for jitter_ns in worst_ns),
+        "sender_drops": total(known(sent, "refused")),
+        "receiver_drops": total(known(came, "overflow")),
+    }
+
+
+def _datagrams(side: Side | None) -> Datagrams | None:
+    return None if side is None else side.datagrams
+
+
+def _sent_mbps(side: Side | None) -> float | None:
+    if side is None or side.first_byte_ns is None or side.last_byte_ns is None:
+        return None
+    took_ns = side.last_byte_ns - side.first_byte_ns
+    return side.bytes * 8e3 / took_ns if took_ns > 0 else None
+
+
+def _longest(receiver: Side | None, sent: Datagrams | None, came: Datagrams | None) -> int | None:
+    """Return the most datagrams lost in a row, also at the end of the flow, where only the sender knows them."""
+    if sent is None or came is None or came.highest is None or receiver is None:
+        return None
+    between = round(middle_ns(receiver.histogram[-1][0])) if receiver.histogram else 0
+    return max(sent.count - came.highest, between)

@@ -12,9 +12,9 @@ import pytest
 from processes import running
 from talk import Report, Talk, joined, report_of, started
 
-from rigctl.model.counters.balance import Framing, Reconciliation, reconcile_all
+from rigctl.model.counters.balance import Framing, Reconciliation, reconcile
 from rigctl.model.counters.losses import Attribution, Where, attribute
-from rigctl.model.counters.points import CountingPoint, PointKind, Wiring, counts, traffic_of
+from rigctl.model.counters.points import CountingPoint, Known, PointKind, Wiring, counts, traffic_of
 from rigctl.records import (
     Direction,
     Flow,
@@ -198,8 +198,10 @@ def judged(measured: Measured) -> tuple[dict[CountingPoint, Reconciliation], lis
     wiring = Wiring(PORTS, None)
     traffic = traffic_of(repetition.flows)
     assert traffic is not None
-    counted = counts(repetition, wiring)
-    balance = reconcile_all(wiring.crossings(repetition.flows), counted, traffic, Framing(4, virtual_switch=True))
+    crossings, framing = wiring.crossings(repetition.flows), Framing(4, virtual_switch=True)
+    counted = counts(repetition, traffic, wiring, crossings, Known())
+    traffic_s = (traffic[1] - traffic[0]) / 1e9
+    balance = {point: reconcile(point, crossings, counted, traffic_s, framing) for point in counted}
     return balance, attribute(repetition.flows, wiring, counted, balance)
 
 

@@ -22,7 +22,7 @@ _MESSAGES: Final[Mapping[str, Callable[[MessageResult], float | None]]] = {
     "elapsed_s": lambda result: result.mean_s,
     "throughput_bytes_per_s": lambda result: result.bytes_per_s,
     "efficiency": lambda result: result.efficiency,
-    "retransmits": lambda result: _each(result.retransmits, len(result.elapsed_s)),
+    "retransmits": lambda result: result.retransmits_each,
     "app_rtt_mean_us": lambda result: _us(result.rtt_mean_ns),
     "app_rtt_min_us": lambda result: _us(result.rtt_min_ns),
     "app_rtt_max_us": lambda result: _us(result.rtt_max_ns),
@@ -33,60 +33,39 @@ _MESSAGES: Final[Mapping[str, Callable[[MessageResult], float | None]]] = {
 }
 
 
-class StreamValues:
-    """The values of tests with a measurement interval."""
-
-    def __init__(self, view: RunView) -> None:
-        self._limits: dict[tuple[int, Stream | None], str] = {}
-        for summary in view.cells:
-            number = summary.cell.number
-            self._limits[number, None] = summary.limit
-            self._limits |= {(number, own.stream): own.limit for own in summary.streams}
-        self._rows: dict[tuple[int, Stream | None], list[Row]] = {}
-        for derived, rows in view.frames.derived.by_stream():
-            for stream, row in rows.items() if derived.counted else ():
-                self._rows.setdefault((derived.cell.number, stream), []).append(row)
-
-    def counted(self, cell: Cell) -> bool:
-        """Tell whether some repetition of the test counts."""
-        return bool(self._rows.get((cell.number, None)))
-
-    def of(self, cell: Cell, stream: Stream | None, column: str) -> Value:
-        """Return the value of one of the test's pairs, or of the test as a whole."""
-        if column == "limit":
-            return self._limits[cell.number, stream] if self.counted(cell) else None
-        return over_repetitions(self._rows.get((cell.number, stream), ()), column)
-
-
-class MessageValues:
-    """The values of tests that count messages."""
-
-    def __init__(self, view: RunView) -> None:
-        self._results = {(result.cell.number, result.stream): result for result in view.messages}
-        self._ok = {repetition.cell for repetition in view.repetitions if repetition.status is Status.OK}
-
-    def counted(self, cell: Cell) -> bool:
-        return cell.number in self._ok
-
-    def of(self, cell: Cell, stream: Stream | None, column: str) -> Value:
-        result = None if stream is None else self._results.get((cell.number, stream))
-        return None if result is None or not self.counted(cell) else _MESSAGES[column](result)
-
-
-def _each(count: float | None, repetitions: int) -> float | None:
-    return None if count is None or not repetitions else count / repetitions
-
-
 def _us(time_ns: float | None) -> float | None:
     return None if time_ns is None else time_ns / 1000
 
 
-Values: TypeAlias = StreamValues | MessageValues
+class Values:
+    """The values of the tests of a run."""
 
+    def __init__(self, view: RunView) -> None:
+        in_messages = view.plan.in_messages
+        self._results = {(one.cell.number, one.stream): one for one in (view.messages if in_messages else ())}
+        self._summaries = {one.cell.number: one for one in (() if in_messages else view.cells)}
+        self._rows: dict[tuple[int, Stream | None], list[Row]] = {}
+        for derived, rows in () if in_messages else view.frames.derived.by_stream():
+            for stream, row in rows.items() if derived.counted else ():
+                self._rows.setdefault((derived.cell.number, stream), []).append(row)
+        ok = (repetition.cell for repetition in view.repetitions if repetition.status is Status.OK)
+        self._counted = set(ok) if in_messages else {number for number, _ in self._rows}
 
-def values_of(view: RunView) -> Values:
-    """Return the values of a run."""
-    return MessageValues(view) if view.plan.in_messages else StreamValues(view)
+    def counted(self, cell: Cell) -> bool:
+        """Tell whether some repetition of the test counts."""
+        return cell.number in self._counted
+
+    def of(self, cell: Cell, stream: Stream | None, column: str) -> Value:
+        """Return the value of one of the test's pairs, or of the test as a whole."""
+        if not self.counted(cell):
+            return None
+        if cell.in_messages:
+            result = None if stream is None else self._results.get((cell.number, stream))
+            return None if result is None else _MESSAGES[column](result)
+        if column == "limit":
+            summary = self._summaries[cell.number]
+            return next((own.limit for own in summary.streams if own.stream == stream), summary.limit)
+        return over_repetitions(self._rows.get((cell.number, stream), ()), column)
 
 
 _COMPARED: Final[Mapping[Comparison, Callable[[float, float], bool]]] = {
@@ -125,7 +104,7 @@ def checks(view: RunView) -> tuple[Check, ...]:
     for expectation in view.plan.expectations:
         for number in expectation.tests:
             asked.setdefault(number, []).append(expectation)
-    values = values_of(view)
+    values = Values(view)
     measured = {repetition.cell for repetition in view.every if repetition.status is not Status.INTERRUPTED}
     if view.info.status is RunStatus.RUNNING:  # a failed test may yet be measured again
         measured = {cell.number for cell in view.plan.cells if values.counted(cell)}

@@ -11,13 +11,15 @@ in the other; else the nodes are compared with their median in that role.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from statistics import fmean, median, median_high, median_low
 from typing import Final, Literal, TypeAlias
 
 from rigctl.analysis.limits.window_cause import WindowCause
+from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.summary import CellSummary, Estimate
 from rigctl.analysis.views.messages import MessageResult
-from rigctl.model.unknowns import least, mean
+from rigctl.model.unknowns import least, mean, most
 from rigctl.records import Cell
 
 Role: TypeAlias = Literal["sending", "receiving"]
@@ -82,7 +84,7 @@ def of_messages(results: Iterable[MessageResult]) -> Iterator[Measured]:
     """Yield the results of tests that count messages: round trips if messages come back, else goodput."""
     for result in results:
         ends, number = result.stream.ends, result.cell.number
-        again = result.retransmits / len(result.elapsed_s) if result.retransmits is not None else None
+        again = result.retransmits_each
         if result.cell.kind.round_trips:
             way = Way(*ends, number, None, again, rtt_p50_us=result.rtt_us(50), rtt_p99_us=result.rtt_us(99))
         else:
@@ -92,37 +94,29 @@ def of_messages(results: Iterable[MessageResult]) -> Iterator[Measured]:
 
 
 def merged(ways: Sequence[Way]) -> Way:
-    """Average the two results that a test of both directions gives for each direction."""
-    if len(ways) == 1:
-        return ways[0]
+    """Average the results of one direction: a test of both directions gives each direction two."""
     known = [way.goodput_mbps for way in ways if way.goodput_mbps is not None]
-    spreads = [estimate.spread for estimate in known if estimate.spread is not None]
+    spread = most(estimate.spread for estimate in known)
     limits = {way.limit for way in ways}
-    return Way(
-        *ways[0].ends,
-        ways[0].test,
-        Estimate(fmean(item.mean for item in known), max(spreads, default=None)) if known else None,
-        mean(way.retransmits for way in ways),
-        mean(way.loss_pct for way in ways),
-        limits.pop() if len(limits) == 1 else None,
-        mean(way.rtt_p50_us for way in ways),
-        mean(way.rtt_p99_us for way in ways),
-        least(way.mtu for way in ways),
-        mean(way.ceiling_mbps for way in ways),
-        ways[0].window,
+    return replace(
+        ways[0],
+        goodput_mbps=Estimate(fmean(estimate.mean for estimate in known), spread) if known else None,
+        retransmits=mean(way.retransmits for way in ways),
+        loss_pct=mean(way.loss_pct for way in ways),
+        limit=limits.pop() if len(limits) == 1 else None,
+        rtt_p50_us=mean(way.rtt_p50_us for way in ways),
+        rtt_p99_us=mean(way.rtt_p99_us for way in ways),
+        mtu=least(way.mtu for way in ways),
+        ceiling_mbps=mean(way.ceiling_mbps for way in ways),
     )
 
 
-def by_ends(measured: Iterable[Measured]) -> dict[Ends, Way] | None:
+def by_ends(measured: Sequence[Measured]) -> dict[Ends, Way] | None:
     """Return the results of one point; None if a node was in two pairs at once, which would share its link."""
-    grouped: dict[Ends, list[Way]] = {}
-    for cell, ways in measured:
-        busy = [node for pair in cell.pairs for node in (pair.source, pair.destination)]
-        if len(busy) > len(set(busy)):
-            return None
-        for way in ways:
-            grouped.setdefault(way.ends, []).append(way)
-    return {ends: merged(own) for ends, own in grouped.items()}
+    if any(len(cell.nodes) < 2 * len(cell.pairs) for cell, _ in measured):
+        return None
+    ways = grouped((way for _, own in measured for way in own), lambda way: way.ends)
+    return {ends: merged(own) for ends, own in ways.items()}
 
 
 def centre_of(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> str | None:
@@ -169,43 +163,30 @@ def slow_nodes(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[SlowNode
     """Return the slow nodes, in the order of `nodes`, each once."""
     mbps = {ends: way.mbps for ends, way in ways.items() if way.mbps is not None}
     active: dict[Role, list[str]] = {"sending": list(nodes), "receiving": list(nodes)}
+
+    def values(node: str, role: Role) -> list[float]:
+        """Return a node's goodput in a role with the partners that are not slow in theirs."""
+        ends = [(node, other) if role == "sending" else (other, node) for other in active[_OTHER[role]]]
+        return [mbps[pair] for pair in ends if pair in mbps]
+
     while True:
-        known = {
-            (node, role): capacity
-            for role, able in active.items()
-            for node in able
-            if (capacity := _capacity(_values(node, role, mbps, active))) is not None
-        }
+        places: list[tuple[str, Role]] = [(node, role) for role, able in active.items() for node in able]
+        known = {place: max(own) for place in places if len(own := values(*place)) >= LEAST}
         if not known:
             break
         node, role = min(known, key=lambda place: known[place])
         if known[node, role] >= (1 - SLOW) * median_high(known.values()):
             break
         active[role].remove(node)
-    fast = [value for (sender, receiver), value in mbps.items() if _able(active, sender, receiver)]
+    able = [value for ends, value in mbps.items() if ends[0] in active["sending"] and ends[1] in active["receiving"]]
     made = []
     for node in nodes:
-        roles: tuple[Role, ...] = tuple(role for role, able in active.items() if node not in able)
-        if roles and fast:
-            own = [value for role in roles for value in _values(node, role, mbps, active)]
-            own = own or [value for ends, value in mbps.items() if node in ends]
-            made.append(SlowNode(node, roles, median(own), median(fast)))
+        roles: tuple[Role, ...] = tuple(role for role, own in active.items() if node not in own)
+        if roles and able:
+            slow = [value for role in roles for value in values(node, role)]
+            slow = slow or [value for ends, value in mbps.items() if node in ends]
+            made.append(SlowNode(node, roles, median(slow), median(able)))
     return tuple(made)
-
-
-def _values(node: str, role: Role, mbps: Mapping[Ends, float], active: Mapping[Role, Sequence[str]]) -> list[float]:
-    """Return a node's goodput in a role with the partners that are not slow in theirs."""
-    partners = active["receiving" if role == "sending" else "sending"]
-    ends = [(node, other) if role == "sending" else (other, node) for other in partners if other != node]
-    return [mbps[pair] for pair in ends if pair in mbps]
-
-
-def _capacity(values: Sequence[float]) -> float | None:
-    return max(values) if len(values) >= LEAST else None
-
-
-def _able(active: Mapping[Role, Sequence[str]], sender: str, receiver: str) -> bool:
-    return sender in active["sending"] and receiver in active["receiving"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,10 +201,9 @@ class FarNode:
 def slow_around(centre: str, nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[SlowNode, ...]:
     """Return the slow nodes of a star, in the order of `nodes`, each once."""
     values: dict[Role, dict[str, float]] = {"sending": {}, "receiving": {}}
-    for way in ways.values():
+    for (sender, receiver), way in ways.items():
         if way.mbps is not None:
-            role: Role = "receiving" if way.sender == centre else "sending"
-            values[role][way.receiver if way.sender == centre else way.sender] = way.mbps
+            values["receiving" if sender == centre else "sending"][receiver if sender == centre else sender] = way.mbps
     slow: dict[str, list[Role]] = {}
     for role, own in values.items():
         other = values[_OTHER[role]]
@@ -233,22 +213,15 @@ def slow_around(centre: str, nodes: Sequence[str], ways: Mapping[Ends, Way]) -> 
             usual = median_high(own.values())
             for node in [node for node, mbps in own.items() if mbps < (1 - SLOW) * usual]:
                 slow.setdefault(node, []).append(role)
-    return tuple(_around(node, tuple(slow[node]), values, centre, slow) for node in nodes if node in slow)
-
-
-def _around(
-    node: str,
-    roles: tuple[Role, ...],
-    values: Mapping[Role, Mapping[str, float]],
-    centre: str,
-    slow: Mapping[str, Sequence[Role]],
-) -> SlowNode:
-    """Return the node with its median and that of the pairs of no slow node (for the centre: in its other role)."""
-    sides = [_OTHER[role] for role in roles] if node == centre else list(roles)
-    own = [mbps for role in sides for other, mbps in values[role].items() if node in (centre, other)]
-    fair = [_OTHER[role] for role in sides] if node == centre else sides
-    fast = [mbps for role in fair for other, mbps in values[role].items() if role not in slow.get(other, ())]
-    return SlowNode(node, roles, median(own), median(fast))
+    made = []
+    for node in [node for node in nodes if node in slow]:
+        # The centre sends where the others receive, and is compared in the role in which it is not slow.
+        sides = [_OTHER[role] for role in slow[node]] if node == centre else slow[node]
+        own_mbps = [mbps for role in sides for other, mbps in values[role].items() if node in (centre, other)]
+        fair = slow[node] if node == centre else sides
+        fast = [mbps for role in fair for other, mbps in values[role].items() if role not in slow.get(other, ())]
+        made.append(SlowNode(node, tuple(slow[node]), median(own_mbps), median(fast)))
+    return tuple(made)
 
 
 def far_nodes(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[FarNode, ...]:
@@ -281,55 +254,33 @@ def small_frames(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[SmallF
         known = pairs.setdefault(frozenset(way.ends), way)
         if way.mtu is not None and (known.mtu is None or way.mtu < known.mtu):
             pairs[frozenset(way.ends)] = way
-    best = max(pairs.values(), key=_mtu, default=None)
-    grouped: dict[int, list[tuple[str, Way]]] = {}
-    for node in nodes:
-        own = max((way for ends, way in pairs.items() if node in ends), key=_mtu, default=None)
-        if own is not None and best is not None and 0 < _mtu(own) < _mtu(best):
-            grouped.setdefault(_mtu(own), []).append((node, own))
-    others = (0, None) if best is None else (_mtu(best), best.ceiling_mbps)
+    by_mtu = sorted((way for way in pairs.values() if way.mtu), key=lambda way: -(way.mtu or 0))
+    best = {node: next((way for way in by_mtu if node in way.ends), None) for node in nodes}
+    smaller = [(node, way) for node, way in best.items() if way is not None and way.mtu != by_mtu[0].mtu]
     return tuple(
-        SmallFrames(tuple(node for node, _ in members), mtu, others[0], members[0][1].ceiling_mbps, others[1])
-        for mtu, members in sorted(grouped.items())
+        SmallFrames(
+            tuple(node for node, _ in own), mtu or 0, by_mtu[0].mtu or 0, own[0][1].ceiling_mbps, by_mtu[0].ceiling_mbps
+        )
+        for mtu, own in sorted(grouped(smaller, lambda one: one[1].mtu).items(), key=lambda one: one[0] or 0)
     )
-
-
-def _mtu(way: Way) -> int:
-    return way.mtu or 0
 
 
 def lopsided(nodes: Sequence[str], ways: Mapping[Ends, Way], slow: Sequence[SlowNode]) -> tuple[Lopsided, ...]:
     """Return the pairs whose directions differ by more than `DIFFER` and both spreads, unless slow nodes explain it."""
-    levels: dict[tuple[str, Role], float] = {(node.node, role): node.mbps for node in slow for role in node.roles}
+    levels = {(node.node, role): node.mbps for node in slow for role in node.roles}
     found = []
-    for number, left in enumerate(nodes):
-        for right in nodes[number + 1 :]:
-            both = [ways[ends] for ends in ((left, right), (right, left)) if _known(ways, ends)]
-            if len(both) < len((left, right)):
-                continue
-            pair = Lopsided(*sorted(both, key=lambda way: way.mbps or 0.0))
-            if pair.share > DIFFER and _difference(pair) > _spread(pair) and not _explained(pair.slower, levels):
-                found.append(pair)
+    for left, right in combinations(nodes, 2):
+        both = [(way.goodput_mbps, way) for ends in ((left, right), (right, left)) if (way := ways.get(ends))]
+        known = [(goodput, way) for goodput, way in both if goodput is not None]
+        if len(known) < 2:
+            continue
+        (low, slower), (high, faster) = sorted(known, key=lambda one: one[0].mean)
+        level = least((levels.get((slower.sender, "sending")), levels.get((slower.receiver, "receiving"))))
+        explained = level is not None and low.mean >= (1 - BEYOND) * level
+        pair, spread = Lopsided(slower, faster), (low.spread or 0.0) + (high.spread or 0.0)
+        if pair.share > DIFFER and high.mean - low.mean > spread and not explained:
+            found.append(pair)
     return tuple(sorted(found, key=lambda pair: -pair.share))
-
-
-def _difference(pair: Lopsided) -> float:
-    return (pair.faster.mbps or 0.0) - (pair.slower.mbps or 0.0)
-
-
-def _spread(pair: Lopsided) -> float:
-    estimates = (pair.slower.goodput_mbps, pair.faster.goodput_mbps)
-    return sum(estimate.spread or 0.0 for estimate in estimates if estimate is not None)
-
-
-def _explained(slower: Way, levels: Mapping[tuple[str, Role], float]) -> bool:
-    own = [levels.get((slower.sender, "sending")), levels.get((slower.receiver, "receiving"))]
-    known = [level for level in own if level is not None]
-    return bool(known) and (slower.mbps or 0.0) >= (1 - BEYOND) * min(known)
-
-
-def _known(ways: Mapping[Ends, Way], ends: Ends) -> bool:
-    return ends in ways and ways[ends].mbps is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,27 +313,21 @@ def meshes(measured: Iterable[Measured], order: Iterable[str]) -> tuple[Mesh, ..
 
     `order` is that of the nodes in the rig.
     """
-    points: dict[Cell, list[Measured]] = {}
-    for cell, ways in measured:
-        points.setdefault(replace(cell, number=0, pairs=(), capture=False), []).append((cell, ways))
+    points = grouped(measured, lambda one: replace(one[0], number=0, pairs=(), capture=False))
     ranks = {name: number for number, name in enumerate(order)}
     found = (_mesh(point, own, ranks) for point, own in points.items())
     return tuple(mesh for mesh in found if mesh is not None)
 
 
 def _mesh(point: Cell, measured: Sequence[Measured], ranks: Mapping[str, int]) -> Mesh | None:
-    ways = by_ends(measured)
-    if not ways or not any(way.mbps or way.rtt_p50_us for way in ways.values()):
-        return None
+    ways = by_ends(measured) or {}
     nodes = tuple(sorted({node for ends in ways for node in ends}, key=lambda node: ranks.get(node, len(ranks))))
-    if len(nodes) <= LEAST:
+    if len(nodes) <= LEAST or not any(way.mbps or way.rtt_p50_us for way in ways.values()):
         return None
-    far, small = far_nodes(nodes, ways), small_frames(nodes, ways)
-    if len(ways) == len(nodes) * (len(nodes) - 1):
-        slow = slow_nodes(nodes, ways)
-        return Mesh(point, nodes, ways, slow, lopsided(nodes, ways, slow), far, small)
-    centre = centre_of(nodes, ways)
-    if centre is None:
+    whole = len(ways) == len(nodes) * (len(nodes) - 1)
+    centre = None if whole else centre_of(nodes, ways)
+    if centre is None and not whole:
         return None
-    slow = slow_around(centre, nodes, ways)
-    return Mesh(point, nodes, ways, slow, lopsided(nodes, ways, slow), far, small, centre)
+    slow = slow_nodes(nodes, ways) if centre is None else slow_around(centre, nodes, ways)
+    differing, far, small = lopsided(nodes, ways, slow), far_nodes(nodes, ways), small_frames(nodes, ways)
+    return Mesh(point, nodes, ways, slow, differing, far, small, centre)

@@ -14,8 +14,8 @@ from rigctl.analysis.rows.messages import DiskShares, disk_shares, elapsed_s
 from rigctl.analysis.summary import Exclusion
 from rigctl.model.histogram import Buckets, merged, percentile_ns
 from rigctl.model.limits.ceilings import Packet, above_ceiling
-from rigctl.model.unknowns import agreed, joined, least, total
-from rigctl.records import Cell, Flow, Repetition, RunInfo, Side, Status, Stream
+from rigctl.model.unknowns import agreed, joined, least, most, total
+from rigctl.records import Cell, Flow, Repetition, RunInfo, Status, Stream
 from rigctl.settings import CONGESTION, NODELAY
 
 
@@ -63,6 +63,11 @@ class MessageResult:
         return sum(self.messages) * self.size / total_s if total_s else None
 
     @property
+    def retransmits_each(self) -> float | None:
+        """Return the mean over repetitions."""
+        return self.retransmits / len(self.elapsed_s) if self.retransmits is not None and self.elapsed_s else None
+
+    @property
     def above_ceiling(self) -> bool:
         """Tell whether the result is above its ceiling by more than measuring explains."""
         return above_ceiling(self.efficiency)
@@ -86,13 +91,9 @@ def message_results(info: RunInfo, repetitions: Sequence[Repetition]) -> list[Me
 
 
 def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Repetition]) -> MessageResult:
-    measured = [
-        [flow for flow in repetition.flows if flow.stream == stream and flow.sender is not None]
-        for repetition in repetitions
-        if repetition.status is Status.OK
-    ]
-    flows = [flow for own in measured for flow in own]
-    senders = [[flow.sender for flow in own if flow.sender is not None] for own in measured]
+    counting = [repetition.flows for repetition in repetitions if repetition.status is Status.OK]
+    flows = [flow for own in counting for flow in own if flow.stream == stream and flow.sender is not None]
+    senders = [[flow.sender for flow in own if flow.stream == stream and flow.sender is not None] for own in counting]
     # A sender without times sent nothing; a repetition with only such senders has no time either.
     counted = [own for own in senders if any(elapsed_s(side) is not None for side in own)]
     sides = [side for own in counted for side in own]
@@ -105,23 +106,20 @@ def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Rep
         elapsed_s=tuple(max(elapsed_s(side) or 0.0 for side in own) for own in counted),
         round_trips=merged(side.histogram for side in sides),
         rtt_mean_ns=sum(trip.sum_ns or 0 for trip in trips) / count if count else None,
-        rtt_min_ns=min((trip.min_ns for trip in trips if trip.min_ns is not None), default=None),
-        rtt_max_ns=max((trip.max_ns for trip in trips if trip.max_ns is not None), default=None),
+        rtt_min_ns=least(trip.min_ns for trip in trips),
+        rtt_max_ns=most(trip.max_ns for trip in trips),
         ceiling_bps=_ceiling_bps(info, cell, flows),
         mss_effective=least(side.tcp.mss for side in sides),
         retransmits=total(side.tcp.retransmits for side in sides),
         nodelay=agreed(side[NODELAY] for side in sides),
         congestion=joined(side[CONGESTION] for side in sides),
         disk=disk_shares(flows),
-        unanswered=total(_unanswered(side) for side in sides),
+        unanswered=total(
+            side.datagrams.count - side.round_trips.count if side.datagrams and side.round_trips else None
+            for side in sides
+        ),
         exclusions=_exclusions(info, cell, repetitions),
     )
-
-
-def _unanswered(side: Side) -> int | None:
-    if side.datagrams is None or side.round_trips is None:
-        return None
-    return side.datagrams.count - side.round_trips.count
 
 
 def _ceiling_bps(info: RunInfo, cell: Cell, flows: Sequence[Flow]) -> float | None:
@@ -142,15 +140,8 @@ def _ceiling_bps(info: RunInfo, cell: Cell, flows: Sequence[Flow]) -> float | No
 def _exclusions(info: RunInfo, cell: Cell, repetitions: Sequence[Repetition]) -> tuple[Exclusion, ...]:
     if not repetitions:
         return (Exclusion(cell.number, running=info.status == "running"),)
-    several = info.plan.repeat > 1
     return tuple(
-        Exclusion(
-            cell.number,
-            repetition.repetition if several else None,
-            repetition.attempt,
-            repetition.status,
-            repetition.reason,
-        )
-        for repetition in repetitions
-        if repetition.status is not Status.OK or repetition.reason is not None
+        Exclusion(cell.number, one.repetition if info.plan.repeat > 1 else None, one.attempt, one.status, one.reason)
+        for one in repetitions
+        if one.status is not Status.OK or one.reason is not None
     )

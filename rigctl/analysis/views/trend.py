@@ -7,7 +7,7 @@ beyond, all sums lie within `FLAT` of their median. Before it, each pair adds ab
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Final
 
@@ -25,65 +25,6 @@ CLEAR: Final = 0.15
 _LEAST_POINTS: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """From `pairs` on the sum stays at `goodput_mbps` (the median of the plateau).
-
-    `points`: the numbers of pairs in the plateau; `each_mbps`: what a pair achieved before it, None if the sum is flat
-    from the fewest pairs on.
-    """
-
-    pairs: int
-    goodput_mbps: float
-    points: int
-    each_mbps: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """The sum grows with every pair up to `pairs`, where it is `goodput_mbps`."""
-
-    pairs: int
-    goodput_mbps: float
-    each_mbps: float
-
-
-def shared_limit(sums: Mapping[int, float]) -> Limit | None:
-    """Return the plateau of `sums` (number of pairs → sum of goodput, Mbit/s), if there certainly is one."""
-    counts = sorted(sums)
-    if len(counts) < _LEAST_POINTS or min(sums.values()) <= 0:
-        return None
-    return next((found for at in range(len(counts)) if (found := _plateau(sums, counts[:at], counts[at:]))), None)
-
-
-def _plateau(sums: Mapping[int, float], before: list[int], beyond: list[int]) -> Limit | None:
-    level, most = median(sums[count] for count in beyond), beyond[-1]
-    if any(abs(sums[count] - level) > FLAT * level for count in beyond):
-        return None
-    if not before:
-        # Flat from the first point on: a limit only if the pairs multiply and the sum does not.
-        return Limit(beyond[0], level, len(beyond), None) if most >= 2 * beyond[0] else None
-    each = median(sums[count] / count for count in before)
-    if any(abs(sums[count] - each * count) > PROPORTIONAL * each * count for count in before):
-        return None
-    if sums[before[-1]] >= level * (1 - FLAT):
-        return None
-    needed = SHORTFALL if len(beyond) > 1 else CLEAR
-    if len(before) < 2 and len(beyond) < 2:
-        return None
-    return Limit(beyond[0], level, len(beyond), each) if level <= (1 - needed) * each * most else None
-
-
-def growth(sums: Mapping[int, float]) -> Growth | None:
-    """Return straight growth up to the most pairs; None if the sum does not grow in proportion all the way."""
-    counts = sorted(sums)
-    if len(counts) < 2 or min(sums.values()) <= 0 or shared_limit(sums):
-        return None
-    each, most = median(sums[count] / count for count in counts), counts[-1]
-    straight = all(abs(sums[count] - each * count) <= PROPORTIONAL * each * count for count in counts)
-    return Growth(most, sums[most], each) if straight else None
-
-
 SAME: Final = 0.03
 """Limits on the wire that differ by no more than this share count as the same."""
 BEHIND: Final = 0.10
@@ -92,11 +33,15 @@ BEHIND: Final = 0.10
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """The trend of a condition. `wire_mbps` is the plateau on the wire, `efficiency` that of the highest sum."""
+    """The trend of a condition.
+
+    `each_mbps`: what a pair achieves before the plateau; None if the sum is flat from the fewest pairs on. `points`:
+    the numbers of pairs in the plateau. `wire_mbps` is the plateau on the wire, `efficiency` that of the highest sum.
+    """
 
     kind: str  # "limit", "growth", "neither"
     pairs: int  # from which on the sum is flat, or up to which it grows
-    goodput_mbps: float
+    goodput_mbps: float  # the median of the plateau, or the sum with that number of pairs
     each_mbps: float | None = None
     wire_mbps: float | None = None
     points: int = 0
@@ -111,22 +56,56 @@ class Trend:
         return mine == theirs and abs(self.wire_mbps / other.wire_mbps - 1) <= SAME
 
 
+def shared_limit(sums: Mapping[int, float]) -> Trend | None:
+    """Return the plateau of `sums` (number of pairs → sum of goodput, Mbit/s), if there certainly is one."""
+    counts = sorted(sums)
+    if len(counts) < _LEAST_POINTS or min(sums.values()) <= 0:
+        return None
+    return next((found for at in range(len(counts)) if (found := _plateau(sums, counts[:at], counts[at:]))), None)
+
+
+def _plateau(sums: Mapping[int, float], before: list[int], beyond: list[int]) -> Trend | None:
+    level, most = median(sums[count] for count in beyond), beyond[-1]
+    found = Trend("limit", beyond[0], level, points=len(beyond))
+    if any(abs(sums[count] - level) > FLAT * level for count in beyond):
+        return None
+    if not before:
+        # Flat from the first point on: a limit only if the pairs multiply and the sum does not.
+        return found if most >= 2 * beyond[0] else None
+    each = median(sums[count] / count for count in before)
+    needed = SHORTFALL if len(beyond) > 1 else CLEAR
+    if (len(before) < 2 and len(beyond) < 2) or sums[before[-1]] >= level * (1 - FLAT):
+        return None
+    is_short = level <= (1 - needed) * each * most
+    return replace(found, each_mbps=each) if is_short and _is_straight(sums, before, each) else None
+
+
+def _is_straight(sums: Mapping[int, float], counts: Sequence[int], each: float) -> bool:
+    return all(abs(sums[count] - each * count) <= PROPORTIONAL * each * count for count in counts)
+
+
+def growth(sums: Mapping[int, float]) -> Trend | None:
+    """Return straight growth up to the most pairs; None if the sum does not grow in proportion all the way."""
+    counts = sorted(sums)
+    if len(counts) < 2 or min(sums.values()) <= 0 or shared_limit(sums):
+        return None
+    each, most = median(sums[count] / count for count in counts), counts[-1]
+    return Trend("growth", most, sums[most], each, points=len(sums)) if _is_straight(sums, counts, each) else None
+
+
 def trend(info: RunInfo, condition: ConditionPanels) -> Trend | None:
     """Return the trend of a condition's sums; None for less than two numbers of pairs."""
     sums, best = condition.sums_by_pairs(), condition.best_by_pairs()
-    plateau, straight = shared_limit(sums), growth(sums)
+    plateau = shared_limit(sums)
     if plateau is not None:
         cells = [cell for pairs, own in best.items() if pairs >= plateau.pairs for cell in own]
         share = payload_share(info, cells)
-        wire_mbps = plateau.goodput_mbps / share if share else None
         busy = sum(cell.limit in PROCESSORS for cell in cells) * 2 >= len(cells)
-        return Trend("limit", plateau.pairs, plateau.goodput_mbps, plateau.each_mbps, wire_mbps, plateau.points, busy)
-    if straight is not None:
-        return Trend("growth", straight.pairs, straight.goodput_mbps, straight.each_mbps, None, len(sums))
+        return replace(plateau, wire_mbps=plateau.goodput_mbps / share if share else None, busy=busy)
     if len(sums) < 2:
         return None
     top = max(sums, key=lambda pairs: sums[pairs])
-    return Trend("neither", top, sums[top], efficiency=best[top][0].efficiency)
+    return growth(sums) or Trend("neither", top, sums[top], efficiency=best[top][0].efficiency)
 
 
 @dataclass(frozen=True, slots=True)

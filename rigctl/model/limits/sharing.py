@@ -1,13 +1,14 @@
 """The highest goodput of several pairs at once, which may share links.
 
 Pairs that send from, or to, one node share its link. Their highest sum is a maximum flow from senders to receivers
-(Edmonds and Karp, J. ACM 19, 1972) in which each node's link counts once per direction: Ethernet is full duplex. A
-trunk between two switches that the rig file names is one more shared link.
+(Ford and Fulkerson, Canadian Journal of Mathematics 8, 1956) in which each node's link counts once per direction:
+Ethernet is full duplex. A trunk between two switches that the rig file names is one more shared link.
 """
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from rigctl.model.unknowns import total
 from rigctl.records import RunPlan
@@ -131,57 +132,30 @@ def links_of(
 
 
 def _maximum_flow(capacity: Mapping[tuple[str, str], float]) -> float:
-    # Parts that share no link are solved one by one: 500 separate pairs would make one graph slow.
-    return sum(_flow_of(part) for part in _parts(capacity))
-
-
-def _parts(capacity: Mapping[tuple[str, str], float]) -> Iterator[dict[tuple[str, str], float]]:
-    edges: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for edge in capacity:
-        for end in edge:
-            edges[end].append(edge)
-    seen = {"from", "to"}
-    for first in list(edges):
-        part: dict[tuple[str, str], float] = {}
-        waiting = [] if first in seen else [first]
-        seen.add(first)
-        while waiting:
-            for edge in edges[waiting.pop()]:
-                part[edge] = capacity[edge]
-                waiting += [end for end in edge if end not in seen]
-                seen.update(edge)
-        if part:
-            yield part
-
-
-def _flow_of(capacity: Mapping[tuple[str, str], float]) -> float:
-    left = dict(capacity)
-    beside: dict[str, set[str]] = defaultdict(set)
-    for start, other in capacity:
-        beside[start].add(other)
-        beside[other].add(start)
+    left = defaultdict(float, capacity)
+    beside: dict[str, list[str]] = defaultdict(list)
+    for start, other in sorted(capacity):
+        beside[start].append(other)
+        beside[other].append(start)
     flow = 0.0
-    while route := _shortest_route(left, beside):
+    while route := _route(left, beside):
         amount = min(left[edge] for edge in route)
         for start, other in route:
             left[start, other] -= amount
-            left[other, start] = left.get((other, start), 0.0) + amount
+            left[other, start] += amount
         flow += amount
     return flow
 
 
-def _shortest_route(left: Mapping[tuple[str, str], float], beside: Mapping[str, set[str]]) -> list[tuple[str, str]]:
-    came_from: dict[str, str] = {"from": ""}
-    queue = deque(["from"])
-    while queue and "to" not in came_from:
-        here = queue.popleft()
-        for there in sorted(beside[here]):
-            if there not in came_from and left.get((here, there), 0.0) > 1e-9:
-                came_from[there] = here
-                queue.append(there)
-    route: list[tuple[str, str]] = []
-    at = "to"
-    while at in came_from and at != "from":
-        route.append((came_from[at], at))
-        at = came_from[at]
-    return route
+def _route(left: Mapping[tuple[str, str], float], beside: Mapping[str, list[str]]) -> list[tuple[str, str]]:
+    """Return the edges of a route with room from "from" to "to", depth first; none if there is no such route."""
+    seen, nodes = {"from"}, ["from"]
+    while nodes and nodes[-1] != "to":
+        here = nodes[-1]
+        there = next((other for other in beside[here] if other not in seen and left[here, other] > 1e-9), None)
+        if there is None:
+            nodes.pop()
+        else:
+            seen.add(there)
+            nodes.append(there)
+    return list(pairwise(nodes))

@@ -13,7 +13,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.expectations import checks, values_of
+from rigctl.analysis.views.expectations import Values, checks
 from rigctl.columns import COLUMNS, Column, Level
 from rigctl.records import Cell, Stream
 from rigctl.report.words.text import settings_text, told_apart
@@ -52,7 +52,7 @@ def _families(view: RunView) -> Iterator[GaugeMetricFamily]:
     began = GaugeMetricFamily("rigctl_run_start_timestamp", "When the run began.", labels=_OF_RUN, unit="seconds")
     began.add_metric(run, view.info.started_at)
     yield began
-    values, apart = values_of(view), told_apart(view.plan.cells)
+    values, apart = Values(view), told_apart(view.plan.cells)
     of_test = {cell.number: (*run, str(cell.number), settings_text(cell, apart)) for cell in view.plan.cells}
     counted = GaugeMetricFamily("rigctl_test_measured", "1: the test has a valid result.", labels=_OF_TEST)
     for cell in view.plan.cells:

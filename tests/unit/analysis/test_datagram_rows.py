@@ -7,7 +7,8 @@ import builders
 import pytest
 from builders import bucket_of
 
-from rigctl.analysis.rows.flows import DATAGRAM_NAMES as NAMES, asked_mbps, datagram_values
+from rigctl.analysis.rows.flows import DATAGRAM_NAMES as NAMES
+from rigctl.analysis.rows.flows import asked_mbps, datagram_values
 from rigctl.records import Cell, Datagrams, Direction, Flow, Pair, Repetition, Side, Status
 from rigctl.settings import RATE, Settings
 

@@ -7,7 +7,7 @@ import message_runs
 import pytest
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.expectations import Check, checks, values_of
+from rigctl.analysis.views.expectations import Check, Values, checks
 from rigctl.records import Comparison, Expectation, Repetition, RunInfo, RunStatus, Status
 
 
@@ -104,7 +104,7 @@ def test_values_are_those_of_the_results_table(column: str) -> None:
         "retransmits": summary.retransmits,
         "limit": summary.limit,
     }
-    assert values_of(view).of(cell, None, column) == shown[column]
+    assert Values(view).of(cell, None, column) == shown[column]
 
 
 def test_messages_are_judged_pair_by_pair() -> None:

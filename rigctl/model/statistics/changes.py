@@ -94,23 +94,10 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class _Series:
-    """The measured nights of a series, and their numbers."""
-
-    numbers: tuple[int, ...]
-    nights: Nights
-
-    def without(self, last: int) -> "_Series":
-        """Return the nights before the last ones."""
-        count = max(len(self.numbers) - last, 0)
-        return _Series(self.numbers[:count], self.nights.until(count))
-
-
-@dataclass(frozen=True, slots=True)
 class _State:
     """A series as segmented tonight. `seen[n]`: the cuts as they were n nights ago, with the noise of tonight."""
 
-    series: _Series
+    nights: Nights
     noise: float
     seen: tuple[tuple[Cut, ...], ...]
 
@@ -129,12 +116,14 @@ def judged(
     """
     rules = rules or Rules()
     last = max(map(len, series), default=0) - 1
-    known = [_series(points, accepted, altered) for points in series]
+    known = [_nights(points, accepted, altered) for points in series]
     states = _states(known, rules)
     # A change is news unless one of the last nights had it, by the noise that was known then.
     new = {at: _recent(state) for at, state in states.items() if known[at].numbers[-1] == last}
     for ago in range(1, _SAME + 1):
-        earlier = _states([own.without(ago) if new.get(at) else _EMPTY for at, own in enumerate(known)], rules)
+        earlier = _states(
+            [own.until(max(len(own) - ago, 0) if new.get(at) else 0) for at, own in enumerate(known)], rules
+        )
         for at, state in earlier.items():
             new[at] = tuple(cut for cut in new[at] if not _has(state.seen[0], cut, states[at].seen[0]))
     return [
@@ -154,28 +143,28 @@ def significant(p_values: Sequence[float], rate: float, tested: int | None = Non
 
 def compared(points: Sequence[Point], level: float) -> tuple[Change, float] | None:
     """Compare the last night with a given level. Return the change and its p-value, or None if the noise is unknown."""
-    own, night = _series(points, (), ()), len(points) - 1
-    if len(own.numbers) <= LEAST_NIGHTS or own.numbers[-1] != night:
+    own, night = _nights(points, (), ()), len(points) - 1
+    if len(own) <= LEAST_NIGHTS or own.numbers[-1] != night:
         return None
-    [noise] = noises_of([own.without(1).nights], _search(Rules(), 1))
-    away = float(own.nights.away(log(level))[-1])
-    p = float(2 * stdtr(len(own.numbers) / 2, -abs(away) / (noise.sigma * sqrt(2))))
+    [noise] = noises_of([own.until(len(own) - 1)], _search(Rules(), 1))
+    away = float(own.away(log(level))[-1])
+    p = float(2 * stdtr(len(own) / 2, -abs(away) / (noise.sigma * sqrt(2))))
     return Change(night, night, level, level * exp(away), noise.sigma), p
 
 
-def _series(points: Sequence[Point], accepted: Collection[int], altered: Collection[int]) -> _Series:
-    numbers = tuple(night for night, point in enumerate(points) if point.value is not None and point.value > 0)
-    first = [log(points[night].value or 1.0) for night in numbers]
-    again = [points[night].second for night in numbers]
-    second = [value if other is None or other <= 0 else log(other) for value, other in zip(first, again, strict=True)]
+def _nights(points: Sequence[Point], accepted: Collection[int], altered: Collection[int]) -> Nights:
+    numbers = [night for night, point in enumerate(points) if point.value is not None and point.value > 0]
+    first = np.log([points[night].value or 1.0 for night in numbers])
+    again = [points[night].second or 0.0 for night in numbers]
+    twice = np.array([other > 0 for other in again], dtype=bool)
+    second = np.log(np.where(twice, again, 1.0))
     # The rig may have been changed before a night without a value.
     spans = [range(before + 1, night + 1) for before, night in pairwise((-1, *numbers))]
-    flags = [[any(night in chosen for night in span) for span in spans] for chosen in (altered, accepted)]
-    twice = [other is not None and other > 0 for other in again]
-    return _Series(
-        numbers,
-        Nights(np.array(first), np.array(second), *(np.array(own, dtype=bool) for own in (twice, *flags))),
-    )
+    flags = [
+        np.array([any(night in chosen for night in span) for span in spans], dtype=bool)
+        for chosen in (altered, accepted)
+    ]
+    return Nights(np.array(numbers, dtype=np.int64), first, np.where(twice, second, first), twice, *flags)
 
 
 def _search(rules: Rules, series: int) -> Search:
@@ -186,13 +175,13 @@ def _search(rules: Rules, series: int) -> Search:
     )
 
 
-def _states(known: Sequence[_Series], rules: Rules) -> dict[int, _State]:
+def _states(known: Sequence[Nights], rules: Rules) -> dict[int, _State]:
     """Segment the series that have enough nights; return them by their places."""
-    enough = {at: own for at, own in enumerate(known) if len(own.numbers) > LEAST_NIGHTS}
-    search, nights = _search(rules, len(known)), [own.nights for own in enough.values()]
+    enough = {at: own for at, own in enumerate(known) if len(own) > LEAST_NIGHTS}
+    search, nights = _search(rules, len(known)), list(enough.values())
     noises = noises_of(nights, search)
     return {
-        at: _State(own, noise.sigma, _seen(segments, len(own.numbers)))
+        at: _State(own, noise.sigma, _seen(segments, len(own)))
         for (at, own), noise, segments in zip(enough.items(), noises, segmented(nights, noises, search), strict=True)
     }
 
@@ -204,22 +193,22 @@ def _seen(segments: Segments, count: int) -> tuple[tuple[Cut, ...], ...]:
 
 def _recent(state: _State) -> tuple[Cut, ...]:
     """Return the cuts that can be news: that to the level of now, and those of the last two weeks."""
-    count = len(state.series.numbers)
+    count = len(state.nights)
     return tuple(cut for cut in state.seen[0] if cut is state.seen[0][-1] or cut.begin >= count - _LATE)
 
 
 def _verdict(state: _State, new: Collection[Cut], rules: Rules, last: int) -> Verdict:
-    own, count = state.series, len(state.series.numbers)
+    own, count = state.nights, len(state.nights)
     begins = (0, *(cut.begin for cut in state.seen[0]))
-    levels = [own.nights.level(begin, end) for begin, end in pairwise((*begins, count))]
+    levels = [own.level(begin, end) for begin, end in pairwise((*begins, count))]
     found: list[Change] = []
     reported = levels[0]
     for cut, level in zip(state.seen[0], levels[1:], strict=True):
-        if own.nights.accepted[cut.begin]:
+        if own.accepted[cut.begin]:
             reported = level
         elif abs(exp(level - reported) - 1) >= _CERTAINLY_BELOW * rules.bound:
             night = last if cut in new else min(_found(cut, state), last - (own.numbers[-1] == last))
-            found.append(Change(own.numbers[cut.begin], night, exp(reported), exp(level), state.noise))
+            found.append(Change(int(own.numbers[cut.begin]), night, exp(reported), exp(level), state.noise))
             reported = level
         elif found:
             # Too small to be a change by itself: the level of the one before it moves.
@@ -237,7 +226,7 @@ def _verdict(state: _State, new: Collection[Cut], rules: Rules, last: int) -> Ve
 def _found(cut: Cut, state: _State) -> int:
     """Return the first night since which the segmentation has had this change, by the noise of tonight."""
     ago = next((ago for ago, cuts in enumerate(state.seen) if not _has(cuts, cut, state.seen[0])), len(state.seen))
-    return state.series.numbers[len(state.series.numbers) - ago]
+    return int(state.nights.numbers[len(state.nights) - ago])
 
 
 def _has(cuts: Sequence[Cut], wanted: Cut, tonight: Sequence[Cut]) -> bool:
@@ -265,20 +254,17 @@ def _with_drifts(found: Sequence[Change]) -> tuple[Change, ...]:
     )
 
 
-def _suspicion(own: _Series, begin: int, noise: float, rules: Rules) -> Suspicion | None:
+def _suspicion(own: Nights, begin: int, noise: float, rules: Rules) -> Suspicion | None:
     """Compare the last night with the level before it."""
-    last = len(own.numbers) - 1
+    last = len(own) - 1
     if begin == last:
         return None
-    level = own.nights.level(begin, last)
-    away = float(own.nights.away(level)[-1])
+    level = own.level(begin, last)
+    away = float(own.away(level)[-1])
     if abs(exp(away) - 1) < rules.bound or abs(away) < rules.noises * noise:
         return None
-    return Suspicion(exp(level + away), exp(level), noise, confirmed=bool(own.nights.twice[-1]))
+    return Suspicion(exp(level + away), exp(level), noise, confirmed=bool(own.twice[-1]))
 
 
-def _level(own: _Series) -> float | None:
-    return exp(float(np.median(own.nights.first))) if own.numbers else None
-
-
-_EMPTY: Final = _series((), (), ())
+def _level(own: Nights) -> float | None:
+    return exp(float(np.median(own.first))) if len(own) else None

@@ -8,7 +8,7 @@ measurement confirms it and either something else of the rig changed or the step
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from math import sqrt
 from typing import Final, TypeAlias, TypeVar
@@ -61,17 +61,19 @@ class Nights:
     `altered`: something else of the rig changed before that night. `accepted`: a level begins there, at no cost.
     """
 
+    numbers: NDArray[np.int64]  # among all nights
     first: Floats
     second: Floats
     twice: Flags
     altered: Flags
     accepted: Flags
 
+    def __len__(self) -> int:
+        return len(self.numbers)
+
     def until(self, count: int) -> "Nights":
         """Return the first `count` nights."""
-        return Nights(
-            self.first[:count], self.second[:count], self.twice[:count], self.altered[:count], self.accepted[:count]
-        )
+        return Nights(*(getattr(self, item.name)[:count] for item in fields(self)))
 
     def away(self, level: Floats | float) -> Floats:
         """Return how far each night is from a level: of two measurements the nearer one."""
@@ -105,22 +107,12 @@ class Search:
     penalty: float
 
 
-def segmented(series: Sequence[Nights], noises: Sequence[Noise], search: Search) -> Iterator["Segments"]:
-    """Yield the segments of each series."""
-    for begin in range(0, len(series), _BATCH):
-        batch = slice(begin, begin + _BATCH)
-        yield from _searched(series[batch], noises[batch], search, LEAST_STEP)
-
-
 def noises_of(series: Sequence[Nights], search: Search) -> list[Noise]:
     """Estimate the noise of each series about the levels that a first search finds."""
     rough = [_of_differences(own.first) for own in series]
-    found = []
-    for begin in range(0, len(series), _BATCH):
-        batch = slice(begin, begin + _BATCH)
-        found += list(_searched(series[batch], rough[batch], search, _FIRST_STEP))
+    found = segmented(series, rough, search, _FIRST_STEP)
     return [
-        _of_residuals(own, segments.cuts(len(own.first)), noise.sigma)
+        _of_residuals(own, segments.cuts(len(own)), noise.sigma)
         for own, segments, noise in zip(series, found, rough, strict=True)
     ]
 
@@ -210,17 +202,25 @@ class Segments:
         return tuple(reversed(found))
 
 
+def segmented(
+    series: Sequence[Nights], noises: Sequence[Noise], search: Search, least_step: float = LEAST_STEP
+) -> Iterator[Segments]:
+    """Yield the segments of each series."""
+    for begin in range(0, len(series), _BATCH):
+        batch = slice(begin, begin + _BATCH)
+        yield from _searched(series[batch], noises[batch], search, least_step)
+
+
 def _searched(
     series: Sequence[Nights], noises: Sequence[Noise], search: Search, least_step: float
 ) -> Iterator[Segments]:
     """Search several series at once; shorter ones are filled up with their last night, which changes nothing before."""
-    length = max(len(own.first) for own in series)
-    first, second = (_stacked([own.first for own in series], length), _stacked([own.second for own in series], length))
-    twice = _stacked([own.twice for own in series], length)
-    altered = _stacked([own.altered for own in series], length)
-    accepted = _stacked([own.accepted for own in series], length)
-    sigma = np.array([[noise.sigma] for noise in noises])
-    following = np.array([[noise.following] for noise in noises])
+    length = max(map(len, series))
+    first, second = (_stacked([getattr(own, name) for own in series], length) for name in ("first", "second"))
+    twice, altered, accepted = (
+        _stacked([getattr(own, name) for own in series], length) for name in ("twice", "altered", "accepted")
+    )
+    sigma, following = np.array([[(noise.sigma, noise.following)] for noise in noises]).transpose(2, 0, 1)
     grid = _grids(series, noises)
     steps = np.maximum(search.least, least_step * sigma)
     below, above = _partners(grid, steps)
@@ -246,18 +246,17 @@ def _searched(
         confirmed = np.where(near, entered + cost, _INFINITE)
         costs[night] = np.minimum(stay, confirmed)
         begins[night] = np.where(confirmed < stay, night - 1, begins[night - 1])
-        left = _cheapest(costs[night - 1], below, above) if night >= _LEAST_FIRST else np.full(grid.shape, _INFINITE)
+        before = costs[night - 1] if night >= _LEAST_FIRST else np.full(grid.shape, _INFINITE)
+        left = np.minimum(*_cheapest(before, below, above))
         entered = np.where(near, left + search.penalty + alone, _INFINITE)
         # One night that begins a segment by itself: confirmed, or accepted by somebody.
         confirmed_here = near & twice[:, night, None] & altered[:, night, None]
-        far = (left, left)
-        if night >= _LEAST_FIRST:
-            # The other measurement may lie beyond this level, but not on the way back to the one before.
-            rise, fall = _cheapest_each(costs[night - 1], below_at_once, above_at_once)
-            half = search.at_once / 2
-            far = (np.where(other >= -half, rise, _INFINITE), np.where(other <= half, fall, _INFINITE))
+        # The other measurement may lie beyond this level, but not on the way back to the one before.
+        rise, fall = _cheapest(before, below_at_once, above_at_once)
+        half = search.at_once / 2
+        far = np.minimum(np.where(other >= -half, rise, _INFINITE), np.where(other <= half, fall, _INFINITE))
         roughly = (alone <= _NEAR**2) & twice[:, night, None]
-        begun = np.minimum(np.where(confirmed_here, left, _INFINITE), np.where(roughly, np.minimum(*far), _INFINITE))
+        begun = np.minimum(np.where(confirmed_here, left, _INFINITE), np.where(roughly, far, _INFINITE))
         single = begun + search.penalty + alone
         free = costs[night - 1].min(axis=1, keepdims=True) + np.minimum(alone, most)
         single = np.where(accepted[:, night, None], np.minimum(single, free), single)
@@ -291,12 +290,7 @@ def _partners(grid: Floats, steps: Floats) -> tuple[NDArray[np.int64], NDArray[n
     return np.stack(below), np.stack(above)
 
 
-def _cheapest(costs: Floats, below: NDArray[np.int64], above: NDArray[np.int64]) -> Floats:
-    """Return, for each level, the least cost of the levels that are a step away."""
-    return np.minimum(*_cheapest_each(costs, below, above))
-
-
-def _cheapest_each(costs: Floats, below: NDArray[np.int64], above: NDArray[np.int64]) -> tuple[Floats, Floats]:
+def _cheapest(costs: Floats, below: NDArray[np.int64], above: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Return, for each level, the least cost of the levels a step lower, and of those a step higher."""
     lower = np.minimum.accumulate(costs, axis=1)
     upper = np.minimum.accumulate(costs[:, ::-1], axis=1)[:, ::-1]

@@ -1,6 +1,5 @@
 """What pairs can have together, each node's link counted once per direction."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -10,80 +9,13 @@ import pytest
 
 from rigctl.analysis.limits.ceiling import data_path, datagram_path, efficiency, link_mtu, path_rate_bps
 from rigctl.analysis.rows.cells import derive
-from rigctl.model.limits.sharing import DataPath, TrunkLink, together_mbps, trunk_link
+from rigctl.model.limits.sharing import trunk_link
 from rigctl.records import Cell, Condition, HostSetting, Link, Pair, RunInfo, Trunk
-
-
-def together(ends: Sequence[str], rates_mbps: dict[str, float]) -> float | None:
-    """The sum for `ends` as "ab" for a → b; a path's ceiling is 0.9 of its slower end."""
-    rates = {node: round(rate * 1e6) for node, rate in rates_mbps.items()}
-    paths = []
-    for sender, receiver in map(tuple, ends):
-        rate = min(rates[sender], rates[receiver])
-        paths.append(DataPath(sender, receiver, rate, rate * 0.9e-6))
-    return together_mbps(paths, rates)
-
-
-GIGABIT = dict.fromkeys("abcdef", 1000.0)
-
-
-@pytest.mark.parametrize(
-    ("ends", "expected"),
-    [
-        (["ab"], 900),
-        (["ab", "cd"], 1800),
-        (["ab", "ba"], 1800),  # full duplex
-        (["ab", "ac"], 900),  # one sends to two
-        (["ba", "ca"], 900),  # two send to one
-        (["ab", "bc", "ca"], 2700),  # a ring
-        (["ab", "ac", "ad", "eb", "fb"], 1800),  # neither the senders nor the receivers alone bind
-    ],
-)
-def test_pairs_share_the_links_of_their_nodes(ends: list[str], expected: float) -> None:
-    assert together(ends, GIGABIT) == pytest.approx(expected)
-
-
-def test_a_fast_server_serves_many_slow_clients() -> None:
-    rates = {"s": 10_000.0, "a": 1000.0, "b": 1000.0, "c": 1000.0}
-    assert together(["as", "bs", "cs"], rates) == pytest.approx(2700)
-    assert together(["sa", "sb", "sc"], rates | {"s": 2000.0}) == pytest.approx(1800)
-
-
-def test_one_unknown_path_leaves_the_sum_unknown() -> None:
-    known = DataPath("a", "b", 10**9, 941.5)
-    assert together_mbps([known, DataPath("c", "d", None, None)], {}) is None
-    assert together_mbps([], {}) is None
 
 
 def test_an_efficiency_needs_both_its_sides() -> None:
     assert efficiency(941.0, None) is None
     assert efficiency(None, 941.5) is None
-
-
-LEFT = TrunkLink(1_500_000_000, {"a": "s1", "c": "s1", "e": "s1", "b": "s2", "d": "s2", "f": "s1"})
-
-
-@pytest.mark.parametrize(
-    ("ends", "expected"),
-    [
-        (["ab"], 900),
-        (["ab", "cd"], 1350),  # 1.5 Gbit/s of trunk, less the same headers
-        (["ab", "dc"], 1800),  # full duplex, as the links are
-        (["ab", "cd", "ef"], 2250),  # the third does not cross
-        (["ae"], 900),
-    ],
-)
-def test_pairs_over_a_trunk_share_it_too(ends: Sequence[str], expected: float) -> None:
-    paths = [DataPath(sender, receiver, 10**9, 900.0) for sender, receiver in map(tuple, ends)]
-    rates = dict.fromkeys("abcdef", 10**9)
-    assert together_mbps(paths, rates, LEFT) == pytest.approx(expected)
-
-
-def test_a_trunk_does_not_let_one_pair_use_what_another_leaves() -> None:
-    # a can send a gigabit, but b receives only 100 Mbit/s; d could take the rest, but nobody sends it that.
-    rates = {"a": 10**9, "b": 10**8, "c": 10**8, "d": 10**9}
-    paths = [DataPath("a", "b", 10**8, 90.0), DataPath("c", "d", 10**8, 90.0)]
-    assert together_mbps(paths, rates, LEFT) == pytest.approx(180)
 
 
 def test_the_ceiling_of_a_cell_is_that_of_the_trunk_at_the_mtu_in_use() -> None:

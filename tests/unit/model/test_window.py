@@ -91,12 +91,6 @@ def test_a_side_that_moved_no_byte_received_none(silent: Side) -> None:
     assert received(silent, 0, 1) == [0, 0]
 
 
-def test_retransmits_before_the_window_are_not_counted() -> None:
-    series = Series({"t_ns": [1 * S, 2 * S, 3 * S], "retransmits": [5, 7, 9]})
-    assert counter_between(series, "retransmits", round(1.5 * S), round(2.5 * S), 12) == 4
-    assert counter_between(series, "retransmits", 0, 10 * S, 12) == 12
-
-
 def test_unknown_retransmits_stay_unknown() -> None:
     sender = builders.counting(side(0.0, 5.0, 5000), retransmits=None)
     assert cut(flow(side(0.0, 5.0, 5000), sender), CommonWindow(0, 5 * S, 0)).retransmits is None

@@ -156,11 +156,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         1,
     ),
     Column(
-        "busiest_cpu_destination_pct",
-        "%",
-        MEASURED,
-        "busy time of the busiest CPU of the receiver's node, likewise",
-        1,
+        "busiest_cpu_destination_pct", "%", MEASURED, "busy time of the busiest CPU of the receiver's node, likewise", 1
     ),
     Column(
         "other_cpu_source_pct",

@@ -14,7 +14,7 @@ from typing import Final
 from rigctl.analysis.limits.processors import PROCESSORS
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.panels import ConditionPanels, Setting
-from rigctl.model.limits.ceilings import wire_bytes
+from rigctl.model.limits.ceilings import Packet
 from rigctl.model.unknowns import agreed
 from rigctl.records import RunInfo
 
@@ -145,4 +145,4 @@ def payload_share(info: RunInfo, cells: Sequence[CellSummary]) -> float | None:
     sizes = {stream.mss_effective for stream in streams}
     timestamps = agreed(stream.timestamps for stream in streams) is not False
     mss = sizes.pop() if len(sizes) == 1 else None
-    return mss / wire_bytes(mss, info.ip_version, timestamps) if mss else None
+    return mss / Packet("tcp", info.ip_version, timestamps).wire_bytes(mss) if mss else None

@@ -107,11 +107,6 @@ def effective_mss(mtu: int, mss: int | None, ip_version: int = 4, timestamps: bo
     return announced - (TIMESTAMPS_OPTION if timestamps else 0)
 
 
-def wire_bytes(mss: int, ip_version: int = 4, timestamps: bool = True) -> int:
-    """Return the wire time of a TCP segment with `mss` payload bytes, in bytes with gap and preamble: 1538 for 1448."""
-    return Packet("tcp", ip_version, timestamps).wire_bytes(mss)
-
-
 def ceiling_bps(rate_bps: float, mtu: int, mss: int | None, ip_version: int = 4, timestamps: bool = True) -> float:
     """Return the highest goodput on a link of `rate_bps` for segments of `mss` payload bytes, in bit/s.
 
@@ -119,7 +114,7 @@ def ceiling_bps(rate_bps: float, mtu: int, mss: int | None, ip_version: int = 4,
     """
     most = effective_mss(mtu, None, ip_version, timestamps)
     payload = most if mss is None else min(mss, most)
-    return rate_bps * payload / wire_bytes(payload, ip_version, timestamps)
+    return rate_bps * payload / Packet("tcp", ip_version, timestamps).wire_bytes(payload)
 
 
 @dataclass(frozen=True, slots=True)

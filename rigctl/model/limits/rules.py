@@ -82,6 +82,14 @@ class Rule:
     cause: str | None = None  # more than the limit says: "policer"
 
 
+def _at_line_rate(seen: Known) -> bool:
+    return reaches(seen.efficiency, LINE_RATE)
+
+
+def _small_frames(seen: Known) -> bool:
+    return _at_line_rate(seen) and bool(seen.larger_frames >= LARGER_FRAMES)
+
+
 def _full(seen: Known) -> bool:
     """The line is nearly full: with this stream, with all pairs that share a link, or with other traffic."""
     return any(reaches(share or 0.0, NEARLY) for share in (seen.efficiency, seen.shared_share, seen.link_share))
@@ -158,13 +166,13 @@ def _explained(seen: Known) -> bool:
 
 
 def _even(seen: Known) -> bool:
-    """The rate is constant, and losses do not explain it."""
-    return bool(seen.unevenness <= EVEN and not _explained(seen))
+    """Losses cost goodput at a constant rate, and do not explain it."""
+    return bool(_dropped(seen) and seen.unevenness <= EVEN and not _explained(seen))
 
 
 def _regulated(seen: Known) -> bool:
-    """The rate is constant in the mean: a bucket runs empty, and fills while the flows are silent."""
-    return bool(seen.loss_clumps >= TOGETHER and seen.variance_ratio <= REGULATED)
+    """Losses cost goodput at a rate constant in the mean: a bucket runs empty, and fills while the flows are silent."""
+    return bool(_dropped(seen) and seen.loss_clumps >= TOGETHER and seen.variance_ratio <= REGULATED)
 
 
 def _at_random(seen: Known) -> bool:
@@ -194,32 +202,29 @@ def _throttled(seen: Known, least: float) -> bool:
     return bool(seen.quota_sender >= max(least, seen.quota_receiver or 0.0))
 
 
+def _dropped_much(seen: Known) -> bool:
+    return bool(seen.lost_share >= 1 - LINE_RATE)
+
+
+_STANDING: Final = ("queue_ms", "queue_growth")
+_OTHERS: Final = ("other_share", "link_share", "other_mbps", "other_link", "other_counter")
+_LOSSES: Final = ("lost_share", "loss_allows", "sending_share", "halves")
+
 RULES: Final[tuple[Rule, ...]] = (
     Rule("unknown", "above the ceiling", ("efficiency",), lambda seen: above_ceiling(seen.efficiency), "above"),
-    Rule(
-        "mtu",
-        "line rate with a clamped MSS",
-        ("efficiency", "larger_frames", "clamped_mss"),
-        lambda seen: reaches(seen.efficiency, LINE_RATE) and seen.larger_frames >= LARGER_FRAMES,
-        "clamp",
-    ),
-    Rule(
-        "mtu",
-        "line rate with small frames",
-        ("efficiency", "larger_frames"),
-        lambda seen: reaches(seen.efficiency, LINE_RATE) and seen.larger_frames >= LARGER_FRAMES,
-    ),
-    Rule("line-rate", "line rate", ("efficiency",), lambda seen: reaches(seen.efficiency, LINE_RATE)),
+    Rule("mtu", "line rate with a clamped MSS", ("efficiency", "larger_frames", "clamped_mss"), _small_frames, "clamp"),
+    Rule("mtu", "line rate with small frames", ("efficiency", "larger_frames"), _small_frames),
+    Rule("line-rate", "line rate", ("efficiency",), _at_line_rate),
     Rule(
         "loss",
         "line rate but for losses",
         ("efficiency", "lost_share", "halves"),
-        lambda seen: seen.lost_share >= 1 - LINE_RATE and LINE_RATE <= seen.efficiency * (1 + seen.lost_share) <= ALL,
+        lambda seen: _dropped_much(seen) and LINE_RATE <= seen.efficiency * (1 + seen.lost_share) <= ALL,
     ),
     Rule(
         "line-rate",
         "line rate between losses",
-        ("efficiency", "queue_ms", "queue_growth"),
+        ("efficiency", *_STANDING),
         lambda seen: reaches(seen.efficiency, NEARLY) and _standing(seen),
     ),
     Rule("rate", "requested rate", ("asked_share",), lambda seen: reaches(seen.asked_share, LINE_RATE)),
@@ -255,15 +260,10 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "shared-link",
         "shared link full between losses",
-        ("shared_share", "shared_link", "queue_ms", "queue_growth"),
+        ("shared_share", "shared_link", *_STANDING),
         lambda seen: reaches(seen.shared_share, NEARLY) and _standing(seen),
     ),
-    Rule(
-        "other-traffic",
-        "link full with other traffic",
-        ("other_share", "link_share", "other_mbps", "other_link", "other_counter"),
-        lambda seen: _beside(seen, NEARLY),
-    ),
+    Rule("other-traffic", "link full with other traffic", _OTHERS, lambda seen: _beside(seen, NEARLY)),
     Rule("sender", "quota", ("quota_sender",), lambda seen: _throttled(seen, THROTTLED), "quota"),
     Rule("receiver", "quota", ("quota_receiver",), lambda seen: seen.quota_receiver >= THROTTLED, "quota"),
     Rule("machine", "processors", ("processors", "busy_pct"), lambda seen: seen.processors == "machine"),
@@ -271,19 +271,13 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("receiver", "processors", ("processors", "busy_pct"), lambda seen: seen.processors == "receiver"),
     Rule("disk", "reading", ("disk_read",), lambda seen: seen.disk_read >= max(HALF, seen.disk_write or 0.0), "read"),
     Rule("disk", "writing", ("disk_write",), lambda seen: seen.disk_write >= HALF, "write"),
-    Rule(
-        "unknown",
-        "beside other traffic",
-        ("other_share", "link_share", "other_mbps", "other_link", "other_counter"),
-        lambda seen: _beside(seen, BESIDE),
-        "traffic",
-    ),
-    Rule("path", "shaper", ("queue_ms", "queue_growth", "variation"), _queued, "shaper"),
-    Rule("path", "shaper", ("queue_ms", "queue_growth", "sending_share"), _never_empty, "shaper"),
+    Rule("unknown", "beside other traffic", _OTHERS, lambda seen: _beside(seen, BESIDE), "traffic"),
+    Rule("path", "shaper", (*_STANDING, "variation"), _queued, "shaper"),
+    Rule("path", "shaper", (*_STANDING, "sending_share"), _never_empty, "shaper"),
     Rule(
         "loss",
         "losses",
-        ("lost_share", "loss_allows", "sending_share", "halves", "agent_share", "loss_clumps"),
+        (*_LOSSES, "agent_share", "loss_clumps"),
         lambda seen: seen.agent_share <= LITTLE_CPU and seen.loss_allows >= EXPLAINED[0] and _lossy(seen),
     ),
     Rule("unknown", "other programs", ("processors", "others_pct"), lambda seen: seen.processors == "others", "others"),
@@ -308,48 +302,29 @@ RULES: Final[tuple[Rule, ...]] = (
         lambda seen: seen.held_share >= HALF and (_drained(seen) or (seen.sndbuf_share or 0.0) >= HALF),
         "receive",
     ),
-    Rule(
-        "path",
-        "policer",
-        ("lost_share", "sending_share", "loss_clumps", "unevenness"),
-        lambda seen: _dropped(seen) and _even(seen),
-        "policer",
-    ),
-    Rule(
-        "path",
-        "policer",
-        ("lost_share", "sending_share", "loss_clumps", "variance_ratio"),
-        lambda seen: _dropped(seen) and _regulated(seen),
-        "policer",
-    ),
-    Rule(
-        "loss",
-        "losses",
-        ("lost_share", "loss_allows", "sending_share", "halves"),
-        _lossy,
-    ),
+    Rule("path", "policer", ("lost_share", "sending_share", "loss_clumps", "unevenness"), _even, "policer"),
+    Rule("path", "policer", ("lost_share", "sending_share", "loss_clumps", "variance_ratio"), _regulated, "policer"),
+    Rule("loss", "losses", _LOSSES, _lossy),
     Rule(
         "loss",
         "losses that stop bbr",
         ("lost_share", "sending_share", "halves"),
-        lambda seen: (
-            not seen.halves and seen.lost_share >= 1 - LINE_RATE and seen.sending_share >= HALF and _at_random(seen)
-        ),
+        lambda seen: not seen.halves and _dropped_much(seen) and seen.sending_share >= HALF and _at_random(seen),
     ),
     Rule(
         "receiver",
         "receive buffer full",
         ("overflow_share", "lost_share"),
-        lambda seen: seen.overflow_share >= HALF and seen.lost_share >= 1 - LINE_RATE,
+        lambda seen: seen.overflow_share >= HALF and _dropped_much(seen),
     ),
     Rule(
         "path",
         "constant rate of datagrams",
         ("datagram_evenness", "lost_share"),
-        lambda seen: seen.datagram_evenness <= EVEN_DATAGRAMS and seen.lost_share >= 1 - LINE_RATE,
+        lambda seen: seen.datagram_evenness <= EVEN_DATAGRAMS and _dropped_much(seen),
         "policer",
     ),
-    Rule("loss", "datagrams lost", ("datagram_evenness", "lost_share"), lambda seen: seen.lost_share >= 1 - LINE_RATE),
+    Rule("loss", "datagrams lost", ("datagram_evenness", "lost_share"), _dropped_much),
     Rule(
         "path",
         "slow interface",
@@ -360,7 +335,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "unknown",
         "losses do not explain it",
-        ("lost_share", "loss_allows", "sending_share", "halves"),
+        _LOSSES,
         lambda seen: seen.halves and seen.lost_share >= LOSSY and seen.sending_share >= HALF and _refuted(seen),
         "refuted",
     ),

@@ -14,7 +14,6 @@ from rigctl.model.limits.ceilings import (
     loss_bps,
     window_bps,
     windows_bps,
-    wire_bytes,
 )
 
 
@@ -51,9 +50,9 @@ def test_ipv6_headers_cost_20_bytes_more() -> None:
 
 
 def test_the_smallest_frames_are_padded() -> None:
-    assert wire_bytes(1, timestamps=False) == 46 + 38
-    assert wire_bytes(6, timestamps=False) == 46 + 38
-    assert wire_bytes(7, timestamps=False) == 47 + 38
+    assert Packet(timestamps=False).wire_bytes(1) == 46 + 38
+    assert Packet(timestamps=False).wire_bytes(6) == 46 + 38
+    assert Packet(timestamps=False).wire_bytes(7) == 47 + 38
 
 
 def test_a_datagram_takes_a_frame_and_its_headers() -> None:
@@ -109,8 +108,8 @@ def test_an_mss_beyond_the_mtu_without_timestamps_or_in_ipv6_is_what_the_mtu_car
     assert ceiling_bps(10**9, 1500, 9000, timestamps=False) == pytest.approx(10**9 * 1460 / 1538)
     assert ceiling_bps(10**9, 1500, 9000, ip_version=6) == pytest.approx(10**9 * 1428 / 1538)
     assert ceiling_bps(10**9, 1500, 500) == pytest.approx(10**9 * 500 / 590)
-    assert wire_bytes(500, ip_version=6) == 610
-    assert wire_bytes(500) == 590
+    assert Packet(ip_version=6).wire_bytes(500) == 610
+    assert Packet().wire_bytes(500) == 590
 
 
 PLAIN = Packet(timestamps=False)
@@ -159,7 +158,7 @@ def test_frames_hold_headers_padding_and_check_sequence(packet: Packet, payload:
 def test_fast_ethernet_carries_1448_of_1538() -> None:
     (rate,) = expected((100_000_000,), 1448, Packet()).of_link_bps
     assert rate / 8 == pytest.approx(12_500_000 * 1448 / 1538)
-    assert wire_bytes(1448) == 1538
+    assert Packet().wire_bytes(1448) == 1538
 
 
 @pytest.mark.parametrize(

@@ -61,23 +61,6 @@ def test_repetitions_that_do_not_count_have_none(status: Status) -> None:
     assert gaps_of(stream(), replace(with_gap(stream(), 1000, 3000), status=status)) == []
 
 
-def test_a_long_round_trip_is_no_gap() -> None:
-    repetition = with_gap(stream(), 1000, 1400)
-    flow = repetition.flows[0]
-    assert flow.sender is not None
-    slow = Series(flow.sender.series.columns | {"rtt_us": [300_000] * 50})
-    far = replace(repetition, flows=(replace(flow, sender=replace(flow.sender, series=slow)),))
-    assert len(gaps_of(stream(), repetition)) == 1
-    assert gaps_of(stream(), far) == []
-
-
-def test_datagrams_of_a_low_rate_are_far_apart_without_a_gap() -> None:
-    slow = replace(stream(), test="udp", transport="udp", message_bytes=1000)
-    repetition = with_gap(stream(), 1000, 1400)
-    assert gaps_of(builders.asking(slow, rate=40_000), repetition) == []  # one in 200 ms
-    assert len(gaps_of(builders.asking(slow, rate=10**6), repetition)) == 1
-
-
 def test_a_gap_names_its_test_repetition_and_stream() -> None:
     cell = builders.cell(7, pairs=(Pair("a", "b"), Pair("c", "d")), duration_s=5.0)
     repetition = replace(with_gap(cell, 1000, 3000, slice(1, 2)), repetition=3)

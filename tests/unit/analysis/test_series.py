@@ -143,7 +143,7 @@ FOUR = (
 
 def test_the_flows_of_a_pair_are_one_series_in_the_scenario_s_order() -> None:
     found = stream_bins(CELL, repetition(*FOUR))
-    assert [(str(bins.stream.pair), bins.series) for bins in found] == [
+    assert [(str(stream.pair), bins) for stream, bins in found.items()] == [
         ("a -> b", BinSeries(500, (11, 22, 33, 44))),
         ("c -> d", BinSeries(500, (100, 0, 0, 200))),
     ]
@@ -151,7 +151,7 @@ def test_the_flows_of_a_pair_are_one_series_in_the_scenario_s_order() -> None:
 
 def test_only_the_measurement_interval_counts() -> None:
     found = stream_bins(CELL, repetition(*FOUR, start_ns=MS // 2, end_ns=3 * MS // 2))
-    assert [bins.series.bytes for bins in found] == [(22, 33), (0, 0)]
+    assert [bins.bytes for bins in found.values()] == [(22, 33), (0, 0)]
 
 
 @pytest.mark.parametrize("bounds", [{"start_ns": None}, {"end_ns": None}])
@@ -161,12 +161,12 @@ def test_a_file_has_none_and_counts_from_its_first_byte_to_its_last(bounds: dict
     late = replace(first, receiver=replace(first.receiver, first_byte_ns=MS, last_byte_ns=None))
     assert second.receiver is not None
     early = replace(second, receiver=replace(second.receiver, first_byte_ns=MS // 2, last_byte_ns=3 * MS // 2))
-    (found,) = stream_bins(CELL, repetition(late, early, **bounds))
-    assert found.series.bytes == (22, 33)
+    (found,) = stream_bins(CELL, repetition(late, early, **bounds)).values()
+    assert found.bytes == (22, 33)
     unknown = [
         replace(one, receiver=replace(one.receiver, first_byte_ns=None)) for one in (first, second) if one.receiver
     ]
-    assert stream_bins(CELL, repetition(*unknown, **bounds)) == []
+    assert stream_bins(CELL, repetition(*unknown, **bounds)) == {}
 
 
 def test_a_stream_with_a_flow_whose_bins_are_unknown_is_left_out() -> None:
@@ -174,9 +174,9 @@ def test_a_stream_with_a_flow_whose_bins_are_unknown_is_left_out() -> None:
     assert lost.receiver is not None
     for broken in (replace(lost, receiver=None), replace(lost, receiver=replace(lost.receiver, bins=None))):
         found = stream_bins(CELL, repetition(broken, *FOUR[1:]))
-        assert [str(bins.stream.pair) for bins in found] == ["c -> d"]
+        assert [str(stream.pair) for stream in found] == ["c -> d"]
     other_width = flow(PAIRS[0], 1, (1, 2), width_us=1000)
-    assert [str(bins.stream.pair) for bins in stream_bins(CELL, repetition(other_width, *FOUR[1:]))] == ["c -> d"]
+    assert [str(stream.pair) for stream in stream_bins(CELL, repetition(other_width, *FOUR[1:]))] == ["c -> d"]
 
 
 def test_each_bin_is_a_row_at_its_end() -> None:

@@ -100,49 +100,46 @@ def test_where_the_first_and_unlimited_trial_passes_there_is_nothing_to_look_for
     assert following() is None
 
 
-def test_the_second_trial_takes_the_rate_at_which_the_first_arrived() -> None:
-    assert following(trial(1, None, 1000, 600)) == 6_000_000
-    assert following(trial(1, None, 1000, 0)) == 5_000_000  # none arrived: half
+FIRST = trial(1, None, 1000, 600)
+NINE = trial(1, None, 10_000, 9_000)
+LOSSY = [trial(number, 10**9 >> number, 10**5, 0) for number in range(1, MOST_TRIALS + 1)]
+
+
+@pytest.mark.parametrize(
+    ("trials", "rate_bps"),
+    [
+        # The second trial takes the rate at which the first arrived, or half where none arrived.
+        ([FIRST], 6_000_000),
+        ([trial(1, None, 1000, 0)], 5_000_000),
+        # Later trials halve what is left between the best and the lowest that failed, in whatever order they are.
+        ([FIRST, trial(2, 6_000_000, 600, 600)], 8_000_000),
+        ([trial(2, 6_000_000, 600, 600), FIRST], 8_000_000),
+        ([FIRST, trial(2, 6_000_000, 600, 600), trial(3, 8_000_000, 800, 700)], 7_000_000),
+        ([FIRST, trial(2, 6_000_000, 600, 500)], 3_000_000),
+        # A search ends within one percent …
+        ([NINE, trial(2, 99_000_000, 9_900, 9_900)], None),
+        ([NINE, trial(2, 98_000_000, 9_800, 9_800)], 99_000_000),
+        # … or at the least rate, and never goes below, …
+        ([trial(1, 1_000, 1000, 0)], None),
+        ([trial(1, 1_500, 1000, 0)], 1_000),
+        ([trial(1, 1_001, 1000, 0)], 1_000),
+        # … or after its most trials.
+        (LOSSY, None),
+        (LOSSY[:-1], pytest.approx(10**9 / 2**15, abs=1)),
+        # 10 Mbit/s were asked for, 9.8 were sent and 9.9: the former counts as what was sent, the latter as asked.
+        ([trial(1, 10_000_000, 980, 0)], 4_900_000),
+        ([trial(1, 10_000_000, 990, 0)], 5_000_000),
+        # A trial that was not measured counts as failed at what it asked for.
+        ([FIRST, trial(2, 4_000_000, 400, 400), trial(3, 8_000_000, 0, 0, status=Status.FAILED)], 6_000_000),
+        ([trial(1, None, 0, 0, status=Status.FAILED)], None),
+    ],
+)
+def test_the_next_rate_follows_from_the_trials(trials: list[Repetition], rate_bps: int | None) -> None:
+    assert following(*trials) == rate_bps
+
+
+def test_a_loss_that_is_allowed_ends_the_search() -> None:
     assert following(trial(1, None, 100, 99), max_loss=0.02) is None
-
-
-def test_later_trials_halve_what_is_left_between_the_best_and_the_lowest_that_failed() -> None:
-    first, second = trial(1, None, 1000, 600), trial(2, 6_000_000, 600, 600)
-    assert following(first, second) == 8_000_000
-    assert following(second, first) == 8_000_000  # in whatever order they are stored
-    assert following(first, second, trial(3, 8_000_000, 800, 700)) == 7_000_000
-    assert following(first, trial(2, 6_000_000, 600, 500)) == 3_000_000
-
-
-def test_a_search_ends_within_one_percent() -> None:
-    first = trial(1, None, 10_000, 9_000)
-    assert following(first, trial(2, 99_000_000, 9_900, 9_900)) is None
-    assert following(first, trial(2, 98_000_000, 9_800, 9_800)) == 99_000_000
-
-
-def test_a_search_ends_at_the_least_rate_and_never_goes_below() -> None:
-    assert following(trial(1, 1_000, 1000, 0)) is None
-    assert following(trial(1, 1_500, 1000, 0)) == 1_000
-    assert following(trial(1, 1_001, 1000, 0)) == 1_000
-
-
-def test_a_search_ends_after_its_most_trials() -> None:
-    lossy = [trial(number, 10**9 >> number, 10**5, 0) for number in range(1, MOST_TRIALS + 1)]
-    assert MOST_TRIALS == 15
-    assert following(*lossy) is None
-    assert following(*lossy[:-1]) == pytest.approx(10**9 / 2**MOST_TRIALS, abs=1)
-
-
-def test_a_sender_that_fell_behind_stands_for_what_it_sent() -> None:
-    # 10 Mbit/s were asked for, 9.8 were sent and 9.9: the former counts as what was sent, the latter as asked.
-    assert following(trial(1, 10_000_000, 980, 0)) == 4_900_000
-    assert following(trial(1, 10_000_000, 990, 0)) == 5_000_000
-
-
-def test_a_trial_that_was_not_measured_counts_as_failed_at_what_it_asked_for() -> None:
-    first, best = trial(1, None, 1000, 600), trial(2, 4_000_000, 400, 400)
-    assert following(first, best, trial(3, 8_000_000, 0, 0, status=Status.FAILED)) == 6_000_000
-    assert following(trial(1, None, 0, 0, status=Status.FAILED)) is None
 
 
 def test_the_best_trial_is_the_fastest_that_passed() -> None:

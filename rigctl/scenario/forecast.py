@@ -7,7 +7,7 @@ from typing import Any, Final
 from rigctl.base.units import format_rate
 from rigctl.model.latency import baseline_s
 from rigctl.model.limits.ceilings import IP_HEADER, TCP_HEADER, ceiling_bps, datagram_ceiling_bps, effective_mss
-from rigctl.model.limits.sharing import DataPath, together_mbps, trunk_link
+from rigctl.model.limits.sharing import DataPath, Links, trunk_link
 from rigctl.records import Cell, Pair, RunPlan
 from rigctl.settings import (
     CONDITION,
@@ -78,7 +78,7 @@ def sum_ceiling_bps(expected: Sequence[Forecast], plan: RunPlan) -> float | None
         rate_bps = None if None in ends else min(rate for rate in ends if rate is not None)
         ceiling_mbps = None if forecast.ceiling_bps is None else forecast.ceiling_bps / 1e6
         paths.append(DataPath(pair.source, pair.destination, rate_bps, ceiling_mbps))
-    mbps = together_mbps(paths, rates, trunk_link(plan))
+    mbps = Links(rates, trunk_link(plan)).together_mbps(paths)
     return None if mbps is None else mbps * 1e6
 
 

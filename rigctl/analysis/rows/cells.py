@@ -32,15 +32,7 @@ from rigctl.analysis.rows.flows import (
 from rigctl.analysis.rows.messages import latency_values, message_values
 from rigctl.columns import Level, columns_at
 from rigctl.model.limits.evidence import Evidence
-from rigctl.model.limits.sharing import (
-    DataPath,
-    Load,
-    TrunkLink,
-    shared_loads,
-    taken_of_links,
-    together_mbps,
-    trunk_link,
-)
+from rigctl.model.limits.sharing import DataPath, Links, Taken, trunk_link
 from rigctl.model.limits.verdicts import Verdict, judged
 from rigctl.model.search import decided
 from rigctl.model.unknowns import agreed, known_total, least, mean, most, total
@@ -193,7 +185,7 @@ class Derived:
     def cell_row(self, rows: Sequence[Row]) -> Row:
         """Return the row of the cell; `rows` are those of its pairs."""
         streams = self.cell.streams
-        ceiling_mbps = together_mbps([path for path, _ in self._achieved], self._rates_bps, self._trunk)
+        ceiling_mbps = self._links.together_mbps([path for path, _ in self._achieved])
         goodput_mbps = total(row["goodput_mbps"] for row in rows)
         share = efficiency(goodput_mbps, ceiling_mbps)
         flows = [flow for own in self._flows.values() for flow in own]
@@ -267,7 +259,8 @@ class Derived:
         """Return the evidence on `flows`, all or one of those of `stream`, on `path` with the processors `busy`."""
         links = self._info.plan.links
         rtts_s = [links[node].rtt_s for node in stream.ends if node in links]
-        load, quotas = self._loads.get(stream), [self._throttled(node) for node in stream.ends]
+        others = self._balance.others_on(path.sender, path.receiver) if self._balance is not None else []
+        load, quotas = self._links.load(path, self._taken), [self._throttled(node) for node in stream.ends]
         return evidence(
             share,
             goodput_mbps,
@@ -283,15 +276,10 @@ class Derived:
                 "quota_sender": quotas[0],
                 "quota_receiver": quotas[1],
                 "clamped_mss": clamped_mss(self._info, self.cell, stream, flows),
-                **self._others(path),
+                **other_traffic_found(self._info, path, others, self._links, self._taken),
             },
             searched=self.cell[RATE] == MAX_RATE,
         )
-
-    @cached_property
-    def _loads(self) -> dict[Stream, Load | None]:
-        loads = shared_loads(self._achieved, self._rates_bps, self._trunk)
-        return dict(zip(self.cell.streams, loads, strict=True))
 
     @cached_property
     def _achieved(self) -> list[tuple[DataPath, float | None]]:
@@ -301,24 +289,14 @@ class Derived:
         return [(self._path(stream, own), self._rate_mbps(own, len(own) == parallel)) for stream, own in flows]
 
     @cached_property
-    def _rates_bps(self) -> dict[str, int | None]:
-        """Return the link rates of all nodes that send or receive."""
+    def _links(self) -> Links:
+        """Return the links of all nodes that send or receive."""
         nodes = {node for path, _ in self._achieved for node in (path.sender, path.receiver)}
-        return {node: link_rate_bps(self._info, node) for node in nodes}
+        return Links({node: link_rate_bps(self._info, node) for node in nodes}, trunk_link(self._info.plan))
 
     @cached_property
-    def _trunk(self) -> TrunkLink | None:
-        return trunk_link(self._info.plan)
-
-    @cached_property
-    def _taken(self) -> dict[str, list[float | None]]:
-        return taken_of_links(self._achieved, self._rates_bps, self._trunk)
-
-    def _others(self, path: DataPath) -> Row:
-        if self._balance is None:
-            return {}
-        counted = self._balance.others_on(path.sender, path.receiver)
-        return other_traffic_found(self._info, path, counted, self._taken, self._rates_bps, self._trunk)
+    def _taken(self) -> Taken:
+        return self._links.taken(self._achieved)
 
     def _rate_mbps(self, flows: Sequence[Flow], whole: bool) -> float | None:
         received = total(flow.bytes for flow in flows) if whole else None

@@ -6,9 +6,10 @@ Ethernet is full duplex. A trunk between two switches that the rig file names is
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeAlias
 
 from rigctl.model.unknowns import total
 from rigctl.records import RunPlan
@@ -45,40 +46,6 @@ def trunk_link(plan: RunPlan) -> TrunkLink | None:
     return TrunkLink(plan.trunk.rate_bps, at)
 
 
-def together_mbps(
-    paths: Sequence[DataPath], rates_bps: Mapping[str, int | None], trunk: TrunkLink | None = None
-) -> float | None:
-    """Return the highest sum of goodputs over `paths` at once; None if one of their ceilings is unknown.
-
-    With a trunk it is the smaller of two flows, which are both upper bounds: one without the trunk, and one in which
-    all paths over the trunk share one edge per direction, whichever sender belongs to which receiver.
-    """
-    if not paths:
-        return None
-    capacity: dict[tuple[str, str], float] = defaultdict(float)
-    for path in paths:
-        if path.ceiling_mbps is None or path.rate_bps is None:
-            return None
-        payload_share = path.ceiling_mbps / path.rate_bps
-        sends, receives = f"tx {path.sender}", f"rx {path.receiver}"
-        capacity[sends, receives] += path.ceiling_mbps
-        for edge, node in ((("from", sends), path.sender), ((receives, "to"), path.receiver)):
-            capacity[edge] = max(capacity[edge], (rates_bps.get(node) or path.rate_bps) * payload_share)
-    free = _maximum_flow(capacity)
-    crossing = [(path, way) for path in paths if trunk and (way := trunk.way(path))]
-    if trunk is None or not crossing:
-        return free
-    for path, (one, other) in crossing:
-        sends, receives = f"tx {path.sender}", f"rx {path.receiver}"
-        ceiling, rate = path.ceiling_mbps or 0.0, path.rate_bps or 1
-        capacity.pop((sends, receives), None)
-        begins, ends = f"trunk {one} {other}", f"trunk end {one} {other}"
-        capacity[sends, begins] += ceiling
-        capacity[ends, receives] += ceiling
-        capacity[begins, ends] = max(capacity[begins, ends], trunk.rate_bps * ceiling / rate)
-    return min(free, _maximum_flow(capacity))
-
-
 @dataclass(frozen=True, slots=True)
 class Load:
     """The fullest link that a path has in common with others, and the share of it that all of them took."""
@@ -87,48 +54,68 @@ class Load:
     link: str
 
 
-def shared_loads(
-    goodputs_mbps: Sequence[tuple[DataPath, float | None]],
-    rates_bps: Mapping[str, int | None],
-    trunk: TrunkLink | None = None,
-) -> list[Load | None]:
-    """Return the load of each path; None if it shares no link, or a rate or goodput on its links is unknown."""
-    taken = taken_of_links(goodputs_mbps, rates_bps, trunk)
-    loads = {
-        link: Load(share, link)
-        for link, shares in taken.items()
-        if len(shares) > 1 and (share := total(shares)) is not None
-    }
-    links = [[link for link, _ in links_of(path, rates_bps, trunk)] for path, _ in goodputs_mbps]
-    return [
-        max((loads[link] for link in own if link in loads), key=lambda load: load.share, default=None) for own in links
-    ]
+Taken: TypeAlias = Mapping[str, Sequence[float | None]]
+"""By the name of a link, the share of it that each path takes; None for a path whose share is unknown."""
 
 
-def taken_of_links(
-    goodputs_mbps: Sequence[tuple[DataPath, float | None]],
-    rates_bps: Mapping[str, int | None],
-    trunk: TrunkLink | None = None,
-) -> dict[str, list[float | None]]:
-    """Return the shares that the paths take of each link, by its name; None for a path whose share is unknown."""
-    taken: dict[str, list[float | None]] = defaultdict(list)
-    for path, goodput_mbps in goodputs_mbps:
-        for link, rate_bps in links_of(path, rates_bps, trunk):
-            if goodput_mbps is None or not path.ceiling_mbps or not path.rate_bps or not rate_bps:
-                taken[link].append(None)
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The links of a rig: the rate of each node's, in bit/s, and the trunk."""
+
+    rates_bps: Mapping[str, int | None]
+    trunk: TrunkLink | None = None
+
+    def of(self, path: DataPath) -> Iterator[tuple[str, int | None]]:
+        """Yield the links of a path by name, each with its rate. Each direction of an Ethernet link counts as one."""
+        yield f"from {path.sender}", self.rates_bps.get(path.sender)
+        yield f"to {path.receiver}", self.rates_bps.get(path.receiver)
+        if self.trunk is not None and (way := self.trunk.way(path)) is not None:
+            yield f"trunk {way[0]} to {way[1]}", self.trunk.rate_bps
+
+    def taken(self, goodputs_mbps: Iterable[tuple[DataPath, float | None]]) -> Taken:
+        """Return what paths with these goodputs take of each link."""
+        taken: dict[str, list[float | None]] = defaultdict(list)
+        for path, goodput_mbps in goodputs_mbps:
+            for link, rate_bps in self.of(path):
+                share = None
+                if goodput_mbps is not None and path.ceiling_mbps and path.rate_bps and rate_bps:
+                    share = goodput_mbps / path.ceiling_mbps * path.rate_bps / rate_bps
+                taken[link].append(share)
+        return taken
+
+    def load(self, path: DataPath, taken: Taken) -> Load | None:
+        """Return the load of a path; None if it shares no link, or what is taken of its links is unknown."""
+        shared = ((total(taken[link]), link) for link, _ in self.of(path) if len(taken[link]) > 1)
+        loads = [Load(share, link) for share, link in shared if share is not None]
+        return max(loads, key=lambda load: load.share, default=None)
+
+    def together_mbps(self, paths: Sequence[DataPath]) -> float | None:
+        """Return the highest sum of goodputs over `paths` at once; None if one of their ceilings is unknown.
+
+        With a trunk it is the smaller of two flows, which are both upper bounds: one without the trunk, and one in
+        which all paths over the trunk share one edge per direction, whichever sender belongs to which receiver.
+        """
+        free: dict[tuple[str, str], float] = defaultdict(float)
+        crossing: dict[tuple[str, str], float] = defaultdict(float)
+        for path in paths:
+            if path.ceiling_mbps is None or path.rate_bps is None:
+                return None
+            payload_share = path.ceiling_mbps / path.rate_bps
+            sends, receives = f"tx {path.sender}", f"rx {path.receiver}"
+            way = self.trunk.way(path) if self.trunk is not None else None
+            free[sends, receives] += path.ceiling_mbps
+            for capacity in (free, crossing):
+                for edge, node in ((("from", sends), path.sender), ((receives, "to"), path.receiver)):
+                    rate_bps = self.rates_bps.get(node) or path.rate_bps
+                    capacity[edge] = max(capacity[edge], rate_bps * payload_share)
+            if self.trunk is None or way is None:
+                crossing[sends, receives] += path.ceiling_mbps
             else:
-                taken[link].append(goodput_mbps / path.ceiling_mbps * path.rate_bps / rate_bps)
-    return taken
-
-
-def links_of(
-    path: DataPath, rates_bps: Mapping[str, int | None], trunk: TrunkLink | None
-) -> Iterator[tuple[str, int | None]]:
-    """Yield the links of a path by name, each with its rate. Each direction of an Ethernet link counts as one."""
-    yield f"from {path.sender}", rates_bps.get(path.sender)
-    yield f"to {path.receiver}", rates_bps.get(path.receiver)
-    if trunk is not None and (way := trunk.way(path)) is not None:
-        yield f"trunk {way[0]} to {way[1]}", trunk.rate_bps
+                begins, ends = f"trunk {way}", f"trunk end {way}"
+                crossing[sends, begins] += path.ceiling_mbps
+                crossing[ends, receives] += path.ceiling_mbps
+                crossing[begins, ends] = max(crossing[begins, ends], self.trunk.rate_bps * payload_share)
+        return min(_maximum_flow(capacity) for capacity in (free, crossing)) if paths else None
 
 
 def _maximum_flow(capacity: Mapping[tuple[str, str], float]) -> float:

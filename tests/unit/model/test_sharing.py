@@ -5,7 +5,7 @@ from dataclasses import replace
 import builders
 import pytest
 
-from rigctl.model.limits.sharing import DataPath, TrunkLink, together_mbps, trunk_link
+from rigctl.model.limits.sharing import DataPath, Links, TrunkLink, trunk_link
 from rigctl.records import Link, Trunk
 
 GIGABIT = 10**9
@@ -19,7 +19,7 @@ def path(sender: str, receiver: str, rate_bps: int | None = GIGABIT, share: floa
 
 def at_once(*paths: DataPath, trunk: TrunkLink | None = None, **rates: int | None) -> float | None:
     nodes = {node for one in paths for node in (one.sender, one.receiver)}
-    return together_mbps(paths, dict.fromkeys(nodes, GIGABIT) | rates, trunk)
+    return Links(dict.fromkeys(nodes, GIGABIT) | rates, trunk).together_mbps(paths)
 
 
 def test_no_path_and_a_path_of_unknown_ceiling_have_no_sum() -> None:

@@ -11,10 +11,8 @@ from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import summaries
 from rigctl.analysis.views.over_time import MOST_CHARTS, MOST_OF_MATRIX, charted, charted_cells, drawn_numbers, sampled
 from rigctl.analysis.views.panels import MOST_DIFFERENCES, Matrix, changed, matrix
-from rigctl.analysis.views.panels import Setting as PanelSetting
-from rigctl.records import Cell, Condition, Direction, HostSetting, Repetition, RunInfo
-from rigctl.report.charts.colours import heat_step
-from rigctl.report.sections.matrix.panels import condition_grids, difference_grids, difference_step, panel_title
+from rigctl.records import Condition, HostSetting, Repetition, RunInfo
+from rigctl.report.sections.matrix.panels import condition_grids, panel_title
 from rigctl.settings import WINDOW_TOTAL
 
 SMALL: dict[str, Any] = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (1, 4, 8)}
@@ -130,48 +128,12 @@ def test_at_most_six_differences_are_shown() -> None:
     assert [(one.earlier.name, one.later.name) for one in found.differences][:2] == [("c0", "c1"), ("c1", "c2")]
 
 
-@pytest.mark.parametrize(
-    ("setting", "title"),
-    [
-        ((), ""),
-        ((("window_bytes", 65536),), "Window 64 KiB"),
-        ((("window_total_bytes", None), ("window_bytes", 1460)), "Window 1460 bytes"),
-        ((("window_total_bytes", None), ("window_bytes", None)), "Window not set"),
-        ((("nodelay", True),), "Nodelay"),
-        ((("nodelay", False),), "No nodelay"),
-        ((("nodelay", None),), "Nodelay default"),
-        ((("congestion", "bbr"), ("direction", Direction.BOTH)), "Congestion bbr, both directions"),
-        ((("duration_s", 10.0), ("omit_s", 2.0)), "10 s, 2 s omitted"),
-    ],
-)
-def test_a_panel_is_named_by_what_is_special_about_it(setting: PanelSetting, title: str) -> None:
-    assert panel_title(setting) == title
-
-
 def test_the_highest_sums_are_told_from_luck_by_their_median() -> None:
     found = made(*das2.run(shape=das2.Shape(noise=0.01), flows=(1, 2), pairs=(1, 8, 12)))
     sums = found.conditions[0].sums_by_pairs()
     top = max(panel.sums_mbps[12, flows] for panel in found.conditions[0].panels for flows in found.flows)
     assert sums[12] < top
     assert sums[12] == pytest.approx(7531.9, rel=0.02)
-
-
-def test_with_one_number_of_flows_the_windows_are_the_columns_of_one_grid() -> None:
-    found = made(*das2.run((das2.OFF, das2.ON), flows=(1,), windows=(65536, 131072), pairs=(1, 4, 8)))
-    (grid,) = condition_grids(found, found.conditions[0])
-    assert (grid.axis, grid.columns, grid.rows) == ("window", ("64 KiB", "128 KiB"), (1, 4, 8))
-    assert [grid.mbps.get((2, column)) for column in range(len(grid.columns))] == [
-        panel.sums_mbps[8, 1] for panel in found.conditions[0].panels
-    ]
-    (change,) = difference_grids(found, found.differences[0])
-    assert change.columns == ("64 KiB", "128 KiB")
-
-
-def test_the_steps_of_the_colours_go_from_0_to_the_highest_sum_of_the_run() -> None:
-    assert [heat_step(value, 1200) for value in (0, 99, 100, 1199, 1200, 1300)] == [0, 0, 1, 11, 11, 11]
-    assert heat_step(5, 0) == 0
-    assert [difference_step(value, 500) for value in (-500, -49, 0, 51, 500)] == [-5, 0, 0, 1, 5]
-    assert difference_step(1, 0) == 0
 
 
 def test_of_a_large_run_only_the_ends_of_each_panel_are_drawn_over_time() -> None:
@@ -186,29 +148,10 @@ def test_of_a_large_run_only_the_ends_of_each_panel_are_drawn_over_time() -> Non
     assert drawn_numbers(plan) == {cell.number for cell in drawn}
 
 
-def test_of_a_small_run_every_cell_is_drawn() -> None:
-    cells: tuple[Cell, ...] = das2.cells(**SMALL)
-    assert len(cells) <= MOST_CHARTS
-    assert charted_cells(das2.plan(cells)) == cells
-
-
 def test_all_tests_of_a_run_of_48_are_drawn() -> None:
     plan = builders.plan([builders.cell(number) for number in range(1, MOST_CHARTS + 1)])
     assert charted_cells(plan) == plan.cells
     assert drawn_numbers(plan) == set(range(1, MOST_CHARTS + 1))
-
-
-def test_of_more_at_most_twelve_are_drawn_in_their_order() -> None:
-    plan = das2.run((das2.OFF, das2.ON, das2.JUMBO), windows=(32768, 65536, 131072), flows=(1, 2, 5), pairs=(1, 12))[
-        0
-    ].plan
-    assert len(plan.cells) == 54
-    drawn = charted_cells(plan)
-    assert len(drawn) <= MOST_OF_MATRIX
-    assert [cell.number for cell in drawn] == sorted(cell.number for cell in drawn)
-    assert {len(cell.pairs) for cell in drawn} == {12}
-    assert {cell.parallel for cell in drawn} <= {1, 5}
-    assert {cell.condition for cell in drawn} == {"resize-off", "resize-on", "resize-on-8192"}
 
 
 def test_a_panel_of_one_test_is_drawn_once() -> None:

@@ -77,33 +77,32 @@ def impossible_reason(cell: Cell, flows: Sequence[Flow]) -> str | None:
     """
     for flow in flows:
         sent, received = flow.sender, flow.receiver
-        for node, side in ((flow.stream.sender, sent), (flow.stream.receiver, received)):
-            if side is not None and (reason := _contradictory(node, side)) is not None:
-                return reason
+        sender, receiver = flow.stream.ends
+        for node, side in ((sender, sent), (receiver, received)):
+            if side is not None and (reason := _contradictory(side)) is not None:
+                return f"{node} reports {reason}. Its agent is not rigctl's"
         if sent is None or received is None:
             continue
+        pairs = [(received.bytes, _most_bytes(cell, sent), "bytes")]
         if sent.datagrams is not None and received.datagrams is not None:
-            left, arrived = sent.datagrams.count, received.datagrams.count
+            pairs.insert(0, (received.datagrams.count, sent.datagrams.count, "datagrams"))
+        for arrived, left, unit in pairs:
             if arrived > left:
-                return _impossible(flow, f"{arrived:,} datagrams", f"{left:,}")
-        most = _most_bytes(cell, sent)
-        if received.bytes > most:
-            return _impossible(flow, f"{received.bytes:,} bytes", f"{most:,}")
+                return (
+                    f"{receiver} reports {arrived:,} {unit} received, {sender} sent {left:,}. Another host sends to "
+                    "the same port, or the agent of one of them is not rigctl's"
+                )
     return None
 
 
-def _contradictory(node: str, side: Side) -> str | None:
+def _contradictory(side: Side) -> str | None:
     counts = side.series.columns.get("bytes", [])
     for before, after in pairwise(counts):
         if after < before:
-            return _not_rigctl(f"{node} reports {after:,} bytes after {before:,}: its samples fall")
+            return f"{after:,} bytes after {before:,}: its samples fall"
     if counts and counts[-1] > side.bytes:
-        return _not_rigctl(f"{node} reports a sample of {counts[-1]:,} bytes, but {side.bytes:,} in all")
+        return f"a sample of {counts[-1]:,} bytes, but {side.bytes:,} in all"
     return None
-
-
-def _not_rigctl(said: str) -> str:
-    return f"{said}. Its agent is not rigctl's"
 
 
 def _most_bytes(cell: Cell, sent: Side) -> int:
@@ -112,14 +111,6 @@ def _most_bytes(cell: Cell, sent: Side) -> int:
         return max(sent.bytes, sent.datagrams.count * cell.message_bytes)
     unfinished = (cell.message_bytes or 0) if cell.in_messages else 0
     return sent.bytes + (min(unfinished, _FILE_PIECE) if cell.test == "file" else unfinished)
-
-
-def _impossible(flow: Flow, claimed: str, sent: str) -> str:
-    sender, receiver = flow.stream.sender, flow.stream.receiver
-    return (
-        f"{receiver} reports {claimed} received, {sender} sent {sent}. Another host sends to the same port, or "
-        "the agent of one of them is not rigctl's"
-    )
 
 
 def _messages(flow: Flow, size: int) -> int:

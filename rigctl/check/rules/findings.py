@@ -1,7 +1,7 @@
 """Helpers of the rules: findings about nodes and paths, and the commands of remedies."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
@@ -67,10 +67,20 @@ def paths_of(*ends: tuple[str, str]) -> Subject:
     return Subject("pair", tuple(f"{source} -> {destination}" for source, destination in ends))
 
 
-def most_common(values: Mapping[str, T]) -> T | None:
-    """Return the value of most nodes, or None if two values are equally frequent."""
+def unlike(
+    values: Mapping[str, T], nodes: Mapping[str, NodeSeen], differ: Finding, one: Callable[[NodeSeen, T, str], Finding]
+) -> Iterator[Finding]:
+    """Yield a finding for each node with another value than most, or `differ` if no value is the usual one.
+
+    `one` makes the former from the node, the usual value, and the words "2 other nodes 1500".
+    """
     counts = Counter(values.values()).most_common(2)
-    return None if not counts or (len(counts) == 2 and counts[0][1] == counts[1][1]) else counts[0][0]
+    if len(counts) == 2 and counts[0][1] == counts[1][1]:
+        yield differ
+    elif counts:
+        usual, others = counts[0]
+        said = f"{others} other nodes {usual}"
+        yield from (one(nodes[name], usual, said) for name, value in values.items() if value != usual)
 
 
 def by_value(values: Mapping[str, object]) -> str:

@@ -1,12 +1,12 @@
 """Rules on data interfaces: link, speed, duplex and MTU, routes, other traffic."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from ipaddress import ip_address
 from typing import Final
 
 from rigctl.base.units import format_rate
 from rigctl.check.records import NodeSeen, Seen
-from rigctl.check.rules.findings import as_root, by_value, command, error, fine, most_common, nodes_of, note, warning
+from rigctl.check.rules.findings import as_root, by_value, command, error, fine, nodes_of, note, unlike, warning
 from rigctl.findings import Finding
 from rigctl.probe.readiness import Route
 
@@ -15,6 +15,7 @@ BUSY_SHARE: Final = 0.01
 BUSY_BPS: Final = 1e6
 """The same bound for links whose rate is unknown or small."""
 LOOPBACKS: Final = ("lo", "lo0")
+_SMALLER: Final = "TCP agrees on the smaller; larger datagrams to it are lost."
 
 
 def link(seen: Seen) -> Iterator[Finding]:
@@ -74,25 +75,19 @@ def mtu(seen: Seen) -> Iterator[Finding]:
         text = f"{each.interface} has MTU {has}, the rig file {wanted}."
         yield warning(each, text, as_root(each, "mtu", mtu=wanted), mtu=has, wanted_mtu=wanted)
     if len(set(sizes.values())) > 1:
-        yield from _unlike([each for each in known if each not in wrong])
+        own = {name: size for name, size in sizes.items() if seen.nodes[name] not in wrong}
+        text = f"the MTUs of the data interfaces differ, {by_value(own)}. {_SMALLER}"
+        differ = warning(nodes_of(own), text, "Give the interfaces the same MTU.")
+        yield from unlike(own, seen.nodes, differ, _unlike)
     elif not wrong:
         for size in set(sizes.values()):
             yield from fine(sizes, f"MTU {size}.", mtu=size)
 
 
-def _unlike(nodes: Sequence[NodeSeen]) -> Iterator[Finding]:
-    """Report the nodes with another MTU than most; if no MTU is the usual one, all nodes at once."""
-    sizes = {each.name: each.facts["mtu"] for each in nodes}
-    usual = most_common(sizes)
-    smaller = "TCP agrees on the smaller; larger datagrams to it are lost."
-    if usual is None and len(set(sizes.values())) > 1:
-        text = f"the MTUs of the data interfaces differ, {by_value(sizes)}. {smaller}"
-        yield warning(nodes_of(sizes), text, "Give the interfaces the same MTU.")
-    others = list(sizes.values()).count(usual)
-    for each in nodes:
-        if usual is not None and (size := sizes[each.name]) != usual:
-            text = f"{each.interface} has MTU {size}, {others} other nodes {usual}. {smaller}"
-            yield warning(each, text, as_root(each, "mtu", mtu=usual), mtu=size, usual_mtu=usual)
+def _unlike(each: NodeSeen, usual: int, others: str) -> Finding:
+    size = each.facts["mtu"]
+    text = f"{each.interface} has MTU {size}, {others}. {_SMALLER}"
+    return warning(each, text, as_root(each, "mtu", mtu=usual), mtu=size, usual_mtu=usual)
 
 
 def routes(seen: Seen) -> Iterator[Finding]:

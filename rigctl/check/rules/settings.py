@@ -1,12 +1,12 @@
 """Rules on settings that a scenario needs: socket buffers, congestion control, disks."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from rigctl.base.units import format_bytes, format_rate
 from rigctl.check.records import NodeSeen, Seen
-from rigctl.check.rules.findings import as_root, by_value, error, fine, found, most_common, nodes_of, warning
+from rigctl.check.rules.findings import as_root, by_value, error, fine, found, nodes_of, unlike, warning
 from rigctl.findings import Finding, Number, Severity
 from rigctl.probe.freebsd import AVAILABLE
 from rigctl.settings import CONGESTION, READ, WINDOW, WRITE
@@ -130,22 +130,15 @@ def congestion(seen: Seen) -> Iterator[Finding]:
     if len(set(defaults.values())) == 1:
         yield from fine(defaults, f"congestion control {next(iter(defaults.values()))} by default.")
     elif defaults and (seen.plan is None or any(cell[CONGESTION] is None for cell in seen.cells())):
-        yield from _unlike(seen, defaults)
-
-
-def _unlike(seen: Seen, defaults: Mapping[str, str]) -> Iterator[Finding]:
-    """Report the nodes with another default than most; if none is the usual one, all nodes at once."""
-    usual = most_common(defaults)
-    if usual is None:
-        text = f"the default congestion controls differ, {by_value(defaults)}."
         remedy = "Set congestion in the scenario, or give the nodes the same default."
-        yield warning(nodes_of(defaults), text, remedy)
-    others = list(defaults.values()).count(usual or "")
-    for name, own in defaults.items():
-        if usual not in (None, own):
-            each, text = seen.nodes[name], f"the default congestion control is {own}, of {others} other nodes {usual}."
-            change = as_root(each, "sysctl", name=_default_by(each), value=usual)
-            yield warning(each, text, f"{change}; or set congestion in the scenario.")
+        text = f"the default congestion controls differ, {by_value(defaults)}."
+        yield from unlike(defaults, seen.nodes, warning(nodes_of(defaults), text, remedy), _unlike)
+
+
+def _unlike(each: NodeSeen, usual: str, others: str) -> Finding:
+    text = f"the default congestion control is {each.sysctl(_default_by(each))}, of {others}."
+    change = as_root(each, "sysctl", name=_default_by(each), value=usual)
+    return warning(each, text, f"{change}; or set congestion in the scenario.")
 
 
 def disks(seen: Seen) -> Iterator[Finding]:

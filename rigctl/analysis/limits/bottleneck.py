@@ -1,12 +1,11 @@
 """Name the limit of a stream or a test: collect its evidence for the rules of `rigctl.model.limits.rules`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from rigctl.analysis.limits.evidence import Found, of_flows
 from rigctl.analysis.limits.processors import Busy
-from rigctl.model.counters.others import OtherTraffic
-from rigctl.model.counters.points import PointKind
+from rigctl.model.counters.points import CountingPoint, PointKind
 from rigctl.model.limits.ceilings import LINE_RATE, reaches
 from rigctl.model.limits.evidence import Evidence
 from rigctl.model.limits.sharing import DataPath, Links, Taken
@@ -68,27 +67,27 @@ def named(streams: Iterable[tuple[Evidence, Verdict]], efficiency_share: float |
 
 
 def other_traffic_found(
-    info: RunInfo, path: DataPath, counted: Sequence[OtherTraffic], links: Links, taken: Taken
+    info: RunInfo, path: DataPath, counted: Mapping[CountingPoint, float], links: Links, taken: Taken
 ) -> Found:
     """Return the fields of an `Evidence` for the link that is fullest with other traffic; empty if none was counted.
 
-    `counted` is what was counted along `path`, `taken` what the run took of each link.
+    `counted` is the other traffic along `path`, in Mbit/s, `taken` what the run took of each link.
     """
     best = Found()
     for link, rate_bps in links.of(path):
         kind = link.partition(" ")[0]
-        own = [other for other in counted if _LINKS.get(other.point.kind, "trunk") == kind]
+        own = {point: mbps for point, mbps in counted.items() if _LINKS.get(point.kind, "trunk") == kind}
         run_share = total(taken.get(link, (None,)))
         if not own or not rate_bps or run_share is None:
             continue
-        largest = max(own, key=lambda other: other.mbps)
-        share, point = largest.mbps * 1e6 / rate_bps, largest.point
+        point = max(own, key=lambda point: own[point])
+        share = own[point] * 1e6 / rate_bps
         interface = None if point.ports else info.facts.get(point.owner, {}).get("interface")
         # Links without other traffic are left out.
         if not best or (share > 0 and share + run_share > best["link_share"]):
             best = Found(
                 other_share=share,
-                other_mbps=largest.mbps,
+                other_mbps=own[point],
                 other_link=link,
                 other_counter=f"{point.owner} {interface}" if interface else str(point),
                 link_share=share + run_share,

@@ -259,7 +259,7 @@ class Derived:
         """Return the evidence on `flows`, all or one of those of `stream`, on `path` with the processors `busy`."""
         links = self._info.plan.links
         rtts_s = [links[node].rtt_s for node in stream.ends if node in links]
-        others = self._balance.others_on(path.sender, path.receiver) if self._balance is not None else []
+        others = self._balance.others_on(path.sender, path.receiver) if self._balance is not None else {}
         load, quotas = self._links.load(path, self._taken), [self._throttled(node) for node in stream.ends]
         return evidence(
             share,

@@ -10,7 +10,7 @@ import numpy as np
 from rigctl.analysis.limits.ceiling import link_mtu, link_rate_bps
 from rigctl.model.counters.balance import Framing, Reconciliation, in_order, reconcile, summed
 from rigctl.model.counters.losses import Attribution, attribute
-from rigctl.model.counters.others import OtherTraffic, other_traffic
+from rigctl.model.counters.others import other_traffic
 from rigctl.model.counters.points import (
     CountingPoint,
     Crossing,
@@ -57,12 +57,12 @@ class Balance:
     where: str
     total: Reconciliation | None
     lost: tuple[Attribution, ...]
-    others: dict[CountingPoint, OtherTraffic]
+    others: dict[CountingPoint, float]  # other traffic, Mbit/s
     wiring: Wiring
 
-    def others_on(self, sender: str, receiver: str) -> list[OtherTraffic]:
+    def others_on(self, sender: str, receiver: str) -> dict[CountingPoint, float]:
         """Return the other traffic on the path from `sender` to `receiver`, wherever it was counted."""
-        return [self.others[point] for point in self.wiring.path(sender, receiver) if point in self.others]
+        return {point: self.others[point] for point in self.wiring.path(sender, receiver) if point in self.others}
 
 
 class Balances:

@@ -7,7 +7,6 @@ from super-packets count as full frames.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from rigctl.model.counters.balance import Framing, Reconciliation
@@ -23,14 +22,6 @@ BEHIND: Final = (PointKind.PORT_OUT, PointKind.NIC_IN)
 _PROBE_FRAME: Final = PROBE_BYTES + 100  # with headers of any kind
 
 
-@dataclass(frozen=True, slots=True)
-class OtherTraffic:
-    """Least traffic on a link that is not the run's, in Mbit/s of its rate; `point` counted it."""
-
-    mbps: float
-    point: CountingPoint
-
-
 def other_traffic(
     repetition: Repetition,
     traffic: Traffic,
@@ -40,14 +31,14 @@ def other_traffic(
     points: Mapping[CountingPoint, Reconciliation],
     framing: Framing,
     mtu: int,
-) -> dict[CountingPoint, OtherTraffic]:
-    """Return the other traffic at each counting point that has counters; 0 where there was none.
+) -> dict[CountingPoint, float]:
+    """Return the least traffic that is not the run's at each counting point that has counters, in Mbit/s of its rate.
 
-    `mtu` is the largest of the links: other traffic may have frames as large as that.
+    It is 0 where there was none. `mtu` is the largest of the links: other traffic may have frames as large as that.
     """
     arrived = _arrived(repetition.flows, wiring)
     probes = sum(len(own.series.columns.get("t_ns", ())) for own in repetition.probes) * _PROBE_FRAME
-    found: dict[CountingPoint, OtherTraffic] = {}
+    found: dict[CountingPoint, float] = {}
     for point, balance in points.items():
         crossing, counts, span_s = crossings[point], counted[point], _span_s(repetition, traffic, point)
         payload = crossing.payload
@@ -61,7 +52,7 @@ def other_traffic(
         checked = bool(point.ports) and not framing.virtual_switch
         around = ETHERNET_GAP if checked else ETHERNET_GAP + ETHERNET_CHECK
         frames = max(counts.packets - packets, octets / (mtu + ETHERNET_HEADER + (ETHERNET_CHECK if checked else 0)))
-        found[point] = OtherTraffic((octets + frames * around if octets else 0.0) * 8e-6 / span_s, point)
+        found[point] = (octets + frames * around if octets else 0.0) * 8e-6 / span_s
     return found
 
 

@@ -64,19 +64,19 @@ class Busy:
 
         Return `unknown` if only other programs kept one as busy; None if none was.
         """
-        shares = self._shares(by_run=True)
-        if shares["machine"] >= BUSY_PCT:
-            return "machine"
-        busiest = max(shares, key=lambda name: shares[name])
-        if shares[busiest] >= BUSY_PCT:
-            return busiest
-        return None if self.others_pct is None else "unknown"
+        name, pct = self._busiest
+        return name if pct >= BUSY_PCT else None if self.others_pct is None else "unknown"
 
     @property
     def highest_pct(self) -> float:
         """Return how busy the busiest was with the run."""
+        return self._busiest[1]
+
+    @property
+    def _busiest(self) -> tuple[str, float]:
         shares = self._shares(by_run=True)
-        return shares["machine"] if shares["machine"] >= BUSY_PCT else max(shares.values())
+        name = "machine" if shares["machine"] >= BUSY_PCT else max(shares, key=lambda name: shares[name])
+        return name, shares[name]
 
     @property
     def others_pct(self) -> float | None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from switched import STEPS, Paper
 
-from rigctl.model.counters.balance import Framing, Reconciliation, reconcile
+from rigctl.model.counters.balance import Framing, Reconciliation, _judge, reconcile
 from rigctl.model.counters.losses import Attribution, Where, attribute
 from rigctl.model.counters.points import (
     CountingPoint,
@@ -111,6 +111,30 @@ def test_a_difference_above_one_percent_is_flagged(share: float, why: str | None
     octets = round(share * 2 * paper.segments * 1514)
     one = at(balance_of(replace(paper, foreign_octets={("up", "out"): octets}))[0], PointKind.TRUNK_OUT, "a")
     assert (one.flagged, why is None or (one.why or "").startswith(why)) == (why is not None, True)
+
+
+@pytest.mark.parametrize(
+    ("difference", "flagged", "why"),
+    [
+        (15.1, True, "more than the flows"),
+        (15, False, "it may include traffic from before"),
+        (10.1, False, "it may include traffic from before"),
+        (10, False, ""),
+        (-10, False, ""),
+        (-10.1, False, "less than was sent; some"),
+        (-13, False, "less than was sent; some"),
+        (-13.1, False, "the last reading may be too old"),
+        (-20, False, "the last reading may be too old"),
+        (-20.1, True, "less than the flows"),
+    ],
+)
+def test_a_difference_is_explained_by_losses_and_the_age_of_the_readings(
+    difference: float, flagged: bool, why: str
+) -> None:
+    found = _judge(difference, missing=7, extra=5, lost=3, most=10)
+    assert found[0] is flagged
+    assert (found[1] or "").startswith(why)
+    assert (found[1] is None) == (why == "")
 
 
 def test_segments_lost_before_a_place_are_no_flag_behind_it() -> None:

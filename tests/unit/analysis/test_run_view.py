@@ -94,9 +94,3 @@ def test_a_run_without_tests_has_no_section() -> None:
     info = builders.run(builders.plan([]))
     assert RunView(info, []).section == ""
     assert RunView(*builders.gigablox()).section == "streams"
-
-
-def test_each_part_is_derived_once() -> None:
-    view = RunView(*builders.gigablox())
-    assert view.cells is view.cells
-    assert view.frames is view.frames

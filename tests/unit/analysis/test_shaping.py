@@ -37,29 +37,12 @@ def test_full_frames_take_what_they_take_on_a_wire() -> None:
     assert shaped_mbps(info, STREAM, 1448, TCP) == pytest.approx(1000 * 1448 / 1538)
 
 
-def test_smaller_frames_are_carried_faster_than_a_wire_would() -> None:
-    info, cell = measured(900, mss=1000)
-    carried = carried_mbps(info, cell)
-    assert carried is not None
-    # The bucket counts 1000 + 66 bytes of each frame, at a rate made for 1514 of 1538.
-    assert carried == pytest.approx(1000 * 1514 / 1538 * 1000 / 1066)
-    assert cell.ceiling_mbps is not None
-    assert carried > cell.ceiling_mbps
-
-
 def test_the_largest_mtu_of_a_path_is_that_of_the_shaping() -> None:
     info, _ = measured(900)
     unlike = replace(
         info, plan=replace(info.plan, links={"pi1": Link(10**9, 9000), "pi2": Link(10**9, 1500)}), facts={}
     )
     assert shaped_mbps(unlike, STREAM, 1448, TCP) == pytest.approx(1000 * 9014 / 9038 * 1448 / 1514)
-
-
-def test_the_mtu_of_a_condition_comes_before_that_of_the_links() -> None:
-    info, _ = measured(900)
-    jumbo = Condition("jumbo", (HostSetting("mtu", "9000"),))
-    plan = replace(info.plan, conditions=(jumbo,))
-    assert shaped_mbps(replace(info, plan=plan), STREAM, 8948, TCP, "jumbo") == pytest.approx(1000 * 8948 / 9038)
 
 
 def test_a_rate_or_mtu_that_is_unknown_leaves_it_unknown() -> None:

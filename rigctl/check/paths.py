@@ -195,7 +195,7 @@ class _Probing:
         self.numbers = {name: number for number, name in enumerate(used, 1)}
         self.names = {number: name for name, number in self.numbers.items()}
         self.paths = {pair: _path(spots[pair[0]], spots[pair[1]]) for pair in pairs}
-        self.failed: dict[str, NodeError] = {}
+        self.failed: set[str] = set()
 
     async def run(self) -> None:
         await asyncio.gather(*(self._listen(name) for name in self.numbers))
@@ -232,8 +232,8 @@ class _Probing:
         first, last = spot.ports or (None, None)
         try:
             port = await self.agents[name].listen(Listen(ENDPOINT, spot.address, sockets, first, last))
-        except NodeError as error:
-            self.failed[name] = error
+        except NodeError:
+            self.failed.add(name)
             return
         for path in self.paths.values():
             if path.destination == name:
@@ -253,7 +253,7 @@ class _Probing:
             except NodeError as error:
                 refusal = getattr(error, "error", "EPROTO")  # of agents only: no route, no such address
                 if refusal == "EPROTO":
-                    self.failed[source] = error
+                    self.failed.add(source)
                     return
                 path.refused.update(dict.fromkeys(packets, refusal))
                 path.stream = path.stream if path.stream == "0" else refusal
@@ -263,7 +263,7 @@ class _Probing:
                     if (packet := _whole(size) + here.header) in packets:
                         path.refused[packet] = name
             except ValueError:
-                self.failed[source] = _odd(source)
+                self.failed.add(source)  # the agent violated the protocol
             if path.stream != "0":
                 path.stream = said.get("stream", path.stream)
 
@@ -272,33 +272,28 @@ class _Probing:
     async def _read(self, names: Iterable[str]) -> None:
         async def read(name: str) -> None:
             try:
-                said = await self.agents[name].probed()
-            except NodeError as error:
-                self.failed[name] = error
-                return
-            self._take(name, said)
+                self._take(name, await self.agents[name].probed())
+            except (NodeError, ValueError):  # the agent is gone, or violated the protocol
+                self.failed.add(name)
 
         await asyncio.gather(*(read(name) for name in names if name not in self.failed))
 
     def _take(self, name: str, said: Mapping[str, str]) -> None:
-        """Take an agent's report on packets received and sent. An agent with any other answer has failed."""
-        try:
-            for word in said.get("heard", "").split():
-                number, _, size = word.partition(":")
-                if (path := self.paths.get((self.names.get(_whole(number), ""), name))) is not None:
-                    path.heard.add(_whole(size) + self.spots[name].header)
-            for word in said.get("errors", "").split():
-                number, error, kind, code, mtu, sender = word.split(":", 5)
-                if (path := self._to(name, number)) is not None and len(path.icmp) < _MOST_ICMP:
-                    path.icmp.add(Icmp(error, _whole(kind), _whole(code), _whole(mtu) or None, sender))
-            for word in said.get("streams", "").split():
-                number, error, rtt_us = word.split(":")
-                if (path := self._to(name, number)) is not None and path.stream != "0":
-                    path.stream, path.rtt_us = error, _whole(rtt_us) or None if error == "0" else None
-                elif path is not None and error == "0" and path.rtt_us is not None:
-                    path.rtt_us = min(path.rtt_us, _whole(rtt_us) or path.rtt_us)
-        except ValueError:
-            self.failed[name] = _odd(name)
+        """Take an agent's report on packets received and sent, or raise `ValueError`."""
+        for word in said.get("heard", "").split():
+            number, _, size = word.partition(":")
+            if (path := self.paths.get((self.names.get(_whole(number), ""), name))) is not None:
+                path.heard.add(_whole(size) + self.spots[name].header)
+        for word in said.get("errors", "").split():
+            number, error, kind, code, mtu, sender = word.split(":", 5)
+            if (path := self._to(name, number)) is not None and len(path.icmp) < _MOST_ICMP:
+                path.icmp.add(Icmp(error, _whole(kind), _whole(code), _whole(mtu) or None, sender))
+        for word in said.get("streams", "").split():
+            number, error, rtt_us = word.split(":")
+            if (path := self._to(name, number)) is not None and path.stream != "0":
+                path.stream, path.rtt_us = error, _whole(rtt_us) or None if error == "0" else None
+            elif path is not None and error == "0" and path.rtt_us is not None:
+                path.rtt_us = min(path.rtt_us, _whole(rtt_us) or path.rtt_us)
 
     def _to(self, source: str, number: str) -> PathSeen | None:
         return self.paths.get((source, self.names.get(_whole(number), "")))
@@ -308,7 +303,7 @@ class _Probing:
         return [
             pair
             for pair, path in self.paths.items()
-            if not self.failed.keys() & set(pair) and (path.stream is None or path.missing)
+            if not self.failed & set(pair) and (path.stream is None or path.missing)
         ]
 
     async def _wait(self) -> None:
@@ -348,7 +343,7 @@ class _Probing:
                 left = {pair: lacked for pair, sizes in left.items() if (lacked := self.paths[pair].lacked(sizes))}
             for pair, sizes in left.items():
                 self.paths[pair].lost.update(sizes)
-            if self.failed.keys() & names:
+            if self.failed & names:
                 return
 
 
@@ -357,10 +352,6 @@ def _whole(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
         raise ValueError(text)
     return int(text)
-
-
-def _odd(name: str) -> NodeError:
-    return NodeError(name, "the agent violated the protocol: expected numbers in what it says of probes")
 
 
 def _path(here: Spot, there: Spot) -> PathSeen:

@@ -19,27 +19,20 @@ _GLYPHS: Final = {
     ":": (" ", "#", " ", "#", " "),
     "/": ("  #", "  #", " # ", "#  ", "#  "),
     "–": ("   ", "   ", "###", "   ", "   "),
-    " ": (" ", " ", " ", " ", " "),
 }
 _PIXELS: Final = 5  # of a digit's height; a pixel has `scale` half rows
 _HALVES: Final = {(False, False): " ", (True, False): "▀", (False, True): "▄", (True, True): "█"}
-MOST_SCALE: Final = 8
 
 
-def width_of(text: str, scale: int) -> int:
-    return scale * (sum(len(_GLYPHS[letter][0]) for letter in text) + len(text) - 1)
+def size_of(text: str, scale: int) -> tuple[int, int]:
+    """Return the columns and rows of `text` at this scale."""
+    return scale * (sum(len(_GLYPHS[letter][0]) + 1 for letter in text) - 1), -(-_PIXELS * scale // 2)
 
 
-def rows_of(scale: int) -> int:
-    return -(-_PIXELS * scale // 2)
-
-
-def scale_for(text: str, width: int, height: int) -> int | None:
-    """Return the largest scale at which `text` fits, or None."""
-    fitting = (
-        scale for scale in range(MOST_SCALE, 0, -1) if width_of(text, scale) <= width and rows_of(scale) <= height
-    )
-    return next(fitting, None)
+def scale_for(text: str, width: int, height: int) -> int:
+    """Return the largest scale at which `text` fits, or 0."""
+    sizes = ((scale, *size_of(text, scale)) for scale in range(8, 0, -1))
+    return next((scale for scale, columns, rows in sizes if columns <= width and rows <= height), 0)
 
 
 def big(text: str, scale: int) -> list[str]:
@@ -64,16 +57,10 @@ def bars(values: Sequence[float], most: float, width: int, height: int, expected
     groups = [values[at : at + together] for at in range(0, len(values), together)]
     means = [sum(group) / len(group) for group in groups]
     each = max(1, width // -(-count // together))
-    halves = [min(2 * height, round(2 * height * mean / most)) if most > 0 else 0 for mean in means]
     # A value above 0 is always visible.
-    halves = [max(1, level) if mean > 0 else level for level, mean in zip(halves, means, strict=True)]
+    halves = [max(mean > 0, min(2 * height, round(2 * height * mean / (most or 1.0)))) for mean in means]
     rows = []
     for row in range(height - 1, -1, -1):
         marks = ("█" if level >= 2 * row + 2 else "▄" if level == 2 * row + 1 else " " for level in halves)
         rows.append("".join(mark * each for mark in marks)[:width].ljust(width))
     return rows
-
-
-def progress_bar(share: float, width: int) -> str:
-    filled = max(0, min(width, round(share * width)))
-    return "█" * filled + "░" * (width - filled)

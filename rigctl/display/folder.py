@@ -11,10 +11,8 @@ import logging
 import os
 import pwd
 import stat
-import tempfile
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -64,58 +62,6 @@ class Published:
         return self.fate in {Fate.RUNNING, Fate.SILENT}
 
 
-def own_folder() -> Path | None:
-    """Return this user's folder, made if it is missing, or None if no place is only this user's to write to.
-
-    If another user has taken the name, the folder gets another one.
-    """
-    name = f"{_PREFIX}{os.geteuid()}"
-    for place in _places():
-        with contextlib.suppress(OSError):
-            (place / name).mkdir(mode=0o755, exist_ok=True)
-        for folder in (place / name, *sorted(place.glob(f"{name}-*"))):
-            with contextlib.suppress(OSError):
-                if _owned(folder) == os.geteuid():
-                    return folder
-        with contextlib.suppress(OSError):
-            made = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=place))
-            made.chmod(0o755)
-            return made
-    return None
-
-
-def tidy(folder: Path) -> None:
-    """Remove the files of runs that ended or died a minute ago or earlier; others may still read later ones."""
-    for path in (*folder.glob("*.json"), *folder.glob(".*.new")):
-        with contextlib.suppress(OSError):
-            pid = int(number) if (number := path.stem.removeprefix(".")).isdigit() else 0
-            if time.time() - path.stat().st_mtime > _KEPT_S and (not pid or process(pid) is None):
-                path.unlink()
-
-
-def write(folder: Path, state: State) -> None:
-    """Replace the file of this state. Raises `OSError`."""
-    fresh = folder / f".{state.pid}.new"
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
-    try:
-        os.fchmod(descriptor, 0o644)  # whatever the umask
-        os.write(descriptor, state.model_dump_json().encode())
-    finally:
-        os.close(descriptor)
-    fresh.replace(path_of(folder, state.pid))
-
-
-def path_of(folder: Path, pid: int) -> Path:
-    return folder / f"{pid}.json"
-
-
-def published() -> list[Published]:
-    """Return the readable states of all users, the earliest run first."""
-    files: Counter[int] = Counter()  # of each user, over all folders
-    found = [state for place in _places() for folder in place.glob(f"{_PREFIX}*") for state in _states(folder, files)]
-    return sorted(found, key=lambda each: each.state.began_at)
-
-
 def _places() -> list[Path]:
     given = os.environ.get(VARIABLE)
     return [Path(given)] if given else [Path(place) for place in PLACES]
@@ -127,13 +73,49 @@ def _owned(folder: Path) -> int | None:
     return found.st_uid if stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o022 else None
 
 
-def _states(folder: Path, files: Counter[int]) -> Iterator[Published]:
+def own_folder() -> Path | None:
+    """Return this user's folder, made if it is missing; None if no place has one that only this user can write to."""
+    for place in _places():
+        folder = place / f"{_PREFIX}{os.geteuid()}"
+        with contextlib.suppress(OSError):
+            folder.mkdir(mode=0o755, exist_ok=True)
+            if _owned(folder) == os.geteuid():
+                return folder
+    return None
+
+
+def tidy(folder: Path) -> None:
+    """Remove the files of runs that ended or died a minute ago or earlier; others may still read later ones."""
+    for path in (*folder.glob("*.json"), *folder.glob(".*.new")):
+        with contextlib.suppress(OSError, ValueError):
+            if time.time() - path.stat().st_mtime > _KEPT_S and process(int(path.stem.removeprefix("."))) is None:
+                path.unlink()
+
+
+def write(folder: Path, state: State) -> None:
+    """Replace the file of this state. Raises `OSError`."""
+    fresh = folder / f".{state.pid}.new"
+    fresh.write_text(state.model_dump_json())
+    fresh.chmod(0o644)  # whatever the umask
+    fresh.replace(path_of(folder, state.pid))
+
+
+def path_of(folder: Path, pid: int) -> Path:
+    return folder / f"{pid}.json"
+
+
+def published() -> list[Published]:
+    """Return the readable states of all users, the earliest run first."""
+    found = [state for place in _places() for folder in place.glob(f"{_PREFIX}*") for state in _states(folder)]
+    return sorted(found, key=lambda each: each.state.began_at)
+
+
+def _states(folder: Path) -> Iterator[Published]:
     with contextlib.suppress(OSError):
         owner = _owned(folder)
-        if owner is None or folder.name.split("-")[2] != str(owner):
+        if owner is None or folder.name != f"{_PREFIX}{owner}":
             return
-        for path in sorted(islice(folder.glob("[0-9]*.json"), MOST_RUNS - files[owner])):
-            files[owner] += 1
+        for path in sorted(islice(folder.glob("[0-9]*.json"), MOST_RUNS)):
             state = _read(path, owner)
             if state is not None:
                 yield Published(state, _user(owner), _fate(state))
@@ -156,9 +138,7 @@ def _fate(state: State) -> Fate:
     if state.phase == "ended":
         return Fate.ENDED
     now = process(state.pid)
-    if now is None and not _hidden(state.pid):
-        return Fate.DIED
-    if now is not None and now.started != state.started:
+    if (now is None and not _hidden(state.pid)) or (now is not None and now.started != state.started):
         return Fate.DIED
     return Fate.RUNNING if time.monotonic() - state.clock_s < SILENT_S else Fate.SILENT
 
@@ -167,10 +147,8 @@ def _hidden(pid: int) -> bool:
     """Tell whether a process lives that /proc hides, as that of another user (proc(5), hidepid)."""
     try:
         os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        return isinstance(error, PermissionError)
     return False
 
 
@@ -181,51 +159,36 @@ def _user(uid: int) -> str:
         return str(uid)
 
 
-class Publisher:
-    """Writes the snapshot soon after `changed`, and now and then as a sign of life."""
-
-    def __init__(self, folder: Path, snapshot: Callable[[], State]) -> None:
-        self._folder, self._snapshot = folder, snapshot
-        self._changed, self._over = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._work, name="rigctl-display", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def changed(self) -> None:
-        self._changed.set()
-
-    def stop(self) -> None:
-        """Write the last state."""
-        self._over.set()
-        self._changed.set()
-        self._thread.join(SIGN_OF_LIFE_S)  # a file system that hangs holds nobody up
-
-    def _work(self) -> None:
-        try:
-            tidy(self._folder)
-            while not self._over.is_set():
-                self._changed.clear()
-                write(self._folder, self._snapshot())
-                self._over.wait(INTERVAL_S)
-                self._changed.wait(SIGN_OF_LIFE_S - INTERVAL_S)
-            write(self._folder, self._snapshot())
-        except OSError as error:
-            _log.info("rigctl display cannot show this run: %s", error)
-
-
 @contextmanager
 def publishing(snapshot: Callable[[], State]) -> Iterator[Callable[[], None]]:
-    """Publish snapshots during the block. Yield the function to call when the state has changed."""
+    """Publish snapshots during the block, soon after a change and now and then as a sign of life.
+
+    Yield the function to call when the state has changed. The last state is written at the end of the block.
+    """
     folder = own_folder()
     if folder is None:
         _log.info("rigctl display cannot show this run: no folder for its state")
         yield lambda: None
         return
-    publisher = Publisher(folder, snapshot)
-    publisher.start()
+    changed, over = threading.Event(), threading.Event()
+
+    def work() -> None:
+        try:
+            tidy(folder)
+            while not over.is_set():
+                changed.clear()
+                write(folder, snapshot())
+                over.wait(INTERVAL_S)
+                changed.wait(SIGN_OF_LIFE_S - INTERVAL_S)
+            write(folder, snapshot())
+        except OSError as error:
+            _log.info("rigctl display cannot show this run: %s", error)
+
+    thread = threading.Thread(target=work, name="rigctl-display", daemon=True)
+    thread.start()
     try:
-        yield publisher.changed
+        yield changed.set
     finally:
-        with contextlib.suppress(RuntimeError):
-            publisher.stop()
+        over.set()
+        changed.set()
+        thread.join(SIGN_OF_LIFE_S)  # a file system that hangs holds nobody up

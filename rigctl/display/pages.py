@@ -1,4 +1,4 @@
-"""Lay out the results of a run as pages that fit a screen: tables split by rows and columns, then the findings."""
+"""Lay out the results of a run as pages that fit a screen: totals, tables split by rows and columns, findings."""
 
 import textwrap
 from collections.abc import Sequence
@@ -7,13 +7,14 @@ from typing import Final
 from rich.cells import cell_len
 from rich.text import Text
 
-from rigctl.display.digits import big, rows_of, width_of
-from rigctl.display.figures import number_text
+from rigctl.display.digits import size_of
+from rigctl.display.panels import Panel, grid, number_text
 from rigctl.display.state import Results, Table
 
-_GAP: Final = 2
+STYLES: Final = {"ok": "green", "note": "", "warning": "yellow", "error": "bold red"}
+_GAP: Final = "  "
 _SCALE: Final = 2
-_STYLES: Final = {"ok": "green", "note": "", "warning": "yellow", "error": "red"}
+"""Digits of this size can be read from afar."""
 
 
 def pages_of(results: Results, width: int, height: int) -> list[list[Text]]:
@@ -22,104 +23,71 @@ def pages_of(results: Results, width: int, height: int) -> list[list[Text]]:
         return []
     pages = _total_pages(results, width, height)
     pages += [page for table in results.tables for page in _table_pages(table, width, height)]
-    return pages + _finding_pages(results, width, height)
+    pages += _finding_pages(results, width, height)
+    for page in pages:
+        for line in page:
+            line.truncate(width)
+    return pages
 
 
 def _total_pages(results: Results, width: int, height: int) -> list[list[Text]]:
-    """Return the goodput of each test in digits that can be read from afar."""
-    texts = [(f"test {total.test} ", *number_text(total.goodput_mbps)) for total in results.totals]
-    if not texts:
-        return []
-    label = max(len(name) for name, _, _ in texts)
-    digits = max(width_of(number, _SCALE) for _, number, _ in texts)
-    each, tall = label + digits + len(" Mbit/s") + _GAP, rows_of(_SCALE) + 1
-    columns = min(max(1, (width + _GAP) // each), -(-len(texts) // max(1, height // tall)))
-    room = columns * (height // tall)
-    if each > width + _GAP or room < 1:
-        return []
-    several = "Total goodput of each test" if len(texts) > 1 else "Total goodput"
-    pages = []
-    for first in range(0, len(texts), room):
-        shown = texts[first : first + room]
-        page: list[Text] = []
-        for row in range(0, len(shown), columns):
-            lines = [Text() for _ in range(tall)]
-            for name, number, unit in shown[row : row + columns]:
-                for line, part in zip(lines[1:], big(number, _SCALE), strict=True):
-                    last = line is lines[-1]
-                    line.append((name if last else "").ljust(label), style="bold")
-                    line.append(part.rjust(digits), style="bold green")
-                    line.append((f" {unit}" if last else "").ljust(each - label - digits))
-            page += lines if page else [Text(several, style="bold"), *lines[1:]]
-        pages.append([_cut(line, width) for line in page])
-    return pages
+    """Return the goodput of each test in big digits, if at least one fits."""
+    panels = []
+    for total in results.totals:
+        panels.append(Panel(f"test {total.test}  {number_text(total.goodput_mbps)[1]}", total.goodput_mbps))
+    sizes = [size_of(number_text(panel.mbps)[0], _SCALE) for panel in panels]
+    columns = width // max((wide + len(_GAP) for wide, _ in sizes), default=width + 1)
+    rows = (height - 1) // max((tall + 1 for _, tall in sizes), default=height)
+    room = columns * rows
+    title = Text("Total goodput of each test" if len(panels) > 1 else "Total goodput", style="bold")
+    chunks = [panels[first : first + room] for first in range(0, len(panels), room)] if room else []
+    return [[title.copy(), *grid(chunk, width, height - 1)] for chunk in chunks]
 
 
 def _table_pages(table: Table, width: int, height: int) -> list[list[Text]]:
-    heads = [_head(column.title, column.unit) for column in table.columns]
-    tall = max((len(head) for head in heads), default=0)
-    widths = [
-        max(cell_len(text) for text in [*head, *(row[at] for row in table.rows if at < len(row))])
-        for at, head in enumerate(heads)
+    heads = [
+        [*textwrap.wrap(each.title, 8, break_long_words=False), *filter(None, [each.unit])] for each in table.columns
     ]
+    tall = max([1, *map(len, heads)])
+    blocks = []
+    for at, (column, head) in enumerate(zip(table.columns, heads, strict=True)):
+        texts = [*[""] * (tall - len(head)), *head, *("".join(row[at : at + 1]) for row in table.rows)]
+        wide = max(map(cell_len, texts))
+        spaces = [" " * (wide - cell_len(text)) for text in texts]
+        pairs = zip(texts, spaces, strict=True)
+        blocks.append([text + space if column.words else space + text for text, space in pairs])
     title = [Text(table.title, style="bold")] if table.title and height > tall + 4 else []
     room = max(1, height - tall - 1 - len(title))
     pages = []
-    for first in range(0, max(1, len(table.rows)), room):
-        for columns in _parts(widths, width):
-            lines = [*title]
-            for at in range(tall):
-                texts = [heads[column][at - tall + len(heads[column])] if at >= tall - len(heads[column]) else ""
-                         for column in columns]  # fmt: skip
-                lines.append(_line(texts, columns, widths, table, "bold"))
-            lines.append(Text("─" * min(width, sum(widths[column] + _GAP for column in columns) - _GAP), style="dim"))
-            for row in table.rows[first : first + room]:
-                texts = [row[column] if column < len(row) else "" for column in columns]
-                lines.append(_line(texts, columns, widths, table, ""))
-            pages.append([_cut(line, width) for line in lines[:height]])
+    for first in range(tall, max(tall + 1, tall + len(table.rows)), room):
+        for part in _parts(blocks, width):
+            lines = [_GAP.join(cells) for cells in zip(*part, strict=True)]
+            rule = Text("─" * cell_len(lines[0]), style="dim")
+            head_lines = [Text(line, style="bold") for line in lines[:tall]]
+            rows = [Text(line) for line in lines[first : first + room]]
+            pages.append([line.copy() for line in [*title, *head_lines, rule, *rows][:height]])
     return pages
 
 
-def _cut(line: Text, width: int) -> Text:
-    line.truncate(width)
-    return line
-
-
-def _parts(widths: Sequence[int], width: int) -> list[list[int]]:
-    """Split the columns, by number, into parts that fit; each part begins with the first column."""
-    if not widths:
-        return []
-    parts: list[list[int]] = [[0]]
-    used = widths[0]
-    for at in range(1, len(widths)):
-        if used + _GAP + widths[at] > width and len(parts[-1]) > 1:
-            parts.append([0])
-            used = widths[0]
-        parts[-1].append(at)
-        used += _GAP + widths[at]
+def _parts(blocks: Sequence[list[str]], width: int) -> list[list[list[str]]]:
+    """Split the columns into parts that fit; each part begins with the first column."""
+    parts: list[list[list[str]]] = []
+    for block in blocks:
+        if parts:
+            used = sum(cell_len(other[0]) + len(_GAP) for other in parts[-1])
+            if used + cell_len(block[0]) <= width or len(parts[-1]) == 1:
+                parts[-1].append(block)
+                continue
+        parts.append([blocks[0], block] if parts else [block])
     return parts
-
-
-def _line(texts: Sequence[str], columns: Sequence[int], widths: Sequence[int], table: Table, style: str) -> Text:
-    parts = []
-    for text, column in zip(texts, columns, strict=True):
-        space = " " * (widths[column] - cell_len(text))
-        parts.append(text + space if table.columns[column].words else space + text)
-    return Text((" " * _GAP).join(parts), style=style)
-
-
-def _head(title: str, unit: str) -> list[str]:
-    words = textwrap.wrap(title, max(8, max((len(word) for word in title.split()), default=1))) or [""]
-    return [*words, *([unit] if unit else [])]
 
 
 def _finding_pages(results: Results, width: int, height: int) -> list[list[Text]]:
     pages: list[list[Text]] = []
-    page: list[Text] = []
     for said in results.findings:
-        lines = [Text(line, style=_STYLES[said.level]) for line in textwrap.wrap(said.text, width)][:height]
-        if page and len(page) + 1 + len(lines) > height:
-            pages.append(page)
-            page = []
-        page += ([Text()] if page else []) + lines
-    return pages + ([page] if page else [])
+        lines = [Text(line, style=STYLES[said.level]) for line in textwrap.wrap(said.text, width)][:height]
+        if pages and len(pages[-1]) + 1 + len(lines) <= height:
+            pages[-1] += [Text(), *lines]
+        else:
+            pages.append(lines)
+    return pages

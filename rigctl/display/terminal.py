@@ -36,21 +36,19 @@ def watch(lines: Callable[[int, int], Sequence[Text] | None], file: IO[str], *, 
     with _signals(interrupts), contextlib.suppress(_GoneError, OSError):
         with contextlib.suppress(KeyboardInterrupt), _keys() as keys, console.screen() as drawn:
             before: object = None
-            while (frame := lines(*_size(file))) is not None:
+            left = False
+            while not left:
+                columns, rows = os.get_terminal_size(file.fileno())
+                frame = lines(columns or 80, rows or 24)
+                if frame is None:
+                    break
                 now = [(line.plain, line.style, line.spans) for line in frame]
                 if now != before:
                     drawn.update(Group(*frame))
                     before = now
-                if _left(keys):
-                    break
+                left = _left(keys)
         return True
     return False
-
-
-def _size(file: IO[str]) -> tuple[int, int]:
-    """Return the columns and rows of the terminal now."""
-    size = os.get_terminal_size(file.fileno())
-    return (size.columns, size.lines) if size.columns and size.lines else (80, 24)
 
 
 def _left(keys: int | None) -> bool:

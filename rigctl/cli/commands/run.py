@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -63,7 +63,8 @@ def run(
         if screen is not None:
             _write(info, made, page)
             if outcome.status is not RunStatus.INTERRUPTED:
-                screen.wait()
+                with suppress(KeyboardInterrupt):
+                    screen.wait()
     _tell(info, made, quiet=options.quiet, as_json=as_json)
     if screen is None:
         _write(info, made, page)

@@ -8,7 +8,8 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from typing import Annotated, Final, Literal
+from functools import cached_property
+from typing import Annotated, Any, Literal, cast
 
 import typer
 from pydantic import Field
@@ -85,7 +86,6 @@ class Screen:
         self._rig, self._store, self._process = rig, store, process
         self._parent = os.getppid()
         self._shown: Published | None = None
-        self._asked = False
 
     @property
     def going(self) -> bool:
@@ -102,7 +102,6 @@ class Screen:
 
     def lines(self, width: int, height: int) -> Sequence[Text] | None:
         """Return the screen now, or None if it is over, as the process whose run it shows has ended."""
-
         if self._process is not None and os.getppid() != self._parent:
             return None
         self._follow()
@@ -117,43 +116,34 @@ class Screen:
     def _follow(self) -> None:
         """Read the state of the run that is shown; if it is over, choose the run that has begun."""
         found = self._candidates()
-        if self._shown is not None:
-            same = [each for each in found if _key(each) == _key(self._shown)]
-            if same:
-                self._shown = same[0]
-                if self._shown.going:
-                    return
+        same = next((each for each in found if self._shown is not None and _key(each) == _key(self._shown)), None)
+        self._shown = same or self._shown
+        if same is not None and same.going:
+            return
         going = [each for each in found if each.going]
         if going:
             self._shown = going[0]
         elif self._shown is None and self._process is None:
-            self._shown = self._latest(found)
+            ended = [each for each in found if each.state.results is not None]
+            known = [*ended, *([self._stored] if self._stored is not None else [])]
+            self._shown = max(known, key=lambda each: each.state.began_at, default=None)
 
-    def _latest(self, found: Sequence[Published]) -> Published | None:
-        """Return the latest run with results, published or stored."""
-        ended = [each for each in found if each.state.results is not None]
-        stored = None if self._asked else _stored(self._store, self._rig)  # later runs are published
-        self._asked = True
-        known = [*ended, *([stored] if stored is not None else [])]
-        return max(known, key=lambda each: each.state.began_at, default=None)
+    @cached_property
+    def _stored(self) -> Published | None:
+        """Return the latest run of the store with its table; None if there is no run, or no store."""
+        try:
+            with open_store(self._store, create=False) as opened:
+                info = _latest_of(opened, self._rig)
+                if info is None:
+                    return None
+                made = document(info, opened.repetitions(info.run, series=sampled(info.plan)))
+        except RigctlError:
+            return None
+        return Published(_ended_state(info, results_of(made)), getpass.getuser(), Fate.ENDED)
 
 
 def _key(each: Published) -> tuple[str, int, int]:
     return each.user, each.state.pid, each.state.started
-
-
-def _stored(store: str | None, rig: str | None) -> Published | None:
-    """Return the latest run of the store with its table; None if there is no run, or no store."""
-    try:
-        with open_store(store, create=False) as opened:
-            info = _latest_of(opened, rig)
-            if info is None:
-                return None
-
-            made = document(info, opened.repetitions(info.run, series=sampled(info.plan)))
-            return _as_published(info, results_of(made))
-    except RigctlError:
-        return None
 
 
 def _latest_of(opened: Store, rig: str | None) -> RunInfo | None:
@@ -163,16 +153,8 @@ def _latest_of(opened: Store, rig: str | None) -> RunInfo | None:
     return next((info for info in reversed(opened.runs()) if info.plan.rig_name == rig), None)
 
 
-_OUTCOMES: Final[dict[RunStatus, Literal["complete", "partial", "interrupted"]]] = {
-    RunStatus.COMPLETE: "complete",
-    RunStatus.PARTIAL: "partial",
-    RunStatus.INTERRUPTED: "interrupted",
-}
-
-
-def _as_published(info: RunInfo, results: Results) -> Published:
-    ended_at = info.ended_at or info.started_at
-    state = State(
+def _ended_state(info: RunInfo, results: Results) -> State:
+    return State(
         pid=os.getpid(),
         started=0,
         rig=info.plan.rig_name,
@@ -180,13 +162,12 @@ def _as_published(info: RunInfo, results: Results) -> Published:
         title=info.plan.title,
         run=info.run,
         began_at=info.started_at,
-        written_at=ended_at,
+        written_at=info.ended_at or info.started_at,
         clock_s=time.monotonic(),
         phase="ended",
-        outcome=_OUTCOMES.get(info.status),
+        outcome=None if info.status is RunStatus.RUNNING else cast("Any", str(info.status)),
         tests=len(info.plan.cells),
         done=0,
         total=0,
         results=results,
     )
-    return Published(state, getpass.getuser(), Fate.ENDED)

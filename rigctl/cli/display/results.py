@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from rigctl.display.state import Column, Results, Said, Table, Total
-from rigctl.report.blocks import Document, HeatMap, HeatMaps
+from rigctl.report.blocks import Block, Document, HeatMaps
 from rigctl.report.blocks import Table as ReportTable
 
 MOST_ROWS: Final = 500
@@ -13,25 +13,19 @@ MOST_FINDINGS: Final = 12
 
 def results_of(document: Document) -> Results:
     """Return what the screen shows after a run."""
-    tables = []
-    for section in document.results:
-        title = section.title if len(document.results) > 1 else ""
-        for block in section.blocks:
-            if isinstance(block, ReportTable):
-                tables.append(_table(title, block))
-            elif isinstance(block, HeatMaps):
-                tables += [_map(title, heat_map, block.unit) for heat_map in block.maps]
+    several = len(document.results) > 1
+    tables = [
+        table
+        for section in document.results
+        for block in section.blocks
+        for table in _tables(section.title if several else "", block)
+    ]
     findings = [
         Said(level=finding.level.value, text=" ".join(filter(None, (finding.text, finding.remedy))))
-        for finding in document.findings
+        for finding in document.findings[: MOST_FINDINGS + 1]
     ]
     answer = findings[0].text if findings else None
-    return Results(
-        answer=answer,
-        totals=tuple(_totals(document)),
-        findings=tuple(findings[1 : MOST_FINDINGS + 1]),
-        tables=tuple(tables),
-    )
+    return Results(answer=answer, totals=tuple(_totals(document)), findings=tuple(findings[1:]), tables=tuple(tables))
 
 
 def _totals(document: Document) -> Iterator[Total]:
@@ -50,19 +44,19 @@ def _totals(document: Document) -> Iterator[Total]:
         return
 
 
-def _table(title: str, block: ReportTable) -> Table:
-    rows = [*block.rows[:MOST_ROWS], *((block.total,) if block.total else ())]
-    return Table(
-        title=title,
-        columns=tuple(Column(title=each.title, unit=each.unit, words=each.words) for each in block.columns),
-        rows=tuple(tuple(entry.text for entry in row.entries) for row in rows),
-    )
-
-
-def _map(title: str, heat_map: HeatMap, unit: str) -> Table:
-    name = ", ".join(filter(None, (title, heat_map.title, unit)))
-    return Table(
-        title=name,
-        columns=(Column(title=heat_map.corner), *(Column(title=column) for column in heat_map.columns)),
-        rows=tuple((label, *(field.text for field in fields)) for label, fields in heat_map.rows[:MOST_ROWS]),
-    )
+def _tables(title: str, block: Block) -> Iterator[Table]:
+    if isinstance(block, ReportTable):
+        shown = [*block.rows[:MOST_ROWS], *((block.total,) if block.total else ())]
+        yield Table(
+            title=title,
+            columns=tuple(Column(title=each.title, unit=each.unit, words=each.words) for each in block.columns),
+            rows=tuple(tuple(entry.text for entry in row.entries) for row in shown),
+        )
+    if isinstance(block, HeatMaps):
+        for heat_map in block.maps:
+            rows = heat_map.rows[:MOST_ROWS]
+            yield Table(
+                title=", ".join(filter(None, (title, heat_map.title, block.unit))),
+                columns=tuple(Column(title=each) for each in (heat_map.corner, *heat_map.columns)),
+                rows=tuple((label, *(field.text for field in fields)) for label, fields in rows),
+            )

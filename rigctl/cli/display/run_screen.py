@@ -21,44 +21,31 @@ from rigctl.report.blocks import Document
 _END_S: Final = 3.0
 
 
-class OwnDisplay:
-    """The screen of this process's run."""
-
-    def __init__(self, drawing: subprocess.Popen[bytes]) -> None:
-        self._drawing = drawing
-
-    def wait(self) -> None:
-        """Wait until somebody leaves the screen, or its terminal is gone."""
-        with contextlib.suppress(KeyboardInterrupt):
-            self._drawing.wait()
-
-    def end(self) -> None:
-        """Leave the screen; if the terminal is lost, print nothing more on it."""
-        self._drawing.terminate()
-        try:
-            self._drawing.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            self._drawing.kill()
-            self._drawing.wait()
-        for descriptor in (1, 2):
-            if _lost(descriptor):
-                discard(descriptor)
-
-
 @contextmanager
-def displayed() -> Iterator[OwnDisplay]:
-    """Show a screen on standard error during the block. A hangup does not end the run from here on."""
+def displayed() -> Iterator["subprocess.Popen[bytes]"]:
+    """Show a screen on standard error during the block. A hangup does not end the run from here on.
+
+    Yield its process, which ends when somebody leaves the screen, or its terminal is gone.
+    """
     if not sys.stderr.isatty():
         raise InputError("--display: standard error is no terminal. Attach one later: rigctl display")
     if on_standard_error():
         raise InputError("--display: the log goes to standard error, too. Name a file for it: --log-file FILE")
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     command = [sys.executable, "-m", "rigctl", "display", "--process", str(os.getpid())]
-    screen = OwnDisplay(subprocess.Popen(command, stdout=sys.stderr.fileno()))
+    screen = subprocess.Popen(command, stdout=sys.stderr.fileno())
     try:
         yield screen
     finally:
-        screen.end()
+        screen.terminate()
+        try:
+            screen.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            screen.kill()
+            screen.wait()
+        for descriptor in (1, 2):
+            if _lost(descriptor):
+                discard(descriptor)  # nothing more is printed on a lost terminal
 
 
 def publish_results(made: Document) -> None:

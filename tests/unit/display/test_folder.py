@@ -90,16 +90,6 @@ def test_a_folder_that_others_can_write_to_is_neither_used_nor_believed(folder: 
     assert own_folder() != folder
 
 
-def test_a_folder_that_another_user_has_taken_is_replaced_by_one_of_another_name(folder: Path) -> None:
-    folder.chmod(0o777)  # as good as another user's
-    own_one = own_folder()
-    assert own_one is not None
-    assert own_folder() == own_one, "found again"
-    state = own()
-    write(own_one, state)
-    assert [each.state for each in published()] == [state]
-
-
 def test_what_ended_a_while_ago_is_tidied_away_and_nothing_else(folder: Path) -> None:
     for pid in (NOBODY, NOBODY + 1):
         write(folder, own(pid=pid))

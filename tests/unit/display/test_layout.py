@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings, strategies
 from rich.cells import cell_len
 
-from rigctl.display.figures import Figure, total_of
 from rigctl.display.folder import Fate, Published
 from rigctl.display.layout import PAGE_S, screen, waiting
+from rigctl.display.panels import total_of
 from rigctl.display.state import Column, CurrentTest, Results, Said, State, Stream, Table, Total
 
 SIZES = ((100, 30), (80, 24), (60, 20), (200, 60), (20, 5), (1, 1))
@@ -141,10 +141,10 @@ def test_of_pairs_that_report_at_different_instants_the_total_is_that_of_the_sec
     histories = ((), (1.0,), (1.0, 2.0))
     for first in histories:
         for second in histories:
-            pair = [Figure(name="a", mbps=1.0, present=True, history=each) for each in (first, second)]
+            pair = [Stream(name="a", history_mbps=each) for each in (first, second)]
             common = min(len(first), len(second))
-            assert len(total_of(pair).history) == common
-    assert total_of(pair).history == (2.0, 4.0)
+            assert len(total_of(pair).history_mbps) == common
+    assert total_of(pair).history_mbps == (2.0, 4.0)
 
 
 def test_between_two_tests_the_goodput_of_the_last_repetition_stands_there() -> None:

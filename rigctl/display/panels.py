@@ -1,0 +1,143 @@
+"""Panels of big digits: the goodput of each stream of a test, or of each test after the run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.text import Text
+
+from rigctl.display.digits import bars, big, scale_for, size_of
+from rigctl.display.state import MOST_HISTORY, CurrentTest, Stream
+
+MOST_PANELS: Final = 4
+"""More streams than these are shown as their total and a list."""
+_GBIT_FROM: Final = 9_999.5
+_MARGIN: Final = 2
+_LEAST_LIST: Final = 24
+_LEAST_MEANING: Final = 24
+_LEAST_DIGITS_ROWS: Final = 5
+_HISTORY_ROWS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A figure with its name, what it means, and bars of its history."""
+
+    name: str
+    mbps: float | None
+    meaning: str = ""
+    style: str = "bold green"
+    history: tuple[float, ...] = ()
+    most: float = 0.0  # of the scale of the bars
+    seconds: int = 1  # that the bars have room for
+
+    def drawn(self, width: int, height: int, scale: int) -> list[Text]:
+        """Draw the panel in `height` rows, with digits of this scale if there is room for them."""
+        number, unit = number_text(self.mbps)
+        if scale < 1 or height < 3:
+            line = Text(f"{self.name} ", style="bold").append(f"{number} ", style=self.style)
+            rows = [line.append(f"{unit} {self.meaning}", style="not bold")]
+        else:
+            rows = [Text(self.name, style="bold"), *(Text(row, style=self.style) for row in big(number, scale))]
+            rows += [Text(f"{unit} {self.meaning}")] if self.meaning else []
+        room = min(height - len(rows) - 1, 2 * _HISTORY_ROWS)
+        if room > 0 and self.history:
+            rows += [Text(row, style="cyan") for row in bars(self.history, self.most, width, room, self.seconds)]
+        return (rows + [Text()] * height)[:height]
+
+
+def number_text(mbps: float | None) -> tuple[str, str]:
+    """Return number and unit, as `941`, `Mbit/s` or `18.31`, `Gbit/s`: as many digits as one can read at a glance."""
+    if mbps is None:
+        return "–", "Mbit/s"
+    if mbps >= _GBIT_FROM:
+        return f"{mbps / 1000:.{1 if mbps >= 99_950 else 2}f}", "Gbit/s"
+    return (f"{mbps:,.0f}" if mbps >= 99.95 else f"{mbps:.1f}" if mbps >= 9.995 else f"{mbps:.2f}"), "Mbit/s"
+
+
+def total_of(streams: Sequence[Stream]) -> Stream:
+    """Return the sum of the streams; a figure that one of them lacks is unknown."""
+    shortest = min((len(stream.history_mbps) for stream in streams), default=0)
+    latest = (stream.history_mbps[len(stream.history_mbps) - shortest :] for stream in streams)
+    # Not validated: the sum of valid figures may be above the limit of one.
+    return Stream.model_construct(
+        name=f"total of {len(streams)}",
+        now_mbps=_sum([stream.now_mbps for stream in streams]),
+        measured_mbps=_sum([stream.measured_mbps for stream in streams]),
+        history_mbps=tuple(map(sum, zip(*latest, strict=True))),
+    )
+
+
+def _sum(figures: Sequence[float | None]) -> float | None:
+    known = [figure for figure in figures if figure is not None]
+    return sum(known) if len(known) == len(figures) else None
+
+
+def panel_of(stream: Stream, test: CurrentTest) -> Panel:
+    present = stream.now_mbps is not None
+    mbps = stream.now_mbps if present else stream.measured_mbps
+    if mbps is None:
+        unknown = "measuring" if test.running else "no figure yet"
+        meaning = unknown if test.live else "reported at the end of the test"
+    else:
+        ceiling = f", ceiling {stream.ceiling_mbps:,.1f}" if stream.ceiling_mbps is not None else ""
+        when = "last repetition" if not present else "now" if test.running else "when last heard of"
+        meaning = when + ceiling
+    most = max((stream.ceiling_mbps or 0.0, *stream.history_mbps))
+    seconds = min(MOST_HISTORY, max(1, round(test.duration_s) - 1))
+    style = "bold cyan" if present else "bold green"
+    return Panel(stream.name, mbps, meaning, style, stream.history_mbps, most, seconds)
+
+
+def stream_rows(streams: Sequence[Stream], test: CurrentTest, width: int, height: int) -> list[Text]:
+    """Draw the streams in at most `height` rows: each as a panel, or their total and the slowest of them."""
+    panels = [panel_of(stream, test) for stream in streams]
+    if len(panels) <= MOST_PANELS:
+        return grid(panels, width, height)
+    total = panel_of(total_of(streams), test)
+    number = number_text(total.mbps)[0]
+    scale = scale_for(number, width - _MARGIN, max(1, height // 2 - 2))
+    tall = min(height, size_of(number, scale)[1] + 5 if scale else 2)
+    columns = max(1, width // (2 * _LEAST_LIST))
+    shown = sorted(panels, key=lambda panel: panel.mbps or 0.0)[: columns * max(0, height - tall - 1)]
+    lines = total.drawn(width, tall, scale)
+    lines.append(Text(f"the {len(shown)} slowest of {len(panels)}:", style="dim"))
+    inner = width // columns - _MARGIN
+    for first in range(0, len(shown), columns):
+        lines.append(_beside([_entry(panel, inner) for panel in shown[first : first + columns]], inner))
+    return lines[:height]
+
+
+def _entry(panel: Panel, width: int) -> Text:
+    number, unit = number_text(panel.mbps)
+    name = Text(panel.name)
+    name.truncate(max(1, width - 16), pad=True)
+    return name.append(f" {number:>7} {unit}", style=panel.style.removeprefix("bold "))
+
+
+def grid(panels: Sequence[Panel], width: int, height: int) -> list[Text]:
+    """Draw the panels side by side, in the number of columns that gives the biggest digits."""
+    if not panels or height < 1 or width < 1:
+        return []
+    best: tuple[int, bool, int, int] = (-1, False, 0, 1)
+    for columns in range(1, len(panels) + 1):
+        rows = -(-len(panels) // columns)
+        inner, tall = width // columns - _MARGIN, height // rows
+        digits_rows = max(tall - 2 - _HISTORY_ROWS, min(tall - 1, _LEAST_DIGITS_ROWS))
+        scale = min(scale_for(number_text(panel.mbps)[0], inner, digits_rows) for panel in panels)
+        best = max(best, (scale, inner >= _LEAST_MEANING, len(panels) - rows * columns, columns))
+    scale, _, _, columns = best
+    inner, tall = max(1, width // columns - _MARGIN), max(1, height // -(-len(panels) // columns))
+    lines: list[Text] = []
+    for first in range(0, len(panels), columns):
+        drawn = [panel.drawn(inner, tall, scale) for panel in panels[first : first + columns]]
+        lines += [_beside(parts, inner) for parts in zip(*drawn, strict=True)]
+    return lines[:height]
+
+
+def _beside(parts: Sequence[Text], inner: int) -> Text:
+    line = Text()
+    for part in parts:
+        part.truncate(inner, pad=True)
+        line.append_text(part).append(" " * _MARGIN)
+    return line

@@ -4,10 +4,10 @@ Each is a process with a deadline, as a person would start it. Its log, lines of
 reason of a failure.
 """
 
+import contextlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -55,7 +55,7 @@ class Commands:
         words += ["--without-unreachable"] if settings.without_unreachable else []
         log = self.folder / "run.jsonl"
         ended = self._rigctl([*words, "--quiet"], limit_s + settings.wait, log)
-        measured = _measured(ended, list(_lines(log)), limit_s)
+        measured = _measured(ended, _lines(log), limit_s)
         if ended.exit_code == 1 and measured.outcome is None and measured.run is not None:
             return replace(measured, unmet=self._unmet(measured.run))
         return measured
@@ -81,9 +81,8 @@ class Commands:
         if not found["news"]:
             return Judged(False, found["answer"], "")
         words = ["regress", run, "--format", "md", "--brief"]
-        return Judged(
-            True, found["answer"], _whole(self._rigctl(words, READ_S, self.folder / "brief.jsonl"), "regress")
-        )
+        brief = _whole(self._rigctl(words, READ_S, self.folder / "brief.jsonl"), "regress")
+        return Judged(True, found["answer"], brief)
 
     def publish(self) -> None:
         """Bring the site up to date, if the settings name one. Raise `RigError` if that fails."""
@@ -111,16 +110,13 @@ def _whole(ended: Ended, what: str) -> str:
     raise RigError(last[-1].removeprefix("rigctl: ") if last else f"rigctl {what}: exit code {ended.exit_code}")
 
 
-def _lines(log: Path) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a log. A line that is cut off is skipped: its writer was ended."""
-    if log.exists():
-        for line in log.read_text("utf-8", "replace").splitlines():
-            try:
-                said = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(said, dict):
-                yield said
+def _lines(log: Path) -> list[dict[str, Any]]:
+    """Return the lines of a log. A line that is cut off is skipped: its writer was ended."""
+    said = []
+    for line in log.read_text("utf-8", "replace").splitlines() if log.exists() else ():
+        with contextlib.suppress(ValueError):
+            said.append(json.loads(line))
+    return said
 
 
 def _measured(ended: Ended, log: list[dict[str, Any]], limit_s: float) -> Measured:
@@ -139,21 +135,23 @@ def _measured(ended: Ended, log: list[dict[str, Any]], limit_s: float) -> Measur
     ended_tests = [line for line in log if line.get("event") == "test ended"]
     failed = [line for line in ended_tests if line.get("message") != "test ended: ok"]
     in_part = bool(failed) and any(line.get("status") == "ok" for line in ended_tests)
-    why = f"{'measured in part: ' if in_part else ''}{_why(ended, failed)}"
-    return Measured(run, NightOutcome.FAILED, why, in_part=in_part)
+    why = _reasons(failed) if failed else _how(ended)
+    return Measured(run, NightOutcome.FAILED, f"{'measured in part: ' if in_part else ''}{why}", in_part=in_part)
 
 
-def _why(ended: Ended, failed: list[dict[str, Any]]) -> str:
-    """Return why a run that ended by itself did not measure everything. `failed`: log lines of its failed tests."""
-    if failed:
-        tests = sorted({line["cell"] for line in failed if line.get("cell")})
-        said = (str(line["message"]).removeprefix("test ended: ").removeprefix("ok: ") for line in failed)
-        reasons = list(dict.fromkeys(said))
-        more = f" and {len(reasons) - _MOST_REASONS} more" if len(reasons) > _MOST_REASONS else ""
-        shown = "; ".join(reasons[:_MOST_REASONS])
-        return f"test{'s' if len(tests) > 1 else ''} {', '.join(map(str, tests))}: {shown}{more}"
-    how = f"signal {-ended.exit_code}" if ended.exit_code and ended.exit_code < 0 else f"exit code {ended.exit_code}"
+def _reasons(failed: list[dict[str, Any]]) -> str:
+    """Return which tests failed, and why. `failed`: their lines in the log."""
+    tests = sorted({line["cell"] for line in failed if line.get("cell")})
+    said = (str(line["message"]).removeprefix("test ended: ").removeprefix("ok: ") for line in failed)
+    reasons = list(dict.fromkeys(said))
+    more = f" and {len(reasons) - _MOST_REASONS} more" if len(reasons) > _MOST_REASONS else ""
+    return f"test{'s' * (len(tests) > 1)} {', '.join(map(str, tests))}: {'; '.join(reasons[:_MOST_REASONS])}{more}"
+
+
+def _how(ended: Ended) -> str:
+    code = ended.exit_code or 0
     words = ended.errors.strip().splitlines()
+    how = f"signal {-code}" if code < 0 else f"exit code {code}"
     return f"rigctl run ended with {how}{f': {words[-1]}' if words else ''}"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rigctl.base.errors import InputError, RigError
+from rigctl.base.errors import RigError
 from rigctl.nightly import settings as files
 from rigctl.nightly.settings import Settings
 from rigctl.nightly.state import State, state_of
@@ -61,7 +61,9 @@ def install(name: str, settings: Settings, now_s: float) -> Installed:
     _systemctl("daemon-reload")
     _systemctl("enable", "--now", units[1].name)
     _systemctl("restart", units[1].name)  # a timer that was there may have another time
-    return Installed(file, units, None, _linger())
+    lingers = (_LINGER / getpass.getuser()).exists()
+    advice = "It runs only while you are logged in. `loginctl enable-linger` lets it run at any time."
+    return Installed(file, units, None, None if lingers else advice)
 
 
 def remove(name: str) -> list[Path]:
@@ -69,17 +71,17 @@ def remove(name: str) -> list[Path]:
 
     Raise `InputError` for a name that is not installed.
     """
-    file = files.file_of(name)
     units = unit_files(name)
-    found = [path for path in (file, *units, state_file(name)) if files.NAME.fullmatch(name) and path.exists()]
+    known = (files.file_of(name), *units, state_file(name)) if files.NAME.fullmatch(name) else ()
+    found = [path for path in known if path.exists()]
     if not found:
         files.load(name)  # raises an error that names the installed ones
-        raise InputError(f'no nightly "{name}"')
-    if units[1] in found and usable():
+    systemd = usable()
+    if units[1] in found and systemd:
         _systemctl("disable", "--now", units[1].name)
     for path in found:
         path.unlink(missing_ok=True)
-    if any(unit in found for unit in units) and usable():
+    if systemd:
         _systemctl("daemon-reload")
     return found
 
@@ -97,40 +99,27 @@ def state(name: str, now_s: float) -> State:
 def usable() -> bool:
     """Tell whether this user has a running systemd."""
     try:
-        asked = subprocess.run(
-            ["systemctl", "--user", "show-environment"], capture_output=True, timeout=SYSTEMCTL_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        return not _asked("show-environment").returncode
+    except RigError:
         return False
-    return asked.returncode == 0
 
 
 def timer_active(name: str) -> bool | None:
     """Tell whether the timer runs. Return None without systemd or a timer: cron starts the nightly."""
     unit = unit_files(name)[1]
-    if not unit.exists() or not usable():
-        return None
-    asked = subprocess.run(
-        ["systemctl", "--user", "is-active", "--quiet", unit.name],
-        capture_output=True,
-        timeout=SYSTEMCTL_S,
-        check=False,
-    )
-    return asked.returncode == 0
+    return not _asked("is-active", "--quiet", unit.name).returncode if unit.exists() and usable() else None
 
 
 def _systemctl(*words: str) -> None:
-    try:
-        done = subprocess.run(
-            ["systemctl", "--user", *words], capture_output=True, text=True, timeout=SYSTEMCTL_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise RigError(f"systemctl --user {' '.join(words)}: {error}") from error
+    done = _asked(*words)
     if done.returncode:
         raise RigError(f"systemctl --user {' '.join(words)}: {done.stderr.strip() or f'exit code {done.returncode}'}")
 
 
-def _linger() -> str | None:
-    if (_LINGER / getpass.getuser()).exists():
-        return None
-    return "It runs only while you are logged in. `loginctl enable-linger` lets it run at any time."
+def _asked(*words: str) -> "subprocess.CompletedProcess[str]":
+    try:
+        return subprocess.run(
+            ["systemctl", "--user", *words], capture_output=True, text=True, timeout=SYSTEMCTL_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RigError(f"systemctl --user {' '.join(words)}: {error}") from error

@@ -52,17 +52,9 @@ def message(scenario: str, rig: str, night: Night, items: Sequence[Item], zone: 
         parts.append("Before it:")
         parts.append("\n".join(f"- {moment(item.due_at, zone)}: {printable(item.headline)}" for item in listed))
     parts += [printable_lines(item.markdown.strip()) for item in earlier if item.markdown.strip()]
-    text = _bounded("\n\n".join(parts) + "\n")
-    return Message(_id(scenario, rig, items), title, text, date, str(night.outcome), night.run)
-
-
-def _id(scenario: str, rig: str, items: Sequence[Item]) -> str:
-    """Return an identifier made from the content: the same in each attempt, and the next night if nothing is new."""
-    return str(uuid5(NAMESPACE_OID, repr((scenario, rig, items))))
-
-
-def _bounded(text: str) -> str:
-    if len(text) <= MOST_CHARACTERS:
-        return text
-    kept = text[: MOST_CHARACTERS - len(_CUT)]
-    return kept[: kept.rfind("\n")] + _CUT
+    text = "\n\n".join(parts) + "\n"
+    if len(text) > MOST_CHARACTERS:
+        kept = text[: MOST_CHARACTERS - len(_CUT)]
+        text = kept[: kept.rfind("\n")] + _CUT
+    identity = str(uuid5(NAMESPACE_OID, repr((scenario, rig, items))))
+    return Message(identity, title, text, date, str(night.outcome), night.run)

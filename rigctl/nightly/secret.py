@@ -3,7 +3,7 @@
 import os
 import re
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from rigctl.base.errors import InputError
 
 _REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_LINE: Final = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*")
+_LINE: Final = re.compile(r"""\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(["']?)(.*?)\2\s*""", re.ASCII)
 _MOST_BYTES: Final = 64 * 1024
 
 
@@ -31,7 +31,7 @@ def filled_in(text: str, secrets: Mapping[str, str]) -> str:
 
 def secrets_of(file: Path | None, environment: Mapping[str, str]) -> dict[str, str]:
     """Return secrets of the file and the environment, which wins. Raise `InputError` for a file open to others."""
-    return {} | (_read(file) if file is not None else {}) | dict(environment)
+    return (_read(file) if file is not None else {}) | dict(environment)
 
 
 def _read(file: Path) -> dict[str, str]:
@@ -47,19 +47,15 @@ def _read(file: Path) -> dict[str, str]:
         lines = file.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"--secrets {file}: cannot be read: {error}") from None
-    return dict(_pairs(file, lines))
-
-
-def _pairs(file: Path, lines: Iterable[str]) -> Iterable[tuple[str, str]]:
+    secrets = {}
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         match = _LINE.fullmatch(line)
         if match is None:  # the line is not shown: it may be a secret
             raise InputError(f"{file}:{number}: expected NAME=VALUE")
-        value = match[2]
-        quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
-        yield match[1], value[1:-1] if quoted else value
+        secrets[match[1]] = match[3]
+    return secrets
 
 
 def open_secret(address: str) -> str | None:

@@ -8,13 +8,14 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 import yaml
 from platformdirs import user_config_path, user_state_path
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 
 from rigctl.base.errors import InputError, RigError
 from rigctl.base.files import put
-from rigctl.base.units import UnitError, parse_duration
+from rigctl.base.units import parse_duration
 from rigctl.nightly.secret import open_secret
 from rigctl.yamlfile import MistakesError, kind, read_document, validated
+from rigctl.yamlfile.fields import FieldError, Flag, parse_quantity
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}", re.ASCII)
 """Pattern of a name, which becomes the name of files and systemd units."""
@@ -24,64 +25,50 @@ MOST_S: Final = 20 * 3600.0
 FORMATS: Final = ("json", "markdown")
 
 
-def parse_at(text: object) -> time:
-    """Return the local time of `02:30`. Raise `ValueError` for another form."""
-    match = _TIME.fullmatch(text) if isinstance(text, str) else None
+def _named(check: Callable[[str, object], object]) -> BeforeValidator:
+    def validate(value: object, info: ValidationInfo) -> object:
+        return check(info.field_name or "", value)
+
+    return BeforeValidator(validate)
+
+
+def _at(name: str, value: object) -> time:
+    match = _TIME.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise ValueError(f'at "{text}": expected a time of day, as 02:30')
+        raise FieldError(f'{name} "{value}": expected a time of day, as 02:30')
     return time(int(match[1]), int(match[2]))
 
 
-def parse_span(name: str, value: object) -> float:
-    """Return seconds, at most `MOST_S`. Raise `ValueError` for anything else; `name` begins the message."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(f"{name}: expected a time as 30m, found {kind(value)}")  # noqa: TRY004 — pydantic's
-    try:
-        span_s = parse_duration(value, name)
-    except UnitError as error:
-        raise ValueError(str(error)) from None
+def _span(name: str, value: object) -> float:
+    span_s = parse_quantity(name, value, parse_duration, "30m")
     if span_s > MOST_S:
-        raise ValueError(f'{name} "{value}": at most 20h, so that a night ends before the next one')
+        raise FieldError(f'{name} "{value}": at most 20h, so that a night ends before the next one')
     return span_s
 
 
-def _text(name: str) -> BeforeValidator:
-    def check(value: object) -> str:
-        if not isinstance(value, str) or not value.strip() or "\n" in value or "\0" in value:
-            raise ValueError(f"{name}: expected a text of one line, found {kind(value)}")
-        return value
-
-    return BeforeValidator(check)
-
-
-def _address(name: str) -> BeforeValidator:
-    def check(value: object) -> object:
-        why = open_secret(value) if isinstance(value, str) and "://" in value else None
-        if why is not None:
-            raise ValueError(f"{name}: {why}")
-        return value
-
-    return BeforeValidator(check)
-
-
-def _flag(name: str) -> BeforeValidator:
-    def check(value: object) -> object:
-        if not isinstance(value, bool):
-            raise ValueError(f"{name}: expected true or false, found {kind(value)}")  # noqa: TRY004 — pydantic's
-        return value
-
-    return BeforeValidator(check)
-
-
-def _format(value: object) -> object:
-    if value not in FORMATS:
-        raise ValueError(f'notify_format "{value}": expected json or markdown')
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or "\n" in value or "\0" in value:
+        raise FieldError(f"{name}: expected a text of one line, found {kind(value)}")
     return value
 
 
-def _span(name: str) -> BeforeValidator:
-    checked: Callable[[object], float] = lambda value: parse_span(name, value)  # noqa: E731
-    return BeforeValidator(checked)
+def _address(name: str, value: object) -> str:
+    text = _text(name, value)
+    why = open_secret(text) if "://" in text else None
+    if why is not None:
+        raise FieldError(f"{name}: {why}")
+    return text
+
+
+def _format(name: str, value: object) -> object:
+    if value not in FORMATS:
+        raise FieldError(f'{name} "{value}": expected json or markdown')
+    return value
+
+
+_Text = Annotated[str, _named(_text)]
+_Address = Annotated[str, _named(_address)]
+_Span = Annotated[float, _named(_span)]
 
 
 class Settings(BaseModel):
@@ -89,19 +76,19 @@ class Settings(BaseModel):
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
 
-    scenario: Annotated[str, _text("scenario")] = Field(description="a file's absolute path, or a bundled name")
-    rig: Annotated[str, _text("rig")] = Field(description="a file's absolute path, or a bundled name")
-    at: Annotated[time, BeforeValidator(parse_at)] = Field(description="local time, as 02:30")
-    store: Annotated[str, _text("store"), _address("store")] = Field(description="a path or an SQLAlchemy URL")
-    wait: Annotated[float, _span("wait")] = 1800.0
-    deadline: Annotated[float, _span("deadline")] | None = None
-    confirm: Annotated[bool, _flag("confirm")] = True
-    without_unreachable: Annotated[bool, _flag("without_unreachable")] = False
-    publish: Annotated[Path, _text("publish")] | None = Field(default=None, description="a folder's absolute path")
-    notify: Annotated[str, _text("notify"), _address("notify")] | None = None
-    notify_format: Annotated[Literal["json", "markdown"], BeforeValidator(_format)] = "json"
-    headers: dict[str, Annotated[str, _text("headers")]] = Field(default_factory=dict)
-    secrets: Annotated[Path, _text("secrets")] | None = None
+    scenario: _Text = Field(description="a file's absolute path, or a bundled name")
+    rig: _Text = Field(description="a file's absolute path, or a bundled name")
+    at: Annotated[time, _named(_at)] = Field(description="local time, as 02:30")
+    store: _Address = Field(description="a path or an SQLAlchemy URL")
+    wait: _Span = 1800.0
+    deadline: _Span | None = None
+    confirm: Flag = True
+    without_unreachable: Flag = False
+    publish: Annotated[Path, _named(_text)] | None = Field(default=None, description="a folder's absolute path")
+    notify: _Address | None = None
+    notify_format: Annotated[Literal["json", "markdown"], _named(_format)] = "json"
+    headers: dict[str, _Text] = Field(default_factory=dict)
+    secrets: Annotated[Path, _named(_text)] | None = None
 
     @property
     def stored_as(self) -> tuple[str, str]:

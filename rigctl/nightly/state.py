@@ -4,11 +4,11 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, ClassVar, Final, TypeAlias
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rigctl.base.errors import RigError
 from rigctl.base.files import put
@@ -29,58 +29,46 @@ class Item:
     markdown: str = ""  # more, where there is more
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """Content of the file."""
-
-    installed_at: Instant
-    looked_until: Instant
-    pending: tuple[Item, ...]
-
-
-_ADAPTER: Final = TypeAdapter(_Kept)
-
-
-@dataclass(slots=True)
-class State:
+class State(BaseModel):
     """`looked_until`: nights due until then have happened, or are known to be missed.
 
     `damage`: a message if the file could not be read; the nightly starts as if newly installed.
     """
 
-    file: Path
-    installed_at: float
-    looked_until: float
-    pending: list[Item] = field(default_factory=list)
-    damage: str | None = None
+    model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
+
+    installed_at: Instant
+    looked_until: Instant
+    pending: list[Item] = Field(default_factory=list)
+    file: Path = Field(default=Path(), exclude=True)
+    damage: str | None = Field(default=None, exclude=True)
 
     def add(self, item: Item) -> None:
         self.pending = [*self.pending, item][-_MOST_ITEMS:]
 
     def save(self) -> None:
         """Write the file. Raise `RigError` if that fails."""
-        kept = _Kept(self.installed_at, self.looked_until, tuple(self.pending))
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            put(self.file, _ADAPTER.dump_json(kept), 0o600)
+            put(self.file, self.model_dump_json().encode(), 0o600)
         except OSError as error:
             raise RigError(f"{self.file}: cannot be written: {error.strerror or error}") from error
 
 
 def state_of(file: Path, installed_at: float) -> State:
     """Return the state in `file`; if it is missing or damaged, that of a nightly installed at `installed_at`."""
+    fresh = State(installed_at=installed_at, looked_until=installed_at, file=file)
     try:
-        kept = _ADAPTER.validate_json(file.read_bytes(), strict=True)
+        return State.model_validate_json(file.read_bytes()).model_copy(update={"file": file})
     except FileNotFoundError:
-        return State(file, installed_at, installed_at)
+        return fresh
     except (OSError, ValidationError) as error:
         why = error.strerror if isinstance(error, OSError) else error.errors(include_url=False)[0]["msg"]
-        damage = (
+        fresh.damage = (
             f"{file} is damaged ({why}). The nightly goes on as if newly installed: nights missed before now are not "
             "reported, and messages not yet delivered are lost"
         )
-        return State(file, installed_at, installed_at, damage=damage)
-    return State(file, kept.installed_at, kept.looked_until, list(kept.pending))
+        return fresh
 
 
 @contextmanager

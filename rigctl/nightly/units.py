@@ -42,7 +42,7 @@ def service(name: str, command: Sequence[str], environment: Mapping[str, str]) -
         "[Service]",
         "Type=oneshot",
         *(f"Environment={_quoted(f'{key}={value}', dollar='$')}" for key, value in environment.items()),
-        f"ExecStart={' '.join(_quoted(word, dollar='$$') for word in _startable(command))}",
+        f"ExecStart={' '.join(_quoted(word, dollar='$$') for word in command)}",
         "SuccessExitStatus=1",
         "# Its own deadline ends a night that hangs; this is for the case that nothing else does.",
         "TimeoutStartSec=22h",
@@ -78,16 +78,10 @@ def cron_line(at: time, command: Sequence[str], environment: Mapping[str, str]) 
     return f"{at.minute} {at.hour} * * * {line.replace('%', chr(92) + '%')}"  # crontab(5): % ends the command
 
 
-def _startable(command: Sequence[str]) -> list[str]:
-    """Return `command` through a shell if systemd would refuse its path: it may have no quotes and backslashes."""
-    odd = any(character in "\"'\\" for character in command[0])
-    return [*(["/bin/sh", "-c", 'exec "$@"', "sh"] if odd else []), *command]
-
-
 def _quoted(word: str, dollar: str) -> str:
     """Return one word of a unit file (systemd.syntax(7), "Quoting"; systemd.unit(5), "Specifiers")."""
     word = word.replace("%", "%%").replace("$", dollar)
     if _PLAIN.fullmatch(word):
         return word
-    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

@@ -2,12 +2,12 @@
 
 import time
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from rigctl.base.errors import RigctlError
-from rigctl.cli.documents import Instant, Model
+from rigctl.cli.documents import Instant, Model, at
 from rigctl.nightly import install, settings
 from rigctl.nightly.night import sentence
 from rigctl.nightly.schedule import date_of, moment, next_due
@@ -54,12 +54,15 @@ class NightlyStatus(Model):
     """One nightly."""
 
     name: str
-    scenario: str
-    rig: str
+    scenario: str = at("own.scenario")
+    rig: str = at("own.rig")
     answer: str = Field(description="One sentence.")
     next_due_at: Instant
-    timer: Literal["active", "inactive", "none"] = Field(description="none: cron starts it, or nothing does.")
-    undelivered: int = Field(description="Nights whose message could not be delivered yet.")
+    timer: Annotated[
+        Literal["active", "inactive", "none"],
+        BeforeValidator(lambda active: {True: "active", False: "inactive", None: "none"}[active]),
+    ] = at("active", "none: cron starts it, or nothing does.")
+    undelivered: int = at("untold", "Nights whose message could not be delivered yet.")
     nights: list[NightStatus] = Field(description="The latest first.")
 
 
@@ -80,6 +83,21 @@ class _Known:
     active: bool | None
     damage: str | None
 
+    @property
+    def next_due_at(self) -> float:
+        return next_due(self.own.at, time.time())
+
+    @property
+    def answer(self) -> str:
+        last = "has not run yet"
+        if self.nights:
+            night = self.nights[0]
+            became = _WORDS[night.outcome] if night.outcome else "is running, or was killed"
+            last = f"last night ({date_of(night.due_at)}): {became}"
+        untold = f"; {plural(self.untold, 'night is', 'nights are')} still to be reported" if self.untold else ""
+        stopped = "; its timer does not run" if self.active is False else ""
+        return f"{self.name}: {last}; next: {moment(self.next_due_at)}{untold}{stopped}."
+
 
 def show(name: str | None, *, as_json: bool) -> None:
     """Print the status of one nightly, or of all. Raises `InputError` if `name` is not installed."""
@@ -94,12 +112,16 @@ def show(name: str | None, *, as_json: bool) -> None:
         except RigctlError as error:
             damaged.append(f"{each}: {error}")
     if as_json:
-        print(StatusDocument(nightlies=[_status(own) for own in known], damaged=damaged).model_dump_json(indent=2))
+        print(StatusDocument.text_of(nightlies=known, damaged=damaged))
         return
     if not known and not damaged:
         print("No nightly is installed: rigctl nightly install SCENARIO --rig RIG --at 02:30")
     for own in known:
-        _print(own)
+        print(own.answer)
+        for night in own.nights:
+            word = str(night.outcome) if night.outcome else "unknown"
+            told = " ".join(text for text in (night.run, sentence(night)) if text)
+            print(f"  {date_of(night.due_at)}  {word:<15} {told}".rstrip())
     for message in damaged:
         print(message)
 
@@ -113,37 +135,3 @@ def _look(name: str) -> _Known:
         nights = []
     state = install.state(name, now_s)
     return _Known(name, own, nights[:SHOWN], len(state.pending), install.timer_active(name), state.damage)
-
-
-def _answer(own: _Known) -> str:
-    last = "has not run yet"
-    if own.nights:
-        night = own.nights[0]
-        became = _WORDS[night.outcome] if night.outcome else "is running, or was killed"
-        last = f"last night ({date_of(night.due_at)}): {became}"
-    untold = f"; {plural(own.untold, 'night is', 'nights are')} still to be reported" if own.untold else ""
-    stopped = "; its timer does not run" if own.active is False else ""
-    return f"{own.name}: {last}; next: {moment(next_due(own.own.at, time.time()))}{untold}{stopped}."
-
-
-def _print(own: _Known) -> None:
-    print(_answer(own))
-    for night in own.nights:
-        word = str(night.outcome) if night.outcome else "unknown"
-        told = " ".join(text for text in (night.run, sentence(night)) if text)
-        print(f"  {date_of(night.due_at)}  {word:<15} {told}".rstrip())
-
-
-def _status(own: _Known) -> NightlyStatus:
-    return NightlyStatus.model_validate(
-        {
-            "name": own.name,
-            "scenario": own.own.scenario,
-            "rig": own.own.rig,
-            "answer": _answer(own),
-            "next_due_at": next_due(own.own.at, time.time()),
-            "timer": {True: "active", False: "inactive", None: "none"}[own.active],
-            "undelivered": own.untold,
-            "nights": own.nights,
-        }
-    )

@@ -1,11 +1,9 @@
 """The life of a night: what is stored, what is told, and what is left where something goes wrong."""
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import time
 from pathlib import Path
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -125,24 +123,6 @@ def test_a_quiet_night_whose_site_is_not_published_is_told(desk: Desk, night: Do
     assert len(desk.told) == 1
 
 
-def test_news_stay_on_top_where_the_site_is_not_published(desk: Desk, night: Do) -> None:
-    desk.judged = Judged(True, "Test 1 is 10 % slower.", "| a | b |")
-    desk.unpublished = RigError("full")
-    done = night(1)
-    assert done.night.outcome is NightOutcome.NEWS
-    (told,) = desk.told
-    assert told.title.endswith("Test 1 is 10 % slower.")
-    assert "| a | b |\n\nThe site was not published: full" in told.markdown
-
-
-def test_what_was_told_is_not_told_again(desk: Desk, night: Do) -> None:
-    desk.measured = Measured(None, NightOutcome.FAILED, "x")
-    night(1)
-    desk.measured = None
-    night(2)
-    assert len(desk.told) == 1
-
-
 def test_a_missed_bound_is_kept_by_itself_and_told_before_news(desk: Desk, night: Do) -> None:
     run = desk.store.begin(plan(), {}, {}, FIRST)
     missed = tuple(Unmet(f"goodput >= {bound}G", f"goodput {bound} too low.") for bound in range(5))
@@ -156,11 +136,6 @@ def test_a_missed_bound_is_kept_by_itself_and_told_before_news(desk: Desk, night
     assert "goodput 0 too low." in told.title
     assert "2 more: rigctl show" in told.title
     assert told.title.endswith("Test 1 is slower.")
-
-
-def test_a_night_names_the_one_after_it(desk: Desk, night: Do) -> None:
-    assert night(1).night.next_due_at == FIRST + DAY
-    assert night(1, 3600).night.next_due_at == FIRST + DAY
 
 
 def test_a_repeated_night_of_the_same_date_has_one_outcome(desk: Desk, night: Do) -> None:
@@ -195,14 +170,6 @@ def test_a_night_that_a_wrong_clock_called_missed_is_done_in_its_turn(desk: Desk
     assert desk.told == []
 
 
-def test_a_clock_that_was_behind_reports_no_night_before_the_installation(desk: Desk, night: Do) -> None:
-    night(1)
-    night(-20_000)
-    desk.told.clear()
-    night(2)
-    assert desk.told == []
-
-
 def test_the_id_of_a_message_stays_until_there_is_more_to_tell(desk: Desk, night: Do) -> None:
     refused: list[Message] = []
 
@@ -221,21 +188,6 @@ def test_the_id_of_a_message_stays_until_there_is_more_to_tell(desk: Desk, night
     assert ids[0] == ids[1] != ids[2]
 
 
-def test_a_part_that_failed_hides_no_news(desk: Desk, night: Do) -> None:
-    run = desk.store.begin(plan(), {}, {}, FIRST)
-    desk.measured = Measured(run, NightOutcome.FAILED, "test 3: pi4: connection refused")
-    desk.judged = Judged(True, "Test 1 is slower.", "| more |")
-    night(1)
-    assert "the night failed: test 3: pi4: connection refused Test 1 is slower." in desk.told[0].title
-    assert "| more |" in desk.told[0].markdown
-
-
-def test_a_night_that_cannot_be_judged_failed(desk: Desk, night: Do) -> None:
-    desk.judged = RigError("pi1: connection refused")
-    assert night(1).night.reason == "measured, but not judged: pi1: connection refused"
-    assert "not judged" in desk.told[0].title
-
-
 def test_missed_nights_are_found_and_told_with_the_next_one(desk: Desk, night: Do) -> None:
     night(1)
     night(4)
@@ -246,28 +198,6 @@ def test_missed_nights_are_found_and_told_with_the_next_one(desk: Desk, night: D
     assert "- 2026-11-23 02:30: the night was missed" in told.markdown
     night(5)
     assert len(desk.told) == 1
-
-
-def test_one_that_begins_hours_late_was_not_missed(desk: Desk, night: Do) -> None:
-    night(1)
-    late = night(2, 8 * 3600)
-    night(3)
-    assert outcomes(desk) == ["quiet"] * 3
-    assert late.night.due_at == FIRST + DAY
-    assert desk.told == []
-
-
-def test_nights_before_it_was_installed_were_not_missed(desk: Desk, night: Do) -> None:
-    night(1)
-    assert outcomes(desk) == ["quiet"]
-
-
-def test_a_night_by_hand_is_one_of_its_own(desk: Desk, night: Do) -> None:
-    night(1)
-    by_hand = night(1, 3600)
-    night(2)
-    assert by_hand.night.due_at == FIRST + 3600
-    assert outcomes(desk) == ["quiet"] * 3
 
 
 def test_by_hand_on_the_day_of_installing_it_is_no_scheduled_night(desk: Desk, night: Do) -> None:
@@ -303,15 +233,6 @@ def test_a_night_whose_store_does_not_answer_is_told_once(desk: Desk, tmp_path: 
     assert state_of(tmp_path / "state.json", FIRST).pending == []
 
 
-def test_a_night_is_kept_once_where_its_store_fails_twice(desk: Desk, tmp_path: Path) -> None:
-    error = RigError("postgresql://lab: the server does not answer")
-    desk.mute = RigError("no mail today")
-    state = state_of(tmp_path / "state.json", FIRST - DAY / 2)
-    for _ in range(2):
-        without_store(NIGHTLY, error, state, desk, FIRST)
-    assert len(state_of(tmp_path / "state.json", FIRST).pending) == 1
-
-
 def test_what_could_not_be_delivered_goes_out_with_the_next_one(desk: Desk, night: Do) -> None:
     desk.judged, desk.mute = Judged(True, "Test 1 is slower.", "| the table |"), RigError("connection refused")
     assert night(1).untold == "connection refused"
@@ -324,55 +245,18 @@ def test_what_could_not_be_delivered_goes_out_with_the_next_one(desk: Desk, nigh
     assert len(desk.told) == 1
 
 
-GOOD_STATE = {
-    "installed_at": FIRST,
-    "looked_until": FIRST,
-    "pending": [{"due_at": FIRST, "outcome": "failed", "run": None, "headline": "x", "markdown": ""}],
-}
-ODD_VALUES = ("1e300", "-1", "NaN", "Infinity", '"text"', "null", "[]", "{}", "true", "1e19", '"2026-11-22"')
+STATE = f'{{"installed_at": {FIRST}, "looked_until": {FIRST}, "pending": []}}'
+DAMAGED = ("", "{", "[]", "[" * 100_000, STATE.replace("[]", "[{}]"), STATE.replace("[]", '"x"'))
+ODD_VALUES = ("1e300", "-1", "NaN", "Infinity", '"text"', "null", "true")
 
 
-def damaged_states() -> Iterator[bytes]:
-    """Each field of a state with each odd value in its place; texts that are no state."""
-    yield from (b"", b"{", b"[]", b"\xff\xfe", b"[" * 100_000, b'{"looked_until": 1, "pending": [{}]}')
-    for path in (("installed_at",), ("looked_until",), ("pending",), ("pending", 0), ("pending", 0, "due_at")):
-        for value in ODD_VALUES:
-            if (path, value) != (("pending",), "[]"):
-                yield with_value(path, value)
-    for name in ("outcome", "headline", "markdown", "run"):
-        yield with_value(("pending", 0, name), "1")
-
-
-def with_value(path: tuple[str | int, ...], value: str) -> bytes:
-    state = json.loads(json.dumps(GOOD_STATE))
-    place: Any = state
-    for part in path[:-1]:
-        place = place[part]
-    place[path[-1]] = "@"
-    return json.dumps(state).replace('"@"', value).encode()
-
-
-def test_a_good_state_is_read(tmp_path: Path) -> None:
-    (tmp_path / "s.json").write_text(json.dumps(GOOD_STATE))
-    read = state_of(tmp_path / "s.json", 5.0)
-    assert (read.looked_until, len(read.pending), read.damage) == (FIRST, 1, None)
-    read.save()
-    assert state_of(tmp_path / "s.json", 5.0) == read
-
-
-@pytest.mark.parametrize("content", list(damaged_states()))
-def test_a_damaged_state_is_that_of_a_newly_installed_nightly(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "s.json").write_bytes(content)
+@pytest.mark.parametrize("content", [*DAMAGED, *(STATE.replace(f"{FIRST}", value, 1) for value in ODD_VALUES)])
+def test_a_damaged_state_is_that_of_a_newly_installed_nightly(tmp_path: Path, content: str) -> None:
+    (tmp_path / "s.json").write_text(content)
     state = state_of(tmp_path / "s.json", 5.0)
     assert (state.installed_at, state.looked_until, state.pending) == (5.0, 5.0, [])
     assert state.damage is not None
     assert str(tmp_path / "s.json") in state.damage
-
-
-def test_a_night_mends_a_damaged_state(desk: Desk, night: Do, tmp_path: Path) -> None:
-    (tmp_path / "state.json").write_bytes(with_value(("looked_until",), "NaN"))
-    assert night(1).night.due_at == FIRST
-    assert state_of(tmp_path / "state.json", 5.0).damage is None
 
 
 def test_one_night_at_a_time(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rigctl.nightly.schedule import date_of, due_times, latest_due, next_due
+from rigctl.nightly.schedule import due_times, latest_due, next_due
 
 BERLIN = ZoneInfo("Europe/Berlin")
 HALF_PAST_TWO = time(2, 30)
@@ -27,13 +27,6 @@ def test_a_night_is_due_at_its_instant_and_not_before() -> None:
     assert next_due(HALF_PAST_TWO, due, BERLIN) == due + 86400
 
 
-def test_due_times_have_an_open_beginning_and_a_closed_end() -> None:
-    first = at("2026-11-20 02:30:00")
-    assert due_times(HALF_PAST_TWO, first, first + 2 * 86400, BERLIN) == [first + 86400, first + 2 * 86400]
-    assert due_times(HALF_PAST_TWO, first - 1, first, BERLIN) == [first]
-    assert due_times(HALF_PAST_TWO, first, first, BERLIN) == []
-
-
 @pytest.mark.parametrize(
     ("after", "until", "expected"),
     [
@@ -43,13 +36,3 @@ def test_due_times_have_an_open_beginning_and_a_closed_end() -> None:
 )
 def test_each_day_has_one_night_when_clocks_change(after: str, until: str, expected: list[str]) -> None:
     assert shown(due_times(HALF_PAST_TWO, at(after), at(until), BERLIN)) == expected
-
-
-def test_a_night_has_the_date_of_its_zone() -> None:
-    assert date_of(at("2026-11-20 00:10:00"), BERLIN) == "2026-11-20"
-    assert date_of(at("2026-11-20 00:10:00"), ZoneInfo("UTC")) == "2026-11-19"
-
-
-def test_without_a_zone_it_is_the_machines() -> None:
-    now = datetime(2026, 11, 20, 12).timestamp()
-    assert datetime.fromtimestamp(latest_due(HALF_PAST_TWO, now)) == datetime(2026, 11, 20, 2, 30)

@@ -5,7 +5,7 @@ from datetime import time
 import pytest
 
 from rigctl.base.errors import InputError
-from rigctl.nightly.units import cron_line, passed_on, service, timer
+from rigctl.nightly.units import cron_line, passed_on, service
 
 ODD = ["/opt/my tools/py%thon", "-m", "rigctl", 'a"b\\c', "$HOME", "50%", "a'b"]
 
@@ -20,15 +20,7 @@ def test_a_service_names_its_program_and_lets_news_be_no_failure() -> None:
 def test_odd_words_stay_what_they_are() -> None:
     lines = service("lab", ODD, {"XDG_STATE_HOME": "/home/a b/100%"}).splitlines()
     assert r"""ExecStart="/opt/my tools/py%%thon" -m rigctl "a\"b\\c" "$$HOME" 50%% "a'b" """.strip() in lines
-    shell = service("lab", ['/my "tools"/python', "-m"], {}).splitlines()
-    assert r"""ExecStart=/bin/sh -c "exec \"$$@\"" sh "/my \"tools\"/python" -m""" in shell
     assert 'Environment="XDG_STATE_HOME=/home/a b/100%%"' in lines
-
-
-def test_a_timer_catches_up_and_does_not_wait_at_random() -> None:
-    lines = timer("lab", time(2, 5)).splitlines()
-    assert {"OnCalendar=*-*-* 02:05:00", "Persistent=true", "RandomizedDelaySec=0"} <= set(lines)
-    assert "Unit=rigctl-nightly-lab.service" in lines
 
 
 def test_a_line_for_cron_is_quoted_for_the_shell_and_for_cron() -> None:

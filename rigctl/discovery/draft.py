@@ -17,8 +17,6 @@ from rigctl.rig.inventory import Switch
 
 MOST_SWITCHES: Final = 2
 """Most switches of a rig (`rig.switches`)."""
-
-
 _MOST_NAME: Final = 15
 _NO_NAMES: Final = frozenset({"localhost", "localhost6", "(none)"})
 
@@ -46,14 +44,6 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A host that is not in the rig."""
-
-    target: Target
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class FoundSwitch:
     """A switch of the rig file. `asked`: as it was given with --switch."""
 
@@ -66,7 +56,7 @@ class FoundSwitch:
 @dataclass(frozen=True, slots=True)
 class Draft:
     nodes: tuple[Found, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[Asked, ...]
     switches: tuple[FoundSwitch, ...] = ()
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -79,31 +69,28 @@ def drafted(
     notes: Sequence[str] = (),
 ) -> Draft:
     """Return the draft. `again`: targets that name a host twice; `tables`: forwarding tables of switches."""
-    left_out = [LeftOut(each.target, each.reason) for each in asked if each.reason is not None]
-    left_out += [LeftOut(target, "named twice") for target in again]
+    left_out = [each for each in asked if each.reason is not None]
+    left_out += [Asked(target, None, "named twice") for target in again]
     hosts: list[tuple[Target, Surroundings]] = []
     first: dict[tuple[str, ...], Target] = {}
     for each in asked:
         if each.reason is not None or each.found is None:
             continue
-        identity = each.found.identity or _by_macs(each.found)
+        # Hardware addresses identify a machine that reports neither boot nor namespace.
+        macs = sorted(card.mac for card in each.found.interfaces.values() if card.is_hardware and card.mac)
+        identity = each.found.identity or tuple(macs)
         known = first.setdefault(identity, each.target) if identity else each.target
         if known is each.target:
             hosts.append((each.target, each.found))
         else:
-            left_out.append(LeftOut(each.target, f"is the same machine as {known.text}"))
+            left_out.append(Asked(each.target, None, f"is the same machine as {known.text}"))
     names = node_names([(target, found.hostname) for target, found in hosts])
     return _composed(dict(zip(names, hosts, strict=True)), left_out, tables, notes)
 
 
-def _by_macs(found: Surroundings) -> tuple[str, ...]:
-    """Return the hardware addresses: they identify a machine that reports neither boot nor namespace."""
-    return tuple(sorted(mac for each in found.interfaces.values() if each.is_hardware and (mac := each.mac)))
-
-
 def _composed(
     hosts: Mapping[str, tuple[Target, Surroundings]],
-    left_out: Sequence[LeftOut],
+    left_out: Sequence[Asked],
     tables: Sequence[tuple[Switch, Forwarding]],
     notes: Sequence[str],
 ) -> Draft:

@@ -12,6 +12,7 @@ from typing import Final
 
 from rigctl.base.errors import InputError
 from rigctl.discovery.targets import Target
+from rigctl.rig.fields import HOST, USER
 from rigctl.rig.ranges import MAX_NAMES
 from rigctl.yamlfile import Mistake, MistakesError, suggestion
 from rigctl.yamlfile.fields import FieldError, parse_whole, shown
@@ -30,8 +31,6 @@ VARIABLES: Final = {
     "ansible_connection": "connection",
 }
 _RANGE: Final = re.compile(r"\[([0-9]{1,9}|[A-Za-z]):([0-9]{1,9}|[A-Za-z])(?::([1-9][0-9]{0,8}))?\]", re.ASCII)
-_HOST: Final = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:%-]{0,252}", re.ASCII)
-_USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +163,9 @@ def _checked(variable: str, value: object, folder: Path) -> object:
     match VARIABLES[variable]:
         case "port":
             return parse_whole(variable, value, 1, 65535, 22)
-        case "host" if not _HOST.fullmatch(str(value)):
+        case "host" if not HOST.fullmatch(str(value)):
             raise FieldError(f"{variable} {shown(value)}: expected a host name or IP address, as in 192.168.1.11")
-        case "user" if not _USER.fullmatch(str(value)):
+        case "user" if not USER.fullmatch(str(value)):
             raise FieldError(f"{variable} {shown(value)}: expected a user name, as in pi")
         case "key":
             return (folder / Path(str(value)).expanduser()).absolute()
@@ -189,7 +188,7 @@ def names_of(pattern: str) -> list[str]:
         if len(names) > MAX_NAMES:
             raise FieldError(f"host {shown(pattern)}: stands for more than {MAX_NAMES} hosts. Name fewer")
     names = [name + pattern[at:] for name in names]
-    if not _HOST.fullmatch(names[0]):
+    if not HOST.fullmatch(names[0]):
         raise FieldError(f"host {shown(pattern)}: expected a host name, or a range as in node[01:12]")
     return names
 

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Final
 
 from rigctl.rig.allocation import members_here
-from rigctl.rig.fields import is_address
+from rigctl.rig.fields import USER, is_address
 from rigctl.rig.inventory import Transport
 from rigctl.rig.ranges import MAX_NAMES, host_names
 from rigctl.yamlfile.fields import FieldError, shown
 
-_USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _HOST: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}", re.ASCII)
 # An address in brackets has a colon; the range of node[1-3] has none.
 _V6: Final = re.compile(r"\[([^\[\]]*:[^\[\]]*)\](?::(.*))?")
@@ -57,7 +56,7 @@ def allocated() -> list[Target]:
 
 def _parsed(text: str) -> Iterator[Target]:
     user, at, place = text.rpartition("@")
-    if at and not _USER.fullmatch(user):
+    if at and not USER.fullmatch(user):
         raise FieldError(f"host {shown(text)}: {shown(user)} is no user name. {_FORM}")
     literal = _V6.fullmatch(place)
     if literal is not None or is_address(place):

@@ -9,8 +9,8 @@ import re
 import shutil
 import socket
 import subprocess
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from rigctl.base.errors import InputError
@@ -32,29 +32,24 @@ class Member:
     address: str
 
 
-@dataclass(frozen=True, slots=True)
-class Allocation:
-    """Empty for a rig file without `slurm:`."""
-
-    note: str = ""  # for readers of the report
-    ranges: Mapping[str, str] = field(default_factory=dict)  # node → "slurm": their mistakes are told once
-
-
 def is_ahead(option: str) -> bool:
     """Tell whether a PATH=VALUE must be applied before the allocation is asked for its nodes."""
     return option.split("=", maxsplit=1)[0].split(".", maxsplit=1)[0].strip() in (KEY, "transport")
 
 
-def allocated(document: Document) -> tuple[Document, Allocation]:
-    """Return the rig file with `slurm:` replaced by the nodes. Raise `InputError` if there is no allocation."""
+def allocated(document: Document) -> tuple[Document, tuple[str, ...], str]:
+    """Return the rig file with `slurm:` replaced by the nodes, their names, and a note for readers of the report.
+
+    Raise `InputError` if there is no allocation.
+    """
     if KEY not in document.data:
-        return document, Allocation()
+        return document, (), ""
     if "nodes" in document.data:
         what = "slurm: the nodes are those of the allocation, and there is `nodes`, too. Leave one of them out."
         raise MistakesError([document.mistake((KEY,), what, at_key=True)])
     section = document.data[KEY] or {}
     if not isinstance(section, dict):
-        return document, Allocation()  # the schema tells
+        return document, (), ""  # the schema tells
     transport = section.get("transport") or document.data.get("transport") or "ssh"
     members = members_here(srun=transport == "srun")
     names = node_names([member.name for member in members])
@@ -71,7 +66,7 @@ def allocated(document: Document) -> tuple[Document, Allocation]:
     groups = document.data.get("groups", {"left": names[:half], "right": names[half : 2 * half]} if half else {})
     data = {key: value for key, value in document.data.items() if key != KEY} | {"nodes": nodes, "groups": groups}
     placed = document.placed((KEY,), *(("nodes", name) for name in names))
-    return replace(placed, data=data), Allocation(_note(members, names), dict.fromkeys(names, KEY))
+    return replace(placed, data=data), tuple(names), _note(members, names)
 
 
 def node_names(names: Sequence[str]) -> list[str]:

@@ -16,8 +16,8 @@ from rigctl.yamlfile import kind, suggestion
 from rigctl.yamlfile.fields import FieldError, json_type, named, parse_quantity, parse_text, parse_whole, shown, unfit
 
 NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,14}", re.ASCII)
-_HOST: Final = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:%-]{0,252}", re.ASCII)
-_USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
+HOST: Final = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:%-]{0,252}", re.ASCII)
+USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _JUMP: Final = re.compile(
     r"([A-Za-z0-9_][A-Za-z0-9_.-]{0,63}@)?([A-Za-z0-9_][A-Za-z0-9_.-]{0,252}|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?", re.ASCII
 )
@@ -58,7 +58,7 @@ def _address(value: object) -> str:
     text = parse_text("address", value, "a host name or IP address")
     if "@" in text:
         raise FieldError(f"address {shown(text)}: expected a host only. The user goes into its own key: user")
-    if not _HOST.fullmatch(text):
+    if not HOST.fullmatch(text):
         raise FieldError(f"address {shown(text)}: expected a host name or IP address, as in pi1.lan or 192.168.1.11")
     return text
 
@@ -80,11 +80,23 @@ def _data_address(value: object) -> str:
         raise FieldError(f"data_address {shown(text)}: expected an IP address, as in 10.0.0.1 or fd00::1") from None
 
 
-def _rate(value: object) -> int:
-    rate = parse_quantity("rate", value, parse_rate, "1G")
-    if not _MIN_RATE <= rate <= _MAX_RATE:
-        raise FieldError(f'rate "{value}": expected {format_rate(_MIN_RATE)} to {format_rate(_MAX_RATE)}, as in 1G')
-    return rate
+def _quantity(
+    name: str, parse: Callable[[str | int | float, str], float], low: float, high: float, expected: str, example: str
+) -> Callable[[Any], Any]:
+    def check(value: object) -> float:
+        quantity = parse_quantity(name, value, parse, example)
+        if not low <= quantity <= high:
+            raise FieldError(f"{name} {shown(value)}: expected {expected}, as in {example}")
+        return quantity
+
+    return check
+
+
+_RATES: Final = f"{format_rate(_MIN_RATE)} to {format_rate(_MAX_RATE)}"
+_POLLS: Final = f"{format_duration(_MIN_POLL_S)} to {format_duration(_MAX_POLL_S)}"
+_rate = _quantity("rate", parse_rate, _MIN_RATE, _MAX_RATE, _RATES, "1G")
+_rtt = _quantity("rtt", parse_duration, MIN_RTT_S, MAX_RTT_S, "0.1 ms to 10 s", "20ms")
+_poll = _quantity("poll", parse_duration, _MIN_POLL_S, _MAX_POLL_S, _POLLS, "1s")
 
 
 def _ip_version(value: object) -> int:
@@ -99,15 +111,6 @@ def _snmp_version(value: object) -> str:
     return str(value).lower()
 
 
-def _rtt(value: object) -> float | None:
-    if value is None:
-        return None
-    rtt_s = parse_quantity("rtt", value, parse_duration, "20ms")
-    if not MIN_RTT_S <= rtt_s <= MAX_RTT_S:
-        raise FieldError(f"rtt {shown(value)}: expected 0.1 ms to 10 s, as in 20ms")
-    return rtt_s
-
-
 def _data_ports(value: object) -> tuple[int, int]:
     match = _PORTS.fullmatch(value) if isinstance(value, str) else None
     if match is None:
@@ -118,14 +121,6 @@ def _data_ports(value: object) -> tuple[int, int]:
     if not MIN_DATA_PORT <= first <= last <= _MAX_PORT:
         raise FieldError(f"data_ports {shown(value)}: expected ports from {MIN_DATA_PORT} to {_MAX_PORT}, as 5200-5299")
     return first, last
-
-
-def _poll(value: object) -> float:
-    poll_s = parse_quantity("poll", value, parse_duration, "1s")
-    if not _MIN_POLL_S <= poll_s <= _MAX_POLL_S:
-        low, high = format_duration(_MIN_POLL_S), format_duration(_MAX_POLL_S)
-        raise FieldError(f'poll "{value}": expected {low} to {high}, as in 1s')
-    return poll_s
 
 
 def parse_members(name: str, value: object) -> tuple[str, ...]:
@@ -197,7 +192,7 @@ GroupName = Annotated[str, *_name("group")]
 Address = Annotated[str | None, PlainValidator(_address), json_type("string")]
 DataAddress = Annotated[str | None, PlainValidator(_data_address), json_type("string")]
 Port = Annotated[int | None, *_whole("port", 1, _MAX_PORT, 22)]
-User = Annotated[str | None, PlainValidator(_matching("user", _USER, "a user name, as in pi")), json_type("string")]
+User = Annotated[str | None, PlainValidator(_matching("user", USER, "a user name, as in pi")), json_type("string")]
 FilePath = Annotated[Path | None, named(_path), json_type("string")]
 Jump = Annotated[
     str | None,
@@ -216,7 +211,11 @@ DataPorts = Annotated[
 ]
 IpVersion = Annotated[Literal[4, 6], PlainValidator(_ip_version), json_type("integer", enum=[4, 6])]
 Rate = Annotated[int | None, PlainValidator(_rate), WithJsonSchema(RATE_SCHEMA)]
-Rtt = Annotated[float | None, PlainValidator(_rtt), WithJsonSchema({"type": ["string", "number"]})]
+Rtt = Annotated[
+    float | None,
+    PlainValidator(lambda value: None if value is None else _rtt(value)),
+    WithJsonSchema({"type": ["string", "number"]}),
+]
 Mtu = Annotated[int | None, *_whole("mtu", _MIN_MTU, _MAX_MTU, 1500)]
 SwitchPort = Annotated[str | None, named(_port_name), json_type("string", minLength=1)]
 _ONE_OR_MORE: Final = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}

@@ -7,18 +7,16 @@ from typing import Any, Final, Literal
 
 from rigctl.base import resources
 from rigctl.records import Link, Trunk
-from rigctl.rig.allocation import allocated, is_ahead
-from rigctl.rig.fields import NODE_NAME, is_address, plain_name
+from rigctl.rig.allocation import KEY, allocated, is_ahead
+from rigctl.rig.fields import is_address, plain_name
 from rigctl.rig.files import expanded_path
 from rigctl.rig.inventory import VIRTUAL_MTU, Node, Rig
 from rigctl.rig.overriding import overridden
 from rigctl.rig.ranges import expanded, told_once
-from rigctl.rig.sections import NodeSection, RigFile
+from rigctl.rig.sections import LinkSection, NodeSection, RigFile
 from rigctl.rig.switches import groups_of, ports_of, switch_mistakes, switch_of, unwanted
 from rigctl.yamlfile import Document, Mistake, MistakesError, find, find_bundled, read_document, validated
 from rigctl.yamlfile.mistakes import MOST_FOUND, in_order
-
-__all__ = ["NodeSection", "RigFile", "bundled_folder", "bundled_rigs", "load_rig", "mistakes", "rig_of"]
 
 # Keys of real nodes: rigctl makes those of a virtual rig.
 SSH_FIELDS: Final = (
@@ -60,14 +58,16 @@ def rig_of(document: Document, path: Path, sets: Sequence[str] = ()) -> Rig:
     """Return the rig that a document describes, or raise `MistakesError`; `path` is its file."""
     ahead = [text for text in sets if is_ahead(text)]
     document, wrong_ahead = overridden(document, ahead)
-    document, allocation = allocated(document)
+    document, members, note = allocated(document)
     document, ranges = expanded(document)
     document, wrong_options = overridden(document, [text for text in sets if text not in ahead])
     wrong_options = [*wrong_ahead, *wrong_options]
     model, found = validated(document, RigFile)
-    found += islice(mistakes(document, path.parent), MOST_FOUND)
-    if found or wrong_options or model is None:
-        raise MistakesError([*wrong_options, *in_order(told_once(found, ranges | dict(allocation.ranges)))])
+    wrong_options += wrong_ahead
+    if model is not None and not (found or wrong_options):
+        found = list(islice(mistakes(document, model, path.parent), MOST_FOUND))
+    if model is None or found or wrong_options:
+        raise MistakesError([*wrong_options, *in_order(told_once(found, ranges | dict.fromkeys(members, KEY)))])
     switches = {key: switch_of(key, entry, path.parent) for key, entry in model.switches.items()}
     titles = " and ".join(switch.title for switch in switches.values())
     only = next(iter(switches)) if len(switches) == 1 else None
@@ -76,7 +76,7 @@ def rig_of(document: Document, path: Path, sets: Sequence[str] = ()) -> Rig:
         title=model.title or path.stem,
         nodes={name: _resolved(name, section, model, path.parent, only) for name, section in model.nodes.items()},
         switch=model.switch.name if model.switch else titles or None,
-        notes="\n".join(filter(None, (model.notes.strip(), allocation.note))),
+        notes="\n".join(filter(None, (model.notes.strip(), note))),
         virtual=model.virtual,
         ip_version=ip_version_of(model),
         text=document.text,
@@ -84,96 +84,65 @@ def rig_of(document: Document, path: Path, sets: Sequence[str] = ()) -> Rig:
         groups=groups_of(model),
         switches=switches,
         ports=ports_of(model),
-        trunk=_trunk(model),
+        trunk=None if model.trunk is None else Trunk((*switches,), model.trunk.rate),
     )
 
 
-def _trunk(model: RigFile) -> Trunk | None:
-    if model.trunk is None:
-        return None
-    one, two = model.switches
-    return Trunk((one, two), model.trunk.rate)
-
-
-def mistakes(document: Document, folder: Path) -> Iterator[Mistake]:
+def mistakes(document: Document, model: RigFile, folder: Path) -> Iterator[Mistake]:
     """Yield the mistakes that the types cannot find: keys for another kind of rig, missing key files and switches."""
-    data = document.data
-    nodes = data.get("nodes")
-    if not isinstance(nodes, dict):
-        return
-    if not nodes:
-        yield document.mistake(("nodes",), "nodes: the rig has none. Name at least two, as in pi1: {address: pi1.lan}.")
-    elif len(nodes) == 1:
-        yield document.mistake(("nodes",), "nodes: there is only one. A pair needs two.")
-    virtual = data.get("virtual")
-    if virtual is None and "ip_version" in data:
-        yield document.mistake(
-            ("ip_version",),
-            "ip_version: for virtual rigs only; on real nodes the data addresses determine it. Leave it out.",
-            at_key=True,
-        )
-    if virtual is not None and "transport" in data:
+    if len(model.nodes) < 2:
+        none = "the rig has none. Name at least two, as in pi1: {address: pi1.lan}."
+        what = "there is only one. A pair needs two." if model.nodes else none
+        yield document.mistake(("nodes",), f"nodes: {what}")
+    if model.virtual is None and "ip_version" in model.model_fields_set:
+        what = "ip_version: for virtual rigs only; on real nodes the data addresses determine it. Leave it out."
+        yield document.mistake(("ip_version",), what, at_key=True)
+    if model.virtual is not None and "transport" in model.model_fields_set:
         what = "transport: for real nodes only; rigctl reaches those of a virtual rig by itself. Leave it out."
         yield document.mistake(("transport",), what, at_key=True)
-    yield from _virtual_mistakes(document, data.get("links"), ("links",), virtual)
+    yield from _virtual_mistakes(document, model.links, ("links",), model)
     places: dict[tuple[Any, ...], str] = {}
-    for name, given in nodes.items():
-        section = {} if given is None else given
-        if not isinstance(section, dict):
-            continue  # the types have found this mistake
-        yield from _node_mistakes(document, name, section, virtual, folder)
-        if _transport(data, section) == "local":
+    for name, node in model.nodes.items():
+        yield from _virtual_mistakes(document, node, ("nodes", name), model)
+        if model.virtual is not None:
+            why = "is for real nodes; rigctl makes those of a virtual rig"
+            yield from unwanted(document, ("nodes", name), SSH_FIELDS, f'node "{name}"', why)
+        else:
+            yield from _node_mistakes(document, name, node, model, folder)
+        if node.address is None or (node.transport or model.transport) == "local":
             continue  # several nodes may be this machine, with different data addresses
-        place = (section.get("address"), section.get("port"), section.get("jump"))
-        if isinstance(section.get("address"), str) and not any(isinstance(part, list | dict) for part in place):
-            first = places.setdefault(place, name)
-            if first != name:
-                what = f'node "{name}": has the same address as "{first}". One host is one node.'
-                yield document.mistake(("nodes", name, "address"), what)
-    yield from switch_mistakes(document)
+        first = places.setdefault((node.address, node.port, node.jump), name)
+        if first != name:
+            what = f'node "{name}": has the same address as "{first}". One host is one node.'
+            yield document.mistake(("nodes", name, "address"), what)
+    yield from switch_mistakes(document, model)
 
 
-def _node_mistakes(
-    document: Document, name: str, section: dict[str, Any], virtual: object, folder: Path
-) -> Iterator[Mistake]:
-    path = ("nodes", name)
-    yield from _virtual_mistakes(document, section, path, virtual)
-    transport = _transport(document.data, section)
-    if virtual is None and transport != "ssh":
-        yield from _transport_mistakes(document, name, section, transport)
-    elif virtual is None and "address" not in section and NODE_NAME.fullmatch(name):
+def _node_mistakes(document: Document, name: str, node: NodeSection, model: RigFile, folder: Path) -> Iterator[Mistake]:
+    path, transport = ("nodes", name), node.transport or model.transport
+    if transport != "ssh":
+        ssh_only = ("port", "user", "key", "known_hosts", "jump")
+        why = f"is for SSH, and its transport is {transport}"
+        yield from unwanted(document, path, ssh_only, f'node "{name}"', why)
+        if node.data_address is None and node.data_interface is None:
+            what = (
+                f'node "{name}": "data_interface" is missing. With transport {transport} it, or data_address, '
+                f"determines where data flow, as in data_interface: eth0."
+            )
+            yield document.mistake(path, what, at_key=True)
+    elif node.address is None:
         what = f'node "{name}": "address" is missing. It is where SSH reaches the node, as in address: {name}.lan.'
         yield document.mistake(path, what, at_key=True)
-    if virtual is not None:
-        why = "is for real nodes; rigctl makes those of a virtual rig"
-        yield from unwanted(document, path, SSH_FIELDS, f'node "{name}"', why)
-    key_file = section.get("key")
-    if virtual is None and isinstance(key_file, str) and key_file.strip():
-        where = expanded_path(Path(key_file.strip()), folder)
-        if not where.is_file():
-            yield document.mistake((*path, "key"), f'key "{key_file}": there is no file {where}.')
+    if node.key is not None and not (where := expanded_path(node.key, folder)).is_file():
+        yield document.mistake((*path, "key"), f'key "{document.at((*path, "key"))}": there is no file {where}.')
 
 
-def _transport(data: dict[str, Any], section: dict[str, Any]) -> object:
-    return section.get("transport") or data.get("transport") or "ssh"
-
-
-def _transport_mistakes(document: Document, name: str, section: dict[str, Any], transport: object) -> Iterator[Mistake]:
-    path = ("nodes", name)
-    ssh_only = ("port", "user", "key", "known_hosts", "jump")
-    yield from unwanted(document, path, ssh_only, f'node "{name}"', f"is for SSH, and its transport is {transport}")
-    if "data_address" not in section and "data_interface" not in section:
-        what = (
-            f'node "{name}": "data_interface" is missing. With transport {transport} it, or data_address, determines '
-            f"where data flow, as in data_interface: eth0."
-        )
-        yield document.mistake(path, what, at_key=True)
-
-
-def _virtual_mistakes(document: Document, section: object, path: tuple[str, ...], virtual: object) -> Iterator[Mistake]:
+def _virtual_mistakes(
+    document: Document, section: LinkSection, path: tuple[str, ...], model: RigFile
+) -> Iterator[Mistake]:
     for kind, fields in _VIRTUAL_FIELDS.items():
-        for key in fields if virtual != kind else ():
-            if isinstance(section, dict) and key in section:
+        for key in fields if model.virtual != kind else ():
+            if key in section.model_fields_set:
                 what = f"{key}: for virtual rigs with {kind} only. Leave it out."
                 yield document.mistake((*path, key), what, at_key=True)
 

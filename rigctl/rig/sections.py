@@ -4,36 +4,7 @@ from typing import Annotated, Any, ClassVar, Final, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from rigctl.rig.fields import (
-    Address,
-    CliKind,
-    CliPort,
-    DataAddress,
-    DataPorts,
-    FilePath,
-    GroupName,
-    Interface,
-    IpVersion,
-    Jump,
-    Members,
-    Mtu,
-    NodeKey,
-    Poll,
-    Port,
-    PortNames,
-    Rate,
-    Rtt,
-    SnmpAuth,
-    SnmpPort,
-    SnmpPriv,
-    SnmpVersion,
-    SwitchName,
-    SwitchPort,
-    SysctlName,
-    SysctlValue,
-    TransportName,
-    User,
-)
+from rigctl.rig import fields
 from rigctl.rig.inventory import Arch, Nic, Virtual
 from rigctl.yamlfile import suggestion
 from rigctl.yamlfile.fields import FieldError, Flag, LongText, Text, shown
@@ -62,11 +33,15 @@ class _Section(BaseModel):
 
 
 class LinkSection(_Section):
-    rate: Rate = Field(
+    rate: fields.Rate = Field(
         None, description="Rate of the link in bit/s, decimal. Default: read from the node.", examples=["1G"]
     )
-    mtu: Mtu = Field(None, description="MTU of the node's interface. Default: read from the node.", examples=[1500])
-    rtt: Rtt = Field(None, description="Virtual rig: round-trip time to a near node, up to 10 s.", examples=["20ms"])
+    mtu: fields.Mtu = Field(
+        None, description="MTU of the node's interface. Default: read from the node.", examples=[1500]
+    )
+    rtt: fields.Rtt = Field(
+        None, description="Virtual rig: round-trip time to a near node, up to 10 s.", examples=["20ms"]
+    )
     nic: Annotated[Nic, _one_of("nic", get_args(Nic))] | None = Field(
         None, description="Machines: network card. Default: virtio-net.", examples=["e1000e"]
     )
@@ -75,36 +50,38 @@ class LinkSection(_Section):
 class NodeSection(LinkSection):
     """One node. Every key may be left out but `address`, and that one too on a virtual rig."""
 
-    address: Address = Field(
+    address: fields.Address = Field(
         None,
         description="Host name, address or ~/.ssh/config alias for SSH; for srun, Slurm's name of the node.",
         examples=["pi1.lan"],
     )
-    transport: TransportName | None = Field(
+    transport: fields.TransportName | None = Field(
         None, description="What reaches this node. Default: the transport of the rig.", examples=["local"]
     )
-    port: Port = Field(None, description="SSH port. Default: from ~/.ssh/config, else 22.", examples=[22])
-    user: User = Field(None, description="SSH user. Default: from ~/.ssh/config, else your own.", examples=["pi"])
-    key: FilePath = Field(
+    port: fields.Port = Field(None, description="SSH port. Default: from ~/.ssh/config, else 22.", examples=[22])
+    user: fields.User = Field(
+        None, description="SSH user. Default: from ~/.ssh/config, else your own.", examples=["pi"]
+    )
+    key: fields.FilePath = Field(
         None,
         description="Private key file; relative to the rig file. Default: ssh-agent and ~/.ssh/config.",
         examples=["~/.ssh/id_ed25519"],
     )
-    known_hosts: FilePath = Field(
+    known_hosts: fields.FilePath = Field(
         None,
         description="File of trusted host keys; relative to the rig file. Default: ~/.ssh/known_hosts.",
         examples=["known_hosts"],
     )
-    jump: Jump = Field(None, description="Jump host, [user@]host[:port].", examples=["admin@gate.lan:2222"])
-    data_address: DataAddress = Field(
+    jump: fields.Jump = Field(None, description="Jump host, [user@]host[:port].", examples=["admin@gate.lan:2222"])
+    data_address: fields.DataAddress = Field(
         None, description="IP address the traffic uses. Default: that of data_interface.", examples=["10.0.0.1"]
     )
-    bottleneck: Rate = Field(
+    bottleneck: fields.Rate = Field(
         None,
         description="Virtual rig: rate of a shaper in the node's path, slower than its link, as a firewall may be.",
         examples=["3G"],
     )
-    sysctl: Annotated[dict[SysctlName, SysctlValue], BeforeValidator(_empty_if_none)] = Field(
+    sysctl: Annotated[dict[fields.SysctlName, fields.SysctlValue], BeforeValidator(_empty_if_none)] = Field(
         {},
         description="Virtual rig: sysctls below net that the node begins with.",
         examples=[{"net.ipv4.tcp_rmem": "4096 16384 65536"}],
@@ -112,17 +89,17 @@ class NodeSection(LinkSection):
     arch: Annotated[Arch, _one_of("arch", get_args(Arch))] | None = Field(
         None, description="Machines: processor. Default: the controller's.", examples=["aarch64"]
     )
-    data_interface: Interface = Field(
+    data_interface: fields.Interface = Field(
         None, description="Interface the traffic uses. Default: found from data_address.", examples=["eth0"]
     )
-    data_ports: DataPorts = Field(
+    data_ports: fields.DataPorts = Field(
         None, description="Ports its receivers listen on. Default: those of the rig.", examples=["5200-5299"]
     )
     sudo: Flag = Field(False, description="Run the agent with sudo (without a password) on this node.")
-    switch: SwitchName | None = Field(
+    switch: fields.SwitchName | None = Field(
         None, description="The switch this node is connected to, a key of switches.", examples=["force10"]
     )
-    switch_port: SwitchPort = Field(
+    switch_port: fields.SwitchPort = Field(
         None, description="The switch's port to this node, by the switch's name for it.", examples=["Gi1/1"]
     )
 
@@ -131,19 +108,19 @@ class SnmpSection(_Section):
     """How a switch is asked by SNMP. Credentials stay out of the file."""
 
     SECRET_ADVICE: ClassVar[str] = _CREDENTIALS
-    version: SnmpVersion = Field("2c", description="SNMP version: 2c, or 3 with user and passphrases.")
-    port: SnmpPort = Field(161, description="UDP port.")
-    auth: SnmpAuth = Field("sha", description="Version 3: how messages are authenticated.")
-    priv: SnmpPriv = Field("aes", description="Version 3: how messages are encrypted.")
+    version: fields.SnmpVersion = Field("2c", description="SNMP version: 2c, or 3 with user and passphrases.")
+    port: fields.SnmpPort = Field(161, description="UDP port.")
+    auth: fields.SnmpAuth = Field("sha", description="Version 3: how messages are authenticated.")
+    priv: fields.SnmpPriv = Field("aes", description="Version 3: how messages are encrypted.")
 
 
 class CliSection(_Section):
     """How a switch is asked by its command line over SSH. Credentials stay out of the file."""
 
     SECRET_ADVICE: ClassVar[str] = _CREDENTIALS
-    kind: CliKind = Field(description="kind of command line: cisco_ios or dell_os9 (Force10).")
-    port: CliPort = Field(22, description="SSH port.")
-    known_hosts: FilePath = Field(
+    kind: fields.CliKind = Field(description="kind of command line: cisco_ios or dell_os9 (Force10).")
+    port: fields.CliPort = Field(22, description="SSH port.")
+    known_hosts: fields.FilePath = Field(
         None, description="File of trusted host keys; relative to the rig file. Default: ~/.ssh/known_hosts."
     )
 
@@ -153,22 +130,24 @@ class SwitchEntry(_Section):
 
     SECRET_ADVICE: ClassVar[str] = _CREDENTIALS
     title: Text = Field("", description="Name for tables and pages. Default: its key.", examples=["Force10 E600"])
-    mtu: Mtu = Field(
+    mtu: fields.Mtu = Field(
         None, description="MTU of its ports on a virtual rig. Default: the largest of its nodes'.", examples=[9216]
     )
-    address: Address = Field(None, description="Host name or address of its management.", examples=["10.1.1.1"])
+    address: fields.Address = Field(None, description="Host name or address of its management.", examples=["10.1.1.1"])
     snmp: Annotated[SnmpSection | None, BeforeValidator(_empty_if_none, json_schema_input_type=SnmpSection | None)] = (
         Field(None, description="Its counters are read by SNMP.")
     )
     cli: CliSection | None = Field(None, description="Its counters are read by its command line.")
-    poll: Poll = Field(1.0, description="Time between two readings of its counters.", examples=["1s"])
+    poll: fields.Poll = Field(1.0, description="Time between two readings of its counters.", examples=["1s"])
 
 
 class TrunkSection(_Section):
     """The link between the two switches."""
 
-    rate: Rate = Field(None, description="The trunk's rate in bit/s, decimal. Default: unknown.", examples=["8G"])
-    ports: dict[SwitchName, PortNames] = Field(
+    rate: fields.Rate = Field(
+        None, description="The trunk's rate in bit/s, decimal. Default: unknown.", examples=["8G"]
+    )
+    ports: dict[fields.SwitchName, fields.PortNames] = Field(
         default_factory=dict,
         description="Its ports by switch; several where links are bundled.",
         examples=[{"force10": "Te 0/1", "cisco": ["Te1/1", "Te1/2"]}],
@@ -207,14 +186,15 @@ class RigFile(_Section):
         Field(None, description="The switch under test: its name.", examples=["GigaBlox"])
     )
     switches: dict[
-        SwitchName, Annotated[SwitchEntry, BeforeValidator(_entry, json_schema_input_type=str | SwitchEntry | None)]
+        fields.SwitchName,
+        Annotated[SwitchEntry, BeforeValidator(_entry, json_schema_input_type=str | SwitchEntry | None)],
     ] = Field(
         default_factory=dict,
         description="The switches under test by name, in place of switch: one or two.",
         json_schema_extra={"additionalProperties": False, "minProperties": 1, "maxProperties": 2},
     )
     trunk: TrunkSection | None = Field(None, description="The link between the two switches.")
-    groups: dict[GroupName, Members] = Field(
+    groups: dict[fields.GroupName, fields.Members] = Field(
         default_factory=dict,
         description="Groups of nodes by name, for the pairs of scenarios.",
         examples=[{"left": "node[001..012]"}],
@@ -222,7 +202,7 @@ class RigFile(_Section):
     virtual: Annotated[Virtual | None, _one_of("virtual", get_args(Virtual))] = Field(
         None, description="Nodes that rigctl makes on this machine. Default: real hardware."
     )
-    transport: TransportName = Field(
+    transport: fields.TransportName = Field(
         "ssh", description="What reaches the nodes: ssh, srun in a Slurm allocation, or local for this machine."
     )
     slurm: Annotated[NodeSection | None, BeforeValidator(_empty_if_none, json_schema_input_type=NodeSection | None)] = (
@@ -232,8 +212,8 @@ class RigFile(_Section):
             examples=[{"data_interface": "ib0"}],
         )
     )
-    ip_version: IpVersion = Field(4, description="IP version of the addresses of a virtual rig.")
-    data_ports: DataPorts = Field(
+    ip_version: fields.IpVersion = Field(4, description="IP version of the addresses of a virtual rig.")
+    data_ports: fields.DataPorts = Field(
         None,
         description="Ports that receivers listen on, for firewalls. Default: the kernel chooses.",
         examples=["5200-5299"],
@@ -242,7 +222,8 @@ class RigFile(_Section):
         default_factory=LinkSection, description="Values for all nodes that have none of their own."
     )
     nodes: dict[
-        NodeKey, Annotated[NodeSection, BeforeValidator(_empty_if_none, json_schema_input_type=NodeSection | None)]
+        fields.NodeKey,
+        Annotated[NodeSection, BeforeValidator(_empty_if_none, json_schema_input_type=NodeSection | None)],
     ] = Field(
         description="the nodes by name, as in pi1: {address: pi1.lan}; node[01..12] stands for twelve.",
         json_schema_extra={

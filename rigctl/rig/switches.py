@@ -1,45 +1,49 @@
 """Switches, their trunk and the groups of a rig file: mistakes that the types cannot find, and their records."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path as Folder
-from typing import Any, Final
+from typing import Final
 
 from rigctl.records import Port
 from rigctl.rig.files import expanded_path
 from rigctl.rig.inventory import Cli, Snmp, Switch
 from rigctl.rig.ranges import expand_names
-from rigctl.rig.sections import RigFile, SwitchEntry
+from rigctl.rig.sections import RigFile, SwitchEntry, TrunkSection
 from rigctl.yamlfile import Document, Mistake, Path, suggestion
 from rigctl.yamlfile.fields import FieldError
 
 # Keys of real switches: rigctl makes those of a virtual rig.
 _REAL_SWITCH: Final = ("address", "cli")
 _REAL_SNMP: Final = ("port", "auth", "priv")
+_MADE: Final = "is for real switches; rigctl makes those of a virtual rig"
 _MOST: Final = 2
 
 
-def switch_mistakes(document: Document) -> Iterator[Mistake]:
+def switch_mistakes(document: Document, model: RigFile) -> Iterator[Mistake]:
     """Yield the mistakes in switches, trunk, ports and groups that the types cannot find."""
-    data = document.data
-    switches = data.get("switches", {})
-    if not isinstance(switches, dict):
-        return
-    virtual = data.get("virtual")
-    if "switches" in data:
-        yield from _count_mistakes(document, switches)
+    path, several, virtual = ("switches",), len(model.switches), model.virtual
+    if "switches" in model.model_fields_set:
+        if model.switch is not None:
+            what = "there is switch too. Keep switches, and give the name as a title, as in force10: Force10 E600."
+            yield document.mistake(path, f"switches: {what}", at_key=True)
+        if not several:
+            what = "switches: is empty. Name one, as in {force10: Force10 E600}, or leave it out."
+            yield document.mistake(path, what)
+        elif several > _MOST:
+            yield document.mistake(path, f"switches: {several} given. A rig has one or two.", at_key=True)
         if virtual in ("loopback", "machines"):
-            why = "its nodes share one interface" if virtual == "loopback" else "its nodes share one hub"
+            why = f"its nodes share one {'interface' if virtual == 'loopback' else 'hub'}"
             what = f"switches: a rig with virtual: {virtual} has none, {why}. Leave it out."
-            yield document.mistake(("switches",), what, at_key=True)
-        elif virtual == "namespaces" and len(switches) == _MOST and "trunk" not in data:
+            yield document.mistake(path, what, at_key=True)
+        elif virtual == "namespaces" and several == _MOST and model.trunk is None:
             what = "switches: the two are not connected. Add a trunk, as in trunk: {rate: 8G}."
-            yield document.mistake(("switches",), what, at_key=True)
-    for name, section in switches.items():
-        if isinstance(section, dict):
-            yield from _asking_mistakes(document, name, section, virtual)
-    yield from _trunk_mistakes(document, switches, virtual)
-    yield from _port_mistakes(document, switches, virtual)
-    yield from _group_mistakes(document)
+            yield document.mistake(path, what, at_key=True)
+    for name, entry in model.switches.items():
+        yield from _asking_mistakes(document, name, entry, virtual)
+    if model.trunk is not None:
+        yield from _trunk_mistakes(document, model.trunk, model)
+    yield from _port_mistakes(document, model)
+    yield from _group_mistakes(document, model)
 
 
 def unwanted(document: Document, path: Path, keys: Iterable[str], subject: str, why: str) -> Iterator[Mistake]:
@@ -50,124 +54,83 @@ def unwanted(document: Document, path: Path, keys: Iterable[str], subject: str, 
             yield document.mistake((*path, key), f'{subject}: "{key}" {why}. Leave it out.', at_key=True)
 
 
-def _count_mistakes(document: Document, switches: Mapping[str, Any]) -> Iterator[Mistake]:
-    path = ("switches",)
-    if "switch" in document.data:
-        what = (
-            "switches: there is switch too. Keep switches, and give the name as a title, as in force10: Force10 E600."
-        )
-        yield document.mistake(path, what, at_key=True)
-    if not switches:
-        yield document.mistake(path, "switches: is empty. Name one, as in {force10: Force10 E600}, or leave it out.")
-    elif len(switches) > _MOST:
-        yield document.mistake(path, f"switches: {len(switches)} given. A rig has one or two.", at_key=True)
-
-
-def _asking_mistakes(document: Document, name: str, section: Mapping[str, Any], virtual: object) -> Iterator[Mistake]:
-    path = ("switches", name)
+def _asking_mistakes(document: Document, name: str, entry: SwitchEntry, virtual: object) -> Iterator[Mistake]:
+    path, subject = ("switches", name), f'switch "{name}"'
     if virtual is None:
-        asked = next((key for key in ("snmp", "cli") if key in section), None)
-        if asked is not None and "address" not in section:
-            what = f'switch "{name}": "address" is missing. It is where {asked} reaches it, as in address: 10.1.1.1.'
+        asked = "snmp" if entry.snmp is not None else "cli" if entry.cli is not None else None
+        if asked is not None and entry.address is None:
+            what = f'{subject}: "address" is missing. It is where {asked} reaches it, as in address: 10.1.1.1.'
             yield document.mistake((*path, asked), what, at_key=True)
         return
-    why = "is for real switches; rigctl makes those of a virtual rig"
-    yield from unwanted(document, path, _REAL_SWITCH, f'switch "{name}"', why)
-    snmp = section.get("snmp")
-    if isinstance(snmp, dict):
-        why = "is for real switches; a virtual one answers version 2c"
-        yield from unwanted(document, (*path, "snmp"), _REAL_SNMP, f'switch "{name}"', why)
-        if str(snmp.get("version")) == "3":
-            what = f'switch "{name}": a virtual switch answers version 2c only. Leave version out.'
-            yield document.mistake((*path, "snmp", "version"), what)
+    yield from unwanted(document, path, _REAL_SWITCH, subject, _MADE)
+    yield from unwanted(
+        document, (*path, "snmp"), _REAL_SNMP, subject, "is for real switches; a virtual one answers version 2c"
+    )
+    if entry.snmp is not None and entry.snmp.version == "3":
+        what = f"{subject}: a virtual switch answers version 2c only. Leave version out."
+        yield document.mistake((*path, "snmp", "version"), what)
 
 
-def _trunk_mistakes(document: Document, switches: Mapping[str, Any], virtual: object) -> Iterator[Mistake]:
-    if "trunk" not in document.data:
-        return
-    if len(switches) != _MOST:
-        what = f"trunk: connects two switches; switches names {len(switches) or 'none'}."
+def _trunk_mistakes(document: Document, trunk: TrunkSection, model: RigFile) -> Iterator[Mistake]:
+    known = list(model.switches)
+    if len(known) != _MOST:
+        what = f"trunk: connects two switches; switches names {len(known) or 'none'}."
         yield document.mistake(("trunk",), what, at_key=True)
-    trunk = document.data["trunk"]
-    ports = trunk.get("ports") if isinstance(trunk, dict) else None
-    if not isinstance(ports, dict):
-        return
-    if virtual is not None:
-        what = "ports: is for real switches; rigctl makes those of a virtual rig. Leave it out."
-        yield document.mistake(("trunk", "ports"), what, at_key=True)
-    for name in ports:
-        if name not in switches:
-            what = f'trunk: there is no switch "{name}".{suggestion(str(name), list(switches))}'
+    if trunk.ports and model.virtual is not None:
+        yield document.mistake(("trunk", "ports"), f"ports: {_MADE}. Leave it out.", at_key=True)
+    for name in trunk.ports:
+        if name not in known:
+            what = f'trunk: there is no switch "{name}".{suggestion(name, known)}'
             yield document.mistake(("trunk", "ports", name), what, at_key=True)
 
 
-def _port_mistakes(document: Document, switches: Mapping[str, Any], virtual: object) -> Iterator[Mistake]:
+def _port_mistakes(document: Document, model: RigFile) -> Iterator[Mistake]:
     """Check that each node names an existing switch and that no port is used twice."""
-    nodes = document.data.get("nodes")
-    taken = dict(_trunk_ports(document.data.get("trunk")))
-    for name, section in nodes.items() if isinstance(nodes, dict) else ():
-        if not isinstance(section, dict):
-            section = {}  # noqa: PLW2901  # empty, or a mistake that the types have found
-        path = ("nodes", name)
-        switch = section.get("switch")
-        if isinstance(switch, str) and switch not in switches:
-            known = suggestion(switch, list(switches)) or " Name it under switches."
-            yield document.mistake((*path, "switch"), f'node "{name}": there is no switch "{switch}".{known}')
-        elif switch is None and len(switches) == _MOST:
-            names = " or ".join(switches)
-            what = f'node "{name}": "switch" is missing. It is the switch of the node: {names}.'
+    known = list(model.switches)
+    trunk = model.trunk.ports if model.trunk is not None else {}
+    taken = {(switch, port): "the trunk" for switch, ports in trunk.items() for port in ports}
+    for name, node in model.nodes.items():
+        path, subject = ("nodes", name), f'node "{name}"'
+        if node.switch is not None and node.switch not in known:
+            hint = suggestion(node.switch, known) or " Name it under switches."
+            yield document.mistake((*path, "switch"), f'{subject}: there is no switch "{node.switch}".{hint}')
+        elif node.switch is None and len(known) == _MOST:
+            what = f'{subject}: "switch" is missing. It is the switch of the node: {" or ".join(known)}.'
             yield document.mistake(path, what, at_key=True)
-        if "switch_port" not in section:
+        if node.switch_port is None:
             continue
-        at = (*path, "switch_port")
-        key = switch if switch is not None else next(iter(switches), None)
-        if virtual is not None:
-            why = "is for real switches; rigctl makes those of a virtual rig"
-            yield from unwanted(document, path, ["switch_port"], f'node "{name}"', why)
-        elif key is None:
-            what = f'node "{name}": "switch_port" needs a switch. Name it under switches.'
-            yield document.mistake(at, what, at_key=True)
-        elif isinstance(key, str) and isinstance(port := section["switch_port"], str):
-            first = taken.setdefault((key, port.strip()), f'node "{name}"')
-            if first != f'node "{name}"':
-                yield document.mistake(at, f'node "{name}": {first} is on port "{port}" of {key} already.')
+        switch = node.switch or next(iter(known), None)
+        if model.virtual is not None:
+            yield from unwanted(document, path, ["switch_port"], subject, _MADE)
+        elif switch is None:
+            what = f'{subject}: "switch_port" needs a switch. Name it under switches.'
+            yield document.mistake((*path, "switch_port"), what, at_key=True)
+        elif (first := taken.setdefault((switch, node.switch_port), subject)) != subject:
+            what = f'{subject}: {first} is on port "{node.switch_port}" of {switch} already.'
+            yield document.mistake((*path, "switch_port"), what)
 
 
-def _trunk_ports(trunk: object) -> Iterator[tuple[tuple[str, str], str]]:
-    ports = trunk.get("ports") if isinstance(trunk, dict) else None
-    for switch, given in ports.items() if isinstance(ports, dict) else ():
-        for port in given if isinstance(given, list) else [given]:
-            if isinstance(port, str):
-                yield (switch, port.strip()), "the trunk"
-
-
-def _group_mistakes(document: Document) -> Iterator[Mistake]:
-    groups, nodes = document.data.get("groups"), document.data.get("nodes")
-    if not isinstance(groups, dict) or not isinstance(nodes, dict):
-        return
-    for name, given in groups.items():
-        path = ("groups", name)
-        if name in nodes:
-            yield document.mistake(path, f'group "{name}": a node has this name. Give it another name.', at_key=True)
+def _group_mistakes(document: Document, model: RigFile) -> Iterator[Mistake]:
+    for name, given in model.groups.items():
+        path, subject = ("groups", name), f'group "{name}"'
+        if name in model.nodes:
+            yield document.mistake(path, f"{subject}: a node has this name. Give it another name.", at_key=True)
         seen: set[str] = set()
-        for position, member in enumerate(given if isinstance(given, list) else [given]):
-            at = (*path, position) if isinstance(given, list) else path
-            if not isinstance(member, str):
-                continue  # the types have found this mistake
+        for position, member in enumerate(given):
+            at = (*path, position) if isinstance(document.at(path), list) else path
             try:
-                members = expand_names(member.strip())
+                members = expand_names(member)
             except FieldError as error:
-                yield document.mistake(at, f'group "{name}": {error}.')
+                yield document.mistake(at, f"{subject}: {error}.")
                 continue
-            unknown = next((member for member in members if member not in nodes), None)
-            twice = next((member for member in members if member in seen), None)
+            unknown = next((each for each in members if each not in model.nodes), None)
+            twice = next((each for each in members if each in seen), None)
             seen.update(members)
             if unknown is not None:
-                yield document.mistake(
-                    at, f'group "{name}": there is no node "{unknown}".{suggestion(unknown, list(nodes))}'
-                )
+                hint = suggestion(unknown, list(model.nodes))
+                yield document.mistake(at, f'{subject}: there is no node "{unknown}".{hint}')
             elif twice is not None:
-                yield document.mistake(at, f'group "{name}": "{twice}" is in it twice. Keep one of them.')
+                yield document.mistake(at, f'{subject}: "{twice}" is in it twice. Keep one of them.')
 
 
 def switch_of(key: str, entry: SwitchEntry, folder: Folder) -> Switch:

@@ -31,29 +31,12 @@ def test_of_two_networks_the_faster_one_is_taken_and_the_other_named() -> None:
     assert paths["b"].why == "on 10.0.0.0/24, as 1 other host; preferred to eno1 192.168.1.0/24 (1 Gbit/s)"
 
 
-def test_a_network_of_all_hosts_goes_before_a_faster_one_of_some() -> None:
-    fast = [host(nic("e0", f"10.0.0.{n}/24"), nic("x", f"10.9.0.{n}/24", speed_bps=100 * G)) for n in (1, 2)]
-    assert chosen(a=fast[0], b=fast[1], c=simple(3)) == {
-        "a": ("e0", "10.0.0.1"),
-        "b": ("e0", "10.0.0.2"),
-        "c": ("eth0", "10.0.0.3"),
-    }
-
-
 def test_addresses_that_hosts_have_alike_and_tunnels_lead_nowhere() -> None:
     def crowded(number: int) -> Surroundings:
         docker, tunnel = soft("docker0", "172.17.0.1/16"), soft("wg0", f"10.8.0.{number}/24")
         return host(docker, tunnel, nic("eth0", f"10.0.0.{number}/24"))
 
     assert chosen(a=crowded(1), b=crowded(2), c=crowded(3))["a"] == ("eth0", "10.0.0.1")
-
-
-def test_a_bond_is_hardware_because_of_what_is_below_it() -> None:
-    def bonded(number: int) -> Surroundings:
-        bond = soft("bond0", f"10.0.0.{number}/24", below=("e0", "e1"))
-        return host(soft("wg0", f"10.8.0.{number}/24"), bond, nic("e0"), nic("e1"))
-
-    assert chosen(a=bonded(1), b=bonded(2)) == {"a": ("bond0", "10.0.0.1"), "b": ("bond0", "10.0.0.2")}
 
 
 def test_an_interface_that_is_down_carries_nothing() -> None:
@@ -81,15 +64,3 @@ def test_without_a_network_in_common_the_route_to_the_others_decides() -> None:
     paths = data_paths({"a": one, "b": two})
     assert (paths["a"].address, paths["b"].address) == ("10.0.1.1", "10.0.2.1")
     assert paths["a"].why == "the route to 1 other host; no network in common"
-
-
-def test_a_host_outside_the_network_of_the_others_is_reached_by_its_route() -> None:
-    far = host(nic("e", "10.7.0.1/24"), ssh="10.7.0.1", routes={"0.0.0.0/0": "e"})
-    paths = data_paths({"a": simple(1), "b": simple(2), "far": far})
-    assert paths["far"].why == "the route to 10.0.0.1; no network in common"
-
-
-def test_a_host_without_ip_has_its_data_where_ssh_goes() -> None:
-    path = data_paths({"a": simple(1), "b": simple(2), "old": host(has_ip=False)})["old"]
-    assert (path.interface, path.address) == (None, None)
-    assert "data flow where SSH does" in path.why

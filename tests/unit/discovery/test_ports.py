@@ -36,11 +36,6 @@ def test_a_host_that_announces_itself_is_no_switch() -> None:
     assert unknown == {"a": "no switch announces itself by LLDP", "b": "no lldpd on the node"}
 
 
-def test_what_is_heard_on_another_interface_says_nothing_of_the_data_path() -> None:
-    _, unknown = located({"a": end(1, hears("eth1", "mgmt", "1"))}, [])
-    assert unknown["a"] == "no switch announces itself by LLDP"
-
-
 def test_two_switches_behind_one_cable_leave_the_port_unknown() -> None:
     ports, unknown = located({"a": end(1, hears("eth0", "s1", "1"), hears("eth0", "s2", "7"))}, [])
     assert ports == {}
@@ -55,14 +50,3 @@ def test_a_port_with_many_addresses_or_two_nodes_leads_to_another_switch() -> No
     assert {name: port.port for name, port in ports.items()} == {"a": "p1"}
     assert unknown["b"] == f"seen only behind ports that lead to other switches: core up ({MOST_MACS + 2} addresses)"
     assert unknown["c"] == "seen only behind ports that lead to other switches: core both (2 addresses)"
-
-
-def test_of_two_switches_that_know_a_node_the_nearer_one_has_it_alone() -> None:
-    tables = [("s1", table(p1=[MACS[1]], up=[MACS[2]])), ("s2", table(p2=[MACS[2]], up=[MACS[1], "02:cc:00:00:00:01"]))]
-    ports, _ = located({"a": end(1)}, tables)
-    assert (ports["a"].switch, ports["a"].port) == ("s1", "p1")
-
-
-def test_a_node_that_no_table_knows_is_said_to_be_silent_or_elsewhere() -> None:
-    _, unknown = located({"a": end(1)}, [("core", table(p2=[MACS[2]]))])
-    assert "is in no forwarding table" in unknown["a"]

@@ -48,21 +48,6 @@ def test_the_bundled_rig_has_the_nodes_of_the_allocation() -> None:
 
 
 @pytest.mark.usefixtures("four")
-def test_keys_of_the_section_are_those_of_each_node() -> None:
-    made = load_rig("slurm", sets=["slurm.data_interface=ib0", "nodes.n2.rate=100M"])
-    assert {node.data_interface for node in made.nodes.values()} == {"ib0"}
-    assert {node.data_address for node in made.nodes.values()} == {None}
-    assert made.nodes["n2"].link.rate_bps == 100_000_000
-
-
-@pytest.mark.usefixtures("four")
-def test_with_ssh_the_nodes_are_reached_by_their_names() -> None:
-    made = load_rig("slurm", sets=["transport=ssh", "slurm.user=tester"])
-    assert {(node.transport, node.user, node.data_address) for node in made.nodes.values()} == {("ssh", "tester", None)}
-    assert [node.address for node in made.nodes.values()] == ["n1", "n2", "n3", "n4"]
-
-
-@pytest.mark.usefixtures("four")
 def test_a_mistake_in_the_section_is_told_once_with_its_place() -> None:
     with pytest.raises(MistakesError) as caught:
         rig("transport: srun\nslurm:\n  data_interface: ib0\n  port: 22\n")
@@ -78,13 +63,6 @@ def test_outside_an_allocation_one_message_says_how_to_get_one(monkeypatch: pyte
         load_rig("slurm")
 
 
-def test_without_the_client_commands_the_message_names_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2]")
-    monkeypatch.setenv("PATH", "/nonexistent")
-    with pytest.raises(InputError, match="there is no scontrol here"):
-        load_rig("slurm")
-
-
 def test_nodes_beside_the_allocation_are_refused() -> None:
     with pytest.raises(MistakesError, match=r"lab.yaml:2:1: slurm: .* Leave one of them out"):
         rig("nodes: {a: {address: x}, b: {address: y}}\nslurm: {}\n")
@@ -94,16 +72,3 @@ def test_a_node_without_ssh_needs_a_place_for_its_data() -> None:
     with pytest.raises(MistakesError) as caught:
         rig("transport: local\nnodes: {a: {}, b: {data_address: 127.0.0.2}}\n")
     assert str(caught.value).count('"data_interface" is missing') == 1
-
-
-def test_one_node_may_be_this_machine_and_the_others_reached_by_ssh() -> None:
-    made = rig("nodes: {here: {transport: local, data_interface: eth0}, nas: {address: nas.lan}}\n")
-    assert [(node.transport, node.address) for node in made.nodes.values()] == [
-        ("local", "127.0.0.1"),
-        ("ssh", "nas.lan"),
-    ]
-
-
-def test_a_virtual_rig_takes_no_transport() -> None:
-    with pytest.raises(MistakesError, match="transport: for real nodes only"):
-        rig("virtual: namespaces\ntransport: local\nnodes: {a: , b: }\n")

@@ -45,12 +45,6 @@ def test_a_real_rig_has_all_that_ssh_needs(tmp_path: Path, monkeypatch: pytest.M
     assert (b.sudo, b.link) == (True, Link(2_500_000_000, 1500))
 
 
-def test_what_the_file_does_not_say_is_unknown_not_zero(tmp_path: Path) -> None:
-    rig = rig_from(tmp_path, "nodes: {a: {address: x}, b: {address: y}}\n")
-    assert rig.nodes["a"].link == Link(None, None)
-    assert (rig.switch, rig.title) == (None, "r")
-
-
 def test_the_bundled_rigs_are_as_their_names_say() -> None:
     gigablox, loopback = load_rig("gigablox"), load_rig("loopback")
     assert list(gigablox.nodes) == ["pi1", "pi2", "pi3", "pi4"]
@@ -62,35 +56,21 @@ def test_the_bundled_rigs_are_as_their_names_say() -> None:
     assert set(bundled_rigs()) >= {"gigablox", "loopback"}
 
 
-def test_a_virtual_rig_may_be_ipv6_and_its_nodes_differ_in_link(tmp_path: Path) -> None:
-    rig = rig_from(tmp_path, "virtual: namespaces\nip_version: 6\nlinks: {rate: 1G}\nnodes: {a: , b: {rate: 10M}}\n")
-    assert rig.ip_version == 6
-    assert [node.link.rate_bps for node in rig.nodes.values()] == [10**9, 10**7]
-    assert rig.nodes["a"].address == "127.0.0.1"
-
-
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
         ("adress: x", 'r.yaml:2:7: unknown key "adress". Did you mean "address"?'),
         ("password: hunter2", 'r.yaml:2:7: key "password": passwords are not kept in files.'),
-        ("Passphrase: hunter2", 'r.yaml:2:7: key "Passphrase": passwords are not kept in files.'),
         ("port: 70000", 'r.yaml:2:13: port "70000": expected 1 to 65535'),
-        ("port: ssh", 'r.yaml:2:13: port "ssh": expected a whole number'),
         ("user: 'a b'", 'r.yaml:2:13: user "a b": expected a user name'),
         ("key: ./no-key", 'r.yaml:2:12: key "./no-key": there is no file no-key.'),
         ("key: ~nobody-here/id", 'r.yaml:2:12: key "~nobody-here/id": there is no file'),
         ("jump: a b", 'r.yaml:2:13: jump "a b": expected [user@]host[:port]'),
         ("data_address: pi1.lan", 'r.yaml:2:21: data_address "pi1.lan": expected an IP address'),
-        ("data_interface: 'a/b'", 'r.yaml:2:23: data_interface "a/b": expected an interface name'),
         ("sudo: maybe", 'r.yaml:2:13: sudo "maybe": expected true or false.'),
         ("rate: 1Q", 'r.yaml:2:13: rate "1Q": unknown unit "Q". Use k, M or G'),
-        ("rate: 0", 'r.yaml:2:13: rate "0": expected 1 kbit/s to'),
         ("mtu: 100", 'r.yaml:2:12: mtu "100": expected 576 to 65536'),
         ("rtt: 5ms", "r.yaml:2:7: rtt: for virtual rigs with namespaces only"),
-        ("bottleneck: 3G", "r.yaml:2:7: bottleneck: for virtual rigs with namespaces only"),
-        ("sysctl: {net.ipv4.tcp_sack: 0}", "r.yaml:2:7: sysctl: for virtual rigs with namespaces only"),
-        ("mtu: -1500", 'r.yaml:2:12: mtu "-1500": must not be negative.'),
     ],
 )
 def test_a_mistake_of_a_node_is_told_at_its_place(tmp_path: Path, line: str, expected: str) -> None:
@@ -104,7 +84,6 @@ def test_a_mistake_of_a_node_is_told_at_its_place(tmp_path: Path, line: str, exp
     [
         ("-oProxyCommand=x", "expected a host name or IP address"),
         ("pi@pi1.lan", "The user goes into its own key: user."),
-        ("'a b'", "expected a host name or IP address"),
         ("5", "found the number 5. Put it in quotes"),
         ("''", "found an empty one"),
     ],
@@ -122,7 +101,6 @@ def test_an_address_that_ssh_could_misread_is_refused(tmp_path: Path, address: s
         ("nodes: [a, b]\n", "r.yaml:1:8: nodes: expected keys and values, found a list."),
         ("nodes: {a: 5, b: {address: x}}\n", "r.yaml:1:12: a: expected keys and values, found the number 5."),
         ("nodes: {a: , b: {address: x}}\n", 'r.yaml:1:9: node "a": "address" is missing.'),
-        ("nodes: {a b: {address: y}, b: {address: x}}\n", 'r.yaml:1:9: node "a b": expected a name of 1 to 15'),
         ("nodes: {a: {address: x}, b: {address: x}}\n", 'r.yaml:1:39: node "b": has the same address as "a".'),
         ("nodes: {a: {address: x}, a: {address: y}, b: {address: z}}\n", 'r.yaml:1:26: key "a" is given twice'),
         (
@@ -171,11 +149,6 @@ def test_a_mistake_of_the_file_is_told_at_its_place(tmp_path: Path, text: str, e
     assert told.startswith(expected), told
 
 
-def test_two_nodes_behind_different_jump_hosts_may_share_an_address(tmp_path: Path) -> None:
-    text = "nodes: {a: {address: 10.0.0.1, jump: gate1}, b: {address: 10.0.0.1, jump: gate2}}\n"
-    assert set(rig_from(tmp_path, text).nodes) == {"a", "b"}
-
-
 def test_all_mistakes_of_the_file_are_told_at_once(tmp_path: Path) -> None:
     told = message(
         tmp_path, "swich: x\nlinks: {rate: q}\nnodes:\n  a: {port: 0}\n  b c: {address: y, password: s3cret}\n"
@@ -183,7 +156,6 @@ def test_all_mistakes_of_the_file_are_told_at_once(tmp_path: Path) -> None:
     assert [line.split(": ")[0] for line in told.splitlines() if line.startswith("r.yaml")] == [
         "r.yaml:1:1",
         "r.yaml:2:15",
-        "r.yaml:4:3",
         "r.yaml:4:13",
         "r.yaml:5:3",
         "r.yaml:5:21",
@@ -211,9 +183,7 @@ def test_data_ports_hold_for_all_nodes_but_those_that_say_otherwise(tmp_path: Pa
     [
         ("5299-5200", 'r.yaml:1:13: data_ports "5299-5200": runs backwards. Write 5200-5299.'),
         ("80-90", 'data_ports "80-90": expected ports from 1024 to 65535, as 5200-5299.'),
-        ("5200", 'data_ports "5200": expected a range of ports, as in 5200-5299.'),
         ("[5200, 5299]", "data_ports: expected a range of ports, as in 5200-5299, found a list."),
-        ("5200-99999", "expected ports from 1024 to 65535"),
     ],
 )
 def test_data_ports_that_are_no_range_are_refused(tmp_path: Path, ports: str, expected: str) -> None:
@@ -233,7 +203,6 @@ def test_a_link_of_a_virtual_rig_has_mtu_1500_where_its_file_does_not_say(tmp_pa
         ("address: fd00::1", "address: 10.0.0.2", 4),
         ("address: n1.lan, data_address: fd00::1", "address: n2.lan", 6),
         ("address: fd00::1, data_interface: eth1", "address: fd00::2, data_interface: eth1", 4),
-        ("address: 'fe80::1%eth0'", "address: 'fe80::2%eth0'", 6),
     ],
 )
 def test_the_ip_version_is_that_of_the_data_addresses_in_the_file(

@@ -6,6 +6,7 @@ docs/schemas follow from the models (docs/reference/json.md). Fields may be adde
 """
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
@@ -15,6 +16,11 @@ class Model(BaseModel):
     """A part of a document: its schema names every field, and there are no others."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, from_attributes=True)
+
+    @classmethod
+    def text_of(cls, context: object = None, **records: object) -> str:
+        """Return the document with these records, as JSON."""
+        return cls.model_validate(SimpleNamespace(**records), context=context).model_dump_json(indent=2)
 
 
 def at(path: str, description: str | None = None) -> Any:  # noqa: ANN401 — takes the place of a value, as Field does

@@ -2,9 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from statistics import median
+from types import SimpleNamespace
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 import typer
@@ -17,7 +18,7 @@ from rigctl.base.processes import holder
 from rigctl.base.texts import printable_lines
 from rigctl.check.gather import gathered
 from rigctl.check.judge import answer, judged
-from rigctl.check.paths import PathSeen
+from rigctl.check.paths import Icmp, PathSeen
 from rigctl.check.records import NodeSeen, Seen
 from rigctl.check.rules.reach import numbers_of
 from rigctl.cli.documents import Mbps, at, of
@@ -34,8 +35,6 @@ from rigctl.scenario.load import Overrides, bundled_scenarios, find_scenario, lo
 from rigctl.virtual import provided
 from rigctl.yamlfile import find, read_document
 
-_OF_HARDWARE: Final = "Negotiated"
-"""The column that only hardware fills."""
 _STYLES: Final = {"error": "red", "warning": "yellow"}
 
 
@@ -122,44 +121,49 @@ def check_document(seen: Seen, findings: tuple[Finding, ...]) -> Document:
     )
 
 
+_COLUMNS: Final = (
+    Column("Node", words=True),
+    Column("Interface", words=True),
+    Column("Link", words=True),
+    Column("Rig file", "Mbit/s", "requested"),
+    Column("Negotiated", "Mbit/s"),
+    Column("MTU", "bytes"),
+    Column("Path MTU out", "bytes"),
+    Column("Path MTU in", "bytes"),
+    Column("Round trip", "ms"),
+)
+_OF_HARDWARE: Final = 4
+"""The column that only hardware fills."""
+
+
 def _table(seen: Seen) -> Table:
-    columns = (
-        Column("Node", words=True),
-        Column("Interface", words=True),
-        Column("Link", words=True),
-        Column("Rig file", "Mbit/s", "requested"),
-        Column(_OF_HARDWARE, "Mbit/s"),
-        Column("MTU", "bytes"),
-        Column("Path MTU out", "bytes"),
-        Column("Path MTU in", "bytes"),
-        Column("Round trip", "ms"),
-    )
     rows = [_entries(each, seen) for each in seen.nodes.values()]
-    kept = [number for number, column in enumerate(columns) if column.title != _OF_HARDWARE or _known(number, rows)]
+    filled = any(entries[_OF_HARDWARE].value is not None for entries in rows)
+    kept = [number for number in range(len(_COLUMNS)) if filled or number != _OF_HARDWARE]
     made = tuple(Row(tuple(entries[number] for number in kept)) for entries in rows)
-    return Table(tuple(columns[number] for number in kept), made, label="Nodes")
-
-
-def _known(number: int, rows: Sequence[tuple[Entry, ...]]) -> bool:
-    return any(entries[number].value is not None for entries in rows)
+    return Table(tuple(_COLUMNS[number] for number in kept), made, label="Nodes")
 
 
 def _entries(each: NodeSeen, seen: Seen) -> tuple[Entry, ...]:
     out = [path for path in seen.paths if path.source == each.name]
     back = [path for path in seen.paths if path.destination == each.name]
     rtts = [path.rtt_us for path in out if path.rtt_us is not None]
-    rtt_ms = median(rtts) / 1e3 if rtts else None
-    words = (each.interface, _link(each))
     return (
-        _words(each.name),
-        *(_words(word) for word in words),
-        _mbps(each.node.link.rate_bps),
-        _mbps(each.facts.get("speed_bps")),
-        _number(each.facts.get("mtu")),
+        _entry(each.name),
+        _entry(each.interface),
+        _entry(_link(each)),
+        _entry(each.node.link.rate_bps, 1e6),
+        _entry(each.facts.get("speed_bps"), 1e6),
+        _entry(each.facts.get("mtu")),
         _sizes(out),
         _sizes(back),
-        _number(None if rtt_ms is None else round(rtt_ms, 3)),
+        _entry(round(median(rtts) / 1e3, 3) if rtts else None),
     )
+
+
+def _entry(value: float | str | None, unit: float = 1) -> Entry:
+    shown = value / unit if isinstance(value, int | float) else value
+    return Entry("–" if shown is None else f"{shown:g}" if isinstance(shown, float) else shown, shown)
 
 
 def _link(each: NodeSeen) -> str | None:
@@ -173,25 +177,12 @@ def _link(each: NodeSeen) -> str | None:
 
 def _sizes(paths: Sequence[PathSeen]) -> Entry:
     """Show one size, or the smallest and the largest."""
-    sizes = [path.largest for path in paths]
-    known = sorted({size for size in sizes if size is not None})
-    none = "none" if paths and None in sizes else "–"
+    sizes = {path.largest for path in paths}
+    known = sorted(size for size in sizes if size is not None)
     if not known:
-        return Entry(none, None)
-    text = str(known[0]) if len(known) == 1 else f"{known[0]}…{known[-1]}"
-    return Entry(f"{none}…{known[-1]}" if None in sizes else text, tuple(known))
-
-
-def _words(word: str | None) -> Entry:
-    return Entry(word or "–", word)
-
-
-def _number(value: float | None) -> Entry:
-    return Entry("–" if value is None else f"{value:g}", value)
-
-
-def _mbps(rate_bps: float | None) -> Entry:
-    return _number(None if rate_bps is None else rate_bps / 1e6)
+        return Entry("none" if sizes else "–", None)
+    first = "none" if None in sizes else str(known[0])
+    return Entry(first if first == str(known[-1]) else f"{first}…{known[-1]}", tuple(known))
 
 
 class _Part(BaseModel):
@@ -223,20 +214,37 @@ class CheckedNode(_Part):
     facts: dict[str, Any]
 
 
+def _refused(sizes: Mapping[int, str]) -> dict[str, str]:
+    return {str(size): name for size, name in sorted(sizes.items())}
+
+
+def _icmp(errors: Iterable[Icmp]) -> list[dict[str, Any]]:
+    ordered = sorted(errors, key=str)
+    return [{"type": each.type, "code": each.code, "mtu": each.mtu, "from": each.sender} for each in ordered]
+
+
 class CheckedPath(_Part):
     """One direction between two nodes. `tcp`: "0" is accepted, else an errno name; null: no answer."""
 
-    source: str
-    destination: str
-    port: int | None
-    tcp: str | None
-    rtt_us: int | None
+    source: str = at("path.source")
+    destination: str = at("path.destination")
+    port: int | None = at("path.port")
+    tcp: str | None = at("path.stream")
+    rtt_us: int | None = at("path.rtt_us")
     path_mtu_bytes: int | None
     icmp_payload_bytes: int | None
     ethernet_frame_bytes: int | None
-    wanted_bytes: int
-    refused: dict[str, str]
-    icmp: list[dict[str, Any]]
+    wanted_bytes: int = at("path.wanted")
+    refused: Annotated[dict[str, str], BeforeValidator(_refused)] = at("path.refused")
+    icmp: Annotated[list[dict[str, Any]], BeforeValidator(_icmp)] = at("path.icmp")
+
+
+_SIZES: Final = ("path_mtu_bytes", "icmp_payload_bytes", "ethernet_frame_bytes")
+
+
+def _path(path: PathSeen) -> SimpleNamespace:
+    sizes = numbers_of(path.largest, path.version) if path.largest is not None else {}
+    return SimpleNamespace(path=path, **{name: sizes.get(name) for name in _SIZES})
 
 
 class CheckDocument(_Part):
@@ -248,44 +256,25 @@ class CheckDocument(_Part):
     answer: str
     errors: int
     warnings: int
-    findings: list[JsonFinding]
+    findings: list[Annotated[JsonFinding, BeforeValidator(asdict)]]
     nodes: list[CheckedNode]
-    paths: list[CheckedPath]
+    paths: list[Annotated[CheckedPath, BeforeValidator(_path)]]
 
 
 def check_json(seen: Seen, findings: tuple[Finding, ...]) -> str:
     """Return what `--json` prints."""
+    levels = [finding.level for finding in findings]
     document = CheckDocument.model_validate(
         {
             "version": 1,
             "rig": seen.rig.name,
             "scenario": None if seen.plan is None else seen.plan.scenario_name,
             "answer": answer(findings, len(seen.nodes)),
-            "errors": sum(finding.level is Severity.ERROR for finding in findings),
-            "warnings": sum(finding.level is Severity.WARNING for finding in findings),
-            "findings": [asdict(finding) for finding in findings],
+            "errors": levels.count(Severity.ERROR),
+            "warnings": levels.count(Severity.WARNING),
+            "findings": findings,
             "nodes": list(seen.nodes.values()),
-            "paths": [_path(path) for path in seen.paths],
+            "paths": seen.paths,
         }
     )
     return json.dumps(document.model_dump(), ensure_ascii=False, indent=1)
-
-
-def _path(path: PathSeen) -> dict[str, Any]:
-    sizes = numbers_of(path.largest, path.version) if path.largest is not None else {}
-    return {
-        "source": path.source,
-        "destination": path.destination,
-        "port": path.port,
-        "tcp": path.stream,
-        "rtt_us": path.rtt_us,
-        "path_mtu_bytes": sizes.get("path_mtu_bytes"),
-        "icmp_payload_bytes": sizes.get("icmp_payload_bytes"),
-        "ethernet_frame_bytes": sizes.get("ethernet_frame_bytes"),
-        "wanted_bytes": path.wanted,
-        "refused": {str(size): name for size, name in sorted(path.refused.items())},
-        "icmp": [
-            {"type": error.type, "code": error.code, "mtu": error.mtu, "from": error.sender}
-            for error in sorted(path.icmp, key=str)
-        ],
-    }

@@ -187,44 +187,32 @@ class DifferentFact(Model):
     after: _Words
 
 
+_OneSided = Annotated[
+    OneSidedTest, BeforeValidator(lambda cell: {"test": cell.number, "settings": settings_text(cell, "names")})
+]
+_Different = Annotated[
+    DifferentFact, BeforeValidator(lambda change: replace(change, where=()) if change.everywhere else change)
+]
+
+
 class CompareDocument(Model):
     """Two runs compared, or the two variants of one."""
 
     version: Literal[1] = 1
-    before: ComparedRun
-    after: ComparedRun
+    before: ComparedRun = at("compared.before")
+    after: ComparedRun = at("compared.after")
     against: Variants | None = Field(description="null: two runs.")
-    bound_pct: float
-    worse: bool = Field(description="The exit code is then 1.")
-    findings: list[JsonFinding]
-    tests: list[ComparedFigure] = Field(description="The largest change first.")
-    streams: list[ComparedFigure] = Field(description="Of tests with several pairs or directions, each.")
-    only_before: list[OneSidedTest]
-    only_after: list[OneSidedTest]
-    differs: list[DifferentFact]
+    bound_pct: Percent = at("compared.bound")
+    worse: bool = at("compared.worse", "The exit code is then 1.")
+    findings: list[Annotated[JsonFinding, BeforeValidator(asdict)]]
+    tests: list[ComparedFigure] = at("compared.tests", "The largest change first.")
+    streams: list[ComparedFigure] = at("compared.streams", "Of tests with several pairs or directions, each.")
+    only_before: list[_OneSided] = at("compared.only_before")
+    only_after: list[_OneSided] = at("compared.only_after")
+    differs: list[_Different] = at("compared.differs")
 
 
 def compare_json(comparison: Comparison, document: Document) -> str:
     one_run = comparison.before.run == comparison.after.run
-    only_before, only_after = (
-        [{"test": cell.number, "settings": settings_text(cell, "names")} for cell in cells]
-        for cells in (comparison.only_before, comparison.only_after)
-    )
-    made = CompareDocument.model_validate(
-        {
-            "before": comparison.before,
-            "after": comparison.after,
-            "against": comparison.after.plan.against if one_run else None,
-            "bound_pct": 100 * comparison.bound,
-            "worse": comparison.worse,
-            "findings": [asdict(finding) for finding in document.findings],
-            "tests": comparison.tests,
-            "streams": comparison.streams,
-            "only_before": only_before,
-            "only_after": only_after,
-            "differs": [
-                change if not change.everywhere else replace(change, where=()) for change in comparison.differs
-            ],
-        }
-    )
-    return made.model_dump_json(indent=2)
+    against = comparison.after.plan.against if one_run else None
+    return CompareDocument.text_of(compared=comparison, against=against, findings=document.findings)

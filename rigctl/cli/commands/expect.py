@@ -1,6 +1,8 @@
 """`rigctl expect`: the best that an application can get, by arithmetic alone; measures nothing, touches nothing."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Annotated, Final, Literal, TypeVar
 
 import typer
@@ -19,7 +21,7 @@ from rigctl.base.units import (
     parse_duration,
     parse_rate,
 )
-from rigctl.cli.documents import Mbps, Model
+from rigctl.cli.documents import Mbps, Model, at
 from rigctl.cli.options import Json
 from rigctl.model.limits.ceilings import Expected, Packet, expected, windows_bps
 
@@ -33,9 +35,9 @@ _MOST: Final = 12
 class ExpectedRate(Model):
     """The best application rate for a payload at a link rate."""
 
-    protocol: Literal["tcp", "udp"]
-    payload_bytes: int
-    frame_bytes: int
+    protocol: Literal["tcp", "udp"] = at("line.packet.protocol")
+    payload_bytes: int = at("line.payload")
+    frame_bytes: int = at("line.frame_bytes")
     rate_mbps: float = Field(description="The link rate.")
     system_mbps: Mbps = Field(description="rate x payload / frame.")
     link_mbps: Mbps = Field(description="rate x payload / (frame + 20): with preamble and gap.")
@@ -92,12 +94,20 @@ def expect(
     lines = [expected(speeds, *_payload(text, mtu, packets)) for text in _texts("--payload", payloads)]
     sizes = tuple(_values("--window", windows, parse_bytes)) if windows is not None else ()
     times = tuple(_values("--rtt", rtts, parse_duration)) if rtts is not None else ()
-
     if as_json:
         print(_json(mtu, speeds, lines, sizes, times))
         return
     console = Console(highlight=False, markup=False, soft_wrap=True)
-    _print(console, speeds, lines, sizes, times)
+    heads = ["Payload", "Frame", *map(format_rate, speeds)]
+    console.print("Best possible application rates [Mbit/s]: rate × payload ÷ frame")
+    _print_table(console, heads, [_row(line, 100e6, line.of_system_bps) for line in lines])
+    console.print("On a link of that rate, with preamble and gap: rate × payload ÷ (frame + 20)")
+    _print_table(console, heads, [_row(line, math.inf, line.of_link_bps) for line in lines])
+    if sizes:
+        console.print("One TCP flow [Mbit/s]: window ÷ round-trip time")
+        table = zip(sizes, windows_bps(sizes, times), strict=True)
+        rows = [[format_bytes(size), *(f"{rate / 1e6:.2f}" for rate in row)] for size, row in table]
+        _print_table(console, ["Window", *map(format_duration, times)], rows)
     options = "with timestamps" if timestamps else "without options (--timestamps: 12 bytes more)"
     console.print(
         f"A frame: Ethernet's header{', VLAN tag' if vlan else ''}, IPv{6 if ipv6 else 4}, TCP {options} or UDP, "
@@ -105,37 +115,11 @@ def expect(
     )
 
 
-def _print(
-    console: Console,
-    speeds: Sequence[int],
-    lines: Sequence[Expected],
-    sizes: tuple[int, ...],
-    times: tuple[float, ...],
-) -> None:
-    heads = ["Payload", "Frame", *map(format_rate, speeds)]
-    console.print("Best possible application rates [Mbit/s]: rate × payload ÷ frame")
-    _print_table(console, heads, [_row(line, _three_digits, line.of_system_bps) for line in lines])
-    console.print("On a link of that rate, with preamble and gap: rate × payload ÷ (frame + 20)")
-    _print_table(console, heads, [_row(line, _one_decimal, line.of_link_bps) for line in lines])
-    if sizes:
-        console.print("One TCP flow [Mbit/s]: window ÷ round-trip time")
-        table = zip(sizes, windows_bps(sizes, times), strict=True)
-        rows = [[format_bytes(size), *(f"{rate / 1e6:.2f}" for rate in row)] for size, row in table]
-        _print_table(console, ["Window", *map(format_duration, times)], rows)
-
-
 def _json(
     mtu: int, speeds: Sequence[int], lines: Sequence[Expected], sizes: tuple[int, ...], times: tuple[float, ...]
 ) -> str:
     rates = [
-        {
-            "protocol": line.packet.protocol,
-            "payload_bytes": line.payload,
-            "frame_bytes": line.frame_bytes,
-            "rate_mbps": rate / 1e6,
-            "system_mbps": of_system,
-            "link_mbps": of_link,
-        }
+        SimpleNamespace(line=line, rate_mbps=rate / 1e6, system_mbps=of_system, link_mbps=of_link)
         for line in lines
         for rate, of_system, of_link in zip(speeds, line.of_system_bps, line.of_link_bps, strict=True)
     ]
@@ -144,21 +128,12 @@ def _json(
         for size, row in zip(sizes, windows_bps(sizes, times), strict=True)
         for rtt_s, rate in zip(times, row, strict=True)
     ]
-    return ExpectDocument.model_validate({"mtu": mtu, "rates": rates, "windows": windows}).model_dump_json(indent=2)
+    return ExpectDocument.text_of(mtu=mtu, rates=rates, windows=windows)
 
 
-def _row(one: Expected, text: Callable[[float], str], rates_bps: Sequence[float]) -> list[str]:
-    name = f"{one.payload} {one.packet.protocol.upper()}"
-    return [name, str(one.frame_bytes), *map(text, rates_bps)]
-
-
-def _three_digits(rate_bps: float) -> str:
-    mbps = rate_bps / 1e6
-    return f"{mbps:.0f}" if mbps >= 100 else f"{mbps:.1f}"
-
-
-def _one_decimal(rate_bps: float) -> str:
-    return f"{rate_bps / 1e6:.1f}"
+def _row(line: Expected, whole_from_bps: float, rates_bps: Sequence[float]) -> list[str]:
+    texts = (f"{rate / 1e6:.{0 if rate >= whole_from_bps else 1}f}" for rate in rates_bps)
+    return [f"{line.payload} {line.packet.protocol.upper()}", str(line.frame_bytes), *texts]
 
 
 def _print_table(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -4,7 +4,7 @@ Its first line names the schema of such files, for editors with the YAML languag
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import typer
 
@@ -52,38 +52,39 @@ def init(
     if as_json and not listed:
         raise InputError("init: --json is for --list")
     if listed:
-        listed_files = bundled()
-        typer.echo(listed_files.model_dump_json(indent=2) if as_json else "\n".join(listing(listed_files)))
+        files = bundled()
+        if as_json:
+            print(files.model_dump_json(indent=2))
+            return
+        for head, known in (("Scenarios", files.scenarios), ("Rigs", files.rigs)):
+            width = max(len(file.name) for file in known)
+            print(f"{head}:", *(f"  {file.name:<{width}}  {file.title}" for file in known), sep="\n")
         return
     if name is None:
         raise InputError("init: give the name of a scenario or a rig; rigctl init --list shows them")
     is_rig = rig or (name in bundled_rigs() and name not in bundled_scenarios())
     path = copied(name, destination, rig=is_rig)
     shown = str(path) if path.is_absolute() or len(path.parts) > 1 else f"./{path}"
-    typer.echo(f"{path}: a copy of the bundled {'rig' if is_rig else 'scenario'} {name}.")
-    typer.echo("Next:")
-    commands = _rig_commands(shown) if is_rig else _scenario_commands(shown)
-    width = max(len(command) for command, _ in commands)
-    for command, does in commands:
-        typer.echo(f"  {command:<{width}}  {does}")
+    print(f"{path}: a copy of the bundled {'rig' if is_rig else 'scenario'} {name}.\nNext:")
+    commands = {command.format(shown): does for command, does in (_RIG if is_rig else _SCENARIO).items()}
+    width = max(map(len, commands))
+    for command, does in commands.items():
+        print(f"  rigctl {command:<{width}}  {does}")
     if not is_rig and name in bundled_rigs():
-        typer.echo(f"The bundled rig of the same name: rigctl init --rig {name}")
+        print(f"The bundled rig of the same name: rigctl init --rig {name}")
 
 
-def _scenario_commands(shown: str) -> list[tuple[str, str]]:
-    return [
-        (f"rigctl plan {shown}", "show its tests; connects to no node"),
-        (f"rigctl run {shown}", "measure on the rig named in the file"),
-        (f'rigctl run {shown} --rig my-rig.yaml --set "pairs=A->B"', "measure between nodes A and B of your own rig"),
-    ]
-
-
-def _rig_commands(shown: str) -> list[tuple[str, str]]:
-    return [
-        (f"rigctl plan SCENARIO --rig {shown}", "show the tests on it; connects to no node"),
-        (f"rigctl run SCENARIO --rig {shown}", "measure on it"),
-        (f"rigctl rig up {shown}", "keep a virtual rig up between runs"),
-    ]
+_SCENARIO: Final = {
+    "plan {}": "show its tests; connects to no node",
+    "run {}": "measure on the rig named in the file",
+    'run {} --rig my-rig.yaml --set "pairs=A->B"': "measure between nodes A and B of your own rig",
+}
+_RIG: Final = {
+    "plan SCENARIO --rig {}": "show the tests on it; connects to no node",
+    "run SCENARIO --rig {}": "measure on it",
+    "rig up {}": "keep a virtual rig up between runs",
+}
+"""Commands to be called next, and what each does."""
 
 
 def bundled() -> InitListDocument:
@@ -96,16 +97,6 @@ def bundled() -> InitListDocument:
         ]
 
     return InitListDocument(scenarios=described(bundled_scenarios()), rigs=described(find_bundled(bundled_folder())))
-
-
-def listing(files: InitListDocument) -> list[str]:
-    """Return a line for each bundled scenario and rig, with its title."""
-    lines: list[str] = []
-    for what, listed in (("Scenarios", files.scenarios), ("Rigs", files.rigs)):
-        lines.append(f"{what}:")
-        width = max((len(file.name) for file in listed), default=0)
-        lines += [f"  {file.name:<{width}}  {file.title}" for file in listed]
-    return lines
 
 
 def copied(name: str, destination: Path | None, *, rig: bool = False) -> Path:

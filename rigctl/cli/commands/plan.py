@@ -1,11 +1,12 @@
 """`rigctl plan`: the tests of a scenario, the time they take and the ceiling of each; touches no node."""
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from types import SimpleNamespace
 from typing import Annotated, Any, Final, Literal
 
 import typer
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from rich import box
 from rich.table import Table
 from rich.text import Text
@@ -14,11 +15,10 @@ from rigctl.base.units import format_duration
 from rigctl.cli.documents import Mbps, Model, Variants, at
 from rigctl.cli.options import Json, RunOptions, Scenario, with_run_options
 from rigctl.cli.output import plain_console
-from rigctl.records import Cell, Condition, Expectation, Pair, RunPlan, several_sets
+from rigctl.records import Cell, Condition, Pair, RunPlan, several_sets
 from rigctl.report.words.text import numbers_text
 from rigctl.rig.inventory import Rig
 from rigctl.scenario.forecast import (
-    Forecast,
     bound,
     constants,
     forecasts,
@@ -76,16 +76,18 @@ def print_plan(scenario: str, options: RunOptions, *, every: bool = False, as_js
         console.print(line)
 
 
+_WHERE: Final = {
+    None: "real hardware",
+    "namespaces": "virtual, made on this machine",
+    "loopback": "loopback, unshaped",
+    "machines": "virtual, machines on this machine",
+}
+
+
 def head_lines(run_plan: RunPlan, rig: Rig) -> list[str]:
     """Return what is measured, and where."""
-    where = {
-        None: "real hardware",
-        "namespaces": "virtual, made on this machine",
-        "loopback": "loopback, unshaped",
-        "machines": "virtual, machines on this machine",
-    }
     switch = f", switch {rig.switch}" if rig.switch else ""
-    lines = [run_plan.title, f"Rig {rig.name}: {rig.title} ({where[rig.virtual]}{switch})"]
+    lines = [run_plan.title, f"Rig {rig.name}: {rig.title} ({_WHERE[rig.virtual]}{switch})"]
     same = constants(run_plan)
     lines += [f"Every test: {', '.join(same)}"] if same else []
     if run_plan.against is not None:
@@ -128,7 +130,9 @@ def cell_table(run_plan: RunPlan, most: int | None = MOST_ROWS) -> Table:
         values = ((axis, cell[axis]) for axis in axes)
         settings = ["–" if value is None else axis.text(value) for axis, value in values]
         counted = [_some(cell.pairs) if sets else str(len(cell.pairs)), format_duration(cell.duration_s)]
-        bounds = [_segments(expected), _ceilings(expected), _mbps(sum_ceiling_bps(expected, run_plan))]
+        payloads = dict.fromkeys("–" if forecast.mss is None else str(forecast.mss) for forecast in expected)
+        ceilings = dict.fromkeys(_mbps(forecast.ceiling_bps) for forecast in expected)
+        bounds = [", ".join(payloads), ", ".join(ceilings), _mbps(sum_ceiling_bps(expected, run_plan))]
         rows.append([str(cell.number), *settings, *counted, *bounds])
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for header, column in zip(headers, zip(*rows, strict=True), strict=True):
@@ -185,16 +189,8 @@ def _some(pairs: tuple[Pair, ...]) -> str:
     return ", ".join(map(str, pairs[:3])) + f", … {pairs[-1]}"
 
 
-def _segments(expected: tuple[Forecast, ...]) -> str:
-    return ", ".join(dict.fromkeys("–" if forecast.mss is None else str(forecast.mss) for forecast in expected))
-
-
 def _mbps(rate_bps: float | None) -> str:
     return "–" if rate_bps is None else f"{rate_bps / 1e6:.1f}"
-
-
-def _ceilings(expected: tuple[Forecast, ...]) -> str:
-    return ", ".join(dict.fromkeys(_mbps(forecast.ceiling_bps) for forecast in expected))
 
 
 class PlannedPair(Model):
@@ -217,15 +213,24 @@ class Expected(Model):
     per_pair: bool
 
 
+_NOT_SETTINGS: Final = (PAIRS, CONDITION)  # fields beside the settings of a test
+
+
+def _settings(cell: Cell) -> dict[str, Any]:
+    return {name: cell[setting] for name, setting in SETTINGS.items() if setting not in _NOT_SETTINGS}
+
+
 class PlannedTest(Model):
     """One test: a point of the matrix."""
 
-    test: int = Field(description="Number of the test, from 1.")
-    kind: str = Field(description="tcp, udp, pingpong, blast or file.")
-    condition: str | None
-    duration_s: float
-    omit_s: float
-    settings: dict[str, Any] = Field(description="Values of the axes; null: the node's default.")
+    test: int = at("cell.number", "Number of the test, from 1.")
+    kind: str = at("cell.test", "tcp, udp, pingpong, blast or file.")
+    condition: str | None = at("cell.condition")
+    duration_s: float = at("cell.duration_s")
+    omit_s: float = at("cell.omit_s")
+    settings: Annotated[dict[str, Any], BeforeValidator(_settings)] = at(
+        "cell", "Values of the axes; null: the node's default."
+    )
     pairs: list[PlannedPair]
     ceiling_mbps: Mbps | None = Field(description="Highest goodput of all pairs at once, in one direction.")
     expected: list[Expected] = Field(description="What the scenario expects of it.")
@@ -235,58 +240,36 @@ class PlanDocument(Model):
     """The tests that a run of a scenario would measure."""
 
     version: Literal[1] = 1
-    title: str
-    notes: str
-    scenario: str
-    rig: str
-    virtual: Literal["namespaces", "loopback", "machines"] | None = Field(description="null: real hardware.")
-    ip_version: Literal[4, 6]
-    repeat: int
+    title: str = at("plan.title")
+    notes: str = at("plan.notes")
+    scenario: str = at("plan.scenario_name")
+    rig: str = at("rig.name")
+    virtual: Literal["namespaces", "loopback", "machines"] | None = at("rig.virtual", "null: real hardware.")
+    ip_version: Literal[4, 6] = at("rig.ip_version")
+    repeat: int = at("plan.repeat")
     total_s: float = Field(description="Seconds of traffic, without preparation.")
     total_is: Literal["exact", "at least", "at most", "about"]
-    against: Variants | None = Field(description="Two variants of every test, in turn; null: no comparison.")
+    against: Variants | None = at("plan.against", "Two variants of every test, in turn; null: no comparison.")
     tests: list[PlannedTest]
     remarks: list[str] = Field(description="What the ceilings assume.")
 
 
-_NOT_SETTINGS: Final = (PAIRS, CONDITION)  # fields beside the settings of a test
-
-
 def plan_json(plan: RunPlan, rig: Rig) -> str:
     """Return what `--json` prints."""
-    asked: dict[int, list[Expectation]] = {}
+    asked = defaultdict(list)
     for expectation in plan.expectations:
         for number in expectation.tests:
-            asked.setdefault(number, []).append(expectation)
-    document = PlanDocument.model_validate(
-        {
-            "title": plan.title,
-            "notes": plan.notes,
-            "scenario": plan.scenario_name,
-            "rig": rig.name,
-            "virtual": rig.virtual,
-            "ip_version": rig.ip_version,
-            "repeat": plan.repeat,
-            "total_s": total_s(plan),
-            "total_is": bound(plan) or "exact",
-            "against": plan.against,
-            "tests": [_planned(cell, plan, asked.get(cell.number, ())) for cell in plan.cells],
-            "remarks": notes(plan, plan.ip_version),
-        }
+            asked[number].append(expectation)
+    tests = []
+    for cell in plan.cells:
+        expected = forecasts(cell, plan, plan.ip_version)
+        total_bps = sum_ceiling_bps(expected, plan)
+        tests.append(SimpleNamespace(cell=cell, pairs=expected, ceiling_mbps=total_bps, expected=asked[cell.number]))
+    return PlanDocument.text_of(
+        plan=plan,
+        rig=rig,
+        total_s=total_s(plan),
+        total_is=bound(plan) or "exact",
+        tests=tests,
+        remarks=notes(plan, plan.ip_version),
     )
-    return document.model_dump_json(indent=2)
-
-
-def _planned(cell: Cell, plan: RunPlan, asked: Sequence[Expectation]) -> dict[str, Any]:
-    expected = forecasts(cell, plan, plan.ip_version)
-    return {
-        "test": cell.number,
-        "kind": cell.test,
-        "condition": cell.condition,
-        "duration_s": cell.duration_s,
-        "omit_s": cell.omit_s,
-        "settings": {name: cell[setting] for name, setting in SETTINGS.items() if setting not in _NOT_SETTINGS},
-        "pairs": expected,
-        "ceiling_mbps": sum_ceiling_bps(expected, plan),
-        "expected": asked,
-    }

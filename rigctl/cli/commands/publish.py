@@ -10,7 +10,7 @@ import typer
 from pydantic import Field
 
 from rigctl.base.errors import Interrupted
-from rigctl.cli.documents import Model
+from rigctl.cli.documents import Model, at
 from rigctl.cli.options import Json, StoreAddress
 from rigctl.report.words.text import plural
 from rigctl.site.publish import publish as publish_site
@@ -22,13 +22,13 @@ class PublishDocument(Model):
 
     version: Literal[1] = 1
     index: str = Field(description="The front page.")
-    answer: str = Field(description="The sentence on top of it.")
-    runs: int
-    scenarios: int = Field(description="Each on each of its rigs.")
-    news: int = Field(description="Entries of news that are known; the feed has the latest hundred.")
-    written: list[str] = Field(description="Files that were written, relative to the folder.")
-    removed: list[str] = Field(description="Runs that are no longer in the store.")
-    damaged: list[str] = Field(description="A message for each run that cannot be read.")
+    answer: str = at("done.answer", "The sentence on top of it.")
+    runs: int = at("done.runs")
+    scenarios: int = at("done.courses", "Each on each of its rigs.")
+    news: int = at("done.news", "Entries of news that are known; the feed has the latest hundred.")
+    written: list[str] = at("done.written", "Files that were written, relative to the folder.")
+    removed: list[str] = at("done.removed", "Runs that are no longer in the store.")
+    damaged: list[str] = at("done.damaged", "A message for each run that cannot be read.")
     took_s: float
 
 
@@ -51,18 +51,7 @@ def publish(
     took_s = time.monotonic() - began_s
     index = done.index.resolve()
     if as_json:
-        document = PublishDocument(
-            index=str(index),
-            answer=done.answer,
-            runs=done.runs,
-            scenarios=done.courses,
-            news=done.news,
-            written=list(done.written),
-            removed=list(done.removed),
-            damaged=list(done.damaged),
-            took_s=round(took_s, 3),
-        )
-        print(document.model_dump_json(indent=2))
+        print(PublishDocument.text_of(index=str(index), done=done, took_s=round(took_s, 3)))
         return
     print(done.answer)
     for message in done.damaged:

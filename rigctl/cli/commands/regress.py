@@ -16,7 +16,7 @@ from rigctl.base.errors import InputError
 from rigctl.base.files import write_whole
 from rigctl.base.processes import account
 from rigctl.base.texts import printable
-from rigctl.cli.documents import Instant, Model, at, of, percent
+from rigctl.cli.documents import Count, Instant, Model, Percent, at, of, percent
 from rigctl.cli.options import Bound, RunId, StoreAddress, Wait, scenario_names, wait_s
 from rigctl.model.statistics.changes import Rules
 from rigctl.records import CONFIRMS, Accepted, RunInfo
@@ -247,49 +247,29 @@ class RegressDocument(Model):
     """The news in a run. Lists have the largest change first; `changes` are in the order of their dates."""
 
     version: Literal[1] = 1
-    run: str
-    scenario: str
-    rig: str
+    run: str = at("found.run.run")
+    scenario: str = at("found.run.plan.scenario_name")
+    rig: str = at("found.run.plan.rig_name")
     answer: str
-    failed: bool = Field(description="Something is worse than the accepted level: exit code 1.")
-    baseline: _RunId = Field(description="The run that it was compared with; null: the nights before.")
-    nights: int
-    judged: int = Field(description="Series with enough nights.")
-    too_few: int = Field(description="Series with too few.")
-    bound_pct: float
-    visible_pct: float | None = Field(
-        description="In the noisiest test or pair a smaller change would not be found within seven nights."
+    failed: bool = at("found.failed", "Something is worse than the accepted level: exit code 1.")
+    baseline: _RunId = at("found.baseline", "The run that it was compared with; null: the nights before.")
+    nights: Count = at("found.nights.runs")
+    judged: int = at("found.judged", "Series with enough nights.")
+    too_few: int = at("found.too_few", "Series with too few.")
+    bound_pct: Percent = at("found.rules.bound")
+    visible_pct: Annotated[float, BeforeValidator(lambda share: percent(share, 3))] | None = at(
+        "found.visible", "In the noisiest test or pair a smaller change would not be found within seven nights."
     )
     confirmed_by: str | None = Field(description="The run that measured it again.")
-    accepted: AcceptedLevels | None
-    news: list[ChangedLevel]
-    standing: list[ChangedLevel] = Field(description="Found in earlier runs and not accepted since.")
-    one_night: list[OneNight]
-    changes: list[ChangedLevel]
+    accepted: AcceptedLevels | None = at("found.accepted")
+    news: list[ChangedLevel] = at("found.news")
+    standing: list[ChangedLevel] = at("found.standing", "Found in earlier runs and not accepted since.")
+    one_night: list[OneNight] = at("found.suspected")
+    changes: list[ChangedLevel] = at("found.history")
 
 
 def regress_json(found: Regressions) -> str:
-    runs = found.nights.runs
-    made = RegressDocument.model_validate(
-        {
-            "run": found.run.run,
-            "scenario": found.run.plan.scenario_name,
-            "rig": found.run.plan.rig_name,
-            "answer": document(found).answer,
-            "failed": found.failed,
-            "baseline": found.baseline,
-            "nights": len(runs),
-            "judged": found.judged,
-            "too_few": found.too_few,
-            "bound_pct": percent(found.rules.bound),
-            "visible_pct": None if found.visible is None else percent(found.visible, 3),
-            "confirmed_by": found.nights.confirmations.get(found.run.run),
-            "accepted": found.accepted,
-            "news": found.news,
-            "standing": found.standing,
-            "one_night": found.suspected,
-            "changes": found.history,
-        },
-        context=runs,
+    confirmed_by = found.nights.confirmations.get(found.run.run)
+    return RegressDocument.text_of(
+        found.nights.runs, found=found, answer=document(found).answer, confirmed_by=confirmed_by
     )
-    return made.model_dump_json(indent=1) + "\n"

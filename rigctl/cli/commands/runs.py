@@ -2,8 +2,7 @@
 
 import re
 import sys
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Annotated, Final, Literal
 
@@ -89,7 +88,7 @@ class RunsDocument(Model):
 
 def runs_json(runs: Sequence[ListedRun], damaged: Sequence[str]) -> str:
     """Return what `--json` prints."""
-    return RunsDocument.model_validate({"runs": runs, "damaged": damaged}).model_dump_json(indent=2)
+    return RunsDocument.text_of(runs=runs, damaged=damaged)
 
 
 def status_text(stored: ListedRun) -> str:
@@ -157,25 +156,19 @@ def prune(
     with open_store(_address(ctx, store), create=False) as opened:
         stored, damaged = stored_runs(opened)
         accepted = {levels.run for levels in opened.history.accepted()}
-        pruning = pruning_of(stored, accepted, age_s)
+        gone, kept = pruning_of(stored, accepted, age_s)
         sizes = opened.sizes()
-        if as_json:
-            print(_pruning_json(pruning, sizes, removed=yes))
-        else:
-            print(_pruning_text(pruning, sizes, keep, removed=yes))
+        infos = [each.info for each in gone]
+        old = [{"run": each.run, "started_at": each.started_at, "bytes": sizes.get(each.run)} for each in infos]
+        made = PruneDocument.model_validate(
+            {"removed": yes, "runs": old, "kept": [{"run": run, "why": why} for run, why in kept.items()]}
+        )
+        print(made.model_dump_json(indent=2) if as_json else _pruning_text(made.runs, made.kept, keep, removed=yes))
         if yes:
-            for run in pruning.gone:
+            for run in gone:
                 opened.remove(run.info.run)
     if damaged:
         raise InputError("\n".join(damaged))
-
-
-@dataclass(frozen=True, slots=True)
-class Pruning:
-    """The runs that are to go, and those that stay although they are as old, each with the reason."""
-
-    gone: tuple[ListedRun, ...]
-    kept: Mapping[str, str]
 
 
 class PrunedRun(Model):
@@ -202,26 +195,26 @@ class PruneDocument(Model):
     kept: list[KeptRun]
 
 
-def pruning_of(stored: Sequence[ListedRun], accepted: Collection[str], age_s: float) -> Pruning:
-    """Choose the runs that are older than `age_s` and that no other run is compared with."""
+def pruning_of(
+    stored: Sequence[ListedRun], accepted: Collection[str], age_s: float
+) -> tuple[list[ListedRun], dict[str, str]]:
+    """Return the runs older than `age_s` that no other run is compared with, and why the others as old stay."""
     by_kind = {(run.info.plan.scenario_name, run.info.plan.rig_name): run.info.run for run in stored}
     latest = set(by_kind.values())
     gone, kept = [], {}
     for run in stored:
-        info = run.info
-        if run.age_s <= age_s:
-            continue
-        if BASELINE in info.tags:
-            kept[info.run] = "baseline"
-        elif info.run in accepted:
-            kept[info.run] = "accepted"
-        elif run.may_run:
-            kept[info.run] = "may still be running"
-        elif info.run in latest:
-            kept[info.run] = "the latest of its scenario and rig"
-        else:
+        reasons = {
+            "baseline": BASELINE in run.info.tags,
+            "accepted": run.info.run in accepted,
+            "may still be running": run.may_run,
+            "the latest of its scenario and rig": run.info.run in latest,
+        }
+        why = next((reason for reason, holds in reasons.items() if holds), None)
+        if run.age_s > age_s and why is not None:
+            kept[run.info.run] = why
+        elif run.age_s > age_s:
             gone.append(run)
-    return Pruning(tuple(gone), kept)
+    return gone, kept
 
 
 def age(text: str) -> float:
@@ -237,33 +230,20 @@ def age(text: str) -> float:
     raise InputError(f'--keep "{text}": is no age. Write it as 90d, 12w or 36h')
 
 
-def _pruning_json(pruning: Pruning, sizes: Mapping[str, int], *, removed: bool) -> str:
-    infos = [run.info for run in pruning.gone]
-    gone = [{"run": info.run, "started_at": info.started_at, "bytes": sizes.get(info.run)} for info in infos]
-    kept = [{"run": run, "why": why} for run, why in pruning.kept.items()]
-    return PruneDocument.model_validate({"removed": removed, "runs": gone, "kept": kept}).model_dump_json(indent=2)
-
-
-def _pruning_text(pruning: Pruning, sizes: Mapping[str, int], keep: str, *, removed: bool) -> str:
-    lines = []
-    if pruning.gone:
-        days = [f"{datetime.fromtimestamp(run.info.started_at):%Y-%m-%d}" for run in pruning.gone]
-        size = sum(sizes.get(run.info.run, 0) for run in pruning.gone)
-        what = f"{plural(len(pruning.gone), 'run')} from {days[0]} to {days[-1]}, about {_size(size)}"
-        lines.append(
-            f"Removing {what}." if removed else f"Would remove {what}. To remove: rigctl runs prune --keep {keep} --yes"
-        )
-    else:
-        lines.append(f"No run older than {keep} can be removed.")
-    if pruning.kept:
-        named = [f"{run} ({why})" for run, why in list(pruning.kept.items())[:_MOST_NAMED]]
-        more = [f"{len(pruning.kept) - _MOST_NAMED} more"] if len(pruning.kept) > _MOST_NAMED else []
+def _pruning_text(gone: Sequence[PrunedRun], kept: Sequence[KeptRun], keep: str, *, removed: bool) -> str:
+    lines = [f"No run older than {keep} can be removed."]
+    if gone:
+        size = sum(run.bytes or 0 for run in gone)
+        about = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} KB"
+        first, last = (f"{datetime.fromisoformat(run.started_at).astimezone():%Y-%m-%d}" for run in (gone[0], gone[-1]))
+        what = f"{plural(len(gone), 'run')} from {first} to {last}, about {about}"
+        how = f"Would remove {what}. To remove: rigctl runs prune --keep {keep} --yes"
+        lines = [f"Removing {what}." if removed else how]
+    if kept:
+        named = [f"{run.run} ({run.why})" for run in kept[:_MOST_NAMED]]
+        more = [f"{len(kept) - _MOST_NAMED} more"] if len(kept) > _MOST_NAMED else []
         lines.append(f"Kept although older: {', '.join([*named, *more])}")
     return "\n".join(lines)
-
-
-def _size(size: int) -> str:
-    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} KB"
 
 
 @app.command()
@@ -339,6 +319,6 @@ def tag(
             opened.history.untag(info.run, name)
         left = given_tags(opened.run(info.run).tags)
     if as_json:
-        print(TagDocument(run=info.run, tags=left).model_dump_json(indent=2))
+        print(TagDocument.text_of(run=info.run, tags=left))
         return
     print(f"{info.run}: {', '.join(tag_text(*each) for each in left.items()) or 'no tags'}")

@@ -62,7 +62,7 @@ def display(
     """
     if as_json:
         runs = _of_rig(published(), rig)
-        print(DisplayDocument.model_validate({"runs": runs}).model_dump_json(indent=2))
+        print(DisplayDocument.text_of(runs=runs))
         return
     if not sys.stdout.isatty():
         raise InputError("standard output is no terminal. rigctl display --json prints the state once")

@@ -51,7 +51,7 @@ def list_agents(as_json: Json = False) -> None:
     """List the agents that rigctl carries: machine, size, SHA-256."""
     binaries = carried()
     if as_json:
-        print(AgentsDocument.model_validate({"agents": binaries}).model_dump_json(indent=2))
+        print(AgentsDocument.text_of(agents=binaries))
         return
     for binary in binaries:
         print(f"{binary.machine:<8} {binary.size_bytes:>7} bytes  {binary.sha256}")

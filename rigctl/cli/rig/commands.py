@@ -97,16 +97,12 @@ def status(rig: RigArgument, rig_set: RigSets = None, as_json: Json = False) -> 
     states = find(loaded)
     layout = layout_of(loaded)
     if as_json:
-        rigs = [completed(loaded, layout, state) if state.key == layout.key else None for state in states]
-        up = [
-            {
-                "pid": state.holder.pid,
-                "current": ready is not None,
-                "nodes": list(ready.nodes.values()) if ready else [],
-            }
-            for state, ready in zip(states, rigs, strict=True)
-        ]
-        print(RigStatusDocument.model_validate({"rig": loaded.name, "up": up}).model_dump_json(indent=2))
+        up = []
+        for state in states:
+            current = state.key == layout.key
+            nodes = list(completed(loaded, layout, state).nodes.values()) if current else []
+            up.append({"pid": state.holder.pid, "current": current, "nodes": nodes})
+        print(RigStatusDocument.text_of(rig=loaded.name, up=up))
         return
     for state in states:
         if state.key == layout.key:

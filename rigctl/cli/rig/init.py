@@ -26,6 +26,7 @@ from rigctl.discovery.inventory import inventory_targets, split_reference
 from rigctl.discovery.inventory_file import read_inventory
 from rigctl.discovery.rig_file import checked, rig_text
 from rigctl.discovery.targets import Target, allocated, targets_of
+from rigctl.report.words.text import plural
 from rigctl.scenario.pairs import pairs_option
 from rigctl.yamlfile.fields import FieldError
 
@@ -106,8 +107,6 @@ def write(path: Path, text: str, *, force: bool) -> None:
     """Write the whole file or nothing; replace an existing file only with `force`. Raises `InputError`."""
     try:
         put(path, text.encode(), follow=False, replace=force)
-    except FileExistsError:
-        raise InputError(f"{path}: exists. Name another file with -o, or replace it with --force") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
 
@@ -124,11 +123,12 @@ def _print(draft: Draft, output: str) -> None:
     console.print(summary(draft, output))
     for note in draft.notes:
         console.print(f"Note: {note}.")
+    shown = rows(draft)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for header in _HEADERS:
-        table.add_column(header, justify="right" if header in _NUMBERS else "left")
-    for row in rows(draft):
-        table.add_row(*map(Text, row))
+    for header in shown[0]:
+        table.add_column(header, justify="right" if header in {"Rate", "MTU"} else "left")
+    for row in shown:
+        table.add_row(*map(Text, row.values()))
     console.print(table)
     for each in draft.left_out:
         console.print(f"{each.target.text}: left out: {each.reason}")
@@ -137,40 +137,37 @@ def _print(draft: Draft, output: str) -> None:
         console.print(f"Next:\n  rigctl check {file}\n  rigctl run gigablox --rig {file} {option}")
 
 
-_HEADERS: Final = ("Node", "Host", "Machine", "Interface", "Data address", "Rate", "MTU", "Root", "Switch port")
-_NUMBERS: Final = ("Rate", "MTU")
 _ROOT: Final = {None: "yes", "granted": "sudo", "password": "no", "absent": "no", "refused": "no"}
 
 
 def summary(draft: Draft, output: str) -> str:
     """Return one sentence about what was written."""
     where = "printed" if output == STANDARD_OUTPUT else f"written to {output}"
-    count = len(draft.nodes)
     unread = len(draft.left_out)
-    left_out = f", {unread} host{'s' * (unread != 1)} left out" if unread else ""
+    left_out = f", {plural(unread, 'host')} left out" if unread else ""
     speeds = {node.path.interface.speed_bps for node in draft.nodes if node.path.interface is not None}
     mixed = ", of different speeds," if len(speeds - {None}) > 1 else ""
-    return f"A rig of {count} nodes{mixed} was {where}{left_out}."
+    return f"A rig of {len(draft.nodes)} nodes{mixed} was {where}{left_out}."
 
 
-def rows(draft: Draft) -> list[list[str]]:
-    """Return a row for each node; unknown is a dash."""
+def rows(draft: Draft) -> list[dict[str, str]]:
+    """Return a row for each node, by the heads of its columns; unknown is a dash."""
     found = []
     for node in draft.nodes:
         interface, port = node.path.interface, node.port
         speed = interface.speed_bps if interface is not None else None
-        cells = [
-            node.name,
-            node.target.text,
-            node.host.machine,
-            interface.name if interface is not None else None,
-            node.path.address,
-            format_rate(speed) if speed else None,
-            str(interface.mtu) if interface is not None and interface.mtu else None,
-            _ROOT[node.host.sudo],
-            f"{node.switch} {port.port}" if port is not None else None,
-        ]
-        found.append([cell or "–" for cell in cells])
+        cells = {
+            "Node": node.name,
+            "Host": node.target.text,
+            "Machine": node.host.machine,
+            "Interface": interface.name if interface is not None else None,
+            "Data address": node.path.address,
+            "Rate": format_rate(speed) if speed else None,
+            "MTU": str(interface.mtu) if interface is not None and interface.mtu else None,
+            "Root": _ROOT[node.host.sudo],
+            "Switch port": f"{node.switch} {port.port}" if port is not None else None,
+        }
+        found.append({head: cell or "–" for head, cell in cells.items()})
     return found
 
 
@@ -213,15 +210,11 @@ class RigInitDocument(Model):
 
     version: Literal[1] = 1
     file: str
-    nodes: list[RigNode]
-    left_out: list[LeftOutHost]
-    notes: list[str]
+    nodes: list[RigNode] = at("draft.nodes")
+    left_out: list[LeftOutHost] = at("draft.left_out")
+    notes: list[str] = at("draft.notes")
 
 
 def rig_init_json(draft: Draft, file: str) -> str:
     """Return what `--json` prints."""
-    left_out, notes = list(draft.left_out), list(draft.notes)
-    document = RigInitDocument.model_validate(
-        {"file": file, "nodes": list(draft.nodes), "left_out": left_out, "notes": notes}
-    )
-    return document.model_dump_json(indent=2)
+    return RigInitDocument.text_of(file=file, draft=draft)

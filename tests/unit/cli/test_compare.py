@@ -70,17 +70,6 @@ def test_the_latest_is_compared_with_the_one_before_where_none_is_named(
     assert made["tests"][1]["same_within_pct"] < 1
 
 
-@pytest.mark.parametrize(
-    ("words", "sides"), [(["latest~2"], (0, 2)), (["latest~2", "latest~1"], (0, 1)), (["latest", "latest~2"], (2, 0))]
-)
-def test_runs_can_be_named_from_the_latest_back(
-    address: str, capsys: pytest.CaptureFixture[str], words: list[str], sides: tuple[int, int]
-) -> None:
-    runs = three(address)
-    made = compared(capsys, address, *words, code=1 if sides[1] == 2 else 0)
-    assert (made["before"]["run"], made["after"]["run"]) == (runs[sides[0]], runs[sides[1]])
-
-
 def test_a_run_is_not_compared_with_itself_nor_with_one_that_is_not_there(
     address: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -92,14 +81,6 @@ def test_a_run_is_not_compared_with_itself_nor_with_one_that_is_not_there(
     ):
         compare(address, *words, code=2)
         assert what in capsys.readouterr().err
-
-
-def test_the_terminal_has_the_sentence_and_the_table(address: str, capsys: pytest.CaptureFixture[str]) -> None:
-    three(address)
-    compare(address, code=1)
-    said = capsys.readouterr().out
-    assert "1 of 3 tests got worse: test 2 (hub → n02) has 0.90" in said
-    assert "same within" in said
 
 
 @pytest.mark.parametrize(("name", "begins"), [("c.html", "<!doctype html>"), ("c.md", "# "), ("c.json", "{")])

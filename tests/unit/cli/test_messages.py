@@ -6,7 +6,6 @@ import pytest
 
 from rigctl.base.errors import NodeError, RigError
 from rigctl.cli import errors
-from rigctl.remote.host import Completed
 
 
 def test_an_error_moves_no_cursor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,16 +13,6 @@ def test_an_error_moves_no_cursor(capsys: pytest.CaptureFixture[str], monkeypatc
     first = NodeError("pi1", "in use by \x1b]0;pwned\x07\x1b[2J")
     errors.print_error(RigError(f"{first}\npi2: \x9b31m down"))
     assert capsys.readouterr().err == "rigctl: pi1: in use by ?]0;pwned??[2J\npi2: ?31m down\n"
-
-
-def test_what_a_command_complains_of_is_printable() -> None:
-    done = Completed(1, b"", b"first\n\x1b[2Jsudo: \xff no\x07\n")
-    assert done.complaint == "?[2Jsudo: \ufffd no? (exit code 1)"
-
-
-def test_the_error_of_a_node_is_printable_wherever_it_is_printed() -> None:
-    error = NodeError("pi1", "killed by SIGKI\x1bLL\u202e")
-    assert (error.what, str(error)) == ("killed by SIGKI?LL?", "pi1: killed by SIGKI?LL?")
 
 
 @pytest.mark.parametrize(

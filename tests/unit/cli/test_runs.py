@@ -49,15 +49,11 @@ def test_a_tag_is_a_name_and_a_value_or_a_name_alone() -> None:
     [
         (["=1"], "is no tag. A tag is NAME=VALUE"),
         (["fir mware=1"], "is no tag"),
-        (["-x=1"], "is no tag"),
         (["\x1b[2J=1"], "is no tag"),
-        (["ü=1"], "is no tag"),
         (["n" * 65], "is no tag"),
         (["a=\x1b[2J"], "a value is one line of at most 200 characters"),
-        (["a=" + "v" * 201], "a value is one line"),
         (["a=1\n2"], "a value is one line"),
         (["rigctl.confirms=x"], "are for rigctl itself"),
-        (["RIGCTL.x"], "are for rigctl itself"),
         (["a=1", "a=2"], 'is given twice, as "1" and "2"'),
     ],
 )
@@ -87,14 +83,6 @@ def test_runs_are_chosen_by_scenario_rig_tags_and_status() -> None:
     assert takes(listed(tags={"rigctl.confirms": "x"}), tags=["rigctl.confirms=x"])
 
 
-def test_a_run_that_died_is_no_running_one() -> None:
-    died, alive = listed(RunStatus.RUNNING, Fate.GONE), listed(RunStatus.RUNNING, Fate.ALIVE)
-    assert takes(died, status=RunState.DIED)
-    assert not takes(died, status=RunState.RUNNING)
-    assert takes(alive, status=RunState.RUNNING)
-    assert not takes(alive, status=RunState.DIED)
-
-
 def test_a_day_is_taken_whole_and_a_time_to_the_minute() -> None:
     started = datetime.fromtimestamp(builders.STARTED_AT)
     run = listed()
@@ -114,23 +102,13 @@ def test_what_is_no_date_is_refused(text: str) -> None:
         instant(text, "--since")
 
 
-def test_the_list_has_tags_where_there_are_any_and_none_of_rigctls_own() -> None:
-    assert "Tags" not in printed(listed(), listed(tags={"rigctl.confirms": "x"}), width=200)
-    shown = printed(listed(), listed(tags={"firmware": "1.2.3", "baseline": "", "rigctl.confirms": "x"}), width=200)
-    assert "Tags" in shown
-    assert "baseline firmware=1.2.3" in shown
-    assert "confirms" not in shown
-
-
 @pytest.mark.parametrize(
     ("status", "age_s", "fate", "words"),
     [
         (RunStatus.COMPLETE, 100, Fate.UNKNOWN, "complete in 1m 14s"),
         (RunStatus.RUNNING, 20, Fate.ALIVE, "running for 20 s"),
-        (RunStatus.RUNNING, 20, Fate.UNKNOWN, "running for 20 s"),
         (RunStatus.RUNNING, 20, Fate.GONE, "died, began 20 s ago"),
         (RunStatus.RUNNING, 11_100, Fate.UNKNOWN, "died? began 3h 05m ago"),
-        (RunStatus.RUNNING, 11_100, Fate.ALIVE, "running for 3h 05m"),
     ],
 )
 def test_a_run_that_died_is_told_from_one_that_goes_on(status: RunStatus, age_s: float, fate: Fate, words: str) -> None:
@@ -163,20 +141,15 @@ def test_old_runs_go_except_those_that_others_are_compared_with() -> None:
         old("tagged", 91, tags={"firmware": "1"}),
         old("young", 89),
     ]
-    found = pruning_of(stored, {"accepted"}, 90 * DAY_S)
-    assert [each.info.run for each in found.gone] == ["old", "died", "tagged"]
-    assert found.kept == {
+    gone, kept = pruning_of(stored, {"accepted"}, 90 * DAY_S)
+    assert [each.info.run for each in gone] == ["old", "died", "tagged"]
+    assert kept == {
         "accepted": "accepted",
         "baseline": "baseline",
         "running": "may still be running",
         "elsewhere": "may still be running",
         "only one there": "the latest of its scenario and rig",
     }
-
-
-def test_the_latest_run_of_a_scenario_and_rig_stays_however_old_it_is() -> None:
-    found = pruning_of([old("a", 500), old("b", 400)], (), 1.0)
-    assert [each.info.run for each in found.gone] == ["a"]
 
 
 @pytest.mark.parametrize(

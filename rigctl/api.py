@@ -104,7 +104,7 @@ def run(scenario: Scenario, store: str | Path | None = None, *, progress: bool =
     """
     if threading.current_thread() is not threading.main_thread() or _in_loop():
         raise InputError(_MAIN)
-    with open_store(_address(store), create=True) as opened:
+    with open_store(None if store is None else str(store), create=True) as opened:
         outcome = measure_run(scenario.plan, scenario.rig, opened, Console(stderr=True), quiet=not progress)
         return Run(opened.run(outcome.run), opened.repetitions(outcome.run))
 

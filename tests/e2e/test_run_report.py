@@ -1,11 +1,9 @@
 """Where a run's report goes: checked before anything is measured, and never in the way of the result."""
 
 import json
-import os
-import signal
 from pathlib import Path
 
-from user import User, traffic, waited
+from user import User, waited
 
 QUICK = "rig: loopback\npairs: [pi1 -> pi2]\nduration: 300ms\nmax_skew: 1s\n"
 
@@ -56,18 +54,3 @@ def test_whatever_happens_to_the_page_the_table_and_the_id_are_printed(user: Use
     last = errors.splitlines()[-1]
     assert last.startswith("rigctl: page.html: is a folder. Name a file in it. The run is stored: rigctl report")
     assert "Traceback" not in errors
-
-
-def test_a_killed_run_is_listed_as_died_and_can_be_removed(user: User) -> None:
-    scenario = user.scenario("rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\nduration: 30s\nmax_skew: 1s\n")
-    with traffic(user, scenario) as process:
-        assert "running for" in user.rigctl("runs")
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait(timeout=10)
-    listed = json.loads(user.rigctl("runs", "--json"))["runs"]
-    assert [run["status"] for run in listed] == ["died"]
-    assert "died, began" in user.rigctl("runs")
-    assert Path(user.environment["RIGCTL_STORE"]).exists()
-    assert user.rigctl("runs", "rm", listed[0]["run"][:15], "--yes") == f"{listed[0]['run']}: removed\n"
-    assert "No runs yet" in user.rigctl("runs")
-    assert waited(lambda: user.processes() == {}, 15)

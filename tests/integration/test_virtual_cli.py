@@ -39,12 +39,6 @@ def test_up_status_exec_down(tmp_path: Path) -> None:
     assert survivors(f"{NAME}-") == []
 
 
-def test_exec_passes_streams_and_exit_code_on_a_rig_that_is_not_up(tmp_path: Path) -> None:
-    done = rigctl("exec", str(rig(tmp_path).source), "a", "--", "cat; echo err >&2; exit 7", input=b"bytes\0\xff")
-    assert (done.stdout, done.stderr, done.returncode) == (b"bytes\0\xff", b"err\n", 7)
-    assert survivors(f"{NAME}-") == []
-
-
 def test_exec_takes_a_file_as_input_and_shows_errors_as_they_come(tmp_path: Path) -> None:
     file = tmp_path / "input"
     file.write_bytes(b"x" * 300_000)
@@ -59,12 +53,6 @@ def test_exec_takes_a_file_as_input_and_shows_errors_as_they_come(tmp_path: Path
         assert process.stderr.readline() == b"early\n"  # while it still waits for its input
         process.communicate(b"", timeout=30)
         assert process.returncode == 0
-
-
-def test_a_node_that_is_not_there_touches_nothing(tmp_path: Path) -> None:
-    done = rigctl("exec", str(rig(tmp_path).source), "z", "--", "true")
-    assert done.returncode == 2
-    assert done.stderr == f'rigctl: {NAME}: no node "z". Its nodes: a, b, c, d.\n'.encode()
 
 
 @pytest.mark.parametrize("command", ["up", "down", "status"])

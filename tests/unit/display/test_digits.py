@@ -33,10 +33,6 @@ def test_bars_show_half_a_row_and_never_hide_what_is_not_nothing() -> None:
     assert bars([1], 1000, 1, 3, 1) == [" ", " ", "▄"]
 
 
-def test_more_values_than_columns_are_averaged() -> None:
-    assert bars([0, 100, 100, 100], 100, 2, 2, 4) == [" █", "██"]
-
-
 def test_the_time_that_is_to_come_is_left_free() -> None:
     assert bars([100], 100, 8, 1, 4) == ["██      "]
 

@@ -56,19 +56,9 @@ def test_a_run_whose_process_is_gone_died(folder: Path) -> None:
     assert fates() == [Fate.DIED]
 
 
-def test_a_later_process_with_its_number_is_not_the_run(folder: Path) -> None:
-    write(folder, own(started=1))
-    assert fates() == [Fate.DIED]
-
-
 def test_a_run_that_writes_no_more_is_silent(folder: Path) -> None:
     write(folder, own(clock_s=max(0.0, time.monotonic() - 60)))
     assert fates() == [Fate.SILENT]
-
-
-def test_a_run_that_ended_has_ended_though_its_process_is_gone(folder: Path) -> None:
-    write(folder, own(pid=NOBODY, phase="ended", outcome="complete"))
-    assert fates() == [Fate.ENDED]
 
 
 def test_what_is_no_state_is_passed_over(folder: Path, tmp_path: Path) -> None:
@@ -98,14 +88,6 @@ def test_what_ended_a_while_ago_is_tidied_away_and_nothing_else(folder: Path) ->
     os.utime(path_of(folder, os.getpid()), (0, 0))
     tidy(folder)
     assert {path.stem for path in folder.glob("*.json")} == {str(NOBODY + 1), str(os.getpid())}
-
-
-def test_what_a_killed_writer_left_is_tidied_away(folder: Path) -> None:
-    for name in (f".{NOBODY}.new", f".{os.getpid()}.new"):
-        (folder / name).touch()
-        os.utime(folder / name, (0, 0))
-    tidy(folder)
-    assert [path.name for path in folder.iterdir()] == [f".{os.getpid()}.new"]
 
 
 def test_of_one_user_a_bounded_number_of_files_is_read(folder: Path) -> None:

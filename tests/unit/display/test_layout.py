@@ -1,6 +1,5 @@
 """The screen as lines: what is on it at each size, and that it never leaves the terminal."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ from hypothesis import given, settings, strategies
 from rich.cells import cell_len
 
 from rigctl.display.folder import Fate, Published
-from rigctl.display.layout import PAGE_S, screen, waiting
+from rigctl.display.layout import PAGE_S, screen
 from rigctl.display.panels import total_of
 from rigctl.display.state import Column, CurrentTest, Results, Said, State, Stream, Table, Total
 
@@ -121,14 +120,6 @@ def test_the_rig_screen_has_a_figure_per_pair_the_course_the_progress_and_the_la
     assert "1448 effective" in text
 
 
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (60, 20)])
-def test_smaller_terminals_keep_the_figures_and_the_time_left(width: int, height: int) -> None:
-    text = text_of(shown(), width, height)
-    assert "██████" in text
-    assert "4m 18s left" in text
-    assert "pi3 → pi4" in text
-
-
 def test_many_pairs_are_shown_as_their_total_and_the_slowest() -> None:
     text = text_of(shown(state(132)))
     assert "total of 132" in text
@@ -159,24 +150,12 @@ def test_between_two_tests_the_goodput_of_the_last_repetition_stands_there() -> 
     assert " now" not in text
 
 
-def test_what_is_not_known_is_no_figure() -> None:
-    unknown = (Stream(name="pi1 → pi2"),)
-    text = text_of(shown(state(streams=0).model_copy(update={"streams": unknown})))
-    assert "measuring" in text
-    assert "0 Mbit/s" not in text
-
-
 def test_a_killed_controller_is_said_with_how_to_go_on() -> None:
     text = " ".join(text_of(shown(fate=Fate.DIED)).split())
     assert "process 4711 is gone" in text
     assert "--resume 20261122-134338-dd07" in text
     assert "left" not in text
     assert " now" not in text
-
-
-def test_a_stopped_controller_is_said_with_the_time_of_silence() -> None:
-    text = text_of(shown(fate=Fate.SILENT), clock_s=142.0)
-    assert "No news for 42 s: process 4711 is stopped, or hangs." in text
 
 
 def test_the_results_follow_each_other_as_pages() -> None:
@@ -193,22 +172,6 @@ def test_every_field_of_a_long_table_has_its_page() -> None:
     long = ended(50, 20)
     pages = "".join(text_of(shown(long), clock_s=100.0 + number * PAGE_S) for number in range(60))
     assert [f"{row}.{at}" for row in range(50) for at in range(20) if f"{row}.{at}" not in pages] == []
-
-
-def test_while_nodes_are_prepared_their_messages_are_shown() -> None:
-    said = (Said(level="note", text="pi1 is in use by anna; 2 runs ahead in the queue"),)
-    text = text_of(shown(EVERY["preparing"].model_copy(update={"messages": said})))
-    assert "preparing the nodes, 12 s" in text
-    assert "2 runs ahead" in text
-
-
-def test_a_foreign_state_commands_no_terminal() -> None:
-    raw = state().model_dump() | {"title": "\x1b]0;pwned\x07\x1b[2J", "rig": "r\nr"}
-    assert "\x1b" not in text_of(replace(shown(), state=State.model_validate(raw)))
-
-
-def test_waiting_says_why() -> None:
-    assert "No run yet." in "\n".join(line.plain for line in waiting(["No run yet."], 60, 20))
 
 
 def test_markup_on_the_screen_is_shown_as_it_is() -> None:

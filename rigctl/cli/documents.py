@@ -18,9 +18,9 @@ class Model(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, from_attributes=True)
 
     @classmethod
-    def text_of(cls, context: object = None, **records: object) -> str:
+    def text_of(cls, *, context: object = None, indent: int = 2, **records: object) -> str:
         """Return the document with these records, as JSON."""
-        return cls.model_validate(SimpleNamespace(**records), context=context).model_dump_json(indent=2)
+        return cls.model_validate(SimpleNamespace(**records), context=context).model_dump_json(indent=indent)
 
 
 def at(path: str, description: str | None = None) -> Any:  # noqa: ANN401 — takes the place of a value, as Field does

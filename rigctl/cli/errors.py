@@ -4,9 +4,11 @@ import contextlib
 import functools
 import io
 import os
+import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import typer
@@ -61,6 +63,16 @@ def flush_output() -> None:
                 stream.flush()
         except OutputError:
             discard(descriptor)
+
+
+def end_by(signals: Iterable[int], message: str) -> None:
+    """Raise `Interrupted` on these signals, from here on."""
+
+    def interrupted(_number: int, _frame: FrameType | None) -> None:
+        raise Interrupted(message)
+
+    for number in signals:
+        signal.signal(number, interrupted)
 
 
 def exit_code_of(error: BaseException) -> int:

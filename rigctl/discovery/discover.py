@@ -33,7 +33,8 @@ _FORM: Final = re.compile(
 async def discovered(targets: Sequence[Target], switches: Sequence[Switch] = ()) -> Draft:
     """Return the draft. Hosts and switches that cannot be asked are left out, and the draft says why."""
     unique, again = once_each(targets)
-    asked = await _asked_all(unique)
+    gate = asyncio.Semaphore(AT_ONCE)
+    asked = await asyncio.gather(*(_asked(target, gate) for target in unique))
     # After the hosts: the connections to them have refreshed the forwarding tables.
     outcomes = await asyncio.gather(*map(_table, switches))
     tables = [(switch, one) for switch, one in zip(switches, outcomes, strict=True) if isinstance(one, Forwarding)]
@@ -49,13 +50,7 @@ async def _table(switch: Switch) -> Forwarding | str:
     return table if table.ports else f"{switch.key}: it answers, but has no forwarding table (BRIDGE-MIB, Q-BRIDGE-MIB)"
 
 
-async def _asked_all(targets: Sequence[Target]) -> list[Asked]:
-    gate = asyncio.Semaphore(AT_ONCE)
-    command = script()
-    return list(await asyncio.gather(*(_asked(target, command, gate) for target in targets)))
-
-
-async def _asked(target: Target, command: str, gate: asyncio.Semaphore) -> Asked:
+async def _asked(target: Target, gate: asyncio.Semaphore) -> Asked:
     node = Node(
         target.text, target.host, Link(None, None), target.port, target.user, key=target.key, jump=target.jump,
         transport=target.transport,
@@ -64,7 +59,7 @@ async def _asked(target: Target, command: str, gate: asyncio.Semaphore) -> Asked
     async with gate:
         try:
             async with asyncio.timeout(HOST_S), connected(rig, [target.text]) as hosts:
-                reply = await hosts[target.text].run(command, deadline_s=HOST_S)
+                reply = await hosts[target.text].run(script(), deadline_s=HOST_S)
         except NodeError as error:
             return Asked(target, None, error.what)
         except TimeoutError:

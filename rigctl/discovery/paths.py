@@ -5,7 +5,7 @@ Of several networks the order is: on hardware, most hosts, fastest, used by SSH,
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network, ip_address
 from typing import TypeAlias
@@ -53,7 +53,9 @@ def data_paths(hosts: Mapping[str, Surroundings]) -> dict[str, DataPath]:
 
 
 def _shared(hosts: Mapping[str, Surroundings]) -> dict[Network, dict[str, _End]]:
-    held = Counter(address.ip for found in hosts.values() for address in set(_addresses(found)))
+    held: Counter[IPv4Address | IPv6Address] = Counter()
+    for found in hosts.values():
+        held.update({address.ip for interface in found.interfaces.values() for address in interface.addresses})
     networks: dict[Network, dict[str, _End]] = {}
     for name, found in hosts.items():
         ssh = _ip(found.ssh_address)
@@ -66,11 +68,6 @@ def _shared(hosts: Mapping[str, Surroundings]) -> dict[Network, dict[str, _End]]
                 if _fitness(end, found) > _fitness(known, found):
                     networks[address.network][name] = end
     return {network: ends for network, ends in networks.items() if len(ends) > 1}
-
-
-def _addresses(found: Surroundings) -> Iterator[Held]:
-    for interface in found.interfaces.values():
-        yield from interface.addresses
 
 
 def _ip(text: str | None) -> IPv4Address | IPv6Address | None:
@@ -117,23 +114,19 @@ def _reason(
     best: Network, others: list[Network], ends: Mapping[Network, Mapping[str, _End]], name: str, total: int
 ) -> str:
     shared = len(ends[best]) - 1
-    many = f"all {shared} other hosts" if shared == total - 1 and shared > 1 else _hosts(shared)
-    said = f"on {best}, as {many}" if shared != 1 else f"on {best}, as 1 other host"
+    said = f"on {best}, as {'all ' if shared == total - 1 and shared > 1 else ''}{_hosts(shared)}"
     if not others:
         return said
-    rest = ", ".join(
-        f"{ends[network][name].interface.name} {network}{_rate(ends[network][name])}" for network in others
-    )
-    return f"{said}; preferred to {rest}"
+    rest = []
+    for network in others:
+        interface = ends[network][name].interface
+        rate = f" ({format_rate(interface.speed_bps)})" if interface.speed_bps else ""
+        rest.append(f"{interface.name} {network}{rate}")
+    return f"{said}; preferred to {', '.join(rest)}"
 
 
 def _hosts(count: int) -> str:
     return f"{count} other host{'s' * (count != 1)}"
-
-
-def _rate(end: _End) -> str:
-    speed = end.interface.speed_bps
-    return f" ({format_rate(speed)})" if speed else ""
 
 
 def _by_route(name: str, hosts: Mapping[str, Surroundings], to: IPv4Address | IPv6Address | None) -> DataPath:

@@ -54,9 +54,8 @@ def _by_lldp(end: End, own: set[str]) -> SwitchPort | str:
     if end.interface is None:
         return "the data interface is unknown"
     if end.found.lldp is not None:
-        return {"absent": "no lldpd on the node"}.get(
-            end.found.lldp, "lldpd does not run, or does not answer this user"
-        )
+        absent = end.found.lldp == "absent"
+        return "no lldpd on the node" if absent else "lldpd does not run, or does not answer this user"
     carriers = {each.name for each in with_those_below(end.interface, end.found)}
     heard = [each for each in end.found.neighbours if each.interface in carriers and _may_be_switch(each, own)]
     if not heard:

@@ -1,7 +1,7 @@
 """Values of a rig file replaced on the command line: `--rig-set trunk.rate=10G`."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from rigctl.base.texts import printable
@@ -12,7 +12,8 @@ from rigctl.yamlfile.compose import plain_value
 from rigctl.yamlfile.fields import FieldError
 
 OPTION: Final = "--rig-set"
-_NAMED: Final = ("nodes", "switches")  # their keys are names that the file gives: an option makes no new ones
+_EXAMPLES: Final = {"nodes": "nodes.pi1.rate=100M", "switches": "switches.force10.mtu=9216"}
+"""Their keys are names that the file gives: an option makes no new ones."""
 _MOST_PARTS: Final = 5
 _EXAMPLE: Final = f"{OPTION} trunk.rate=10G"
 
@@ -31,43 +32,34 @@ def overridden(document: Document, sets: Sequence[str]) -> tuple[Document, list[
         if not equals or not all(parts) or len(parts) > _MOST_PARTS:
             found.append(Mistake(origin, f"expected PATH=VALUE, as in {_EXAMPLE}."))
             continue
-        wrong = next(_unknown(document, parts), None)
+        wrong = _unknown(document, parts)
         if wrong is not None:
             found.append(Mistake(origin, wrong))
             continue
-        for name in _names(parts):
-            document = document.replaced((parts[0], *name, *parts[2:]), plain_value(parts[-1], value), origin)
+        paths = [(parts[0], name, *parts[2:]) for name in _names(parts)] if parts[0] in _EXAMPLES else [tuple(parts)]
+        for place in paths:
+            document = document.replaced(place, plain_value(parts[-1], value), origin)
     return document, found
 
 
-def _names(parts: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    if parts[0] == "nodes" and len(parts) > 1:
-        yield from ((name,) for name in expand_names(parts[1]))
-    else:
-        yield tuple(parts[1:2])
+def _names(parts: Sequence[str]) -> list[str]:
+    """Return the nodes or the switch that a path names. Raise `FieldError` if the range is none."""
+    return expand_names(parts[1]) if parts[0] == "nodes" else [parts[1]]
 
 
-def _unknown(document: Document, parts: Sequence[str]) -> Iterator[str]:
+def _unknown(document: Document, parts: Sequence[str]) -> str | None:
     first = parts[0]
     if first not in RigFile.model_fields:
-        yield f'unknown key "{printable(first)[:64]}".{suggestion(first, list(RigFile.model_fields))}'
-    if first not in _NAMED:
-        return
+        return f'unknown key "{printable(first)[:64]}".{suggestion(first, list(RigFile.model_fields))}'
+    if first not in _EXAMPLES:
+        return None
     if len(parts) < 3:
-        yield f"expected a key of one of the {first}, as in {_example(first)}."
-        return
+        return f"expected a key of one of the {first}, as in {OPTION} {_EXAMPLES[first]}."
     known = document.data.get(first)
     known = list(known) if isinstance(known, dict) else []
     try:
-        names = expand_names(parts[1]) if first == "nodes" else [parts[1]]
+        name = next((name for name in _names(parts) if name not in known), None)
     except FieldError as error:
-        yield f"{error}."
-        return
-    for name in names:
-        if name not in known:
-            what = "node" if first == "nodes" else "switch"
-            yield f'the rig file has no {what} "{printable(name)[:64]}".{suggestion(name, known)}'
-
-
-def _example(first: str) -> str:
-    return f"{OPTION} nodes.pi1.rate=100M" if first == "nodes" else f"{OPTION} switches.force10.mtu=9216"
+        return f"{error}."
+    what = "node" if first == "nodes" else "switch"
+    return name and f'the rig file has no {what} "{printable(name)[:64]}".{suggestion(name, known)}'

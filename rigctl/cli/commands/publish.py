@@ -3,14 +3,13 @@
 import signal
 import time
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Literal
 
 import typer
 from pydantic import Field
 
-from rigctl.base.errors import Interrupted
 from rigctl.cli.documents import Model, at
+from rigctl.cli.errors import end_by
 from rigctl.cli.options import Json, StoreAddress
 from rigctl.report.words.text import plural
 from rigctl.site.publish import publish as publish_site
@@ -44,7 +43,7 @@ def publish(
 
     Only what changed is written again.
     """
-    signal.signal(signal.SIGTERM, _interrupted)
+    end_by([signal.SIGTERM], "rigctl publish was ended by a signal. The next call completes the site")
     began_s = time.monotonic()
     with open_store(store, create=False) as opened:
         done = publish_site(opened, folder, time.time(), title)
@@ -58,7 +57,3 @@ def publish(
         print(f"left out: {message}")
     print(f"{plural(len(done.written), 'file')} written in {took_s:.1f} s, of {plural(done.runs, 'run')}")
     print(index)
-
-
-def _interrupted(_number: int, _frame: FrameType | None) -> None:
-    raise Interrupted("rigctl publish was ended by a signal. The next call completes the site")

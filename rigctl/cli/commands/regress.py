@@ -270,6 +270,7 @@ class RegressDocument(Model):
 
 def regress_json(found: Regressions) -> str:
     confirmed_by = found.nights.confirmations.get(found.run.run)
-    return RegressDocument.text_of(
-        found.nights.runs, found=found, answer=document(found).answer, confirmed_by=confirmed_by
+    made = RegressDocument.text_of(
+        context=found.nights.runs, indent=1, found=found, answer=document(found).answer, confirmed_by=confirmed_by
     )
+    return made + "\n"

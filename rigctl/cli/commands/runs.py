@@ -109,30 +109,23 @@ def print_runs(runs: Sequence[ListedRun], console: Console | None = None) -> Non
     console = console or Console(highlight=False)
     console.width = max(console.width, _LEAST_WIDTH if console.is_terminal else _WIDTH)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    rows = [_row(run) for run in runs]
-    for number, (head, kept) in enumerate((("Run", True), ("Started", True), ("Tests", True), ("Status", False))):
-        width = max(len(head), *(len(row[number]) for row in rows)) if kept else None
-        table.add_column(head, no_wrap=kept, min_width=width, justify="right" if head == "Tests" else "left")
-    table.add_column("Rig", overflow="fold")
-    table.add_column("Title", overflow="fold")
-    tags = [[tag_text(*each) for each in given_tags(run.info.tags).items()] for run in runs]
-    if any(tags):
-        table.add_column("Tags", overflow="fold")
-    for row, given in zip(rows, tags, strict=True):
-        table.add_row(*map(Text, row), *([Text(" ".join(given))] if any(tags) else []))
+    for head in ("Run", "Started", "Tests"):
+        table.add_column(head, no_wrap=True, justify="right" if head == "Tests" else "left")
+    tags = [" ".join(tag_text(*each) for each in given_tags(run.info.tags).items()) for run in runs]
+    for head in ("Status", "Rig", "Title", *(["Tags"] if any(tags) else [])):
+        table.add_column(head, overflow="fold")
+    for run, given in zip(runs, tags, strict=True):
+        info, plan = run.info, run.info.plan
+        cells = (
+            info.run,
+            local_text(info.started_at, "%Y-%m-%d %H:%M"),
+            f"{run.measured.get('ok', 0)}/{len(plan.cells)}",
+            status_text(run),
+            plan.rig_name,
+            plan.title or plan.scenario_name,
+        )
+        table.add_row(*map(Text, (*cells, *([given] if any(tags) else []))))
     console.print(table, crop=False)
-
-
-def _row(stored: ListedRun) -> tuple[str, ...]:
-    plan = stored.info.plan
-    return (
-        stored.info.run,
-        local_text(stored.info.started_at, "%Y-%m-%d %H:%M"),
-        f"{stored.measured.get('ok', 0)}/{len(plan.cells)}",
-        status_text(stored),
-        plan.rig_name,
-        plan.title or plan.scenario_name,
-    )
 
 
 def _address(ctx: typer.Context, store: str | None) -> str | None:

@@ -7,15 +7,15 @@ import sys
 import time
 from datetime import datetime
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Literal
 
 import typer
 from pydantic import ValidationError
 
-from rigctl.base.errors import InputError, Interrupted, RigError
+from rigctl.base.errors import InputError, RigError
 from rigctl.base.logs import about
 from rigctl.base.units import format_duration
+from rigctl.cli.errors import end_by
 from rigctl.cli.nightly.status import show
 from rigctl.cli.options import Json, Scenario, StoreAddress, WithoutUnreachable
 from rigctl.nightly import install as installer
@@ -114,8 +114,7 @@ def run(name: Name) -> int:
 
     The timer starts this command.
     """
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupted)
+    end_by((signal.SIGTERM, signal.SIGHUP), "rigctl nightly was ended by a signal")
     settings = load(name)
     scenario, rig = settings.stored_as
     remembered = installer.state(name, time.time())
@@ -132,10 +131,6 @@ def run(name: Name) -> int:
         except (InputError, SilentStoreError) as error:
             done = without_store(nightly, error, remembered, work, time.time())
     return _tell_night(done, settings)
-
-
-def _interrupted(_number: int, _frame: FrameType | None) -> None:
-    raise Interrupted("rigctl nightly was ended by a signal")
 
 
 def _tell_night(done: Done, settings: Settings) -> int:

@@ -8,14 +8,14 @@ from pydantic import TypeAdapter
 
 from rigctl.cli.commands.check import CheckDocument
 from rigctl.cli.commands.compare import CompareDocument
+from rigctl.cli.commands.display import DisplayDocument
 from rigctl.cli.commands.expect import ExpectDocument
 from rigctl.cli.commands.init import InitListDocument
+from rigctl.cli.commands.nightly import StatusDocument
 from rigctl.cli.commands.plan import PlanDocument
 from rigctl.cli.commands.publish import PublishDocument
 from rigctl.cli.commands.regress import RegressDocument
 from rigctl.cli.commands.runs import PruneDocument, RunsDocument, TagDocument
-from rigctl.cli.display.command import DisplayDocument
-from rigctl.cli.nightly.status import StatusDocument
 from rigctl.cli.rig.agent import AgentsDocument
 from rigctl.cli.rig.commands import RigStatusDocument
 from rigctl.cli.rig.init import RigInitDocument

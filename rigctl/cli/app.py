@@ -35,7 +35,7 @@ COMMANDS: Final = {
     "report": ("commands.report:report", "Write RUN as one self-contained HTML file, or as parts of a product's page."),
     "publish": ("commands.publish:publish", "Write the store as a static site: news, trends, a calendar, every run."),
     "tag": ("commands.runs:tag", "Give RUN tags or take some away; print all it has."),
-    "display": ("display.command:display", "Show the run in progress on RIG, full screen."),
+    "display": ("commands.display:display", "Show the run in progress on RIG, full screen."),
     "regress": ("commands.regress:regress", "Compare RUN with the nights before it: what changed, since when."),
     "accept": (
         "commands.regress:accept",
@@ -43,7 +43,7 @@ COMMANDS: Final = {
     ),
     "runs": ("commands.runs:app", "List the stored runs, the earliest first; remove some."),
     "rig": ("rig.commands:app", "Write rig files from hosts, keep virtual rigs up, run commands on nodes."),
-    "nightly": ("nightly.commands:app", "Run a scenario every night, and report what changed."),
+    "nightly": ("commands.nightly:app", "Run a scenario every night, and report what changed."),
     "agent": ("rig.agent:app", "Build and list the agent's binaries."),
 }
 """Function or group of each command in `rigctl.cli`, and the first line of its help."""

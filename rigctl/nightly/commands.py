@@ -8,18 +8,23 @@ import contextlib
 import json
 import os
 import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from rigctl.base.errors import InputError, RigError
+from rigctl.base.processes import die_with
 from rigctl.base.units import format_duration
 from rigctl.findings import Weight
 from rigctl.nightly.message import Message
 from rigctl.nightly.night import Judged, Measured
 from rigctl.nightly.notify import tell
 from rigctl.nightly.settings import Settings
-from rigctl.nightly.supervise import Ended, supervised
 from rigctl.records import NightOutcome, Unmet
 from rigctl.scenario.forecast import total_s
 from rigctl.scenario.load import Overrides, load_plan
@@ -29,6 +34,53 @@ READ_S: Final = 600.0
 """Judging and printing take seconds; measuring once more is added to it."""
 _KEPT: Final = 30
 _MOST_REASONS: Final = 3
+END_S: Final = 15.0
+"""A run restores its nodes' settings within 3 s of SIGTERM."""
+_MOST_ERRORS: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A command that has ended. `exit_code` None: it was ended at its deadline."""
+
+    exit_code: int | None
+    output: str
+    errors: str
+
+
+def supervised(words: Sequence[str], deadline_s: float, folder: Path) -> Ended:
+    """Run `rigctl WORDS` and end it after `deadline_s`, or when this process ends, even by SIGKILL.
+
+    Its output goes to files in `folder`: nobody reads a pipe while it runs.
+    """
+    out, errors = folder / "output", folder / "errors"
+    with out.open("wb") as out_file, errors.open("wb") as error_file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rigctl", *words],
+            stdin=subprocess.DEVNULL, stdout=out_file, stderr=error_file, start_new_session=True,
+            preexec_fn=partial(die_with, os.getpid(), signal.SIGTERM),  # noqa: PLW1509 — no other thread here
+        )  # fmt: skip
+        exit_code: int | None = None
+        try:
+            exit_code = process.wait(deadline_s)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            _end(process)
+    return Ended(exit_code, out.read_text("utf-8", "replace"), errors.read_text("utf-8", "replace")[-_MOST_ERRORS:])
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End the process group of `process`, with children that it left behind. A stopped process is continued first."""
+    if process.poll() is None:
+        for number in (signal.SIGTERM, signal.SIGCONT):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(END_S)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def deadline_s(settings: Settings) -> float:

@@ -18,8 +18,7 @@ from rigctl.base.errors import InputError, RigError
 from rigctl.base.texts import printable
 from rigctl.base.version import __version__
 from rigctl.nightly.message import Message
-from rigctl.nightly.secret import filled_in, secrets_of
-from rigctl.nightly.settings import Settings
+from rigctl.nightly.settings import Settings, filled_in, secrets_of
 
 PAUSES_S: Final = (2.0, 15.0, 60.0)
 """Pauses between attempts: four attempts in all."""

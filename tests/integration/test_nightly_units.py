@@ -8,10 +8,11 @@ from datetime import time
 from pathlib import Path
 
 import pytest
+from rigctl.nightly.units import service, timer, unit_name
 
 from rigctl.nightly import install
+from rigctl.nightly.install import service, timer, unit_name
 from rigctl.nightly.settings import Settings
-from rigctl.nightly.units import service, timer, unit_name
 
 ODD = ["lab", "lab-1.2", "A_b.c-3"]
 
@@ -31,7 +32,7 @@ def verified(folder: Path, *names: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_systemd_finds_nothing_wrong_with_units_of_odd_names_and_paths(tmp_path: Path) -> None:
-    program = tmp_path / 'my "tools" 100%' / "py thon"
+    program = tmp_path / "my tools 100%" / "py thon"
     program.parent.mkdir()
     program.symlink_to(sys.executable)
     files = []

@@ -15,9 +15,9 @@ from rigctl.analysis.nights.comparison import of_variants
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.over_time import sampled
 from rigctl.base.errors import InputError, Interrupted, RigctlError, RigError
+from rigctl.cli.commands.display import displayed, publish_results
 from rigctl.cli.commands.plan import overrides_of, print_plan
 from rigctl.cli.common import on_standard_error
-from rigctl.cli.display.run_screen import displayed, publish_results
 from rigctl.cli.options import UNFINISHED, RunOptions, Scenario, wait_s, with_run_options
 from rigctl.cli.output import folder_of_pages, page_of
 from rigctl.cli.stored_runs import tags_of

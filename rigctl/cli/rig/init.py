@@ -22,8 +22,7 @@ from rigctl.cli.documents import Mbps, Model, at, of
 from rigctl.cli.output import plain_console
 from rigctl.discovery.discover import discovered, switch_named
 from rigctl.discovery.draft import Draft
-from rigctl.discovery.inventory import inventory_targets, split_reference
-from rigctl.discovery.inventory_file import read_inventory
+from rigctl.discovery.inventory import inventory_targets, read_inventory, split_reference
 from rigctl.discovery.rig_file import checked, rig_text
 from rigctl.discovery.targets import Target, allocated, targets_of
 from rigctl.report.words.text import plural

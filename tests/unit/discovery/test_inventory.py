@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from rigctl.base.errors import InputError
-from rigctl.discovery.inventory import inventory_targets, split_reference
-from rigctl.discovery.inventory_file import read_inventory
+from rigctl.discovery.inventory import inventory_targets, read_inventory, split_reference
 from rigctl.discovery.targets import Target
 
 INI = """\

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from rigctl.nightly.commands import _measured
+from rigctl.nightly.commands import Ended, _measured
 from rigctl.nightly.night import sentence
-from rigctl.nightly.supervise import Ended
 from rigctl.records import Night, NightOutcome
 
 MISSING = "not measured: c → d (d: no answer)"

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from rigctl.base.errors import InputError
-from rigctl.nightly.secret import filled_in, open_secret, secrets_of
-from rigctl.nightly.settings import Settings, file_of, load, names, save
+from rigctl.nightly.settings import Settings, file_of, filled_in, load, names, open_secret, save, secrets_of
 
 GIVEN: dict[str, Any] = {"scenario": "/lab/s.yaml", "rig": "gigablox", "at": "02:30", "store": "/data/rigctl.db"}
 

@@ -5,7 +5,7 @@ from datetime import time
 import pytest
 
 from rigctl.base.errors import InputError
-from rigctl.nightly.units import cron_line, passed_on, service
+from rigctl.nightly.install import cron_line, passed_on, service
 
 ODD = ["/opt/my tools/py%thon", "-m", "rigctl", 'a"b\\c', "$HOME", "50%", "a'b"]
 

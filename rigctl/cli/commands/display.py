@@ -1,15 +1,21 @@
-"""`rigctl display`: the screen of a rig, from any terminal and any user of this machine.
+"""`rigctl display` and `rigctl run --display`: the screen of a rig, from any terminal and any user of this machine.
 
 It shows the run in progress, the next that begins, or the latest of the store.
 """
 
+import contextlib
+import errno
 import getpass
 import os
+import signal
+import subprocess
 import sys
+import termios
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Final, Literal, cast
 
 import typer
 from pydantic import Field
@@ -17,15 +23,17 @@ from rich.text import Text
 
 from rigctl.analysis.views.over_time import sampled
 from rigctl.base.errors import InputError, RigctlError
-from rigctl.cli.display.results import results_of
+from rigctl.cli.common import on_standard_error
 from rigctl.cli.documents import Model
 from rigctl.cli.errors import discard
 from rigctl.cli.options import Json, StoreAddress, rig_names
-from rigctl.display.folder import Fate, Published, published
+from rigctl.display.folder import Fate, Published, own_folder, published, write
 from rigctl.display.layout import screen, waiting
-from rigctl.display.state import Results, State
+from rigctl.display.state import Column, Results, Said, State, Table, Total
 from rigctl.display.terminal import watch
 from rigctl.records import RunInfo, RunStatus
+from rigctl.report.blocks import Block, Document, HeatMaps
+from rigctl.report.blocks import Table as ReportTable
 from rigctl.report.document import document
 from rigctl.store import Store, open_store
 
@@ -171,3 +179,106 @@ def _ended_state(info: RunInfo, results: Results) -> State:
         total=0,
         results=results,
     )
+
+
+_END_S: Final = 3.0
+
+
+@contextmanager
+def displayed() -> Iterator["subprocess.Popen[bytes]"]:
+    """Show a screen on standard error during the block. A hangup does not end the run from here on.
+
+    Yield its process, which ends when somebody leaves the screen, or its terminal is gone.
+    """
+    if not sys.stderr.isatty():
+        raise InputError("--display: standard error is no terminal. Attach one later: rigctl display")
+    if on_standard_error():
+        raise InputError("--display: the log goes to standard error, too. Name a file for it: --log-file FILE")
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    command = [sys.executable, "-m", "rigctl", "display", "--process", str(os.getpid())]
+    drawing = subprocess.Popen(command, stdout=sys.stderr.fileno())
+    try:
+        yield drawing
+    finally:
+        drawing.terminate()
+        try:
+            drawing.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            drawing.kill()
+            drawing.wait()
+        for descriptor in (1, 2):
+            if _lost(descriptor):
+                discard(descriptor)  # nothing more is printed on a lost terminal
+
+
+def publish_results(made: Document) -> None:
+    """Publish the results of this process's run for everyone who looks on."""
+    own = [each.state for each in published() if each.state.pid == os.getpid()]
+    folder = own_folder()
+    if own and folder is not None:
+        with contextlib.suppress(OSError):
+            write(folder, own[-1].model_copy(update={"results": results_of(made)}))
+
+
+def _lost(descriptor: int) -> bool:
+    """Tell whether the terminal behind this descriptor has hung up; another kind of file gives ENOTTY."""
+    try:
+        termios.tcgetattr(descriptor)
+    except termios.error as error:
+        return bool(error.args[0] == errno.EIO)
+    return False
+
+
+MOST_ROWS: Final = 500
+MOST_FINDINGS: Final = 12
+
+
+def results_of(document: Document) -> Results:
+    """Return what the screen shows after a run."""
+    several = len(document.results) > 1
+    tables = [
+        table
+        for section in document.results
+        for block in section.blocks
+        for table in _tables(section.title if several else "", block)
+    ]
+    findings = [
+        Said(level=finding.level.value, text=" ".join(filter(None, (finding.text, finding.remedy))))
+        for finding in document.findings[: MOST_FINDINGS + 1]
+    ]
+    answer = findings[0].text if findings else None
+    return Results(answer=answer, totals=tuple(_totals(document)), findings=tuple(findings[1:]), tables=tuple(tables))
+
+
+def _totals(document: Document) -> Iterator[Total]:
+    """Yield the totals in the first column of measured rates of the first table that has one."""
+    blocks = (block for section in document.results for block in section.blocks if isinstance(block, ReportTable))
+    for block in blocks:
+        rates = [at for at, each in enumerate(block.columns) if each.unit == "Mbit/s" and each.group == "measured"]
+        if not rates:
+            continue
+        for row in block.rows[:MOST_ROWS]:
+            value = row.entries[rates[0]].value
+            parts = value if isinstance(value, tuple) else (value,)
+            known = [part for part in parts if isinstance(part, int | float)]
+            if row.test is not None and known and len(known) == len(parts):
+                yield Total(test=row.test, goodput_mbps=sum(known))
+        return
+
+
+def _tables(title: str, block: Block) -> Iterator[Table]:
+    if isinstance(block, ReportTable):
+        shown = [*block.rows[:MOST_ROWS], *((block.total,) if block.total else ())]
+        yield Table(
+            title=title,
+            columns=tuple(Column(title=each.title, unit=each.unit, words=each.words) for each in block.columns),
+            rows=tuple(tuple(entry.text for entry in row.entries) for row in shown),
+        )
+    if isinstance(block, HeatMaps):
+        for heat_map in block.maps:
+            rows = heat_map.rows[:MOST_ROWS]
+            yield Table(
+                title=", ".join(filter(None, (title, heat_map.title, block.unit))),
+                columns=tuple(Column(title=each) for each in (heat_map.corner, *heat_map.columns)),
+                rows=tuple((label, *(field.text for field in fields)) for label, fields in rows),
+            )

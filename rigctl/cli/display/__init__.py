@@ -1,1 +1,0 @@
-"""The rig's screen: `rigctl display` and `rigctl run --display`."""

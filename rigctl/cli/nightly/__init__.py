@@ -1,1 +1,0 @@
-"""`rigctl nightly`."""

@@ -86,6 +86,8 @@ StoreAddress = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/reference/json.md describes it.")]
 
+JsonFormat = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
+
 
 def percent(text: str) -> float:
     """Read `2`, `2%` or `2 %`."""

@@ -104,33 +104,22 @@ def _composed(
         why = f"a rig has at most {MOST_SWITCHES}" if len(switches) > MOST_SWITCHES else "some nodes are on neither"
         notes.append(f"the nodes are on {len(switches)} switches ({names}), and {why}: their ports are comments")
         switches, keys = (), {}
-    taken: dict[tuple[str, str], list[str]] = {}
-    for name, known in ports.items():
-        if known.switch in keys:
-            taken.setdefault((keys[known.switch], known.port), []).append(name)
+    places = {name: (keys.get(port.switch), port.port) for name, port in ports.items()}
     nodes = []
     for name, (target, found) in hosts.items():
         node = Found(name, target, found, paths[name], no_port=unknown.get(name))
         if name in ports:
-            known = ports[name]
-            key = keys.get(known.switch)
-            sharing = taken.get((key, known.port), []) if key is not None else []
-            unfit = _unwritable(known, [other for other in sharing if other != name], written=key is not None)
-            node = replace(node, port=known if unfit is None else None, switch=key, no_port=unfit)
+            known, switch = ports[name], places[name][0]
+            said = f"{known.switch} {known.port}, by {known.by}"
+            others = [other for other, place in places.items() if place == places[name] and other != name]
+            unfit = said if switch is None else None
+            if switch is not None and others:
+                unfit = f"{said}, as for {', '.join(others)}: another switch is between them"
+            elif switch is not None and not SWITCH_PORT.fullmatch(known.port):
+                unfit = f"{said}: no interface name that a rig file takes"
+            node = replace(node, port=known if unfit is None else None, switch=switch, no_port=unfit)
         nodes.append(node)
     return Draft(tuple(nodes), tuple(left_out), switches, _groups(nodes), tuple(notes))
-
-
-def _unwritable(port: SwitchPort, others: Sequence[str], *, written: bool) -> str | None:
-    """Return why a known port stays a comment, or None."""
-    said = f"{port.switch} {port.port}, by {port.by}"
-    if not written:
-        return said
-    if others:
-        return f"{said}, as for {', '.join(others)}: another switch is between them"
-    if not SWITCH_PORT.fullmatch(port.port):
-        return f"{said}: no interface name that a rig file takes"
-    return None
 
 
 def _switches(

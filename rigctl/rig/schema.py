@@ -70,7 +70,8 @@ def rig_of(document: Document, path: Path, sets: Sequence[str] = ()) -> Rig:
         raise MistakesError([*wrong_options, *in_order(told_once(found, ranges | dict.fromkeys(members, KEY)))])
     switches = {key: switch_of(key, entry, path.parent) for key, entry in model.switches.items()}
     titles = " and ".join(switch.title for switch in switches.values())
-    only = next(iter(switches)) if len(switches) == 1 else None
+    ends = list(switches)
+    only = ends[0] if len(ends) == 1 else None
     return Rig(
         name=path.stem,
         title=model.title or path.stem,
@@ -84,7 +85,7 @@ def rig_of(document: Document, path: Path, sets: Sequence[str] = ()) -> Rig:
         groups=groups_of(model),
         switches=switches,
         ports=ports_of(model),
-        trunk=None if model.trunk is None else Trunk((*switches,), model.trunk.rate),
+        trunk=None if model.trunk is None else Trunk((ends[0], ends[1]), model.trunk.rate),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from rigctl.rig.schema import RigFile
+from rigctl.rig.sections import RigFile
 from rigctl.scenario.schema import ScenarioFile
 
 FILES: Final[dict[str, type[BaseModel]]] = {"scenario.schema.json": ScenarioFile, "rig.schema.json": RigFile}

@@ -8,7 +8,6 @@ from datetime import time
 from pathlib import Path
 
 import pytest
-from rigctl.nightly.units import service, timer, unit_name
 
 from rigctl.nightly import install
 from rigctl.nightly.install import service, timer, unit_name

@@ -14,7 +14,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.base.files import write_whole
 from rigctl.cli.documents import Model, Percent, Variants, at, percent
-from rigctl.cli.options import Bound, StoreAddress, run_ids
+from rigctl.cli.options import Bound, JsonFormat, StoreAddress, run_ids
 from rigctl.model.statistics.samples import Difference, Verdict
 from rigctl.report.blocks import Document
 from rigctl.report.comparison.page import comparison_document
@@ -59,7 +59,7 @@ def compare(
         typer.Option("--output", "-o", metavar="FILE", help="Write to this file, in the format of its ending."),
     ] = None,
     bound: Bound = 2.0,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    as_json: JsonFormat = False,
     store: StoreAddress = None,
 ) -> int:
     """Compare run B with run A test by test; exit with 1 where something got worse."""

@@ -37,6 +37,10 @@ from rigctl.report.blocks import Table as ReportTable
 from rigctl.report.document import document
 from rigctl.store import Store, open_store
 
+MOST_ROWS: Final = 500
+MOST_FINDINGS: Final = 12
+_END_S: Final = 3.0
+
 
 class DisplayRun(Model):
     """A run that was published on this machine since it was started."""
@@ -181,9 +185,6 @@ def _ended_state(info: RunInfo, results: Results) -> State:
     )
 
 
-_END_S: Final = 3.0
-
-
 @contextmanager
 def displayed() -> Iterator["subprocess.Popen[bytes]"]:
     """Show a screen on standard error during the block. A hangup does not end the run from here on.
@@ -227,10 +228,6 @@ def _lost(descriptor: int) -> bool:
     except termios.error as error:
         return bool(error.args[0] == errno.EIO)
     return False
-
-
-MOST_ROWS: Final = 500
-MOST_FINDINGS: Final = 12
 
 
 def results_of(document: Document) -> Results:

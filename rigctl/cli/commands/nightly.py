@@ -39,9 +39,17 @@ app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Run a scenario every night, and report what changed."
 )
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
+SHOWN: Final = 14
+_WORDS: Final = {
+    NightOutcome.QUIET: "nothing new",
+    NightOutcome.NEWS: "news",
+    NightOutcome.UNEXPECTED: "not as expected",
+    NightOutcome.FAILED: "failed",
+    NightOutcome.OVERDUE: "ended at its deadline",
+    NightOutcome.BUSY: "the rig was in use",
+    NightOutcome.MISSED: "missed",
+}
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the nightly.", autocompletion=names)]
-
-
 Site = Annotated[
     Path | None, typer.Option("--publish", metavar="DIR", help="Bring the site in this folder up to date each night.")
 ]
@@ -162,7 +170,29 @@ def status(
     as_json: Json = False,
 ) -> None:
     """Show when each nightly runs next, and how its last nights went."""
-    _show(name, as_json=as_json)
+    known: list[_Known] = []
+    damaged: list[str] = []
+    if name is not None:
+        load(name)
+    for each in [name] if name is not None else names():
+        try:
+            known.append(_look(each))
+            damaged += [f"{each}: {known[-1].damage}"] if known[-1].damage else []
+        except RigctlError as error:
+            damaged.append(f"{each}: {error}")
+    if as_json:
+        print(StatusDocument.text_of(nightlies=known, damaged=damaged))
+        return
+    if not known and not damaged:
+        print("No nightly is installed: rigctl nightly install SCENARIO --rig RIG --at 02:30")
+    for own in known:
+        print(own.answer)
+        for night in own.nights:
+            word = str(night.outcome) if night.outcome else "unknown"
+            told = " ".join(text for text in (night.run, sentence(night)) if text)
+            print(f"  {date_of(night.due_at)}  {word:<15} {told}".rstrip())
+    for message in damaged:
+        print(message)
 
 
 @app.command()
@@ -244,18 +274,6 @@ def _tell_installed(name: str, done: installer.Installed, settings: Settings) ->
     print(f"Try it now: rigctl nightly run {name}")
 
 
-SHOWN: Final = 14
-_WORDS: Final = {
-    NightOutcome.QUIET: "nothing new",
-    NightOutcome.NEWS: "news",
-    NightOutcome.UNEXPECTED: "not as expected",
-    NightOutcome.FAILED: "failed",
-    NightOutcome.OVERDUE: "ended at its deadline",
-    NightOutcome.BUSY: "the rig was in use",
-    NightOutcome.MISSED: "missed",
-}
-
-
 class UnmetBound(Model):
     """A missed expectation."""
 
@@ -325,33 +343,6 @@ class _Known:
         untold = f"; {plural(self.untold, 'night is', 'nights are')} still to be reported" if self.untold else ""
         stopped = "; its timer does not run" if self.active is False else ""
         return f"{self.name}: {last}; next: {moment(self.next_due_at)}{untold}{stopped}."
-
-
-def _show(name: str | None, *, as_json: bool) -> None:
-    """Print the status of one nightly, or of all. Raises `InputError` if `name` is not installed."""
-    known: list[_Known] = []
-    damaged: list[str] = []
-    if name is not None:
-        load(name)
-    for each in [name] if name is not None else names():
-        try:
-            known.append(_look(each))
-            damaged += [f"{each}: {known[-1].damage}"] if known[-1].damage else []
-        except RigctlError as error:
-            damaged.append(f"{each}: {error}")
-    if as_json:
-        print(StatusDocument.text_of(nightlies=known, damaged=damaged))
-        return
-    if not known and not damaged:
-        print("No nightly is installed: rigctl nightly install SCENARIO --rig RIG --at 02:30")
-    for own in known:
-        print(own.answer)
-        for night in own.nights:
-            word = str(night.outcome) if night.outcome else "unknown"
-            told = " ".join(text for text in (night.run, sentence(night)) if text)
-            print(f"  {date_of(night.due_at)}  {word:<15} {told}".rstrip())
-    for message in damaged:
-        print(message)
 
 
 def _look(name: str) -> _Known:

@@ -17,7 +17,7 @@ from rigctl.base.files import write_whole
 from rigctl.base.processes import account
 from rigctl.base.texts import printable
 from rigctl.cli.documents import Count, Instant, Model, Percent, at, of, percent
-from rigctl.cli.options import Bound, RunId, StoreAddress, Wait, scenario_names, wait_s
+from rigctl.cli.options import Bound, JsonFormat, RunId, StoreAddress, Wait, scenario_names, wait_s
 from rigctl.model.statistics.changes import Rules
 from rigctl.records import CONFIRMS, Accepted, RunInfo
 from rigctl.report.nights.page import as_junit, as_markdown, document, name
@@ -52,7 +52,7 @@ def regress(
     form: Annotated[
         Literal["terminal", "json", "md", "junit"], typer.Option("--format", help="Print this format.")
     ] = "terminal",
-    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    as_json: JsonFormat = False,
     brief: Annotated[
         bool, typer.Option("--brief", help="With --format md: the weightiest only, to fit into a comment.")
     ] = False,

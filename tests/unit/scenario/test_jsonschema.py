@@ -11,7 +11,8 @@ import yaml
 
 from rigctl.base import resources
 from rigctl.rig import allocation
-from rigctl.rig.schema import NodeSection, RigFile, rig_of
+from rigctl.rig.schema import rig_of
+from rigctl.rig.sections import NodeSection, RigFile
 from rigctl.scenario.jsonschema import FILES, main, schema_of, schema_text
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.scenario.schema import ScenarioFile

@@ -1,12 +1,26 @@
-"""Someone at a terminal, for every test here that needs one."""
+"""Someone at a terminal, and a browser, for every test here that needs one."""
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 from user import User
+
+QUIETLY: Final = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+"""Arguments of a browser that asks nobody for anything by itself."""
 
 
 @pytest.fixture
@@ -15,3 +29,21 @@ def user(tmp_path: Path) -> Iterator[User]:
     yield made
     for pid in made.processes():
         os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def launched() -> Iterator[Browser]:
+    chromium = shutil.which("chromium")
+    assert chromium, "chromium is not installed (apt-get install chromium)"
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium, args=list(QUIETLY))
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def browser(launched: Browser) -> Iterator[Browser]:
+    """The browser; the pages of a test are closed with it."""
+    yield launched
+    for context in launched.contexts:
+        context.close()

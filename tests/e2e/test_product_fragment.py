@@ -3,7 +3,6 @@
 # ruff: noqa: E501 — style sheets
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +10,7 @@ from typing import Any, Final
 import builders
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from rigctl.report.product.content import product
 from rigctl.report.product.page import fragment
@@ -62,13 +61,6 @@ a {{ color: #0d6efd; text-decoration: underline; }} summary {{ display: list-ite
 HOSTS: Final = {"resets": RESETS, "like Bootstrap": LIKE_BOOTSTRAP}
 
 
-ARGUMENTS: Final = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-]
 STYLES: Final = """(root) => {
   const seen = [];
   for (const element of root.querySelectorAll("*")) {
@@ -95,14 +87,6 @@ INSIDE: Final = """() => {
   }
   return seen;
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=ARGUMENTS)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ import jsonschema
 import pytest
 from atom import dead
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 from processes import end, mounted
 from sites import put_night, weeks
 from user import User, waited
@@ -34,17 +33,6 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> User:
     return made
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    assert chromium, "chromium is not installed (apt-get install chromium)"
-    with sync_playwright() as playwright:
-        options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
-        opened = playwright.chromium.launch(executable_path=chromium, args=options)
-        yield opened
-        opened.close()
-
-
 @pytest.fixture
 def requests() -> list[str]:
     return []
@@ -60,7 +48,6 @@ def page(browser: Browser, user: User, requests: list[str]) -> Iterator[Page]:
     made.on("console", lambda message: requests.append(message.text))
     made.on("pageerror", lambda error: requests.append(str(error)))
     yield made
-    context.close()
 
 
 def test_a_page_asks_for_nothing_but_the_index_of_the_search(page: Page, user: User, requests: list[str]) -> None:
@@ -95,7 +82,6 @@ def test_without_script_everything_is_there_but_the_search(browser: Browser, use
     assert not page.is_visible("#search")
     page.click(f'a[href="{COURSE.replace("@", "%40")}"]')
     assert "Changes of level" in page.inner_text("main")
-    context.close()
 
 
 @pytest.mark.parametrize(("name", "scheme"), [("index.html", "light"), (COURSE, "light"), (COURSE, "dark")])
@@ -105,7 +91,6 @@ def test_axe_finds_nothing(browser: Browser, user: User, name: str, scheme: str)
     page.goto((user.folder / "site" / name).as_uri())
     found = Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
-    context.close()
 
 
 @pytest.mark.parametrize("width", [390, 1280])
@@ -115,7 +100,6 @@ def test_no_page_is_wider_than_its_screen(browser: Browser, user: User, width: i
     for name in ("index.html", COURSE):
         page.goto((user.folder / "site" / name).as_uri())
         assert page.evaluate("document.documentElement.scrollWidth") <= width, name
-    context.close()
 
 
 def test_a_publisher_that_is_killed_leaves_nothing_that_the_next_one_does_not_mend(user: User) -> None:

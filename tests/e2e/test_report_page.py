@@ -2,8 +2,7 @@
 
 import json
 import os
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -12,22 +11,13 @@ import builders
 import pages
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.report.comparison.page import comparison_document
 from rigctl.report.document import document
 from rigctl.report.printers.html import write_page
 
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 LARGE: Final = {"large matrix": pages.large_matrix}
 """Beside `pages.RUNS`: axe takes a minute for 960 rows."""
 COMPARISON: Final = "comparison"
@@ -60,24 +50,6 @@ class Seen:
 
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
-
-
-@pytest.fixture(scope="module")
-def launched() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    assert chromium, "chromium is not installed (apt-get install chromium)"
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        yield opened
-        opened.close()
-
-
-@pytest.fixture
-def browser(launched: Browser) -> Iterator[Browser]:
-    """The browser; the pages of a test are closed with it."""
-    yield launched
-    for context in launched.contexts:
-        context.close()
 
 
 @pytest.fixture(scope="module")

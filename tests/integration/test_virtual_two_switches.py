@@ -90,7 +90,7 @@ def as_tc(rate_bps: int) -> str:
     return f"{rate_bps // 10**6}M" if rate_bps >= 10**9 * 4 else f"{rate_bps // 1000}K"
 
 
-async def test_nodes_of_both_switches_reach_each_other_over_the_trunk(tmp_path: Path) -> None:
+async def test_nodes_of_both_switches_reach_each_other_over_the_trunk_and_snmp_counts(tmp_path: Path) -> None:
     async with provided(rig(tmp_path)) as ready:
         assert "1 received" in await output(ready, "a1", "ping -c 1 -W 2 -M do -s 1472 b2")
         assert "1 received" in await output(ready, "a1", "ping -c 1 -W 2 -M do -s 1472 a2")
@@ -108,6 +108,27 @@ async def test_nodes_of_both_switches_reach_each_other_over_the_trunk(tmp_path: 
             "trunk.1": "br.1",
         }
         assert rates(shown)["trunk.0"] == rates(shown)["trunk.1"] == as_tc(shaped_bps(8 * 10**9, 1500))
+
+        # SNMP serves the ports with counters as old as the answer, and changes nothing.
+        assert {port.name for port in ready.ports} == {"a1", "a2", "b1", "b2", "trunk.0", "trunk.1"}
+        before = await column(ready, IF_HC_IN)
+        assert {port.name for port in ready.ports} <= set(before)
+        for _ in range(3):
+            # 20 x (1400 + 8 ICMP + 20 IP + 14 Ethernet): into one switch from the node, the other from the trunk.
+            await output(ready, "a1", "ping -q -c 20 -i 0.002 -s 1400 b1")
+            after = await column(ready, IF_HC_IN)
+            for port in ("a1", "trunk.1"):
+                assert 20 * 1442 <= int(after[port]) - int(before[port]) < 20 * 1442 + 2000
+            before = after
+        assert int((await column(ready, IF_HC_OUT))["b1"]) >= 3 * 20 * 1442
+        walked = (await snmp(ready, "snmpwalk", ".1.3.6.1")).stdout
+        areas = (".1.3.6.1.2.1.1.", ".1.3.6.1.2.1.2.", ".1.3.6.1.2.1.31.", ".1.3.6.1.4.1.8072.1.5.3.")
+        assert all(line.startswith(areas) for line in walked.splitlines() if line.startswith(".1.3"))
+        assert (await snmp(ready, "snmpset", ".1.3.6.1.2.1.1.5.0", "s", "mine")).returncode != 0
+        cache = ".1.3.6.1.4.1.8072.1.5.3.1.2.1.3.6.1.2.1.2.2"
+        assert (await snmp(ready, "snmpget", cache)).stdout.split() == [cache, "0"]
+        assert (await snmp(ready, "snmpset", cache, "i", "9")).returncode != 0
+        assert (await snmp(ready, "snmpget", IF_NAME + ".1", community="public")).returncode != 0
 
 
 async def test_the_trunk_lets_pass_no_more_than_its_rate(tmp_path: Path) -> None:
@@ -143,21 +164,6 @@ async def test_buckets_follow_the_mtu_of_a_node_and_go_back_with_it(tmp_path: Pa
         assert (await changed(1500))[0] == before
 
 
-async def test_snmp_serves_the_ports_with_counters_as_old_as_the_answer(tmp_path: Path) -> None:
-    async with provided(rig(tmp_path)) as ready:
-        assert {port.name for port in ready.ports} == {"a1", "a2", "b1", "b2", "trunk.0", "trunk.1"}
-        before = await column(ready, IF_HC_IN)
-        assert {port.name for port in ready.ports} <= set(before)
-        for _ in range(3):
-            # 20 x (1400 + 8 ICMP + 20 IP + 14 Ethernet): into one switch from the node, the other from the trunk.
-            await output(ready, "a1", "ping -q -c 20 -i 0.002 -s 1400 b1")
-            after = await column(ready, IF_HC_IN)
-            for port in ("a1", "trunk.1"):
-                assert 20 * 1442 <= int(after[port]) - int(before[port]) < 20 * 1442 + 2000
-            before = after
-        assert int((await column(ready, IF_HC_OUT))["b1"]) >= 3 * 20 * 1442
-
-
 async def test_what_overflows_a_ports_queue_is_a_discard_of_that_port(tmp_path: Path) -> None:
     async with provided(rig(tmp_path, links="links: {rate: 100M, mtu: 1500}", trunk="10M")) as ready:
         # 40 datagrams of 8 KiB, in six frames each, meet a queue of 133 KB behind a tenth of the rate.
@@ -168,18 +174,6 @@ async def test_what_overflows_a_ports_queue_is_a_discard_of_that_port(tmp_path: 
         (dropped,) = re.findall(r"dropped (\d+)", await on_switches(ready, "tc -s qdisc show dev trunk.0"))
         assert int(discards.pop("trunk.0")) == int(dropped) > 50
         assert set(discards.values()) == {"0"}
-
-
-async def test_the_community_reads_interfaces_and_changes_nothing(tmp_path: Path) -> None:
-    async with provided(rig(tmp_path)) as ready:
-        walked = (await snmp(ready, "snmpwalk", ".1.3.6.1")).stdout
-        areas = (".1.3.6.1.2.1.1.", ".1.3.6.1.2.1.2.", ".1.3.6.1.2.1.31.", ".1.3.6.1.4.1.8072.1.5.3.")
-        assert all(line.startswith(areas) for line in walked.splitlines() if line.startswith(".1.3"))
-        assert (await snmp(ready, "snmpset", ".1.3.6.1.2.1.1.5.0", "s", "mine")).returncode != 0
-        cache = ".1.3.6.1.4.1.8072.1.5.3.1.2.1.3.6.1.2.1.2.2"
-        assert (await snmp(ready, "snmpget", cache)).stdout.split() == [cache, "0"]
-        assert (await snmp(ready, "snmpset", cache, "i", "9")).returncode != 0
-        assert (await snmp(ready, "snmpget", IF_NAME + ".1", community="public")).returncode != 0
 
 
 async def test_nothing_is_seen_outside_or_left_after(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """The network of a host: its interfaces and routes, and its neighbours by LLDP (IEEE 802.1AB).
 
-Neighbours come from lldpd's own command as JSON. `lldpcli -f json` writes a list of one element as the element, and a
-name as a key; `-f json0` writes every element as a list. Both forms, of any version, are read here.
+Neighbours come from lldpd's own command as JSON. It writes a list of one element as the element, and a name as a key.
 """
 
 import json
@@ -67,16 +66,8 @@ def neighbours(output: str) -> tuple[tuple[Neighbour, ...], str | None]:
     except (ValueError, RecursionError):
         return (), "refused"
     entries = [entry for lldp in _dicts(document.get("lldp")) for entry in _dicts(lldp.get("interface"))]
-    return tuple(neighbour for entry in entries for neighbour in _neighbours(entry)), None
-
-
-def _neighbours(entry: dict[str, Any]) -> Iterator[Neighbour]:
-    if isinstance(entry.get("name"), str):  # json0
-        yield _neighbour(entry["name"], entry)
-        return
-    for name, sections in entry.items():
-        for section in _dicts(sections):
-            yield _neighbour(name, section)
+    named = [(name, section) for entry in entries for name, sections in entry.items() for section in _dicts(sections)]
+    return tuple(_neighbour(name, section) for name, section in named), None
 
 
 def _neighbour(interface: str, section: dict[str, Any]) -> Neighbour:

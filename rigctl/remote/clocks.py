@@ -7,9 +7,9 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
-from rigctl.remote.agent import Reading
+from rigctl.remote.agent import Agent
 
 LEAST_LEAD_S: Final = 0.01
 """Time between the order to start and the start: it must cover the slowest control channel, and the orders to all."""
@@ -18,10 +18,7 @@ MOST_ORDERS_S: Final = 5.0
 EXCHANGE_S: Final = 0.0002
 """About what an exchange keeps the controller busy. Of 24 nodes at once each waits behind 23 others, and what the least
 round trip says of the error is milliseconds."""
-LEAST_EXCHANGES: Final = 4
-MOST_EXCHANGES: Final = 8
-EXCHANGES_IN_ALL: Final = 96
-"""8 exchanges with each of a few nodes, 4 with each of many."""
+EXCHANGES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +27,6 @@ class ClockOffset:
 
     offset_ns: int
     error_ns: int
-
-
-class HasClock(Protocol):
-    """The part of an agent that reads its clock."""
-
-    async def clock(self) -> Reading: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +44,7 @@ class Clocks:
     def lead_s(self) -> float:
         """Return how far ahead a start must be ordered: ten times the worst one-way time, within reason.
 
-        The orders take a quarter of the time of the exchanges before them, of which each node had four or more; with
+        The orders take a quarter of the time of the exchanges before them, of which each node had eight; with
         many nodes or on a busy machine that is long.
         """
         return LEAST_LEAD_S + max(min(MOST_ORDERS_S, self.took_s / 2), min(1.0, 10 * self.error_ns / 1e9))
@@ -63,25 +54,24 @@ class Clocks:
         return controller_ns + self.offsets[node].offset_ns
 
 
-async def estimate_offset(agent: HasClock, exchanges: int = 8) -> ClockOffset:
+async def estimate_offset(agent: Agent) -> ClockOffset:
     """Return the node's clock against ours, by the exchange with the least round trip: the others waited in queues."""
-    readings = [await agent.clock() for _ in range(exchanges)]
+    readings = [await agent.clock() for _ in range(EXCHANGES)]
     best = min(readings, key=lambda each: each.received_ns - each.sent_ns)
     round_trip_ns = best.received_ns - best.sent_ns
     return ClockOffset(best.node_ns - (best.sent_ns + round_trip_ns // 2), -(-round_trip_ns // 2))
 
 
-async def measure_clocks(agents: Mapping[str, HasClock]) -> Clocks:
+async def measure_clocks(agents: Mapping[str, Agent]) -> Clocks:
     """Return the clock offsets of all `agents`: as many at once as don't lengthen each other's round trips."""
     began_s = time.monotonic()
-    exchanges = min(MOST_EXCHANGES, max(LEAST_EXCHANGES, EXCHANGES_IN_ALL // max(1, len(agents))))
     names = list(agents)
-    first = await estimate_offset(agents[names[0]], exchanges)
+    first = await estimate_offset(agents[names[0]])
     gate = asyncio.Semaphore(max(1, round(2 * first.error_ns / 1e9 / EXCHANGE_S)))
 
     async def offset_of(name: str) -> ClockOffset:
         async with gate:
-            return await estimate_offset(agents[name], exchanges)
+            return await estimate_offset(agents[name])
 
     async with asyncio.TaskGroup() as group:
         others = [group.create_task(offset_of(name)) for name in names[1:]]

@@ -74,14 +74,14 @@ class Process:
             if cut:
                 return self._taken(cut)
             searched = len(self._buffer)
-            chunk = await self._read(_CHUNK)
+            chunk = await self._channel.stdout.read(_CHUNK)
             if not chunk:
                 return self._taken(len(self._buffer))
             self._buffer += chunk
 
     async def read(self, most: int) -> bytes:
         """Return up to `most` bytes as they come; b"" at the end."""
-        return self._taken(most) if self._buffer else await self._read(most)
+        return self._taken(most) if self._buffer else await self._channel.stdout.read(most)
 
     def write(self, data: bytes) -> None:
         self._channel.stdin.write(data)
@@ -129,9 +129,6 @@ class Process:
         data = bytes(self._buffer[:count])
         del self._buffer[:count]
         return data
-
-    async def _read(self, most: int) -> bytes:
-        return await self._channel.stdout.read(most)
 
     async def _listen_to_errors(self) -> None:
         try:

@@ -95,8 +95,7 @@ class Queue:
     async def _first(self) -> Use | None:
         """Return the run that has the node, or is the next to have it. None if nobody tells."""
         name = lock_name(self._host.node)
-        said = await self._host.said(f"sed -n 's/.* @rigctl-lock-{name}-//p' /proc/net/unix")
-        return first_of(said)
+        return first_of(await self._host.said(f"sed -n 's/.* @rigctl-lock-{name}-//p' /proc/net/unix"))
 
 
 def first_of(said: str) -> Use | None:

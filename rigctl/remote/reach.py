@@ -1,9 +1,9 @@
 """The nodes of a rig, connected: each by the transport that its rig file names, side by side."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final, Protocol
+from typing import Final
 
 from rigctl.base.errors import NodeError, RigError
 from rigctl.remote.host import Host
@@ -11,12 +11,11 @@ from rigctl.remote.transport import Connection
 from rigctl.remote.transports import local, srun, ssh
 from rigctl.rig.inventory import Node, Rig, Transport
 
-
-class _Transport(Protocol):
-    async def opened(self, node: Node, stack: AsyncExitStack, /) -> Connection: ...
-
-
-_TRANSPORTS: Final[Mapping[Transport, _Transport]] = {"ssh": ssh, "srun": srun, "local": local}
+_OPENED: Final[Mapping[Transport, Callable[[Node, AsyncExitStack], Awaitable[Connection]]]] = {
+    "ssh": ssh.opened,
+    "srun": srun.opened,
+    "local": local.opened,
+}
 
 
 @asynccontextmanager
@@ -40,6 +39,6 @@ async def connected(rig: Rig, names: Sequence[str]) -> AsyncIterator[dict[str, H
 
 async def _reached(node: Node, stack: AsyncExitStack) -> Host | NodeError:
     try:
-        return Host(node, await _TRANSPORTS[node.transport].opened(node, stack))
+        return Host(node, await _OPENED[node.transport](node, stack))
     except NodeError as error:
         return error

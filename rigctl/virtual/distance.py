@@ -73,35 +73,29 @@ def relayed(
         for end in passed:
             os.close(end)  # the relay's alone: where it dies, the link is dead, not open to nobody
         try:
-            _hold(relay, [_held_ns(layout, place, inside) for place in places])
+            assert relay.stdin is not None
+            assert relay.stdout is not None
+            os.write(relay.stdin.fileno(), json.dumps([_held_ns(layout, place, inside) for place in places]).encode())
+            if relay.stdout.readline() != b"holding\n":
+                raise RigError("the relay of a distant link ended; see the rig's log")
             yield
         finally:
             relay.kill()
 
 
 def _held_ns(layout: Layout, place: Place, inside: Callable[[str, Callable[[], float]], float]) -> int:
-    """Return how long the frames of a link are held each way, for the round trip that the rig file asks for."""
-    asked_ns, own_ns = place.rtt_ns or 0, _own_ns(layout, place, inside)
+    """Return how long the frames of a link are held each way, for the round trip that the rig file asks for.
+
+    The round trip without any hold is measured to a node that is not distant, if there is one.
+    """
+    others = [other for other in layout.places if other is not place]
+    other = next((place for place in others if place.rtt_ns is None), others[0])
+    asked_ns, own_ns = place.rtt_ns or 0, round(inside(place.name, lambda: echo_ns(other.ipv4)))
     if asked_ns < own_ns:
         asked = f"rtt {asked_ns / 1e6:g} ms"
         raise RigError(f"{place.name}: {asked}: this machine takes {own_ns / 1e6:.3f} ms. Set a larger rtt.")
     print(f"{place.name}: a round trip takes {own_ns / 1e6:.3f} ms by itself", file=sys.stderr, flush=True)
     return (asked_ns - own_ns) // 2
-
-
-def _hold(relay: "subprocess.Popen[bytes]", times_ns: list[int]) -> None:
-    assert relay.stdin is not None
-    assert relay.stdout is not None
-    os.write(relay.stdin.fileno(), json.dumps(times_ns).encode())
-    if relay.stdout.readline() != b"holding\n":
-        raise RigError("the relay of a distant link ended; see the rig's log")
-
-
-def _own_ns(layout: Layout, place: Place, inside: Callable[[str, Callable[[], float]], float]) -> int:
-    """Return the round trip to another node without any hold, in ns: to a node that is not distant, if there is one."""
-    others = [other for other in layout.places if other is not place]
-    other = next((place for place in others if place.rtt_ns is None), others[0])
-    return round(inside(place.name, lambda: echo_ns(other.ipv4)))
 
 
 def echo_ns(address: str) -> float:

@@ -12,12 +12,12 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from rigctl.virtual.layout import NODE_INTERFACE, Layout, Place
-from rigctl.virtual.links import node_bucket, port_bucket, trunk_lines
+from rigctl.virtual.links import node_shaping_lines, port_shaping_lines
 
 _LINK_GROUP: Final = 1  # RTMGRP_LINK, linux/rtnetlink.h
 _SIOCGIFMTU: Final = 0x8921  # linux/sockios.h
@@ -45,7 +45,9 @@ def following(layout: Layout, nodes: Mapping[str, socket.socket]) -> Iterator[No
     def hear(place: Place) -> None:
         mtu = _current_mtu(nodes[place.name])
         if mtu != mtus[place.name]:
-            change_buckets(layout, place, mtus, mtu)
+            mtus[place.name] = mtu
+            _tc(place.name, ["-n", place.name], node_shaping_lines(place, mtu, "change"))
+            _tc(place.name, [], port_shaping_lines(layout, mtus, "change"))
 
     with ExitStack() as ends:
         for place in layout.places:
@@ -64,23 +66,9 @@ def _current_mtu(kernel: socket.socket) -> int:
     return int(_INTERFACE.unpack(answer)[1])
 
 
-def change_buckets(layout: Layout, place: Place, mtus: dict[str, int], mtu: int) -> None:
-    """Change the buckets of a node's link, and those of the trunk if the largest MTU changes. `mtus` is updated."""
-    largest = max(mtus.values())
-    mtus[place.name] = mtu
-    switch = []
-    if place.shaped_bps is not None:
-        _tc(place.name, ["-n", place.name], [node_bucket(place.shaped_bps, mtu).line(NODE_INTERFACE, "change")])
-        switch.append(port_bucket(place.shaped_bps, mtu).line(place.port, "change"))
-    if max(mtus.values()) != largest:
-        switch += trunk_lines(layout, mtus.values(), "change")
-    _tc(place.name, [], switch)
-
-
-def _tc(node: str, options: list[str], lines: list[str]) -> None:
+def _tc(node: str, options: list[str], lines: Iterable[str]) -> None:
     """Run `tc`. An error goes into the rig's log: nobody waits for an answer."""
-    if lines:
-        command = ["tc", *options, "-batch", "-"]
-        done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            print(f"{node}: shaping could not follow the MTU: {done.stderr.strip()}", file=sys.stderr, flush=True)
+    command = ["tc", *options, "-force", "-batch", "-"]
+    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        print(f"{node}: shaping could not follow the MTU: {done.stderr.strip()}", file=sys.stderr, flush=True)

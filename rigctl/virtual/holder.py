@@ -25,7 +25,7 @@ from rigctl.base.processes import limit_met
 from rigctl.virtual import namespaces
 from rigctl.virtual.children import Children
 from rigctl.virtual.distance import relayed
-from rigctl.virtual.follow import following
+from rigctl.virtual.follow import following, link_socket
 from rigctl.virtual.layout import STAY, Layout, Place
 from rigctl.virtual.server import Clients, Shell, listen
 from rigctl.virtual.state import kill_commands
@@ -65,7 +65,7 @@ def _build_and_serve(tag: str, layout: Layout, orders: dict[str, Any]) -> None:
         taps = namespaces.build(layout)
         for place in layout.places:
             sockets[place.name].append(namespaces.ssh_socket(layout, place))
-            links[place.name] = namespaces.link_socket(place)
+            links[place.name] = namespaces.in_namespace(place.name, link_socket)
     with relayed(layout, taps, namespaces.in_namespace):
         asyncio.run(_serve(tag, layout, orders, sockets, links))
 

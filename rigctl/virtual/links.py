@@ -10,23 +10,22 @@ its link carries, and the switch's port, which is where flows to one node meet, 
 two switches is shaped at both ends too. When a node's MTU is changed, `rigctl.virtual.follow` changes the buckets.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from rigctl.virtual.layout import NODE_INTERFACE, TRUNK_ENDS, Layout, Place
 
+Action: TypeAlias = Literal["replace", "change"]
 FRAME_HEADER: Final = 14  # destination, source, type
 FRAME_ON_WIRE: Final = 38  # header and frame check 18, preamble and start 8, gap 12
 BURST_S: Final = 0.001
 """Depth of the bucket. It may add this to any measurement, once: 0.01 % of 10 s. At a gigabit it is 123 KB, above the
 largest super-packet (64 KiB), so none has to be cut into frames before it is sent."""
 PORT_BUFFER_S: Final = 0.00325
-"""Queue of a switch port: 400 KB at a gigabit, as a small switch has."""
+"""Queue of a switch port: 400 KB at a gigabit, as a small switch has; 3.2 MB for a trunk of 8 Gbit/s."""
 QUEUE_FRAMES: Final = 1000
 """Queue of a node's own interface in frames, Linux's default txqueuelen. Shorter, and a node would drop its own."""
-TRUNK_BUFFER_S: Final = 0.00325
-"""Queue at each end of the trunk: 3.2 MB at 8 Gbit/s."""
 TAP_FRAMES: Final = 10_000
 """Queue of a TAP, for the relay: another process may keep the relay from the processor for a while."""
 _MIN_FRAMES: Final = 4
@@ -35,7 +34,6 @@ _CHEAP_FRAMES: Final = 8
 _CHEAP_BURST_S: Final = 0.005
 """Most depth that `_CHEAP_FRAMES` may cause: 12 KB at 20 Mbit/s, 0.05 % of 10 s."""
 _SUPER_PACKET: Final = 65536
-_WARM_NODES: Final = 40  # neighbour entries are quadratic in the nodes
 
 
 def shaped_bps(rate_bps: int, mtu: int) -> int:
@@ -59,9 +57,9 @@ def super_packet_bytes(rate_bps: int, mtu: int) -> int | None:
     return depth if depth < _SUPER_PACKET + (_SUPER_PACKET // mtu + 1) * FRAME_HEADER else None
 
 
-def port_limit_bytes(rate_bps: int, mtu: int, buffer_s: float = PORT_BUFFER_S) -> int:
+def port_limit_bytes(rate_bps: int, mtu: int) -> int:
     """Return the switch port's queue in bytes. It holds two super-packets at least: a larger packet never passes."""
-    return max(int(shaped_bps(rate_bps, mtu) * buffer_s / 8), 2 * 65536 + mtu)
+    return max(int(shaped_bps(rate_bps, mtu) * PORT_BUFFER_S / 8), 2 * 65536 + mtu)
 
 
 def node_limit_bytes(mtu: int) -> int:
@@ -76,7 +74,7 @@ class Bucket:
     burst_bytes: int
     limit_bytes: int
 
-    def line(self, device: str, action: Literal["replace", "change"] = "replace") -> str:
+    def line(self, device: str, action: Action = "replace") -> str:
         """Return the line for `tc -batch` that makes the bucket, or changes one: what is queued stays queued."""
         return (
             f"qdisc {action} dev {device} root tbf rate {self.rate_bps}bit burst {self.burst_bytes}b"
@@ -90,15 +88,8 @@ def node_bucket(rate_bps: int, mtu: int) -> Bucket:
 
 
 def port_bucket(rate_bps: int, mtu: int) -> Bucket:
-    """Return the bucket of the switch's port to a node with that MTU."""
+    """Return the bucket of a switch's port: to a node with that MTU, or at an end of the trunk."""
     return Bucket(shaped_bps(rate_bps, mtu), burst_bytes(rate_bps, mtu), port_limit_bytes(rate_bps, mtu))
-
-
-def trunk_bucket(rate_bps: int, mtus: Iterable[int]) -> Bucket:
-    """Return the bucket of either end of the trunk. Its frames may be of any node's size: the largest decides."""
-    mtu = max(mtus)
-    limit = port_limit_bytes(rate_bps, mtu, TRUNK_BUFFER_S)
-    return Bucket(shaped_bps(rate_bps, mtu), burst_bytes(rate_bps, mtu), limit)
 
 
 def switch_lines(layout: Layout) -> Iterator[str]:
@@ -126,25 +117,21 @@ def switch_lines(layout: Layout) -> Iterator[str]:
         yield "link set dev lo up"  # the holder talks to snmpd over it
 
 
-def port_shaping_lines(layout: Layout) -> Iterator[str]:
-    """Yield lines for `tc -batch` in the switches' namespace: ports to nodes, and the trunk in both directions."""
+def port_shaping_lines(layout: Layout, mtus: Mapping[str, int], action: Action = "replace") -> Iterator[str]:
+    """Yield lines for `tc -batch` that shape ports to nodes with these MTUs, and both ends of the trunk.
+
+    Frames of any node may cross the trunk: the largest MTU decides.
+    """
     for place in layout.places:
         if place.shaped_bps is not None:
-            yield port_bucket(place.shaped_bps, place.mtu).line(place.port)
-    yield from trunk_lines(layout, (place.mtu for place in layout.places))
+            yield port_bucket(place.shaped_bps, mtus[place.name]).line(place.port, action)
+    if layout.trunk and layout.trunk_bps is not None:
+        bucket = port_bucket(layout.trunk_bps, max(mtus.values()))
+        yield from (bucket.line(end, action) for end in TRUNK_ENDS)
 
 
-def trunk_lines(layout: Layout, mtus: Iterable[int], action: Literal["replace", "change"] = "replace") -> list[str]:
-    """Return the lines for `tc -batch` that shape both ends of the trunk, if there is one with a rate."""
-    if not layout.trunk or layout.trunk_bps is None:
-        return []
-    bucket = trunk_bucket(layout.trunk_bps, mtus)
-    return [bucket.line(end, action) for end in TRUNK_ENDS]
-
-
-def node_lines(layout: Layout, place: Place, ipv6: bool) -> Iterator[str]:
-    """Yield lines for `ip -batch` in the node's namespace: addresses and neighbours. No packet waits for ARP."""
-    with_v6 = ipv6 and place.mtu >= 1280
+def node_lines(place: Place, ipv6: bool) -> Iterator[str]:
+    """Yield lines for `ip -batch` in the node's namespace: its interface and its addresses."""
     yield "link set dev lo up"
     if place.rtt_ns is not None:
         yield f"link set dev {NODE_INTERFACE} mtu {place.mtu} address {place.mac} txqueuelen {TAP_FRAMES}"
@@ -152,18 +139,11 @@ def node_lines(layout: Layout, place: Place, ipv6: bool) -> Iterator[str]:
         yield f"link set dev {NODE_INTERFACE} gso_max_size {largest}"
     yield f"link set dev {NODE_INTERFACE} up"
     yield f"address add {place.ipv4}/24 dev {NODE_INTERFACE}"
-    if with_v6:
+    if ipv6 and place.mtu >= 1280:
         yield f"address add {place.ipv6}/64 dev {NODE_INTERFACE} nodad"
-    if len(layout.places) > _WARM_NODES:
-        return
-    for other in layout.places:
-        if other is not place:
-            yield f"neighbour replace {other.ipv4} lladdr {other.mac} dev {NODE_INTERFACE} nud permanent"
-            if with_v6:
-                yield f"neighbour replace {other.ipv6} lladdr {other.mac} dev {NODE_INTERFACE} nud permanent"
 
 
-def node_shaping_lines(place: Place) -> Iterator[str]:
+def node_shaping_lines(place: Place, mtu: int, action: Action = "replace") -> Iterator[str]:
     """Yield lines for `tc -batch` in the node's namespace: what the node itself sends, to all destinations together."""
     if place.shaped_bps is not None:
-        yield node_bucket(place.shaped_bps, place.mtu).line(NODE_INTERFACE)
+        yield node_bucket(place.shaped_bps, mtu).line(NODE_INTERFACE, action)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from rigctl.base.errors import RigError
-from rigctl.virtual import follow
 from rigctl.virtual.distance import distant, tap
 from rigctl.virtual.layout import NODE_INTERFACE, Layout, Place
 from rigctl.virtual.links import node_lines, node_shaping_lines, port_shaping_lines, switch_lines
@@ -39,11 +38,8 @@ def home_of(name: str) -> Path:
 @functools.cache
 def _shows_own_sys() -> bool:
     """Tell whether `ip netns exec` works here: it mounts a new /sys, which some containers forbid."""
-    return subprocess.run(["ip", "netns", "exec", _probe(), "true"], capture_output=True, check=False).returncode == 0
-
-
-def _probe() -> str:
-    return next(_NAMESPACES.iterdir()).name
+    some = next(_NAMESPACES.iterdir()).name
+    return subprocess.run(["ip", "netns", "exec", some, "true"], capture_output=True, check=False).returncode == 0
 
 
 def entrance(name: str) -> tuple[str, ...]:
@@ -82,10 +78,10 @@ def build(layout: Layout) -> dict[str, tuple[int, int]]:
         for place in distant(layout)
     }
     _batch(["ip"], switch_lines(layout))
-    _batch(["tc"], port_shaping_lines(layout))
+    _batch(["tc"], port_shaping_lines(layout, {place.name: place.mtu for place in layout.places}))
     for place in layout.places:
-        _batch(["ip", "-n", place.name], node_lines(layout, place, ipv6))
-        _batch(["tc", "-n", place.name], node_shaping_lines(place))
+        _batch(["ip", "-n", place.name], node_lines(place, ipv6))
+        _batch(["tc", "-n", place.name], node_shaping_lines(place, place.mtu))
         if place.sysctls:
             in_namespace(place.name, functools.partial(_tune, place))
     return taps
@@ -128,11 +124,6 @@ def ssh_socket(layout: Layout, place: Place) -> socket.socket:
         return made
 
     return in_namespace(place.name, bound)
-
-
-def link_socket(place: Place) -> socket.socket:
-    """Return a socket that hears of changes of the node's interfaces; see `rigctl.virtual.follow`."""
-    return in_namespace(place.name, follow.link_socket)
 
 
 def _tune(place: Place) -> None:

@@ -66,7 +66,12 @@ def find(rig: Rig) -> list[State]:
     """Return the rigs that `up` started from this file, newest version first. Raise `InputError` for a real rig."""
     layout = layout_of(rig)
     sweep()
-    mine = [state for state in states() if state.stays and state.up and _same(state, layout, rig)]
+    source = None if rig.source is None else str(rig.source)
+    mine = [
+        state
+        for state in states()
+        if state.stays and state.up and (state.key == layout.key or (source is not None and state.source == source))
+    ]
     return sorted(mine, key=lambda state: state.key != layout.key)
 
 
@@ -112,10 +117,6 @@ def _ports(layout: Layout) -> Iterator[Port]:
     for (device, bridge), peer in zip(layout.trunk, reversed(keys), strict=True):
         if bridge.key is not None:
             yield Port(bridge.key, device, peer=peer)
-
-
-def _same(state: State, layout: Layout, rig: Rig) -> bool:
-    return state.key == layout.key or (rig.source is not None and state.source == str(rig.source))
 
 
 @contextmanager

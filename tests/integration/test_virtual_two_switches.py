@@ -18,7 +18,7 @@ from virtual_rigs import NAME, login, machine, output, survivors, wait_until
 from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import load_rig
 from rigctl.virtual import provided
-from rigctl.virtual.links import node_bucket, port_bucket, shaped_bps, trunk_bucket
+from rigctl.virtual.links import node_bucket, port_bucket, shaped_bps
 
 IF_NAME, IF_HC_IN, IF_HC_OUT = (f".1.3.6.1.2.1.31.1.1.1.{column}" for column in (1, 6, 10))
 LINKS = "links: {rate: 1G, mtu: 1500}"
@@ -156,7 +156,7 @@ async def test_buckets_follow_the_mtu_of_a_node_and_go_back_with_it(tmp_path: Pa
         assert f"rate {as_tc(node_bucket(10**9, 8192).rate_bps)}bit" in at_node
         assert at_switch["a1"] == as_tc(port_bucket(10**9, 8192).rate_bps)
         # The largest frames decide on the trunk, also while the others' are small.
-        assert at_switch["trunk.0"] == at_switch["trunk.1"] == as_tc(trunk_bucket(8 * 10**9, [8192]).rate_bps)
+        assert at_switch["trunk.0"] == at_switch["trunk.1"] == as_tc(port_bucket(8 * 10**9, 8192).rate_bps)
         assert [at_switch[other] for other in ("a2", "b1", "b2")] == [before[other] for other in ("a2", "b1", "b2")]
         await b1.run("ip link set dev eth0 mtu 8192", check=True)
         assert "1 received" in await output(ready, "a1", "ping -c 1 -W 2 -M do -s 8164 b1")

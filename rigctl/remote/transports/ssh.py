@@ -24,8 +24,6 @@ KEEPALIVE_S: Final = 5.0
 KEEPALIVES: Final = 2
 """A reply is requested after each `KEEPALIVE_S` of silence; a connection with more missing replies ends (15 s)."""
 CLOSE_DEADLINE_S: Final = 1.0
-_CIPHERS: Final = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
-"""Preferred to asyncssh's first choice, ChaCha20, which takes 15 µs a packet; these take 2. ~/.ssh/config wins."""
 _PATIENCE: Final = {"login_timeout": CONNECT_DEADLINE_S, "keepalive_interval": KEEPALIVE_S}
 _HOP: Final = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:\s]+))(?::(?P<port>\d{1,5}))?")
 
@@ -35,7 +33,11 @@ _Login: TypeAlias = "tuple[asyncssh.SSHClientConnection, Watch]"
 
 async def opened(node: Node, stack: AsyncExitStack) -> "SshConnection":
     """Connect to `node`, over its jump hosts; `stack` closes every connection made. Raise `NodeError`."""
-    _check_files(node)
+    wrong = wrong_key(node.key) if node.key is not None else None
+    if wrong is None and node.known_hosts is not None:
+        wrong = wrong_file("known_hosts", node.known_hosts)
+    if wrong is not None:
+        raise NodeError(node.name, wrong)
     settings = _settings(node)
     options = await _options(node.name, "", node.address, settings)
     hops = [hop for hop in str(options.tunnel or "").split(",") if hop and hop.lower() != "none"]
@@ -152,14 +154,6 @@ class _Input:
             self._writer.write_eof()
 
 
-def _check_files(node: Node) -> None:
-    wrong = wrong_key(node.key) if node.key is not None else None
-    if wrong is None and node.known_hosts is not None:
-        wrong = wrong_file("known_hosts", node.known_hosts)
-    if wrong is not None:
-        raise NodeError(node.name, wrong)
-
-
 def _settings(node: Node) -> dict[str, Any]:
     """Return the settings of `node` in the rig file; ~/.ssh/config decides the others."""
     said = {
@@ -217,8 +211,6 @@ async def _connect(
         settings["tunnel"] = way
     with refusals(_target(node, prefix, options, settings), watch):
         settings["known_hosts"] = _trusted(options)
-        if options.config.get("Ciphers") is None:
-            settings["encryption_algs"] = _CIPHERS
         async with asyncio.timeout(settings["login_timeout"]):
             connection = await asyncssh.connect(
                 host,

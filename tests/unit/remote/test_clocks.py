@@ -2,10 +2,11 @@
 
 import asyncio
 import time
+from typing import cast
 
 import pytest
 
-from rigctl.remote.agent import Reading
+from rigctl.remote.agent import Agent, Reading
 from rigctl.remote.clocks import EXCHANGE_S, LEAST_LEAD_S, ClockOffset, Clocks, measure_clocks
 
 
@@ -31,7 +32,7 @@ async def compared(count: int, round_trip_s: float) -> tuple[dict[str, Node], in
     """The nodes, and how many exchanged at once at most."""
     nodes = {f"n{at}": Node(1000 * at, round_trip_s) for at in range(count)}
     Node.most = 0
-    clocks = await measure_clocks(nodes)
+    clocks = await measure_clocks(cast(dict[str, Agent], nodes))
     assert {name: offset.offset_ns for name, offset in clocks.offsets.items()} == {
         name: node.ahead_ns for name, node in nodes.items()
     }
@@ -43,12 +44,6 @@ async def test_near_nodes_take_turns_and_far_ones_go_side_by_side() -> None:
     assert (await compared(24, EXCHANGE_S))[1] == 1
     assert (await compared(24, 10 * EXCHANGE_S))[1] == 10
     assert (await compared(24, 1000 * EXCHANGE_S))[1] == 23  # the first had been asked alone
-
-
-@pytest.mark.parametrize(("count", "exchanges"), [(1, 8), (4, 8), (12, 8), (24, 4), (100, 4)])
-async def test_of_many_nodes_each_exchanges_less(count: int, exchanges: int) -> None:
-    nodes, _ = await compared(count, 0.0002)
-    assert {node.exchanges for node in nodes.values()} == {exchanges}
 
 
 def test_a_start_is_ordered_far_enough_ahead_for_the_slowest_node() -> None:

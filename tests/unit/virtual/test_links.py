@@ -17,8 +17,9 @@ from rigctl.virtual.links import (
     shaped_bps,
     super_packet_bytes,
     switch_lines,
-    trunk_bucket,
 )
+
+MTUS = dict.fromkeys(("pi1", "pi2", "a", "b", "near", "slow"), 1500)
 
 
 def place(name: str = "pi1", number: int = 1, rate_bps: int | None = 10**9, mtu: int = 1500) -> Place:
@@ -50,7 +51,7 @@ def test_a_slow_links_bucket_takes_a_super_packet_whole(rate_bps: int) -> None:
     slow = place(rate_bps=rate_bps)
     largest = super_packet_bytes(rate_bps, 1500)
     assert largest is not None
-    assert f"link set dev eth0 gso_max_size {largest}" in list(node_lines(layout(slow), slow, ipv6=False))
+    assert f"link set dev eth0 gso_max_size {largest}" in list(node_lines(slow, ipv6=False))
     segments = largest // 1514
     assert segments >= 4
     assert segments * 1514 <= node_bucket(rate_bps, 1500).burst_bytes  # as the queue counts it, headers of each
@@ -63,17 +64,9 @@ def test_queues_hold_a_super_packet_however_slow_the_link() -> None:
 
 
 def test_both_ends_of_a_cable_are_shaped_alike_but_for_their_queues() -> None:
-    (at_switch, _), (at_node,) = list(port_shaping_lines(layout())), list(node_shaping_lines(place()))
+    (at_switch, _), (at_node,) = list(port_shaping_lines(layout(), MTUS)), list(node_shaping_lines(place(), 1500))
     assert at_switch.startswith("qdisc replace dev pi1 root tbf rate 984395318bit burst 123049b limit ")
     assert at_node.startswith("qdisc replace dev eth0 root tbf rate 984395318bit burst 123049b limit 1514000b")
-
-
-def test_a_node_knows_its_neighbours_but_not_itself() -> None:
-    one, two = place(), place("pi2", 2)
-    lines = list(node_lines(layout(one, two), one, ipv6=True))
-    assert "address add fd77::1/64 dev eth0 nodad" in lines
-    neighbours = [line for line in lines if line.startswith("neighbour")]
-    assert [line.split()[2] for line in neighbours] == ["10.77.0.2", "fd77::2"]
 
 
 def two_switches(trunk_bps: int | None = 8 * 10**9) -> Layout:
@@ -91,7 +84,7 @@ def test_a_rig_of_one_switch_is_built_by_the_same_lines_as_ever() -> None:
         "link set dev pi2 master br0 up",
         "link set dev br0 mtu 1500 up",
     ]
-    assert not any("trunk" in line for line in port_shaping_lines(layout()))
+    assert not any("trunk" in line for line in port_shaping_lines(layout(), MTUS))
 
 
 def test_two_bridges_with_their_ports_and_a_cable_between_them() -> None:
@@ -106,16 +99,23 @@ def test_two_bridges_with_their_ports_and_a_cable_between_them() -> None:
 
 
 def test_a_trunk_is_shaped_at_both_ends_and_has_a_queue_of_its_own() -> None:
-    lines = [line for line in port_shaping_lines(two_switches()) if "trunk" in line]
+    lines = [line for line in port_shaping_lines(two_switches(), MTUS) if "trunk" in line]
     assert [line.split()[3] for line in lines] == ["trunk.0", "trunk.1"]
     # A millisecond, and 3.25 of them: at 7.875 Gbit/s 984 KB and 3.2 MB.
     assert all(f"rate {shaped_bps(8 * 10**9, 1500)}bit burst 984395b limit 3199284b" in line for line in lines)
-    assert not any("trunk" in line for line in port_shaping_lines(two_switches(trunk_bps=None)))
+    assert not any("trunk" in line for line in port_shaping_lines(two_switches(trunk_bps=None), MTUS))
+
+
+def test_buckets_follow_an_mtu_and_those_of_the_trunk_the_largest() -> None:
+    lines = list(port_shaping_lines(two_switches(), {"a": 1500, "b": 8192}, "change"))
+    large = port_bucket(8 * 10**9, 8192)
+    assert lines[0] == port_bucket(10**9, 1500).line("a", "change")
+    assert lines[2:] == [large.line(end, "change") for end in ("trunk.0", "trunk.1")]
 
 
 @pytest.mark.parametrize(("mtu", "goodput_mbps"), [(1500, 941.5), (8192, 989.1)])
 def test_a_bucket_follows_the_size_of_frames(mtu: int, goodput_mbps: float) -> None:
-    for bucket in (node_bucket(10**9, mtu), port_bucket(10**9, mtu), trunk_bucket(10**9, [576, mtu, 1280])):
+    for bucket in (node_bucket(10**9, mtu), port_bucket(10**9, mtu)):
         # MTU + 14 bytes as the kernel counts them; of these 14 are Ethernet's header, 52 those of IP and TCP.
         assert bucket.rate_bps * (mtu - 52) / (mtu + 14) / 1e6 == pytest.approx(goodput_mbps, abs=0.1)
         assert bucket.limit_bytes >= 2 * 65536 + mtu
@@ -124,8 +124,8 @@ def test_a_bucket_follows_the_size_of_frames(mtu: int, goodput_mbps: float) -> N
 def test_a_bottleneck_shapes_both_ends_of_a_link_that_is_faster() -> None:
     slow = replace(place("slow", 2), rate_bps=10**10, bottleneck_bps=3 * 10**9)
     expected = f"rate {shaped_bps(3 * 10**9, 1500)}bit"
-    (port,) = [line for line in port_shaping_lines(layout(place("near"), slow)) if "dev slow " in line]
-    (own,) = node_shaping_lines(slow)
+    (port,) = [line for line in port_shaping_lines(layout(place("near"), slow), MTUS) if "dev slow " in line]
+    (own,) = node_shaping_lines(slow, 1500)
     assert expected in port
     assert expected in own
     assert replace(slow, rate_bps=10**9).shaped_bps == 10**9
@@ -138,6 +138,6 @@ def test_a_link_with_a_round_trip_is_two_taps_that_are_there_already() -> None:
     assert not any("name far " in line for line in made)
     assert "link set dev far mtu 1500 txqueuelen 10000" in made
     assert "link set dev far master br0 up" in made
-    lines = list(node_lines(layout(place("near"), far), far, ipv6=False))
+    lines = list(node_lines(far, ipv6=False))
     assert "link set dev eth0 mtu 1500 address 02:77:00:00:00:02 txqueuelen 10000" in lines
-    assert not any("txqueuelen" in line for line in node_lines(layout(place("near"), far), place("near"), ipv6=False))
+    assert not any("txqueuelen" in line for line in node_lines(place("near"), ipv6=False))

@@ -89,9 +89,9 @@ def _neighbour(interface: str, section: dict[str, Any]) -> Neighbour:
 
 
 def _chassis(chassis: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
-    """Return name and section of a chassis. The name is a key above the section (json), or a value in it (json0)."""
+    """Return name and section of a chassis. The name is a key above the section, if it has one."""
     if "id" in chassis:
-        return _text(chassis.get("name")), chassis
+        return None, chassis
     for name, section in chassis.items():
         if isinstance(section, dict):
             return printable(name)[:_MOST_TEXT] or None, section

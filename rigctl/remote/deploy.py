@@ -99,7 +99,6 @@ class Deployed:
 
     path: str
     sha256: str
-    machine: str
     note: str | None = None  # why the agent is not in its usual folder; then it is removed at its end
 
 
@@ -108,7 +107,7 @@ async def deploy(host: Host, folder: Path | None = None) -> Deployed:
     binaries = {binary.machine: binary for binary in await asyncio.to_thread(carried, folder)}
     reply = await host.run(shell(_check_script(binaries, sudo=host.node.sudo), sudo=host.node.sudo))
     binary, state, held, path = _read_check(host, binaries, reply)
-    deployed = Deployed(path, binary.sha256, binary.machine, _note(reply.stdout, path))
+    deployed = Deployed(path, binary.sha256, _note(reply.stdout, path))
     if state != "there" or not await _is_right(host, deployed, held):
         await _upload(host, deployed, binary.path.read_bytes())
     return deployed

@@ -1,10 +1,8 @@
 """Turns a virtual rig into an ordinary one: started if it is not up, reached by SSH, ended after."""
 
 import asyncio
-import fcntl
-import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -12,7 +10,7 @@ from rigctl.records import Port
 from rigctl.rig.inventory import Rig, Secrets, Switch
 from rigctl.virtual.layout import Layout, layout_of
 from rigctl.virtual.start import end, ended, start
-from rigctl.virtual.state import State, base, standing, states, sweep
+from rigctl.virtual.state import State, base, one_at_a_time, standing, states, sweep
 
 EMULATED_TIMES: Final = 6
 """Factor on the deadlines of SSH: an emulated machine needs ten times as long for its end of the cryptography."""
@@ -46,7 +44,7 @@ async def up(rig: Rig) -> tuple[Rig, State, bool]:
     """Start a virtual rig that stays until `down`. Return it, its state, and whether it was started only now."""
     layout = layout_of(rig)
     sweep()
-    with _one_at_a_time():
+    with one_at_a_time(base()):  # a second `rig up` of the same rig waits until the first has it up
         found = standing(layout.key)
         if found is not None:
             return completed(rig, layout, found), found, False
@@ -117,14 +115,3 @@ def _ports(layout: Layout) -> Iterator[Port]:
     for (device, bridge), peer in zip(layout.trunk, reversed(keys), strict=True):
         if bridge.key is not None:
             yield Port(bridge.key, device, peer=peer)
-
-
-@contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    """Let a second `rig up` of the same rig wait until the first has it up."""
-    descriptor = os.open(base() / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

@@ -8,6 +8,7 @@ Namespaces, interfaces and the processes in them are never left: the kernel ends
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -119,6 +120,17 @@ def states() -> Iterator[State]:
 def standing(key: str) -> State | None:
     """Return the rig of that definition that `rig up` left up, if any."""
     return next((state for state in states() if state.key == key and state.stays and state.up), None)
+
+
+@contextlib.contextmanager
+def one_at_a_time(folder: Path) -> Iterator[None]:
+    """Wait until no other process is in such a block for `folder`."""
+    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def new_folder(name: str) -> Path:

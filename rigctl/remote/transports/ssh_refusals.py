@@ -80,7 +80,9 @@ def refusals(target: Target, watch: Watch) -> Iterator[None]:
     except asyncssh.ChannelOpenError as error:
         raise target.error(f"not reached through its jump host: {target.place}: {said(error.reason)}") from None
     except asyncssh.KeyExchangeFailed as error:
-        raise target.error(f"cannot talk to {target.place}: {said(error.reason)}. {_types_hint(target)}") from None
+        file = target.known_hosts or "~/.ssh/known_hosts"
+        hint = f"Its host key may have changed to a type that {file} does not hold"
+        raise target.error(f"cannot talk to {target.place}: {said(error.reason)}. {hint}") from None
     except asyncssh.Error as error:
         if "authentication failures" in error.reason:  # MaxAuthTries of the server: more keys than it lets one try
             raise target.error(_denied(target)) from None
@@ -150,11 +152,6 @@ def _known(target: Target) -> bool:
     except (OSError, ValueError):
         return False
     return bool(keys)
-
-
-def _types_hint(target: Target) -> str:
-    file = target.known_hosts or "~/.ssh/known_hosts"
-    return f"Its host key may have changed to a type that {file} does not hold"
 
 
 def _denied(target: Target) -> str:

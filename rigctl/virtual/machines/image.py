@@ -5,7 +5,6 @@ in `guest/` say. `packages` in that folder lists the versions. Remove the folder
 today's packages.
 """
 
-import fcntl
 import gzip
 import hashlib
 import lzma
@@ -16,8 +15,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -25,6 +23,7 @@ from typing import Final
 from rigctl.base.errors import RigError
 from rigctl.rig.inventory import Arch
 from rigctl.virtual.machines.apt import downloaded, run
+from rigctl.virtual.state import one_at_a_time
 
 DEBIAN: Final[dict[Arch, str]] = {"x86_64": "amd64", "aarch64": "arm64"}
 DISK_BYTES: Final = 1 << 30
@@ -85,7 +84,7 @@ def image(arch: Arch) -> Image:
     folder = cache() / key_of(arch)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with _one_at_a_time(folder.parent):
+        with one_at_a_time(folder.parent):
             if not folder.is_dir():
                 _make(arch, folder)
     except OSError as error:
@@ -223,13 +222,3 @@ def _entry(name: str, content: bytes, mode: int, device: tuple[int, int] = (0, 0
 
 def padded(data: bytes) -> bytes:
     return data + b"\0" * (-len(data) % 4)
-
-
-@contextmanager
-def _one_at_a_time(folder: Path) -> Iterator[None]:
-    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

@@ -226,8 +226,6 @@ async def test_24_nodes_on_two_switches_are_up_within_seconds_and_reach_each_oth
             *(output(ready, f"node{n:03}", f"ping -c 1 -W 2 node{100 + n}") for n in range(1, 13))
         )
         assert all("1 received" in one for one in said)
-        # Neighbours are known from the start, and nothing goes in circles: 24 pings, and each node's few words of IPv6.
-        neighbours = await output(ready, "node001", "ip -4 neighbour show nud permanent")
-        assert len(neighbours.splitlines()) == 23
+        # Nothing goes in circles: 24 pings, the ARP before them, and each node's few words of IPv6.
         counted = (await on_switches(ready, "grep trunk.1 /proc/net/dev")).split()
         assert 24 <= int(counted[2]) + int(counted[10]) < 1000  # packets in and out

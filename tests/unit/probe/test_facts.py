@@ -139,12 +139,6 @@ def test_a_long_file_leaves_the_others_known() -> None:
     assert (facts["cpu_model"], facts["mtu"]) == ("EPYC", 1500)
 
 
-def test_nothing_said_is_all_unknown_and_never_an_error() -> None:
-    facts = parse("")
-    assert facts.keys() == FACTS.keys() | {"notes"}
-    assert {value for key, value in facts.items() if key != "notes"} == {None}
-
-
 def test_a_missing_tool_is_noted_with_what_is_unknown_for_it() -> None:
     facts = parse(answer(missing="ethtool\n", interface="eth0\n", driver="../drivers/e1000e\n"))
     assert facts["notes"] == ["ethtool is not installed; therefore unknown: firmware, offloads"]

@@ -1,6 +1,6 @@
 """A FreeBSD host's surroundings. The outputs are written after route(8), netstat(1), ifconfig(8), not recorded."""
 
-from ipaddress import ip_interface, ip_network
+from ipaddress import ip_network
 
 from freebsd_host import ANSWER, BY_GATEWAY, ROUTED, freebsd_answer
 
@@ -17,18 +17,6 @@ def test_rig_init_reads_a_freebsd_host_by_ifconfig_and_netstat() -> None:
     assert (found.is_root, found.sudo, found.ssh_address) == (True, None, "192.168.1.20")
     assert found.identity == (ANSWER["boot"], ANSWER["namespace"])
     assert list(found.interfaces) == ["ix0", "em0", "lagg0", "ix0.20"]
-
-
-def test_a_freebsd_interface_has_its_speed_mtu_driver_and_addresses() -> None:
-    found = parse(freebsd_answer()).interfaces
-    ix0 = found["ix0"]
-    assert (ix0.speed_bps, ix0.duplex, ix0.mtu, ix0.driver) == (10**10, "full", 9000, "ix")
-    assert (ix0.is_up, ix0.is_hardware, ix0.mac) == (True, True, "0c:c4:7a:12:34:56")
-    assert ix0.addresses == (ip_interface("10.0.0.1/24"), ip_interface("2001:db8::1/64"))
-    assert (found["em0"].is_up, found["em0"].addresses) == (False, ())
-    assert (found["lagg0"].below, found["lagg0"].is_hardware) == (("ix1",), False)
-    assert found["lagg0"].addresses == (ip_interface("192.168.1.20/24"),)
-    assert (found["ix0.20"].below, found["ix0.20"].is_up) == (("ix0",), True)
 
 
 def test_routes_of_both_families_are_read_without_those_of_links() -> None:

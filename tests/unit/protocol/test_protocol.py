@@ -100,15 +100,6 @@ def test_answers_are_read() -> None:
     assert parse_line("pi1", refused) == Answer(7, False, "EADDRNOTAVAIL", "bind 10.77.0.9: no")
 
 
-def test_what_the_kernel_does_not_say_stays_unknown() -> None:
-    nullable = [name for name in TOTALS if name not in ("id", "flow", "bytes")]
-    counted = [name for name in nullable if name in FlowTotals.__dataclass_fields__]
-    message = parse_line("pi1", line(TOTALS | dict.fromkeys(nullable)))
-    assert isinstance(message, FlowTotals)
-    assert [getattr(message, name) for name in counted] == [None] * len(counted)
-    assert not message.granted
-
-
 @pytest.mark.parametrize(
     ("raw", "expected"),
     [
@@ -213,6 +204,11 @@ def test_the_text_of_a_setting_is_one_word_of_its_order() -> None:
     assert order.to_line(3) == b"3 set kind=sysctl value=4096%20131072%206291456%20%25%C3%BC name=net.ipv4.tcp_rmem\n"
 
 
+def test_flows_come_in_the_order_of_their_numbers() -> None:
+    report = endpoint_report("pi1", [totals(1), totals(0)], Answer(8, True, numbers=dict(LAST)))
+    assert [flow.totals.flow for flow in report.flows] == [0, 1]
+
+
 def test_bins_come_in_pieces_that_follow_each_other() -> None:
     first = parse_line("pi1", line({"id": 8, "flow": 0, "bin_us": 500, "from": 0, "bins": [0, 7]}))
     second = parse_line("pi1", line({"id": 8, "flow": 0, "bin_us": 500, "from": 2, "bins": [2**32 - 1]}))
@@ -228,8 +224,3 @@ def test_bins_come_in_pieces_that_follow_each_other() -> None:
     for bins in ([-1], [2**32], [1.5], "12"):
         with pytest.raises(NodeError, match="whole numbers below"):
             parse_line("pi1", line({"id": 8, "flow": 0, "bin_us": 500, "from": 0, "bins": bins}))
-
-
-def test_flows_come_in_the_order_of_their_numbers() -> None:
-    report = endpoint_report("pi1", [totals(1), totals(0)], Answer(8, True, numbers=dict(LAST)))
-    assert [flow.totals.flow for flow in report.flows] == [0, 1]

@@ -203,18 +203,6 @@ async def test_when_the_agent_ends_every_order_that_waits_fails_with_its_last_wo
     assert [str(failure) for failure in failures] == ["pi1: the agent ended: Killed (exit code 137)"] * 4
 
 
-async def test_a_lost_connection_is_told_as_one() -> None:
-    class Cut(FakeAgent):
-        async def readline(self) -> bytes:
-            if self.said.empty():
-                raise ConnectionResetError("Connection reset by peer")
-            return await super().readline()
-
-    async with running("pi1", cast(Process, Cut(mute))) as agent:
-        with pytest.raises(NodeError, match="pi1: the connection to the agent was lost: Connection reset by peer"):
-            await agent.order(Stop(1), deadline_s=1)
-
-
 async def test_an_agent_that_does_not_greet_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_module, "HELLO_DEADLINE_S", 0.05)
 
@@ -286,13 +274,6 @@ async def test_silence_is_filled_with_pings_and_an_unanswered_one_ends_the_agent
             await order(Stop(1))
 
 
-async def test_a_report_above_its_bound_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_module, "ROWS_LIMIT", 2)
-    async with talking() as (agent, _):
-        with pytest.raises(NodeError, match="a report of over 2 rows"):
-            await agent.report(1)
-
-
 async def test_buckets_weigh_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rigctl.remote.agent.ROWS_LIMIT", 60)
 
@@ -341,20 +322,3 @@ async def test_the_clock_offset_comes_from_the_quickest_exchange() -> None:
         offset = await estimate_offset(agent)
     assert fake.orders == ["clock"] * 8
     assert abs(offset.offset_ns - 5_000_000_000) <= offset.error_ns < 1_000_000
-
-
-async def test_a_big_report_is_read_without_growing_slower_with_its_size() -> None:
-    """24 sides of 100 samples take some 10 ms; loosely bounded, for a busy machine."""
-    pieces = [[10**8, 11_000_000, 0, 3, 0, 0]] * 100
-    columns = ["t_ns", "bytes", "retransmits", "rtt_us", "cwnd", "mss"]  # as of a kernel before 5.4
-
-    def big(number: int, verb: str, keys: dict[str, str]) -> Replies:
-        totals = [line(**(TOTALS | {"id": number, "flow": flow})) for flow in range(24)]
-        rows = [line(**{"id": number, "flow": f, "from": 0, "columns": columns, "rows": pieces}) for f in range(24)]
-        return [*totals, *rows, line(**(LAST | {"id": number, "ok": True}))]
-
-    async with talking(big) as (agent, _):
-        began = time.process_time()
-        report = await agent.report(1)
-        assert len(sides(report, 0)) == 24
-        assert time.process_time() - began < 2

@@ -78,14 +78,6 @@ def das2(**fields: Any) -> Rig:
     return replace(Rig("lab", "A lab", nodes, None, virtual="namespaces"), switches=switches, trunk=trunk, **fields)
 
 
-def test_each_node_is_on_the_bridge_of_its_switch() -> None:
-    layout = layout_of(das2())
-    assert [layout.bridges[place.bridge].key for place in layout.places] == ["f10", "f10", "cisco", "cisco"]
-    assert len({bridge.device for bridge in layout.bridges}) == 2
-    assert [(end, bridge.key) for end, bridge in layout.trunk] == [("trunk.0", "f10"), ("trunk.1", "cisco")]
-    assert (layout.trunk_bps, layout.snmp) == (8 * 10**9, True)
-
-
 def test_ports_have_the_mtu_of_their_switch_or_of_the_largest_node() -> None:
     layout = layout_of(das2())
     assert [layout.port_mtu(place) for place in layout.places] == [9216, 9216, 4000, 4000]

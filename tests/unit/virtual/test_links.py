@@ -8,11 +8,9 @@ from rigctl.virtual.layout import Bridge, Layout, Place
 from rigctl.virtual.links import (
     burst_bytes,
     node_bucket,
-    node_limit_bytes,
     node_lines,
     node_shaping_lines,
     port_bucket,
-    port_limit_bytes,
     port_shaping_lines,
     shaped_bps,
     super_packet_bytes,
@@ -55,12 +53,6 @@ def test_a_slow_links_bucket_takes_a_super_packet_whole(rate_bps: int) -> None:
     segments = largest // 1514
     assert segments >= 4
     assert segments * 1514 <= node_bucket(rate_bps, 1500).burst_bytes  # as the queue counts it, headers of each
-
-
-def test_queues_hold_a_super_packet_however_slow_the_link() -> None:
-    assert port_limit_bytes(10**9, 1500) == pytest.approx(400_000, rel=0.01)
-    assert port_limit_bytes(10**5, 1500) > 131072
-    assert node_limit_bytes(1500) == 1_514_000
 
 
 def test_both_ends_of_a_cable_are_shaped_alike_but_for_their_queues() -> None:
@@ -111,25 +103,6 @@ def test_buckets_follow_an_mtu_and_those_of_the_trunk_the_largest() -> None:
     large = port_bucket(8 * 10**9, 8192)
     assert lines[0] == port_bucket(10**9, 1500).line("a", "change")
     assert lines[2:] == [large.line(end, "change") for end in ("trunk.0", "trunk.1")]
-
-
-@pytest.mark.parametrize(("mtu", "goodput_mbps"), [(1500, 941.5), (8192, 989.1)])
-def test_a_bucket_follows_the_size_of_frames(mtu: int, goodput_mbps: float) -> None:
-    for bucket in (node_bucket(10**9, mtu), port_bucket(10**9, mtu)):
-        # MTU + 14 bytes as the kernel counts them; of these 14 are Ethernet's header, 52 those of IP and TCP.
-        assert bucket.rate_bps * (mtu - 52) / (mtu + 14) / 1e6 == pytest.approx(goodput_mbps, abs=0.1)
-        assert bucket.limit_bytes >= 2 * 65536 + mtu
-
-
-def test_a_bottleneck_shapes_both_ends_of_a_link_that_is_faster() -> None:
-    slow = replace(place("slow", 2), rate_bps=10**10, bottleneck_bps=3 * 10**9)
-    expected = f"rate {shaped_bps(3 * 10**9, 1500)}bit"
-    (port,) = [line for line in port_shaping_lines(layout(place("near"), slow), MTUS) if "dev slow " in line]
-    (own,) = node_shaping_lines(slow, 1500)
-    assert expected in port
-    assert expected in own
-    assert replace(slow, rate_bps=10**9).shaped_bps == 10**9
-    assert replace(slow, rate_bps=None).shaped_bps == 3 * 10**9
 
 
 def test_a_link_with_a_round_trip_is_two_taps_that_are_there_already() -> None:

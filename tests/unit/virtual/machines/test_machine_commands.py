@@ -7,7 +7,7 @@ import pytest
 from rigctl.rig.inventory import Arch
 from rigctl.virtual.layout import Place
 from rigctl.virtual.machines.image import Image
-from rigctl.virtual.machines.qemu import Accel, hub, machine, own_files
+from rigctl.virtual.machines.qemu import hub, machine, own_files
 
 CARD = "netdev=data,mac=02:77:00:00:00:02,romfile="
 
@@ -54,14 +54,6 @@ def test_a_machine_is_reached_on_loopback_only_and_reaches_nothing_but_the_hub()
 def test_the_data_card_is_the_one_of_the_rig_file(place: Place, card: str) -> None:
     words = machine(place, "x86_64", "tcg", image("x86_64"), 1)
     assert after(words, "-device")[-1] == card
-
-
-def test_only_the_clock_of_an_emulated_x86_64_is_kept_off_its_time_stamp_counter() -> None:
-    place = Place("a", 1, None, 1500)
-    known: list[tuple[Arch, Accel, int]] = [("x86_64", "tcg", 1), ("x86_64", "kvm", 0), ("aarch64", "tcg", 0)]
-    for arch, accel, count in known:
-        words = machine(place, arch, accel, image(arch), 1)
-        assert after(words, "-append")[0].split().count("clocksource=hpet") == count
 
 
 def test_a_rigs_own_files_are_named_from_its_folder_so_its_path_may_be_long_and_have_commas() -> None:

@@ -40,7 +40,10 @@ def goodput_text(info: RunInfo, cell: CellSummary) -> str:
         return ""
     rates_mbps = [stream.goodput_mbps.mean for stream in streams if stream.goodput_mbps is not None]
     if cell.ceiling_mbps is None:
-        return _without_ceiling(info, rates_mbps)
+        rates = listed([rate_text(rate) for rate in rates_mbps])
+        if len(rates_mbps) > MOST_LISTED:
+            rates = _to([rate_text(min(rates_mbps)), rate_text(max(rates_mbps))])
+        return f"{rates} Mbit/s. {_no_ceiling(info)}"
     together = f"{' of '.join(rate_of_ceiling(cell.goodput_mbps.mean, cell.ceiling_mbps))} Mbit/s"
     share = f"{percent_text(cell.efficiency)} %"
     if len(streams) == 1:
@@ -58,15 +61,6 @@ def goodput_text(info: RunInfo, cell: CellSummary) -> str:
         return f"{rates[0]} of {ceiling} Mbit/s is {share} of the ceiling, on each pair."
     each = f"{share} of the ceiling" if len({*shares}) == 1 else f"{listed(shares)} of the ceiling; together {share}"
     return f"{listed(rates)} of {ceiling} Mbit/s are {each}."
-
-
-def _without_ceiling(info: RunInfo, rates_mbps: Sequence[float]) -> str:
-    rates = listed([rate_text(rate) for rate in rates_mbps])
-    if len(rates_mbps) > MOST_LISTED:
-        rates = _to([rate_text(min(rates_mbps)), rate_text(max(rates_mbps))])
-    if info.plan.virtual == "loopback":
-        return f"{rates} Mbit/s, unshaped, so there is no ceiling."
-    return f"{rates} Mbit/s; the ceiling is unknown, as the rate of a link is. Give it in the rig file."
 
 
 def _to(ends: Sequence[str]) -> str:
@@ -93,10 +87,11 @@ def goodput_answer(info: RunInfo, cells: Sequence[CellSummary]) -> Finding | Non
         said = goodput_text(info, low)
         text = f"Test {low.cell.number} ({settings}): {said[:1].lower()}{said[1:]}"
         return Finding(text, Weight.ANSWER, subject=tests([low.cell.number]), numbers=numbers)
+    without = "" if any(cell.ceiling_mbps is not None for cell in known) else f" {_no_ceiling(info)}"
     if _alike(low, high, known):
         every = "Both tests" if len(known) == 2 else f"All {len(known)} tests"
         which = every if len(known) == len(cells) else f"{plural(len(known), 'test')} measured"
-        text = f"{which}: {', '.join(filter(None, (_range(known), _shares(known))))}.{_no_ceiling(info, known)}"
+        text = f"{which}: {', '.join(filter(None, (_range(known), _shares(known))))}.{without}"
         return Finding(text, Weight.ANSWER, subject=tests(cell.cell.number for cell in known), numbers=numbers)
     pairs = told_apart(cell.cell for cell in cells)
     varied = dict(
@@ -107,7 +102,7 @@ def goodput_answer(info: RunInfo, cells: Sequence[CellSummary]) -> Finding | Non
         f"{varied[cell.cell.number] or settings_text(cell.cell, pairs)}{_detail(cell)})"
         for cell in (low, high)
     )
-    text = f"The lowest goodput is {least}, the highest {most}.{_no_ceiling(info, known)}"
+    text = f"The lowest goodput is {least}, the highest {most}.{without}"
     return Finding(text, Weight.ANSWER, subject=tests([low.cell.number, high.cell.number]), numbers=numbers)
 
 
@@ -160,13 +155,11 @@ def _shares(cells: Sequence[CellSummary]) -> str:
     return f"{_to([percent_text(min(known)), percent_text(max(known))])} % of the ceiling"
 
 
-def _no_ceiling(info: RunInfo, cells: Sequence[CellSummary]) -> str:
-    """Return a sentence on why no test has a ceiling; empty if some have one."""
-    if any(cell.ceiling_mbps is not None for cell in cells):
-        return ""
+def _no_ceiling(info: RunInfo) -> str:
+    """Return why tests have no ceiling."""
     if info.plan.virtual == "loopback":
-        return " The links are unshaped, so there is no ceiling."
-    return " The ceilings are unknown, as the rates of links are: give them in the rig file."
+        return "The links are unshaped, so there is no ceiling."
+    return "The ceiling is unknown, as the rate of a link is: give it in the rig file."
 
 
 def _detail(cell: CellSummary) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import documents
-from switched import SECOND, Paper, several
+from switched import Paper, several
 
 from rigctl.analysis.run_view import RunView
 from rigctl.records import Repetition, RunInfo
@@ -46,41 +46,6 @@ def test_traffic_at_one_port_only_is_not_taken_for_the_trunks() -> None:
     found = made(Paper(foreign_octets={("p3", "out"): 50_000_000}))
     assert "At single ports, counters and flows differ by more than 1 % in test 1." in sentences(found)
     assert not rows_by_test(found)[0]["Difference"].endswith("!")
-
-
-def test_a_cache_too_coarse_for_a_test_is_reported_with_its_time() -> None:
-    info, repetitions = several(12, Paper(duration_s=2))
-    cached = []
-    for repetition in repetitions:
-        series = []
-        for one in repetition.counters:
-            columns = dict(one.columns)
-            # Refreshed at multiples of 15 s: each reading shows what was true at the last of them.
-            for name, values in one.columns.items():
-                if name not in ("t_ns", "discontinuity"):
-                    columns[name] = [_at(one.port, name, t_ns, repetitions) for t_ns in one.columns["t_ns"]]
-                    assert len(columns[name]) == len(values)
-            series.append(replace(one, columns=columns))
-        cached.append(replace(repetition, counters=tuple(series)))
-    found = part_of(info, cached)
-    assert found is not None
-    coarse = [sentence for sentence in sentences(found) if sentence.startswith("No difference")]
-    assert coarse == [
-        "No difference is given for 12 of 12 tests: the counters are too coarse, "
-        "refreshed every 15 s or less often; the flows took 2 s."
-    ]
-    assert {row["Counted"] for row in rows_by_test(found)} == {"–"}
-
-
-def _at(port: str, name: str, t_ns: int, repetitions: list[Repetition]) -> int:
-    refreshed_ns = t_ns - t_ns % (15 * SECOND)
-    before = 10_000
-    for repetition in repetitions:
-        one = next(one for one in repetition.counters if one.port == port)
-        for at_ns, value in zip(one.columns["t_ns"], one.columns[name], strict=True):
-            if at_ns <= refreshed_ns:
-                before = value
-    return before
 
 
 def test_of_a_few_retransmits_nothing_is_said() -> None:

@@ -1,6 +1,5 @@
 """Datagrams in rows, table and words; and the search for the highest rate, trial by trial."""
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Finding, Severity, Weight
-from rigctl.model.search import MOST_TRIALS, Search, search
 from rigctl.records import (
     Cell,
     Datagrams,
@@ -142,27 +140,9 @@ class Path:
         return measured(flow(sent, came, sent_burst=None if rate_bps is None else 9), number, rate_bps)
 
 
-def searched(path: Path) -> tuple[RunPlan, list[Repetition], Search]:
-    cell = builders.asking(CELL, rate=MAX_RATE)
-    plan = plan_of(cell)
-    trials = [path.trial(1, None)]
-    while (following := search(plan, cell, trials).following) is not None:
-        trials.append(path.trial(len(trials) + 1, following))
-    return plan, trials, search(plan, cell, trials)
-
-
 def said_of(plan: RunPlan, trials: list[Repetition]) -> Finding:
     (found,) = search_findings(RunView(replace(info_of(), plan=plan), trials))
     return found
-
-
-@pytest.mark.parametrize("capacity", [3e6, 4.7e7, 6.5e8, 9e8])
-def test_the_search_comes_within_a_hundredth_of_what_the_path_carries(capacity: float) -> None:
-    _, trials, found = searched(Path(capacity, 2e9))
-    assert found.best is not None
-    assert found.best.sent_bps is not None
-    assert 0.985 * capacity <= found.best.sent_bps <= 1.0015 * capacity
-    assert len(trials) <= MOST_TRIALS
 
 
 def test_a_rate_that_the_senders_did_not_keep_to_is_no_verdict_on_the_network() -> None:
@@ -172,17 +152,6 @@ def test_a_rate_that_the_senders_did_not_keep_to_is_no_verdict_on_the_network() 
     assert "is 300 Mbit/s" in text
     assert "500 Mbit/s were requested" in text
     assert "the loss is" not in text
-
-
-def test_a_path_that_always_loses_has_no_rate() -> None:
-    plan, trials, found = searched(Path(1e9, 1e9, loss=0.01))
-    assert found.best is None
-    assert len(trials) == MOST_TRIALS
-    said = said_of(plan, trials)
-    assert re.search(
-        r"no PDR \(loss 0.1 %, trials of 1 s\): no rate down to .*bit/s per flow passed, in \d+ trials\.$", said.text
-    )
-    assert said.level is Severity.WARNING
 
 
 def test_trials_of_which_none_could_be_measured_are_no_verdict_on_the_network() -> None:

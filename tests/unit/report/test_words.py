@@ -85,10 +85,10 @@ def test_without_a_link_there_is_no_ceiling_and_without_its_rate_none_is_claimed
     links = {"pi1": Link(None, 65536), "pi2": Link(None, 65536)}
     loopback = builders.run(builders.plan([cell], links=links, virtual="loopback"))
     said = goodput_text(loopback, summaries(load(loopback, [one]))[0])
-    assert said == "22512 Mbit/s, unshaped, so there is no ceiling."
+    assert said == "22512 Mbit/s. The links are unshaped, so there is no ceiling."
     unknown = builders.run(builders.plan([cell], links=links, virtual=None), facts={})
     said = goodput_text(unknown, summaries(load(unknown, [one]))[0])
-    assert said == "22512 Mbit/s; the ceiling is unknown, as the rate of a link is. Give it in the rig file."
+    assert said == "22512 Mbit/s. The ceiling is unknown, as the rate of a link is: give it in the rig file."
     assert "The rig is the loopback interface of one machine: no link, no switch." in texts(loopback, [one])
 
 

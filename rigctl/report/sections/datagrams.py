@@ -145,7 +145,9 @@ def datagram_findings(view: RunView) -> Iterator[Finding]:
         yield answer
     yield from search_findings(view)
     yield from _losses(view.cells)
-    yield from _load(view.cells)
+    if short := [cell.cell.number for cell in view.cells if cell.counted and shortfall(cell) is not None]:
+        text = f"The senders did not achieve the offered load in {numbers_text(short)}."
+        yield Finding(text, Weight.GRANTED, Severity.WARNING, tests(short))
     yield from bottleneck_findings(view.cells)
     yield from excess_findings(view.info, view.cells)
     yield from excluded_findings(view.cells)
@@ -243,13 +245,6 @@ def _lost_share(cell: CellSummary) -> float | None:
     counted = [stream.datagrams for stream in cell.streams if stream.datagrams is not None]
     sent, lost = (sum(getattr(datagrams, name) or 0.0 for datagrams in counted) for name in ("sent", "lost"))
     return lost / sent if sent and all(datagrams.lost is not None for datagrams in counted) else None
-
-
-def _load(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    short = [cell.cell.number for cell in cells if cell.counted and shortfall(cell) is not None]
-    if short:
-        text = f"The senders did not achieve the offered load in {numbers_text(short)}."
-        yield Finding(text, Weight.GRANTED, Severity.WARNING, tests(short))
 
 
 def shaping_text(info: RunInfo) -> str:

@@ -113,12 +113,10 @@ def table(results: Results, notes_of: Callable[[MessageResult], Sequence[str]] =
         each(Column("Ceiling", "byte/s", "derived"), ceiling, "{:,.0f}".format),
         EFFICIENCY,
     ]
-    logarithm = measured("log2(size)", "", _logarithm, to_decimals(3), "requested")
+    logarithm: ResultColumn = measured(
+        "log2(size)", "", lambda result: math.log2(result.size) if result.size else None, to_decimals(3), "requested"
+    )
     return message_table(results, [SIZE, logarithm, iterations], derived, notes_of)
-
-
-def _logarithm(result: MessageResult) -> float | None:
-    return math.log2(result.size) if result.size else None
 
 
 def _us(time_ns: float | None) -> float | None:

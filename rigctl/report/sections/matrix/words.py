@@ -34,7 +34,9 @@ def matrix_findings(info: RunInfo, found: Matrix) -> Iterator[Finding]:
     """Yield the conclusions of a matrix; the first about a shared limit is the answer."""
     for number, (text, shown) in enumerate(limits(info, found.conditions)):
         yield Finding(text, Weight.ANSWER if number == 0 else Weight.BOTTLENECK, numbers=_numbers(shown))
-    for text in [*_low(found), *falling_text(found.conditions)]:
+    low = grouped(found.conditions, low_text)
+    said = [_under(own, found.conditions, text) for text, own in low.items() if text]
+    for text in [*said, *falling_text(found.conditions)]:
         yield Finding(text, Weight.COMPARISON)
     for difference in found.differences:
         numbers = {"difference_mbps": difference.mean_mbps, "share": difference.share}
@@ -128,20 +130,14 @@ def _beside_rig_file(info: RunInfo, wire_mbps: float) -> str:
     return f" The rig file gives {rate} for the trunk: something else limits, or the trunk has another rate."
 
 
-def _low(found: Matrix) -> Iterator[str]:
-    for said, own in grouped(found.conditions, low_text).items():
-        if said:
-            yield _under(own, found.conditions, said)
-
-
 def low_text(condition: ConditionPanels) -> str:
     """Return the windows that stay low, with the sums of the fewest and of the most pairs; empty where none does.
 
     A window stays low where its best sum is below `LOW` of the condition's best for most numbers of pairs: with many
     pairs another limit may hold all windows alike.
     """
-    counts = sorted({place[0] for panel in condition.panels for place in panel.sums_mbps})
-    tops = {pairs: max(_sums(condition, pairs)) for pairs in counts}
+    sums = [(pairs, total) for panel in condition.panels for (pairs, _), total in panel.sums_mbps.items()]
+    tops = {pairs: max(total for _, total in own) for pairs, own in grouped(sorted(sums), lambda sum_: sum_[0]).items()}
     low: list[tuple[str, Panel]] = []
     for panel in condition.panels:
         window = dict(panel.setting).get("window_total_bytes", dict(panel.setting).get("window_bytes"))
@@ -187,10 +183,6 @@ def falling_text(conditions: Sequence[ConditionPanels]) -> list[str]:
             f"{', limited by processors' if busy else ''}."
         )
     return said
-
-
-def _sums(condition: ConditionPanels, pairs: int) -> list[float]:
-    return [total for panel in condition.panels for place, total in panel.sums_mbps.items() if place[0] == pairs]
 
 
 def _best_of(panel: Panel) -> dict[int, tuple[float, int]]:

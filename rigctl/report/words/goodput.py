@@ -40,10 +40,10 @@ def goodput_text(info: RunInfo, cell: CellSummary) -> str:
         return ""
     rates_mbps = [stream.goodput_mbps.mean for stream in streams if stream.goodput_mbps is not None]
     if cell.ceiling_mbps is None:
-        rates = listed([rate_text(rate) for rate in rates_mbps])
+        said = listed([rate_text(rate) for rate in rates_mbps])
         if len(rates_mbps) > MOST_LISTED:
-            rates = _to([rate_text(min(rates_mbps)), rate_text(max(rates_mbps))])
-        return f"{rates} Mbit/s. {_no_ceiling(info)}"
+            said = _to([rate_text(min(rates_mbps)), rate_text(max(rates_mbps))])
+        return f"{said} Mbit/s. {_no_ceiling(info)}"
     together = f"{' of '.join(rate_of_ceiling(cell.goodput_mbps.mean, cell.ceiling_mbps))} Mbit/s"
     share = f"{percent_text(cell.efficiency)} %"
     if len(streams) == 1:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, LatencySummary, StreamSummary
@@ -11,8 +11,7 @@ from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.latency import KEPT, PROBE_BYTES, trips
 from rigctl.records import Cell, Direction, Probes, Repetition, Status, Stream
 from rigctl.report.blocks import Chart, Charts, Column, Key, Part, Section, Table
-from rigctl.report.charts.plot import MOST_COLOURS, Axis, Panel, Plot, stream_colours
-from rigctl.report.charts.plot import Line as Drawn
+from rigctl.report.charts.plot import MOST_COLOURS, Axis, Line, Panel, Plot, stream_colours
 from rigctl.report.tables.columns import ColumnOf, Head, divided, each, measured, table_of, to_decimals, to_digits
 from rigctl.report.words.text import numbers_text, plural, rate_text, settings_text, time_text
 
@@ -31,6 +30,8 @@ MOST_POINTS: Final = 150
 _WIDTH: Final = 380
 _HEIGHT: Final = 110
 _GOODPUT_HEIGHT: Final = 60
+Points: TypeAlias = tuple[tuple[float, float], ...]
+"""Seconds from the start of the streams, negative while idle, and a value."""
 
 
 def part(view: RunView) -> Part | None:
@@ -155,76 +156,58 @@ def queue_bytes(row: Result) -> float | None:
     return rise_us * goodput.mean / 8
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """Values over time of one stream; seconds from the start of the streams, negative while idle."""
-
-    name: str
-    t_s: tuple[float, ...]
-    values: tuple[float, ...]
-
-
 def charts(view: RunView) -> Charts | None:
     """Return a chart of each drawn test, of its last repetition that counts; None where there is none."""
     counted = [repetition for repetition in view.repetitions if repetition.status is Status.OK and repetition.probes]
     last = {repetition.cell: repetition for repetition in counted}
-    shown: list[tuple[Cell, list[Line], list[Line]]] = []
+    shown: list[tuple[Cell, list[Points], list[Points]]] = []
     for cell in charted_cells(view.plan):
         own = last.get(cell.number)
-        trips = [line for probes in own.probes if (line := _round_trips(probes)).t_s] if own else []
-        if own and trips:
-            shown.append(
-                (cell, trips, [rates for stream in cell.streams if (rates := _goodput(own, stream)) is not None])
-            )
+        round_trips = list(filter(None, map(_round_trips, own.probes))) if own else []
+        if own and round_trips:
+            shown.append((cell, round_trips, list(filter(None, (_goodput(own, stream) for stream in cell.streams)))))
     if not shown:
         return None
-    longest = max(value for _, lines, _ in shown for line in lines for value in line.values)
+    longest = max(value for _, lines, _ in shown for line in lines for _, value in line)
     streams = dict.fromkeys(str(stream) for cell, _, _ in shown for stream in cell.streams)
     few = len(streams) <= MOST_COLOURS
     keys = tuple(Key(name, f"s{number}") for number, name in enumerate(streams, 1)) if few else ()
     return Charts(tuple(_chart(*test, longest) for test in shown), keys)
 
 
-def _round_trips(probes: Probes) -> Line:
+def _round_trips(probes: Probes) -> Points:
     """Return the longest round trip of each of `MOST_POINTS` equal times in which a probe was answered."""
     known = [(trip.sent_ns - probes.started_ns, trip.rtt_ns) for trip in trips(probes) if trip.rtt_ns is not None]
-    if not known:
-        return Line(str(probes.stream), (), ())
-    together = -(-len(known) // MOST_POINTS)
+    together = max(1, -(-len(known) // MOST_POINTS))
     pieces = [known[at : at + together] for at in range(0, len(known), together)]
-    t_s = tuple(piece[0][0] / 1e9 for piece in pieces)
-    return Line(str(probes.stream), t_s, tuple(max(rtt_ns for _, rtt_ns in piece) / 1e6 for piece in pieces))
+    return tuple((piece[0][0] / 1e9, max(rtt_ns for _, rtt_ns in piece) / 1e6) for piece in pieces)
 
 
-def _goodput(repetition: Repetition, stream: Stream) -> Line | None:
+def _goodput(repetition: Repetition, stream: Stream) -> Points:
+    """Return the goodput over time; no points where it is unknown."""
     start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
     if start_ns is None or end_ns is None:
-        return None
+        return ()
     sides = [flow.receiver for flow in repetition.flows if flow.stream == stream]
     summed = resampled(sides, start_ns, (end_ns - start_ns) / 1e9, MOST_POINTS)
-    if summed is None:
-        return None
     offset_s = (start_ns - repetition.probes[0].started_ns) / 1e9
-    return Line(str(stream), tuple(middle_s + offset_s for middle_s in summed[0]), tuple(summed[1]))
+    return tuple((middle_s + offset_s, mbps) for middle_s, mbps in zip(*summed, strict=True)) if summed else ()
 
 
-def _chart(cell: Cell, round_trips: Sequence[Line], goodput: Sequence[Line], longest_ms: float) -> Chart:
-    times = [t_s for line in (*round_trips, *goodput) for t_s in line.t_s]
-    span = (min(0.0, *times), max(times))
+def _chart(cell: Cell, round_trips: Sequence[Points], goodput: Sequence[Points], longest_ms: float) -> Chart:
+    times = [t_s for line in (*round_trips, *goodput) for t_s, _ in line]
     panels = [_panel(round_trips, "round trip [ms]", longest_ms * 1.05, _HEIGHT)]
     if goodput:
-        most = max(value for line in goodput for value in line.values)
+        most = max(value for line in goodput for _, value in line)
         panels.append(_panel(goodput, "Mbit/s", most * 1.05, _GOODPUT_HEIGHT))
-    own = [value for line in round_trips for value in line.values]
-    label = f"Round trips over time of test {cell.number}: up to {time_text(1e3 * max(own))}"
+    own = max(value for line in round_trips for _, value in line)
+    label = f"Round trips over time of test {cell.number}: up to {time_text(1e3 * own)}"
     caption = f"{settings_text(cell)}: longest round trips, below them the goodput; the streams start at 0 s"
-    plot = Plot(_WIDTH, Axis("seconds", *span, ticks=6, grid=False), tuple(panels))
-    return Chart(plot, label, caption, f"Test {cell.number}")
+    across = Axis("seconds", min(0.0, *times), max(times), ticks=6, grid=False)
+    return Chart(Plot(_WIDTH, across, tuple(panels)), label, caption, f"Test {cell.number}")
 
 
-def _panel(lines: Sequence[Line], title: str, high: float, height: int) -> Panel:
-    marks = tuple(
-        Drawn(tuple(zip(line.t_s, line.values, strict=True)), colour, width=1.4)
-        for line, colour in zip(lines, stream_colours(len(lines)), strict=True)
-    )
+def _panel(lines: Sequence[Points], title: str, high: float, height: int) -> Panel:
+    coloured = zip(lines, stream_colours(len(lines)), strict=True)
+    marks = tuple(Line(line, colour, width=1.4) for line, colour in coloured)
     return Panel(Axis(title, 0, high, ticks=3), marks, height)

@@ -8,7 +8,6 @@ import builders
 from builders import bucket_of
 
 from rigctl.analysis.views.messages import MessageResult, message_results
-from rigctl.findings import Finding
 from rigctl.records import (
     Cell,
     Flow,
@@ -22,9 +21,6 @@ from rigctl.records import (
     Status,
     TcpInfo,
 )
-from rigctl.report.blocks import Table
-from rigctl.report.document import document
-from rigctl.report.sections.messages import table
 from rigctl.settings import ITERATIONS, Settings
 
 Rows: TypeAlias = Sequence[tuple[int, int, Sequence[float]]]
@@ -66,24 +62,3 @@ def measured(test: str, rows: Rows) -> tuple[RunInfo, list[Repetition]]:
 
 def results(test: str, rows: Rows) -> list[MessageResult]:
     return message_results(*measured(test, rows))
-
-
-def rows_of(found: list[MessageResult]) -> list[dict[str, str]]:
-    return texts_of(table(found))
-
-
-def texts_of(of: Table) -> list[dict[str, str]]:
-    """The rows of a table, texts by the titles of their columns."""
-    titles = [column.title for column in of.columns]
-    return [dict(zip(titles, (entry.text for entry in row.entries), strict=True)) for row in of.rows]
-
-
-def said(info: RunInfo, repetitions: list[Repetition]) -> list[str]:
-    """The texts of the findings of a run, the weightiest first."""
-    return [finding.text for finding in document(info, repetitions).findings]
-
-
-def finding(info: RunInfo, repetitions: list[Repetition], words: str) -> Finding:
-    """The one finding of a run whose text has these `words`."""
-    (found,) = [made for made in document(info, repetitions).findings if words in made.text]
-    return found

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import builders
 import documents
 from switched import Paper, several
 
 from rigctl.analysis.run_view import RunView
-from rigctl.records import Repetition, RunInfo
+from rigctl.records import Capture, Direction, Pair, Repetition, RunInfo
 from rigctl.report.blocks import Folded, Part, Table
 from rigctl.report.sections.counters import part
 
@@ -73,3 +74,21 @@ def test_a_resumed_run_does_not_count_what_passed_meanwhile() -> None:
     found = part_of(info, [repetitions[0], replace(repetitions[1], counters=later)])
     assert found is not None
     assert sentences(found)[0].endswith("a difference of less than 0.1 %.")
+
+
+PAIR = Pair("pi1", "pi2")
+AT_SENDER = Capture("pi1", PAIR, Direction.FORWARD, "r-pi1.pcap", 900, 0, False, 3, 3)
+
+
+def captured(*captures: Capture) -> tuple[RunInfo, list[Repetition]]:
+    """A run of one test with these captures."""
+    cell = builders.cell(pairs=(PAIR,), duration_s=1.0)
+    repetition = replace(builders.repetition(cell, [900.0]), captures=captures)
+    return builders.run(builders.plan((cell,))), [repetition]
+
+
+def test_a_full_file_is_not_compared() -> None:
+    full = replace(AT_SENDER, cut=True, retransmits_seen=None)
+    said_of_run = documents.texts(*captured(full))
+    assert "Captures of test 1 were full before the end: their retransmits are not compared." in said_of_run
+    assert not [text for text in said_of_run if "differ" in text or "confirm" in text]

@@ -8,7 +8,7 @@ import pytest
 from documents import finding, printed, texts
 
 from rigctl.findings import Finding, Severity, Weight, by_weight
-from rigctl.records import Pair, RunStatus, Until
+from rigctl.records import Pair, Repetition, RunInfo, RunStatus, Until
 from rigctl.report.blocks import Document, Table
 from rigctl.report.document import MOST_ROWS, document
 from rigctl.report.printers.html import page
@@ -83,3 +83,31 @@ def test_tags_that_users_gave_are_on_the_page_and_in_the_terminal_and_markup_in_
     assert "<dt>Tags</dt><dd>baseline</dd>" in page(made)
     assert printed(tagged, measured, 120)[2] == "baseline firmware=<b>1.2</b>"
     assert printed(info, measured, 120)[2].startswith("The lowest goodput")
+
+
+def run_with(*reasons: str, status: RunStatus = RunStatus.PARTIAL) -> tuple[RunInfo, list[Repetition]]:
+    """The page's run whose first tests failed, each for one of `reasons`."""
+    info, measured = builders.gigablox()
+    for number, reason in enumerate(reasons):
+        measured[number] = builders.failed(info.plan.cells[number], reason)
+    return replace(info, status=status), measured
+
+
+def test_failed_tests_are_counted_with_the_reason_of_most() -> None:
+    made = document(*run_with("h3: no route.", "pi1: no memory", "h3: no route."))
+    assert made.answer == "3 of 7 tests failed: h3: no route. The notes give the other reasons."
+    assert made.findings[0].level is Severity.ERROR
+    assert made.findings[0].subject.names == ("1", "2", "3")
+    assert made.findings[0].numbers == {"tests": 7, "failed": 3, "not_measured": 0}
+    assert made.findings[1].text.startswith("The lowest goodput is ")
+
+
+def test_tests_that_were_left_out_are_named() -> None:
+    info, measured = run_with()
+    assert document(info, measured[:5]).answer == "2 of 7 tests not measured: tests 6 and 7."
+
+
+def test_a_test_of_which_a_later_attempt_counts_has_not_failed() -> None:
+    info, measured = run_with()
+    again = [builders.failed(info.plan.cells[0]), replace(measured[0], attempt=2), *measured[1:]]
+    assert document(info, again).answer.startswith("The lowest goodput is ")

@@ -1,12 +1,10 @@
 """The page as text: whole, self-contained, and safe against what a scenario may be called."""
 
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import builders
 import pytest
-from documents import shown
 
 from rigctl.base.resources import templates
 from rigctl.records import Repetition, RunInfo
@@ -15,21 +13,6 @@ from rigctl.report.document import document
 from rigctl.report.printers.html import page as page_of
 from rigctl.report.printers.html import write_page
 from rigctl.report.sections import over_time
-
-
-class _Elements(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-
-
-def elements(page: str) -> list[tuple[str, dict[str, str | None]]]:
-    parser = _Elements()
-    parser.feed(page)
-    return parser.found
 
 
 def render(info: RunInfo, measured: list[Repetition]) -> str:
@@ -43,17 +26,6 @@ def first_traces(info: RunInfo, measured: list[Repetition]) -> tuple[over_time.T
 @pytest.fixture(scope="module")
 def page() -> str:
     return render(*builders.gigablox())
-
-
-def test_the_page_asks_for_nothing_from_anywhere(page: str) -> None:
-    for tag, attributes in elements(shown(page)):
-        assert tag not in {"script", "iframe", "object", "embed", "base"}
-        for name in ("src", "href", "data", "action", "srcset"):
-            value = attributes.get(name) or ""
-            assert value == "" or value.startswith(("#", "data:"))
-    assert "url(" not in page
-    assert "@import" not in page
-    assert "default-src 'none'" in page
 
 
 def test_the_style_sheet_knows_every_colour_of_the_charts_and_a_chart_alone_has_the_light_page_s() -> None:

@@ -5,8 +5,10 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import builders
 import jsonschema
 import pytest
+from documents import printed
 from rich.console import Console
 
 from rigctl.findings import Finding, Severity, Weight
@@ -34,7 +36,7 @@ from rigctl.report.charts.plot import Axis, Line, plot
 from rigctl.report.printers.html import page
 from rigctl.report.printers.json import as_json
 from rigctl.report.printers.table_parts import MOST_PAPER_ROWS, PAPER_CHARACTERS, paper_parts, screen_parts
-from rigctl.report.printers.terminal import print_document
+from rigctl.report.printers.terminal import _rich_table, _widest, print_document
 
 PLOT = plot(200, 100, Axis("seconds"), Axis("Mbit/s"), (Line(((0, 1), (1, 2)), "s1"),))
 TABLE = Table(
@@ -128,3 +130,25 @@ def test_a_wide_table_of_many_rows_is_printed_across_instead_of_twice() -> None:
 
 def test_a_table_that_fits_paper_is_whole() -> None:
     assert paper_parts(TABLE) == [TABLE]
+
+
+def test_a_narrow_terminal_shows_two_tables_and_cuts_nothing() -> None:
+    info, measured = builders.gigablox()
+    lines = printed(info, measured, 80)
+    assert not any("…" in line for line in lines)
+    assert max(len(line) for line in lines) <= 80
+    heads = [line for line in lines if line.strip().startswith("Test ")]
+    assert len(heads) == 2
+
+
+@pytest.mark.parametrize("kept", [[], [1], [2], [1, 3], [1, 2, 3]])
+def test_a_table_is_measured_by_its_widest_texts_in_whatever_rows_they_are(kept: list[int]) -> None:
+    columns = tuple(
+        Column(name, unit) for name, unit in (("Test", ""), ("Speed", "Mbit/s"), ("Loss", ""), ("Limit", ""))
+    )
+    rows = [["1", "一" * 9, "-", "a" * 20], ["1234567", "12", "b" * 30, "-"], ["all", "c" * 17, "-\n" * 20, "-"]]
+    first, second, total = (Row(tuple(map(Entry, texts))) for texts in rows)
+    table = Table(columns, (replace(first, notes=(1, 12, 345)), second), total=total)
+    console = Console(width=500)
+    widths = [console.measure(_rich_table(each, kept)).maximum for each in (table, _widest(table))]
+    assert widths[0] == widths[1]

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from message_runs import finding, measured, said
+from documents import finding, texts
+from message_runs import measured
 
 from rigctl.findings import Severity, Weight
 from rigctl.records import Repetition, Retest, RunInfo, Status
@@ -41,4 +42,4 @@ def test_where_nothing_varied_there_is_no_second_table() -> None:
     again = replace(info, plan=replace(info.plan, repeat=5, retest=Retest(0.9, 3)))
     for run in (info, again):
         assert again_of(document(run, repetitions)) is None
-        assert not [text for text in said(run, repetitions) if "varied" in text]
+        assert not [text for text in texts(run, repetitions) if "varied" in text]

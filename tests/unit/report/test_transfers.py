@@ -5,7 +5,7 @@ from pathlib import Path
 
 import builders
 import pytest
-from message_runs import finding
+from documents import finding
 from message_runs import measured as measured_messages
 
 from rigctl.base.errors import InputError

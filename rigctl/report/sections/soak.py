@@ -45,7 +45,7 @@ class FlowMean:
 def part(view: RunView) -> Part | None:
     """Return the table and the chart; None for another kind of run, or where nothing counts."""
     plan = view.plan
-    if plan.in_messages or len(plan.cells) > 1 or len(plan.cells[0].pairs) < 2:
+    if plan.in_messages or len(plan.cells) != 1 or len(plan.cells[0].pairs) < 2:
         return None
     cell = view.cells[0]
     if not cell.counted or cell.goodput_mbps is None:

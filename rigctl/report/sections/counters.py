@@ -19,13 +19,13 @@ from rigctl.records import RunPlan, Status
 from rigctl.report.blocks import Column, Entry, Folded, Items, Part, Section, Table
 from rigctl.report.tables.columns import (
     ColumnOf,
-    Filled,
     Head,
     TextOf,
     count_texts,
     divided,
     each,
     measured,
+    shown,
     table_of,
     to_decimals,
     to_digits,
@@ -37,6 +37,7 @@ _LEGEND: Final = (
     "Expected: payload, retransmits and headers of the packets counted there. “!” marks a difference above 1 % that "
     "nothing explains.",
 )
+_NOTE: Final = Column("Note", "", "derived", words=True)
 _Whole: TypeAlias = Mapping[CountingPoint, tuple[Reconciliation, Counted]]
 LEAST_EXPLAINED: Final = 0.001
 """A smaller share apart needs no reason."""
@@ -103,7 +104,7 @@ def test_table(plan: RunPlan, balances: Sequence[Balance]) -> Table | None:
         each(Column("Test", "", "requested"), lambda row: row.test),
         _name("Settings", 0),
         *_compared("Mbit/s", to_digits(3, 2)),
-        _note,
+        shown(_NOTE, lambda row: Entry(row.why or "", row.why)),
     ]
     return table_of(rows[:MOST_ROWS], columns, lambda row: Head(row.test), legend, "Counters of each test")
 
@@ -148,7 +149,7 @@ def _point_table(whole: _Whole) -> Table | None:
         *_compared("MB", to_decimals(1)),
         measured("Dropped", "", lambda row: row.dropped, count_texts, "derived"),
         measured("Errors", "", lambda row: row.errors, count_texts, "derived"),
-        _note,
+        shown(_NOTE, lambda row: Entry(row.why or "", row.why)),
     ]
     return table_of(rows, columns, lambda _: Head(), _LEGEND, "Counters of each port")
 
@@ -161,17 +162,13 @@ def _compared(unit: str, text_of: TextOf) -> list[ColumnOf[_Row]]:
     return [
         measured("Expected", unit, lambda row: row.expected, text_of),
         measured("Counted", unit, lambda row: row.counted, text_of),
-        lambda rows: Filled(Column("Difference", "%", "derived"), tuple(map(_difference, rows))),
+        shown(Column("Difference", "%", "derived"), _difference),
     ]
 
 
 def _difference(row: _Row) -> Entry:
     text = _signed(row.difference)
     return Entry(f"{text} !" if row.flagged else text, row.difference, "warn" if row.flagged else "")
-
-
-def _note(rows: Sequence[_Row]) -> Filled:
-    return Filled(Column("Note", "", "derived", words=True), tuple(Entry(row.why or "", row.why) for row in rows))
 
 
 def run_text(each: Sequence[Balance], whole: _Whole) -> list[str]:

@@ -22,13 +22,13 @@ from rigctl.report.tables import requested
 from rigctl.report.tables import streams as columns
 from rigctl.report.tables.columns import (
     ColumnOf,
-    Filled,
     Head,
     TextOf,
     count_texts,
     divided,
     each,
     measured,
+    shown,
     table_of,
     to_decimals,
     to_digits,
@@ -89,9 +89,7 @@ def datagram_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
         _of_each("Duplicates", "", lambda counted: counted.duplicates, count_texts),
         _of_each("Jitter", "µs", lambda counted: counted.jitter_us, to_digits(2, 3)),
         *columns.latency_columns(),
-        columns.ceiling,
-        columns.efficiency,
-        columns.bottleneck,
+        *columns.OF_CEILING,
     ]
     legend = columns.legend(cells, "Loss, order and jitter: of the worst pair.")
     return table_of(cells, made, columns.head_of(info), legend)
@@ -114,29 +112,27 @@ def search_table(view: RunView) -> Table | None:
     rows = [(number, trial) for number, found in view.searches.items() for trial in found.trials]
     if not rows:
         return None
+
+    def passed(row: tuple[int, Trial]) -> Entry:
+        return Entry(UNKNOWN if row[1].loss is None else "yes" if row[1].passed(view.plan.max_loss) else "no")
+
     made: list[ColumnOf[tuple[int, Trial]]] = [
         each(Column("Test", "", "requested"), lambda row: row[0]),
         each(Column("Trial", "", "requested"), lambda row: row[1].number),
-        _offered,
+        shown(Column("Offered", "Mbit/s", "requested"), _offered),
         measured("Sent", "Mbit/s", lambda row: divided(row[1].sent_bps, 1e6), to_decimals(1)),
         measured("Received", "Mbit/s", lambda row: divided(row[1].arrived_bps, 1e6), to_decimals(1)),
         measured("Longest burst sent", "", lambda row: row[1].burst, count_texts),
         measured("Loss", "%", lambda row: None if row[1].loss is None else 100 * row[1].loss, to_decimals(3)),
-        lambda rows: _passed(rows, view.plan.max_loss),
+        shown(Column("Passed", "", "derived", words=True), passed),
     ]
     legend = ("Rates are payload rates of one flow.",)
     return table_of(rows, made, lambda row: Head(row[0], counted=row[1].sent_bps is not None), legend, "Trials")
 
 
-def _offered(rows: Sequence[tuple[int, Trial]]) -> Filled:
-    rates = [trial.asked_bps for _, trial in rows]
-    entries = (Entry("unlimited") if rate is None else Entry(ceiling_text(rate / 1e6), rate / 1e6) for rate in rates)
-    return Filled(Column("Offered", "Mbit/s", "requested"), tuple(entries))
-
-
-def _passed(rows: Sequence[tuple[int, Trial]], most_loss: float) -> Filled:
-    words = (UNKNOWN if trial.loss is None else "yes" if trial.passed(most_loss) else "no" for _, trial in rows)
-    return Filled(Column("Passed", "", "derived", words=True), tuple(Entry(word) for word in words))
+def _offered(row: tuple[int, Trial]) -> Entry:
+    rate_mbps = divided(row[1].asked_bps, 1e6)
+    return Entry("unlimited" if rate_mbps is None else ceiling_text(rate_mbps), rate_mbps)
 
 
 def datagram_findings(view: RunView) -> Iterator[Finding]:

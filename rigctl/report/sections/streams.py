@@ -91,7 +91,7 @@ def comparison(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
             lambda share: significant(100 * share, 3),
         )
         made.append(share)
-    made += [columns.ceiling, columns.efficiency, columns.bottleneck]
+    made += columns.OF_CEILING
     return table_of(cells, made, columns.head_of(info), texts)
 
 

@@ -66,6 +66,11 @@ def each(column: Column, value: Callable[[T], Scalar], text: Callable[[Scalar], 
     return lambda items: filled(column, [value(item) for item in items], text)
 
 
+def shown(column: Column, entry: Callable[[T], Entry]) -> ColumnOf[T]:
+    """Return the column that has one entry of each item."""
+    return lambda items: Filled(column, tuple(map(entry, items)))
+
+
 def numbers(column: Column, values: Iterable[float | None], text: NumberText) -> Filled:
     """Return a column of numbers, all printed by `text`."""
     return Filled(column, tuple(Entry(text(value), value) for value in values))

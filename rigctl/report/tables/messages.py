@@ -22,6 +22,7 @@ from rigctl.report.tables.columns import (
     fixed,
     measured,
     numbers,
+    shown,
     table_of,
     to_decimals,
     to_digits,
@@ -147,8 +148,7 @@ def share(
     marked: Callable[[MessageResult], bool] = lambda _: False,
 ) -> ResultColumn:
     """Return a column of shares in percent."""
-    column = Column(title, "%", "derived")
-    return lambda results: Filled(column, tuple(efficiency_entry(value(result), marked(result)) for result in results))
+    return shown(Column(title, "%", "derived"), lambda result: efficiency_entry(value(result), marked(result)))
 
 
 EFFICIENCY: Final = share("Efficiency", lambda result: result.efficiency, lambda result: result.above_ceiling)

@@ -19,6 +19,7 @@ from rigctl.report.tables.columns import (
     digits_decimals,
     fixed,
     numbers,
+    shown,
     significant,
 )
 from rigctl.report.tables.requested import Requested
@@ -181,24 +182,24 @@ def ceiling(cells: Sequence[CellSummary]) -> Filled:
     return Filled(column, tuple(entry(cell) for cell in cells))
 
 
-def efficiency(cells: Sequence[CellSummary]) -> Filled:
-    entries = (efficiency_entry(cell.efficiency, cell.above_ceiling) for cell in cells)
-    return Filled(Column("Efficiency", "%", "derived"), tuple(entries))
-
-
 def efficiency_entry(share: float | None, above_ceiling: bool) -> Entry:
     """Return a share of the ceiling in percent; one above it is marked."""
     return Entry(percent_text(share), None if share is None else 100 * share, "warn" if above_ceiling else "")
 
 
-def bottleneck(cells: Sequence[CellSummary]) -> Filled:
-    def entry(cell: CellSummary) -> Entry:
-        if not cell.counted:
-            return Entry(UNKNOWN)
-        good = cell.limit == "line-rate" and not cell.above_ceiling
-        return Entry(cell.limit, cell.limit, "good" if good else "")
+def _limit(cell: CellSummary) -> Entry:
+    if not cell.counted:
+        return Entry(UNKNOWN)
+    good = cell.limit == "line-rate" and not cell.above_ceiling
+    return Entry(cell.limit, cell.limit, "good" if good else "")
 
-    return Filled(Column("Limit", "", "derived", words=True), tuple(entry(cell) for cell in cells))
+
+OF_CEILING: Final[tuple[ColumnOf[CellSummary], ...]] = (
+    ceiling,
+    shown(Column("Efficiency", "%", "derived"), lambda cell: efficiency_entry(cell.efficiency, cell.above_ceiling)),
+    shown(Column("Limit", "", "derived", words=True), _limit),
+)
+"""The columns after what was measured: ceiling, efficiency and limit."""
 
 
 def _spread_decimals(estimates: Iterable[Estimate | None]) -> int:

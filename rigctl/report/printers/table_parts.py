@@ -1,7 +1,7 @@
 """Parts of a table that fit the width of paper or of a window, and the columns that a phone need not repeat."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from rigctl.report.blocks import Block, Column, Folded, Row, Table
@@ -36,16 +36,8 @@ def screen_parts(table: Table) -> list[Table]:
     return _parts(table, SCREEN_CHARACTERS)
 
 
-@dataclass(frozen=True, slots=True)
-class Repeated:
-    """Columns that have the same text in all rows: their numbers, and titles with units and that text."""
-
-    numbers: frozenset[int] = frozenset()
-    texts: tuple[tuple[str, str], ...] = ()
-
-
-def repeated(table: Table) -> Repeated:
-    """Return the settings and granted values that are the same in all rows; measured values are never left out."""
+def repeated(table: Table) -> dict[int, tuple[str, str]]:
+    """Return title and text of the columns that are the same in all rows, by number; none of measured values."""
     found = {}
     for number, column in enumerate(table.columns):
         entries = [row.entries[number] for row in (*table.rows, *((table.total,) if table.total else ()))]
@@ -53,7 +45,7 @@ def repeated(table: Table) -> Repeated:
         if number and alike and len(table.rows) > 1 and column.group != "measured":
             unit = "" if not column.unit or entries[0].text in ("–", "default") else f" {column.unit}"
             found[number] = (column.title, f"{entries[0].text}{unit}")
-    return Repeated(frozenset(found), tuple(found.values()))
+    return found
 
 
 def anchors(table: Table) -> frozenset[int]:

@@ -109,9 +109,9 @@ def test_columns_that_are_the_same_in_all_rows_are_told_once_but_never_what_was_
     table = document(*das2.run(windows=(65536,), flows=(1,), pairs=(1, 4))).results[0].blocks[0]
     found = repeated(table)  # type: ignore[arg-type]
     titles = [column.title for column in table.columns]  # type: ignore[union-attr]
-    assert {titles[number] for number in found.numbers} == {title for title, _ in found.texts}
-    assert 0 not in found.numbers
-    assert not {"Retransmits", "Goodput"} & {title for title, _ in found.texts}
+    assert [titles[number] for number in found] == [title for title, _ in found.values()]
+    assert 0 not in found
+    assert not {"Retransmits", "Goodput"} & {title for title, _ in found.values()}
 
 
 def test_every_chart_has_a_text_alternative_with_numbers() -> None:

@@ -6,7 +6,7 @@ unknown value does not meet a bound.
 """
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -100,25 +100,15 @@ def checks(view: RunView) -> tuple[Check, ...]:
     """Return the checks of every measured test, in the scenario's order."""
     if not view.plan.expectations:
         return ()
-    asked: dict[int, list[Expectation]] = {}
-    for expectation in view.plan.expectations:
-        for number in expectation.tests:
-            asked.setdefault(number, []).append(expectation)
     values = Values(view)
     measured = {repetition.cell for repetition in view.every if repetition.status is not Status.INTERRUPTED}
     if view.info.status is RunStatus.RUNNING:  # a failed test may yet be measured again
         measured = {cell.number for cell in view.plan.cells if values.counted(cell)}
     return tuple(
-        check
+        Check(expectation, cell, stream, values.of(cell, stream, expectation.column), values.counted(cell))
         for cell in view.plan.cells
         if cell.number in measured
-        for expectation in asked.get(cell.number, ())
-        for check in _of_cell(values, cell, expectation)
+        for expectation in view.plan.expectations
+        if cell.number in expectation.tests
+        for stream in (cell.streams if expectation.per_pair or cell.in_messages else (None,))
     )
-
-
-def _of_cell(values: Values, cell: Cell, expectation: Expectation) -> Iterator[Check]:
-    apart = expectation.per_pair or cell.in_messages
-    for stream in cell.streams if apart else (None,):
-        value = values.of(cell, stream, expectation.column)
-        yield Check(expectation, cell, stream, value, values.counted(cell))

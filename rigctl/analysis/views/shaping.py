@@ -20,18 +20,14 @@ _AROUND: Final = ETHERNET_HEADER + ETHERNET_CHECK + ETHERNET_GAP
 
 def carried_mbps(info: RunInfo, cell: CellSummary) -> float | None:
     """Return the goodput that a pair's shaped link carries with the frames of `cell`, the least of all pairs."""
-    return least(_of_stream(info, cell, number) for number in range(len(cell.streams)))
-
-
-def _of_stream(info: RunInfo, cell: CellSummary, number: int) -> float | None:
-    stream = cell.streams[number]
-    if cell.cell.transport == "udp":
-        payload = cell.cell.message_bytes
-        packet = Packet("udp", info.ip_version)
-    else:
-        payload = stream.mss_effective
-        packet = Packet("tcp", info.ip_version, stream.timestamps is not False)
-    return None if payload is None else shaped_mbps(info, stream.stream, payload, packet, cell.cell.condition)
+    carried = []
+    for stream in cell.streams:
+        payload, packet = stream.mss_effective, Packet("tcp", info.ip_version, stream.timestamps is not False)
+        if cell.cell.transport == "udp":
+            payload, packet = cell.cell.message_bytes, Packet("udp", info.ip_version)
+        condition = cell.cell.condition
+        carried.append(None if payload is None else shaped_mbps(info, stream.stream, payload, packet, condition))
+    return least(carried)
 
 
 def shaped_mbps(

@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -281,51 +282,41 @@ def _values(document: Document, variables: Mapping[str, Any], at: tuple[str, ...
 def _parse_ini(path: Path, text: str) -> Inventory:
     inventory = Inventory(path)
     group, kind = "ungrouped", ""
-    for number, raw in enumerate(text.split("\n"), 1):
-        line = raw.rstrip("\r")
-        if not line.strip() or line.lstrip()[0] in "#;":
+    for number, line in enumerate(text.split("\n"), 1):
+        said = line.strip()
+        if not said or said[0] in "#;":
             continue
-        at = _placer(path, text, number)
-        section = _SECTION.fullmatch(line.strip())
-        start = len(line) - len(line.lstrip())
+        at = partial(_place, path, text, number)
+        start = line.index(said)
+        section = _SECTION.fullmatch(said)
         if section is not None:
             group, kind = section[1], section[2] or ""
             inventory.group(group)
-        elif line.lstrip().startswith("[") and not re.match(r"\s*\[[^\]]*:[^\]]*\]\S", line):
-            what = f"section {shown(line.strip())}: expected [GROUP], [GROUP:vars] or [GROUP:children]"
-            inventory.mistakes.append(at(start, len(line.strip()), what))
+        elif said.startswith("[") and not re.match(r"\[[^\]]*:[^\]]*\]\S", said):
+            what = f"section {shown(said)}: expected [GROUP], [GROUP:vars] or [GROUP:children]"
+            inventory.mistakes.append(at(start, len(said), what))
         elif kind == "vars":
-            _variable(inventory, group, line, at)
+            name, equals, value = said.partition("=")
+            if equals and name.strip():
+                place = at(start, len(said), "")
+                inventory.group(group).variables[name.strip()] = Value(value.strip().strip("\"'"), place)
+            else:
+                inventory.mistakes.append(at(start, len(said), "expected NAME=VALUE, as in ansible_user=pi"))
         elif kind == "children":
             name = line.split("#")[0].strip()
             inventory.group(group).children[name] = Value(name, at(start, len(name), ""))
         else:
-            _hosts(inventory, group, line, at)
+            _hosts(inventory, group, line.rstrip(), at)
     inventory.group(ALL)
     return inventory
 
 
-_Placer = Callable[[int, int, str], Mistake]
+def _place(path: Path, text: str, line: int, column: int, length: int, what: str) -> Mistake:
+    return Mistake(f"{path}:{line}:{column + 1}", what, span=Span(line, column + 1, max(1, length)), text=text)
 
 
-def _placer(path: Path, text: str, line: int) -> _Placer:
-    def at(column: int, length: int, what: str) -> Mistake:
-        return Mistake(f"{path}:{line}:{column + 1}", what, span=Span(line, column + 1, max(1, length)), text=text)
-
-    return at
-
-
-def _variable(inventory: Inventory, group: str, line: str, at: _Placer) -> None:
-    name, equals, value = line.partition("=")
-    start = len(line) - len(line.lstrip())
-    if not equals or not name.strip():
-        inventory.mistakes.append(at(start, len(line.strip()), "expected NAME=VALUE, as in ansible_user=pi"))
-        return
-    inventory.group(group).variables[name.strip()] = Value(value.strip().strip("\"'"), at(start, len(line.strip()), ""))
-
-
-def _hosts(inventory: Inventory, group: str, line: str, at: _Placer) -> None:
-    said = _BEFORE_COMMENT.match(line.rstrip())
+def _hosts(inventory: Inventory, group: str, line: str, at: Callable[[int, int, str], Mistake]) -> None:
+    said = _BEFORE_COMMENT.match(line)
     end = said.end() if said is not None else 0
     if line[end : end + 1] in ("'", '"'):
         inventory.mistakes.append(at(end, 1, "the quote is not closed"))

@@ -72,21 +72,15 @@ def _title(draft: Draft, rates: Iterable[int | None]) -> str:
 
 
 def _links(rate: int | None, mtu: int | None, rates: Sequence[int | None], mtus: Sequence[int | None]) -> Iterator[str]:
-    given = []
-    if rate is not None:
-        given.append(_line("  rate", _rate(rate), "speed of the data interfaces", rates.count(rate), len(rates)))
-    if mtu is not None:
-        given.append(_line("  mtu", str(mtu), "MTU of the data interfaces", mtus.count(mtu), len(mtus)))
+    given = [("rate", _rate(rate), "speed", rates.count(rate))] if rate is not None else []
+    given += [("mtu", str(mtu), "MTU", mtus.count(mtu))] if mtu is not None else []
     if given:
         yield "links:"
-        yield from given
+    for key, value, what, having in given:
+        few = "" if having == len(rates) else f" of {having} of the {len(rates)} nodes; the others have their own"
+        yield f"  {key}: {value}  # {what} of the data interfaces{few}"
     if any(speed is None for speed in rates):
         yield "# rate: at least one interface reports no speed, as virtual ones do. Add it where you know it."
-
-
-def _line(key: str, value: str, what: str, having: int, of: int) -> str:
-    few = "" if having == of else f" of {having} of the {of} nodes; the others have their own"
-    return f"{key}: {value}  # {what}{few}"
 
 
 def _switches(switches: Sequence[FoundSwitch]) -> Iterator[str]:

@@ -43,40 +43,38 @@ def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
 
 def service(name: str, command: Sequence[str], environment: Mapping[str, str]) -> str:
     """Return the unit that runs one night. News (exit code 1) is no failure of the unit."""
-    lines = [
-        "[Unit]",
-        f"Description=rigctl nightly {name}",
-        "",
-        "[Service]",
-        "Type=oneshot",
-        *(f"Environment={_quoted(f'{key}={value}', dollar='$')}" for key, value in environment.items()),
-        f"ExecStart={' '.join(_quoted(word, dollar='$$') for word in command)}",
-        "SuccessExitStatus=1",
-        "# Its own deadline ends a night that hangs; this is for the case that nothing else does.",
-        "TimeoutStartSec=22h",
-        "TimeoutStopSec=60s",
-        "KillMode=mixed",
-    ]
-    return "\n".join(lines) + "\n"
+    variables = "".join(f"Environment={_quoted(f'{key}={value}', dollar='$')}\n" for key, value in environment.items())
+    return f"""\
+[Unit]
+Description=rigctl nightly {name}
+
+[Service]
+Type=oneshot
+{variables}ExecStart={" ".join(_quoted(word, dollar="$$") for word in command)}
+SuccessExitStatus=1
+# Its own deadline ends a night that hangs; this is for the case that nothing else does.
+TimeoutStartSec=22h
+TimeoutStopSec=60s
+KillMode=mixed
+"""
 
 
 def timer(name: str, at: time) -> str:
     """Return the unit that starts the service, also after the machine was off at the due time."""
-    lines = [
-        "[Unit]",
-        f"Description=rigctl nightly {name}, at {at:%H:%M}",
-        "",
-        "[Timer]",
-        f"OnCalendar=*-*-* {at:%H:%M}:00",
-        "Persistent=true",
-        "RandomizedDelaySec=0",
-        "AccuracySec=1s",
-        f"Unit={unit_name(name)}.service",
-        "",
-        "[Install]",
-        "WantedBy=timers.target",
-    ]
-    return "\n".join(lines) + "\n"
+    return f"""\
+[Unit]
+Description=rigctl nightly {name}, at {at:%H:%M}
+
+[Timer]
+OnCalendar=*-*-* {at:%H:%M}:00
+Persistent=true
+RandomizedDelaySec=0
+AccuracySec=1s
+Unit={unit_name(name)}.service
+
+[Install]
+WantedBy=timers.target
+"""
 
 
 def cron_line(at: time, command: Sequence[str], environment: Mapping[str, str]) -> str:

@@ -14,7 +14,7 @@ from rigctl.base.errors import InputError
 from rigctl.base.units import format_rate
 from rigctl.cli.documents import Model, at
 from rigctl.cli.options import Json, RigSets
-from rigctl.cli.rig.init import init_rig
+from rigctl.cli.rig.init import init
 from rigctl.remote.host import Process
 from rigctl.remote.reach import connected
 from rigctl.rig.inventory import Rig
@@ -114,41 +114,7 @@ def status(rig: RigArgument, rig_set: RigSets = None, as_json: Json = False) -> 
         print(f"{loaded.name}: not up. `rigctl run` starts it for itself; `rigctl rig up` keeps it up.")
 
 
-@app.command()
-def init(
-    hosts: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="HOST", help="[USER@]HOST[:PORT], or a range as in node[001-012,20]."),
-    ] = None,
-    inventory: Annotated[
-        str | None, typer.Option("--from", metavar="FILE[:GROUP]", help="Take hosts from an Ansible inventory, too.")
-    ] = None,
-    groups: Annotated[
-        list[str] | None,
-        typer.Option("--group", metavar="GROUP", help="Of the inventory, this group only; repeatable."),
-    ] = None,
-    slurm: Annotated[
-        bool, typer.Option("--slurm", help="Take the nodes of this Slurm allocation, and ask them by srun.")
-    ] = False,
-    switches: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--switch",
-            metavar="[NAME=]HOST[:COMMUNITY]",
-            help="Ask this switch by SNMP which node is on which port; repeatable.",
-        ),
-    ] = None,
-    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Write this file; - prints it.")] = "",
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Look at hosts by SSH or srun and write a rig file for them.
-
-    Changes nothing on the hosts.
-    """
-    if not output:
-        raise InputError("rig init: name the file to write, as in -o mylab.yaml; -o - prints it")
-    init_rig(hosts or [], inventory, groups or [], switches or [], output, force=force, as_json=as_json, slurm=slurm)
+app.command()(init)
 
 
 @app.command(name="exec", context_settings={"allow_interspersed_args": False})

@@ -9,6 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Annotated, Final, Literal
 
+import typer
 from pydantic import BeforeValidator
 from rich import box
 from rich.table import Table
@@ -19,6 +20,7 @@ from rigctl.base.files import put
 from rigctl.base.resources import modeline
 from rigctl.base.units import format_rate
 from rigctl.cli.documents import Mbps, Model, at, of
+from rigctl.cli.options import Json
 from rigctl.cli.output import plain_console
 from rigctl.discovery.discover import discovered, switch_named
 from rigctl.discovery.draft import Draft
@@ -34,22 +36,43 @@ _FEWEST: Final = 2
 """Nodes of a rig: a pair needs two."""
 
 
-def init_rig(
-    hosts: Sequence[str],
-    inventory: str | None,
-    groups: Sequence[str],
-    switches: Sequence[str],
-    output: str,
-    *,
-    force: bool,
-    as_json: bool,
-    slurm: bool = False,
+def init(
+    hosts: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="HOST", help="[USER@]HOST[:PORT], or a range as in node[001-012,20]."),
+    ] = None,
+    inventory: Annotated[
+        str | None, typer.Option("--from", metavar="FILE[:GROUP]", help="Take hosts from an Ansible inventory, too.")
+    ] = None,
+    groups: Annotated[
+        list[str] | None,
+        typer.Option("--group", metavar="GROUP", help="Of the inventory, this group only; repeatable."),
+    ] = None,
+    slurm: Annotated[
+        bool, typer.Option("--slurm", help="Take the nodes of this Slurm allocation, and ask them by srun.")
+    ] = False,
+    switches: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--switch",
+            metavar="[NAME=]HOST[:COMMUNITY]",
+            help="Ask this switch by SNMP which node is on which port; repeatable.",
+        ),
+    ] = None,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Write this file; - prints it.")] = "",
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Look at the hosts and write the file. Raises `InputError` before any host is asked, `RigError` after."""
+    """Look at hosts by SSH or srun and write a rig file for them.
+
+    Changes nothing on the hosts.
+    """
+    if not output:
+        raise InputError("rig init: name the file to write, as in -o mylab.yaml; -o - prints it")
     if output == STANDARD_OUTPUT and as_json:
         raise InputError("rig init: -o - and --json both print to standard output. Name a file with -o")
-    targets = named(hosts, inventory, groups, slurm=slurm)
-    asked = [switch_named(text) for text in switches]
+    targets = named(hosts or [], inventory, groups or [], slurm=slurm)
+    asked = [switch_named(text) for text in switches or ()]
     path = Path("rig.yaml") if output == STANDARD_OUTPUT else Path(output)
     if output != STANDARD_OUTPUT:
         check_place(path, force=force)

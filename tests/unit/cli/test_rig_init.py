@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from rigctl.base.errors import InputError
-from rigctl.cli.rig.init import check_place, init_rig, named, write
+from rigctl.cli.rig.init import check_place, init, named, write
 
 
 def refused(*hosts: str, output: str = "lab.yaml", groups: tuple[str, ...] = (), as_json: bool = False) -> str:
     with pytest.raises(InputError) as caught:
-        init_rig(hosts, None, groups, (), output, force=False, as_json=as_json)
+        init([*hosts], groups=[*groups], output=output, as_json=as_json)
     return str(caught.value)
 
 

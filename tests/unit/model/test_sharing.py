@@ -115,3 +115,19 @@ def test_the_trunk_of_a_plan_holds_the_nodes_at_its_ends() -> None:
     assert trunk_link(plan) == TrunkLink(5, {"a": "s", "b": "t"})
     assert trunk_link(replace(plan, trunk=Trunk(("s", "t"), None))) is None
     assert trunk_link(replace(plan, trunk=None)) is None
+
+
+def test_the_load_of_a_path_is_that_of_the_fullest_link_that_it_shares() -> None:
+    paths = [path("a", "b"), path("a", "c"), path("d", "c"), path("c", "e")]
+    links = Links(dict.fromkeys("abcde", GIGABIT), TRUNK)
+    taken = links.taken(zip(paths, (300.0, 450.0, None, 90.0), strict=True))
+    assert taken["from a"] == pytest.approx([1 / 3, 1 / 2])
+    assert taken["to c"] == [pytest.approx(1 / 2), None]
+    assert taken["trunk left to right"] == pytest.approx([300 / 900 / 1.5])
+    loads = [links.load(own, taken) for own in paths]
+    assert [load and (load.link, round(load.share, 3)) for load in loads] == [
+        ("from a", 0.833),
+        ("from a", 0.833),
+        None,  # what another pair takes of its link is unknown
+        None,  # no link is shared
+    ]

@@ -173,17 +173,6 @@ def test_the_flows_that_a_plan_claims_take_no_memory(store: Store) -> None:
     assert most < 10_000_000
 
 
-def test_the_nights_of_a_scenario_share_their_plan_and_facts(store: Store) -> None:
-    plan, known = make.plan(CELLS[:1]), {"a": make.facts(), "b": make.facts(mac="02:00:00:00:00:02")}
-    for at in range(2):
-        store.begin(plan, {}, known, FIRST_S + at * DAY_S)
-    first, second = store.runs()
-    assert first.plan is second.plan
-    assert first.plan == plan
-    assert first.facts["a"] is second.facts["a"]
-    assert first.facts == known
-
-
 def test_flows_of_unknown_directions_leave_their_stream_unknown(store: Store) -> None:
     def turned(flow: Flow) -> Flow:
         return replace(flow, direction=Direction.REVERSE)

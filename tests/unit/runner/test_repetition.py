@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from rigctl.base.errors import NodeError, of_nodes
+from rigctl.base.errors import NodeError
 from rigctl.protocol.orders import Connect, Listen
 from rigctl.protocol.report import EndpointReport
 from rigctl.records import Cell, Pair, PortSeries, Repetition, Status
@@ -192,14 +192,6 @@ async def test_every_receiver_that_cannot_be_reached_is_named() -> None:
 
     result, _ = await measured(None, cell, Closed)
     assert result.reason == "b, c: ready: 0 of 1 flows opened"
-
-
-async def test_of_many_nodes_that_fail_alike_three_are_named() -> None:
-    errors = [NodeError(f"pi{number}", "no answer to start within 5 s") for number in range(36)]
-    assert of_nodes([*errors, NodeError("x", "gone")]) == [
-        "pi0, pi1, pi2 and 33 more: no answer to start within 5 s",
-        "x: gone",
-    ]
 
 
 async def test_what_a_sender_knows_is_said_beside_what_its_receiver_missed() -> None:

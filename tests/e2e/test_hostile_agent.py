@@ -13,7 +13,7 @@ from user import User
 from rigctl.base import resources
 
 SUPPORT = Path(__file__).parents[1] / "support"
-SCENARIO = "rig: loopback\npairs: [pi1 -> pi2]\nduration: 300ms\nmax_skew: 1s\nexpect:\n  goodput: '>= 1M'\n"
+SCENARIO = "rig: loopback\npairs: [pi1 -> pi2]\nduration: 500ms\nmax_skew: 1s\nexpect:\n  goodput: '>= 1M'\n"
 MOST_MB = 400
 """Of the controller: it takes some 130 without anybody lying."""
 DEADLINE_S = 100

@@ -22,7 +22,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 class Sleeper(User):
     """Someone without systemd, with folders of their own."""
 
-    def __init__(self, folder: Path, duration: str = "400ms") -> None:
+    def __init__(self, folder: Path, duration: str = "600ms") -> None:
         super().__init__(folder)
         tools = folder / "tools"
         tools.mkdir()
@@ -85,7 +85,7 @@ def test_nights_and_their_site_from_their_installation_to_their_removal(user: Sl
     assert f"runs/{night['run']}.html" in front.read_text()
     assert "Next expected " in front.read_text()
 
-    (user.folder / "quick.yaml").write_text(SCENARIO.format("400ms") + 'expect: {goodput: ">= 2G"}\n')
+    (user.folder / "quick.yaml").write_text(SCENARIO.format("600ms") + 'expect: {goodput: ">= 2G"}\n')
     assert "is damaged" not in user.rigctl("nightly", "run", "lab", code=1)
     night = user.night()
     assert (night["outcome"], night["reason"]) == ("not-as-expected", None)
@@ -95,14 +95,14 @@ def test_nights_and_their_site_from_their_installation_to_their_removal(user: Sl
     assert f'class="night unexpected" href="runs/{night["run"]}.html"' in front.read_text()
     (user.folder / "told.md").unlink()
 
-    (user.folder / "quick.yaml").write_text(SCENARIO.format("400ms") + "titel: broken\n")
+    (user.folder / "quick.yaml").write_text(SCENARIO.format("600ms") + "titel: broken\n")
     user.rigctl("nightly", "run", "lab", code=3)
     assert user.night()["outcome"] == "failed"
     assert "the night failed: " in user.told
     assert 'unknown key "titel". Did you mean "title"?' in user.told
     assert "unknown key" in front.read_text()
 
-    (user.folder / "quick.yaml").write_text(SCENARIO.format("400ms"))
+    (user.folder / "quick.yaml").write_text(SCENARIO.format("600ms"))
     (user.folder / "site/.rigctl-site/site.json").unlink()
     assert "the site was not published: " in user.rigctl("nightly", "run", "lab", code=3)
     assert "holds files that are of no site of rigctl" in user.told

@@ -57,7 +57,7 @@ def test_what_varies_is_measured_again_in_a_table_of_its_own(user: User) -> None
 
 def test_a_cell_is_measured_until_its_mean_is_known(user: User) -> None:
     scenario = user.scenario(
-        "rig: gigablox\npairs: [pi1 -> pi2]\nrepeat: 2\nduration: 200ms\nmax_skew: 1s\n"
+        "rig: gigablox\npairs: [pi1 -> pi2]\nrepeat: 2\nduration: 500ms\nmax_skew: 1s\n"
         "until: {when: ci95 < 0.0001%, most: 4}\n"
     )
     said = user.rigctl("run", scenario, "--no-report")

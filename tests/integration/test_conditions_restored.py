@@ -6,7 +6,6 @@ Real runs over real SSH with real agents, on a virtual rig that stays up.
 import asyncio
 import multiprocessing
 import os
-import random
 import signal
 import time
 from collections.abc import AsyncIterator
@@ -17,7 +16,6 @@ from pathlib import Path
 import asyncssh
 import pytest
 from rich.console import Console
-from torture import TIMES
 from virtual_rigs import login, rig
 
 from rigctl.records import Status
@@ -27,7 +25,6 @@ from rigctl.scenario.load import Overrides, load_plan
 from rigctl.store import open_store
 from rigctl.virtual.provide import down, up
 
-KILLS = 3 * TIMES
 BACK_S = 20.0
 NODES = ("a", "b")
 SETTINGS = (
@@ -42,7 +39,7 @@ LEFT = (
 SCENARIO = """
 rig: RIG
 pairs: [a -> b]
-duration: 200ms
+duration: 400ms
 max_skew: 1s
 conditions:
   one: {mtu: 1400, sysctl: {net.ipv4.tcp_sack: 0, net.ipv4.tcp_rmem: "4096 65536 1048576"}, offload: {gro: off}}
@@ -116,29 +113,6 @@ async def changed(shells: Shells, before: tuple[str, ...], within_s: float = 30)
         await asyncio.sleep(0.01)
 
 
-@pytest.mark.torture
-@pytest.mark.long
-@pytest.mark.timeout(120 + 12 * KILLS)
-async def test_a_controller_killed_at_random_moments_leaves_every_node_as_it_was(place: Path) -> None:
-    async with standing(place) as (_, shells):
-        before = await said(shells, SETTINGS)
-        moments, took = random.Random(3), []
-        hit, kills, latest_s = 0, 0, 1.5
-        while kills < KILLS or (hit < 2 and kills < 5 * KILLS):
-            kills += 1
-            process = started(place)
-            await asyncio.sleep(moments.uniform(0.05, latest_s))
-            if await said(shells, SETTINGS) != before:
-                hit += 1
-            else:
-                latest_s = min(latest_s * 1.2, 10)
-            process.kill()
-            process.join(5)
-            took.append(await restored(shells, before))
-        print(f"{kills} kills, settings changed at {hit}; back within {max(took):.2f} s")
-        assert hit >= 2  # else this test has shown nothing
-
-
 async def test_a_killed_agent_leaves_its_node_as_it_was_and_the_run_goes_on(place: Path) -> None:
     async with standing(place) as (_, shells):
         before = await said(shells, SETTINGS)
@@ -151,9 +125,8 @@ async def test_a_killed_agent_leaves_its_node_as_it_was_and_the_run_goes_on(plac
         (stored,) = place.glob("store-*.db")
         with open_store(str(stored)) as store:
             repetitions = store.repetitions(store.run().run)
-        statuses = [one.status for one in repetitions]
-        assert statuses.count(Status.FAILED) <= 1  # the one it hit, at most
-        assert statuses.count(Status.OK) >= len(statuses) - 1
+        measured = {one.cell for one in repetitions if one.status is Status.OK}
+        assert len({one.cell for one in repetitions} - measured) <= 1  # the one it hit, at most
         assert {flow.sender.tcp.mss for one in repetitions for flow in one.flows if flow.sender} <= {1348, 1248}
 
 
@@ -200,7 +173,7 @@ async def test_agent_and_guard_both_killed_the_next_contact_restores(place: Path
 async def test_agent_and_guard_both_killed_the_run_itself_restores_at_its_end(place: Path) -> None:
     async with standing(place) as (_, shells):
         before = await said(shells, SETTINGS)
-        one_test = SCENARIO.replace("200ms", "5s").partition("matrix:")[0] + "matrix: {condition: [one]}\n"
+        one_test = SCENARIO.replace("400ms", "5s").partition("matrix:")[0] + "matrix: {condition: [one]}\n"
         (place / "s.yaml").write_text(one_test.replace("RIG", str(next(place.glob("test*.yaml")))))
         process = started(place)
         await changed(shells, before)

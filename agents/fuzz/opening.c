@@ -113,7 +113,7 @@ static void step(struct endpoint *endpoint, struct peer *peer, int act, const ui
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct settings settings = {.work = work_find("", "tcp"), .interval_ns = SECOND, .window = -1, .mss = -1, .nodelay = -1};
+    struct settings settings = {.work = work_find("", "tcp"), .interval_ns = SECOND};
     struct endpoint *endpoint;
     int number = -1;
 
@@ -124,6 +124,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         (memcmp(data, token, TOKEN_BYTES) == 0 && number >= 0 && number <= data[OPENING_BYTES] % FLOWS_MAX))
         abort();
     memcpy(settings.token, token, TOKEN_BYTES);
+    sockopts_unknown(&settings.sockopts);
     endpoint = endpoint_new(1, (data[0] & 1) != 0, 1 + data[1] % FLOWS, &settings);
     if (endpoint == NULL)
         return 0;

@@ -78,7 +78,6 @@ FACTS: Final[dict[str, Fact]] = {
 }  # fmt: skip
 """Key → command and parser. `speed_bps` and `duplex` are read of hardware only: what a veth says means nothing."""
 
-_MARK: Final = "@@rigctl "
 _FILES: Final = "files"
 _MOST_FILES: Final = 4096
 MOST_SAID: Final = 64 * 1024
@@ -100,9 +99,9 @@ def script(interface: str | None, address: str, facts: Mapping[str, Fact] = FACT
     """Return the one command for all facts. Data flow over `interface`, or else over the one that has `address`."""
     lines = [f"IF={shlex.quote(interface or '')}; ADDRESS={shlex.quote(address)}"]
     lines += ['if [ "$(uname -s)" = FreeBSD ]; then', freebsd.INTERFACE, *_asked(freebsd.facts_of(facts))]
-    lines += [f"echo; echo '{_MARK}freebsd'", "else", _INTERFACE]
+    lines += [f"echo; echo '{parsers.MARK}freebsd'", "else", _INTERFACE]
     tools = " ".join(sorted({fact.tool for fact in facts.values() if fact.tool}))
-    lines.append(f"echo '{_MARK}missing'; for t in {tools}; do command -v $t >/dev/null || echo $t; done")
+    lines.append(f"echo '{parsers.MARK}missing'; for t in {tools}; do command -v $t >/dev/null || echo $t; done")
     lines += [*_asked(facts), "fi"]
     return f"sh -c {shlex.quote(chr(10).join(lines))}"
 
@@ -112,7 +111,7 @@ def _asked(facts: Mapping[str, Fact]) -> list[str]:
     commands = {key: fact.command for key, fact in facts.items() if not fact.file}
     # One process for all files. A shell's own `read` takes a byte at a time, and some of these files give only one.
     commands |= {_FILES: f"grep . /dev/null {' '.join(map(str, files))}"} if files else {}
-    return [f"echo; echo '{_MARK}{key}'; {{ {command}; }} 2>/dev/null" for key, command in commands.items()]
+    return parsers.questions(commands)
 
 
 def _read(said: str, facts: Mapping[str, Fact]) -> dict[str, str]:
@@ -136,8 +135,7 @@ def _content(file: str, held: Mapping[str, list[str]]) -> str:
 def parse(output: str, table: Mapping[str, Fact] = FACTS) -> Facts:
     """Return the facts in the output of `script`. `notes` says what is unknown because a tool is missing."""
     said: dict[str, str] = {}
-    for part in f"\n{output}".split(f"\n{_MARK}")[1:]:
-        key, _, text = part.partition("\n")
+    for key, text in parsers.answers(output).items():
         said |= _read(text, table) if key == _FILES else {key: text}
     said = {key: text[:MOST_SAID] for key, text in said.items()}
     known = freebsd.facts_of(table) if "freebsd" in said else table

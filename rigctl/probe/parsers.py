@@ -4,7 +4,7 @@ A node may say anything: every pattern is linear in the length of a text, every 
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Interface, IPv6Interface, ip_interface
@@ -48,6 +48,7 @@ THROTTLED: Final = {
 """Bits of `vcgencmd get_throttled` (Raspberry Pi documentation, vcgencmd)."""
 
 
+MARK: Final = "@@rigctl "
 MOST_CHARS: Final = 256
 """Characters of one text that are kept."""
 _MOST_DIGITS: Final = 15
@@ -69,6 +70,16 @@ class Fact:
 def read(file: str, parse: Callable[[str], Any]) -> Fact:
     """Return a fact that is in a file, or in several if `file` is a pattern. Blank lines are left out."""
     return Fact(f"cat {file}", parse, file=file)
+
+
+def questions(commands: Mapping[str, str]) -> list[str]:
+    """Return lines of a shell script that run commands, each behind its key; `answers` takes their output apart."""
+    return [f"echo; echo '{MARK}{key}'; {{ {command.strip()}\n}} 2>/dev/null" for key, command in commands.items()]
+
+
+def answers(output: str) -> dict[str, str]:
+    """Return the output of each command of `questions`, by key. A banner before the first is passed over."""
+    return {key: text for key, _, text in (part.partition("\n") for part in f"\n{output}".split(f"\n{MARK}")[1:])}
 
 
 def first(pattern: str, convert: Callable[[str], T]) -> Callable[[str], T | None]:

@@ -5,7 +5,7 @@ Nothing is changed on the host. What needs root is tried with `sudo -n`, which d
 """
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from ipaddress import ip_network
 from typing import Final, Literal, TypeAlias
@@ -15,7 +15,6 @@ from rigctl.probe import freebsd, parsers
 from rigctl.probe.network import LLDP_COMMAND, Interface, Neighbour, Route, neighbours
 
 Sudo: TypeAlias = Literal["granted", "password", "absent", "refused"]
-_MARK: Final = "@@rigctl "
 _MOST_SAID: Final = 512 * 1024
 _MOST_ROUTES: Final = 400
 # Per interface, one line: name, operstate, speed, duplex, MTU, MAC, driver, whether it is hardware, what is below it.
@@ -88,22 +87,14 @@ def script() -> str:
         "PATH=$PATH:/usr/sbin:/sbin:/usr/local/sbin; LC_ALL=C; export PATH LC_ALL",
         "limit=; command -v timeout >/dev/null && limit='timeout 4'",
     ]
-    lines += ['if [ "$(uname -s)" = FreeBSD ]; then', *_questions(_ASKED | _ON_FREEBSD)]
-    lines += ["else", *_questions(_ASKED), "fi"]
+    lines += ['if [ "$(uname -s)" = FreeBSD ]; then', *parsers.questions(_ASKED | _ON_FREEBSD)]
+    lines += ["else", *parsers.questions(_ASKED), "fi"]
     return f"sh -c {shlex.quote(chr(10).join(lines))}"
-
-
-def _questions(asked: Mapping[str, str]) -> Iterator[str]:
-    for key, command in asked.items():
-        yield f"echo; echo '{_MARK}{key}'; {{ {command.strip()}\n}} 2>/dev/null"
 
 
 def parse(output: str) -> Surroundings:
     """Return what the output of `script` says."""
-    said = {}
-    for part in f"\n{output}".split(f"\n{_MARK}")[1:]:
-        key, _, text = part.partition("\n")
-        said[key] = text[:_MOST_SAID]
+    said = {key: text[:_MOST_SAID] for key, text in parsers.answers(output).items()}
     system, _, machine = printable(parsers.text(said.get("machine", "")) or "").partition(" ")
     on_freebsd = system == "FreeBSD"
     boot, namespace = parsers.text(said.get("boot", "")), parsers.text(said.get("namespace", ""))

@@ -20,9 +20,6 @@ _MOST: Final = 2**63 - 1
 _WORD: Final = re.compile(r"[!-~]{1,765}")
 
 
-_ORDERS: Final = [setting.order for setting in SETTINGS.values() if setting.order is not None]
-
-
 def _keys(record: "Order | Sockets") -> Iterator[tuple[str, object]]:
     for each in dataclasses.fields(record):
         value = getattr(record, each.name)
@@ -42,7 +39,7 @@ class Order:
     BOUNDS: ClassVar[Mapping[str, tuple[int, int]]] = {
         "endpoint": (1, 65535),
         "flows": (1, 128),
-        **{order.key: order.bounds for order in _ORDERS if order.bounds is not None},
+        **{each.order.key: each.order.bounds for each in SETTINGS.values() if each.order and each.order.bounds},
         "interval_ms": (1, 60000),
         "wait_ms": (1, 600000),
         "duration_ms": (1, 86400000),

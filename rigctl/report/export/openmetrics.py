@@ -5,7 +5,7 @@ Only gauges, and no timestamps of samples: the collector refuses a file that has
 When the run began is a gauge of its own. Units are base units: seconds, bytes, ratios.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry
@@ -15,7 +15,6 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import Values, checks
 from rigctl.columns import COLUMNS, Column, Level
-from rigctl.records import Cell, Stream
 from rigctl.report.words.text import settings_text, told_apart
 from rigctl.scenario.expecting import OF_KIND
 
@@ -39,7 +38,7 @@ def render(view: RunView) -> bytes:
 
     class Figures:
         def collect(self) -> Iterator[GaugeMetricFamily]:
-            yield from _families(view)
+            yield from (family for family in _families(view) if family.samples)
 
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Figures())
@@ -48,68 +47,56 @@ def render(view: RunView) -> bytes:
 
 
 def _families(view: RunView) -> Iterator[GaugeMetricFamily]:
-    run = (view.plan.scenario_name, view.plan.rig_name)
-    began = GaugeMetricFamily("rigctl_run_start_timestamp", "When the run began.", labels=_OF_RUN, unit="seconds")
-    began.add_metric(run, view.info.started_at)
-    yield began
-    values, apart = Values(view), told_apart(view.plan.cells)
-    of_test = {cell.number: (*run, str(cell.number), settings_text(cell, apart)) for cell in view.plan.cells}
-    counted = GaugeMetricFamily("rigctl_test_measured", "1: the test has a valid result.", labels=_OF_TEST)
-    for cell in view.plan.cells:
-        counted.add_metric(of_test[cell.number], float(values.counted(cell)))
-    yield counted
-    for column in _figures(view):
+    cells, run = view.plan.cells, (view.plan.scenario_name, view.plan.rig_name)
+    values, apart = Values(view), told_apart(cells)
+    of_test = {cell.number: (*run, str(cell.number), settings_text(cell, apart)) for cell in cells}
+    began = [(run, view.info.started_at)]
+    yield _gauge("rigctl_run_start_timestamp", "When the run began.", _OF_RUN, began, "seconds")
+    counted = [(of_test[cell.number], float(values.counted(cell))) for cell in cells]
+    yield _gauge("rigctl_test_measured", "1: the test has a valid result.", _OF_TEST, counted)
+    wanted = {name for kind in {cell.test for cell in cells} for name in OF_KIND[kind]}
+    for column in COLUMNS:  # in the table's order
         for level in sorted(column.levels & {Level.CELLS, Level.PAIRS}) or (Level.PAIRS,):
-            family = _family(column, level)
-            for cell, stream in _places(view.plan.cells, level):
-                value = values.of(cell, stream, column.name)
-                if isinstance(value, float | int):
-                    scale = _UNITS[column.unit][2] if column.unit else 1.0
-                    family.add_metric((*of_test[cell.number], *_pair(stream)), value * scale)
-            if family.samples:
-                yield family
-    yield from _words(view, of_test)
-
-
-def _figures(view: RunView) -> Iterator[Column]:
-    """Yield the columns with figures of the run's kinds of tests, in the table's order."""
-    kinds = {cell.test for cell in view.plan.cells}
-    wanted = {name for kind in kinds for name in OF_KIND[kind]}
-    yield from (column for column in COLUMNS if column.name in wanted)
-
-
-def _family(column: Column, level: Level) -> GaugeMetricFamily:
-    suffix, unit, _ = _UNITS.get(column.unit, ("", "", 1.0))
-    unit = "ratio" if column.name == "efficiency" else unit
-    name = f"rigctl_{'test' if level is Level.CELLS else 'pair'}_{column.name.removesuffix(suffix)}"
-    labels = _OF_TEST if level is Level.CELLS else _OF_PAIR
-    return GaugeMetricFamily(name, f"{column.meaning[:1].upper()}{column.meaning[1:]}.", labels=labels, unit=unit)
-
-
-def _places(cells: Sequence[Cell], level: Level) -> Iterator[tuple[Cell, Stream | None]]:
-    for cell in cells:
-        for stream in (None,) if level is Level.CELLS else cell.streams:
-            yield cell, stream
-
-
-def _pair(stream: Stream | None) -> tuple[str, ...]:
-    return () if stream is None else (stream.pair.source, stream.pair.destination, str(stream.direction))
-
-
-def _words(view: RunView, of_test: Mapping[int, tuple[str, ...]]) -> Iterator[GaugeMetricFamily]:
-    """Yield the bottleneck of each test, and whether the test is as expected."""
-
-    limit = GaugeMetricFamily("rigctl_test_limit", "1: the bottleneck of the test.", labels=(*_OF_TEST, "limit"))
-    for summary in () if view.plan.in_messages else view.cells:
-        if summary.counted:
-            limit.add_metric((*of_test[summary.cell.number], summary.limit), 1.0)
-    if limit.samples:
-        yield limit
-    labels = (*_OF_TEST, "pair", "figure", "expected")
-    met = GaugeMetricFamily("rigctl_expectation_met", "1: the result is as the scenario expects.", labels=labels)
+            if column.name in wanted:
+                yield _figure(column, level, values, view, of_test)
+    limits = [
+        ((*of_test[summary.cell.number], summary.limit), 1.0)
+        for summary in (() if view.plan.in_messages else view.cells)
+        if summary.counted
+    ]
+    yield _gauge("rigctl_test_limit", "1: the bottleneck of the test.", (*_OF_TEST, "limit"), limits)
+    met = []
     for check in checks(view):
         pair = "" if check.stream is None else str(check.stream)
         expected = (pair, check.expectation.name, check.expectation.text)
-        met.add_metric((*of_test[check.cell.number], *expected), float(check.met))
-    if met.samples:
-        yield met
+        met.append(((*of_test[check.cell.number], *expected), float(check.met)))
+    labels = (*_OF_TEST, "pair", "figure", "expected")
+    yield _gauge("rigctl_expectation_met", "1: the result is as the scenario expects.", labels, met)
+
+
+def _figure(
+    column: Column, level: Level, values: Values, view: RunView, of_test: Mapping[int, tuple[str, ...]]
+) -> GaugeMetricFamily:
+    """Return the values of a column, of tests or of pairs."""
+    suffix, unit, scale = _UNITS.get(column.unit, ("", "", 1.0))
+    of_pairs = level is Level.PAIRS
+    name = f"rigctl_{'pair' if of_pairs else 'test'}_{column.name.removesuffix(suffix)}"
+    samples = []
+    for cell in view.plan.cells:
+        for stream in cell.streams if of_pairs else (None,):
+            value = values.of(cell, stream, column.name)
+            pair = (stream.pair.source, stream.pair.destination, str(stream.direction)) if stream else ()
+            if isinstance(value, float | int):
+                samples.append(((*of_test[cell.number], *pair), value * scale))
+    meaning = f"{column.meaning[:1].upper()}{column.meaning[1:]}."
+    unit = "ratio" if column.name == "efficiency" else unit
+    return _gauge(name, meaning, _OF_PAIR if of_pairs else _OF_TEST, samples, unit)
+
+
+def _gauge(
+    name: str, meaning: str, labels: tuple[str, ...], samples: Iterable[tuple[tuple[str, ...], float]], unit: str = ""
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, meaning, labels=labels, unit=unit)
+    for values, value in samples:
+        family.add_metric(values, value)
+    return family

@@ -1,7 +1,6 @@
 """Colours of a theme: the default ones, their contrast (WCAG 2.2 AA, 1.4.3 and 1.4.11), and themes as CSS."""
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from rigctl.report.charts.colours import LIGHT as REPORT
@@ -73,32 +72,23 @@ def families(fonts: Sequence[str]) -> str:
     return ", ".join(name if name in _GENERIC else f'"{name}"' for name in fonts)
 
 
-def host_style(palette: Palette, text: Sequence[str], headings: Sequence[str]) -> str:
-    """Return a theme as custom properties of a fragment's host element.
-
-    Every property that the shop's page could hand down is set back. What is important inside a shadow root wins over
-    what is important outside.
-    """
-    tokens = {**_tokens(palette), "text": families(text), "headings": families(headings)}
-    own = " ".join(f"--{name}: {value} !important;" for name, value in tokens.items())
-    return f":host {{ all: initial !important; {own} }}\n"
+def tokens(palette: Palette) -> Palette:
+    """Return a palette as the custom properties of the style sheets."""
+    return {**palette, "grid": _mixed(palette["line"], palette["paper"], 0.3)}
 
 
 def page_style(light: Palette, dark: Palette, text: Sequence[str], headings: Sequence[str]) -> str:
     """Return a theme as custom properties of a report, after its own style sheet. Printed paper stays white."""
-    accents = ((name, value) for name, value in _tokens(light).items() if re.fullmatch("accent|s[1-6]", name))
-    return (
-        f"@media screen and (prefers-color-scheme: light) {{ :root {{ {_declared(_tokens(light).items())} }} }}\n"
-        f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {_declared(_tokens(dark).items())} }} }}\n"
-        f"@media print {{ :root {{ {_declared(accents)} }} }}\n"
-        f":root {{ --text: {families(text)}; }}\n"
-        f"h1, h2, h3, .brand {{ font-family: {families(headings)}; }}\n"
+    on_screen, in_dark = tokens(light), tokens(dark)
+    in_print = {name: on_screen[name] for name in ("accent", *(f"s{number}" for number in range(1, SERIES + 1)))}
+    media = (
+        ("screen and (prefers-color-scheme: light)", on_screen),
+        ("screen and (prefers-color-scheme: dark)", in_dark),
+        ("print", in_print),
     )
-
-
-def _declared(tokens: Iterable[tuple[str, str]]) -> str:
-    return " ".join(f"--{name}: {value};" for name, value in tokens)
-
-
-def _tokens(palette: Palette) -> Palette:
-    return {**palette, "grid": _mixed(palette["line"], palette["paper"], 0.3)}
+    rules = [
+        f"@media {medium} {{ :root {{ {' '.join(f'--{name}: {value};' for name, value in own.items())} }} }}\n"
+        for medium, own in media
+    ]
+    fonts = f":root {{ --text: {families(text)}; }}\nh1, h2, h3, .brand {{ font-family: {families(headings)}; }}\n"
+    return f"{''.join(rules)}{fonts}"

@@ -18,7 +18,7 @@ from rigctl.report.blocks import Block, Charts, Document, Folded, Section, Table
 from rigctl.report.printers.html import Brand, environment
 from rigctl.report.product import pictures
 from rigctl.report.product.claim import rate_text
-from rigctl.report.product.colours import host_style, page_style
+from rigctl.report.product.colours import families, page_style, tokens
 from rigctl.report.product.content import Product
 from rigctl.report.product.data import linked_data, product_json
 from rigctl.report.product.drawing import png
@@ -34,25 +34,22 @@ _HYPHENS: Final = {
 
 def fragment(product: Product) -> str:
     """Return the HTML that is pasted into a shop's page. Every text of the user is escaped."""
-    theme = product.theme
-    wide, narrow = (pictures.bars(product, width, framed=False) or "" for width in (pictures.WIDE, pictures.NARROW))
     linked = json.dumps(linked_data(product), ensure_ascii=False, indent=1).replace("<", "\\u003c")
-    sheet = (templates() / "product/fragment.css").read_text("utf-8")
+    bars = [pictures.bars(product, width, framed=False) or "" for width in (pictures.WIDE, pictures.NARROW)]
     return (
         environment()
         .get_template("product/fragment.html.j2")
         .render(
             product=product,
-            theme=theme,
+            theme=product.theme,
+            tokens=tokens(product.theme.palette),
+            families=families,
             hyphens=_HYPHENS,
             rate_text=rate_text,
-            label=pictures.bars_label(product) if wide else "",
-            title=pictures.bars_title(product),
-            keys=pictures.keys(product),
-            wide=Markup(wide),  # noqa: S704 — drawn here, its texts escaped
-            narrow=Markup(narrow),  # noqa: S704
+            pictures=pictures,
+            bars=[Markup(svg) for svg in bars],  # noqa: S704 — drawn here, its texts escaped
             linked=Markup(linked),  # noqa: S704 — JSON without <
-            style=Markup(host_style(theme.palette, theme.text, theme.headings) + sheet),  # noqa: S704 — fixed patterns
+            sheet=Markup((templates() / "product/fragment.css").read_text("utf-8")),  # noqa: S704 — our own
         )
     )
 

@@ -33,13 +33,6 @@ def test_a_kernel_on_all_nodes_is_one_change_with_their_names() -> None:
     ]
 
 
-def test_a_change_on_some_nodes_is_not_everywhere() -> None:
-    after = real()
-    for node in ("pi1", "pi3"):
-        after.facts[node]["mtu"] = 9000
-    assert setup_changes(real(), after) == [SetupChange(Source.FACT, "mtu", 1500, 9000, ("pi1", "pi3"))]
-
-
 def test_settings_inside_a_fact_are_compared_one_by_one() -> None:
     after = real(sysctls={"net.core.rmem_max": "425984", "net.ipv4.tcp_timestamps": "1"}, offloads={"tso": False})
     found = {(change.name, change.before, change.after) for change in setup_changes(real(), after)}
@@ -91,9 +84,3 @@ def test_scenario_rig_file_versions_and_tags_are_of_the_run() -> None:
     }
     assert SetupChange(Source.TAG, "firmware", "1.1", "1.2") in found
     assert SetupChange(Source.RIG, "link rate_bps", 10**9, 10**8, ("pi1",)) in found
-
-
-def test_agents_that_were_built_together_are_one_change() -> None:
-    agents = ("agent x86_64 sha256", "agent aarch64 sha256")
-    before, after = (replace(real(), versions=dict.fromkeys(agents, digit * 64)) for digit in "01")
-    assert names(before, after) == ["agent x86_64 sha256"]

@@ -48,11 +48,6 @@ def test_a_night_without_a_run_stands_on_its_day_with_its_reason(outcome: NightO
     assert slot.label.startswith("2026-11-02, ")
 
 
-def test_a_night_and_its_run_are_one() -> None:
-    found = slots([run("a", 1)], [night(1, NightOutcome.QUIET, "a")], {}, {})
-    assert [(slot.run, slot.state) for slot in found] == [("a", State.MEASURED)]
-
-
 def test_a_run_that_is_pruned_leaves_its_night() -> None:
     (slot,) = slots([], [night(1, NightOutcome.QUIET, "a")], {}, {})
     assert (slot.run, slot.state) == (None, State.MEASURED)
@@ -70,10 +65,6 @@ def test_a_run_that_is_pruned_leaves_its_night() -> None:
 def test_a_run_that_measured_a_part_only_is_not_shown_as_whole(status: RunStatus, state: State) -> None:
     (slot,) = slots([run("a", 1, status)], [], {}, {})
     assert slot.state is state
-
-
-def test_a_second_measurement_is_no_night() -> None:
-    assert len(slots([run("a", 1), run("b", 1, confirms="a")], [], {}, {})) == 1
 
 
 def test_of_several_nights_of_a_day_the_one_that_needs_attention_is_shown() -> None:
@@ -98,12 +89,6 @@ def test_a_night_that_missed_a_bound_has_its_own_mark_with_the_measured_value() 
     (slot,) = of_nights(missed(1, "goodput"))
     assert (slot.state, slot.since) == (State.UNEXPECTED, slot.day)
     assert slot.label == "2026-11-01, not as expected: goodput was measured as 1."
-
-
-def test_the_mark_is_that_of_the_stored_night_whatever_its_words_are() -> None:
-    quiet = replace(night(1, NightOutcome.NEWS, "a"), news="an expectation was not met")
-    assert slots([run("a", 1)], [quiet], {}, {})[0].state is State.NEWS
-    assert slots([], [replace(missed(1, "goodput")[1], run=None)], {}, {})[0].state is State.UNEXPECTED
 
 
 def test_a_run_that_no_timer_started_has_the_mark_too() -> None:

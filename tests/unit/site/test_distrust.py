@@ -132,14 +132,6 @@ def test_a_damaged_mark_is_told_in_one_message(store: Store, site: Path, said: b
         publish(store, site, NOW)
 
 
-@pytest.mark.parametrize("said", [b"[" * 200_000, b"{}", b'{"runs": {"a": 1}}', b"\xff"])
-def test_a_damaged_manifest_is_made_anew(store: Store, site: Path, said: bytes) -> None:
-    (site / OWN / "manifest.json").write_bytes(said)
-    page = site / "runs" / f"{store.run_ids()[0]}.html"
-    page.write_text("changed by somebody")
-    assert f"runs/{page.name}" in publish(store, site, NOW).written
-
-
 def test_own_files_that_others_may_write_are_refused(store: Store, site: Path) -> None:
     (site / OWN).chmod(0o775)
     with pytest.raises(InputError, match="other users may write"):

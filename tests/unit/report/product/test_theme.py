@@ -89,11 +89,6 @@ def test_text_that_cannot_be_read_is_refused_with_a_colour_that_can(tmp_path: Pa
     assert contrast(better, "#ffffff") >= 4.5
 
 
-def test_a_dark_paper_needs_a_light_ink(tmp_path: Path) -> None:
-    found = refused(tmp_path, 'name: A\ncolours: {paper: "#101010"}\n')
-    assert "ink #16191d on paper #101010 has a contrast of 1.0:1" in found
-
-
 def test_bars_need_less_contrast_than_text(tmp_path: Path) -> None:
     themed(tmp_path, 'name: A\ncolours: {series: ["#e17721"]}\n')
     found = refused(tmp_path, 'name: A\ncolours: {series: ["#0b62c4", "#ffe0b0"]}\n')

@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import log
 
 from rigctl.analysis.nights.baseline import against_run, baseline_of
-from rigctl.analysis.nights.history import Nights, NightSeries, nights, since
+from rigctl.analysis.nights.history import Nights, NightSeries, Subject, nights, since
 from rigctl.analysis.nights.setup_changes import RESTART, SCENARIO_FILE, SetupChange, Source, setup_changes
 from rigctl.analysis.nights.shifts import Shift, Suspected, grouped, shifts_of
 from rigctl.model.statistics.changes import Rules, Verdict, judged
@@ -21,8 +21,6 @@ class Regressions:
     run: RunInfo
     nights: Nights
     rules: Rules
-    baseline: RunInfo | None  # None: the nights before …
-    among: str | None  # … at most so many, as given
     news: tuple[Shift, ...]
     standing: tuple[Shift, ...] = ()  # found in earlier nights, and not accepted since
     suspected: tuple[Suspected, ...] = ()
@@ -30,15 +28,13 @@ class Regressions:
     accepted: Accepted | None = None  # the latest one of these nights
     judged: int = 0  # series with enough nights
     too_few: int = 0  # series that were measured, with too few nights
+    baseline: RunInfo | None = None  # None: the nights before …
+    among: str | None = None  # … at most so many, as given
     visible: float | None = None  # in the noisiest test or pair, a smaller change (a share) would not be found yet
 
     @property
     def worse(self) -> tuple[Shift, ...]:
         return tuple(shift for shift in self.news if not shift.better)
-
-    @property
-    def better(self) -> tuple[Shift, ...]:
-        return tuple(shift for shift in self.news if shift.better)
 
     @property
     def failed(self) -> bool:
@@ -73,7 +69,7 @@ def news(store: Store, run: RunInfo, *, baseline: str | None = None, rules: Rule
     reference = baseline_of(store, run, baseline)
     if isinstance(reference, RunInfo):
         shifts, count, too_few = against_run(store, seen, reference, rules)
-        return Regressions(run, seen, rules, reference, None, grouped(shifts), judged=count, too_few=too_few)
+        return Regressions(run, seen, rules, grouped(shifts), judged=count, too_few=too_few, baseline=reference)
     if reference is not None:
         seen = since(seen, len(seen.runs) - 1 - reference)
     made = of_nights(seen, store.history.accepted(), rules)
@@ -87,55 +83,50 @@ def of_nights(seen: Nights, accepted: Iterable[Accepted], rules: Rules | None = 
     found = {level.run: level for level in accepted if level.run in runs}
     at = [night for night, info in enumerate(seen.runs) if info.run in found]
     verdicts = judged([series.points for series in seen.series], rules, accepted=at, altered=_altered(seen))
-    made = _of_verdicts(seen, rules, verdicts, at)
-    levels = sorted(found.values(), key=lambda level: level.accepted_at)
-    return replace(made, accepted=levels[-1] if levels else None)
-
-
-def _of_verdicts(seen: Nights, rules: Rules, verdicts: Sequence[Verdict], at: Sequence[int]) -> Regressions:
-    last = len(seen.runs) - 1
     pairs = list(zip(seen.series, verdicts, strict=True))
-    shifts = [shift for series, verdict in pairs for shift in shifts_of(series, verdict.changes, seen, rules.bound)]
-    events = grouped(shifts)
-    latest = max(at, default=-1)
+    events = grouped(
+        shift for series, verdict in pairs for shift in shifts_of(series, verdict.changes, seen, rules.bound)
+    )
+    last, latest = len(seen.runs) - 1, max(at, default=-1)
     # A pair that was found later than its node, or than the sum over its test, is no news of its own.
     earlier = [own for event in events if latest < event.found < last for own in (event, *event.explains)]
     tonight_too = [own for event in events if event.found == last for own in (event, *event.explains)]
     changed = {shift.series.subject for shift in earlier}
     standing = [*earlier, *(shift for shift in tonight_too if shift.series.subject in changed)]
-    suspected = [
-        Suspected(series, verdict.suspicion)
-        for series, verdict in pairs
-        if verdict.suspicion is not None and series.subject.node is None
-    ]
-    bearing = [own.series for own in suspected if own.series.subject.stream is not None]
-    bearing += [shift.series for shift in tonight_too if shift.series.subject.stream is not None]
     tonight = [(series, verdict) for series, verdict in pairs if series.points[-1].value is not None]
     return Regressions(
         run=seen.runs[-1],
         nights=seen,
         rules=rules,
-        baseline=None,
-        among=None,
         news=_by_size(_net([shift for shift in events if shift.found == last], rules)),
         standing=_by_size(grouped(_net(standing, rules))),
-        suspected=tuple(
-            sorted(
-                (own for own in suspected if not any(_is_part(pair, own.series) for pair in bearing)),
-                key=lambda own: -abs(log(own.suspicion.ratio)),
-            )
-        ),
+        suspected=_suspected(pairs, [shift.series for shift in tonight_too]),
         history=tuple(sorted(events, key=lambda shift: (shift.change.at, -shift.weight))),
+        accepted=max(found.values(), key=lambda level: level.accepted_at, default=None),
         judged=sum(verdict.noise is not None for _, verdict in tonight),
         too_few=sum(verdict.noise is None for _, verdict in tonight),
         visible=max((own.visible for series, own in tonight if own.visible and not series.subject.node), default=None),
     )
 
 
-def _is_part(pair: NightSeries, total: NightSeries) -> bool:
-    """Tell whether `total` is the sum over the pairs of a test, one of which is `pair`."""
-    same = pair.tests == total.tests and pair.subject.metric == total.subject.metric
-    return same and pair.subject.stream is not None and total.subject.stream is None
+def _suspected(pairs: Iterable[tuple[NightSeries, Verdict]], changed: Sequence[NightSeries]) -> tuple[Suspected, ...]:
+    """Return suspicions, the largest first, without sums of pairs one of which is suspected or has changed."""
+    found = [
+        Suspected(series, verdict.suspicion)
+        for series, verdict in pairs
+        if verdict.suspicion is not None and series.subject.node is None
+    ]
+    parts = {
+        (series.tests, series.subject.metric)
+        for series in (*(own.series for own in found), *changed)
+        if series.subject.stream is not None
+    }
+    kept = (
+        own
+        for own in found
+        if own.series.subject.stream is not None or (own.series.tests, own.series.subject.metric) not in parts
+    )
+    return tuple(sorted(kept, key=lambda own: -abs(log(own.suspicion.ratio))))
 
 
 def _by_size(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
@@ -144,17 +135,18 @@ def _by_size(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
 
 def _net(shifts: Sequence[Shift], rules: Rules) -> list[Shift]:
     """Join the changes of each series: from the level before the first to that after the last."""
+    by_subject: dict[Subject, list[Shift]] = {}
+    for shift in shifts:
+        by_subject.setdefault(shift.series.subject, []).append(shift)
     kept = []
-    for series in dict.fromkeys(shift.series.subject for shift in shifts):
-        own = sorted((shift for shift in shifts if shift.series.subject == series), key=lambda shift: shift.change.at)
-        first, last = own[0], own[-1]
+    for own in by_subject.values():
+        first, last = (end(own, key=lambda shift: shift.change.at) for end in (min, max))
+        change = replace(last.change, at=first.change.at, before=first.change.before)
+        better = first.series.better(change.ratio)
+        joined = replace(last, change=change, since=first.since, better=better, facts=first.facts, returns=None)
         if first is last:
             kept.append(first)
-            continue
-        change = replace(last.change, at=first.change.at, before=first.change.before)
-        if abs(change.ratio - 1) >= rules.bound:
-            better = first.series.better(change.ratio)
-            joined = replace(last, change=change, since=first.since, better=better, facts=first.facts, returns=None)
+        elif abs(change.ratio - 1) >= rules.bound:
             kept.append(joined)
     return kept
 

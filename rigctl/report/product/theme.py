@@ -44,6 +44,11 @@ def _tests(name: str, value: object) -> object:
     raise FieldError(f"{name} {shown(value)}: expected every, best, or the number of a test")
 
 
+def _several(value: object) -> object:
+    """Accept one value in place of a list."""
+    return value if isinstance(value, list) else [value]
+
+
 Tests: TypeAlias = int | Literal["every", "best"]
 Colour = Annotated[
     str | None,
@@ -54,10 +59,7 @@ Font = Annotated[str, named(_matching(_FAMILY, "names of fonts, as in [Inter, Ar
 Fonts = Annotated[
     tuple[Font, ...],
     Field(max_length=10),
-    BeforeValidator(
-        lambda value: value if isinstance(value, list) else [value],
-        json_schema_input_type=str | Annotated[list[str], Field(max_length=10)],
-    ),
+    BeforeValidator(_several, json_schema_input_type=str | Annotated[list[str], Field(max_length=10)]),
 ]
 Address = Annotated[
     str | None,
@@ -149,7 +151,7 @@ class ThemeFile(Section):
     columns: tuple[Titled, ...] = Field(
         (), description="Of the results table, in this order. Left out: what a buyer understands."
     )
-    tests: tuple[Number, ...] = Field(
+    tests: Annotated[tuple[Number, ...], BeforeValidator(_several, json_schema_input_type=list[Number])] = Field(
         (), description="Rows of the table by the numbers of their tests; all where left out."
     )
     words: WordsSection = Field(WordsSection(), description="Words of the page.")

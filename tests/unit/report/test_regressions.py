@@ -38,7 +38,7 @@ def shift(ratio: float = 0.95, number: int = 1, facts: Sequence[SetupChange] = (
 
 def found(*news: Shift, **fields: Any) -> Regressions:
     nights = Nights((RUN,) * 8, {}, tuple(own.series for own in news) or (series(),))
-    return replace(Regressions(RUN, nights, Rules(), None, None, news, judged=len(nights.series)), **fields)
+    return replace(Regressions(RUN, nights, Rules(), news, judged=len(nights.series)), **fields)
 
 
 def test_the_answer_names_what_changed_by_how_much_since_when_and_what_changed_with_it() -> None:

@@ -7,6 +7,7 @@ from typing import Final
 
 from rigctl.analysis.nights.history import Nights, NightSeries
 from rigctl.records import Stream
+from rigctl.report.blocks import HeatField
 from rigctl.report.words.text import settings_text
 from rigctl.site.nights import Slot
 
@@ -19,18 +20,12 @@ _BOUNDS: Final = (0, 3, 10)
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """`colour` is a class of the style sheet: `w1` to `w3` worse, `b1` to `b3` better, `usual`, `none`."""
-
-    text: str
-    colour: str
-
-
-@dataclass(frozen=True, slots=True)
 class Heat:
+    """Colours of the fields are classes: `w1` to `w3` worse, `b1` to `b3` better, `usual`, `none`."""
+
     title: str
     nights: tuple[Slot, ...]
-    rows: tuple[tuple[str, tuple[Field, ...]], ...]
+    rows: tuple[tuple[str, tuple[HeatField, ...]], ...]
 
 
 def heats(seen: Nights, slots: Sequence[Slot]) -> list[Heat]:
@@ -59,17 +54,17 @@ def _heat(own: Mapping[Stream, NightSeries], seen: Nights, slots: Sequence[Slot]
     return Heat(settings_text(next(iter(own.values())).cell), shown, tuple(rows))
 
 
-def _fields(series: NightSeries, nights: Sequence[int | None]) -> tuple[Field, ...]:
+def _fields(series: NightSeries, nights: Sequence[int | None]) -> tuple[HeatField, ...]:
     usual = median(known) if (known := [point.value for point in series.points if point.value is not None]) else 0.0
     values = [None if night is None else series.points[night].value for night in nights]
     return tuple(_field(None if value is None or not usual else value / usual, series) for value in values)
 
 
-def _field(ratio: float | None, series: NightSeries) -> Field:
+def _field(ratio: float | None, series: NightSeries) -> HeatField:
     if ratio is None:
-        return Field("", "none")
+        return HeatField("", "none")
     if abs(ratio - 1) < _WITHIN:
-        return Field("", "usual")
+        return HeatField("", "usual")
     share = round(100 * (ratio - 1))
     size = sum(abs(share) >= bound for bound in _BOUNDS)
-    return Field(f"{share:+d}".replace("-", "−"), f"{'b' if series.better(ratio) else 'w'}{size}")
+    return HeatField(f"{share:+d}".replace("-", "−"), f"{'b' if series.better(ratio) else 'w'}{size}")

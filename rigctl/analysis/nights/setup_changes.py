@@ -125,13 +125,11 @@ def _parts(name: str, value: object) -> dict[str, Value]:
 
 
 def _settings(conditions: Iterable[Condition]) -> dict[str, str]:
-    return {
-        f"condition {condition.name}": ", ".join(
-            f"{setting.name or setting.kind} {setting.value}" for setting in condition.settings
-        )
-        + (", resize" if condition.resize else "")
-        for condition in conditions
-    }
+    texts = {}
+    for condition in conditions:
+        words = [f"{setting.name or setting.kind} {setting.value}" for setting in condition.settings]
+        texts[f"condition {condition.name}"] = ", ".join(words) + (", resize" if condition.resize else "")
+    return texts
 
 
 def _of_nodes(before: RunInfo, after: RunInfo) -> Iterator[SetupChange]:
@@ -142,17 +140,15 @@ def _of_nodes(before: RunInfo, after: RunInfo) -> Iterator[SetupChange]:
     virtual = before.plan.virtual is not None or after.plan.virtual is not None
     hidden = _NO_FACTS | _OF_VIRTUAL_NODES if virtual else _NO_FACTS
     nodes = [node for node in new if node in old]
-    links, facts = [], []
+    links: list[SetupChange] = []
+    facts: list[SetupChange] = []
     for node in nodes:
         if before.plan.links.get(node) != after.plan.links.get(node):
-            links += [
-                replace(own, where=(node,)) for own in _changed(Source.RIG, _links(before, node), _links(after, node))
-            ]
+            links += _changed(Source.RIG, _links(before, node), _links(after, node), node)
         if before.facts.get(node) != after.facts.get(node):
-            found = _changed(Source.FACT, _facts(before, node), _facts(after, node))
-            facts += [replace(own, where=(node,)) for own in found if own.name not in hidden]
+            facts += _changed(Source.FACT, _facts(before, node), _facts(after, node), node)
     yield from grouped(_known(links), len(nodes))
-    yield from grouped(_known(facts), len(nodes))
+    yield from grouped((change for change in _known(facts) if change.name not in hidden), len(nodes))
 
 
 def _links(run: RunInfo, node: str) -> dict[str, Value]:
@@ -178,10 +174,12 @@ def _tags(run: RunInfo) -> dict[str, str]:
     return {name: text for name, text in run.tags.items() if name != BASELINE and not name.startswith(_OF_RIGCTL)}
 
 
-def _changed(source: Source, before: Mapping[str, Value], after: Mapping[str, Value]) -> Iterator[SetupChange]:
+def _changed(
+    source: Source, before: Mapping[str, Value], after: Mapping[str, Value], *where: str
+) -> Iterator[SetupChange]:
     for name in dict.fromkeys([*before, *after]):
         if before.get(name) != after.get(name):
-            yield SetupChange(source, name, before.get(name), after.get(name))
+            yield SetupChange(source, name, before.get(name), after.get(name), where)
 
 
 def _known(changes: Iterable[SetupChange]) -> Iterator[SetupChange]:

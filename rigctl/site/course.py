@@ -10,8 +10,9 @@ from rigctl.analysis.nights.shifts import Shift
 from rigctl.records import Accepted, Night, RunInfo, RunStatus
 from rigctl.report.blocks import Column, Document, Entry, Table
 from rigctl.report.nights import page as words
-from rigctl.site import news
 from rigctl.site.names import Course
+from rigctl.site.news import Entry as News
+from rigctl.site.news import entries
 from rigctl.site.nights import MadeRun, Slot, State, slots
 
 STRIP: Final = 14
@@ -25,7 +26,7 @@ class Judged:
     runs: tuple[MadeRun, ...]  # the earliest first
     regressions: Regressions | None
     slots: tuple[Slot, ...]
-    entries: tuple[news.Entry, ...]
+    entries: tuple[News, ...]
     accepted: tuple[Accepted, ...]
     document: Document | None
     answer: str  # the sentence on the latest night
@@ -80,14 +81,16 @@ def judge(
     past = [run for run in runs if run.info.started_at <= now]
     ended = [run.info for run in past if run.is_night and run.info.status is not RunStatus.RUNNING]
     last = ended[-1] if ended else None
-    made, found, known = None, {}, set()
+    made, known = None, set()
+    found: dict[str, list[Shift]] = {}
     if last is not None:
         chosen_runs, second = chosen([run.info for run in reversed(runs)], last)
         seen = of_runs(chosen_runs, second, figures([*chosen_runs, *second.values()]))
         known = {info.run for info in seen.runs}
         made = of_nights(seen, accepted) if known else None
-        found = news.found_in(made) if made else {}
-    every = slots(past, nights, found, {run: news.headline(own) for run, own in found.items()})
+        for shift in sorted(made.history if made else (), key=lambda shift: -shift.weight):
+            found.setdefault(seen.runs[shift.found].run, []).append(shift)
+    every = slots(past, nights, found)
     shown = tuple(slot for slot in every if not slot.repeated)
     ends = {run.run: run.info.ended_at or run.info.started_at for run in runs}
     return Judged(
@@ -95,7 +98,7 @@ def judge(
         tuple(runs),
         made,
         shown,
-        tuple(news.entries(course, every, found, ends)),
+        tuple(entries(course, every, found, ends)),
         tuple(level for level in accepted if level.run in known),
         None if last is None else document_of(last),
         _answer(shown[-1] if shown else None, made),

@@ -12,11 +12,9 @@ from typing import Final
 from uuid import UUID, uuid5
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from rigctl.analysis.nights.regressions import Regressions
 from rigctl.analysis.nights.shifts import Shift
 from rigctl.base.version import __version__
 from rigctl.report.nights.page import sentence
-from rigctl.report.words.text import plural
 from rigctl.site.names import FEED, INDEX, Course, link, page_of_run
 from rigctl.site.nights import Slot, State
 
@@ -40,20 +38,6 @@ class Entry:
     title: str
     sentences: tuple[str, ...]
     page: str
-
-
-def found_in(regressions: Regressions) -> dict[str, list[Shift]]:
-    """Map each run whose night showed changes first to these changes, the largest first."""
-    found: dict[str, list[Shift]] = {}
-    for shift in sorted(regressions.history, key=lambda shift: -shift.weight):
-        found.setdefault(regressions.nights.runs[shift.found].run, []).append(shift)
-    return found
-
-
-def headline(found: Sequence[Shift]) -> str:
-    """Return a sentence on the first of these changes, and the number of others."""
-    more = f", and {plural(len(found) - 1, 'more change')}" if len(found) > 1 else ""
-    return f"{sentence(found[0])}{more}"
 
 
 def entries(

@@ -9,6 +9,8 @@ from typing import Final, TypeAlias
 
 from rigctl.analysis.nights.shifts import Shift
 from rigctl.records import CONFIRMS, Night, NightOutcome, RunInfo, RunStatus, Unmet
+from rigctl.report.nights.page import sentence
+from rigctl.report.words.text import plural
 from rigctl.site.names import Course
 
 MOST_MONTHS: Final = 13
@@ -121,18 +123,14 @@ class Slot:
         return f"{self.day}, {self.what}"
 
 
-def slots(
-    runs: Iterable[MadeRun], nights: Iterable[Night], found: Mapping[str, Sequence[Shift]], words: Mapping[str, str]
-) -> tuple[Slot, ...]:
+def slots(runs: Iterable[MadeRun], nights: Iterable[Night], found: Mapping[str, Sequence[Shift]]) -> tuple[Slot, ...]:
     """Return the nights of a course, the earliest first.
 
     `nights`: the stored nights that a timer started. `found`: the changes that the night of a run showed first, by its
-    id; `words`: the sentence on them.
+    id, the largest first.
     """
     due = {night.run: night for night in nights if night.run is not None}
-    made = [
-        _of_run(run, due.get(run.run), found.get(run.run, ()), words.get(run.run, "")) for run in runs if run.is_night
-    ]
+    made = [_of_run(run, due.get(run.run), found.get(run.run, ())) for run in runs if run.is_night]
     known = {slot.run for slot in made}
     for night in nights:
         if night.run is None or night.run not in known:  # never begun, or no longer in the store
@@ -141,7 +139,9 @@ def slots(
     return tuple(_in_turn(sorted(made, key=lambda slot: (slot.at, slot.run or ""))))
 
 
-def _of_run(run: MadeRun, night: Night | None, found: Sequence[Shift], words: str) -> Slot:
+def _of_run(run: MadeRun, night: Night | None, found: Sequence[Shift]) -> Slot:
+    more = f", and {plural(len(found) - 1, 'more change')}" if len(found) > 1 else ""
+    words = f"{sentence(found[0])}{more}" if found else ""
     outcome = None if night is None else night.outcome
     unmet = run.unmet if night is None or outcome is None else night.unmet
     news = None if night is None else night.news

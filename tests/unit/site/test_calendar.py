@@ -41,7 +41,7 @@ def days(found: tuple[Slot, ...]) -> dict[int, Slot | None]:
     ],
 )
 def test_a_night_without_a_run_stands_on_its_day_with_its_reason(outcome: NightOutcome | None, state: State) -> None:
-    found = days(slots([run("a", 1)], [night(2, outcome, reason="n4: connection refused")], {}, {}))
+    found = days(slots([run("a", 1)], [night(2, outcome, reason="n4: connection refused")], {}))
     slot = found[2]
     assert slot is not None
     assert (slot.state, slot.run, slot.text) == (state, None, "n4: connection refused")
@@ -49,7 +49,7 @@ def test_a_night_without_a_run_stands_on_its_day_with_its_reason(outcome: NightO
 
 
 def test_a_run_that_is_pruned_leaves_its_night() -> None:
-    (slot,) = slots([], [night(1, NightOutcome.QUIET, "a")], {}, {})
+    (slot,) = slots([], [night(1, NightOutcome.QUIET, "a")], {})
     assert (slot.run, slot.state) == (None, State.MEASURED)
 
 
@@ -63,13 +63,13 @@ def test_a_run_that_is_pruned_leaves_its_night() -> None:
     ],
 )
 def test_a_run_that_measured_a_part_only_is_not_shown_as_whole(status: RunStatus, state: State) -> None:
-    (slot,) = slots([run("a", 1, status)], [], {}, {})
+    (slot,) = slots([run("a", 1, status)], [], {})
     assert slot.state is state
 
 
 def test_of_several_nights_of_a_day_the_one_that_needs_attention_is_shown() -> None:
     late = replace(night(1, NightOutcome.FAILED, reason="x"), due_at=NOV_1 + 3600)
-    found = days(slots([run("a", 1), run("b", 1)], [late], {}, {}))
+    found = days(slots([run("a", 1), run("b", 1)], [late], {}))
     assert found[1] is not None
     assert found[1].state is State.FAILED
 
@@ -82,7 +82,7 @@ def missed(day: int, *bounds: str) -> tuple[MadeRun, Night]:
 
 
 def of_nights(*pairs: tuple[MadeRun, Night]) -> tuple[Slot, ...]:
-    return slots([own for own, _ in pairs], [own for _, own in pairs], {}, {})
+    return slots([own for own, _ in pairs], [own for _, own in pairs], {})
 
 
 def test_a_night_that_missed_a_bound_has_its_own_mark_with_the_measured_value() -> None:
@@ -93,7 +93,7 @@ def test_a_night_that_missed_a_bound_has_its_own_mark_with_the_measured_value() 
 
 def test_a_run_that_no_timer_started_has_the_mark_too() -> None:
     by_hand = replace(run("a", 1), unmet=(Unmet("goodput", "goodput is 1."),))
-    assert slots([by_hand], [], {}, {})[0].state is State.UNEXPECTED
+    assert slots([by_hand], [], {})[0].state is State.UNEXPECTED
 
 
 def test_a_bound_that_is_still_missed_began_when_it_was_missed_first() -> None:
@@ -107,7 +107,6 @@ def test_a_bound_that_is_still_missed_began_when_it_was_missed_first() -> None:
             missed(5)[1],
             missed(6)[1],
         ],
-        {},
         {},
     )
     assert {slot.since for slot in (first, second, failed, third, again)} == {first.day}
@@ -132,13 +131,13 @@ def test_a_missed_bound_is_news_when_it_begins_and_when_it_ends() -> None:
 
 def test_a_night_that_failed_and_was_repeated_on_its_date_is_one_night_that_was_measured() -> None:
     failed = replace(night(1, NightOutcome.FAILED, reason="n4: gone"), due_at=NOV_1 - 3600)
-    attempt, measured = slots([run("a", 1)], [failed], {}, {})
+    attempt, measured = slots([run("a", 1)], [failed], {})
     assert (attempt.repeated, measured.repeated, measured.state) == (True, False, State.MEASURED)
     assert measured.label.endswith("an earlier attempt on this date: failed: n4: gone")
 
 
 def test_weeks_begin_on_monday_and_a_day_without_a_night_is_no_missed_one() -> None:
-    ((name, weeks),) = months(slots([run("a", 3), run("b", 5)], [], {}, {}))
+    ((name, weeks),) = months(slots([run("a", 3), run("b", 5)], [], {}))
     assert name == "November 2026"
     assert [len(week) for week in weeks] == [7] * 6
     assert [day for day, _ in weeks[0]] == [0] * 6 + [1]  # a Sunday
@@ -147,6 +146,6 @@ def test_weeks_begin_on_monday_and_a_day_without_a_night_is_no_missed_one() -> N
 
 
 def test_a_year_has_its_months_and_the_latest_are_kept() -> None:
-    found = months(slots([run("a", 1), run("b", 400)], [], {}, {}))
+    found = months(slots([run("a", 1), run("b", 400)], [], {}))
     assert len(found) == 13
     assert (found[0][0], found[-1][0]) == ("December 2026", "December 2027")

@@ -1,7 +1,7 @@
 """What `rigctl compare` says of runs of the same thing, and of runs in which one test of twenty was slowed down.
 
 `python tests/bench/bench_compare.py measure FOLDER [--runs N] [--before COMMAND]` measures into FOLDER/store.db and can
-be interrupted and started again; `judge FOLDER…` compares what is there; `simulate` does the same with made-up runs.
+be interrupted and started again; `judge FOLDER…` compares what is there.
 A hub and ten nodes on links of 100 Mbit/s, twenty tests of one pair each, five repetitions of 0.25 s. The slowdown is a
 lower rate of a node's own shaping, of which no fact of the rig tells.
 """
@@ -14,17 +14,14 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import Final, TypeAlias
-
-import numpy as np
+from typing import Final
 
 from rigctl.analysis.nights.comparison import compared
 from rigctl.analysis.run_view import RunView
-from rigctl.model.statistics.comparing import differences
-from rigctl.model.statistics.samples import Samples, Verdict
+from rigctl.model.statistics.samples import Verdict
 from rigctl.store import open_store
 
 RIG: Final = """\
@@ -159,63 +156,19 @@ def counted(verdicts: Counter[Verdict]) -> str:
     return ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in Verdict)
 
 
-Noise: TypeAlias = Callable[[np.random.Generator, int], "np.ndarray[tuple[int], np.dtype[np.float64]]"]
-NOISES: Final[dict[str, Noise]] = {
-    "normal": lambda generator, count: generator.normal(0, 1, count),
-    "heavy tails": lambda generator, count: generator.standard_t(3, count) / 3**0.5,
-    "dips": lambda generator, count: -generator.exponential(1, count),
-    "one in ten dips by ten": lambda generator, count: (
-        generator.normal(0, 1, count) - 10 * (generator.random(count) < 0.1)
-    ),
-}
-
-
-def simulate(rounds: int) -> None:
-    """Comparisons of twenty made-up tests whose scatter differs between tests, one of them slower or none."""
-    print("| noise | spread, % | repetitions | slower by, % | comparisons | with a false verdict | the slower test | "
-          "same, but outside | interval misses, % |\n|:--|--:|--:|--:|--:|--:|:--|--:|--:|")  # fmt: skip
-    generator = np.random.default_rng(1)
-    cases = [("normal", 0.2, 5, slower) for slower in (0, *SLOWDOWNS)]
-    cases += [("normal", spread, count, 0) for spread, count in ((1, 5), (3, 4), (3, 5), (3, 10))]
-    cases += [(noise, 1.0, 5, slower) for noise in NOISES for slower in (0, 1, 5)]
-    for noise, spread, count, slower in dict.fromkeys(cases):
-        false = outside = missed = 0
-        said: Counter[Verdict] = Counter()
-        for _ in range(rounds):
-            found = differences([made_up(generator, noise, spread, count, 0 if n else slower) for n in range(20)])
-            false += any(each.verdict in (Verdict.WORSE, Verdict.BETTER) for each in found[1 if slower else 0 :])
-            said[found[0].verdict] += 1
-            for number, each in enumerate(found):
-                true = 0.0 if number else -slower / 100
-                missed += not (each.low or 0) <= true <= (each.high or 0)
-                outside += each.verdict is Verdict.SAME and abs(true) > (each.within or 0)
-        told = ", ".join(f"{said[verdict]} {verdict}" for verdict in Verdict if said[verdict]) if slower else "–"
-        print(f"| {noise} | {spread} | {count} | {slower} | {rounds} | {false} | {told} | {outside} | "
-              f"{100 * missed / rounds / 20:.1f} |", flush=True)  # fmt: skip
-
-
-def made_up(generator: np.random.Generator, noise: str, spread: float, count: int, slower: float) -> Samples:
-    scale = spread / 100 * float(np.exp(generator.normal(0, 0.5)))
-    sides = [94 * np.exp(scale * NOISES[noise](generator, count)) for _ in range(2)]
-    return Samples(tuple(sides[0].tolist()), tuple((sides[1] * (1 - slower / 100)).tolist()))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("measure", "judge", "simulate"))
+    parser.add_argument("what", choices=("measure", "judge"))
     parser.add_argument("folder", type=Path, nargs="*")
     parser.add_argument("--runs", type=int, default=51)
-    parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--before", default="", help="a command that starts each run, as nice")
     parser.add_argument("--seconds", type=float, default=36_000, help="start no run after that time")
     parser.add_argument("--first", type=int, default=0, help="the slowdown to begin with, counted from 0")
     arguments = parser.parse_args()
     if arguments.what == "measure":
         measure(Bench(arguments.folder[0], arguments.before), arguments.runs, arguments.seconds, arguments.first)
-    elif arguments.what == "judge":
-        judge(arguments.folder)
     else:
-        simulate(arguments.rounds)
+        judge(arguments.folder)
 
 
 if __name__ == "__main__":

@@ -1,68 +1,26 @@
-"""How rigctl grows with its nodes: traffic between virtual nodes, fake nodes by the thousand.
+"""How rigctl grows with its nodes: N/2 pairs of 20 Mbit/s on a virtual rig, two tests of 4 s.
 
-`python tests/bench/bench_scale.py [traffic|fake]… [--counts N,N]`: without a word both.
-- traffic: N/2 pairs of 20 Mbit/s on a virtual rig, two tests of 4 s. Start skew, goodput, time beyond the durations.
-- fake: N nodes of `fake_nodes.py` (SSH and protocol are real). Connect, lock, push the agent, start it, ask the host
-  facts; then tests of 4 s.
-Wall time and the controller's own processor time and peak memory; the exponents are least squares in log-log.
+`python tests/bench/bench_scale.py [--counts N,N]`. Start skew, goodput, time beyond the durations; wall time and the
+controller's own processor time and peak memory; the exponents are least squares in log-log.
 """
 
 import argparse
-import asyncio
-import contextlib
-import json
 import math
 import os
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench import RIGCTL, table
 
 TRAFFIC = (24, 100, 200)
 RATE_MBPS = 20
-FAKE = (126, 250, 500, 1000)
 DURATION_S = 4.0
 REPEAT = 2
-
-
-def opened(rig_file: Path) -> dict[str, float]:
-    """Connect, lock, push, start, ask: what it takes. To be run in a process of its own."""
-    from rigctl.rig.schema import load_rig
-    from rigctl.runner.nodes import nodes_of
-
-    async def measure() -> dict[str, float]:
-        rig = load_rig(str(rig_file))
-        began_s = time.monotonic()
-        async with nodes_of(rig, "bench_scale") as nodes:
-            found = await nodes.open(rig.nodes)
-            ready_s = time.monotonic() - began_s
-            lost = [str(outcome) for outcome in found.values() if isinstance(outcome, Exception)]
-            if lost:
-                sys.exit("\n".join(lost[:5]))
-            cpu_s = time.process_time()
-            facts = await nodes.facts(rig.nodes)
-            facts_s = time.monotonic() - began_s - ready_s
-            result = {"ready_s": ready_s, "cpu_s": cpu_s, "facts_s": facts_s, "asked": float(len(facts))}
-            closing_s = time.monotonic()
-        peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return result | {"closed_s": time.monotonic() - closing_s, "peak_mib": peak_kib / 1024}
-
-    return asyncio.run(measure())
-
-
-def opened_apart(rig_file: Path) -> dict[str, float]:
-    command = [sys.executable, __file__, "--open", str(rig_file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    if done.returncode != 0:
-        sys.exit(f"not all nodes were opened: {done.stderr.strip()[-800:]}")
-    result: dict[str, float] = json.loads(done.stdout)
-    return result
 
 
 def measured(folder: Path, rig_file: Path) -> dict[str, float]:
@@ -140,42 +98,11 @@ def traffic(counts: Sequence[int]) -> None:
     show(f"Virtual nodes, pairs of {RATE_MBPS} Mbit/s, {REPEAT} tests of {DURATION_S:g} s", rows, ["first_s", "cpu_s"])
 
 
-@contextlib.contextmanager
-def faked(folder: Path, count: int) -> Iterator[Path]:
-    command = [sys.executable, str(Path(__file__).with_name("fake_nodes.py")), str(folder), str(count)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
-        assert process.stdout is not None
-        process.stdout.readline()
-        yield folder / "rig.yaml"
-    finally:
-        process.kill()
-        process.wait()
-
-
-def fake(counts: Sequence[int]) -> None:
-    opening, running = {}, {}
-    for count in counts:
-        with tempfile.TemporaryDirectory() as name, faked(Path(name), count) as rig:
-            opening[count] = told(count, opened_apart(rig))
-            running[count] = told(count, measured(Path(name), rig))
-    show("Fake nodes: connect, push, ready", opening, ["ready_s", "cpu_s", "facts_s", "peak_mib"])
-    show(f"Fake nodes: {REPEAT} tests of {DURATION_S:g} s", running, ["first_s", "beyond_s", "cpu_s", "peak_mib"])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=("traffic", "fake", []))
     parser.add_argument("--counts", help="numbers of nodes, as 100,200")
-    parser.add_argument("--open", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    if asked.open:
-        print(json.dumps(opened(asked.open)))
-        return
-    parts = (("traffic", traffic, TRAFFIC), ("fake", fake, FAKE))
-    for name, part, counts in parts:
-        if not asked.parts or name in asked.parts:
-            part([int(count) for count in asked.counts.split(",")] if asked.counts else counts)
+    traffic([int(count) for count in asked.counts.split(",")] if asked.counts else TRAFFIC)
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ BENCHES := fidelity orchestration scale peers distance latency levels publish
 bench: $(VENV)/dev.stamp agents
 	for bench in $(BENCHES); do $(BIN)/python tests/bench/bench_$$bench.py; done
 
-# Not in CI: an hour and a half. Kills by the hundred, cuts, full disks, strangers, fuzzing, one test after the other;
+# Not in CI: an hour and a half. Kills by the hundred, cuts, full disks, fuzzing, one test after the other;
 # RIGCTL_SEED=N for other moments.
 torture: system $(VENV)/dev.stamp agents
 	RIGCTL_TORTURE=30 $(BIN)/python -m pytest -v -rP -o faulthandler_timeout=0 -m torture tests/unit tests/agent tests/integration tests/e2e

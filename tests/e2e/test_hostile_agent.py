@@ -72,28 +72,17 @@ def test_no_text_of_an_agent_does_anything(user: User) -> None:
     harmless_everywhere(user)
 
 
-REFUSED = {
+FLOODS = {
     "gigabyte": "at most 16384 bytes per line",
-    **dict.fromkeys(("nan", "infinity"), "expected one JSON object in ASCII"),
-    **dict.fromkeys(
-        ("huge", "negative", "float", "text", "list", "null", "true"), '"bytes" to be a whole number from 0'
-    ),
-    "lines": "a report of over 500000 rows|no answer to report within",  # as fast as the machine reads,
+    "lines": "a report of over 500000 rows|no answer to report within",  # as fast as the machine reads
     "progress": "no answer to report within",
-    "never": "no answer to report within",
-    "mute": "the agent sent nothing within 10 s of its start",
-    "twice": "a second hello",
-    "stranger": "an answer to order 1000000, which was not sent",
-    "nested": "one JSON object in ASCII",
-    "binary": "one JSON object in ASCII",
-    "errors": "the agent ended: ",
 }
 
 
 @pytest.mark.torture
 @pytest.mark.long
-@pytest.mark.parametrize("mode", REFUSED)
-def test_a_lie_is_one_message(user: User, mode: str) -> None:
+@pytest.mark.parametrize("mode", FLOODS)
+def test_a_flood_is_one_message_and_takes_little_memory(user: User, mode: str) -> None:
     done = lied_to(user, mode)
     assert done.returncode == 3, done.stdout + done.stderr
-    assert re.search(REFUSED[mode], done.stderr)
+    assert re.search(FLOODS[mode], done.stderr)

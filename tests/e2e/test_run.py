@@ -54,17 +54,6 @@ def test_a_killed_agent_fails_only_its_own_repetition(user: User) -> None:
     assert user.processes() == {}
 
 
-@pytest.mark.torture
-@pytest.mark.long
-def test_a_hung_agent_costs_at_most_its_deadline(user: User) -> None:
-    with traffic(user, user.scenario(BESIDE + "matrix: {parallel: [1, 2]}\nduration: 2s\n")) as run:
-        os.kill(user.agents()[0], signal.SIGSTOP)
-        out, errors = run.communicate(timeout=60)
-    assert run.returncode == 3, out + errors
-    assert [row["status"] for row in user.rows("cells")] == ["failed", "ok"]
-    assert user.processes() == {}
-
-
 def test_a_pair_that_cannot_connect_fails_with_the_reason_and_the_run_goes_on(user: User) -> None:
     with kept_up(user):
         user.rigctl("rig", "exec", "gigablox", "pi2", "--", "ip link set eth0 down")

@@ -20,33 +20,16 @@ GIGABYTE: Final = 2**30
 out = sys.stdout.buffer
 
 
-def said(value: object) -> None:
-    """A line, whatever it is; NaN and Infinity included."""
-    out.write(json.dumps(value).encode() + b"\n")
-    out.flush()
-
-
-def flood(head: bytes, piece: bytes, total: int = GIGABYTE) -> None:
-    """`total` bytes, or as many as somebody reads."""
+def flood(head: bytes, piece: bytes) -> None:
+    """A gigabyte, or as many bytes as somebody reads."""
     out.write(head)
-    for _ in range(total // len(piece)):
+    for _ in range(GIGABYTE // len(piece)):
         out.write(piece)
     out.flush()
 
 
 def is_report(value: dict[str, Any]) -> bool:
     return "bytes" in value and "flow" in value
-
-
-def odd_number(value: dict[str, Any], odd: object) -> dict[str, Any]:
-    """The first count of a report as something else."""
-    return value | {"bytes": odd} if is_report(value) else value
-
-
-ODD: Final[dict[str, object]] = {
-    "nan": float("nan"), "infinity": float("inf"), "huge": 10**400, "negative": -1, "float": 1.5, "text": "1",
-    "list": [1], "null": None, "true": True,
-}  # fmt: skip
 
 
 def texts(value: dict[str, Any]) -> dict[str, Any]:
@@ -60,11 +43,9 @@ def texts(value: dict[str, Any]) -> dict[str, Any]:
 def answered(line: bytes) -> None:
     """One line of the real agent, as this one says it."""
     value = json.loads(line)
-    last = "endpoint" in value and "strangers" in value
-    if MODE in ODD:
-        said(odd_number(value, ODD[MODE]))
-    elif MODE == "texts":
-        said(texts(value))
+    if MODE == "texts":
+        out.write(json.dumps(texts(value)).encode() + b"\n")
+        out.flush()
     elif MODE == "gigabyte" and is_report(value):
         flood(b'{"id":%d,"flow":' % value["id"], PIECE)
     elif MODE == "lines" and is_report(value):
@@ -72,19 +53,6 @@ def answered(line: bytes) -> None:
         flood(b"", row + b"\n")
     elif MODE == "progress" and is_report(value):
         flood(b"", b'{"event":"progress","clock_ns":1,"bytes":{"1":1}}\n' * 100)
-    elif (MODE == "never" and (last or is_report(value))) or (MODE == "mute" and "event" in value):
-        return
-    elif MODE == "twice":
-        out.write(line + line)
-        out.flush()
-    elif MODE == "stranger" and last:
-        said({"id": 10**6, "ok": True})
-    elif MODE == "nested" and is_report(value):
-        out.write(b"[" * 16000 + b"\n")
-        out.flush()
-    elif MODE == "binary" and is_report(value):
-        out.write(os.urandom(4000) + b"\n")
-        out.flush()
     else:
         out.write(line)
         out.flush()
@@ -102,10 +70,6 @@ def main() -> int:
         orders.close()
 
     threading.Thread(target=passed_on, daemon=True).start()
-    if MODE == "errors":
-        sys.stderr.write(EVIL * 100 + "\n")
-        sys.stderr.flush()
-        return 3
     buffer = b""
     while block := real.stdout.read(65536):
         *lines, buffer = (buffer + block).split(b"\n")

@@ -1,13 +1,10 @@
 """The rig's screen, in real terminals: during a run, resized, lost, and from another user."""
 
-import fcntl
 import json
 import os
-import pty
 import subprocess
 import sys
 import tempfile
-import termios
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -138,28 +135,6 @@ def seen_by_another(user: User) -> None:
     assert (shown["user"], shown["fate"], shown["state"]["phase"]) == ("root", "running", "measuring")
     assert [stream["name"] for stream in shown["state"]["streams"]] == ["pi1 → pi2", "pi3 → pi4"]
     assert "store.db" not in json.dumps(shown)
-
-
-def test_a_run_whose_terminal_is_gone_exits_as_ever_with_its_report(user: User) -> None:
-    scenario = user.scenario(SCENARIO.format(duration_s=1))
-    ours, theirs = pty.openpty()
-    run = subprocess.Popen(
-        [*RIGCTL, "run", scenario, "--display", "--report", "r.html"], cwd=user.folder, env=user.environment,
-        stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-    )  # fmt: skip
-    try:
-        os.close(theirs)
-        assert os.read(ours, 1)  # its screen is up
-        os.close(ours)
-        assert run.wait(60) == 0
-    finally:
-        end(run)
-    assert (user.folder / "r.html").exists()
-    assert json.loads(user.rigctl("runs", "--json"))["runs"][0]["status"] == "complete"
-    (shown,) = json.loads(user.rigctl("display", "--json"))["runs"]
-    assert shown["fate"] == "ended"
-    assert len(shown["state"]["results"]["totals"]) == 2
 
 
 def stored(user: User) -> None:

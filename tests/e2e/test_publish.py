@@ -182,12 +182,3 @@ def pages(site: Path) -> dict[str, bytes]:
     """The pages of runs, scenarios and comparisons."""
     found = (path for path in site.rglob("*.html") if path.parent != site)
     return {path.relative_to(site).as_posix(): path.read_bytes() for path in found}
-
-
-def test_a_nightly_is_refused_where_its_site_could_not_be(user: User) -> None:
-    (user.folder / "full").mkdir(exist_ok=True)
-    (user.folder / "full/thesis.tex").write_text("x")
-    said = user.rigctl(
-        "nightly", "install", "gigablox", "--rig", "gigablox", "--at", "02:30", "--publish", "full", code=2
-    )
-    assert "holds files that are of no site of rigctl" in said

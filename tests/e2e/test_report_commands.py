@@ -115,14 +115,6 @@ def test_runs_before_the_first_run_is_an_empty_list(tmp_path: Path, given: list[
     assert list(tmp_path.iterdir()) == []
 
 
-def test_runs_never_cuts_an_id(store: Path) -> None:
-    with open_store(str(store)) as opened:
-        ids = opened.run_ids()
-    environment = os.environ | {"COLUMNS": "20", "TERM": "dumb", "RIGCTL_STORE": str(store)}
-    text = ended(["runs"], store.parent, environment).stdout.decode()
-    assert all(run in text for run in ids)
-
-
 def test_a_run_that_is_being_measured_is_not_removed(store: Path) -> None:
     info, _ = builders.gigablox()
     with open_store(str(store)) as opened:

@@ -1,7 +1,6 @@
 """The page in a real browser: Chromium opens it, nothing is asked for, nothing complained of, all of it is readable."""
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -83,12 +82,6 @@ def opened(browser: Browser, report: Path, seen: Seen, **context: Any) -> Page:
     return page
 
 
-def pictured(page: Page, name: str) -> None:
-    """A picture of all of it for someone who wants to look, in the folder RIGCTL_SCREENSHOTS."""
-    if folder := os.environ.get("RIGCTL_SCREENSHOTS"):
-        page.screenshot(path=Path(folder) / name, full_page=True)
-
-
 def test_nothing_is_asked_for_and_nothing_complained_of(browser: Browser, report: Path) -> None:
     seen = Seen()
     page = opened(browser, report, seen)
@@ -135,18 +128,6 @@ def test_every_text_can_be_read_in_light_and_dark(
         assert {"TD.h0", "TD.h11", "TD.p5", "TD.none"} <= set(worst)
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
-    pictured(page, f"{name}-{scheme}.png")
-
-
-def test_the_lines_of_the_charts_have_the_colours_of_the_legend(browser: Browser, report: Path) -> None:
-    page = opened(browser, report, Seen(), color_scheme="dark")
-    colours = page.evaluate(
-        """() => [1, 2].map((n) => [
-            getComputedStyle(document.querySelector(`.swatch.s${n}`)).borderTopColor,
-            getComputedStyle(document.querySelector(`path.s${n}`)).stroke])"""
-    )
-    assert all(swatch == line for swatch, line in colours)
-    assert colours[0][0] != colours[1][0]
 
 
 @pytest.mark.parametrize("width", [360, 768])
@@ -157,7 +138,6 @@ def test_the_page_itself_never_scrolls_sideways(browser: Browser, report: Path, 
         "Math.min(...[...document.querySelectorAll('svg text')].map((one) => one.getBoundingClientRect().height))"
     )
     assert smallest >= 9
-    pictured(page, f"report-{width}.png")
 
 
 @pytest.mark.parametrize(
@@ -180,7 +160,6 @@ def test_on_a_phone_the_first_table_is_read_without_scrolling_sideways(
     assert rows.count() >= 1
     for title in first.locator("thead th").evaluate_all("heads => heads.map((head) => head.firstChild.textContent)"):
         assert title in texts  # named in its cards, or once above them
-    pictured(page, f"phone-{name}.png")
 
 
 def test_the_first_screen_has_the_answer_what_fell_short_and_the_table(browser: Browser, tmp_path: Path) -> None:
@@ -217,7 +196,6 @@ def test_print_shows_all_of_the_table_and_the_folded_parts(browser: Browser, rep
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.evaluate("document.querySelector('.results').scrollWidth") <= 688
     assert page.locator("details pre").first.bounding_box() is not None
-    pictured(page, "report-print.png")
     assert page.pdf(prefer_css_page_size=True).startswith(b"%PDF")
 
 

@@ -87,15 +87,6 @@ async def test_a_smaller_mtu_than_the_rig_files_is_named_with_the_command_that_m
     assert finding.remedy == "On the node, as root: ip link set dev eth0 mtu 9000"
 
 
-async def test_a_black_hole_is_told_with_the_largest_packet_that_passes(ready: Rig) -> None:
-    await output(ready, "b", nft("input", 'iifname "eth0" ip length > 4321 drop'))
-    finding = only(await unhealthy(ready))
-    assert finding.level is Severity.ERROR
-    assert finding.subject.names == ("a -> b", "c -> b")
-    assert "black hole: IP packets of 4321 bytes (ICMP payload 4293, Ethernet frame 4335) arrive" in finding.text
-    assert finding.numbers["path_mtu_bytes"] == 4321
-
-
 async def test_a_path_that_answers_large_packets_is_no_black_hole(ready: Rig) -> None:
     """c routes from a to b, over a route with MTU 1400."""
     there, router = ready.nodes["b"].data_address, ready.nodes["c"].data_address

@@ -45,18 +45,6 @@ async def test_programs_run_side_by_side_and_each_gives_its_own_output(sshd: Sta
     assert waited(lambda: survivors(deadline_s) == [], 5)
 
 
-async def test_the_end_of_the_channel_ends_every_program(sshd: Start, deadline_s: int) -> None:
-    node = sshd().node()
-    async with connected(rig_of(node), [node.name]) as hosts:
-        async with children_on(hosts[node.name], deadline_s) as children:
-            number = children.start(["sleep", "600"])
-            assert await asyncio.to_thread(waited, lambda: len(survivors(deadline_s)) >= 3, 5)
-            assert not children.over(number)
-        assert await asyncio.to_thread(waited, lambda: survivors(deadline_s) == [], 5)
-    with pytest.raises(NodeError, match="were ended"):
-        await children.ended(number)
-
-
 async def test_a_connection_that_is_cut_ends_every_program(sshd: Start, deadline_s: int) -> None:
     server = sshd()
     node = server.node()

@@ -48,16 +48,16 @@ asyncio.run(hold(*sys.argv[1:]))
 
 
 @asynccontextmanager
-async def had(server: Sshd, node: Node, holder: str, how: Claim | None = None) -> AsyncIterator[Agent]:
+async def had(node: Node, holder: str) -> AsyncIterator[Agent]:
     """The agent on a node whose lock `holder` has."""
-    async with connected(rig_of(node), [node.name]) as hosts, agent_on(hosts[node.name], how or Claim(holder)) as agent:
+    async with connected(rig_of(node), [node.name]) as hosts, agent_on(hosts[node.name], Claim(holder)) as agent:
         yield agent
 
 
-async def refused(node: Node, holder: str = "bob") -> str:
+async def refused(node: Node) -> str:
     async with connected(rig_of(node), [node.name]) as hosts:
         with pytest.raises(BusyError) as caught:
-            async with agent_on(hosts[node.name], Claim(holder)):
+            async with agent_on(hosts[node.name], Claim("bob")):
                 pass
     return str(caught.value)
 
@@ -78,25 +78,25 @@ async def has_said(said: list[str], text: str) -> None:
 async def test_who_has_it_and_since_when_is_told(sshd: Start, name: str) -> None:
     server = sshd()
     node = server.node(name)
-    async with had(server, node, "anna@lab7 pid 4711") as agent:
+    async with had(node, "anna@lab7 pid 4711") as agent:
         since = r"since \d\d:\d\d:\d\d\. Wait for it to end \(--wait 30m\), or end it"
         expected = rf"{name}: in use by anna@lab7 pid 4711, {since} \(on the node: process {agent.hello.pid}\)"
         assert re.fullmatch(expected, await refused(node))
-    async with had(server, node, "bob"):
+    async with had(node, "bob"):
         pass
 
 
 async def test_a_holder_can_not_write_what_it_likes_into_a_message(sshd: Start, name: str) -> None:
     server = sshd()
     node = server.node(name)
-    async with had(server, node, "a'b\n\x1b[2J; rm ü:x $(id)"):
+    async with had(node, "a'b\n\x1b[2J; rm ü:x $(id)"):
         assert "in use by a'b??[2J; rm ?:x $(id), since" in await refused(node)
 
 
 async def test_nodes_that_share_a_host_have_locks_of_their_own(sshd: Start, name: str) -> None:
     server = sshd()
     a, b = server.node(f"{name}a"), server.node(f"{name}b")
-    async with had(server, a, "x"), had(server, b, "y"):
+    async with had(a, "x"), had(b, "y"):
         assert [places(a)[0][1], places(b)[0][1]] == ["x", "y"]
 
 
@@ -106,11 +106,11 @@ async def test_the_lock_of_another_user_is_respected_and_can_not_be_removed(sshd
     server = sshd(sudoers="root ALL=(ALL) ALL\n")  # with a user beside root
     guest, root = server.node(name), replace(server.node(name), user="root")
     server.inside("/mnt/rigguest/authorized_keys").chmod(0o644)
-    async with had(server, root, "root's run") as agent:
+    async with had(root, "root's run") as agent:
         assert "in use by root's run" in await refused(guest)
         async with connected(rig_of(guest), [name]) as guests:
             assert (await guests[name].run(f"kill -9 {agent.hello.pid}")).exit_code != 0
-    async with had(server, guest, "a guest"):
+    async with had(guest, "a guest"):
         assert "in use by a guest" in await refused(root)
 
 
@@ -121,7 +121,7 @@ async def test_a_controller_that_is_killed_lets_go(sshd: Start, name: str, waits
     command = [sys.executable, "-c", HOLD, name, str(server.port), str(server.key), str(server.known_hosts)]
     async with AsyncExitStack() as stack:
         if waits:
-            await stack.enter_async_context(had(server, node, "bob"))
+            await stack.enter_async_context(had(node, "bob"))
         with running([*command, "60" if waits else "0"], stdout=subprocess.PIPE) as controller:
             assert controller.stdout is not None
             line = await asyncio.to_thread(controller.stdout.readline)
@@ -139,29 +139,9 @@ async def test_an_agent_that_hears_nothing_lets_go(sshd: Start, name: str, monke
     monkeypatch.setattr("rigctl.remote.agent.PING_AFTER_S", 60)
     server = sshd()
     node = server.node(name)
-    async with had(server, node, "anna"):
+    async with had(node, "anna"):
         assert places(node)
         await free_within(node, 20)
-
-
-async def test_first_come_first_served_and_who_is_ahead_is_shown(sshd: Start, name: str) -> None:
-    server, order = sshd("MaxSessions 50"), list[str]()
-    rig, ahead = rig_of(server.node(name)), {"bob": "nobody", "carl": "1 run", "dora": "2 runs"}
-
-    async def run(who: str, said: list[str]) -> None:
-        async with nodes_of(rig, who) as nodes:
-            await nodes.open_or_wait([name], 60, said.append)
-            order.append(who)
-
-    async with asyncio.timeout(90), asyncio.TaskGroup() as group:
-        async with had(server, server.node(name), "anna@lab7 pid 4711"):
-            for who, place in ahead.items():
-                said: list[str] = []
-                group.create_task(run(who, said))
-                line = f"^{name} is in use by anna@lab7 pid 4711, since .*; {place} ahead in the queue; waiting"
-                await has_said(said, line)
-    assert order == ["bob", "carl", "dora"]
-    assert places(server.node(name)) == {}
 
 
 async def test_two_runs_that_want_the_same_nodes_in_another_order_both_come_to_their_turn(

@@ -1,6 +1,5 @@
 """What is read from the store is equal to what was written, whatever it is."""
 
-import json
 from dataclasses import fields, replace
 from typing import Any, Final
 
@@ -41,8 +40,7 @@ from rigctl.settings import Settings
 from rigctl.settings.kinds import KINDS
 from rigctl.store import Store
 from rigctl.store.flat import GRANTED
-from rigctl.store.rows import plan_from, plan_json
-from rigctl.store.series import pack, unpack
+from rigctl.store.series import pack
 
 SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]  # a store takes any number of runs
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -206,11 +204,6 @@ JSON = st.recursive(
 )
 
 
-@given(series())
-def test_a_packed_series_unpacks_to_itself(one: Series) -> None:
-    assert unpack(pack(one)) == one
-
-
 def test_a_series_with_columns_of_unequal_length_is_refused() -> None:
     with pytest.raises(ValueError, match="equal length"):
         pack(Series({"t_ns": [1, 2], "bytes": [1]}))
@@ -304,10 +297,3 @@ def _without_series(flow: Flow) -> Flow:
     assert flow.sender is not None
     assert flow.receiver is not None
     return replace(flow, sender=replace(flow.sender, series=Series()), receiver=replace(flow.receiver, series=Series()))
-
-
-def test_a_plan_of_a_test_that_is_none_is_refused() -> None:
-    text = json.dumps(plan_json(builders.plan()))
-    assert plan_from(text) == builders.plan()
-    with pytest.raises(ValueError, match="no such test: sctp"):
-        plan_from(text.replace('"test": "tcp"', '"test": "sctp"'))

@@ -10,23 +10,6 @@ from rigctl.store import open_store
 from rigctl.store.store import new_run_id
 
 
-def test_two_writers_take_turns(address: str) -> None:
-    with open_store(address) as one, open_store(address) as other:
-        first = one.begin(builders.plan(), {}, {}, 1.0)
-        second = other.begin(builders.plan(), {}, {}, 2.0)
-        one.add(first, builders.failed(builders.cell()))
-        other.add(second, builders.failed(builders.cell()))
-        assert one.run_ids() == [first, second]
-
-
-def test_a_reader_sees_a_run_while_it_is_written(address: str) -> None:
-    with open_store(address) as writer:
-        run = writer.begin(builders.plan(), {}, {}, 1.0)
-        with open_store(address, create=False) as reader:
-            writer.add(run, builders.failed(builders.cell()))
-            assert len(reader.repetitions(run)) == 1
-
-
 def test_an_open_store_is_read_and_written_by_others_and_leaves_nothing_when_it_is_closed(address: str) -> None:
     with open_store(address) as writer:
         run = writer.begin(builders.plan(), {}, {}, 1.0)

@@ -1,15 +1,13 @@
 """How well changes of level are found night by night: steps, dips, drifts and false changes, beside other detectors.
 
 python tests/bench/bench_levels.py [--seed tune|proof] [--count 300] [KIND …]
-ruptures is asked where it is installed. The rules were tuned on the series of one seed only; `proof` is another.
+The rules were tuned on the series of one seed only; `proof` is another.
 Noise: standard deviation of 0.2 to 2 %, AR(1) of 0 to 0.7 (0 to 0.6 without a change), 8 to 60 nights before a change.
 `bad`: noise of 0.2 %, 5 % of the nights 2 to 20 % low. `own`: nights of a virtual rig (nights.json), in any order.
 In the latter two a night in which something seems to have changed is measured a second time, as `rigctl nightly` does.
 """
 
 import argparse
-import importlib
-import importlib.util
 import itertools
 import json
 import random
@@ -19,9 +17,8 @@ from functools import cache
 from math import exp, log, sqrt
 from pathlib import Path
 from statistics import median
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-import numpy as np
 from jumpavg import classify
 
 from rigctl.model.statistics.changes import Point, Verdict, judged
@@ -217,18 +214,6 @@ def _jumpavg(series: Sequence[Sequence[float]]) -> list[list[int]]:
     return found
 
 
-def _ruptures(series: Sequence[Sequence[float]]) -> list[list[int]]:
-    """PELT with the cost of normal noise of unknown mean, penalty 3 ln n, noise by the median absolute deviation."""
-    rpt: Any = importlib.import_module("ruptures")
-    found = []
-    for values in series:
-        steps = [abs(later - earlier) for earlier, later in itertools.pairwise(values)]
-        noise = max(1.4826 * median(steps) / sqrt(2), 1e-9)
-        fitted = rpt.Pelt(model="l2", min_size=2, jump=1).fit(np.array(values) / noise)
-        found.append(fitted.predict(pen=3 * log(len(values)))[:-1])
-    return found
-
-
 def _right(seen: Seen, step: tuple[int, float]) -> bool:
     return abs(seen[1] - step[0]) <= 2 and (seen[2] > 1) == (step[1] > 1)
 
@@ -279,8 +264,6 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=300)
     given = parser.parse_args()
     detectors: dict[str, Callable[[Sequence[Series]], list[Judged]]] = {"rigctl": ours, "jumpavg": whole(_jumpavg)}
-    if importlib.util.find_spec("ruptures"):
-        detectors["ruptures"] = whole(_ruptures)
     for kind in given.kinds or KINDS:
         draws = random.Random(f"{SEEDS[given.seed]} {kind}")
         series = [KINDS[kind](draws) for _ in range(given.count)]

@@ -200,17 +200,6 @@ def test_however_the_agent_ends_the_old_values_are_back_and_nothing_is_left(
     eventually(lambda: not is_running(guard))
 
 
-def test_a_killed_agent_s_guard_puts_all_back_within_a_second(lab: Lab) -> None:
-    agent = lab.start()
-    agent.ask(SET_MTU)
-    agent.ask(SET_SACK)
-    guard = guard_of(agent)
-    agent.process.kill()
-    eventually(lambda: not is_running(guard), within_s=10)
-    assert (lab.mtu(), lab.sysctl("net.ipv4.tcp_sack")) == (1500, "1")
-    assert not lab.journal.exists()
-
-
 def test_the_guard_outlives_signals_and_holds_nothing_of_the_session(lab: Lab) -> None:
     agent = lab.start()
     agent.ask(SET_MTU)

@@ -124,22 +124,6 @@ def _killed_when_staged(user: User, site: Path, files: int) -> bool:
     return publisher.returncode == -signal.SIGKILL
 
 
-def test_a_publisher_that_is_ended_leaves_no_process_and_no_stage(user: User) -> None:
-    site = user.folder / "ended"
-    publisher = user.start("publish", site.name)
-    try:
-        assert waited(lambda: any(site.rglob("*.html")) or publisher.poll() is not None, 60)
-        publisher.terminate()
-        assert publisher.wait(60) in (130, 0)
-        with pytest.raises(ProcessLookupError):
-            os.killpg(publisher.pid, 0)
-        assert not (site / OWN / "stage").exists()
-    finally:
-        end(publisher)
-    user.rigctl("publish", site.name)
-    assert pages(site) == pages(user.folder / "site")
-
-
 def test_two_publishers_at_once_make_one_site(user: User) -> None:
     publishers = [user.start("publish", "both") for _ in range(2)]
     try:

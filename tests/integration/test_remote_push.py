@@ -14,7 +14,6 @@ from openssh import Sshd, rig_of
 from processes import mounted
 
 from rigctl.base.errors import NodeError
-from rigctl.probe.facts import gather
 from rigctl.remote.deploy import agent_on, deploy
 from rigctl.remote.host import Host
 from rigctl.remote.reach import connected
@@ -147,40 +146,3 @@ async def test_a_full_disk_is_told(sshd: Start, folder: Path, tmp_path: Path) ->
             with pytest.raises(NodeError, match=rf"pi1: could not put the agent into {mount}/.*: .*No space left"):
                 await deploy(host, folder)
             assert names(mount / "rigctl" / os.uname().nodename) == []
-
-
-async def test_an_agent_that_is_killed_fails_its_orders_with_why(sshd: Start, tmp_path: Path) -> None:
-    async with host_with(sshd, XDG_CACHE_HOME=tmp_path / "cache") as host:
-        async with agent_on(host) as agent:
-            os.kill(agent.hello.pid, 9)
-            began = time.monotonic()
-            with pytest.raises(NodeError, match=r"pi1: the agent ended: killed by SIGKILL"):
-                await agent.ended_endpoint(1)
-            assert time.monotonic() - began < 15
-        async with agent_on(host) as again:
-            await again.clock()
-
-
-async def test_what_is_no_agent_is_told(
-    sshd: Start, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rigctl.base.resources.agents", lambda: folder)
-    async with host_with(sshd, XDG_CACHE_HOME=tmp_path / "cache") as host:
-        with pytest.raises(NodeError, match=r"pi1: the agent ended: exit code 0"):
-            async with agent_on(host):
-                pass
-
-
-async def test_host_facts_come_over_ssh_in_one_round_trip(sshd: Start) -> None:
-    async with host_with(sshd, LANG="C") as host:
-        asked: list[str] = []
-
-        async def run(command: str) -> str:
-            asked.append(command)
-            return (await host.run(command)).stdout
-
-        facts = await gather(run, None, "127.0.0.1")
-    assert len(asked) == 1
-    assert facts["kernel"] == " ".join((os.uname().sysname, os.uname().release, os.uname().machine))
-    assert (facts["interface"], facts["mtu"], facts["virtual"]) == ("lo", 65536, True)
-    assert facts["boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -51,7 +51,7 @@ ReturnToService=2
 SlurmdParameters=config_overrides
 SlurmdTimeout=0
 InactiveLimit=0
-KillWait={kill_wait_s}
+KillWait=5
 TmpFS={folder}
 SchedulerParameters=batch_sched_delay=0,sched_min_interval=0
 {nodes}
@@ -100,17 +100,17 @@ class Cluster:
         command = [sys.executable, "-m", "rigctl", *words[1:]] if words[:1] == ("rigctl",) else list(words)
         return ["salloc", "--quiet", f"--nodes={nodes}", "--exclusive", *command]
 
-    def processes(self, host: str) -> list[str]:
-        """The command lines of all that runs on a host."""
+    def processes(self, host: str) -> dict[int, str]:
+        """The command line of each process on a host."""
         listed = subprocess.run(
-            ["ip", "netns", "pids", f"{self.prefix}-{host}"], capture_output=True, text=True, check=True
+            ["ip", "netns", "pids", f"{self.prefix}-{host}"], capture_output=True, text=True, check=False
         ).stdout.split()
-        lines = [_command_line(int(pid)) for pid in listed]
-        return [line for line in lines if line]
+        lines = {int(pid): _command_line(int(pid)) for pid in listed}
+        return {pid: line for pid, line in lines.items() if line}
 
     def left(self, name: str) -> list[str]:
         """What runs on a node besides Slurm's daemon."""
-        return [line for line in self.processes(name) if "slurmd " not in line + " "]
+        return [line for line in self.processes(name).values() if "slurmd " not in line + " "]
 
 
 def _command_line(pid: int) -> str:
@@ -151,16 +151,14 @@ def _started(stack: ExitStack, words: list[str], environment: dict[str, str]) ->
 
 
 @contextmanager
-def cluster(folder: Path, nodes: int = 3, kill_wait_s: int = 5) -> Iterator[Cluster]:
+def cluster(folder: Path, nodes: int) -> Iterator[Cluster]:
     """A cluster of `nodes` nodes n1, n2, … that are all idle; at the end of the block nothing of it is left."""
     names = tuple(f"n{number}" for number in range(1, nodes + 1))
     hosts = {"head": f"{SUBNET}.1"} | {name: f"{SUBNET}.{10 + number}" for number, name in enumerate(names, 1)}
     made = Cluster(folder, f"slurm-{os.getpid()}", names, {})
     (folder / "state").mkdir()
     lines = "\n".join(f"NodeName={name} NodeAddr={hosts[name]} CPUs=1 State=UNKNOWN" for name in names)
-    text = CONFIGURATION.format(
-        subnet=SUBNET, folder=folder, nodes=lines, names=",".join(names), kill_wait_s=kill_wait_s
-    )
+    text = CONFIGURATION.format(subnet=SUBNET, folder=folder, nodes=lines, names=",".join(names))
     (folder / "slurm.conf").write_text(text, encoding="utf-8")
     # Nothing uses cgroups; without a word about them slurmd looks for them.
     (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n", encoding="utf-8")
@@ -203,14 +201,9 @@ def _await(holds: "object", folder: Path) -> None:
 def _swept(made: Cluster) -> None:
     """End what still runs in the cluster's namespaces: steps' daemons outlive slurmd."""
     for host in ("head", *made.names):
-        listed = subprocess.run(
-            ["ip", "netns", "pids", f"{made.prefix}-{host}"], capture_output=True, text=True, check=False
-        ).stdout.split()
-        for pid in listed:
-            try:
-                os.kill(int(pid), signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        for pid in made.processes(host):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 SCENARIO = """
@@ -285,18 +278,7 @@ def measuring(slurm: Cluster) -> "subprocess.Popen[str]":
 
 def at_the_head(slurm: Cluster, pattern: str) -> list[int]:
     """Processes there whose command line matches."""
-    listed = subprocess.run(
-        ["ip", "netns", "pids", f"{slurm.prefix}-head"], capture_output=True, text=True, check=True
-    ).stdout.split()
-    found = []
-    for pid in listed:
-        try:
-            line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-        except OSError:
-            continue
-        if re.search(pattern, line):
-            found.append(int(pid))
-    return found
+    return [pid for pid, line in slurm.processes("head").items() if re.search(pattern, line)]
 
 
 def test_a_run_in_an_allocation_measures_and_leaves_nothing(slurm: Cluster) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from virtual_rigs import NAME, login, machine, output, rig, survivors, wait_until
+from virtual_rigs import login, machine, output, rig, survivors, wait_until
 
 from rigctl.base.processes import Process
 from rigctl.virtual import down, find, provided, up
@@ -47,22 +47,6 @@ async def test_kill_9_of_holder_or_starter_leaves_nothing(
     assert wait_until(lambda: survivors(state.folder.name) == [], 5), survivors(state.folder.name)
     assert find(tested) == []
     assert not state.folder.exists()
-
-
-async def test_up_stays_is_used_by_the_next_and_down_ends_it(tmp_path: Path, runtime_folder: Path) -> None:
-    tested = rig(tmp_path)
-    _, state, new = await up(tested)
-    assert new
-    again, same, new = await up(tested)
-    assert (same, new) == (state, False)
-    async with provided(tested) as ready:
-        assert ready == again
-    assert state.up
-    await output(again, "a", "sleep 1000 >/dev/null 2>&1 </dev/null &")
-    assert [one.folder for one in await down(tested)] == [state.folder]
-    assert survivors(f"{NAME}-") == []
-    assert await down(tested) == []
-    assert [path.name for path in runtime_folder.iterdir()] == ["lock"]
 
 
 async def test_a_rig_that_stays_holds_nothing_open_of_what_its_starter_was_given(tmp_path: Path) -> None:

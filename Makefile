@@ -78,13 +78,12 @@ mutants: $(VENV)/mutants.stamp
 	nice -n 10 $(BIN)/python tests/bench/mutants.py $(MUTANTS)
 
 # Not in CI: half an hour of processor time for each target of the agent, 200,000 cases for each reader.
-# RIGCTL_FUZZ_MINUTES and RIGCTL_FUZZ_CASES change that. A case of `values` publishes a site: 2,000 of them.
+# RIGCTL_FUZZ_MINUTES and RIGCTL_FUZZ_CASES change that.
 fuzz: system $(VENV)/fuzz.stamp
 	nice -n 10 $(BIN)/python tests/bench/fuzz.py
 	for target in theme rig nights scenario reply hosts import store; do \
 		nice -n 10 $(BIN)/python tests/bench/fuzz_readers.py $$target $${RIGCTL_FUZZ_CASES:-200000} -verbosity=0 || exit 1; \
 	done
-	nice -n 10 $(BIN)/python tests/bench/fuzz_readers.py values $${RIGCTL_FUZZ_VALUES:-2000} -verbosity=0
 
 # About half an hour; wants a machine that does nothing else.
 samples: $(VENV)/dev.stamp agents

@@ -5,7 +5,6 @@ import gzip
 import hashlib
 import json
 import os
-import random
 import re
 import signal
 import sqlite3
@@ -14,35 +13,25 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeAlias
 
 import builders
-from sqlalchemy import JSON
 
-from rigctl.analysis.nights.regressions import news
 from rigctl.base.errors import RigctlError
 from rigctl.check.paths import Spot, _Probing
-from rigctl.cli.commands.runs import runs_json
-from rigctl.cli.stored_runs import stored_runs
 from rigctl.nightly import settings as nightly
 from rigctl.probe import facts, network, surroundings
 from rigctl.probe.switches.show_interfaces import UnreadableError, cisco_ios, dell_os9
 from rigctl.protocol.lines import Answer, Busy, Ended, Hello, Progress, parse_line
 from rigctl.protocol.report import endpoint_report
-from rigctl.records import Pair, PortSeries, Series, Status
+from rigctl.records import Pair, PortSeries, Status
 from rigctl.remote.clocks import ClockOffset, Clocks
-from rigctl.report.document import document
-from rigctl.report.nights import page as regressions
 from rigctl.report.product.theme import load_theme
 from rigctl.rig.schema import load_rig
 from rigctl.runner.orders import Order
 from rigctl.runner.outcome import counted, recorded
 from rigctl.scenario.load import Overrides, load_plan
-from rigctl.site.publish import publish
 from rigctl.store import Store, open_store
-from rigctl.store.schema import metadata
-from rigctl.store.series import pack, unpack
 
 Read: TypeAlias = Callable[[bytes], None]
 Seeds: TypeAlias = Callable[[], Iterable[bytes]]
@@ -234,92 +223,6 @@ def taken(data: bytes) -> None:
             _KEPT.pop(into)
 
 
-_VALUES: Final[tuple[object, ...]] = (
-    0, -1, 1, 10**7, 10**9, 2**31, 2**53, 2**62, 2**63 - 1, -(2**63), 2**64, 1e-300, 1e300, -1e300, 1e12, 0.5, None, "",
-    True, "x" * 3000, [], {}, [None], "\u0661", "9" * 30,
-)  # fmt: skip
-
-
-def replaced(data: bytes) -> None:
-    """A file of runs in which a few values are others, each chosen by four bytes; then all that reads a store."""
-    rows = [json.loads(line) for line in runs_lines()[1:-1]]
-    for at in range(0, len(data) - 3, 4):
-        _, row = rows[data[at] % len(rows)]
-        name = sorted(row)[data[at + 1] % len(row)]
-        value = _VALUES[data[at + 3] % len(_VALUES)]
-        if name in {column.name for column in _JSON} and isinstance(row[name], str):
-            made = json.loads(row[name])
-            places = list(_leaves(made))
-            if places:
-                holder, key = places[data[at + 2] % len(places)]
-                holder[key] = value
-            row[name] = json.dumps(made)
-        elif name.endswith("series") and data[at + 3] % 4:
-            row[name] = _other_series(row[name], data[at + 2], data[at + 3])
-        else:
-            row[name] = value
-    lines = [runs_lines()[0], *(json.dumps(row).encode() for row in rows)]
-    text = b"\n".join(lines) + b"\n"
-    (FOLDER / "v.rigctl").write_bytes(
-        gzip.compress(text + json.dumps({"sha256": hashlib.sha256(text).hexdigest()}).encode() + b"\n", 1)
-    )
-    into = FOLDER / "values.db"
-    into.unlink(missing_ok=True)
-    with open_store(str(into)) as store:
-        store.transfer.take([FOLDER / "v.rigctl"])
-        _whole_store(store)
-
-
-def _other_series(packed: str, column: int, change: int) -> str:
-    columns = dict(unpack(base64.b64decode(packed)).columns)
-    if not columns:
-        return packed
-    name = sorted(columns)[column % len(columns)]
-    values = columns.pop(name)
-    numbers = (0, -1, 2**62, -(2**63), 2**63 - 1)
-    match change % 5:
-        case 0:
-            columns["x"] = values
-        case 1:
-            columns[name] = values[::-1]
-        case 2:
-            columns[name] = [numbers[change % len(numbers)]] * len(values)
-        case 3:
-            columns[name] = [value * (-1) ** at for at, value in enumerate(values)]
-        case _:
-            columns = {each: own[: change % 3] for each, own in (columns | {name: values}).items()}
-    return base64.b64encode(pack(Series(columns))).decode()
-
-
-def _leaves(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Each value that holds no other, as its holder and its key there."""
-    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, each in list(pairs):
-        if isinstance(each, dict | list) and each:
-            yield from _leaves(each)
-        else:
-            yield value, key
-
-
-def _whole_store(store: Store) -> None:
-    """What reads more than one run, beside a run that is in order: it is neither stopped, nor are its figures lost."""
-    with open_store(str(base())) as own:
-        good = own.run()
-        late = store.begin(good.plan, {}, good.facts, builders.STARTED_AT + 86_400)
-        for repetition in own.repetitions(good.run):
-            store.add(late, repetition)
-        store.finish(late, good.status, builders.STARTED_AT + 86_460)
-    with TemporaryDirectory(dir=FOLDER) as site:
-        done = publish(store, Path(site), builders.STARTED_AT + 2 * 86_400)
-        if not (Path(site) / f"runs/{late}.html").is_file() or late in "".join(done.damaged):
-            raise FoundError(f"no page of the run in order: {done.damaged}")
-    regressions.document(news(store, store.run(late)))
-    runs_json(*stored_runs(store))
-    for run in store.run_ids():
-        with suppress(RigctlError):
-            document(store.run(run), store.repetitions(run))
-
-
 @contextmanager
 def _opened(path: Path, data: bytes, *, create: bool) -> Iterator[Store]:
     """The store at `path`. Statements are compiled once by engine, which is most of a case's time: so only every 16th
@@ -351,8 +254,6 @@ def _read(store: Store, run: str, data: bytes) -> None:
         store.transfer.packed([run])
 
 
-_DRAWS: Final = random.Random(18)
-_JSON: Final = [column for table in metadata.tables.values() for column in table.c if isinstance(column.type, JSON)]
 _OPS: Final = 8
 
 
@@ -436,6 +337,5 @@ TARGETS: Final[dict[str, tuple[Read, Seeds]]] = {
     "reply": (reply, _samples("reply")),
     "hosts": (hosts, _samples("hosts")),
     "import": (taken, _taken_seeds),
-    "values": (replaced, lambda: [bytes(_DRAWS.randrange(256) for _ in range(4)) for _ in range(300)]),
     "store": (stored, _stored_seeds),
 }

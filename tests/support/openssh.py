@@ -69,11 +69,6 @@ class Sshd:
     user: str = USER
 
     @property
-    def host_key(self) -> str:
-        """Type and base64 of its public host key."""
-        return " ".join((self.folder / "host_key.pub").read_text().split()[:2])
-
-    @property
     def fingerprint(self) -> str:
         listed = subprocess.run(
             ["ssh-keygen", "-lf", str(self.folder / "host_key.pub")], check=True, capture_output=True, text=True

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -37,14 +37,10 @@ def programs() -> Path | None:
 class Server:
     """One server: databases in it, and its end and restart."""
 
-    def __init__(self, folder: Path, bin_folder: Path, settings: Sequence[str] = _SETTINGS) -> None:
-        """`folder` may have the databases of an earlier server of the same version."""
+    def __init__(self, folder: Path, bin_folder: Path) -> None:
         self.folder = folder
         self._bin = bin_folder
-        self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
-        if (self._data / "PG_VERSION").exists():
-            return
         self._run("initdb", "-D", str(self._data), "-U", "rigctl", "-A", "trust", "--no-sync", "-E", "UTF8",
                   "--locale=C.UTF-8", "--no-instructions")  # fmt: skip
         # By password for one user, so that a wrong one is refused.
@@ -67,7 +63,7 @@ class Server:
         assert done.returncode == 0, done.stderr
 
     def start(self) -> None:
-        options = [word for setting in self._settings for word in ("-c", setting)]
+        options = [word for setting in _SETTINGS for word in ("-c", setting)]
         self._process = subprocess.Popen(
             [*self._as_user(), self._bin / "postgres", "-D", self._data, "-k", self.folder, *options],
             cwd=self.folder, stdout=subprocess.DEVNULL, stderr=(self.folder / "log").open("ab"),

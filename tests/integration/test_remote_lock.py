@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -62,16 +61,9 @@ async def refused(node: Node) -> str:
     return str(caught.value)
 
 
-async def free_within(node: Node, seconds: float) -> None:
-    until_s = time.monotonic() + seconds
-    while places(node):
-        assert time.monotonic() < until_s, places(node)
-        await asyncio.sleep(0.05)
-
-
-async def has_said(said: list[str], text: str) -> None:
+async def eventually(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(20):
-        while not any(re.search(text, line) for line in said):
+        while not holds():
             await asyncio.sleep(0.02)
 
 
@@ -129,9 +121,7 @@ async def test_a_controller_that_is_killed_lets_go(sshd: Start, name: str, waits
             assert "anna@lab7 pid 4711" in {holder for _, holder in places(node).values()}
             controller.kill()
             controller.wait(DEADLINE_S)
-            async with asyncio.timeout(20):
-                while "anna@lab7 pid 4711" in {holder for _, holder in places(node).values()}:
-                    await asyncio.sleep(0.05)
+            await eventually(lambda: "anna@lab7 pid 4711" not in {holder for _, holder in places(node).values()})
 
 
 async def test_an_agent_that_hears_nothing_lets_go(sshd: Start, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +131,7 @@ async def test_an_agent_that_hears_nothing_lets_go(sshd: Start, name: str, monke
     node = server.node(name)
     async with had(node, "anna"):
         assert places(node)
-        await free_within(node, 20)
+        await eventually(lambda: not places(node))
 
 
 async def test_two_runs_that_want_the_same_nodes_in_another_order_both_come_to_their_turn(
@@ -170,7 +160,7 @@ async def test_a_node_that_others_wait_for_is_had_again_after_its_connection_was
     async with nodes_of(rig_of(node), "anna") as nodes, nodes_of(rig_of(node), "bob") as others:
         ((_, agent),) = (await nodes.open([name])).values()  # type: ignore[misc]
         waiting = asyncio.create_task(others.open_or_wait([name], 60, said.append))
-        await has_said(said, "in use by anna")
+        await eventually(lambda: any("in use by anna" in line for line in said))
         for pid in places(node).values():
             os.kill(pid[0], signal.SIGSTOP)  # nobody moves up meanwhile
         os.kill(agent.hello.pid, signal.SIGKILL)

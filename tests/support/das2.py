@@ -5,7 +5,7 @@ windows (a window per round trip) and the trunk allow, shared out evenly, with n
 """
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -20,11 +20,9 @@ from rigctl.records import (
     Flow,
     HostSetting,
     Link,
-    NicCounters,
     NodeUsage,
     Pair,
     Port,
-    PortSeries,
     Repetition,
     RunInfo,
     RunPlan,
@@ -41,7 +39,6 @@ WINDOWS: Final = (32 * 1024, 64 * 1024, 128 * 1024, 256 * 1024)
 NODES: Final = tuple(sorted(name for pair in PAIRS for name in (pair.source, pair.destination)))
 SWITCHES: Final = ("force10", "cisco")
 TRUNK_PORT: Final = "te0/49"
-HEADER: Final = 66  # Ethernet 14, IPv4 20, TCP 20, timestamps 12
 RTT_S: Final = 0.0008
 """Of a full queue: 64 KiB per 0.8 ms are 655 Mbit/s, 128 KiB more than the link has."""
 
@@ -57,7 +54,6 @@ class Shape:
     """What the generated network is like. `goodput_mbps` replaces the model of a cell's sum."""
 
     trunk_bps: int | None = 8 * 10**9
-    polled: bool = False  # switches and interfaces are counted, too
     noise: float = 0.004
     goodput_mbps: Callable[[Cell, int], float] | None = None
 
@@ -143,7 +139,6 @@ def repetition(
             made.append(_flow(cell, pair, flow, speed / cell.parallel, mtu, samples, noise))
     span_us = round(cell.duration_s * 1e6)
     nodes = sorted({name for pair in cell.pairs for name in (pair.source, pair.destination)})
-    counted = _counted(cell, made) if shape.polled else {}
     return Repetition(
         cell=cell.number,
         repetition=number,
@@ -158,48 +153,8 @@ def repetition(
         clock_error_us=55.0,
         goodput_median_bps=each * 1e6 * len(cell.pairs) * 1.001,
         flows=tuple(made),
-        nodes=tuple(
-            NodeUsage(node, span_us, span_us // 6, span_us // 2, 2, nic=_nic(*counted[node]) if counted else None)
-            for node in nodes
-        ),
-        counters=tuple(_ports(cell, counted)) if counted else (),
+        nodes=tuple(NodeUsage(node, span_us, span_us // 6, span_us // 2, 2) for node in nodes),
     )
-
-
-def _counted(cell: Cell, flows: Sequence[Flow]) -> dict[str, tuple[int, int, bool]]:
-    """Data octets and packets of each node, and of the trunk as "trunk"; whether the node sends them."""
-    found: dict[str, tuple[int, int, bool]] = {}
-    for flow in flows:
-        assert flow.sender is not None
-        packets = flow.sender.tcp.segs_out or 0
-        octets = (flow.sender.bytes or 0) + (flow.sender.tcp.retransmitted_bytes or 0) + HEADER * packets
-        for name, sends in ((flow.pair.source, True), (flow.pair.destination, False), ("trunk", True)):
-            before = found.get(name, (0, 0, sends))
-            found[name] = before[0] + octets, before[1] + packets, sends
-    return found
-
-
-def _nic(octets: int, packets: int, sends: bool) -> NicCounters:
-    there, back = (octets, packets), (HEADER * (packets // 2), packets // 2)
-    (tx_bytes, tx_packets), (rx_bytes, rx_packets) = (there, back) if sends else (back, there)
-    return NicCounters(rx_bytes, rx_packets, 0, 0, tx_bytes, tx_packets, 0, 0, 0)
-
-
-def _ports(cell: Cell, counted: dict[str, tuple[int, int, bool]]) -> Iterator[PortSeries]:
-    """What SNMP would give every second."""
-    seconds = [-0.2, *range(1, int(cell.duration_s)), cell.duration_s + 0.1]
-    times = [builders.BEGIN_NS + round(at * 1e9) for at in seconds]
-    shares = [min(1.0, max(0.0, at / cell.duration_s)) for at in seconds]
-    ports = [*((port.switch, port.name, port.node or "trunk") for port in plan([cell]).ports)]
-    for switch, port, behind in ports:
-        octets, packets, sends = counted.get(behind, (0, 0, True))
-        data, acks = ("in", "out") if sends and (behind != "trunk" or switch == SWITCHES[1]) else ("out", "in")
-        columns: dict[str, list[int]] = {"t_ns": times, "discontinuity": [0] * len(times)}
-        for way, size, number in ((data, octets, packets), (acks, HEADER * (packets // 2), packets // 2)):
-            columns[f"{way}_octets"] = [round(size * share) for share in shares]
-            columns[f"{way}_packets"] = [round(number * share) for share in shares]
-            columns[f"{way}_discards"] = columns[f"{way}_errors"] = [0] * len(times)
-        yield PortSeries(switch, port, "snmp", columns)
 
 
 def _flow(cell: Cell, pair: Pair, number: int, mbps: float, mtu: int, samples: int, noise: random.Random) -> Flow:

@@ -64,12 +64,12 @@ for h in $HOMES; do find "$h" ! -type d; done
 Key = tuple[str, int, int, int]
 
 
-def until(holds: Callable[[], bool], looks: int = BACK_LOOKS, every_s: float = 0.1) -> bool:
-    """Whether it held within that number of looks; time in which this process stood still does not count."""
-    for _ in range(looks):
+def until(holds: Callable[[], bool]) -> bool:
+    """Whether it held within BACK_LOOKS looks; time in which this process stood still does not count."""
+    for _ in range(BACK_LOOKS):
         if holds():
             return True
-        time.sleep(every_s)
+        time.sleep(0.1)
     return holds()
 
 
@@ -162,9 +162,9 @@ class Ground:
         """Whether the latest command had begun a test."""
         return self._errors.exists() and any(map(_BEGAN.match, self._errors.read_text(errors="replace").splitlines()))
 
-    def complete(self, attempts: int = 4) -> None:
+    def complete(self) -> None:
         """Resume the run until nothing is missing; only repetitions that a busy machine made invalid may prevent it."""
-        for _ in range(attempts):
+        for _ in range(4):
             done = ended(
                 self.run_words(), self.user.folder, self.user.environment, COMMAND_S, network=self.place.network
             )

@@ -38,10 +38,9 @@ def measure(
     facts: Mapping[str, Any] | None = None,
     tags: Mapping[str, str] | None = None,
     cells: Sequence[Cell] | None = None,
-    seed: int = 0,
 ) -> str:
     """One night into `store`, with noise of 0.2 %; gives its id. `cells`: only these."""
-    noise = random.Random(f"{night} {seed} {tags}")
+    noise = random.Random(f"{night} 0 {tags}")
     kept = replace(plan, cells=tuple(cells or plan.cells))
     at = FIRST_S + night * DAY_S + 600 * bool(tags)
     known = {node: make.facts(**dict(facts or {})) for node in plan.links}

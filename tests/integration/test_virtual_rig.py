@@ -13,6 +13,7 @@ from virtual_rigs import NAME, login, machine, openssh, output, rig, survivors
 
 from rigctl.base.errors import RigError
 from rigctl.rig.inventory import Rig
+from rigctl.rig.schema import load_rig
 from rigctl.virtual import provided
 
 
@@ -30,8 +31,6 @@ async def interface(ready: Rig, node: str) -> dict[str, Any]:
 async def test_each_node_has_its_address_and_mtu_and_is_an_ordinary_node(tmp_path: Path) -> None:
     text = "virtual: namespaces\nlinks: {rate: 1G, mtu: 1500}\nnodes: {a: {}, b: {mtu: 9000}, c: {}}\n"
     (tmp_path / "r.yaml").write_text(text)
-    from rigctl.rig.schema import load_rig
-
     async with provided(load_rig(str(tmp_path / "r.yaml"))) as ready:
         first, second = await interface(ready, "a"), await interface(ready, "b")
         assert [first["mtu"], second["mtu"]] == [1500, 9000]
@@ -80,8 +79,6 @@ async def test_full_frames_pass_and_larger_ones_do_not(tmp_path: Path) -> None:
 async def test_a_node_begins_with_its_sysctls_and_behind_its_bottleneck(tmp_path: Path) -> None:
     slow = '{bottleneck: 300M, sysctl: {net.ipv4.tcp_rmem: "4096 16384 65536", net.ipv4.tcp_sack: 0}}'
     (tmp_path / "r.yaml").write_text(f"virtual: namespaces\nlinks: {{rate: 1G}}\nnodes: {{a: {slow}, b: }}\n")
-    from rigctl.rig.schema import load_rig
-
     async with provided(load_rig(str(tmp_path / "r.yaml"))) as ready:
         said = await output(
             ready, "a", "cat /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_sack; tc qdisc show dev eth0"
@@ -95,8 +92,6 @@ async def test_a_node_begins_with_its_sysctls_and_behind_its_bottleneck(tmp_path
 async def test_a_sysctl_that_a_namespace_has_not_is_refused_by_name(tmp_path: Path) -> None:
     text = "virtual: namespaces\nnodes: {a: {sysctl: {net.core.rmem_max: 4096}}, b: }\n"
     (tmp_path / "r.yaml").write_text(text)
-    from rigctl.rig.schema import load_rig
-
     with pytest.raises(RigError, match=r"a: sysctl net\.core\.rmem_max = 4096: "):
         async with provided(load_rig(str(tmp_path / "r.yaml"))):
             pass

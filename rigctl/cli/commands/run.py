@@ -6,7 +6,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -31,9 +31,11 @@ from rigctl.report.printers.json import as_json as document_json
 from rigctl.report.printers.terminal import print_document
 from rigctl.report.sections import expectations
 from rigctl.runner.resume import check, latest_unfinished
-from rigctl.runner.run import Outcome, measure_run, versions
 from rigctl.scenario.load import Overrides, find_scenario, load_plan
 from rigctl.store import Store, open_store
+
+if TYPE_CHECKING:
+    from rigctl.runner.run import Outcome
 
 
 @with_run_options
@@ -76,7 +78,9 @@ def run(
 
 def _measured(
     scenario: str, options: RunOptions, folder: Path | None, tags: Mapping[str, str], waiting_s: float, *, quiet: bool
-) -> tuple[RunInfo, Sequence[Repetition], Outcome]:
+) -> tuple[RunInfo, Sequence[Repetition], "Outcome"]:
+    from rigctl.runner.run import measure_run, versions  # imports asyncssh: --help and --dry-run need none of it
+
     # Every mistake in the input is found before a store is made.
     overrides, new = overrides_of(options), options.resume is None
     plan, inventory = load_plan(scenario, overrides) if new else (None, None)

@@ -11,7 +11,6 @@ from math import exp, log, sqrt
 from typing import Final
 
 import numpy as np
-from scipy.special import stdtr
 
 from rigctl.model.statistics.segments import LEAST_STEP, PENALTY, Cut, Nights, Search, Segments, noises_of, segmented
 
@@ -143,6 +142,8 @@ def significant(p_values: Sequence[float], rate: float, tested: int | None = Non
 
 def compared(points: Sequence[Point], level: float) -> tuple[Change, float] | None:
     """Compare the last night with a given level. Return the change and its p-value, or None if the noise is unknown."""
+    from scipy.special import stdtr  # only `regress --baseline` needs it
+
     own, night = _nights(points, (), ()), len(points) - 1
     if len(own) <= LEAST_NIGHTS or own.numbers[-1] != night:
         return None

@@ -38,8 +38,8 @@ def compare(
         str | None,
         typer.Argument(
             metavar="A",
-            help="Id of a run, its beginning, latest, or latest~N: the Nth before it (default: latest~1). Alone, of a "
-            "run with --against: its variants.",
+            help="Id of a run, its beginning, latest, or latest~N: the Nth before it (default: latest~1). Alone: "
+            "compare the variants of a run with --against.",
             autocompletion=run_ids,
             show_default=False,
         ),

@@ -76,7 +76,7 @@ def install(
         str | None,
         typer.Option("--deadline", metavar="D", help="End a run after D (default: twice its plan and 10 minutes)."),
     ] = None,
-    no_confirm: Annotated[bool, typer.Option("--no-confirm", help="Measure news no second time.")] = False,
+    no_confirm: Annotated[bool, typer.Option("--no-confirm", help="Do not measure news a second time.")] = False,
     without_unreachable: WithoutUnreachable = False,
     publish: Site = None,
     notify: Notify = None,

@@ -38,7 +38,11 @@ def regress(
     ] = None,
     bound: Bound = 2.0,
     confirm: Annotated[
-        bool, typer.Option("--confirm", help="Measure the tests that changed once more, and believe only both.")
+        bool,
+        typer.Option(
+            "--confirm",
+            help="Measure the tests that changed once more; report only changes that both measurements show.",
+        ),
     ] = False,
     scenario: Annotated[
         str | None,
@@ -54,7 +58,7 @@ def regress(
     ] = "terminal",
     as_json: JsonFormat = False,
     brief: Annotated[
-        bool, typer.Option("--brief", help="With --format md: the weightiest only, to fit into a comment.")
+        bool, typer.Option("--brief", help="With --format md: only the most important changes, to fit into a comment.")
     ] = False,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to FILE instead of printing.")

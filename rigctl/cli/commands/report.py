@@ -61,7 +61,8 @@ def report(
         typer.Option(
             "--theme",
             metavar="FILE",
-            help="Use name, logo, colours, fonts, columns, words and claim of this file; a second one is of --compare.",
+            help="Use name, logo, colours, fonts, columns, words and claim of this file. "
+            "Give a second --theme for the run of --compare.",
         ),
     ] = None,
     fragment: Annotated[
@@ -75,7 +76,10 @@ def report(
     other: Annotated[
         str | None,
         typer.Option(
-            "--compare", metavar="RUN", help="Show this run beside it, as another product.", autocompletion=run_ids
+            "--compare",
+            metavar="RUN",
+            help="Compare with this run; with --fragment: show both products side by side.",
+            autocompletion=run_ids,
         ),
     ] = None,
     store: StoreAddress = None,

@@ -143,7 +143,7 @@ def prune(
 ) -> None:
     """Remove runs older than an age.
 
-    Never a baseline, an accepted run, one that runs, or the latest of its scenario and rig.
+    Keeps runs tagged baseline, accepted runs, runs in progress, and the latest of each scenario and rig.
     """
     age_s = age(keep)
     with open_store(_address(ctx, store), create=False) as opened:

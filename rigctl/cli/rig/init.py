@@ -59,7 +59,9 @@ def init(
             help="Ask this switch by SNMP which node is on which port; repeatable.",
         ),
     ] = None,
-    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Write this file; - prints it.")] = "",
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write this file; - prints it.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     as_json: Json = False,
 ) -> None:

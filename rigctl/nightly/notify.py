@@ -5,10 +5,12 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from http.client import HTTPException
 from tempfile import TemporaryFile
 from typing import Final
@@ -23,7 +25,7 @@ from rigctl.nightly.settings import Settings, filled_in, secrets_of
 PAUSES_S: Final = (2.0, 15.0, 60.0)
 """Pauses between attempts: four attempts in all."""
 ANSWER_S: Final = 15.0
-"""Longest time without an answer."""
+"""Deadline of an attempt, however slowly the other side answers."""
 COMMAND_S: Final = 60.0
 _AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _SHOWN: Final = 200
@@ -49,7 +51,7 @@ def tell(
     secrets = secrets_of(settings.secrets, environment)
     if is_address(settings.notify):
         request = _request(told, settings, secrets)
-        _tried(lambda: _post(request, answer_s), pauses_s)
+        _tried(lambda: _within(answer_s, lambda: _post(request, answer_s)), pauses_s)
     else:
         own = {name: value for name, value in secrets.items() if name not in environment}
         _tried(lambda: _run(settings.notify or "", told, dict(environment) | own, command_s), pauses_s)
@@ -130,6 +132,25 @@ def _place(address: str) -> str:
     except ValueError:
         return "an address that cannot be read"
     return printable(f"{parts.scheme}://{parts.hostname}{port}")[:_SHOWN] if parts.hostname else "nowhere"
+
+
+def _within(limit_s: float, attempt: Callable[[], None]) -> None:
+    """Run `attempt` in a thread with a deadline: a socket's own timeout begins again with every byte."""
+    ended: Future[None] = Future()
+
+    def work() -> None:
+        try:
+            attempt()
+        except Exception as error:  # raised again by `result`
+            ended.set_exception(error)
+        else:
+            ended.set_result(None)
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        ended.result(limit_s)
+    except TimeoutError:
+        raise _Again(f"no answer within {limit_s:g} s") from None
 
 
 def _run(command: str, told: Message, environment: Mapping[str, str], limit_s: float) -> None:

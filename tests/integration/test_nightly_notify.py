@@ -44,6 +44,10 @@ def site() -> Iterator[Site]:
             if answer == "hang":
                 made.over.wait(20)
                 return
+            if answer == "drip":
+                while not made.over.wait(0.1):
+                    self.wfile.write(b"x")
+                return
             if answer == "garbage":
                 self.wfile.write(b"\x1b[2J no HTTP at all\r\n\r\n")
                 return
@@ -100,7 +104,7 @@ def test_or_the_markdown_itself_and_secrets_from_a_file(site: Site, tmp_path: Pa
     assert body.decode() == TOLD.markdown
 
 
-@pytest.mark.parametrize("first", [[429, 503], ["garbage", "hang"]])
+@pytest.mark.parametrize("first", [[429, 503], ["garbage", "hang"], [503, "drip"]])
 def test_one_that_fails_twice_is_tried_a_third_time(site: Site, first: list[int | str]) -> None:
     site.answers = [*first, 204]
     tell(TOLD, settings(site.address), {}, pauses_s=AT_ONCE, answer_s=0.5)

@@ -37,19 +37,19 @@ def is_ahead(option: str) -> bool:
     return option.split("=", maxsplit=1)[0].split(".", maxsplit=1)[0].strip() in (KEY, "transport")
 
 
-def allocated(document: Document) -> tuple[Document, tuple[str, ...], str]:
-    """Return the rig file with `slurm:` replaced by the nodes, their names, and a note for readers of the report.
+def allocated(document: Document) -> tuple[Document, str]:
+    """Return the rig file with `slurm:` replaced by the nodes, and a note for readers of the report.
 
     Raise `InputError` if there is no allocation.
     """
     if KEY not in document.data:
-        return document, (), ""
+        return document, ""
     if "nodes" in document.data:
         what = "slurm: the nodes are those of the allocation, and there is `nodes`, too. Leave one of them out."
         raise MistakesError([document.mistake((KEY,), what, at_key=True)])
     section = document.data[KEY] or {}
     if not isinstance(section, dict):
-        return document, (), ""  # the schema tells
+        return document, ""  # the schema tells
     transport = section.get("transport") or document.data.get("transport") or "ssh"
     members = members_here(srun=transport == "srun")
     names = node_names([member.name for member in members])
@@ -66,7 +66,7 @@ def allocated(document: Document) -> tuple[Document, tuple[str, ...], str]:
     groups = document.data.get("groups", {"left": names[:half], "right": names[half : 2 * half]} if half else {})
     data = {key: value for key, value in document.data.items() if key != KEY} | {"nodes": nodes, "groups": groups}
     placed = document.placed((KEY,), *(("nodes", name) for name in names))
-    return replace(placed, data=data), tuple(names), _note(members, names)
+    return replace(placed, data=data), _note(members, names)
 
 
 def node_names(names: Sequence[str]) -> list[str]:

@@ -114,14 +114,14 @@ def _fit(name: str, text: str) -> str:
     return name
 
 
-def expanded(document: Document) -> tuple[Document, dict[str, str]]:
-    """Return the rig file with each range of `nodes` expanded, and the range of each node that came from one.
+def expanded(document: Document) -> Document:
+    """Return the rig file with each range of `nodes` expanded.
 
     A value may hold `{n}` and `{name}`. Each node has the places of its range.
     """
     nodes = document.data.get("nodes")
     if not isinstance(nodes, dict) or not any(_is_range(name) for name in nodes):
-        return document, {}
+        return document
     made: dict[str, Any] = {}
     ranges: dict[str, str] = {}
     found: list[Mistake] = []
@@ -145,18 +145,14 @@ def expanded(document: Document) -> tuple[Document, dict[str, str]]:
     for text in dict.fromkeys(ranges.values()):
         placed = placed.placed(("nodes", text), *(("nodes", name) for name, own in ranges.items() if own == text))
     data = {**document.data, "nodes": made}
-    return replace(placed, data=data, mistakes=(*document.mistakes, *found)), ranges
+    return replace(placed, data=data, mistakes=(*document.mistakes, *found))
 
 
-def told_once(mistakes: Sequence[Mistake], ranges: dict[str, str]) -> list[Mistake]:
-    """Return the mistakes with those that the nodes of a range share once, in the range's name."""
-    told: dict[tuple[str, str], Mistake] = {}
-    for mistake in mistakes:
-        name = mistake.path[1] if len(mistake.path) > 1 and mistake.path[0] == "nodes" else None
-        text = ranges.get(str(name))
-        if text is not None:
-            what = mistake.what.replace(f'node "{name}"', f'node "{text}"')
-            what = what.replace(f"address: {name}.lan", 'address: "{name}.lan"')
-            mistake = replace(mistake, what=what)  # noqa: PLW2901
-        told.setdefault((mistake.where, mistake.what), mistake)
-    return list(told.values())
+def told_once(mistakes: Sequence[Mistake]) -> list[Mistake]:
+    """Return the mistakes with those at one place, as the nodes of a range have, only for the first of the nodes."""
+    first: dict[str, Any] = {}
+    return [
+        mistake
+        for mistake in mistakes
+        if mistake.path[:1] != ("nodes",) or first.setdefault(mistake.where, mistake.path[1:2]) == mistake.path[1:2]
+    ]

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from rigctl.base import resources
 from rigctl.records import Link, Trunk
-from rigctl.rig.allocation import KEY, allocated, is_ahead
+from rigctl.rig.allocation import allocated, is_ahead
 from rigctl.rig.fields import is_address, plain_name
 from rigctl.rig.files import expanded_path
 from rigctl.rig.inventory import VIRTUAL_MTU, Node, Rig
@@ -58,16 +58,15 @@ def rig_of(document: Document, path: Path, sets: Sequence[str] = ()) -> Rig:
     """Return the rig that a document describes, or raise `MistakesError`; `path` is its file."""
     ahead = [text for text in sets if is_ahead(text)]
     document, wrong_ahead = overridden(document, ahead)
-    document, members, note = allocated(document)
-    document, ranges = expanded(document)
+    document, note = allocated(document)
+    document = expanded(document)
     document, wrong_options = overridden(document, [text for text in sets if text not in ahead])
     wrong_options = [*wrong_ahead, *wrong_options]
     model, found = validated(document, RigFile)
-    wrong_options += wrong_ahead
     if model is not None and not (found or wrong_options):
         found = list(islice(mistakes(document, model, path.parent), MOST_FOUND))
     if model is None or found or wrong_options:
-        raise MistakesError([*wrong_options, *in_order(told_once(found, ranges | dict.fromkeys(members, KEY)))])
+        raise MistakesError([*wrong_options, *in_order(told_once(found))])
     switches = {key: switch_of(key, entry, path.parent) for key, entry in model.switches.items()}
     titles = " and ".join(switch.title for switch in switches.values())
     ends = list(switches)
@@ -132,7 +131,8 @@ def _node_mistakes(document: Document, name: str, node: NodeSection, model: RigF
             )
             yield document.mistake(path, what, at_key=True)
     elif node.address is None:
-        what = f'node "{name}": "address" is missing. It is where SSH reaches the node, as in address: {name}.lan.'
+        what = f'node "{name}": "address" is missing. It is where SSH reaches the node, as in address: {name}.lan'
+        what += ' (in a range: "{name}.lan").'
         yield document.mistake(path, what, at_key=True)
     if node.key is not None and not (where := expanded_path(node.key, folder)).is_file():
         yield document.mistake((*path, "key"), f'key "{document.at((*path, "key"))}": there is no file {where}.')

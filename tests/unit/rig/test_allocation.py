@@ -52,9 +52,7 @@ def test_a_mistake_in_the_section_is_told_once_with_its_place() -> None:
     with pytest.raises(MistakesError) as caught:
         rig("transport: srun\nslurm:\n  data_interface: ib0\n  port: 22\n")
     assert str(caught.value).count("is for SSH") == 1
-    assert 'lab.yaml:4:3: node "slurm": "port" is for SSH, and its transport is srun. Leave it out.' in str(
-        caught.value
-    )
+    assert 'lab.yaml:4:3: node "n1": "port" is for SSH, and its transport is srun. Leave it out.' in str(caught.value)
 
 
 def test_outside_an_allocation_one_message_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ def test_a_node_of_a_range_may_be_changed_alone_or_with_others(tmp_path: Path) -
             '--rig-set switches.cisc.mtu=9000: the rig file has no switch "cisc". Did you mean "cisco"?',
         ),
         ("nodes.n1.adress=x", '--rig-set nodes.n1.adress=x: unknown key "adress". Did you mean "address"?'),
-        ("nodes.n1.address=x", '--rig-set nodes.n1.address=x: node "n[1..3]": "address" is for real nodes'),
+        ("nodes.n1.address=x", '--rig-set nodes.n1.address=x: node "n1": "address" is for real nodes'),
     ],
 )
 def test_what_cannot_be_set_is_told_with_its_option(tmp_path: Path, given: str, expected: str) -> None:

@@ -68,7 +68,7 @@ def test_a_range_of_nodes_is_so_many_nodes_in_its_place(tmp_path: Path) -> None:
             "  n2: {address: y}\n  n[1..2]: {address: 'a{n}'}\n",
             "r.yaml:3:3: nodes: n2 is given twice, first in line 2. Keep one of them.",
         ),
-        ("  n[1..2]: {address: a}\n", 'r.yaml:2:22: node "n[1..2]": has the same address as "n1".'),
+        ("  n[1..2]: {address: a}\n", 'r.yaml:2:22: node "n2": has the same address as "n1".'),
     ],
 )
 def test_a_mistake_of_a_range_is_told_at_its_place(tmp_path: Path, nodes: str, expected: str) -> None:
@@ -87,5 +87,5 @@ def test_what_is_wrong_with_all_nodes_of_a_range_is_told_once(tmp_path: Path) ->
 def test_what_all_nodes_of_a_range_lack_is_told_once(tmp_path: Path) -> None:
     told = message(tmp_path, "nodes:\n  n[1..12]: {mtu: 1500}\n")
     assert told.count("is missing") == 1
-    assert 'node "n[1..12]": "address" is missing.' in told
-    assert 'as in address: "{name}.lan".' in told
+    assert 'node "n1": "address" is missing.' in told
+    assert 'in a range: "{name}.lan"' in told

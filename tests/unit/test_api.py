@@ -8,6 +8,8 @@ import pytest
 import rigctl
 from rigctl.store import open_store
 
+_LOADED = [getattr(rigctl, name) for name in rigctl.__all__]  # here: asyncssh starts ldconfig when it is imported
+
 
 def test_there_are_at_most_twelve_names_each_with_a_docstring() -> None:
     assert len(rigctl.__all__) <= 12

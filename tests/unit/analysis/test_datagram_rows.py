@@ -8,9 +8,9 @@ import pytest
 from builders import bucket_of
 
 from rigctl.analysis.rows.flows import DATAGRAM_NAMES as NAMES
-from rigctl.analysis.rows.flows import asked_mbps, datagram_values
-from rigctl.records import Cell, Datagrams, Direction, Flow, Pair, Repetition, Side, Status
-from rigctl.settings import RATE, Settings
+from rigctl.analysis.rows.flows import asked_mbps, datagram_values, effective_values, zerocopy_share
+from rigctl.records import Cell, Copying, Datagrams, Direction, Flow, Pair, Repetition, Side, Status
+from rigctl.settings import COPY, NODELAY, RATE, Settings
 
 PAIR = Pair("a", "b")
 SECOND = 10**9
@@ -108,3 +108,25 @@ def test_the_rate_of_a_trial_comes_before_what_the_scenario_says() -> None:
     assert asked_mbps(CELL, replace(plain, rate_bps=25_000_000)) == 25.0
     for unbounded in ("max", "unlimited", None):
         assert asked_mbps(replace(CELL, settings=Settings({RATE: unbounded})), plain) is None
+
+
+def copied(sent: Copying, copies: bool | None = None, nodelay: bool | None = None) -> Flow:
+    sender = Side(9, 1, 2, copying=sent, granted=Settings({NODELAY: nodelay, COPY: False}))
+    return Flow(Pair("a", "b"), Direction.FORWARD, 1, sender, Side(9, 1, 2, granted=Settings({COPY: copies})))
+
+
+def test_the_effective_share_is_of_all_sends_of_all_flows() -> None:
+    flows = [copied(Copying(300, 300), True, True), copied(Copying(100, 0), True, True)]
+    assert zerocopy_share(flows) == {"zerocopy_effective": 0.75}
+    assert zerocopy_share([copied(Copying(300, 0))]) == {"zerocopy_effective": 0.0}
+    values = effective_values(flows)
+    assert (values["copy_effective"], values["nodelay"], values["congestion"]) == (True, True, None)
+
+
+def test_nothing_is_known_of_what_was_not_asked_for() -> None:
+    assert zerocopy_share([copied(Copying(300))]) == zerocopy_share([]) == {"zerocopy_effective": None}
+    assert effective_values([])["copy_effective"] is None
+
+
+def test_receivers_that_differ_have_no_one_answer() -> None:
+    assert effective_values([copied(Copying(1), True), copied(Copying(1), False)])["copy_effective"] is None

@@ -1,5 +1,8 @@
-"""The list of commands, and commands that do not exist."""
+"""The list of commands, commands that do not exist, and the JSON Schemas of what `--json` prints."""
 
+from pathlib import Path
+
+import json_schemas
 import pytest
 
 from rigctl.cli.app import COMMANDS, every_command, exit_code
@@ -22,3 +25,18 @@ def test_an_unknown_command_is_a_usage_error(
 ) -> None:
     assert exit_code(words) == 2
     assert suggestion in capsys.readouterr().err
+
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+@pytest.mark.parametrize("name", list(json_schemas.FILES))
+def test_the_schema_in_docs_is_what_the_model_makes(name: str) -> None:
+    assert (DOCS / "schemas" / name).read_text() == json_schemas.schema_text(json_schemas.FILES[name]), (
+        "python docs/json_schemas.py"
+    )
+
+
+def test_each_schema_is_on_its_page() -> None:
+    page = (DOCS / "reference" / "json.md").read_text()
+    assert [name for name in json_schemas.FILES if f"schemas/{name})" not in page] == []

@@ -1,4 +1,4 @@
-"""Percentiles out of the agent's histogram, against the exact ones."""
+"""Percentiles out of the agent's histogram, against the exact ones; sums and means with unknown values."""
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from rigctl.model.histogram import (
     peaks_ns,
     percentile_ns,
 )
+from rigctl.model.unknowns import agreed, joined, known_total, least, mean, mean_of_all, most, total
 
 
 @given(st.integers(0, TOP_NS))
@@ -121,3 +122,32 @@ def test_the_bounds_meet_where_buckets_grow_wider() -> None:
     assert [bounds_ns(bucket) for bucket in (255, 256, 257, 383, 384)] == [
         (255, 255), (256, 257), (258, 259), (510, 511), (512, 515),
     ]  # fmt: skip
+
+
+def test_a_sum_of_which_a_part_is_unknown_is_unknown() -> None:
+    assert total([1, 2]) == 3
+    assert total([1, None]) is None
+    assert total([]) is None
+
+
+def test_what_is_known_can_be_summed_alone() -> None:
+    assert known_total([1, None]) == 1
+    assert known_total([None]) is None
+
+
+def test_extremes_and_means_are_of_what_is_known() -> None:
+    values = [3, None, 1]
+    assert (least(values), most(values), mean(values)) == (1, 3, 2)
+    assert least([]) is most([None]) is mean([None]) is None
+
+
+def test_a_mean_of_all_needs_all() -> None:
+    assert mean_of_all([1, 3]) == 2
+    assert mean_of_all([1, None]) is None
+    assert mean_of_all([]) is None
+
+
+def test_names_are_joined_and_flags_agree_or_are_unknown() -> None:
+    assert joined(["cubic", None, "bbr", "cubic"]) == "bbr, cubic"
+    assert agreed([True, True]) is True
+    assert agreed([True, False]) is None

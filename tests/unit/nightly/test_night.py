@@ -4,14 +4,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import time
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from builders import plan
 
 from rigctl.base.errors import RigError
+from rigctl.nightly.commands import Ended, _measured
 from rigctl.nightly.message import MOST_CHARACTERS, Message, message
-from rigctl.nightly.night import Done, Judged, Measured, Nightly, one_night, without_store
+from rigctl.nightly.night import Done, Judged, Measured, Nightly, one_night, sentence, without_store
 from rigctl.nightly.schedule import date_of
 from rigctl.nightly.state import Item, alone, state_of
 from rigctl.records import Night, NightOutcome, Unmet
@@ -275,3 +277,30 @@ def test_a_message_is_bounded_and_harmless() -> None:
     assert made.markdown.endswith("… The rest was left out: `rigctl regress` has it.\n")
     assert "\x1b" not in made.markdown + made.title
     assert date_of(FIRST, UTC) in made.title
+
+
+MISSING = "not measured: c → d (d: no answer)"
+
+
+def ended(cell: int, status: str, reason: str = "") -> dict[str, Any]:
+    message = f"test ended: {status}{f': {reason}' if reason else ''}"
+    return {"run": "r1", "event": "test ended", "cell": cell, "status": status, "message": message}
+
+
+def told(*log: dict[str, Any]) -> str:
+    measured = _measured(Ended(3, "", ""), list(log), 60.0)
+    assert (measured.run, measured.outcome) == ("r1", NightOutcome.FAILED)
+    night = Night("s", "r", 0.0, 0.0, None, measured.outcome, measured.run, measured.reason, in_part=measured.in_part)
+    return sentence(night)
+
+
+def test_a_night_of_which_some_pairs_are_missing_was_measured_in_part_and_says_which() -> None:
+    said = told(ended(1, "ok", MISSING), ended(2, "ok", MISSING))
+    assert said == f"the night was measured in part: tests 1, 2: {MISSING}"
+
+
+def test_a_night_without_any_result_failed() -> None:
+    assert told(ended(1, "failed", "d: no answer")) == "the night failed: test 1: failed: d: no answer"
+    assert told(ended(1, "failed", "d: no answer"), ended(2, "ok")).startswith(
+        "the night was measured in part: test 1: "
+    )

@@ -1,11 +1,13 @@
-"""What systemd and cron are given."""
+"""What systemd and cron are given, and when nights are due over the year."""
 
-from datetime import time
+from datetime import datetime, time
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from rigctl.base.errors import InputError
 from rigctl.nightly.install import cron_line, passed_on, service
+from rigctl.nightly.schedule import due_times, latest_due, next_due
 
 ODD = ["/opt/my tools/py%thon", "-m", "rigctl", 'a"b\\c', "$HOME", "50%", "a'b"]
 
@@ -38,3 +40,34 @@ def test_only_what_finds_its_files_is_passed_on_and_as_absolute_paths() -> None:
 def test_a_control_character_would_make_another_line_and_is_refused(character: str) -> None:
     with pytest.raises(InputError, match=r"^XDG_CONFIG_HOME='/a.*control character"):
         passed_on({"XDG_CONFIG_HOME": f"/a{character}* * * * * reboot"})
+
+
+BERLIN = ZoneInfo("Europe/Berlin")
+HALF_PAST_TWO = time(2, 30)
+
+
+def at(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=BERLIN).timestamp()
+
+
+def shown(instants: list[float]) -> list[str]:
+    return [f"{datetime.fromtimestamp(instant, BERLIN):%m-%d %H:%M%z}" for instant in instants]
+
+
+def test_a_night_is_due_at_its_instant_and_not_before() -> None:
+    due = at("2026-11-20 02:30:00")
+    assert latest_due(HALF_PAST_TWO, due, BERLIN) == due
+    assert latest_due(HALF_PAST_TWO, due - 1, BERLIN) == due - 86400
+    assert next_due(HALF_PAST_TWO, due - 1, BERLIN) == due
+    assert next_due(HALF_PAST_TWO, due, BERLIN) == due + 86400
+
+
+@pytest.mark.parametrize(
+    ("after", "until", "expected"),
+    [
+        ("2026-03-28 00:00", "2026-03-31 00:00", ["03-28 02:30+0100", "03-29 03:30+0200", "03-30 02:30+0200"]),
+        ("2026-10-24 00:00", "2026-10-27 00:00", ["10-24 02:30+0200", "10-25 02:30+0200", "10-26 02:30+0100"]),
+    ],
+)
+def test_each_day_has_one_night_when_clocks_change(after: str, until: str, expected: list[str]) -> None:
+    assert shown(due_times(HALF_PAST_TWO, at(after), at(until), BERLIN)) == expected

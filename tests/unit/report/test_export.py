@@ -12,8 +12,6 @@ import pytest
 from columns_page import page
 
 from rigctl.analysis.rows.frames import Frames, load
-from rigctl.base.errors import InputError
-from rigctl.base.files import write_whole
 from rigctl.columns import Level, columns_at
 from rigctl.records import Bins, Repetition
 from rigctl.report.export.formats import FORMATS
@@ -54,15 +52,6 @@ def test_csv_and_json_have_the_same_rows(level: Level) -> None:
             assert row[name] == expected
 
 
-@pytest.mark.parametrize("text", ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\t=1"])
-def test_a_text_that_a_spreadsheet_would_calculate_is_quoted_in_csv(text: str) -> None:
-    failed = replace(builders.failed(CELL), reason=text)
-    frames = load(builders.run(builders.plan([CELL])), [failed])
-    row = next(csv.DictReader(io.StringIO(made("csv", frames, Level.PAIRS).decode())))
-    assert row["reason"] == f"'{text}"
-    assert json.loads(made("json", frames, Level.PAIRS))[0]["reason"] == text
-
-
 @pytest.mark.parametrize("level", list(Level))
 def test_parquet_comes_back_as_the_frame_it_was(level: Level) -> None:
     frames = mixed()
@@ -91,28 +80,3 @@ def test_a_run_without_measurements_exports_its_header() -> None:
 def test_the_page_of_columns_is_up_to_date() -> None:
     written = Path(__file__).parents[3] / "docs" / "reference" / "columns.md"
     assert written.read_text("utf-8") == page(), "run: python -m columns_page > docs/reference/columns.md"
-
-
-def test_a_file_is_replaced_whole_and_nothing_else_is_left(tmp_path: Path) -> None:
-    path = tmp_path / "out.csv"
-    path.write_text("old")
-    write_whole(path, b"new")
-    assert path.read_bytes() == b"new"
-    assert [one.name for one in tmp_path.iterdir()] == ["out.csv"]
-
-
-def test_a_link_is_followed_and_a_pipe_is_not_replaced(tmp_path: Path) -> None:
-    (tmp_path / "real.csv").write_text("old")
-    (tmp_path / "link.csv").symlink_to("real.csv")
-    write_whole(tmp_path / "link.csv", b"new")
-    assert (tmp_path / "link.csv").is_symlink()
-    assert (tmp_path / "real.csv").read_bytes() == b"new"
-    write_whole(Path("/dev/null"), b"gone")
-    assert Path("/dev/null").is_char_device()
-
-
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"none/out.csv: cannot be written: No such file"):
-        write_whole(tmp_path / "none" / "out.csv", b"")
-    with pytest.raises(InputError, match=r"is a folder"):
-        write_whole(tmp_path, b"")

@@ -1,12 +1,13 @@
-"""The feed: by the rules of RFC 4287, with identifiers that stay."""
+"""The feed: by the rules of RFC 4287, with identifiers that stay; the names of pages."""
 
 from dataclasses import replace
 from uuid import UUID
 from xml.etree import ElementTree
 
+import pytest
 from atom import broken_rules
 
-from rigctl.site.names import Course
+from rigctl.site.names import Course, link, page_of_run, plain
 from rigctl.site.news import MOST_ENTRIES as MOST
 from rigctl.site.news import Entry, feed
 from rigctl.site.nights import State
@@ -40,3 +41,25 @@ def test_the_latest_come_first_and_the_rest_is_left_out() -> None:
     dates = [own.text or "" for own in root.iterfind("a:entry/a:updated", NAMES)]
     assert len(dates) == MOST
     assert dates == sorted(dates, reverse=True)
+
+
+def test_plain_names_are_kept() -> None:
+    assert Course("das2-quick", "lab").page == "scenarios/das2-quick@lab.html"
+    assert page_of_run("20261122-024501-3f9a") == "runs/20261122-024501-3f9a.html"
+
+
+@pytest.mark.parametrize("text", ["../../etc/passwd", "", ".", "Größe", "a b", "x" * 300, "con\\..", "\x00"])
+def test_a_strange_name_is_one_file_in_its_folder(text: str) -> None:
+    name = plain(text)
+    assert set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789._-")
+    assert name[0] not in ".-"
+    assert 0 < len(name) <= 60
+
+
+def test_names_that_differ_in_case_only_are_two_files_everywhere() -> None:
+    assert len({plain(name).lower() for name in ("lab", "Lab", "LAB")}) == 3
+
+
+def test_an_address_is_relative_and_quoted() -> None:
+    assert link("runs/a.html", "scenarios/x@y.html#t1") == "../scenarios/x%40y.html#t1"
+    assert link("index.html", "feed.xml") == "feed.xml"

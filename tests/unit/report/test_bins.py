@@ -1,17 +1,14 @@
 """Throughput in fine bins: gaps, the table, the chart, the words."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import builders
 import pytest
 
 from rigctl.analysis.rows.frames import load
-from rigctl.base.errors import InputError
 from rigctl.columns import Level
 from rigctl.model.bins import BinSeries, Gaps, gaps_of, together
 from rigctl.records import Bins, Cell, Direction, Flow, Pair, Repetition, RunInfo, Side, Status
-from rigctl.scenario.load import Overrides, load_plan
 
 PAIR = Pair("pi1", "pi2")
 # Ten bins of 0.607 ms as of the page's figure: a plateau, and what follows nothing.
@@ -53,21 +50,3 @@ def test_bins_of_what_does_not_count_are_not_exported() -> None:
     assert load(info, [replace(one, status=Status.INVALID, reason="start skew")]).rows(Level.BINS) == []
     unasked = [replace(cell, bin_us=None) for cell in info.plan.cells]
     assert load(replace(info, plan=replace(info.plan, cells=tuple(unasked))), [one]).rows(Level.BINS) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("bins: 10us", 'bins "10us": expected 0.1 ms to 1 s, as in 0.5ms'),
-        (
-            "bins: 0.5ms\ntest: pingpong\nmatrix: {size: 1}",
-            ":3:7: bins: only for test: tcp, udp or file",
-        ),
-        ("bins: 0.1ms\nduration: 500s", ":3:7: bins: 5,000,000 bins over all flows; at most 4,000,000."),
-    ],
-)
-def test_bins_that_make_no_sense_are_refused(tmp_path: Path, text: str, said: str) -> None:
-    (tmp_path / "s.yaml").write_text(f"rig: gigablox\npairs: [pi1 -> pi2]\n{text}\n")
-    with pytest.raises(InputError) as caught:
-        load_plan(str(tmp_path / "s.yaml"), Overrides())
-    assert said in str(caught.value)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import builders
 import compared_runs
 
-from rigctl.analysis.nights.comparison import Comparison, compared
+from rigctl.analysis.nights.comparison import compared
 from rigctl.model.statistics.samples import Difference, Verdict
 from rigctl.records import Direction, Pair, Status
 from rigctl.report.blocks import Document, Folded, Items, Table
@@ -14,11 +14,6 @@ from rigctl.report.comparison.words import interval_text, signed, up
 
 TESTS = compared_runs.cells(6)
 LATER = "20261121-214501-77aa"
-
-
-def slowed(**more: object) -> Comparison:
-    after = compared_runs.view(TESTS, seed=2, factors={3: 0.9, 5: 1.05, 6: 0.99}, run=LATER, **more)  # type: ignore[arg-type]
-    return compared(compared_runs.view(TESTS), after)
 
 
 def shown(document: Document, title: str) -> Table:

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import builders
-from documents import cells_of, column, entries, titles
+from documents import cells_of, column, titles
 
-from rigctl.records import Cell, Copying, Direction, Pair, Repetition, RunInfo, Status
+from rigctl.records import Cell, Copying, Direction, Pair, Repetition, RunInfo
 from rigctl.report.blocks import Table
 from rigctl.report.sections.streams import comparison
 
@@ -20,46 +20,11 @@ def table_for(cell: Cell, *measured: Repetition, **plan: object) -> Table:
     return table_of(builders.run(builders.plan([cell], **plan)), list(measured))
 
 
-def test_every_number_keeps_its_value_beside_its_text() -> None:
-    table = table_of(*builders.gigablox())
-    window, goodput, efficiency = (
-        entries(table, title)[0] for title in ("Window", "Goodput of each pair", "Efficiency")
-    )
-    assert (window.text, window.value) == ("64", 65536)
-    assert isinstance(goodput.value, tuple)
-    assert [round(value, 1) for value in goodput.value if isinstance(value, float)] == [911.0, 941.0]
-    assert isinstance(efficiency.value, float)
-    assert f"{efficiency.value:.1f}" == efficiency.text == "98.4"
-
-
 def test_only_the_axes_that_are_set_have_a_column() -> None:
     plain = builders.cell(window_bytes=None, mss=None)
     assert titles(table_for(plain, builders.repetition(plain)))[:3] == ["Test", "Parallel", "Goodput of each pair"]
     full = builders.cell(congestion="bbr", nodelay=True, direction=Direction.REVERSE)
     assert titles(table_for(full, builders.repetition(full)))[4:7] == ["Congestion control", "Nodelay", "Direction"]
-
-
-def test_an_invalid_repetition_is_shown_with_its_reason_and_never_averaged() -> None:
-    cell = builders.cell()
-    bad = builders.repetition(cell, (100, 100), status=Status.INVALID, reason="start skew 14.0 ms")
-    good = builders.repetition(cell, (900, 940), attempt=2)
-    table = table_for(cell, bad, good)
-    assert column(table, "Goodput of each pair") == ["900, 940"]
-    assert table.notes == ("Test 1: invalid: start skew 14.0 ms (100, 100 Mbit/s, not counted); measured once more.",)
-    assert table.rows[0].notes == (1,)
-
-
-def test_where_one_test_has_many_pairs_all_rows_show_ranges() -> None:
-    cells = [builders.cell(1, pairs=MANY[:2]), builders.cell(2, pairs=MANY[:1]), builders.cell(3, pairs=MANY)]
-    measured = [
-        builders.repetition(cells[0], (900, 940)),
-        builders.repetition(cells[1], (941,)),
-        builders.repetition(cells[2], [600.0] * 12),
-    ]
-    table = table_of(builders.run(builders.plan(cells)), measured)
-    assert column(table, "Pairs") == ["2", "1", "12"]
-    assert column(table, "Total goodput") == ["1840", "941", "7200"]
-    assert column(table, "Goodput of each pair") == ["900, 940", "941", "600"]
 
 
 def test_a_pair_of_many_that_is_not_known_is_not_hidden_by_the_range() -> None:

@@ -8,7 +8,7 @@ import pytest
 from documents import finding, printed, texts
 
 from rigctl.findings import Finding, Severity, Weight, by_weight
-from rigctl.records import Pair, Repetition, RunInfo, RunStatus, Until
+from rigctl.records import Pair, Repetition, Retest, RunInfo, RunStatus, Status, Until
 from rigctl.report.blocks import Document, Table
 from rigctl.report.document import MOST_ROWS, document
 from rigctl.report.printers.html import page
@@ -93,15 +93,6 @@ def run_with(*reasons: str, status: RunStatus = RunStatus.PARTIAL) -> tuple[RunI
     return replace(info, status=status), measured
 
 
-def test_failed_tests_are_counted_with_the_reason_of_most() -> None:
-    made = document(*run_with("h3: no route.", "pi1: no memory", "h3: no route."))
-    assert made.answer == "3 of 7 tests failed: h3: no route. The notes give the other reasons."
-    assert made.findings[0].level is Severity.ERROR
-    assert made.findings[0].subject.names == ("1", "2", "3")
-    assert made.findings[0].numbers == {"tests": 7, "failed": 3, "not_measured": 0}
-    assert made.findings[1].text.startswith("The lowest goodput is ")
-
-
 def test_tests_that_were_left_out_are_named() -> None:
     info, measured = run_with()
     assert document(info, measured[:5]).answer == "2 of 7 tests not measured: tests 6 and 7."
@@ -111,3 +102,17 @@ def test_a_test_of_which_a_later_attempt_counts_has_not_failed() -> None:
     info, measured = run_with()
     again = [builders.failed(info.plan.cells[0]), replace(measured[0], attempt=2), *measured[1:]]
     assert document(info, again).answer.startswith("The lowest goodput is ")
+
+
+def test_a_retest_that_gave_nothing_is_a_warning_that_comes_early() -> None:
+    info, measured = message_runs.measured("pingpong", VARIED)
+    info = replace(info, plan=replace(info.plan, repeat=2, retest=Retest(0.05, 3)))
+    planned = [repetition for repetition in measured if repetition.repetition <= 2]
+    failed = [
+        replace(repetition, status=Status.FAILED, reason="no route", flows=())
+        for repetition in measured
+        if repetition.cell == 1 and repetition.repetition > 2
+    ]
+    found = finding(info, [*planned, *failed], "varied")
+    assert found.text == "Test 1 varied by 33 % over 2 repetitions; measured again, it gave no valid result."
+    assert (found.weight, found.level) == (Weight.MISSING, Severity.WARNING)

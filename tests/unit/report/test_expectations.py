@@ -5,7 +5,7 @@ from dataclasses import replace
 import builders
 import message_runs
 
-from rigctl.findings import Severity, Weight
+from rigctl.findings import Weight
 from rigctl.records import Comparison, Expectation, Repetition, RunInfo, RunStatus, Status
 from rigctl.report.blocks import Document, Table
 from rigctl.report.document import document
@@ -21,23 +21,11 @@ def run_of(*expectations: Expectation) -> tuple[RunInfo, list[Repetition]]:
     return replace(info, plan=replace(info.plan, expectations=expectations)), repetitions
 
 
-def made(*expectations: Expectation) -> Document:
-    return document(*run_of(*expectations))
-
-
 def column(made_document: Document) -> list[str]:
     (section,) = made_document.results
     table = next(block for block in section.blocks if isinstance(block, Table))
     place = [each.title for each in table.columns].index("As expected")
     return [row.entries[place].text for row in table.rows]
-
-
-def test_what_is_met_is_one_quiet_finding() -> None:
-    found = [finding for finding in made(goodput(900, 1, 2)).findings if "expectation" in finding.text]
-    assert [finding.level for finding in found] == [Severity.OK]
-    assert found[0].text.startswith(
-        "The expectation is met, 4 values"
-    )  # one of the scenario, of two pairs in two tests
 
 
 def test_a_table_with_a_row_for_each_pair_marks_the_pair() -> None:

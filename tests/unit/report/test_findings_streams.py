@@ -81,11 +81,6 @@ def with_mss(requested: list[int | None], effective: list[int]) -> tuple[RunInfo
     return builders.run(builders.plan(cells)), measured
 
 
-def test_of_an_mss_that_was_lowered_on_the_path_no_cause_is_claimed() -> None:
-    found = finding(*with_mss([1460, 8960], [1400] * 2), "MSS 1400")
-    assert found.text == "MSS 1400 went over the wire in every test: the MSS requested made no difference."
-
-
 def test_a_test_that_does_not_count_says_nothing_of_the_mss() -> None:
     info, measured = with_mss([1460, 8960], [1448, 1448])
     failed = builders.failed(info.plan.cells[1])

@@ -1,7 +1,6 @@
 """The page as text: whole, self-contained, and safe against what a scenario may be called."""
 
 import re
-from pathlib import Path
 
 import builders
 import pytest
@@ -11,7 +10,6 @@ from rigctl.records import Repetition, RunInfo
 from rigctl.report.charts.colours import LIGHT
 from rigctl.report.document import document
 from rigctl.report.printers.html import page as page_of
-from rigctl.report.printers.html import write_page
 from rigctl.report.sections import over_time
 
 
@@ -21,11 +19,6 @@ def render(info: RunInfo, measured: list[Repetition]) -> str:
 
 def first_traces(info: RunInfo, measured: list[Repetition]) -> tuple[over_time.Trace, ...]:
     return over_time.traces(info.plan.cells[0], measured[0])
-
-
-@pytest.fixture(scope="module")
-def page() -> str:
-    return render(*builders.gigablox())
 
 
 def test_the_style_sheet_knows_every_colour_of_the_charts_and_a_chart_alone_has_the_light_page_s() -> None:
@@ -59,10 +52,3 @@ def test_what_identifies_a_machine_is_not_published() -> None:
     assert "192.168.7.1" in page
     assert "dc:a6:32" not in page
     assert "00000000-0000" not in page
-
-
-def test_the_page_is_written_whole(tmp_path: Path, page: str) -> None:
-    path = tmp_path / "report.html"
-    write_page(document(*builders.gigablox()), path)
-    assert path.read_text("utf-8") == page
-    assert [written.name for written in tmp_path.iterdir()] == ["report.html"]

@@ -7,7 +7,7 @@ import das2
 import documents
 
 from rigctl.analysis.views.panels import Matrix, matrix
-from rigctl.findings import Finding, Weight
+from rigctl.findings import Finding
 from rigctl.records import Cell, Condition, HostSetting, Repetition, RunInfo, Trunk
 from rigctl.report.sections.matrix.words import matrix_findings
 
@@ -73,12 +73,3 @@ def test_a_sysctl_that_can_not_have_done_anything_is_said() -> None:
     unset = told(das2.run((das2.OFF, on), windows=(None,), flows=(1, 2)))
     assert "locks" not in unset
     assert "locks" not in told(das2.run((das2.OFF, das2.ON), **COARSE))
-
-
-def test_of_conditions_with_different_limits_the_one_of_most_conditions_is_the_answer() -> None:
-    shape = das2.Shape(
-        goodput_mbps=lambda cell, mtu: min(900 * len(cell.pairs), 3600 if mtu == 1500 else 1e9), noise=0.0
-    )
-    first, second, *_ = findings_of(das2.run((das2.JUMBO, das2.OFF, das2.ON), shape, **COARSE))
-    assert first.text.startswith("Under resize-off and resize-on: from 4 pairs on")
-    assert (second.weight, second.text[:23]) == (Weight.BOTTLENECK, "Under resize-on-8192: t")

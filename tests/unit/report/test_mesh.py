@@ -5,11 +5,11 @@ from dataclasses import replace
 from itertools import permutations
 
 import documents
-import pytest
 from builders import asking, cell, plan, repetition, run
+from meshes import messages_between
 
-from rigctl.findings import Severity
-from rigctl.records import Cell, Link, Pair, Repetition, RunInfo
+from rigctl.model.rounds import ordered
+from rigctl.records import Link, Pair, Repetition, RunInfo
 from rigctl.report.blocks import Table
 from rigctl.report.document import document
 from rigctl.report.printers.table_parts import paper_parts
@@ -18,25 +18,19 @@ NODES = ("n1", "n2", "n3", "n4")
 
 
 def mesh_run(
-    rates: Mapping[tuple[str, str], float] | None = None,
-    points: tuple[dict[str, object], ...] = ({},),
-    usual: float = 9400.0,
-    nodes: tuple[str, ...] = NODES,
-    rate_bps: Mapping[str, int] | None = None,
+    rates: Mapping[tuple[str, str], float], nodes: tuple[str, ...] = NODES
 ) -> tuple[RunInfo, list[Repetition]]:
-    """Every node to every other at `usual` Mbit/s but for `rates`: ("n1", "") is all of n1's, ("", "n1") all to it."""
-    cells: list[Cell] = []
-    for ends in permutations(nodes, 2):
-        for point in points:
-            settings = {"window_bytes": None, "mss": None, "congestion": "cubic", "duration_s": 1.0} | point
-            cells.append(asking(cell(len(cells) + 1, pairs=(Pair(*ends),)), **settings))
+    """Every node to every other at 9400 Mbit/s but for `rates`: ("n1", "") is all of n1's."""
+    cells = [
+        asking(cell(number, pairs=(Pair(*ends),)), window_bytes=None, mss=None, congestion="cubic", duration_s=1.0)
+        for number, ends in enumerate(permutations(nodes, 2), 1)
+    ]
 
     def mbps(source: str, destination: str) -> float:
-        own = [(rates or {}).get(key) for key in ((source, destination), (source, ""), ("", destination))]
-        return min([rate for rate in own if rate is not None], default=usual)
+        return rates.get((source, destination), rates.get((source, ""), 9400.0))
 
     measured = [repetition(each, [mbps(*each.streams[0].ends)], [each.number % 3]) for each in cells]
-    links = {name: Link((rate_bps or {}).get(name, 10**10), 9000) for name in nodes}
+    links = dict.fromkeys(nodes, Link(10**10, 9000))
     return run(plan(cells, links=links, title="A mesh")), measured
 
 
@@ -49,26 +43,6 @@ def test_many_servers_are_in_several_tables_each_with_all_clients() -> None:
     assert all([row.entries[0].text for row in table.rows] == list(nodes) for table in tables)
     assert [len(table.legend) for table in tables] == [0, 0, 3]
     assert all(len(paper_parts(table)) == 1 for table in tables)
-
-
-def test_several_slow_nodes_are_named_in_the_answer() -> None:
-    made = document(*mesh_run({("", "n3"): 2930, ("n1", ""): 4000}))
-    assert made.answer.endswith("; n1 is slow in sending, n3 in receiving.")
-    made = document(*mesh_run({(node, ""): 4000 for node in ("a", "b", "c", "d")}, nodes=tuple("abcdefghijk")))
-    assert made.answer.endswith("; a, b, c and d are slow.")
-
-
-def test_a_slow_node_is_reported_once_and_its_pairs_are_not() -> None:
-    made = document(*mesh_run({("n2", ""): 3000, ("n3", "n4"): 7000}))
-    about = [finding for finding in made.findings[1:] if finding.subject.kind in ("node", "pair")]
-    assert [finding.subject.names for finding in about] == [("n2",), ("n3 -> n4",)]
-    assert about[0].text.startswith(
-        "n2 is slow in sending to the others: 3.00 Gbit/s (median); pairs without a slow node have 9.40 Gbit/s."
-    )
-    assert about[0].level is Severity.WARNING
-    assert about[0].numbers["roles"] == "sending"
-    assert about[1].text == "n3 → n4 has 7.00 Gbit/s, 26 % less than the other direction with 9.40 Gbit/s."
-    assert about[1].numbers["slower_mbps"] == pytest.approx(7000, abs=1)
 
 
 def test_what_limits_the_pairs_of_a_slow_node_is_named() -> None:
@@ -96,3 +70,21 @@ def test_more_pairs_than_are_reported_one_by_one_are_counted() -> None:
     assert about[0].text.startswith("n1 → n2 has 5.00 Gbit/s, 47 % less")
     assert about[-1].text.startswith("2 more pairs differ by over 10 % between the directions")
     assert about[-1].subject.names == ("n7 -> n8", "n8 -> n1")
+
+
+def test_a_mesh_of_round_trips_has_their_median_and_p99_and_names_the_late_node() -> None:
+    times_s = {ends: 0.008 if "n4" in ends else 0.002 for (ends,) in ordered(NODES)}
+    info, measured = messages_between("pingpong", times_s)
+    made = document(info, measured)
+    assert made.answer == (
+        "Between 4 nodes, the median round trip is shortest at 20.0 µs (n1 → n2) and longest at 80.0 µs (n1 → n4); "
+        "n4 answers late."
+    )
+    table = made.results[0].blocks[0]
+    assert isinstance(table, Table)
+    assert [column.unit for column in table.columns[1:3]] == ["µs", "p99"]
+    assert [entry.text for entry in table.rows[0].entries] == ["n1", "·", "·", *["20.0"] * 4, *["80.0"] * 2]
+    about = [finding.text for finding in made.findings[1:] if finding.subject.kind == "node"]
+    assert about == ["n4 answers late: its shortest median round trip is 80.0 µs, that of the usual node 20.0 µs."]
+    assert not [text for text in documents.texts(info, measured) if text.startswith("With n")]
+    assert documents.section(made, "Median round trip from every node to every other")

@@ -1,4 +1,4 @@
-"""The page's colours, read from its style sheet: apart for the colour-blind, and clear of the background."""
+"""The page's colours, read from its style sheet: apart for the colour-blind, clear of the background, and readable."""
 
 import itertools
 import math
@@ -8,6 +8,8 @@ from typing import Final, TypeAlias
 import pytest
 
 from rigctl.base.resources import templates
+from rigctl.report.printers.html import STYLES
+from rigctl.report.sections.matrix.panels import LINE_COLOURS
 
 Linear: TypeAlias = tuple[float, float, float]
 Matrix: TypeAlias = tuple[Linear, Linear, Linear]
@@ -125,3 +127,18 @@ def test_every_colour_of_the_style_sheets_is_a_token() -> None:
         rules = re.sub(r":root \{.*?\}", "", style, flags=re.DOTALL)
         stand_ins = re.sub(r'\[(?:stroke|fill)="#\w+"\]', "", rules)
         assert not re.findall(r"#[0-9a-f]{3,6}\b", stand_ins)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_ink_of_every_field_of_a_heat_map_can_be_read(scheme: str) -> None:
+    style = "".join((templates() / name).read_text("utf-8") for name in STYLES)
+    colours = tokens(scheme)
+    fields = re.findall(r"\.([hpm]\d+) \{ background: var\(--(\w+)\); color: var\(--([\w-]+)\); \}", style)
+    assert {name for name, _, _ in fields} >= {
+        *(f"h{at}" for at in range(12)),
+        *(f"{sign}{step}" for sign in "pm" for step in range(1, 6)),
+    }
+    for name, ground, ink in fields:
+        assert contrast(colours[ground], colours[ink]) >= 4.5, name
+    for number in range(LINE_COLOURS):
+        assert f".l{number} {{ color: var(--l{number}); }}" in style

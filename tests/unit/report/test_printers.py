@@ -128,10 +128,6 @@ def test_a_wide_table_of_many_rows_is_printed_across_instead_of_twice() -> None:
     assert len(paper_parts(replace(TABLE, rows=TABLE.rows * MOST_PAPER_ROWS))) == 1
 
 
-def test_a_table_that_fits_paper_is_whole() -> None:
-    assert paper_parts(TABLE) == [TABLE]
-
-
 def test_a_narrow_terminal_shows_two_tables_and_cuts_nothing() -> None:
     info, measured = builders.gigablox()
     lines = printed(info, measured, 80)

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import das2
-import documents
 import pytest
 
 from rigctl.analysis.run_view import RunView
@@ -30,18 +29,6 @@ def table_of(info: RunInfo, measured: list[Repetition]) -> Table:
 
 def charts_of(section: Section) -> list[Charts]:
     return [block for block in section.blocks if isinstance(block, Charts)]
-
-
-def test_a_narrow_terminal_has_the_blocks_below_each_other_and_the_sum_keeps_its_label() -> None:
-    info, measured = das2.run(**LONG)
-    printed = documents.printed(info, measured, 60)
-    begins = printed.index("Goodput of each flow, and their sum")
-    lines = printed[begins:]
-    assert [line.split()[0] for line in lines if "→" in line] == [str(number) for number in range(1, 13)]
-    (sums,) = (line for line in lines if "Sum" in line.split())
-    total = table_of(info, measured).total
-    assert total is not None
-    assert sums.split() == ["Sum", total.entries[6].text, total.entries[7].text]
 
 
 def test_a_flow_of_which_some_repetition_is_unknown_has_no_mean() -> None:

@@ -70,15 +70,6 @@ def test_flows_of_a_pair_that_differ_are_reported() -> None:
     assert said.endswith("That is the smallest: the flows of a pair differ.")
 
 
-def test_pairs_that_share_a_link_are_measured_together() -> None:
-    cell = builders.cell(pairs=(Pair("a", "b"), Pair("a", "c")))
-    said = goodput_text(*told(cell, builders.repetition(cell, (470, 460))))
-    assert said == (
-        "The pairs achieve 460 to 470 Mbit/s; "
-        "together (they share a link) 930 of 941.5 Mbit/s is 98.8 % of the ceiling."
-    )
-
-
 def test_without_a_link_there_is_no_ceiling_and_without_its_rate_none_is_claimed() -> None:
     cell = builders.cell(pairs=ONE_PAIR)
     one = builders.repetition(cell, (22512,))
@@ -116,21 +107,6 @@ def test_another_congestion_control_is_named() -> None:
     assert congestion_text(summary) == ""
     _, summary = told(builders.asking(cell, congestion=None), builders.repetition(cell))
     assert congestion_text(summary) == "Congestion control cubic was used, the default."
-
-
-def test_tests_that_are_alike_are_not_ranked() -> None:
-    cells = [builders.cell(1), builders.cell(2, parallel=5), builders.cell(3, mss=None)]
-    measured = [builders.repetition(cell, (940, 938 + cell.number)) for cell in cells]
-    info = builders.run(builders.plan(cells))
-    assert texts(info, measured)[0] == "All 3 tests: 939 to 941 Mbit/s on each pair, 99.8 to 99.9 % of the ceiling."
-    noisy = [
-        builders.repetition(cell, (rate, rate), number=number)
-        for cell in cells
-        for number, rate in enumerate((800 + 20 * cell.number, 940), 1)
-    ]
-    assert texts(replace(info, plan=replace(info.plan, repeat=2)), noisy)[0].startswith(
-        "All 3 tests: 880 to 900 Mbit/s"
-    )
 
 
 def test_links_that_are_not_as_the_rig_file_says_are_named() -> None:

@@ -67,10 +67,6 @@ def test_a_flow_whose_receiver_is_silent_has_its_sender() -> None:
     assert flow.receiver is None
 
 
-def test_without_clocks_nothing_has_a_time() -> None:
-    assert measured(BOTH, clocks=None).flows == ()
-
-
 def test_what_is_counted_is_cut_to_the_common_window_and_shows_throttling() -> None:
     made = record(measured(BOTH))
     assert (made.status, made.reason) == (Status.OK, None)

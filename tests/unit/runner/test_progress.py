@@ -7,11 +7,10 @@ import builders
 from rich.console import Console
 
 from rigctl.measure.orders import channels
-from rigctl.records import Cell, Direction, Flow, Pair, Repetition, RunPlan, Side, Status, TcpInfo
+from rigctl.records import Direction, Flow, Pair, Repetition, RunPlan, Side, Status, TcpInfo
 from rigctl.runner.engine import interval_ms
 from rigctl.runner.orders import missing
-from rigctl.runner.progress import Lines, progress_on, settings_text
-from rigctl.settings import CONGESTION, Settings
+from rigctl.runner.progress import Lines, progress_on
 
 PAIR = (Pair("pi1", "pi2"),)
 CELL = builders.cell(pairs=PAIR, parallel=5)
@@ -83,24 +82,6 @@ def test_quiet_says_nothing() -> None:
     progress.received(channel, 1, 1)
     progress.ended(CELL, result(Status.FAILED))
     assert text.getvalue() == ""
-
-
-def test_a_terminal_shows_the_goodput_of_each_pair_now() -> None:
-    text = StringIO()
-    (channel,) = channels(CELL, lambda: "0" * 32)
-    with progress_on(
-        Console(file=text, force_terminal=True, width=120), PLAN, missing(PLAN, {}), quiet=False
-    ) as progress:
-        progress.began(CELL, 1, 1)
-        progress.received(channel, 10**9, 0)
-        progress.received(channel, 2 * 10**9, 125_000_000)
-    assert "pi1 → pi2  1,000 Mbit/s" in text.getvalue()
-
-
-def test_settings_in_words_leave_out_what_was_not_asked_for() -> None:
-    assert settings_text(Cell(1, "tcp", PAIR, 1, 0, 1), named=False) == "1 pair, 1 flow"
-    both = Cell(1, "tcp", PAIR, 1, 0, 2, settings=Settings({CONGESTION: "bbr"}), direction=Direction.BOTH)
-    assert settings_text(both, named=True) == "pi1 → pi2, 2 flows, bbr, both directions"
 
 
 def test_samples_are_100_ms_apart_and_never_more_than_3000() -> None:

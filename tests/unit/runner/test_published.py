@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import builders
 
-from rigctl.base.errors import RigError
 from rigctl.base.processes import Process
 from rigctl.display.state import MOST_HISTORY, State
 from rigctl.measure.orders import Channel, channels
@@ -122,19 +121,6 @@ def test_a_resumed_run_begins_where_it_was() -> None:
     done = {(1, 1, 1): Status.OK, (1, 2, 1): Status.OK, (2, 1, 1): Status.OK}
     state = Board(PLAN, missing(PLAN, done), Process(4711, 1), 0.0).snapshot()
     assert (state.done, state.total, state.left_s) == (3, 4, 10.0)
-
-
-def test_how_it_ended_is_published() -> None:
-    made = board()
-    made.over(RunStatus.PARTIAL)
-    assert (made.snapshot().phase, made.snapshot().outcome) == ("ended", "partial")
-
-
-def test_a_run_that_could_not_begin_says_why() -> None:
-    made = Board(PLAN, missing(PLAN, {}), Process(4711, 1), 0.0)
-    made.failed(RigError("pi3: no route to host"))
-    assert made.snapshot().outcome == "failed"
-    assert made.snapshot().messages[-1].text == "pi3: no route to host"
 
 
 def test_the_progress_beside_it_hears_everything() -> None:

@@ -13,14 +13,15 @@ from rigctl.protocol.orders import Connect, Listen
 from rigctl.protocol.report import EndpointReport
 from rigctl.records import Cell, Pair, PortSeries, Repetition, Status
 from rigctl.remote.agent import Agent, Reading
-from rigctl.runner.by_agent import HOLD_PER_FLOW_NS, LEAST_HOLD_NS, hold_ns
+from rigctl.runner.by_agent import HOLD_PER_FLOW_NS, LEAST_HOLD_NS, MOST_PREPARE_S, hold_ns, prepare_s
 from rigctl.runner.conditions import Conditions
 from rigctl.runner.counters import Counters
-from rigctl.runner.engine import Bench
+from rigctl.runner.engine import PREPARE_S, Bench
 from rigctl.runner.nodes import Nodes
 from rigctl.runner.orders import Order
 from rigctl.runner.progress import Progress
 from rigctl.runner.repetition import measure_cell
+from rigctl.settings import READ, Settings
 
 CELL = Cell(1, "tcp", (Pair("a", "b"),), 0.0, 0.0, 1)
 STAGES = ("listen", "connect", "ready", "clock", "start", "ended_endpoint", "report")
@@ -129,6 +130,14 @@ def test_flows_wait_after_their_first_byte_longer_where_there_are_more() -> None
     assert hold_ns(CELL) == LEAST_HOLD_NS
     pairs = (Pair("a", "b"), Pair("c", "d"))
     assert hold_ns(dataclasses.replace(CELL, pairs=pairs, parallel=50)) == 100 * HOLD_PER_FLOW_NS
+
+
+def test_a_file_that_must_be_made_first_has_its_time() -> None:
+    size = 100 * 2**20
+    from_disk = dataclasses.replace(CELL, test="file", message_bytes=size, settings=Settings({READ: "disk"}))
+    assert prepare_s(dataclasses.replace(from_disk, settings=Settings({READ: "memory"}))) == PREPARE_S
+    assert prepare_s(from_disk) == pytest.approx(PREPARE_S + size / 5e6)
+    assert prepare_s(dataclasses.replace(from_disk, message_bytes=2**40)) == MOST_PREPARE_S
 
 
 async def measured(fails_at: str | None, cell: Cell = CELL, agent: type[Fake] = Fake) -> tuple[Repetition, list[str]]:

@@ -102,6 +102,11 @@ def test_both_ends_of_a_range_are_taken(tmp_path: Path, text: str, field: str, v
             "test: udp\nmatrix: {rate: 1M, size: 65508}",
             "size: 65508 bytes are not the payload of a datagram, which has 16 to 65507 (test 1).",
         ),
+        ("test: file", "size: test: file needs one, as in size: 1 or size: 64K"),
+        (
+            "test: file\nmatrix: {size: 1M, iterations: 3}",
+            "only for test: pingpong or blast. To measure more often use repeat",
+        ),
         ("test: file\nmatrix: {size: 1M, read: tape}", ':4:26: read "tape": expected disk or memory.'),
         ("test: file\nmatrix: {size: 1M, write: [[a]]}", "write: expected disk or memory, found a list."),
         ("test: pingpong\nmatrix: {size: 1, transport: [[a]]}", "transport: expected tcp or udp, found a list."),
@@ -129,11 +134,6 @@ def test_both_ends_of_a_range_are_taken(tmp_path: Path, text: str, field: str, v
 )
 def test_what_lies_beyond_is_refused_with_what_is_expected(tmp_path: Path, text: str, said: str) -> None:
     assert said in message(tmp_path, text)
-
-
-def test_a_direction_that_is_like_none_gets_no_list_of_those_it_was_just_told(tmp_path: Path) -> None:
-    first, *_ = message(tmp_path, "matrix: {direction: up}").splitlines()
-    assert first.endswith('direction "up": expected forward, reverse or both.')
 
 
 def test_shares_and_times_of_a_plan_are_taken_up_to_their_ends(tmp_path: Path) -> None:

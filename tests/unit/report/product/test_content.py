@@ -16,13 +16,11 @@ import pytest
 from rigctl.base.errors import InputError
 from rigctl.records import Pair, Repetition, RunInfo
 from rigctl.report.blocks import Table
-from rigctl.report.document import document
-from rigctl.report.printers.html import page
 from rigctl.report.product.compare import side_by_side
 from rigctl.report.product.content import Product, product
 from rigctl.report.product.data import product_json
-from rigctl.report.product.drawing import family, png, width_of, wrapped
-from rigctl.report.product.page import brand, files_of, themed, write_files
+from rigctl.report.product.drawing import family, png, width_of
+from rigctl.report.product.page import files_of, write_files
 from rigctl.report.product.pictures import CARD, bars, card, table
 from rigctl.report.product.theme import Theme, WordsSection, default_theme, load_theme
 
@@ -36,11 +34,6 @@ def texts(made: Table) -> list[list[str]]:
 
 def gigablox(theme: Theme = THEME) -> Product:
     return product(*builders.gigablox(), theme)
-
-
-def test_without_columns_the_table_has_what_a_buyer_understands() -> None:
-    titles = [column.title for column in gigablox().table.columns]
-    assert titles == ["Test", "Window", "MSS", "Parallel", "Goodput of each pair", "Retransmits", "Efficiency"]
 
 
 def test_a_theme_picks_columns_rows_and_words() -> None:
@@ -169,24 +162,11 @@ def test_runs_without_a_test_in_common_are_refused() -> None:
         side_by_side((ours[0], other), (ours[1], []), (Theme("A"), Theme("B")))
 
 
-def test_the_page_has_the_theme_around_it() -> None:
-    theme = replace(THEME, words=WordsSection(goodput="Speed", results="Measured"))
-    made = page(themed(document(*builders.gigablox()), theme), brand=brand(theme))
-    assert '<p class="brand">GigaBlox, BotBlox</p>' in made
-    assert "--accent: #0b62c4;" in made
-    assert "Speed of each pair" in made
-    assert ">Measured</h2>" in made
-
-
 def test_without_a_theme_the_rig_has_its_own_name() -> None:
     info, _ = builders.gigablox()
     own = default_theme(info)
     assert own.name == "gigablox"
     assert default_theme(info, unlike=own).name == f"gigablox, {info.run}"
-
-
-def test_lines_are_broken_by_the_width_of_their_letters() -> None:
-    assert wrapped("wide words WWWW", 10, 60) == ["wide words", "WWWW"]
 
 
 @pytest.mark.parametrize(
@@ -200,11 +180,6 @@ def test_a_text_is_drawn_in_any_font(fonts: tuple[str, ...]) -> None:
         )
 
     assert picture("941") != picture("")
-
-
-def test_common_fonts_stand_before_a_generic_name() -> None:
-    assert family(("Inter", "Open Sans", "sans-serif")) == "Inter, 'Open Sans', Arial, sans-serif"
-    assert family(("system-ui", "Georgia", "serif")).endswith("'DejaVu Serif', serif")
 
 
 def test_files_of_a_product_replace_links_and_pipes_and_nothing_behind_them(tmp_path: Path) -> None:

@@ -146,18 +146,6 @@ def test_what_was_busy_waiting_is_no_limit() -> None:
     assert summary.limit == "unknown"
 
 
-def test_processors_that_limit_are_named() -> None:
-    cell = builders.cell(pairs=ONE_PAIR, parallel=1)
-    busy = working(builders.repetition(cell, (400,)), {"pi1": 97.2})
-    assert told(cell, busy)[1].limit == "sender"
-    busy = working(builders.repetition(cell, (400,)), {"pi1": 97.2}, agent_pct=160.0)
-    info, summary = told(cell, busy, virtual="namespaces")
-    assert summary.limit == "machine"
-    found = finding(info, [busy], "Limited by processors")
-    assert (found.weight, found.level) == (Weight.BOTTLENECK, Severity.WARNING)
-    assert found.numbers["busy_pct"] == pytest.approx(97.2)
-
-
 def test_processors_busy_with_other_programs_are_not_called_the_limit() -> None:
     cell = builders.cell(pairs=ONE_PAIR, parallel=1)
     beside = working(builders.repetition(cell, (400,)), {"pi1": 100.0, "pi2": 100.0}, agent_pct=60.0, others_pct=70.0)

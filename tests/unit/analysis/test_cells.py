@@ -314,12 +314,6 @@ def test_without_probes_nothing_is_known() -> None:
     assert set(latency_values(builders.repetition(builders.cell(), [900.0, 900.0])).values()) == {None}
 
 
-def test_they_are_columns_of_tests_and_pairs_only() -> None:
-    for level in Level:
-        names = {column.name for column in columns_at(level)}
-        assert (set(NAMES) <= names) == (level in (Level.CELLS, Level.PAIRS))
-
-
 PAIR = Pair("dublin", "cork")
 FILE = Cell(
     1,

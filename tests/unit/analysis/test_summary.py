@@ -294,6 +294,3 @@ class TestExclusions:
     def test_a_test_that_was_not_measured_is_named_and_so_is_a_run_that_goes_on(self) -> None:
         assert summary(ONE).exclusions == (Exclusion(1),)
         assert summary(ONE, status=RunStatus.RUNNING).exclusions == (Exclusion(1, running=True),)
-
-    def test_where_all_count_there_are_none(self) -> None:
-        assert summary(ONE, builders.repetition(ONE, (900,))).exclusions == ()

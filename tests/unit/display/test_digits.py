@@ -6,14 +6,6 @@ from rigctl.display.digits import bars, big, scale_for, size_of
 from rigctl.display.panels import number_text
 
 
-def test_a_digit_of_scale_2_is_6_columns_by_5_rows() -> None:
-    assert big("4", 2) == ["██  ██", "██  ██", "██████", "    ██", "    ██"]
-
-
-def test_odd_scales_use_half_blocks() -> None:
-    assert big("1", 1) == ["▄█ ", " █ ", "▀▀▀"]
-
-
 @pytest.mark.parametrize("scale", range(1, 9))
 def test_the_size_that_is_promised_is_the_size_that_is_drawn(scale: int) -> None:
     rows = big("1,234.50/–:", scale)

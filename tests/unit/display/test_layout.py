@@ -120,14 +120,6 @@ def test_the_rig_screen_has_a_figure_per_pair_the_course_the_progress_and_the_la
     assert "1448 effective" in text
 
 
-def test_many_pairs_are_shown_as_their_total_and_the_slowest() -> None:
-    text = text_of(shown(state(132)))
-    assert "total of 132" in text
-    assert "slowest of 132" in text
-    assert "pi263 → pi264" in text
-    assert "pi1 → pi2 " not in text
-
-
 def test_of_pairs_that_report_at_different_instants_the_total_is_that_of_the_seconds_all_have() -> None:
     histories = ((), (1.0,), (1.0, 2.0))
     for first in histories:
@@ -138,34 +130,12 @@ def test_of_pairs_that_report_at_different_instants_the_total_is_that_of_the_sec
     assert total_of(pair).history_mbps == (2.0, 4.0)
 
 
-def test_between_two_tests_the_goodput_of_the_last_repetition_stands_there() -> None:
-    over = state(2)
-    streams = tuple(
-        stream.model_copy(update={"now_mbps": None, "measured_mbps": 911.0, "history_mbps": ()})
-        for stream in over.streams
-    )
-    assert over.test is not None
-    text = text_of(shown(over.model_copy(update={"streams": streams})))
-    assert "last repetition" in text
-    assert " now" not in text
-
-
 def test_a_killed_controller_is_said_with_how_to_go_on() -> None:
     text = " ".join(text_of(shown(fate=Fate.DIED)).split())
     assert "process 4711 is gone" in text
     assert "--resume 20261122-134338-dd07" in text
     assert "left" not in text
     assert " now" not in text
-
-
-def test_the_results_follow_each_other_as_pages() -> None:
-    pages = [text_of(shown(ended()), clock_s=100.0 + number * PAGE_S) for number in range(4)]
-    assert "Total goodput of each test" in pages[0]
-    assert "test 7" in pages[0]
-    assert "6.3" in pages[1]
-    assert "1448 went over the wire" in pages[2]
-    assert pages[3] == pages[0]
-    assert all("Line rate in all tests." in page and "complete" in page for page in pages)
 
 
 def test_every_field_of_a_long_table_has_its_page() -> None:

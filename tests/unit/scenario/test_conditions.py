@@ -191,12 +191,6 @@ def test_an_mtu_as_large_as_the_switch_carries_is_taken(tmp_path: Path) -> None:
             load_plan(str(tmp_path / "s.yaml"), Overrides())
 
 
-def test_an_mtu_that_a_switch_does_not_carry_is_told_before_anything_is_touched(tmp_path: Path) -> None:
-    (tmp_path / "s.yaml").write_text("rig: das2\npairs: [left -> right]\nconditions: {huge: {mtu: 9300}}\n")
-    with pytest.raises(InputError, match='mtu "9300": switch force10 of rig das2 carries 9216 at most'):
-        load_plan(str(tmp_path / "s.yaml"), Overrides())
-
-
 class TestSharedWindow:
     def test_each_flow_gets_its_share_rounded_down(self, tmp_path: Path) -> None:
         plan = planned(tmp_path, "matrix: {window_total: [32K, 256K], parallel: 1..10 times 3}\n")

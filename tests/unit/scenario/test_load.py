@@ -49,13 +49,6 @@ def test_the_plan_keeps_both_texts_and_the_options_as_given() -> None:
     assert {(cell.duration_s, cell.omit_s) for cell in plan.cells} == {(5.0, 1.0)}
 
 
-def test_fields_can_be_set() -> None:
-    plan, _ = load_plan("gigablox", Overrides(sets=("title=A, b", "pairs=pi4->pi1", "repeat=2", "duration=100ms")))
-    assert (plan.title, plan.repeat, plan.cells[0].duration_s) == ("A, b", 2, 0.1)
-    assert plan.cells[0].pairs == (Pair("pi4", "pi1"),)
-    assert set(plan.links) == {"pi1", "pi4"}
-
-
 def test_every_setting_reaches_its_cell(tmp_path: Path) -> None:
     row = "{window: 1M, mss: 100, parallel: 3, congestion: bbr, nodelay: off, direction: both}"
     plan, _ = load_plan(written(tmp_path, f"rig: gigablox\npairs: pi1→pi2\nomit: 1.5\ninclude: [{row}]\n"), Overrides())

@@ -82,12 +82,6 @@ def test_a_value_that_is_given_twice_is_measured_once(tmp_path: Path) -> None:
     assert len(captured(tmp_path, "", "parallel=5,5, 5")) == 1
 
 
-def test_mistakes_of_several_options_are_all_told(tmp_path: Path) -> None:
-    said = message(tmp_path, "", "mss=1", "window", "parallel=0", "mas=5")
-    for option in ("--set mss=1: ", "--set window: ", "--set parallel=0: ", "--set mas=5: "):
-        assert option in said
-
-
 def test_a_field_of_the_rig_can_be_replaced_for_a_run(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text("rig: gigablox\npairs: [pi1 -> pi2]\n")
     for overrides in (

@@ -206,15 +206,6 @@ def test_the_mornings_after_a_missed_bound_neither_forget_it_nor_tell_it_as_new(
     assert "expected" not in site.publish().answer
 
 
-def test_the_front_page_says_when_the_next_night_is_expected(site: Site) -> None:
-    missing(site, 5)
-    due = FIRST_S + 5 * DAY_S
-    publish(site.store, site.path, due + 3600)
-    assert "Latest night 2026-11-06. Next expected 2026-11-07 " in site.text("index.html")
-    publish(site.store, site.path, due + 3 * DAY_S)
-    assert "Latest night 2026-11-06. The next was expected 2026-11-07 " in site.text("index.html")
-
-
 def test_nights_of_a_clock_that_was_ahead_are_not_the_latest(site: Site) -> None:
     weeks(site.store, [5])
     future = put_night(site.store, 400)

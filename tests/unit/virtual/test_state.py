@@ -1,6 +1,5 @@
 """The state folder: whose it is, what is in it, and what of it is left over."""
 
-import json
 import os
 import time
 from dataclasses import replace
@@ -96,13 +95,3 @@ def test_the_community_is_kept_for_its_owner_only() -> None:
     written.write()
     assert read(written.folder) == written
     assert (written.folder / "state.json").stat().st_mode & 0o077 == 0
-
-
-def test_a_state_that_an_earlier_rigctl_wrote_is_read() -> None:
-    """Else its rig, which is up, would be taken for a start that failed."""
-    written = state()
-    file = written.folder / "state.json"
-    raw = json.loads(file.read_text())
-    del raw["snmp_port"], raw["community"]
-    file.write_text(json.dumps(raw))
-    assert read(written.folder) == written

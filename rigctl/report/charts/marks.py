@@ -1,15 +1,15 @@
-"""How wide a text is, without a font: estimated by the letters' widths in DejaVu Sans, which is wider than most."""
+"""Marks, texts and colours of a chart as SVG. A text's width is estimated by DejaVu Sans, which is wider than most."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 from typing import Final
 
-from rigctl.report.charts.colours import Palette
 from rigctl.report.charts.plot import Bars, Line, Mark, Points, Rule, Spans
 from rigctl.report.charts.scales import Scale
 
+FONT: Final = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", sans-serif'
 FONT_SIZE: Final = 11
 _WIDTHS: Final = {
     letter: width
@@ -78,6 +78,30 @@ class Field:
     def place(self, x: float | None, y: float | None) -> Place | None:
         across, up = self.across(x), self.up(y)
         return None if across is None or up is None else (across, up)
+
+
+@dataclass(frozen=True, slots=True)
+class Palette:
+    """Colours of a chart that stands alone, by class of the style sheet; a class that is missing is drawn as `axis`."""
+
+    colours: Mapping[str, str]
+    background: str = "#ffffff"  # `none`: transparent
+    ink: str = "#16191d"
+    font: str = FONT
+
+    def colour(self, name: str) -> str:
+        return self.background if name == "plate" else self.colours.get(name, self.colours.get("axis", self.ink))
+
+
+LIGHT: Final = Palette(
+    {
+        "s1": "#0b62c4", "s2": "#e17721", "s3": "#2ea765", "s4": "#ae6e94", "s5": "#4f4c00", "s6": "#7e2644",
+        "l0": "#000070", "l1": "#40008e", "l2": "#6e0b8e", "l3": "#871588", "l4": "#9b1d81", "l5": "#ab2479",
+        "l6": "#bb2c70", "l7": "#cd3962", "l8": "#e55447", "l9": "#e07a00",
+        "grid": "#e6e9ed", "axis": "#5b6470", "ceiling": "#6b7480", "good": "#00736b", "warn": "#a14400",
+    }
+)  # fmt: skip
+"""Colours of the light page (reports/templates/report.css)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from typing import Final, Literal, TypeAlias
 
 MOST_COLOURS: Final = 6
 """Series that colours tell apart."""
+HEAT_STEPS: Final = 12
+"""Colours of a heat map."""
 
 Kind: TypeAlias = Literal["linear", "log2", "log10", "date", "names"]
 Point: TypeAlias = tuple[float, float | None]
@@ -114,3 +116,8 @@ def plot(width: float, height: float, x: Axis, y: Axis, marks: tuple[Mark, ...])
 def stream_colours(count: int) -> list[str]:
     """Return a colour for each of `count` series; all alike if there are more series than colours."""
     return [f"s{number}" for number in range(1, count + 1)] if count <= MOST_COLOURS else ["s1"] * count
+
+
+def heat_step(mbps: float, top_mbps: float) -> int:
+    """Return the colour of a value: 0 to `HEAT_STEPS` − 1, in equal steps from 0 to the highest value of the run."""
+    return max(0, min(HEAT_STEPS - 1, int(HEAT_STEPS * mbps / top_mbps))) if top_mbps > 0 else 0

@@ -11,8 +11,19 @@ from itertools import pairwise
 from typing import Final
 
 from rigctl.report.blocks import Key
-from rigctl.report.charts.colours import Palette
-from rigctl.report.charts.marks import FONT_SIZE, Field, Pen, cut, drawn, extent, number, path_text, plain, text_width
+from rigctl.report.charts.marks import (
+    FONT_SIZE,
+    Field,
+    Palette,
+    Pen,
+    cut,
+    drawn,
+    extent,
+    number,
+    path_text,
+    plain,
+    text_width,
+)
 from rigctl.report.charts.plot import Panel, Plot, Rule
 from rigctl.report.charts.scales import Scale, Tick, scale_of, ticks
 

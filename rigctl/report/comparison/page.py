@@ -40,9 +40,8 @@ from rigctl.report.comparison.words import (
 from rigctl.report.document import MOST_ROWS, rig_words, when
 from rigctl.report.tables import requested
 from rigctl.report.tables.requested import SENDING, Requested
-from rigctl.report.words.metrics import METRICS, sum_words
 from rigctl.report.words.setup import setup_texts, setup_title, where_text
-from rigctl.report.words.text import UNKNOWN, settings_text
+from rigctl.report.words.text import METRICS, UNKNOWN, settings_text, sum_words
 
 EntryOf: TypeAlias = Callable[[Change], Entry]
 MOST_PAIRS: Final = 200

@@ -7,9 +7,9 @@ from rigctl.analysis.nights.comparison import Change, Comparison
 from rigctl.findings import Finding, Number, Severity, Weight, tests
 from rigctl.model.statistics.samples import LEAST, Difference, Verdict
 from rigctl.records import Cell
-from rigctl.report.words.metrics import METRICS, sum_words
 from rigctl.report.words.setup import setup_title
 from rigctl.report.words.text import (
+    METRICS,
     MOST_NAMED,
     UNKNOWN,
     listed,
@@ -19,6 +19,7 @@ from rigctl.report.words.text import (
     sentence,
     settings_text,
     some,
+    sum_words,
     told_apart,
 )
 

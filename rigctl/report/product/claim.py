@@ -19,7 +19,7 @@ from rigctl.base.units import format_rate
 from rigctl.model.statistics.samples import LEAST
 from rigctl.records import RunStatus, Status
 from rigctl.report.product.theme import ClaimSection
-from rigctl.report.words.text import numbers_text, plural
+from rigctl.report.words.text import UNKNOWN, decimals, numbers_text, plural
 
 LEAST_TIME_S: Final = 5.0
 """Shortest repetition: a shorter one may miss what happens every few seconds."""
@@ -29,7 +29,9 @@ _ABOVE: Final = 1.001
 """Efficiency above which the ceiling itself must be wrong."""
 OF_PRODUCT: Final = ("line-rate", "path", "loss")
 """Limits that lie between the hosts. All others are of the hosts, or of what was requested."""
-_ETHERNET_MBPS: Final = (10, 100, 1000, 2500, 5000, 10_000, 25_000, 40_000, 100_000)
+_ETHERNET: Final = {10**7: "10-megabit", 10**8: "100-megabit", 10**9: "gigabit", 25 * 10**8: "2.5-gigabit"} | {
+    gigabits * 10**9: f"{gigabits}-gigabit" for gigabits in (5, 10, 25, 40, 100)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +82,15 @@ def _differ(values: Sequence[float]) -> bool:
     return min(values) < (1 - MOST_SPREAD) * max(values) or max(values) <= 0
 
 
-def decimals(mbps: float) -> int:
-    """Return how many decimals a rate is printed with."""
-    return 0 if mbps >= 100 else 1 if mbps >= 10 else 2
-
-
 def floored(value: float, digits: int | None = None) -> float:
     """Round down to `digits` decimals; by default to those that a rate in Mbit/s is printed with."""
     factor = 10.0 ** (decimals(value) if digits is None else digits)
     return math.floor(value * factor + 1e-9) / factor
+
+
+def floored_text(mbps: float | None) -> str:
+    """Return a rate in Mbit/s, rounded down."""
+    return UNKNOWN if mbps is None else f"{floored(mbps):.{decimals(mbps) if mbps else 0}f}"
 
 
 def three_digits(mbps: float) -> float:
@@ -235,7 +237,8 @@ def _worded(view: RunView, chosen: _Test, of: Sequence[_Test], which: str) -> Cl
     mss = min(stream.mss_effective or 0 for stream in streams)
     frames = "" if 1420 <= mss <= 1460 else f" with segments of {mss} bytes"  # as an MTU of 1500 has them
     share = f"{floored(100 * chosen.share, 1):.1f}"
-    link = _ethernet(path_rate_bps(view.info, streams[0].stream.ends) or 0)
+    rate_bps = path_rate_bps(view.info, streams[0].stream.ends) or 0
+    link = f"{_ETHERNET[rate_bps]} Ethernet" if rate_bps in _ETHERNET else f"a link of {format_rate(rate_bps)}"
     where = _where(min((test.summary for test in of), key=lambda cell: len(cell.streams)))
     return Claim(
         mbps=chosen.figure,
@@ -255,12 +258,3 @@ def _where(cell: CellSummary) -> str:
     if len(cell.streams) > pairs:
         return f"{where}, in both directions at once"
     return f"{where} at once" if pairs > 1 else where
-
-
-def _ethernet(rate_bps: int) -> str:
-    mbps = rate_bps / 10**6
-    if mbps not in _ETHERNET_MBPS:
-        return f"a link of {format_rate(rate_bps)}"
-    if mbps < 1000:
-        return f"{mbps:g}-megabit Ethernet"
-    return "gigabit Ethernet" if mbps == 1000 else f"{mbps / 1000:g}-gigabit Ethernet"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
-from rigctl.report.charts.colours import LIGHT as REPORT
+from rigctl.report.charts.marks import LIGHT as REPORT
 
 HEX: Final = r"#([0-9a-fA-F]{3}|[0-9a-fA-F]{6})"
 TEXT_RATIO: Final = 4.5

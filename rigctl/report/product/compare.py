@@ -13,13 +13,12 @@ from rigctl.model.statistics.samples import Verdict
 from rigctl.records import Repetition, RunInfo
 from rigctl.report.blocks import Column, Entry, Row, Table
 from rigctl.report.comparison.words import up, verdict_text
-from rigctl.report.product.claim import decimals, floored
+from rigctl.report.product.claim import floored, floored_text
 from rigctl.report.product.content import Bar, Product, Term, product
 from rigctl.report.product.table import worded
 from rigctl.report.product.theme import Theme
-from rigctl.report.words.metrics import METRICS
 from rigctl.report.words.setup import setup_texts, setup_title
-from rigctl.report.words.text import UNKNOWN, numbers_text
+from rigctl.report.words.text import METRICS, UNKNOWN, numbers_text
 
 MOST_DIFFERENCES: Final = 8
 Themes: TypeAlias = tuple[Theme, Theme]
@@ -106,10 +105,8 @@ def _table(own: Product, changes: Sequence[Change], themes: Themes, *, judged: b
 
 
 def _mean(values: Sequence[float]) -> Entry:
-    if not values:
-        return Entry(UNKNOWN)
-    value = fmean(values)
-    return Entry(f"{floored(value):.{decimals(value)}f}", value)
+    value = fmean(values) if values else None
+    return Entry(floored_text(value), value)
 
 
 def _bars(own: Product, changes: Sequence[Change]) -> Iterator[Bar]:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final
 
 from rigctl.analysis.limits.ceiling import link_rate_bps
 from rigctl.analysis.run_view import RunView
@@ -12,14 +11,11 @@ from rigctl.model.unknowns import least
 from rigctl.records import Repetition, RunInfo
 from rigctl.report.blocks import Document, Table
 from rigctl.report.document import document
-from rigctl.report.product.claim import Claim, NoClaim, claim, decimals, floored
+from rigctl.report.product.claim import Claim, NoClaim, claim, floored_text
 from rigctl.report.product.table import product_table
 from rigctl.report.product.theme import Theme
 from rigctl.report.words import method
-from rigctl.report.words.text import ceiling_text, listed, plural, settings_text, told_apart
-
-MOST_NAMED: Final = 4
-"""More pairs are counted, not named."""
+from rigctl.report.words.text import MOST_LISTED, ceiling_text, listed, plural, settings_text, span, told_apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +117,14 @@ def _bars(view: RunView, tests: Sequence[int]) -> Iterator[Bar]:
 
 def _summary(view: RunView, bars: Sequence[Bar], tests: int) -> str:
     """Return `7 tests of 2 pairs at once, 911 to 941 Mbit/s on each pair`."""
-    rates = sorted(rate for bar in bars for rate in bar.mbps if rate is not None)
+    rates = [rate for bar in bars for rate in bar.mbps if rate is not None]
     pairs = {len(cell.pairs) for cell in view.plan.cells}
     several = len(pairs) == 1 and pairs != {1}
     text = f"{plural(tests, 'test')}{f' of {pairs.pop()} pairs at once' if several else ''}"
     if not rates:
         return text
-    ends = dict.fromkeys(f"{floored(rate):.{decimals(rate)}f}" for rate in (rates[0], rates[-1]))
-    return f"{text}, {' to '.join(ends)} Mbit/s{' on each pair' if several else ''}"
+    ends = span(map(floored_text, (min(rates), max(rates))))
+    return f"{text}, {ends} Mbit/s{' on each pair' if several else ''}"
 
 
 def _conditions(view: RunView, report: Document, made: Claim | NoClaim | None, technique: str) -> Iterator[Term]:
@@ -157,9 +153,9 @@ def _conditions(view: RunView, report: Document, made: Claim | NoClaim | None, t
 
 def _pairs(view: RunView) -> str:
     counts = sorted({len(cell.pairs) for cell in view.plan.cells})
-    count = " to ".join(str(number) for number in dict.fromkeys((counts[0], counts[-1])))
+    count = span(map(str, (counts[0], counts[-1])))
     text = f"{count} pairs of hosts at once" if counts[-1] > 1 else f"{count} pair of hosts"
-    if len(counts) > 1 or counts[0] > MOST_NAMED:
+    if len(counts) > 1 or counts[0] > MOST_LISTED:
         return text
     return f"{text}: {listed([str(stream) for stream in view.plan.cells[0].streams])}"
 

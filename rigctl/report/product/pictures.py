@@ -7,16 +7,15 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rigctl.report.blocks import Charts, Column
-from rigctl.report.charts.colours import LIGHT, Palette
-from rigctl.report.charts.marks import cut
+from rigctl.report.charts.marks import LIGHT, Palette, cut
 from rigctl.report.charts.svg import render_svg
 from rigctl.report.printers.html import environment
-from rigctl.report.product.claim import decimals, floored, rate_text
+from rigctl.report.product.claim import floored, floored_text, rate_text
 from rigctl.report.product.colours import SERIES, families
 from rigctl.report.product.content import Bar, Product
 from rigctl.report.product.drawing import family, width_of, with_common, wrapped
 from rigctl.report.product.table import worded
-from rigctl.report.words.text import UNKNOWN, ceiling_text, plural
+from rigctl.report.words.text import ceiling_text, plural
 
 CARD: Final = (1200, 630)
 """Size of an Open Graph image."""
@@ -55,7 +54,7 @@ def bars(product: Product, width: float = WIDE, *, framed: bool = True) -> str |
         name = f"Test {bar.test}" if len(product.bars) > 1 else ""
         indent = width_of(name, 13, bold=True) + 8 if name and narrow else 0.0
         settings = cut(bar.settings, width - left - indent if narrow else label - 16)
-        rates = [(rate, room * rate / most if rate else 0.0, _rate(rate)) for rate in _shown(bar)]
+        rates = [(rate, room * rate / most if rate else 0.0, floored_text(rate)) for rate in _shown(bar)]
         first = y + (20 if narrow else 0)
         placed.append((name, (left, y + 12), settings, (left + indent, y + (12 if narrow else 27)), first, rates))
         y += 16 * len(rates) + (34 if narrow else 14)
@@ -75,10 +74,6 @@ def bars(product: Product, width: float = WIDE, *, framed: bool = True) -> str |
         ceiling=None if ceiling is None else (left + label + room * ceiling / most, top, y),
         allowed=f"{product.theme.words.allowed}: {ceiling_text(ceiling)}",
     )
-
-
-def _rate(mbps: float | None) -> str:
-    return UNKNOWN if mbps is None else f"{floored(mbps):.{decimals(mbps) if mbps else 0}f}"
 
 
 def _title_size(text: str, width: float) -> float:

@@ -8,10 +8,10 @@ from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.records import Direction
 from rigctl.report.blocks import Block, Column, Document, Entry, Folded, Row, Scalar, Table
-from rigctl.report.product.claim import decimals, floored
+from rigctl.report.product.claim import floored
 from rigctl.report.product.theme import Theme
 from rigctl.report.tables.streams import many
-from rigctl.report.words.text import UNKNOWN
+from rigctl.report.words.text import UNKNOWN, decimals
 from rigctl.yamlfile import MistakesError, suggestion
 
 EFFICIENCY: Final = "Efficiency"

@@ -60,7 +60,7 @@ def _findings(kept: Sequence[_Kept]) -> Iterator[Finding]:
 
 
 def _disagreement(other: Sequence[_Kept], compared: int) -> Finding:
-    worst = max(other, key=_difference)
+    worst = max(other, key=lambda row: abs((row.capture.retransmits_seen or 0) - (row.capture.retransmits or 0)))
     largest = f"{worst.capture.retransmits_seen} against {worst.capture.retransmits} in test {worst.test}"
     dropped = sum(row.capture.lost or 0 for row in other)
     cause = f"the kernels dropped {plural(dropped, 'frame')} of these captures" if dropped else "the cause is unknown"
@@ -70,7 +70,3 @@ def _disagreement(other: Sequence[_Kept], compared: int) -> Finding:
     )
     subject = tests(sorted({row.test for row in other}))
     return Finding(text, Weight.SUSPECT, Severity.WARNING, subject, {"captures_that_differ": len(other)})
-
-
-def _difference(row: _Kept) -> int:
-    return abs((row.capture.retransmits_seen or 0) - (row.capture.retransmits or 0))

@@ -12,7 +12,7 @@ from rigctl.base.units import format_bytes, format_rate
 from rigctl.findings import Finding, Number, Severity, Subject, Weight
 from rigctl.records import RunPlan
 from rigctl.report.blocks import Column, Entry, HeatField, HeatMap, HeatMaps, Paragraph, Part, Row, Section, Table
-from rigctl.report.charts.colours import HEAT_STEPS, heat_step
+from rigctl.report.charts.plot import HEAT_STEPS, heat_step
 from rigctl.report.tables.columns import TextOf, alike, count_texts, digits_decimals, to_decimals
 from rigctl.report.words.limits import raised
 from rigctl.report.words.text import MOST_NAMED, UNKNOWN, listed, plural, settings_text

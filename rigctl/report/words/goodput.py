@@ -17,6 +17,7 @@ from rigctl.report.words.text import (
     rate_of_ceiling,
     rate_text,
     settings_text,
+    span,
     told_apart,
     varied_texts,
 )
@@ -42,7 +43,7 @@ def goodput_text(info: RunInfo, cell: CellSummary) -> str:
     if cell.ceiling_mbps is None:
         said = listed([rate_text(rate) for rate in rates_mbps])
         if len(rates_mbps) > MOST_LISTED:
-            said = _to([rate_text(min(rates_mbps)), rate_text(max(rates_mbps))])
+            said = span([rate_text(min(rates_mbps)), rate_text(max(rates_mbps))])
         return f"{said} Mbit/s. {_no_ceiling(info)}"
     together = f"{' of '.join(rate_of_ceiling(cell.goodput_mbps.mean, cell.ceiling_mbps))} Mbit/s"
     share = f"{percent_text(cell.efficiency)} %"
@@ -52,8 +53,8 @@ def goodput_text(info: RunInfo, cell: CellSummary) -> str:
     differ = len({ceiling_text(mbps) for mbps in each_mbps}) > 1 or len(each_mbps) < len(streams)
     if cell.shared or differ or len(streams) > MOST_LISTED:
         why = " (they share a link)" if cell.shared else ""
-        span = _to([rate_text(min(rates_mbps)), rate_text(max(rates_mbps))])
-        return f"The pairs achieve {span} Mbit/s; together{why} {together} is {share} of the ceiling."
+        ends = span([rate_text(min(rates_mbps)), rate_text(max(rates_mbps))])
+        return f"The pairs achieve {ends} Mbit/s; together{why} {together} is {share} of the ceiling."
     texts = [rate_of_ceiling(rate, mbps) for rate, mbps in zip(rates_mbps, each_mbps, strict=True)]
     rates, ceiling = [rate for rate, _ in texts], max((text for _, text in texts), key=len)
     shares = [f"{percent_text(stream.efficiency)} %" for stream in streams]
@@ -61,10 +62,6 @@ def goodput_text(info: RunInfo, cell: CellSummary) -> str:
         return f"{rates[0]} of {ceiling} Mbit/s is {share} of the ceiling, on each pair."
     each = f"{share} of the ceiling" if len({*shares}) == 1 else f"{listed(shares)} of the ceiling; together {share}"
     return f"{listed(rates)} of {ceiling} Mbit/s are {each}."
-
-
-def _to(ends: Sequence[str]) -> str:
-    return " to ".join(dict.fromkeys(ends))
 
 
 def goodput_answer(info: RunInfo, cells: Sequence[CellSummary]) -> Finding | None:
@@ -145,14 +142,14 @@ def _of(cell: CellSummary, same: bool) -> str:
 def _range(cells: Sequence[CellSummary]) -> str:
     """Return `939 to 941 Mbit/s on each pair`."""
     texts = sorted((text for cell in cells for text in _each(cell)), key=float)
-    return f"{_to([texts[0], texts[-1]])} Mbit/s{_of(cells[0], same=True)}"
+    return f"{span([texts[0], texts[-1]])} Mbit/s{_of(cells[0], same=True)}"
 
 
 def _shares(cells: Sequence[CellSummary]) -> str:
     known = [cell.efficiency for cell in cells if cell.efficiency is not None]
     if len(known) < len(cells):
         return ""
-    return f"{_to([percent_text(min(known)), percent_text(max(known))])} % of the ceiling"
+    return f"{span([percent_text(min(known)), percent_text(max(known))])} % of the ceiling"
 
 
 def _no_ceiling(info: RunInfo) -> str:

@@ -20,6 +20,7 @@ from rigctl.report.words.text import (
     plural,
     rate_text,
     segments_text,
+    span,
 )
 from rigctl.settings import WINDOW
 
@@ -203,8 +204,7 @@ def _processors(limit: str) -> tuple[str, str]:
 
 
 def _from_to(shares_pct: Collection[float]) -> str:
-    """Return `95 to 99`, or one number where both print the same."""
-    return " to ".join(dict.fromkeys(f"{pct:.0f}" for pct in (min(shares_pct), max(shares_pct))))
+    return span(f"{pct:.0f}" for pct in (min(shares_pct), max(shares_pct)))
 
 
 def _disturbed(cells: Sequence[CellSummary]) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from rigctl.base.units import format_duration
 from rigctl.records import Repetition, RunInfo, RunPlan, Status
 from rigctl.remote.build import KERNELS
 from rigctl.report.blocks import Paragraph, Section, Verbatim
-from rigctl.report.words.text import plural
+from rigctl.report.words.text import plural, span
 from rigctl.settings import ITERATIONS
 
 
@@ -24,7 +24,7 @@ def _times(info: RunInfo) -> str:
     counted = f"{plural(len(info.plan.cells), 'test')}, {plural(info.plan.repeat, 'repetition')} each"
     if any(cell[ITERATIONS] is not None for cell in info.plan.cells) or not durations:
         return f"{counted}."
-    each = " to ".join(dict.fromkeys(format_duration(duration_s) for duration_s in (durations[0], durations[-1])))
+    each = span(format_duration(duration_s) for duration_s in (durations[0], durations[-1]))
     omit = f"; the first {format_duration(omitted[-1])} of each are omitted" if omitted[-1] > 0 else ""
     return f"{counted}, of {each}{omit}."
 

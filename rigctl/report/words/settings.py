@@ -8,7 +8,7 @@ from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_rate
 from rigctl.records import given_tags
-from rigctl.report.words.text import MOST_NAMED, UNKNOWN, some, time_text
+from rigctl.report.words.text import MOST_NAMED, UNKNOWN, some, span, time_text
 
 FIRMWARE: Final = "firmware"
 """The tag that names the firmware of what is tested; without it, of a real rig, that is unknown."""
@@ -32,8 +32,7 @@ def _streams(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
         yield "Idle round trip", time_text(median(idle))
         yield "Loaded round trip", time_text(median(loaded)) if loaded else UNKNOWN
     elif rows:
-        ends = dict.fromkeys(time_text(end(least)) for end in (min, max) if least)
-        yield "Least round trip", " to ".join(ends) or UNKNOWN
+        yield "Least round trip", span(time_text(end(least)) for end in (min, max) if least) or UNKNOWN
 
 
 def _links(view: RunView, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:

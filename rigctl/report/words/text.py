@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
+from rigctl.analysis.nights.figures import GOODPUT, LOADED_LATENCY, ROUND_TRIP, THROUGHPUT, Metric
 from rigctl.model.limits.ceilings import percent
 from rigctl.records import Cell, Pair, settings_words, several_sets
 
@@ -29,11 +31,34 @@ class Rate(Protocol):
     def mean(self) -> float: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Name and unit of a figure, `short` for tables; a value in `unit` is the column's value times `scale`."""
+
+    name: str
+    short: str
+    unit: str
+    scale: float = 1.0
+
+
+METRICS: Final[dict[Metric, Words]] = {
+    GOODPUT: Words("goodput", "goodput", "Mbit/s"),
+    ROUND_TRIP: Words("mean round trip", "round trip", "µs"),
+    THROUGHPUT: Words("throughput", "throughput", "MB/s", 1e-6),
+    LOADED_LATENCY: Words("latency under load, p50", "latency under load", "µs"),
+}
+
+
+def decimals(mbps: float) -> int:
+    """Return how many decimals a rate is printed with: from 100 Mbit/s on none, which is its spread."""
+    return 0 if mbps >= 100 else 1 if mbps >= 10 else 2
+
+
 def rate_text(mbps: float | None, ceiling_mbps: float | None = None) -> str:
-    """Return Mbit/s, in whole numbers from 100 on, which is their spread; never rounded to above the ceiling."""
+    """Return Mbit/s as tables print it; never rounded to above the ceiling."""
     if mbps is None:
         return UNKNOWN
-    digits = 0 if mbps >= 100 else 1 if mbps >= 10 else 2
+    digits = decimals(mbps)
     if digits == 0 and ceiling_mbps is not None and round(mbps) > ceiling_mbps:
         digits = 1
     return f"{mbps:.{digits}f}"
@@ -42,14 +67,14 @@ def rate_text(mbps: float | None, ceiling_mbps: float | None = None) -> str:
 def rate_of_ceiling(mbps: float, ceiling_mbps: float) -> tuple[str, str]:
     """Return a rate and its ceiling with digits that agree with their share: `89.46`, `89.44` of 100.0 %."""
     rate = rate_text(mbps, ceiling_mbps)
-    decimals = max(1, len(rate.partition(".")[2]))
-    ceiling = f"{ceiling_mbps:.{decimals}f}"
+    digits = max(1, len(rate.partition(".")[2]))
+    ceiling = f"{ceiling_mbps:.{digits}f}"
     share = percent(mbps / ceiling_mbps)
-    while float(ceiling) <= float(rate) and share <= 100 and decimals < MOST_DECIMALS:
+    while float(ceiling) <= float(rate) and share <= 100 and digits < MOST_DECIMALS:
         if percent(float(rate) / float(ceiling)) <= share:
             break
-        decimals += 1
-        rate, ceiling = f"{mbps:.{decimals}f}", f"{ceiling_mbps:.{decimals}f}"
+        digits += 1
+        rate, ceiling = f"{mbps:.{digits}f}", f"{ceiling_mbps:.{digits}f}"
     return rate, ceiling
 
 
@@ -108,6 +133,11 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else ""
 
 
+def span(texts: Iterable[str]) -> str:
+    """Return `95 to 99` for two ends, or one text where both print the same."""
+    return " to ".join(dict.fromkeys(texts))
+
+
 def some(words: Sequence[str], most: int = MOST_NAMED, more: str = "more", last: str = " and ") -> str:
     """Return `most` of `words` and how many more there are: `a, b, c and 4 more`; `last` joins the last of few."""
     if len(words) > most:
@@ -154,6 +184,13 @@ def rate_decimals(rates: Iterable[tuple[Rate | None, float | None]]) -> int:
     """Return the decimals of a goodput column: enough for its smallest rate, and no rate rounds above its ceiling."""
     known = [(rate.mean, ceiling_mbps) for rate, ceiling_mbps in rates if rate is not None]
     smallest = min((mbps for mbps, _ in known if mbps), default=1000.0)
-    decimals = 0 if smallest >= 100 else 1 if smallest >= 10 else 2
-    above = (ceiling_mbps is not None and mbps <= ceiling_mbps < round(mbps) for mbps, ceiling_mbps in known)
-    return max(decimals, 1) if any(above) else decimals
+    above = any(ceiling_mbps is not None and mbps <= ceiling_mbps < round(mbps) for mbps, ceiling_mbps in known)
+    return max(decimals(smallest), int(above))
+
+
+def sum_words(cells: Iterable[Cell], metric: Metric) -> str:
+    """Return what a figure of these tests adds up, as `of all pairs`; empty if it is no sum."""
+    made = list(cells)
+    if metric not in (GOODPUT, THROUGHPUT) or all(len(cell.streams) == 1 for cell in made):
+        return ""
+    return "of all pairs" if any(len(cell.pairs) > 1 for cell in made) else "of both directions"

@@ -7,7 +7,7 @@ import pytest
 
 from rigctl.base.resources import templates
 from rigctl.records import Repetition, RunInfo
-from rigctl.report.charts.colours import LIGHT
+from rigctl.report.charts.marks import LIGHT
 from rigctl.report.document import document
 from rigctl.report.printers.html import page as page_of
 from rigctl.report.sections import over_time

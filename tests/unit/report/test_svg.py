@@ -7,8 +7,7 @@ from datetime import date
 import pytest
 
 from rigctl.report.blocks import Key
-from rigctl.report.charts.colours import LIGHT, Palette
-from rigctl.report.charts.marks import cut, text_width
+from rigctl.report.charts.marks import LIGHT, Palette, cut, text_width
 from rigctl.report.charts.plot import Axis, Line, Mark, Plot, Points, Rule, Spans, plot
 from rigctl.report.charts.scales import day
 from rigctl.report.charts.svg import render_svg

@@ -12,8 +12,7 @@ from rigctl.analysis.views.panels import ConditionPanels, Difference, Matrix, Pl
 from rigctl.base.units import format_duration, size_words
 from rigctl.records import Condition, Direction
 from rigctl.report.blocks import Chart, HeatField, HeatMap, HeatMaps, Key
-from rigctl.report.charts.colours import HEAT_STEPS, heat_step
-from rigctl.report.charts.plot import Axis, Line, Plot, plot
+from rigctl.report.charts.plot import HEAT_STEPS, Axis, Line, Plot, heat_step, plot
 from rigctl.report.words.text import UNKNOWN, plural
 from rigctl.settings import DEFAULT, DIRECTION, SETTINGS
 

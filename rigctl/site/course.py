@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from rigctl.analysis.nights.history import Values, chosen, of_runs
 from rigctl.analysis.nights.regressions import Regressions, of_nights
@@ -14,8 +13,6 @@ from rigctl.site.names import Course
 from rigctl.site.news import Entry as News
 from rigctl.site.news import entries
 from rigctl.site.nights import MadeRun, Slot, State, slots
-
-STRIP: Final = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +46,6 @@ class Judged:
     @property
     def state(self) -> State:
         return State.MEASURED if self.latest is None else self.latest.state
-
-    @property
-    def strip(self) -> tuple[Slot, ...]:
-        return self.slots[-STRIP:]
 
     @property
     def standing(self) -> int:

@@ -47,22 +47,20 @@ def _heat(own: Mapping[Stream, NightSeries], seen: Nights, slots: Sequence[Slot]
     shown = tuple(slots[-MOST_NIGHTS:])
     places = {info.run: number for number, info in enumerate(seen.runs)}
     nights = [places.get(slot.run or "") for slot in shown]
-    rows = [
-        (f"{stream.sender} → {stream.receiver}", _fields(own[stream], nights))
-        for stream in sorted(own, key=lambda stream: stream.ends)
-    ]
+    rows = []
+    for stream in sorted(own, key=lambda stream: stream.ends):
+        series = own[stream]
+        usual = median([point.value for point in series.points if point.value is not None] or [0.0])
+        values = [None if night is None else series.points[night].value for night in nights]
+        fields = tuple(_field(value, usual, series) for value in values)
+        rows.append((f"{stream.sender} → {stream.receiver}", fields))
     return Heat(settings_text(next(iter(own.values())).cell), shown, tuple(rows))
 
 
-def _fields(series: NightSeries, nights: Sequence[int | None]) -> tuple[HeatField, ...]:
-    usual = median(known) if (known := [point.value for point in series.points if point.value is not None]) else 0.0
-    values = [None if night is None else series.points[night].value for night in nights]
-    return tuple(_field(None if value is None or not usual else value / usual, series) for value in values)
-
-
-def _field(ratio: float | None, series: NightSeries) -> HeatField:
-    if ratio is None:
+def _field(value: float | None, usual: float, series: NightSeries) -> HeatField:
+    if value is None or not usual:
         return HeatField("", "none")
+    ratio = value / usual
     if abs(ratio - 1) < _WITHIN:
         return HeatField("", "usual")
     share = round(100 * (ratio - 1))

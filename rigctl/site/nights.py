@@ -192,8 +192,8 @@ Week: TypeAlias = list[tuple[int, Slot | None]]
 """Seven days from Monday: the day of the month, 0 in another month, and the night that needs the most attention."""
 
 
-def months(slots: Sequence[Slot], most: int = MOST_MONTHS) -> list[tuple[str, list[Week]]]:
-    """Return name and weeks of the months from the first night to the last, at most the last `most`."""
+def months(slots: Sequence[Slot]) -> list[tuple[str, list[Week]]]:
+    """Return name and weeks of the months from the first night to the last, at most the last `MOST_MONTHS`."""
     urgent: dict[date, Slot] = {}
     for slot in sorted(slots, key=lambda slot: (slot.state.urgency, -slot.at)):
         urgent.setdefault(slot.day, slot)
@@ -201,7 +201,7 @@ def months(slots: Sequence[Slot], most: int = MOST_MONTHS) -> list[tuple[str, li
         return []
     first, last = (12 * day.year + day.month - 1 for day in (min(urgent), max(urgent)))
     found = []
-    for number in range(max(first, last - most + 1), last + 1):
+    for number in range(max(first, last - MOST_MONTHS + 1), last + 1):
         year, month = number // 12, number % 12 + 1
         weeks = [
             [(day, urgent.get(date(year, month, day)) if day else None) for day in week]

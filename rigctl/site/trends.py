@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
-from statistics import median
 from typing import Final, TypeAlias
 
 from rigctl.analysis.nights.history import Nights, NightSeries, Subject
@@ -24,11 +23,9 @@ HEIGHT: Final = 120
 _LEAST_SPAN: Final = 0.06
 """Least span of an axis, as a share of the middle value: noise of a percent must not look like a change."""
 _MARGIN: Final = 0.12
-_MOST_DOTS: Final = 60
-"""Most nights that get a dot: with more, dots lie too near to each other to be pointed at."""
+_MOST_HINTS: Final = 60
+"""Most nights that get a hint: with more, their dots lie too near to each other to be pointed at."""
 _DAY_S: Final = 86400.0
-_MOST_APART: Final = 1.6
-"""Usual distances between nights: nights further apart are not joined."""
 _EPOCH: Final = datetime(1970, 1, 1)
 KEYS: Final = (
     Key("a night", "s1"), Key("level", "ceiling"), Key("worse", "warn"), Key("better", "good"),
@@ -77,8 +74,6 @@ class _Drawing:
         others = [(_clock(slot.at), slot.label) for slot in slots if slot.run not in runs]
         self.missing = [(at, label) for at, label in others if not self.at or at >= self.at[0]]
         self.accepted = [self.at[runs[level.run]] for level in accepted if level.run in runs]
-        steps = [later - earlier for earlier, later in pairwise(self.at)]
-        self.apart = _MOST_APART * max(median(steps) if steps else 0.0, _DAY_S)
 
     def trend(self, series: NightSeries, shifts: tuple[Numbered, ...]) -> Trend:
         words = METRICS[series.subject.metric]
@@ -91,7 +86,7 @@ class _Drawing:
         marks: list[Mark] = [
             *self._levels(shifts, scale),
             Line(tuple(line), "s1", 1.3),
-            *self._dots(line, known),
+            _dots(line),
             *self._gone(values, low),
             *(Rule(at, "x", "accepted", "ceiling") for at in self.accepted),
             *(
@@ -104,25 +99,13 @@ class _Drawing:
         return Trend(series.subject, shifts, Chart(drawn, self._label(series, shifts, len(known)), *_caption(series)))
 
     def _joined(self, values: Sequence[float | None]) -> Iterator[Point]:
-        """Yield the points of the line. It breaks at a night without a value, a missing night, and a long gap."""
+        """Yield the points of the line. It breaks at a night without a value and at a missing night."""
         before = self.at[0]
         for at, value in zip(self.at, values, strict=True):
-            if at - before > self.apart or any(before < gap < at for gap, _ in self.missing):
+            if any(before < gap < at for gap, _ in self.missing):
                 yield (before + at) / 2, None
             yield at, value
             before = at
-
-    def _dots(self, line: Sequence[Point], known: Sequence[float]) -> Iterator[Points]:
-        """Yield a dot for each night with its value as a hint; of many nights only those that no line reaches."""
-        if len(known) <= _MOST_DOTS:
-            dots = [(at, value) for at, value in line if value is not None]
-            yield Points(tuple(dots), "s1", 2.6, hints=tuple(f"{_date(at)}: {value:.5g}" for at, value in dots))
-            return
-        gap = (0.0, None)
-        around = zip([gap, *line], line, [*line[1:], gap], strict=False)
-        alone = [own for before, own, after in around if own[1] is not None and before[1] is None and after[1] is None]
-        if alone:
-            yield Points(tuple(alone), "s1", 2.6)
 
     def _gone(self, values: Sequence[float | None], low: float) -> Iterator[Mark]:
         """Yield circles at the foot for nights without a value."""
@@ -148,6 +131,14 @@ class _Drawing:
             f"change {number}: {percent(own.ratio)} since {_date(self.at[own.change.at])}" for number, own in shifts
         ]
         return "; ".join(parts if shifts else [*parts, "no change of level"])
+
+
+def _dots(line: Sequence[Point]) -> Points:
+    """Return a dot for each night, with its value as a hint; of many nights smaller dots without hints."""
+    dots = tuple((at, value) for at, value in line if value is not None)
+    if len(dots) > _MOST_HINTS:
+        return Points(dots, "s1", 2)
+    return Points(dots, "s1", 2.6, hints=tuple(f"{_date(at)}: {value:.5g}" for at, value in dots))
 
 
 def _caption(series: NightSeries) -> tuple[str, str]:

@@ -49,7 +49,7 @@ def test_windows_losses_and_a_shaper_are_named_as_the_limit(user: User) -> None:
         assert bound == "window"
         assert "Raise net.ipv4.tcp_rmem (its third value) on far." in page
         user.rigctl("rig", "exec", "stratus", "far", "--", ONE_PERCENT)
-        bound, page = bound_by(user, reno)
+        bound, page = bound_by(user, reno.replace("2s", "5s"))  # 2 s may hold too few losses for an answer
         assert bound == "loss"
         assert "Limited by losses: test 1" in page
         user.rigctl("rig", "exec", "stratus", "far", "--", NO_LOSS)

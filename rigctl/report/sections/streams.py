@@ -155,10 +155,11 @@ def _line_rate(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     reached = len(known) - len(short)
     more = f", or {100 * NEARLY:g} % with a queue that is never empty" if between else ""
     worst = min(short or known, key=lambda cell: cell.efficiency or 0.0)
-    count = "All" if not short else "None" if reached == 0 else str(reached)
+    count = f"{reached or 'None'} of" if short else "All"
+    verb = "reaches" if short and reached < 2 else "reach"
     text = (
-        f"{count} of {plural(len(known), 'test')} reach line rate ({100 * LINE_RATE:g} % of the ceiling or "
-        f"more{more}); the slowest{' of the others' if between and short else ''}, test {worst.cell.number}, has "
+        f"{count} {len(known)} tests {verb} line rate ({100 * LINE_RATE:g} % of the ceiling or more{more}); the slowest"
+        f"{' of the others' if between and short else ''}, test {worst.cell.number}, has "
         f"{percent_text(worst.efficiency)} %."
     )
     level = Severity.OK if reached == len(known) else Severity.NOTE

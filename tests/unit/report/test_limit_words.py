@@ -41,7 +41,7 @@ def test_a_result_above_the_ceiling_is_the_headline_and_reaches_no_line_rate() -
     assert (first.weight, first.subject.names) == (Weight.IMPOSSIBLE, ("1",))
     assert "the rig file or a node is wrong" in first.text
     assert "1" not in next(found for found in rest if found.weight is Weight.ANSWER).subject.names
-    lines = finding(info, measured, "reach line rate")
+    lines = finding(info, measured, "line rate (")
     assert (lines.numbers["tests"], lines.numbers["at_line_rate"]) == (2, 2)
     assert summed(info, measured)[0].limit == "unknown"
 

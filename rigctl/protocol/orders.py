@@ -109,11 +109,6 @@ class Restore(Order):
 
 
 @dataclass(frozen=True, slots=True)
-class Quit(Order):
-    VERB = "quit"
-
-
-@dataclass(frozen=True, slots=True)
 class Sockets:
     """The part of `listen` and `connect` that is the same. Its fields are keys of the order that it is in."""
 

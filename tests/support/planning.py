@@ -19,7 +19,14 @@ def planned(folder: Path, text: str = "", *sets: str, head: str = HEAD, **option
 
 
 def message(folder: Path, text: str = "", *sets: str, head: str = HEAD, **options: Any) -> str:
-    """Return what is said of the mistakes in a scenario, without its folder."""
+    """Return what is said of the mistakes in a scenario of these lines, without its folder."""
+    return message_of(folder, f"{head}{text}\n", Overrides(sets=sets, **options), "s.yaml")
+
+
+def message_of(folder: Path, text: str, overrides: Overrides | None = None, name: str = "t.yaml") -> str:
+    """Return what is said of the mistakes in a scenario file of exactly this text, without its folder."""
+    path = folder / name
+    path.write_text(text)
     with pytest.raises(InputError) as caught:
-        planned(folder, text, *sets, head=head, **options)
+        load_plan(str(path), overrides or Overrides())
     return str(caught.value).replace(f"{folder}/", "")

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+from planning import message_of as message
 
-from rigctl.base.errors import InputError
 from rigctl.scenario.load import Overrides, load_plan
 
 GOOD = """\
@@ -14,14 +14,6 @@ duration: 10s
 matrix:
   engine: [agent, iperf3]
 """
-
-
-def message(folder: Path, text: str, overrides: Overrides | None = None) -> str:
-    path = folder / "t.yaml"
-    path.write_text(text)
-    with pytest.raises(InputError) as caught:
-        load_plan(str(path), overrides or Overrides())
-    return str(caught.value).replace(f"{folder}/", "")
 
 
 def test_one_table_can_have_both(tmp_path: Path) -> None:

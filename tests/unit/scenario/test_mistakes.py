@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from planning import message_of as message
 
 from rigctl.base.errors import InputError
 from rigctl.scenario.load import Overrides, load_plan
@@ -21,14 +22,6 @@ matrix:
   window: [64K, 200K]
 duration: 10s
 """
-
-
-def message(folder: Path, text: str, overrides: Overrides | None = None) -> str:
-    path = folder / "t.yaml"
-    path.write_text(text)
-    with pytest.raises(InputError) as caught:
-        load_plan(str(path), overrides or Overrides())
-    return str(caught.value).replace(f"{folder}/", "")
 
 
 def test_the_message_of_the_design_word_for_word(tmp_path: Path) -> None:

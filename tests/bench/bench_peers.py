@@ -39,6 +39,7 @@ def main() -> None:
     measure.add_argument("--flows", type=int, action="append")
     measure.add_argument("--mtu", type=int, action="append")
     measure.add_argument("--offloads", choices=("on", "off"), action="append")
+    measure.add_argument("--placement", choices=("scheduler", "taskset"), action="append")
     measure.add_argument("--size", type=int, action="append")
     measure.add_argument("--tool", action="append", help="only these")
     measure.add_argument("--rounds", type=int, default=5)
@@ -62,14 +63,25 @@ def main() -> None:
 
 
 def places(asked: argparse.Namespace) -> Iterator[Place]:
-    for kind, offloads, mtu, pairs in itertools.product(
-        asked.place or ["namespaces", "loopback"], asked.offloads or ["on"], asked.mtu or [1500], asked.pairs or [1]
+    for kind, offloads, mtu, pairs, placement in itertools.product(
+        asked.place or ["namespaces", "loopback"],
+        asked.offloads or ["on"],
+        asked.mtu or [1500],
+        asked.pairs or [1],
+        asked.placement or ["scheduler"],
     ):
-        yield Place(kind, pairs, offloads == "on", mtu)
+        yield Place(kind, pairs, offloads == "on", mtu, placement == "taskset")
 
 
 def describe(place: Place) -> dict[str, object]:
-    return {"place": place.kind, "pairs": place.pairs, "offloads": place.offloads, "mtu": place.mtu}
+    placement = "taskset" if place.pinned else "scheduler"
+    return {
+        "place": place.kind,
+        "pairs": place.pairs,
+        "offloads": place.offloads,
+        "mtu": place.mtu,
+        "placement": placement,
+    }
 
 
 def measure_all(asked: argparse.Namespace) -> Iterator[Record]:
@@ -95,11 +107,11 @@ def measure_all(asked: argparse.Namespace) -> Iterator[Record]:
                         "number": number,
                         "tool": tool.name,
                         "own": tool.own,
-                        "tuned": tool.tuned,
+                        "work": tool.work,
                         "round": step,
                     }
                     try:
-                        record |= room.measured(tool, found, pairs, number, asked.seconds)
+                        record |= room.measured(tool, found, pairs, number, asked.seconds, pinned=place.pinned)
                     except FAILURES as error:
                         record["failed"] = f"{type(error).__name__}: {error}"[:200]
                         print(f"{place}, {number}: {tool.name} failed: {record['failed']}", file=sys.stderr)

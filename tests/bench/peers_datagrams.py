@@ -7,6 +7,7 @@ import json
 import re
 import signal
 import time
+from collections.abc import Callable
 
 import bench  # noqa: F401
 from peers_lab import Figures, Job, Tool, qperf_test
@@ -28,11 +29,14 @@ def agent(job: Job) -> Figures:
         return arrived(float(report_of(receiver).datagrams[0]["datagrams"]), job.seconds)
 
 
-def iperf3(job: Job) -> Figures:
-    port, server = job.serve("-s -1 -J -p {port} -B {address}")
-    job.drive(f"-c {{address}} -p {port} -u -b 0 -l {{number}} -t {{seconds}} -J")
-    total = json.loads(job.receivers.finished(server))["end"]["sum"]
-    return arrived(total["packets"] - total["lost_packets"], job.seconds)
+def iperf3(extra: str = "") -> Callable[[Job], Figures]:
+    def run(job: Job) -> Figures:
+        port, server = job.serve("-s -1 -J -p {port} -B {address}")
+        job.drive(f"-c {{address}} -p {port} -u -b 0 -l {{number}} -t {{seconds}} -J {extra}")
+        total = json.loads(job.receivers.finished(server))["end"]["sum"]
+        return arrived(total["packets"] - total["lost_packets"], job.seconds)
+
+    return run
 
 
 def iperf(job: Job) -> Figures:
@@ -80,14 +84,16 @@ def sockperf(job: Job) -> Figures:
     return arrived(float(came[1]), float(length[1]))
 
 
+BATCHES, SINGLE = "several datagrams per system call", "one datagram per system call"
 TOOLS = (
-    Tool("rigctl", "", agent, own=True),
-    Tool("iperf3", "iperf3", iperf3),
-    Tool("iperf", "iperf", iperf),
-    Tool("neper", "udp_stream", neper),
-    Tool("netperf", "netperf", netperf),
-    Tool("nuttcp", "nuttcp", nuttcp),
-    Tool("qperf", "qperf", qperf),
-    Tool("sockperf", "sockperf", sockperf),
+    Tool("rigctl", "", agent, BATCHES, own=True),
+    Tool("iperf3 --gsro", "iperf3", iperf3("--gsro"), BATCHES),
+    Tool("iperf3", "iperf3", iperf3(), SINGLE),
+    Tool("iperf", "iperf", iperf, SINGLE),
+    Tool("neper", "udp_stream", neper, SINGLE),
+    Tool("netperf", "netperf", netperf, SINGLE),
+    Tool("nuttcp", "nuttcp", nuttcp, SINGLE),
+    Tool("qperf", "qperf", qperf, SINGLE),
+    Tool("sockperf", "sockperf", sockperf, SINGLE),
 )
 __all__ = ["DEFAULTS", "TOOLS", "measured"]

@@ -42,9 +42,13 @@ class Place:
     pairs: int
     offloads: bool
     mtu: int
+    pinned: (
+        bool  # senders on processor 0, receivers on processor 1, as taskset does it; else where the scheduler puts them
+    )
 
     def __str__(self) -> str:
-        return f"{self.kind}, MTU {self.mtu}, offloads {'on' if self.offloads else 'off'}, pairs {self.pairs}"
+        offloads, placement = "on" if self.offloads else "off", "taskset" if self.pinned else "scheduler"
+        return f"{self.kind}, MTU {self.mtu}, offloads {offloads}, pairs {self.pairs}, placement {placement}"
 
 
 def quietly(*words: str, check: bool = True) -> None:
@@ -114,9 +118,13 @@ def _accounting() -> tuple[Path, str]:
 
 
 class Crew:
-    """The processes of one side of a tool and their children, in a control group that counts their time."""
+    """The processes of one side of a tool and their children, in a control group that counts their time.
 
-    def __init__(self) -> None:
+    They all run on `processor`; None: where the scheduler puts them.
+    """
+
+    def __init__(self, processor: int | None = None) -> None:
+        self._pinned = [] if processor is None else ["taskset", "-c", str(processor)]
         root, self._file = _accounting()
         self._folder = root / f"rigctl-peers-{os.getpid()}-{next(_numbers)}"
         self._folder.mkdir()
@@ -128,7 +136,7 @@ class Crew:
 
     def command(self, namespace: str, words: Sequence[str]) -> list[str]:
         join = f'echo $$ >{self._folder}/cgroup.procs; exec "$@"'
-        return ["sh", "-c", join, "sh", *inside(namespace, *words)]
+        return ["sh", "-c", join, "sh", *inside(namespace, *self._pinned, *words)]
 
     def start(self, namespace: str, words: Sequence[str]) -> subprocess.Popen[str]:
         process = subprocess.Popen(
@@ -223,8 +231,8 @@ class Tool:
     name: str
     program: str
     run: Callable[[Job], Figures]
+    work: str  # tools that do the same work are compared
     own: bool = False
-    tuned: bool = False
     most: int = 1_000_000  # flows, or bytes of a message
 
 

@@ -69,14 +69,14 @@ def qperf(job: Job) -> Figures:
     return {"mean_us": 2e-3 * qperf_test(job, "tcp_lat")["latency"]}
 
 
-# Tuned: spins while it waits.
+SLEEP, POLL = "sleeps while it waits", "polls while it waits"
 TOOLS = (
-    Tool("rigctl", "", agent(busy=False), own=True),
-    Tool("rigctl, busy polling", "", agent(busy=True), own=True, tuned=True),
-    Tool("sockperf", "sockperf", sockperf()),
-    Tool("neper", "tcp_rr", neper),
-    Tool("netperf", "netperf", netperf),
-    Tool("qperf", "qperf", qperf),
-    Tool("sockperf --nonblocked", "sockperf", sockperf("--nonblocked"), tuned=True),
+    Tool("rigctl", "", agent(busy=False), SLEEP, own=True),
+    Tool("rigctl, busy polling", "", agent(busy=True), POLL, own=True),
+    Tool("sockperf", "sockperf", sockperf(), SLEEP),
+    Tool("neper", "tcp_rr", neper, SLEEP),
+    Tool("netperf", "netperf", netperf, SLEEP),
+    Tool("qperf", "qperf", qperf, SLEEP),
+    Tool("sockperf --nonblocked", "sockperf", sockperf("--nonblocked"), POLL),
 )
 __all__ = ["DEFAULTS", "TOOLS", "measured"]

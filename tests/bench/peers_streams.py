@@ -92,25 +92,34 @@ def agent(listen: str = "") -> Stream:
     return run
 
 
-# Tuned: asked for what rigctl does by itself: larger pieces, no copy.
+COPY, DISCARD = "received data copied", "received data discarded"
 TOOLS = (
-    Tool("rigctl", "", agent(), own=True),
-    Tool("rigctl, copy", "", agent("copy=1"), own=True),
-    Tool("iperf3", "iperf3", iperf3()),
-    Tool("iperf", "iperf", iperf),
-    Tool("neper", "tcp_stream", neper()),
-    Tool("netperf", "netperf", netperf()),
-    Tool("nuttcp", "nuttcp", nuttcp),
-    Tool("qperf", "qperf", qperf, most=1),
-    Tool("iperf3 -l 512K -Z", "iperf3", iperf3("-l 512K -Z"), tuned=True),
-    Tool("neper -B 512K --skip-rx-copy", "tcp_stream", neper("-B 524288 --skip-rx-copy"), tuned=True),
-    Tool("netperf -m 512K", "netperf", netperf("-m 524288 -M 524288"), tuned=True),
+    Tool("rigctl", "", agent(), DISCARD, own=True),
+    Tool("rigctl, copy", "", agent("copy=1"), COPY, own=True),
+    Tool("iperf3", "iperf3", iperf3(), COPY),
+    Tool("iperf3 -l 512K", "iperf3", iperf3("-l 512K"), COPY),
+    Tool("iperf3 -l 512K -Z", "iperf3", iperf3("-l 512K -Z"), COPY),
+    Tool("iperf", "iperf", iperf, COPY),
+    Tool("neper", "tcp_stream", neper(), COPY),
+    Tool("neper -B 512K", "tcp_stream", neper("-B 524288"), COPY),
+    Tool("netperf", "netperf", netperf(), COPY),
+    Tool("netperf -m 512K", "netperf", netperf("-m 524288 -M 524288"), COPY),
+    Tool("nuttcp", "nuttcp", nuttcp, COPY),
+    Tool("qperf", "qperf", qperf, COPY, most=1),
+    Tool("iperf3 --skip-rx-copy", "iperf3", iperf3("--skip-rx-copy"), DISCARD),
+    Tool("iperf3 -l 512K --skip-rx-copy", "iperf3", iperf3("-l 512K --skip-rx-copy"), DISCARD),
+    Tool("iperf3 -l 512K -Z --skip-rx-copy", "iperf3", iperf3("-l 512K -Z --skip-rx-copy"), DISCARD),
+    Tool("neper -B 512K --skip-rx-copy", "tcp_stream", neper("-B 524288 --skip-rx-copy"), DISCARD),
 )
 
 
-def measured(tool: Tool, binary: str, pairs: list[Ends], flows: int, seconds: int) -> Figures:
+def measured(tool: Tool, binary: str, pairs: list[Ends], flows: int, seconds: int, *, pinned: bool) -> Figures:
     """Run the tool between all pairs at once; return sums over the pairs."""
-    with Crew() as receivers, Crew() as senders, ThreadPoolExecutor(len(pairs)) as threads:
+    with (
+        Crew(1 if pinned else None) as receivers,
+        Crew(0 if pinned else None) as senders,
+        ThreadPoolExecutor(len(pairs)) as threads,
+    ):
         before = machine_busy_s()
         runs = list(threads.map(lambda ends: tool.run(Job(receivers, senders, ends, flows, seconds, binary)), pairs))
         machine_s = machine_busy_s() - before

@@ -44,7 +44,7 @@ UNITS: Final = {"streams": "flows", "messages": "message, bytes", "datagrams": "
 
 
 def tables(records: Sequence[Record]) -> list[str]:
-    """All tools of each place and number of flows, or size; before them, of each kind, the ratios of all of them."""
+    """Return the ratios among tools of the same work, then all tools of each place and number of flows, or size."""
     lines: list[str] = []
     for kind in dict.fromkeys(record["kind"] for record in records):
         those = [record for record in records if record["kind"] == kind]
@@ -52,22 +52,21 @@ def tables(records: Sequence[Record]) -> list[str]:
             where: [each for each in those if _where(each) == where] for where in dict.fromkeys(map(_where, those))
         }
         medians = {where: _medians(kind, each) for where, each in cells.items()}
-        own = list(dict.fromkeys(record["tool"] for record in those if record["own"]))
-        for tuned in (False, True):
-            peers = {record["tool"] for record in those if not record["own"] and record["tuned"] == tuned}
+        for work in dict.fromkeys(record["work"] for record in those if record["own"]):
+            same = [record for record in those if record["work"] == work]
+            own, peers = ({r["tool"]: None for r in same if r["own"] == mine} for mine in (True, False))
             if peers:
-                what = ", asked for what rigctl does" if tuned else ""
-                lines += ["", f"{kind}: rigctl ÷ best peer{what}", "", *_ratios(kind, medians, own, peers)]
-        for (place, mtu, offloads, pairs, number), each in cells.items():
+                lines += ["", f"{kind}, {work}: rigctl ÷ best peer", "", *_ratios(kind, medians, list(own), set(peers))]
+        for (place, mtu, offloads, pairs, placement, number), each in cells.items():
             rounds = len({record["round"] for record in each})
-            where = f"{place}, MTU {mtu}, offloads {offloads}, pairs {pairs}, {UNITS[kind]} {number}"
+            where = f"{place}, MTU {mtu}, offloads {offloads}, pairs {pairs}, {placement}, {UNITS[kind]} {number}"
             lines += ["", f"**{where}**, rounds: {rounds}", "", *_all_tools(kind, medians[_where(each[0])])]
     return lines
 
 
 def _where(record: Record) -> Where:
     offloads = "on" if record["offloads"] else "off"
-    return record["place"], record["mtu"], offloads, record["pairs"], record["number"]
+    return record["place"], record["mtu"], offloads, record["pairs"], record["placement"], record["number"]
 
 
 def _medians(kind: str, records: Sequence[Record]) -> Medians:
@@ -81,7 +80,7 @@ def _medians(kind: str, records: Sequence[Record]) -> Medians:
 
 def _ratios(kind: str, medians: dict[Where, Medians], own: Sequence[str], peers: set[str]) -> list[str]:
     figures = FIGURES[kind]
-    heads = ["place", "MTU", "offloads", "pairs", UNITS[kind]]
+    heads = ["place", "MTU", "offloads", "pairs", "placement", UNITS[kind]]
     heads += [f"{tool}: {figure.head.partition(',')[0]}" for tool in own for figure in figures]
     lines = [f"| {' | '.join(heads)} |", "|:--" + "|--:" * (len(heads) - 1) + "|"]
     for where, each in medians.items():

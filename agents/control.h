@@ -8,7 +8,7 @@
 
 #define ORDER_MAX 1024  /* bytes of an order with its newline */
 #define ANSWER_MAX 16384 /* bytes of an answer with its newline */
-#define WORDS_MAX 24
+#define WORDS_MAX 32
 
 /* An order, split in place: `id verb key=value …`. */
 struct order {

@@ -26,6 +26,8 @@ static void set_flow(struct flow *flow, int number, bool sender, bool alone, con
 {
     flow_init(flow, number, sender, wake_fd);
     flow->work = settings->work;
+    flow->family = settings->address.ss_family;
+    flow->asked = &settings->sockopts;
     flow->message.size = settings->size;
     flow->message.busy = settings->busy;
     flow->place.follows = alone && settings->work->busy && !settings->busy;
@@ -62,7 +64,7 @@ struct endpoint *endpoint_new(int64_t number, bool sender, int64_t flows, const 
     endpoint->flow_count = (int)flows;
     endpoint->openings.listen_fd = endpoint->openings.datagram_fd = -1;
     for (int i = 0; i < endpoint->flow_count; i++)
-        set_flow(&endpoint->flows[i], i, sender, flows == 1, settings);
+        set_flow(&endpoint->flows[i], i, sender, flows == 1, &endpoint->settings);
     endpoints[place] = endpoint;
     return endpoint;
 }

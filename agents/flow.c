@@ -215,9 +215,11 @@ void flow_free(struct flow *flow)
     free(flow->message.trips);
     free(flow->datagram.counts);
     free(flow->bins.bytes);
+    free(flow->marks);
     flow->samples = (struct flow_samples){0};
     flow->buffer = NULL;
     flow->message.trips = NULL;
     flow->datagram.counts = NULL;
     flow->bins.bytes = NULL;
+    flow->marks = NULL;
 }

@@ -75,6 +75,7 @@ struct flow_samples {
 
 struct flow {
     int fd;     /* -1: none yet */
+    int family; /* of its addresses: AF_INET or AF_INET6 */
     int number; /* 0 … flows-1 */
     bool sender;
     const struct work *work;
@@ -92,6 +93,8 @@ struct flow {
     struct flow_file file;
     struct flow_datagram datagram;
     struct flow_window window;
+    const struct sockopts *asked; /* of its sockets */
+    struct marks *marks;          /* of packets that arrived; NULL: not asked for */
     struct flow_copying copying;
     struct flow_bins bins;
     struct flow_samples samples;

@@ -2,12 +2,14 @@
 #include "opening.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "control.h"
 #include "endpoint.h"
+#include "marks.h"
 
 #define ACCEPTED 0x06
 #define OPENING_S 2
@@ -107,7 +109,16 @@ static int open_flow(struct endpoint *endpoint, int number, int fd)
     struct flow *flow = &endpoint->flows[number];
 
     flow->fd = fd;
-    return flow->work->open == NULL ? 0 : flow->work->open(flow);
+    if (sockopts_marked(flow->asked)) {
+        flow->marks = calloc(1, sizeof *flow->marks);
+        if (flow->marks == NULL)
+            return ENOMEM;
+    }
+    if (flow->work->open != NULL)
+        return flow->work->open(flow);
+    if (flow->marks != NULL && !flow->sender)
+        marks_handshake(fd, flow->family, flow->marks);
+    return 0;
 }
 
 static void read_opening(struct endpoint *endpoint, int place)

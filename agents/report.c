@@ -5,6 +5,7 @@
 
 #include "control.h"
 #include "endpoint.h"
+#include "marks.h"
 #include "system.h"
 
 #define PIECE_ROWS 200
@@ -62,6 +63,7 @@ static void write_totals(int64_t id, const struct flow *flow)
     line_add_count("sync_us", flow->file.sync_ns < 0 ? -1 : flow->file.sync_ns / 1000);
     line_add_count("sends", flow->work->copies && flow->sender ? flow->copying.sends : -1);
     line_add_count("uncopied_sends", flow->copying.zerocopy ? flow->copying.uncopied : -1);
+    marks_report(flow->marks);
     line_add_flag("copied", flow->work->copies && !flow->sender ? flow->copying.copy || !SYSTEM_DISCARDS : -1);
     line_add("}");
     line_end();

@@ -15,13 +15,17 @@ static const struct sockopt {
     int64_t low, high;    /* its bounds; 0, 0: it is a name */
     int level, option;    /* as setsockopt(2) has them */
     const char *shown;    /* for messages */
-    const char *reported; /* its value as read back, in a flow's totals; NULL: what TCP_INFO says is reported instead */
+    const char *reported; /* its value as read back, in a flow's totals; NULL: something else is reported instead */
+    int family;           /* of the sockets that have it; 0: all */
+    int shift;            /* of the number in the option's value */
 } table[] = {
-    {"window", 1, 1 << 30, SOL_SOCKET, SO_SNDBUF, "SO_SNDBUF", "sndbuf"},
-    {"window", 1, 1 << 30, SOL_SOCKET, SO_RCVBUF, "SO_RCVBUF", "rcvbuf"},
-    {"mss", 88, 32767, IPPROTO_TCP, TCP_MAXSEG, "TCP_MAXSEG", NULL},
-    {"nodelay", 0, 1, IPPROTO_TCP, TCP_NODELAY, "TCP_NODELAY", "nodelay"},
-    {"congestion", 0, 0, IPPROTO_TCP, TCP_CONGESTION, "TCP_CONGESTION", "congestion"},
+    {"window", 1, 1 << 30, SOL_SOCKET, SO_SNDBUF, "SO_SNDBUF", .reported = "sndbuf"},
+    {"window", 1, 1 << 30, SOL_SOCKET, SO_RCVBUF, "SO_RCVBUF", .reported = "rcvbuf"},
+    {"mss", 88, 32767, IPPROTO_TCP, TCP_MAXSEG, "TCP_MAXSEG", .reported = NULL},
+    {"nodelay", 0, 1, IPPROTO_TCP, TCP_NODELAY, "TCP_NODELAY", .reported = "nodelay"},
+    {"dscp", 0, 63, IPPROTO_IP, IP_TOS, "IP_TOS", .family = AF_INET, .shift = 2},
+    {"dscp", 0, 63, IPPROTO_IPV6, IPV6_TCLASS, "IPV6_TCLASS", .family = AF_INET6, .shift = 2},
+    {"congestion", 0, 0, IPPROTO_TCP, TCP_CONGESTION, "TCP_CONGESTION", .reported = "congestion"},
 };
 
 #define ROWS (sizeof table / sizeof *table)
@@ -71,21 +75,40 @@ const char *sockopts_parse(struct order *order, struct sockopts *asked)
     return NULL;
 }
 
-int64_t sockopts_window(const struct sockopts *asked)
+static int64_t number_of(const struct sockopts *asked, const char *key)
 {
-    return asked->values[0].number;
+    for (size_t i = 0; i < ROWS; i++)
+        if (strcmp(table[i].key, key) == 0)
+            return asked->values[i].number;
+    return -1;
 }
 
-const char *sockopts_apply(int fd, const struct sockopts *asked)
+int64_t sockopts_window(const struct sockopts *asked)
+{
+    return number_of(asked, "window");
+}
+
+bool sockopts_marked(const struct sockopts *asked)
+{
+    return number_of(asked, "dscp") >= 0;
+}
+
+const char *sockopts_apply(int fd, int family, bool tcp, const struct sockopts *asked)
 {
     for (size_t i = 0; i < ROWS; i++) {
+        const struct sockopt *row = &table[i];
         const char *name = asked->values[i].name;
         int number = (int)asked->values[i].number;
 
-        if (name[0] != '\0' && setsockopt(fd, table[i].level, table[i].option, name, (socklen_t)strlen(name)) != 0)
-            return table[i].shown;
-        if (number >= 0 && setsockopt(fd, table[i].level, table[i].option, &number, sizeof number) != 0)
-            return table[i].shown;
+        if ((row->level == IPPROTO_TCP && !tcp) || (row->family != 0 && row->family != family))
+            continue;
+        if (name[0] != '\0' && setsockopt(fd, row->level, row->option, name, (socklen_t)strlen(name)) != 0)
+            return row->shown;
+        if (number < 0)
+            continue;
+        number <<= row->shift;
+        if (setsockopt(fd, row->level, row->option, &number, sizeof number) != 0)
+            return row->shown;
     }
     return NULL;
 }
@@ -99,7 +122,7 @@ void sockopts_read(int fd, struct sockopts *effective, bool tcp)
         socklen_t length = SOCKOPT_NAME - 1;
         int number;
 
-        if (row->level == IPPROTO_TCP && !tcp)
+        if (row->reported == NULL || (row->level == IPPROTO_TCP && !tcp))
             continue;
         if (is_name(row) && getsockopt(fd, row->level, row->option, name, &length) != 0)
             name[0] = '\0';

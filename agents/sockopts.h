@@ -22,8 +22,11 @@ void sockopts_unknown(struct sockopts *values);
 const char *sockopts_parse(struct order *order, struct sockopts *asked);
 /* Of that, the window; -1: not asked for. */
 int64_t sockopts_window(const struct sockopts *asked);
-/* Set on a TCP socket what was asked for. Returns the option that the kernel refused, with errno, or NULL. */
-const char *sockopts_apply(int fd, const struct sockopts *asked);
+/* Whether packets are to have a mark: then those that arrive are counted by theirs. */
+bool sockopts_marked(const struct sockopts *asked);
+/* Set on a socket what was asked for; of a UDP socket (`tcp` false) what is not TCP's. Returns the option that the kernel refused, with
+ * errno, or NULL. */
+const char *sockopts_apply(int fd, int family, bool tcp, const struct sockopts *asked);
 /* Read back every option; of a UDP socket (`tcp` false) those that are not TCP's. */
 void sockopts_read(int fd, struct sockopts *effective, bool tcp);
 /* Add what was read back to the line of a flow's totals. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "endpoint.h"
+#include "marks.h"
 #include "zerocopy.h"
 
 #define TRIES 16 /* for a port of the kernel's choice that is free for UDP, too */
@@ -25,7 +26,7 @@ static int new_socket(struct endpoint *endpoint, int family)
 
     if (fd < 0)
         return failed(endpoint, "socket", errno);
-    refused = sockopts_apply(fd, &endpoint->settings.sockopts);
+    refused = sockopts_apply(fd, family, true, &endpoint->settings.sockopts);
     if (refused == NULL && endpoint->settings.zerocopy && zerocopy_enable(fd) != 0)
         refused = "SO_ZEROCOPY";
     if (refused != NULL) {
@@ -53,6 +54,8 @@ static int listen_on(struct endpoint *endpoint, int port)
     fd = new_socket(endpoint, address.ss_family);
     if (fd < 0)
         return endpoint->failure.error;
+    if (sockopts_marked(&endpoint->settings.sockopts))
+        marks_keep(fd);
     *port_of(&address) = htons((in_port_t)port);
     if (bind(fd, (struct sockaddr *)&address, endpoint->settings.address_length) != 0 || listen(fd, FLOWS_MAX) != 0 ||
         getsockname(fd, (struct sockaddr *)&address, &length) != 0)

@@ -9,6 +9,7 @@
 
 #include "clock.h"
 #include "flow.h"
+#include "marks.h"
 
 #define SPINS 4096
 
@@ -23,7 +24,7 @@ int udp_prepare_pingpong(struct flow *flow)
 static ssize_t receive_one(struct flow *flow, int64_t until)
 {
     for (int spins = 1;; spins++) {
-        ssize_t got = recv(flow->datagram.fd, flow->buffer, DATAGRAM_MAX, flow->message.busy ? MSG_DONTWAIT : 0);
+        ssize_t got = marks_recv(flow->marks, flow->datagram.fd, flow->buffer, DATAGRAM_MAX, flow->message.busy ? MSG_DONTWAIT : 0);
 
         if (got >= 0)
             return got;
@@ -41,6 +42,7 @@ static ssize_t receive_one(struct flow *flow, int64_t until)
 static void count_trip(struct flow *flow, int64_t before, int64_t now)
 {
     histogram_add(flow->message.trips, now - before);
+    marks_count(flow->marks, 1);
     flow->last_byte_ns = now;
     flow_count(flow, flow->message.size);
 }
@@ -106,6 +108,7 @@ void udp_pong(struct flow *flow)
         if (flow->first_byte_ns == 0)
             flow->first_byte_ns = flow->last_byte_ns;
         flow_count(flow, got);
+        marks_count(flow->marks, 1);
         flow->datagram.counts->count++;
         if (send(flow->datagram.fd, flow->buffer, (size_t)got, 0) < 0 && errno == ENOBUFS)
             flow->datagram.counts->refused++;

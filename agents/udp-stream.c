@@ -14,6 +14,7 @@
 
 #include "clock.h"
 #include "flow.h"
+#include "marks.h"
 
 #if !defined(UDP_SEGMENT)
 /* A system that cuts no pieces and says no refusals: options that no socket has. */
@@ -201,14 +202,15 @@ static int64_t take_piece(struct flow *flow, struct msghdr *header, size_t lengt
 {
     int64_t most = most_by(flow, now);
     const unsigned char *data = header->msg_iov->iov_base;
-    const struct cmsghdr *note = CMSG_FIRSTHDR(header);
+    struct datagrams *datagrams = flow->datagram.counts;
     size_t size = length;
-    int64_t counted = 0;
+    int64_t counted = 0, before = datagrams->count;
 
-    /* The only note there can be: how long the datagrams of this piece are. */
-    if (note != NULL && note->cmsg_level == IPPROTO_UDP && note->cmsg_type == UDP_GRO) {
+    for (struct cmsghdr *note = CMSG_FIRSTHDR(header); note != NULL; note = CMSG_NXTHDR(header, note)) {
         int cut;
 
+        if (note->cmsg_level != IPPROTO_UDP || note->cmsg_type != UDP_GRO)
+            continue;
         memcpy(&cut, CMSG_DATA(note), sizeof cut);
         size = cut > 0 ? (size_t)cut : length;
     }
@@ -216,10 +218,13 @@ static int64_t take_piece(struct flow *flow, struct msghdr *header, size_t lengt
         size_t part = length - at < size ? length - at : size;
 
         if (part < DATAGRAM_HEADER)
-            flow->datagram.counts->strays++;
-        else if (datagrams_take(flow->datagram.counts, data + at, now, most))
+            datagrams->strays++;
+        else if (datagrams_take(datagrams, data + at, now, most))
             counted += (int64_t)part;
     }
+    /* A kernel puts only datagrams of one mark into a piece. */
+    marks_note(flow->marks, header);
+    marks_count(flow->marks, datagrams->count - before);
     return counted;
 }
 
@@ -229,7 +234,7 @@ static void receive_stream(struct flow *flow)
     struct iovec vectors[PIECES];
     union {
         struct cmsghdr aligned;
-        char bytes[CMSG_SPACE(sizeof(int))];
+        char bytes[MARKS_NOTES];
     } notes[PIECES];
 
     for (;;) {

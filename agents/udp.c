@@ -14,6 +14,7 @@
 #include "clock.h"
 #include "data.h"
 #include "flow.h"
+#include "marks.h"
 
 #define RECEIVER_BYTES (4 << 20) /* of its buffer where no window is asked for, as far as the node grants it */
 
@@ -41,17 +42,18 @@ static int connected_socket(const struct flow *flow)
 
 int udp_open(struct flow *flow)
 {
-    int buffer = (int)flow->window.bytes, large = RECEIVER_BYTES;
+    int large = RECEIVER_BYTES;
     bool streams = !flow->work->messages;
 
     flow->datagram.fd = connected_socket(flow);
     if (flow->datagram.fd < 0)
         return errno;
+    if (sockopts_apply(flow->datagram.fd, flow->family, false, flow->asked) != NULL)
+        return errno;
+    if (flow->marks != NULL)
+        marks_receive(flow->datagram.fd, flow->family);
     if (flow->window.bytes >= 0)
-        return setsockopt(flow->datagram.fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer) != 0 ||
-                       setsockopt(flow->datagram.fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer) != 0
-                   ? errno
-                   : 0;
+        return 0;
     /* What a host drops because its processor was elsewhere for a millisecond says nothing of the network. */
 #if defined(SO_RCVBUFFORCE)
     if (streams && !flow->sender && setsockopt(flow->datagram.fd, SOL_SOCKET, SO_RCVBUFFORCE, &large, sizeof large) == 0)

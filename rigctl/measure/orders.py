@@ -53,18 +53,19 @@ def sockets(
     Where the kernel is to resize buffers, none is set on a socket: that would lock it (tcp(7), tcp_moderate_rcvbuf).
     Where they start is then a host setting (`runner.conditions`). Probes have the node's own buffers.
     """
+    asked = {setting: (setting.order, cell[setting]) for setting in SETTINGS.values() if setting.order is not None}
     if channel.probing:
         return Sockets(
             channel.token,
             flows=1,
             interval_ms=probe_interval_ms(cell),
             wait_ms=wait_ms,
+            settings=Settings((setting, value) for setting, (order, value) in asked.items() if order.probes),
             interface=interface,
             transport="udp",
             test=PROBE,
             size=PROBE_BYTES,
         )
-    asked = {setting: cell[setting] for setting in SETTINGS.values() if setting.order is not None}
     if cell.resize and cell.transport == "tcp":
         del asked[WINDOW]
     on_disk = cell[READ if sends else WRITE] == "disk" if cell.kind.files else None
@@ -74,9 +75,7 @@ def sockets(
         interval_ms=interval_ms,
         wait_ms=wait_ms,
         settings=Settings(
-            (setting, value)
-            for setting, value in asked.items()
-            if setting.order is not None and setting.order.ends.has(sender=sends)
+            (setting, value) for setting, (order, value) in asked.items() if order.ends.has(sender=sends)
         ),
         interface=interface,
         transport=None if cell.transport == "tcp" else cell.transport,

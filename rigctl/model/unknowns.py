@@ -42,8 +42,8 @@ def mean_of_all(values: Iterable[float | None]) -> float | None:
 
 
 def joined(values: Iterable[str | None]) -> str | None:
-    """Return the distinct names in one text, such as `bbr, cubic`."""
-    return ", ".join(sorted({value for value in values if value is not None})) or None
+    """Return the distinct names of texts such as `cubic` and `bbr, cubic` in one text."""
+    return ", ".join(sorted({name for value in values if value is not None for name in value.split(", ")})) or None
 
 
 def agreed(values: Iterable[bool | None]) -> bool | None:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
-from rigctl.settings import NO_SETTINGS, SETTINGS, Settings
+from rigctl.settings import NO_SETTINGS, SETTINGS, Counts, Settings
 
 VERSION: Final = 4
 LINE_LIMIT: Final = 16384
@@ -300,7 +300,7 @@ def _answer(value: dict[str, Any]) -> Answer:
 def _totals(value: dict[str, Any]) -> FlowTotals:
     keys = _keys(FlowTotals)
     del keys["granted"]
-    kinds = {key: (key, setting.effective.type | None) for key, setting in _GRANTED.items() if setting.effective}
+    kinds = {key: (key, setting.read_as | None) for key, setting in _GRANTED.items()}
     held = _read(value, keys | kinds)
     granted = {setting: held.pop(key) for key, setting in _GRANTED.items()}
     return FlowTotals(**held, granted=Settings(granted))
@@ -388,6 +388,13 @@ def _buckets(value: Mapping[str, Any], name: str) -> list[tuple[int, int]]:
     return [(bucket, count) for bucket, count in buckets]
 
 
+def _counts(value: Mapping[str, Any], name: str) -> Counts:
+    try:
+        return Counts.read(value[name])
+    except ValueError as error:
+        raise BrokenError(f'"{name}" to be {error}') from None
+
+
 def _bins(value: Mapping[str, Any], name: str) -> list[int]:
     bins = value[name]
     numbers = isinstance(bins, list) and set(map(type, bins)) <= {int}
@@ -406,5 +413,6 @@ _READERS: Final[dict[Any, Callable[[Mapping[str, Any], str], object]]] = {
     list[list[int]]: _rows,
     list[tuple[int, int]]: _buckets,
     list[int]: _bins,
+    Counts: _counts,
 }
 """The type of a field → the function that reads it."""

@@ -26,7 +26,8 @@ def _keys(record: "Order | Sockets") -> Iterator[tuple[str, object]]:
         if isinstance(value, Sockets):
             yield from _keys(value)
         elif isinstance(value, Settings):
-            yield from ((setting.order.key, asked) for setting, asked in value.items() if setting.order is not None)
+            orders = [(setting.order, asked) for setting, asked in value.items() if setting.order is not None]
+            yield from ((order.key, order.word(asked)) for order, asked in orders)
         else:
             yield each.name, value
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from rigctl.records.cell import Pair, Stream
-from rigctl.settings import NO_SETTINGS, Direction, Setting, Settings
+from rigctl.settings import NO_SETTINGS, Counts, Direction, Setting, Settings
 
 T = TypeVar("T")
 
@@ -122,9 +122,21 @@ class Side:
 
     def __getitem__(self, setting: Setting[T]) -> T | None:
         """Return the value in effect at this side."""
-        if setting.effective is None:
+        effective = setting.effective
+        if effective is None:
             return None
-        return setting.effective.of(self) if setting.effective.of is not None else self.granted[setting]
+        if effective.of is not None:
+            return effective.of(self)
+        counts = self.counts(setting)
+        value: Any = self.granted[setting]
+        if counts is not None and effective.counted is not None:
+            value = ", ".join(counts.by(effective.counted.name)) or None
+        return cast(T | None, value)
+
+    def counts(self, setting: Setting[Any]) -> Counts | None:
+        """Return what was seen of a setting and how often; None if that was not counted."""
+        value = self.granted[setting]
+        return value if isinstance(value, Counts) else None
 
 
 @dataclass(frozen=True, slots=True)

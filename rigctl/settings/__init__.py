@@ -5,9 +5,19 @@
 
 from typing import Any, Final
 
-from rigctl.settings.setting import DEFAULT, NO_SETTINGS, Effective, Ends, Order, Setting, Settings, Title
+from rigctl.settings.setting import DEFAULT, NO_SETTINGS, Counts, Effective, Ends, Order, Setting, Settings, Title
 from rigctl.settings.shape import CONDITION, DIRECTION, ENGINE, PAIRS, PARALLEL, Direction, PairGrid
-from rigctl.settings.sockets import CONGESTION, COPY, MSS, NODELAY, OF_CONNECTIONS, WINDOW, WINDOW_TOTAL, ZEROCOPY
+from rigctl.settings.sockets import (
+    CONGESTION,
+    COPY,
+    DSCP,
+    MSS,
+    NODELAY,
+    OF_CONNECTIONS,
+    WINDOW,
+    WINDOW_TOTAL,
+    ZEROCOPY,
+)
 from rigctl.settings.traffic import (
     BURST,
     BUSY_POLL,

@@ -4,6 +4,7 @@ The scenario, `--set`, the JSON Schema, the plan, the agent's orders and reports
 the columns of exports and reports, mismatches and comparisons all iterate over these records.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
@@ -16,6 +17,7 @@ T = TypeVar("T")
 DEFAULT: Final = "default"
 """The value with which a scenario leaves a setting to the node."""
 Scalar: TypeAlias = int | float | str | bool | None
+_MOST: Final = 2**63
 
 
 class Level(IntEnum):
@@ -67,6 +69,53 @@ class Order:
     key: str
     ends: Ends = Ends.BOTH
     bounds: tuple[int, int] | None = None
+    number: Callable[[Any], int] | None = None  # of a value that the agent takes as a number; None: it takes the value
+    probes: bool = False  # also of the probes of the round trip beside a stream
+
+    def word(self, value: object) -> object:
+        """Return a value as the agent takes it."""
+        return value if self.number is None else self.number(value)
+
+
+class Counts(tuple[tuple[int, int], ...]):
+    """Values that were seen, each with how often: ((184, 990), (0, 10)). Values and counts are 0 or more."""
+
+    __slots__ = ()
+
+    @classmethod
+    def read(cls, value: object) -> "Counts":
+        """Return the counts in a value of JSON. Raise `ValueError` if it holds anything but pairs of whole numbers."""
+        if not isinstance(value, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in value):
+            raise ValueError("pairs of a value and its count")
+        if not all(type(number) is int and 0 <= number < _MOST for pair in value for number in pair):
+            raise ValueError("whole numbers in pairs of a value and its count")
+        return cls((seen, count) for seen, count in value)
+
+    @classmethod
+    def sum(cls, several: "Iterable[Counts]") -> "Counts":
+        """Return the counts of several flows together."""
+        together = Counter[int]()
+        for counts in several:
+            together.update(dict(counts))
+        return cls(together.items())
+
+    def by(self, name: Callable[[int], T]) -> dict[T, int]:
+        """Return how often each named value was seen, the most frequent first."""
+        together = Counter[T]()
+        for value, count in self:
+            together[name(value)] += count
+        return {named: count for named, count in together.most_common() if count}
+
+
+@dataclass(frozen=True)
+class Counted:
+    """An effective value that is counted: `Counts` of what an end saw, as of the marks of packets that arrived."""
+
+    name: Callable[[int], str]  # a value of the setting, from one that was seen
+    share: str  # the column with the share that is as requested, in %
+    units: Mapping[str, str]  # what was counted, by the transport of the test
+    cause: str  # why it may differ from the request, in a sentence, and what would change it
+    remedy: str
 
 
 @dataclass(frozen=True)
@@ -75,6 +124,9 @@ class Effective(Generic[T]):
 
     `key` is the agent's word for it in a flow's totals; it is stored under the same name. Without a key the value is
     computed by `of` from what a side tells anyway. `column` of the exports has it.
+
+    With `counted` the key has `Counts`; the value in effect is a text of all values that were seen, the most frequent
+    first.
     """
 
     key: str | None = None
@@ -83,6 +135,7 @@ class Effective(Generic[T]):
     of: Callable[[Any], T | None] | None = None  # from a `rigctl.records.Side`
     equal: Callable[[T, Any], bool] | None = None  # a request and what is in effect; None: by ==
     column: str | None = None  # None: filled by its own function in rigctl.analysis.rows
+    counted: Counted | None = None
 
 
 @dataclass(frozen=True)
@@ -123,6 +176,13 @@ class Setting(Generic[T]):
 
     def __repr__(self) -> str:
         return self.name.upper()
+
+    @property
+    def read_as(self) -> Any:  # noqa: ANN401 — a type
+        """Return the type of what an end tells of its effective value: counts, or the value itself."""
+        if self.effective is None:
+            return None
+        return Counts if self.effective.counted is not None else self.effective.type
 
     @property
     def stored_as(self) -> str | None:

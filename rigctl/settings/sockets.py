@@ -9,6 +9,7 @@ from rigctl.settings.setting import (
     DEFAULT,
     ONLY_FLOWS,
     Column,
+    Counted,
     Effective,
     Ends,
     Order,
@@ -38,6 +39,19 @@ _WINDOW_SCHEMA: Final = {
         {"const": DEFAULT},
     ],
 }
+_MOST_MARK: Final = 63
+MARKS: Final = {
+    "BE": 0,  # best effort: RFC 2474
+    "LE": 1,  # lower effort: RFC 8622
+    **{f"CS{number}": 8 * number for number in range(8)},  # class selectors: RFC 2474
+    **{f"AF{group}{drop}": 8 * group + 2 * drop for group in range(1, 5) for drop in range(1, 4)},  # RFC 2597
+    "VA": 44,  # RFC 5865
+    "EF": 46,  # RFC 3246
+}
+"""Marks (DSCP) by their names."""
+_MARK_PATTERN: Final = "[0-5]?[0-9]|6[0-3]|[Ee][Ff]|[Vv][Aa]|[Bb][Ee]|[Ll][Ee]|[Cc][Ss][0-7]|[Aa][Ff][1-4][1-3]"
+MARK_NAMES: Final = {number: name for name, number in reversed(MARKS.items())}
+"""Names of marks by their numbers; CS0 is BE."""
 CONGESTION_NAME: Final = re.compile(r"[a-z0-9_-]{1,15}", re.ASCII)
 
 
@@ -59,6 +73,27 @@ def _congestion(name: str, value: object) -> str:
     if not CONGESTION_NAME.fullmatch(text):
         raise FieldError(f"{name} {shown(text)}: expected a name of 1 to 15 of a-z, 0-9, _ and -, as in cubic")
     return text
+
+
+def _mark(name: str, value: object) -> str:
+    text = str(value).strip().upper()
+    if isinstance(value, int | str) and not isinstance(value, bool):
+        if text in MARKS:
+            return MARK_NAMES[MARKS[text]]
+        if text.isascii() and text.isdigit() and len(text) <= 2 and int(text) <= _MOST_MARK:
+            return mark_name(int(text))
+    names = "EF, VA, AF11 to AF43, CS0 to CS7, BE, LE"
+    raise FieldError(f"{name} {shown(value)}: expected a mark by its name ({names}) or number, 0 to 63, as in EF")
+
+
+def mark_name(mark: int) -> str:
+    """Return the name of a mark, or its number if it has none: `EF`, `5`."""
+    return MARK_NAMES.get(mark, str(mark))
+
+
+def mark_number(text: str) -> int:
+    """Return the number of a mark, 0 to 63."""
+    return MARKS[text] if text in MARKS else int(text)
 
 
 WINDOW: Final[Setting[int | None]] = Setting(
@@ -195,5 +230,51 @@ COPY: Final = flag(
     ),
     title=Title("Copy"),
 )
-OF_CONNECTIONS: Final = (CONGESTION, NODELAY, ZEROCOPY, COPY)
-"""The other settings of TCP sockets, in the order of tables. A new one is its record and its name here."""
+DSCP: Final[Setting[str | None]] = Setting(
+    name="dscp",
+    meaning="Mark of all packets (DSCP), by name (EF, VA, AF11 to AF43, CS0 to CS7, BE, LE) or number, 0 to 63; "
+    "or default. The effective one is the mark with which packets arrived.",
+    header="DSCP",
+    parse=or_default(_mark),
+    text=or_dash(str),
+    schema={
+        "anyOf": [
+            {"type": "integer", "minimum": 0, "maximum": _MOST_MARK},
+            {"type": "string", "pattern": rf"^\s*({_MARK_PATTERN})\s*$"},
+            {"const": DEFAULT},
+        ],
+        "examples": ["EF", "AF41", 46],
+    },
+    unset=None,
+    type=str,
+    iperf3=lambda mark: ["-S", str(mark_number(mark or "0") << 2)],
+    order=Order("dscp", bounds=(0, _MOST_MARK), number=mark_number, probes=True),
+    effective=Effective(
+        "marks",
+        str,
+        Ends.BOTH,
+        column="dscp_effective",
+        counted=Counted(
+            name=lambda octet: mark_name(octet >> 2),  # without the two bits of ECN
+            share="dscp_kept_pct",
+            units={"tcp": "packets of handshakes", "udp": "datagrams"},
+            cause="a device on the path rewrites the mark",
+            remedy="Let the switches and routers on the path keep the mark (trust DSCP).",
+        ),
+    ),
+    requested="dscp",
+    columns=(
+        measured("dscp", "", "mark (DSCP) requested of all packets; empty: none"),
+        measured(
+            "dscp_effective",
+            "",
+            "marks with which packets arrived, all of them: of UDP datagrams, of TCP the handshake; empty: not known",
+        ),
+        measured("dscp_kept_pct", "%", "share of these packets that arrived with the mark requested", 2),
+    ),
+    title=Title("DSCP"),
+    said=lambda mark: f"DSCP {mark}",
+    called="DSCP",
+)
+OF_CONNECTIONS: Final = (CONGESTION, NODELAY, ZEROCOPY, COPY, DSCP)
+"""The other settings of sockets, in the order of tables. A new one is its record and its name here."""

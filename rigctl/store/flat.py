@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any, Final, TypeAlias
 
 from rigctl.records import REQUESTED, Cell, Copying, Side, TcpInfo
-from rigctl.settings import SETTINGS, Setting, Settings
+from rigctl.settings import SETTINGS, Counts, Setting, Settings
 
 Row: TypeAlias = dict[str, Any]
 Types: TypeAlias = type | tuple[type, ...]
@@ -58,7 +58,7 @@ def side_values(row: Row) -> Row:
         needed = [found.get("count")] if group == "round_trips" else found.values()
         if any(value is not None for value in needed):
             left[group] = found
-    known = {name: (setting, setting.effective.type) for name, setting in GRANTED.items() if setting.effective}
+    known = {name: (setting, setting.read_as) for name, setting in GRANTED.items()}
     left["granted"] = _settings(left, known)
     return left
 
@@ -67,6 +67,8 @@ def _settings(row: Row, known: Mapping[str, tuple[Setting[Any], Types]]) -> Sett
     values = {}
     for name, (setting, types) in known.items():
         value = row.pop(name, None)
+        if value is not None and types is Counts:
+            value = Counts.read(value)
         if value is not None and (not isinstance(value, types) or (isinstance(value, bool) and types is int)):
             raise ValueError(f"{name} is a {type(value).__name__}")
         if value is not None:

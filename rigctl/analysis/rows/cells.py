@@ -27,6 +27,7 @@ from rigctl.analysis.rows.flows import (
     datagram_values,
     effective_of_rows,
     effective_values,
+    kept_shares,
     zerocopy_share,
 )
 from rigctl.analysis.rows.messages import latency_values, message_values
@@ -193,6 +194,7 @@ class Derived:
         verdict = named(streams_seen, share)
         summed = {
             **zerocopy_share(flows),
+            **kept_shares(self.cell, flows),
             **effective_of_rows(rows),
             **datagram_values(flows if len(flows) == len(streams) * self.cell.parallel else ()),
             "direction": str(self.cell.direction),
@@ -227,6 +229,7 @@ class Derived:
         return (
             self._shared
             | zerocopy_share(flows)
+            | kept_shares(self.cell, flows)
             | effective_values(flows)
             | datagram_values(flows if whole else ())
             | _of_stream(stream)

@@ -6,7 +6,7 @@ from typing import Any, Final
 from rigctl.model.histogram import middle_ns
 from rigctl.model.unknowns import agreed, joined, least, mean, most, total
 from rigctl.records import Cell, Datagrams, Flow, Repetition, Side
-from rigctl.settings import RATE, SETTINGS
+from rigctl.settings import RATE, SETTINGS, Counts, Setting
 
 DATAGRAM_NAMES: Final = (
     *("burst_effective", "sent_mbps", "datagrams_sent", "datagrams_lost", "loss_pct", "loss_burst_max"),
@@ -21,6 +21,14 @@ _EFFECTIVE: Final = {
 }
 
 
+COUNTED: Final = {
+    setting: setting.effective.counted
+    for setting in SETTINGS.values()
+    if setting.effective is not None and setting.effective.counted is not None
+}
+"""The settings whose effective values are counted."""
+
+
 def effective_values(flows: Sequence[Flow]) -> dict[str, Any]:
     """Return the effective values of settings for `flows`, by their columns."""
     sides = [side for flow in flows for side in (flow.sender, flow.receiver) if side is not None]
@@ -33,6 +41,21 @@ def effective_values(flows: Sequence[Flow]) -> dict[str, Any]:
 def effective_of_rows(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the effective values of a test, from the rows of its pairs."""
     return {name: _COMBINED[effective.type](row[name] for row in rows) for name, (_, effective) in _EFFECTIVE.items()}
+
+
+def kept_shares(cell: Cell, flows: Sequence[Flow]) -> dict[str, Any]:
+    """Return the columns with the share of what was counted that is as requested, in %; None if nothing was."""
+    return {counted.share: _kept_pct(cell[setting], seen_of(setting, flows)) for setting, counted in COUNTED.items()}
+
+
+def seen_of(setting: Setting[Any], flows: Iterable[Flow]) -> dict[str, int]:
+    """Return how often each value of a setting was seen at the ends of `flows`, the most frequent first."""
+    sides = [side for flow in flows for side in (flow.sender, flow.receiver) if side is not None]
+    return Counts.sum(counts for side in sides if (counts := side.counts(setting))).by(COUNTED[setting].name)
+
+
+def _kept_pct(asked: object, seen: dict[str, int]) -> float | None:
+    return 100 * seen.get(str(asked), 0) / sum(seen.values()) if asked is not None and seen else None
 
 
 def zerocopy_share(flows: Sequence[Flow]) -> dict[str, Any]:

@@ -42,7 +42,6 @@ struct flow_file {
 struct flow_datagram {
     int fd; /* -1: its bytes go over the connection */
     uint64_t tag;
-    int64_t rate;  /* of a stream, payload bit/s; 0: as fast as it can */
     int64_t burst; /* most datagrams that a late sender makes up for at once; 0: those of BURST_NS (udp-stream.c) */
     struct datagrams *counts;
 };
@@ -87,6 +86,7 @@ struct flow {
     struct {
         int64_t at_ns, bulk_ns, end_ns, interval_ns;
     } time;
+    int64_t rate; /* of a stream, payload bit/s; 0: as fast as it can */
     unsigned char *buffer;
     struct flow_message message;
     struct flow_place place;

@@ -12,6 +12,7 @@
 #include "probe.h"
 #include "report.h"
 #include "start.h"
+#include "system.h"
 #include "tcp.h"
 
 bool orders_quit;
@@ -148,8 +149,10 @@ static const char *refuse_start(const struct endpoint *endpoint, const struct st
     if (start->iterations < INT64_MAX && !settings->work->messages)
         return "iterations: a stream has none";
     if (start->rate > 0 && !settings->work->rate)
-        return "rate: for streams of datagrams only";
-    if (start->burst > 0 && start->rate == 0)
+        return "rate: for streams only";
+    if (start->rate > 0 && !settings->work->bursts && !SYSTEM_PACES)
+        return "rate: this system does not pace TCP";
+    if (start->burst > 0 && (start->rate == 0 || !settings->work->bursts))
         return "burst: for streams of datagrams with a rate only";
     if (start->capture > 0 && settings->interface[0] == '\0')
         return "capture: the endpoint has no interface";

@@ -47,6 +47,7 @@ static void write_totals(int64_t id, const struct flow *flow)
         {"acked_bytes", totals->acked_bytes},
         {"unacked", totals->unacked},
         {"timeouts", totals->timeouts},
+        {"max_pacing_bps", totals->max_pacing_bps},
     };
 
     line_begin();

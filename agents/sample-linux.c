@@ -45,6 +45,7 @@ void sample_info(int fd, struct tcp_totals *totals)
     totals->segs_in = FIELD(tcpi_segs_in);
     totals->acked_bytes = FIELD(tcpi_bytes_acked);
     totals->unacked = FIELD(tcpi_unacked);
+    totals->max_pacing_bps = FIELD(tcpi_max_pacing_rate) < 0 ? -1 : 8 * FIELD(tcpi_max_pacing_rate);
     totals->timeouts = FIELD(tcpi_retransmits);
     totals->timestamps = (info.tcpi_options & TCPI_OPT_TIMESTAMPS) != 0;
 }

@@ -15,6 +15,7 @@ struct tcp_totals {
     int64_t advertised_window; /* by the peer */
     int64_t segs_out, segs_in;
     int64_t acked_bytes, unacked; /* bytes acknowledged, segments sent and not */
+    int64_t max_pacing_bps;       /* that a rate was asked for */
     int64_t timeouts;             /* retransmission timeouts in a row, by now */
     int timestamps; /* 0, 1 or -1 */
     struct sockopts sockopts; /* as read back */

@@ -41,7 +41,7 @@ static int prepare(struct flow *flow, const struct start *start, int64_t interva
     flow->time.end_ns = start->at_ns + start->duration_ns;
     flow->time.interval_ns = interval_ns;
     flow->message.iterations = start->iterations;
-    flow->datagram.rate = start->rate;
+    flow->rate = start->rate;
     flow->datagram.burst = start->burst;
     /* Threads block in the kernel; only openings are served by poll. */
     if (flags < 0 || fcntl(flow->fd, F_SETFL, flags & ~O_NONBLOCK) != 0)

@@ -10,6 +10,7 @@
 #include "stream.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -22,6 +23,7 @@
 /* The first send is small, and the next one waits for bulk_ns: on a machine with more flows than processors (a virtual rig) nobody's
  * first burst then delays another's first byte. */
 #define FIRST_BYTES 1448
+#define UNPACED_SEGMENTS 10 /* the kernel paces none of the first ones: a slow flow would begin with a burst */
 #define DISCARD_BYTES (1 << 20)
 #define COPY_BYTES (256 << 10)
 #define WAKE_BYTES (128 << 10)
@@ -36,23 +38,51 @@ static ssize_t put_piece(struct flow *flow, size_t bytes)
     return send(flow->fd, data_bytes(), bytes, MSG_NOSIGNAL);
 }
 
+/* Of a paced stream the bytes of 5 ms, or two segments where these take at most 100 ms: the kernel paces them, and twice as many at most
+ * wait for it, so that a slow flow ends when its time ends. */
+static int paced_bytes(int64_t rate)
+{
+    int64_t slow = rate / 80, bytes = rate / 1600;
+
+    if (bytes < 2 * FIRST_BYTES)
+        bytes = slow < 2 * FIRST_BYTES ? slow : 2 * FIRST_BYTES;
+    return bytes < 1 ? 1 : bytes > DATA_BYTES ? DATA_BYTES : (int)bytes;
+}
+
+/* send(2) adds to a segment that waits without asking how much waits already; poll(2) asks. */
+static void await_room(struct flow *flow)
+{
+    struct pollfd writable = {.fd = flow->fd, .events = POLLOUT};
+    int got;
+
+    do
+        got = poll(&writable, 1, -1);
+    while ((got < 0 && errno == EINTR) || (got > 0 && writable.revents == POLLERR && zerocopy_collect(flow)));
+}
+
 static void send_all(struct flow *flow)
 {
-    size_t piece = FIRST_BYTES;
+    size_t all = flow->rate > 0 ? (size_t)paced_bytes(flow->rate) : DATA_BYTES;
+    size_t piece = all < FIRST_BYTES ? all : FIRST_BYTES;
 
     flow->first_byte_ns = clock_now();
     while (!flow_stopping(flow)) {
-        ssize_t put = put_piece(flow, piece);
+        ssize_t put;
 
+        if (flow->rate > 0)
+            await_room(flow);
+        put = put_piece(flow, piece);
         if (put > 0) {
             flow->copying.sends++;
             flow->last_byte_ns = clock_now();
             flow_count(flow, put);
             if (flow->last_byte_ns >= flow->time.end_ns)
                 break;
-            if (piece == FIRST_BYTES)
+            if (flow->copying.sends == 1)
                 flow_sleep_until(flow, flow->time.bulk_ns);
-            piece = DATA_BYTES;
+            else if (flow->rate > 0 && flow->copying.sends <= UNPACED_SEGMENTS)
+                flow_sleep_until(flow, flow->time.bulk_ns + (int64_t)(8e9 * (double)flow->bytes / (double)flow->rate));
+            piece = all;
         } else if (errno != EINTR) {
             /* flow_stop() shuts the sending side down to wake a blocked sender: that is its end, not an error. */
             if (!flow_stopping(flow) || (errno != EPIPE && !atomic_load(&flow->stopped)))
@@ -139,7 +169,9 @@ static void run_receiver(struct flow *flow)
 
 int stream_prepare(struct flow *flow)
 {
-    if (flow->sender || !flow->copying.copy)
+    if (flow->sender)
+        return flow->rate > 0 ? system_pace(flow->fd, flow->rate, paced_bytes(flow->rate)) : 0;
+    if (!flow->copying.copy)
         return 0;
     flow->buffer = malloc(COPY_BYTES);
     return flow->buffer == NULL ? ENOMEM : 0;

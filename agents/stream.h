@@ -3,7 +3,7 @@
 
 struct flow;
 
-/* Memory of a receiver that copies. */
+/* Memory of a receiver that copies, the pace of a sender. */
 int stream_prepare(struct flow *flow);
 /* What the threads of such flows do. */
 void stream_run(struct flow *flow);

@@ -67,6 +67,14 @@ ssize_t system_discard(int fd, size_t bytes)
     return recv(fd, scratch, bytes < sizeof scratch ? bytes : sizeof scratch, 0);
 }
 
+int system_pace(int fd, int64_t bits_per_s, int unsent)
+{
+    (void)fd;
+    (void)bits_per_s;
+    (void)unsent;
+    return ENOTSUP;
+}
+
 void system_clamp_window(int fd, int bytes)
 {
     (void)fd;

@@ -57,6 +57,17 @@ ssize_t system_discard(int fd, size_t bytes)
     return (ssize_t)syscall(SYS_recvfrom, fd, NULL, bytes, MSG_TRUNC, NULL, NULL);
 }
 
+int system_pace(int fd, int64_t bits_per_s, int unsent)
+{
+    /* A kernel before 4.20 reads the first 32 bits of it, which are all of it below 34 Gbit/s. */
+    unsigned long bytes_per_s = (unsigned long)((bits_per_s + 4) / 8);
+
+    if (setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_s, sizeof bytes_per_s) != 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent) != 0)
+        return errno;
+    return 0;
+}
+
 void system_clamp_window(int fd, int bytes)
 {
     setsockopt(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &bytes, sizeof bytes);

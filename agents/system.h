@@ -4,12 +4,15 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #if defined(__linux__)
 #define SYSTEM_DISCARDS true
+#define SYSTEM_PACES true
 #else
 #define SYSTEM_DISCARDS false /* recv(2) has to copy what is thrown away */
+#define SYSTEM_PACES false    /* SO_MAX_PACING_RATE is for network cards that pace */
 #endif
 
 /* A descriptor that can be read once one of `signals`, which are blocked, has come. -1 with errno. */
@@ -23,6 +26,8 @@ void system_name(const char *name);
 int system_follow_packets(int fd, int processor);
 /* Take bytes off a TCP connection and throw them away; as recv(2). */
 ssize_t system_discard(int fd, size_t bytes);
+/* Let TCP send no faster than `bits_per_s` of payload, and keep at most about `unsent` bytes that are not sent. 0 or an errno value. */
+int system_pace(int fd, int64_t bits_per_s, int unsent);
 /* Let a TCP receiver advertise no more than `bytes`, where the system can. */
 void system_clamp_window(int fd, int bytes);
 /* Claim `name` among all processes of this network; nobody else has it until the descriptor is closed. -1 with errno, EADDRINUSE where

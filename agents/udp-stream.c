@@ -124,10 +124,10 @@ static struct pace pace_of(const struct flow *flow)
 {
     struct pace pace = {.at_ns = clock_now()};
 
-    if (flow->datagram.rate == 0)
+    if (flow->rate == 0)
         return pace;
     flow->datagram.counts->burst = 0;
-    pace.each_ns = 8e9 * (double)flow->message.size / (double)flow->datagram.rate;
+    pace.each_ns = 8e9 * (double)flow->message.size / (double)flow->rate;
     pace.most = flow->datagram.burst > 0 ? flow->datagram.burst : (int64_t)(BURST_NS / pace.each_ns) + 1;
     /* The other half of the burst is for a sender that wakes late. */
     pace.quantum_ns = (int64_t)((double)(pace.most - 1) * pace.each_ns / 2);
@@ -191,7 +191,7 @@ static void send_stream(struct flow *flow)
 /* How many datagrams the sender can have sent by now, with a margin for what its clock may be off. */
 static int64_t most_by(const struct flow *flow, int64_t now)
 {
-    double each_ns = flow->datagram.rate > 0 ? 8e9 * (double)flow->message.size / (double)flow->datagram.rate : FASTEST_NS;
+    double each_ns = flow->rate > 0 ? 8e9 * (double)flow->message.size / (double)flow->rate : FASTEST_NS;
     double most = (double)(now - flow->time.at_ns + MARGIN_NS) / each_ns + 2;
 
     return most < 1 ? 1 : most > 1e15 ? INT64_C(1000000000000000) : (int64_t)most;

@@ -12,7 +12,7 @@
 
 /* Name, transport; open, prepare, run; bounds of the size. */
 static const struct work works[] = {
-    {"", "tcp", NULL, stream_prepare, stream_run, 0, 0, .bins = true, .copies = true},
+    {"", "tcp", NULL, stream_prepare, stream_run, 0, 0, .rate = true, .bins = true, .copies = true},
     {"pingpong", "tcp", NULL, messages_prepare_pingpong, messages_pingpong, 1, MESSAGE_MAX, .messages = true, .busy = true},
     {"blast", "tcp", NULL, messages_prepare_blast, messages_blast, 1, MESSAGE_MAX, .messages = true},
     {"file", "tcp", NULL, file_prepare, file_run, 1, FILE_MAX, .messages = true, .disk = true, .bins = true},

@@ -41,12 +41,14 @@ def server_words(address: str, port: int, interval: float) -> Sequence[str]:
 def client_words(
     cell: Cell, address: str, port: int, bind: str, interval: float, rate_bps: int | None
 ) -> Sequence[str]:
-    """The client of one pair. `rate_bps` is that of each UDP flow; None: as fast as it can."""
+    """The client of one pair. `rate_bps` is that of each flow; None: as fast as it can."""
     words = ["iperf3", "-c", address, "-p", str(port), "-B", bind, "-J", "-i", f"{interval:g}"]
     words += ["-t", f"{cell.duration_s:g}", "-P", str(cell.parallel)]
     words += {Direction.REVERSE: ["-R"], Direction.BOTH: ["--bidir"]}.get(cell.direction, [])
     if cell.transport == "udp":
         words += ["-u", "-b", str(rate_bps or 0), "-l", str(cell.message_bytes)]
+    elif rate_bps is not None:
+        words += ["--fq-rate", str(rate_bps)]
     for setting in SETTINGS.values():
         asked = None if setting.iperf3 is None or (setting is WINDOW and cell.resize) else cell[setting]
         words += [] if setting.iperf3 is None or asked is None else setting.iperf3(asked)

@@ -163,7 +163,7 @@ class Start(Order):
     at_ns: int  # on the node's clock
     duration_ms: int
     iterations: int | None = None  # messages of each flow; left out: as many as the time allows
-    rate: int | None = None  # of a stream of datagrams, payload bit/s; left out: as fast as it can
+    rate: int | None = None  # of a stream, payload bit/s; left out: as fast as it can
     burst: int | None = None  # with a rate: most datagrams that a late sender sends at once; left out: those of 10 ms
     bin_us: int | None = None  # a stream's receiver counts its bytes in bins of that width; left out: in none
     capture: int | None = None  # bytes for a file of the flows' frames, headers only; left out: none is made

@@ -24,7 +24,7 @@ class Order:
     cell: Cell
     repetition: int
     attempt: int
-    rate_bps: int | None = None  # of each flow of a UDP stream; None: as fast as it can
+    rate_bps: int | None = None  # of each flow of a stream; None: as fast as it can
 
 
 def planned(plan: RunPlan, cell: Cell) -> int:

@@ -53,6 +53,7 @@ from rigctl.runner.progress import Everybody, Logged, Progress, progress_on
 from rigctl.runner.published import board_of
 from rigctl.runner.repetition import measure_cell
 from rigctl.runner.resume import controller_id
+from rigctl.settings import MAX_RATE, RATE
 from rigctl.store import Store
 from rigctl.virtual import provided
 
@@ -181,7 +182,7 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
                 bench = Bench(nodes, conditions, counters, captures, blocked)
                 await _measure_all(work, orders, run, bench)
                 while is_open_ended(plan) and (more := further_orders(plan, store.repetitions(run, series=False))):
-                    if any(order.rate_bps is None for order in more):
+                    if any(order.cell[RATE] != MAX_RATE for order in more):
                         work.progress.said(f"measuring {len(more)} more: the repetitions so far differ")
                     await _measure_all(work, more, run, bench)
             status = _status(plan, store.statuses(run))

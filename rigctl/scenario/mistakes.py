@@ -161,6 +161,8 @@ def _kind_clashes(row: Settings, kind: Kind) -> Iterator[tuple[str, str]]:
         if not setting.takes(kind) and row[setting] != setting.unset:
             takers = _listed(other.name for other in KINDS.values() if setting.takes(other))
             yield setting.name, f"{setting.name}: only for test: {takers}{setting.hint}"
+        elif setting.refused is not None and (why := setting.refused(row[setting], kind)) is not None:
+            yield setting.name, f"{setting.name}: {why}"
 
 
 def _engine_clashes(number: int, row: Settings, kind: Kind, data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

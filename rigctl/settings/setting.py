@@ -136,6 +136,7 @@ class Effective(Generic[T]):
     equal: Callable[[T, Any], bool] | None = None  # a request and what is in effect; None: by ==
     column: str | None = None  # None: filled by its own function in rigctl.analysis.rows
     counted: Counted | None = None
+    shown: Callable[[T], Any] | None = None  # the value in the unit of `column`; None: as it is
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,7 @@ class Setting(Generic[T]):
     spans: Literal["sizes", "numbers"] | None = None  # it takes ranges, as 1..12 or 32K..256K times 2
     kinds: tuple[Kind, ...] | None = None  # that take it; None: all
     needed_by: tuple[Kind, ...] = ()  # kinds that have no default for it
+    refused: Callable[[T, Kind], str | None] | None = None  # why a kind that takes it does not take a value
     engines: tuple[str, ...] = (AGENT, IPERF3)
     iperf3: Callable[[T], Sequence[str]] | None = None  # words of its command line
     order: Order | None = None

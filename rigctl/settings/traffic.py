@@ -4,8 +4,21 @@ from contextlib import suppress
 from typing import Final
 
 from rigctl.base.units import format_bytes, format_rate, parse_bytes, parse_duration, parse_rate
-from rigctl.settings.kinds import AGENT, BLAST, FILE, PINGPONG, TCP, UDP
-from rigctl.settings.setting import BUCKETS, MEASURED, Column, Order, Setting, flag, measured, or_dash, whole
+from rigctl.settings.kinds import AGENT, BLAST, FILE, PINGPONG, TCP, UDP, Kind
+from rigctl.settings.setting import (
+    BUCKETS,
+    DEFAULT,
+    MEASURED,
+    Column,
+    Effective,
+    Order,
+    Setting,
+    flag,
+    measured,
+    or_dash,
+    or_default,
+    whole,
+)
 from rigctl.settings.sockets import RANGE_SCHEMA
 from rigctl.yamlfile.fields import FieldError, parse_flag, parse_quantity, parse_text, parse_whole, shown
 
@@ -18,6 +31,8 @@ PLACES: Final = ("disk", "memory")
 MAX_ITERATIONS: Final = 10**9
 MIN_RATE_BPS: Final = 1000
 MAX_RATE_BPS: Final = 10**12
+WHOLE_BYTES: Final = 8
+"""A kernel paces by whole bytes per second."""
 MAX_BURST: Final = 1_000_000
 TRANSPORTS: Final = ("tcp", "udp")
 DEFAULT_PROBES_MS: Final = 20
@@ -74,6 +89,12 @@ def parse_latency(name: str, value: object) -> int | None:
     return int(interval_ms)
 
 
+def _refused_rate(rate: int | str | None, kind: Kind) -> str | None:
+    if kind is UDP or not isinstance(rate, str):
+        return None
+    return f"{rate} is for test: udp only. Leave rate out for a stream that sends as fast as it can"
+
+
 def rate_words(rate: int | str | None) -> str:
     """Return a rate as a scenario has it."""
     return format_rate(rate) if isinstance(rate, int) else or_dash(str)(rate)
@@ -128,28 +149,37 @@ ITERATIONS: Final[Setting[int | None]] = Setting(
 )
 RATE: Final[Setting[int | str | None]] = Setting(
     name="rate",
-    meaning="Payload bit/s of each flow of test udp, as in 100M; max: the highest with a loss within max_loss, found "
-    "by search; unlimited: as fast as the sender can.",
+    meaning="Payload bit/s of each flow of the tests udp and tcp, as in 100M; of tcp the kernel keeps to it "
+    "(SO_MAX_PACING_RATE). Of udp also max: the highest with a loss within max_loss, found by search; unlimited: as "
+    "fast as the sender can.",
     header="Rate",
-    parse=_rate,
+    parse=or_default(_rate),
     text=rate_words,
     schema={
         "anyOf": [
             {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*[kKmMgGtT]?\s*(bit/s|bits/s|bps|bit)?\s*$"},
             {"type": "integer", "minimum": MIN_RATE_BPS, "maximum": MAX_RATE_BPS},
-            {"enum": [MAX_RATE, UNLIMITED]},
+            {"enum": [MAX_RATE, UNLIMITED, DEFAULT]},
         ],
         "examples": ["100M", MAX_RATE],
     },
     unset=None,
     type=(int, str),
-    kinds=(UDP,),
+    kinds=(TCP, UDP),
     needed_by=(UDP,),
+    refused=_refused_rate,
+    effective=Effective[int | str | None](
+        "max_pacing_bps",
+        equal=lambda asked, side: not isinstance(asked, int) or abs(asked - side[RATE]) < WHOLE_BYTES,
+        column="rate_effective_mbps",
+        shown=lambda bps: bps / 1e6 if isinstance(bps, int) else None,
+    ),
     columns=(
+        measured("rate_mbps", "Mbit/s", "rate requested of each flow, payload; empty: as fast as it can", 1),
         measured(
-            "rate_mbps",
+            "rate_effective_mbps",
             "Mbit/s",
-            "offered load requested of each UDP flow, payload; empty: as fast as it can",
+            "rate at which the senders' kernels hold each TCP flow (tcpi_max_pacing_rate); empty: none",
             1,
         ),
     ),

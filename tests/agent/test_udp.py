@@ -122,13 +122,6 @@ def test_a_lost_ping_is_given_up_after_a_second(lossy: Lab) -> None:
     assert (sent.datagrams[0]["datagrams"], sent.totals[0]["round_trips"]) == (7, 6)
 
 
-def test_a_rate_is_for_streams_of_datagrams(start: Start) -> None:
-    receiver, sender = start(), start()
-    joined(receiver, sender)
-    answer = sender.ask("start endpoint=1 at_ns=1 duration_ms=10 rate=1000")
-    assert (answer["ok"], answer["message"]) == (False, "rate: for streams of datagrams only")
-
-
 def test_a_port_that_another_program_uses_for_udp_is_not_taken(start: Start) -> None:
     receiver = start()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from rigctl.model.histogram import middle_ns
 from rigctl.model.unknowns import agreed, joined, least, mean, most, total
 from rigctl.records import Cell, Datagrams, Flow, Repetition, Side
-from rigctl.settings import RATE, SETTINGS, Counts, Setting
+from rigctl.settings import RATE, SETTINGS, Counts, Effective, Setting
 
 DATAGRAM_NAMES: Final = (
     *("burst_effective", "sent_mbps", "datagrams_sent", "datagrams_lost", "loss_pct", "loss_burst_max"),
@@ -32,10 +32,15 @@ COUNTED: Final = {
 def effective_values(flows: Sequence[Flow]) -> dict[str, Any]:
     """Return the effective values of settings for `flows`, by their columns."""
     sides = [side for flow in flows for side in (flow.sender, flow.receiver) if side is not None]
-    return {
+    found = {
         name: _COMBINED[effective.type](side[setting] for side in sides if effective.ends.has(sender=side.sending))
         for name, (setting, effective) in _EFFECTIVE.items()
     }
+    return {name: _shown(_EFFECTIVE[name][1], value) for name, value in found.items()}
+
+
+def _shown(effective: Effective[Any], value: object) -> object:
+    return value if value is None or effective.shown is None else effective.shown(value)
 
 
 def effective_of_rows(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:

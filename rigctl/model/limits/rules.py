@@ -25,6 +25,9 @@ MOST_FULL: Final = 1.25
 BESIDE: Final = 0.8  # from this share of a link on, with other traffic, a shaper or losses elsewhere look the same
 LARGER_FRAMES: Final = 1.02  # larger frames would raise the ceiling by 2 % at least
 
+# The rate requested
+HELD: Final = 1.1  # goodput above this share of it is not held to it; a slow flow of a short test begins 5 % above it
+
 # Windows
 REACHED: Final = 0.9  # from this share of window ÷ least round trip on, the window is the limit even on a busy node
 IN_FLIGHT: Final = 0.85  # from this share of the window on, bytes in flight fill it: whole segments, and unread bytes
@@ -84,6 +87,10 @@ class Rule:
 
 def _at_line_rate(seen: Known) -> bool:
     return reaches(seen.efficiency, LINE_RATE)
+
+
+def _as_asked(seen: Known) -> bool:
+    return reaches(seen.asked_share, LINE_RATE) and bool(seen.asked_share <= HELD)
 
 
 def _small_frames(seen: Known) -> bool:
@@ -227,7 +234,7 @@ RULES: Final[tuple[Rule, ...]] = (
         ("efficiency", *_STANDING),
         lambda seen: reaches(seen.efficiency, NEARLY) and _standing(seen),
     ),
-    Rule("rate", "requested rate", ("asked_share",), lambda seen: reaches(seen.asked_share, LINE_RATE)),
+    Rule("rate", "requested rate", ("asked_share",), _as_asked),
     Rule("sender", "quota", ("quota_sender",), lambda seen: _throttled(seen, EXHAUSTED), "quota"),
     Rule("receiver", "quota", ("quota_receiver",), lambda seen: seen.quota_receiver >= EXHAUSTED, "quota"),
     Rule(

@@ -106,6 +106,7 @@ _AFTER: Final = tuple(
 STREAMS: Final = (
     *(TEST, CONDITION, PAIRS, SENDING, *map(asked, _BEFORE), PARALLEL),
     *map(asked, _AFTER),
+    asked(settings.RATE, "Rate per flow", "Mbit/s", _mbps),
     *(DIRECTION, ENGINE, LATENCY),
 )
 """The columns of tests of kind tcp."""

@@ -54,6 +54,10 @@ def test_every_setting_has_its_option() -> None:
     assert "-w" not in words  # the kernel is to resize it
 
 
+def test_the_kernel_keeps_a_stream_to_its_rate() -> None:
+    assert " ".join(client_words(CELL, "b", 1, "a", 0.1, 10**8)).endswith("-P 1 --fq-rate 100000000")
+
+
 @pytest.mark.parametrize(("rate_bps", "option"), [(20_000_000, "-b 20000000"), (None, "-b 0")])
 def test_datagrams_have_a_size_and_a_rate(rate_bps: int | None, option: str) -> None:
     cell = Cell(1, "udp", (Pair("a", "b"),), 10.0, 0.0, 1, transport="udp", message_bytes=1448)

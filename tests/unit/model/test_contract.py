@@ -25,7 +25,7 @@ from rigctl.records import (
     Side,
     TcpInfo,
 )
-from rigctl.settings import CONGESTION, ITERATIONS, NO_SETTINGS, Settings
+from rigctl.settings import CONGESTION, ITERATIONS, NO_SETTINGS, RATE, Settings
 
 S = 10**9
 CELL = builders.cell(pairs=(Pair("pi1", "pi2"),), congestion="cubic")
@@ -52,6 +52,14 @@ def test_an_mss_of_1460_is_granted_as_1448_plus_timestamps() -> None:
 
 def test_a_jumbo_mss_that_went_out_as_1448_is_a_departure() -> None:
     assert found(builders.asking(CELL, mss=8960), FLOW) == [("mss", "8960", "1448")]
+
+
+def test_a_rate_is_held_in_whole_bytes_per_second() -> None:
+    asked = builders.asking(CELL, rate=10**7 + 4)
+    for bps, departs in ((10**7, False), (10**7 + 8, False), (10**8, True)):
+        granted = SENDER.granted | {RATE: bps}
+        held = replace(FLOW, sender=replace(SENDER, granted=granted))
+        assert found(asked, held) == ([("rate", "10000004", "100000000")] if departs else [])
 
 
 def test_a_window_cut_by_the_kernel_is_a_departure_on_either_side() -> None:

@@ -35,6 +35,9 @@ OTHERS = {"other_share": 0.4, "other_mbps": 40.0, "other_link": "to far", "other
         ({"efficiency": 0.99, "larger_frames": 1.05}, "mtu", None),
         ({"efficiency": 0.99, "larger_frames": 1.01}, "line-rate", None),
         ({"asked_share": 0.99}, "rate", None),
+        ({"asked_share": 1.05}, "rate", None),
+        ({"asked_share": 0.97}, "unknown", None),
+        ({"asked_share": 1.5}, "unknown", None),  # nothing held it to its rate
         # 12 KB on each of 2 flows, 7 ms: the kernel counted 39 to 45 % of the time.
         ({"in_flight_share": 0.98, "rtt_growth": 1.01, "held_share": 0.42}, "window", "receive"),
         ({"in_flight_share": 0.98, "rtt_growth": 1.01, "held_share": 0.02}, "unknown", None),

@@ -18,6 +18,8 @@ def test_rates_and_sizes_are_read(tmp_path: Path) -> None:
     assert {SIZE, RATE, PARALLEL} <= set(table_axes(plan))
     assert not plan.in_messages
     (expected,) = forecasts(plan.cells[3], plan, 4)
+    assert (expected.mss, (expected.ceiling_bps or 0) / 1e6) == (1472, 10.0)
+    (expected,) = forecasts(plan.cells[4], plan, 4)
     assert (expected.mss, round((expected.ceiling_bps or 0) / 1e6, 1)) == (1472, 957.1)
 
 
@@ -28,7 +30,7 @@ def test_a_datagram_fills_the_mtu_where_no_size_is_given(tmp_path: Path) -> None
 
 
 def test_a_larger_one_goes_in_fragments_and_its_ceiling_says_so(tmp_path: Path) -> None:
-    plan = planned(tmp_path, "test: udp\nmatrix: {rate: 10M, size: 2952}")
+    plan = planned(tmp_path, "test: udp\nmatrix: {rate: unlimited, size: 2952}")
     (expected,) = forecasts(plan.cells[0], plan, 4)
     # 2960 bytes with the UDP header: two fragments of 1480 bytes, each a full frame.
     assert (expected.ceiling_bps or 0) / 1e6 == pytest.approx(1000 * 2952 / (2 * 1538))
@@ -38,7 +40,10 @@ def test_a_larger_one_goes_in_fragments_and_its_ceiling_says_so(tmp_path: Path) 
     ("text", "said"),
     [
         ("test: udp", "rate: test: udp needs one, as in rate: 100M or rate: max"),
-        ("matrix: {rate: 10M}", ":3:16: rate: only for test: udp. The others send as fast as they can"),
+        ("matrix: {rate: max}", ":3:16: rate: max is for test: udp only. Leave rate out for a stream"),
+        ("matrix: {rate: [1M, unlimited]}", ":3:16: rate: unlimited is for test: udp only."),
+        ("test: udp\nmatrix: {rate: default}", "rate: test: udp needs one"),
+        ("test: blast\nmatrix: {size: 1, rate: 1M}", "rate: only for test: tcp or udp. The others send as fast as"),
         ("test: udp\nmatrix: {rate: fast}", "or max, or unlimited"),
         ("test: udp\nmatrix: {rate: 10M, mss: 1460}", "mss: only for TCP; this test sends datagrams"),
         (
@@ -48,7 +53,7 @@ def test_a_larger_one_goes_in_fragments_and_its_ceiling_says_so(tmp_path: Path) 
         ("test: udp\nrepeat: 3\nmatrix: {rate: max}", ":4:1: repeat: rate: max is searched once, trial by trial."),
         ("test: udp\nmatrix: {rate: max}\nmax_loss: 1", 'max_loss "1": expected a share below 100 %, as in 0.1%'),
         ("test: pingpong\nmatrix: {size: 64K, transport: udp}", "size: 65536 bytes are not the payload"),
-        ("test: pingpong\nmatrix: {size: 64, transport: udp, rate: 1M}", "rate: only for test: udp"),
+        ("test: pingpong\nmatrix: {size: 64, transport: udp, rate: 1M}", "rate: only for test: tcp or udp"),
         ("test: blast\nmatrix: {size: 64, zerocopy: true}", "zerocopy: only for test: tcp"),
         ("matrix: {rate: 10M, copy: true}\ntest: udp", "copy: only for test: tcp"),
         ("test: blast\nmatrix: {size: 64K, transport: udp}", "transport: only for test: pingpong"),

@@ -1,0 +1,56 @@
+"""How near the goodput of paced TCP streams is to the rate requested: ten rates, 4 and 40 flows, unshaped links.
+
+`python tests/bench/bench_pacing.py [SECONDS [CONGESTION]]`: one test for each rate and number of flows. Bounds: the sum
+of the flows within 1 % of the rates requested, 5 % at 1 Mbit/s. A sum that the machine cannot carry has another limit.
+"""
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from bench import run_rows, table
+
+RATES: Final = ("1M", "2M", "5M", "10M", "20M", "50M", "100M", "200M", "500M", "1G")
+FLOWS: Final = (4, 40)
+WITHIN: Final = 0.01
+SLOWEST_MBPS: Final = 1.0
+SLOWEST_WITHIN: Final = 0.05
+RIG: Final = "virtual: namespaces\nlinks: {mtu: 1500}\nnodes: {near: , far: }\n"
+
+
+def measured(folder: Path, seconds: int, congestion: str) -> Iterator[tuple[object, ...]]:
+    """Yield a row of the table for each test."""
+    (folder / "rig.yaml").write_text(RIG)
+    rows = run_rows(
+        folder,
+        f"rig: {folder}/rig.yaml\npairs: [near -> far]\nduration: {seconds}s\nmax_skew: 1s\n"
+        f"matrix: {{parallel: {list(FLOWS)}, rate: [{', '.join(RATES)}], congestion: {congestion}}}\n",
+    )
+    for row in rows:
+        asked = row["rate_mbps"] * row["parallel"]
+        share = row["goodput_mbps"] / asked - 1
+        within = abs(share) <= (SLOWEST_WITHIN if row["rate_mbps"] == SLOWEST_MBPS else WITHIN)
+        bound = "yes" if within else "NO"
+        numbers = f"{asked:g}", f"{row['goodput_mbps']:.2f}", f"{100 * share:+.2f}", row["retransmits"]
+        yield f"{row['rate_mbps']:g}", row["parallel"], *numbers, row["limit"], bound
+
+
+def main(seconds: int, congestion: str) -> None:
+    heads = (
+        "rate, Mbit/s",
+        "flows",
+        "sum, Mbit/s",
+        "goodput, Mbit/s",
+        "difference, %",
+        "retransmits",
+        "limit",
+        "within",
+    )
+    with tempfile.TemporaryDirectory() as name:
+        table(f"{seconds} s each, {congestion}", heads, measured(Path(name), seconds, congestion))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5, sys.argv[2] if len(sys.argv) > 2 else "cubic")

@@ -61,6 +61,7 @@ _TITLES: Final = {
     "mss_effective": "MSS in use",
     "nodelay": "Nodelay in use",
     "copy_effective": "Copying in use",
+    "rate_effective_mbps": "Rate held by the kernel, Mbit/s",
     "window_effective_bytes": "Window in use",
     "duration_s": "Duration",
     "omit_s": "Omitted",

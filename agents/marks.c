@@ -33,7 +33,7 @@ static void count(struct marks *marks, int mark, int64_t packets)
 /* The mark that came with a message; -1: none. IPv4 gives a byte, of Linux as IP_TOS, of FreeBSD as IP_RECVTOS. */
 static int mark_of_message(struct msghdr *message)
 {
-    for (struct cmsghdr *note = CMSG_FIRSTHDR(message); note != NULL; note = CMSG_NXTHDR(message, note)) {
+    for (struct cmsghdr *note = CMSG_FIRSTHDR(message); note != NULL; note = marks_next_note(message, note)) {
         int mark;
 
         if (note->cmsg_level == IPPROTO_IP && (note->cmsg_type == IP_TOS || note->cmsg_type == IP_RECVTOS))

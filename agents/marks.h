@@ -25,3 +25,11 @@ ssize_t marks_recv(struct marks *marks, int fd, void *buffer, size_t room, int f
 void marks_count(struct marks *marks, int64_t datagrams);
 /* Add all to the line of a flow's totals. */
 void marks_report(const struct marks *marks);
+/* CMSG_NXTHDR(3), of which musl's macro compares numbers of different signs. */
+static inline struct cmsghdr *marks_next_note(struct msghdr *message, struct cmsghdr *note)
+{
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-compare"
+    return CMSG_NXTHDR(message, note);
+#pragma GCC diagnostic pop
+}

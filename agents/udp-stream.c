@@ -206,7 +206,7 @@ static int64_t take_piece(struct flow *flow, struct msghdr *header, size_t lengt
     size_t size = length;
     int64_t counted = 0, before = datagrams->count;
 
-    for (struct cmsghdr *note = CMSG_FIRSTHDR(header); note != NULL; note = CMSG_NXTHDR(header, note)) {
+    for (struct cmsghdr *note = CMSG_FIRSTHDR(header); note != NULL; note = marks_next_note(header, note)) {
         int cut;
 
         if (note->cmsg_level != IPPROTO_UDP || note->cmsg_type != UDP_GRO)

@@ -54,7 +54,7 @@ from rigctl.runner.published import board_of
 from rigctl.runner.repetition import measure_cell
 from rigctl.runner.resume import controller_id
 from rigctl.store import Store
-from rigctl.virtual import provided
+from rigctl.virtual.provide import provided
 
 MOST_LOST: Final = 24
 """Messages about nodes that could not be opened, at most."""

@@ -18,7 +18,7 @@ from rigctl.rig.inventory import Rig
 from rigctl.runner.nodes import nodes_of
 from rigctl.runner.precheck import prechecked
 from rigctl.scenario.load import Overrides, load_plan
-from rigctl.virtual import provided
+from rigctl.virtual.provide import provided
 
 UNHEALTHY = (Severity.ERROR, Severity.WARNING)
 

@@ -11,7 +11,7 @@ import pytest
 from virtual_rigs import login, output, rig
 
 from rigctl.rig.inventory import Rig
-from rigctl.virtual import provided
+from rigctl.virtual.provide import provided
 
 
 @pytest.fixture(params=["namespaces", "loopback"])

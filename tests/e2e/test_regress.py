@@ -73,8 +73,7 @@ def test_a_slower_rig_is_measured_again_reported_with_what_changed_and_accepted(
     assert "No change found in 1 test" in text
     assert "the kernel of the lab's image" in text
 
-
-def test_mistakes_are_refused_before_anything_is_measured(slower: User) -> None:
+    # Mistakes are refused before anything is measured.
     assert "expected percent" in slower.rigctl("regress", "--bound", "much", code=2)
     assert "--format md" in slower.rigctl("regress", "--brief", code=2)
     assert "expected a reason" in slower.rigctl("accept", "--because", " ", code=2)

@@ -3,12 +3,12 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import builders
 import pytest
+from user import ended
 
 from rigctl.records import Repetition, RunInfo, RunStatus
 from rigctl.store import open_store
@@ -38,11 +38,8 @@ def store(tmp_path: Path) -> Path:
 
 
 def rigctl(store: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "RIGCTL_STORE": str(store)}
-    command = [sys.executable, "-m", "rigctl", *words]
-    return subprocess.run(
-        command, env=environment, cwd=store.parent, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = ended(words, store.parent, os.environ | {"RIGCTL_STORE": str(store)})
+    return subprocess.CompletedProcess(words, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def test_a_fragment_has_everything_that_is_published(store: Path) -> None:

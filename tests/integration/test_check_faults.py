@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from processes import mounted
-from virtual_rigs import output, rig
+from virtual_rigs import kept_up, output, rig
 
 from rigctl.base.errors import RigError
 from rigctl.check.gather import gathered
@@ -19,7 +19,7 @@ from rigctl.rig.inventory import Rig
 from rigctl.runner.nodes import nodes_of
 from rigctl.runner.precheck import prechecked
 from rigctl.scenario.load import Overrides, load_plan
-from rigctl.virtual.provide import down, provided, up
+from rigctl.virtual.provide import provided
 
 UNHEALTHY = (Severity.ERROR, Severity.WARNING)
 LINKS = "{rate: 1G, mtu: 9000}"
@@ -29,13 +29,8 @@ NO_RULE = "nft delete table inet fault"
 @pytest.fixture(scope="module")
 def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """A rig that is up, for faults that a command takes away again."""
-    folder = tmp_path_factory.mktemp("rig")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", str(folder))
-        made = rig(folder, "a", "b", "c", links=LINKS)
-        started, _, _ = asyncio.run(up(made))
+    with kept_up(tmp_path_factory.mktemp("rig"), "a", "b", "c", links=LINKS) as started:
         yield started
-        asyncio.run(down(made))
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from processes import end
 from user import User, ended, waited
 
 from rigctl.base.processes import process
-from rigctl.records import RunStatus
 from rigctl.store import open_store
 
 
@@ -137,18 +136,9 @@ def seen_by_another(user: User) -> None:
     assert "store.db" not in json.dumps(shown)
 
 
-def stored(user: User) -> None:
-    """The run of the product page, in the store."""
-    info, repetitions = builders.gigablox()
-    with open_store(user.environment["RIGCTL_STORE"], create=True) as opened:
-        run = opened.begin(info.plan, info.versions, info.facts, info.started_at)
-        for repetition in repetitions:
-            opened.add(run, repetition)
-        opened.finish(run, RunStatus.COMPLETE, info.started_at + 100)
-
-
 def test_a_killed_run_has_died_and_the_latest_table_of_the_store_is_shown(user: User) -> None:
-    stored(user)
+    with open_store(user.environment["RIGCTL_STORE"]) as store:
+        builders.put(store, *builders.gigablox())
     with terminal(user.folder, [*RIGCTL, "display"], changed(user)) as idle:
         idle.shows(lambda text: "Total goodput of each test" in text)
         scenario = user.scenario(SCENARIO.format(duration_s=20))

@@ -10,7 +10,7 @@ import builders
 import pytest
 from user import ended
 
-from rigctl.records import Repetition, RunInfo, RunStatus
+from rigctl.records import Repetition, RunInfo
 from rigctl.store import open_store
 
 
@@ -28,10 +28,7 @@ def store(tmp_path: Path) -> Path:
     path = tmp_path / "r.db"
     with open_store(str(path)) as opened:
         for day, (info, repetitions) in enumerate((measured((900, 900), "old"), measured((941, 941.3), "new"))):
-            run = opened.begin(info.plan, info.versions, info.facts, info.started_at + day * 86_400)
-            for repetition in repetitions:
-                opened.add(run, repetition)
-            opened.finish(run, RunStatus.COMPLETE, info.started_at + day * 86_400 + 74)
+            builders.put(opened, info, repetitions, info.started_at + day * 86_400)
     (tmp_path / "new.yaml").write_text("name: New\nwords: {goodput: Speed}\n")
     (tmp_path / "old.yaml").write_text("name: Old\n")
     return path

@@ -33,10 +33,7 @@ def site(folder: Path, text: str) -> Path:
         info, measured = hostile_runs.run(text)
         for night in range(2):
             began = builders.STARTED_AT + night * DAY_S
-            run = store.begin(info.plan, {}, info.facts, began)
-            for repetition in measured:
-                store.add(run, repetition)
-            store.finish(run, info.status, began + 60)
+            builders.put(store, info, measured, began)
         publish(store, folder / "site", builders.STARTED_AT + 4 * DAY_S)
     return folder / "site"
 

@@ -36,7 +36,6 @@ def front(title: str, judged: Sequence[Judged], runs: Sequence[MadeRun], now: fl
         news=entries[:MOST_NEWS],
         runs=_latest(nights)[:MOST_RUNS],
         count=len(runs),
-        latest=max((own.latest.day for own in judged if own.latest is not None), default=None),
         nexts=[_expected(own.next_due_at, now) for own in courses],
         written=local_text(now, "%Y-%m-%d %H:%M %Z"),
     )

@@ -1,4 +1,4 @@
-"""Meshes and a star on a virtual rig of four nodes, one of them behind a slower link: goodput, and round trips."""
+"""Meshes on a virtual rig of four nodes, one of them behind a slower link: goodput, and round trips."""
 
 import json
 from collections.abc import Iterator

@@ -3,8 +3,8 @@
 A repetition is committed when it is measured; ceilings, efficiency and limits are *not* stored but derived on reading.
 """
 
-from rigctl.store.errors import NoStoreError
+from rigctl.store.errors import NoStoreError, SilentStoreError
 from rigctl.store.open import default_path, open_store
 from rigctl.store.store import Store
 
-__all__ = ["NoStoreError", "Store", "default_path", "open_store"]
+__all__ = ["NoStoreError", "SilentStoreError", "Store", "default_path", "open_store"]

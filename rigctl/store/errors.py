@@ -99,6 +99,14 @@ _NEEDED: Final = 64 * 1024
 T = TypeVar("T")
 
 
+SILENT: Final = "the server does not answer"
+"""Text of the driver's error once rigctl has given up waiting for an answer."""
+
+
+class SilentStoreError(RigError):
+    """The server of a store took a connection, and then did not answer within the time that a statement may take."""
+
+
 class NoStoreError(InputError):
     """The store does not exist yet, or has no tables: nothing was ever measured into it."""
 
@@ -135,6 +143,11 @@ def explained(place: str, writing: bool = False) -> Iterator[None]:
         yield
     except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:
         said = reason_of(error)
+        if said.startswith(SILENT):
+            raise SilentStoreError(
+                f"store {place}: {said}. What was stored before is safe. Restart the server, or, for statements that "
+                "take longer, give ?rigctl_timeout=SECONDS in the URL"
+            ) from error
         kind: type[RigctlError] = RigError if writing else InputError
         meaning = _FULL if "disk i/o error" in said.lower() and _is_full(place) else _meaning(error, said.lower())
         raise kind(f"store {place} {meaning or f'failed: {said}'}") from error

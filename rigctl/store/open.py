@@ -20,7 +20,7 @@ from rigctl.base.texts import printable
 from rigctl.store.errors import NoStoreError, explained
 from rigctl.store.foreign import MOST_VALUE, odd_table
 from rigctl.store.postgresql import NAME as POSTGRESQL
-from rigctl.store.postgresql import connect_arguments, is_postgresql, prepare, with_driver
+from rigctl.store.postgresql import connect_arguments, is_postgresql, prepare, timeout_s, with_driver
 from rigctl.store.runs_file import Verbatim
 from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION, metadata, versions
 from rigctl.store.store import Store
@@ -45,12 +45,14 @@ def open_store(address: str | None = None, create: bool = True) -> Store:
     given = address or os.environ.get("RIGCTL_STORE") or str(default_path())
     url = _url(given)
     place = url.database or ":memory:" if url.get_backend_name() == "sqlite" else _place(url)
+    most_s = 0.0
     if is_postgresql(url):
+        most_s = timeout_s(url)
         url = with_driver(url)
     path = _file_of(url)
     if path is not None:
         url = _sqlite_file(url, path, place, create)
-    engine = _engine(url, place)
+    engine = _engine(url, place, most_s)
     try:
         with explained(place), _transaction(engine, write=create) as connection:
             made = _check(connection, place, create)
@@ -140,7 +142,7 @@ def _has_wal(path: Path) -> bool:
     return wal.exists() and wal.stat().st_size > 0
 
 
-def _engine(url: URL, place: str) -> Engine:
+def _engine(url: URL, place: str, most_s: float) -> Engine:
     if is_postgresql(url):
         with extra("postgresql", f"store {place}"):
             import psycopg  # noqa: F401
@@ -164,7 +166,7 @@ def _engine(url: URL, place: str) -> Engine:
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
     if is_postgresql(url):
-        prepare(engine)
+        prepare(engine, most_s)
     return engine
 
 

@@ -3,11 +3,22 @@
 Readers see one state of the database and write nothing. Writers take turns: each waits at its start, a bounded time.
 """
 
-from typing import Any, Final
+import os
+import socket
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from threading import Timer
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import URL, Connection, Engine, event
 
+from rigctl.base.errors import InputError
+from rigctl.store.errors import SILENT
 from rigctl.store.schema import APPLICATION_ID
+
+if TYPE_CHECKING:
+    import psycopg
 
 NAME: Final = "postgresql"
 _DRIVERS: Final = ("postgresql", "postgres", "postgresql+psycopg")
@@ -22,6 +33,9 @@ _DEADLINES: Final = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
+_TIMEOUT: Final = "rigctl_timeout"
+_TIMEOUT_S: Final = 120.0
+"""Longest time of a statement, its result included: the longest of a large store take seconds."""
 
 
 def is_postgresql(url: URL) -> bool:
@@ -29,8 +43,20 @@ def is_postgresql(url: URL) -> bool:
 
 
 def with_driver(url: URL) -> URL:
-    """Return `url` for psycopg 3."""
-    return url.set(drivername="postgresql+psycopg")
+    """Return `url` for psycopg 3, without rigctl's own parameter."""
+    return url.set(drivername="postgresql+psycopg").difference_update_query([_TIMEOUT])
+
+
+def timeout_s(url: URL) -> float:
+    """Return how many seconds a statement may take. Raise `InputError` for an invalid value in `url`."""
+    given = url.query.get(_TIMEOUT, f"{_TIMEOUT_S}")
+    try:
+        found = float(str(given))
+    except ValueError:
+        found = 0.0
+    if not 1 <= found <= 86_400:
+        raise InputError(f'store: {_TIMEOUT} "{given}": expected 1 to 86400 seconds, as in ?{_TIMEOUT}=600')
+    return found
 
 
 def connect_arguments(url: URL) -> dict[str, Any]:
@@ -39,9 +65,46 @@ def connect_arguments(url: URL) -> dict[str, Any]:
     return {name: value for name, value in own.items() if name not in url.query}
 
 
-def prepare(engine: Engine) -> None:
-    """Make `engine` behave like SQLite's."""
+def prepare(engine: Engine, most_s: float) -> None:
+    """Make `engine` behave like SQLite's. A statement that takes more than `most_s` ends its connection."""
+    event.listen(engine, "do_connect", _connecting(most_s))
     event.listen(engine, "begin", _begin)
+
+
+def _connecting(most_s: float) -> "Callable[..., psycopg.Connection]":
+    import psycopg
+
+    class Bounded(psycopg.Connection):
+        """Connection that waits for no answer longer than `most_s`.
+
+        libpq has no such bound: `tcp_user_timeout` and keepalives notice that a host is gone, but not that its server
+        is silent. The server itself enforces `statement_timeout`.
+        """
+
+        def wait(self, *given: Any, **named: Any) -> Any:  # noqa: ANN401 — as psycopg's, in each of its versions
+            began_s = time.monotonic()
+            watch = Timer(most_s, _hang_up, (self,))
+            watch.daemon = True
+            watch.start()
+            try:
+                return super().wait(*given, **named)
+            except psycopg.OperationalError as error:
+                if time.monotonic() - began_s >= most_s:
+                    raise psycopg.OperationalError(f"{SILENT}, waited {most_s:g} s") from error
+                raise
+            finally:
+                watch.cancel()
+
+    def connect(_dialect: object, _record: object, given: tuple[Any, ...], named: dict[str, Any]) -> psycopg.Connection:
+        return Bounded.connect(*given, **named)
+
+    return connect
+
+
+def _hang_up(connection: "psycopg.Connection") -> None:
+    """End the connection under the statement that waits for its answer."""
+    with suppress(OSError, ValueError), closing(socket.socket(fileno=os.dup(connection.fileno()))) as own:
+        own.shutdown(socket.SHUT_RDWR)
 
 
 def _begin(connection: Connection) -> None:

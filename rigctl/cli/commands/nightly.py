@@ -32,7 +32,7 @@ from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import bundled_folder
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.site.folder import check_folder
-from rigctl.store import NoStoreError, open_store
+from rigctl.store import NoStoreError, SilentStoreError, open_store
 from rigctl.store.open import default_path
 
 app = typer.Typer(
@@ -137,7 +137,7 @@ def run(name: Name) -> int:
         try:
             with open_store(settings.store) as store:
                 done = one_night(nightly, store.history, remembered, work, time.time)
-        except InputError as error:
+        except (InputError, SilentStoreError) as error:
             done = without_store(nightly, error, remembered, work, time.time())
     return _tell_night(done, settings)
 

@@ -1,6 +1,10 @@
 """What a PostgreSQL server may do to a store, each in one message; no password is in any."""
 
+import socket
+import struct
 from collections.abc import Iterator
+from contextlib import suppress
+from threading import Event, Thread
 
 import builders
 import postgres
@@ -9,6 +13,7 @@ import pytest
 
 from rigctl.base.errors import InputError, RigError
 from rigctl.store import NoStoreError, Store, open_store
+from rigctl.store.errors import SilentStoreError, explained
 from rigctl.store.rows import flow_row
 
 PASSWORD = "hush-5417"
@@ -131,6 +136,53 @@ def _end_connections_at_the_flows(monkeypatch: pytest.MonkeyPatch, server: postg
         return flow_row(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr("rigctl.store.store.flow_row", ending)
+
+
+@pytest.mark.parametrize("notice", [b"", b"N" + struct.pack(">I", 5) + b"\0"], ids=["silent", "a notice now and then"])
+def test_a_server_that_takes_connections_and_answers_nothing_is_given_up(notice: bytes) -> None:
+    """It lets anybody in, then says at most notices."""
+    version = b"server_version\x0016.0\0"
+    greeting = b"R" + struct.pack(">II", 8, 0) + b"S" + struct.pack(">I", 4 + len(version)) + version
+    greeting += b"Z" + struct.pack(">I", 5) + b"I"
+
+    def answer(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            if len(connection.recv(4096)) == 8:  # asks for TLS
+                connection.sendall(b"N")
+                connection.recv(4096)
+            connection.sendall(greeting)
+            while not ended.wait(0.2):
+                connection.sendall(notice)
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                Thread(target=answer, args=(listening.accept()[0],), daemon=True).start()
+
+    ended = Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        Thread(target=serve, daemon=True).start()
+        address = f"postgresql://u@127.0.0.1:{listening.getsockname()[1]}/x?rigctl_timeout=1"
+        for create in (True, False):
+            with pytest.raises(SilentStoreError, match="the server does not answer, waited 1 s"):
+                open_store(address, create=create)
+        ended.set()
+        listening.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_statement_that_takes_too_long_is_given_up_and_the_next_one_has_a_new_connection(
+    server: postgres.Server, database: str
+) -> None:
+    with open_store(f"{server.url(database)}&rigctl_timeout=2") as store:
+        with pytest.raises(SilentStoreError), explained(store.place), store._engine.connect() as connection:
+            connection.exec_driver_sql("SELECT pg_sleep(60)")
+        assert store.run_ids() == []
+
+
+@pytest.mark.parametrize("given", ["x", "0", "-1", "nan", "1e9"])
+def test_a_timeout_has_bounds(given: str) -> None:
+    with pytest.raises(InputError, match="expected 1 to 86400 seconds"):
+        open_store(f"postgresql://u@127.0.0.1:9/x?rigctl_timeout={given}")
 
 
 def test_readers_write_nothing(server: postgres.Server, database: str) -> None:

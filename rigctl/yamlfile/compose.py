@@ -5,13 +5,13 @@ import unicodedata
 from typing import Any, Final, TypeAlias
 
 import yaml
-from yaml import MappingNode, ScalarEvent, ScalarNode, SequenceNode, StreamEndEvent
+from yaml import AliasEvent, MappingNode, ScalarEvent, ScalarNode, SequenceNode, StreamEndEvent
 from yaml.composer import Composer
 from yaml.resolver import BaseResolver
 
 from rigctl.base.texts import printable
 from rigctl.yamlfile.document import Document, Path, mistake_at
-from rigctl.yamlfile.mistakes import LINE_BREAK, Mistake, MistakesError, Span
+from rigctl.yamlfile.mistakes import LINE_BREAK, Mistake, MistakesError, Span, suggestion
 
 MAX_NODES: Final = 50_000
 MAX_DEPTH: Final = 20
@@ -48,7 +48,7 @@ class _Reader(Composer, BaseResolver):
         parser = _Parser(text)
         self.check_event, self.peek_event, self.get_event = parser.check_event, parser.peek_event, parser.get_event
         self.dispose = parser.dispose
-        self.depth = self.nodes = 0
+        self.depth = self.nodes = self.values = 0
         self.spans: dict[Path, Span] = {}
         self.keys: dict[Path, Span] = {}
         self.mistakes: list[Mistake] = []
@@ -79,15 +79,15 @@ class _Reader(Composer, BaseResolver):
                 raise self.refused(span, "a key must be a plain text, followed by a colon.")
         else:
             self.nodes += 1
-            if self.nodes > MAX_NODES:
-                raise self.refused(span, f"too many values: at most {MAX_NODES:,}.")
-        if event.anchor is not None:
-            what = "anchors and aliases (&name, *name) are not used here. Write the value out at each place."
-            raise self.refused(span, what)
+            self.check_count(self.nodes, span)
+        if isinstance(event, AliasEvent):
+            self.check_alias(str(event.anchor), span)
+            return super().compose_node(parent, index)
         if event.tag is not None:
             raise self.refused(span, f'tag "{printable(event.tag[:64])}": tags are not used here. Leave it out.')
         if not isinstance(event, ScalarEvent) and self.depth + 1 >= MAX_DEPTH:
             raise self.refused(span, f"nested too deep: at most {MAX_DEPTH} levels.")
+        self.anchors.pop(event.anchor, None)  # YAML allows the same name again, Composer does not
         self.depth += 1
         node = super().compose_node(parent, index)
         self.depth -= 1
@@ -95,8 +95,27 @@ class _Reader(Composer, BaseResolver):
             raise self.refused(span, "expected keys and values at the top, as in title: My test.")
         return node
 
+    def check_count(self, count: int, span: Span) -> None:
+        if count > MAX_NODES:
+            raise self.refused(
+                span, f"too many values: at most {MAX_NODES:,}, aliases (*name) counted as what they hold."
+            )
+
+    def check_alias(self, anchor: str, span: Span) -> None:
+        shown = printable(anchor[:64])
+        node = self.anchors.get(anchor)
+        if node is None:
+            hint = suggestion(anchor, list(self.anchors))
+            raise self.refused(span, f'alias "*{shown}": there is no "&{shown}" before it.{hint}')
+        if node.end_mark is None:
+            raise self.refused(span, f'alias "*{shown}": stands inside what it names; it would never end.')
+
     def value(self, node: Any, path: Path) -> Any:  # noqa: ANN401 — any value of YAML
         span = self.spans[path] = _span(node)
+        self.values += 1
+        self.check_count(self.values, span)
+        if len(path) >= MAX_DEPTH:
+            raise self.refused(span, f"nested too deep: at most {MAX_DEPTH} levels, aliases (*name) followed.")
         if isinstance(node, ScalarNode):
             return self.scalar(node, path[-1], span)
         if isinstance(node, SequenceNode):

@@ -30,7 +30,7 @@ def test_what_only_looks_like_a_number_or_date_stays_a_text(text: str) -> None:
 
 
 def test_without_libyaml_the_same_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "a: [1, 'ä', 1.5]\nb: {c: [交換, y]}\n"
+    text = "a: [1, 'ä', 1.5]\nb: {c: &x [交換, y], d: *x}\n"
     fast = parse_document("f.yaml", text)
     monkeypatch.setattr("rigctl.yamlfile.compose._Parser", yaml.SafeLoader)
     assert parse_document("f.yaml", text) == fast
@@ -73,8 +73,8 @@ def test_a_key_twice_names_both_lines_and_the_rest_is_still_read() -> None:
         ("a: !!python/object:os.system x\n", "f.yaml:1:4", "tags are not used"),
         ("? [a, b]\n: 1\n", "f.yaml:1:3", "a key must be a plain text"),
         ('"": 1\n', "f.yaml:1:1", "a key must be a plain text"),
-        ("a: *nobody\n", "f.yaml:1:4", "Write the value out"),
-        ("a: &loop [*loop]\n", "f.yaml:1:4", "Write the value out"),
+        ("a: *nobody\n", "f.yaml:1:4", 'there is no "&nobody"'),
+        ("a: &loop [*loop]\n", "f.yaml:1:11", "never end"),
         ("a: " + "[" * 30 + "]" * 30, "f.yaml:1:22", "too deep"),
         ("%YAML 9.9\n---\na: 1\n", "f.yaml:1:1", "YAML"),
     ],
@@ -88,6 +88,23 @@ def test_unreadable_text_is_refused_at_its_place(text: str, where: str, what: st
 def test_an_escaped_control_character_is_refused_too() -> None:
     (mistake,) = parse_document("f.yaml", 'a: "x\\0y"\n').mistakes
     assert "U+0000 is not allowed" in str(mistake)
+
+
+def test_aliases_within_bounds_are_followed_to_the_latest_of_a_name() -> None:
+    document = parse_document("f.yaml", "a: &x {k: 1}\nb: [*x, *x]\nc: &x 2\nd: *x\n")
+    assert document.data["b"] == [{"k": 1}, {"k": 1}]
+    assert document.data["d"] == 2
+
+
+def test_a_bomb_of_aliases_is_refused_before_it_grows() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
+    assert "too many values" in refused("\n".join(lines))
+
+
+def test_a_chain_of_aliases_cannot_nest_deeper_than_the_bound() -> None:
+    chain = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 40))
+    assert "too deep" in refused(chain)
 
 
 def test_too_many_values_are_refused() -> None:

@@ -135,9 +135,21 @@ def _fate(state: State) -> Fate:
     if state.phase == "ended":
         return Fate.ENDED
     now = process(state.pid)
-    if now is None or now.started != state.started:
+    gone = not _hidden(state.pid) if now is None else now.started != state.started
+    if gone:
         return Fate.DIED
     return Fate.RUNNING if time.monotonic() - state.clock_s < SILENT_S else Fate.SILENT
+
+
+def _hidden(pid: int) -> bool:
+    """Tell whether /proc hides a process of another user (hidepid, proc(5))."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _user(uid: int) -> str:

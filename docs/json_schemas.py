@@ -20,7 +20,6 @@ from rigctl.cli.rig.agent import AgentsDocument
 from rigctl.cli.rig.commands import RigStatusDocument
 from rigctl.cli.rig.init import RigInitDocument
 from rigctl.report.printers.json import JsonDocument
-from rigctl.report.product.data import ProductDocument
 from rigctl.report.product.theme import ThemeFile
 from rigctl.scenario.jsonschema import schema_text as file_schema_text
 
@@ -35,7 +34,6 @@ FILES: Final[dict[str, type]] = {
     "display.schema.json": DisplayDocument,
     "nightly-status.schema.json": StatusDocument,
     "publish.schema.json": PublishDocument,
-    "product.schema.json": ProductDocument,
     "expect.schema.json": ExpectDocument,
     "init-list.schema.json": InitListDocument,
     "prune.schema.json": PruneDocument,

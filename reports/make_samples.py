@@ -3,10 +3,8 @@
 `make_samples.py NAME…` makes some of them; with --print they are printed again from what was measured last.
 """
 
-import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -34,9 +32,8 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
     "10gbe-mesh-mended": ("10gbe-mesh-mended",),
     "das2-soak": ("das2-soak", "--rig-set", "trunk.rate=10G", "--duration", "2m"),
 }
-PRODUCTS: Final[dict[str, tuple[str, ...]]] = {
+PRODUCT: Final[dict[str, tuple[str, ...]]] = {
     "product-gigablox": ("gigablox", "--duration", "8s", "--repeat", "4"),
-    "product-switchblox": ("gigablox", "--rig-set", "links.rate=100M", "--duration", "5s", "--repeat", "4"),
 }
 """What a company would publish: reports/samples/product."""
 CHECKS: Final = ("10gbe", "10gbe-mended")
@@ -45,14 +42,6 @@ SITE: Final = "site"
 """Three weeks of nights as a static site (site_sample.py)."""
 PICTURES: Final = ("gigablox-60s", "das2-quick-8g", "10gbe-mesh", "nettest-pingpong", "stratus")
 """Those that README and documentation show."""
-SHOP: Final = {
-    "gigablox": (
-        "A tiny gigabit switch",
-        "A board as small as a matchbox. We tested it with four hosts.",
-    ),
-    "beside": ("Which one do I need?", "The gigabit switch beside the one for 100 Mbit/s, in the same seven tests."),
-}
-"""Heading and text of the shop's pages with each fragment."""
 COLUMNS: Final = "140"
 
 
@@ -73,7 +62,7 @@ def rigctl(name: str, *words: str) -> str:
 def measured(name: str) -> None:
     """Measure a sample into a store of its own."""
     (STORES / f"{name}.db").unlink(missing_ok=True)
-    rigctl(name, "run", *(RUNS | PRODUCTS)[name], "--no-report", "--quiet")
+    rigctl(name, "run", *(RUNS | PRODUCT)[name], "--no-report", "--quiet")
 
 
 def printed(name: str) -> None:
@@ -84,28 +73,14 @@ def printed(name: str) -> None:
         rigctl(name, "export", "--level", "pairs", "-o", str(SAMPLES / f"{name}-pairs.csv"))
 
 
-def _run_of(name: str) -> str:
-    """The id of the only run in a store."""
-    return str(json.loads(rigctl(name, "runs", "--json"))["runs"][-1]["run"])
-
-
 def published() -> None:
-    """The fragment of one product, of two side by side, both in a shop's page, and the whole report in the theme."""
-    folder, own = SAMPLES / "product", "product-gigablox"
+    """The fragment of a product, a shop's page with it, and the whole report in the theme."""
+    folder = SAMPLES / "product"
     with_theme = ("report", "--theme", str(folder / "gigablox.yaml"))
-    rigctl(own, *with_theme, "-o", str(folder / "report.html"), "--fragment", str(folder / "gigablox"))
-    other = STORES / "switchblox.rigctl"
-    rigctl("product-switchblox", "export", "--format", "rigctl", "-o", str(other))
-    both = STORES / "product-both.db"
-    shutil.copy(STORES / f"{own}.db", both)
-    rigctl(both.stem, "import", str(other))
-    slow, fast = (_run_of(name) for name in ("product-switchblox", own))
-    themes = ("--theme", str(folder / "gigablox.yaml"), "--theme", str(folder / "switchblox.yaml"))
-    rigctl(both.stem, "report", fast, *themes, "--compare", slow, "--fragment", str(folder / "beside"))
-    for name, (title, text) in SHOP.items():
-        fragment = (folder / name / "fragment.html").read_text()
-        page = (ROOT / "reports" / "shop.html").read_text().replace("{folder}", name).replace("{title}", title)
-        (folder / f"shop-{name}.html").write_text(page.replace("{text}", text).replace("{fragment}", fragment))
+    rigctl("product-gigablox", *with_theme, "-o", str(folder / "report.html"), "--fragment", str(folder / "gigablox"))
+    fragment = (folder / "gigablox" / "fragment.html").read_text()
+    shop = (ROOT / "reports" / "shop.html").read_text()
+    (folder / "shop-gigablox.html").write_text(shop.replace("{fragment}", fragment))
 
 
 def pictured(names: list[str]) -> None:
@@ -174,7 +149,7 @@ def main() -> None:
         printed(name)
         print(name)
     if products:
-        for name in PRODUCTS if "--print" not in words else ():
+        for name in PRODUCT if "--print" not in words else ():
             measured(name)
         published()
         print("product")

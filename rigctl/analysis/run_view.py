@@ -56,7 +56,7 @@ class RunView:
 
     @cached_property
     def meshes(self) -> tuple[Mesh, ...]:
-        """Return a mesh for each point of the other axes; none if the run is neither a mesh nor a star."""
+        """Return a mesh for each point of the other axes; none if the run is no mesh."""
         measured = of_messages(self.messages) if self.plan.in_messages else of_streams(self.cells)
         return meshes(measured, self.plan.links)
 

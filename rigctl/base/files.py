@@ -15,10 +15,10 @@ from rigctl.base.errors import InputError
 _PART: Final = re.compile(r"\..+\.[0-9a-f]{8}\.part")
 
 
-def put(path: Path, content: bytes, mode: int = 0o666, *, follow: bool = True, replace: bool = True) -> None:
+def put(path: Path, content: bytes, mode: int = 0o666, *, follow: bool = True) -> None:
     """Put `content` at `path`. A reader sees the old file or the new one, never a part. Raises `OSError`.
 
-    `follow` False: a link or a pipe at `path` is replaced itself. `replace` False: an existing file is an error.
+    `follow` False: a link or a pipe at `path` is replaced itself.
     """
     target = path.resolve() if follow else path.parent.resolve() / path.name
     if follow and target.exists() and not target.is_file() and not target.is_dir():
@@ -31,10 +31,7 @@ def put(path: Path, content: bytes, mode: int = 0o666, *, follow: bool = True, r
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-            if replace:
-                beside.replace(target)
-            else:
-                os.link(beside, target)  # unlike a rename, this never replaces a file that has come meanwhile
+            beside.replace(target)
     finally:
         beside.unlink(missing_ok=True)
 

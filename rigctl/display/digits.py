@@ -16,8 +16,6 @@ _GLYPHS: Final = {
     "9": ("###", "# #", "###", "  #", "###"),
     ".": (" ", " ", " ", " ", "#"),
     ",": (" ", " ", " ", "#", "#"),
-    ":": (" ", "#", " ", "#", " "),
-    "/": ("  #", "  #", " # ", "#  ", "#  "),
     "–": ("   ", "   ", "###", "   ", "   "),
 }
 _PIXELS: Final = 5  # of a digit's height; a pixel has `scale` half rows
@@ -36,7 +34,7 @@ def scale_for(text: str, width: int, height: int) -> int:
 
 
 def big(text: str, scale: int) -> list[str]:
-    """Draw `text`, of digits and `.,:/–`, as rows of equal length. A pixel is `scale` columns and `scale` half rows."""
+    """Draw `text`, of digits and `.,–`, as rows of equal length. A pixel is `scale` columns and `scale` half rows."""
     pixels = [" ".join(_GLYPHS[letter][row] for letter in text) for row in range(_PIXELS)]
     halves = [[mark == "#" for mark in row for _ in range(scale)] for row in pixels for _ in range(scale)]
     if len(halves) % 2:
@@ -47,20 +45,11 @@ def big(text: str, scale: int) -> list[str]:
     ]
 
 
-def bars(values: Sequence[float], most: float, width: int, height: int, expected: int) -> list[str]:
-    """Draw `values`, the earliest first, as columns of up to `height` rows, so wide that `expected` of them fit.
-
-    If there are more values than columns, a column is the mean of several.
-    """
-    count = max(1, len(values), expected)
-    together = -(-count // width)
-    groups = [values[at : at + together] for at in range(0, len(values), together)]
-    means = [sum(group) / len(group) for group in groups]
-    each = max(1, width // -(-count // together))
+def bars(values: Sequence[float], most: float, width: int, height: int) -> list[str]:
+    """Draw the latest of `values` as columns of up to `height` rows."""
     # A value above 0 is always visible.
-    halves = [max(mean > 0, min(2 * height, round(2 * height * mean / (most or 1.0)))) for mean in means]
-    rows = []
-    for row in range(height - 1, -1, -1):
-        marks = ("█" if level >= 2 * row + 2 else "▄" if level == 2 * row + 1 else " " for level in halves)
-        rows.append("".join(mark * each for mark in marks)[:width].ljust(width))
-    return rows
+    halves = [max(value > 0, min(2 * height, round(2 * height * value / (most or 1.0)))) for value in values[-width:]]
+    return [
+        "".join("█" if level >= 2 * row + 2 else "▄" if level == 2 * row + 1 else " " for level in halves)
+        for row in range(height - 1, -1, -1)
+    ]

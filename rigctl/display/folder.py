@@ -2,7 +2,7 @@
 
 A thread writes them: the run itself never waits for a file.
 
-The folder is in memory (/dev/shm) if possible. A file is replaced by rename(2): nobody reads half of one. The file of
+The folder is in memory (/dev/shm). A file is replaced by rename(2): nobody reads half of one. The file of
 a killed controller is recognised by its process.
 """
 
@@ -26,7 +26,7 @@ from pydantic import ValidationError
 from rigctl.base.processes import process
 from rigctl.display.state import State
 
-PLACES: Final = ("/dev/shm", "/tmp")  # noqa: S108 — anyone may write there: hence the looks at owner and mode
+PLACE: Final = "/dev/shm"  # noqa: S108 — anyone may write there: hence the looks at owner and mode
 VARIABLE: Final = "RIGCTL_DISPLAY_FOLDER"
 """A folder to use instead; for several users one that all may write to (sticky)."""
 SILENT_S: Final = 10.0
@@ -62,9 +62,8 @@ class Published:
         return self.fate in {Fate.RUNNING, Fate.SILENT}
 
 
-def _places() -> list[Path]:
-    given = os.environ.get(VARIABLE)
-    return [Path(given)] if given else [Path(place) for place in PLACES]
+def _place() -> Path:
+    return Path(os.environ.get(VARIABLE) or PLACE)
 
 
 def _owned(folder: Path) -> int | None:
@@ -74,13 +73,11 @@ def _owned(folder: Path) -> int | None:
 
 
 def own_folder() -> Path | None:
-    """Return this user's folder, made if it is missing; None if no place has one that only this user can write to."""
-    for place in _places():
-        folder = place / f"{_PREFIX}{os.geteuid()}"
-        with contextlib.suppress(OSError):
-            folder.mkdir(mode=0o755, exist_ok=True)
-            if _owned(folder) == os.geteuid():
-                return folder
+    """Return this user's folder, made if it is missing; None if others can write to it, or it cannot be made."""
+    folder = _place() / f"{_PREFIX}{os.geteuid()}"
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o755, exist_ok=True)
+        return folder if _owned(folder) == os.geteuid() else None
     return None
 
 
@@ -106,7 +103,7 @@ def path_of(folder: Path, pid: int) -> Path:
 
 def published() -> list[Published]:
     """Return the readable states of all users, the earliest run first."""
-    found = [state for place in _places() for folder in place.glob(f"{_PREFIX}*") for state in _states(folder)]
+    found = [state for folder in _place().glob(f"{_PREFIX}*") for state in _states(folder)]
     return sorted(found, key=lambda each: each.state.began_at)
 
 
@@ -138,17 +135,20 @@ def _fate(state: State) -> Fate:
     if state.phase == "ended":
         return Fate.ENDED
     now = process(state.pid)
-    if (now is None and not _hidden(state.pid)) or (now is not None and now.started != state.started):
+    gone = not _hidden(state.pid) if now is None else now.started != state.started
+    if gone:
         return Fate.DIED
     return Fate.RUNNING if time.monotonic() - state.clock_s < SILENT_S else Fate.SILENT
 
 
 def _hidden(pid: int) -> bool:
-    """Tell whether a process lives that /proc hides, as that of another user (proc(5), hidepid)."""
+    """Tell whether /proc hides a process of another user (hidepid, proc(5))."""
     try:
         os.kill(pid, 0)
-    except OSError as error:
-        return isinstance(error, PermissionError)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
     return False
 
 

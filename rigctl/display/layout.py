@@ -10,20 +10,19 @@ from typing import Final
 from rich.text import Text
 
 from rigctl.base.units import format_duration
-from rigctl.display.digits import big, size_of
 from rigctl.display.folder import Fate, Published
-from rigctl.display.pages import STYLES, pages_of
-from rigctl.display.panels import MOST_PANELS, number_text, stream_rows, total_of
-from rigctl.display.state import Said, State
+from rigctl.display.panels import stream_rows
+from rigctl.display.state import Said
 
 PAGE_S: Final = 8.0
 """Time for which a page of results is shown."""
+_STYLES: Final = {"ok": "green", "note": "", "warning": "yellow", "error": "bold red"}
 
 
 def screen(shown: Published, width: int, height: int, clock_s: float) -> list[Text]:
     """Return exactly `height` lines of at most `width` columns. `clock_s`: CLOCK_MONOTONIC now."""
     since_s = max(0.0, clock_s - shown.state.clock_s)
-    if shown.state.phase == "ended" and shown.state.results is not None:
+    if shown.state.phase == "ended" and shown.state.results:
         lines = _results(shown, width, height, since_s)
     elif shown.state.test is None or shown.state.phase == "ended":
         lines = _brief(shown, width, since_s)
@@ -32,9 +31,9 @@ def screen(shown: Published, width: int, height: int, clock_s: float) -> list[Te
     return _fitted(lines, width, height)
 
 
-def waiting(lines: Sequence[str], width: int, height: int) -> list[Text]:
-    """Return a screen without a run, with these lines in its middle."""
-    return _fitted([Text()] * ((height - len(lines)) // 2) + [Text(f" {line}") for line in lines], width, height)
+def latest(lines: Sequence[str], width: int, height: int, since_s: float) -> list[Text]:
+    """Return a screen without a run: the latest results of the store, or a message."""
+    return _fitted(_paged(lines, height, since_s, "no run in progress"), width, height)
 
 
 def _fitted(lines: Sequence[Text], width: int, height: int) -> list[Text]:
@@ -63,8 +62,7 @@ def _measuring(shown: Published, width: int, height: int, since_s: float) -> lis
         test = test.model_copy(update={"running": False})
     nth = f", repetition {test.repetition}" if (test.repetitions or 2) > 1 else ""
     nth += f"/{test.repetitions}" if nth and test.repetitions else ""
-    again = ", measured once more" if test.attempt > 1 else ""
-    title = Text(f" test {test.number} of {state.tests}{nth}{again}: {test.settings}", style="bold")
+    title = Text(f" test {test.number} of {state.tests}{nth}: {test.settings}", style="bold")
     gap = [Text()] if height >= 20 else []
     foot = _foot(shown, width, height, since_s)
     room = height - 2 - len(foot) - 2 * len(gap)
@@ -74,38 +72,21 @@ def _measuring(shown: Published, width: int, height: int, since_s: float) -> lis
 
 
 def _foot(shown: Published, width: int, height: int, since_s: float) -> list[Text]:
-    """Return progress and the last message; large screens have the time left in big digits."""
+    """Return progress, the time left and the last message."""
     state, test = shown.state, shown.state.test
     assert test is not None
     part = min(1.0, (test.gone_s + since_s) / test.duration_s) if test.running and test.duration_s else 0.0
     share = min(1.0, (state.done + part) / state.total) if state.total else 0.0
-    left_s = None if state.left_s is None or shown.fate is not Fate.RUNNING else max(0.0, state.left_s - since_s)
-    left = "time left not known" if shown.fate is Fate.RUNNING else ""
-    if left_s is not None:
-        left = f"{'at most ' if state.left_at_most else ''}{_time(left_s)} left"
+    left = ""
+    if shown.fate is Fate.RUNNING:
+        most = "at most " if state.left_at_most else ""
+        known = state.left_s is not None
+        left = f"{most}{_time(max(0.0, (state.left_s or 0.0) - since_s))} left" if known else "time left not known"
     # As many lines as this screen has for messages: nothing above them moves.
-    most = 3 if height >= 28 else 2 if height >= 20 else 1
+    lines = 3 if height >= 28 else 2 if height >= 20 else 1
     said = _news(shown, since_s) or (state.messages[-1] if state.messages else None)
-    notes = ((_wrapped(said, width) if said is not None else []) + [Text()] * most)[:most]
-    if height < 28 or width < 80:
-        return [Text(f" {_progress(share, max(4, width - 34))} {100 * share:3.0f} %  {left}"), *notes]
-    rows = [Text() for _ in range(size_of("0", 2)[1])]
-    for label, text in (("test", f"{test.number}/{state.tests}"), ("left", _clock(left_s))):
-        for row, drawn in zip(rows, big(text, 2) if text else [], strict=False):
-            row.append(f" {label if row is rows[-1] else ' ' * len(label)} ", style="dim").append(drawn, style="bold")
-    beside = width - rows[0].cell_len - 4
-    if beside >= 16:
-        bar = _progress(share, beside)
-        texts = [bar, bar, f"{100 * share:.0f} % measured", left, _total(state)]
-        for row, text in zip(rows, texts, strict=True):
-            row.append(f"   {text}")
-    return [*rows, *([Text()] if height >= 30 else []), *notes]
-
-
-def _total(state: State) -> str:
-    total = total_of(state.streams)
-    mbps = total.measured_mbps if total.now_mbps is None else total.now_mbps
-    return f"total {' '.join(number_text(mbps))}" if mbps and 1 < len(state.streams) <= MOST_PANELS else ""
+    notes = ((_wrapped(said, width) if said is not None else []) + [Text()] * lines)[:lines]
+    return [Text(f" {_progress(share, max(4, width - 34))} {100 * share:3.0f} %  {left}"), *notes]
 
 
 def _progress(share: float, width: int) -> str:
@@ -115,14 +96,6 @@ def _progress(share: float, width: int) -> str:
 
 def _time(duration_s: float) -> str:
     return format_duration(float(max(1, round(duration_s))))
-
-
-def _clock(left_s: float | None) -> str | None:
-    if left_s is None:
-        return None
-    minutes, seconds = divmod(round(left_s), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
 
 
 def _news(shown: Published, since_s: float) -> Said | None:
@@ -138,7 +111,7 @@ def _news(shown: Published, since_s: float) -> Said | None:
 
 
 def _wrapped(said: Said, width: int) -> list[Text]:
-    return [Text(f" {line}", style=STYLES[said.level]) for line in textwrap.wrap(said.text, max(1, width - 2))]
+    return [Text(f" {line}", style=_STYLES[said.level]) for line in textwrap.wrap(said.text, max(1, width - 2))]
 
 
 def _brief(shown: Published, width: int, since_s: float) -> list[Text]:
@@ -155,17 +128,20 @@ def _brief(shown: Published, width: int, since_s: float) -> list[Text]:
 
 
 def _results(shown: Published, width: int, height: int, since_s: float) -> list[Text]:
-    """Return the answer, and the page of the results whose turn it is."""
-    state = shown.state
-    assert state.results is not None
-    head = [_head(shown, width)]
-    if state.results.answer:
-        head += _wrapped(Said(level="note", text=state.results.answer), width)[: 3 if height >= 20 else 1]
-        for line in head[1:]:
-            line.stylize("bold")
-    pages = pages_of(state.results, width - 2, height - len(head) - 3) or [[]]
+    lines = _paged(shown.state.results, height - 2, since_s, shown.state.outcome or "ended")
+    return [_head(shown, width), Text(), *lines]
+
+
+def _paged(lines: Sequence[str], height: int, since_s: float, foot: str) -> list[Text]:
+    """Return the page of `lines` whose turn it is, with a foot. A page ends at an empty line of its lower half."""
+    room = max(1, height - 1)
+    pages: list[Sequence[str]] = []
+    while lines:
+        gaps = [at for at in range(room // 2, room) if len(lines) > room and not lines[at]]
+        end = gaps[-1] + 1 if gaps else room
+        pages.append(lines[:end])
+        lines = lines[end:]
     at = int(since_s // PAGE_S) % len(pages)
-    body = [Text(" ").append_text(line) for line in pages[at]]
-    body += [Text()] * (height - len(head) - 2 - len(body))
+    body = [Text(f" {line}") for line in pages[at]]
     number = f"page {at + 1}/{len(pages)}  " if len(pages) > 1 else ""
-    return [*head, Text(), *body, Text(f" {number}{state.outcome or 'ended'}; q leaves", style="dim")]
+    return [*body, *[Text()] * (room - len(body)), Text(f" {number}{foot}; q leaves", style="dim")]

@@ -1,4 +1,4 @@
-"""Panels of big digits: the goodput of each stream of a test, or of each test after the run."""
+"""Panels of big digits: the goodput of each stream of a test."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Final
 from rich.text import Text
 
 from rigctl.display.digits import bars, big, scale_for, size_of
-from rigctl.display.state import MOST_HISTORY, CurrentTest, Stream
+from rigctl.display.state import CurrentTest, Stream
 
 MOST_PANELS: Final = 4
 """More streams than these are shown as their total and a list."""
@@ -25,11 +25,10 @@ class Panel:
 
     name: str
     mbps: float | None
-    meaning: str = ""
-    style: str = "bold green"
-    history: tuple[float, ...] = ()
-    most: float = 0.0  # of the scale of the bars
-    seconds: int = 1  # that the bars have room for
+    meaning: str
+    style: str
+    history: tuple[float, ...]
+    most: float  # of the scale of the bars
 
     def drawn(self, width: int, height: int, scale: int) -> list[Text]:
         """Draw the panel in `height` rows, with digits of this scale if there is room for them."""
@@ -39,10 +38,10 @@ class Panel:
             rows = [line.append(f"{unit} {self.meaning}", style="not bold")]
         else:
             rows = [Text(self.name, style="bold"), *(Text(row, style=self.style) for row in big(number, scale))]
-            rows += [Text(f"{unit} {self.meaning}")] if self.meaning else []
+            rows.append(Text(f"{unit} {self.meaning}"))
         room = min(height - len(rows) - 1, 2 * _HISTORY_ROWS)
         if room > 0 and self.history:
-            rows += [Text(row, style="cyan") for row in bars(self.history, self.most, width, room, self.seconds)]
+            rows += [Text(row, style="cyan") for row in bars(self.history, self.most, width, room)]
         return (rows + [Text()] * height)[:height]
 
 
@@ -84,9 +83,8 @@ def panel_of(stream: Stream, test: CurrentTest) -> Panel:
         when = "last repetition" if not present else "now" if test.running else "when last heard of"
         meaning = when + ceiling
     most = max((stream.ceiling_mbps or 0.0, *stream.history_mbps))
-    seconds = min(MOST_HISTORY, max(1, round(test.duration_s) - 1))
     style = "bold cyan" if present else "bold green"
-    return Panel(stream.name, mbps, meaning, style, stream.history_mbps, most, seconds)
+    return Panel(stream.name, mbps, meaning, style, stream.history_mbps, most)
 
 
 def stream_rows(streams: Sequence[Stream], test: CurrentTest, width: int, height: int) -> list[Text]:

@@ -12,7 +12,6 @@ from rigctl.base.texts import printable
 MOST_TEXT: Final = 600
 MOST_HISTORY: Final = 120
 MOST_MESSAGES: Final = 20
-MOST_RESULTS: Final = 200
 
 Shown = Annotated[str, AfterValidator(lambda text: printable(text[:MOST_TEXT]))]
 Mbps = Annotated[float, Field(ge=0, le=1e9)]
@@ -57,47 +56,6 @@ class Said(Part):
     text: Shown
 
 
-class Result(Part):
-    """A repetition that was measured."""
-
-    test: Count
-    repetition: Count
-    status: Shown
-    goodput_mbps: Mbps | None = Field(description="Total of its pairs.")
-    efficiency: float | None
-    limit: Shown | None
-
-
-class Column(Part):
-    title: Shown
-    unit: Shown = ""
-    words: bool = False
-
-
-class Table(Part):
-    """A table of results, as `rigctl show` prints it."""
-
-    title: Shown = ""
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[Shown, ...], ...]
-
-
-class Total(Part):
-    """The goodput of a test: total of its pairs, mean over its repetitions."""
-
-    test: Count
-    goodput_mbps: Mbps
-
-
-class Results(Part):
-    """The results of a run that has ended."""
-
-    answer: Shown | None = None
-    totals: tuple[Total, ...] = ()
-    findings: tuple[Said, ...] = ()
-    tables: tuple[Table, ...] = ()
-
-
 class State(Part):
     """A run, as it was when it was written."""
 
@@ -121,5 +79,4 @@ class State(Part):
     test: CurrentTest | None = None
     streams: tuple[Stream, ...] = ()
     messages: tuple[Said, ...] = Field((), description="The latest last.")
-    measured: tuple[Result, ...] = Field((), description="The latest last.")
-    results: Results | None = None
+    results: tuple[Shown, ...] = Field((), description="After the run: the lines of `rigctl show`, 78 columns wide.")

@@ -18,9 +18,7 @@ from rigctl.display.folder import publishing
 from rigctl.display.state import (
     MOST_HISTORY,
     MOST_MESSAGES,
-    MOST_RESULTS,
     CurrentTest,
-    Result,
     Said,
     State,
     Stream,
@@ -69,7 +67,6 @@ class Board(Progress):
         self._now: _Now | None = None
         self._measured: dict[str, float] = {}
         self._messages: tuple[Said, ...] = ()
-        self._results: tuple[Result, ...] = ()
         self._total = plan.repeat * len(plan.cells)
         self._done = max(0, self._total - len(orders))
         self._outcome: _Outcome | None = None
@@ -131,15 +128,6 @@ class Board(Progress):
             str(stream): stream.goodput_mbps.mean for stream in found.streams if stream.goodput_mbps is not None
         }
         mbps = found.goodput_mbps.mean if found.goodput_mbps is not None else None
-        made = Result(
-            test=result.cell,
-            repetition=result.repetition,
-            status=str(result.status),
-            goodput_mbps=mbps,
-            efficiency=found.efficiency,
-            limit=str(found.limit) if found.limit else None,
-        )
-        self._results = (*self._results, made)[-MOST_RESULTS:]
         if mbps is not None:
             share = f", {100 * found.efficiency:.1f} % of the ceiling" if found.efficiency is not None else ""
             limit = f", limited by {found.limit}" if found.limit and found.limit != "unknown" else ""
@@ -172,7 +160,6 @@ class Board(Progress):
             test=None if now is None else self._test(now, gone_s, running),
             streams=() if now is None else self._streams(now, running),
             messages=self._messages,
-            measured=self._results,
         )
 
     def _test(self, now: _Now, gone_s: float, running: bool) -> CurrentTest:

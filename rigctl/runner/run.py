@@ -55,7 +55,7 @@ from rigctl.runner.repetition import measure_cell
 from rigctl.runner.resume import controller_id
 from rigctl.settings import MAX_RATE, RATE
 from rigctl.store import Store
-from rigctl.virtual import provided
+from rigctl.virtual.provide import provided
 
 MOST_LOST: Final = 24
 """Messages about nodes that could not be opened, at most."""

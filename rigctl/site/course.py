@@ -84,17 +84,16 @@ def judge(
         for shift in sorted(made.history if made else (), key=lambda shift: -shift.weight):
             found.setdefault(seen.runs[shift.found].run, []).append(shift)
     every = slots(past, nights, found)
-    shown = tuple(slot for slot in every if not slot.repeated)
     ends = {run.run: run.info.ended_at or run.info.started_at for run in runs}
     return Judged(
         course,
         tuple(runs),
         made,
-        shown,
+        every,
         tuple(entries(course, every, found, ends)),
         tuple(level for level in accepted if level.run in known),
         None if last is None else document_of(last),
-        _answer(shown[-1] if shown else None, made),
+        _answer(every[-1] if every else None, made),
         next((night.next_due_at for night in reversed(nights) if night.next_due_at is not None), None),
     )
 
@@ -103,9 +102,7 @@ def _answer(latest: Slot | None, made: Regressions | None) -> str:
     """Return the sentence on the latest night: on levels only if it was measured, and as expected."""
     if latest is not None and latest.state not in {State.MEASURED, State.WORSE, State.BETTER}:
         return f"{latest.what[0].upper()}{latest.what[1:].rstrip('.')}."
-    of_levels = words.document(made).answer if made is not None else "No run has ended."
-    again = latest.since if latest is not None and latest.again else None
-    return of_levels if again is None else f"{of_levels} As expected again: it was not from {again} on."
+    return words.document(made).answer if made is not None else "No run has ended."
 
 
 def changes(judged: Judged) -> Table | None:
@@ -128,7 +125,5 @@ def _state(shift: Shift, made: Regressions, accepted: Sequence[Accepted]) -> str
     if after:
         level = min(after, key=lambda own: runs.index(own.run))
         return f"accepted by {level.who}: {level.because}"
-    if shift.found == len(runs) - 1:
-        return "news"
     standing = {own.series.subject for event in made.standing for own in (event, *event.explains)}
     return "not accepted" if shift.series.subject in standing else "over"

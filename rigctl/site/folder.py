@@ -12,9 +12,7 @@ import contextlib
 import errno
 import fcntl
 import os
-import re
 import shutil
-import socket
 import stat
 import time
 from collections.abc import Iterator
@@ -28,35 +26,28 @@ from pydantic import TypeAdapter, ValidationError
 
 from rigctl.base.errors import InputError
 from rigctl.base.files import read_regular
-from rigctl.site.names import COMPARISONS, COURSES, FEED, INDEX, RUNS, SEARCH
+from rigctl.site.names import COURSES, FEED, INDEX, RUNS
 
 OWN: Final = ".rigctl-site"
 _MARK: Final = "site.json"
 _STAGE: Final = "stage"
-_FOLDERS: Final = (RUNS, COMPARISONS, COURSES)
-_PAGE: Final = re.compile(rf"(?:{'|'.join(_FOLDERS)})/[a-z0-9._@-]+\.html", re.ASCII)
+_FOLDERS: Final = (RUNS, COURSES)
 _NOT_LOOKED_AT: Final = frozenset({"lost+found", ".DS_Store", "Thumbs.db", "desktop.ini"})
 _WAIT_S: Final = 120.0
 _MOST_BYTES: Final = 256 * 1024**2
-_ORDER: Final = (*_FOLDERS, SEARCH, FEED, INDEX)
+_ORDER: Final = (*_FOLDERS, FEED, INDEX)
 """Folders and pages in the order in which replaced files are renamed: each links to those before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Owner of a site. `site`: identifier of its feed; `store`: place of its store."""
+    """Identifier of a site's feed, and its title."""
 
     site: UUID
-    store: str
     title: str
 
 
 _MARKS: Final = TypeAdapter(Mark)
-
-
-def is_page(name: str) -> bool:
-    """Tell whether a site may have a page with this name."""
-    return name in (SEARCH, FEED, INDEX) or _PAGE.fullmatch(name) is not None
 
 
 class Folder:
@@ -71,8 +62,7 @@ class Folder:
         try:
             self.mark = None if said is None else _MARKS.validate_json(said)
         except ValidationError as error:
-            what = error.errors(include_url=False)[0]["msg"]
-            raise InputError(f"{path}: {OWN}/{_MARK} is damaged: {what}. Name another folder") from error
+            raise InputError(f"{path}: {OWN}/{_MARK} is damaged. Name another folder") from error
 
     def set_mark(self, mark: Mark) -> None:
         self.mark = mark
@@ -80,8 +70,6 @@ class Folder:
 
     def add(self, page: str, text: str) -> None:
         """Make a file that `commit` puts in its place, unless the same file is there."""
-        if not is_page(page):
-            raise ValueError(f"no page of a site: {page!r}")
         content = text.encode("utf-8", "replace")
         if self.page(page) != content:
             with written(self.path):
@@ -186,7 +174,7 @@ def opened(path: Path, wait_s: float = _WAIT_S) -> Iterator[Folder]:
     """Open the folder at `path` for one publisher, and make it if it is missing. Wait for another publisher.
 
     Raise `InputError` for a path that is no folder, holds other files, is locked, or cannot be written: nothing was
-    touched then. The mark tells whether it is the site of another store.
+    touched then.
     """
     check_folder(path)
     with ExitStack() as stack:
@@ -257,8 +245,3 @@ def _wait(path: Path, lock: int, wait_s: float) -> None:
             time.sleep(0.1)
         else:
             return
-
-
-def where(place: str) -> str:
-    """Return the place of a store, with the host for a path: it differs from the places of all other stores."""
-    return place if "://" in place else f"{socket.gethostname()}:{Path(place).resolve()}"

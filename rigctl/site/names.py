@@ -9,10 +9,8 @@ from urllib.parse import quote
 
 INDEX: Final = "index.html"
 FEED: Final = "feed.xml"
-SEARCH: Final = "search.js"
 RUNS: Final = "runs"
 COURSES: Final = "scenarios"
-COMPARISONS: Final = "compared"
 _UNFIT: Final = re.compile(r"[^a-z0-9._-]+")
 _MOST: Final = 48
 
@@ -48,10 +46,6 @@ def plain(text: str) -> str:
 
 def page_of_run(run: str) -> str:
     return f"{RUNS}/{plain(run)}.html"
-
-
-def page_of_comparison(before: str, after: str) -> str:
-    return f"{COMPARISONS}/{plain(before)}..{plain(after)}.html"
 
 
 def link(page: str, target: str) -> str:

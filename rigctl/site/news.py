@@ -18,8 +18,6 @@ from rigctl.report.nights.page import sentence
 from rigctl.site.names import FEED, INDEX, Course, link, page_of_run
 from rigctl.site.nights import Slot, State
 
-_MOST: Final = 180
-"""Characters of a headline; its sentences are whole."""
 MOST_ENTRIES: Final = 100
 """Entries of the feed."""
 _ATOM: Final = "http://www.w3.org/2005/Atom"
@@ -33,7 +31,6 @@ class Entry:
 
     key: str
     at: float  # Unix seconds
-    course: Course
     state: State
     title: str
     sentences: tuple[str, ...]
@@ -47,16 +44,15 @@ def entries(
     for slot in slots:
         shifts = found.get(slot.run or "", ())
         goes_on = slot.state is State.UNEXPECTED and slot.since != slot.day
-        if slot.state is State.OPEN or (slot.state is State.MEASURED and not slot.again) or (goes_on and not shifts):
+        if slot.state in {State.OPEN, State.MEASURED} or (goes_on and not shifts):
             continue
         said = [own.text for own in slot.unmet] + [f"{sentence(shift)}." for shift in shifts]
         sentences = tuple(said) or (slot.label.rstrip(".") + ".",)
         key = f"run {slot.run}" if slot.run else f"{course.scenario} {course.rig} {slot.at:.0f}"
         page = page_of_run(slot.run) if slot.run else course.page
-        what = slot.text if slot.state in {State.WORSE, State.BETTER} and not slot.again else slot.what
-        what = what if len(what) <= _MOST else f"{what[: _MOST - 1]}…"
+        what = slot.text if slot.state in {State.WORSE, State.BETTER} else slot.what
         at = ended.get(slot.run or "", slot.at)
-        yield Entry(key, at, course, slot.state, f"{course}, {slot.day}: {what}", sentences, page)
+        yield Entry(key, at, slot.state, f"{course}, {slot.day}: {what}", sentences, page)
 
 
 def feed(site: UUID, title: str, entries: Sequence[Entry], latest_at: float) -> str:

@@ -18,11 +18,10 @@ MOST_MONTHS: Final = 13
 
 @dataclass(frozen=True, slots=True)
 class MadeRun:
-    """A run with a page. `answer`: the sentence on top of it; `unmet`: the missed bounds."""
+    """A run with a page. `unmet`: the missed bounds."""
 
     info: RunInfo
     course: Course
-    answer: str
     unmet: tuple[Unmet, ...] = ()
 
     @property
@@ -81,11 +80,7 @@ _OUTCOMES: Final[dict[NightOutcome | None, State]] = {
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One night. `at`: when it was due, or began.
-
-    `since`: the night from which on the scenario was not as expected. Set until the first night that is as expected
-    again, that night included.
-    """
+    """One night. `at`: when it was due, or began. `since`: the first night that missed the bounds that this missed."""
 
     at: float
     state: State
@@ -93,29 +88,16 @@ class Slot:
     text: str
     unmet: tuple[Unmet, ...] = ()
     since: date | None = None
-    repeated: bool = False  # another attempt on the same date measured
 
     @property
     def day(self) -> date:
         return datetime.fromtimestamp(self.at).date()
 
     @property
-    def again(self) -> bool:
-        """True for the first night that is as expected again."""
-        return self.since is not None and self.state.whole and self.state is not State.UNEXPECTED
-
-    @property
     def what(self) -> str:
         """Return `failed: the scenario cannot be read`, `not as expected since 2026-11-03: goodput 812 Mbit/s …`."""
-        words, text = self.state.words, f": {self.text}" if self.text else ""
-        if self.since is None:
-            return f"{words}{text}"
-        if self.state is State.UNEXPECTED:
-            return f"{words}{text}" if self.since == self.day else f"{words} since {self.since}{text}"
-        later = f"not as expected since {self.since}, when last measured"
-        if self.again:
-            later = f"as expected again (it was not from {self.since} on)"
-        return f"{words}{text.rstrip('.')}; {later}"
+        since = "" if self.since in (None, self.day) else f" since {self.since}"
+        return f"{self.state.words}{since}{f': {self.text}' if self.text else ''}"
 
     @property
     def label(self) -> str:
@@ -136,7 +118,7 @@ def slots(runs: Iterable[MadeRun], nights: Iterable[Night], found: Mapping[str, 
         if night.run is None or night.run not in known:  # never begun, or no longer in the store
             text = night.reason or _joined(night.unmet, night.news or "")
             made.append(Slot(night.due_at, _OUTCOMES[night.outcome], None, text, night.unmet))
-    return tuple(_in_turn(sorted(made, key=lambda slot: (slot.at, slot.run or ""))))
+    return tuple(_dated(sorted(made, key=lambda slot: (slot.at, slot.run or ""))))
 
 
 def _of_run(run: MadeRun, night: Night | None, found: Sequence[Shift]) -> Slot:
@@ -165,26 +147,17 @@ def _joined(unmet: Sequence[Unmet], told: str) -> str:
     return " ".join(filter(None, [*(own.text for own in unmet), told]))
 
 
-def _in_turn(made: Sequence[Slot]) -> Iterator[Slot]:
-    """Yield each slot with earlier attempts on its date, and since when the scenario is not as expected."""
-    measured = {slot.day: number for number, slot in enumerate(made) if slot.state.whole}
-    last: Slot | None = None  # the last one measured, if not as expected
-    attempt: Slot | None = None
-    for number, slot in enumerate(made):
-        since = None if last is None else last.since
-        if not slot.state.whole:
-            repeated = measured.get(slot.day, -1) > number
-            attempt = replace(slot, repeated=repeated, since=None if repeated else since)
-            yield attempt
-            continue
-        known = {own.bound for own in last.unmet} if last is not None else set()
-        if slot.state is State.UNEXPECTED and not {own.bound for own in slot.unmet} <= known:
-            since = slot.day
-        text = slot.text
-        if attempt is not None and attempt.day == slot.day:
-            text = f"{text.rstrip('.')}{'; ' if text else ''}an earlier attempt on this date: {attempt.what}"
-        own = replace(slot, since=since, text=text)
-        last = own if own.state is State.UNEXPECTED else None
+def _dated(made: Sequence[Slot]) -> Iterator[Slot]:
+    """Yield each slot; those that missed a bound with the night since which no other bound was missed."""
+    last: Slot | None = None  # the last one measured
+    for slot in made:
+        own = slot
+        if slot.state is State.UNEXPECTED:
+            known = set() if last is None else {own.bound for own in last.unmet}
+            goes_on = {own.bound for own in slot.unmet} <= known
+            own = replace(slot, since=last.since if last is not None and goes_on else slot.day)
+        if slot.state.whole:
+            last = own
         yield own
 
 

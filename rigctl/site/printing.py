@@ -1,7 +1,6 @@
 """Print the site's own pages with the templates of `reports/templates/site` and the style sheet of all pages."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
 from typing import Final
@@ -13,10 +12,9 @@ from rigctl.base.resources import templates
 from rigctl.base.units import local_text
 from rigctl.records import given_tags, tag_text
 from rigctl.report.printers.html import STYLES, environment
-from rigctl.report.words.text import listed, plural
+from rigctl.report.words.text import plural
 from rigctl.site.course import Judged, changes
-from rigctl.site.heat import heats
-from rigctl.site.names import INDEX, SEARCH, link, page_of_run
+from rigctl.site.names import INDEX, link, page_of_run
 from rigctl.site.nights import MadeRun, State, months
 from rigctl.site.trends import KEYS, trends
 
@@ -38,18 +36,16 @@ def front(title: str, judged: Sequence[Judged], runs: Sequence[MadeRun], now: fl
         news=entries[:MOST_NEWS],
         runs=_latest(nights)[:MOST_RUNS],
         count=len(runs),
-        latest=max((own.latest.day for own in judged if own.latest is not None), default=None),
         nexts=[_expected(own.next_due_at, now) for own in courses],
-        next=_expected(_next(judged, now), now),
         written=local_text(now, "%Y-%m-%d %H:%M %Z"),
     )
 
 
-def course(judged: Judged, compared: Mapping[str, str]) -> str:
-    """Return the page of a scenario on a rig. `compared`: the page that compares a run with the one before it."""
+def course(judged: Judged) -> str:
+    """Return the page of a scenario on a rig."""
     seen = None if judged.regressions is None else judged.regressions.nights
     drawn = () if seen is None else trends(seen, judged.history, judged.slots, judged.accepted)
-    told = [entry for entry in judged.entries[::-1] if entry.state in {State.UNEXPECTED, State.MEASURED}]
+    told = [entry for entry in judged.entries[::-1] if entry.state is State.UNEXPECTED]
     return _printed(
         "site/course.html.j2",
         judged.course.page,
@@ -59,38 +55,15 @@ def course(judged: Judged, compared: Mapping[str, str]) -> str:
         changed=[trend for trend in drawn if trend.shifts],
         steady=[trend for trend in drawn if not trend.shifts],
         keys=KEYS,
-        heats=() if seen is None else heats(seen, judged.slots),
         months=months(judged.slots),
         states=[state for state in State if any(slot.state is state for slot in judged.slots)],
         runs=_latest(judged.runs),
-        compared=compared,
     )
 
 
 def removed(page: str, what: str, home: str, home_name: str) -> str:
     """Return a page in place of one whose run is not in the store any more."""
     return _printed("site/removed.html.j2", page, what=what, home=home, home_name=home_name)
-
-
-def search(runs: Iterable[MadeRun]) -> str:
-    """Return the script of the search with its data: page, date, scenario, rig, tags, title, status, id, answer."""
-    rows = [
-        [
-            page_of_run(run.run),
-            _minute(run.info.started_at),
-            run.course.scenario,
-            run.course.rig,
-            _tags(run),
-            run.info.plan.title,
-            str(run.info.status) if run.is_night else "second measurement",
-            run.run,
-            run.answer,
-        ]
-        for run in sorted(runs, key=lambda own: own.run, reverse=True)
-    ]
-    lines = ",\n".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows)
-    script = (templates() / "site" / SEARCH).read_text("utf-8")
-    return f'"use strict";\nconst RUNS = [\n{lines}\n];\n{script}'
 
 
 def answer(judged: Sequence[Judged]) -> str:
@@ -104,17 +77,9 @@ def answer(judged: Sequence[Judged]) -> str:
         return f"{first.course}, {first.latest.label.rstrip('.')}.{rest}"
     standing = sum(own.standing for own in judged)
     earlier = f"; {plural(standing, 'earlier change')} for the worse not accepted" if standing else ""
-    again = [str(own.course) for own in judged if own.latest is not None and own.latest.again]
-    earlier += f"; as expected again: {listed(again)}" if again else ""
     nights = {own.latest.day for own in judged if own.latest is not None}
     when = f" in the latest night, {max(nights)}" if nights else ""
     return f"Nothing changed in {plural(len(judged), 'scenario')}{when}{earlier}."
-
-
-def _next(judged: Sequence[Judged], now: float) -> float | None:
-    """Return when the next night of all is expected; if all are overdue, since when."""
-    due = sorted(own.next_due_at for own in judged if own.next_due_at is not None)
-    return next((at for at in due if at > now), due[-1] if due else None)
 
 
 def _expected(at: float | None, now: float) -> str:
@@ -140,7 +105,7 @@ def _printed(template: str, page: str, **values: object) -> str:
 def _environment() -> Environment:
     made = environment()
     made.filters |= {"minute": _minute, "run_page": page_of_run, "tags": _tags}
-    made.globals |= {"search": SEARCH, "index": INDEX}
+    made.globals["index"] = INDEX
     return made
 
 

@@ -23,8 +23,6 @@ HEIGHT: Final = 120
 _LEAST_SPAN: Final = 0.06
 """Least span of an axis, as a share of the middle value: noise of a percent must not look like a change."""
 _MARGIN: Final = 0.12
-_MOST_HINTS: Final = 60
-"""Most nights that get a hint: with more, their dots lie too near to each other to be pointed at."""
 _DAY_S: Final = 86400.0
 _EPOCH: Final = datetime(1970, 1, 1)
 KEYS: Final = (
@@ -134,10 +132,8 @@ class _Drawing:
 
 
 def _dots(line: Sequence[Point]) -> Points:
-    """Return a dot for each night, with its value as a hint; of many nights smaller dots without hints."""
+    """Return a dot for each night, with its value as a hint."""
     dots = tuple((at, value) for at, value in line if value is not None)
-    if len(dots) > _MOST_HINTS:
-        return Points(dots, "s1", 2)
     return Points(dots, "s1", 2.6, hints=tuple(f"{_date(at)}: {value:.5g}" for at, value in dots))
 
 

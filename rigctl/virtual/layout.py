@@ -5,14 +5,12 @@ The controller makes a `Layout` from the rig file and hands it, as JSON, to the 
 
 import hashlib
 import json
-import platform
 from dataclasses import asdict, dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from rigctl.base.errors import InputError
-from rigctl.rig.inventory import VIRTUAL_MTU, Arch, Nic, Rig, Virtual
+if TYPE_CHECKING:  # a holder needs no records of rigs, whose import would take half of its processor time
+    from rigctl.rig.inventory import Arch, Nic, Virtual
 
-MAX_NODES: Final = 250  # one /24 holds them, .255 left out
 STAY: Final = b"stay\n"
 """The starter's last message to the holder of a rig that is to outlive it."""
 SWITCH: Final = "br0"
@@ -36,8 +34,8 @@ class Place:
     rtt_ns: int | None = None  # requested round-trip time of its link; None: no delay
     bottleneck_bps: int | None = None  # of something slower than the link on its path
     sysctls: tuple[tuple[str, str], ...] = ()
-    arch: Arch = "x86_64"  # of a machine
-    nic: Nic = "virtio-net"
+    arch: "Arch" = "x86_64"  # of a machine
+    nic: "Nic" = "virtio-net"
 
     @property
     def shaped_bps(self) -> int | None:
@@ -77,7 +75,7 @@ class Layout:
     """A virtual rig, resolved. Two rig files that differ only in comments have equal layouts."""
 
     name: str
-    kind: Virtual
+    kind: "Virtual"
     ip_version: Literal[4, 6]
     places: tuple[Place, ...]
     bridges: tuple[Bridge, ...] = (Bridge(SWITCH),)  # where there are two, a trunk joins them
@@ -123,54 +121,3 @@ class Layout:
         )
         raw["bridges"] = tuple(Bridge(**bridge) for bridge in raw["bridges"])
         return cls(**raw)
-
-
-def layout_of(rig: Rig) -> Layout:
-    """Return the layout of a virtual rig. Raise `InputError` for too many nodes, or a link that IPv6 cannot use."""
-    if rig.virtual is None:
-        raise InputError(f"{rig.name}: a real rig. Only virtual rigs can be started.")
-    if len(rig.nodes) > MAX_NODES:
-        raise InputError(f"{rig.name}: {len(rig.nodes)} nodes. A virtual rig has {MAX_NODES} at most.")
-    keys = list(rig.switches)
-    places = tuple(
-        Place(
-            node.name,
-            number,
-            node.link.rate_bps,
-            node.link.mtu or VIRTUAL_MTU,
-            keys.index(node.link.switch) if node.link.switch in keys else 0,
-            None if node.link.rtt_s is None else round(node.link.rtt_s * 1e9),
-            node.bottleneck_bps,
-            node.sysctls,
-            node.arch or _own_arch(),
-            node.nic,
-        )
-        for number, node in enumerate(rig.nodes.values(), 1)
-    )
-    for place in places:
-        if rig.ip_version == 6 and place.mtu < 1280 and rig.virtual != "loopback":
-            # RFC 8200, section 5: IPv6 needs 1280 bytes, and Linux takes it off an interface with less.
-            raise InputError(f"{rig.name}: {place.name} has MTU {place.mtu}. ip_version 6 needs 1280 at least.")
-    return Layout(
-        rig.name,
-        rig.virtual,
-        rig.ip_version,
-        places,
-        _bridges(rig, places),
-        rig.trunk.rate_bps if rig.trunk else None,
-        any(switch.snmp for switch in rig.switches.values()),
-    )
-
-
-def _own_arch() -> Arch:
-    return "aarch64" if platform.machine() == "aarch64" else "x86_64"
-
-
-def _bridges(rig: Rig, places: tuple[Place, ...]) -> tuple[Bridge, ...]:
-    if not rig.switches:
-        return (Bridge(SWITCH),)
-    largest = max(place.mtu for place in places)
-    return tuple(
-        Bridge(device, switch.key, switch.mtu or largest)
-        for device, switch in zip((SWITCH, SECOND_SWITCH), rig.switches.values(), strict=False)
-    )

@@ -1,17 +1,20 @@
 """Turns a virtual rig into an ordinary one: started if it is not up, reached by SSH, ended after."""
 
 import asyncio
+import platform
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Final
 
+from rigctl.base.errors import InputError
 from rigctl.records import Port
-from rigctl.rig.inventory import Rig, Secrets, Switch
-from rigctl.virtual.layout import Layout, layout_of
+from rigctl.rig.inventory import VIRTUAL_MTU, Arch, Rig, Secrets, Switch
+from rigctl.virtual.layout import SECOND_SWITCH, SWITCH, Bridge, Layout, Place
 from rigctl.virtual.start import end, ended, start
 from rigctl.virtual.state import State, base, one_at_a_time, standing, states, sweep
 
+MAX_NODES: Final = 250  # one /24 holds them, .255 left out
 EMULATED_TIMES: Final = 6
 """Factor on the deadlines of SSH: an emulated machine needs ten times as long for its end of the cryptography."""
 
@@ -71,6 +74,57 @@ def find(rig: Rig) -> list[State]:
         if state.stays and state.up and (state.key == layout.key or (source is not None and state.source == source))
     ]
     return sorted(mine, key=lambda state: state.key != layout.key)
+
+
+def layout_of(rig: Rig) -> Layout:
+    """Return the layout of a virtual rig. Raise `InputError` for too many nodes, or a link that IPv6 cannot use."""
+    if rig.virtual is None:
+        raise InputError(f"{rig.name}: a real rig. Only virtual rigs can be started.")
+    if len(rig.nodes) > MAX_NODES:
+        raise InputError(f"{rig.name}: {len(rig.nodes)} nodes. A virtual rig has {MAX_NODES} at most.")
+    keys = list(rig.switches)
+    places = tuple(
+        Place(
+            node.name,
+            number,
+            node.link.rate_bps,
+            node.link.mtu or VIRTUAL_MTU,
+            keys.index(node.link.switch) if node.link.switch in keys else 0,
+            None if node.link.rtt_s is None else round(node.link.rtt_s * 1e9),
+            node.bottleneck_bps,
+            node.sysctls,
+            node.arch or _own_arch(),
+            node.nic,
+        )
+        for number, node in enumerate(rig.nodes.values(), 1)
+    )
+    for place in places:
+        if rig.ip_version == 6 and place.mtu < 1280 and rig.virtual != "loopback":
+            # RFC 8200, section 5: IPv6 needs 1280 bytes, and Linux takes it off an interface with less.
+            raise InputError(f"{rig.name}: {place.name} has MTU {place.mtu}. ip_version 6 needs 1280 at least.")
+    return Layout(
+        rig.name,
+        rig.virtual,
+        rig.ip_version,
+        places,
+        _bridges(rig, places),
+        rig.trunk.rate_bps if rig.trunk else None,
+        any(switch.snmp for switch in rig.switches.values()),
+    )
+
+
+def _own_arch() -> Arch:
+    return "aarch64" if platform.machine() == "aarch64" else "x86_64"
+
+
+def _bridges(rig: Rig, places: tuple[Place, ...]) -> tuple[Bridge, ...]:
+    if not rig.switches:
+        return (Bridge(SWITCH),)
+    largest = max(place.mtu for place in places)
+    return tuple(
+        Bridge(device, switch.key, switch.mtu or largest)
+        for device, switch in zip((SWITCH, SECOND_SWITCH), rig.switches.values(), strict=False)
+    )
 
 
 def completed(rig: Rig, layout: Layout, state: State) -> Rig:

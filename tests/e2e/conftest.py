@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
-from user import User
+from user import User, kept_up
 
 QUIETLY: Final = (
     "--no-sandbox",
@@ -29,6 +29,20 @@ def user(tmp_path: Path) -> Iterator[User]:
     yield made
     for pid in made.processes():
         os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture(scope="session")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
+    """Someone whose rig gigablox is up."""
+    made = User(tmp_path_factory.mktemp("host"))
+    with kept_up(made):
+        yield made
+
+
+@pytest.fixture
+def guest(tmp_path: Path, host: User) -> User:
+    """Someone who shares the rig of `host`, and leaves it as it was."""
+    return User(tmp_path, host)
 
 
 @pytest.fixture(scope="module")

@@ -1,18 +1,31 @@
 """`rigctl check` as a user: the answer, the table, the exit code, JSON; and what `run` refuses by itself."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import jsonschema
-from user import User, kept_up
+from user import User
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schemas" / "check.schema.json"
 RULE = "ip length > 1000 drop"
+NO_HOLE = "nft delete table inet t"
 HOLE = f"echo 'table inet t {{ chain c {{ type filter hook input priority 0; iifname eth0 {RULE}; }}; }}' | nft -f -"
 
 
-def test_a_clean_rig_is_said_to_be_ready_first_and_its_nodes_follow(user: User) -> None:
-    said = user.rigctl("check", "gigablox", "--all")
+@contextmanager
+def ruled(guest: User, rule: str) -> Iterator[None]:
+    """A firewall rule on pi2."""
+    guest.rigctl("rig", "exec", "gigablox", "pi2", "--", rule)
+    try:
+        yield
+    finally:
+        guest.rigctl("rig", "exec", "gigablox", "pi2", "--", NO_HOLE)
+
+
+def test_a_clean_rig_is_said_to_be_ready_first_and_its_nodes_follow(guest: User) -> None:
+    said = guest.rigctl("check", "gigablox", "--all")
     lines = said.splitlines()
     assert lines[1] == "No error and no warning on 4 nodes: traffic can start."
     assert "Path MTU out" in " ".join(said.split()) or "MTU out" in said
@@ -20,29 +33,26 @@ def test_a_clean_rig_is_said_to_be_ready_first_and_its_nodes_follow(user: User) 
     assert "ok: all 4 nodes: reached by SSH" in said
 
 
-def test_a_black_hole_is_an_error_of_check_and_run_refuses_it_before_the_first_test(user: User) -> None:
-    scenario = user.scenario("rig: gigablox\npairs: [pi1 -> pi2]\nduration: 1s\n")
-    with kept_up(user):
-        user.rigctl("rig", "exec", "gigablox", "pi2", "--", HOLE)
-        document = json.loads(user.rigctl("check", scenario, "--json", code=3))
+def test_a_black_hole_is_an_error_of_check_and_run_refuses_it_before_the_first_test(guest: User) -> None:
+    scenario = guest.scenario("rig: gigablox\npairs: [pi1 -> pi2]\nduration: 1s\n")
+    with ruled(guest, HOLE):
+        document = json.loads(guest.rigctl("check", scenario, "--json", code=3))
         jsonschema.validate(document, json.loads(SCHEMA.read_text()))
         (hole,) = (path for path in document["paths"] if path["path_mtu_bytes"] == 1000)
         assert (hole["source"], hole["destination"], hole["icmp_payload_bytes"]) == ("pi1", "pi2", 972)
-        refused = user.rigctl("run", scenario, code=3)
+        refused = guest.rigctl("run", scenario, code=3)
         assert "no test can be measured on the rig as it is" in refused
         assert "pi1 -> pi2: black hole" in refused
-        assert json.loads(user.rigctl("runs", "--json"))["runs"] == []
+        assert json.loads(guest.rigctl("runs", "--json"))["runs"] == []
 
 
-def test_a_run_says_which_tests_cannot_work_and_measures_the_others(user: User) -> None:
+def test_a_run_says_which_tests_cannot_work_and_measures_the_others(guest: User) -> None:
     pairs = "pairs: [pi3 -> pi4, pi1 -> pi2]\nmatrix: {pairs: [1, 2]}"
-    scenario = user.scenario(f"rig: gigablox\nduration: 500ms\nmax_skew: 1s\n{pairs}\n")
-    with kept_up(user):
-        rule = HOLE.replace(RULE, "drop")
-        user.rigctl("rig", "exec", "gigablox", "pi2", "--", rule)
-        said = user.rigctl("run", scenario, "--no-report", code=3)
+    scenario = guest.scenario(f"rig: gigablox\nduration: 500ms\nmax_skew: 1s\n{pairs}\n")
+    with ruled(guest, HOLE.replace(RULE, "drop")):
+        said = guest.rigctl("run", scenario, "--no-report", code=3)
         assert "TCP and UDP to port" in said
-        assert sorted(row["status"] for row in user.rows("cells")) == ["failed", "ok"]
+        assert sorted(row["status"] for row in guest.rows("cells")) == ["failed", "ok"]
 
 
 def test_wrong_input_is_refused_with_2(user: User) -> None:

@@ -30,10 +30,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("store") / "rigctl.db"
     info, measured = builders.gigablox()
     with open_store(str(path)) as opened:
-        run = opened.begin(info.plan, info.versions, info.facts, info.started_at)
-        for repetition in measured:
-            opened.add(run, repetition)
-        opened.finish(run, info.status, info.started_at + 500)
+        builders.put(opened, info, measured)
     return path
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from rigctl.base.processes import process
 from rigctl.cli.app import exit_code
-from rigctl.records import Accepted, RunStatus
+from rigctl.records import Accepted
 from rigctl.store import open_store
 
 Rigctl: TypeAlias = Callable[..., tuple[str, str]]
@@ -43,11 +43,9 @@ def nights(tmp_path: Path) -> Nights:
     path, runs = tmp_path / "r.db", []
     with open_store(str(path)) as opened:
         for days in (40, 30, 20, 10, 0):
-            began = time.time() - days * DAY_S
-            run = opened.begin(builders.plan([builders.cell()]), {}, {}, began, tags={"firmware": f"1.{days}"})
-            opened.add(run, builders.repetition(builders.cell()))
-            opened.finish(run, RunStatus.COMPLETE, began + 5)
-            runs.append(run)
+            info, measured = builders.run(builders.plan([builders.cell()])), [builders.repetition(builders.cell())]
+            tags = {"firmware": f"1.{days}"}
+            runs.append(builders.put(opened, info, measured, time.time() - days * DAY_S, tags=tags))
     return path, runs
 
 

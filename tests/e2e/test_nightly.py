@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 from processes import end
-from user import User, all_commands, kept_up, waited
+from user import User, all_commands, waited
 
 from rigctl.base.errors import InputError
 from rigctl.records import RunStatus
@@ -22,8 +22,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 class Sleeper(User):
     """Someone without systemd, with folders of their own."""
 
-    def __init__(self, folder: Path, duration: str = "600ms") -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, duration: str = "600ms", host: User | None = None) -> None:
+        super().__init__(folder, host)
         tools = folder / "tools"
         tools.mkdir()
         (tools / "systemctl").write_text("#!/bin/sh\nexit 1\n")
@@ -60,8 +60,8 @@ class Sleeper(User):
 
 
 @pytest.fixture
-def user(tmp_path: Path) -> Sleeper:
-    return Sleeper(tmp_path)
+def user(tmp_path: Path, host: User) -> Sleeper:
+    return Sleeper(tmp_path, host=host)
 
 
 def test_nights_and_their_site_from_their_installation_to_their_removal(user: Sleeper) -> None:
@@ -175,15 +175,14 @@ def test_a_night_that_is_killed_alone_ends_its_run(tmp_path: Path) -> None:
 
 def test_a_rig_that_is_in_use_all_the_time_is_the_nights_result(user: Sleeper) -> None:
     user.install("--wait", "1s")
-    with kept_up(user):
-        (user.folder / "long.yaml").write_text(SCENARIO.format("60s"))
-        holder = user.start("run", "long.yaml", "--no-report")
-        try:
-            assert waited(lambda: len(user.agents()) >= 2, 30)
-            assert "the rig was in use all the time: pi1: in use by" in user.rigctl("nightly", "run", "lab", code=3)
-        finally:
-            holder.terminate()
-            holder.communicate(timeout=30)
+    (user.folder / "long.yaml").write_text(SCENARIO.format("60s"))
+    holder = user.start("run", "long.yaml", "--no-report")
+    try:
+        assert waited(lambda: len(user.agents()) >= 2, 30)
+        assert "the rig was in use all the time: pi1: in use by" in user.rigctl("nightly", "run", "lab", code=3)
+    finally:
+        holder.terminate()
+        holder.communicate(timeout=30)
     assert user.night()["outcome"] == "busy"
 
 

@@ -25,10 +25,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def typed(lab: Lab, words: list[str], code: int = 0) -> str:
-    process = lab.rigctl(*words)
-    out, errors = process.communicate(timeout=90)
-    assert process.returncode == code, f"{words}: {process.returncode}\n{out}\n{errors}"
-    return out + errors
+    return "".join(lab.rigctl(*words, code=code))
 
 
 def commands_of(page: str) -> list[list[str]]:

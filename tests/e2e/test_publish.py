@@ -50,38 +50,13 @@ def page(browser: Browser, user: User, requests: list[str]) -> Iterator[Page]:
     yield made
 
 
-def test_a_page_asks_for_nothing_but_the_index_of_the_search(page: Page, user: User, requests: list[str]) -> None:
+def test_a_page_asks_for_nothing(page: Page, user: User, requests: list[str]) -> None:
     site = user.folder / "site"
     run = next(path for path in sorted((site / "runs").iterdir()))
-    compared = next(path for path in sorted((site / "compared").iterdir()))
-    for path in (site / "index.html", site / COURSE, run, compared):
+    for path in (site / "index.html", site / COURSE, run):
         page.goto(path.as_uri())
         page.wait_for_load_state("networkidle")
-    assert requests == [
-        path.as_uri() for path in (site / "index.html", site / "search.js", site / COURSE, run, compared)
-    ]
-
-
-def test_runs_are_found_by_scenario_rig_and_tag(page: Page, user: User) -> None:
-    page.goto((user.folder / "site/index.html").as_uri())
-    for words, count in (("firmware=1.2.3", 2), ("OTHER firmware", 1), ("nightly lab 2026-11-03", 1), ("nowhere", 0)):
-        page.fill("#words", words)
-        assert page.inner_text("#count") == f"{count} run{'' if count == 1 else 's'}"
-        assert page.locator("#found li").count() == count
-    page.fill("#words", "other firmware")
-    page.click("#found a")
-    page.wait_for_load_state()
-    assert page.url.startswith((user.folder / "site/runs").as_uri())
-    assert "1.2.3" in page.inner_text("main")
-
-
-def test_without_script_everything_is_there_but_the_search(browser: Browser, user: User) -> None:
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto((user.folder / "site/index.html").as_uri())
-    assert not page.is_visible("#search")
-    page.click(f'a[href="{COURSE.replace("@", "%40")}"]')
-    assert "Changes of level" in page.inner_text("main")
+    assert requests == [path.as_uri() for path in (site / "index.html", site / COURSE, run)]
 
 
 @pytest.mark.parametrize(("name", "scheme"), [("index.html", "light"), (COURSE, "light"), (COURSE, "dark")])
@@ -163,6 +138,6 @@ def _room(path: Path) -> int:
 
 
 def pages(site: Path) -> dict[str, bytes]:
-    """The pages of runs, scenarios and comparisons."""
+    """The pages of runs and scenarios."""
     found = (path for path in site.rglob("*.html") if path.parent != site)
     return {path.relative_to(site).as_posix(): path.read_bytes() for path in found}

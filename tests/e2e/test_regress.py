@@ -45,6 +45,14 @@ def slower(tmp_path: Path) -> User:
 @pytest.mark.quiet
 @pytest.mark.timeout(300)
 def test_a_slower_rig_is_measured_again_reported_with_what_changed_and_accepted(slower: User) -> None:
+    # Mistakes are refused before anything is measured.
+    assert "expected percent" in slower.rigctl("regress", "--bound", "much", code=2)
+    assert "--format md" in slower.rigctl("regress", "--brief", code=2)
+    assert "expected a reason" in slower.rigctl("accept", "--because", " ", code=2)
+    slower.scenario(SCENARIO.replace("400ms", "400ms\nomit: 100ms").replace("cubic", "reno"))
+    assert "the scenario has changed since" in slower.rigctl("regress", "--confirm", "--scenario", "s.yaml", code=2)
+    slower.scenario(SCENARIO)
+
     night = json.loads(slower.rigctl("runs", "--json"))["runs"][-1]["run"]
     assert "1 figure differs in this night only" in slower.rigctl("regress")
     said = slower.rigctl("regress", "--confirm", "--format", "json", code=1)
@@ -72,11 +80,3 @@ def test_a_slower_rig_is_measured_again_reported_with_what_changed_and_accepted(
     text = slower.rigctl("regress")
     assert "No change found in 1 test" in text
     assert "the kernel of the lab's image" in text
-
-
-def test_mistakes_are_refused_before_anything_is_measured(slower: User) -> None:
-    assert "expected percent" in slower.rigctl("regress", "--bound", "much", code=2)
-    assert "--format md" in slower.rigctl("regress", "--brief", code=2)
-    assert "expected a reason" in slower.rigctl("accept", "--because", " ", code=2)
-    slower.scenario(SCENARIO.replace("400ms", "400ms\nomit: 100ms").replace("cubic", "reno"))
-    assert "the scenario has changed since" in slower.rigctl("regress", "--confirm", "--scenario", "s.yaml", code=2)

@@ -23,10 +23,7 @@ def store(tmp_path: Path) -> Path:
     path = tmp_path / "r.db"
     info, measured = builders.gigablox()
     with open_store(str(path)) as opened:
-        run = opened.begin(info.plan, info.versions, info.facts, info.started_at)
-        for one in measured:
-            opened.add(run, one)
-        opened.finish(run, RunStatus.COMPLETE, info.started_at + 74)
+        builders.put(opened, info, measured)
         opened.begin(info.plan, info.versions, info.facts, info.started_at - 90_000)
     return path
 

@@ -16,33 +16,33 @@ def stored(user: User) -> tuple[RunInfo, list[tuple[int, int, int, str]]]:
     return info, numbers
 
 
-def test_the_options_of_the_first_start_need_not_be_given_again(user: User) -> None:
-    scenario = user.scenario(
+def test_the_options_of_the_first_start_need_not_be_given_again(guest: User) -> None:
+    scenario = guest.scenario(
         "rig: gigablox\npairs: [pi1 -> pi2]\nduration: 60s\nmax_skew: 1s\nmatrix: {window: [64K, 128K]}\n"
     )
-    user.rigctl("run", scenario, "--duration", "400ms", "--set", "parallel=2", "--quiet", "--no-report")
-    before, numbers = stored(user)
-    user.rigctl("run", scenario, "--resume", before.run[:-2], "--no-report")
-    assert stored(user) == (stored(user)[0], numbers)  # nothing was missing, nothing was measured again
-    assert stored(user)[0].plan == before.plan
+    guest.rigctl("run", scenario, "--duration", "400ms", "--set", "parallel=2", "--quiet", "--no-report")
+    before, numbers = stored(guest)
+    guest.rigctl("run", scenario, "--resume", before.run[:-2], "--no-report")
+    assert stored(guest) == (stored(guest)[0], numbers)  # nothing was missing, nothing was measured again
+    assert stored(guest)[0].plan == before.plan
 
 
-def test_resume_takes_the_latest_unfinished_run_of_the_scenario_unless_that_changed(user: User) -> None:
+def test_resume_takes_the_latest_unfinished_run_of_the_scenario_unless_that_changed(guest: User) -> None:
     scenario_text = "rig: gigablox\npairs: [pi1 -> pi2]\nduration: 400ms\nmax_skew: 1s\n"
-    scenario = user.scenario(scenario_text)
-    assert "does not exist" in user.rigctl("run", scenario, "--resume", "20990101", code=2)
-    assert not (user.folder / "store.db").exists()
-    user.rigctl("run", scenario, "--quiet", "--no-report")
-    assert "no unfinished run of s in store" in user.rigctl("run", scenario, "--no-report", "--resume", code=2)
-    assert 'no run "20990101"' in user.rigctl("run", scenario, "--resume", "20990101", code=2)
-    before = stored(user)
-    user.scenario(scenario_text.replace("400ms", "300ms"))
-    said = user.rigctl("run", scenario, "--resume", before[0].run, code=2)
+    scenario = guest.scenario(scenario_text)
+    assert "does not exist" in guest.rigctl("run", scenario, "--resume", "20990101", code=2)
+    assert not (guest.folder / "store.db").exists()
+    guest.rigctl("run", scenario, "--quiet", "--no-report")
+    assert "no unfinished run of s in store" in guest.rigctl("run", scenario, "--no-report", "--resume", code=2)
+    assert 'no run "20990101"' in guest.rigctl("run", scenario, "--resume", "20990101", code=2)
+    before = stored(guest)
+    guest.scenario(scenario_text.replace("400ms", "300ms"))
+    said = guest.rigctl("run", scenario, "--resume", before[0].run, code=2)
     assert f"run {before[0].run} can't be resumed" in said
     assert "duration_s: 400 ms then, 300 ms now" in said
-    assert stored(user) == before
-    user.scenario(scenario_text)
-    with open_store(user.environment["RIGCTL_STORE"]) as store:
+    assert stored(guest) == before
+    guest.scenario(scenario_text)
+    with open_store(guest.environment["RIGCTL_STORE"]) as store:
         whole = store.run()
         cut, other = (
             store.begin(plan, whole.versions, whole.facts, at)
@@ -53,10 +53,10 @@ def test_resume_takes_the_latest_unfinished_run_of_the_scenario_unless_that_chan
         )
         for run in (cut, other):
             store.finish(run, RunStatus.INTERRUPTED, whole.started_at + 3)
-    said = user.rigctl("run", "--no-report", "--resume", scenario)
+    said = guest.rigctl("run", "--no-report", "--resume", scenario)
     assert f"resuming run {cut} on gigablox" in said
-    again = ended(("run", scenario, "--no-report", "--json", "--resume", cut), user.folder, user.environment)
+    again = ended(("run", scenario, "--no-report", "--json", "--resume", cut), guest.folder, guest.environment)
     assert json.loads(again.stdout)["run"] == cut
-    with open_store(user.environment["RIGCTL_STORE"]) as store:
+    with open_store(guest.environment["RIGCTL_STORE"]) as store:
         assert store.run(cut).status is RunStatus.COMPLETE
         assert len(store.repetitions(cut)) == 1

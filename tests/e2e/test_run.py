@@ -54,23 +54,22 @@ def test_a_killed_agent_fails_only_its_own_repetition(user: User) -> None:
     assert user.processes() == {}
 
 
-def test_a_pair_that_cannot_connect_fails_with_the_reason_and_the_run_goes_on(user: User) -> None:
-    with kept_up(user):
-        user.rigctl("rig", "exec", "gigablox", "pi2", "--", "ip link set eth0 down")
-        pairs = "rig: gigablox\npairs: [pi3 -> pi4, pi1 -> pi2]\nmatrix: {pairs: [2, 1]}\n"
-        said = user.rigctl("run", user.scenario(pairs + "duration: 500ms\nmax_skew: 1s\n"), "--no-report", code=3)
-        assert "pi1: connect:" in said
-        assert [row["status"] for row in user.rows("cells")] == ["failed", "ok"]
-        user.rigctl("rig", "exec", "gigablox", "pi2", "--", "ip link set eth0 up")
-        user.rigctl("rig", "exec", "gigablox", "pi2", "--", "ping -c1 -W2 10.77.0.1")
-        user.rigctl("run", "s.yaml", "--no-report")
+def test_a_pair_that_cannot_connect_fails_with_the_reason_and_the_run_goes_on(guest: User) -> None:
+    guest.rigctl("rig", "exec", "gigablox", "pi2", "--", "ip link set eth0 down")
+    pairs = "rig: gigablox\npairs: [pi3 -> pi4, pi1 -> pi2]\nmatrix: {pairs: [2, 1]}\n"
+    said = guest.rigctl("run", guest.scenario(pairs + "duration: 500ms\nmax_skew: 1s\n"), "--no-report", code=3)
+    assert "pi1: connect:" in said
+    assert [row["status"] for row in guest.rows("cells")] == ["failed", "ok"]
+    guest.rigctl("rig", "exec", "gigablox", "pi2", "--", "ip link set eth0 up")
+    guest.rigctl("rig", "exec", "gigablox", "pi2", "--", "ping -c1 -W2 10.77.0.1")
+    guest.rigctl("run", "s.yaml", "--no-report")
 
 
-def test_an_invalid_repetition_is_shown_measured_once_more_and_never_averaged(user: User) -> None:
-    said = user.rigctl("run", user.scenario(PAIR + "duration: 500ms\nmax_skew: 0.001us\n"), "--no-report", code=3)
+def test_an_invalid_repetition_is_shown_measured_once_more_and_never_averaged(guest: User) -> None:
+    said = guest.rigctl("run", guest.scenario(PAIR + "duration: 500ms\nmax_skew: 0.001us\n"), "--no-report", code=3)
     assert said.count("test 1: invalid: ") == 2  # each attempt is told once
     assert "test ended" not in said
-    rows = user.rows(invalid=True)
+    rows = guest.rows(invalid=True)
     assert [(row["attempt"], row["status"]) for row in rows[::2]] == [(1, "invalid"), (2, "invalid")]
     assert "start skew" in rows[0]["reason"]
 

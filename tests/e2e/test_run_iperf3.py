@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from processes import end
-from user import User, all_commands, kept_up, waited
+from user import User, all_commands, waited
 
 from rigctl.store import open_store
 
@@ -61,21 +61,21 @@ def test_both_engines_measure_the_same_cells_into_one_table(user: User) -> None:
         assert {facts["iperf3"] for facts in info.facts.values()} == {info.versions["iperf3"]}
 
 
-def test_what_iperf3_grants_is_held_against_what_was_requested(user: User) -> None:
+def test_what_iperf3_grants_is_held_against_what_was_requested(guest: User) -> None:
     scenario = BOTH.replace("engine: [agent, iperf3]", "engine: iperf3, window: 64K, mss: [1000, 8960]")
-    said = user.rigctl("run", user.scenario(scenario), "--set", "direction=reverse", "--no-report")
-    rows = user.rows("pairs")
+    said = guest.rigctl("run", guest.scenario(scenario), "--set", "direction=reverse", "--no-report")
+    rows = guest.rows("pairs")
     assert [row["mss_effective"] for row in rows] == [988, 988, 1448, 1448]
     assert {row["window_effective_bytes"] for row in rows} == {65536}
     assert "mss 8960 requested, 1448 effective (2 pairs)" in said
     assert "mss 1000 requested" not in said
 
 
-def test_datagrams_are_counted(user: User) -> None:
+def test_datagrams_are_counted(guest: User) -> None:
     scenario = BOTH.replace("congestion: cubic, engine: [agent, iperf3]", "rate: 20M, engine: iperf3")
     scenario = scenario.replace("matrix", "test: udp\nmatrix")
-    user.rigctl("run", user.scenario(scenario), "--no-report")
-    for row in user.rows("pairs"):
+    guest.rigctl("run", guest.scenario(scenario), "--no-report")
+    for row in guest.rows("pairs"):
         assert row["goodput_mbps"] == pytest.approx(20, rel=0.3)  # a busy machine may send less
         assert row["datagrams_sent"] >= row["datagrams_lost"] >= 0
         assert row["jitter_us"] is not None
@@ -112,27 +112,25 @@ def running(user: User, there: set[str], *words: str) -> Iterator["subprocess.Po
         process.communicate(timeout=10)
 
 
-def test_a_controller_that_is_killed_leaves_no_process_and_no_port(user: User) -> None:
-    with kept_up(user):
-        there = namespaces(user, "pi1", "pi2")
-        with running(user, there) as run:
-            os.kill(run.pid, signal.SIGKILL)
-            assert waited(lambda: at_work(there) == {}, 10)
-        listening = user.rigctl("rig", "exec", "gigablox", "pi2", "--", "cat /proc/net/tcp")
-        states = [line.split()[3] for line in listening.splitlines() if ":" in line][1:]
-        assert states.count("0A") <= 1  # the node's own SSH server
+def test_a_controller_that_is_killed_leaves_no_process_and_no_port(guest: User) -> None:
+    there = namespaces(guest, "pi1", "pi2")
+    with running(guest, there) as run:
+        os.kill(run.pid, signal.SIGKILL)
+        assert waited(lambda: at_work(there) == {}, 10)
+    listening = guest.rigctl("rig", "exec", "gigablox", "pi2", "--", "cat /proc/net/tcp")
+    states = [line.split()[3] for line in listening.splitlines() if ":" in line][1:]
+    assert states.count("0A") <= 1  # the node's own SSH server
 
 
-def test_an_iperf3_that_is_killed_fails_only_its_own_repetition_and_nothing_stays(user: User) -> None:
-    with kept_up(user):
-        there = namespaces(user, "pi1", "pi2")
-        with running(user, there, "--repeat", "2", "--duration", "3s") as run:
-            for pid, words in at_work(there).items():
-                if words.startswith("iperf3 -s"):
-                    os.kill(pid, signal.SIGKILL)
-            out, errors = run.communicate(timeout=40)
-        assert run.returncode == 3, out + errors
-        first, second = user.rows("cells")
-        assert (first["status"], second["status"]) == ("failed", "ok")
-        assert "iperf3: " in first["reason"]
-        assert waited(lambda: at_work(there) == {}, 5)
+def test_an_iperf3_that_is_killed_fails_only_its_own_repetition_and_nothing_stays(guest: User) -> None:
+    there = namespaces(guest, "pi1", "pi2")
+    with running(guest, there, "--repeat", "2", "--duration", "3s") as run:
+        for pid, words in at_work(there).items():
+            if words.startswith("iperf3 -s"):
+                os.kill(pid, signal.SIGKILL)
+        out, errors = run.communicate(timeout=40)
+    assert run.returncode == 3, out + errors
+    first, second = guest.rows("cells")
+    assert (first["status"], second["status"]) == ("failed", "ok")
+    assert "iperf3: " in first["reason"]
+    assert waited(lambda: at_work(there) == {}, 5)

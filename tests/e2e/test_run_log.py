@@ -1,9 +1,7 @@
 """The log of a run, as a log collector reads it."""
 
 import json
-from pathlib import Path
 
-import pytest
 from user import User, ended
 
 SCENARIO = "title: logged\nrig: gigablox\npairs: [pi1 -> pi2]\nduration: 500ms\n"
@@ -11,14 +9,9 @@ SCENARIO += "max_skew: 1s\nmatrix: {parallel: [1, 2]}\n"
 KEYS = ["time", "level", "logger", "message", "run", "cell", "node"]
 
 
-@pytest.fixture
-def user(tmp_path: Path) -> User:
-    return User(tmp_path)
-
-
-def test_each_line_of_a_run_is_json_with_run_test_and_node(user: User) -> None:
-    words = "--log-format", "json", "run", user.scenario(SCENARIO), "--no-report", "--quiet"
-    done = ended(words, user.folder, user.environment)
+def test_each_line_of_a_run_is_json_with_run_test_and_node(guest: User) -> None:
+    words = "--log-format", "json", "run", guest.scenario(SCENARIO), "--no-report", "--quiet"
+    done = ended(words, guest.folder, guest.environment)
     errors = done.stderr.decode()
     assert done.returncode == 0, errors
     lines = [json.loads(line) for line in errors.splitlines()]

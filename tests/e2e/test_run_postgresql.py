@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import postgres
 import pytest
-from user import User, kept_up, waited
+from user import User, waited
 
 from rigctl.store import NoStoreError, open_store
 
@@ -22,24 +22,23 @@ def server() -> Iterator[postgres.Server]:
 
 
 def test_a_server_that_goes_in_mid_run_ends_it_with_one_message_and_the_run_is_taken_up_again(
-    user: User, server: postgres.Server
+    guest: User, server: postgres.Server
 ) -> None:
-    user.environment["RIGCTL_STORE"] = server.url("postgres")
-    scenario = user.scenario(SCENARIO)
-    with kept_up(user):
-        process = user.start("run", scenario, "--no-report", "--quiet", "--tag", "firmware=1.2.3")
-        assert waited(lambda: measured(server) >= 1, 60)
-        server.stop()
-        out, errors = process.communicate(timeout=60)
-        assert (process.returncode, out) == (3, "")
-        assert errors.splitlines()[-1].startswith("rigctl: store postgresql://rigctl@/postgres ")
-        assert "Traceback" not in errors
-        server.start()
-        (stored,) = json.loads(user.rigctl("runs", "--tag", "firmware=1.2.3", "--json"))["runs"]
-        assert stored["status"] == "died"
-        assert 1 <= stored["measured"]["ok"] < 4
-        user.rigctl("run", scenario, "--no-report", "--quiet", "--resume", stored["run"])
-    (stored,) = json.loads(user.rigctl("runs", "--json"))["runs"]
+    guest.environment["RIGCTL_STORE"] = server.url("postgres")
+    scenario = guest.scenario(SCENARIO)
+    process = guest.start("run", scenario, "--no-report", "--quiet", "--tag", "firmware=1.2.3")
+    assert waited(lambda: measured(server) >= 1, 60)
+    server.stop()
+    out, errors = process.communicate(timeout=60)
+    assert (process.returncode, out) == (3, "")
+    assert errors.splitlines()[-1].startswith("rigctl: store postgresql://rigctl@/postgres ")
+    assert "Traceback" not in errors
+    server.start()
+    (stored,) = json.loads(guest.rigctl("runs", "--tag", "firmware=1.2.3", "--json"))["runs"]
+    assert stored["status"] == "died"
+    assert 1 <= stored["measured"]["ok"] < 4
+    guest.rigctl("run", scenario, "--no-report", "--quiet", "--resume", stored["run"])
+    (stored,) = json.loads(guest.rigctl("runs", "--json"))["runs"]
     assert (stored["status"], stored["measured"], stored["tags"]) == ("complete", {"ok": 4}, {"firmware": "1.2.3"})
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from user import User, kept_up, waited
+from user import User, waited
 
 SCENARIO = """
 title: waiting
@@ -19,10 +19,8 @@ max_skew: 1s
 
 
 @pytest.fixture(scope="module")
-def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
-    someone = User(tmp_path_factory.mktemp("wait"))
-    with kept_up(someone):  # a rig that both runs share
-        yield someone
+def user(tmp_path_factory: pytest.TempPathFactory, host: User) -> User:
+    return User(tmp_path_factory.mktemp("wait"), host)
 
 
 def scenario(user: User, name: str, duration: str) -> Path:

@@ -1,13 +1,14 @@
 """`check` against faults really made on a virtual rig, one at a time, each with its finding; a clean rig has none."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from processes import mounted
-from virtual_rigs import output, rig
+from virtual_rigs import kept_up, output, rig
 
 from rigctl.base.errors import RigError
 from rigctl.check.gather import gathered
@@ -18,16 +19,35 @@ from rigctl.rig.inventory import Rig
 from rigctl.runner.nodes import nodes_of
 from rigctl.runner.precheck import prechecked
 from rigctl.scenario.load import Overrides, load_plan
-from rigctl.virtual import provided
+from rigctl.virtual.provide import provided
 
 UNHEALTHY = (Severity.ERROR, Severity.WARNING)
+LINKS = "{rate: 1G, mtu: 9000}"
+NO_RULE = "nft delete table inet fault"
+
+
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    """A rig that is up, for faults that a command takes away again."""
+    with kept_up(tmp_path_factory.mktemp("rig"), "a", "b", "c", links=LINKS) as started:
+        yield started
 
 
 @pytest.fixture
 async def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    async with provided(rig(tmp_path, "a", "b", "c", links="{rate: 1G, mtu: 9000}")) as started:
+    async with provided(rig(tmp_path, "a", "b", "c", links=LINKS)) as started:
         yield started
+
+
+@asynccontextmanager
+async def fault(ready: Rig, node: str, command: str, undo: str = NO_RULE) -> AsyncIterator[None]:
+    """A fault on a node, by a command that `undo` takes back."""
+    await output(ready, node, command)
+    try:
+        yield
+    finally:
+        await output(ready, node, undo)
 
 
 async def unhealthy(ready: Rig, plan: RunPlan | None = None) -> list[Finding]:
@@ -61,8 +81,8 @@ def plan_of(ready: Rig, folder: Path, text: str) -> RunPlan:
     return load_plan(str(folder / "s.yaml"), Overrides())[0]
 
 
-async def test_a_clean_rig_has_no_warning_and_says_what_is_in_order(ready: Rig) -> None:
-    findings = judged(await gathered(ready, None, "a test"))
+async def test_a_clean_rig_has_no_warning_and_says_what_is_in_order(standing: Rig) -> None:
+    findings = judged(await gathered(standing, None, "a test"))
     assert [finding.text for finding in findings if finding.level in UNHEALTHY] == []
     (sizes,) = (finding for finding in findings if "path_mtu_bytes" in finding.numbers)
     assert dict(sizes.numbers) == {"path_mtu_bytes": 9000, "icmp_payload_bytes": 8972, "ethernet_frame_bytes": 9014}
@@ -73,18 +93,18 @@ async def test_a_black_hole_of_ipv6_is_the_only_finding_of_its_rig(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    async with provided(rig(tmp_path, "a", "b", links="{rate: 1G, mtu: 9000}", ip_version=6)) as started:
+    async with provided(rig(tmp_path, "a", "b", links=LINKS, ip_version=6)) as started:
         await output(started, "b", nft("input", 'iifname "eth0" ip6 length > 3000 drop'))
         hole = only(await unhealthy(started))
         assert hole.text.startswith("a -> b: black hole")
         assert (hole.numbers["path_mtu_bytes"], hole.numbers["icmp_payload_bytes"]) == (3040, 2992)
 
 
-async def test_a_smaller_mtu_than_the_rig_files_is_named_with_the_command_that_mends_it(ready: Rig) -> None:
-    await output(ready, "b", "ip link set dev eth0 mtu 1500")
-    finding = only(await unhealthy(ready))
-    assert finding.text == "b: eth0 has MTU 1500, the rig file 9000."
-    assert finding.remedy == "On the node, as root: ip link set dev eth0 mtu 9000"
+async def test_a_smaller_mtu_than_the_rig_files_is_named_with_the_command_that_mends_it(standing: Rig) -> None:
+    async with fault(standing, "b", "ip link set dev eth0 mtu 1500", "ip link set dev eth0 mtu 9000"):
+        finding = only(await unhealthy(standing))
+        assert finding.text == "b: eth0 has MTU 1500, the rig file 9000."
+        assert finding.remedy == "On the node, as root: ip link set dev eth0 mtu 9000"
 
 
 async def test_a_path_that_answers_large_packets_is_no_black_hole(ready: Rig) -> None:
@@ -105,33 +125,35 @@ async def test_a_path_that_answers_large_packets_is_no_black_hole(ready: Rig) ->
     assert route.text == "c: the route to b has MTU 1400, its interface 9000."
 
 
-async def test_a_firewall_of_the_sender_is_told_by_its_error(ready: Rig) -> None:
-    await output(ready, "a", nft("output", f"ip daddr {ready.nodes['b'].data_address} udp dport 1-65535 drop"))
-    finding = only(await unhealthy(ready))
-    assert finding.text.startswith("a -> b: UDP to port ")
-    assert finding.text.endswith(": refused by the sender's own firewall (EPERM); TCP passes.")
+async def test_a_firewall_of_the_sender_is_told_by_its_error(standing: Rig) -> None:
+    async with fault(
+        standing, "a", nft("output", f"ip daddr {standing.nodes['b'].data_address} udp dport 1-65535 drop")
+    ):
+        finding = only(await unhealthy(standing))
+        assert finding.text.startswith("a -> b: UDP to port ")
+        assert finding.text.endswith(": refused by the sender's own firewall (EPERM); TCP passes.")
 
 
-async def test_a_firewall_that_rejects_is_told_with_what_came_back(ready: Rig) -> None:
-    own = ready.nodes["b"].data_address
-    await output(
-        ready, "b",
-        nft("input", 'iifname "eth0" meta l4proto tcp reject with tcp reset; '
-                     'iifname "eth0" meta l4proto udp reject with icmp type admin-prohibited'),
-    )  # fmt: skip
-    findings = await unhealthy(ready)
+async def test_a_firewall_that_rejects_is_told_with_what_came_back(standing: Rig) -> None:
+    own = standing.nodes["b"].data_address
+    rule = (
+        'iifname "eth0" meta l4proto tcp reject with tcp reset; '
+        'iifname "eth0" meta l4proto udp reject with icmp type admin-prohibited'
+    )
+    async with fault(standing, "b", nft("input", rule)):
+        findings = await unhealthy(standing)
     (finding,) = (each for each in findings if "a -> b" in each.subject.names)
     assert finding.text.partition(": ")[2].startswith("TCP to port ")
     assert "rejected, a reset or ICMP port unreachable came back" in finding.text
     assert f"ICMP administratively prohibited from {own} came back" in finding.text
 
 
-async def test_a_firewall_that_drops_silently_is_told_in_the_direction_it_drops(ready: Rig) -> None:
-    await output(ready, "b", nft("input", f"ip saddr {ready.nodes['a'].data_address} ct state new drop"))
-    finding = only(await unhealthy(ready))
-    assert finding.subject.names == ("a -> b",)
-    assert "TCP and UDP to port" in finding.text
-    assert "dropped without an answer" in finding.text
+async def test_a_firewall_that_drops_silently_is_told_in_the_direction_it_drops(standing: Rig) -> None:
+    async with fault(standing, "b", nft("input", f"ip saddr {standing.nodes['a'].data_address} ct state new drop")):
+        finding = only(await unhealthy(standing))
+        assert finding.subject.names == ("a -> b",)
+        assert "TCP and UDP to port" in finding.text
+        assert "dropped without an answer" in finding.text
 
 
 async def test_a_cache_without_execution_is_passed_over_and_told(
@@ -147,20 +169,19 @@ async def test_a_cache_without_execution_is_passed_over_and_told(
     assert "can't be used (Permission denied)" in note.text
 
 
-async def test_data_that_leave_by_another_interface_are_told_and_not_measured(ready: Rig, tmp_path: Path) -> None:
-    there = ready.nodes["b"].data_address
-    await output(
-        ready, "a",
-        "ip link add m0 type veth peer name m1 && ip link set m0 up && ip link set m1 up && "
-        f"ip route add {there}/32 dev m0",
-    )  # fmt: skip
-    route = only(await unhealthy(ready))
-    assert route.text == f"a: data to b ({there}) leave by m0, not by eth0."
-    assert route.level is Severity.ERROR
-    plan = plan_of(ready, tmp_path, "pairs: [a -> b]")
-    assert route.text in await refusal(ready, plan)
-    assert route.text in await refusal(ready, replace(plan, cells=(replace(plan.cells[0], pairs=(Pair("b", "a"),)),)))
-    assert await refusal(ready, replace(plan, cells=(replace(plan.cells[0], pairs=(Pair("b", "c"),)),))) == ""
+async def test_data_that_leave_by_another_interface_are_told_and_not_measured(standing: Rig, tmp_path: Path) -> None:
+    there = standing.nodes["b"].data_address
+    made = "ip link add m0 type veth peer name m1 && ip link set m0 up && ip link set m1 up"
+    async with fault(standing, "a", f"{made} && ip route add {there}/32 dev m0", "ip link del m0"):
+        route = only(await unhealthy(standing))
+        assert route.text == f"a: data to b ({there}) leave by m0, not by eth0."
+        assert route.level is Severity.ERROR
+        plan = plan_of(standing, tmp_path, "pairs: [a -> b]")
+        (cell,) = plan.cells
+        assert route.text in await refusal(standing, plan)
+        back, other = (replace(plan, cells=(replace(cell, pairs=(Pair("b", to),)),)) for to in ("a", "c"))
+        assert route.text in await refusal(standing, back)
+        assert await refusal(standing, other) == ""
 
 
 async def test_an_interface_that_is_down_is_told_and_nothing_that_follows_from_it(ready: Rig, tmp_path: Path) -> None:
@@ -181,19 +202,29 @@ async def test_an_address_that_two_nodes_have_is_told_as_the_cause(ready: Rig, t
     assert finding.text in await refusal(twice, plan_of(ready, tmp_path, "pairs: [a -> b, a -> c]"))
 
 
-async def test_a_host_that_answers_for_a_nodes_address_is_told(ready: Rig) -> None:
+async def test_a_host_that_answers_for_a_nodes_address_is_told(standing: Rig) -> None:
     """a has a wrong entry for b, as if a third host had been faster: nothing listens there."""
-    there = ready.nodes["b"].data_address
-    await output(ready, "a", f"ip neigh replace {there} lladdr 02:00:00:00:00:99 dev eth0 nud permanent")
-    finding = only(await unhealthy(ready))
-    assert f"a: {there} of b is answered for by 02:00:00:00:00:99, an interface of another host" in finding.text
+    there = standing.nodes["b"].data_address
+    async with fault(
+        standing,
+        "a",
+        f"ip neigh replace {there} lladdr 02:00:00:00:00:99 dev eth0 nud permanent",
+        f"ip neigh del {there} dev eth0",
+    ):
+        finding = only(await unhealthy(standing))
+        assert f"a: {there} of b is answered for by 02:00:00:00:00:99, an interface of another host" in finding.text
 
 
-async def test_a_route_that_forbids_a_peer_is_told_and_no_firewall(ready: Rig) -> None:
-    await output(ready, "a", f"ip route add prohibit {ready.nodes['b'].data_address}/32")
-    finding = only(await unhealthy(ready))
-    assert "a route of type prohibit covers it" in finding.text
-    assert (finding.remedy or "").startswith("On the node, as root: ip route del prohibit")
+async def test_a_route_that_forbids_a_peer_is_told_and_no_firewall(standing: Rig) -> None:
+    async with fault(
+        standing,
+        "a",
+        f"ip route add prohibit {standing.nodes['b'].data_address}/32",
+        f"ip route del prohibit {standing.nodes['b'].data_address}/32",
+    ):
+        finding = only(await unhealthy(standing))
+        assert "a route of type prohibit covers it" in finding.text
+        assert (finding.remedy or "").startswith("On the node, as root: ip route del prohibit")
 
 
 async def test_the_round_trip_is_that_of_the_path_and_not_of_arp(
@@ -225,8 +256,8 @@ async def test_other_traffic_on_the_data_interface_is_told(ready: Rig) -> None:
     assert busy == {("a",), ("b",)}
 
 
-async def test_a_node_that_is_not_reached_and_one_in_use_are_told_and_the_others_are_looked_at(ready: Rig) -> None:
-    lost = replace(ready, nodes={**ready.nodes, "c": replace(ready.nodes["c"], port=1)})
+async def test_a_node_that_is_not_reached_and_one_in_use_are_told_and_the_others_are_looked_at(standing: Rig) -> None:
+    lost = replace(standing, nodes={**standing.nodes, "c": replace(standing.nodes["c"], port=1)})
     first = asyncio.create_task(gathered(lost, None, "a first check"))
     findings = judged(await first)
     texts = [finding.text for finding in findings if finding.level in UNHEALTHY]

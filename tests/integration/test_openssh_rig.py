@@ -29,7 +29,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 
 def test_a_lab_with_openssh_is_measured_and_left_as_it_was(lab: Lab) -> None:
-    run = lab.rigctl("run", "s.yaml", "--no-report")
+    run = lab.start("run", "s.yaml", "--no-report")
     assert run.stderr is not None
     assert run.stderr.readline().startswith("test 1/2")
     counts = [lab.control_packets()]
@@ -42,8 +42,7 @@ def test_a_lab_with_openssh_is_measured_and_left_as_it_was(lab: Lab) -> None:
     # One short line per receiver and second; a sign of life of the lock or the watchdog may fall in between.
     assert min(control) <= 2 * len(NODES)
     assert max(control) >= 1
-    exported = lab.rigctl("export", "--format", "json", "--level", "pairs")
-    rows = json.loads(exported.communicate(timeout=60)[0])
+    rows = json.loads(lab.rigctl("export", "--format", "json", "--level", "pairs")[0])
     assert len(rows) == 4
     assert all(row["status"] == "ok" and row["mss_effective"] == 1448 and row["ceiling_mbps"] is None for row in rows)
     for name in NODES:
@@ -54,17 +53,15 @@ def test_a_data_interface_that_leads_nowhere_ends_the_run_before_any_traffic(lab
     rig = lab.folder / "lab.yaml"
     lines = rig.read_text().splitlines(keepends=True)
     rig.write_text("".join(line.replace("eth0", "eth7") if "pi2:" in line else line for line in lines))
-    _, errors = lab.rigctl("run", "s.yaml").communicate(timeout=60)
+    _, errors = lab.rigctl("run", "s.yaml", code=3)
     assert "rigctl: pi2: data_interface eth7 does not exist. Interfaces of the node: lo" in errors
     assert "eth0 (10.98.0.2)" in errors
-    listed, _ = lab.rigctl("runs").communicate(timeout=60)
-    assert "No runs yet" in listed
+    assert "No runs yet" in lab.rigctl("runs")[0]
 
 
 def _status_by_pair(lab: Lab) -> dict[tuple[int, str], tuple[str, bool]]:
     """Of each test and source the status, and whether its goodput is known; the last attempt counts."""
-    exported, errors = lab.rigctl("export", "--format", "json", "--level", "pairs").communicate(timeout=60)
-    rows = json.loads(exported or errors)
+    rows = json.loads(lab.rigctl("export", "--format", "json", "--level", "pairs")[0])
     return {(row["cell"], row["source"]): (row["status"], row["goodput_mbps"] is not None) for row in rows}
 
 
@@ -76,29 +73,24 @@ def refusing(lab: Lab, name: str) -> None:
 
 
 def test_a_night_has_the_pairs_whose_nodes_answer_names_the_others_and_is_whole_when_it_is_resumed(lab: Lab) -> None:
+    (lab.folder / "s.yaml").write_text(SCENARIO.replace("3s", "600ms"))
     refusing(lab, "pi4")
     told = lab.folder / "told.md"
     words = ("s.yaml", "--rig", "lab.yaml", "--at", "02:30", "--name", "n", "--store", "s.db")
     options = ("--without-unreachable", "--notify", f"cat >>{told}")
-    installed = lab.rigctl("nightly", "install", *words, *options)
-    _, errors = installed.communicate(timeout=60)
-    assert installed.returncode == 0, errors
-    night = lab.rigctl("nightly", "run", "n")
-    out, errors = night.communicate(timeout=180)
-    assert night.returncode == 3, out + errors
+    lab.rigctl("nightly", "install", *words, *options)
+    lab.rigctl("nightly", "run", "n", code=3)
     assert "measured in part: tests 1, 2: not measured: pi3 → pi4 (pi4: connection refused" in told.read_text()
     known = {(number, source): ("ok", source == "pi1") for number in (1, 2) for source in ("pi1", "pi3")}
     assert _status_by_pair(lab) == known
     sh(*lab.inside("pi4", "nft", "delete table ip shut"))
-    (listed,) = json.loads(lab.rigctl("runs", "--json").communicate(timeout=60)[0])["runs"]
-    resumed = lab.rigctl("run", "s.yaml", "--no-report", "--resume", listed["run"])
-    out, errors = resumed.communicate(timeout=120)
-    assert resumed.returncode == 0, out + errors
+    (listed,) = json.loads(lab.rigctl("runs", "--json")[0])["runs"]
+    lab.rigctl("run", "s.yaml", "--no-report", "--resume", listed["run"])
     assert set(_status_by_pair(lab).values()) == {("ok", True)}
 
 
 def test_a_node_that_is_lost_in_the_first_test_does_not_lose_the_other_pair_in_the_second(lab: Lab) -> None:
-    run = lab.rigctl("run", "s.yaml", "--no-report")
+    run = lab.start("run", "s.yaml", "--no-report")
     assert run.stderr is not None
     assert run.stderr.readline().startswith("test 1/2")
     time.sleep(1)

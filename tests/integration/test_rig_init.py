@@ -115,10 +115,7 @@ def until_ready(lab: Lab) -> None:
 
 
 def made_by(lab: Lab, *words: str, code: int = 0) -> str:
-    process = lab.rigctl("rig", "init", *words)
-    out, errors = process.communicate(timeout=60)
-    assert process.returncode == code, out + errors
-    return out + errors
+    return "".join(lab.rigctl("rig", "init", *words, code=code))
 
 
 def loaded(lab: Lab, name: str) -> Rig:
@@ -145,12 +142,9 @@ def test_a_rig_file_of_what_was_found_is_planned_and_run_as_it_is(lab: Lab) -> N
     (lab.folder / "s.yaml").write_text(
         "pairs: [10-98-0-1 -> 10-98-0-4]\nduration: 1s\nmax_skew: 1s\nmatrix: {window: [64K]}\n"
     )
-    planned = lab.rigctl("plan", "s.yaml", "--rig", "lab.yaml").communicate(timeout=60)
-    assert "Total time: 1 s" in planned[0], planned
-    run = lab.rigctl("run", "s.yaml", "--rig", "lab.yaml", "--no-report")
-    out, errors = run.communicate(timeout=90)
-    assert run.returncode == 0, out + errors
-    exported = lab.rigctl("export", "--format", "json", "--level", "pairs").communicate(timeout=60)[0]
+    assert "Total time: 1 s" in lab.rigctl("plan", "s.yaml", "--rig", "lab.yaml")[0]
+    lab.rigctl("run", "s.yaml", "--rig", "lab.yaml", "--no-report")
+    exported, _ = lab.rigctl("export", "--format", "json", "--level", "pairs")
     (row,) = json.loads(exported)
     assert row["status"] == "ok"
     assert row["goodput_mbps"] > 0
@@ -158,14 +152,8 @@ def test_a_rig_file_of_what_was_found_is_planned_and_run_as_it_is(lab: Lab) -> N
 
 def test_a_switch_that_knows_no_vlans_is_read_too_and_described_as_a_rig_file_does(lab: Lab) -> None:
     option = f"core={{address: {SWITCH}, snmp: {{port: {PORTS['d']}}}}}"
-    environment = os.environ | {"RIGCTL_CORE_COMMUNITY": COMMUNITY}
-    command = lab.inside("ctl", sys.executable, "-m", "rigctl", "rig", "init", "root@10.98.0.[3-4]", "--json")
-    run = subprocess.run(
-        [*command, "--switch", option, "-o", "two.yaml"],
-        cwd=lab.folder, check=True, capture_output=True, text=True, timeout=60,
-        env=environment | {"HOME": str(lab.folder), "PYTHONPATH": str(FORWARDING.parents[2])},
-    )  # fmt: skip
-    document = json.loads(run.stdout)
+    words = ("rig", "init", "root@10.98.0.[3-4]", "--json", "--switch", option, "-o", "two.yaml")
+    document = json.loads(lab.rigctl(*words, RIGCTL_CORE_COMMUNITY=COMMUNITY)[0])
     assert [(node["switch"], node["switch_port"]) for node in document["nodes"]] == [("core", "pi3"), (None, None)]
     rig = loaded(lab, "two.yaml")
     assert rig.switches["core"].title == "GigaBlox"
@@ -173,7 +161,7 @@ def test_a_switch_that_knows_no_vlans_is_read_too_and_described_as_a_rig_file_do
 
 
 def test_with_a_dash_the_file_is_printed_and_the_table_goes_to_standard_error(lab: Lab) -> None:
-    out, errors = lab.rigctl("rig", "init", "root@10.98.0.1,root@10.98.0.2", "-o", "-").communicate(timeout=60)
+    out, errors = lab.rigctl("rig", "init", "root@10.98.0.1,root@10.98.0.2", "-o", "-")
     (lab.folder / "printed.yaml").write_text(out)
     assert list(loaded(lab, "printed.yaml").nodes) == ["10-98-0-1", "10-98-0-2"]
     assert "A rig of 2 nodes was printed." in errors
@@ -194,9 +182,7 @@ def test_an_inventory_gives_names_groups_and_how_ssh_goes(lab: Lab) -> None:
 
 
 def test_where_no_host_is_usable_nothing_is_written(lab: Lab) -> None:
-    process = lab.rigctl("rig", "init", f"root@{NOBODY}", "root@10.98.0.1:2222", "-o", "none.yaml")
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 3
+    _, errors = lab.rigctl("rig", "init", f"root@{NOBODY}", "root@10.98.0.1:2222", "-o", "none.yaml", code=3)
     assert "no host is usable; a rig needs 2 nodes. Nothing was written." in errors
     assert "root@10.98.0.1:2222: connection refused by 10.98.0.1 port 2222." in errors
     assert not (lab.folder / "none.yaml").exists()

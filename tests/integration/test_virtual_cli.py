@@ -1,5 +1,6 @@
 """`rigctl rig` as a user has it."""
 
+import os
 import shlex
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from processes import running
+from user import ended
 from virtual_rigs import NAME, rig, survivors
 
 
@@ -15,9 +17,8 @@ def runtime_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
 
 
-def rigctl(*words: str, input: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
-    command = [sys.executable, "-m", "rigctl", "rig", *words]
-    return subprocess.run(command, input=input, capture_output=True, timeout=60, check=False)
+def rigctl(*words: str) -> "subprocess.CompletedProcess[bytes]":
+    return ended(("rig", *words), Path.cwd(), dict(os.environ))
 
 
 def test_up_status_exec_down(tmp_path: Path) -> None:

@@ -3,21 +3,20 @@
 import asyncio
 import hashlib
 import os
-from collections.abc import AsyncIterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import asyncssh
 import pytest
-from virtual_rigs import login, output, rig
+from virtual_rigs import kept_up, login, output
 
 from rigctl.rig.inventory import Rig
-from rigctl.virtual import provided
 
 
-@pytest.fixture(params=["namespaces", "loopback"])
-async def ready(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    async with provided(rig(tmp_path, "a", "b", virtual=request.param, links="{mtu: 1500}")) as started:
+@pytest.fixture(scope="module", params=["namespaces", "loopback"])
+def ready(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    with kept_up(tmp_path_factory.mktemp("rig"), "a", "b", virtual=request.param, links="{mtu: 1500}") as started:
         yield started
 
 
@@ -70,19 +69,12 @@ async def test_what_ignores_the_end_of_its_input_is_killed_with_its_children(rea
 
     def quiet() -> bool:
         # Written within the last half second: still there.
-        return alive.exists() and _age_s(alive) > 0.5
+        return alive.exists() and time.time() - alive.stat().st_mtime > 0.5
 
     await until(quiet, within_s=10)
 
 
-def _age_s(file: Path) -> float:
-    import time
-
-    return time.time() - file.stat().st_mtime
-
-
-async def until(true: "object", within_s: float) -> None:
-    assert callable(true)
+async def until(true: Callable[[], bool], within_s: float) -> None:
     async with asyncio.timeout(within_s):
         while not true():
             await asyncio.sleep(0.02)

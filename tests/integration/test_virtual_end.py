@@ -9,8 +9,7 @@ import pytest
 from virtual_rigs import login, machine, output, rig, survivors, wait_until
 
 from rigctl.base.processes import Process
-from rigctl.virtual import down, find, provided, up
-from rigctl.virtual.layout import layout_of
+from rigctl.virtual.provide import down, find, layout_of, provided, up
 from rigctl.virtual.start import start
 from rigctl.virtual.state import sweep
 

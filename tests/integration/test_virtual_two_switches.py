@@ -16,8 +16,8 @@ from virtual_rigs import NAME, login, output, wait_until
 
 from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import load_rig
-from rigctl.virtual import provided
 from rigctl.virtual.links import node_bucket, port_bucket, shaped_bps
+from rigctl.virtual.provide import provided
 
 IF_NAME, IF_HC_IN, IF_HC_OUT = (f".1.3.6.1.2.1.31.1.1.1.{column}" for column in (1, 6, 10))
 LINKS = "links: {rate: 1G, mtu: 1500}"

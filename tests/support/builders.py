@@ -32,7 +32,7 @@ from rigctl.records import (
 from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import load_rig
 from rigctl.settings import CONGESTION, MSS, NODELAY, WINDOW, Settings
-from rigctl.store import flat
+from rigctl.store import Store, flat
 
 PAIRS: Final = (Pair("pi1", "pi2"), Pair("pi3", "pi4"))
 STARTED_AT: Final = 1_795_211_101.25  # 2026-11-20 21:45:01 UTC
@@ -238,6 +238,18 @@ def gigablox(duration_s: float = 10.0) -> tuple[RunInfo, list[Repetition]]:
 
 
 TOP_NS: Final = 2**40 - 1
+
+
+def put(
+    store: Store, info: RunInfo, measured: Sequence[Repetition], began_at: float | None = None, **given: Any
+) -> str:
+    """Store a run that was complete after a minute. Return its id."""
+    at = info.started_at if began_at is None else began_at
+    made = store.begin(info.plan, info.versions, info.facts, at, **given)
+    for each in measured:
+        store.add(made, each)
+    store.finish(made, RunStatus.COMPLETE, at + 60)
+    return made
 
 
 def bucket_of(value_ns: int) -> int:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from openssh import new_key
 from processes import end
+from user import ended
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,16 +43,25 @@ class Lab:
         rules = [one["rule"] for one in listed["nftables"] if "rule" in one]
         return int(rules[0]["expr"][-1]["counter"]["packets"])
 
-    def rigctl(self, *words: str) -> "subprocess.Popen[str]":
-        environment = os.environ | {
-            "HOME": str(self.folder),
-            "RIGCTL_STORE": str(self.folder / "s.db"),
-            "PYTHONPATH": str(ROOT),
-        }
+    @property
+    def environment(self) -> dict[str, str]:
+        own = {"HOME": str(self.folder), "RIGCTL_STORE": str(self.folder / "s.db"), "PYTHONPATH": str(ROOT)}
+        return os.environ | own
+
+    def start(self, *words: str) -> "subprocess.Popen[str]":
+        """Start rigctl on the controller, for tests of what happens meanwhile."""
         command = self.inside("ctl", sys.executable, "-m", "rigctl", *words)
         return subprocess.Popen(
-            command, cwd=self.folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            command, cwd=self.folder, env=self.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
+
+    def rigctl(self, *words: str, code: int = 0, deadline_s: float = 100, **given: str) -> tuple[str, str]:
+        """Run a command on the controller that ends with `code`; return its output and its messages."""
+        network = Path("/run/netns", self.host("ctl"))
+        ran = ended(words, self.folder, self.environment | given, deadline_s, network=network)
+        out, errors = ran.stdout.decode(), ran.stderr.decode()
+        assert ran.returncode == code, f"{words} gave {ran.returncode}:\n{out}\n{errors}"
+        return out, errors
 
 
 Serving: TypeAlias = Callable[[Lab, str, str], "subprocess.Popen[bytes]"]

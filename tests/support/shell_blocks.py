@@ -122,7 +122,7 @@ def shortened(words: list[str]) -> list[str]:
     sets += ["omit=0s", "pairs=pi1 -> pi2" if whole else "max_skew=1s"]
     repeat = "4" if "--against" in words else "2" if scenario == "nettest-pingpong" else "1"
     kept = [word for at, word in enumerate(words) if word not in _TIMES and words[at - 1] not in _TIMES]
-    longest = "10s" if scenario.startswith("nettest") else "1s"  # messages end by their number
+    longest = "10s" if scenario.startswith("nettest") else "1s" if whole else "400ms"  # messages end by their number
     times = ["--duration", longest, "--repeat", repeat]
     quiet = [] if "--report" in words else ["--no-report"]
     return [*kept, *(word for each in sets for word in ("--set", each)), *times, *quiet]

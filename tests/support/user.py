@@ -113,10 +113,12 @@ def ended(
 class User:
     """Someone at a terminal, with a home, a store and a runtime folder of their own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, host: "User | None" = None) -> None:
+        """`host`: a user whose rigs this one uses."""
         self.folder = folder
-        runtime = folder / "runtime"
-        runtime.mkdir(mode=0o700)
+        self.rigs: Path = folder if host is None else host.rigs
+        runtime = self.rigs / "runtime"
+        runtime.mkdir(mode=0o700, exist_ok=True)
         self.environment = os.environ | {
             "XDG_RUNTIME_DIR": str(runtime),
             "RIGCTL_STORE": str(folder / "store.db"),
@@ -162,7 +164,7 @@ class User:
                 inherited = (entry / "environ").read_bytes()
             except OSError:
                 continue
-            mine = str(self.folder).encode() in inherited or str(self.folder) in words
+            mine = str(self.rigs).encode() in inherited or str(self.rigs) in words
             if mine and (HOLDER.search(words) or AGENT.search(words) or b"RIGCTL_RIG=" in inherited):
                 found[int(entry.name)] = words
         return found

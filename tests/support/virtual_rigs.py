@@ -1,17 +1,20 @@
 """What the tests of virtual rigs share: rig files, a login, and a look at what is left."""
 
+import asyncio
 import os
 import re
 import subprocess
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import asyncssh
+import pytest
 
 from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import load_rig
+from rigctl.virtual.provide import down, up
 
 NAME = f"test{os.getpid()}"
 """What test rigs are called: no other test process may be taken for a survivor of ours."""
@@ -26,6 +29,21 @@ def rig(folder: Path, *names: str, **fields: object) -> Rig:
     file = folder / f"{NAME}.yaml"
     file.write_text("".join(f"{key}: {value}\n" for key, value in said.items()) + f"nodes:\n{nodes}")
     return load_rig(str(file))
+
+
+@contextmanager
+def kept_up(folder: Path, *names: str, **fields: object) -> Iterator[Rig]:
+    """Keep a rig up, for the tests of a file."""
+    made = rig(folder, *names, **fields)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(folder))
+        started, _, _ = asyncio.run(up(made))
+    try:
+        yield started
+    finally:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_RUNTIME_DIR", str(folder))
+            asyncio.run(down(made))
 
 
 @asynccontextmanager

@@ -29,9 +29,7 @@ def test_other_names_are_no_part_of_it() -> None:
 def test_a_stored_run_is_read_with_its_frames_and_verdicts(tmp_path: Path) -> None:
     info, repetitions = builders.gigablox()
     with open_store(str(tmp_path / "runs.db")) as store:
-        run = store.begin(info.plan, info.versions, info.facts, info.started_at)
-        for repetition in repetitions:
-            store.add(run, repetition)
+        run = builders.put(store, info, repetitions)
     assert rigctl.runs(tmp_path / "runs.db") == [run]
     opened = rigctl.open_run(run[:12], tmp_path / "runs.db")
     assert (opened.id, opened.as_expected) == (run, True)

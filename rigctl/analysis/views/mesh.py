@@ -1,12 +1,9 @@
-"""Meshes and stars among the tests of a run, their slow nodes, and pairs whose directions differ.
+"""Meshes among the tests of a run, their slow nodes, and pairs whose directions differ.
 
 A pair reaches what the slower of its ends can do: min(sending of its source, receiving of its destination). So a node's
 capacity in a role shows with a fast partner: it is the highest goodput of its row or column. The node whose capacity is
 furthest below the usual one is slow and leaves that role; then the rest is judged again, so that a slow node does not
 make others look slow.
-
-Around the centre of a star each other node has one value in each role. If all are low in one role, the centre is slow
-in the other; else the nodes are compared with their median in that role.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -119,12 +116,6 @@ def by_ends(measured: Sequence[Measured]) -> dict[Ends, Way] | None:
     return {ends: merged(own) for ends, own in ways.items()}
 
 
-def centre_of(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> str | None:
-    """Return the node that is measured with every other node in both directions, if no other pair is."""
-    common = set(nodes).intersection(*ways)
-    return common.pop() if len(common) == 1 and len(ways) == 2 * (len(nodes) - 1) else None
-
-
 SLOW: Final = 0.15
 """A node is slow if its capacity is below the usual one by more than this share."""
 DIFFER: Final = 0.10
@@ -198,32 +189,6 @@ class FarNode:
     others_us: float
 
 
-def slow_around(centre: str, nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[SlowNode, ...]:
-    """Return the slow nodes of a star, in the order of `nodes`, each once."""
-    values: dict[Role, dict[str, float]] = {"sending": {}, "receiving": {}}
-    for (sender, receiver), way in ways.items():
-        if way.mbps is not None:
-            values["receiving" if sender == centre else "sending"][receiver if sender == centre else sender] = way.mbps
-    slow: dict[str, list[Role]] = {}
-    for role, own in values.items():
-        other = values[_OTHER[role]]
-        if min(len(own), len(other)) >= LEAST and max(own.values()) < (1 - SLOW) * max(other.values()):
-            slow.setdefault(centre, []).append(_OTHER[role])
-        elif len(own) >= LEAST:
-            usual = median_high(own.values())
-            for node in [node for node, mbps in own.items() if mbps < (1 - SLOW) * usual]:
-                slow.setdefault(node, []).append(role)
-    made = []
-    for node in [node for node in nodes if node in slow]:
-        # The centre sends where the others receive, and is compared in the role in which it is not slow.
-        sides = [_OTHER[role] for role in slow[node]] if node == centre else slow[node]
-        own_mbps = [mbps for role in sides for other, mbps in values[role].items() if node in (centre, other)]
-        fair = slow[node] if node == centre else sides
-        fast = [mbps for role in fair for other, mbps in values[role].items() if role not in slow.get(other, ())]
-        made.append(SlowNode(node, tuple(slow[node]), median(own_mbps), median(fast)))
-    return tuple(made)
-
-
 def far_nodes(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[FarNode, ...]:
     """Return the nodes whose shortest round trip is more than `FAR` times that of the usual node."""
     trips = {ends: way.rtt_p50_us for ends, way in ways.items() if way.rtt_p50_us is not None}
@@ -285,7 +250,7 @@ def lopsided(nodes: Sequence[str], ways: Mapping[Ends, Way], slow: Sequence[Slow
 
 @dataclass(frozen=True, slots=True)
 class Mesh:
-    """The nodes at one point of the other axes, with its settings. `centre`: of a star; None: all to all."""
+    """The nodes at one point of the other axes, with its settings."""
 
     point: Cell
     nodes: tuple[str, ...]
@@ -294,7 +259,6 @@ class Mesh:
     lopsided: tuple[Lopsided, ...]  # the largest difference first
     far: tuple[FarNode, ...] = ()
     small: tuple[SmallFrames, ...] = ()
-    centre: str | None = None
 
     @property
     def known(self) -> list[Way]:
@@ -309,7 +273,7 @@ class Mesh:
 
 
 def meshes(measured: Iterable[Measured], order: Iterable[str]) -> tuple[Mesh, ...]:
-    """Return one for each point of the axes at which three nodes or more form a mesh or a star.
+    """Return one for each point of the axes at which three nodes or more form a mesh.
 
     `order` is that of the nodes in the rig.
     """
@@ -324,10 +288,8 @@ def _mesh(point: Cell, measured: Sequence[Measured], ranks: Mapping[str, int]) -
     nodes = tuple(sorted({node for ends in ways for node in ends}, key=lambda node: ranks.get(node, len(ranks))))
     if len(nodes) <= LEAST or not any(way.mbps or way.rtt_p50_us for way in ways.values()):
         return None
-    whole = len(ways) == len(nodes) * (len(nodes) - 1)
-    centre = None if whole else centre_of(nodes, ways)
-    if centre is None and not whole:
+    if len(ways) < len(nodes) * (len(nodes) - 1):
         return None
-    slow = slow_nodes(nodes, ways) if centre is None else slow_around(centre, nodes, ways)
+    slow = slow_nodes(nodes, ways)
     differing, far, small = lopsided(nodes, ways, slow), far_nodes(nodes, ways), small_frames(nodes, ways)
-    return Mesh(point, nodes, ways, slow, differing, far, small, centre)
+    return Mesh(point, nodes, ways, slow, differing, far, small)

@@ -12,8 +12,8 @@ CLOCK_AHEAD_S: Final = 1.0
 SKEW_S: Final = 0.010
 """Bound of the start skew without a scenario."""
 UNMADE: Final = (
-    "firmware, ring sizes, interrupt coalescing, CPU governor and throttling are not checked on FreeBSD, and whether "
-    "an ICMP message answers its datagrams is not known."
+    "socket buffers, congestion control, the card and the processor are not checked on FreeBSD, and whether an ICMP "
+    "message answers its datagrams is not known."
 )
 _REACHED: Final = {
     "ssh": "reached by SSH, with known host keys",

@@ -22,8 +22,6 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "mtu": ("ip link set dev {interface} mtu {mtu}", "ifconfig {interface} mtu {mtu}"),
     "negotiate": ("ethtool -s {interface} autoneg on", "ifconfig {interface} media autoselect"),
     "medium": ("ethtool {interface}", "ifconfig -m {interface}"),
-    "offloads": ("ethtool -K {interface} {names}", "ifconfig {interface} {names}"),
-    "slot": ("lspci -vv shows LnkCap and LnkSta", "pciconf -lc {interface} shows its link"),
     "show route": ("ip route get {peer} from {own}", "route -n get {peer}"),
     "way": ("ip route get {peer}", "route -n get {peer}"),
     "set route": (
@@ -31,8 +29,6 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "route add -host {peer} -interface {interface} -ifa {own}",
     ),
     "forget routes": ("ip route flush cache", "sysctl net.inet.tcp.hostcache.purgenow=1"),
-    "sysctl": ("sysctl -w {name}={value}", "sysctl {name}={value}"),
-    "module": ("modprobe tcp_{name}", "kldload cc_{name}"),
     "clock": ("timedatectl set-ntp true", "service ntpd onerestart"),
     "sockets": ("ss -tinp", "sockstat -c"),
     "firewall": ("nft list ruleset", "pfctl -s rules; ipfw list"),

@@ -1,11 +1,11 @@
-"""Rules on hardware: PCIe, offloads, rings, interrupts, frequency governors, throttling. Not for virtual rigs."""
+"""Rules on hardware: PCIe, offloads, rings, interrupts, governors, throttling. Not for virtual rigs and FreeBSD."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from rigctl.base.units import format_rate
 from rigctl.check.records import NodeSeen, Seen
-from rigctl.check.rules.findings import as_root, command, fine, found, note, warning
+from rigctl.check.rules.findings import fine, found, note, warning
 from rigctl.findings import Finding, Number, Severity
 
 PCIE_BPS: Final = {2.5: 2.0e9, 5.0: 4.0e9, 8.0: 7.877e9, 16.0: 15.754e9, 32.0: 31.508e9}
@@ -16,8 +16,6 @@ FAST_BPS: Final = 5e9
 OFFLOADED_BPS: Final = 1e9
 """Below this rate any processor can do without offloads."""
 OFFLOADS: Final = ("tso", "gro", "sg", "tx", "rx")
-FREEBSD_OFFLOADS: Final = {"tso": "tso", "lro": "lro", "tx": "txcsum", "rx": "rxcsum"}
-"""Name in the facts → name for ifconfig(8)."""
 
 
 def pcie(seen: Seen) -> Iterator[Finding]:
@@ -32,7 +30,7 @@ def pcie(seen: Seen) -> Iterator[Finding]:
         left_bps, link_bps = lane_bps * width * PCIE_SHARE, seen.rate_bps(each.name)
         numbers: dict[str, Number] = {"pcie_gts": gts, "pcie_lanes": int(width), "pcie_mbps": left_bps / 1e6}
         text = f"the card of {each.interface} has PCIe {gts:g} GT/s × {width:g}: {format_rate(left_bps)}"
-        look = f"{command(each, 'slot')}."
+        look = "lspci -vv shows LnkCap and LnkSta."
         if link_bps is not None and left_bps < link_bps:
             text = f"{text}, less than its link of {format_rate(link_bps)}."
             yield warning(each, text, f"Put the card into a faster slot: {look}", **numbers)
@@ -52,12 +50,12 @@ def card(seen: Seen) -> Iterator[Finding]:
         rate_bps = seen.rate_bps(each.name)
         fast = (rate_bps or 0) >= FAST_BPS
         offloads = each.facts.get("offloads") or {}
-        off = [name for name in (FREEBSD_OFFLOADS if each.is_freebsd else OFFLOADS) if offloads.get(name) is False]
+        off = [name for name in OFFLOADS if offloads.get(name) is False]
         if off and (rate_bps is None or rate_bps >= OFFLOADED_BPS):
-            names = [FREEBSD_OFFLOADS[name] if each.is_freebsd else f"{name} on" for name in off]
             text = f"offloads of {each.interface} are off: {', '.join(off)}. The processor does their work."
             level = Severity.WARNING if fast else Severity.NOTE
-            yield found(level, each, text, as_root(each, "offloads", names=" ".join(names)))
+            names = " ".join(f"{name} on" for name in off)
+            yield found(level, each, text, f"On the node, as root: ethtool -K {each.interface} {names}")
         if fast:
             yield from _rings(each)
 
@@ -92,4 +90,4 @@ def processor(seen: Seen) -> Iterator[Finding]:
 
 
 def _real(seen: Seen) -> Iterator[NodeSeen]:
-    return (each for each in seen.reached() if seen.rig.virtual is None)
+    return (each for each in seen.reached() if seen.rig.virtual is None and not each.is_freebsd)

@@ -6,24 +6,20 @@ from typing import Final
 
 from rigctl.base.units import format_bytes, format_rate
 from rigctl.check.records import NodeSeen, Seen
-from rigctl.check.rules.findings import as_root, by_value, error, fine, found, nodes_of, unlike, warning
+from rigctl.check.rules.findings import by_value, error, fine, found, nodes_of, unlike, warning
 from rigctl.findings import Finding, Number, Severity
-from rigctl.probe.freebsd import AVAILABLE
 from rigctl.settings import CONGESTION, READ, WINDOW, WRITE
 
 _LIMITS: Final = (("SO_RCVBUF", "net.core.rmem_max"), ("SO_SNDBUF", "net.core.wmem_max"))
-_LIMITS_FREEBSD: Final = (("SO_RCVBUF and SO_SNDBUF", "kern.ipc.maxsockbuf"),)
-_USABLE: Final = 8 / 9
-"""Usable share of kern.ipc.maxsockbuf: MCLBYTES / (MSIZE + MCLBYTES), from FreeBSD's sbreserve(9)."""
 _AUTOTUNED: Final = (("receive", "net.ipv4.tcp_rmem"), ("send", "net.ipv4.tcp_wmem"))
-_AUTOTUNED_FREEBSD: Final = (("receive", "net.inet.tcp.recvbuf_max"), ("send", "net.inet.tcp.sendbuf_max"))
 UNLIKE: Final = 4
 """Buffers smaller than another node's by this factor are reported."""
 _USUAL_MOST: Final = 6 << 20
+_DATA_SHARE: Final = 0.5
+"""Share of a buffer that Linux counts as data (ip-sysctl, tcp_adv_win_scale)."""
 _SCALING: Final = "net.ipv4.tcp_window_scaling"
 _UNSCALED: Final = 65535
 _CONGESTION: Final = "net.ipv4.tcp_congestion_control"
-_CONGESTION_FREEBSD: Final = "net.inet.tcp.cc.algorithm"
 _AVAILABLE: Final = "net.ipv4.tcp_available_congestion_control"
 
 
@@ -36,22 +32,20 @@ def scaling(seen: Seen) -> Iterator[Finding]:
             rtt_s = _round_trip_s(seen, each.name)
             at_most = f": {format_rate(_UNSCALED * 8 / rtt_s)} at a round trip of {rtt_s * 1e3:.3g} ms" if rtt_s else ""
             text = f"{_SCALING} is 0: no flow to or from it has more than 64 KiB on the way{at_most}."
-            yield warning(each, text, as_root(each, "sysctl", name=_SCALING, value=1))
+            yield warning(each, text, _set(_SCALING, 1))
 
 
 def windows(seen: Seen) -> Iterator[Finding]:
     """Compare requested windows with net.core.*mem_max, above which the kernel cuts them (socket(7))."""
     for each in seen.reached():
-        share = _USABLE if each.is_freebsd else 1
         fixed = {cell.number: cell[WINDOW] or 0 for cell in seen.cells() if not cell.resize and each.name in cell.nodes}
-        for option, sysctl in _LIMITS_FREEBSD if each.is_freebsd else _LIMITS:
-            value = _number(each.sysctl(sysctl))
-            limit = None if value is None else int(value * share)
+        for option, sysctl in _LIMITS:
+            limit = _number(each.sysctl(sysctl))
             cut = [number for number, window in fixed.items() if limit is not None and window > limit]
             if limit is not None and cut:
                 most = max(fixed.values())
                 text = f"{option} is limited to {format_bytes(limit)} by {sysctl}; {_asking(cut)} up to "
-                remedy = as_root(each, "sysctl", name=sysctl, value=round(most / share))
+                remedy = _set(sysctl, most)
                 yield warning(each, f"{text}{format_bytes(most)}.", remedy, limit_bytes=limit, wanted_bytes=most)
 
 
@@ -70,29 +64,25 @@ def buffers(seen: Seen) -> Iterator[Finding]:
 
 def _small_buffers(seen: Seen, each: NodeSeen) -> Iterator[Finding]:
     rtt_s, rate_bps = _round_trip_s(seen, each.name), seen.rate_bps(each.name)
-    for number, (way, sysctl) in enumerate(_autotuned_by(each)):
+    for number, (way, sysctl) in enumerate(_AUTOTUNED):
         most = _most(each, number)
         if most is None or _sets(seen, sysctl):
             continue
         usual = max([_most(other, number) or 0 for other in seen.reached()])
-        # Linux counts half of a buffer as data (ip-sysctl, tcp_adv_win_scale); FreeBSD counts data only.
-        share = 1.0 if each.is_freebsd else 0.5
-        left_bps = most * share * 8 / rtt_s if rtt_s else None
+        left_bps = most * _DATA_SHARE * 8 / rtt_s if rtt_s else None
         numbers: dict[str, Number] = {"most_bytes": most, "rtt_us": rtt_s and round(rtt_s * 1e6)}
         limit = f"{way} buffers grow to {format_bytes(most)} at most ({sysctl})"
         if rtt_s and left_bps and rate_bps and left_bps < rate_bps:
             text = f"{limit}: at a round trip of {rtt_s * 1e3:.3g} ms one flow gets about {format_rate(left_bps)}."
-            needed = 1 << math.ceil(rate_bps * rtt_s / 8 / share).bit_length()
+            needed = 1 << math.ceil(rate_bps * rtt_s / 8 / _DATA_SHARE).bit_length()
             numbers["one_flow_mbps"] = round(left_bps / 1e6, 1)
         elif most * UNLIKE <= usual:
             text = f"{limit}, of another node to {format_bytes(usual)}: a flow may be limited under load."
             needed = usual
         else:
             continue
-        values = str(max(needed, _USUAL_MOST))
-        if not each.is_freebsd:
-            values = f"'{' '.join([*(each.sysctl(sysctl) or '4096 131072').split()[:2], values])}'"
-        yield warning(each, text, as_root(each, "sysctl", name=sysctl, value=values), **numbers)
+        values = [*(each.sysctl(sysctl) or "4096 131072").split()[:2], str(max(needed, _USUAL_MOST))]
+        yield warning(each, text, _set(sysctl, f"'{' '.join(values)}'"), **numbers)
 
 
 def _round_trip_s(seen: Seen, name: str) -> float | None:
@@ -108,7 +98,7 @@ def _round_trip_s(seen: Seen, name: str) -> float | None:
 def congestion(seen: Seen) -> Iterator[Finding]:
     """Check that the requested congestion controls are available, and that all nodes have the same default."""
     for each in seen.reached():
-        there = (each.sysctl(AVAILABLE if each.is_freebsd else _AVAILABLE) or "").split()
+        there = (each.sysctl(_AVAILABLE) or "").split()
         wanted = [
             (name, cell.number) for cell in seen.cells() if each.name in cell.nodes and (name := cell[CONGESTION])
         ]
@@ -119,14 +109,14 @@ def congestion(seen: Seen) -> Iterator[Finding]:
                 text = f"congestion control {name} is not loaded, and {asking} it; there are {', '.join(there)}."
                 loadable = each.around is not None and name in each.around.loadable
                 # Linux loads it when root's agent asks for it.
-                level = Severity.NOTE if loadable and each.as_root and not each.is_freebsd else Severity.ERROR
-                yield found(level, each, text, as_root(each, "module", name=name))
+                level = Severity.NOTE if loadable and each.as_root else Severity.ERROR
+                yield found(level, each, text, f"On the node, as root: modprobe tcp_{name}")
             elif name not in allowed and each.as_root is False:
                 text = f"only root may use congestion control {name}, and {asking} it."
                 names = " ".join([*allowed, name])
                 remedy = f"On the node, as root: sysctl -w net.ipv4.tcp_allowed_congestion_control='{names}'"
                 yield error(each, text, remedy)
-    defaults = {each.name: own for each in seen.reached() if (own := each.sysctl(_default_by(each)))}
+    defaults = {each.name: own for each in seen.reached() if (own := each.sysctl(_CONGESTION))}
     if len(set(defaults.values())) == 1:
         yield from fine(defaults, f"congestion control {next(iter(defaults.values()))} by default.")
     elif defaults and (seen.plan is None or any(cell[CONGESTION] is None for cell in seen.cells())):
@@ -136,8 +126,8 @@ def congestion(seen: Seen) -> Iterator[Finding]:
 
 
 def _unlike(each: NodeSeen, usual: str, others: str) -> Finding:
-    text = f"the default congestion control is {each.sysctl(_default_by(each))}, of {others}."
-    change = as_root(each, "sysctl", name=_default_by(each), value=usual)
+    text = f"the default congestion control is {each.sysctl(_CONGESTION)}, of {others}."
+    change = _set(_CONGESTION, usual)
     return warning(each, text, f"{change}; or set congestion in the scenario.")
 
 
@@ -165,22 +155,18 @@ def _sets(seen: Seen, sysctl: str) -> bool:
     return any(sysctl in seen.settings_of(cell) for cell in seen.cells())
 
 
+def _set(sysctl: str, value: object) -> str:
+    return f"On the node, as root: sysctl -w {sysctl}={value}"
+
+
 def _number(value: str | None) -> int | None:
     return int(value) if value and value.isascii() and value.isdigit() and len(value) < 16 else None
 
 
-def _default_by(each: NodeSeen) -> str:
-    return _CONGESTION_FREEBSD if each.is_freebsd else _CONGESTION
-
-
-def _autotuned_by(each: NodeSeen) -> tuple[tuple[str, str], ...]:
-    return _AUTOTUNED_FREEBSD if each.is_freebsd else _AUTOTUNED
-
-
 def _most(each: NodeSeen, number: int) -> int | None:
     """Return the largest buffer for receiving (0) or sending (1), in bytes."""
-    values = (each.sysctl(_autotuned_by(each)[number][1]) or "").split()
-    return _number(values[-1]) if len(values) == (1 if each.is_freebsd else 3) else None
+    values = (each.sysctl(_AUTOTUNED[number][1]) or "").split()
+    return _number(values[-1]) if len(values) == 3 else None
 
 
 def _asking(numbers: list[int]) -> str:

@@ -1,15 +1,14 @@
 """`rigctl check`: everything that can be known of a rig before traffic, as findings, a table of nodes, or JSON."""
 
 import asyncio
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from statistics import median
 from types import SimpleNamespace
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import typer
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BeforeValidator
 from rich.console import Console
 from rich.text import Text
 
@@ -21,7 +20,7 @@ from rigctl.check.judge import answer, judged
 from rigctl.check.paths import Icmp, PathSeen
 from rigctl.check.records import NodeSeen, Seen
 from rigctl.check.rules.reach import numbers_of
-from rigctl.cli.documents import Mbps, at, of
+from rigctl.cli.documents import Mbps, Model, at, of
 from rigctl.cli.options import Json, RigFile, RigSets, Sets, scenario_and_rig_names
 from rigctl.findings import RUN, Finding, Severity, Weight
 from rigctl.probe.readiness import Surroundings
@@ -32,7 +31,7 @@ from rigctl.report.printers.terminal import print_document
 from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import bundled_folder, bundled_rigs, load_rig
 from rigctl.scenario.load import Overrides, bundled_scenarios, find_scenario, load_plan
-from rigctl.virtual import provided
+from rigctl.virtual.provide import provided
 from rigctl.yamlfile import find, read_document
 
 _STYLES: Final = {"error": "red", "warning": "yellow"}
@@ -185,10 +184,6 @@ def _sizes(paths: Sequence[PathSeen]) -> Entry:
     return Entry(first if first == str(known[-1]) else f"{first}…{known[-1]}", tuple(known))
 
 
-class _Part(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, from_attributes=True)
-
-
 def _routes(around: Surroundings | None) -> list[dict[str, Any]]:
     routes = around.routes.values() if around is not None else ()
     return [{"to": route.peer, "device": route.device, "via": route.via, "mtu": route.mtu} for route in routes]
@@ -198,7 +193,7 @@ def _rounded(ends: tuple[float, float] | None) -> list[float] | None:
     return None if ends is None else [round(end, 3) for end in ends]
 
 
-class CheckedNode(_Part):
+class CheckedNode(Model):
     """One node. `facts`: docs/reference/host-facts.md, with those that only a check asks for; null is unknown."""
 
     node: str = at("name")
@@ -223,7 +218,7 @@ def _icmp(errors: Iterable[Icmp]) -> list[dict[str, Any]]:
     return [{"type": each.type, "code": each.code, "mtu": each.mtu, "from": each.sender} for each in ordered]
 
 
-class CheckedPath(_Part):
+class CheckedPath(Model):
     """One direction between two nodes. `tcp`: "0" is accepted, else an errno name; null: no answer."""
 
     source: str = at("path.source")
@@ -247,10 +242,10 @@ def _path(path: PathSeen) -> SimpleNamespace:
     return SimpleNamespace(path=path, **{name: sizes.get(name) for name in _SIZES})
 
 
-class CheckDocument(_Part):
+class CheckDocument(Model):
     """A check: findings with the heaviest first, those that are in order included."""
 
-    version: Literal[1]
+    version: Literal[1] = 1
     rig: str
     scenario: str | None
     answer: str
@@ -264,17 +259,14 @@ class CheckDocument(_Part):
 def check_json(seen: Seen, findings: tuple[Finding, ...]) -> str:
     """Return what `--json` prints."""
     levels = [finding.level for finding in findings]
-    document = CheckDocument.model_validate(
-        {
-            "version": 1,
-            "rig": seen.rig.name,
-            "scenario": None if seen.plan is None else seen.plan.scenario_name,
-            "answer": answer(findings, len(seen.nodes)),
-            "errors": levels.count(Severity.ERROR),
-            "warnings": levels.count(Severity.WARNING),
-            "findings": findings,
-            "nodes": list(seen.nodes.values()),
-            "paths": seen.paths,
-        }
+    return CheckDocument.text_of(
+        indent=1,
+        rig=seen.rig.name,
+        scenario=None if seen.plan is None else seen.plan.scenario_name,
+        answer=answer(findings, len(seen.nodes)),
+        errors=levels.count(Severity.ERROR),
+        warnings=levels.count(Severity.WARNING),
+        findings=findings,
+        nodes=list(seen.nodes.values()),
+        paths=seen.paths,
     )
-    return json.dumps(document.model_dump(), ensure_ascii=False, indent=1)

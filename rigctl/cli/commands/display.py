@@ -5,7 +5,7 @@ It shows the run in progress, the next that begins, or the latest of the store.
 
 import contextlib
 import errno
-import getpass
+import io
 import os
 import signal
 import subprocess
@@ -15,10 +15,10 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Annotated, Final, Literal
 
 import typer
-from pydantic import Field
+from rich.console import Console
 from rich.text import Text
 
 from rigctl.analysis.views.over_time import sampled
@@ -27,36 +27,24 @@ from rigctl.cli.common import on_standard_error
 from rigctl.cli.documents import Model
 from rigctl.cli.errors import discard
 from rigctl.cli.options import Json, StoreAddress, rig_names
-from rigctl.display.folder import Fate, Published, own_folder, published, write
-from rigctl.display.layout import screen, waiting
-from rigctl.display.state import Column, Results, Said, State, Table, Total
+from rigctl.display.folder import Published, own_folder, published, write
+from rigctl.display.layout import latest, screen
 from rigctl.display.terminal import watch
-from rigctl.records import RunInfo, RunStatus
-from rigctl.report.blocks import Block, Document, HeatMaps
-from rigctl.report.blocks import Table as ReportTable
+from rigctl.records import RunInfo
+from rigctl.report.blocks import Document
 from rigctl.report.document import document
+from rigctl.report.printers.terminal import print_document
 from rigctl.store import Store, open_store
 
-MOST_ROWS: Final = 500
-MOST_FINDINGS: Final = 12
+RESULTS_WIDTH: Final = 78
 _END_S: Final = 3.0
-
-
-class DisplayRun(Model):
-    """A run that was published on this machine since it was started."""
-
-    user: str
-    fate: Literal["running", "silent", "died", "ended"] = Field(
-        description="silent: nothing for 10 s, its process is stopped or hangs; died: its process is gone."
-    )
-    state: State
 
 
 class DisplayDocument(Model):
     """The states that runs publish, the earliest first."""
 
     version: Literal[1] = 1
-    runs: list[DisplayRun]
+    runs: list[Published]
 
 
 def display(
@@ -79,7 +67,6 @@ def display(
     if not sys.stdout.isatty():
         raise InputError("standard output is no terminal. rigctl display --json prints the state once")
     shown = Screen(rig, store, process)
-    shown.choose()
     # The stream without `cli.errors`: `watch` takes an error of the terminal for its end.
     if not watch(shown.lines, sys.__stdout__ or sys.stdout, interrupts=process is None):
         discard(1)  # nobody is there to read it
@@ -103,23 +90,16 @@ class Screen:
     def going(self) -> bool:
         return self._shown is not None and self._shown.going
 
-    def choose(self) -> None:
-        """Raise `InputError` if several runs are in progress."""
-        going = [each for each in self._candidates() if each.going]
-        if len(going) > 1:
-            listed = "\n".join(
-                f"  {each.state.rig}  {each.state.run or each.state.scenario}  {each.user}" for each in going
-            )
-            raise InputError(f"several runs are in progress. Name a rig, or the id of a run:\n{listed}")
-
     def lines(self, width: int, height: int) -> Sequence[Text] | None:
         """Return the screen now, or None if it is over, as the process whose run it shows has ended."""
         if self._process is not None and os.getppid() != self._parent:
             return None
         self._follow()
+        now_s = time.monotonic()
         if self._shown is not None:
-            return screen(self._shown, width, height, time.monotonic())
-        return waiting(["No run yet." if self._process is None else "The run begins.", "q leaves"], width, height)
+            return screen(self._shown, width, height, now_s)
+        stored = self._stored if self._process is None else ("The run begins.",)
+        return latest(stored or ("No run yet.",), width, height, now_s)
 
     def _candidates(self) -> list[Published]:
         runs = _of_rig(published(), self._rig)
@@ -136,22 +116,16 @@ class Screen:
         if going:
             self._shown = going[0]
         elif self._shown is None and self._process is None:
-            ended = [each for each in found if each.state.results is not None]
-            known = [*ended, *([self._stored] if self._stored is not None else [])]
-            self._shown = max(known, key=lambda each: each.state.began_at, default=None)
+            self._shown = next((each for each in reversed(found) if each.state.results), None)
 
     @cached_property
-    def _stored(self) -> Published | None:
-        """Return the latest run of the store with its table; None if there is no run, or no store."""
-        try:
-            with open_store(self._store, create=False) as opened:
-                info = _latest_of(opened, self._rig)
-                if info is None:
-                    return None
-                made = document(info, opened.repetitions(info.run, series=sampled(info.plan)))
-        except RigctlError:
-            return None
-        return Published(_ended_state(info, results_of(made)), getpass.getuser(), Fate.ENDED)
+    def _stored(self) -> tuple[str, ...]:
+        """Return the latest run of the store as lines; none if there is no run, or no store."""
+        with contextlib.suppress(RigctlError), open_store(self._store, create=False) as opened:
+            info = _latest_of(opened, self._rig)
+            if info is not None:
+                return result_lines(document(info, opened.repetitions(info.run, series=sampled(info.plan))))
+        return ()
 
 
 def _key(each: Published) -> tuple[str, int, int]:
@@ -163,26 +137,6 @@ def _latest_of(opened: Store, rig: str | None) -> RunInfo | None:
     if rig is None or rig in ids:
         return opened.run(rig) if ids else None
     return next((info for info in reversed(opened.runs()) if info.plan.rig_name == rig), None)
-
-
-def _ended_state(info: RunInfo, results: Results) -> State:
-    return State(
-        pid=os.getpid(),
-        started=0,
-        rig=info.plan.rig_name,
-        scenario=info.plan.scenario_name,
-        title=info.plan.title,
-        run=info.run,
-        began_at=info.started_at,
-        written_at=info.ended_at or info.started_at,
-        clock_s=time.monotonic(),
-        phase="ended",
-        outcome=None if info.status is RunStatus.RUNNING else cast("Any", str(info.status)),
-        tests=len(info.plan.cells),
-        done=0,
-        total=0,
-        results=results,
-    )
 
 
 @contextmanager
@@ -218,7 +172,7 @@ def publish_results(made: Document) -> None:
     folder = own_folder()
     if own and folder is not None:
         with contextlib.suppress(OSError):
-            write(folder, own[-1].model_copy(update={"results": results_of(made)}))
+            write(folder, own[-1].model_copy(update={"results": result_lines(made)}))
 
 
 def _lost(descriptor: int) -> bool:
@@ -230,52 +184,9 @@ def _lost(descriptor: int) -> bool:
     return False
 
 
-def results_of(document: Document) -> Results:
-    """Return what the screen shows after a run."""
-    several = len(document.results) > 1
-    tables = [
-        table
-        for section in document.results
-        for block in section.blocks
-        for table in _tables(section.title if several else "", block)
-    ]
-    findings = [
-        Said(level=finding.level.value, text=" ".join(filter(None, (finding.text, finding.remedy))))
-        for finding in document.findings[: MOST_FINDINGS + 1]
-    ]
-    answer = findings[0].text if findings else None
-    return Results(answer=answer, totals=tuple(_totals(document)), findings=tuple(findings[1:]), tables=tuple(tables))
-
-
-def _totals(document: Document) -> Iterator[Total]:
-    """Yield the totals in the first column of measured rates of the first table that has one."""
-    blocks = (block for section in document.results for block in section.blocks if isinstance(block, ReportTable))
-    for block in blocks:
-        rates = [at for at, each in enumerate(block.columns) if each.unit == "Mbit/s" and each.group == "measured"]
-        if not rates:
-            continue
-        for row in block.rows[:MOST_ROWS]:
-            value = row.entries[rates[0]].value
-            parts = value if isinstance(value, tuple) else (value,)
-            known = [part for part in parts if isinstance(part, int | float)]
-            if row.test is not None and known and len(known) == len(parts):
-                yield Total(test=row.test, goodput_mbps=sum(known))
-        return
-
-
-def _tables(title: str, block: Block) -> Iterator[Table]:
-    if isinstance(block, ReportTable):
-        shown = [*block.rows[:MOST_ROWS], *((block.total,) if block.total else ())]
-        yield Table(
-            title=title,
-            columns=tuple(Column(title=each.title, unit=each.unit, words=each.words) for each in block.columns),
-            rows=tuple(tuple(entry.text for entry in row.entries) for row in shown),
-        )
-    if isinstance(block, HeatMaps):
-        for heat_map in block.maps:
-            rows = heat_map.rows[:MOST_ROWS]
-            yield Table(
-                title=", ".join(filter(None, (title, heat_map.title, block.unit))),
-                columns=tuple(Column(title=each) for each in (heat_map.corner, *heat_map.columns)),
-                rows=tuple((label, *(field.text for field in fields)) for label, fields in rows),
-            )
+def result_lines(made: Document) -> tuple[str, ...]:
+    """Return what `rigctl show` prints of a run, for a terminal of 80 columns."""
+    console = Console(file=io.StringIO(), width=RESULTS_WIDTH, color_system=None, highlight=False)
+    with console.capture() as printed:
+        print_document(made, console)
+    return tuple(line.rstrip() for line in printed.get().splitlines())

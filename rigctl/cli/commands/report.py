@@ -10,7 +10,6 @@ from rich.console import Console
 from rigctl.analysis.nights.comparison import compared
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.over_time import sampled
-from rigctl.base.errors import InputError
 from rigctl.cli.options import RunId, StoreAddress, run_ids
 from rigctl.cli.output import check_page, page_of
 from rigctl.records import Repetition, RunInfo
@@ -21,10 +20,9 @@ from rigctl.report.printers.json import as_json
 from rigctl.report.printers.markdown import markdown as as_markdown
 from rigctl.report.printers.terminal import print_document
 from rigctl.report.product.claim import NoClaim
-from rigctl.report.product.compare import side_by_side
 from rigctl.report.product.content import product
-from rigctl.report.product.page import brand, files_of, themed, write_files
-from rigctl.report.product.theme import Theme, default_theme, load_theme
+from rigctl.report.product.page import brand, files_of, write_files
+from rigctl.report.product.theme import Theme, load_theme
 from rigctl.store import Store, open_store
 
 Measured: TypeAlias = tuple[RunInfo, Sequence[Repetition]]
@@ -57,12 +55,9 @@ def report(
         ),
     ] = None,
     theme: Annotated[
-        list[Path] | None,
+        Path | None,
         typer.Option(
-            "--theme",
-            metavar="FILE",
-            help="Use name, logo, colours, fonts, columns, words and claim of this file. "
-            "Give a second --theme for the run of --compare.",
+            "--theme", metavar="FILE", help="Use name, logo, colours, fonts, columns, words and claim of this file."
         ),
     ] = None,
     fragment: Annotated[
@@ -70,7 +65,7 @@ def report(
         typer.Option(
             "--fragment",
             metavar="DIR",
-            help="Write HTML for a shop's page, pictures and data to this folder.",
+            help="Write HTML for a shop's page and pictures to this folder.",
         ),
     ] = None,
     other: Annotated[
@@ -78,29 +73,24 @@ def report(
         typer.Option(
             "--compare",
             metavar="RUN",
-            help="Compare with this run; with --fragment: show both products side by side.",
+            help="Write a page that compares RUN with this run.",
             autocompletion=run_ids,
         ),
     ] = None,
     store: StoreAddress = None,
 ) -> None:
     """Write RUN as one self-contained HTML file, or as parts of a product's page."""
-    if output is not None or fragment is None:
+    paged = output is not None or other is not None or fragment is None
+    if paged:
         check_page(output)
-    themes = _themes(theme or [], other)
+    own = load_theme(theme) if theme is not None else None
     with open_store(store, create=False) as opened:
         first = _read(opened, run)
         second = _read(opened, other) if other is not None else None
     if fragment is not None:
-        _publish(first, second, themes, fragment)
-    if output is not None or fragment is None:
-        _page(first, second, themes, output)
-
-
-def _themes(files: list[Path], other: str | None) -> list[Theme]:
-    if len(files) > (1 if other is None else 2):
-        raise InputError("--theme: give one file, and one more with --compare RUN")
-    return [load_theme(file) for file in files]
+        _publish(first, own or Theme(first[0].plan.rig_name), fragment)
+    if paged:
+        _page(first, second, own, output)
 
 
 def _read(opened: Store, reference: str | None) -> Measured:
@@ -108,26 +98,18 @@ def _read(opened: Store, reference: str | None) -> Measured:
     return info, opened.repetitions(info.run, series=sampled(info.plan))
 
 
-def _page(first: Measured, second: Measured | None, themes: list[Theme], output: Path | None) -> None:
+def _page(first: Measured, second: Measured | None, theme: Theme | None, output: Path | None) -> None:
     if second is not None:
         made = comparison_document(compared(RunView(*second), RunView(*first)))
     else:
         made = document(*first)
     path = page_of(first[0], output)
-    if themes:
-        write_page(themed(made, themes[0]), path, brand(themes[0]))
-    else:
-        write_page(made, path)
+    write_page(made, path, brand(theme) if theme is not None else None)
     print(path.resolve())
 
 
-def _publish(first: Measured, second: Measured | None, themes: list[Theme], folder: Path) -> None:
-    own = themes[0] if themes else default_theme(first[0])
-    if second is not None:
-        named = themes[1] if len(themes) > 1 else default_theme(second[0], unlike=own)
-        made = side_by_side((first[0], second[0]), (first[1], second[1]), (own, named))
-    else:
-        made = product(*first, own)
+def _publish(measured: Measured, theme: Theme, folder: Path) -> None:
+    made = product(*measured, theme)
     files = files_of(made)
     write_files(files, folder)
     if isinstance(made.claim, NoClaim):

@@ -19,11 +19,9 @@ from rigctl.remote.host import Process
 from rigctl.remote.reach import connected
 from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import load_rig
-from rigctl.virtual import down as end_rig
-from rigctl.virtual import find, provided
-from rigctl.virtual import up as start_rig
-from rigctl.virtual.layout import layout_of
-from rigctl.virtual.provide import completed
+from rigctl.virtual.provide import completed, find, layout_of, provided
+from rigctl.virtual.provide import down as end_rig
+from rigctl.virtual.provide import up as start_rig
 from rigctl.virtual.state import State
 
 app = typer.Typer(

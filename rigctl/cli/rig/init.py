@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rigctl.base.errors import InputError, RigError
-from rigctl.base.files import put
+from rigctl.base.files import write_whole
 from rigctl.base.resources import modeline
 from rigctl.base.units import format_rate
 from rigctl.cli.documents import Mbps, Model, at, of
@@ -86,7 +86,7 @@ def init(
     if output == STANDARD_OUTPUT:
         sys.stdout.write(text)
     else:
-        write(path, text, force=force)
+        write_whole(path, text.encode(), follow=False)
     if as_json:
         print(rig_init_json(draft, str(path)))
     else:
@@ -125,14 +125,6 @@ def check_place(path: Path, *, force: bool) -> None:
     folder = path.absolute().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise InputError(f"{path}: cannot be written there: {folder} is no folder that you may write to")
-
-
-def write(path: Path, text: str, *, force: bool) -> None:
-    """Write the whole file or nothing; replace an existing file only with `force`. Raises `InputError`."""
-    try:
-        put(path, text.encode(), follow=False, replace=force)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def _too_few(draft: Draft) -> str:

@@ -115,8 +115,6 @@ def _print_heat_map(heat_map: HeatMap, unit: str, console: Console) -> None:
 
 def _print_table(table: Table, console: Console, everything: bool) -> None:
     parts = _parts(table, console)
-    if len(parts) > 1 and (stacked := _stacked(table)):
-        table, parts = stacked, _parts(stacked, console)
     for number, part in enumerate(parts):
         if number:
             console.print()
@@ -124,18 +122,6 @@ def _print_table(table: Table, console: Console, everything: bool) -> None:
     for line in table.legend:
         console.print(Text(line, style="dim"))
     _print_notes(table, console, everything)
-
-
-def _stacked(table: Table) -> Table | None:
-    """Return a table of two blocks side by side with one below the other; None for any other table."""
-    half = len(table.columns) // 2
-    if table.columns[:half] != table.columns[half:]:
-        return None
-    left = [replace(row, entries=row.entries[:half]) for row in table.rows]
-    right = [replace(row, entries=row.entries[half:]) for row in table.rows]
-    rows = [row for row in (*left, *right) if any(entry.text for entry in row.entries)]
-    total = table.total and replace(table.total, entries=table.total.entries[half:])
-    return replace(table, columns=table.columns[:half], rows=tuple(rows), total=total)
 
 
 def _print_notes(table: Table, console: Console, everything: bool) -> None:

@@ -40,9 +40,7 @@ class Claim:
 
     mbps: float
     rest: str  # on both pairs at once: 99.8 % of what gigabit Ethernet allows, in each of 7 tests
-    share: str  # per cent of the ceiling, rounded down
     link: str  # gigabit Ethernet
-    tests: tuple[int, ...]
     ceiling_mbps: float
     repetitions: int  # of each test, at least
     virtual: bool = False
@@ -155,15 +153,16 @@ def claim(view: RunView, asked: ClaimSection, shown: Sequence[int] | None = None
     good = [test for test in tests if not against[test.number]]
     if not good or (asked.tests != "best" and len(good) < len(tests)):
         return NoClaim(tuple(_merged(against)))
-    if asked.tests == "every" and len({round(test.ceiling_mbps, 1) for test in good}) > 1:
+    if asked.tests == "best":
+        good = [max(good, key=attrgetter("share"))]
+    elif len({round(test.ceiling_mbps, 1) for test in good}) > 1:
         return NoClaim(("the tests have different ceilings; a claim on one of them needs its number in the theme",))
-    chosen = (max if asked.tests == "best" else min)(good, key=attrgetter("share"))
     which = ""
     if len(tests) > 1:
         which = f", in {'the best' if asked.tests == 'best' else 'each'} of {len(tests)} tests"
     elif len(view.cells) > 1:
-        which = f", in test {chosen.number} of {len(view.cells)}"
-    return _worded(view, chosen, good if asked.tests == "every" else [chosen], which)
+        which = f", in test {tests[0].number} of {len(view.cells)}"
+    return _worded(view, good, which)
 
 
 def _against_run(view: RunView, asked: ClaimSection) -> Iterator[str]:
@@ -232,22 +231,21 @@ def _merged(against: Mapping[int, Sequence[str]]) -> Iterator[str]:
         yield f"{numbers_text(numbers)}: {reason}" if len(against) > 1 else reason
 
 
-def _worded(view: RunView, chosen: _Test, of: Sequence[_Test], which: str) -> Claim:
-    streams = chosen.summary.streams
+def _worded(view: RunView, tests: Sequence[_Test], which: str) -> Claim:
+    worst = min(tests, key=attrgetter("share"))
+    streams = worst.summary.streams
     mss = min(stream.mss_effective or 0 for stream in streams)
     frames = "" if 1420 <= mss <= 1460 else f" with segments of {mss} bytes"  # as an MTU of 1500 has them
-    share = f"{floored(100 * chosen.share, 1):.1f}"
+    share = f"{floored(100 * worst.share, 1):.1f}"
     rate_bps = path_rate_bps(view.info, streams[0].stream.ends) or 0
     link = f"{_ETHERNET[rate_bps]} Ethernet" if rate_bps in _ETHERNET else f"a link of {format_rate(rate_bps)}"
-    where = _where(min((test.summary for test in of), key=lambda cell: len(cell.streams)))
+    where = _where(min((test.summary for test in tests), key=lambda cell: len(cell.streams)))
     return Claim(
-        mbps=chosen.figure,
+        mbps=worst.figure,
         rest=f"{where}: {share} % of what {link} allows{frames}{which}",
-        share=share,
         link=link,
-        tests=tuple(test.number for test in of),
-        ceiling_mbps=chosen.ceiling_mbps,
-        repetitions=min(test.summary.counted for test in of),
+        ceiling_mbps=worst.ceiling_mbps,
+        repetitions=min(test.summary.counted for test in tests),
         virtual=view.plan.virtual is not None,
     )
 

@@ -1,4 +1,4 @@
-"""The content of a product's page as records: claim, table, bars, conditions. Fragment, pictures and data print it."""
+"""The content of a product's page as records: claim, table, bars, conditions. Fragment and pictures print it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -38,35 +38,22 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """All that is published of one product, or of two side by side."""
+    """All that is published of a product."""
 
     theme: Theme
-    info: RunInfo
-    document: Document
+    run: str
     claim: Claim | NoClaim | None  # None: the theme wants none
     table: Table
     bars: tuple[Bar, ...]
     conditions: tuple[Term, ...]
-    technique: str  # how it was measured
     source: str  # one line below everything that is published: date, virtual or not
     summary: str  # what was measured, where nothing is claimed
-    rates_of: str = "each pair"  # in the chart
     keys: tuple[str, ...] = ()  # names of a test's bars, if all tests have the same
-    other: Theme | None = None  # of the product beside it
-    verdict: tuple[str, ...] = ()  # on the two
-
-    @property
-    def virtual(self) -> bool:
-        return self.info.plan.virtual is not None
-
-    @property
-    def name(self) -> str:
-        return f"{self.theme.name} and {self.other.name}" if self.other else self.theme.name
 
     @property
     def title(self) -> str:
         results = self.theme.words.results
-        return f"{self.name}: {results[:1].lower()}{results[1:]}"
+        return f"{self.theme.name}: {results[:1].lower()}{results[1:]}"
 
     @property
     def claimed(self) -> Claim | None:
@@ -82,18 +69,14 @@ def product(info: RunInfo, repetitions: Sequence[Repetition], theme: Theme) -> P
     bars = tuple(_bars(view, tests))
     made = claim(view, theme.claim, tests) if theme.claim.made else None
     streams = {cell.streams for cell in view.plan.cells}
-    kinds = sorted({cell.kind.title for cell in view.plan.cells})
-    technique = f"{listed(kinds)}, counted at the receiver, sums over the time in which all flows ran"
     virtual = " on a virtual rig: no product was connected" if info.plan.virtual is not None else ""
     return Product(
         theme=theme,
-        info=info,
-        document=report,
+        run=info.run,
         claim=made,
         table=table,
         bars=bars,
-        conditions=tuple(_conditions(view, report, made, technique)),
-        technique=technique,
+        conditions=tuple(_conditions(view, report, made)),
         source=f"Measured on {datetime.fromtimestamp(info.started_at, UTC):%-d %B %Y}{virtual}.",
         summary=_summary(view, bars, len(table.rows)),
         keys=tuple(map(str, streams.pop())) if len(streams) == 1 and not view.plan.in_messages else (),
@@ -127,7 +110,7 @@ def _summary(view: RunView, bars: Sequence[Bar], tests: int) -> str:
     return f"{text}, {ends} Mbit/s{' on each pair' if several else ''}"
 
 
-def _conditions(view: RunView, report: Document, made: Claim | NoClaim | None, technique: str) -> Iterator[Term]:
+def _conditions(view: RunView, report: Document, made: Claim | NoClaim | None) -> Iterator[Term]:
     info = view.info
     if isinstance(made, Claim):
         ceiling = f"{made.link} allows {ceiling_text(made.ceiling_mbps)} Mbit/s of application data."
@@ -145,6 +128,8 @@ def _conditions(view: RunView, report: Document, made: Claim | NoClaim | None, t
         alike.setdefault(", ".join(known) or "unknown", []).append(node)
     if alike:
         yield Term("Hosts", " ".join(f"{listed(nodes)}: {words}." for words, nodes in alike.items()))
+    kinds = listed(sorted({cell.kind.title for cell in view.plan.cells}))
+    technique = f"{kinds}, counted at the receiver, sums over the time in which all flows ran"
     tool = f"Measured with rigctl {info.versions.get('rigctl', '')}".rstrip() + "."
     yield Term("Method", " ".join([f"{technique}.", *sentences, tool]))
     yield Term("Rounding", "Goodput and efficiency are means over repetitions, rounded down.")

@@ -6,11 +6,6 @@ from typing import Final
 from rigctl.base.errors import extra
 from rigctl.report.charts.marks import text_width
 
-_COMMON: Final = {
-    "sans-serif": ("Arial",),
-    "serif": ("Times New Roman", "Liberation Serif", "DejaVu Serif"),
-    "monospace": ("Courier New", "Liberation Mono", "DejaVu Sans Mono"),
-}
 _BOLD: Final = 1.1
 """How much wider bold letters are."""
 
@@ -31,15 +26,9 @@ def wrapped(text: str, size: float, most: float, *, bold: bool = False) -> list[
     return lines
 
 
-def with_common(fonts: Sequence[str]) -> list[str]:
-    """Put common fonts before a generic name at the end: resvg knows no font by a generic name."""
-    common = _COMMON.get(fonts[-1], ()) if fonts else ()
-    return list(dict.fromkeys([*fonts[:-1], *common, *fonts[-1:]]))
-
-
 def family(fonts: Sequence[str]) -> str:
     """Return the names as the attribute `font-family`."""
-    names = with_common([name for name in fonts if name not in ("system-ui", "-apple-system")])
+    names = [name for name in fonts if name not in ("system-ui", "-apple-system")]
     return ", ".join(f"'{name}'" if " " in name or "." in name else name for name in names)
 
 

@@ -6,15 +6,12 @@ Sizes and places are computed here; the templates in reports/templates/product d
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rigctl.report.blocks import Charts, Column
-from rigctl.report.charts.marks import LIGHT, Palette, cut
-from rigctl.report.charts.svg import render_svg
+from rigctl.report.blocks import Column
+from rigctl.report.charts.marks import cut
 from rigctl.report.printers.html import environment
 from rigctl.report.product.claim import floored, floored_text, rate_text
-from rigctl.report.product.colours import SERIES, families
 from rigctl.report.product.content import Bar, Product
-from rigctl.report.product.drawing import family, width_of, with_common, wrapped
-from rigctl.report.product.table import worded
+from rigctl.report.product.drawing import family, width_of, wrapped
 from rigctl.report.words.text import ceiling_text, plural
 
 CARD: Final = (1200, 630)
@@ -22,7 +19,6 @@ CARD: Final = (1200, 630)
 WIDE, NARROW = 720.0, 340.0
 MOST_BARS: Final = 24
 MOST_PAIRS: Final = 4
-MOST_CHARTS: Final = 40
 _PAD: Final = 16.0
 _VALUE_WIDTH: Final = 46.0
 _ROW: Final = 32.0
@@ -65,8 +61,8 @@ def bars(product: Product, width: float = WIDE, *, framed: bool = True) -> str |
         (width, y + (38 if framed else 8)),
         bars_label(product),
         framed=framed,
-        title=f"{product.name}: {bars_title(product)}",
-        title_size=_title_size(f"{product.name}: {bars_title(product)}", width),
+        title=f"{product.theme.name}: {bars_title(product)}",
+        title_size=_title_size(f"{product.theme.name}: {bars_title(product)}", width),
         keys=_places(keys(product)),
         bars=placed,
         start=left + label,
@@ -89,14 +85,14 @@ def _places(legend: Sequence[tuple[str, str]]) -> Iterator[tuple[float, str, str
 
 def bars_title(product: Product) -> str:
     word = product.theme.words.goodput
-    return f"{word[:1].lower()}{word[1:]} of {product.rates_of}, Mbit/s"
+    return f"{word[:1].lower()}{word[1:]} of each pair, Mbit/s"
 
 
 def bars_label(product: Product) -> str:
     """Return the text alternative: the range, and what it is compared with."""
     rates = [rate for bar in product.bars for rate in bar.mbps if rate is not None]
     ceiling, words = _one_ceiling(product.bars), product.theme.words
-    what = f"{words.goodput} of {product.rates_of} in {plural(len(product.bars), 'test')}"
+    what = f"{words.goodput} of each pair in {plural(len(product.bars), 'test')}"
     text = f"{what}: {floored(min(rates)):g} to {floored(max(rates)):g} Mbit/s"
     return text + (f"; {words.allowed}: {ceiling_text(ceiling)} Mbit/s" if ceiling else "")
 
@@ -160,30 +156,12 @@ def _head(column: Column, longest: float) -> list[str]:
     return [*lines, column.unit] if column.unit else lines
 
 
-def charts(product: Product) -> Iterator[str]:
-    """Yield each chart of the report as an SVG picture that stands alone in the theme's colours."""
-    if product.other is not None:
-        return
-    theme, palette = product.theme, product.theme.palette
-    own = {name: palette[name] for name in ("ceiling", "good", "warn", *(f"s{at}" for at in range(1, SERIES + 1)))}
-    own |= {"axis": palette["soft"], "grid": palette["line"]}
-    colours = Palette({**LIGHT.colours, **own}, palette["paper"], palette["ink"], families(with_common(theme.text)))
-    blocks = [block for section in product.document.sections for block in section.blocks]
-    drawn = [(chart, block.keys) for block in blocks if isinstance(block, Charts) for chart in block.charts]
-    virtual = " Virtual rig." if product.virtual else ""
-    for chart, legend in drawn[:MOST_CHARTS]:
-        label = worded(chart.label or chart.heading, theme)
-        yield render_svg(chart.plot, colours, legend, f"{product.name}: {label}.{virtual}")
-
-
 def card(product: Product) -> str:
     """Return name, logo and the claim in large letters as an SVG picture; without a claim, what was measured."""
     theme, claim, left = product.theme, product.claimed, 80.0
     room = CARD[0] - 2 * left
     wide = min(72 * theme.logo.aspect, 420) if theme.logo else 0.0
-    first, rest = theme.words.results, product.verdict[0] if product.verdict else product.summary
-    if claim:
-        first, rest = rate_text(claim.mbps), claim.rest
+    first, rest = (rate_text(claim.mbps), claim.rest) if claim else (theme.words.results, product.summary)
     size = 44 if len(wrapped(rest, 44, room)) <= 3 else 34
     return _drawn(
         product,

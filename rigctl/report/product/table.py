@@ -33,7 +33,7 @@ def product_table(document: Document, view: RunView, theme: Theme) -> Table:
             raise _mistake(theme, ("columns", number), text)
     rows = [row for row in table.rows if not theme.tests or row.test in theme.tests]
     chosen = [(titles.index(title), own) for title, own in theme.columns] or [
-        (at, worded(column.title, theme)) for at, column in enumerate(table.columns) if _kept(rows, at, column)
+        (at, _worded(column.title, theme)) for at, column in enumerate(table.columns) if _kept(rows, at, column)
     ]
     columns = [replace(table.columns[at], title=own) for at, own in chosen]
     filled = [_rounded_down(table.columns[at], [row.entries[at] for row in rows], rows, view) for at, _ in chosen]
@@ -85,7 +85,7 @@ def values_of(entry: Entry) -> tuple[Scalar, ...]:
     return entry.value if isinstance(entry.value, tuple) else (entry.value,)
 
 
-def worded(text: str, theme: Theme) -> str:
+def _worded(text: str, theme: Theme) -> str:
     """Return `text` with the theme's word for goodput."""
     word = theme.words.goodput
     return text.replace("Goodput", word).replace("goodput", word[:1].lower() + word[1:])

@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from rigctl.records import RunInfo
 from rigctl.report.product.colours import DARK, GRAPHICS_RATIO, HEX, LIGHT, NEEDS, SERIES, Palette, contrast, legible
 from rigctl.report.product.logo import Logo, read_logo
 from rigctl.yamlfile import Document, Mistake, MistakesError, kind, read_document, validated
@@ -144,7 +143,7 @@ class ThemeFile(Section):
     name: Text = Field(description="Name of the product.")
     maker: Text | None = Field(None, description="Who makes it.")
     url: Address = Field(None, description="The product's page.")
-    logo: Text | None = Field(None, description="An SVG, PNG, JPEG or WebP file, relative to this one; embedded.")
+    logo: Text | None = Field(None, description="An SVG or PNG file, relative to this one; embedded.")
     colours: ColoursSection = Field(ColoursSection(), description="As #0b62c4; those left out are the report's.")
     dark: ColoursSection = Field(ColoursSection(), description="The same for the report in a dark window.")
     fonts: FontsSection = Field(FontsSection(), description="Names of fonts; none is embedded.")
@@ -236,9 +235,3 @@ def _pale(document: Document, section: str, palette: Palette) -> Iterator[Mistak
             f"{'' if ratio == GRAPHICS_RATIO else 's'} {ratio:g}:1 (WCAG AA). "
             f"{legible(palette[ink], palette[ground], ratio)} has it.",
         )
-
-
-def default_theme(info: RunInfo, unlike: Theme | None = None) -> Theme:
-    """Return the theme of a run without one: the rig's name, and the run's id if `unlike` has the same name."""
-    name = info.plan.rig_name
-    return Theme(f"{name}, {info.run}" if unlike is not None and unlike.name == name else name)

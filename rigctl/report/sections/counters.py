@@ -224,11 +224,6 @@ def flag_text(each: Sequence[Balance]) -> list[str]:
         said.append(f"C{differ[1:]} {tests_named(named, 'as')}: {next(iter(flagged.values())).why}.")
     if others := [f"test {number}" for number in sorted(elsewhere - set(flagged))]:
         said.append(f"At single ports, {differ} {tests_named(others, 'as')}.")
-    coarse = {cell: total for cell, total in known if total.coarse}
-    if coarse:
-        of_all = len({balance.repetition.cell for balance in each})
-        which = f"{len(coarse)} of {plural(of_all, 'test')}" if of_all > 1 else "this test"
-        said.append(f"No difference is given for {which}: the counters are {next(iter(coarse.values())).why}.")
     return said
 
 

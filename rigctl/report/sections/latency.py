@@ -13,7 +13,7 @@ from rigctl.records import Cell, Direction, Probes, Repetition, Status, Stream
 from rigctl.report.blocks import Chart, Charts, Column, Key, Part, Section, Table
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Line, Panel, Plot, stream_colours
 from rigctl.report.tables.columns import ColumnOf, Head, divided, each, measured, table_of, to_decimals, to_digits
-from rigctl.report.words.text import numbers_text, plural, rate_text, settings_text, time_text
+from rigctl.report.words.text import numbers_text, rate_text, settings_text, time_text
 
 METHOD = (
     f"Round trips: UDP probes of {PROBE_BYTES} bytes at a steady pace from the sender of the data to the receiver and "
@@ -24,7 +24,6 @@ GROWN: Final = 2.0
 """Under load a round trip has grown from this multiple of the idle one on …"""
 LEAST_RISE_US: Final = 300.0
 """… if it is also longer by this: busy processors add less."""
-MUCH_LOST_PCT: Final = 1.0
 MOST_POINTS: Final = 150
 """Points of a line; each is the longest round trip of its time."""
 _WIDTH: Final = 380
@@ -98,16 +97,6 @@ def findings(found: Sequence[Result]) -> Iterator[Finding]:
         numbers = sorted({row.number for row in silent})
         text = f"No probe of {silent[0].stream} was answered in {numbers_text(numbers)}: latency is unknown."
         yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(numbers), {}, "Check whether a firewall drops UDP.")
-    lossy = [row for row in known if MUCH_LOST_PCT <= (row.latency.lost_pct or 0.0) < 100]
-    if lossy:
-        worst = max(lossy, key=lambda row: row.latency.lost_pct or 0.0)
-        text = (
-            f"Under load {worst.latency.lost_pct:.2g} % of the probes of {worst.stream} got lost in test {worst.number}"
-        )
-        text += f", the most of {plural(len(lossy), 'pair')} with losses." if len(lossy) > 1 else "."
-        yield Finding(
-            text, Weight.LOSS, Severity.NOTE, tests([worst.number]), {"latency_lost_pct": worst.latency.lost_pct}
-        )
 
 
 def _rise(worst: Result, count: int) -> Finding:

@@ -1,4 +1,4 @@
-"""Every node to every other, or to one and back: tables as the lab's page has them, and which nodes are slow."""
+"""Every node to every other: tables as the lab's page has them, and which nodes are slow."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,10 +26,6 @@ _MESH: Final = (
     f"and as receiver. A node is slow where this is more than {100 * SLOW:g} % below the median of all; its pairs are "
     f"then not reported one by one. {_DIRECTIONS}"
 )
-_STAR: Final = (
-    f"A node of a star is slow where its goodput is more than {100 * SLOW:g} % below the median in the same direction; "
-    f"where no node is as fast in one direction as in the other, the centre is slow in that one. {_DIRECTIONS}"
-)
 _TRIPS: Final = (
     "Nodes are compared by their shortest median round trip: a pair is as slow as both its ends together. A node is "
     f"reported where it is more than {FAR:g} times that of the usual node."
@@ -48,17 +44,16 @@ MOST_PAIRS: Final = 6
 
 
 def part(view: RunView) -> Part | None:
-    """Return the part of a run in which every node sent to every other, or to one and back; None for any other run."""
+    """Return the part of a run in which every node sent to every other; None for any other run."""
     found = view.meshes
     if not found:
         return None
     form = form_of(found)
-    around = found[0].centre is not None
     return Part(
         findings=tuple(round_trip_findings(found, form) if form.trips else findings(view.plan, found, form)),
         lead=tuple(_tables(mesh, form, alone=len(found) == 1) for mesh in found),
-        sections=() if around else (_heat_maps(found, form),),
-        method=(_TRIPS if form.trips else _STAR if around else _MESH,),
+        sections=(_heat_maps(found, form),),
+        method=(_TRIPS if form.trips else _MESH,),
         leads=True,
     )
 
@@ -127,33 +122,24 @@ def point_text(mesh: Mesh) -> str:
 
 def _tables(mesh: Mesh, form: Form, *, alone: bool) -> Section:
     """Return clients in rows and servers in columns; many servers make several tables that fit paper."""
-    what = "Client by server" if mesh.centre is None else f"To and from {mesh.centre}"
-    title = what if alone else f"{what}: {point_text(mesh)}"
-    if mesh.centre:
-        made = [_star(mesh, mesh.centre, form, title)]
-    else:
-        width = 2 * (max(len(NARROWEST), *map(len, mesh.nodes)) + 2)
-        count = -(-len(mesh.nodes) * width // SERVERS_CHARACTERS)
-        size = -(-len(mesh.nodes) // count)
-        made = [_table(mesh, form, mesh.nodes[at : at + size], title) for at in range(0, len(mesh.nodes), size)]
+    title = "Client by server" if alone else f"Client by server: {point_text(mesh)}"
+    width = 2 * (max(len(NARROWEST), *map(len, mesh.nodes)) + 2)
+    count = -(-len(mesh.nodes) * width // SERVERS_CHARACTERS)
+    size = -(-len(mesh.nodes) // count)
+    made = [_table(mesh, form, mesh.nodes[at : at + size], title) for at in range(0, len(mesh.nodes), size)]
     return Section(title, (*made[:-1], replace(made[-1], legend=tuple(_legend(mesh, form)))), brief=True)
 
 
 def _legend(mesh: Mesh, form: Form) -> Iterator[str]:
-    then = f"{'the' if mesh.centre else 'each'} server {'answers' if form.trips else 'receives'}"
-    if mesh.centre is None:
-        yield f"The client, in a row, sends; {then}: {form.words}."
-    else:
-        ways = f"To {mesh.centre} it is the server, from {mesh.centre} the client"
-        yield f"{ways}. The client sends; {then}: {form.words}."
-    if mesh.centre is None and not mesh.point.kind.in_messages:
+    yield f"The client, in a row, sends; each server {'answers' if form.trips else 'receives'}: {form.words}."
+    if not mesh.point.kind.in_messages:
         yield f"Limits: {_limit_counts(mesh)}."
     if mesh.lopsided:
         yield f"Marked: slower than the other direction by more than {100 * DIFFER:g} %."
 
 
 def _limit_counts(mesh: Mesh) -> str:
-    """Return how many pairs have each limit, those of few pairs with their names: a star's table has a column."""
+    """Return how many pairs have each limit, those of few pairs with their names."""
     by_limit = grouped(mesh.ways, lambda ends: mesh.ways[ends].limit or UNKNOWN)
     said = []
     for limit, pairs in sorted(by_limit.items(), key=lambda item: -len(item[1])):
@@ -170,22 +156,6 @@ def _table(mesh: Mesh, form: Form, servers: Sequence[str], title: str) -> Table:
         entries += _entries(mesh, form, [(client, server) for client in mesh.nodes])
     label = title if len(servers) == len(mesh.nodes) else f"{title}, {servers[0]} to {servers[-1]}"
     return Table(tuple(columns), tuple(map(Row, zip(*entries, strict=True))), label=label)
-
-
-def _star(mesh: Mesh, centre: str, form: Form, title: str) -> Table:
-    """Return a row for each node: both values and the limit, to the centre and from it."""
-    others = [node for node in mesh.nodes if node != centre]
-    columns, entries = [Column("Node", words=True)], [[Entry(node, node) for node in others]]
-    for way, ends in (
-        (f"to {centre}", [(node, centre) for node in others]),
-        (f"from {centre}", [(centre, node) for node in others]),
-    ):
-        columns += [Column(way, form.unit), Column(way, form.second_unit)]
-        entries += _entries(mesh, form, ends)
-        if not mesh.point.kind.in_messages:
-            columns.append(Column(way, "limit", words=True))
-            entries.append([Entry(mesh.ways[each].limit or UNKNOWN, mesh.ways[each].limit) for each in ends])
-    return Table(tuple(columns), tuple(map(Row, zip(*entries, strict=True))), label=title)
 
 
 def _entries(mesh: Mesh, form: Form, column: Sequence[Ends]) -> tuple[list[Entry], list[Entry]]:
@@ -293,11 +263,9 @@ def _ends(found: Sequence[Mesh], form: Form) -> tuple[_End, _End, int]:
 
 def _between(found: Sequence[Mesh], measured: int, said: str) -> str:
     """Return the beginning of an answer: `Between 4 nodes, goodput is …; 11 of 12 pairs were measured; `."""
-    count, centre = len(found[0].nodes), found[0].centre
     pairs = sum(len(mesh.ways) for mesh in found)
-    which = f"Between {centre} and {count - 1} other nodes" if centre else f"Between {count} nodes"
     part = f"{measured} of {pairs} pairs {'was' if measured == 1 else 'were'} measured; " if measured < pairs else ""
-    return f"{which}, {said}; {part}"
+    return f"Between {len(found[0].nodes)} nodes, {said}; {part}"
 
 
 def _answer(found: Sequence[Mesh], text: str, nodes: Iterable[str], numbers: dict[str, float]) -> Finding:
@@ -316,7 +284,7 @@ def _named(found: Sequence[Mesh]) -> str:
     if not roles and not all(_comparable(mesh) for mesh in found):
         said = "these are too few to tell whether a node is slow"
     elif not roles:
-        said = "no node is slow" if found[0].centre else "no node is slow with all others"
+        said = "no node is slow with all others"
     elif len(roles) <= MOST_NAMED:
         (first, own), *others = roles.items()
         said = ", ".join([f"{first} is slow in {own}", *(f"{node} in {role}" for node, role in others)])
@@ -326,11 +294,10 @@ def _named(found: Sequence[Mesh]) -> str:
 
 
 def _comparable(mesh: Mesh) -> bool:
-    """Tell whether every node was measured with enough others in each role, the others of a star with the centre."""
+    """Tell whether every node was measured with enough others in each role."""
     known = mesh.known
     senders, receivers = Counter(way.sender for way in known), Counter(way.receiver for way in known)
-    compared = (mesh.centre,) if mesh.centre else mesh.nodes
-    return all(min(senders[node], receivers[node]) >= LEAST for node in compared)
+    return all(min(senders[node], receivers[node]) >= LEAST for node in mesh.nodes)
 
 
 def _slow(plan: RunPlan, found: Sequence[Mesh], form: Form) -> Iterator[Finding]:
@@ -344,7 +311,7 @@ def _slow(plan: RunPlan, found: Sequence[Mesh], form: Form) -> Iterator[Finding]
         if link:
             cause, remedy = f" Its link in the rig file has only {link}.", None
         where = _where(found, mesh, len(places))
-        text = f"{node} is slow {_compared(mesh, slow, form)} {form.text(slow.others_mbps)}{where}.{cause}"
+        text = f"{node} is slow {_compared(slow, form)} {form.text(slow.others_mbps)}{where}.{cause}"
         numbers: dict[str, Number] = {
             "goodput_mbps": slow.mbps,
             "others_mbps": slow.others_mbps,
@@ -354,19 +321,12 @@ def _slow(plan: RunPlan, found: Sequence[Mesh], form: Form) -> Iterator[Finding]
         yield Finding(text, Weight.BOTTLENECK, level, Subject("node", (node,)), numbers, remedy)
 
 
-def _compared(mesh: Mesh, slow: SlowNode, form: Form) -> str:
+def _compared(slow: SlowNode, form: Form) -> str:
     """Return `in sending to the others: 2.96 Gbit/s (median); pairs without a slow node have`."""
-    others = mesh.centre if mesh.centre and mesh.centre != slow.node else "the others"
-    parts = [f"in {role} {'to' if role == 'sending' else 'from'} {others}" for role in slow.roles]
-    if mesh.centre and mesh.centre != slow.node:
-        return f"{listed(parts)}: {form.text(slow.mbps)}; the others have"
+    parts = [f"in {role} {'to' if role == 'sending' else 'from'} the others" for role in slow.roles]
     if len(parts) > 1:
         parts[1] = "in receiving from them"
-    said = f"{listed(parts)}: {form.text(slow.mbps)}"
-    usual = "pairs without a slow node have"
-    if mesh.centre:
-        usual = f"{'receiving' if slow.roles == ('sending',) else 'sending'}, it has"
-    return f"{said} (median); {usual}"
+    return f"{listed(parts)}: {form.text(slow.mbps)} (median); pairs without a slow node have"
 
 
 def _narrow(plan: RunPlan, node: str) -> str:

@@ -6,7 +6,6 @@ Beside the sum over time are the rates that switches counted, as lines of their 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Final
 
 from rigctl.analysis.rows.cells import Row as Values
@@ -26,8 +25,7 @@ FLOWS_SUM: Final = "sum of the flows"
 MOST_POINTS: Final = 180
 """Points of a line. A switch is read at a time known to some 10 ms, so its rate over a short time is inexact."""
 MOST_ROWS: Final = 24
-"""More flows than this are summed up; the page has all of them folded, the export too."""
-SLOWEST: Final = 3
+"""A table of more flows than this is folded."""
 _WIDTH: Final = 1040
 _HEIGHT: Final = 230
 
@@ -54,8 +52,7 @@ def part(view: RunView) -> Part | None:
     whole = _table(flows, cell.goodput_mbps.mean, cell.retransmits)
     blocks: list[Block] = [whole]
     if len(flows) > MOST_ROWS:
-        summed_up = _summed_up(flows, cell.goodput_mbps.mean, cell.retransmits)
-        blocks = [summed_up, Folded(f"All {len(flows)} flows", (whole,))]
+        blocks = [Folded(f"All {len(flows)} flows", (whole,))]
     if cell.counted > 1:
         blocks.append(Paragraph(f"Means over {cell.counted} repetitions.", small=True))
     blocks += _over_time(view, cell.ceiling_mbps)
@@ -92,23 +89,6 @@ def _texts(flows: Sequence[FlowMean], retransmits: float | None) -> _Texts:
     known = retransmits is not None or any(flow.retransmits is not None for flow in flows)
     goodput = to_digits(3, 2)([flow.goodput_mbps for flow in flows])
     return _Texts(heads if known else heads[:-1], goodput)
-
-
-def _summed_up(flows: Sequence[FlowMean], total_mbps: float, retransmits: float | None) -> Table:
-    texts = _texts(flows, retransmits)
-    known = sorted((flow for flow in flows if flow.goodput_mbps is not None), key=lambda flow: flow.goodput_mbps or 0.0)
-    middle = median(flow.goodput_mbps or 0.0 for flow in known) if known else None
-    named = [*((f"slowest {at}", flow) for at, flow in enumerate(known[:SLOWEST], 1))]
-    named += [("fastest", flow) for flow in known[-1:]]
-    again = count_texts([*(flow.retransmits for _, flow in named), retransmits])
-    rows = [
-        texts.row(Entry(what), flow.pair, flow.goodput_mbps, Entry(again(flow.retransmits), flow.retransmits))
-        for what, flow in named
-    ]
-    rows.insert(-1, texts.row(Entry("median"), "", middle, Entry("")))
-    sums = texts.row(Entry("sum"), f"of {len(flows)} flows", total_mbps, Entry(again(retransmits), retransmits))
-    heads = (Column("Flow", words=True), *texts.heads[1:])
-    return Table(heads, tuple(map(Row, rows)), label="Goodput of the flows", total=Row(sums))
 
 
 def _table(flows: Sequence[FlowMean], total_mbps: float, retransmits: float | None) -> Table:

@@ -28,7 +28,6 @@ from rigctl.report.words.text import (
     listed,
     numbers_text,
     percent_text,
-    plural,
     segments_text,
 )
 from rigctl.settings import CONGESTION, MSS, RATE, WINDOW, ZEROCOPY
@@ -192,10 +191,6 @@ def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     reasons = _numbers_by(fixed, lambda cell: window_text(info, cell))
     for said, numbers in list(reasons.items())[:MOST_WINDOWS]:
         yield Finding(said, Weight.GRANTED, Severity.WARNING, tests(numbers))
-    more = len(reasons) - MOST_WINDOWS
-    if more > 0:
-        text = f"{plural(more, 'more window was', 'more windows were')} not granted as requested; the table has them."
-        yield Finding(text, Weight.GRANTED, Severity.WARNING)
 
 
 def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import builders
 import compared_runs
 import jsonschema
 import pytest
 
 from rigctl.analysis.run_view import RunView
 from rigctl.cli.app import exit_code
-from rigctl.records import RunStatus
+from rigctl.records import Against
 from rigctl.store import open_store
 
 TESTS = compared_runs.cells(3)
@@ -27,16 +28,11 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def stored(address: str, *views: RunView) -> list[str]:
     """The ids of runs with these repetitions, an hour after each other."""
-    ids = []
     with open_store(address) as store:
-        for number, view in enumerate(views):
-            info = view.info
-            run = store.begin(info.plan, info.versions, info.facts, info.started_at + 3600 * number)
-            for repetition in view.every:
-                store.add(run, repetition)
-            store.finish(run, RunStatus.COMPLETE, info.started_at + 3600 * number + 60)
-            ids.append(run)
-    return ids
+        return [
+            builders.put(store, view.info, view.every, view.info.started_at + 3600 * number)
+            for number, view in enumerate(views)
+        ]
 
 
 def compare(address: str, *words: str, code: int = 0) -> None:
@@ -108,8 +104,6 @@ def test_a_wider_bound_leaves_a_slower_test_open(address: str, capsys: pytest.Ca
 def test_the_variants_of_a_run_are_compared_where_it_is_named_alone(
     address: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from rigctl.records import Against
-
     against = Against("parallel", "1", "5", ((1, 2),))
     stored(address, compared_runs.view(TESTS, factors={2: 0.9}, plan={"against": against}))
     made = compared(capsys, address, code=1)

@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import builders
 import compared_runs
 import jsonschema
 import pytest
 
 from rigctl.cli.app import exit_code
-from rigctl.records import RunStatus
 from rigctl.store import open_store
 
 SCHEMAS = Path(__file__).parents[3] / "docs" / "schemas"
@@ -24,10 +24,7 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         for hour in range(3):
             view = compared_runs.view(compared_runs.cells(1), seed=hour)
             at = view.info.started_at + 3600 * hour
-            run = store.begin(view.info.plan, view.info.versions, view.info.facts, at, tags={"firmware": f"{hour}"})
-            for repetition in view.every:
-                store.add(run, repetition)
-            store.finish(run, RunStatus.COMPLETE, at + 60)
+            builders.put(store, view.info, view.every, at, tags={"firmware": f"{hour}"})
     return made
 
 

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
+import builders
 import compared_runs
 import pytest
 
 from rigctl.cli.app import exit_code
 from rigctl.cli.options import UNFINISHED, with_resumed
-from rigctl.records import RunStatus
 from rigctl.store import open_store
 
 
@@ -28,11 +28,7 @@ def test_every_command_that_takes_a_run_knows_latest(
     with open_store(address) as store:
         for hour in range(3):
             view = compared_runs.view(compared_runs.cells(1), seed=hour)
-            at = view.info.started_at + 3600 * hour
-            runs.append(store.begin(view.info.plan, view.info.versions, view.info.facts, at))
-            for repetition in view.every:
-                store.add(runs[-1], repetition)
-            store.finish(runs[-1], RunStatus.COMPLETE, at + 60)
+            runs.append(builders.put(store, view.info, view.every, view.info.started_at + 3600 * hour))
     assert exit_code([*words, "latest~1", "--store", address]) == 0
     said = capsys.readouterr().out
     assert runs[1] in said

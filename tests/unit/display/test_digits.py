@@ -8,8 +8,8 @@ from rigctl.display.panels import number_text
 
 @pytest.mark.parametrize("scale", range(1, 9))
 def test_the_size_that_is_promised_is_the_size_that_is_drawn(scale: int) -> None:
-    rows = big("1,234.50/–:", scale)
-    assert (len(rows[0]), len(rows)) == size_of("1,234.50/–:", scale)
+    rows = big("1,234.50–", scale)
+    assert (len(rows[0]), len(rows)) == size_of("1,234.50–", scale)
     assert len({len(row) for row in rows}) == 1
 
 
@@ -21,12 +21,12 @@ def test_the_largest_scale_that_fits_is_taken() -> None:
 
 
 def test_bars_show_half_a_row_and_never_hide_what_is_not_nothing() -> None:
-    assert bars([0, 25, 50, 100], 100, 4, 2, 4) == ["   █", " ▄██"]
-    assert bars([1], 1000, 1, 3, 1) == [" ", " ", "▄"]
+    assert bars([0, 25, 50, 100], 100, 4, 2) == ["   █", " ▄██"]
+    assert bars([1], 1000, 1, 3) == [" ", " ", "▄"]
 
 
-def test_the_time_that_is_to_come_is_left_free() -> None:
-    assert bars([100], 100, 8, 1, 4) == ["██      "]
+def test_the_latest_figures_are_shown_of_more_than_fit() -> None:
+    assert bars([100, 100, 0, 50], 100, 2, 1) == [" ▄"]
 
 
 def test_figures_have_the_digits_that_one_reads_at_a_glance() -> None:

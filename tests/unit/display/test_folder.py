@@ -56,6 +56,15 @@ def test_a_run_whose_process_is_gone_died(folder: Path) -> None:
     assert fates() == [Fate.DIED]
 
 
+def test_a_process_that_proc_hides_has_not_died(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(pid: int, number: int) -> None:
+        raise PermissionError(pid, number)
+
+    write(folder, own(pid=NOBODY))
+    monkeypatch.setattr("os.kill", refuse)
+    assert fates() == [Fate.RUNNING]
+
+
 def test_a_run_that_writes_no_more_is_silent(folder: Path) -> None:
     write(folder, own(clock_s=max(0.0, time.monotonic() - 60)))
     assert fates() == [Fate.SILENT]

@@ -6,7 +6,7 @@ from math import exp, prod
 
 import pytest
 
-from rigctl.model.statistics.changes import Change, Point, Rules, compared, judged, significant
+from rigctl.model.statistics.changes import Change, Point, Rules, _with_drifts, compared, judged, significant
 
 LEVEL = 940.0
 
@@ -67,6 +67,11 @@ def test_the_last_night_alone_is_a_suspicion_until_the_next_one_agrees() -> None
     assert verdict.changes == ()
     assert verdict.suspicion is not None
     assert verdict.suspicion.ratio == pytest.approx(0.95, abs=0.006)
+    assert (verdict.suspicion.noise, verdict.suspicion.confirmed) == (verdict.noise, False)
+    twice = [Point(LEVEL, LEVEL), Point(LEVEL, LEVEL), *points(stepped(41, 40, -0.05)[2:])]
+    for second, confirmed in ((0.95 * LEVEL, True), (None, False)):
+        found = judged([[*twice[:-1], Point(0.95 * LEVEL, second)]])[0].suspicion
+        assert found is not None and found.confirmed is confirmed
     assert judged([points(stepped(42, 40, -0.05))])[0].suspicion is None
 
 
@@ -161,6 +166,8 @@ def test_nights_that_are_missing_are_skipped() -> None:
         values[night] = None
     (change,) = changes(values)
     assert (change.at, change.found) == (40, 42)
+    assert changes(values[:43])[0].found == 42
+    assert changes([*values[:43], None])[0].found == 42  # no news in a night that was not measured
 
 
 def test_a_noisy_series_needs_a_larger_change() -> None:
@@ -179,6 +186,19 @@ def test_too_few_nights_are_not_judged() -> None:
     verdict = judged([points(stepped(5, 3, -0.3))])[0]
     assert (verdict.changes, verdict.suspicion) == ((), None)
     assert judged([[]])[0].level is None
+    assert judged([]) == []
+    assert judged([points([3.0, 1.0, 2.0])])[0].level == pytest.approx(2.0)
+
+
+def test_each_of_many_series_has_its_own_verdict() -> None:
+    flat, down = points(quiet(12)), points(stepped(12, 8, -0.2))
+    assert [bool(verdict.changes) for verdict in judged([flat, down] * 33)] == [False, True] * 33
+
+
+def test_steps_in_one_direction_are_a_drift_up_to_twenty_nights_apart() -> None:
+    steps = [(10, 0.9), (30, 0.95), (51, 0.9), (60, 1.1), (61, 1.2), (90, 1.1)]
+    found = _with_drifts([Change(at, at, 100.0, 100 * ratio, 0.01) for at, ratio in steps])
+    assert [change.gradual for change in found] == [True, True, False, True, True, False]
 
 
 def test_p_values_are_corrected_for_the_number_of_series() -> None:
@@ -187,6 +207,7 @@ def test_p_values_are_corrected_for_the_number_of_series() -> None:
     # Benjamini and Hochberg: the third is refuted because enough others are.
     assert significant([0.04, 0.01, 0.02, 0.9], 0.06) == [True, True, True, False]
     assert significant([], 0.05) == []
+    assert significant([0.02, 0.9], 0.04) == [True, False]
 
 
 def test_a_night_is_compared_with_a_level_from_outside() -> None:
@@ -195,4 +216,11 @@ def test_a_night_is_compared_with_a_level_from_outside() -> None:
     change, p = found
     assert change.ratio == pytest.approx(0.94, rel=0.01)
     assert p < 1e-6
-    assert compared(points(quiet(4)), 1000.0) is None
+    assert (change.at, change.found, change.before) == (19, 19, 1000.0)
+    assert compared(points(quiet(5)), 1000.0) is compared([*points(quiet(9)), Point(None)], 1000.0) is None
+    assert compared(points(quiet(6)), 1000.0) is not None
+    far = compared(points([*quiet(20)[:-1], 500.0]), 1000.0)
+    assert far is not None
+    assert (far[0].noise, far[0].after) == pytest.approx(
+        (change.noise, 500.0)
+    )  # the noise is that of the nights before

@@ -1,5 +1,6 @@
 """Verdicts on two sets of repetitions: found where there is something, never `same` where there is."""
 
+import math
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -7,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from rigctl.model.statistics.comparing import (
+    _verdict,
     chances_of,
     differences,
     interval,
@@ -56,21 +58,6 @@ def test_runs_of_the_same_thing_are_never_better_or_worse(spread: float) -> None
     assert not {Verdict.WORSE, Verdict.BETTER} & found.keys()
 
 
-def test_same_is_said_only_within_the_interval_that_the_repetitions_support() -> None:
-    for seed in range(4):
-        for difference in slowed(0.0, seed=seed):
-            if difference.verdict is Verdict.SAME:
-                assert difference.low is not None and difference.high is not None
-                assert difference.within == max(-difference.low, difference.high) <= 0.02
-                assert difference.low <= 0 <= difference.high or difference.within <= 0.005
-
-
-def test_a_narrower_bound_leaves_open_what_a_wider_one_calls_same() -> None:
-    samples = [drawn(random.Random(3), 0.004, 6)]
-    assert differences(samples, 0.02)[0].verdict is Verdict.SAME
-    assert differences(samples, 0.001)[0].verdict is Verdict.INCONCLUSIVE
-
-
 def test_repetitions_that_scatter_say_nothing_but_what_could_have_been_seen() -> None:
     found = slowed(0.0, spread=0.05)[0]
     assert found.verdict is Verdict.INCONCLUSIVE
@@ -88,6 +75,7 @@ def test_below_four_repetitions_on_either_side_there_is_no_verdict(counts: tuple
     assert found.low is found.high is found.chance is None
     assert found.change == pytest.approx(-0.5, abs=0.01)
     assert found.seeable is not None and found.seeable > 0
+    assert len(differences([Samples(before, after)] * 2)) == 2
 
 
 def test_of_one_repetition_on_each_side_nothing_is_known_of_what_could_be_seen() -> None:
@@ -127,6 +115,7 @@ def test_shuffling_counts_how_many_tests_would_differ_as_much() -> None:
     assert shuffled([quiet, apart])[1] == pytest.approx(2 / 252)
     assert shuffled([apart, quiet, apart])[0] == pytest.approx(4 / 252)
     assert shuffled([quiet, apart])[0] > 0.5  # the larger one is left out when the smaller is asked
+    assert max(shuffled([quiet] * 5)) == 1
 
 
 def test_of_many_repetitions_some_ways_to_deal_them_are_enough() -> None:
@@ -155,4 +144,34 @@ def _of_a_known_change() -> list[Difference]:
 def test_more_tests_and_fewer_repetitions_make_only_larger_changes_visible() -> None:
     few, many = (drawn(random.Random(2), 0.01, count) for count in (4, 16))
     assert (smallest_seeable(few) or 0) > (smallest_seeable(many) or 1)
-    assert (smallest_seeable(few, 20) or 0) > (smallest_seeable(few) or 1)
+    # Student's t for 2 degrees of freedom: 4.303 for 0.975, 6.205 for 0.9875 and 1.061 for a power of 0.8.
+    side = (math.exp(-0.01), math.exp(0.01))
+    error = math.sqrt(2e-4)
+    assert smallest_seeable(Samples(side, side)) == pytest.approx(math.expm1(error * (4.3027 + 1.0607)), rel=1e-4)
+    assert smallest_seeable(Samples(side, side), 2) == pytest.approx(math.expm1(error * (6.2054 + 1.0607)), rel=1e-4)
+    assert smallest_seeable(Samples(side, (1.0,))) == pytest.approx(
+        math.expm1(error * math.sqrt(1.5) * (12.7062 + 1.3764)), rel=1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "low", "high", "chance", "verdict"),
+    [
+        (0.02, 0.0051, 0.03, 0.05, Verdict.BETTER),
+        (0.02, 0.0051, 0.03, 0.051, Verdict.INCONCLUSIVE),  # by chance
+        (0.02, 0.005, 0.03, 0.05, Verdict.INCONCLUSIVE),
+        (0.0199, 0.0051, 0.03, 0.05, Verdict.INCONCLUSIVE),
+        (-0.02, -0.03, -0.0051, 0.05, Verdict.WORSE),
+        (-0.02, -0.03, -0.005, 0.05, Verdict.INCONCLUSIVE),
+        (0.005, 0.0, 0.01, 0.01, Verdict.SAME),
+        (-0.005, -0.01, 0.0, 0.01, Verdict.SAME),
+        (0.0, -0.01, 0.0101, 1.0, Verdict.INCONCLUSIVE),
+        (0.003, 0.001, 0.005, 0.01, Verdict.SAME),
+        (0.003, 0.001, 0.0051, 0.01, Verdict.INCONCLUSIVE),
+        (-0.003, -0.0051, -0.001, 0.01, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_a_verdict_follows_from_the_change_its_interval_and_chance(
+    change: float, low: float, high: float, chance: float, verdict: Verdict
+) -> None:
+    assert _verdict(Samples((1.0,), (1.0,)), change, low, high, chance=chance, bound=0.02) is verdict

@@ -146,6 +146,7 @@ def test_octets_are_known_at_the_readings_that_changed_unless_they_were_reset() 
     assert octets_at(readings([0, 1000, 2000, 10, 1010]), PortDirection.IN) is None
     assert octets_at(readings([0, 1000, 2000], discontinuity=[0, 0, 7]), PortDirection.IN) is None
     assert octets_at(readings([0]), PortDirection.IN) is None
+    assert octets_at(readings([5, 7]), PortDirection.IN) == ([0, SECOND], [0, 2])
 
 
 def test_no_cache_is_seen_where_every_reading_is_new() -> None:
@@ -173,8 +174,15 @@ def test_parts_of_a_run_go_together_where_they_go_on_from_each_other() -> None:
     first, second = readings([0, 10, 20], [0, 1, 2]), readings([20, 30, 40], [2, 3, 4])
     late, back, none = readings([90, 95], [500, 501]), readings([96, 99], [7, 8]), readings([])
     assert stretches([[first], [second], [late], [back], [none], [], [back]]) == [[0, 1], [2], [3], [6]]
-    whole = joined([first, second])
-    assert whole.columns == {"t_ns": [at * SECOND for at in range(5)], "in_octets": [0, 10, 20, 30, 40]}
+    assert joined([first, second]) == readings([0, 10, 20, 30, 40])
+    assert joined([readings([0, 10], in_packets=[1, 2]), readings([20], [2])]) == readings([0, 10, 20])
+
+
+@pytest.mark.parametrize(("begin_s", "groups"), [(62, 1), (62.1, 2), (2, 1), (1.9, 2)])
+def test_a_pause_between_two_parts_lasts_a_minute_at_most(begin_s: float, groups: int) -> None:
+    parts = [readings([0, 1, 2], [0, 1, 2]), readings([3, 4], [begin_s, 99])]
+    assert len(stretches([part] for part in parts)) == groups
+    assert len(stretches([[readings([0], [2]), part] for part in parts])) == groups
 
 
 def test_several_counts_are_added_and_what_one_of_them_lacks_is_unknown() -> None:

@@ -30,11 +30,6 @@ def test_a_bucket_holds_what_lies_within_its_bounds(value: int) -> None:
     assert bucket_of(high + 1) == bucket_of(value) + (high < TOP_NS)
 
 
-@given(st.integers(0, TOP_NS - 1))
-def test_buckets_rise_with_the_values_and_none_is_left_out(value: int) -> None:
-    assert bucket_of(value + 1) - bucket_of(value) in (0, 1)
-
-
 def test_a_percentile_is_never_outside_of_what_was_measured() -> None:
     measured_ns = 30_001
     bucket = bucket_of(measured_ns)
@@ -42,24 +37,6 @@ def test_a_percentile_is_never_outside_of_what_was_measured() -> None:
     assert percentile_ns([(bucket, 3)], 50, high, high) == high
     assert percentile_ns([(bucket, 3)], 50, low, low) == low
     assert percentile_ns([(bucket, 3)], 50) == middle_ns(bucket)
-
-
-def test_what_is_out_of_range_counts_as_its_end() -> None:
-    assert (bucket_of(-1), bucket_of(2**60)) == (0, bucket_of(TOP_NS))
-
-
-@pytest.mark.parametrize("spread", [0.05, 0.5, 2.0])
-def test_percentiles_of_a_million_round_trips_are_within_one_per_cent_of_the_exact_ones(spread: float) -> None:
-    values = np.random.default_rng(7).lognormal(np.log(20_000), spread, 1_000_000).astype(np.int64)
-    kept, counts = np.unique(values, return_counts=True)
-    found: dict[int, int] = {}
-    for value, count in zip(kept.tolist(), counts.tolist(), strict=True):
-        bucket = bucket_of(value)
-        found[bucket] = found.get(bucket, 0) + count
-    buckets = tuple(sorted(found.items()))
-    for percent in (0.1, 50, 90, 99, 99.9, 100):
-        exact = np.percentile(values, percent, method="inverted_cdf")
-        assert percentile_ns(buckets, percent) == pytest.approx(exact, rel=0.01)
 
 
 def test_of_no_round_trips_nothing_is_known() -> None:
@@ -109,6 +86,7 @@ def test_a_percentile_is_the_nearest_rank() -> None:
     buckets = ((10, 2), (20, 1), (30, 1))
     found = [percentile_ns(buckets, percent) for percent in (0, 25, 50, 51, 75, 76, 100)]
     assert found == [10, 10, 10, 20, 20, 30, 30]
+    assert percentile_ns(((10, 999), (20, 1)), 99.9) == 10
 
 
 def test_two_heights_with_a_valley_of_half_between_are_one_peak() -> None:
@@ -116,6 +94,9 @@ def test_two_heights_with_a_valley_of_half_between_are_one_peak() -> None:
     first, second, third = (bucket_of(round(100_000 * 2 ** (step / 4))) for step in range(3))
     assert len(peaks_ns(((first, 100), (second, 50), (third, 100)))) == 1
     assert len(peaks_ns(((first, 100), (second, 49), (third, 100)))) == 2
+    # A peak of 5 % counts; it lies in the middle of its quarter.
+    assert peaks_ns(((bucket_of(2**14), 95), (bucket_of(2**16), 5))) == [2**14.125, 2**16.125]
+    assert len(peaks_ns(((bucket_of(2**14), 96), (bucket_of(2**16), 5)))) == 1
 
 
 def test_the_bounds_meet_where_buckets_grow_wider() -> None:

@@ -31,8 +31,9 @@ def test_probes_are_idle_until_the_streams_start_and_loaded_in_the_measurement_i
     assert (idle(found).sent, loaded(found, start_ns, start_ns + 5 * probing.EVERY_NS).sent) == (5, 5)
 
 
-def test_one_that_is_back_only_after_the_start_is_neither() -> None:
-    found = probing.probes([100, 25_000], [100])
+@pytest.mark.parametrize("trip_us", [20_000, 25_000])
+def test_one_that_is_back_only_after_the_start_is_neither(trip_us: int) -> None:
+    found = probing.probes([100, trip_us], [100])
     assert idle(found).trips_ns == (100_000,)
     assert loaded(found, found.started_ns, found.started_ns + 1).sent == 1
 
@@ -41,6 +42,8 @@ def test_percentiles_are_of_the_answered_and_loss_is_of_the_sent() -> None:
     found = phase(trips(probing.probes([*range(1, 101), *[None] * 25], [])))
     assert (found.percentile_us(50), found.percentile_us(99), found.percentile_us(100)) == (50.0, 99.0, 100.0)
     assert (found.lost, found.lost_pct) == (25, 20.0)
+    assert Phase(200, tuple(range(1000, 201_000, 1000))).percentile_us(51) == 102.0
+    assert Phase(3, (1, 5)) + Phase(4, (2, 9)) == Phase(7, (1, 2, 5, 9))
 
 
 def test_round_trips_per_minute_leave_out_the_longest_five_per_cent() -> None:

@@ -37,6 +37,9 @@ def test_n_nodes_take_n_less_one_rounds_each_way_and_an_odd_number_n(count: int)
     made = disjoint(names(count))
     assert len(made) == 2 * (count - 1 + count % 2)
     assert all(forth == tuple((b, a) for a, b in back) for forth, back in zip(made[::2], made[1::2], strict=True))
+    sources = [[names(count).index(a) for a, _ in forth] for forth in made[::2]]
+    assert sources == [sorted(own) for own in sources]
+    assert all(names(count).index(a) < names(count).index(b) for forth in made[::2] for a, b in forth)
 
 
 def test_every_node_rests_once_each_way_where_their_number_is_odd() -> None:

@@ -38,6 +38,7 @@ def test_a_node_that_sends_twice_or_receives_twice_has_one_link_for_both() -> No
     assert at_once(path("a", "b"), path("a", "c")) == pytest.approx(900)
     assert at_once(path("b", "a"), path("c", "a")) == pytest.approx(900)
     assert at_once(path("a", "b"), path("a", "b")) == pytest.approx(900)
+    assert at_once(path("a", "b"), path("a", "b"), a=2 * GIGABIT, b=2 * GIGABIT) == pytest.approx(1800)
 
 
 def test_a_link_carries_its_rate_in_each_direction() -> None:

@@ -165,3 +165,7 @@ def test_there_is_no_median_of_too_few_intervals_nor_of_a_flow_that_was_not_repo
         is None
     )
     assert median_goodput_bps([], WINDOW, 0.1) is None
+    one = sum_over_flows([receiving([1e9] * 10)], WINDOW, 6)
+    assert one is not None
+    assert (one[0].tolist(), one[1].tolist()) == ([10.0], [pytest.approx(1e9)])
+    assert sum_over_flows([receiving([1e9] * 10)], WINDOW, 10.1) is None

@@ -48,3 +48,14 @@ def test_a_difference_that_is_only_noise_stays_pale() -> None:
     small = das2.Shape(goodput_mbps=lambda cell, mtu: 800.0 * len(cell.pairs) + 200 * cell.resize, noise=0.0)
     (section,) = sections(*das2.run((das2.OFF, das2.ON), small, **SMALL), "Difference")
     assert {field.colour for heat in heat_maps(section).maps for field in fields(heat)} == {"p2"}
+
+
+def test_the_same_sum_has_the_same_colour_in_every_panel() -> None:
+    colours: dict[str, set[str]] = {}
+    for section in sections(*das2.run((das2.OFF, das2.ON), flows=(1, 2, 10)), "Total goodput"):
+        for heat in heat_maps(section).maps:
+            for field in fields(heat):
+                colours.setdefault(field.text, set()).add(field.colour)
+    assert len(colours) > 50
+    # Two sums that print alike may lie on the two sides of a step.
+    assert sum(len(found) > 1 for found in colours.values()) <= 11

@@ -64,8 +64,12 @@ def test_several_other_values_are_refused_until_one_is_chosen(tmp_path: Path) ->
     [
         ("congestion", "expected AXIS=VALUE"),
         ("congestion=bbr,reno", "expected AXIS=VALUE"),
+        ("=bbr", "expected AXIS=VALUE"),
+        ("congestion=", "expected AXIS=VALUE"),
+        ("congestion=a=b", 'congestion "a=b": expected a name'),
         ("congestoin=bbr", 'unknown axis "congestoin". Did you mean "congestion"?'),
-        ("parallel=x", "parallel"),
+        ("parallel=x", 'parallel "x": expected a whole number'),
+        ("mss=default", "every test has mss default already"),
         ("congestion=cubic", "every test has congestion cubic already"),
         ("condition=none", "condition"),
     ],

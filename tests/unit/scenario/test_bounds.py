@@ -96,7 +96,7 @@ def test_both_ends_of_a_range_are_taken(tmp_path: Path, text: str, field: str, v
         (UDP % "[[1M]]", "rate: expected a number with a unit, as in 100M, found a list; or max, or unlimited."),
         (
             "test: udp\nmatrix: {rate: 1M, size: 15}",
-            "size: 15 bytes are not the payload of a datagram, which has 16 to 65507 (test 1).",
+            "s.yaml:4:26: size: 15 bytes are not the payload of a datagram, which has 16 to 65507 (test 1).",
         ),
         (
             "test: udp\nmatrix: {rate: 1M, size: 65508}",

@@ -44,7 +44,7 @@ def test_a_bound_is_read_in_the_unit_of_its_column(
 ) -> None:
     made = only(tmp_path, f"matrix: {{latency: true}}\nexpect: {{{text}}}")
     assert (made.column, made.comparison) == (column, Comparison(comparison))
-    assert made.bound == pytest.approx(bound)
+    assert made.bound == pytest.approx(bound, rel=1e-9)
     assert (made.tests, made.per_pair) == ((1,), False)
 
 
@@ -56,6 +56,7 @@ def test_a_bound_is_read_in_the_unit_of_its_column(
         ("test: pingpong\nmatrix: {size: 64}\n", 'rtt_p99: "< 500us"', "app_rtt_p99_us"),
         ("test: blast\nmatrix: {size: 64}\n", 'throughput: ">= 100M/s"', "throughput_bytes_per_s"),
         ("test: file\nmatrix: {size: 10M}\n", 'elapsed: "< 2s"', "elapsed_s"),
+        ("", f'goodput: "> {" " * 36}1M"', "goodput_mbps"),
     ],
 )
 def test_each_kind_of_test_has_its_own_figures(tmp_path: Path, test: str, text: str, column: str) -> None:
@@ -129,7 +130,8 @@ def test_without_any_the_plan_has_none(tmp_path: Path, text: str) -> None:
         ('expect: {efficiency: ">= high"}', 'efficiency "high": expected a percentage, as in ">= 97%".'),
         ('expect: {goodput: ">= 930"}', 'goodput "930": a unit is missing, as in ">= 930M".'),
         ('expect: {goodput: ">= 930Q"}', 'goodput "930Q": unknown unit "Q". Use k, M or G (bit/s), as in 1G.'),
-        ("expect: {goodput: [1]}", 's.yaml:3:19: goodput: expected >=, >, <= or < and a value, as in ">= 930M", found'),
+        ("expect: {goodput: [1]}", 'goodput: expected >=, >, <= or < and a value, as in ">= 930M", found a list.'),
+        ("expect: {tests: 1.5}", 's.yaml:3:17: tests "1.5": expected a whole number from 1 to 100000, as in 3.'),
         ('expect: {retransmits: "< 100k"}', 'retransmits "100k": expected a number, as in "< 100".'),
         ('expect: {rtt: "< 500"}', 'rtt "500": a unit is missing, as in "< 500us".'),
         ('expect: {cpu_source: "< 0.5"}', 'cpu_source "0.5": a unit is missing, as in "< 0.1%".'),

@@ -223,6 +223,8 @@ def test_a_condition_s_mtu_rules_ceilings_and_notes() -> None:
     asked = replace(
         plan, cells=(builders.asking(plan.cells[0], mss=9000), builders.asking(plan.cells[0], mss=9000, condition=None))
     )
+    several = replace(asked, cells=(*asked.cells, builders.asking(plan.cells[0], mss=8200, condition=None)))
+    assert notes(several, 4)[-2] == "MSS 8200, 9000 does not fit into MTU 1500: 1448 will go over the wire."
     assert notes(asked, 4)[-2:] == [
         "MSS 9000 does not fit into MTU 1500: 1448 will go over the wire.",
         "MSS 9000 does not fit into MTU 8192: 8140 will go over the wire.",

@@ -27,21 +27,6 @@ def test_they_are_stored_with_the_plan(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("heads", "message"),
-    [
-        (f"heads: {{{'x' * 41}: AVG}}", "expected at most 40 characters"),
-        ("heads: {Mean: ''}", "heads: expected titles of columns, as in {RTT mean: RTT}, found an empty one"),
-        ("heads: {Mean: [1]}", "heads: expected titles of columns, as in {RTT mean: RTT}, found a list"),
-        ("heads: AVG", "s.yaml:3:8: heads: expected"),
-    ],
-)
-def test_what_is_no_title_is_refused_with_its_place(tmp_path: Path, heads: str, message: str) -> None:
-    said = planning.message(tmp_path, heads)
-    assert message in said
-    assert "s.yaml:3:" in said
-
-
-@pytest.mark.parametrize(
     ("scenario", "heads"),
     [
         ("nettest-pingpong", (("Mean", "AVG"), ("RTT mean", "RTT"))),

@@ -41,10 +41,14 @@ def test_the_file_in_docs_is_what_the_models_make(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_file_is_a_valid_schema_and_is_written_by_the_command(name: str, tmp_path: Path) -> None:
+def test_the_file_is_a_valid_schema_and_is_written_by_the_command(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([str(tmp_path)]) == 0
     jsonschema.Draft202012Validator.check_schema(json.loads((tmp_path / name).read_text()))
-    assert main([str(tmp_path / "nowhere")]) == 2
+    monkeypatch.chdir(tmp_path)
+    assert main([]) == 2
+    assert capsys.readouterr().err == "docs/schemas: there is no such folder\n"
 
 
 @pytest.mark.parametrize("path", [*SCENARIOS, *RIGS], ids=lambda path: f"{path.parent.name}/{path.name}")

@@ -30,6 +30,7 @@ def written(folder: Path, text: str) -> str:
 def test_gigablox_yields_the_seven_tests_of_the_page_in_its_order() -> None:
     plan, rig = load_plan("gigablox", Overrides())
     assert rows(plan.cells) == PAGE
+    assert bundled_scenarios()["gigablox"] == resources.scenarios() / "gigablox.yaml"
     assert [cell.number for cell in plan.cells] == [1, 2, 3, 4, 5, 6, 7]
     assert {(cell.pairs, cell.duration_s, cell.omit_s, cell.test) for cell in plan.cells} == {(PAIRS, 60.0, 0.0, "tcp")}
     assert rig.virtual == plan.virtual == "namespaces"
@@ -56,6 +57,28 @@ def test_every_setting_reaches_its_cell(tmp_path: Path) -> None:
     assert (cell.pairs, cell.omit_s, cell.parallel, cell.direction) == ((PAIRS[0],), 1.5, 3, Direction.BOTH)
     assert cell.settings == Settings({WINDOW: 1048576, MSS: 100, CONGESTION: "bbr", NODELAY: False})
     assert plan.title == plan.scenario_name == "t"
+
+
+@pytest.mark.parametrize(
+    ("pairs", "nodes", "instead"),
+    [
+        ("pi1 -> pi2", 3, "a1->a2"),
+        ("[pi1 -> a2]", 4, "a1->a2,a3->a4"),
+        ("[a1 -> a2, a1 -> b]", 5, "a1->a2,a3->a4"),
+        ("{mesh: [a1, b]}", 6, "a1->a2,a3->a4"),
+        ("a1 -> a2", 3, None),
+        ("mesh", 3, None),
+    ],
+)
+def test_pairs_of_another_rig_are_told_with_pairs_of_this_one(
+    tmp_path: Path, pairs: str, nodes: int, instead: str | None
+) -> None:
+    (tmp_path / "r.yaml").write_text(f'virtual: namespaces\nnodes: {{"a[1..{nodes}]": {{}}}}\n')
+    said = message(tmp_path, "title: [x]", head=f"pairs: {pairs}\n", rig=str(tmp_path / "r.yaml"))
+    assert said.count("it has not all nodes of the pairs in s.yaml. Give pairs of its own nodes") == bool(instead)
+    assert instead is None or f'as in --set "pairs={instead}", or --set pairs=mesh' in said
+    told = message(tmp_path, "title: [x]", "pairs=pi8 -> pi9", head="", rig=str(tmp_path / "r.yaml"))
+    assert "it has not all nodes" not in told
 
 
 def test_the_least_scenario_is_one_cell_as_the_nodes_have_it(tmp_path: Path) -> None:

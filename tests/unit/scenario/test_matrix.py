@@ -58,11 +58,14 @@ def test_exclude_drops_what_has_all_its_values() -> None:
 def test_include_comes_after_the_product_in_its_own_order() -> None:
     data = {"matrix": {"mss": [1460]}, "include": [{"mss": 9000, "nodelay": True}, {"parallel": 5}]}
     rows = expand(matrix_of(data))
+    assert count(matrix_of(data)) == 3
     assert settings_of(rows, "mss", "parallel", "nodelay") == [(1460, 1, None), (9000, 1, True), (None, 5, None)]
 
 
 def test_include_alone_has_no_product() -> None:
     assert len(expand(matrix_of({"include": [{"mss": 1460}, {"mss": 8960}], "matrix": None}))) == 2
+    under = expand(matrix_of({"include": [{"mss": 1460}], "conditions": {"a": {}, "b": {}}}))
+    assert settings_of(under, "condition", "mss") == [("a", 1460), ("b", 1460)]
 
 
 def test_a_replaced_axis_keeps_its_place() -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from planning import message_of
 
 from rigctl.base.errors import InputError
 from rigctl.records import RunPlan
@@ -124,3 +125,14 @@ def test_the_axis_of_pairs_is_refused_beside_a_mesh(tmp_path: Path) -> None:
 def test_too_many_tests_are_told_by_counting(tmp_path: Path) -> None:
     said = message(tmp_path, "pairs: mesh\nmatrix: {parallel: 1..100, mss: 1000..1099}")
     assert "s.yaml:2:8: pairs: 12 sets of pairs make 120,000 tests: at most 100,000." in said
+
+
+@pytest.mark.parametrize("pairs", ["mesh", '{mesh: "n[001..317]"}'])
+def test_a_mesh_of_too_many_nodes_is_told_by_counting(tmp_path: Path, pairs: str) -> None:
+    (tmp_path / "many.yaml").write_text('virtual: namespaces\nnodes: {"n[001..317]": {}}\n')
+    said = message_of(tmp_path, f"rig: many.yaml\npairs: {pairs}\n")
+    assert "mesh: 317 nodes make 100,172 tests: at most 100,000. Name fewer nodes." in said
+    fewer = message_of(tmp_path, 'rig: many.yaml\npairs: {mesh: "n[001..316]"}\ntitle: [x]')
+    parallel = message_of(tmp_path, "rig: many.yaml\npairs: mesh-parallel\ntitle: [x]")
+    assert "nodes make" not in fewer + parallel
+    assert "unknown rig" in message_of(tmp_path, f"rig: nowhere\npairs: {pairs}\n")

@@ -7,6 +7,7 @@ import pytest
 from rigctl.base.errors import InputError
 from rigctl.records import Pair
 from rigctl.scenario.load import Overrides, load_plan
+from rigctl.scenario.pairs import is_entry
 from rigctl.settings import PairGrid
 
 RIG = """\
@@ -66,7 +67,7 @@ def test_an_entry_stands_for_its_pairs_in_order(tmp_path: Path, entry: str, pair
         ('["n[3..1] -> n04"]', "3..1 runs backwards. Write 1..3"),
         ("[n01 n04]", 'pair "n01 n04": expected SOURCE -> DESTINATION, as in pi1 -> pi2.'),
         ("[4]", "pairs: expected SOURCE -> DESTINATION, as in pi1 -> pi2, found the number 4. How many at once is"),
-        ("[]", "pairs: the list is empty. Name at least one, as in pi1 -> pi2."),
+        ("[]", "s.yaml:2:8: pairs: the list is empty. Name at least one, as in pi1 -> pi2."),
     ],
 )
 def test_what_is_no_pair_is_told_with_its_place(tmp_path: Path, pairs: str, said: str) -> None:
@@ -123,6 +124,12 @@ def test_das2_pairs_the_first_k_of_its_list() -> None:
     listed = tuple(Pair(f"node{at:03}", f"node{at + 100:03}") for at in range(1, 13))
     assert {len(cell.pairs): cell.pairs for cell in plan.cells} == {count: listed[:count] for count in range(1, 13)}
     assert {rig.nodes[pair.source].link.switch for pair in listed} == {"force10"}
+    assert (plan.trunk, plan.ports) == (rig.trunk, rig.ports) != (None, ())
+
+
+def test_what_is_meant_as_pairs_is_told_from_a_number_or_grid() -> None:
+    texts = ("a x b", "a->1", "1→2", "mesh", "star: n1", "2 x 2", "2x2", "4")
+    assert [is_entry(text) for text in texts] == [True] * 5 + [False] * 3
 
 
 def test_a_grid_reads_as_it_is_written() -> None:

@@ -57,5 +57,7 @@ def test_the_rates_after_the_options_decide_whether_there_is_a_search(tmp_path: 
     plan = planned(tmp_path, text, "rate=40M", repeat=15)
     assert (plan.repeat, plan.cells[0][RATE]) == (15, 40_000_000)
     assert "--repeat 15: repeat: rate: max is searched once" in message(tmp_path, text, repeat=15)
+    assert planned(tmp_path, text, repeat=1).repeat == 1
+    assert "until: rate: max is searched once" in message(tmp_path, f"{text}\nuntil: ci95 < 1%")
     text = "test: udp\nrepeat: 3\nmatrix: {rate: 40M}\ninclude: [{rate: max}]"
     assert "repeat: rate: max is searched once" in message(tmp_path, text)

@@ -19,7 +19,7 @@ def run(name: str, day: int, status: RunStatus = RunStatus.COMPLETE, confirms: s
     at = NOV_1 + (day - 1) * DAY_S
     tags = {CONFIRMS: confirms} if confirms else {}
     plan = make.plan([make.cell()], scenario_name="mesh", rig_name="lab")
-    return MadeRun(RunInfo(name, plan, status, at, at + 60, {}, {}, tags), Course("mesh", "lab"), "")
+    return MadeRun(RunInfo(name, plan, status, at, at + 60, {}, {}, tags), Course("mesh", "lab"))
 
 
 def night(day: int, outcome: NightOutcome | None, of: str | None = None, reason: str | None = None) -> Night:
@@ -97,22 +97,20 @@ def test_a_run_that_no_timer_started_has_the_mark_too() -> None:
 
 
 def test_a_bound_that_is_still_missed_began_when_it_was_missed_first() -> None:
-    first, second, failed, third, again, after = slots(
-        [missed(day)[0] for day in (1, 2, 4, 5, 6)],
+    first, second, failed, third, after = slots(
+        [missed(day)[0] for day in (1, 2, 4, 5)],
         [
             missed(1, "goodput")[1],
             missed(2, "goodput")[1],
             night(3, NightOutcome.FAILED, reason="x"),
             missed(4, "goodput")[1],
             missed(5)[1],
-            missed(6)[1],
         ],
         {},
     )
-    assert {slot.since for slot in (first, second, failed, third, again)} == {first.day}
-    assert (again.state, again.again, after.since) == (State.MEASURED, True, None)
-    assert "not as expected since 2026-11-01" in failed.label
-    assert "as expected again" in again.label
+    assert {slot.since for slot in (first, second, third)} == {first.day}
+    assert (failed.since, after.since) == (None, None)
+    assert "not as expected since 2026-11-01" in third.label
 
 
 def test_another_bound_that_is_missed_is_new() -> None:
@@ -124,16 +122,9 @@ def told(found: tuple[Slot, ...]) -> list[tuple[float, State]]:
     return [(own.at, own.state) for own in entries(Course("mesh", "lab"), found, {}, {})]
 
 
-def test_a_missed_bound_is_news_when_it_begins_and_when_it_ends() -> None:
+def test_a_missed_bound_is_news_when_it_begins() -> None:
     found = of_nights(missed(1), missed(2, "goodput"), missed(3, "goodput"), missed(4), missed(5))
-    assert told(found) == [(found[1].at, State.UNEXPECTED), (found[3].at, State.MEASURED)]
-
-
-def test_a_night_that_failed_and_was_repeated_on_its_date_is_one_night_that_was_measured() -> None:
-    failed = replace(night(1, NightOutcome.FAILED, reason="n4: gone"), due_at=NOV_1 - 3600)
-    attempt, measured = slots([run("a", 1)], [failed], {})
-    assert (attempt.repeated, measured.repeated, measured.state) == (True, False, State.MEASURED)
-    assert measured.label.endswith("an earlier attempt on this date: failed: n4: gone")
+    assert told(found) == [(found[1].at, State.UNEXPECTED)]
 
 
 def test_weeks_begin_on_monday_and_a_day_without_a_night_is_no_missed_one() -> None:

@@ -13,8 +13,7 @@ from rigctl.site.news import Entry, feed
 from rigctl.site.nights import State
 
 SITE = UUID("1c0a1e64-6f0f-4c3e-9c43-000000000001")
-COURSE = Course("mesh", "lab <&>")
-ENTRY = Entry("run a", 1.79e9, COURSE, State.WORSE, "mesh: a < b & \x07\ud800", ("one.", "two."), "runs/a.html")
+ENTRY = Entry("run a", 1.79e9, State.WORSE, "mesh: a < b & \x07\ud800", ("one.", "two."), "runs/a.html")
 NAMES = {"a": "http://www.w3.org/2005/Atom"}
 
 

@@ -33,10 +33,7 @@ def site(folder: Path, text: str) -> Path:
         info, measured = hostile_runs.run(text)
         for night in range(2):
             began = builders.STARTED_AT + night * DAY_S
-            run = store.begin(info.plan, {}, info.facts, began)
-            for repetition in measured:
-                store.add(run, repetition)
-            store.finish(run, info.status, began + 60)
+            builders.put(store, info, measured, began)
         publish(store, folder / "site", builders.STARTED_AT + 4 * DAY_S)
     return folder / "site"
 
@@ -53,7 +50,7 @@ def test_no_text_of_a_run_is_more_than_a_text_on_a_site(tmp_path: Path) -> None:
     hostile, plain = elements(site(tmp_path / "a", text)), elements(site(tmp_path / "b", "x" * len(text)))
     assert hostile.found.keys() == plain.found.keys()
     scripts = {attributes for tag, attributes in hostile.found if tag == "script"}
-    assert scripts == {("defer", "src"), ("id", "type")}
+    assert scripts == {("id", "type")}
     assert all(ADDRESS.fullmatch(address) for address in hostile.addresses)
     made = tmp_path / "a" / "site"
     ElementTree.parse(made / "feed.xml")

@@ -8,7 +8,6 @@ from sites import ACCEPTED, FAILED, MISSED, SLOWER, weeks
 from rigctl.analysis.nights.history import measured
 from rigctl.report.charts.plot import Line, Rule
 from rigctl.site.course import Judged, changes, judge
-from rigctl.site.heat import heats
 from rigctl.site.names import Course
 from rigctl.site.nights import MadeRun
 from rigctl.site.trends import Trend, numbered, trends
@@ -21,7 +20,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
         weeks(store)
         infos = store.runs()
         course = Course("nightly", "lab")
-        made = [MadeRun(info, course, "") for info in infos]
+        made = [MadeRun(info, course) for info in infos]
         nights, accepted = store.history.nights(), store.history.accepted()
         now = infos[-1].started_at + 86400
         return judge(course, made, nights, accepted, now, lambda chosen: measured(store, chosen, {}), lambda _: None)
@@ -74,12 +73,5 @@ def test_no_line_passes_a_night_without_a_value(judged: Judged, drawn: tuple[Tre
         assert sum(step > 1.5 * 86400 for step in steps) == len(gaps)
 
 
-def test_every_test_has_a_trend_and_the_mesh_its_map(judged: Judged, drawn: tuple[Trend, ...]) -> None:
+def test_every_test_has_a_trend(drawn: tuple[Trend, ...]) -> None:
     assert sum(trend.subject.node is None for trend in drawn) == 6
-    assert judged.regressions is not None
-    (heat,) = heats(judged.regressions.nights, judged.slots)
-    assert len(heat.rows) == 6
-    assert len(heat.nights) == len(judged.slots)
-    fields = dict(heat.rows)["c → a"]
-    assert [field.colour for field in fields].count("none") == 2
-    assert {field.colour for field in fields[SLOWER:]} <= {"w2", "w3", "usual"}

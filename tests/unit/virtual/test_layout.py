@@ -8,7 +8,8 @@ import pytest
 from rigctl.base.errors import InputError
 from rigctl.records import Link, Trunk
 from rigctl.rig.inventory import Node, Rig, Snmp, Switch
-from rigctl.virtual.layout import Layout, layout_of
+from rigctl.virtual.layout import Layout
+from rigctl.virtual.provide import layout_of
 
 GIGABIT = Link(10**9, 1500)
 

@@ -5,8 +5,7 @@ from pathlib import Path
 from rigctl.base.processes import Process
 from rigctl.records import Link, Port, Trunk
 from rigctl.rig.inventory import Node, Rig, Snmp, Switch
-from rigctl.virtual.layout import layout_of
-from rigctl.virtual.provide import completed
+from rigctl.virtual.provide import completed, layout_of
 from rigctl.virtual.state import State
 
 

@@ -1,4 +1,4 @@
-"""Theme files: every mistake at its line and column, contrast judged, the logo read whatever its format."""
+"""Theme files: every mistake at its line and column, contrast judged, the logo read and bounded."""
 
 import base64
 import struct
@@ -114,8 +114,6 @@ def _png(width: int, height: int) -> bytes:
         (SVG.encode(), "svg+xml", 3.0),
         (b'<?xml version="1.0"?><svg width="50px" height="100">', "svg+xml", 0.5),
         (_png(200, 50), "png", 4.0),
-        (b"\xff\xd8\xff\xe0\x00\x04\x00\x00\xff\xc0\x00\x0b\x08\x00\x10\x00\x40\x01\x00\x00\x00", "jpeg", 4.0),
-        (b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0" + bytes([99, 0, 0, 49, 0, 0]), "webp", 2.0),
     ],
 )
 def test_a_logo_is_embedded_as_what_it_is(tmp_path: Path, content: bytes, kind: str, aspect: float) -> None:
@@ -125,10 +123,10 @@ def test_a_logo_is_embedded_as_what_it_is(tmp_path: Path, content: bytes, kind: 
     assert logo.aspect == aspect
 
 
-@pytest.mark.parametrize("content", [b"", b"%PDF-1.7", b"\xff\xd8\xff\xd9", b"\x89PNG", b"x" * 300_000])
+@pytest.mark.parametrize("content", [b"", b"%PDF-1.7", b"\xff\xd8\xff\xe0", b"\x89PNG", b"x" * 300_000])
 def test_what_is_no_logo_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "logo").write_bytes(content)
-    with pytest.raises(ValueError, match=r"expected an SVG|without a size|too large"):
+    with pytest.raises(ValueError, match=r"expected an SVG|too large"):
         read_logo(tmp_path / "logo")
 
 

@@ -302,7 +302,7 @@ def test_an_unknown_name_of_an_option_lists_every_known_one(tmp_path: Path) -> N
             GOOD.replace("window: [64K, 200K]", "window: 64K\n  window_total: [64K, 128K]"),
             "t.yaml:7:17: window_total: window is set too.",
         ),
-        (GOOD + "include: [{rate: 1M}]\n", "t.yaml:8:10: rate: only for test: udp."),
+        (GOOD + "include: [{burst: 8}]\n", "t.yaml:8:10: burst: only for test: udp (test 3)."),
         (
             GOOD.replace("window: [64K, 200K]", "parallel: 9..1"),
             't.yaml:6:13: parallel "9..1": runs backwards. Write 1..9',

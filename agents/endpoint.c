@@ -22,15 +22,15 @@ struct endpoint *endpoint_find(int64_t number)
     return NULL;
 }
 
-static void set_flow(struct flow *flow, int number, bool sender, bool alone, const struct settings *settings)
+static void set_flow(struct flow *flow, int number, bool sender, const struct settings *settings)
 {
     flow_init(flow, number, sender, wake_fd);
     flow->work = settings->work;
     flow->family = settings->address.ss_family;
     flow->asked = &settings->sockopts;
+    flow->placement = &settings->placement;
     flow->message.size = settings->size;
     flow->message.busy = settings->busy;
-    flow->place.follows = alone && settings->work->busy && !settings->busy;
     flow->copying.zerocopy = settings->zerocopy;
     flow->copying.copy = settings->copy;
     flow->window.bytes = sockopts_window(&settings->sockopts);
@@ -64,7 +64,7 @@ struct endpoint *endpoint_new(int64_t number, bool sender, int64_t flows, const 
     endpoint->flow_count = (int)flows;
     endpoint->openings.listen_fd = endpoint->openings.datagram_fd = -1;
     for (int i = 0; i < endpoint->flow_count; i++)
-        set_flow(&endpoint->flows[i], i, sender, flows == 1, &endpoint->settings);
+        set_flow(&endpoint->flows[i], i, sender, &endpoint->settings);
     endpoints[place] = endpoint;
     return endpoint;
 }

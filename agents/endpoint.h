@@ -37,6 +37,7 @@ struct settings {
     bool copy;     /* of a receiver: into its memory */
     bool disk; /* read from, or written to, a file in `folder` */
     char folder[256];
+    struct placement placement;
     char interface[16]; /* whose counters are reported; "": none */
 };
 

@@ -75,6 +75,7 @@ static bool send_piece(struct flow *flow, size_t bytes)
         }
     }
     flow_count(flow, (int64_t)bytes);
+    flow_moved(flow, flow->fd);
     return true;
 }
 
@@ -141,6 +142,7 @@ static void receive_file(struct flow *flow)
             return;
         }
         flow_took(flow, got);
+        flow_moved(flow, flow->fd);
         if (!keep_piece(flow, (size_t)got))
             return;
         flow_count(flow, got);

@@ -19,7 +19,7 @@
 #define STACK_BYTES (64 * 1024)
 #endif
 #define NAP_NS (20 * MS)
-#define FOLLOW_EVERY 64 /* messages: its packets may come to arrive elsewhere */
+#define FOLLOW_EVERY 64 /* moves: its packets may come to arrive elsewhere */
 #define MANY_TIMEOUTS 3 /* in a row: at least 1.4 s without an acknowledgement */
 
 void flow_init(struct flow *flow, int number, bool sender, int wake)
@@ -27,7 +27,7 @@ void flow_init(struct flow *flow, int number, bool sender, int wake)
     flow->fd = flow->datagram.fd = flow->file.fd = -1;
     flow->file.disk_ns = flow->file.sync_ns = -1;
     flow->number = number;
-    flow->place.processor = -1;
+    flow->places.processor = flow->places.moved_to = -1;
     flow->sender = sender;
     flow->life.wake = wake;
 }
@@ -126,10 +126,27 @@ void flow_took(struct flow *flow, int64_t got)
 }
 
 /* A processor that sleeps takes some ten microseconds to wake: a thread that runs where its packets arrive is woken by one that is awake. */
-void flow_exchanged(struct flow *flow, int fd)
+void flow_moved(struct flow *flow, int fd)
 {
-    if (flow->place.follows && flow->place.exchanged++ % FOLLOW_EVERY == 1)
-        flow->place.processor = system_follow_packets(fd, flow->place.processor);
+    struct places *places = &flow->places;
+
+    if (flow->placement->packets && places->steps++ % FOLLOW_EVERY == 1)
+        places->moved_to = placement_follow(fd, places->moved_to);
+    atomic_store_explicit(&places->processor, placement_now(), memory_order_relaxed);
+}
+
+static void note_place(struct places *places)
+{
+    int processor = atomic_load_explicit(&places->processor, memory_order_relaxed);
+
+    for (int i = 0; processor >= 0 && i < PLACES_MAX; i++) {
+        if (places->found[i].samples == 0)
+            places->found[i].processor = processor;
+        if (places->found[i].processor == processor) {
+            places->found[i].samples++;
+            return;
+        }
+    }
 }
 
 static void *run(void *argument)
@@ -137,6 +154,10 @@ static void *run(void *argument)
     struct flow *flow = argument;
     uint64_t one = 1;
 
+    int error = flow->placement->fixed ? placement_apply(flow->placement) : 0;
+
+    if (error != 0)
+        flow_fail(flow, "placement", error);
     system_wake_exactly();
     if (flow->sender)
         flow_sleep_until(flow, flow->time.at_ns);
@@ -177,6 +198,7 @@ void flow_sample(struct flow *flow, int64_t now)
     int64_t *row = flow->samples.rows + (size_t)flow->samples.count * (size_t)columns;
     struct tcp_totals totals;
 
+    note_place(&flow->places);
     if (flow->samples.count == flow->samples.room || columns == COLUMNS_PROBE)
         return;
     row[0] = now;

@@ -11,6 +11,7 @@
 
 #include "datagrams.h"
 #include "histogram.h"
+#include "placement.h"
 #include "sample.h"
 #include "work.h"
 
@@ -26,12 +27,6 @@ struct flow_message {
     int64_t size, iterations;
     bool busy;               /* does not sleep while it waits for a message */
     struct histogram *trips; /* of a ping-pong's sender; NULL: none */
-};
-
-struct flow_place {
-    bool follows;      /* it may run where its packets arrive: no other flow of its endpoint would crowd there */
-    int processor;     /* where it was moved for that; -1: nowhere */
-    int64_t exchanged; /* messages since the start */
 };
 
 struct flow_file {
@@ -89,7 +84,8 @@ struct flow {
     int64_t rate; /* of a stream, payload bit/s; 0: as fast as it can */
     unsigned char *buffer;
     struct flow_message message;
-    struct flow_place place;
+    const struct placement *placement;
+    struct places places;
     struct flow_file file;
     struct flow_datagram datagram;
     struct flow_window window;
@@ -138,8 +134,8 @@ static inline void flow_count(struct flow *flow, int64_t bytes)
     atomic_fetch_add_explicit(&flow->bytes, bytes, memory_order_relaxed);
 }
 
-/* After each message of a ping-pong. */
-void flow_exchanged(struct flow *flow, int fd);
+/* For the thread, whenever it moved bytes over `fd`: note where it runs, and follow its packets if that was asked for. */
+void flow_moved(struct flow *flow, int fd);
 /* A new one that has no connection yet. */
 void flow_init(struct flow *flow, int number, bool sender, int wake);
 /* Close and free everything; the thread must have ended or never have been started. */

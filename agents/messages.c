@@ -73,7 +73,7 @@ static void ping(struct flow *flow)
         now = clock_now();
         histogram_add(flow->message.trips, now - before);
         count(flow, now);
-        flow_exchanged(flow, flow->fd);
+        flow_moved(flow, flow->fd);
         before = now;
     }
 }
@@ -88,7 +88,7 @@ static void pong(struct flow *flow)
         count(flow, now);
         if (!send_message(flow))
             break;
-        flow_exchanged(flow, flow->fd);
+        flow_moved(flow, flow->fd);
     }
 }
 
@@ -101,6 +101,7 @@ static void blast(struct flow *flow)
             return;
         now = clock_now();
         count(flow, now);
+        flow_moved(flow, flow->fd);
     }
     /* The time of a blast ends with the receiver's word that it has all of it. */
     flow_await_acknowledgement(flow);
@@ -115,6 +116,7 @@ static void swallow(struct flow *flow)
 
         if (got > 0) {
             flow_took(flow, got);
+            flow_moved(flow, flow->fd);
             flow_count(flow, got);
         } else if (got == 0) {
             break;

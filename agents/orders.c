@@ -23,7 +23,7 @@ static struct endpoint *make(struct order *order, bool sender)
     struct endpoint *endpoint;
     int64_t number, port = 0, flows, wait_ms;
     const struct order_key keys[] = {{"endpoint", 1, 65535, &number, false}, {"port", 1, 65535, &port, false}};
-    const char *wrong;
+    const char *wrong, *placement = order_value(order, "placement");
 
     wrong = order_numbers(order, keys, sender ? 2 : 1);
     if (wrong != NULL)
@@ -40,6 +40,10 @@ static struct endpoint *make(struct order *order, bool sender)
         wrong = parse_end(order, &settings, sender);
     if (wrong != NULL || (wrong = order_unused(order)) != NULL) {
         answer_refused(order->id, "%s", wrong);
+        return NULL;
+    }
+    if ((wrong = placement_parse(placement, settings.interface, &settings.placement)) != NULL) {
+        answer_error(order->id, EINVAL, "%s", wrong);
         return NULL;
     }
     if (endpoint_find(number) != NULL) {

@@ -18,6 +18,26 @@ static int64_t known(int64_t ns)
     return ns > 0 ? ns : -1;
 }
 
+/* Where the flow's thread was found at the samples, as [[2,98],[3,2]]; and the NUMA node in which it was most often. */
+static void write_places(const struct flow *flow)
+{
+    const struct places *places = &flow->places;
+    int node = -1, most = 0;
+
+    line_add(",\"processors\":%s", places->found[0].samples > 0 ? "[" : "null");
+    for (int i = 0; i < PLACES_MAX && places->found[i].samples > 0; i++) {
+        line_add("%s[%d,%d]", i > 0 ? "," : "", places->found[i].processor, places->found[i].samples);
+        if (places->found[i].samples > most) {
+            most = places->found[i].samples;
+            node = placement_node_of(places->found[i].processor);
+        }
+    }
+    if (most > 0)
+        line_add("]");
+    line_add_count("numa_node", node);
+    line_add_count("card_numa_node", flow->placement->card_node);
+}
+
 static void write_totals(int64_t id, const struct flow *flow)
 {
     const struct tcp_totals *totals = &flow->totals;
@@ -65,6 +85,7 @@ static void write_totals(int64_t id, const struct flow *flow)
     line_add_count("sends", flow->work->copies && flow->sender ? flow->copying.sends : -1);
     line_add_count("uncopied_sends", flow->copying.zerocopy ? flow->copying.uncopied : -1);
     marks_report(flow->marks);
+    write_places(flow);
     line_add_flag("copied", flow->work->copies && !flow->sender ? flow->copying.copy || !SYSTEM_DISCARDS : -1);
     line_add("}");
     line_end();

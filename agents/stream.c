@@ -74,6 +74,7 @@ static void send_all(struct flow *flow)
         put = put_piece(flow, piece);
         if (put > 0) {
             flow->copying.sends++;
+            flow_moved(flow, flow->fd);
             flow->last_byte_ns = clock_now();
             flow_count(flow, put);
             if (flow->last_byte_ns >= flow->time.end_ns)
@@ -154,6 +155,7 @@ static void run_receiver(struct flow *flow)
 
         if (got > 0) {
             flow_took(flow, got);
+            flow_moved(flow, flow->fd);
             flow_count(flow, got);
             adapt_waking(flow, &waking, flow->last_byte_ns, got);
         } else if (got == 0) {

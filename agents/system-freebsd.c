@@ -48,12 +48,6 @@ void system_wake_exactly(void)
 {
 }
 
-int system_follow_packets(int fd, int processor)
-{
-    (void)fd;
-    return processor;
-}
-
 void system_name(const char *name)
 {
     setproctitle("%s", name);

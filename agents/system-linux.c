@@ -6,7 +6,6 @@
 #include <linux/magic.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sched.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -31,24 +30,6 @@ void system_wake_exactly(void)
 void system_name(const char *name)
 {
     prctl(PR_SET_NAME, name, 0, 0, 0);
-}
-
-int system_follow_packets(int fd, int processor)
-{
-#if defined(SO_INCOMING_CPU)
-    int found = -1;
-    socklen_t length = sizeof found;
-    cpu_set_t only;
-
-    if (getsockopt(fd, SOL_SOCKET, SO_INCOMING_CPU, &found, &length) != 0 || found < 0 || found >= CPU_SETSIZE || found == processor)
-        return processor;
-    CPU_ZERO(&only);
-    CPU_SET((size_t)found, &only);
-    return sched_setaffinity(0, sizeof only, &only) == 0 ? found : processor;
-#else
-    (void)fd;
-    return processor;
-#endif
 }
 
 ssize_t system_discard(int fd, size_t bytes)

@@ -21,9 +21,6 @@ int system_signals(const sigset_t *signals);
 void system_wake_exactly(void);
 /* The name that process listings show. */
 void system_name(const char *name);
-/* Let this thread run on the processor that handled the last packet of this socket, where the system tells and allows it. Returns that
- * processor, -1 where it stays wherever the system puts it. `processor`: where an earlier call moved it, -1: nowhere. */
-int system_follow_packets(int fd, int processor);
 /* Take bytes off a TCP connection and throw them away; as recv(2). */
 ssize_t system_discard(int fd, size_t bytes);
 /* Let TCP send no faster than `bits_per_s` of payload, and keep at most about `unsent` bytes that are not sent. 0 or an errno value. */

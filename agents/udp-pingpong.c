@@ -87,7 +87,7 @@ static void ping(struct flow *flow)
             return;
         if (got == (ssize_t)size && memcmp(flow->buffer, marked, header) == 0)
             count_trip(flow, before, clock_now());
-        flow_exchanged(flow, flow->datagram.fd);
+        flow_moved(flow, flow->datagram.fd);
         before = clock_now();
     }
 }
@@ -112,7 +112,7 @@ void udp_pong(struct flow *flow)
         flow->datagram.counts->count++;
         if (send(flow->datagram.fd, flow->buffer, (size_t)got, 0) < 0 && errno == ENOBUFS)
             flow->datagram.counts->refused++;
-        flow_exchanged(flow, flow->datagram.fd);
+        flow_moved(flow, flow->datagram.fd);
     }
 }
 

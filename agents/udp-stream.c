@@ -110,6 +110,7 @@ static int64_t send_due(struct flow *flow, int64_t due)
     flow->datagram.counts->count += taken;
     flow->datagram.counts->next += taken;
     flow_count(flow, taken * flow->message.size);
+    flow_moved(flow, flow->datagram.fd);
     return taken;
 }
 
@@ -268,6 +269,7 @@ static void receive_stream(struct flow *flow)
         if (flow->first_byte_ns == 0)
             flow->first_byte_ns = now;
         flow_count(flow, counted);
+        flow_moved(flow, flow->datagram.fd);
         flow_bin(flow, now, counted);
     }
     datagrams_end(flow->datagram.counts);

@@ -75,7 +75,9 @@ def sockets(
         interval_ms=interval_ms,
         wait_ms=wait_ms,
         settings=Settings(
-            (setting, value) for setting, (order, value) in asked.items() if order.ends.has(sender=sends)
+            (setting, value if order.of_end is None else order.of_end(value, sends))
+            for setting, (order, value) in asked.items()
+            if order.ends.has(sender=sends)
         ),
         interface=interface,
         transport=None if cell.transport == "tcp" else cell.transport,

@@ -113,6 +113,8 @@ class FlowTotals:
     rtt_max_ns: int | None
     disk_us: int | None  # of a file transfer: in read(2) or write(2) of the file
     sync_us: int | None  # until it was safe on the disk
+    numa_node: int | None  # of the processor on which the flow's thread ran most often
+    card_numa_node: int | None  # of the data interface
     sends: int | None  # of a TCP stream's sender
     uncopied_sends: int | None  # of these, without a copy; None: zerocopy was not asked for
     granted: Settings = NO_SETTINGS  # values of settings that were read back

@@ -24,6 +24,7 @@ from rigctl.records.counted import (
     Flow,
     NicCounters,
     NodeUsage,
+    Numa,
     PortSeries,
     Probes,
     RoundTrips,

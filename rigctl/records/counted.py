@@ -96,6 +96,14 @@ class Copying:
 
 
 @dataclass(frozen=True, slots=True)
+class Numa:
+    """NUMA nodes at one side of a flow: that in which its thread ran most often, and that of the data interface."""
+
+    node: int | None = None
+    card: int | None = None  # None: also of a virtual interface
+
+
+@dataclass(frozen=True, slots=True)
 class Side:
     """The counts of one agent for one flow, and what its kernel granted.
 
@@ -109,6 +117,7 @@ class Side:
     rcvbuf_bytes: int | None = None
     tcp: TcpInfo = TcpInfo()
     copying: Copying = Copying()
+    numa: Numa = Numa()
     round_trips: RoundTrips | None = None
     disk: DiskTimes | None = None
     # Buckets of model.histogram with their counts in rising order: of a ping-pong's sender, of its round trips; of a

@@ -242,7 +242,7 @@ def _twice(document: Document, name: str, values: object) -> Iterator[Mistake]:
     axis, seen = SETTINGS[name], dict[Any, Any]()
     for index, given in enumerate(as_list(values)):
         try:
-            parsed = [axis.parse(name, value) for value in spread(axis, given)]
+            parsed = [axis.parse(name, value) for value in spread(axis, [given])]
         except ValueError:
             continue  # the schema has told
         again = [value for value in parsed if value in seen]  # None is the value of `default`

@@ -5,6 +5,7 @@
 
 from typing import Any, Final
 
+from rigctl.settings.placement import PLACEMENT
 from rigctl.settings.setting import DEFAULT, NO_SETTINGS, Counts, Effective, Ends, Order, Setting, Settings, Title
 from rigctl.settings.shape import CONDITION, DIRECTION, ENGINE, PAIRS, PARALLEL, Direction, PairGrid
 from rigctl.settings.sockets import (
@@ -38,7 +39,7 @@ SETTINGS: Final[dict[str, Setting[Any]]] = {
         CONDITION,
         *(WINDOW, WINDOW_TOTAL, MSS, PARALLEL, PAIRS),
         *(SIZE, ITERATIONS, RATE, BURST, TRANSPORT, READ, WRITE, BUSY_POLL),
-        *(*OF_CONNECTIONS, DIRECTION, ENGINE, LATENCY),
+        *(*OF_CONNECTIONS, PLACEMENT, DIRECTION, ENGINE, LATENCY),
     )
 }
 
@@ -47,4 +48,5 @@ def setting_columns() -> dict[str, type | tuple[type, ...]]:
     """Return the type of each column that has a requested or an effective value."""
     asked = {setting.requested: setting.type for setting in SETTINGS.values() if setting.requested}
     effects = [setting.effective for setting in SETTINGS.values() if setting.effective is not None]
-    return asked | {effective.column: effective.type for effective in effects if effective.column is not None}
+    found = {effective.column: effective.type for effective in effects if effective.column is not None}
+    return asked | found | {column: str for effective in effects for column in effective.columns}

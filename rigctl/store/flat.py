@@ -12,6 +12,7 @@ Types: TypeAlias = type | tuple[type, ...]
 
 GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "tcp": {field.name: field.name for field in fields(TcpInfo)},
+    "numa": {"node": "numa_node", "card": "card_numa_node"},
     "copying": {field.name: field.name for field in fields(Copying)},
     "round_trips": {"count": "round_trips", "sum_ns": "rtt_sum_ns", "min_ns": "rtt_min_ns", "max_ns": "rtt_max_ns"},
     "disk": {"disk_us": "disk_us", "sync_us": "sync_us"},

@@ -1,15 +1,8 @@
 """Ping-pong and blast: every message is counted, and every round trip is in its bucket."""
 
-import os
-import time
-from pathlib import Path
-
 import pytest
 from builders import bucket_of
 from talk import Line, Report, Start, Talk, joined, report_of
-
-PLACED = [("tcp", "0", 1, True), ("udp", "0", 1, True), ("tcp", "1", 1, False), ("tcp", "0", 2, False)]
-"""Transport, busy polling, flows, and whether each end's thread is moved."""
 
 
 def run(
@@ -60,32 +53,6 @@ def test_a_blast_ends_with_the_word_that_all_of_it_came(start: Start, size: int)
     # One clock on one machine: the sender's time ends after the receiver's last byte.
     assert sent.totals[0]["last_byte_ns"] > received.totals[0]["last_byte_ns"]
     assert sent.totals[0]["round_trips"] is None
-
-
-def processors(agent: Talk) -> int:
-    """On how many processors the thread of an agent may run that may run on the fewest."""
-    return min(len(os.sched_getaffinity(int(task.name))) for task in Path(f"/proc/{agent.process.pid}/task").iterdir())
-
-
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is nothing to choose from")
-@pytest.mark.parametrize(("transport", "what", "flows", "placed"), PLACED)
-def test_the_ends_of_a_lone_ping_pong_run_where_their_packets_arrive(
-    start: Start, transport: str, what: str, flows: int, placed: bool
-) -> None:
-    receiver, sender = start(), start()
-    joined(receiver, sender, extra=f"test=pingpong size=16 transport={transport} busy={what}", flows=flows)
-    at_ns = sender.ask("clock")["clock_ns"]
-    for agent in (receiver, sender):
-        assert agent.ask(f"start endpoint=1 at_ns={at_ns} duration_ms={10_000 if placed else 300}")["ok"]
-    if placed:
-        deadline_s = time.monotonic() + 10
-        while max(processors(receiver), processors(sender)) > 1 and time.monotonic() < deadline_s:
-            time.sleep(0.01)
-        assert processors(receiver) == processors(sender) == 1
-    else:
-        for _ in range(20):
-            assert min(processors(receiver), processors(sender)) > 1
-            time.sleep(0.01)
 
 
 def test_a_receiver_that_dies_ends_the_ping_pong(start: Start) -> None:

@@ -10,7 +10,7 @@ TOTALS: dict[str, Any] = dict.fromkeys(GRANTED) | json.loads(
     '"rcv_mss":1448,"advmss":1448,"pmtu":1500,"rtt_us":310,"rtt_min_us":60,"retransmits":0,"retransmitted_bytes":0,'
     '"cwnd":45,"busy_us":5000000,"rwnd_limited_us":0,"sndbuf_limited_us":0,"advertised_window":65536,"segs_out":510000,"segs_in":12000,"acked_bytes":735000000,"unacked":0,"timeouts":0,"timestamps":true,'
     '"congestion":"cubic","nodelay":false,"round_trips":null,"rtt_sum_ns":null,"rtt_min_ns":null,"rtt_max_ns":null,"disk_us":null,"sync_us":null,'
-    '"sends":1402,"uncopied_sends":null,"copied":null}'
+    '"sends":1402,"uncopied_sends":null,"numa_node":null,"card_numa_node":null,"copied":null}'
 )
 HELLO = {
     "event": "hello",

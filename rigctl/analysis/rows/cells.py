@@ -28,6 +28,7 @@ from rigctl.analysis.rows.flows import (
     effective_of_rows,
     effective_values,
     kept_shares,
+    values_of_ends,
     zerocopy_share,
 )
 from rigctl.analysis.rows.messages import latency_values, message_values
@@ -196,6 +197,7 @@ class Derived:
             **zerocopy_share(flows),
             **kept_shares(self.cell, flows),
             **effective_of_rows(rows),
+            **values_of_ends(flows),
             **datagram_values(flows if len(flows) == len(streams) * self.cell.parallel else ()),
             "direction": str(self.cell.direction),
             "bytes": total(row["bytes"] for row in rows),
@@ -231,6 +233,7 @@ class Derived:
             | zerocopy_share(flows)
             | kept_shares(self.cell, flows)
             | effective_values(flows)
+            | values_of_ends(flows)
             | datagram_values(flows if whole else ())
             | _of_stream(stream)
             | {

@@ -39,8 +39,28 @@ def effective_values(flows: Sequence[Flow]) -> dict[str, Any]:
     return {name: _shown(_EFFECTIVE[name][1], value) for name, value in found.items()}
 
 
+def values_of_ends(flows: Iterable[Flow]) -> dict[str, Any]:
+    """Return what was counted at the senders and at the receivers: settings with a column for each, NUMA nodes."""
+    sides = [side for flow in flows for side in (flow.sender, flow.receiver) if side is not None]
+    found: dict[str, Any] = {}
+    for setting in SETTINGS.values():
+        for column, sends in zip(setting.effective.columns if setting.effective else (), (True, False), strict=False):
+            own = [counts for side in sides if side.sending is sends and (counts := side.counts(setting)) is not None]
+            found[column] = str(Counts.sum(own)) or None
+    for end, sends in (("sender", True), ("receiver", False)):
+        places = [side.numa for side in sides if side.sending is sends]
+        found[f"numa_{end}"] = _same(numa.node for numa in places)
+        found[f"card_numa_{end}"] = _same(numa.card for numa in places)
+    return found
+
+
 def _shown(effective: Effective[Any], value: object) -> object:
     return value if value is None or effective.shown is None else effective.shown(value)
+
+
+def _same(values: Iterable[int | None]) -> int | None:
+    found = set(values)
+    return found.pop() if len(found) == 1 else None
 
 
 def effective_of_rows(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:

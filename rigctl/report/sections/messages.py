@@ -41,8 +41,9 @@ _TRIP_METHOD = (
     "are of a histogram, within 0.4 %."
 )
 _PLACES = (
-    "Without busy polling both ends sleep while they wait. Where a pair has one flow, each end runs on the processor "
-    "that its packets arrive at, if its system tells which: one that has to be woken for each message takes longer."
+    "Without busy polling both ends sleep while they wait, and run where the scheduler puts them unless `placement` "
+    "says otherwise. A processor that has to be woken for each message takes longer: `placement: packets` runs each "
+    "end on the processor at which its packets arrive."
 )
 _CONNECTIONS = "Each repetition has a connection of its own; the time of its handshake is not counted."
 NOISY: Final = 0.05

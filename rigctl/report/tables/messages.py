@@ -67,6 +67,7 @@ def message_table(
         of_cell(requested.varied(NODELAY)),
         of_cell(requested.TRANSPORT),
         of_cell(requested.varied(BUSY_POLL, "Busy poll")),
+        of_cell(requested.PLACEMENT),
         *(_elapsed(number, seconds) for number in range(most) if 1 < most <= MOST_TIMES),
         measured("Mean" if most > 1 else "Elapsed", "s", lambda result: result.mean_s, seconds),
         *([time("Variation", lambda result: result.variation_s, "measured")] if most > 1 else []),

@@ -12,6 +12,7 @@ from rigctl.report.tables.columns import Filled
 from rigctl.report.words.text import pairs_text
 from rigctl.settings import Setting
 from rigctl.settings.kinds import TCP
+from rigctl.settings.placement import SCHEDULER
 
 DEFAULT: Final = "default"
 """Not asked for: the node's own value holds."""
@@ -97,17 +98,18 @@ TRANSPORT: Final = Requested(
     lambda cell: cell.transport.upper(),
     shown=lambda cells: any(cell.transport == "udp" for cell in cells),
 )
+PLACEMENT: Final = replace(asked(settings.PLACEMENT), unset=SCHEDULER)
 _BEFORE: Final = (settings.WINDOW_TOTAL, settings.WINDOW, settings.MSS)
 _AFTER: Final = tuple(
     setting
     for setting in settings.SETTINGS.values()
-    if setting.title is not None and setting.takes(TCP) and setting not in _BEFORE
+    if setting.title is not None and setting.takes(TCP) and setting not in (*_BEFORE, settings.PLACEMENT)
 )
 STREAMS: Final = (
     *(TEST, CONDITION, PAIRS, SENDING, *map(asked, _BEFORE), PARALLEL),
     *map(asked, _AFTER),
     asked(settings.RATE, "Rate per flow", "Mbit/s", _mbps),
-    *(DIRECTION, ENGINE, LATENCY),
+    *(PLACEMENT, DIRECTION, ENGINE, LATENCY),
 )
 """The columns of tests of kind tcp."""
 DATAGRAMS: Final = (
@@ -115,13 +117,13 @@ DATAGRAMS: Final = (
     asked(settings.SIZE, "Datagram", "B"),
     asked(settings.RATE, "Offered load per flow", "Mbit/s", _mbps),
     asked(settings.BURST, "Burst requested"),
-    *(DIRECTION, ENGINE, LATENCY),
+    *(PLACEMENT, DIRECTION, ENGINE, LATENCY),
 )
 """The columns of tests of kind udp."""
 COMPARED: Final = (
     *(CONDITION, PAIRS, SENDING, *map(asked, _BEFORE), varied(settings.PARALLEL, "Parallel"), *DATAGRAMS[6:9]),
     *(varied(settings.NODELAY) if each is settings.NODELAY else asked(each) for each in _AFTER),
-    *(DIRECTION, ENGINE, LATENCY, TRANSPORT, varied(settings.BUSY_POLL, "Busy poll")),
+    *(PLACEMENT, DIRECTION, ENGINE, LATENCY, TRANSPORT, varied(settings.BUSY_POLL, "Busy poll")),
     *(asked(settings.READ, "Read"), asked(settings.WRITE, "Write")),
 )
 """The columns of a comparison of two runs, of any kind."""

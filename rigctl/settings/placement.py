@@ -1,0 +1,144 @@
+"""The setting `placement`: processors for the threads of flows, as the scheduler likes, near the card, or in a list."""
+
+import re
+from typing import Any, Final
+
+from rigctl.settings.kinds import AGENT
+from rigctl.settings.setting import Counts, Effective, Ends, Order, Setting, Title, measured
+from rigctl.yamlfile.fields import FieldError, shown
+
+SCHEDULER: Final = "scheduler"
+NIC: Final = "nic"
+PACKETS: Final = "packets"
+MOST_PROCESSOR: Final = 1023
+_WORDS: Final = (SCHEDULER, "default", NIC, PACKETS)
+_LIST: Final = r"[0-9]{1,4}(-[0-9]{1,4})?([,+][0-9]{1,4}(-[0-9]{1,4})?)*"
+_END: Final = rf"({'|'.join(_WORDS)}|{_LIST})"
+_EXPECTED: Final = "expected scheduler, nic, packets or processors, as in 2,4-7"
+_PROCESSOR_SCHEMA: Final = {"type": "integer", "minimum": 0, "maximum": MOST_PROCESSOR}
+_END_SCHEMA: Final = [
+    {"type": "string", "pattern": rf"^\s*{_END}\s*$"},
+    _PROCESSOR_SCHEMA,
+    {"type": "array", "items": _PROCESSOR_SCHEMA, "minItems": 1},
+]
+
+
+def processors_of(text: str) -> frozenset[int]:
+    """Return the processors of a list, as 2,4-7."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        found.update(range(int(first), int(last or first) + 1))
+    return frozenset(found)
+
+
+def processors_text(processors: frozenset[int]) -> str:
+    """Return processors as a list, as 2,4-7."""
+    parts = []
+    for first in sorted(processors):
+        if first - 1 in processors:
+            continue
+        last = first
+        while last + 1 in processors:
+            last += 1
+        parts.append(str(first) if last == first else f"{first}-{last}")
+    return ",".join(parts)
+
+
+def _end(name: str, value: object) -> str:
+    """Return the placement of one end as it is stored."""
+    numbers = value if isinstance(value, list) else [value] if type(value) is int else None
+    if numbers and all(type(number) is int and 0 <= number <= MOST_PROCESSOR for number in numbers):
+        return processors_text(frozenset(numbers))
+    text = "".join(value.split()) if isinstance(value, str) else ""
+    if text in _WORDS:
+        return SCHEDULER if text == "default" else text
+    if not re.fullmatch(_LIST, text):
+        raise FieldError(f"{name} {shown(value)}: {_EXPECTED}")
+    processors = processors_of(text.replace("+", ","))
+    if not processors or max(processors) > MOST_PROCESSOR:
+        raise FieldError(f"{name} {shown(value)}: expected processors from 0 to {MOST_PROCESSOR}, as in 2,4-7")
+    return processors_text(processors)
+
+
+def _placement(name: str, value: object) -> str | None:
+    if isinstance(value, dict):
+        unknown = [key for key in value if key not in ("sender", "receiver")]
+        if unknown or not value:
+            raise FieldError(f"{name} {shown(value)}: expected sender, receiver or both, as in {{sender: nic}}")
+        ends = [_end(name, value.get(key, SCHEDULER)) for key in ("sender", "receiver")]
+    else:
+        parts = value.split("/") if isinstance(value, str) else [value]
+        if len(parts) > 2:
+            raise FieldError(f"{name} {shown(value)}: expected one placement, or SENDER/RECEIVER, as in nic/3")
+        ends = [_end(name, part) for part in (parts * 2 if len(parts) == 1 else parts)]
+    return None if set(ends) == {SCHEDULER} else ends[0] if ends[0] == ends[1] else "/".join(ends)
+
+
+def of_end(placement: str | None, sends: bool) -> str | None:
+    """Return the placement of one end; None: wherever the scheduler puts it."""
+    ends = (placement or SCHEDULER).split("/")
+    end = ends[0 if sends else -1]
+    return None if end == SCHEDULER else end
+
+
+def _as_asked(asked: str | None, side: Any) -> bool:  # noqa: ANN401 — a Side, which is above this room
+    """Tell whether a flow ran where it was to run; where packets are handled is known to its kernel alone."""
+    end = of_end(asked, side.sending)
+    if end == NIC:
+        return side.numa.node is None or side.numa.card is None or bool(side.numa.node == side.numa.card)
+    if end is None or end == PACKETS:
+        return True
+    return {processor for processor, _ in side[PLACEMENT]} <= processors_of(end)
+
+
+def _said(placement: str | None) -> str:
+    ends = (placement or SCHEDULER).split("/")
+    return f"placement {ends[0]}" if len(ends) == 1 else f"placement {ends[0]} (sender), {ends[1]} (receiver)"
+
+
+PLACEMENT: Final[Setting[Any]] = Setting(
+    name="placement",
+    meaning="Where the threads of flows run: scheduler (anywhere, the default), nic (the processors of the card's NUMA "
+    "node), packets (the processor that handles the socket's packets) or processors, as 2,4-7; of both ends, or "
+    "{sender: nic, receiver: 3}.",
+    header="Placement",
+    parse=_placement,
+    text=lambda placement: placement or SCHEDULER,
+    schema={
+        "anyOf": [
+            {"type": "string", "pattern": rf"^\s*{_END}\s*(/\s*{_END}\s*)?$"},
+            *_END_SCHEMA[1:],
+            {
+                "type": "object",
+                "properties": {"sender": {"anyOf": _END_SCHEMA}, "receiver": {"anyOf": _END_SCHEMA}},
+                "additionalProperties": False,
+                "minProperties": 1,
+            },
+        ],
+        "examples": [NIC, PACKETS, "2,4-7"],
+    },
+    unset=None,
+    type=str,
+    engines=(AGENT,),
+    order=Order("placement", of_end=of_end),
+    effective=Effective(
+        "processors",
+        Counts,
+        Ends.BOTH,
+        equal=_as_asked,
+        columns=("processors_sender", "processors_receiver"),
+    ),
+    requested="placement",
+    columns=(
+        measured("placement", "", "placement requested of both ends, or sender/receiver; empty: the scheduler's"),
+        measured("processors_sender", "", "processors on which the senders' threads ran, with their share of samples"),
+        measured("processors_receiver", "", "processors on which the receivers' threads ran, likewise"),
+        measured("numa_sender", "", "NUMA node of the senders' processors; empty: not known, or several"),
+        measured("numa_receiver", "", "NUMA node of the receivers' processors, likewise"),
+        measured("card_numa_sender", "", "NUMA node of the sender's card; empty: not known, or no card"),
+        measured("card_numa_receiver", "", "NUMA node of the receiver's card, likewise"),
+    ),
+    title=Title("Placement"),
+    said=_said,
+)

@@ -1,0 +1,134 @@
+"""Where the threads of flows run: as asked, as told, and one message where a node cannot."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from talk import Report, Start, Talk, joined, ran, report_of, settings, started
+
+CPUS = sorted(os.sched_getaffinity(0))
+FIRST, LAST = CPUS[0], CPUS[-1]
+pytestmark = pytest.mark.skipif(len(CPUS) < 2, reason="needs two processors")
+
+
+def processors(report: Report) -> set[int]:
+    return {processor for totals in report.totals.values() for processor, _ in totals["processors"]}
+
+
+def allowed(agent: Talk) -> list[str]:
+    """Return the processors that each thread of an agent but its main one may run on."""
+    tasks = [task for task in Path(f"/proc/{agent.process.pid}/task").iterdir() if task.name != str(agent.process.pid)]
+    lists = [line for task in tasks for line in (task / "status").read_text().splitlines()]
+    return [line.split()[1] for line in lists if line.startswith("Cpus_allowed_list")]
+
+
+@pytest.mark.parametrize(
+    ("what", "how"),
+    [
+        ("", ""),
+        ("", "rate=1000000"),
+        ("test=blast size=1000", ""),
+        ("test=pingpong size=64", ""),
+        ("test=file size=1000000 disk=0", ""),
+        ("transport=udp size=100", "rate=1000000"),
+        ("transport=udp test=pingpong size=64", ""),
+    ],
+)
+def test_both_ends_run_on_the_processors_that_were_asked_for(start: Start, what: str, how: str) -> None:
+    receiver, sender = ran(
+        start, 300, how, flows=2, extra=what, listen=f"placement={LAST}", connect=f"placement={FIRST}"
+    )
+    assert (processors(report_of(sender)), processors(report_of(receiver))) == ({FIRST}, {LAST})
+
+
+def test_a_list_may_have_ranges(start: Start) -> None:
+    receiver, sender = ran(start, 300, flows=2, extra=f"placement={FIRST},{FIRST}-{FIRST},{LAST}")
+    for report in (report_of(sender), report_of(receiver)):
+        assert processors(report) <= {FIRST, LAST}
+        assert all(sum(count for _, count in totals["processors"]) > 2 for totals in report.totals.values())
+
+
+@pytest.mark.parametrize(
+    ("what", "follows"),
+    [
+        ("", False),
+        ("placement=packets", True),
+        ("placement=packets busy=1", True),
+        ("placement=packets transport=udp", True),
+    ],
+)
+def test_only_a_flow_that_is_to_follow_its_packets_is_moved(start: Start, what: str, follows: bool) -> None:
+    receiver, sender = start(), start()
+    joined(receiver, sender, extra=f"test=pingpong size=64 {what}")
+    started([receiver, sender], 1500)
+    receiver.event("progress")  # after a second
+    for agent in (receiver, sender):
+        (own,) = allowed(agent)
+        assert own.isdigit() is follows
+    for agent in (receiver, sender):
+        assert agent.event("ended")["error"] is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("1023", "placement: processor 1023 is not among those that the agent may use: "),
+        ("nic", "placement: nic: this system does not tell the NUMA node of lo; name processors instead"),
+        *((text, "placement: expected packets, nic or processors, as in 2,4-7")
+          for text in ("near", "1,", "2-1", "1024", "-1", "")),
+    ],
+)  # fmt: skip
+def test_what_a_node_cannot_do_is_one_message(start: Start, asked: str, said: str) -> None:
+    order = f"listen endpoint=1 address=127.0.0.1 {settings()} interface=lo placement={asked}"
+    answer = start().ask(order)
+    assert (answer["ok"], answer["message"][: len(said)]) == (False, said)
+
+
+@contextmanager
+def recorded(binary: Path, folder: Path, card: str, online: str = "0-1", only: int | None = None) -> Iterator[Start]:
+    """Yield what starts agents on two NUMA nodes of one processor each, by the files of sysfs, with a card at one."""
+    for node, cpu in enumerate((FIRST, LAST)):
+        place = folder / f"devices/system/node/node{node}"
+        (place / f"cpu{cpu}").mkdir(parents=True)
+        (place / "cpulist").write_text(f"{cpu}\n")
+    (folder / "devices/system/node/online").write_text(f"{online}\n")
+    (folder / "class/net/lo/device").mkdir(parents=True)
+    (folder / "class/net/lo/device/numa_node").write_text(f"{card}\n")
+    pinned = "" if only is None else f"taskset -c {only} "
+    shell = f'mount --bind {folder} /sys && exec {pinned}"$0" "$@"'
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(Talk(["unshare", "-rm", "sh", "-c", shell, str(binary)]))
+
+
+@pytest.mark.parametrize(("card", "own", "other"), [("1", LAST, FIRST), ("0", FIRST, LAST)])
+def test_nic_is_the_numa_node_of_the_card(binary: Path, tmp_path: Path, card: str, own: int, other: int) -> None:
+    with recorded(binary, tmp_path, card) as start:
+        receiver, sender = ran(start, 300, extra="interface=lo", listen="placement=nic", connect=f"placement={other}")
+        came, sent = report_of(receiver), report_of(sender)
+        assert (processors(came), processors(sent)) == ({own}, {other})
+        assert (came.totals[0]["numa_node"], came.totals[0]["card_numa_node"]) == (int(card), int(card))
+        assert (sent.totals[0]["numa_node"], sent.totals[0]["card_numa_node"]) == (1 - int(card), int(card))
+
+
+def test_a_card_without_a_node_is_at_the_only_node(binary: Path, tmp_path: Path) -> None:
+    with recorded(binary, tmp_path, "-1", online="0") as start:
+        receiver, _ = ran(start, 200, extra="interface=lo placement=nic")
+        assert processors(report_of(receiver)) == {FIRST}
+
+
+@pytest.mark.parametrize(
+    ("card", "asked", "said"),
+    [
+        ("-1", "nic", "placement: nic: this system does not tell the NUMA node of lo; name processors instead"),
+        ("1", "nic", "placement: nic: the agent may use no processor of NUMA node 1, the node of lo"),
+        ("1", f"{LAST}", f"placement: processor {LAST} is not among those that the agent may use: {FIRST}"),
+    ],
+)
+def test_a_processor_outside_the_agent_s_own_is_refused(
+    binary: Path, tmp_path: Path, card: str, asked: str, said: str
+) -> None:
+    with recorded(binary, tmp_path, card, only=FIRST) as start:
+        order = f"listen endpoint=1 address=127.0.0.1 {settings()} interface=lo placement={asked}"
+        assert start().ask(order)["message"] == said

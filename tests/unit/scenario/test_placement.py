@@ -1,0 +1,78 @@
+"""`placement` of a scenario: the words, the lists, the two ends, and what each end is told."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from planning import message, planned
+
+from rigctl.measure.orders import channels, sockets
+from rigctl.settings import PLACEMENT
+from rigctl.settings.placement import processors_of, processors_text
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("placement: scheduler", [None]),
+        ("placement: default", [None]),
+        ("placement: nic", ["nic"]),
+        ("placement: packets", ["packets"]),
+        ("placement: 3", ["3"]),
+        ("placement: [3, 2]", ["2-3"]),
+        ('placement: "7,2, 4-6"', ["2,4-7"]),
+        ("placement: nic/3", ["nic/3"]),
+        ("placement: {sender: nic, receiver: [3]}", ["nic/3"]),
+        ("placement: {sender: nic}", ["nic/scheduler"]),
+        ("placement: {sender: nic, receiver: nic}", ["nic"]),
+        ("matrix: {placement: [scheduler, 2, [2, 3], {receiver: 1-2}]}", [None, "2", "2-3", "scheduler/1-2"]),
+    ],
+)
+def test_a_placement_is_of_both_ends_or_of_each(tmp_path: Path, text: str, kept: list[str | None]) -> None:
+    plan = planned(tmp_path, text)
+    assert [cell[PLACEMENT] for cell in plan.cells] == kept
+    assert [PLACEMENT.parse("placement", PLACEMENT.text(value)) for value in kept] == kept
+
+
+def test_an_option_has_lists_with_a_plus(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "", "placement=nic,2+4-7,nic/0+1")
+    assert [cell[PLACEMENT] for cell in plan.cells] == ["nic", "2,4-7", "nic/0-1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("placement: near", 's.yaml:3:12: placement "near": expected scheduler, nic, packets or processors'),
+        ("placement: -1", "expected scheduler, nic, packets or processors, as in 2,4-7"),
+        ("placement: []", "expected scheduler, nic, packets or processors"),
+        ("placement: [1, x]", "expected scheduler, nic, packets or processors"),
+        ("placement: 1024", "expected scheduler, nic, packets or processors"),
+        ('placement: "1020-1030"', "expected processors from 0 to 1023"),
+        ('placement: "3-2"', "expected processors from 0 to 1023"),
+        ("placement: {middle: nic}", "expected sender, receiver or both"),
+        ("placement: {}", "expected sender, receiver or both"),
+        ("placement: nic/nic/nic", "expected one placement, or SENDER/RECEIVER, as in nic/3"),
+        ("placement: {sender: true}", "expected scheduler, nic, packets or processors"),
+        ("placement: nic\nengine: iperf3", "placement: engine: iperf3 has no such setting"),
+    ],
+)
+def test_what_is_no_placement_is_told(tmp_path: Path, text: str, said: str) -> None:
+    assert said in message(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("value", "sender", "receiver"),
+    [(None, None, None), ("nic", "nic", "nic"), ("nic/3", "nic", "3"), ("scheduler/packets", None, "packets")],
+)
+def test_each_end_is_told_its_own(tmp_path: Path, value: str | None, sender: str | None, receiver: str | None) -> None:
+    cell = planned(tmp_path, f"placement: {value or 'default'}\nlatency: true\nduration: 1s").cells[0]
+    stream, probes = channels(cell, lambda: "0" * 32)
+    how: dict[str, Any] = {"interval_ms": 100, "wait_ms": 1000}
+    assert sockets(cell, stream, sends=True, **how).settings[PLACEMENT] == sender
+    assert sockets(cell, stream, sends=False, **how).settings[PLACEMENT] == receiver
+    assert sockets(cell, probes, sends=True, **how).settings[PLACEMENT] is None
+
+
+@pytest.mark.parametrize("text", ["0", "0-3", "2,4-7", "1,3,5"])
+def test_a_list_of_processors_is_written_as_it_was_read(text: str) -> None:
+    assert processors_text(processors_of(text)) == text

@@ -16,14 +16,6 @@ static void set_flag(int fd, int level, int option, int on)
     setsockopt(fd, level, option, &on, sizeof on);
 }
 
-/* The byte of an IP header; -1 where it is none. */
-static int mark_of_header(const unsigned char *header, size_t length)
-{
-    if (length < 20)
-        return -1;
-    return header[0] >> 4 == 4 ? header[1] : header[0] >> 4 == 6 ? (header[0] & 0x0f) << 4 | header[1] >> 4 : -1;
-}
-
 static void count(struct marks *marks, int mark, int64_t packets)
 {
     if (mark >= 0)
@@ -54,6 +46,16 @@ void marks_keep(int fd)
     (void)fd;
 #endif
 }
+
+#if defined(TCP_SAVED_SYN)
+/* The byte of an IP header; -1 where it is none. */
+static int mark_of_header(const unsigned char *header, size_t length)
+{
+    if (length < 20)
+        return -1;
+    return header[0] >> 4 == 4 ? header[1] : header[0] >> 4 == 6 ? (header[0] & 0x0f) << 4 | header[1] >> 4 : -1;
+}
+#endif
 
 void marks_handshake(int fd, int family, struct marks *marks)
 {

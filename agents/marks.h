@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 #include <sys/socket.h>
+#include <sys/types.h>
 
 #define MARKS_NOTES 64 /* bytes of control messages for a mark and for the size of datagrams in a piece */
 

@@ -23,6 +23,7 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
     "stratus": ("stratus",),
     "stratus-put": ("stratus-put",),
     "udp": ("udp",),
+    "qos": ("qos",),
     # With the iterations of the page it takes hours.
     "nettest-pingpong": ("nettest-pingpong", "--set", "iterations=200"),
     "nettest-blast": ("nettest-blast",),

@@ -54,6 +54,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
     ),
     Column("reason", "", MEASURED, "why the status is not ok; of ok, which pairs were not measured, and why"),
     Column("test", "", _ALL, "kind of test, as tcp"),
+    Column("class", "", MEASURED, "class of traffic that was measured beside others; empty: the scenario has none"),
     Column("condition", "", MEASURED, "host settings under which it was measured; empty: the nodes as they are"),
     Column("pairs", "", _CELLS, "number of node pairs at once"),
     Column("source", "", _PAIRS, "source node of the pair"),

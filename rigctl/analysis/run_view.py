@@ -24,9 +24,21 @@ class RunView:
         self.every = tuple(repetitions)
 
     @property
-    def section(self) -> str:
-        """Return the section that shows the results of this kind of test; a scenario has one kind."""
-        return self.plan.cells[0].kind.section if self.plan.cells else ""
+    def classed(self) -> bool:
+        """Tell whether its tests are classes of traffic, which may be of several kinds."""
+        return any(cell.traffic_class is not None for cell in self.plan.cells)
+
+    def of_section(self, section: str) -> "RunView | None":
+        """Return the view of the tests whose kind has this section; None if there are none."""
+        chosen = tuple(cell for cell in self.plan.cells if cell.kind.section == section)
+        if not chosen or len(chosen) == len(self.plan.cells):
+            return self if chosen else None
+        numbers = {cell.number for cell in chosen}
+        own = [repetition for repetition in self.every if repetition.cell in numbers]
+        view = RunView(replace(self.info, plan=replace(self.plan, cells=chosen)), own)
+        # Classes share their links: only all of them together tell what limits each.
+        view.frames, view.cells = self.frames, tuple(one for one in self.cells if one.cell.number in numbers)
+        return view
 
     @cached_property
     def planned(self) -> tuple[Repetition, ...]:
@@ -52,7 +64,7 @@ class RunView:
 
     @cached_property
     def matrix(self) -> Matrix | None:
-        return matrix(self.plan, self.cells)
+        return None if self.classed else matrix(self.plan, self.cells)
 
     @cached_property
     def meshes(self) -> tuple[Mesh, ...]:

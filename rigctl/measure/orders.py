@@ -1,6 +1,6 @@
 """A test as orders for the agents: its channels, and what both ends of each channel get. Pure: no network, no clock."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +24,7 @@ class Channel:
     stream: Stream
     token: str  # 32 hexadecimal digits; data connections that do not open with it are dropped
     probing: bool = False  # probes of the round trip beside the stream
+    traffic_class: str | None = None  # Cell.traffic_class
 
     @property
     def sender(self) -> str:
@@ -34,15 +35,21 @@ class Channel:
         return self.stream.receiver
 
 
-def channels(cell: Cell, new_token: Callable[[], str]) -> tuple[Channel, ...]:
-    """Return one channel per stream of `cell`, numbered from 1, then one of probes per stream if it asks for them.
+def channels(cells: Iterable[Cell], new_token: Callable[[], str]) -> tuple[Channel, ...]:
+    """Return the channels of cells that are measured together, numbered from 1.
 
-    `new_token()` gives 128 random bits.
+    Each cell has one per stream, then one of probes per stream if it asks for them. `new_token()` gives 128 random
+    bits.
     """
-    wanted = [(stream, probing) for probing in (False, True) for stream in cell.streams]
-    if cell.latency_ms is None:
-        wanted = [(stream, False) for stream in cell.streams]
-    return tuple(Channel(number, stream, new_token(), probing) for number, (stream, probing) in enumerate(wanted, 1))
+    wanted = [
+        (stream, probing, cell.traffic_class)
+        for cell in cells
+        for probing in ((False,) if cell.latency_ms is None else (False, True))
+        for stream in cell.streams
+    ]
+    return tuple(
+        Channel(number, stream, new_token(), probing, name) for number, (stream, probing, name) in enumerate(wanted, 1)
+    )
 
 
 def sockets(

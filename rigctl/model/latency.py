@@ -18,6 +18,10 @@ BASELINE_PROBES: Final = 50
 BASELINE_S: Final = (1.0, 5.0)
 """Shortest and longest idle baseline."""
 COLUMNS: Final = ("t_ns", "answered", "rtt_ns")
+GROWN: Final = 2.0
+"""Under load a round trip has grown from this multiple of the idle one on …"""
+LEAST_RISE_US: Final = 300.0
+"""… if it is also longer by this: busy processors add less."""
 KEPT: Final = 0.95
 """Share of the round trips, the shortest ones, that count for the round trips per minute."""
 
@@ -74,6 +78,13 @@ class Trip:
 
     sent_ns: int
     rtt_ns: int | None
+
+
+def has_grown(idle_us: float | None, rise_us: float | None) -> bool:
+    """Tell whether a round trip grows under load by more than busy processors add."""
+    if idle_us is None or rise_us is None:
+        return False
+    return rise_us >= LEAST_RISE_US and idle_us + rise_us >= GROWN * idle_us
 
 
 def trips(probes: Probes) -> list[Trip]:

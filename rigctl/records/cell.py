@@ -106,6 +106,8 @@ class Cell:
     folder: str | None = None  # of file transfers, for files on disks, on every node
     engine: str = "agent"  # a key of rigctl.settings.engines.LIMITS: who makes and measures the traffic
     latency_ms: int | None = None  # of streams: time between the probes of the round trip beside them; None: no probes
+    traffic_class: str | None = None  # its name in `classes`; None: the scenario has none
+    group: int | None = None  # number of the first of the cells that are measured together; None: it is measured alone
 
     def __getitem__(self, setting: Setting[T]) -> T:
         """Return the value asked for."""
@@ -117,6 +119,11 @@ class Cell:
     @property
     def kind(self) -> Kind:
         return KINDS[self.test]
+
+    @property
+    def first(self) -> int:
+        """Return the number of the first of the cells that are measured together with this one."""
+        return self.number if self.group is None else self.group
 
     @property
     def in_messages(self) -> bool:
@@ -154,6 +161,8 @@ def several_sets(cells: Iterable[Cell]) -> bool:
 def settings_words(cell: Cell, pairs: Literal["", "count", "names"] = "") -> dict[str, str]:
     """Return what a cell asks for, by setting: `window 64 KiB`, `MSS 1460`, `5 flows`; with `pairs` its pairs too."""
     words: dict[str, str] = {} if cell.condition is None else {"condition": cell.condition}
+    if cell.traffic_class is not None:
+        words["class"] = f"class {cell.traffic_class}"
     if pairs == "names":
         words["pairs"] = named([f"{pair.source} → {pair.destination}" for pair in cell.pairs])
     elif pairs:

@@ -13,6 +13,7 @@ from rigctl.report.blocks import Document, Folded, Items, Paragraph, Part, Secti
 from rigctl.report.sections import (
     bins,
     captures,
+    classes,
     counters,
     datagrams,
     expectations,
@@ -39,6 +40,7 @@ PartOf: TypeAlias = Callable[[RunView], Part | None]
 SECTIONS: Final[tuple[PartOf, ...]] = (
     matrix.part,
     mesh.part,
+    classes.part,
     streams.part,
     datagrams.part,
     messages.part,

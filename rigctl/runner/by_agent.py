@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -34,17 +35,19 @@ def prepare_s(cell: Cell) -> float:
     return min(MOST_PREPARE_S, PREPARE_S + files * (cell.message_bytes or 0) / (rate or 1))
 
 
-def hold_ns(cell: Cell) -> int:
-    """Return how long every flow of `cell` waits after its first byte."""
-    return max(LEAST_HOLD_NS, HOLD_PER_FLOW_NS * len(cell.streams) * cell.parallel)
+def hold_ns(*cells: Cell) -> int:
+    """Return how long every flow of cells that are measured together waits after its first byte."""
+    return max(LEAST_HOLD_NS, HOLD_PER_FLOW_NS * sum(len(cell.streams) * cell.parallel for cell in cells))
 
 
 class ByAgent:
     """One repetition by the agents of its nodes (`runner.engine.Attempt`)."""
 
-    def __init__(self, order: Order, bench: Bench, progress: Progress) -> None:
-        self.order, self.cell = order, order.cell
-        self.channels = channels(order.cell, lambda: secrets.token_hex(16))
+    def __init__(self, orders: Sequence[Order], bench: Bench, progress: Progress) -> None:
+        self.cells = [order.cell for order in orders]
+        self.channels = channels(self.cells, lambda: secrets.token_hex(16))
+        self._order_of = {order.cell.traffic_class: order for order in orders}
+        self._duration_s = self.cells[0].duration_s  # the same for all classes
         self.at_ns = 0
         self._nodes, self._progress = bench.nodes, progress
         self._ends = [(node, channel.endpoint) for channel in self.channels for node in channel.stream.ends]
@@ -54,11 +57,11 @@ class ByAgent:
         self._unreported: dict[str, NodeError] = {}  # why there is no report, by node
         self._broken: list[str] = []  # what endpoints said when they were stopped
         self._ports: dict[int, int] = {}
-        self._hold_ns = hold_ns(order.cell)
+        self._hold_ns = hold_ns(*self.cells)
 
     async def prepare(self) -> None:
         """Connect every flow, and wait until all are accepted."""
-        self._agents = await self._nodes.agents(self.cell.nodes)
+        self._agents = await self._nodes.agents(self.cells[0].nodes)
         await self._connect_all()
 
     async def traffic(self) -> None:
@@ -67,7 +70,7 @@ class ByAgent:
         await self._start(self._clocks)
         lead_s = (self.at_ns - time.monotonic_ns()) / 1e9
         try:
-            async with asyncio.timeout(lead_s + self.cell.duration_s + DRAIN_S), asyncio.TaskGroup() as group:
+            async with asyncio.timeout(lead_s + self._duration_s + DRAIN_S), asyncio.TaskGroup() as group:
                 for channel in self.channels:
                     group.create_task(self._follow(channel))
         except TimeoutError:
@@ -75,24 +78,26 @@ class ByAgent:
 
     async def _start(self, clocks: Clocks) -> None:
         """Order one start for all flows, on every node's own clock; before it is the idle baseline of probes."""
-        idle_s, probes_ns = baseline_s(self.cell), time.monotonic_ns() + round(clocks.lead_s() * 1e9)
+        idle_s = max(map(baseline_s, self.cells))
+        probes_ns = time.monotonic_ns() + round(clocks.lead_s() * 1e9)
         self.at_ns = probes_ns + round(idle_s * 1e9)
         async with asyncio.TaskGroup() as group:
             for channel in self.channels:
+                order = self._order_of[channel.traffic_class]
                 for node in channel.stream.ends:
                     start = Start(
                         channel.endpoint,
                         at_ns=clocks.on_node(node, self.at_ns),
-                        duration_ms=round(self.cell.duration_s * 1000),
-                        iterations=self.cell[ITERATIONS],
-                        rate=self.order.rate_bps,
-                        burst=burst(self.order.cell, self.order.rate_bps),
-                        bin_us=self.cell.bin_us,
-                        capture=CAPTURE_BYTES if self.cell.capture else None,
+                        duration_ms=round(self._duration_s * 1000),
+                        iterations=order.cell[ITERATIONS],
+                        rate=order.rate_bps,
+                        burst=burst(order.cell, order.rate_bps),
+                        bin_us=order.cell.bin_us,
+                        capture=CAPTURE_BYTES if order.cell.capture else None,
                         hold_us=round(self._hold_ns / 1e3),
                     )
                     if channel.probing:
-                        duration_ms = round((idle_s + self.cell.duration_s) * 1000)
+                        duration_ms = round((idle_s + self._duration_s) * 1000)
                         start = Start(channel.endpoint, clocks.on_node(node, probes_ns), duration_ms)
                     group.create_task(self._agents[node].start(start))
 
@@ -112,7 +117,7 @@ class ByAgent:
         await asyncio.gather(*(stopped(*end) for end in self._reachable()))
         return self._causes(reason)
 
-    async def collect(self, deadline_s: float) -> Counted:
+    async def collect(self, deadline_s: float) -> Sequence[Counted]:
         """Return the counts of every endpoint that reports in time."""
 
         async def one(node: str, endpoint: int) -> EndpointReport | None:
@@ -125,10 +130,20 @@ class ByAgent:
         ends = self._reachable()
         given = await asyncio.gather(*(one(*end) for end in ends))
         reports = {end: report for end, report in zip(ends, given, strict=True) if report is not None}
-        interval_s = interval_ms(self.cell.duration_s) / 1e3
+        interval_s = interval_ms(self._duration_s) / 1e3
         started = {"at_ns": self.at_ns, "hold_ns": self._hold_ns}
-        made = counted(self.cell, self.channels, reports, self._clocks, interval_s=interval_s, **started)
-        return replace(made, captured=self._captured(reports), missing=self._silent(reports))
+        each = [
+            counted(cell, self.channels, reports, self._clocks, interval_s=interval_s, **started) for cell in self.cells
+        ]
+        return [
+            replace(
+                own,
+                captured=self._captured(reports, cell),
+                missing=self._silent(reports),
+                beside=tuple(flow for other in each if other is not own for flow in other.flows),
+            )
+            for cell, own in zip(self.cells, each, strict=True)
+        ]
 
     async def close(self) -> None:
         """Close every endpoint. Give up a node that does not answer: it is opened anew for the next cell."""
@@ -159,8 +174,10 @@ class ByAgent:
 
     async def _connect_all(self) -> None:
         """Connect every channel, even if one fails: the failure names each receiver that cannot be reached."""
-        congestion = self.cell[CONGESTION]
-        each = (advised(self._connect(channel), self._nodes, congestion) for channel in self.channels)
+        each = (
+            advised(self._connect(channel), self._nodes, self._order_of[channel.traffic_class].cell[CONGESTION])
+            for channel in self.channels
+        )
         done = await asyncio.gather(*each, return_exceptions=True)
         if failures := [failure for failure in done if isinstance(failure, Exception)]:
             raise ExceptionGroup("connecting", failures)
@@ -169,9 +186,10 @@ class ByAgent:
         receiver, sender = self._agents[channel.receiver], self._agents[channel.sender]
         address, bind = self._nodes.data_address(channel.receiver), self._nodes.data_address(channel.sender)
         inside, outside = self._nodes.data_interface(channel.receiver), self._nodes.data_interface(channel.sender)
-        each_ms, wait_ms = interval_ms(self.cell.duration_s), round(prepare_s(self.cell) * 1000)
-        there = sockets(self.cell, channel, sends=False, interval_ms=each_ms, wait_ms=wait_ms, interface=inside)
-        here = sockets(self.cell, channel, sends=True, interval_ms=each_ms, wait_ms=wait_ms, interface=outside)
+        cell = self._order_of[channel.traffic_class].cell
+        each_ms, wait_ms = interval_ms(self._duration_s), round(prepare_s(cell) * 1000)
+        there = sockets(cell, channel, sends=False, interval_ms=each_ms, wait_ms=wait_ms, interface=inside)
+        here = sockets(cell, channel, sends=True, interval_ms=each_ms, wait_ms=wait_ms, interface=outside)
         first, last = self._nodes.data_ports(channel.receiver)
         port = await receiver.listen(Listen(channel.endpoint, address, there, first, last))
         self._ports[channel.endpoint] = port
@@ -203,10 +221,11 @@ class ByAgent:
     def _reachable(self) -> list[tuple[str, int]]:
         return [(node, endpoint) for node, endpoint in self._ends if node in self._agents]
 
-    def _captured(self, reports: Reports) -> tuple[Seen, ...]:
+    def _captured(self, reports: Reports, cell: Cell) -> tuple[Seen, ...]:
         return tuple(
             Seen(node, channel, self._ports.get(channel.endpoint, 0), report)
             for channel in self.channels
+            if channel.traffic_class == cell.traffic_class
             for node in channel.stream.ends
             if (report := reports.get((node, channel.endpoint))) is not None
         )

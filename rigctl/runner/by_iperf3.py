@@ -68,7 +68,8 @@ class _Work:
 class ByIperf3:
     """One repetition by iperf3 (`runner.engine.Attempt`)."""
 
-    def __init__(self, order: Order, bench: Bench, progress: Progress) -> None:  # noqa: ARG002 — it tells only at its end
+    def __init__(self, orders: Sequence[Order], bench: Bench, progress: Progress) -> None:  # noqa: ARG002 — it tells only at its end
+        (order,) = orders
         self.order, self.cell = order, order.cell
         self.at_ns = 0
         self._nodes = bench.nodes
@@ -116,7 +117,7 @@ class ByIperf3:
         await self.close()
         return reason
 
-    async def collect(self, deadline_s: float) -> Counted:  # noqa: ARG002 — all has been printed
+    async def collect(self, deadline_s: float) -> Sequence[Counted]:  # noqa: ARG002 — all has been printed
         """Return the counts of the pairs of which both processes ended with a report."""
         exchanges, errors_ns, missing = [], [], []
         for work in self._works:
@@ -127,7 +128,7 @@ class ByIperf3:
                 continue
             exchanges.append(exchange)
             errors_ns.append(error_ns)
-        return Counted(
+        made = Counted(
             flows=tuple(flow for exchange in exchanges for flow in flows(exchange, self.cell)),
             usage=self._usage(exchanges),
             at_ns=min((exchange.anchor_ns for exchange in exchanges), default=self.at_ns),
@@ -136,6 +137,7 @@ class ByIperf3:
             interval_s=self._interval_s,
             missing="; ".join(missing) or None,
         )
+        return [made]
 
     async def close(self) -> None:
         """End every process; the shells that started them end with their input."""

@@ -4,6 +4,7 @@
 Conditions, switch counters, the cut to the measurement interval, the store and the report know no engine.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
@@ -54,8 +55,8 @@ class Attempt(Protocol):
         """End all traffic after a failure. Return `reason`, with further causes that became known; never fail."""
         ...
 
-    async def collect(self, deadline_s: float) -> Counted:
-        """Return what was counted, as far as it arrives in time; never fail."""
+    async def collect(self, deadline_s: float) -> Sequence[Counted]:
+        """Return what was counted of each order, as far as it arrives in time; never fail."""
         ...
 
     async def close(self) -> None:
@@ -64,9 +65,9 @@ class Attempt(Protocol):
 
 
 class Engine(Protocol):
-    """A class whose instances are attempts."""
+    """A class whose instances are attempts. Several orders are those of classes, which only the agent measures."""
 
-    def __call__(self, order: Order, bench: Bench, progress: Progress) -> Attempt: ...
+    def __call__(self, orders: Sequence[Order], bench: Bench, progress: Progress) -> Attempt: ...
 
 
 def interval_ms(duration_s: float) -> int:

@@ -1,6 +1,6 @@
 """The repetitions to be measured, in order: all of a plan, or those that a stored run lacks."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -27,6 +27,21 @@ class Order:
     rate_bps: int | None = None  # of each flow of a stream; None: as fast as it can
 
 
+def together(orders: Iterable[Order]) -> list[tuple[Order, ...]]:
+    """Return the orders by what is measured at the same time: one order, or those of all classes of a test."""
+    found: dict[tuple[int, int], list[Order]] = {}
+    for order in orders:
+        found.setdefault((order.cell.first, order.repetition), []).append(order)
+    return [tuple(own) for own in found.values()]
+
+
+def _groups(plan: RunPlan) -> list[list[Cell]]:
+    found: dict[int, list[Cell]] = {}
+    for cell in plan.cells:
+        found.setdefault(cell.first, []).append(cell)
+    return list(found.values())
+
+
 def planned(plan: RunPlan, cell: Cell) -> int:
     """Return the number of repetitions of a cell that are known beforehand: for a search, the first trial."""
     return 1 if cell[RATE] == MAX_RATE else plan.repeat
@@ -43,17 +58,19 @@ def further_orders(plan: RunPlan, stored: Iterable[Repetition]) -> list[Order]:
     for repetition in stored:  # the last attempt of each counts
         if repetition.status is not Status.INTERRUPTED:
             by_cell.setdefault(repetition.cell, {})[repetition.repetition] = repetition
-    more = [
-        order
-        for cell in plan.cells
-        if (own := by_cell.get(cell.number))
-        for order in (_next_trial(plan, cell, own) if cell[RATE] == MAX_RATE else _more(plan, cell, own))
-    ]
+    more = []
+    for cells in _groups(plan):
+        own = [by_cell.get(cell.number, {}) for cell in cells]
+        if all(own):
+            searched = cells[0][RATE] == MAX_RATE
+            more += _next_trial(plan, cells[0], own[0]) if searched else _more(plan, cells, own)
     return in_turn(plan, more)
 
 
-def _more(plan: RunPlan, cell: Cell, own: Mapping[int, Repetition]) -> list[Order]:
-    return [Order(cell, number, 1, _rate(cell)) for number in further(plan, cell, own)]
+def _more(plan: RunPlan, cells: Sequence[Cell], own: Sequence[Mapping[int, Repetition]]) -> list[Order]:
+    """Return the repetitions that one of `cells` wants, of all of them."""
+    wanted = {number for cell, measured in zip(cells, own, strict=True) for number in further(plan, cell, measured)}
+    return [Order(cell, number, 1, _rate(cell)) for number in sorted(wanted) for cell in cells]
 
 
 def _next_trial(plan: RunPlan, cell: Cell, own: Mapping[int, Repetition]) -> list[Order]:
@@ -71,15 +88,17 @@ def _rate(cell: Cell) -> int | None:
 def missing(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> list[Order]:
     """Return the repetitions that are still to be measured, in order, each with its next attempt.
 
-    `stored`: status by cell, repetition and attempt. A second invalid attempt is final.
+    `stored`: status by cell, repetition and attempt. A second invalid attempt is final. If a class of a test is
+    missing, all its classes are measured.
     """
     orders = []
-    for cell in plan.cells:
-        for repetition in range(1, planned(plan, cell) + 1):
-            own = [stored.get((cell.number, repetition, attempt)) for attempt in range(1, MOST_ATTEMPTS + 1)]
-            if Status.OK in own or own[-1] is Status.INVALID:
+    for cells in _groups(plan):
+        for repetition in range(1, planned(plan, cells[0]) + 1):
+            own = [[stored.get((cell.number, repetition, n)) for n in range(1, MOST_ATTEMPTS + 1)] for cell in cells]
+            if all(Status.OK in each or each[-1] is Status.INVALID for each in own):
                 continue
-            orders.append(Order(cell, repetition, 2 if own[0] is Status.INVALID else 1, _rate(cell)))
+            attempt = 2 if all(each[0] is Status.INVALID for each in own) else 1
+            orders += [Order(cell, repetition, attempt, _rate(cell)) for cell in cells]
     return in_turn(plan, orders)
 
 

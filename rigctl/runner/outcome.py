@@ -72,6 +72,7 @@ class Counted:
     interval_s: float = 0.1  # between samples
     captured: tuple[Seen, ...] = ()
     probes: tuple[Probes, ...] = ()  # beside the flows
+    beside: tuple[Flow, ...] = ()  # of the other classes, measured at the same time
     missing: str | None = None  # why it is not all that should have been counted
     astray: str | None = None  # why the data did not flow over the data interfaces
 
@@ -86,7 +87,10 @@ def counted(
     hold_ns: int = 0,
     interval_s: float = 0.1,
 ) -> Counted:
-    """Return what the agents counted, for the store and the report. `clocks` None: they were not compared yet."""
+    """Return what the agents counted of `cell`, for the store and the report.
+
+    `channels` are also those of the classes beside it. `clocks` None: they were not compared yet.
+    """
 
     def ends(node: str, channel: Channel) -> list[Side]:
         report = reports.get((node, channel.endpoint))
@@ -94,7 +98,9 @@ def counted(
             return []
         return sides(report, clocks.offsets[node].offset_ns, at_ns)
 
-    streams = [channel for channel in channels if not channel.probing]
+    every = [channel for channel in channels if not channel.probing]
+    own = [channel for channel in channels if channel.traffic_class == cell.traffic_class]
+    streams = [channel for channel in own if not channel.probing]
     return Counted(
         flows=tuple(
             Flow(channel.stream.pair, channel.stream.direction, number, sent, received)
@@ -103,14 +109,14 @@ def counted(
                 zip_longest(ends(channel.sender, channel), ends(channel.receiver, channel)), 1
             )
         ),
-        usage=tuple(_usage(name, reports, {channel.endpoint for channel in streams}) for name in sorted(cell.nodes)),
+        usage=tuple(_usage(name, reports, {channel.endpoint for channel in every}) for name in sorted(cell.nodes)),
         at_ns=at_ns,
         hold_ns=hold_ns,
         clock_error_ns=clocks.error_ns if clocks else None,
         interval_s=interval_s,
         probes=tuple(
             Probes(channel.stream.pair, channel.stream.direction, at_ns, side.series)
-            for channel in channels
+            for channel in own
             if channel.probing
             for side in ends(channel.sender, channel)
         ),
@@ -207,11 +213,14 @@ def recorded(
 
 
 def _window(cell: Cell, counted: Counted, status: Status) -> CommonWindow | None:
-    """Return the interval in which all flows ran. A failed repetition has none, and keeps its raw counters."""
+    """Return the interval in which all flows ran, those of other classes too.
+
+    A failed repetition has none, and keeps its raw counters.
+    """
     if status is not Status.OK or cell.in_messages:
         return None
     planned_end_ns = counted.at_ns + round(cell.duration_s * 1e9)
-    return common_window(counted.flows, cell.omit_s, counted.at_ns + counted.hold_ns, planned_end_ns)
+    return common_window(counted.flows + counted.beside, cell.omit_s, counted.at_ns + counted.hold_ns, planned_end_ns)
 
 
 def judged(
@@ -225,6 +234,16 @@ def judged(
         reason = invalid_reason(cell, window, usage, max_skew_s)
     reason = reason or impossible_reason(cell, flows)
     return (Status.OK if reason is None else Status.INVALID), reason
+
+
+def worst_of(cells: Sequence[Cell], results: Sequence[Repetition]) -> tuple[Status, str] | None:
+    """Return the status of all classes of a repetition, with the classes that caused it; None if all agree anyway."""
+    if len({(result.status, result.reason) for result in results}) == 1:
+        return None
+    worst = Status.FAILED if any(result.status is Status.FAILED for result in results) else Status.INVALID
+    named = zip(cells, results, strict=True)
+    reasons = [f"class {cell.traffic_class}: {result.reason}" for cell, result in named if result.status is worst]
+    return worst, "; ".join(reasons)
 
 
 def write_captures(ends: Iterable[Seen], begin: str) -> tuple[Capture, ...]:

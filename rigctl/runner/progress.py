@@ -17,8 +17,8 @@ from rigctl.base.texts import printable_lines
 from rigctl.base.units import format_bytes, format_duration
 from rigctl.measure.orders import Channel
 from rigctl.model.contract import departures
-from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, settings_words, several_sets
-from rigctl.runner.orders import Order
+from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, Stream, settings_words, several_sets
+from rigctl.runner.orders import Order, together
 from rigctl.settings import ITERATIONS
 
 SIGN_OF_LIFE_S: Final = 60.0
@@ -32,7 +32,8 @@ class Progress:
     def stored(self, info: RunInfo) -> None:
         """The run has its id and its facts."""
 
-    def began(self, cell: Cell, repetition: int, attempt: int) -> None: ...
+    def began(self, cell: Cell, repetition: int, attempt: int, beside: Sequence[Cell] = ()) -> None:
+        """A repetition of `cell` begins, with the other classes of its test `beside` it."""
 
     def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None: ...
 
@@ -65,6 +66,11 @@ def settings_text(cell: Cell, *, named: bool) -> str:
     return ", ".join(words)
 
 
+def stream_name(traffic_class: str | None, stream: Stream) -> str:
+    """Return the name of a stream, with its class: `voice pi1 → pi2`."""
+    return str(stream) if traffic_class is None else f"{traffic_class} {stream}"
+
+
 def granted_otherwise(cell: Cell, result: Repetition) -> list[str]:
     """Return the settings that were not granted, each once: `mss 8960 requested, 1448 effective (2 pairs)`."""
     found = [(d.setting, d.requested, d.effective) for d in departures(cell, result.flows)]
@@ -78,14 +84,17 @@ class Eta:
     """Time left: the durations still to run, and what each repetition has cost beyond its own so far."""
 
     def __init__(self, orders: Sequence[Order]) -> None:
-        self._left_s = sum(order.cell.duration_s for order in orders)
-        self._left = len(orders)
+        firsts = [own[0] for own in together(orders)]  # classes take their time together
+        self._left_s = sum(order.cell.duration_s for order in firsts)
+        self._left = len(firsts)
         # Messages that are counted need their time, or less.
         self.at_most = any(order.cell[ITERATIONS] is not None for order in orders)
         self._beyond_s = 0.0
         self._done = 0
 
     def count(self, cell: Cell, result: Repetition) -> None:
+        if cell.number != cell.first:
+            return
         if result.status is Status.OK:  # the time of a failure does not predict that of other cells
             self._done += 1
             self._beyond_s += max(0.0, result.wall_s - cell.duration_s)
@@ -118,17 +127,21 @@ class Lines(Progress):
         self._named = several_sets(plan.cells)
         self._began_s = self._told_s = 0.0
 
-    def began(self, cell: Cell, repetition: int, attempt: int) -> None:
+    def began(self, cell: Cell, repetition: int, attempt: int, beside: Sequence[Cell] = ()) -> None:
         self._rates.clear()
         self._last.clear()
-        self._head, self._began_s = f"test {cell.number}", time.monotonic()
+        numbers = ", ".join(str(each.number) for each in (cell, *beside))
+        self._head, self._began_s = f"test{'s' if beside else ''} {numbers}", time.monotonic()
         self._told_s = self._began_s
         again = ", measured once more" if attempt > 1 else ""
         # Beyond the plan: a retest, whose total is unknown.
         of_all = f"/{self._plan.repeat}" if repetition <= self._plan.repeat else ""
         nth = f", repetition {repetition}{of_all}" if self._plan.repeat > 1 else ""
-        head = f"test {cell.number}/{len(self._plan.cells)}{nth}{again}: {settings_text(cell, named=self._named)}"
+        of_cells = f"/{len(self._plan.cells)}{nth}{again}"
+        head = f"test {cell.number}{of_cells}: {settings_text(cell, named=self._named)}"
         self.said(f"{head}; {format_duration(cell.duration_s)}{self._eta.text()}")
+        for each in beside:
+            self.said(f"test {each.number}{of_cells}: {settings_text(each, named=self._named)}; at the same time")
 
     def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None:
         before_ns, before = self._last.get(channel, (None, 0))
@@ -160,7 +173,8 @@ class Lines(Progress):
             speeds = [rate for _, rate in rates]
             shown = f"sum {sum(speeds):,.0f} Mbit/s   pairs {min(speeds):,.0f} to {max(speeds):,.0f}"
         else:
-            shown = "   ".join(f"{channel.stream}  {rate:,.0f} Mbit/s" for channel, rate in rates)
+            named = ((stream_name(channel.traffic_class, channel.stream), rate) for channel, rate in rates)
+            shown = "   ".join(f"{name}  {rate:,.0f} Mbit/s" for name, rate in named)
         return f"{self._head}  {format_duration(float(round(gone_s)))}   {shown}{self._eta.text(gone_s)}"
 
 
@@ -171,8 +185,8 @@ class Screen(Lines):
         super().__init__(plan, console, orders)
         self._live = live
 
-    def began(self, cell: Cell, repetition: int, attempt: int) -> None:
-        super().began(cell, repetition, attempt)
+    def began(self, cell: Cell, repetition: int, attempt: int, beside: Sequence[Cell] = ()) -> None:
+        super().began(cell, repetition, attempt, beside)
         self._show()
 
     def ended(self, cell: Cell, result: Repetition) -> None:
@@ -186,10 +200,11 @@ class Screen(Lines):
 class Logged(Progress):
     """Writes a log line for each event, with run, test and node."""
 
-    def began(self, cell: Cell, repetition: int, attempt: int) -> None:
-        learnt(cell=cell.number)
+    def began(self, cell: Cell, repetition: int, attempt: int, beside: Sequence[Cell] = ()) -> None:
         numbers = {"repetition": repetition, "attempt": attempt}
-        _log.info("test begins: %s", settings_text(cell, named=True), extra={"event": "test begins", **numbers})
+        for each in (*beside, cell):
+            learnt(cell=each.number)
+            _log.info("test begins: %s", settings_text(each, named=True), extra={"event": "test begins", **numbers})
 
     def ended(self, cell: Cell, result: Repetition) -> None:
         numbers = {"repetition": result.repetition, "attempt": result.attempt, "status": str(result.status)}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, cast
 
 from rigctl.analysis.run_view import RunView
+from rigctl.analysis.summary import CellSummary
 from rigctl.base.errors import InputError, RigctlError
 from rigctl.base.processes import Process, process
 from rigctl.display.folder import publishing
@@ -27,7 +28,7 @@ from rigctl.measure.orders import Channel
 from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, several_sets
 from rigctl.records import Stream as Sending
 from rigctl.runner.orders import Order
-from rigctl.runner.progress import Eta, Progress, granted_otherwise, settings_text
+from rigctl.runner.progress import Eta, Progress, granted_otherwise, settings_text, stream_name
 from rigctl.scenario.forecast import forecasts
 from rigctl.settings.kinds import AGENT
 
@@ -49,12 +50,13 @@ class _Live:
 
 @dataclass(slots=True)
 class _Now:
-    cell: Cell
+    cells: tuple[Cell, ...]  # one, or all classes of a test
     repetition: int
     attempt: int
     began_s: float
     ended_s: float | None = None
-    live: dict[Sending, _Live] = field(default_factory=dict)
+    live: dict[str, _Live] = field(default_factory=dict)  # by the name of the stream
+    results: list[Repetition] = field(default_factory=list)
 
 
 class Board(Progress):
@@ -84,14 +86,15 @@ class Board(Progress):
         self._outcome = "failed"
         self._say("error", str(error))
 
-    def began(self, cell: Cell, repetition: int, attempt: int) -> None:
-        self._now = _Now(cell, repetition, attempt, time.monotonic())
+    def began(self, cell: Cell, repetition: int, attempt: int, beside: Sequence[Cell] = ()) -> None:
+        self._now = _Now((cell, *beside), repetition, attempt, time.monotonic())
         self.changed()
 
     def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None:
         if self._now is not None:
             live = self._now.live
-            live[channel.stream] = _counted(live.get(channel.stream), clock_ns, total_bytes)
+            name = stream_name(channel.traffic_class, channel.stream)
+            live[name] = _counted(live.get(name), clock_ns, total_bytes)
             self.changed()
 
     def ended(self, cell: Cell, result: Repetition) -> None:
@@ -101,12 +104,15 @@ class Board(Progress):
         final = result.status is not Status.INVALID or result.attempt > 1
         self._done += final
         self._total = max(self._total, self._done)
-        self._measured = {}
+        if cell.number == cell.first:
+            self._measured = {}
         if result.reason is not None:
             level: _Level = "error" if result.status is Status.FAILED else "warning"
             self._say(level, f"test {cell.number}: {result.status}: {result.reason}")
-        if result.status is Status.OK:
-            self._derive(result)
+        if result.status is Status.OK and self._now is not None:
+            self._now.results.append(result)
+            if len(self._now.results) == len(self._now.cells):  # classes share their links
+                self._derive(self._now.results)
         for line in granted_otherwise(cell, result):
             self._say("warning", f"test {cell.number}: {line}")
 
@@ -117,15 +123,22 @@ class Board(Progress):
         self._messages = (*self._messages, Said(level=level, text=text))[-MOST_MESSAGES:]
         self.changed()
 
-    def _derive(self, result: Repetition) -> None:
+    def _derive(self, results: Sequence[Repetition]) -> None:
         if self._info is None:
             return
         try:
-            found = next(each for each in RunView(self._info, [result]).cells if each.counted)
-        except (InputError, StopIteration):  # the store refuses it, too, and says why
+            found = {each.cell.number: each for each in RunView(self._info, results).cells if each.counted}
+        except InputError:  # the store refuses it, too, and says why
             return
-        self._measured = {
-            str(stream): stream.goodput_mbps.mean for stream in found.streams if stream.goodput_mbps is not None
+        for result in results:
+            if result.cell in found:
+                self._tell(result, found[result.cell])
+
+    def _tell(self, result: Repetition, found: CellSummary) -> None:
+        self._measured |= {
+            _name(found.cell, stream.stream): stream.goodput_mbps.mean
+            for stream in found.streams
+            if stream.goodput_mbps is not None
         }
         mbps = found.goodput_mbps.mean if found.goodput_mbps is not None else None
         if mbps is not None:
@@ -165,33 +178,43 @@ class Board(Progress):
     def _test(self, now: _Now, gone_s: float, running: bool) -> CurrentTest:
         known = now.repetition <= self._plan.repeat
         return CurrentTest(
-            number=now.cell.number,
-            settings=settings_text(now.cell, named=self._named),
+            number=now.cells[0].number,
+            settings=" + ".join(settings_text(cell, named=self._named) for cell in now.cells),
             repetition=now.repetition,
             repetitions=self._plan.repeat if known else None,
             attempt=now.attempt,
-            duration_s=now.cell.duration_s,
+            duration_s=now.cells[0].duration_s,
             gone_s=gone_s,
             running=running,
-            live=now.cell.engine == AGENT,
+            live=now.cells[0].engine == AGENT,
         )
 
     def _streams(self, now: _Now, running: bool) -> tuple[Stream, ...]:
         live, measured = dict(now.live), self._measured
-        most = max(_LEAST_HISTORY, _MOST_FIGURES // max(1, len(now.cell.streams)))
-        expected = forecasts(now.cell, self._plan, self._plan.ip_version)
-        ceilings = {each.pair: each.ceiling_bps / 1e6 for each in expected if each.ceiling_bps is not None}
-        histories = {stream: live[stream].mbps[-most:] if stream in live else () for stream in now.cell.streams}
+        named = {_name(cell, stream): (cell, stream.pair) for cell in now.cells for stream in cell.streams}
+        most = max(_LEAST_HISTORY, _MOST_FIGURES // max(1, len(named)))
+        expected = {cell.number: forecasts(cell, self._plan, self._plan.ip_version) for cell in now.cells}
+        ceilings = {
+            (number, each.pair): each.ceiling_bps / 1e6
+            for number, own in expected.items()
+            for each in own
+            if each.ceiling_bps is not None
+        }
+        histories = {name: live[name].mbps[-most:] if name in live else () for name in named}
         return tuple(
             Stream(
-                name=str(stream),
-                ceiling_mbps=ceilings.get(stream.pair),
-                now_mbps=history[-1] if history and running else None,
-                history_mbps=history,
-                measured_mbps=measured.get(str(stream)),
+                name=name,
+                ceiling_mbps=ceilings.get((cell.number, pair)),
+                now_mbps=histories[name][-1] if histories[name] and running else None,
+                history_mbps=histories[name],
+                measured_mbps=measured.get(name),
             )
-            for stream, history in histories.items()
+            for name, (cell, pair) in named.items()
         )
+
+
+def _name(cell: Cell, stream: Sending) -> str:
+    return stream_name(cell.traffic_class, stream)
 
 
 def _counted(before: _Live | None, clock_ns: int, total_bytes: int) -> _Live:

@@ -1,11 +1,13 @@
-"""One repetition of one cell, from its orders to its record. `measure_cell` has the stages in their order.
+"""One repetition of one cell, or of all classes of a test, from its orders to its records.
+
+`measure_together` has the stages in their order.
 
 Beside the traffic: switch counters, throttled Raspberry Pis, and whether the data interfaces carried the data.
 """
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -19,7 +21,7 @@ from rigctl.runner.by_iperf3 import ByIperf3
 from rigctl.runner.engine import DRAIN_S, SALVAGE_S, Attempt, Bench, Engine
 from rigctl.runner.nodes import Nodes
 from rigctl.runner.orders import Blocked, Order, pairs_without
-from rigctl.runner.outcome import Counted, recorded, write_captures
+from rigctl.runner.outcome import Counted, recorded, worst_of, write_captures
 from rigctl.runner.progress import Progress
 from rigctl.settings import MAX_RATE, RATE
 from rigctl.settings.kinds import AGENT, IPERF3
@@ -36,26 +38,28 @@ LATE_S: Final = 3.0
 _ELSEWHERE: Final = "the rest took another interface; look at the policy rules (ip rule) of both ends"
 
 
-async def measure_cell(order: Order, bench: Bench, max_skew_s: float, progress: Progress) -> Repetition:
-    """Measure one repetition; whatever goes wrong on the rig is in the record, not raised.
+async def measure_together(
+    orders: Sequence[Order], bench: Bench, max_skew_s: float, progress: Progress
+) -> list[Repetition]:
+    """Measure one repetition, and return a record for each order; whatever goes wrong on the rig is in the records.
 
-    Return an INTERRUPTED record if cancelled: the caller goes no further.
+    Return INTERRUPTED records if cancelled: the caller goes no further. All records have the same status.
     """
     try:
-        order, left_out = await measurable(order, bench.nodes, bench.blocked)
+        orders, left_out = await measurable(orders, bench.nodes, bench.blocked)
     except asyncio.CancelledError:
-        return _Around(order, bench).record(Counted(), Status.INTERRUPTED, _STOPPED, None)
-    around = _Around(order, bench)
-    attempt = ENGINES[order.cell.engine](order, bench, progress)
+        return _Around(orders, bench).records([], Status.INTERRUPTED, _STOPPED, None)
+    around, cell = _Around(orders, bench), orders[0].cell
+    attempt = ENGINES[cell.engine](orders, bench, progress)
     status, reason = Status.OK, None
     try:
-        await bench.conditions.hold(order.cell)
+        await bench.conditions.hold(cell)
         await around.begin(attempt)
-        bench.conditions.check(order.cell)
+        bench.conditions.check(cell)
         await attempt.traffic()
-        bench.conditions.check(order.cell)
+        bench.conditions.check(cell)
     except asyncio.CancelledError:
-        return around.record(Counted(), Status.INTERRUPTED, _STOPPED, None)
+        return around.records([], Status.INTERRUPTED, _STOPPED, None)
     except TimeoutError as late:
         status, reason = Status.FAILED, f"not finished {DRAIN_S:g} s after its planned end; {late}"
     except (NodeError, ExceptionGroup) as error:
@@ -63,13 +67,13 @@ async def measure_cell(order: Order, bench: Bench, max_skew_s: float, progress: 
     if reason is not None:
         reason = await attempt.stop(reason)
     counted = await around.collect(attempt, REPORT_S if status is Status.OK else SALVAGE_S)
-    if status is Status.OK and counted.missing is not None:
-        status, reason = Status.FAILED, counted.missing
+    if status is Status.OK and counted[0].missing is not None:
+        status, reason = Status.FAILED, counted[0].missing
     if status is Status.OK:
-        ways = await astray(counted.flows, counted.usage, order.cell.duration_s, bench.nodes)
-        counted = replace(counted, astray=ways)
+        ways = await astray(counted[0].flows + counted[0].beside, counted[0].usage, cell.duration_s, bench.nodes)
+        counted = [replace(own, astray=ways) for own in counted]
     await attempt.close()
-    return _in_part(around.record(counted, status, reason, max_skew_s), left_out)
+    return [_in_part(result, left_out) for result in around.records(counted, status, reason, max_skew_s)]
 
 
 def _in_part(result: Repetition, left_out: str | None) -> Repetition:
@@ -92,14 +96,12 @@ def _reasons(error: Exception) -> list[NodeError]:
 class _Around:
     """The measurements beside the traffic, for every engine: switch counters, throttling, times."""
 
-    def __init__(self, order: Order, bench: Bench) -> None:
-        self._order, self._nodes, self._counters = order, bench.nodes, bench.counters
-        self._names = sorted(order.cell.nodes)
+    def __init__(self, orders: Sequence[Order], bench: Bench) -> None:
+        self._orders, self._nodes, self._counters = orders, bench.nodes, bench.counters
+        self._names, self._captures = sorted(orders[0].cell.nodes), bench.captures
         self._flags_before: dict[str, int | None] = {}
         self._flags_after: dict[str, int | None] = {}
         self._read: tuple[tuple[PortSeries, ...], tuple[str, ...]] = ((), ())
-        attempt = "" if order.attempt == 1 else f"-attempt{order.attempt}"
-        self._capture_names = f"{bench.captures}-test{order.cell.number}-{order.repetition}{attempt}"
         self._started_at, self._began_s = time.time(), time.monotonic()
 
     async def begin(self, attempt: Attempt) -> None:
@@ -110,48 +112,65 @@ class _Around:
             group.create_task(self._counters.begin())
             group.create_task(attempt.prepare())
 
-    async def collect(self, attempt: Attempt, deadline_s: float) -> Counted:
+    async def collect(self, attempt: Attempt, deadline_s: float) -> Sequence[Counted]:
         """Collect what the engine counted and, if the repetition did not fail, the switches."""
         ended_ns = time.monotonic_ns()
 
         async def read() -> None:
             if deadline_s > SALVAGE_S:
-                self._read = await self._counters.end(self._order.cell, attempt.at_ns, ended_ns)
+                self._read = await self._counters.end(self._orders[0].cell, attempt.at_ns, ended_ns)
 
         counted, _ = await asyncio.gather(attempt.collect(deadline_s), read())
         self._flags_after = await _throttle_flags(self._nodes, self._names)
         return counted
 
-    def record(self, counted: Counted, status: Status, reason: str | None, max_skew_s: float | None) -> Repetition:
+    def records(
+        self, counted: Sequence[Counted], status: Status, reason: str | None, max_skew_s: float | None
+    ) -> list[Repetition]:
         before, after = self._flags_before, self._flags_after
         throttled = {name: throttled_between(before.get(name), after.get(name)) for name in self._names}
-        return replace(
-            recorded(self._order, counted, status, reason, max_skew_s, throttled),
-            started_at=self._started_at,
-            wall_s=time.monotonic() - self._began_s,
-            counters=self._read[0],
-            counters_missing=self._read[1],
-            captures=write_captures(counted.captured, self._capture_names) if self._order.cell.capture else (),
-        )
+        each = list(zip(self._orders, counted or [Counted()] * len(self._orders), strict=True))
+        made = [recorded(*own, status, reason, max_skew_s, throttled) for own in each]
+        worst = worst_of([order.cell for order in self._orders], made)
+        if worst is not None and worst[0] is Status.FAILED:  # without a measurement interval
+            made = [recorded(*own, *worst, max_skew_s, throttled) for own in each]
+        elif worst is not None:
+            made = [replace(result, status=worst[0], reason=worst[1]) for result in made]
+        return [
+            replace(
+                result,
+                started_at=self._started_at,
+                wall_s=time.monotonic() - self._began_s,
+                counters=self._read[0],
+                counters_missing=self._read[1],
+                captures=write_captures(own.captured, self._names_of_captures(order)) if order.cell.capture else (),
+            )
+            for result, (order, own) in zip(made, each, strict=True)
+        ]
+
+    def _names_of_captures(self, order: Order) -> str:
+        attempt = "" if order.attempt == 1 else f"-attempt{order.attempt}"
+        return f"{self._captures}-test{order.cell.number}-{order.repetition}{attempt}"
 
 
-async def measurable(order: Order, nodes: Nodes, blocked: Blocked) -> tuple[Order, str | None]:
-    """Return the order without the pairs that cannot be measured, and the text that names them; None if all can be.
+async def measurable(orders: Sequence[Order], nodes: Nodes, blocked: Blocked) -> tuple[Sequence[Order], str | None]:
+    """Return the orders without the pairs that cannot be measured, and the text that names them; None if all can be.
 
     A test without a pair that can be measured stays as it is: it fails, with the reason.
     """
-    cell = order.cell
+    cell, numbers = orders[0].cell, {order.cell.number for order in orders}
     if len(cell.pairs) < 2:
-        return order, None
+        return orders, None
     lost = await nodes.lost(cell.nodes)
-    known = {pair: why for (number, pair), why in blocked.items() if number == cell.number}
+    known = {pair: why for (number, pair), why in blocked.items() if number in numbers}
     kept = tuple(pair for pair in pairs_without(cell, lost) if pair not in known)
     if not kept or len(kept) == len(cell.pairs) or cell[RATE] == MAX_RATE:
-        return order, None
+        return orders, None
     left = [pair for pair in cell.pairs if pair not in kept]
     reasons = [*of_nodes(lost.values()), *dict.fromkeys(known[pair] for pair in left if pair in known)]
     which = named([f"{pair.source} → {pair.destination}" for pair in left])
-    return replace(order, cell=replace(cell, pairs=kept)), f"not measured: {which} ({'; '.join(reasons)})"
+    fewer = [replace(order, cell=replace(order.cell, pairs=kept)) for order in orders]
+    return fewer, f"not measured: {which} ({'; '.join(reasons)})"
 
 
 async def _throttle_flags(nodes: Nodes, names: Iterable[str]) -> dict[str, int | None]:

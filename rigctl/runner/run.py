@@ -31,7 +31,7 @@ from rigctl.base.processes import holder
 from rigctl.base.texts import file_name
 from rigctl.base.version import __version__
 from rigctl.protocol.lines import VERSION
-from rigctl.records import Repetition, RunInfo, RunPlan, RunStatus, Status
+from rigctl.records import RunInfo, RunPlan, RunStatus, Status
 from rigctl.remote.build import carried
 from rigctl.rig.inventory import Rig
 from rigctl.runner.by_iperf3 import check_iperf3, iperf3_versions
@@ -47,11 +47,12 @@ from rigctl.runner.orders import (
     missing,
     pairs_without,
     planned,
+    together,
 )
 from rigctl.runner.precheck import prechecked
 from rigctl.runner.progress import Everybody, Logged, Progress, progress_on
 from rigctl.runner.published import board_of
-from rigctl.runner.repetition import measure_cell
+from rigctl.runner.repetition import measure_together
 from rigctl.runner.resume import controller_id
 from rigctl.settings import MAX_RATE, RATE
 from rigctl.store import Store
@@ -209,26 +210,32 @@ async def _open(work: _Work, nodes: Nodes, names: Sequence[str]) -> None:
 
 
 async def _measure_all(work: _Work, orders: Sequence[Order], run: str, bench: Bench) -> None:
-    for first in orders:
-        for attempt in range(first.attempt, MOST_ATTEMPTS + 1):
-            result = await _measure_one(replace(first, attempt=attempt), work, run, bench)
-            if result.status is not Status.INVALID:
+    for own in together(orders):
+        for attempt in range(own[0].attempt, MOST_ATTEMPTS + 1):
+            status = await _measure_one([replace(order, attempt=attempt) for order in own], work, run, bench)
+            if status is not Status.INVALID:
                 break
 
 
-async def _measure_one(order: Order, work: _Work, run: str, bench: Bench) -> Repetition:
-    """Measure and store one repetition. An interrupted repetition is stored before the interruption goes on."""
-    work.progress.began(order.cell, order.repetition, order.attempt)
-    result = await measure_cell(order, bench, work.plan.max_skew_s, work.progress)
-    work.store.add(run, result)
-    work.progress.ended(order.cell, result)
-    if result.status is Status.INTERRUPTED:
+async def _measure_one(orders: Sequence[Order], work: _Work, run: str, bench: Bench) -> Status:
+    """Measure and store one repetition, of all classes of a test. Return its status.
+
+    An interrupted repetition is stored before the interruption goes on.
+    """
+    first, cells = orders[0], tuple(order.cell for order in orders)
+    work.progress.began(first.cell, first.repetition, first.attempt, cells[1:])
+    results = await measure_together(orders, bench, work.plan.max_skew_s, work.progress)
+    work.store.add(run, *results)
+    for cell, result in zip(cells, results, strict=True):
+        work.progress.ended(cell, result)
+    status = results[0].status
+    if status is Status.INTERRUPTED:
         raise asyncio.CancelledError
-    if result.status is Status.FAILED or bench.nodes.learnt:
+    if status is Status.FAILED or bench.nodes.learnt:
         bench.nodes.learnt = False
         facts = await bench.nodes.facts(bench.nodes.rig.nodes)
         work.store.set_facts(run, facts, versions() | iperf3_versions(work.plan, facts))
-    return result
+    return status
 
 
 def _status(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> RunStatus:

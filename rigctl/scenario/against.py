@@ -7,6 +7,7 @@ from typing import Any, Final
 from rigctl.base.texts import printable
 from rigctl.model.statistics.samples import LEAST
 from rigctl.records import Against
+from rigctl.scenario.classes import Test
 from rigctl.scenario.matrix import Matrix, expand, with_axis
 from rigctl.scenario.pairs import PairSet
 from rigctl.settings import DEFAULT, SETTINGS, Setting, Settings
@@ -52,16 +53,17 @@ def both(matrix: Matrix, variant: Variant) -> tuple[Matrix, Any] | Mistake:
     return Mistake(variant.option, f"{what}: --set {axis.name}={named[0]}.")
 
 
-def against_of(tests: Sequence[tuple[Settings, PairSet]], variant: Variant, before: Any) -> Against:  # noqa: ANN401
+def against_of(tests: Sequence[Test], variant: Variant, before: Any) -> Against:  # noqa: ANN401
     """Return which tests, by their numbers from 1, are the two variants of each other."""
 
     def same(row: Settings, pairs: PairSet) -> tuple[object, ...]:
         return row | {variant.axis: variant.axis.unset}, pairs
 
-    firsts = {same(row, pairs): n for n, (row, pairs) in enumerate(tests, 1) if row[variant.axis] == before}
+    rows = list(enumerate(((test.row, test.pairs) for test in tests), 1))
+    firsts = {same(row, pairs): number for number, (row, pairs) in rows if row[variant.axis] == before}
     twins = tuple(
         (firsts[same(row, pairs)], number)
-        for number, (row, pairs) in enumerate(tests, 1)
+        for number, (row, pairs) in rows
         if row[variant.axis] == variant.value and same(row, pairs) in firsts
     )
     axis, values = variant.axis, (before, variant.value)

@@ -7,7 +7,7 @@ goodput_mbps. They are judged on reading, by `rigctl.analysis.views.expectations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
@@ -15,9 +15,10 @@ from rigctl.base.units import parse_bytes, parse_duration, parse_rate
 from rigctl.columns import COLUMNS, Column, Level
 from rigctl.model.limits.rules import RULES
 from rigctl.records import Comparison, Expectation
+from rigctl.scenario.classes import Test
 from rigctl.scenario.conditions import Section
 from rigctl.scenario.matrix import MAX_CELLS, as_list
-from rigctl.settings import LATENCY, SETTINGS, Settings
+from rigctl.settings import LATENCY, SETTINGS
 from rigctl.settings.kinds import KINDS, Kind
 from rigctl.yamlfile import Document, Mistake, kind, suggestion
 from rigctl.yamlfile.fields import MAX_VALUE_CHARS, FieldError, named, parse_whole, shown
@@ -180,11 +181,7 @@ def expect_section(row: type[BaseModel]) -> type[BaseModel]:
     return create_model("Expect", __base__=Section, __doc__=doc, **fields)
 
 
-Tests: TypeAlias = Sequence[Settings]
-"""The settings of each test, in their order."""
-
-
-def expectations_of(sections: Sequence[BaseModel], tests: Tests, kind_: Kind) -> tuple[Expectation, ...]:
+def expectations_of(sections: Sequence[BaseModel], tests: Sequence[Test]) -> tuple[Expectation, ...]:
     """Return what is expected of which tests; if entries bound a figure from the same side, the last holds."""
     asked: list[tuple[str, Bound]] = []
     held: dict[tuple[int, str, bool, bool], int] = {}
@@ -201,7 +198,7 @@ def expectations_of(sections: Sequence[BaseModel], tests: Tests, kind_: Kind) ->
     return tuple(
         Expectation(
             name=name,
-            column=column_of(name, kind_) or name,
+            column=column_of(name, tests[min(of[place]) - 1].kind) or name,
             text=bound.text,
             comparison=bound.comparison,
             tests=tuple(sorted(of[place])),
@@ -215,13 +212,12 @@ def expectations_of(sections: Sequence[BaseModel], tests: Tests, kind_: Kind) ->
 
 
 def expect_mistakes(
-    document: Document, sections: Sequence[BaseModel], tests: Tests, *, overridden: bool
+    document: Document, sections: Sequence[BaseModel], tests: Sequence[Test], *, overridden: bool
 ) -> Iterator[Mistake]:
     """Entries without a figure or without a test, and figures that their tests don't have.
 
     With axes replaced on the command line (`overridden`) an entry may lose its tests without anyone's mistake.
     """
-    kind_ = KINDS[document.data.get("test", "tcp")]
     for place, section in enumerate(sections):
         path = ("expect", place)
         chosen, names = _chosen(section, tests), _figures(section)
@@ -234,17 +230,20 @@ def expect_mistakes(
         elif not chosen and not overridden:
             yield document.mistake((*path, "where"), "expect: no test has these values.")
         for name in names:
-            wrong = _wrong(name, getattr(section, name), kind_, [tests[number - 1] for number in chosen])
+            wrong = _wrong(name, getattr(section, name), [tests[number - 1] for number in chosen], tests[0])
             if wrong is not None:
                 yield document.mistake((*path, name), f"{name}: {wrong}.", at_key=True)
 
 
-def _wrong(name: str, bound: Bound, kind_: Kind, chosen: Tests) -> str | None:
-    column = column_of(name, kind_)
-    if column is None:
+def _wrong(name: str, bound: Bound, chosen: Sequence[Test], first: Test) -> str | None:
+    without = next((test for test in chosen or [first] if column_of(name, test.kind) is None), None)
+    if without is not None:
         takers = [other.name for other in KINDS.values() if column_of(name, other)]
-        return f"only for test: {' or '.join(filter(None, [', '.join(takers[:-1]), takers[-1]]))}"
-    if column.startswith("latency_") and any(row[LATENCY] is None for row in chosen):
+        which = "" if without.traffic_class is None else ". Choose its class, as in where: {class: NAME}"
+        return f"only for test: {' or '.join(filter(None, [', '.join(takers[:-1]), takers[-1]]))}{which}"
+    kind_ = (chosen or [first])[0].kind
+    column = column_of(name, kind_) or name
+    if column.startswith("latency_") and any(test.row[LATENCY] is None for test in chosen):
         return "some of its tests have no probes. Set latency: true, or choose tests with where: {latency: true}"
     if (
         bound.per_pair
@@ -261,12 +260,15 @@ def _figures(section: BaseModel) -> list[str]:
     return [name for name in type(section).model_fields if name in given and getattr(section, name) is not None]
 
 
-def _chosen(section: BaseModel, tests: Tests) -> list[int]:
+def _chosen(section: BaseModel, tests: Sequence[Test]) -> list[int]:
     numbers: tuple[int, ...] | None = getattr(section, "tests", None)
     where: BaseModel | None = getattr(section, "where", None)
-    wanted = {SETTINGS[name]: getattr(where, name) for name in where.model_fields_set} if where is not None else {}
+    named = {name: getattr(where, name) for name in where.model_fields_set} if where is not None else {}
+    of_class = named.pop("class", None)
     return [
         number
-        for number, row in enumerate(tests, 1)
-        if (numbers is None or number in numbers) and all(row[setting] == value for setting, value in wanted.items())
+        for number, test in enumerate(tests, 1)
+        if (numbers is None or number in numbers)
+        and of_class in (None, test.traffic_class)
+        and all(test.row[SETTINGS[name]] == value for name, value in named.items())
     ]

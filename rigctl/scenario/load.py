@@ -13,6 +13,7 @@ from rigctl.records import REQUESTED, Cell, Condition, RunPlan
 from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import load_rig
 from rigctl.scenario.against import against_mistake, against_of, both
+from rigctl.scenario.classes import Test, class_mistakes, classed, classes_of
 from rigctl.scenario.conditions import condition_of
 from rigctl.scenario.expecting import expect_mistakes, expectations_of
 from rigctl.scenario.matrix import AT_TOP, Matrix, expand, matrix_of, with_axis
@@ -25,7 +26,7 @@ from rigctl.scenario.mistakes import (
     set_mistakes,
 )
 from rigctl.scenario.overrides import Changes, Overrides, read_overrides
-from rigctl.scenario.pairs import PairSet, chosen, foreign_pairs, pairs_option, sets_of, tests_of
+from rigctl.scenario.pairs import chosen, foreign_pairs, pairs_option, sets_of, tests_of
 from rigctl.scenario.repeating import repeat_of, retest_of, until_of
 from rigctl.scenario.schema import ScenarioFile, ScenarioKeys
 from rigctl.settings import (
@@ -51,7 +52,7 @@ from rigctl.yamlfile.mistakes import MOST_FOUND, in_order
 __all__ = ["Overrides", "bundled_scenarios", "find_scenario", "load_plan"]
 
 _log = logging.getLogger(__name__)
-_MATRIX_KEYS = frozenset({"matrix", "exclude", "include", *AT_TOP})
+_MATRIX_KEYS = frozenset({"matrix", "exclude", "include", "classes", *AT_TOP})
 
 
 def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
@@ -68,7 +69,7 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
     matrix = _matrix(document, found, changes)
     if matrix is not None:
         found += matrix_mistakes(document, matrix, overridden=bool(changes.axes))
-    tests: list[tuple[Settings, PairSet]] = []
+    tests: list[Test] = []
     before: Any = None
     if matrix is not None and not found and changes.variant is not None:
         widened = both(matrix, changes.variant)
@@ -77,13 +78,14 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
         else:
             matrix, before = widened
     if not found and model is not None and rig is not None and matrix is not None:
-        sets = sets_of(model.pairs, rig)
+        sets, classes = sets_of(model.pairs, rig), classes_of(model.classes, model.test)
         found += set_mistakes(document, matrix, len(sets), changes.options)
-        tests = [] if found else tests_of(expand(matrix), sets)
+        option = None if changes.variant is None else changes.variant.option
+        found += class_mistakes(document, matrix, len(sets), classes, changes.options, option)
+        tests = [] if found else classed(tests_of(expand(matrix), sets), KINDS[model.test], classes)
         found += islice(cell_mistakes(document, tests, changes.options), MOST_FOUND)
         found += datagram_mistakes(document, tests, rig)
-        rows = [row for row, _ in tests]
-        found += expect_mistakes(document, model.expect, rows, overridden=bool(changes.axes))
+        found += expect_mistakes(document, model.expect, tests, overridden=bool(changes.axes))
     against = None
     if tests and not found and model is not None and changes.variant is not None:
         against = against_of(tests, changes.variant, before)
@@ -162,14 +164,14 @@ def _plan(
     path: Path,
     document: Document,
     model: ScenarioKeys,
-    tests: Sequence[tuple[Settings, PairSet]],
+    tests: Sequence[Test],
     *,
     rig: Rig,
     overrides: Overrides,
     title: str,
 ) -> RunPlan:
     conditions = {name: condition_of(name, section) for name, section in model.conditions.items()}
-    cells = tuple(_cell(number, row, model, pairs, conditions, rig) for number, (row, pairs) in enumerate(tests, 1))
+    cells = tuple(_cell(number, test, model, conditions, rig) for number, test in enumerate(tests, 1))
     used = {node for cell in cells for node in cell.nodes}
     retest, until = retest_of(model.retest), until_of(model.until)
     return RunPlan(
@@ -186,7 +188,7 @@ def _plan(
         virtual=rig.virtual,
         max_skew_s=max(0.010, model.duration / 100) if model.max_skew is None else model.max_skew,
         heads=tuple(model.heads.items()),
-        expectations=expectations_of(model.expect, [row for row, _ in tests], KINDS[model.test]),
+        expectations=expectations_of(model.expect, tests),
         conditions=tuple(conditions[name] for name in dict.fromkeys(cell.condition for cell in cells) if name),
         ports=rig.ports,
         trunk=rig.trunk,
@@ -199,14 +201,13 @@ def _plan(
 
 def _cell(
     number: int,
-    row: Settings,
+    test: Test,
     model: ScenarioKeys,
-    pairs: PairSet,
     conditions: Mapping[str, Condition],
     rig: Rig,
 ) -> Cell:
-    kind = KINDS[model.test]
-    taken = chosen(pairs, row[PAIRS])
+    row, kind = test.row, test.kind
+    taken = chosen(test.pairs, row[PAIRS])
     total, name = row[WINDOW_TOTAL], row[CONDITION]
     condition = None if name is None else conditions[name]
     if total is not None:
@@ -218,7 +219,7 @@ def _cell(
         size = fitting_bytes(rig, taken, condition)
     return Cell(
         number=number,
-        test=model.test,
+        test=kind.name,
         pairs=taken,
         duration_s=model.duration,
         omit_s=model.omit,
@@ -234,4 +235,6 @@ def _cell(
         folder=model.folder if kind.files else None,
         engine=row[ENGINE],
         latency_ms=row[LATENCY],
+        traffic_class=test.traffic_class,
+        group=test.group,
     )

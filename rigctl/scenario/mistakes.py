@@ -12,9 +12,10 @@ from rigctl.base.units import format_bytes, format_duration
 from rigctl.model.limits.ceilings import Packet
 from rigctl.records import Condition, Pair
 from rigctl.rig.inventory import Rig
+from rigctl.scenario.classes import Test, class_clashes, place_of
 from rigctl.scenario.conditions import condition_mistakes
 from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, Matrix, Pattern, as_list, count, pattern_of, product, spread
-from rigctl.scenario.pairs import PairSet, chosen, pair_mistakes
+from rigctl.scenario.pairs import chosen, pair_mistakes
 from rigctl.scenario.repeating import repeating_mistakes, search_mistakes
 from rigctl.scenario.schema import MOST_BINS, parse_bins, parse_duration_field, parse_omit
 from rigctl.settings import (
@@ -53,32 +54,37 @@ def mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:
     yield from islice(condition_mistakes(document, rig), MOST_FOUND)
 
 
-def cell_mistakes(
-    document: Document, tests: Sequence[tuple[Settings, PairSet]], options: Mapping[Setting[Any], str]
-) -> Iterator[Mistake]:
+def cell_mistakes(document: Document, tests: Sequence[Test], options: Mapping[Setting[Any], str]) -> Iterator[Mistake]:
     """Settings of a cell that do not go together, each kind told once, with the first test it is in.
 
     `options` maps an axis to the option that set it, which is named in place of the file.
     """
     yield from _capture_mistakes(document, len(tests))
-    yield from search_mistakes(document, [row for row, _ in tests])
-    told: set[str] = set()
+    yield from search_mistakes(document, [test.row for test in tests])
+    told: set[tuple[str, tuple[str, ...] | None]] = set()
     conditions = document.data.get("conditions") or {}
-    kind = KINDS[document.data.get("test", "tcp")]
-    for number, (row, pairs) in enumerate(tests, 1):
+    for number, test in enumerate(tests, 1):
+        row, kind = test.row, test.kind
         clashes = (
-            *_row_clashes(row, pairs, list(conditions)),
+            *class_clashes(test, tests[(test.group or number) - 1], _resizes(conditions, row)),
+            *_row_clashes(row, test.pairs, list(conditions)),
             *_kind_clashes(row, kind),
-            *_bin_clashes(row, pairs, document),
+            *_bin_clashes(test, document),
             *_engine_clashes(number, row, kind, document.data),
         )
         for name, what in clashes:
-            if (about := what.partition(":")[0]) not in told:
+            own = place_of(document, test, name) if name in SETTINGS else None
+            if (about := (what.partition(":")[0], own)) not in told:
                 told.add(about)
                 path = ("matrix", name) if name in (document.data.get("matrix") or {}) else ("include",)
                 path = (name,) if name in _KEYS or (name in AT_TOP and name in document.data) else path
                 mistaken, option = f"{what} (test {number}).", options.get(SETTINGS[name]) if name in SETTINGS else None
-                yield Mistake(option, mistaken) if option is not None else document.mistake(path, mistaken)
+                option = None if own is not None else option
+                yield Mistake(option, mistaken) if option is not None else document.mistake(own or path, mistaken)
+
+
+def _resizes(conditions: Mapping[str, Any], row: Settings) -> bool:
+    return bool((conditions.get(row[CONDITION] or "") or {}).get("resize"))
 
 
 def set_mistakes(
@@ -106,14 +112,14 @@ def fitting_bytes(rig: Rig, pairs: Sequence[Pair], condition: Condition | None) 
     return Packet("udp", rig.ip_version).largest_payload(min(known))
 
 
-def datagram_mistakes(document: Document, tests: Sequence[tuple[Settings, PairSet]], rig: Rig) -> Iterator[Mistake]:
+def datagram_mistakes(document: Document, tests: Sequence[Test], rig: Rig) -> Iterator[Mistake]:
     """Datagrams without a size, on links whose MTU the rig file does not say."""
-    kind = KINDS[document.data.get("test", "tcp")]
-    if kind.counts != "datagrams" or all(row[SIZE] is not None for row, _ in tests):
-        return
-    if any(fitting_bytes(rig, pairs, None) is None for pairs in {pairs for _, pairs in tests}):
-        what = f"test: {kind.name} needs the size of its datagrams, as in size: 1472: the rig file lacks an MTU."
-        yield document.mistake(("test",), what)
+    unsized = [test for test in tests if test.kind.counts == "datagrams" and test.row[SIZE] is None]
+    for test in {test.traffic_class: test for test in reversed(unsized)}.values():
+        if any(fitting_bytes(rig, pairs, None) is None for pairs in {other.pairs for other in unsized}):
+            what = "needs the size of its datagrams, as in size: 1472: the rig file lacks an MTU."
+            path = ("test",) if test.traffic_class is None else ("classes", test.traffic_class)
+            yield document.mistake(path, f"test: {test.kind.name} {what}")
 
 
 def _capture_mistakes(document: Document, cells: int) -> Iterator[Mistake]:
@@ -191,14 +197,14 @@ def _listed(names: Iterable[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def _bin_clashes(row: Settings, pairs: tuple[Pair, ...], document: Document) -> Iterator[tuple[str, str]]:
+def _bin_clashes(test: Test, document: Document) -> Iterator[tuple[str, str]]:
     bins_s = _parsed(parse_bins, "bins", document.data.get("bins"))
     duration_s = _parsed(parse_duration_field, "duration", document.data.get("duration", "10s"))
     if bins_s is None or duration_s is None:
         return
-    if not KINDS[document.data.get("test", "tcp")].bins:
+    if not test.kind.bins:
         yield "bins", f"bins: only for test: {_listed(kind.name for kind in KINDS.values() if kind.bins)}"
-    flows = len(pairs) * row[PARALLEL]
+    flows = len(test.pairs) * test.row[PARALLEL]
     if duration_s / bins_s * flows > MOST_BINS:
         count = f"{round(duration_s / bins_s * flows):,} bins over all flows"
         yield "bins", f"bins: {count}; at most {MOST_BINS:,}. Make them wider, or the test shorter"

@@ -21,6 +21,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from rigctl.base.units import parse_duration
+from rigctl.scenario.classes import AXES, CLASS_NAME, TAKEN, parse_class
 from rigctl.scenario.conditions import ConditionName, ConditionSection, Section
 from rigctl.scenario.expecting import expect_section
 from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, as_list, spread
@@ -171,7 +172,24 @@ MatrixSection = _axes_model(
     many=True,
 )
 RowSection = _axes_model("Row", "One value for each axis it names.", Section, SETTINGS, many=False)
-ExpectSection = expect_section(RowSection)
+ClassName = Annotated[str, named(parse_class), WithJsonSchema({"type": "string", "pattern": f"^{CLASS_NAME.pattern}$"})]
+
+
+class ClassKeys(Section):
+    """The keys of a class beside its settings."""
+
+    test: Annotated[str | None, named(_test), WithJsonSchema({"enum": [kind.name for kind in TAKEN]})] = Field(
+        None, description="Kind of test. Default: that of the scenario.", examples=["udp"]
+    )
+
+
+ClassSection = _axes_model(
+    "Class", "A class of traffic: its kind of test, and its own settings.", ClassKeys, AXES, many=False
+)
+_OF_CLASS: Final[dict[str, Any]] = {
+    "class": (ClassName | None, Field(None, description="Only tests of this class.", examples=["voice"]))
+}
+ExpectSection = expect_section(create_model("Where", __base__=RowSection, **_OF_CLASS))
 
 
 class ScenarioKeys(Section):
@@ -206,6 +224,14 @@ class ScenarioKeys(Section):
         ],
         _empty_if_none(dict),
     ] = Field(default_factory=dict, description="Named sets of host settings; every test is measured under each.")
+    classes: Annotated[
+        dict[ClassName, Annotated[ClassSection, _empty_if_none(dict)]],  # type: ignore[valid-type]
+        _empty_if_none(dict),
+    ] = Field(
+        default_factory=dict,
+        description="Classes of traffic that run together in each pair; each test becomes one test for each class.",
+        examples=[{"voice": {"test": "udp", "rate": "2M"}, "bulk": {"parallel": 4}}],
+    )
     matrix: Annotated[MatrixSection, _empty_if_none(dict)] = Field(  # type: ignore[valid-type]
         default_factory=MatrixSection, description="Axes and their values: every combination is one test."
     )

@@ -134,34 +134,38 @@ class Store:
             connection.execute(delete(facts_table).where(facts_table.c.run == run))
             _put_facts(connection, run, facts)
 
-    def add(self, run: str, repetition: Repetition) -> None:
-        """Store one repetition with its flows and series: whole and durable when this returns, or not at all.
+    def add(self, run: str, *measured: Repetition) -> None:
+        """Store repetitions with their flows and series: whole and durable when this returns, or not at all.
 
-        In a resumed run the repetition replaces a failed one with the same numbers. An earlier repetition that lacks
+        In a resumed run a repetition replaces a failed one with the same numbers. An earlier repetition that lacks
         some pairs stays until a repetition has at least as many pairs.
         """
+        with explained(self.place, writing=True), writing(self._engine) as connection:
+            for repetition in measured:
+                self._add(connection, run, repetition)
+
+    def _add(self, connection: Connection, run: str, repetition: Repetition) -> None:
         row = repetition_row(run, repetition)
         own = [repetitions.c[name] == row[name] for name in ("run", "cell", "repetition")]
         valid, same = repetitions.c.status == str(Status.OK), repetitions.c.attempt == row["attempt"]
-        with explained(self.place, writing=True), writing(self._engine) as connection:
-            if repetition.status is not Status.OK or repetition.reason is not None:
-                measured = select(func.count()).select_from(flows).join(repetitions).where(*own, valid)
-                measured = measured.group_by(repetitions.c.id)
-                fewest = len(repetition.flows) if repetition.status is Status.OK else 0
-                if any(count > fewest for count in connection.scalars(measured)):
-                    return
-            replaced = or_(same, valid) if repetition.status is Status.OK else same
-            connection.execute(delete(repetitions).where(*own, replaced))
-            key = connection.execute(insert(repetitions).values(**row)).inserted_primary_key
-            parts: list[tuple[Table, Callable[..., Row], Sequence[object]]] = [
-                (flows, flow_row, repetition.flows),
-                (counters, counters_row, repetition.counters),
-                (probes, probes_row, repetition.probes),
-            ]
-            for table, row_of, records in parts:
-                if records and key is not None:
-                    rows = [row_of(key[0], position, record) for position, record in enumerate(records)]
-                    connection.execute(insert(table), rows)
+        if repetition.status is not Status.OK or repetition.reason is not None:
+            measured = select(func.count()).select_from(flows).join(repetitions).where(*own, valid)
+            measured = measured.group_by(repetitions.c.id)
+            fewest = len(repetition.flows) if repetition.status is Status.OK else 0
+            if any(count > fewest for count in connection.scalars(measured)):
+                return
+        replaced = or_(same, valid) if repetition.status is Status.OK else same
+        connection.execute(delete(repetitions).where(*own, replaced))
+        key = connection.execute(insert(repetitions).values(**row)).inserted_primary_key
+        parts: list[tuple[Table, Callable[..., Row], Sequence[object]]] = [
+            (flows, flow_row, repetition.flows),
+            (counters, counters_row, repetition.counters),
+            (probes, probes_row, repetition.probes),
+        ]
+        for table, row_of, records in parts:
+            if records and key is not None:
+                rows = [row_of(key[0], position, record) for position, record in enumerate(records)]
+                connection.execute(insert(table), rows)
 
     def finish(self, run: str, status: RunStatus, ended_at: float) -> None:
         """Mark `run` as ended. A run whose controller dies before stays `running`."""

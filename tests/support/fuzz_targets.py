@@ -144,7 +144,7 @@ def _store(reports: dict[tuple[str, int], Any]) -> None:
     from rigctl.measure.orders import channels
 
     order = Order(_CELL, 1, 1)
-    found = counted(order.cell, channels(_CELL, lambda: "0" * 32), reports, _CLOCKS)
+    found = counted(order.cell, channels([_CELL], lambda: "0" * 32), reports, _CLOCKS)
     made = recorded(order, found, Status.OK, None, 0.010, {})
     with _opened(FOLDER / "reply.db", b"", create=True) as store:
         run = store.begin(builders.plan([_CELL]), {}, {}, builders.STARTED_AT)

@@ -56,7 +56,9 @@ def keys_of_tests(cells: Sequence[Cell]) -> dict[int, str]:
     seen: Counter[str] = Counter()
     keys = {}
     for cell in cells:
-        settings = {name: value for name, value in asdict(cell).items() if name not in ("number", *WATCHED)}
+        settings = {name: value for name, value in asdict(cell).items() if name not in ("number", "group", *WATCHED)}
+        if cell.traffic_class is None:
+            del settings["traffic_class"]
         text = json.dumps(settings, sort_keys=True, separators=(",", ":"), default=str)
         seen[text] += 1
         keys[cell.number] = text if seen[text] == 1 else f"{text}#{seen[text]}"

@@ -21,7 +21,7 @@ from rigctl.analysis.limits.ceiling import (
 )
 from rigctl.analysis.limits.processors import BUSY_COLUMNS, busy_of, processors
 from rigctl.analysis.limits.window_cause import effective_window
-from rigctl.analysis.rows.counters import Balance, Balances, port_octets, trunk_total
+from rigctl.analysis.rows.counters import Balance, Balances, measured_as, port_octets, trunk_total
 from rigctl.analysis.rows.flows import (
     asked_mbps,
     datagram_values,
@@ -88,11 +88,14 @@ def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
     for repetition in kept:
         is_counted = repetition.key in counted
         balance = rows.balances.of(repetition)
-        derived = Derived(info, cells[repetition.cell], repetition, balance, counted=is_counted)
+        rows.derivations.append(Derived(info, cells[repetition.cell], repetition, balance, counted=is_counted))
+    for together in grouped(rows.derivations, lambda one: measured_as(one.cell, one.repetition)).values():
+        for derived in together:
+            derived.beside = tuple(other for other in together if other is not derived)
+    for derived in rows.derivations:
         own = [derived.pair_row(stream) for stream in derived.cell.streams]
         rows.pairs.extend(own)
         rows.cells.append(derived.cell_row(own))
-        rows.derivations.append(derived)
     return rows
 
 
@@ -122,6 +125,7 @@ def _which(info: RunInfo, cell: Cell, repetition: Repetition) -> Row:
         "attempt": repetition.attempt,
         "status": str(repetition.status),
         "test": cell.test,
+        "class": cell.traffic_class,
     }
 
 
@@ -141,6 +145,7 @@ class Derived:
         self, info: RunInfo, cell: Cell, repetition: Repetition, balance: Balance | None, *, counted: bool
     ) -> None:
         self.cell, self.counted = cell, counted
+        self.beside: tuple[Derived, ...] = ()  # of the other classes, measured at the same time
         self._info, self.repetition, self._balance = info, repetition, balance
         self._usage = {usage.node: usage for usage in repetition.nodes}
         self._agents_us = total(usage.agent_cpu_us for usage in repetition.nodes)
@@ -149,7 +154,6 @@ class Derived:
         self.seen: dict[Stream, Evidence] = {}
         self._verdicts: dict[Stream, Verdict] = {}
         self._flows = by_stream(repetition.flows)
-        self._threads = Counter(node for flow in repetition.flows for node in (flow.pair.source, flow.pair.destination))
         self._shared: Row = {
             **_which(info, cell, repetition),
             "counted": counted,
@@ -279,6 +283,7 @@ class Derived:
                 "larger_frames": larger_frames(self._info, self.cell, stream, path, flows),
                 "shared_share": load.share if load else None,
                 "shared_link": load.link if load else None,
+                "beside_classes": bool(self.beside) or None,
                 "quota_sender": quotas[0],
                 "quota_receiver": quotas[1],
                 "clamped_mss": clamped_mss(self._info, self.cell, stream, flows),
@@ -302,7 +307,14 @@ class Derived:
 
     @cached_property
     def _taken(self) -> Taken:
-        return self._links.taken(self._achieved)
+        """Return what the streams of all classes take of each link."""
+        return self._links.taken([*self._achieved, *(each for other in self.beside for each in other._achieved)])
+
+    @cached_property
+    def _threads(self) -> Counter[str]:
+        """Return the threads of each node's agent: those of all classes."""
+        flows = [flow for derived in (self, *self.beside) for flow in derived.repetition.flows]
+        return Counter(node for flow in flows for node in (flow.pair.source, flow.pair.destination))
 
     def _rate_mbps(self, flows: Sequence[Flow], whole: bool) -> float | None:
         received = total(flow.bytes for flow in flows) if whole else None

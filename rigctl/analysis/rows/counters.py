@@ -33,7 +33,7 @@ from rigctl.model.counters.rises import (
     stretches,
 )
 from rigctl.model.unknowns import most
-from rigctl.records import PortSeries, Repetition, RunInfo, RunPlan
+from rigctl.records import Cell, PortSeries, Repetition, RunInfo, RunPlan
 
 TRUNK: Final = "trunk"
 TOTALS: Final = (PointKind.TRUNK_OUT, PointKind.TRUNK_IN, PointKind.PORT_IN, PointKind.PORT_OUT)
@@ -69,10 +69,10 @@ class Balances:
     """The balances of a run's repetitions, and of the run as a whole."""
 
     def __init__(self, info: RunInfo, repetitions: Iterable[Repetition]) -> None:
-        self._wiring = Wiring(info.plan.ports, info.plan.trunk)
+        self._wiring, self._cells = Wiring(info.plan.ports, info.plan.trunk), _by_number(info.plan)
         self._mtu = most(link_mtu(info, node) for node in info.plan.links) or _USUAL_MTU
         self._framing = Framing(info.ip_version, info.plan.virtual is not None)
-        in_time = sorted(repetitions, key=lambda repetition: repetition.started_at)
+        in_time = sorted(_merged(info.plan, repetitions), key=lambda repetition: repetition.started_at)
         timed = [(repetition, traffic_of(repetition.flows)) for repetition in in_time]
         self._timed = [(repetition, traffic) for repetition, traffic in timed if traffic is not None]
         links_bps = {port.node: link_rate_bps(info, port.node) for port in info.plan.ports if port.node is not None}
@@ -88,8 +88,8 @@ class Balances:
         )
 
     def of(self, repetition: Repetition) -> Balance | None:
-        """Return the balance of one repetition; None if its flows were not reported."""
-        return self._by_key.get(repetition.key)
+        """Return the balance of one repetition, with all its classes; None if its flows were not reported."""
+        return self._by_key.get(measured_as(self._cells[repetition.cell], repetition))
 
     @cached_property
     def _by_key(self) -> dict[tuple[int, int, int], Balance]:
@@ -141,6 +141,37 @@ class Balances:
             parts = [joined(own) for own in zip(*(series[at] for at in places), strict=True)]
             traffic = (used[0][1][0], used[-1][1][1])
             yield used, port_counted(parts, point, traffic, self._wiring, self._known)
+
+
+def measured_as(cell: Cell, repetition: Repetition) -> tuple[int, int, int]:
+    """Return the key of the repetition of the first class, for the repetitions of all classes of a test."""
+    return (cell.first, *repetition.key[1:])
+
+
+def _by_number(plan: RunPlan) -> dict[int, Cell]:
+    return {cell.number: cell for cell in plan.cells}
+
+
+def _merged(plan: RunPlan, repetitions: Iterable[Repetition]) -> list[Repetition]:
+    """Return the repetitions with the flows and probes of all classes in one: interfaces and ports count them together.
+
+    Without the first class there is none: the others lack the payload that was counted beside theirs.
+    """
+    cells = _by_number(plan)
+    found: dict[tuple[int, int, int], list[Repetition]] = {}
+    for repetition in repetitions:
+        found.setdefault(measured_as(cells[repetition.cell], repetition), []).append(repetition)
+    return [
+        replace(
+            own[0],
+            flows=tuple(flow for repetition in own for flow in repetition.flows),
+            probes=tuple(probes for repetition in own for probes in repetition.probes),
+        )
+        if len(own) > 1
+        else own[0]
+        for key, own in found.items()
+        if own[0].key == key
+    ]
 
 
 def _of_nic(point: CountingPoint, every: Sequence[_Passed]) -> Iterator[tuple[list[_Passed], Counted]]:

@@ -277,7 +277,7 @@ def meshes(measured: Iterable[Measured], order: Iterable[str]) -> tuple[Mesh, ..
 
     `order` is that of the nodes in the rig.
     """
-    points = grouped(measured, lambda one: replace(one[0], number=0, pairs=(), capture=False))
+    points = grouped(measured, lambda one: replace(one[0], number=0, pairs=(), capture=False, group=None))
     ranks = {name: number for number, name in enumerate(order)}
     found = (_mesh(point, own, ranks) for point, own in points.items())
     return tuple(mesh for mesh in found if mesh is not None)

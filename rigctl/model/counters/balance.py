@@ -39,12 +39,15 @@ class Framing:
     def header_bytes(self, point: CountingPoint, crossing: Crossing) -> float:
         """Return the bytes of one packet that are not payload at `point`, mean over the flows."""
         check = ETHERNET_CHECK if point.ports and not self.virtual_switch else 0
-        if crossing.udp:
-            return ETHERNET_HEADER + Packet("udp", self.ip_version).header_bytes + check
+        of_udp = ETHERNET_HEADER + Packet("udp", self.ip_version).header_bytes + check
+        if crossing.udp and not crossing.stamps:
+            return of_udp
         # Timestamps are on by default on all systems that rigctl's agent runs on.
         stamped = crossing.stamped / crossing.stamps if crossing.stamps else 1.0
         headers = Packet("tcp", self.ip_version, timestamps=False).header_bytes
-        return ETHERNET_HEADER + headers + TIMESTAMPS_OPTION * stamped + check
+        of_tcp = ETHERNET_HEADER + headers + TIMESTAMPS_OPTION * stamped + check
+        share = crossing.datagrams / crossing.segments if crossing.segments else 0.0
+        return of_tcp + share * (of_udp - of_tcp)
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,9 +125,10 @@ def attribute(
 ) -> list[Attribution]:
     """Return where the segments that `flows` retransmitted were lost; the rest is unattributed.
 
-    The result is empty without retransmits, and if those of some flow are unknown.
+    The result is empty without retransmits, and if those of some flow are unknown. Datagrams are not retransmitted.
     """
-    streams = [_stream_of(wiring.path(*ends), own) for ends, own in by_ends_of(flows).items()]
+    segmented = [flow for flow in flows if flow.sender is None or flow.sender.datagrams is None]
+    streams = [_stream_of(wiring.path(*ends), own) for ends, own in by_ends_of(segmented).items()]
     retransmitted = _segments(streams)
     if not retransmitted:
         return []

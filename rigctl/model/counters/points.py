@@ -55,7 +55,7 @@ class CountingPoint:
 class Crossing:
     """Octets that flows sent past a counting point, as agents and kernels counted them. None: unknown for some flow.
 
-    `stamps` are the flows that report whether they use timestamps, `stamped` those that do. For
+    `stamps` are the flows that report whether they use timestamps, `stamped` those that do: TCP's. For
     UDP `retransmitted` has the lost datagrams.
     """
 
@@ -65,12 +65,14 @@ class Crossing:
     stamps: int = 0
     stamped: int = 0
     udp: bool = False
+    datagrams: int = 0  # of `segments`, as far as they are known
 
     def __add__(self, other: "Crossing") -> "Crossing":
         payload, retransmitted = (self.payload, other.payload), (self.retransmitted, other.retransmitted)
         segments, stamps = total((self.segments, other.segments)), self.stamps + other.stamps
         stamped, udp = self.stamped + other.stamped, self.udp or other.udp
-        return Crossing(total(payload), total(retransmitted), segments, stamps, stamped, udp)
+        datagrams = self.datagrams + other.datagrams
+        return Crossing(total(payload), total(retransmitted), segments, stamps, stamped, udp, datagrams)
 
 
 class Wiring:
@@ -145,12 +147,16 @@ def retransmitted_bytes(flow: Flow) -> int | None:
 
 def data_of(flows: Sequence[Flow]) -> Crossing:
     """Return what the senders of `flows` put on the wire; TCP connections beside datagrams carry almost nothing."""
+    streams, datagrams = _by_transport(flows)
+    if streams and datagrams:
+        return data_of(streams) + data_of(datagrams)
     senders = [flow.sender for flow in flows]
     sent = total(None if side is None else side.bytes for side in senders)
-    if any(side is not None and side.datagrams is not None for side in senders):
+    if datagrams:
         arrived = total(None if flow.receiver is None else flow.receiver.bytes for flow in flows)
         count = total(side.datagrams.count if side and side.datagrams else None for side in senders)
-        return Crossing(sent, None if sent is None or arrived is None else max(0, sent - arrived), count, udp=True)
+        lost = None if sent is None or arrived is None else max(0, sent - arrived)
+        return Crossing(sent, lost, count, udp=True, datagrams=count or 0)
     retransmitted = total(retransmitted_bytes(flow) for flow in flows)
     segments = total(None if side is None else side.tcp.segs_out for side in senders)
     return Crossing(total((sent, retransmitted)), retransmitted, segments, *_stamps(flows))
@@ -158,10 +164,19 @@ def data_of(flows: Sequence[Flow]) -> Crossing:
 
 def acknowledgements_of(flows: Sequence[Flow]) -> Crossing:
     """Return what the receivers of `flows` put on the wire: segments without payload."""
-    if any(flow.receiver is not None and flow.receiver.datagrams is not None for flow in flows):
-        return Crossing(udp=True)
+    streams, datagrams = _by_transport(flows)
+    if datagrams:
+        return acknowledgements_of(streams) + Crossing(udp=True) if streams else Crossing(udp=True)
     segments = total(None if flow.receiver is None else flow.receiver.tcp.segs_out for flow in flows)
     return Crossing(0, 0, segments, *_stamps(flows))
+
+
+def _by_transport(flows: Sequence[Flow]) -> tuple[list[Flow], list[Flow]]:
+    """Return the flows of TCP, and those of datagrams."""
+    counts = [any(side is not None and side.datagrams is not None for side in (f.sender, f.receiver)) for f in flows]
+    return [flow for flow, udp in zip(flows, counts, strict=True) if not udp], [
+        flow for flow, udp in zip(flows, counts, strict=True) if udp
+    ]
 
 
 def _stamps(flows: Sequence[Flow]) -> tuple[int, int]:

@@ -17,6 +17,7 @@ class Evidence:
     larger_frames: float | None = None  # ceiling with frames as large as the links' MTU ÷ ceiling
     shared_share: float | None = None  # of a link shared with other pairs: what all of them took
     shared_link: str | None = None
+    beside_classes: bool | None = None  # other classes of traffic were measured at the same time
     other_share: float | None = None  # of a link on the path: the least that other traffic took
     other_mbps: float | None = None  # the same, on the wire
     other_link: str | None = None

@@ -132,6 +132,11 @@ def _standing(seen: Known) -> bool:
     return bool(seen.queue_ms >= QUEUE_MS and seen.queue_growth >= FLAT)
 
 
+def _rest_taken(seen: Known) -> bool:
+    """Other classes of the test take the rest of the line."""
+    return bool(seen.beside_classes) and reaches(seen.shared_share or 0.0, LINE_RATE)
+
+
 def _deep(seen: Known) -> bool:
     """A queue is never empty, as far as is known."""
     least_ms, least_growth = DEEP
@@ -232,7 +237,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "line-rate",
         "line rate between losses",
         ("efficiency", *_STANDING),
-        lambda seen: reaches(seen.efficiency, NEARLY) and _standing(seen),
+        lambda seen: reaches(seen.efficiency, NEARLY) and _standing(seen) and not _rest_taken(seen),
     ),
     Rule("rate", "requested rate", ("asked_share",), _as_asked),
     Rule("sender", "quota", ("quota_sender",), lambda seen: _throttled(seen, EXHAUSTED), "quota"),

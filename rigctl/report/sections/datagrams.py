@@ -60,9 +60,10 @@ _METHOD: Final = (
 )
 
 
-def part(view: RunView) -> Part | None:
+def part(run: RunView) -> Part | None:
     """Return the part of a run of UDP streams; None for any other run."""
-    if view.section != SECTION:
+    view = run.of_section(SECTION)
+    if view is None:
         return None
     trials = search_table(view)
     title = "The search for the highest rate, trial by trial"

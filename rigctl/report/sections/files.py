@@ -22,9 +22,10 @@ _METHOD = (
 )
 
 
-def part(view: RunView) -> Part | None:
+def part(run: RunView) -> Part | None:
     """Return the part of a run of file transfers; None for any other run."""
-    if view.section != SECTION:
+    view = run.of_section(SECTION)
+    if view is None:
         return None
     asked = [SIZE, *map(of_cell, (requested.asked(READ, "Read"), requested.asked(WRITE, "Write")))]
     derived: list[ResultColumn] = [

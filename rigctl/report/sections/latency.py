@@ -8,11 +8,22 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, LatencySummary, StreamSummary
 from rigctl.analysis.views.over_time import charted_cells, resampled
 from rigctl.findings import Finding, Severity, Weight, tests
-from rigctl.model.latency import KEPT, PROBE_BYTES, trips
+from rigctl.model.latency import KEPT, PROBE_BYTES, has_grown, trips
 from rigctl.records import Cell, Direction, Probes, Repetition, Status, Stream
 from rigctl.report.blocks import Chart, Charts, Column, Key, Part, Section, Table
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Line, Panel, Plot, stream_colours
-from rigctl.report.tables.columns import ColumnOf, Head, divided, each, measured, table_of, to_decimals, to_digits
+from rigctl.report.tables.columns import (
+    ColumnOf,
+    Filled,
+    Head,
+    divided,
+    each,
+    filled,
+    measured,
+    table_of,
+    to_decimals,
+    to_digits,
+)
 from rigctl.report.words.text import numbers_text, rate_text, settings_text, time_text
 
 METHOD = (
@@ -20,10 +31,6 @@ METHOD = (
     "back, by threads of their own, first without the streams (idle), then beside them (loaded). Round trips per "
     f"minute are 60 s over the mean of the shortest {100 * KEPT:.0f} % of the loaded ones."
 )
-GROWN: Final = 2.0
-"""Under load a round trip has grown from this multiple of the idle one on …"""
-LEAST_RISE_US: Final = 300.0
-"""… if it is also longer by this: busy processors add less."""
 MOST_POINTS: Final = 150
 """Points of a line; each is the longest round trip of its time."""
 _WIDTH: Final = 380
@@ -70,6 +77,7 @@ def table(found: Sequence[Result]) -> Table:
     """Return the table of latency under load: a row for each test and pair with probes."""
     columns: list[ColumnOf[Result]] = [
         each(Column("Test"), lambda row: row.number),
+        _of_class,
         each(Column("Pair", words=True), lambda row: str(row.stream)),
         _times("Idle, p50", lambda latency: latency.idle_p50_us),
         _times("Idle, p99", lambda latency: latency.idle_p99_us),
@@ -83,6 +91,11 @@ def table(found: Sequence[Result]) -> Table:
         columns.append(_times("RTT of TCP", lambda latency: latency.tcp_us))
     legend = ("Round trips of probes: p50 the median, p99 what 99 % did not exceed. Rise: of the median.",)
     return table_of(found, columns, lambda row: Head(row.number), legend, "Latency under load")
+
+
+def _of_class(found: Sequence[Result]) -> Filled | None:
+    names = [row.cell.cell.traffic_class for row in found]
+    return filled(Column("Class", words=True), names) if any(names) else None
 
 
 def _times(title: str, of: Callable[[LatencySummary], float | None]) -> ColumnOf[Result]:
@@ -129,10 +142,7 @@ def _rise(worst: Result, count: int) -> Finding:
 
 def grown(row: Result) -> bool:
     """Tell whether the round trip grows under load by more than busy processors add."""
-    idle_us, rise_us = row.latency.idle_p50_us, row.latency.rise_us
-    if idle_us is None or rise_us is None:
-        return False
-    return rise_us >= LEAST_RISE_US and idle_us + rise_us >= GROWN * idle_us
+    return has_grown(row.latency.idle_p50_us, row.latency.rise_us)
 
 
 def queue_bytes(row: Result) -> float | None:
@@ -140,7 +150,7 @@ def queue_bytes(row: Result) -> float | None:
     rise_us, goodput = row.latency.rise_us, row.stream.goodput_mbps
     if rise_us is None or goodput is None or not grown(row):
         return None
-    if row.cell.shared or row.cell.cell.direction is Direction.BOTH:
+    if row.cell.shared or row.cell.cell.direction is Direction.BOTH or row.cell.cell.traffic_class is not None:
         return None
     return rise_us * goodput.mean / 8
 

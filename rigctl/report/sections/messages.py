@@ -61,9 +61,10 @@ _WIDTH: Final = 1040
 _HEIGHT: Final = 340
 
 
-def part(view: RunView) -> Part | None:
+def part(run: RunView) -> Part | None:
     """Return the part of a run of messages; None for any other run."""
-    if view.section != SECTION:
+    view = run.of_section(SECTION)
+    if view is None:
         return None
     results = view.messages
     trips = view.plan.cells[0].kind.round_trips

@@ -49,9 +49,10 @@ PROBE_RTT_S: Final = 10.0
 """bbr measures the round trip anew about so often (tcp_bbr.c: bbr_min_rtt_win_sec)."""
 
 
-def part(view: RunView) -> Part | None:
+def part(run: RunView) -> Part | None:
     """Return the part of a run of TCP streams; None for any other run."""
-    if view.section != SECTION:
+    view = run.of_section(SECTION)
+    if view is None:
         return None
     return Part(
         findings=tuple(stream_findings(view)),
@@ -145,7 +146,7 @@ def _numbers_by(cells: Sequence[CellSummary], text: Callable[[CellSummary], str]
 
 def _line_rate(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     known = [cell for cell in cells if cell.efficiency is not None and not cell.above_ceiling]
-    known = [cell for cell in known if not isinstance(cell.cell[RATE], int)]
+    known = [cell for cell in known if not isinstance(cell.cell[RATE], int) and cell.cell.traffic_class is None]
     if len(known) < 2:
         return
     below = [cell for cell in known if not reaches(cell.efficiency or 0.0, LINE_RATE)]

@@ -75,6 +75,7 @@ def varied(setting: Setting[Any], title: str = "") -> Requested:
 
 
 TEST: Final = Requested(_column("Test"), lambda cell: cell.number, shown=_always)
+CLASS: Final = Requested(_column("Class", words=True), lambda cell: cell.traffic_class)
 CONDITION: Final = asked(settings.CONDITION, "Condition")
 PAIRS: Final = Requested(_column("Pairs"), lambda cell: len(cell.pairs), shown=_several(lambda cell: len(cell.pairs)))
 SENDING: Final = Requested(_column("Pair", words=True), lambda cell: pairs_text(cell.pairs), shown=several_sets)
@@ -120,8 +121,15 @@ DATAGRAMS: Final = (
     *(PLACEMENT, DIRECTION, ENGINE, LATENCY),
 )
 """The columns of tests of kind udp."""
+CLASSED: Final = (
+    *(CONDITION, PAIRS, SENDING, *map(asked, _BEFORE), PARALLEL),
+    *DATAGRAMS[6:9],
+    *map(asked, _AFTER),
+    *(DIRECTION, TRANSPORT),
+)
+"""The columns of classes that are measured together, after their names."""
 COMPARED: Final = (
-    *(CONDITION, PAIRS, SENDING, *map(asked, _BEFORE), varied(settings.PARALLEL, "Parallel"), *DATAGRAMS[6:9]),
+    *(CLASS, CONDITION, PAIRS, SENDING, *map(asked, _BEFORE), varied(settings.PARALLEL, "Parallel"), *DATAGRAMS[6:9]),
     *(varied(settings.NODELAY) if each is settings.NODELAY else asked(each) for each in _AFTER),
     *(PLACEMENT, DIRECTION, ENGINE, LATENCY, TRANSPORT, varied(settings.BUSY_POLL, "Busy poll")),
     *(asked(settings.READ, "Read"), asked(settings.WRITE, "Write")),

@@ -286,4 +286,5 @@ def details(view: RunView, explain: Callable[[CellSummary], Sequence[str]]) -> t
     )
     block = Terms(terms)
     folded = Folded(plural(len(terms), "test"), (block,))
-    return (Section("Test by test", (folded if len(terms) > MOST_OPEN else block, *more)),)
+    kind = f": {view.cells[0].cell.kind.title}" if view.classed else ""
+    return (Section(f"Test by test{kind}", (folded if len(terms) > MOST_OPEN else block, *more)),)

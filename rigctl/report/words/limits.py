@@ -109,6 +109,7 @@ def _named(cell: CellSummary) -> tuple[str, str, str] | None:
     path = f", though its path has an MTU of {cell.binding.mtu}" if cell.binding and cell.binding.mtu else ""
     clamped = seen.get("clamped_mss")
     mss = f"{clamped:.3g}" if isinstance(clamped, float | int) else UNKNOWN
+    others = "pairs" if cell.cell.traffic_class is None else "classes"
     by_limit = {
         "quota": (
             f"the {cell.limit}",
@@ -129,8 +130,8 @@ def _named(cell: CellSummary) -> tuple[str, str, str] | None:
         ),
         "shared-link": (
             "a shared link",
-            f"{shared}, which other pairs use too, was {_percent(seen.get('shared_share'))} full",
-            "Fewer pairs on this link, or a faster link, lift this limit.",
+            f"{shared}, which other {others} use too, was {_percent(seen.get('shared_share'))} full",
+            f"Fewer {others} on this link, or a faster link, lift this limit.",
         ),
         "other-traffic": (
             "other traffic",

@@ -92,5 +92,7 @@ def test_trials_and_what_is_not_ok_do_not_count() -> None:
 
 def test_a_run_without_tests_has_no_section() -> None:
     info = builders.run(builders.plan([]))
-    assert RunView(info, []).section == ""
-    assert RunView(*builders.gigablox()).section == "streams"
+    assert RunView(info, []).of_section("streams") is None
+    view = RunView(*builders.gigablox())
+    assert view.of_section("streams") is view
+    assert view.of_section("datagrams") is None

@@ -18,7 +18,7 @@ CELL = Cell(1, "tcp", (Pair("a", "b"), Pair("c", "d")), 10.0, 0.0, 5)
 
 def numbered(cell: Cell) -> list[tuple[int, str, str, str]]:
     tokens = count()
-    return [(c.endpoint, *c.stream.ends, c.token) for c in channels(cell, lambda: f"token{next(tokens)}")]
+    return [(c.endpoint, *c.stream.ends, c.token) for c in channels([cell], lambda: f"token{next(tokens)}")]
 
 
 def test_every_pair_is_a_stream_with_a_token_of_its_own() -> None:
@@ -37,7 +37,7 @@ def test_both_is_two_streams_per_pair() -> None:
 
 def asked_of(cell: Cell, *, sends: bool = False) -> dict[str, Any]:
     """Return the keys of the first channel's order that not every order has."""
-    sockets = channel_sockets(cell, channels(cell, lambda: "token")[0], sends=sends, interval_ms=100, wait_ms=5000)
+    sockets = channel_sockets(cell, channels([cell], lambda: "token")[0], sends=sends, interval_ms=100, wait_ms=5000)
     order = Listen(1, "::1", replace(sockets, token="0" * 32)).to_line(1).decode()
     words = dict(word.split("=") for word in order.split()[2:])
     common = {"endpoint": "1", "address": "::1", "token": "0" * 32, "interval_ms": "100", "wait_ms": "5000"}
@@ -97,14 +97,14 @@ def test_of_a_stream_of_datagrams_nothing_of_tcp_is_asked() -> None:
 
 def test_each_stream_has_its_probes_numbered_after_the_streams() -> None:
     cell = builders.cell(direction=Direction.BOTH, latency_ms=20, parallel=3)
-    both = channels(cell, lambda: "a" * 32)
+    both = channels([cell], lambda: "a" * 32)
     assert [(channel.endpoint, channel.probing) for channel in both] == [(at, at > 4) for at in range(1, 9)]
     assert [channel.stream for channel in both[4:]] == [channel.stream for channel in both[:4]]
-    assert not any(channel.probing for channel in channels(builders.cell(), lambda: "a" * 32))
+    assert not any(channel.probing for channel in channels([builders.cell()], lambda: "a" * 32))
 
 
 def test_probes_are_one_flow_of_small_datagrams_with_the_nodes_own_buffers() -> None:
     cell = builders.cell(latency_ms=20)
-    sockets = channel_sockets(cell, channels(cell, lambda: "")[-1], sends=True, interval_ms=100, wait_ms=1)
+    sockets = channel_sockets(cell, channels([cell], lambda: "")[-1], sends=True, interval_ms=100, wait_ms=1)
     assert (sockets.flows, sockets.transport, sockets.test, sockets.size) == (1, "udp", "probe", 64)
     assert (sockets.settings, sockets.interval_ms) == (NO_SETTINGS, 20)

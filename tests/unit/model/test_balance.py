@@ -388,7 +388,7 @@ def test_datagrams_have_the_headers_of_udp_and_nothing_is_sent_again() -> None:
     sender, receiver = (Side(one.count * 1000, 1, 2, datagrams=one) for one in counts)
     flow = Flow(Pair("a", "b"), Direction.FORWARD, 1, sender, receiver)
     crossing = data_of([flow])
-    assert crossing == Crossing(100_000, 3000, 100, udp=True)
+    assert crossing == Crossing(100_000, 3000, 100, udp=True, datagrams=100)
     point = CountingPoint(PointKind.NIC_OUT, "a")
     assert Framing().header_bytes(point, crossing) == 14 + 20 + 8
     assert acknowledgements_of([flow]) == Crossing(udp=True)

@@ -42,7 +42,8 @@ def chosen(cell: Cell, *gone: str, blocked: Blocked | None = None) -> tuple[tupl
 
 
 async def _chosen(cell: Cell, gone: Iterable[str], blocked: Blocked) -> tuple[Order, str | None]:
-    return await measurable(Order(cell, 1, 1), Some(*gone), blocked)
+    (order,), left_out = await measurable([Order(cell, 1, 1)], Some(*gone), blocked)
+    return order, left_out
 
 
 def test_pairs_of_lost_nodes_are_left_out_with_the_reason() -> None:

@@ -43,7 +43,7 @@ def measured(
     clocks: Clocks | None = CLOCKS,
     at_ns: int = 0,
 ) -> Counted:
-    return counted(cell, channels(cell, lambda: "0" * 32), reports, clocks, at_ns=at_ns)
+    return counted(cell, channels([cell], lambda: "0" * 32), reports, clocks, at_ns=at_ns)
 
 
 def record(found: Counted, status: Status = Status.OK, reason: str | None = None, order: Order = ORDER) -> Repetition:

@@ -77,7 +77,7 @@ def test_a_first_invalid_attempt_still_has_its_time_to_come() -> None:
 
 def test_quiet_says_nothing() -> None:
     progress, text = lines(quiet=True)
-    (channel,) = channels(CELL, lambda: "0" * 32)
+    (channel,) = channels([CELL], lambda: "0" * 32)
     progress.began(CELL, 1, 1)
     progress.received(channel, 1, 1)
     progress.ended(CELL, result(Status.FAILED))
@@ -98,7 +98,7 @@ def test_many_pairs_are_shown_as_their_sum_with_what_is_left() -> None:
         Console(file=text, force_terminal=True, width=160), PLAN, missing(PLAN, {}), quiet=False
     ) as progress:
         progress.began(many, 1, 1)
-        for channel in channels(many, lambda: "0" * 32):
+        for channel in channels([many], lambda: "0" * 32):
             progress.received(channel, 10**9, 0)
             progress.received(channel, 2 * 10**9, 125_000_000)
     assert "jumbo, 12 pairs, total window 32 KiB, MSS 1460, 5 flows" in text.getvalue()

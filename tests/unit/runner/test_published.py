@@ -1,5 +1,6 @@
 """What a run publishes of itself."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import builders
@@ -14,7 +15,7 @@ from rigctl.runner.published import Board
 
 PLAN = builders.plan(builders.gigablox_cells()[:2], repeat=2)
 FIRST = PLAN.cells[0]
-LIVE = channels(FIRST, lambda: "0" * 32)
+LIVE = channels([FIRST], lambda: "0" * 32)
 
 
 class Heard(Progress):
@@ -23,7 +24,7 @@ class Heard(Progress):
     def __init__(self) -> None:
         self.heard: list[str] = []
 
-    def began(self, cell: Cell, repetition: int, attempt: int) -> None:
+    def began(self, cell: Cell, repetition: int, attempt: int, beside: Sequence[Cell] = ()) -> None:
         self.heard.append(f"began {cell.number}")
 
     def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None:

@@ -20,7 +20,7 @@ from rigctl.runner.engine import PREPARE_S, Bench
 from rigctl.runner.nodes import Nodes
 from rigctl.runner.orders import Order
 from rigctl.runner.progress import Progress
-from rigctl.runner.repetition import measure_cell
+from rigctl.runner.repetition import measure_together
 from rigctl.settings import READ, Settings
 
 CELL = Cell(1, "tcp", (Pair("a", "b"),), 0.0, 0.0, 1)
@@ -144,7 +144,8 @@ async def measured(fails_at: str | None, cell: Cell = CELL, agent: type[Fake] = 
     log: list[str] = []
     nodes = cast(Nodes, FakeNodes(log, fails_at, agent))
     bench = Bench(nodes, cast(Conditions, FakeConditions(log, fails_at)), cast(Counters, FakeCounters(log)))
-    return await measure_cell(Order(cell, 1, 1), bench, 0.010, Progress()), log
+    (result,) = await measure_together([Order(cell, 1, 1)], bench, 0.010, Progress())
+    return result, log
 
 
 async def test_the_stages_follow_each_other_and_end_with_every_endpoint_closed() -> None:

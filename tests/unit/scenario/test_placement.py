@@ -66,7 +66,7 @@ def test_what_is_no_placement_is_told(tmp_path: Path, text: str, said: str) -> N
 )
 def test_each_end_is_told_its_own(tmp_path: Path, value: str | None, sender: str | None, receiver: str | None) -> None:
     cell = planned(tmp_path, f"placement: {value or 'default'}\nlatency: true\nduration: 1s").cells[0]
-    stream, probes = channels(cell, lambda: "0" * 32)
+    stream, probes = channels([cell], lambda: "0" * 32)
     how: dict[str, Any] = {"interval_ms": 100, "wait_ms": 1000}
     assert sockets(cell, stream, sends=True, **how).settings[PLACEMENT] == sender
     assert sockets(cell, stream, sends=False, **how).settings[PLACEMENT] == receiver

@@ -1,0 +1,89 @@
+"""Classes measured together: whether the path sends one of them first, from their round trips under load."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rigctl.analysis.rows.cells import grouped
+from rigctl.analysis.summary import CellSummary
+from rigctl.model.latency import has_grown
+from rigctl.model.unknowns import mean_of_all, total
+
+MUCH_SHORTER: Final = 0.5
+"""A class that waits at most this share of the time that another one waits is sent before it."""
+ALIKE: Final = 0.8
+"""Classes that wait at least this share of the longest time wait in the same queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassResult:
+    """One class of a test; round trips are those of its probes, medians, the mean over pairs. None is unknown."""
+
+    cell: CellSummary
+    idle_us: float | None
+    loaded_us: float | None
+
+    @property
+    def name(self) -> str:
+        return self.cell.cell.traffic_class or ""
+
+    @property
+    def wait_us(self) -> float | None:
+        """Return how much longer a round trip takes under load."""
+        return None if self.idle_us is None or self.loaded_us is None else max(0.0, self.loaded_us - self.idle_us)
+
+    @property
+    def waits(self) -> bool:
+        """Tell whether the class waits in a queue: for longer than busy processors explain."""
+        return has_grown(self.idle_us, self.wait_us)
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """The classes of one test, in the order of the scenario."""
+
+    classes: tuple[ClassResult, ...]
+
+    @property
+    def slowest(self) -> ClassResult | None:
+        """Return the class that waits longest; None if a wait is unknown."""
+        if any(each.wait_us is None for each in self.classes):
+            return None
+        return max(self.classes, key=lambda each: each.wait_us or 0.0)
+
+    @property
+    def first(self) -> tuple[ClassResult, ...]:
+        """Return the classes that are sent before the slowest one; none if no class waits, or a wait is unknown."""
+        slowest = self.slowest
+        if slowest is None or not slowest.waits:
+            return ()
+        most_us = MUCH_SHORTER * (slowest.wait_us or 0.0)
+        return tuple(each for each in self.classes if (each.wait_us or 0.0) <= most_us)
+
+    @property
+    def alike(self) -> bool:
+        """Tell whether all classes wait in the same queue."""
+        slowest = self.slowest
+        if slowest is None or not slowest.waits:
+            return False
+        return all((each.wait_us or 0.0) >= ALIKE * (slowest.wait_us or 0.0) for each in self.classes)
+
+    @property
+    def goodput_mbps(self) -> float | None:
+        """Return the goodput of all classes together."""
+        return total(None if own is None else own.mean for own in (each.cell.goodput_mbps for each in self.classes))
+
+
+def of_classes(cells: Sequence[CellSummary]) -> list[Together]:
+    """Return the tests whose classes were all measured; none for a scenario without classes."""
+    groups = grouped((cell for cell in cells if cell.cell.traffic_class is not None), lambda cell: cell.cell.first)
+    return [Together(tuple(map(_result, own))) for own in groups.values() if all(cell.counted for cell in own)]
+
+
+def _result(cell: CellSummary) -> ClassResult:
+    probed = [stream.latency for stream in cell.streams if stream.latency is not None]
+    return ClassResult(
+        cell,
+        mean_of_all(latency.idle_p50_us for latency in probed),
+        mean_of_all(latency.loaded_p50_us for latency in probed),
+    )

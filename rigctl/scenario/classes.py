@@ -1,0 +1,174 @@
+"""Classes of traffic: `classes` makes each row of the matrix several tests, which are measured at the same time.
+
+A class has its own kind of test, and the settings of its row that its kind takes; what it names itself comes first.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from pydantic import BaseModel
+
+from rigctl.scenario.matrix import MAX_CELLS, Matrix, Row, count
+from rigctl.scenario.pairs import PairSet
+from rigctl.settings import CONDITION, ENGINE, ITERATIONS, MAX_RATE, PAIRS, RATE, SETTINGS, WINDOW, Setting, Settings
+from rigctl.settings.kinds import AGENT, KINDS, TCP, UDP, Kind
+from rigctl.yamlfile import Document, Mistake
+from rigctl.yamlfile.fields import FieldError, parse_text, shown
+
+TAKEN: Final = (TCP, UDP)
+"""The kinds of tests that classes can be."""
+MOST: Final = 8
+"""Classes of a scenario; a switch has as many queues."""
+CLASS_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,19}", re.ASCII)
+OF_THE_ROW: Final = (CONDITION, PAIRS, ENGINE, ITERATIONS)
+"""Settings that classes have in common, or that end a test before the others."""
+AXES: Final = tuple(
+    name
+    for name, setting in SETTINGS.items()
+    if setting not in OF_THE_ROW and any(setting.takes(kind) for kind in TAKEN)
+)
+"""The settings that a class can name."""
+
+
+def parse_class(name: str, value: object) -> str:
+    """Return the name of a class. Raises `FieldError`."""
+    text = parse_text(name, value, "the name of a class")
+    if not CLASS_NAME.fullmatch(text):
+        raise FieldError(f"class {shown(text)}: expected 1 to 20 letters, digits, blanks and any of . _ + -")
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficClass:
+    """One entry of `classes`: its kind of test, and the settings that it names."""
+
+    name: str
+    kind: Kind
+    own: Row
+
+
+class Test(NamedTuple):
+    """A test of a scenario before it becomes a cell: one row of the matrix, or one class of it."""
+
+    row: Settings
+    pairs: PairSet
+    kind: Kind
+    traffic_class: str | None = None
+    group: int | None = None  # number of the first test of the same row
+
+    @property
+    def about(self) -> str:
+        """Return how its kind is named in a message: `test: udp`."""
+        return f"test: {self.kind.name}"
+
+
+def classes_of(sections: Mapping[str, BaseModel], test: str) -> tuple[TrafficClass, ...]:
+    """Return the classes of a scenario. `test`: the kind of those that name none."""
+    return tuple(
+        TrafficClass(
+            name,
+            KINDS[getattr(section, "test", None) or test],
+            {SETTINGS[key]: getattr(section, key) for key in section.model_fields_set if key in SETTINGS},
+        )
+        for name, section in sections.items()
+    )
+
+
+def classed(rows: Sequence[tuple[Settings, PairSet]], kind: Kind, classes: Sequence[TrafficClass]) -> list[Test]:
+    """Return the tests of a scenario: each row, or each class of each row."""
+    if not classes:
+        return [Test(row, pairs, kind) for row, pairs in rows]
+    return [
+        Test(_row_of(each, row), pairs, each.kind, each.name, place * len(classes) + 1)
+        for place, (row, pairs) in enumerate(rows)
+        for each in classes
+    ]
+
+
+def _row_of(each: TrafficClass, row: Settings) -> Settings:
+    return Settings((setting, value) for setting, value in row.items() if setting.takes(each.kind)) | each.own
+
+
+def class_mistakes(
+    document: Document,
+    matrix: Matrix,
+    sets: int,
+    classes: Sequence[TrafficClass],
+    options: Mapping[Setting[Any], str],
+    against: str | None,
+) -> Iterator[Mistake]:
+    """Yield mistakes of the classes as a whole: too many, of kinds that cannot be classes, settings without effect.
+
+    `sets`: how many sets of pairs take turns. `against`: the option of a comparison, which classes cannot have.
+    """
+    if not classes:
+        return
+    if len(classes) > MOST:
+        yield document.mistake(("classes",), f"classes: {len(classes)} of them; at most {MOST}.", at_key=True)
+    cells = count(matrix) * sets * len(classes)
+    if cells > MAX_CELLS:
+        what = (
+            f"classes: {len(classes)} classes make {cells:,} tests: at most {MAX_CELLS:,}. Give the axes fewer values."
+        )
+        yield document.mistake(("classes",), what, at_key=True)
+    if against is not None:
+        what = "not with classes, which are measured at the same time. Run the scenario twice, and use rigctl compare."
+        yield Mistake(against, what)
+    for each in classes:
+        if each.kind not in TAKEN:
+            names = " or ".join(kind.name for kind in TAKEN)
+            path = ("classes", each.name, "test") if "test" in _given(document, each.name) else ("test",)
+            yield document.mistake(path, f"class {each.name}: test: {each.kind.name} cannot be a class; {names} can.")
+    yield from _idle_settings(document, matrix, classes, options)
+
+
+def _idle_settings(
+    document: Document, matrix: Matrix, classes: Sequence[TrafficClass], options: Mapping[Setting[Any], str]
+) -> Iterator[Mistake]:
+    """Yield settings of rows that act on no class."""
+    for setting in dict.fromkeys([*matrix.axes, *(setting for row in matrix.include for setting in row)]):
+        takers = [each for each in classes if setting.takes(each.kind)]
+        if setting in OF_THE_ROW or any(setting not in each.own for each in takers):
+            continue
+        why = "every class that takes it names its own" if takers else "no class takes it"
+        path = ("matrix", setting.name) if setting.name in (document.data.get("matrix") or {}) else ("include",)
+        path = (setting.name,) if setting.name in document.data else path
+        what = f"{setting.name}: {why}. Leave it out."
+        yield Mistake(options[setting], what) if setting in options else document.mistake(path, what)
+
+
+def class_clashes(test: Test, first: Test, resized: bool) -> Iterator[tuple[str, str]]:
+    """Yield settings of a class that do not go with the others of its row, of which `first` is the first one.
+
+    `resized`: the condition sets where buffers start, on the whole node.
+    """
+    if test.traffic_class is None:
+        return
+    if test.row[ENGINE] != AGENT:
+        yield "engine", f"engine: classes are measured by the agent, not by {test.row[ENGINE]}"
+    if test.row[RATE] == MAX_RATE:
+        yield "rate", "rate: max is searched in a test by itself, not beside other classes"
+    if resized and test.row[WINDOW] != first.row[WINDOW]:
+        yield "window", "window: differs between the classes; a condition with resize: true sets one for the whole node"
+
+
+def _given(document: Document, name: str) -> Mapping[str, Any]:
+    """Return the keys of a class as they are in the file."""
+    given = (document.data.get("classes") or {}).get(name)
+    return given if isinstance(given, dict) else {}
+
+
+def place_of(document: Document, test: Test, setting: str) -> tuple[str, ...] | None:
+    """Return the place of a setting that a class names itself, or of the class if no row has it; else None."""
+    name = test.traffic_class
+    if name is None:
+        return None
+    if setting in _given(document, name):
+        return "classes", name, setting
+    in_rows = any(
+        setting in row
+        for row in [document.data, document.data.get("matrix") or {}, *(document.data.get("include") or [])]
+    )
+    return None if in_rows else ("classes", name)

@@ -1,0 +1,129 @@
+"""Classes that share a link: their limits, their counters, and which one goes first."""
+
+from dataclasses import replace
+from typing import Any
+
+import builders
+import pytest
+
+from rigctl.analysis.rows.cells import derive
+from rigctl.analysis.rows.counters import Balances
+from rigctl.analysis.run_view import RunView
+from rigctl.analysis.summary import CellSummary, LatencySummary
+from rigctl.analysis.views.priorities import of_classes
+from rigctl.model.counters.balance import Framing
+from rigctl.model.counters.points import CountingPoint, PointKind, acknowledgements_of, data_of
+from rigctl.model.limits.evidence import Evidence
+from rigctl.model.limits.verdicts import judged
+from rigctl.records import Datagrams, NicCounters, NodeUsage, Pair, Repetition, RunInfo, Status
+from rigctl.report.sections.classes import findings
+
+AB = (Pair("a", "b"),)
+VOICE = builders.cell(
+    1, test="udp", transport="udp", message_bytes=1472, pairs=AB, traffic_class="voice", group=1, rate=300_000_000
+)
+BULK = builders.cell(2, pairs=AB, traffic_class="bulk", group=1, parallel=2)
+OUT = CountingPoint(PointKind.NIC_OUT, "a")
+
+
+def measured(voice: float = 300.0, bulk: float = 640.0) -> tuple[RunInfo, list[Repetition]]:
+    info = builders.run(builders.plan((VOICE, BULK)))
+    both = [builders.repetition(VOICE, (voice,)), builders.repetition(BULK, (bulk,))]
+    flows = []
+    for flow in both[0].flows:
+        assert flow.sender is not None
+        assert flow.receiver is not None
+        count = Datagrams(flow.sender.bytes // 1472)
+        sides = [replace(side, datagrams=count, tcp=type(side.tcp)()) for side in (flow.sender, flow.receiver)]
+        flows.append(replace(flow, sender=sides[0], receiver=sides[1]))
+    return info, [replace(both[0], flows=tuple(flows)), both[1]]
+
+
+def test_a_class_is_limited_by_the_link_that_all_classes_fill_together() -> None:
+    info, repetitions = measured()
+    voice, bulk = derive(info, repetitions).cells
+    assert (voice["class"], voice["limit"]) == ("voice", "rate")
+    assert (bulk["class"], bulk["limit"]) == ("bulk", "shared-link")
+    assert bulk["ceiling_mbps"] == pytest.approx(941.5, abs=0.1)
+    assert bulk["efficiency"] == pytest.approx(0.68, abs=0.01)
+    (alone,) = derive(replace(info, plan=replace(info.plan, cells=(BULK,))), repetitions[1:]).cells
+    assert alone["limit"] != "shared-link"
+
+
+def test_a_class_near_the_ceiling_is_limited_by_the_shared_link_and_not_by_the_line() -> None:
+    standing: dict[str, Any] = {
+        "efficiency": 0.95,
+        "queue_ms": 5.0,
+        "queue_growth": 10.0,
+        "shared_share": 0.99,
+        "shared_link": "to b",
+    }
+    assert judged(Evidence(**standing, beside_classes=True)).limit == "shared-link"
+    assert judged(Evidence(**standing)).limit == "line-rate"
+
+
+def test_interfaces_are_balanced_with_the_payload_of_all_classes() -> None:
+    info, repetitions = measured()
+    payload = sum(flow.sender.bytes for one in repetitions for flow in one.flows if flow.sender is not None)
+    packets = payload // 1448
+    nic = NicCounters(tx_bytes=payload + packets * 66, tx_packets=packets, rx_bytes=0, rx_packets=0)
+    usage = (NodeUsage("a", 10_000_000, 0, 0, 4, nic=nic), NodeUsage("b", 10_000_000, 0, 0, 4))
+    kept = [replace(one, nodes=usage) for one in repetitions]
+    balances = Balances(info, kept)
+    (balance,) = balances.each
+    assert balances.of(kept[0]) is balances.of(kept[1]) is balance
+    assert not balance.points[OUT].flagged
+    assert balance.points[OUT].difference_pct == pytest.approx(0, abs=1)
+    assert balance.others.get(OUT, 0.0) < 20
+    assert Balances(info, kept[1:]).of(kept[1]) is None
+
+
+def test_the_header_of_a_packet_is_the_mean_over_tcp_and_udp() -> None:
+    _, (voice, bulk) = measured()
+    flows = (*voice.flows, *(counted(flow, 1000) for flow in bulk.flows))
+    data, back = data_of(flows), acknowledgements_of(flows)
+    assert data.payload == sum(flow.sender.bytes for flow in flows if flow.sender is not None)
+    assert (data.datagrams, data.segments) == (data_of(voice.flows).datagrams, data.datagrams + 2000)
+    assert 14 + 28 < Framing().header_bytes(OUT, data) < 14 + 52
+    assert Framing().header_bytes(OUT, back) == 14 + 52
+
+
+def counted(flow: Any, segments: int) -> Any:
+    return replace(
+        flow,
+        sender=builders.counting(flow.sender, segs_out=segments),
+        receiver=builders.counting(flow.receiver, segs_out=segments),
+    )
+
+
+@pytest.mark.parametrize(
+    ("waits_us", "first", "alike", "said"),
+    [
+        ({"voice": (100, 200), "bulk": (100, 40_100)}, ["voice"], False, "voice goes before bulk: "),
+        ({"voice": (100, 40_000), "bulk": (100, 41_000)}, [], True, "No class goes first: "),
+        ({"voice": (100, 28_000), "bulk": (100, 40_000)}, [], False, "Round trips under load are voice 28 ms"),
+        ({"voice": (100, 150), "bulk": (100, 160)}, [], False, "No class waits in a queue: "),
+        ({"voice": (100, 200), "bulk": (None, 40_000)}, [], False, "At the same time: voice 300 Mbit/s and bulk"),
+    ],
+)
+def test_which_class_goes_first_follows_from_its_wait(
+    waits_us: dict[str, tuple[float | None, float]], first: list[str], alike: bool, said: str
+) -> None:
+    view = RunView(*measured())
+    view.cells = tuple(probed(cell, *waits_us[cell.cell.traffic_class or ""]) for cell in view.cells)
+    (found,) = of_classes(view.cells)
+    assert ([each.name for each in found.first], found.alike) == (first, alike)
+    (finding,) = findings(view)
+    assert finding.text.startswith(said), finding.text
+    assert (finding.remedy is not None) == alike
+
+
+def probed(cell: CellSummary, idle_us: float | None, loaded_us: float) -> CellSummary:
+    latency = LatencySummary(idle_us, None, loaded_us, None, None, None, None, None)
+    return replace(cell, streams=tuple(replace(stream, latency=latency) for stream in cell.streams))
+
+
+def test_a_test_whose_class_was_not_measured_has_no_verdict() -> None:
+    info, repetitions = measured()
+    invalid = [replace(one, status=Status.INVALID, reason="class bulk: late") for one in repetitions]
+    assert of_classes(RunView(info, invalid).cells) == []

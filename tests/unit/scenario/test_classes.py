@@ -1,0 +1,90 @@
+"""Classes of a scenario: the tests that they make, and the mistakes in them."""
+
+from pathlib import Path
+
+import pytest
+from planning import message, planned
+
+from rigctl.records import Cell
+from rigctl.scenario.forecast import total_s
+from rigctl.settings import DSCP, LATENCY, MSS, PARALLEL, RATE, SIZE, WINDOW
+
+TWO = "classes:\n  voice: {test: udp, rate: 2M, size: 200, dscp: EF}\n  bulk: {parallel: 4}\n"
+
+
+def seen(cell: Cell) -> tuple[object, ...]:
+    return cell.number, cell.group, cell.traffic_class, cell.test, cell[PARALLEL], cell[RATE], cell[DSCP], cell[MSS]
+
+
+def test_each_row_becomes_a_test_for_each_class_with_the_settings_that_its_kind_takes(tmp_path: Path) -> None:
+    plan = planned(tmp_path, f"{TWO}matrix: {{mss: [1000, 1460]}}")
+    assert [seen(cell) for cell in plan.cells] == [
+        (1, 1, "voice", "udp", 1, 2_000_000, "EF", None),
+        (2, 1, "bulk", "tcp", 4, None, None, 1000),
+        (3, 3, "voice", "udp", 1, 2_000_000, "EF", None),
+        (4, 3, "bulk", "tcp", 4, None, None, 1460),
+    ]
+    assert {cell.first for cell in plan.cells} == {1, 3}
+    assert {(cell.transport, cell[SIZE]) for cell in plan.cells} == {("udp", 200), ("tcp", None)}
+
+
+def test_a_setting_of_all_tests_holds_for_the_classes_that_do_not_name_it(tmp_path: Path) -> None:
+    text = "latency: 5ms\nclasses:\n  a: {latency: false}\n  b: {window: 64K}\n  c:\n"
+    plan = planned(tmp_path, text, "window=1M")
+    assert [(cell[LATENCY], cell[WINDOW]) for cell in plan.cells] == [(None, 2**20), (5, 2**16), (5, 2**20)]
+
+
+def test_classes_take_their_time_together(tmp_path: Path) -> None:
+    plan = planned(tmp_path, f"{TWO}duration: 4s\nrepeat: 2\nmatrix: {{mss: [1000, 1460]}}")
+    assert total_s(plan) == 16
+
+
+def test_a_mesh_has_the_classes_of_each_pair(tmp_path: Path) -> None:
+    plan = planned(tmp_path, TWO, head="rig: gigablox\npairs: {star: pi1}\n")
+    assert len(plan.cells) == 12
+    assert all(cell.pairs == plan.cells[cell.first - 1].pairs for cell in plan.cells)
+
+
+def test_an_expectation_chooses_a_class_and_has_the_figure_of_its_kind(tmp_path: Path) -> None:
+    expected = "expect:\n  - {where: {class: voice}, loss: < 1%}\n  - goodput: '> 1M'"
+    loss, goodput = planned(tmp_path, f"{TWO}matrix: {{mss: [1000, 1460]}}\n{expected}").expectations
+    assert (loss.tests, loss.column, goodput.tests) == ((1, 3), "loss_pct", (1, 2, 3, 4))
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "what"),
+    [
+        ("classes:\n  a: {test: file, size: 1M}\n", "4:13", "class a: test: file cannot be a class; tcp or udp can."),
+        ("test: blast\nsize: 64\nclasses:\n  a:\n", "3:7", "class a: test: blast cannot be a class; tcp or udp can."),
+        ("classes:\n  a: {test: udp}\n", "4:6", "rate: test: udp needs one, as in rate: 100M or rate: max (test 1)."),
+        ("classes:\n  a: {test: udp, rate: 1M, mss: 1000}\n", "4:33", "mss: only for TCP; this test sends datagrams"),
+        ("classes:\n  a: {rate: 1Q}\n", "4:13", 'rate "1Q"'),
+        ("classes:\n  a: {windw: 1M}\n", "4:7", 'unknown key "windw". Did you mean "window"?'),
+        ("classes:\n  a: {condition: x}\n", "4:7", 'unknown key "condition".'),
+        ("classes:\n  ä: {parallel: 2}\n", "4:3", 'class "ä": expected 1 to 20 letters, digits, blanks'),
+        ("classes: [a]\n", "3:10", "classes: expected keys and values, found a list."),
+        ("classes:\n  a: {test: udp, rate: max}\n", "4:24", "rate: max is searched in a test by itself"),
+        ("classes:\n  a:\nengine: iperf3\n", "5:9", "engine: classes are measured by the agent, not by iperf3"),
+        ("classes:\n  a: {test: udp, rate: 1M}\nmatrix: {mss: 100}\n", "5:15", "mss: no class takes it. Leave it out."),
+        ("classes:\n  a: {mss: 99}\nmss: 100\n", "5:6", "mss: every class that takes it names its own. Leave it out."),
+        ("classes:\n" + "".join(f"  c{n}:\n" for n in range(9)), "3:1", "classes: 9 of them; at most 8."),
+        (f"{TWO}expect: {{loss: < 1%}}\n", "6:10", "Choose its class, as in where: {class: NAME}."),
+        (f"{TWO}expect: {{where: {{class: vioce}}, goodput: '> 1M'}}\n", "6:17", "expect: no test has these values."),
+        (
+            "classes:\n  a: {window: 1M}\n  b:\nconditions: {c: {resize: true}}\n",
+            "5:5",
+            "window: differs between the classes; a condition with resize: true sets one for the whole node",
+        ),
+    ],
+)
+def test_a_mistake_has_its_place(text: str, place: str, what: str, tmp_path: Path) -> None:
+    said = message(tmp_path, text)
+    assert f"s.yaml:{place}" in said, said
+    assert what in said, said
+
+
+def test_options_that_classes_cannot_have_are_named(tmp_path: Path) -> None:
+    said = message(tmp_path, TWO, against="window=64K", repeat=4)
+    assert said.startswith("--against window=64K: not with classes")
+    assert message(tmp_path, TWO, "busy_poll=on").startswith("--set busy_poll=on: busy_poll: no class takes it.")
+    assert [cell[PARALLEL] for cell in planned(tmp_path, TWO, "parallel=2").cells] == [2, 4]

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -41,8 +42,11 @@ ssize_t system_discard(int fd, size_t bytes)
 int system_pace(int fd, int64_t bits_per_s, int unsent)
 {
     /* A kernel before 4.20 reads the first 32 bits of it, which are all of it below 34 Gbit/s. */
-    unsigned long bytes_per_s = (unsigned long)((bits_per_s + 4) / 8);
+    uint64_t asked = (uint64_t)(bits_per_s + 7) / 8;
+    unsigned long bytes_per_s = (unsigned long)asked;
 
+    if (asked >= ULONG_MAX) /* of 32 bits; all of them stand for no rate */
+        return ERANGE;
     if (setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_s, sizeof bytes_per_s) != 0 ||
         setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent) != 0)
         return errno;

@@ -10,6 +10,7 @@ from rigctl.analysis.limits.evidence import Losses, advertised_bytes, held_us, l
 from rigctl.analysis.limits.processors import Busy, busy_of
 from rigctl.analysis.limits.window_cause import WindowCause, window_cause
 from rigctl.analysis.rows.cells import Derived, Row, grouped, over_repetitions
+from rigctl.analysis.rows.flows import COUNTED_COLUMNS
 from rigctl.analysis.rows.frames import Frames
 from rigctl.analysis.rows.messages import NAMES
 from rigctl.model.limits.ceilings import above_ceiling
@@ -85,6 +86,7 @@ class StreamSummary:
     rtt_min_us: float | None  # the least round trip, mean over flows (tcpi_min_rtt)
     congestion: str | None
     zerocopy_effective: float | None  # share of the sends that the kernel did not copy
+    counted: Mapping[str, str | None]  # effective values that are counted, by setting
     ceiling_mbps: float | None
     efficiency: float | None
     datagrams: DatagramSummary | None = None  # for UDP
@@ -234,6 +236,7 @@ def _stream(
         rtt_min_us=mean(side.tcp.rtt_min_us for side in senders),
         congestion=joined(row["congestion"] for row in rows),
         zerocopy_effective=over_repetitions(rows, "zerocopy_effective"),
+        counted={name: joined(row[column] for row in rows) for name, column in COUNTED_COLUMNS.items()},
         ceiling_mbps=over_repetitions(rows, "ceiling_mbps"),
         efficiency=over_repetitions(rows, "efficiency"),
         datagrams=DatagramSummary(*means(*_DATAGRAM_COLUMNS))

@@ -30,6 +30,7 @@ from rigctl.report.sections import (
     streams,
 )
 from rigctl.report.words import method
+from rigctl.report.words.counted import counted_findings
 from rigctl.report.words.missing import shortfall
 from rigctl.report.words.settings import settings
 
@@ -76,7 +77,7 @@ def of_view(view: RunView) -> Document:
     verdicts = expectations.verdicts(view)
     results, rest = _results(view, parts, verdicts)
     findings = [finding for part in parts for finding in part.findings]
-    findings += [*expectations.findings(view.plan, verdicts), *shortfall(view)]
+    findings += [*counted_findings(view), *expectations.findings(view.plan, verdicts), *shortfall(view)]
     answers = [finding for finding in findings if finding.weight is Weight.ANSWER]
     findings = [finding for finding in findings if finding not in answers[1:]]  # a matrix or mesh answers for its tests
     if not any(finding.weight in (Weight.ANSWER, Weight.IMPOSSIBLE, Weight.FAILED) for finding in findings):

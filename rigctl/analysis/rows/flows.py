@@ -27,6 +27,11 @@ COUNTED: Final = {
     if setting.effective is not None and setting.effective.counted is not None
 }
 """The settings whose effective values are counted."""
+COUNTED_COLUMNS: Final = {
+    setting.name: setting.effective.column
+    for setting in COUNTED
+    if setting.effective is not None and setting.effective.column is not None
+}
 
 
 def effective_values(flows: Sequence[Flow]) -> dict[str, Any]:
@@ -70,12 +75,12 @@ def effective_of_rows(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def kept_shares(cell: Cell, flows: Sequence[Flow]) -> dict[str, Any]:
     """Return the columns with the share of what was counted that is as requested, in %; None if nothing was."""
-    return {counted.share: _kept_pct(cell[setting], seen_of(setting, flows)) for setting, counted in COUNTED.items()}
-
-
-def seen_of(setting: Setting[Any], flows: Iterable[Flow]) -> dict[str, int]:
-    """Return how often each value of a setting was seen at the ends of `flows`, the most frequent first."""
     sides = [side for flow in flows for side in (flow.sender, flow.receiver) if side is not None]
+    return {counted.share: _kept_pct(cell[setting], seen_of(setting, sides)) for setting, counted in COUNTED.items()}
+
+
+def seen_of(setting: Setting[Any], sides: Iterable[Side]) -> dict[str, int]:
+    """Return how often each value of a setting was seen at `sides`, the most frequent first."""
     return Counts.sum(counts for side in sides if (counts := side.counts(setting))).by(COUNTED[setting].name)
 
 

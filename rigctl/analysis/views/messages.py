@@ -4,12 +4,13 @@ Elapsed times are the sender's, from its first send to the last answer. Variatio
 repetitions from their mean.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
 from rigctl.analysis.limits.ceiling import data_path, link_rate_bps
 from rigctl.analysis.rows.cells import grouped
+from rigctl.analysis.rows.flows import COUNTED
 from rigctl.analysis.rows.messages import DiskShares, disk_shares, elapsed_s
 from rigctl.analysis.summary import Exclusion
 from rigctl.model.histogram import Buckets, merged, percentile_ns
@@ -37,6 +38,7 @@ class MessageResult:
     nodelay: bool | None = None  # as granted
     congestion: str | None = None  # in use
     disk: DiskShares = field(default_factory=DiskShares)
+    counted: Mapping[str, str | None] = field(default_factory=dict)  # effective values that are counted, by setting
     unanswered: int | None = None  # datagrams of a ping-pong that did not come back in time
     exclusions: tuple[Exclusion, ...] = ()
 
@@ -114,6 +116,10 @@ def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Rep
         nodelay=agreed(side[NODELAY] for side in sides),
         congestion=joined(side[CONGESTION] for side in sides),
         disk=disk_shares(flows),
+        counted={
+            setting.name: joined(side[setting] for flow in flows for side in (flow.sender, flow.receiver) if side)
+            for setting in COUNTED
+        },
         unanswered=total(
             side.datagrams.count - side.round_trips.count if side.datagrams and side.round_trips else None
             for side in sides

@@ -3,7 +3,7 @@
 What follows those is the kind's own: round trips, throughput, or the share of disks.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import Final, TypeAlias
 
@@ -65,6 +65,7 @@ def message_table(
         *asked,
         of_cell(requested.varied(PARALLEL, "Parallel")),
         of_cell(requested.varied(NODELAY)),
+        *map(of_cell, requested.OF_ALL),
         of_cell(requested.TRANSPORT),
         of_cell(requested.varied(BUSY_POLL, "Busy poll")),
         of_cell(requested.PLACEMENT),
@@ -72,6 +73,7 @@ def message_table(
         measured("Mean" if most > 1 else "Elapsed", "s", lambda result: result.mean_s, seconds),
         *([time("Variation", lambda result: result.variation_s, "measured")] if most > 1 else []),
         *derived,
+        *requested.counted_columns(_seen),
         _congestion,
     ]
     variation = "Variation: mean absolute deviation of the elapsed times from their mean."
@@ -80,6 +82,10 @@ def message_table(
 
 def of_cell(setting: requested.Requested) -> ResultColumn:
     return lambda results: setting.of([result.cell for result in results])
+
+
+def _seen(result: MessageResult) -> tuple[Mapping[str, str | None]]:
+    return (result.counted,)
 
 
 def _pair(results: Results) -> Filled | None:

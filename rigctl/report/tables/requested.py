@@ -1,19 +1,22 @@
 """The columns of what a scenario asks for, made of the records of settings; shown where a test asks for it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
 from rigctl import settings
+from rigctl.analysis.rows.flows import COUNTED
 from rigctl.records import Cell, Direction, several_sets
 from rigctl.report.blocks import Column, Entry, Scalar
-from rigctl.report.tables.columns import Filled
-from rigctl.report.words.text import pairs_text
+from rigctl.report.tables.columns import ColumnOf, Filled, filled
+from rigctl.report.words.text import UNKNOWN, pairs_text
 from rigctl.settings import Setting
 from rigctl.settings.kinds import TCP
 from rigctl.settings.placement import SCHEDULER
 
+Item = TypeVar("Item", bound="_Result")
 DEFAULT: Final = "default"
 """Not asked for: the node's own value holds."""
 
@@ -74,6 +77,30 @@ def varied(setting: Setting[Any], title: str = "") -> Requested:
     return replace(asked(setting, title), shown=_several(itemgetter(setting)))
 
 
+class _Result(Protocol):
+    """A row of a table of results."""
+
+    @property
+    def cell(self) -> Cell: ...
+
+
+def counted_columns(seen: Callable[[Item], Iterable[Mapping[str, str | None]]]) -> list[ColumnOf[Item]]:
+    """Return the columns of effective values that are counted, each shown where a test asks for its setting.
+
+    `seen` gives the values of each stream of a row by setting.
+    """
+
+    def column(setting: Setting[Any], items: Sequence[Item]) -> Filled | None:
+        if all(item.cell[setting] is None for item in items):
+            return None
+        texts = [", ".join(dict.fromkeys(each[setting.name] or UNKNOWN for each in seen(item))) for item in items]
+        title = f"Effective {setting.title.text if setting.title else setting.name}"
+        head = Column(title, "", "derived", words=True)
+        return filled(head, [None if text in ("", UNKNOWN) else text for text in texts])
+
+    return [partial(column, setting) for setting in COUNTED]
+
+
 TEST: Final = Requested(_column("Test"), lambda cell: cell.number, shown=_always)
 CLASS: Final = Requested(_column("Class", words=True), lambda cell: cell.traffic_class)
 CONDITION: Final = asked(settings.CONDITION, "Condition")
@@ -106,6 +133,8 @@ _AFTER: Final = tuple(
     for setting in settings.SETTINGS.values()
     if setting.title is not None and setting.takes(TCP) and setting not in (*_BEFORE, settings.PLACEMENT)
 )
+OF_ALL: Final = tuple(asked(setting) for setting in _AFTER if setting.kinds is None)
+"""The columns of tests of every kind, beside those of windows."""
 STREAMS: Final = (
     *(TEST, CONDITION, PAIRS, SENDING, *map(asked, _BEFORE), PARALLEL),
     *map(asked, _AFTER),
@@ -118,6 +147,7 @@ DATAGRAMS: Final = (
     asked(settings.SIZE, "Datagram", "B"),
     asked(settings.RATE, "Offered load per flow", "Mbit/s", _mbps),
     asked(settings.BURST, "Burst requested"),
+    *OF_ALL,
     *(PLACEMENT, DIRECTION, ENGINE, LATENCY),
 )
 """The columns of tests of kind udp."""

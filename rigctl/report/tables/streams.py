@@ -1,6 +1,6 @@
 """Columns with a value for each pair, and the sentences by test, of reports of TCP streams and of datagrams."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -9,6 +9,7 @@ from rigctl.analysis.summary import CellSummary, Estimate, LatencySummary, Strea
 from rigctl.analysis.views.over_time import drawn_numbers
 from rigctl.records import Direction, RunInfo
 from rigctl.report.blocks import Column, Entry, Folded, Paragraph, Section, Term, Terms
+from rigctl.report.tables import requested
 from rigctl.report.tables.columns import (
     ColumnOf,
     Filled,
@@ -22,7 +23,6 @@ from rigctl.report.tables.columns import (
     shown,
     significant,
 )
-from rigctl.report.tables.requested import Requested
 from rigctl.report.words.above_ceiling import excess_note
 from rigctl.report.words.missing import exclusion_text
 from rigctl.report.words.text import (
@@ -121,7 +121,7 @@ def ends(values: Sequence[float | None]) -> tuple[float, ...]:
     return tuple(known) if len(known) < 2 else (known[0], known[-1])
 
 
-def of_cell(setting: Requested) -> ColumnOf[CellSummary]:
+def of_cell(setting: requested.Requested) -> ColumnOf[CellSummary]:
     """Return the column of a requested setting; its sizes or rates have the same decimals."""
 
     def column(cells: Sequence[CellSummary]) -> Filled | None:
@@ -194,7 +194,12 @@ def _limit(cell: CellSummary) -> Entry:
     return Entry(cell.limit, cell.limit, "good" if good else "")
 
 
+def _seen(cell: CellSummary) -> Iterator[Mapping[str, str | None]]:
+    return (stream.counted for stream in cell.streams)
+
+
 OF_CEILING: Final[tuple[ColumnOf[CellSummary], ...]] = (
+    *requested.counted_columns(_seen),
     ceiling,
     shown(Column("Efficiency", "%", "derived"), lambda cell: efficiency_entry(cell.efficiency, cell.above_ceiling)),
     shown(Column("Limit", "", "derived", words=True), _limit),

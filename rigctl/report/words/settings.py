@@ -5,10 +5,12 @@ from statistics import median
 from typing import Final
 
 from rigctl.analysis.rows.cells import Row
+from rigctl.analysis.rows.flows import COUNTED_COLUMNS
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_rate
 from rigctl.records import given_tags
 from rigctl.report.words.text import MOST_NAMED, UNKNOWN, some, span, time_text
+from rigctl.settings import SETTINGS
 
 FIRMWARE: Final = "firmware"
 """The tag that names the firmware of what is tested; without it, of a real rig, that is unknown."""
@@ -24,6 +26,10 @@ def _streams(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     tcp = [row for row in rows if row["transport"] == "tcp"]
     if tcp:
         yield "Congestion control", _names(row["congestion"] for row in tcp)
+    for name, column in COUNTED_COLUMNS.items():
+        asking = [row for row in rows if row[name] is not None]
+        if asking:
+            yield f"Effective {SETTINGS[name].called or name}", _names(row[column] for row in asking)
     idle, loaded, least = (
         [row[name] for row in rows if row[name] is not None]
         for name in ("latency_idle_p50_us", "latency_loaded_p50_us", "rtt_min_us")

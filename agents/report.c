@@ -68,6 +68,9 @@ static void write_totals(int64_t id, const struct flow *flow)
         {"unacked", totals->unacked},
         {"timeouts", totals->timeouts},
         {"max_pacing_bps", totals->max_pacing_bps},
+        {"delivered", totals->delivered},
+        {"delivered_ce", totals->delivered_ce},
+        {"received_ce", totals->received_ce},
     };
 
     line_begin();

@@ -15,17 +15,21 @@
 
 #include "text.h"
 
+#define RECEIVED_CE_AT 248 /* bytes into TCP_INFO: tcpi_received_ce of Linux 6.18, which headers do not have yet */
+
 /* The field of TCP_INFO, or -1 where the kernel's struct ends before it. */
 #define FIELD(name) (offsetof(struct tcp_info, name) + sizeof info.name <= length ? (int64_t)info.name : -1)
 
 void sample_info(int fd, struct tcp_totals *totals)
 {
+    unsigned char bytes[512] = {0};
     struct tcp_info info;
-    socklen_t length = sizeof info;
+    uint32_t received_ce;
+    socklen_t length = sizeof bytes;
 
-    memset(&info, 0, sizeof info);
-    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, bytes, &length) != 0)
         return;
+    memcpy(&info, bytes, sizeof info);
     totals->mss = FIELD(tcpi_snd_mss);
     totals->rcv_mss = FIELD(tcpi_rcv_mss);
     totals->advmss = FIELD(tcpi_advmss);
@@ -47,6 +51,13 @@ void sample_info(int fd, struct tcp_totals *totals)
     totals->unacked = FIELD(tcpi_unacked);
     totals->max_pacing_bps = FIELD(tcpi_max_pacing_rate) < 0 ? -1 : 8 * FIELD(tcpi_max_pacing_rate);
     totals->timeouts = FIELD(tcpi_retransmits);
+    totals->delivered = FIELD(tcpi_delivered);
+    /* Without ECN nothing can be marked: then there is no count. */
+    if (info.tcpi_options & TCPI_OPT_ECN) {
+        totals->delivered_ce = FIELD(tcpi_delivered_ce);
+        memcpy(&received_ce, bytes + RECEIVED_CE_AT, sizeof received_ce);
+        totals->received_ce = length >= RECEIVED_CE_AT + sizeof received_ce ? (int64_t)received_ce : -1;
+    }
     totals->timestamps = (info.tcpi_options & TCPI_OPT_TIMESTAMPS) != 0;
 }
 

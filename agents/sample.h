@@ -17,6 +17,8 @@ struct tcp_totals {
     int64_t acked_bytes, unacked; /* bytes acknowledged, segments sent and not */
     int64_t max_pacing_bps;       /* that a rate was asked for */
     int64_t timeouts;             /* retransmission timeouts in a row, by now */
+    int64_t delivered, delivered_ce; /* segments that arrived, and of those the ones acknowledged with the echo of a mark (ECN) */
+    int64_t received_ce;             /* segments that arrived marked */
     int timestamps; /* 0, 1 or -1 */
     struct sockopts sockopts; /* as read back */
 };

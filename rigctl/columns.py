@@ -111,6 +111,22 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("retransmits", "", _TCP, "TCP segments retransmitted in the measurement interval"),
     Column("rtt_us", "us", _TCP, "smoothed round-trip time at the end, mean over flows", 0),
     Column("rtt_min_us", "us", MEASURED, "smallest round-trip time seen", 0),
+    Column(
+        "ce_pct",
+        "%",
+        MEASURED,
+        "packets that arrived marked CE (ECN), of those that arrived: TCP segments as the receiver's kernel counts "
+        "them (Linux 6.18), UDP datagrams with dscp; empty: not known, or without ECN",
+        4,
+    ),
+    Column(
+        "ce_echo_pct",
+        "%",
+        MEASURED,
+        "TCP segments that were acknowledged with the echo of a mark (tcpi_delivered_ce), of those delivered: with the "
+        "ECN of RFC 3168 all of a round trip in which one was marked; empty: not known, or without ECN",
+        4,
+    ),
     Column("cwnd", "", _FLOWS, "congestion window, segments"),
     Column("busy_us", "us", ONLY_FLOWS, "time the sender had data to send"),
     Column("rwnd_limited_us", "us", ONLY_FLOWS, "of which limited by the advertised window"),

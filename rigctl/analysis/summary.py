@@ -86,7 +86,7 @@ class StreamSummary:
     rtt_min_us: float | None  # the least round trip, mean over flows (tcpi_min_rtt)
     congestion: str | None
     zerocopy_effective: float | None  # share of the sends that the kernel did not copy
-    counted: Mapping[str, str | None]  # effective values that are counted, by setting
+    effective: Mapping[str, str | None]  # effective values that are counted, by setting
     ceiling_mbps: float | None
     efficiency: float | None
     datagrams: DatagramSummary | None = None  # for UDP
@@ -236,7 +236,7 @@ def _stream(
         rtt_min_us=mean(side.tcp.rtt_min_us for side in senders),
         congestion=joined(row["congestion"] for row in rows),
         zerocopy_effective=over_repetitions(rows, "zerocopy_effective"),
-        counted={name: joined(row[column] for row in rows) for name, column in COUNTED_COLUMNS.items()},
+        effective={name: joined(row[column] for row in rows) for name, column in COUNTED_COLUMNS.items()},
         ceiling_mbps=over_repetitions(rows, "ceiling_mbps"),
         efficiency=over_repetitions(rows, "efficiency"),
         datagrams=DatagramSummary(*means(*_DATAGRAM_COLUMNS))

@@ -106,6 +106,9 @@ class FlowTotals:
     acked_bytes: int | None
     unacked: int | None  # segments sent and not acknowledged
     timeouts: int | None  # retransmission timeouts in a row, at the end
+    delivered: int | None  # segments
+    delivered_ce: int | None  # of these, acknowledged with the echo of a mark; None: without ECN
+    received_ce: int | None  # segments that arrived marked
     timestamps: bool | None
     round_trips: int | None  # of a ping-pong's sender; sum, least and largest of their times
     rtt_sum_ns: int | None

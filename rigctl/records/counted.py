@@ -67,6 +67,9 @@ class TcpInfo:
     timestamps: bool | None = None  # RFC 7323 timestamps in use: 12 bytes of every segment
     segs_out: int | None = None  # tcpi_segs_out: segments sent in all, those again and pure acknowledgements included
     segs_in: int | None = None  # tcpi_segs_in
+    delivered: int | None = None  # tcpi_delivered: segments that arrived
+    delivered_ce: int | None = None  # tcpi_delivered_ce: of these, acknowledged with the echo of a mark (ECN)
+    received_ce: int | None = None  # tcpi_received_ce: segments that arrived marked (Linux 6.18)
 
 
 @dataclass(frozen=True, slots=True)

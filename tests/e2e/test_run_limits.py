@@ -22,6 +22,8 @@ ONE_PERCENT = (
     "printf 'table netdev loss { chain some { type filter hook ingress device eth0 priority 0;\\n"
     "ip protocol tcp ip length > 500 numgen random mod 100 < 1 drop\\n}\\n}\\n' | nft -f -"
 )
+MARKED = ONE_PERCENT.replace("mod 100 < 1 drop", "mod 300 < 1 ip ecn set ce")
+ECN = "conditions: {ecn: {sysctl: {net.ipv4.tcp_ecn: 1}}}\n"
 NO_LOSS = "nft delete table netdev loss"
 SHAPED = "tc qdisc replace dev eth0 root tbf rate 20mbit burst 70kb limit 250kb"
 
@@ -52,6 +54,11 @@ def test_windows_losses_and_a_shaper_are_named_as_the_limit(user: User) -> None:
         bound, page = bound_by(user, reno.replace("2s", "5s"))  # 2 s may hold too few losses for an answer
         assert bound == "loss"
         assert "Limited by losses: test 1" in page
+        user.rigctl("rig", "exec", "stratus", "far", "--", NO_LOSS)
+        user.rigctl("rig", "exec", "stratus", "far", "--", MARKED)
+        bound, page = bound_by(user, ECN + reno.replace("2s", "5s"))
+        assert bound == "path"
+        assert "a queue on the way marks packets instead of dropping them" in page
         user.rigctl("rig", "exec", "stratus", "far", "--", NO_LOSS)
         user.rigctl("rig", "exec", "stratus", "near", "--", SHAPED)
         bound, page = bound_by(user, reno)

@@ -79,7 +79,7 @@ def test_each_change_of_a_mark_is_found_and_no_other(user: User, ip_version: int
             assert {tuple(text.split()[:4:3]) for text in findings} == changes
             for text, numbers in findings.items():
                 units = "packets of handshakes" if test == "tcp" else "datagrams"
-                assert f"Of {numbers['packets']:,} {units}, {numbers['packets']:,} as" in text
+                assert f"Of {numbers['packets']:,} {units} {numbers['packets']:,} arrived as" in text
                 named = {path for path, letter in PAIRS.items() if f"{letter}1 → {letter}2" in text}
                 wanted = {p for (p, asked), e in expected.items() if text.startswith(f"{asked} arrived as {e} on")}
                 assert named == wanted
@@ -93,8 +93,8 @@ def test_a_mark_that_some_datagrams_keep_is_told_with_the_counts_of_each_mark(us
         assert row["dscp_effective"] == "CS1, EF"
         assert 0 < row["dscp_kept_pct"] < 100
         assert numbers["dscp_kept_pct"] == pytest.approx(row["dscp_kept_pct"])
-        assert text.startswith("EF arrived as CS1 on n1 → n2")
-        assert " as CS1 and " in text
+        assert text.startswith("EF arrived as CS1 on n1 → n2 (")
+        assert " arrived as CS1 and " in text
 
 
 def test_answers_of_datagrams_and_probes_beside_streams_carry_the_mark(user: User) -> None:
@@ -103,7 +103,7 @@ def test_answers_of_datagrams_and_probes_beside_streams_carry_the_mark(user: Use
         (text,) = measure(
             user, "pingpong", ["answers"], ", size: 100, transport: udp, iterations: 50", "--set", "dscp=EF"
         )
-        assert text.startswith("EF arrived as BE on r2 → r1: ")
+        assert text.startswith("EF arrived as BE on r2 → r1 (50 of 50): ")
         # Beside the test itself, rigctl probes the path with a few packets of its own.
         probe = f"meta l4proto udp udp length {PROBE_BYTES + 8}"
         counters = [
@@ -127,3 +127,22 @@ def test_answers_of_datagrams_and_probes_beside_streams_carry_the_mark(user: Use
         assert counted["probes"] > 10
         assert counted["segments"] > 10
         assert (counted["bare_probes"], counted["bare_segments"]) == (0, 0)
+
+
+def test_marks_of_congestion_are_told_where_ecn_is_in_use(user: User) -> None:
+    conditions = "conditions: {without: {sysctl: {net.ipv4.tcp_ecn: 0}}, ecn: {sysctl: {net.ipv4.tcp_ecn: 1}}}\n"
+    scenario = user.scenario(
+        "rig: ./rig.yaml\npairs: [n1 -> n2, r1 -> r2]\nduration: 1s\nmax_skew: 1s\n"
+        f"matrix: {{congestion: cubic}}\n{conditions}"
+    )
+    with rig(user, 4) as holder:
+        nft(holder, "add rule bridge marks forward iifname n1 ip ecn != not-ect numgen inc mod 20 0 ip ecn set ce")
+        user.rigctl("run", scenario, "--no-report")
+    rows = {(row["condition"], row["source"]): row for row in user.rows()}
+    assert [rows["without", node][name] for node in ("n1", "r1") for name in ("ce_pct", "ce_echo_pct")] == [None] * 4
+    assert rows["ecn", "r1"]["ce_echo_pct"] == 0
+    marked = rows["ecn", "n1"]
+    assert marked["ce_echo_pct"] > 0
+    # Before Linux 6.18 no kernel tells what arrived marked. A mark is echoed until the sender has heard of it.
+    assert marked["ce_pct"] is None or 0 < marked["ce_pct"] <= marked["ce_echo_pct"]
+    assert rows["ecn", "r1"]["ce_pct"] in (None, 0)

@@ -63,6 +63,7 @@ def of_flows(
         | _windows(flows, senders, rtts, goodput_mbps, window)
         | _queue(senders, sampled, known_rtt_s)
         | _losses(flows, senders, goodput_mbps, window)
+        | _marks(flows, senders, rtts, window)
         | Found(
             disk_read=mean_of_all(_disk_share(flow.sender) for flow in flows),
             disk_write=mean_of_all(_disk_share(flow.receiver) for flow in flows),
@@ -212,6 +213,30 @@ def _losses(
         loss_events=events,
         variance_ratio=_variance_ratio(rates, mean, variance),
     )
+
+
+def _marks(
+    flows: Sequence[Flow], senders: Sequence[Side], sampled: Sequence[Sequence[int]], window: CommonWindow | None
+) -> Found:
+    """Return the evidence of marks of congestion (ECN).
+
+    With the ECN of RFC 3168 a receiver echoes a mark for a round trip, so that so many segments with an echo as are in
+    flight stand for one cut of the window.
+    """
+    marked, delivered = (total(getattr(side.tcp, name) for side in senders) for name in ("delivered_ce", "delivered"))
+    if marked is None or not delivered:
+        return {}
+    share = marked / delivered
+    in_flight = mean_of_all(
+        flow.bytes / window.length_s * median(rtts) / 1e6 / side.tcp.mss
+        if window and flow.bytes and rtts and side.tcp.mss
+        else None
+        for flow, side, rtts in zip(flows, senders, sampled, strict=True)
+    )
+    if not share or in_flight is None:
+        return Found(marked_share=share)
+    each_cut = share / max(1.0, in_flight)
+    return Found(marked_share=share, marks_allow=sqrt(1.5 / each_cut) / max(1.0, in_flight))
 
 
 def _variance_ratio(rates: Values, mean: float, variance: float) -> float | None:

@@ -25,6 +25,7 @@ from rigctl.analysis.rows.counters import Balance, Balances, measured_as, port_o
 from rigctl.analysis.rows.flows import (
     asked_mbps,
     datagram_values,
+    ecn_values,
     effective_of_rows,
     effective_values,
     kept_shares,
@@ -200,6 +201,7 @@ class Derived:
         summed = {
             **zerocopy_share(flows),
             **kept_shares(self.cell, flows),
+            **ecn_values(flows),
             **effective_of_rows(rows),
             **values_of_ends(flows),
             **datagram_values(flows if len(flows) == len(streams) * self.cell.parallel else ()),
@@ -236,6 +238,7 @@ class Derived:
             self._shared
             | zerocopy_share(flows)
             | kept_shares(self.cell, flows)
+            | ecn_values(flows)
             | effective_values(flows)
             | values_of_ends(flows)
             | datagram_values(flows if whole else ())

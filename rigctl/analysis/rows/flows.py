@@ -6,12 +6,16 @@ from typing import Any, Final
 from rigctl.model.histogram import middle_ns
 from rigctl.model.unknowns import agreed, joined, least, mean, most, total
 from rigctl.records import Cell, Datagrams, Flow, Repetition, Side
-from rigctl.settings import RATE, SETTINGS, Counts, Effective, Setting
+from rigctl.settings import DSCP, RATE, SETTINGS, Counts, Effective, Setting
 
 DATAGRAM_NAMES: Final = (
     *("burst_effective", "sent_mbps", "datagrams_sent", "datagrams_lost", "loss_pct", "loss_burst_max"),
     *("reordered", "duplicates", "jitter_us", "jitter_max_us", "sender_drops", "receiver_drops"),
 )
+_ECN: Final = 3
+"""The bits of ECN in the byte of an IP header that has the mark (RFC 3168) …"""
+_CE: Final = 3
+"""… and their value in a packet that met congestion."""
 _COMBINED: Final[dict[type, Callable[[Iterable[Any]], Any]]] = {int: least, str: joined, bool: agreed}
 """Combines the values of several flows into that of a row: the smallest number, all names, a flag if all agree."""
 _EFFECTIVE: Final = {
@@ -86,6 +90,35 @@ def seen_of(setting: Setting[Any], sides: Iterable[Side]) -> dict[str, int]:
 
 def _kept_pct(asked: object, seen: dict[str, int]) -> float | None:
     return 100 * seen.get(str(asked), 0) / sum(seen.values()) if asked is not None and seen else None
+
+
+def ecn_values(flows: Sequence[Flow]) -> dict[str, float | None]:
+    """Return the columns of marks of congestion (ECN); None if a flow does not tell."""
+    senders = [flow.sender.tcp if flow.sender else None for flow in flows]
+    marked = [_marked(flow.receiver) for flow in flows]
+    return {
+        "ce_pct": _share_pct((ce for ce, _ in marked), (packets for _, packets in marked)),
+        "ce_echo_pct": _share_pct(
+            (tcp.delivered_ce if tcp else None for tcp in senders), (tcp.delivered if tcp else None for tcp in senders)
+        ),
+    }
+
+
+def _marked(receiver: Side | None) -> tuple[int | None, int | None]:
+    """Return how many packets arrived marked CE, and how many in all."""
+    if receiver is None:
+        return None, None
+    if receiver.datagrams is None:
+        return receiver.tcp.received_ce, receiver.tcp.segs_in
+    counts = receiver.counts(DSCP)
+    if counts is None:
+        return None, None
+    return sum(count for octet, count in counts if octet & _ECN == _CE), sum(count for _, count in counts)
+
+
+def _share_pct(part: Iterable[int | None], whole: Iterable[int | None]) -> float | None:
+    some, every = total(part), total(whole)
+    return 100 * some / every if some is not None and every else None
 
 
 def zerocopy_share(flows: Sequence[Flow]) -> dict[str, Any]:

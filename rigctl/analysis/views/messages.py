@@ -38,7 +38,7 @@ class MessageResult:
     nodelay: bool | None = None  # as granted
     congestion: str | None = None  # in use
     disk: DiskShares = field(default_factory=DiskShares)
-    counted: Mapping[str, str | None] = field(default_factory=dict)  # effective values that are counted, by setting
+    effective: Mapping[str, str | None] = field(default_factory=dict)  # effective values that are counted, by setting
     unanswered: int | None = None  # datagrams of a ping-pong that did not come back in time
     exclusions: tuple[Exclusion, ...] = ()
 
@@ -116,7 +116,7 @@ def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Rep
         nodelay=agreed(side[NODELAY] for side in sides),
         congestion=joined(side[CONGESTION] for side in sides),
         disk=disk_shares(flows),
-        counted={
+        effective={
             setting.name: joined(side[setting] for flow in flows for side in (flow.sender, flow.receiver) if side)
             for setting in COUNTED
         },

@@ -40,6 +40,8 @@ class Evidence:
     variation: float | None = None  # of goodput over 0.1 s: standard deviation ÷ mean
     lost_share: float | None = None  # of segments, sent again; of datagrams
     loss_allows: float | None = None  # goodput by the rule of Mathis et al. ÷ goodput
+    marked_share: float | None = None  # of segments: acknowledged with the echo of a mark of congestion (ECN)
+    marks_allow: float | None = None  # goodput by the same rule, with one cut in each round trip with marks, ÷ goodput
     unevenness: float | None = None  # variation × √(flows, or events of loss in 0.1 s where those are more)
     loss_clumps: float | None = None  # variance ÷ mean of the losses in 0.1 s
     loss_events: float | None = None  # clumps, as many as that makes of the losses

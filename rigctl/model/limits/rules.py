@@ -198,8 +198,10 @@ def _at_random(seen: Known) -> bool:
 
 
 def _lossy(seen: Known) -> bool:
-    """Losses reduce the congestion window, and allow about what is achieved."""
+    """Losses reduce the congestion window, more than marks do, and allow about what is achieved."""
     cut = seen.halves and seen.lost_share > 0 and seen.sending_share >= HALF and not _deep(seen)
+    if seen.marks_allow is not None and seen.marks_allow < seen.loss_allows:
+        return False
     return bool(cut and not _refuted(seen) and seen.loss_allows <= MOST_ALLOWED and _at_random(seen))
 
 
@@ -208,6 +210,13 @@ def _refuted(seen: Known) -> bool:
     if seen.loss_clumps is None:
         return bool(seen.loss_allows < LEAST_ALONE)
     return bool(seen.loss_allows * max(1.0, seen.loss_clumps) ** 0.5 < LEAST_ALLOWED)
+
+
+def _marked(seen: Known) -> bool:
+    """Marks of congestion (ECN) reduce the congestion window, more than losses do, and allow about what is achieved."""
+    cut = seen.halves and seen.sending_share >= HALF and not _full(seen)
+    more = seen.loss_allows is None or seen.marks_allow <= seen.loss_allows
+    return bool(cut and more and seen.marks_allow <= MOST_ALLOWED)
 
 
 def _throttled(seen: Known, least: float) -> bool:
@@ -314,6 +323,7 @@ RULES: Final[tuple[Rule, ...]] = (
         lambda seen: seen.held_share >= HALF and (_drained(seen) or (seen.sndbuf_share or 0.0) >= HALF),
         "receive",
     ),
+    Rule("path", "marks", ("marked_share", "marks_allow", "sending_share", "halves"), _marked, "marks"),
     Rule("path", "policer", ("lost_share", "sending_share", "loss_clumps", "unevenness"), _even, "policer"),
     Rule("path", "policer", ("lost_share", "sending_share", "loss_clumps", "variance_ratio"), _regulated, "policer"),
     Rule("loss", "losses", _LOSSES, _lossy),

@@ -85,7 +85,7 @@ def of_cell(setting: requested.Requested) -> ResultColumn:
 
 
 def _seen(result: MessageResult) -> tuple[Mapping[str, str | None]]:
-    return (result.counted,)
+    return (result.effective,)
 
 
 def _pair(results: Results) -> Filled | None:

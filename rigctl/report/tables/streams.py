@@ -195,7 +195,7 @@ def _limit(cell: CellSummary) -> Entry:
 
 
 def _seen(cell: CellSummary) -> Iterator[Mapping[str, str | None]]:
-    return (stream.counted for stream in cell.streams)
+    return (stream.effective for stream in cell.streams)
 
 
 OF_CEILING: Final[tuple[ColumnOf[CellSummary], ...]] = (

@@ -18,15 +18,21 @@ def counted_findings(view: RunView) -> Iterator[Finding]:
         yield _finding(own)
 
 
+def _pair(each: Seen) -> str:
+    packets = sum(each.values.values())
+    return f"{each.sender} → {each.receiver} ({packets - each.values.get(each.asked, 0):,} of {packets:,})"
+
+
 def _finding(own: Sequence[Seen]) -> Finding:
     first, counted = own[0], COUNTED[own[0].setting]
     totals = {value: sum(each.values.get(value, 0) for each in own) for value in (*first.others, first.asked)}
     packets = sum(totals.values())
-    pairs = some([f"{each.sender} → {each.receiver}" for each in own], MOST_NAMED)
-    counts = listed([f"{count:,} as {value}" for value, count in totals.items() if count])
+    pairs = some([_pair(each) for each in own], MOST_NAMED)
+    first_value, *others = [value for value, count in totals.items() if count]
+    counts = [f"{totals[first_value]:,} arrived as {first_value}", *(f"{totals[each]:,} as {each}" for each in others)]
     text = (
         f"{first.asked} arrived as {listed(first.others)} on {pairs}: {counted.cause}. "
-        f"Of {packets:,} {first.units}, {counts} arrived."
+        f"Of {packets:,} {first.units} {listed(counts)}."
     )
     numbers = {"packets": packets, counted.share: 100 * totals[first.asked] / packets}
     subject = tests(sorted({number for each in own for number in each.tests}))

@@ -126,7 +126,8 @@ def _named(cell: CellSummary) -> tuple[str, str, str] | None:
         "path": (
             "the path",
             _path(cell),
-            f"Look for the shaper, policer or slower link between {ends}, or correct the rate in the rig file.",
+            f"Look for the {'queue that marks' if cell.verdict.cause == 'marks' else 'shaper, policer or slower link'} "
+            f"between {ends}, or correct the rate in the rig file.",
         ),
         "shared-link": (
             "a shared link",
@@ -166,6 +167,12 @@ def _path(cell: CellSummary) -> str:
     if cell.verdict.rule == "policer":
         how = f"while the goodput stayed at {rate}" if "unevenness" in seen else f"many at once, and {rate} passed"
         return f"{lost} of the segments were dropped {how}: a policer"
+    if cell.verdict.rule == "marks":
+        marked = _percent(seen.get("marked_share"))
+        return (
+            f"{marked} of the segments were acknowledged with the echo of a mark (ECN), which cuts the congestion "
+            "window: a queue on the way marks packets instead of dropping them"
+        )
     if cell.verdict.rule == "slow interface":
         return f"{rate} left the sender at a constant rate and nothing was lost: a shaper at its interface"
     dropped = f"{rate} passed at a constant rate and {lost} of the datagrams were dropped"

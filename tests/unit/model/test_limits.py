@@ -136,6 +136,38 @@ def test_a_limit_follows_from_its_evidence(values: dict[str, Any], limit: str, c
     assert (verdict.limit, verdict.cause) == (limit, cause)
 
 
+MARKED = {"marked_share": 0.03, "marks_allow": 0.7}
+
+
+@pytest.mark.parametrize(
+    ("values", "limit", "cause"),
+    [
+        (MARKED, "path", "marks"),
+        ({**MARKED, "marks_allow": 2.0}, "path", "marks"),
+        ({**MARKED, "marks_allow": 2.1}, "unknown", None),
+        ({**MARKED, "sending_share": 0.4}, "unknown", None),
+        ({**MARKED, "halves": False}, "unknown", None),
+        ({**MARKED, "efficiency": 0.94}, "unknown", None),
+        ({**MARKED, "shared_share": 0.95, "shared_link": "to far"}, "unknown", None),
+        ({**MARKED, "held_share": 0.6}, "window", "receive"),
+        ({**MARKED, "processors": "others", "others_pct": 99.0}, "unknown", "others"),
+        # What allows less holds the flow back: marks or losses.
+        ({**MARKED, "lost_share": 0.0005, "loss_allows": 1.1}, "path", "marks"),
+        ({**MARKED, "lost_share": 0.0005, "loss_allows": 0.6}, "loss", None),
+        (
+            {**MARKED, "lost_share": 0.0005, "loss_allows": 1.1, "agent_share": 0.05, "loss_clumps": 0.5},
+            "path",
+            "marks",
+        ),
+    ],
+)
+def test_marks_of_congestion_are_the_limit_where_they_explain_the_goodput(
+    values: dict[str, Any], limit: str, cause: str | None
+) -> None:
+    verdict = judged(seen(**values))
+    assert (verdict.limit, verdict.cause) == (limit, cause)
+
+
 AT_RANDOM = {"lost_share": 0.01, "loss_allows": 1.1, "unevenness": 0.37, "loss_clumps": 0.4, "variance_ratio": 2.1}
 AT_RANDOM |= {"loss_events": 40.0}
 

@@ -36,9 +36,9 @@ SCENARIO = (
 
 
 @contextmanager
-def rig(user: User, ip_version: int) -> Iterator[str]:
+def rig(user: User, ip_version: int, *paths: str) -> Iterator[str]:
     """A rig of two nodes for each path, with its rules in the switch; yields the process that has the switch."""
-    nodes = "".join(f"  {letter}{number}:\n" for letter in PAIRS.values() for number in (1, 2))
+    nodes = "".join(f"  {PAIRS[path]}{number}:\n" for path in paths or PAIRS for number in (1, 2))
     head = f"virtual: namespaces\nip_version: {ip_version}\nlinks: {{rate: 100M, mtu: 1500}}\nnodes:\n"
     (user.folder / "rig.yaml").write_text(head + nodes)
     with kept_up(user, "rig.yaml"):
@@ -86,7 +86,7 @@ def test_each_change_of_a_mark_is_found_and_no_other(user: User, ip_version: int
 
 
 def test_a_mark_that_some_datagrams_keep_is_told_with_the_counts_of_each_mark(user: User) -> None:
-    with rig(user, 4) as holder:
+    with rig(user, 4, "plain") as holder:
         nft(holder, "add rule bridge marks forward iifname n1 meta l4proto udp numgen inc mod 4 0 ip dscp set cs1")
         ((text, numbers),) = measure(user, "udp", ["plain"], ", rate: 1M, size: 500", "--set", "dscp=EF").items()
         (row,) = user.rows()
@@ -98,7 +98,7 @@ def test_a_mark_that_some_datagrams_keep_is_told_with_the_counts_of_each_mark(us
 
 
 def test_answers_of_datagrams_and_probes_beside_streams_carry_the_mark(user: User) -> None:
-    with rig(user, 4) as holder:
+    with rig(user, 4, "plain", "answers") as holder:
         # The path of the answers clears the mark: what one node sends back arrives without.
         (text,) = measure(
             user, "pingpong", ["answers"], ", size: 100, transport: udp, iterations: 50", "--set", "dscp=EF"
@@ -135,7 +135,7 @@ def test_marks_of_congestion_are_told_where_ecn_is_in_use(user: User) -> None:
         "rig: ./rig.yaml\npairs: [n1 -> n2, r1 -> r2]\nduration: 1s\nmax_skew: 1s\n"
         f"matrix: {{congestion: cubic}}\n{conditions}"
     )
-    with rig(user, 4) as holder:
+    with rig(user, 4, "plain", "answers") as holder:
         nft(holder, "add rule bridge marks forward iifname n1 ip ecn != not-ect numgen inc mod 20 0 ip ecn set ce")
         user.rigctl("run", scenario, "--no-report")
     rows = {(row["condition"], row["source"]): row for row in user.rows()}

@@ -10,8 +10,24 @@
 
 #define CPUS_MAX 1024
 
+static const struct kind {
+    const char *name;
+    bool named, of_interface;
+} kinds[] = {
+    {"mtu", false, true},
+    {"sysctl", true, false},
+    {"offload", true, true},
+    {"governor", false, false},
+    {"rings", true, true},
+    {"coalesce", true, true},
+    {"channels", true, true},
+    {"pause", true, true},
+    {"qdisc", false, true},
+    {"rps", false, true},
+};
+
 /* CPUs of this node that have a governor, one setting each. */
-static int set_governors(struct setting *setting, const char *value, char *old, char *now, char *message, size_t room)
+static int set_governors(struct setting *setting, const char *value, bool dry, char *old, char *now, char *message, size_t room)
 {
     int error = ENOENT, found = 0;
 
@@ -19,7 +35,7 @@ static int set_governors(struct setting *setting, const char *value, char *old, 
         snprintf(setting->name, sizeof setting->name, "cpu%d", cpu);
         if (setting_carry_out(setting, NULL, now) == ENOENT)
             continue;
-        error = settings_set(setting, value, old, now, message, room);
+        error = settings_set(setting, value, dry, old, now, message, room);
         found++;
         if (error != 0)
             return error;
@@ -29,24 +45,30 @@ static int set_governors(struct setting *setting, const char *value, char *old, 
     return error;
 }
 
-static const char *parse_setting(struct order *order, struct setting *setting, char *value, bool *governor)
+static const struct kind *kind_of(const char *name)
+{
+    for (const struct kind *kind = kinds; name != NULL && kind < kinds + sizeof kinds / sizeof *kinds; kind++)
+        if (strcmp(kind->name, name) == 0)
+            return kind;
+    return NULL;
+}
+
+static const char *parse_setting(struct order *order, struct setting *setting, char *value)
 {
     const char *kind = order_value(order, "kind"), *name = order_value(order, "name");
     const char *interface = order_value(order, "interface"), *text = order_value(order, "value");
-    bool of_interface = kind != NULL && (strcmp(kind, "mtu") == 0 || strcmp(kind, "offload") == 0);
-    bool named = kind != NULL && (strcmp(kind, "sysctl") == 0 || strcmp(kind, "offload") == 0);
+    const struct kind *known = kind_of(kind);
     const char *end;
 
-    *governor = kind != NULL && strcmp(kind, "governor") == 0;
     memset(setting, 0, sizeof *setting);
-    if (!of_interface && !named && !*governor)
-        return "kind: expected mtu, sysctl, offload or governor";
+    if (known == NULL)
+        return "kind: expected mtu, sysctl, offload, governor, rings, coalesce, channels, pause, qdisc or rps";
     if (text == NULL || !percent_decode(text, value, SETTING_TEXT) || *value == '\0')
         return "value: expected a text of 1 to 255 characters";
-    if ((name != NULL) != named || (named && !percent_decode(name, setting->name, sizeof setting->name)))
-        return "name: expected with sysctl and offload, and with no other kind";
-    if ((interface != NULL) != of_interface || (of_interface && strlen(interface) >= sizeof setting->interface))
-        return "interface: expected with mtu and offload, and with no other kind";
+    if ((name != NULL) != known->named || (name != NULL && !percent_decode(name, setting->name, sizeof setting->name)))
+        return "name: expected with sysctl, offload, rings, coalesce, channels and pause, and with no other kind";
+    if ((interface != NULL) != known->of_interface || (interface != NULL && strlen(interface) >= sizeof setting->interface))
+        return "interface: expected with all kinds but sysctl and governor";
     if (strcmp(kind, "mtu") == 0 && (text_number(value, &end) < 1280 || text_number(value, &end) > 65535 || *end != '\0'))
         return "value: expected 1280 to 65535";
     if (strcmp(kind, "offload") == 0 && strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
@@ -60,16 +82,18 @@ void orders_set(struct order *order)
 {
     struct setting setting;
     char value[SETTING_TEXT], old[SETTING_TEXT], now[SETTING_TEXT], message[512];
-    bool governor;
-    const char *wrong = parse_setting(order, &setting, value, &governor);
+    const char *wrong = parse_setting(order, &setting, value);
+    int64_t dry = 0;
     int error;
 
+    if (wrong == NULL)
+        wrong = order_numbers(order, &(struct order_key){"dry", 0, 1, &dry, true}, 1);
     if (wrong != NULL || (wrong = order_unused(order)) != NULL) {
         answer_refused(order->id, "%s", wrong);
         return;
     }
-    error = governor ? set_governors(&setting, value, old, now, message, sizeof message)
-                     : settings_set(&setting, value, old, now, message, sizeof message);
+    error = strcmp(setting.kind, "governor") == 0 ? set_governors(&setting, value, dry == 1, old, now, message, sizeof message)
+                                                  : settings_set(&setting, value, dry == 1, old, now, message, sizeof message);
     if (error != 0) {
         answer_error(order->id, error, "%s", message);
         return;

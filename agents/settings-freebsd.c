@@ -120,8 +120,10 @@ int setting_carry_out(const struct setting *setting, const char *value, char *te
         return setting_mtu(setting, value, text);
     if (strcmp(setting->kind, "offload") == 0)
         return offload(setting, value, text);
-    if (strcmp(setting->kind, "sysctl") != 0)
+    if (strcmp(setting->kind, "sysctl") != 0) {
+        snprintf(setting_reason, sizeof setting_reason, "; on FreeBSD there are mtu, offload and sysctl");
         return EOPNOTSUPP;
+    }
     /* Others are no settings of a network test, and the journal that restores them may be run as root. */
     if (strncmp(setting->name, "net.", 4) != 0)
         return EPERM;
@@ -135,4 +137,16 @@ int setting_parts(const struct setting *setting, const char *old, struct setting
 {
     (void)setting, (void)old, (void)parts, (void)most;
     return 0; /* a capability is one flag or two, which SIOCSIFCAP sets alike */
+}
+
+int setting_check(const struct setting *setting, const char *value)
+{
+    (void)setting, (void)value;
+    return 0;
+}
+
+bool setting_fits(const struct setting *setting, const char *value, const char *old, const char *now)
+{
+    (void)setting, (void)old;
+    return strcmp(now, value) == 0;
 }

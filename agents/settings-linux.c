@@ -1,5 +1,5 @@
-/* The four kinds of host settings on Linux: netdevice(7), /proc/sys, SIOCETHTOOL (linux/ethtool.h), cpufreq in /sys. */
-#include "settings.h"
+/* The kinds of host settings on Linux: netdevice(7), /proc/sys, SIOCETHTOOL (linux/ethtool.h), cpufreq in /sys; of a card: card-linux.c. */
+#include "card.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static char features_room[sizeof(struct ethtool_gfeatures) + WORDS_MAX * sizeof(
 static struct ethtool_gstrings *const names = (void *)names_room;
 static struct ethtool_gfeatures *const features = (void *)features_room;
 
-static int ethtool_of(const char *interface, void *asked)
+int setting_ethtool(const char *interface, void *asked)
 {
     struct ifreq ask = {.ifr_data = asked};
 
@@ -46,7 +46,7 @@ static int ethtool_of(const char *interface, void *asked)
 static int ethtool(const char *interface, unsigned command, unsigned *data)
 {
     struct ethtool_value asked = {.cmd = command, .data = *data};
-    int error = ethtool_of(interface, &asked);
+    int error = setting_ethtool(interface, &asked);
 
     *data = asked.data;
     return error;
@@ -60,17 +60,17 @@ static int ask_features(const char *interface)
     int error;
 
     known->cmd = ETHTOOL_GSSET_INFO, known->sset_mask = 1ULL << ETH_SS_FEATURES;
-    error = ethtool_of(interface, known);
+    error = setting_ethtool(interface, known);
     if (error != 0)
         return error;
     if (known->sset_mask == 0 || known->data[0] > FEATURES_MAX)
         return EOPNOTSUPP;
     names->cmd = ETHTOOL_GSTRINGS, names->string_set = ETH_SS_FEATURES, names->len = known->data[0];
-    error = ethtool_of(interface, names);
+    error = setting_ethtool(interface, names);
     if (error != 0)
         return error;
     features->cmd = ETHTOOL_GFEATURES, features->size = (known->data[0] + 31) / 32;
-    return ethtool_of(interface, features);
+    return setting_ethtool(interface, features);
 }
 
 static bool possible(unsigned bit)
@@ -110,7 +110,7 @@ static int feature(const struct setting *setting, const char *value, char *text)
     change->cmd = ETHTOOL_SFEATURES, change->size = features->size;
     change->features[bit / 32].valid = 1U << bit % 32;
     change->features[bit / 32].requested = strcmp(value, "on") == 0 ? 1U << bit % 32 : 0;
-    return ethtool_of(setting->interface, change);
+    return setting_ethtool(setting->interface, change);
 }
 
 static size_t offload_named(const char *name)
@@ -124,9 +124,11 @@ static size_t offload_named(const char *name)
 
 int setting_parts(const struct setting *setting, const char *old, struct setting *parts, int most)
 {
-    size_t i = strcmp(setting->kind, "offload") == 0 ? offload_named(setting->name) : sizeof offloads / sizeof *offloads;
+    size_t i = offload_named(setting->name);
     int count = 0;
 
+    if (strcmp(setting->kind, "offload") != 0)
+        return card_parts(setting, old, parts, most);
     if (i == sizeof offloads / sizeof *offloads || offloads[i].parts == NULL || ask_features(setting->interface) != 0)
         return 0;
     for (unsigned bit = 0; bit < names->len && count < most; bit++) {
@@ -179,7 +181,7 @@ static void squeeze(char *text)
     *to = '\0';
 }
 
-static int file(const char *path, const char *value, char *text)
+int setting_file(const char *path, const char *value, char *text)
 {
     int fd = open(path, (value != NULL ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
     ssize_t done;
@@ -216,21 +218,71 @@ static int sysctl_path(const char *name, char *path, size_t room)
     return 0;
 }
 
-int setting_carry_out(const struct setting *setting, const char *value, char *text)
+static int sysctl(const struct setting *setting, const char *value, char *text)
 {
     char path[SETTING_TEXT + 64];
-    int error;
+    int error = sysctl_path(setting->name, path, sizeof path);
 
-    if (strcmp(setting->kind, "mtu") == 0)
-        return setting_mtu(setting, value, text);
-    if (strcmp(setting->kind, "offload") == 0)
-        return offload(setting, value, text);
-    if (strcmp(setting->kind, "governor") == 0) {
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/%.16s/cpufreq/scaling_governor", setting->name);
-        return strncmp(setting->name, "cpu", 3) == 0 && strchr(setting->name, '/') == NULL ? file(path, value, text) : EINVAL;
-    }
-    if (strcmp(setting->kind, "sysctl") != 0)
-        return EINVAL;
-    error = sysctl_path(setting->name, path, sizeof path);
-    return error != 0 ? error : file(path, value, text);
+    return error != 0 ? error : setting_file(path, value, text);
+}
+
+static int governor(const struct setting *setting, const char *value, char *text)
+{
+    char path[96];
+
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/%.16s/cpufreq/scaling_governor", setting->name);
+    return strncmp(setting->name, "cpu", 3) == 0 && strchr(setting->name, '/') == NULL ? setting_file(path, value, text) : EINVAL;
+}
+
+static const struct {
+    const char *kind;
+    int (*carry_out)(const struct setting *setting, const char *value, char *text);
+    int (*check)(const struct setting *setting, const char *value);
+} kinds[] = {
+    {"mtu", setting_mtu, NULL},
+    {"offload", offload, NULL},
+    {"sysctl", sysctl, NULL},
+    {"governor", governor, NULL},
+    {"rings", card_number, card_number_check},
+    {"coalesce", card_number, card_number_check},
+    {"channels", card_number, card_number_check},
+    {"pause", card_number, card_number_check},
+    {"qdisc", card_qdisc, NULL},
+    {"rps", card_rps, NULL},
+};
+
+static size_t kind_of(const struct setting *setting)
+{
+    size_t i = 0;
+
+    while (i < sizeof kinds / sizeof *kinds && strcmp(kinds[i].kind, setting->kind) != 0)
+        i++;
+    return i;
+}
+
+int setting_carry_out(const struct setting *setting, const char *value, char *text)
+{
+    size_t i = kind_of(setting);
+
+    return i < sizeof kinds / sizeof *kinds ? kinds[i].carry_out(setting, value, text) : EINVAL;
+}
+
+int setting_check(const struct setting *setting, const char *value)
+{
+    size_t i = kind_of(setting);
+
+    return i < sizeof kinds / sizeof *kinds && kinds[i].check != NULL ? kinds[i].check(setting, value) : 0;
+}
+
+bool setting_fits(const struct setting *setting, const char *value, const char *old, const char *now)
+{
+    size_t kind = strcspn(value, ":");
+
+    if (strcmp(setting->kind, "qdisc") == 0) /* with options that were not asked for */
+        return strncmp(now, value, kind) == 0 && (now[kind] == ':' || now[kind] == '\0');
+    if (strcmp(setting->kind, "rps") == 0) /* as many zeros as the kernel has processors */
+        return true;
+    if (strcmp(now, value) == 0 || kinds[kind_of(setting)].carry_out != card_number)
+        return strcmp(now, value) == 0;
+    return *now >= '0' && *now <= '9' && strcmp(now, old) != 0; /* a driver rounds; what it left as it was it has not taken */
 }

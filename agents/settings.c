@@ -16,6 +16,7 @@
 static struct setting held[SETTINGS_MAX];
 static int held_count, restored;
 static char unrestored[512];
+char setting_reason[256];
 
 static void describe(const struct setting *setting, char *text, size_t room)
 {
@@ -32,8 +33,9 @@ static bool same(const struct setting *one, const struct setting *other)
 }
 
 /* Write and read back. What is so already is not written: a fixed offload refuses even that, and one that another
-   switched off with itself (tso without tx) comes back with that one only while the kernel knows it as wanted. */
-static int put(const struct setting *setting, const char *value, char now[SETTING_TEXT], char *message, size_t room)
+   switched off with itself (tso without tx) comes back with that one only while the kernel knows it as wanted.
+   `old`: what is rounded has to differ from it; NULL: it has to be `value` to the letter. */
+static int put(const struct setting *setting, const char *value, const char *old, char now[SETTING_TEXT], char *message, size_t room)
 {
     char what[320];
     int error;
@@ -45,8 +47,8 @@ static int put(const struct setting *setting, const char *value, char now[SETTIN
     if (error == 0)
         error = setting_carry_out(setting, NULL, now);
     if (error != 0) {
-        snprintf(message, room, "%s: %s", what, strerror(error));
-    } else if (strcmp(now, value) != 0) {
+        snprintf(message, room, "%s: %s%s", what, strerror(error), setting_reason);
+    } else if (old != NULL ? !setting_fits(setting, value, old, now) : strcmp(now, value) != 0) {
         snprintf(message, room, "%s: %.100s was set, %.100s is read back", what, value, now);
         error = EINVAL;
     }
@@ -60,8 +62,10 @@ int settings_restore(int *error, char *message, size_t room)
 
     *error = 0;
     for (int i = held_count - 1; i >= 0; i--) {
-        int failed = put(&held[i], held[i].old, now, said, sizeof said);
+        int failed;
 
+        setting_reason[0] = '\0';
+        failed = put(&held[i], held[i].old, NULL, now, said, sizeof said);
         done += failed == 0;
         if (failed == 0) {
             held[i].kind[0] = '\0';
@@ -108,12 +112,13 @@ const char *settings_unrestored(void)
     return unrestored[0] != '\0' ? unrestored : NULL;
 }
 
-static bool is_held(const struct setting *wanted)
+/* As it was before it was changed for the first time; NULL: it is as it was. */
+static const struct setting *held_as(const struct setting *wanted)
 {
     for (int i = 0; i < held_count; i++)
         if (same(&held[i], wanted))
-            return true;
-    return false;
+            return &held[i];
+    return NULL;
 }
 
 /* Keep the old value of one, and before it, so that they are put back after it, those of its parts. */
@@ -126,7 +131,7 @@ static int keep(const struct setting *wanted, const char *old)
     all[count] = *wanted;
     snprintf(all[count].old, sizeof all[count].old, "%s", old);
     for (int i = 0; i <= count && error == 0; i++) {
-        if (is_held(&all[i]))
+        if (held_as(&all[i]) != NULL)
             continue;
         error = held_count == SETTINGS_MAX ? ENOSPC : journal_add(&all[i]);
         if (error == 0)
@@ -135,20 +140,28 @@ static int keep(const struct setting *wanted, const char *old)
     return error;
 }
 
-int settings_set(const struct setting *wanted, const char *value, char old[SETTING_TEXT], char now[SETTING_TEXT], char *message,
-                 size_t room)
+int settings_set(const struct setting *wanted, const char *value, bool dry, char old[SETTING_TEXT], char now[SETTING_TEXT],
+                 char *message, size_t room)
 {
     char what[320];
-    int error = setting_carry_out(wanted, NULL, old);
+    int error;
 
+    setting_reason[0] = '\0';
+    error = setting_check(wanted, value);
+    if (error == 0)
+        error = setting_carry_out(wanted, NULL, old);
     describe(wanted, what, sizeof what);
-    if (error == 0 && !is_held(wanted) && held_count == SETTINGS_MAX)
+    if (error == 0 && held_as(wanted) == NULL && held_count == SETTINGS_MAX)
         error = ENOSPC;
     if (error != 0) {
-        snprintf(message, room, "%s: %s", what, strerror(error));
+        snprintf(message, room, "%s: %s%s", what, strerror(error), setting_reason);
         return error;
     }
-    if (!is_held(wanted))
+    if (dry) {
+        memcpy(now, old, SETTING_TEXT);
+        return 0;
+    }
+    if (held_as(wanted) == NULL)
         error = keep(wanted, old);
     if (error == 0)
         error = guard_start();
@@ -156,11 +169,11 @@ int settings_set(const struct setting *wanted, const char *value, char old[SETTI
         snprintf(message, room, "%s: its old value could not be kept safe: %s", what, strerror(error));
         return error;
     }
-    error = put(wanted, value, now, message, room);
+    error = put(wanted, value, held_as(wanted)->old, now, message, room);
     if (error != 0) {
         char ignored[512];
 
-        put(wanted, old, now, ignored, sizeof ignored);
+        put(wanted, old, NULL, now, ignored, sizeof ignored);
     }
     return error;
 }

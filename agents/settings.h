@@ -13,6 +13,12 @@ struct setting {
 
 /* Write `value`, or where it is NULL read the present one into `text`. 0 or an errno value. */
 int setting_carry_out(const struct setting *setting, const char *value, char *text);
+/* Before anything is changed: an errno value where this system surely refuses `value`. */
+int setting_check(const struct setting *setting, const char *value);
+/* Whether `now`, read back in place of `old`, is what becomes of `value`: drivers and queueing disciplines round. */
+bool setting_fits(const struct setting *setting, const char *value, const char *old, const char *now);
+/* What there is to say of a refusal besides its errno value: `; 4096 was asked for; its driver takes rx up to 256`. */
+extern char setting_reason[256];
 /* What it switches besides its name, at most `most` settings: those that have another value than `old`, with theirs. All are
    as `old` says once that has been written back: these are to be put back after it. */
 int setting_parts(const struct setting *setting, const char *old, struct setting *parts, int most);
@@ -46,6 +52,7 @@ int settings_restored(void);
 const char *settings_unrestored(void); /* NULL: nothing is left */
 /* Put all back, the last first. Returns how many, or -1 with `message` where one could not be. */
 int settings_restore(int *error, char *message, size_t room);
-/* Change one; 0 or an errno value with `message`. `old` and `now` are what was and is read back. */
-int settings_set(const struct setting *wanted, const char *value, char old[SETTING_TEXT], char now[SETTING_TEXT], char *message,
-                 size_t room);
+/* Change one, or with `dry` only look whether it can be; 0 or an errno value with `message`. `old` and `now` are what was and is
+   read back. */
+int settings_set(const struct setting *wanted, const char *value, bool dry, char old[SETTING_TEXT], char now[SETTING_TEXT],
+                 char *message, size_t room);

@@ -47,6 +47,17 @@ int setting_carry_out(const struct setting *setting, const char *value, char *te
     return place == 6 ? EACCES : 0;
 }
 
+int setting_check(const struct setting *setting, const char *value)
+{
+    snprintf(setting_reason, sizeof setting_reason, "; %.100s was asked for", value);
+    return keeper(setting) == 3 ? EOPNOTSUPP : 0;
+}
+
+bool setting_fits(const struct setting *setting, const char *value, const char *old, const char *now)
+{
+    return keeper(setting) == 2 ? strcmp(old, now) != 0 : strcmp(now, value) == 0;
+}
+
 int setting_parts(const struct setting *setting, const char *old, struct setting *parts, int most)
 {
     if (keeper(setting) != 4 || most < 2)

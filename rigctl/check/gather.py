@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from rigctl.base.errors import NodeError
+from rigctl.check.conditions import refusals
 from rigctl.check.paths import PathSeen, Spot, literal, probed
 from rigctl.check.records import NodeSeen, Seen
 from rigctl.check.visit import Visit
@@ -29,6 +30,7 @@ async def gathered(rig: Rig, plan: RunPlan | None, holder: str) -> Seen:
         nodes = {name: visit.seen for name, visit in visits.items()}
         pairs = pairs_of(plan, names)
         await asyncio.gather(*(_look_around(visit, nodes, pairs, plan) for visit in visits.values()))
+        await asyncio.gather(*(_ask_conditions(visit, plan) for visit in visits.values()))
         agents = {name: visit.agent for name, visit in visits.items() if visit.agent is not None}
         spots = {name: spot for name in agents if (spot := await spot_of(nodes[name])) is not None}
         known = [pair for pair in pairs if set(pair) <= spots.keys()]
@@ -39,6 +41,12 @@ async def gathered(rig: Rig, plan: RunPlan | None, holder: str) -> Seen:
         return Seen(rig, plan, nodes, paths)
     finally:
         await asyncio.gather(*(visit.leave() for visit in visits.values()))
+
+
+async def _ask_conditions(visit: Visit, plan: RunPlan | None) -> None:
+    if plan is not None and visit.agent is not None and visit.host is not None:
+        interface = visit.seen.node.data_interface or visit.seen.interface
+        visit.seen.refused = await refusals(visit.agent, visit.host.said, plan.conditions, interface)
 
 
 async def ask_neighbours(run: Mapping[str, Run], nodes: Mapping[str, NodeSeen], paths: Sequence[PathSeen]) -> None:

@@ -10,7 +10,7 @@ from rigctl.check.rules.findings import listed
 from rigctl.findings import Finding, Number, Severity, Subject
 
 RULES: Final[tuple[Callable[[Seen], Iterable[Finding]], ...]] = (
-    *(access.reached, access.agent, access.rights),
+    *(access.reached, access.agent, access.rights, access.conditions),
     *(links.link, causes.addresses, links.routes, reach.ports, reach.sizes, links.mtu),
     *(settings.congestion, settings.disks, settings.windows, settings.scaling, settings.buffers),
     *(links.traffic, access.clock, access.unmade),

@@ -30,6 +30,7 @@ class NodeSeen:
     address: str | None = None  # of its data
     clock_ahead_s: tuple[float, float] | None = None  # wall clock minus the controller's, lowest and highest
     clock_error_s: float | None = None  # error of the clock that starts the flows
+    refused: tuple[str, ...] = ()  # of the scenario's conditions, in the words of a run
     around: Surroundings | None = None
     neighbours: Mapping[str, str | None] = field(default_factory=dict)  # as `parse_neighbours` gives them
 

@@ -39,6 +39,17 @@ def coalescing(output: str) -> dict[str, str] | None:
     return found or None
 
 
+def coalescing_taken(output: str) -> tuple[str, ...] | None:
+    """Return what a driver takes of coalescing, in a condition's names; None where `ethtool -c` does not say it.
+
+    Before version 5.10 ethtool prints 0 for what the driver does not take, and all are returned.
+    """
+    named = re.findall(rf"^((?:rx|tx)-(?:usecs|frames)):[ \t]*({_DIGITS}|n/a)", output, re.MULTILINE)
+    match = re.search(r"^Adaptive RX:[ \t]*(on|off|n/a)[ \t]+TX:[ \t]*(on|off|n/a)", output, re.MULTILINE)
+    named += [("adaptive_rx", match[1]), ("adaptive_tx", match[2])] if match else []
+    return tuple(name.replace("-", "_") for name, value in named if value != "n/a") if named else None
+
+
 def pcie(output: str) -> dict[str, float] | None:
     """Return the card's PCIe link from sysfs: `speed_gts`, `width`, and its most, `speed_max_gts`, `width_max`."""
     names = {"current_link_speed": "speed_gts", "max_link_speed": "speed_max_gts"}

@@ -93,13 +93,14 @@ class Ping(Order):
 
 @dataclass(frozen=True, slots=True)
 class Set(Order):
-    """Change a host setting; texts as `encoded` gives them."""
+    """Change a host setting, or with `dry` ask whether it can be; texts as `encoded` gives them."""
 
     VERB = "set"
     kind: str
     value: str
     name: str | None = None
     interface: str | None = None
+    dry: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

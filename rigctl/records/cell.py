@@ -57,13 +57,23 @@ class Stream:
         return f"{self.pair.source} {'→' if self.direction is Direction.FORWARD else '←'} {self.pair.destination}"
 
 
+_NAMED_ALONE: Final = frozenset({"sysctl", "offload"})
+
+
 @dataclass(frozen=True, slots=True)
 class HostSetting:
     """One host setting of a condition, as the agent applies it (docs/reference/agent-protocol.md, `set`)."""
 
-    kind: str  # "mtu", "sysctl", "offload", "governor"
+    kind: str  # a key of a condition, as "mtu", "offload", "rings"
     value: str
-    name: str | None = None  # of a sysctl (net.ipv4.tcp_rmem) or an offload (gro); None for the others
+    name: str | None = None  # of a sysctl (net.ipv4.tcp_rmem), an offload (gro), a ring (rx) …; None: it has none
+
+    @property
+    def label(self) -> str:
+        """Return the name that tells it from all others: `mtu`, `net.ipv4.tcp_sack`, `gro`, `rings rx`."""
+        if self.kind in _NAMED_ALONE:
+            return self.name or self.kind
+        return self.kind if self.name is None else f"{self.kind} {self.name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,10 +154,15 @@ class Agent:
         self._ends.pop(endpoint, None)
         await self.order(orders.Close(endpoint))
 
-    async def set(self, kind: str, value: str, *, name: str | None = None, interface: str | None = None) -> Granted:
-        """Change a host setting of the node, and verify it. Raise `RefusedError` with the node's own words."""
+    async def set(
+        self, kind: str, value: str, *, name: str | None = None, interface: str | None = None, dry: bool = False
+    ) -> Granted:
+        """Change a host setting of the node, and verify it. Raise `RefusedError` with the node's own words.
+
+        With `dry` nothing is changed: a refusal then tells that it surely cannot be.
+        """
         words = (kind, orders.encoded(value), name and orders.encoded(name), interface)
-        answer = await self.order(orders.Set(*words))
+        answer = await self.order(orders.Set(*words, dry=dry or None))
         if answer.texts.keys() != {"old", "value"}:
             raise self._violated('an answer without "old" and "value"')
         return Granted(answer.texts["old"], answer.texts["value"])

@@ -8,10 +8,12 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import dropwhile
 from typing import Final, TypeAlias, TypeVar
 
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
+from rigctl.check.conditions import OF_THE_INTERFACE, granted_text, set_on
 from rigctl.records import Cell, Condition, HostSetting, RunPlan
 from rigctl.remote.agent import Agent, RefusedError
 from rigctl.remote.host import Host
@@ -27,7 +29,6 @@ CONGESTION_SYSCTL: Final = "net.ipv4.tcp_congestion_control"
 _AVAILABLE: Final = "net.ipv4.tcp_available_congestion_control"
 _SIGNS: Final = (CONGESTION_SYSCTL, "TCP_CONGESTION")
 """How the agent's messages name a congestion control that it could not set."""
-_OF_THE_INTERFACE: Final = frozenset({"mtu", "offload"})
 _LEAST_BUFFER: Final = 4096
 _MOST_BUFFER: Final = 6 * 1024**2
 """Linux's defaults of the smallest and the largest TCP buffer (tcp(7), tcp_rmem, tcp_wmem)."""
@@ -172,7 +173,7 @@ class Conditions:
             why = f"its agent ended, and no other started within {contact_s:g} s"
         if why is None:
             return None
-        settings = ", ".join(setting or kind for kind, setting in held.values)
+        settings = ", ".join(HostSetting(kind, value, own).label for (kind, own), value in held.values.items())
         remedy = "`rigctl check` on this rig, any run on it, or a reboot of the node restores the old values."
         return f"{name}: settings of a condition may not be restored ({settings}): {why}. {remedy}"
 
@@ -187,18 +188,18 @@ class Conditions:
         if not held.values.keys() <= want.keys():
             await agent.restore()
             held.values = {}
-        changed = {key: value for key, value in want.items() if held.values.get(key) != value}
+        # All from the first that changed on: new channels have no RPS.
+        changed = dict(dropwhile(lambda item: held.values.get(item[0]) == item[1], want.items()))
         interface = self._nodes.data_interface(name)
         granted: dict[str, str] = {}
         try:
-            for (kind, setting), value in changed.items():
-                on = interface if kind in _OF_THE_INTERFACE else None
-                if kind in _OF_THE_INTERFACE and on is None:
-                    raise NodeError(name, f"condition {condition}: {kind}: its data interface is not known")
-                asked = value if setting == CONGESTION_SYSCTL else None
-                got = await advised(agent.set(kind, value, name=setting, interface=on), self._nodes, asked)
-                held.values[kind, setting] = value
-                granted[setting or kind] = f"{got.old} -> {got.value}"
+            for (kind, name_of), value in changed.items():
+                setting = HostSetting(kind, value, name_of)
+                asked = value if name_of == CONGESTION_SYSCTL else None
+                work = set_on(agent, self._nodes.shell(name), setting, interface)
+                got = await advised(work, self._nodes, asked)
+                held.values[kind, name_of] = value
+                granted[setting.label] = granted_text(setting, got)
         except NodeError as error:
             refusal = NodeError(name, f"condition {condition}: {error.what}")
             if not agent.ended:  # a condition is applied as a whole or not at all
@@ -207,7 +208,7 @@ class Conditions:
                 await agent.restore()
             raise refusal from None
         self._nodes.remember(name, f"condition {condition}", granted)
-        if any(kind in _OF_THE_INTERFACE for kind, _ in changed):
+        if any(kind in OF_THE_INTERFACE for kind, _ in changed):
             await self._link_up(name, str(interface))
 
     async def _link_up(self, name: str, interface: str) -> None:

@@ -6,14 +6,28 @@ mistake in the file, before anything is touched.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import islice
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from rigctl.records import Condition, HostSetting
 from rigctl.rig.fields import SysctlName, SysctlValue, plain_name
 from rigctl.rig.inventory import Rig
+from rigctl.scenario.card import (
+    Channels,
+    Coalesce,
+    Pause,
+    Qdisc,
+    Rings,
+    Rps,
+    Section,
+    numbers,
+    on_off,
+    qdisc,
+    qdisc_mistakes,
+)
 from rigctl.settings import DEFAULT, SETTINGS
 from rigctl.settings.shape import parse_condition
 from rigctl.yamlfile import Document, Mistake, suggestion
@@ -25,6 +39,7 @@ OFFLOADS: Final = ("tso", "gso", "gro", "lro", "rx", "tx", "sg")
 _MIN_MTU, _MAX_MTU = 1280, 65535
 # The agent holds 64; three are its caller's, for windows that are only where buffers start.
 _MOST_SETTINGS: Final = 61
+_NUMBERS: Final = ("rings", "channels", "coalesce", "pause")
 _GOVERNOR: Final = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII)
 _CONGESTION_SYSCTL: Final = "net.ipv4.tcp_congestion_control"
 _RESIZE_SYSCTL: Final = "net.ipv4.tcp_moderate_rcvbuf"
@@ -49,14 +64,6 @@ def _offload_name(value: object) -> str:
     return text
 
 
-def _on_off(value: object) -> str:
-    """YAML's own booleans are good, too: `gro: true` is on."""
-    word = {True: "on", False: "off"}.get(value, "") if isinstance(value, bool) else str(value).lower()
-    if word not in {"on", "off"}:
-        raise FieldError(f"offload {shown(value)}: expected on or off")
-    return word
-
-
 def _congestion(name: str, value: object) -> str:
     word = SETTINGS["congestion"].parse(name, value)
     if word is None:
@@ -76,18 +83,12 @@ def _json(parse: Callable[[Any], Any], **schema: object) -> tuple[PlainValidator
 
 
 _OffloadName = Annotated[str, *_json(_offload_name, type="string", pattern=f"^({'|'.join(OFFLOADS)})$")]
-_OnOff = Annotated[str, *_json(_on_off, enum=["on", "off", True, False])]
+_OnOff = Annotated[str, *_json(partial(on_off, "offload"), enum=["on", "off", True, False])]
 ConditionName = Annotated[str, *_json(_name, **SETTINGS["condition"].schema)]
 
 
 def _empty_if_none(value: object) -> object:
     return {} if value is None else value
-
-
-class Section(BaseModel):
-    """Keys and values of a scenario file; a key that is not known is a mistake."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
 
 
 class ConditionSection(Section):
@@ -101,6 +102,12 @@ class ConditionSection(Section):
         named(_mtu),
         WithJsonSchema({"type": "integer", "minimum": _MIN_MTU, "maximum": _MAX_MTU}),
     ] = Field(None, description="MTU of the data interface.", examples=[1500, 8192])
+    rings: Rings = Field(None, description="Sizes of the card's rings.", examples=[{"rx": 512}])
+    channels: Channels = Field(None, description="Numbers of the card's queues.", examples=[{"combined": 4}])
+    coalesce: Coalesce = Field(None, description="Interrupt coalescing.", examples=[{"rx_usecs": 50}])
+    pause: Pause = Field(None, description="Pause frames.", examples=[{"autoneg": "off", "rx": "off"}])
+    qdisc: Qdisc = Field(None, description="Queueing discipline of the data interface's root.", examples=["fq"])
+    rps: Rps = Field(None, description="Processors that take over received packets: a list, off or all.")
     sysctl: Annotated[dict[SysctlName, SysctlValue], BeforeValidator(_empty_if_none)] = Field(
         default_factory=dict,
         description="Kernel settings by name.",
@@ -124,6 +131,11 @@ class ConditionSection(Section):
 def condition_of(name: str, section: ConditionSection) -> Condition:
     """Return the host settings of a section, in the order in which they are set."""
     settings = [HostSetting("mtu", str(section.mtu))] if section.mtu is not None else []
+    for kind in _NUMBERS:
+        settings += numbers(kind, getattr(section, kind))
+    # Before net.core.default_qdisc, which is then restored first: the kernel chooses a default anew.
+    settings += qdisc(section.qdisc)
+    settings += [HostSetting("rps", section.rps)] if section.rps is not None else []
     settings += [HostSetting("sysctl", value, plain_name(sysctl)) for sysctl, value in section.sysctl.items()]
     settings += [HostSetting("offload", value, offload) for offload, value in section.offload.items()]
     if section.congestion is not None:
@@ -155,9 +167,10 @@ def _section_mistakes(document: Document, name: str, section: Mapping[str, Any],
     sysctls = section.get("sysctl")
     sysctls = sysctls if isinstance(sysctls, dict) else {}
     yield from _sysctl_mistakes(document, path, section, sysctls)
-    offloads = section.get("offload")
-    others = sum(section.get(key) is not None for key in ("mtu", "congestion", "governor"))
-    if len(sysctls) + (len(offloads) if isinstance(offloads, dict) else 0) + others > _MOST_SETTINGS:
+    yield from qdisc_mistakes(document, path, section)
+    groups = [section.get(key) for key in ("sysctl", "offload", *_NUMBERS)]
+    others = sum(section.get(key) is not None for key in ("mtu", "congestion", "governor", "qdisc", "rps"))
+    if sum(len(group) for group in groups if isinstance(group, dict)) + others > _MOST_SETTINGS:
         what = f'condition "{name}": sets more than {_MOST_SETTINGS} values, the most that an agent takes.'
         yield document.mistake(path, what, at_key=True)
     mtu = section.get("mtu")

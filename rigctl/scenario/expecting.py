@@ -15,8 +15,8 @@ from rigctl.base.units import parse_bytes, parse_duration, parse_rate
 from rigctl.columns import COLUMNS, Column, Level
 from rigctl.model.limits.rules import RULES
 from rigctl.records import Comparison, Expectation
+from rigctl.scenario.card import Section
 from rigctl.scenario.classes import Test
-from rigctl.scenario.conditions import Section
 from rigctl.scenario.matrix import MAX_CELLS, as_list
 from rigctl.settings import LATENCY, SETTINGS
 from rigctl.settings.kinds import KINDS, Kind

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from rigctl.records import Retest, Until
-from rigctl.scenario.conditions import Section
+from rigctl.scenario.card import Section
 from rigctl.settings import MAX_RATE, RATE, Settings
 from rigctl.yamlfile import Document, Mistake
 from rigctl.yamlfile.fields import FieldError, named, parse_whole, shown

@@ -55,6 +55,28 @@ def test_a_run_says_which_tests_cannot_work_and_measures_the_others(guest: User)
         assert sorted(row["status"] for row in guest.rows("cells")) == ["failed", "ok"]
 
 
+def test_a_condition_that_a_node_cannot_have_is_an_error_of_check_in_the_words_of_the_run(guest: User) -> None:
+    scenario = guest.scenario(
+        "rig: gigablox\npairs: [pi1 -> pi2]\nduration: 300ms\nmax_skew: 1s\n"
+        "conditions:\n  rings: {mtu: 1400, rings: {rx: 512}}\n  name: {sysctl: {net.ipv4.tcp_nonsense: 1}}\n"
+        "  processor: {rps: 1000}\n  fine: {qdisc: {kind: pfifo, limit: 500}}\n"
+    )
+    errors = (
+        "rings rx of eth0: Not supported; 512 was asked for, the card has no rings (EOPNOTSUPP)",
+        "sysctl net.ipv4.tcp_nonsense: No such file or directory (ENOENT)",
+        "rps of eth0: Invalid argument; 1000 was asked for, the node has 0",
+    )
+    document = json.loads(guest.rigctl("check", scenario, "--json", code=3))
+    found = [finding["text"] for finding in document["findings"] if finding["level"] == "error"]
+    said = " ".join(guest.rigctl("run", scenario, "--no-report", code=3).split())
+    assert sorted(row["status"] for row in guest.rows("cells")) == ["failed"] * 3 + ["ok"]
+    assert len(found) == len(errors)
+    for condition, error in zip(("rings", "name", "processor"), errors, strict=True):
+        text = f"condition {condition}: set: {error}"
+        assert [each for each in found if each.startswith(f"pi1, pi2: {text}")], found
+        assert text in said
+
+
 def test_wrong_input_is_refused_with_2(user: User) -> None:
     user.rigctl("check", "no-such-thing", code=2)
     rig = user.folder / "r.yaml"

@@ -27,8 +27,11 @@ from rigctl.virtual.provide import down, up
 
 BACK_S = 20.0
 NODES = ("a", "b")
+# Of the queueing discipline kind and handle: a bucket of a virtual rig follows the MTU a moment later.
 SETTINGS = (
-    "cat /sys/class/net/eth0/mtu /proc/sys/net/ipv4/tcp_sack /proc/sys/net/ipv4/tcp_rmem; ethtool -k eth0 | grep -w gro"
+    "cat /sys/class/net/eth0/mtu /proc/sys/net/ipv4/tcp_sack /proc/sys/net/ipv4/tcp_rmem; "
+    "ethtool -k eth0 | grep -w gro; tc qdisc show dev eth0 | cut -d' ' -f1-3; "
+    "cat /sys/class/net/eth0/queues/rx-*/rps_cpus"
 )
 # Anything of ours that runs on the node or lies beside the agent; the bracket keeps grep from finding itself.
 LEFT = (
@@ -42,10 +45,16 @@ pairs: [a -> b]
 duration: 400ms
 max_skew: 1s
 conditions:
-  one: {mtu: 1400, sysctl: {net.ipv4.tcp_sack: 0, net.ipv4.tcp_rmem: "4096 65536 1048576"}, offload: {gro: off}}
+  one:
+    mtu: 1400
+    qdisc: {kind: pfifo, limit: 500}
+    sysctl: {net.ipv4.tcp_sack: 0, net.ipv4.tcp_rmem: "4096 65536 1048576"}
+    offload: {gro: off}
   two: {mtu: 1300, resize: true}
 matrix: {window: [32K, 64K], parallel: [1, 2]}
 """
+if os.geteuid() == 0:  # in a user namespace the kernel lets nobody set rps_cpus
+    SCENARIO = SCENARIO.replace("    mtu: 1400", "    mtu: 1400\n    rps: all")
 
 Shells = dict[str, asyncssh.SSHClientConnection]
 
@@ -125,6 +134,10 @@ async def test_a_killed_agent_leaves_its_node_as_it_was_and_the_run_goes_on(plac
         (stored,) = place.glob("store-*.db")
         with open_store(str(stored)) as store:
             repetitions = store.repetitions(store.run().run)
+            granted = store.run().facts["b"]["condition one"]
+        assert granted["qdisc"].startswith("tbf rate ")
+        assert granted["qdisc"].endswith(" -> pfifo limit 500")
+        assert granted.get("rps", "off -> 0").startswith("off -> 0")
         measured = {one.cell for one in repetitions if one.status is Status.OK}
         assert len({one.cell for one in repetitions} - measured) <= 1  # the one it hit, at most
         assert {flow.sender.tcp.mss for one in repetitions for flow in one.flows if flow.sender} <= {1348, 1248}

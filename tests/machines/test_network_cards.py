@@ -34,6 +34,64 @@ def test_an_offload_condition_changes_what_the_driver_can_change_and_is_put_back
     assert mixed.each(SETTINGS) == before
 
 
+def _conditions(text: str) -> str:
+    return f"pairs: [amd -> arm]\nduration: 1s\nmax_skew: 10s\nconditions:\n{text}"
+
+
+def test_settings_of_a_card_are_changed_on_both_drivers_and_put_back(mixed: Lab) -> None:
+    before = mixed.each(SETTINGS)
+    text = "  small: {rings: {rx: 128, tx: 128}, qdisc: {kind: pfifo, limit: 500}, rps: all}\n"
+    mixed.good(mixed.scenario(_conditions(text)))
+    for node, facts in mixed.facts().items():
+        print(node, granted := facts["condition small"])
+        assert granted["rings rx"] == "256 -> 128"
+        assert granted["qdisc"].endswith(" -> pfifo limit 500")
+        assert granted["rps"].startswith("off -> 0")
+    assert mixed.each(SETTINGS) == before
+
+
+@pytest.mark.parametrize(
+    ("qdisc", "granted"),
+    [
+        ("{kind: fq, limit: 5000, maxrate: 800M, pacing: on}", ("fq limit 5000 ", " pacing on", " maxrate 800M")),
+        (
+            "{kind: fq_codel, limit: 500, ecn: off, memory_limit: 4M}",
+            ("fq_codel limit 500 ", "ecn off", " memory_limit 4M"),
+        ),
+    ],
+)
+def test_a_fair_queue_is_set_with_its_parameters_and_the_default_comes_back(
+    mixed: Lab, qdisc: str, granted: tuple[str, ...]
+) -> None:
+    before = mixed.each(SETTINGS)
+    mixed.good(mixed.scenario(_conditions(f"  fair: {{qdisc: {qdisc}}}\n")))
+    for node, facts in mixed.facts().items():
+        print(node, text := facts["condition fair"]["qdisc"])
+        assert " (default) -> " in text
+        assert all(part in text for part in granted)
+        assert "asked for" not in text
+    assert mixed.each(SETTINGS) == before
+
+
+def test_a_card_that_refuses_says_what_it_takes_to_check_as_to_a_run(mixed: Lab) -> None:
+    before = mixed.each(SETTINGS)
+    text = "  large: {rings: {rx: 9000}}\n  frames: {coalesce: {rx_frames: 20}}\n"
+    name = mixed.scenario(_conditions(text))
+    found = json.loads(mixed.user.rigctl("check", name, "--json", deadline_s=200, code=3))["findings"]
+    errors = " ".join(finding["text"] for finding in found if finding["level"] == "error")
+    code, said = mixed.run(name)
+    assert code == 3
+    refused = "condition large: set: rings rx of eth0: Invalid argument; 9000 was asked for, the card takes"
+    for most in (4096, 256):
+        assert f"{refused} rx up to {most}, tx up to {most} (EINVAL)" in errors
+    frames = (
+        "condition frames: set: coalesce rx_frames of eth0: Not supported; 20 was asked for, the card takes rx_usecs"
+    )
+    assert frames in errors
+    assert refused in " ".join(said.split())
+    assert mixed.each(SETTINGS) == before
+
+
 def test_a_capture_on_a_real_interface_holds_the_frames_of_the_flow(mixed: Lab) -> None:
     text = "pairs: [amd -> arm]\nduration: 3s\nmax_skew: 10s\ncapture: true\n"
     name = mixed.scenario(text)

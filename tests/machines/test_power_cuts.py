@@ -15,8 +15,14 @@ pairs: [amd -> arm]
 duration: 1s
 max_skew: 10s
 conditions:
-  one: {mtu: 1400, sysctl: {net.ipv4.tcp_sack: 0, net.ipv4.tcp_rmem: "4096 65536 1048576"}, offload: {gro: off}}
-  two: {mtu: 1300, resize: true}
+  one:
+    mtu: 1400
+    rings: {rx: 128, tx: 128}
+    qdisc: {kind: pfifo, limit: 500}
+    rps: all
+    sysctl: {net.ipv4.tcp_sack: 0, net.ipv4.tcp_rmem: "4096 65536 1048576"}
+    offload: {gro: off}
+  two: {mtu: 1300, resize: true, rings: {rx: 128}}
 matrix: {window: [32K, 64K]}
 """
 TORN = (

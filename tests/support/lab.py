@@ -13,7 +13,10 @@ from pathlib import Path
 from processes import running
 from talk import Talk
 
-SETUP = "ip link set lo up && ip link add v0 type veth peer name v1 && ip link set v0 up && echo made && exec sleep 300"
+SETUP = (
+    "mount -t sysfs sysfs /sys && ip link set lo up && ip link add v0 type veth peer name v1 && ip link set v0 up "
+    "&& echo made && exec sleep 300"
+)
 
 
 class Lab:
@@ -23,7 +26,7 @@ class Lab:
         self.binary, self.folder = binary, binary.parent
         self._stack = stack
         as_user = ["-U", "--preserve-credentials"] if os.geteuid() != 0 else []
-        self._enter = ["nsenter", "-t", str(holder), *as_user, "-n"]
+        self._enter = ["nsenter", "-t", str(holder), *as_user, "-n", "-m"]
         self.journal = self.folder / f"settings-{Path(f'/proc/{holder}/ns/net').stat().st_ino}"
 
     def start(self, *arguments: str, by: tuple[str, ...] = ()) -> Talk:
@@ -50,7 +53,7 @@ def laboratory(binary: Path, folder: Path) -> Iterator[Lab]:
     copy = folder / "rigctl-agent"
     shutil.copy(binary, copy)
     as_user = ["-Ur"] if os.geteuid() != 0 else []
-    with running(["unshare", *as_user, "-n", "sh", "-c", SETUP], stdout=subprocess.PIPE) as holder:
+    with running(["unshare", *as_user, "-n", "-m", "sh", "-c", SETUP], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"made\n"
         with ExitStack() as stack:

@@ -28,7 +28,10 @@ _SIGNS_OF_LIFE: Final = ("ServerAliveInterval=10", "ServerAliveCountMax=3", "Con
 BACK_S: Final = 240.0
 """From a machine's end until its SSH server answers again, on a machine that does much else."""
 RUN_S: Final = 400.0
-SETTINGS: Final = "cat /sys/class/net/eth0/mtu /proc/sys/net/ipv4/tcp_sack /proc/sys/net/ipv4/tcp_rmem; ethtool -k eth0"
+SETTINGS: Final = (
+    "cat /sys/class/net/eth0/mtu /proc/sys/net/ipv4/tcp_sack /proc/sys/net/ipv4/tcp_rmem; ethtool -k eth0; "
+    "ethtool -g eth0; ethtool -c eth0; tc qdisc show dev eth0; cat /sys/class/net/eth0/queues/rx-*/rps_cpus"
+)
 FILES: Final = "find /root /etc /usr/local -xdev -type f ! -path '*/.cache/rigctl/*' | sort | xargs cat | sha256sum"
 # What a run leaves only while it is there; the bracket keeps grep from finding itself.
 LEFT: Final = (

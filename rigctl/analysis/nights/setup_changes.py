@@ -127,7 +127,7 @@ def _parts(name: str, value: object) -> dict[str, Value]:
 def _settings(conditions: Iterable[Condition]) -> dict[str, str]:
     texts = {}
     for condition in conditions:
-        words = [f"{setting.name or setting.kind} {setting.value}" for setting in condition.settings]
+        words = [f"{setting.label} {setting.value}" for setting in condition.settings]
         texts[f"condition {condition.name}"] = ", ".join(words) + (", resize" if condition.resize else "")
     return texts
 

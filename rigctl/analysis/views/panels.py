@@ -176,7 +176,7 @@ def settings_of(condition: Condition | None) -> dict[str, str]:
     """Return what a condition sets: `resize`, and each setting by its name or kind."""
     if condition is None:
         return {}
-    known = {setting.name or setting.kind: setting.value for setting in condition.settings}
+    known = {setting.label: setting.value for setting in condition.settings}
     return {"resize": "on" if condition.resize else "off"} | known
 
 

@@ -61,6 +61,12 @@ def rights(seen: Seen) -> Iterator[Finding]:
     yield from fine(good, f"root's rights for {', '.join(needs)}.")
 
 
+def conditions(seen: Seen) -> Iterator[Finding]:
+    """Check that each node has what the conditions set, and takes the values that it can judge without a change."""
+    for each in seen.nodes.values():
+        yield from (error(each, f"{text}.") for text in each.refused)
+
+
 def unmade(seen: Seen) -> Iterator[Finding]:
     """Name what is not checked on FreeBSD."""
     yield from (note(each, UNMADE) for each in seen.reached() if each.is_freebsd)

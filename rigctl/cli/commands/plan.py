@@ -100,10 +100,7 @@ def head_lines(run_plan: RunPlan, rig: Rig) -> list[str]:
 
 def condition_text(condition: Condition) -> str:
     """Return the settings of a condition: `MTU 8192, net.ipv4.tcp_sack 0; windows are initial buffer sizes`."""
-    words = [
-        f"{setting.name or {'mtu': 'MTU'}.get(setting.kind, setting.kind)} {setting.value}"
-        for setting in condition.settings
-    ]
+    words = [f"{'MTU' if setting.kind == 'mtu' else setting.label} {setting.value}" for setting in condition.settings]
     buffers = "windows are initial buffer sizes" if condition.resize else "windows are fixed"
     return f"{', '.join(words) or 'nothing is set'}; {buffers}"
 

@@ -5,6 +5,7 @@ from rigctl.probe.readiness import (
     Disk,
     Route,
     coalescing,
+    coalescing_taken,
     flag_up,
     parse_neighbours,
     parse_surroundings,
@@ -46,6 +47,13 @@ AROUND = """\
 @loadable bbr
 @counters 100.50 63500 2000
 """
+
+
+def test_what_a_driver_takes_of_coalescing_is_told_by_a_new_ethtool() -> None:
+    assert coalescing_taken(COALESCING) == ("rx_usecs", "tx_usecs", "adaptive_rx", "adaptive_tx")
+    adaptive = COALESCING.replace("off  TX: off", "n/a  TX: on")
+    assert coalescing_taken(adaptive) == ("rx_usecs", "tx_usecs", "adaptive_tx")
+    assert coalescing_taken("netlink error: Operation not supported\n") is None
 
 
 def test_cards_are_read_as_ethtool_and_sysfs_give_them() -> None:

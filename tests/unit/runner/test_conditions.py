@@ -24,7 +24,7 @@ class FakeAgent:
         self.node, self.log, self.refuses, self.ended = node, log, refuses, False
         self.hello = SimpleNamespace(unrestored=None)
 
-    async def set(self, kind: str, value: str, *, name: str | None, interface: str | None) -> Any:
+    async def set(self, kind: str, value: str, *, name: str | None, interface: str | None, dry: bool) -> Any:
         if self.refuses == (name or kind):
             raise NodeError(self.node, f"set: {name or kind}: Operation not permitted (EPERM)")
         self.log.append(f"{self.node} set {name or kind}={value}{' on ' + interface if interface else ''}")
@@ -116,6 +116,20 @@ async def test_where_buffers_start_follows_the_window_and_nothing_else_is_set_ag
         "pi1 set net.ipv4.tcp_rmem=4096 131072 6291456",
         "pi1 set net.ipv4.tcp_wmem=4096 131072 6291456",
     ]
+
+
+async def test_what_follows_a_changed_setting_is_set_again() -> None:
+    few, many = (
+        Condition(name, (HostSetting("mtu", "8192"), HostSetting("channels", name, "rx"), HostSetting("rps", "off")))
+        for name in ("2", "4")
+    )
+    nodes = FakeNodes()
+    conditions = Conditions(builders.plan(conditions=(few, many)), cast(Nodes, nodes), NAMES)
+    await conditions.hold(cell("2"))
+    nodes.log.clear()
+    await conditions.hold(cell("4"))
+    own = [line for line in nodes.log if line.startswith("pi1")]
+    assert own == ["pi1 set rx=4 on eth0", "pi1 set rps=00000000 on eth0"]  # of the new queues, too
 
 
 def test_buffers_never_start_below_the_least_nor_above_the_most() -> None:

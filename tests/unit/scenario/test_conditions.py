@@ -36,6 +36,50 @@ def test_what_a_condition_sets_is_kept_in_the_order_in_which_it_is_set(tmp_path:
     )
 
 
+def test_settings_of_a_card_are_single_settings_and_what_governs_the_others_comes_first(tmp_path: Path) -> None:
+    text = (
+        "conditions:\n  all: {rps: [0, 2-3, 3], sysctl: {net.core.default_qdisc: fq}, pause: {rx: off, autoneg: off},\n"
+        "    qdisc: {kind: tbf, limit: 400K, burst: 131072, rate: 500 Mbit/s}, mtu: 9000, channels: {combined: 4},\n"
+        "    coalesce: {rx_usecs: 50, adaptive_rx: off, tx_frames: 0}, rings: {tx: 1024, rx: 512}}\n"
+    )
+    (condition,) = planned(tmp_path, text).conditions
+    assert [(setting.label, setting.value) for setting in condition.settings] == [
+        ("mtu", "9000"),
+        ("rings rx", "512"),
+        ("rings tx", "1024"),
+        ("channels combined", "4"),
+        ("coalesce adaptive_rx", "off"),
+        ("coalesce rx_usecs", "50"),
+        ("coalesce tx_frames", "0"),
+        ("pause autoneg", "off"),
+        ("pause rx", "off"),
+        ("qdisc", "tbf rate 500M burst 128K limit 400K"),
+        ("rps", "0,2-3"),
+        ("net.core.default_qdisc", "fq"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("section", "value"),
+    [
+        ("qdisc: fq", "fq"),
+        ("qdisc: {kind: fq, maxrate: 1500M, pacing: off, limit: 20000}", "fq limit 20000 pacing off maxrate 1500M"),
+        (
+            "qdisc: {kind: fq_codel, target: 2500us, interval: 100ms, ecn: on, memory_limit: 32M}",
+            "fq_codel target 2500us interval 100ms ecn on memory_limit 32M",
+        ),
+        ("qdisc: {kind: bfifo, limit: 64K}", "bfifo limit 64K"),
+        ("rps: off", "off"),
+        ("rps: ALL", "all"),
+        ("rps: 3", "3"),
+        ("rps: 0-1, rings: , qdisc: ", "0-1"),
+    ],
+)
+def test_a_qdisc_and_processors_are_given_in_several_ways(tmp_path: Path, section: str, value: str) -> None:
+    (condition,) = planned(tmp_path, f"conditions: {{a: {{{section}}}}}\n").conditions
+    assert [setting.value for setting in condition.settings] == [value]
+
+
 def told(plan: RunPlan) -> list[tuple[str | None, int, bool]]:
     return [(cell.condition, cell.parallel, cell.resize) for cell in plan.cells]
 
@@ -102,6 +146,31 @@ def test_without_conditions_the_nodes_stay_as_they_are(tmp_path: Path) -> None:
         ("conditions: [[fast: {mtu: 9000}]]", "conditions: expected keys and values"),
         ("conditions: {a: {}}\nmatrix: {condition: [b]}", 'condition: there is no condition "b".'),
         ("matrix: {condition: [b]}", 'condition: there is no condition "b"'),
+        ("conditions: {a: {rings: {rx: 0}}}", 's.yaml:3:30: rings rx "0": expected 1 to 1048576, as in 512.'),
+        ("conditions: {a: {rings: {rq: 512}}}", 's.yaml:3:26: unknown key "rq". Known: rx, tx.'),
+        ("conditions: {a: {rings: 512}}", "rings: expected keys and values, found the number 512."),
+        ("conditions: {a: {channels: {combined: -1}}}", 'channels combined "-1": must not be negative'),
+        ("conditions: {a: {coalesce: {rx_usecs: 50us}}}", 'coalesce rx_usecs "50us": expected a whole number'),
+        ("conditions: {a: {coalesce: {adaptive_rx: 2}}}", 'coalesce adaptive_rx "2": expected on or off.'),
+        ("conditions: {a: {pause: {rx: maybe}}}", 's.yaml:3:30: pause rx "maybe": expected on or off.'),
+        ("conditions: {a: {qdisc: pfif}}", 's.yaml:3:25: qdisc "pfif": unknown. Did you mean "pfifo"?'),
+        ("conditions: {a: {qdisc: [fq]}}", "qdisc \"['fq']\": unknown."),
+        ("conditions: {a: {qdisc: {limit: 5}}}", '"kind" is missing.'),
+        ("conditions: {a: {qdisc: {kind: tbf, rate: fast}}}", 'qdisc rate "fast": '),
+        ("conditions: {a: {qdisc: {kind: pfifo, limit: 0}}}", 'qdisc limit "0": expected 1 byte to 4 GiB'),
+        (
+            "conditions: {a: {qdisc: {kind: pfifo, rate: 5M}}}",
+            's.yaml:3:39: qdisc pfifo: has no "rate". It takes limit.',
+        ),
+        ("conditions: {a: {qdisc: {kind: mq, limit: 5}}}", 'qdisc mq: has no "limit". It takes no parameter.'),
+        (
+            "conditions: {a: {qdisc: tbf}}",
+            "s.yaml:3:18: qdisc tbf: rate, burst, limit missing. It takes rate, burst, limit, as in {kind: tbf, ",
+        ),
+        ("conditions: {a: {rps: some}}", 's.yaml:3:23: rps "some": expected processors as in 0-3,6, or off or all.'),
+        ("conditions: {a: {rps: 3-0}}", 'rps "3-0": expected processors'),
+        ("conditions: {a: {rps: on}}", 'rps "on": expected processors'),
+        ("conditions: {a: {rps: 1024}}", 'rps "1024": expected processors'),
         (
             "conditions: {a: {sysctl: {" + ", ".join(f"net.x.a{at}: 1" for at in range(62)) + "}}}",
             "sets more than 61 values, the most that an agent takes.",
@@ -172,10 +241,10 @@ def test_what_is_within_the_bounds_of_a_condition_is_taken(tmp_path: Path) -> No
 
 
 def test_a_condition_sets_as_much_as_an_agent_holds_and_no_more(tmp_path: Path) -> None:
-    keys = "mtu: 1500, congestion: reno, governor: performance, offload: {gro: on}"
+    keys = "mtu: 1500, congestion: reno, governor: performance, offload: {gro: on}, rings: {rx: 9, tx: 9}, rps: 0"
     text = "conditions: {a: {%s, sysctl: {%s}}}\n"
-    sysctls = [f"net.x.a{at}: 1" for at in range(58)]
-    (most,) = planned(tmp_path, text % (keys, ", ".join(sysctls[:57]))).conditions
+    sysctls = [f"net.x.a{at}: 1" for at in range(55)]
+    (most,) = planned(tmp_path, text % (keys, ", ".join(sysctls[:54]))).conditions
     assert len(most.settings) == 61
     said = message(tmp_path, text % (keys, ", ".join(sysctls)))
     assert 'condition "a": sets more than 61 values, the most that an agent takes.' in said

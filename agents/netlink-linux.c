@@ -1,0 +1,52 @@
+/* Requests of rtnetlink(7), one at a time, each over a socket of its own. */
+#include "netlink.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+/* Larger than any one message of a dump; aligned for its headers. */
+static char answer[32768] __attribute__((aligned(8)));
+
+struct rtattr *netlink_attribute(struct rtattr *first, int length, int type, size_t size)
+{
+    for (struct rtattr *found = first; RTA_OK(found, length); found = RTA_NEXT(found, length))
+        if (found->rta_type == type && RTA_PAYLOAD(found) >= size)
+            return found;
+    return NULL;
+}
+
+/* Take the messages that answer a request; false at their end. */
+static bool take_all(size_t left, void (*take)(struct nlmsghdr *, void *), void *into, int *error)
+{
+    for (struct nlmsghdr *message = (void *)answer; NLMSG_OK(message, left); message = NLMSG_NEXT(message, left)) {
+        if (message->nlmsg_type == NLMSG_ERROR)
+            *error = -((struct nlmsgerr *)NLMSG_DATA(message))->error;
+        else if (message->nlmsg_type != NLMSG_DONE)
+            take(message, into);
+        if ((message->nlmsg_flags & NLM_F_MULTI) == 0 || message->nlmsg_type == NLMSG_DONE)
+            return false;
+    }
+    return true;
+}
+
+int netlink_ask(struct netlink_request *request, void (*take)(struct nlmsghdr *message, void *into), void *into)
+{
+    struct timeval patience = {.tv_usec = 200000};
+    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), error = 0;
+    ssize_t got;
+
+    if (fd < 0)
+        return errno;
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    got = send(fd, request, request->head.nlmsg_len, 0);
+    do
+        got = got < 0 ? got : recv(fd, answer, sizeof answer, 0);
+    while (got > 0 && take_all((size_t)got, take, into, &error));
+    if (got < 0)
+        error = errno;
+    close(fd);
+    return error;
+}

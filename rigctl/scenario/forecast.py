@@ -143,6 +143,8 @@ def notes(plan: RunPlan, ip_version: int) -> list[str]:
     """Return what the ceilings assume, and which requests cannot go over the wire."""
     paced = ["Where a rate is requested, it is at most the rate of all flows."]
     paced = paced if any(isinstance(cell[RATE], int) for cell in plan.cells) else []
+    if any(cell.traffic_class is not None for cell in plan.cells):
+        paced.append("Classes share the links of their pair; the ceiling of each is that of the link by itself.")
     if any(cell.transport == "udp" for cell in plan.cells):
         around = "8 bytes of UDP, the IP header and 38 bytes of Ethernet around each datagram"
         return [f"The ceiling is the application's share of the link: IPv{ip_version}, {around}.", *paced]

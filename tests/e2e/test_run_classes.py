@@ -46,7 +46,7 @@ def test_two_classes_run_together_and_have_a_row_each(user: User) -> None:
         "rig: gigablox\npairs: [pi1 -> pi2]\nduration: 1s\nmax_skew: 1s\n"
         "classes:\n  voice: {test: udp, rate: 2M, dscp: EF}\n  bulk: {parallel: 4, congestion: cubic}\n"
     )
-    assert "Total time: 1 s (2 tests)" in user.rigctl("plan", scenario)
+    assert "Total time: 1 s (2 tests, 2 at the same time)" in user.rigctl("plan", scenario)
     said = user.rigctl("run", scenario, "--report", "c.html")
     assert "at the same time" in said
     rows = by_class(user)

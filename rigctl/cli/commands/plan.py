@@ -111,8 +111,9 @@ def cell_table(run_plan: RunPlan, most: int | None = MOST_ROWS) -> Table:
     Axes beyond the page's three have a column only if they vary.
     """
     axes = table_axes(run_plan)
+    classed = any(cell.traffic_class is not None for cell in run_plan.cells)
     headers = [
-        "Test",
+        *(["Test", "Class"] if classed else ["Test"]),
         *(axis.header for axis in axes),
         "Pairs",
         "Duration",
@@ -130,7 +131,8 @@ def cell_table(run_plan: RunPlan, most: int | None = MOST_ROWS) -> Table:
         payloads = dict.fromkeys("–" if forecast.mss is None else str(forecast.mss) for forecast in expected)
         ceilings = dict.fromkeys(_mbps(forecast.ceiling_bps) for forecast in expected)
         bounds = [", ".join(payloads), ", ".join(ceilings), _mbps(sum_ceiling_bps(expected, run_plan))]
-        rows.append([str(cell.number), *settings, *counted, *bounds])
+        names = [cell.traffic_class or "–"] if classed else []
+        rows.append([str(cell.number), *names, *settings, *counted, *bounds])
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for header, column in zip(headers, zip(*rows, strict=True), strict=True):
         # A narrow terminal may break a header, never a number.
@@ -147,9 +149,11 @@ def foot_lines(run_plan: RunPlan, most: int | None = MOST_ROWS) -> list[str]:
     lines = [f"… and {hidden:,} more tests: --all shows them."] if hidden > 0 else []
     lines.append(_pairs_line(run_plan))
     lines += _expected_lines(run_plan)
-    times = "1 test" if cells == 1 else f"{cells:,} tests"
+    times, together = "1 test" if cells == 1 else f"{cells:,} tests", len({cell.first for cell in run_plan.cells})
+    if together < cells:
+        times += f", {cells // together} at the same time"
     repeated = f" × {run_plan.repeat} repetitions" if run_plan.repeat > 1 else ""
-    beyond = format_duration(float(math.ceil(cells * run_plan.repeat * BEYOND_S)))
+    beyond = format_duration(float(math.ceil(together * run_plan.repeat * BEYOND_S)))
     total = f"{bound(run_plan)} {format_duration(total_s(run_plan))}".strip()
     lines.append(f"Total time: {total} ({times}{repeated}), without preparation (about {beyond}).")
     return lines + notes(run_plan, run_plan.ip_version)
@@ -222,6 +226,7 @@ class PlannedTest(Model):
 
     test: int = at("cell.number", "Number of the test, from 1.")
     kind: str = at("cell.test", "tcp, udp, pingpong, blast or file.")
+    traffic_class: str | None = at("cell.traffic_class", "Measured at the same time as the others of its row; or null.")
     condition: str | None = at("cell.condition")
     duration_s: float = at("cell.duration_s")
     omit_s: float = at("cell.omit_s")

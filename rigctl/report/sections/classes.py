@@ -1,6 +1,7 @@
 """Classes of traffic that were measured together: the results table, a row for each class, and which one goes first."""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from rigctl.analysis.run_view import RunView
@@ -45,7 +46,7 @@ def class_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
         columns.goodput,
         _loss,
         _retransmits,
-        *columns.latency_columns(),
+        *islice(columns.latency_columns(), 2),  # the round trips; the section on latency has them per minute, too
         *columns.OF_CEILING,
     ]
     legend = columns.legend(cells, "Loss: of the worst pair; retransmits: of all pairs.")

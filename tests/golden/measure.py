@@ -27,6 +27,7 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
     "search": ("rfc2544", "--duration", "1s", "--set", "size=466,1472"),
     "mesh": ("10gbe-mesh", "--duration", "1s", "--repeat", "1"),
     "latency": ("gigablox", "--duration", "2s", "--set", "latency=true"),
+    "classes": ("qos", "--duration", "2s"),
     "against": ("gigablox", "--duration", "500ms", "--repeat", "4", "--against", "congestion=bbr"),
     "expectations": ("expect.yaml",),
     "before": ("twice.yaml",),

@@ -79,12 +79,15 @@ def findings(view: RunView) -> Iterator[Finding]:
     found = of_classes(view.cells)
     if not found:
         return
-    told = [_priority(each, len(found) > 1) for each in found]
-    known = [finding for finding in told if finding is not None]
+    known = [each for each in found if each.slowest is not None]
     if known:
-        yield from known
+        yield _priority(max(known, key=_longest_us), len(known))
     else:
         yield _goodputs(found)
+
+
+def _longest_us(each: Together) -> float:
+    return (each.slowest.wait_us or 0.0) if each.slowest is not None else 0.0
 
 
 def _goodputs(found: Sequence[Together]) -> Finding:
@@ -97,25 +100,25 @@ def _goodputs(found: Sequence[Together]) -> Finding:
     return Finding(text, Weight.ANSWER, subject=_subject(best), numbers=numbers)
 
 
-def _priority(each: Together, several: bool) -> Finding | None:
-    """Return which class is sent first; None if the probes do not show it."""
+def _priority(each: Together, count: int) -> Finding:
+    """Return which class is sent first in a test, the one of `count` in which a class waits longest."""
     slowest = each.slowest
-    if slowest is None:
-        return None
-    where = f" ({numbers_text([own.cell.cell.number for own in each.classes])})" if several else ""
+    assert slowest is not None
+    numbers_of = numbers_text([own.cell.cell.number for own in each.classes])
+    where = f", {numbers_of}, the longest of {count}" if count > 1 else ""
     numbers = {f"{own.name}_latency_loaded_p50_us": own.loaded_us for own in each.classes}
     rates = listed([f"{own.name} {rate_text(_mbps(own), own.cell.ceiling_mbps)}" for own in each.classes])
     goodput = f"At the same time: {rates} Mbit/s."
     times = listed([f"{own.name} {time_text(own.loaded_us)}" for own in each.classes])
     if not slowest.waits:
-        text = f"No class waits in a queue: round trips under load are {times} (p50){where}. {goodput}"
+        text = f"No class waits in a queue: round trips under load are {times} (p50{where}). {goodput}"
         return Finding(text, Weight.ANSWER, Severity.OK, _subject(each), numbers)
     if each.first:
         verb = "goes" if len(each.first) == 1 else "go"
         who = f"{listed([own.name for own in each.first])} {verb} before {slowest.name}: round"
     else:
         who = "No class goes first: round" if each.alike else "Round"
-    text = f"{who} trips under load are {times} (p50){where}. {goodput}"
+    text = f"{who} trips under load are {times} (p50{where}). {goodput}"
     marked = any(own.cell.cell[DSCP] is not None for own in each.classes)
     remedy = (_MARKED if marked else _UNMARKED) if each.alike else None
     return Finding(text, Weight.ANSWER, subject=_subject(each), numbers=numbers, remedy=remedy)

@@ -152,10 +152,11 @@ DATAGRAMS: Final = (
 )
 """The columns of tests of kind udp."""
 CLASSED: Final = (
+    Requested(_column("Kind", words=True), lambda cell: cell.test),
     *(CONDITION, PAIRS, SENDING, *map(asked, _BEFORE), PARALLEL),
     *DATAGRAMS[6:9],
     *map(asked, _AFTER),
-    *(DIRECTION, TRANSPORT),
+    DIRECTION,
 )
 """The columns of classes that are measured together, after their names."""
 COMPARED: Final = (

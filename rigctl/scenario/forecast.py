@@ -34,13 +34,7 @@ class Forecast:
 
     pair: Pair
     mss: int | None  # payload bytes of a full segment, or of a datagram
-    link_bps: float | None  # highest goodput of the link, each direction
-    paced_bps: int | None = None  # the rate requested of the flows together; None: as fast as they can
-
-    @property
-    def ceiling_bps(self) -> float | None:
-        """Return the highest goodput, each direction."""
-        return self.link_bps if self.link_bps is None or self.paced_bps is None else min(self.link_bps, self.paced_bps)
+    ceiling_bps: float | None  # goodput, each direction
 
 
 def forecasts(cell: Cell, plan: RunPlan, ip_version: int) -> tuple[Forecast, ...]:
@@ -48,19 +42,16 @@ def forecasts(cell: Cell, plan: RunPlan, ip_version: int) -> tuple[Forecast, ...
     expected = []
     stamped = timestamps(cell, plan)
     set_mtu = plan.condition_mtu(cell.condition)
-    rate = cell[RATE]
-    paced_bps = cell.parallel * rate if isinstance(rate, int) else None
     for pair in cell.pairs:
         ends = (plan.links[pair.source], plan.links[pair.destination])
         mtu = set_mtu or _smaller(ends[0].mtu, ends[1].mtu)
         rate_bps = _smaller(ends[0].rate_bps, ends[1].rate_bps)
         if cell.transport == "udp":
-            ceiling = _datagram_ceiling(cell, rate_bps, mtu, ip_version)
-            expected.append(Forecast(pair, cell.message_bytes, ceiling, paced_bps))
+            expected.append(Forecast(pair, cell.message_bytes, _datagram_ceiling(cell, rate_bps, mtu, ip_version)))
             continue
         mss = None if mtu is None else effective_mss(mtu, cell[MSS], ip_version, stamped)
         ceiling = None if mtu is None or rate_bps is None else ceiling_bps(rate_bps, mtu, mss, ip_version, stamped)
-        expected.append(Forecast(pair, mss, ceiling, paced_bps))
+        expected.append(Forecast(pair, mss, ceiling))
     return tuple(expected)
 
 
@@ -85,8 +76,8 @@ def sum_ceiling_bps(expected: Sequence[Forecast], plan: RunPlan) -> float | None
         pair = forecast.pair
         ends = [rates[node] for node in (pair.source, pair.destination)]
         rate_bps = None if None in ends else min(rate for rate in ends if rate is not None)
-        link_mbps, paced_mbps = (None if bps is None else bps / 1e6 for bps in (forecast.link_bps, forecast.paced_bps))
-        paths.append(DataPath(pair.source, pair.destination, rate_bps, link_mbps, paced_mbps))
+        ceiling_mbps = None if forecast.ceiling_bps is None else forecast.ceiling_bps / 1e6
+        paths.append(DataPath(pair.source, pair.destination, rate_bps, ceiling_mbps))
     mbps = Links(rates, trunk_link(plan)).together_mbps(paths)
     return None if mbps is None else mbps * 1e6
 
@@ -141,13 +132,11 @@ def bound(plan: RunPlan) -> str:
 
 def notes(plan: RunPlan, ip_version: int) -> list[str]:
     """Return what the ceilings assume, and which requests cannot go over the wire."""
-    paced = ["Where a rate is requested, it is at most the rate of all flows."]
-    paced = paced if any(isinstance(cell[RATE], int) for cell in plan.cells) else []
-    if any(cell.traffic_class is not None for cell in plan.cells):
-        paced.append("Classes share the links of their pair; the ceiling of each is that of the link by itself.")
+    shared = ["Classes share the links of their pair; the ceiling of each is that of the link by itself."]
+    shared = shared if any(cell.traffic_class is not None for cell in plan.cells) else []
     if any(cell.transport == "udp" for cell in plan.cells):
         around = "8 bytes of UDP, the IP header and 38 bytes of Ethernet around each datagram"
-        return [f"The ceiling is the application's share of the link: IPv{ip_version}, {around}.", *paced]
+        return [f"The ceiling is the application's share of the link: IPv{ip_version}, {around}.", *shared]
     stamped = [timestamps(cell, plan) for cell in plan.cells]
     options = "no TCP timestamps" if not any(stamped) else "TCP timestamps (12 bytes of every segment)"
     if any(stamped) and not all(stamped):
@@ -159,7 +148,7 @@ def notes(plan: RunPlan, ip_version: int) -> list[str]:
     used = set(plan.nodes)
     links = [plan.links[node] for node in sorted(used)]
     known = any(link.rate_bps is not None and link.mtu is not None for link in links)
-    lines = [ceiling_line, *paced] if known else []
+    lines = [ceiling_line, *shared] if known else []
     if any(link.rate_bps is None or link.mtu is None for link in links):
         lines.append("–: the rig file has no rate or MTU for the link.")
     if plan.trunk is not None and plan.trunk.rate_bps is not None:

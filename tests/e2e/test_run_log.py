@@ -4,7 +4,7 @@ import json
 
 from user import User, ended
 
-SCENARIO = "title: logged\nrig: gigablox\npairs: [pi1 -> pi2]\nduration: 500ms\n"
+SCENARIO = "title: logged\nrig: gigablox\npairs: [pi1 -> pi2]\nduration: 1s\n"
 SCENARIO += "max_skew: 1s\nmatrix: {parallel: [1, 2]}\n"
 KEYS = ["time", "level", "logger", "message", "run", "cell", "node"]
 

@@ -23,7 +23,6 @@ class DataPath:
     receiver: str
     rate_bps: int | None
     ceiling_mbps: float | None
-    paced_mbps: float | None = None  # the rate requested of its flows together; None: as fast as they can
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +103,17 @@ class Links:
             payload_share = path.ceiling_mbps / path.rate_bps
             sends, receives = f"tx {path.sender}", f"rx {path.receiver}"
             way = self.trunk.way(path) if self.trunk is not None else None
-            most_mbps = path.ceiling_mbps if path.paced_mbps is None else min(path.ceiling_mbps, path.paced_mbps)
-            free[sends, receives] += most_mbps
+            free[sends, receives] += path.ceiling_mbps
             for capacity in (free, crossing):
                 for edge, node in ((("from", sends), path.sender), ((receives, "to"), path.receiver)):
                     rate_bps = self.rates_bps.get(node) or path.rate_bps
                     capacity[edge] = max(capacity[edge], rate_bps * payload_share)
             if self.trunk is None or way is None:
-                crossing[sends, receives] += most_mbps
+                crossing[sends, receives] += path.ceiling_mbps
             else:
                 begins, ends = f"trunk {way}", f"trunk end {way}"
-                crossing[sends, begins] += most_mbps
-                crossing[ends, receives] += most_mbps
+                crossing[sends, begins] += path.ceiling_mbps
+                crossing[ends, receives] += path.ceiling_mbps
                 crossing[begins, ends] = max(crossing[begins, ends], self.trunk.rate_bps * payload_share)
         return min(_maximum_flow(capacity) for capacity in (free, crossing)) if paths else None
 

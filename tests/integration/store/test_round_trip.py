@@ -36,7 +36,7 @@ from rigctl.records import (
     TcpInfo,
     Trunk,
 )
-from rigctl.settings import Settings
+from rigctl.settings import Counts, Settings
 from rigctl.settings.kinds import KINDS
 from rigctl.store import Store
 from rigctl.store.flat import GRANTED
@@ -93,6 +93,7 @@ OF_TYPE: Final[dict[Any, st.SearchStrategy[Any]]] = {
     str: NAME,
     bool: st.booleans(),
     (int, str): COUNT | st.sampled_from(["max", "unlimited"]),
+    Counts: st.lists(st.tuples(COUNT, COUNT), max_size=3).map(Counts),
 }
 DISK = st.builds(DiskTimes, COUNT, maybe(COUNT)) | st.builds(DiskTimes, st.none(), COUNT)
 SIDE = st.builds(

@@ -84,22 +84,6 @@ def test_the_notes_say_what_is_assumed_and_what_does_not_fit() -> None:
     assert said[-1] == "MSS 8960 does not fit into MTU 1500: 1448 will go over the wire."
 
 
-def test_a_rate_below_the_line_is_the_ceiling() -> None:
-    plan = plan_of(dict.fromkeys("abc", GIGABIT))
-    pairs = (Pair("a", "b"), Pair("a", "c"))
-    slow, shared, fast = (
-        builders.asking(CELL, pairs=pairs, parallel=2, mss=None, rate=rate) for rate in (10**8, 3 * 10**8, 10**9)
-    )
-    line = 1e9 * 1448 / 1538
-    for cell, each, together in ((slow, 2e8, 4e8), (shared, 6e8, line), (fast, line, line)):
-        expected = forecasts(cell, plan, 4)
-        assert [forecast.ceiling_bps for forecast in expected] == pytest.approx([each] * 2)
-        assert sum_ceiling_bps(expected, plan) == pytest.approx(together)
-    assert (
-        notes(replace(plan, cells=(slow,)), 4)[1] == "Where a rate is requested, it is at most the rate of all flows."
-    )
-
-
 def test_an_unknown_link_is_said_in_place_of_a_ceiling() -> None:
     assert notes(plan_of(dict.fromkeys("ab", Link(None, 9000))), 4) == [
         "–: the rig file has no rate or MTU for the link."
@@ -157,7 +141,7 @@ def test_how_many_pairs_is_told_by_the_pairs_themselves() -> None:
 
 
 def test_datagrams_have_assumptions_of_their_own(tmp_path: Path) -> None:
-    assert notes(planned(tmp_path, "test: udp\nmatrix: {rate: max, size: 64}"), 6) == [
+    assert notes(planned(tmp_path, "test: udp\nmatrix: {rate: 10M, size: 64}"), 6) == [
         "The ceiling is the application's share of the link: IPv6, 8 bytes of UDP, the IP header and 38 bytes of "
         "Ethernet around each datagram."
     ]

@@ -101,9 +101,7 @@ SIDE = st.builds(
     COUNT,
     *[maybe(COUNT)] * 4,
     tcp=TCP_INFO,
-    granted=st.fixed_dictionaries(
-        {}, optional={one: OF_TYPE[one.effective.type] for one in GRANTED.values() if one.effective}
-    ).map(Settings),
+    granted=st.fixed_dictionaries({}, optional={one: OF_TYPE[one.read_as] for one in GRANTED.values()}).map(Settings),
     round_trips=maybe(st.builds(RoundTrips, COUNT, *[maybe(COUNT)] * 3)),
     disk=maybe(DISK),
     histogram=st.lists(st.tuples(st.integers(0, 4351), COUNT), max_size=3).map(tuple),

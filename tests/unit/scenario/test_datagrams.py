@@ -18,8 +18,6 @@ def test_rates_and_sizes_are_read(tmp_path: Path) -> None:
     assert {SIZE, RATE, PARALLEL} <= set(table_axes(plan))
     assert not plan.in_messages
     (expected,) = forecasts(plan.cells[3], plan, 4)
-    assert (expected.mss, (expected.ceiling_bps or 0) / 1e6) == (1472, 10.0)
-    (expected,) = forecasts(plan.cells[4], plan, 4)
     assert (expected.mss, round((expected.ceiling_bps or 0) / 1e6, 1)) == (1472, 957.1)
 
 
@@ -30,7 +28,7 @@ def test_a_datagram_fills_the_mtu_where_no_size_is_given(tmp_path: Path) -> None
 
 
 def test_a_larger_one_goes_in_fragments_and_its_ceiling_says_so(tmp_path: Path) -> None:
-    plan = planned(tmp_path, "test: udp\nmatrix: {rate: unlimited, size: 2952}")
+    plan = planned(tmp_path, "test: udp\nmatrix: {rate: 10M, size: 2952}")
     (expected,) = forecasts(plan.cells[0], plan, 4)
     # 2960 bytes with the UDP header: two fragments of 1480 bytes, each a full frame.
     assert (expected.ceiling_bps or 0) / 1e6 == pytest.approx(1000 * 2952 / (2 * 1538))

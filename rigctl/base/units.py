@@ -1,4 +1,4 @@
-"""Read sizes, rates and times as people write them, and write them.
+"""Read sizes, rates, times and lists of processors as people write them, and write them.
 
 Bytes: `K`, `KB`, `KiB` = 1024, `M` = 1024². Rates: `k`, `M`, `G` bit/s are decimal. Times: `ms`, `s`, `m`, `h`.
 A bare number is bytes, bit/s or seconds.
@@ -6,7 +6,8 @@ A bare number is bytes, bit/s or seconds.
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import groupby
 from typing import Final
 
 LATEST_S: Final = 7_258_118_400.0
@@ -14,6 +15,7 @@ LATEST_S: Final = 7_258_118_400.0
 _BYTE_UNITS: Final = {"": 1, "b": 1, "k": 1024, "kb": 1024, "kib": 1024, "m": 1024**2, "mb": 1024**2, "mib": 1024**2}
 _RATE_UNITS: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _TIME_UNITS: Final = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_PROCESSORS: Final = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?", re.ASCII)
 _QUANTITY: Final = re.compile(r"\s*(?P<number>[+-]?\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z/µ]*)\s*", re.ASCII)
 
 
@@ -115,3 +117,21 @@ def size_words(size: int) -> str:
     return (
         f"{short[:-1]} MiB" if short.endswith("M") else f"{size / 1024:.4g} KiB" if size >= 10240 else f"{size} bytes"
     )
+
+
+def parse_processors(text: str) -> frozenset[int]:
+    """Return the processors in a list as the kernel writes it, `0-3,6`. Raise ValueError for anything else."""
+    found: set[int] = set()
+    for part in filter(None, re.split(r"[,\s]+", text.strip())):
+        match = _PROCESSORS.fullmatch(part)
+        if match is None or int(match[2] or match[1]) < int(match[1]):
+            raise ValueError(part)
+        found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return frozenset(found)
+
+
+def processors_text(numbers: Iterable[int]) -> str:
+    """Return processors as `0-3,6`."""
+    runs = groupby(enumerate(sorted(set(numbers))), lambda each: each[1] - each[0])
+    ends = [[number for _, number in run] for _, run in runs]
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in ends)

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from rigctl.base.errors import NodeError
+from rigctl.base.units import parse_processors
 from rigctl.probe.facts import Run
 from rigctl.probe.readiness import coalescing_taken
-from rigctl.protocol.card import ONLINE, from_agent, is_asked, processors, to_agent
+from rigctl.protocol.card import ONLINE, from_agent, is_asked, to_agent
 from rigctl.records import Condition, HostSetting
 from rigctl.remote.agent import Agent, Granted, RefusedError
 
@@ -63,10 +64,12 @@ def _settings(conditions: tuple[Condition, ...]) -> Iterator[tuple[str, HostSett
 
 def _check_processors(node: str, setting: HostSetting, interface: str | None, online: str) -> None:
     try:
-        there = processors(online)
+        there = parse_processors(online)
     except ValueError:
-        there = set()
-    if setting.value != "off" and (not there or (setting.value != "all" and not processors(setting.value) <= there)):
+        there = frozenset()
+    if setting.value != "off" and (
+        not there or (setting.value != "all" and not parse_processors(setting.value) <= there)
+    ):
         text = (
             f"rps of {interface}: Invalid argument; {setting.value} was asked for, the node has {online or 'unknown'}"
         )

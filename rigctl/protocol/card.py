@@ -9,10 +9,16 @@ import re
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Final
 
-from rigctl.base.units import format_bytes, parse_bytes, parse_duration, parse_rate
+from rigctl.base.units import (
+    format_bytes,
+    parse_bytes,
+    parse_duration,
+    parse_processors,
+    parse_rate,
+    processors_text,
+)
 
 _ATTRIBUTE: Final = struct.Struct("<HH")  # length with this header, type (netlink(7))
 _NUMBER: Final = struct.Struct("<I")
@@ -24,7 +30,6 @@ _ETHERNET: Final = 1  # linklayer
 _TICKS_PER_S: Final = 15_625_000  # of 64 ns
 ONLINE: Final = "cat /sys/devices/system/cpu/online"
 """The command that lists a node's processors."""
-_RANGE: Final = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?", re.ASCII)
 
 
 def _rate_text(rate_bps: int) -> str:
@@ -91,7 +96,7 @@ def to_agent(kind: str, value: str, online: str = "") -> str:
     if kind == "qdisc":
         return _qdisc_to_agent(value)
     if kind == "rps":
-        return _mask(processors(online if value == "all" else "" if value == "off" else value))
+        return _mask(parse_processors(online if value == "all" else "" if value == "off" else value))
     return value
 
 
@@ -100,7 +105,7 @@ def from_agent(kind: str, value: str) -> str:
     if kind == "qdisc":
         return _qdisc_from_agent(value)
     if kind == "rps" and re.fullmatch(r"[0-9a-f,;]+", value):
-        lists = [ranges(_bits(mask)) or "off" for mask in value.split(";")]
+        lists = [processors_text(_bits(mask)) or "off" for mask in value.split(";")]
         return lists[0] if len(lists) == 1 else ", ".join(f"rx-{at}: {own}" for at, own in enumerate(lists))
     return value
 
@@ -110,24 +115,6 @@ def is_asked(kind: str, asked: str, found: str) -> bool:
     if kind == "qdisc":
         return _kind(asked) == _kind(found) and set(_pairs(asked)) <= set(_pairs(found))
     return asked in (found, "all")
-
-
-def processors(text: str) -> set[int]:
-    """Return the processors in `0-3,6`. Raise ValueError for anything else."""
-    found: set[int] = set()
-    for part in filter(None, re.split(r"[,\s]+", text.strip())):
-        match = _RANGE.fullmatch(part)
-        if match is None or int(match[2] or match[1]) < int(match[1]):
-            raise ValueError(part)
-        found |= set(range(int(match[1]), int(match[2] or match[1]) + 1))
-    return found
-
-
-def ranges(numbers: Iterable[int]) -> str:
-    """Return processors as `0-3,6`."""
-    runs = groupby(enumerate(sorted(set(numbers))), lambda each: each[1] - each[0])
-    ends = [[number for _, number in run] for _, run in runs]
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in ends)
 
 
 def _mask(numbers: Iterable[int]) -> str:

@@ -5,8 +5,8 @@ from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationInfo, WithJsonSchema
 
-from rigctl.base.units import parse_bytes, parse_duration, parse_rate
-from rigctl.protocol.card import QDISCS, processors, qdisc_text, ranges
+from rigctl.base.units import parse_bytes, parse_duration, parse_processors, parse_rate, processors_text
+from rigctl.protocol.card import QDISCS, qdisc_text
 from rigctl.records import HostSetting
 from rigctl.yamlfile import Document, Mistake, suggestion
 from rigctl.yamlfile.fields import FieldError, parse_flag, parse_quantity, parse_whole, shown
@@ -135,12 +135,12 @@ def _rps(value: object) -> str:
     if text in ("off", "all"):
         return text
     try:
-        found = processors(text)
+        found = parse_processors(text)
     except ValueError:
-        found = set()
+        found = frozenset()
     if not found or max(found) >= _MOST_PROCESSORS or any(isinstance(item, bool) for item in items):
         raise FieldError(f"rps {shown(value)}: expected {_RPS}")
-    return ranges(found)
+    return processors_text(found)
 
 
 def _text_is_kind(value: object) -> object:

@@ -3,6 +3,7 @@
 import re
 from typing import Any, Final
 
+from rigctl.base.units import parse_processors, processors_text
 from rigctl.settings.kinds import AGENT
 from rigctl.settings.setting import Counts, Effective, Ends, Order, Setting, Title, measured
 from rigctl.yamlfile.fields import FieldError, shown
@@ -23,28 +24,6 @@ _END_SCHEMA: Final = [
 ]
 
 
-def processors_of(text: str) -> frozenset[int]:
-    """Return the processors of a list, as 2,4-7."""
-    found: set[int] = set()
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
-    return frozenset(found)
-
-
-def processors_text(processors: frozenset[int]) -> str:
-    """Return processors as a list, as 2,4-7."""
-    parts = []
-    for first in sorted(processors):
-        if first - 1 in processors:
-            continue
-        last = first
-        while last + 1 in processors:
-            last += 1
-        parts.append(str(first) if last == first else f"{first}-{last}")
-    return ",".join(parts)
-
-
 def _end(name: str, value: object) -> str:
     """Return the placement of one end as it is stored."""
     numbers = value if isinstance(value, list) else [value] if type(value) is int else None
@@ -55,7 +34,10 @@ def _end(name: str, value: object) -> str:
         return SCHEDULER if text == "default" else text
     if not re.fullmatch(_LIST, text):
         raise FieldError(f"{name} {shown(value)}: {_EXPECTED}")
-    processors = processors_of(text.replace("+", ","))
+    try:
+        processors = parse_processors(text.replace("+", ","))
+    except ValueError:
+        processors = frozenset()
     if not processors or max(processors) > MOST_PROCESSOR:
         raise FieldError(f"{name} {shown(value)}: expected processors from 0 to {MOST_PROCESSOR}, as in 2,4-7")
     return processors_text(processors)
@@ -89,7 +71,7 @@ def _as_asked(asked: str | None, side: Any) -> bool:  # noqa: ANN401 — a Side,
         return side.numa.node is None or side.numa.card is None or bool(side.numa.node == side.numa.card)
     if end is None or end == PACKETS:
         return True
-    return {processor for processor, _ in side[PLACEMENT]} <= processors_of(end)
+    return {processor for processor, _ in side[PLACEMENT]} <= parse_processors(end)
 
 
 def _said(placement: str | None) -> str:

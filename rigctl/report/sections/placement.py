@@ -9,7 +9,7 @@ from typing import Final
 
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Finding, Severity, Subject, Weight
-from rigctl.records import Cell, Flow, Repetition, Side
+from rigctl.records import Cell, Repetition, Side
 from rigctl.report.blocks import Part
 from rigctl.report.words.text import numbers_text
 from rigctl.settings import PLACEMENT
@@ -37,16 +37,11 @@ def _sides(view: RunView) -> Iterator[tuple[Repetition, str, Side, str]]:
             for sends, end in _ENDS:
                 side = flow.sender if sends else flow.receiver
                 if side is not None and (_asked(cell, sends) or limit == end):
-                    yield repetition, _node(flow, sends), side, end
+                    yield repetition, flow.stream.sender if sends else flow.stream.receiver, side, end
 
 
 def _asked(cell: Cell, sends: bool) -> bool:
     return of_end(cell[PLACEMENT], sends) is not None
-
-
-def _node(flow: Flow, sends: bool) -> str:
-    sender, receiver = flow.stream.ends
-    return sender if sends else receiver
 
 
 def _apart(view: RunView) -> Iterator[Finding]:

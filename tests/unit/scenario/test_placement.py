@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from planning import message, planned
 
+from rigctl.base.units import parse_processors, processors_text
 from rigctl.measure.orders import channels, sockets
 from rigctl.settings import PLACEMENT
-from rigctl.settings.placement import processors_of, processors_text
 
 
 @pytest.mark.parametrize(
@@ -75,4 +75,4 @@ def test_each_end_is_told_its_own(tmp_path: Path, value: str | None, sender: str
 
 @pytest.mark.parametrize("text", ["0", "0-3", "2,4-7", "1,3,5"])
 def test_a_list_of_processors_is_written_as_it_was_read(text: str) -> None:
-    assert processors_text(processors_of(text)) == text
+    assert processors_text(parse_processors(text)) == text

@@ -67,6 +67,11 @@ class Values:
             return next((own.limit for own in summary.streams if own.stream == stream), summary.limit)
         return over_repetitions(self._rows.get((cell.number, stream), ()), column)
 
+    def each(self, cell: Cell, stream: Stream | None, column: str) -> tuple[float, ...]:
+        """Return the known values in the repetitions that count; none of tests with messages."""
+        rows = self._rows.get((cell.number, stream), ())
+        return tuple(row[column] for row in rows if row[column] is not None)
+
 
 _COMPARED: Final[Mapping[Comparison, Callable[[float, float], bool]]] = {
     Comparison.AT_LEAST: operator.ge,

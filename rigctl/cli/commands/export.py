@@ -3,7 +3,7 @@
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -18,6 +18,7 @@ from rigctl.cli.options import StoreAddress, run_ids
 from rigctl.cli.stored_runs import ANY_RUN, Filters, stored_runs, with_filters
 from rigctl.columns import Level
 from rigctl.records import RunStatus
+from rigctl.report.export.benchmarks import bencher, benchmark_action, has_smaller
 from rigctl.report.export.cases import suite_of
 from rigctl.report.export.formats import BINARY, FORMATS
 from rigctl.report.printers.junit import junit
@@ -33,6 +34,13 @@ class Format(StrEnum):
     RIGCTL = "rigctl"
     JUNIT = "junit"
     OPENMETRICS = "openmetrics"
+    BENCHER = "bencher"
+    BENCHMARK_ACTION = "benchmark-action"
+    BENCHMARK_ACTION_SMALLER = "benchmark-action-smaller"
+
+
+_ROWS: Final = (Format.CSV, Format.JSON, Format.MD, Format.PARQUET)
+"""Formats with rows of any number of runs."""
 
 
 class LevelName(StrEnum):
@@ -50,7 +58,7 @@ def export(
         list[str] | None,
         typer.Argument(
             metavar="RUN…",
-            help="Id of the run, its beginning, or latest~N (default: latest); several but for junit and openmetrics.",
+            help="Id of the run, its beginning, or latest~N (default: latest); several for rows and rigctl.",
             autocompletion=run_ids,
         ),
     ] = None,
@@ -68,7 +76,9 @@ def export(
     csv, json, md, parquet: rows of all runs that are named or fit the filters; the column `run` tells them apart
     (docs/reference/columns.md). --level says what a row is: a test (`cells`), a pair (`pairs`), a flow (`flows`), an
     interval (`intervals`), a bin (`bins`) or a bucket (`histogram`). junit: what was measured and expected;
-    openmetrics: figures of tests and pairs; rigctl: whole runs, for `rigctl import`.
+    openmetrics: figures of tests and pairs; bencher, benchmark-action (goodput, bigger is better) and
+    benchmark-action-smaller (round trips and loss): figures of tests for services that track benchmarks
+    (docs/how-to/ci.md); rigctl: whole runs, for `rigctl import`.
     """
     if output is None and kind in (*BINARY, Format.RIGCTL):
         raise InputError(f"export: {kind} is a binary format. Name a file, as in -o run.{kind}")
@@ -76,7 +86,7 @@ def export(
         chosen = _chosen(opened, runs or [], filters)
         if kind is Format.RIGCTL:
             content = _whole(opened, chosen)
-        elif kind not in (Format.JUNIT, Format.OPENMETRICS):
+        elif kind in _ROWS:
             content = _table(opened, chosen, kind, level)
         elif len(chosen) == 1:
             content = _of_run(opened, chosen[0], kind)
@@ -130,7 +140,14 @@ def _of_run(opened: Store, run: str, kind: Format) -> bytes:
             from rigctl.report.export import openmetrics
 
         return openmetrics.render(view)
-    return junit([suite_of(view)]).encode()
+    if kind is Format.JUNIT:
+        return junit([suite_of(view)]).encode()
+    if kind is Format.BENCHER:
+        return bencher(view)
+    smaller = kind is Format.BENCHMARK_ACTION_SMALLER
+    if not smaller and has_smaller(view):
+        print(f"round trips or loss too: `--format {Format.BENCHMARK_ACTION_SMALLER}` has them", file=sys.stderr)
+    return benchmark_action(view, smaller=smaller)
 
 
 def import_runs(

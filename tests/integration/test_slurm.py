@@ -15,7 +15,11 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from builders import put
+from meshes import mesh_run
 from processes import end
+
+from rigctl.store import open_store
 
 ROOT: Final = Path(__file__).parents[2]
 PROGRAMS: Final = ("slurmctld", "slurmd", "srun", "sbatch", "salloc", "scancel", "scontrol", "munged", "ip", "unshare")
@@ -408,3 +412,18 @@ def test_a_job_near_its_time_limit_is_interrupted_and_reports(slurm: Cluster) ->
     assert "Interrupted after " in said
     assert (slurm.folder / "report.html").exists()
     traceless(slurm)
+
+
+def test_the_exported_command_drains_the_slow_node_of_a_mesh(slurm: Cluster) -> None:
+    with open_store(slurm.environment["RIGCTL_STORE"]) as store:
+        run = put(store, *mesh_run({("n2", ""): 3000}))
+    exported = slurm.run(sys.executable, "-m", "rigctl", "export", run, "--format", "slurm")
+    try:
+        done = slurm.run("sh", "-c", exported.stdout)
+        assert (done.returncode, done.stderr) == (0, "")
+        shown = slurm.run("scontrol", "show", "node", "n2").stdout
+        assert re.search(r"State=\S*DRAIN", shown)
+        assert f"Reason=rigctl {run}: slow in sending, 3.00 Gbit/s, others 9.40 Gbit/s" in shown
+        assert "DRAIN" not in slurm.run("scontrol", "show", "node", "n1").stdout
+    finally:
+        slurm.run("scontrol", "update", "nodename=n2", "state=resume")

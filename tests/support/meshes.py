@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import permutations
 
-from builders import cell, plan, run
+from builders import asking, cell, plan, repetition, run
 from message_runs import side
 
 from rigctl.analysis.summary import Estimate
 from rigctl.analysis.views.mesh import Ends, Role, Way
-from rigctl.records import Flow, Pair, Repetition, RunInfo, Status
+from rigctl.records import Flow, Link, Pair, Repetition, RunInfo, Status
 
+NODES = ("n1", "n2", "n3", "n4")
 ROLES: tuple[tuple[Role, ...], ...] = (("sending",), ("receiving",), ("sending", "receiving"))
 
 
@@ -77,3 +78,20 @@ def messages_between(test: str, times_s: Mapping[Ends, float], size: int = 64) -
         flows = (Flow(each.pairs[0], each.direction, 1, sender, None),)
         measured.append(Repetition(each.number, 1, 1, Status.OK, None, 0.0, 1.0, flows=flows))
     return replace(run(plan(cells)), facts={}), measured
+
+
+def mesh_run(
+    rates: Mapping[tuple[str, str], float], nodes: tuple[str, ...] = NODES
+) -> tuple[RunInfo, list[Repetition]]:
+    """Every node to every other at 9400 Mbit/s but for `rates`: ("n1", "") is all of n1's."""
+    cells = [
+        asking(cell(number, pairs=(Pair(*ends),)), window_bytes=None, mss=None, congestion="cubic", duration_s=1.0)
+        for number, ends in enumerate(permutations(nodes, 2), 1)
+    ]
+
+    def mbps(source: str, destination: str) -> float:
+        return rates.get((source, destination), rates.get((source, ""), 9400.0))
+
+    measured = [repetition(each, [mbps(*each.streams[0].ends)], [each.number % 3]) for each in cells]
+    links = dict.fromkeys(nodes, Link(10**10, 9000))
+    return run(plan(cells, links=links, title="A mesh")), measured

@@ -21,6 +21,7 @@ from rigctl.records import RunStatus
 from rigctl.report.export.benchmarks import bencher, benchmark_action, has_smaller
 from rigctl.report.export.cases import suite_of
 from rigctl.report.export.formats import BINARY, FORMATS
+from rigctl.report.export.slurm import drain_commands
 from rigctl.report.printers.junit import junit
 from rigctl.runner.resume import Fate, fate
 from rigctl.store import Store, open_store
@@ -37,6 +38,7 @@ class Format(StrEnum):
     BENCHER = "bencher"
     BENCHMARK_ACTION = "benchmark-action"
     BENCHMARK_ACTION_SMALLER = "benchmark-action-smaller"
+    SLURM = "slurm"
 
 
 _ROWS: Final = (Format.CSV, Format.JSON, Format.MD, Format.PARQUET)
@@ -78,7 +80,8 @@ def export(
     interval (`intervals`), a bin (`bins`) or a bucket (`histogram`). junit: what was measured and expected;
     openmetrics: figures of tests and pairs; bencher, benchmark-action (goodput, bigger is better) and
     benchmark-action-smaller (round trips and loss): figures of tests for services that track benchmarks
-    (docs/how-to/ci.md); rigctl: whole runs, for `rigctl import`.
+    (docs/how-to/ci.md); slurm: a command for each slow node of a mesh, which drains it (docs/how-to/slurm.md); rigctl:
+    whole runs, for `rigctl import`.
     """
     if output is None and kind in (*BINARY, Format.RIGCTL):
         raise InputError(f"export: {kind} is a binary format. Name a file, as in -o run.{kind}")
@@ -144,6 +147,10 @@ def _of_run(opened: Store, run: str, kind: Format) -> bytes:
         return junit([suite_of(view)]).encode()
     if kind is Format.BENCHER:
         return bencher(view)
+    if kind is Format.SLURM:
+        commands, notes = drain_commands(view)
+        print(*map(printable_lines, notes), sep="\n", end="\n" * bool(notes), file=sys.stderr)
+        return "".join(f"{command}\n" for command in commands).encode()
     smaller = kind is Format.BENCHMARK_ACTION_SMALLER
     if not smaller and has_smaller(view):
         print(f"round trips or loss too: `--format {Format.BENCHMARK_ACTION_SMALLER}` has them", file=sys.stderr)

@@ -214,7 +214,7 @@ def findings(plan: RunPlan, found: Sequence[Mesh], form: Form) -> Iterator[Findi
     text = f"{_between(found, measured, f'goodput {answer}')}{_named(found)}."
     numbers = {"lowest_mbps": low.value, "highest_mbps": high.value, "slow_nodes": len(slow)}
     yield _answer(found, text, slow, numbers)
-    yield from _slow(plan, found, form)
+    yield from slow_findings(plan, found, form)
     yield from _small(found, form)
     yield from _lopsided(found, form)
 
@@ -281,7 +281,7 @@ def _named(found: Sequence[Mesh]) -> str:
         node: listed(sorted({role for slow in own for role in slow.roles}, reverse=True))
         for node, own in slow_nodes.items()
     }
-    if not roles and not all(_comparable(mesh) for mesh in found):
+    if not roles and not all(comparable(mesh) for mesh in found):
         said = "these are too few to tell whether a node is slow"
     elif not roles:
         said = "no node is slow with all others"
@@ -293,14 +293,15 @@ def _named(found: Sequence[Mesh]) -> str:
     return f"{said}; {listed(small)} {'has' if len(small) == 1 else 'have'} a smaller MTU" if small else said
 
 
-def _comparable(mesh: Mesh) -> bool:
+def comparable(mesh: Mesh) -> bool:
     """Tell whether every node was measured with enough others in each role."""
     known = mesh.known
     senders, receivers = Counter(way.sender for way in known), Counter(way.receiver for way in known)
     return all(min(senders[node], receivers[node]) >= LEAST for node in mesh.nodes)
 
 
-def _slow(plan: RunPlan, found: Sequence[Mesh], form: Form) -> Iterator[Finding]:
+def slow_findings(plan: RunPlan, found: Sequence[Mesh], form: Form) -> Iterator[Finding]:
+    """Yield a finding for each slow node; a note if its link has a lower rate in the rig file."""
     places_of = grouped([(mesh, slow) for mesh in found for slow in mesh.slow], lambda place: place[1].node)
     for node, places in places_of.items():
         mesh, slow = min(places, key=lambda place: place[1].mbps / place[1].others_mbps)

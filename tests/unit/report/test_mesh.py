@@ -1,37 +1,14 @@
 """A mesh in the report: client by server, the answer, slow nodes named once, pairs whose directions differ."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from itertools import permutations
 
 import documents
-from builders import asking, cell, plan, repetition, run
-from meshes import messages_between
+from meshes import NODES, mesh_run, messages_between
 
 from rigctl.model.rounds import ordered
-from rigctl.records import Link, Pair, Repetition, RunInfo
 from rigctl.report.blocks import Table
 from rigctl.report.document import document
 from rigctl.report.printers.table_parts import paper_parts
-
-NODES = ("n1", "n2", "n3", "n4")
-
-
-def mesh_run(
-    rates: Mapping[tuple[str, str], float], nodes: tuple[str, ...] = NODES
-) -> tuple[RunInfo, list[Repetition]]:
-    """Every node to every other at 9400 Mbit/s but for `rates`: ("n1", "") is all of n1's."""
-    cells = [
-        asking(cell(number, pairs=(Pair(*ends),)), window_bytes=None, mss=None, congestion="cubic", duration_s=1.0)
-        for number, ends in enumerate(permutations(nodes, 2), 1)
-    ]
-
-    def mbps(source: str, destination: str) -> float:
-        return rates.get((source, destination), rates.get((source, ""), 9400.0))
-
-    measured = [repetition(each, [mbps(*each.streams[0].ends)], [each.number % 3]) for each in cells]
-    links = dict.fromkeys(nodes, Link(10**10, 9000))
-    return run(plan(cells, links=links, title="A mesh")), measured
 
 
 def test_many_servers_are_in_several_tables_each_with_all_clients() -> None:

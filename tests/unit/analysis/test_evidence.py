@@ -14,7 +14,7 @@ from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.model.limits.evidence import Evidence
 from rigctl.model.limits.verdicts import judged
 from rigctl.model.window import CommonWindow
-from rigctl.records import Cell, Condition, HostSetting, Link, NodeUsage, Pair, Repetition, RunInfo, Series
+from rigctl.records import Cell, Condition, Datagrams, HostSetting, Link, NodeUsage, Pair, Repetition, RunInfo, Series
 
 ONE_PAIR = (Pair("pi1", "pi2"),)
 STEPS = 100
@@ -174,3 +174,52 @@ def test_pairs_that_fill_a_link_together_are_limited_by_it() -> None:
     assert {row["limit"] for row in load(info, [one]).derived.pairs} == {"shared-link"}
     assert summary.limit == "shared-link"
     assert summary.verdict.numbers["shared_share"] == pytest.approx(0.998, abs=0.001)
+
+
+def datagrams(
+    sent: int | None, came: int | None, overflow: int | None = None, counted: list[int] | None = None
+) -> Evidence:
+    """Of one flow of datagrams of 1,250 bytes; its receiver had `counted` bytes after each tenth of a second."""
+    cell = one_flow(transport="udp", duration_s=len(counted or STEPS * [0]) / 10)
+    (flow,) = builders.flows(cell, (800.0,))
+    assert flow.sender is not None
+    assert flow.receiver is not None
+    sender = replace(flow.sender, datagrams=Datagrams(sent or 0), series=Series())
+    series = Series({"t_ns": TIMES[: len(counted)], "bytes": counted}) if counted else Series()
+    here = None if came is None else Datagrams(came, overflow=overflow)
+    receiver = replace(flow.receiver, bytes=1250 * (came or 0), datagrams=here, series=series)
+    made = replace(flow, sender=sender, receiver=receiver)
+    window = CommonWindow(TIMES[0], TIMES[len(counted or TIMES) - 1], 0)
+    return Evidence(**of_flows([made], 800.0, window))
+
+
+@pytest.mark.parametrize(
+    ("counts", "lost_share", "overflow_share"),
+    [
+        ((1000, 900, 25), 0.1, 0.25),
+        ((1000, 900, 0), 0.1, 0.0),
+        ((1000, 900, None), 0.1, None),
+        ((1000, 1000, 0), 0.0, None),
+        ((1000, 1001, 0), 0.0, None),  # a duplicate is no negative loss
+        ((1000, 0, 0), None, None),
+        ((1000, None, None), None, None),
+        ((0, 0, 0), None, None),
+    ],
+)
+def test_lost_datagrams_and_those_that_a_full_buffer_dropped(
+    counts: tuple[int, int | None, int | None], lost_share: float | None, overflow_share: float | None
+) -> None:
+    found = datagrams(*counts)
+    assert found.lost_share == pytest.approx(lost_share)
+    assert found.overflow_share == overflow_share
+    assert (found.variation, found.datagram_evenness) == (None, None)  # nothing was sampled
+
+
+def test_the_evenness_of_losses_is_their_variance_as_a_share_of_that_of_chance() -> None:
+    steps = [900, 800] * 20  # datagrams that came in each tenth of a second, of 1,000 sent
+    counted = list(accumulate(1250 * came for came in [0, *steps]))
+    found = datagrams(1000 * len(steps), sum(steps), 0, counted)
+    assert found.lost_share == pytest.approx(0.15)
+    assert found.variation == pytest.approx(50 / 850)
+    assert found.datagram_evenness == pytest.approx(50**2 / (850 * 0.15))
+    assert datagrams(sum(steps), sum(steps), 0, counted).datagram_evenness is None  # without losses there is no chance

@@ -10,6 +10,7 @@ from builders import bucket_of
 
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.rows.series import bin_rows, bucket_rows, stream_bins
+from rigctl.analysis.views.over_time import resampled
 from rigctl.columns import Level
 from rigctl.model.bins import BinSeries
 from rigctl.records import Bins, Cell, Direction, Flow, Pair, Repetition, Series, Side, Status
@@ -237,3 +238,25 @@ def test_what_has_no_histogram_has_no_rows() -> None:
     assert bucket_rows(builders.run(builders.plan([cell])), cell, one) == []
     failed = builders.failed(cell)
     assert bucket_rows(builders.run(builders.plan([cell])), cell, failed) == []
+
+
+def counted_at(*samples: tuple[float, int]) -> Side:
+    """A receiver with this many bytes at these seconds."""
+    times = [builders.BEGIN_NS + round(at * 1e9) for at, _ in samples]
+    series = Series({"t_ns": times, "bytes": [count for _, count in samples]})
+    return Side(samples[-1][1], times[0], times[-1], series=series)
+
+
+def test_goodput_of_all_receivers_at_the_middles_of_equal_bins() -> None:
+    one = counted_at((0, 0), (1, 1_000_000), (2, 1_500_000), (3, 1_500_000), (4, 3_500_000))
+    other = counted_at((0, 0), (2, 500_000), (4, 1_000_000))
+    assert resampled([one, one], builders.BEGIN_NS, 4.0, 4) == ([0.5, 1.5, 2.5, 3.5], [16, 8, 0, 32])
+    assert resampled([one, other], builders.BEGIN_NS, 4.0, 2) == ([1.0, 3.0], [8, 10])
+    assert resampled([one, other], builders.BEGIN_NS, 3.0, 9) == ([0.5, 1.5, 2.5], [10, 6, 2])  # not more than samples
+
+
+def test_a_missing_receiver_or_too_few_samples_leave_no_series() -> None:
+    one, short = counted_at((0, 0), (1, 10), (2, 20)), counted_at((0, 0))
+    for receivers in ([one, None], [one, short], [], [replace(one, series=Series())]):
+        assert resampled(receivers, builders.BEGIN_NS, 2.0, 4) is None
+    assert resampled([counted_at((0, 0), (2, 500_000))], builders.BEGIN_NS, 2.0, 4) == ([0.5, 1.5], [2, 2])

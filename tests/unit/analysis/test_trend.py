@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import summaries
 from rigctl.analysis.views.panels import matrix
-from rigctl.analysis.views.trend import Trend, growth, payload_share, shared_limit, trend
-from rigctl.records import Condition, Repetition, RunInfo
+from rigctl.analysis.views.trend import Trend, columns, growth, payload_share, shared_limit, trend
+from rigctl.records import Cell, Condition, Repetition, RunInfo
+from rigctl.settings import WINDOW_TOTAL
 
 TWELVE = range(1, 13)
 
@@ -184,3 +185,24 @@ def test_limits_within_three_per_cent_on_the_wire_are_alike() -> None:
     assert not limit.like(replace(limit, points=1))
     growth = Trend("growth", 12, 11000.0, 941.0, points=12)
     assert growth.like(replace(growth, goodput_mbps=9000.0))
+
+
+def test_a_column_is_its_field_furthest_below_the_best_of_its_number_of_pairs() -> None:
+    speeds = {(1, 65536): (85, 80), (4, 65536): (94, 96), (1, 131072): (100, 96), (4, 131072): (96, 100)}  # of a pair
+
+    def goodput_mbps(cell: Cell, mtu: int) -> float:
+        pairs = len(cell.pairs)
+        return pairs * speeds[cell.parallel, cell[WINDOW_TOTAL] or 0][pairs - 1]
+
+    shape = das2.Shape(trunk_bps=None, goodput_mbps=goodput_mbps, noise=0.0)
+    info, measured = das2.run((das2.OFF,), shape, windows=(65536, 131072), flows=(1, 4), pairs=(1, 2))
+    found = matrix(info.plan, summaries(load(info, measured)))
+    assert found is not None
+    assert len(columns(found.conditions[0])) == 4
+    seen = {(each.flows, str(dict(each.setting)["window_total_bytes"])): each for each in columns(found.conditions[0])}
+    best = {(1, "65536"): (2, 200), (4, "65536"): (1, 100), (1, "131072"): (2, 200), (4, "131072"): (1, 100)}
+    for key, (pairs, mbps) in best.items():
+        assert seen[key].pairs == pairs
+        assert seen[key].best_mbps == pytest.approx(mbps)
+    assert seen[4, "65536"].goodput_mbps == pytest.approx(94)
+    assert [key for key, column in seen.items() if column.is_behind] == [(1, "65536")]

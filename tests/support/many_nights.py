@@ -44,7 +44,7 @@ def measure(
     kept = replace(plan, cells=tuple(cells or plan.cells))
     at = FIRST_S + night * DAY_S + 600 * bool(tags)
     known = {node: make.facts(**dict(facts or {})) for node in plan.links}
-    run = store.begin(kept, {"rigctl": "0.2.0"}, known, at)
+    run = store.begin(kept, {"rigctl": "0.1.0"}, known, at)
     for cell in kept.cells:
         for number in range(1, kept.repeat + 1):
             speeds = [LEVEL * change(night, pair) * (1 + noise.gauss(0, 0.002)) for pair in cell.pairs]

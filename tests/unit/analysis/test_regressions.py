@@ -190,7 +190,7 @@ def test_what_changed_before_a_night_without_a_value_is_named_too_and_one_measur
 ) -> None:
     store = measured(nightly.steady)
     at_s = nightly.FIRST_S + NIGHTS * nightly.DAY_S
-    broken = store.begin(PLAN, {"rigctl": "0.2.0"}, {node: make.facts(**KERNEL) for node in PLAN.links}, at_s)
+    broken = store.begin(PLAN, {"rigctl": "0.1.0"}, {node: make.facts(**KERNEL) for node in PLAN.links}, at_s)
     store.finish(broken, RunStatus.PARTIAL, at_s + 60)
     run = nightly.measure(store, PLAN, NIGHTS + 1, slow_sender, facts=KERNEL)
     nightly.measure(store, PLAN, NIGHTS + 1, slow_sender, facts=KERNEL, tags={CONFIRMS: run})

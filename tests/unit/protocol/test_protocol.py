@@ -86,7 +86,7 @@ def test_an_order_cannot_smuggle_in_another(congestion: str) -> None:
 
 
 def test_events_are_read() -> None:
-    assert parse_line("pi1", line(HELLO)) == Hello(VERSION, "0.2.0", "x86_64", 4711, 4, 123)
+    assert parse_line("pi1", line(HELLO)) == Hello(VERSION, "0.1.0", "x86_64", 4711, 4, 123)
     progress = {"event": "progress", "clock_ns": 9, "bytes": {"1": 123, "4": 456}}
     assert parse_line("pi1", line(progress)) == Progress(9, {1: 123, 4: 456})
     ended = {"event": "ended", "endpoint": 1, "error": "ECONNRESET", "message": "flow 2: recv"}

@@ -1,0 +1,58 @@
+"""One version of rigctl, and a version in all that outlives a process or leaves it."""
+
+import importlib.metadata
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from json_schemas import FILES
+
+from rigctl import __version__
+from rigctl.analysis.nights.history import RULES
+from rigctl.protocol.lines import VERSION
+from rigctl.store.runs_file import FORMAT
+from rigctl.store.schema import SCHEMA_VERSION
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_package_has_the_version_of_the_source() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["project"]["dynamic"] == ["version"]
+    hatch = project["tool"]["hatch"]["version"]
+    found = re.search(hatch["pattern"], (ROOT / hatch["path"]).read_text(), re.MULTILINE)
+    assert found
+    assert found["version"] == __version__ == importlib.metadata.version("rigctl")
+    assert f"\n## {__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+@pytest.mark.parametrize("path", ["examples", "docs/reference/agent-protocol.md", "docs/how-to"])
+def test_what_is_shown_is_of_this_version(path: str) -> None:
+    files = [each for each in (ROOT / path, *(ROOT / path).rglob("*")) if each.is_file()]
+    named = {
+        found
+        for each in files
+        for found in re.findall(r"(?:rigctl-|rigctl-agent |\"agent\":\")(\d+\.\d+\.\d+)", each.read_text())
+    }
+    assert named <= {__version__}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_document_of_json_carries_its_version(name: str) -> None:
+    schema = json.loads((ROOT / "docs" / "schemas" / name).read_text())
+    assert schema["properties"]["version"]["const"] == 1
+
+
+def test_the_page_on_versions_has_the_present_ones() -> None:
+    page = (ROOT / "docs" / "reference" / "versions.md").read_text()
+    rows = dict(re.findall(r"^\| (\w+)[^|]* \| (\d[\d.]*)[^|]* \|", page, re.MULTILINE))
+    shown = {
+        "rigctl": __version__,
+        "store": str(SCHEMA_VERSION),
+        "file": str(FORMAT),
+        "agent": str(VERSION),
+        "stored": str(RULES),
+    }
+    assert {name: rows[name] for name in shown} == shown

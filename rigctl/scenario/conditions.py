@@ -130,11 +130,11 @@ class ConditionSection(Section):
 
 def condition_of(name: str, section: ConditionSection) -> Condition:
     """Return the host settings of a section, in the order in which they are set."""
-    settings = [HostSetting("mtu", str(section.mtu))] if section.mtu is not None else []
+    # First, so that it is restored last: the kernel then chooses a default anew, by net.core.default_qdisc and the MTU.
+    settings = qdisc(section.qdisc)
+    settings += [HostSetting("mtu", str(section.mtu))] if section.mtu is not None else []
     for kind in _NUMBERS:
         settings += numbers(kind, getattr(section, kind))
-    # Before net.core.default_qdisc, which is then restored first: the kernel chooses a default anew.
-    settings += qdisc(section.qdisc)
     settings += [HostSetting("rps", section.rps)] if section.rps is not None else []
     settings += [HostSetting("sysctl", value, plain_name(sysctl)) for sysctl, value in section.sysctl.items()]
     settings += [HostSetting("offload", value, offload) for offload, value in section.offload.items()]

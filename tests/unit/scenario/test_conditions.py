@@ -44,6 +44,7 @@ def test_settings_of_a_card_are_single_settings_and_what_governs_the_others_come
     )
     (condition,) = planned(tmp_path, text).conditions
     assert [(setting.label, setting.value) for setting in condition.settings] == [
+        ("qdisc", "tbf rate 500M burst 128K limit 400K"),
         ("mtu", "9000"),
         ("rings rx", "512"),
         ("rings tx", "1024"),
@@ -53,7 +54,6 @@ def test_settings_of_a_card_are_single_settings_and_what_governs_the_others_come
         ("coalesce tx_frames", "0"),
         ("pause autoneg", "off"),
         ("pause rx", "off"),
-        ("qdisc", "tbf rate 500M burst 128K limit 400K"),
         ("rps", "0,2-3"),
         ("net.core.default_qdisc", "fq"),
     ]

@@ -10,7 +10,7 @@ from rigctl.records import Against
 from rigctl.scenario.classes import Test
 from rigctl.scenario.matrix import Matrix, expand, with_axis
 from rigctl.scenario.pairs import PairSet
-from rigctl.settings import DEFAULT, SETTINGS, Setting, Settings
+from rigctl.settings import SETTINGS, Setting, Settings
 from rigctl.yamlfile import Mistake, suggestion
 
 _EXAMPLE: Final = "as in --against congestion=bbr"
@@ -83,4 +83,4 @@ def against_mistake(variant: Variant, against: Against, repeat: int) -> Mistake 
 
 def value_text(axis: Setting[Any], value: Any) -> str:  # noqa: ANN401 — of any setting
     """Return a value as a scenario has it."""
-    return DEFAULT if value is None else axis.text(value)
+    return axis.default if value is None else axis.text(value)

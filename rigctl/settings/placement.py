@@ -101,6 +101,7 @@ PLACEMENT: Final[Setting[Any]] = Setting(
         "examples": [NIC, PACKETS, "2,4-7"],
     },
     unset=None,
+    default=SCHEDULER,
     type=str,
     engines=(AGENT,),
     order=Order("placement", of_end=of_end),

@@ -167,6 +167,7 @@ class Setting(Generic[T]):
     text: Callable[[T], str]  # as a scenario has it
     schema: dict[str, Any]  # JSON Schema of its values
     unset: T  # where a scenario does not say
+    default: str = DEFAULT  # in tables, where it is unset
     stored: str | None = ""  # its name in stored plans; "": `name`; None: it is not kept in cells
     type: type | tuple[type, ...] = int  # of its values but None
     spans: Literal["sizes", "numbers"] | None = None  # it takes ranges, as 1..12 or 32K..256K times 2

@@ -28,7 +28,7 @@ from rigctl.scenario.forecast import (
     total_s,
 )
 from rigctl.scenario.load import Overrides, load_plan
-from rigctl.settings import CONDITION, PAIRS, SETTINGS
+from rigctl.settings import CONDITION, DEFAULT, PAIRS, SETTINGS, Setting
 
 MOST_ROWS: Final = 100
 BEYOND_S: Final = 0.4
@@ -126,7 +126,7 @@ def cell_table(run_plan: RunPlan, most: int | None = MOST_ROWS) -> Table:
     for cell in run_plan.cells[:most]:
         expected = forecasts(cell, run_plan, run_plan.ip_version)
         values = ((axis, cell[axis]) for axis in axes)
-        settings = ["–" if value is None else axis.text(value) for axis, value in values]
+        settings = [_value(axis, value) for axis, value in values]
         counted = [_some(cell.pairs) if sets else str(len(cell.pairs)), format_duration(cell.duration_s)]
         payloads = dict.fromkeys("–" if forecast.mss is None else str(forecast.mss) for forecast in expected)
         ceilings = dict.fromkeys(_mbps(forecast.ceiling_bps) for forecast in expected)
@@ -140,6 +140,11 @@ def cell_table(run_plan: RunPlan, most: int | None = MOST_ROWS) -> Table:
     for row in rows:
         table.add_row(*(Text(text) for text in row))
     return table
+
+
+def _value(axis: Setting[Any], value: object) -> str:
+    """Return a value as a scenario has it; a dash where the node's own default holds."""
+    return axis.text(value) if value is not None else "–" if axis.default == DEFAULT else axis.default
 
 
 def foot_lines(run_plan: RunPlan, most: int | None = MOST_ROWS) -> list[str]:

@@ -12,13 +12,10 @@ from rigctl.records import Cell, Direction, several_sets
 from rigctl.report.blocks import Column, Entry, Scalar
 from rigctl.report.tables.columns import ColumnOf, Filled, filled
 from rigctl.report.words.text import UNKNOWN, pairs_text
-from rigctl.settings import Setting
+from rigctl.settings import DEFAULT, Setting
 from rigctl.settings.kinds import TCP
-from rigctl.settings.placement import SCHEDULER
 
 Item = TypeVar("Item", bound="_Result")
-DEFAULT: Final = "default"
-"""Not asked for: the node's own value holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +66,9 @@ def asked(
     if setting.title is not None:
         title, unit, text = setting.title.text, setting.title.unit, text or setting.title.value
     printed = text or (_flag if setting.type is bool else str)
-    return Requested(_column(title, unit, setting.type in (bool, str)), itemgetter(setting), printed)
+    return Requested(
+        _column(title, unit, setting.type in (bool, str)), itemgetter(setting), printed, unset=setting.default
+    )
 
 
 def varied(setting: Setting[Any], title: str = "") -> Requested:
@@ -126,7 +125,7 @@ TRANSPORT: Final = Requested(
     lambda cell: cell.transport.upper(),
     shown=lambda cells: any(cell.transport == "udp" for cell in cells),
 )
-PLACEMENT: Final = replace(asked(settings.PLACEMENT), unset=SCHEDULER)
+PLACEMENT: Final = asked(settings.PLACEMENT)
 _BEFORE: Final = (settings.WINDOW_TOTAL, settings.WINDOW, settings.MSS)
 _AFTER: Final = tuple(
     setting

@@ -7,7 +7,9 @@ import pytest
 from planning import message, planned
 
 from rigctl.base.units import parse_processors, processors_text
+from rigctl.cli.commands.plan import cell_table
 from rigctl.measure.orders import channels, sockets
+from rigctl.scenario.against import value_text
 from rigctl.settings import PLACEMENT
 
 
@@ -76,3 +78,11 @@ def test_each_end_is_told_its_own(tmp_path: Path, value: str | None, sender: str
 @pytest.mark.parametrize("text", ["0", "0-3", "2,4-7", "1,3,5"])
 def test_a_list_of_processors_is_written_as_it_was_read(text: str) -> None:
     assert processors_text(parse_processors(text)) == text
+
+
+def test_a_plan_and_a_comparison_name_the_default(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "matrix: {placement: [scheduler, nic], window: [default, 64K]}")
+    columns = {str(column.header): list(column.cells) for column in cell_table(plan).columns}
+    assert [str(value) for value in columns["Placement"]] == ["scheduler", "scheduler", "nic", "nic"]
+    assert [str(value) for value in columns["Window"]] == ["–", "64K", "–", "64K"]
+    assert value_text(PLACEMENT, None) == "scheduler"

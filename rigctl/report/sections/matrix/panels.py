@@ -46,7 +46,7 @@ def _part(name: str, value: object) -> str:
     if setting is None or setting.said in (None, str) or value == Direction.FORWARD:
         return str(value) if setting is DIRECTION else f"{name} {DEFAULT if value is None else value}"
     if value is None:
-        return "window not set" if name in _WINDOWS else f"{setting.called or name} {DEFAULT}"
+        return "window not set" if name in _WINDOWS else f"{setting.called or name} {setting.default}"
     return setting.said(value)
 
 

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Final, TypeAlias
 
 from rigctl.base.texts import harmless
-from rigctl.probe import freebsd, parsers
+from rigctl.probe import freebsd, parsers, processors
 from rigctl.probe.parsers import Fact, read
 from rigctl.records import Facts
 from rigctl.rig.inventory import Node
@@ -74,6 +74,7 @@ FACTS: Final[dict[str, Fact]] = {
         lambda output: _if_pi(parsers.text(output)),
     ),
     "throttled": Fact(_THROTTLED, parsers.throttled),
+    **processors.FACTS,
     "iperf3": Fact("iperf3 --version", parsers.iperf3_version),
 }  # fmt: skip
 """Key → command and parser. `speed_bps` and `duplex` are read of hardware only: what a veth says means nothing."""

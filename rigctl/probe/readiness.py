@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from rigctl.base.texts import printable
-from rigctl.probe import freebsd
+from rigctl.probe import freebsd, processors
 from rigctl.probe.facts import FACTS
 from rigctl.probe.parsers import Fact, first, read, seconds, text, whole
 
@@ -78,6 +78,7 @@ CHECKED: Final[dict[str, Fact]] = {
         pcie,
     ),
     "allowed_congestion": read("/proc/sys/net/ipv4/tcp_allowed_congestion_control", text),
+    **processors.CHECKED,
 }  # fmt: skip
 """The clock comes first: it is known the better, the shorter the time since the question."""
 

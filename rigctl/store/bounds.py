@@ -49,12 +49,12 @@ _BOUNDS: Final[Mapping[type, Mapping[str, tuple[float, float]]]] = {
     Bins: {"start_ns": (-MOST, MOST), "width_us": (1, 3_600_000_000)},
 }
 _FACTS: Final[Mapping[str, type]] = {
-    **dict.fromkeys(("cpus", "memory_bytes", "speed_bps", "mtu"), int),
+    **dict.fromkeys(("cpus", "memory_bytes", "speed_bps", "mtu", "numa_node", "rx_queues", "idle_latency_us"), int),
     **dict.fromkeys(("virtual", "emulated", "hypervisor"), bool),
-    **dict.fromkeys(("offloads", "sysctls"), dict),
+    **dict.fromkeys(("offloads", "sysctls", "numa_processors"), dict),
     **dict.fromkeys(("addresses", "notes", "throttled"), list),
     **dict.fromkeys(("kernel", "os", "cpu_model", "governor", "boot_id", "interface", "driver", "firmware"), str),
-    **dict.fromkeys(("duplex", "mac", "pi_model", "iperf3", "data_address"), str),
+    **dict.fromkeys(("duplex", "mac", "pi_model", "iperf3", "data_address", "interrupt_processors", "idle_state"), str),
 }
 """Types of the facts that rigctl reads; each may be None."""
 _NEGATIVE: Final = re.compile(r'"(?!(?:first|last)_byte_ns")(\w+)"\s*:\s*-')

@@ -18,7 +18,8 @@ RIG_FILE: Final = "rig_yaml"
 RESTART: Final = "boot_id"
 _OF_VIRTUAL_NODES: Final = frozenset({"mac", "addresses", "interface", "data_address", RESTART})
 """Facts that a virtual rig makes anew for every run."""
-_NO_FACTS: Final = frozenset({"notes"})
+_NO_FACTS: Final = frozenset({"notes", "interrupt_processors"})
+"""Facts that are no change: irqbalance moves interrupts at any time."""
 _SETTLED: Final = frozenset(
     {"title", "notes", "heads", "cells", "links", "conditions", "ports", "expectations", SCENARIO_FILE, RIG_FILE}
 )

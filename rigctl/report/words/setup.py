@@ -14,9 +14,14 @@ FACT_TITLES: Final = {
     "cpu_model": "CPU",
     "cpus": "CPUs",
     "governor": "CPU governor",
+    "idle_state": "Deepest idle state",
+    "idle_latency_us": "Its exit latency",
     "memory_bytes": "Memory",
     "driver": "NIC driver",
     "firmware": "NIC firmware",
+    "numa_node": "NUMA node of the NIC",
+    "interrupt_processors": "Processors of its interrupts",
+    "rx_queues": "Receive queues",
     "interface": "Interface",
     "speed_bps": "Link speed",
     "duplex": "Duplex",
@@ -85,7 +90,8 @@ def fact_text(name: str, value: object) -> str:
         return format_rate(float(value))
     if isinstance(value, int | float) and name.endswith("_bytes"):
         return f"{value / 2**20:,.0f} MiB"
-    return " ".join(str(value).split())
+    text = " ".join(str(value).split())
+    return f"{text} µs" if name.endswith("_us") else text
 
 
 def setup_title(change: SetupChange) -> str:

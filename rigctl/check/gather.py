@@ -1,7 +1,7 @@
 """Gathering what a check needs: facts and agents of all nodes at once, their surroundings, the paths between them."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from rigctl.base.errors import NodeError
@@ -11,11 +11,14 @@ from rigctl.check.records import NodeSeen, Seen
 from rigctl.check.visit import Visit
 from rigctl.probe.facts import Run
 from rigctl.probe.readiness import neighbours_script, parse_neighbours, parse_surroundings, surroundings_script
+from rigctl.probe.switches import PortCounters, reader_of
 from rigctl.records import RunPlan
 from rigctl.remote.session import AT_ONCE
-from rigctl.rig.inventory import Rig
+from rigctl.rig.inventory import Rig, Switch
 from rigctl.settings import CONGESTION, READ, WRITE
 
+SWITCH_DEADLINE_S: Final = 5.0
+"""A command line's login takes some seconds."""
 MOST_PAIRS: Final = 600
 """Without a scenario all ordered pairs are probed up to this number (24 nodes), else each node with the next two."""
 
@@ -29,7 +32,9 @@ async def gathered(rig: Rig, plan: RunPlan | None, holder: str) -> Seen:
         await asyncio.gather(*(visit.ready() for visit in visits.values()))
         nodes = {name: visit.seen for name, visit in visits.items()}
         pairs = pairs_of(plan, names)
-        await asyncio.gather(*(_look_around(visit, nodes, pairs, plan) for visit in visits.values()))
+        # Not while the clocks are measured: pysnmp takes time to import.
+        looking = asyncio.gather(*(_look_around(visit, nodes, pairs, plan) for visit in visits.values()))
+        counters, _ = await asyncio.gather(read_ports(rig, names if rig.virtual is None else ()), looking)
         await asyncio.gather(*(_ask_conditions(visit, plan) for visit in visits.values()))
         agents = {name: visit.agent for name, visit in visits.items() if visit.agent is not None}
         spots = {name: spot for name in agents if (spot := await spot_of(nodes[name])) is not None}
@@ -38,9 +43,26 @@ async def gathered(rig: Rig, plan: RunPlan | None, holder: str) -> Seen:
         paths = await probed(agents, spots, usable, round_trips=True)
         hosts = {name: visit.host for name, visit in visits.items() if visit.host is not None}
         await ask_neighbours({name: host.said for name, host in hosts.items()}, nodes, paths)
-        return Seen(rig, plan, nodes, paths)
+        return Seen(rig, plan, nodes, paths, counters)
     finally:
         await asyncio.gather(*(visit.leave() for visit in visits.values()))
+
+
+async def read_ports(rig: Rig, names: Collection[str]) -> dict[str, PortCounters]:
+    """Return the counters of the switches' ports, by the node behind them; of a switch that is silent none."""
+
+    async def read(switch: Switch, nodes: Mapping[str, str]) -> dict[str, PortCounters]:
+        try:
+            async with asyncio.timeout(SWITCH_DEADLINE_S), reader_of(switch, list(nodes)) as reader:
+                return {nodes[port]: counters for port, counters in (await reader.read()).items() if port in nodes}
+        except (NodeError, TimeoutError):
+            return {}
+
+    ports = [port for port in rig.ports if port.node in names]
+    behind = {key: {port.name: port.node for port in ports if port.switch == key and port.node} for key in rig.switches}
+    asked = [switch for switch in rig.switches.values() if switch.address and (switch.snmp or switch.cli)]
+    found = await asyncio.gather(*(read(switch, behind[switch.key]) for switch in asked if behind[switch.key]))
+    return {node: counters for own in found for node, counters in own.items()}
 
 
 async def _ask_conditions(visit: Visit, plan: RunPlan | None) -> None:

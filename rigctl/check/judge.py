@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from rigctl.check.records import Seen
-from rigctl.check.rules import access, causes, hardware, links, reach, settings
+from rigctl.check.rules import access, causes, hardware, links, processors, reach, settings
 from rigctl.check.rules.findings import listed
 from rigctl.findings import Finding, Number, Severity, Subject
 
@@ -14,7 +14,8 @@ RULES: Final[tuple[Callable[[Seen], Iterable[Finding]], ...]] = (
     *(links.link, causes.addresses, links.routes, reach.ports, reach.sizes, links.mtu),
     *(settings.congestion, settings.disks, settings.windows, settings.scaling, settings.buffers),
     *(links.traffic, access.clock, access.unmade),
-    *(hardware.pcie, hardware.card, hardware.processor),
+    *(hardware.pcie, hardware.card, processors.interrupts, processors.numa, hardware.pause),
+    *(hardware.processor, processors.idle),
 )
 """One function each from what was seen to findings. Unknown facts give no finding."""
 _PLURALS: Final[dict[str, str]] = {"node": "nodes", "pair": "paths"}

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from rigctl.check.paths import PathSeen
 from rigctl.probe.readiness import Surroundings
-from rigctl.records import Cell, Facts, RunPlan
+from rigctl.probe.switches.reading import PortCounters
+from rigctl.records import Cell, Facts, HostSetting, RunPlan
 from rigctl.rig.inventory import Node, Rig
 
 
@@ -67,6 +68,7 @@ class Seen:
     plan: RunPlan | None
     nodes: Mapping[str, NodeSeen]
     paths: Sequence[PathSeen] = ()
+    ports: Mapping[str, PortCounters] = field(default_factory=dict)  # of the switches, by the node behind them
     explained: frozenset[tuple[str, str]] = frozenset()  # paths with a fault whose cause another rule reports
 
     def reached(self) -> Iterator[NodeSeen]:
@@ -84,11 +86,12 @@ class Seen:
 
     def settings_of(self, cell: Cell) -> dict[str, str]:
         """Return the sysctls that the condition of `cell` sets."""
+        return {str(setting.name): setting.value for setting in self._set_by(cell) if setting.kind == "sysctl"}
+
+    def kinds_of(self, cell: Cell) -> set[str]:
+        """Return the kinds of settings that the condition of `cell` has: "mtu", "pause"."""
+        return {setting.kind for setting in self._set_by(cell)}
+
+    def _set_by(self, cell: Cell) -> Iterator[HostSetting]:
         conditions = self.plan.conditions if self.plan is not None else ()
-        return {
-            str(setting.name): setting.value
-            for condition in conditions
-            if condition.name == cell.condition
-            for setting in condition.settings
-            if setting.kind == "sysctl"
-        }
+        return (own for condition in conditions if condition.name == cell.condition for own in condition.settings)

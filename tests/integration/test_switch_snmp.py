@@ -16,8 +16,10 @@ import pytest
 from processes import DEADLINE_S, running
 
 from rigctl.base.errors import NodeError
+from rigctl.check.gather import read_ports
 from rigctl.probe.switches import PortCounters, Reader, reader_of
-from rigctl.rig.inventory import Secrets, Snmp, Switch
+from rigctl.records import Link, Port
+from rigctl.rig.inventory import Node, Rig, Secrets, Snmp, Switch
 from rigctl.virtual.snmpd import read_anew
 
 COMMUNITY, CONTROL, AUTH, PRIV = "only-for-tests", "only-to-set", "authenticate-me", "keep-it-private"
@@ -115,6 +117,20 @@ async def test_in_every_version_counters_rise_by_what_went_over_the_interface(tm
             assert first.discontinuity == second.discontinuity
             assert None not in (first.in_octets, first.out_octets, first.in_discards, first.out_discards)
             assert None not in (first.in_errors, first.out_errors)
+
+
+async def test_a_check_reads_the_ports_of_its_nodes_and_does_without_a_switch_that_is_silent(tmp_path: Path) -> None:
+    nodes = {name: Node(name, "127.0.0.1", Link(None, None, "core")) for name in ("a", "b")}
+    async with snmpd(tmp_path) as (port, _):
+        ports = (Port("core", "lo", node="a"), Port("core", "lo0", node="b"))
+        rig = Rig("lab", "lab", nodes, None, switches={"core": at(V2C, port)}, ports=ports[:1])
+        (counters,) = (await read_ports(rig, ["a", "b"])).values()
+        assert (counters.out_packets or 0) > 0
+        assert counters.out_discards is not None
+        assert await read_ports(rig, ["b"]) == {}
+        assert await read_ports(replace(rig, ports=ports), ["a", "b"]) == {}
+        wrong = replace(at(V2C, port), secrets=Secrets(community="wrong-one"))
+        assert await read_ports(replace(rig, switches={"core": wrong}), ["a"]) == {}
 
 
 async def test_a_port_that_is_not_there_is_named_with_the_nearest(tmp_path: Path) -> None:

@@ -31,7 +31,10 @@ COMMANDS: Final = {
         "Compare run B with run A test by test; exit with 1 where something got worse.",
     ),
     "export": ("commands.export:export", "Write the data of runs for other systems, or whole runs for another store."),
-    "import": ("commands.export:import_runs", "Store the runs of files that `rigctl export --format rigctl` wrote."),
+    "import": (
+        "commands.export:import_runs",
+        "Store the runs of files that `rigctl export --format rigctl` wrote, or results of iperf3 as a run.",
+    ),
     "report": ("commands.report:report", "Write RUN as one self-contained HTML file, or as parts of a product's page."),
     "publish": ("commands.publish:publish", "Write the store as a static site: news, trends, a calendar, every run."),
     "tag": ("commands.runs:tag", "Give RUN tags or take some away; print all it has."),

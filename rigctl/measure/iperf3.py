@@ -4,16 +4,16 @@ One server and one client for each pair. The client runs on the pair's source; `
 as people do by hand. The start is never omitted by iperf3 (`-O`): the controller cuts it, as it does for the agent.
 
 `None` for what iperf3 does not tell. Its numbers of a flow's start are whole seconds, so that only the order of events
-within a process is known: `anchor_ns` places it on the controller's clock. Read: iperf3 3.9 to 3.12.
+within a process is known: `anchor_ns` places it on the controller's clock. Read: iperf3 3.1 to 3.21.
 """
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Final
+from typing import Annotated, Any, Final, Self, TypeAlias
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from rigctl.base.texts import printable
 from rigctl.model.limits.ceilings import IP_HEADER, TCP_HEADER
@@ -59,53 +59,95 @@ class ReportError(ValueError):
     """The output is not that of a test that was measured; the text is iperf3's own where it gives one."""
 
 
+Whole: TypeAlias = Annotated[int, Field(ge=-1, le=2**53)]
+Seconds: TypeAlias = Annotated[float, Field(ge=0, le=1e7, allow_inf_nan=False)]
+
+
 class _Connected(BaseModel):
     socket: int
     local_port: int
     remote_port: int
+    local_host: str = ""
     remote_host: str = ""
+
+
+class _Timestamp(BaseModel):
+    timesecs: Annotated[int, Field(ge=0, le=2**33)]
+
+
+class _Host(BaseModel):
+    host: str
+
+
+class _TestStart(BaseModel):
+    protocol: str
+    num_streams: Annotated[int, Field(ge=1, le=10_000)]
+    blksize: Whole
+    omit: Annotated[int, Field(ge=0, le=10**6)] = 0
+    duration: Annotated[int, Field(ge=0, le=10**7)]
+    bytes: Whole = 0
+    blocks: Whole = 0
+    reverse: int = 0
+    tos: Annotated[int, Field(ge=0, le=255)] = 0  # since 3.2
+    target_bitrate: Whole | None = None  # since 3.10
+    fqrate: Whole | None = None
+    bidir: int = 0  # since 3.17
 
 
 class _Start(BaseModel):
     connected: list[_Connected] = []
     version: str = ""
-    tcp_mss_default: int | None = None  # of the control connection, where no MSS was requested; 0 at a server
-    sock_bufsize: int = 0
-    sndbuf_actual: int | None = None
-    rcvbuf_actual: int | None = None
+    system_info: str = ""
+    timestamp: _Timestamp | None = None
+    connecting_to: _Host | None = None  # of a client
+    accepted_connection: _Host | None = None  # of a server
+    cookie: str = ""
+    test_start: _TestStart | None = None
+    target_bitrate: Whole | None = None
+    fq_rate: Whole | None = None
+    tcp_mss: Whole | None = None  # the one requested
+    tcp_mss_default: Whole | None = None  # of the control connection, where no MSS was requested; 0 at a server
+    sock_bufsize: Whole = 0
+    sndbuf_actual: Whole | None = None
+    rcvbuf_actual: Whole | None = None
 
 
-class _Sample(BaseModel):
+class Sample(BaseModel):
     socket: int
-    end: float
-    bytes: int
-    sender: bool
-    retransmits: int | None = None
-    snd_cwnd: int | None = None  # bytes: segments × MSS
-    snd_wnd: int | None = None  # since 3.11
-    rtt: int | None = None
-    pmtu: int | None = None
+    start: Seconds = 0.0
+    end: Seconds
+    bytes: Annotated[int, Field(ge=0, le=2**53)]
+    sender: bool | None = None  # since 3.7
+    omitted: bool = False
+    retransmits: Whole | None = None
+    snd_cwnd: Whole | None = None  # bytes: segments × MSS
+    snd_wnd: Whole | None = None  # since 3.11
+    rtt: Whole | None = None
+    pmtu: Whole | None = None
 
 
-class _Interval(BaseModel):
-    streams: list[_Sample]
+class Interval(BaseModel):
+    streams: list[Sample]
 
 
-class _Total(BaseModel):
+class _Sum(BaseModel):
+    end: Seconds
+    bytes: Annotated[int, Field(ge=0, le=2**53)]
+
+
+class Total(_Sum):
     socket: int
-    end: float
-    bytes: int
-    retransmits: int | None = None
-    packets: int | None = None
+    retransmits: Whole | None = None
+    packets: Annotated[int, Field(ge=0, le=2**53)] | None = None
     lost_packets: int | None = None
-    out_of_order: int | None = None
-    jitter_ms: float | None = None
+    out_of_order: Whole | None = None
+    jitter_ms: Seconds | None = None
 
 
-class _EndOfStream(BaseModel):
-    sender: _Total | None = None
-    receiver: _Total | None = None
-    udp: _Total | None = None
+class EndOfStream(BaseModel):
+    sender: Total | None = None
+    receiver: Total | None = None
+    udp: Total | None = None
 
 
 class _Processor(BaseModel):
@@ -113,7 +155,8 @@ class _Processor(BaseModel):
 
 
 class _End(BaseModel):
-    streams: list[_EndOfStream] = []
+    streams: list[EndOfStream] = []
+    sum_received: _Sum | None = None
     cpu_utilization_percent: _Processor | None = None
     sender_tcp_congestion: str | None = Field(None, max_length=16)
 
@@ -122,9 +165,18 @@ class Report(BaseModel):
     """The JSON that one process printed."""
 
     start: _Start = _Start()
-    intervals: list[_Interval] = []
+    intervals: list[Interval] = []
     end: _End = _End()
     error: str | None = None
+
+    @model_validator(mode="after")
+    def _told_who_sends(self) -> Self:
+        if self.start.test_start is not None:
+            sends = (self.start.connecting_to is not None) != bool(self.start.test_start.reverse)
+            for interval in self.intervals:
+                for sample in interval.streams:
+                    sample.sender = sends if sample.sender is None else sample.sender
+        return self
 
     @property
     def seconds(self) -> float:
@@ -188,7 +240,7 @@ def flows(exchange: Exchange, cell: Cell) -> Iterator[Flow]:
         )
 
 
-def _samples(found: Report, socket: int | None) -> list[_Sample]:
+def _samples(found: Report, socket: int | None) -> list[Sample]:
     return [sample for interval in found.intervals for sample in interval.streams if sample.socket == socket]
 
 
@@ -203,7 +255,7 @@ class _OneEnd:
             for end in [stream]
         ]
 
-    def total(self, *, sends: bool) -> _Total | None:
+    def total(self, *, sends: bool) -> Total | None:
         """Return the total that it reports at its end."""
         end = next(iter(self._ends), None)
         return None if end is None else end.udp or (end.sender if sends else end.receiver)
@@ -215,7 +267,8 @@ class _OneEnd:
         counts = list(accumulate(sample.bytes for sample in self.samples))
         total, last_s = self.total(sends=sends), self.samples[-1].end
         # A server may leave out its last, shorter interval; and a UDP server of 3.9 gives no bytes in its total.
-        if total is not None and total.bytes > counts[-1]:
+        # That of a receiver of datagrams is what its sender sent.
+        if total is not None and total.bytes > counts[-1] and (sends or cell.transport == "tcp"):
             counted, last_s = total.bytes, max(total.end, last_s)
         else:
             counted = counts[-1]
@@ -229,7 +282,9 @@ class _OneEnd:
             rcvbuf_bytes=_known(self.report.start.rcvbuf_actual) if asked else None,
             tcp=tcp,
             granted=Settings({CONGESTION: congestion} if sends and cell.transport == "tcp" else {}),
-            datagrams=_datagrams(total, sends) if cell.transport == "udp" and total is not None else None,
+            datagrams=_datagrams(total, sends, counted, cell)
+            if cell.transport == "udp" and total is not None
+            else None,
             series=Series(self._columns(counts, tcp.mss)),
         )
 
@@ -268,7 +323,7 @@ def _tcp(sender: _OneEnd, cell: Cell, default_mss: int | None, ip_version: int) 
 
 
 def segment(
-    samples: Sequence[_Sample], default: int | None, asked: int | None, ip_version: int
+    samples: Sequence[Sample], default: int | None, asked: int | None, ip_version: int
 ) -> tuple[int | None, bool | None]:
     """The MSS of a flow and whether its segments carry TCP timestamps.
 
@@ -294,14 +349,16 @@ def _segments(window: int | None, mss: int | None) -> int | None:
     return window // mss if window and mss else None
 
 
-def _datagrams(total: _Total, sends: bool) -> Datagrams | None:
+def _datagrams(total: Total, sends: bool, counted: int, cell: Cell) -> Datagrams | None:
+    """Return the datagrams of one end. A receiver's packets less lost ones miss those lost at the end of the test."""
     if total.packets is None:
         return None
     if sends:
         return Datagrams(count=total.packets)
     jitter_ns = None if total.jitter_ms is None else round(total.jitter_ms * 1e6)
+    arrived = max(0, total.packets - (total.lost_packets or 0))
     return Datagrams(
-        count=max(0, total.packets - (total.lost_packets or 0)),
+        count=min(arrived, counted // cell.message_bytes) if cell.message_bytes else arrived,
         reordered=total.out_of_order,
         jitter_ns=jitter_ns,
     )

@@ -110,6 +110,11 @@ class RunPlan:
     against: Against | None = None
 
     @property
+    def imported(self) -> bool:
+        """Tell whether the run was imported from another program's results: rigctl had no scenario to measure it."""
+        return not self.scenario_yaml
+
+    @property
     def in_messages(self) -> bool:
         """Tell whether its cells count messages: a scenario has one test."""
         return any(cell.in_messages for cell in self.cells)

@@ -139,6 +139,8 @@ def _closing(view: RunView, parts: Sequence[Part]) -> Iterator[Section]:
     own = [sentence for part in parts for sentence in part.method]
     yield Section("Method", (Items(tuple(method.sentences(view.info, view.every, own))),))
     yield from host_facts.sections(view.info)
+    if view.plan.imported:
+        return
     scenario = Folded(f"Scenario: {view.plan.scenario_name}", (Verbatim(view.plan.scenario_yaml),))
     rig = Folded(f"Rig: {view.plan.rig_name}", (Verbatim(view.plan.rig_yaml),))
     yield Section("Scenario and rig file", (scenario, rig))
@@ -146,6 +148,8 @@ def _closing(view: RunView, parts: Sequence[Part]) -> Iterator[Section]:
 
 def rig_words(plan: RunPlan) -> str:
     """Return the rig's name, and what it is if it is no hardware: `gigablox, virtual rig`."""
+    if plan.imported:
+        return f"imported from {plan.scenario_name}"
     kind = {None: "", "loopback": ", loopback of one machine"}.get(plan.virtual, ", virtual rig")
     return f"{plan.rig_name}{kind}"
 

@@ -110,3 +110,37 @@ def test_runs_go_from_one_store_to_another_as_a_file(nights: Nights, rigctl: Rig
     assert "is still running" in errors
     _, errors = rigctl("export", *runs[:2], "-f", "junit", store=store, code=2)
     assert "junit has one run, not 2" in errors
+
+
+IPERF3 = Path(__file__).parents[1] / "unit/fixtures/iperf3"
+
+
+def test_results_of_iperf3_become_a_run_for_all_commands(rigctl: Rigctl, tmp_path: Path) -> None:
+    store = tmp_path / "r.db"
+    names = ("--node", "10.9.9.1=a", "--node", "10.9.9.2=b")
+    ids = []
+    for version in ("3.9", "3.12"):
+        files = [str(IPERF3 / version / f"{name}.client.json") for name in ("tcp", "reverse")]
+        out, _ = rigctl("import", "--format", "iperf3", *files, *names, store=store)
+        ids.append(out.removesuffix(": imported\n"))
+    out, _ = rigctl("show", ids[1], store=store)
+    assert "rigctl did not measure them" in out
+    out, _ = rigctl("compare", *ids, "--format", "json", store=store)
+    assert len(json.loads(out)["tests"]) == 2
+    out, _ = rigctl("export", ids[1], "--format", "json", store=store)
+    assert {(row["source"], row["destination"], row["ceiling_mbps"]) for row in json.loads(out)} == {("a", "b", None)}
+    rigctl("report", ids[0], "-o", str(tmp_path / "p.html"), store=store)
+    assert "imported from iperf3" in (tmp_path / "p.html").read_text("utf-8")
+
+
+def test_a_damaged_file_of_iperf3_stores_nothing_of_all(rigctl: Rigctl, tmp_path: Path) -> None:
+    good, damaged = IPERF3 / "3.12/tcp.client.json", tmp_path / "d.json"
+    damaged.write_bytes(good.read_bytes()[:700])
+    store = tmp_path / "r.db"
+    _, errors = rigctl("import", "--format", "iperf3", str(good), str(damaged), store=store, code=2)
+    assert errors.startswith(f"rigctl: {damaged}: line ")
+    assert not store.exists()
+    for wrong in ("a", "10.9.9.1=", "10.9.9.1=a b"):
+        rigctl("import", "--format", "iperf3", str(good), "--node", wrong, store=store, code=2)
+    rigctl("import", str(good), "--node", "10.9.9.1=a", store=store, code=2)
+    assert not store.exists()

@@ -17,12 +17,14 @@ from rigctl.base.texts import printable_lines
 from rigctl.cli.options import StoreAddress, run_ids
 from rigctl.cli.stored_runs import ANY_RUN, Filters, stored_runs, with_filters
 from rigctl.columns import Level
-from rigctl.records import RunStatus
+from rigctl.measure.iperf3_files import Imported, imported, reports_of
+from rigctl.records import RunStatus, Status
 from rigctl.report.export.benchmarks import bencher, benchmark_action, has_smaller
 from rigctl.report.export.cases import suite_of
 from rigctl.report.export.formats import BINARY, FORMATS
 from rigctl.report.export.slurm import drain_commands
 from rigctl.report.printers.junit import junit
+from rigctl.rig.fields import NODE_NAME
 from rigctl.runner.resume import Fate, fate
 from rigctl.store import Store, open_store
 
@@ -43,6 +45,8 @@ class Format(StrEnum):
 
 _ROWS: Final = (Format.CSV, Format.JSON, Format.MD, Format.PARQUET)
 """Formats with rows of any number of runs."""
+_MOST_BYTES: Final = 64 * 2**20
+"""Size limit of a file of iperf3: an hour of a hundred flows."""
 
 
 class LevelName(StrEnum):
@@ -157,14 +161,36 @@ def _of_run(opened: Store, run: str, kind: Format) -> bytes:
     return benchmark_action(view, smaller=smaller)
 
 
+class ImportFormat(StrEnum):
+    RIGCTL = "rigctl"
+    IPERF3 = "iperf3"
+
+
 def import_runs(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Files of `rigctl export --format rigctl`.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE…", help="Files of `rigctl export --format rigctl`, or JSON of `iperf3 -J`."),
+    ],
+    kind: Annotated[ImportFormat, typer.Option("--format", "-f", help="Read this format.")] = ImportFormat.RIGCTL,
+    nodes: Annotated[
+        list[str] | None,
+        typer.Option("--node", metavar="ADDRESS=NAME", help="iperf3: name of the node with this address; repeatable."),
+    ] = None,
     store: StoreAddress = None,
 ) -> None:
-    """Store the runs of files that `rigctl export --format rigctl` wrote.
+    """Store the runs of files that `rigctl export --format rigctl` wrote, or results of iperf3 as a run.
 
-    If a file is damaged, nothing is stored. A run that the store already has stays unchanged.
+    rigctl: a run that the store already has stays unchanged. iperf3: all files become one run; files with the same
+    settings and pair are repetitions of one test, and the files of both ends of a test are joined
+    (docs/how-to/compare.md). If a file is damaged, nothing is stored.
     """
+    if kind is ImportFormat.IPERF3:
+        made = imported([one for path in files for one in reports_of(str(path), _read(path))], _named(nodes or []))
+        with open_store(store) as opened:
+            print(f"{_put(opened, made)}: imported")
+        return
+    if nodes:
+        raise InputError("import: --node is for --format iperf3 only")
     with open_store(store) as opened:
         for taken in opened.transfer.take(files):
             if taken.new:
@@ -173,3 +199,40 @@ def import_runs(
                 print(f"{taken.run}: was there already; added {', '.join(taken.added)}")
             else:
                 print(f"{taken.run}: was there already")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise InputError(f"{path}: has more than {_MOST_BYTES >> 20} MiB. Nothing was imported")
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: cannot be read: {reason}. Nothing was imported") from error
+
+
+def _named(nodes: list[str]) -> dict[str, str]:
+    """Return the name for each address of `--node`."""
+    names = dict(text.split("=", 1) for text in nodes if "=" in text)
+    for text in nodes:
+        if not NODE_NAME.fullmatch(text.partition("=")[2]):
+            raise InputError(
+                f'--node "{text}": expected ADDRESS=NAME, as in 10.0.0.1=pi1, a name of letters, digits, - and _'
+            )
+    if len(set(names.values())) < len(names):
+        raise InputError("--node: two addresses have the same name. Give each node a name of its own")
+    return names
+
+
+def _put(opened: Store, made: Imported) -> str:
+    """Store an imported run whole, or not at all. Return its id."""
+    run = opened.begin(made.plan, made.versions, made.facts, made.started_at)
+    try:
+        opened.add(run, *made.repetitions)
+        done = all(one.status is Status.OK for one in made.repetitions)
+        opened.finish(run, RunStatus.COMPLETE if done else RunStatus.PARTIAL, made.ended_at)
+        opened.repetitions(opened.run(run).run)
+    except BaseException:
+        opened.remove(run)
+        raise
+    return run

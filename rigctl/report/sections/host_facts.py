@@ -59,6 +59,12 @@ def _words(title: str) -> Column:
 
 def findings(info: RunInfo) -> Iterator[Finding]:
     """Yield what the rig is, and where its links differ from the rig file."""
+    if info.plan.imported:
+        text = (
+            f"The results were imported from {info.plan.scenario_name}; rigctl did not measure them. Goodput is what "
+            "the receiver counted, “–” if the files do not have it."
+        )
+        yield Finding(text, Weight.RIG)
     if info.plan.virtual == "namespaces":
         text = "The rig is virtual: network namespaces with shaped links on one machine."
         far = [f"{node} ({format_duration(link.rtt_s)})" for node, link in info.plan.links.items() if link.rtt_s]

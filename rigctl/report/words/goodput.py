@@ -156,6 +156,8 @@ def _no_ceiling(info: RunInfo) -> str:
     """Return why tests have no ceiling."""
     if info.plan.virtual == "loopback":
         return "The links are unshaped, so there is no ceiling."
+    if info.plan.imported:
+        return f"The ceiling is unknown: {info.plan.scenario_name} does not tell the rate of the links."
     return "The ceiling is unknown, as the rate of a link is: give it in the rig file."
 
 

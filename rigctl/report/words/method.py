@@ -74,14 +74,16 @@ def _unused_agents(info: RunInfo) -> set[str]:
 
 def reproduce(plan: RunPlan, run: str) -> Section:
     """Return the section with the commands that measure the run again and export its data."""
+    data = (Paragraph("Its data, a row for each test, repetition and pair:", small=True), Verbatim(export_command(run)))
+    if plan.imported:
+        return Section("Data", data)
     files = "" if _bundled(plan) else f" {_file(plan)} is below, under “Scenario and rig file”."
     return Section(
         "Reproduce",
         (
             Paragraph(f"Measure the same again:{files}", small=True),
             Verbatim(run_command(plan)),
-            Paragraph("Its data, a row for each test, repetition and pair:", small=True),
-            Verbatim(export_command(run)),
+            *data,
         ),
     )
 

@@ -1,0 +1,375 @@
+"""Results that people took with iperf3 themselves, from its JSON (`-J`): the tests of one imported run.
+
+Each end reports what it knows: a client has its own samples and the totals that the server sent it at the end, a server
+has its own samples only. What the JSON does not say is None. Read: iperf3 3.1 to 3.21.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Final
+
+from pydantic import ValidationError
+
+from rigctl.base.errors import InputError
+from rigctl.base.texts import printable
+from rigctl.base.version import __version__
+from rigctl.measure.iperf3 import MOST_SAID, EndOfStream, Exchange, Interval, Report, Sample, Total, flows
+from rigctl.model.contract import invalid_reason
+from rigctl.model.window import CommonWindow, cut, median_goodput_bps
+from rigctl.records import (
+    Cell,
+    Datagrams,
+    Direction,
+    Facts,
+    Flow,
+    Link,
+    Pair,
+    Repetition,
+    RunPlan,
+    Side,
+    Status,
+    TcpInfo,
+)
+from rigctl.rig.fields import is_address
+from rigctl.settings import CONGESTION, DSCP, MSS, RATE, UNLIMITED, WINDOW, Settings
+from rigctl.settings.kinds import IPERF3
+from rigctl.settings.sockets import mark_name
+
+_BEGIN_NS: Final = 10**9
+"""When each test began on a clock of its own: iperf3 tells whole seconds only."""
+_MOST_NAME: Final = 64
+_NOTHING: Final = "Nothing was imported"
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """One report of a file. `place` names it in messages."""
+
+    place: str
+    report: Report
+
+    @property
+    def client(self) -> bool:
+        return self.report.start.connecting_to is not None
+
+    @property
+    def addresses(self) -> tuple[str, str]:
+        """Return the addresses of client and server."""
+        end = self.report.start.connected[0]
+        ends = [_plain(end.local_host), _plain(end.remote_host)]
+        return (ends[0], ends[1]) if self.client else (ends[1], ends[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The run that some files make."""
+
+    plan: RunPlan
+    repetitions: tuple[Repetition, ...]
+    facts: Mapping[str, Facts]
+    versions: Mapping[str, str]
+
+    @property
+    def started_at(self) -> float:
+        return min(one.started_at for one in self.repetitions)
+
+    @property
+    def ended_at(self) -> float:
+        return max(one.started_at + one.wall_s for one in self.repetitions)
+
+
+def reports_of(place: str, content: bytes) -> list[Taken]:
+    """Return the reports in a file: one, or several after each other as a server writes. Raise `InputError`."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{place}: is no text: byte {error.start} is not UTF-8. {_NOTHING}") from None
+    decoder, at, found = json.JSONDecoder(), 0, []
+    while text[at:].strip():
+        at += len(text[at:]) - len(text[at:].lstrip())
+        line = text.count("\n", 0, at) + 1
+        try:
+            made, at = decoder.raw_decode(text, at)
+        except json.JSONDecodeError as error:
+            where = f"line {error.lineno}, column {error.colno}"
+            raise InputError(f"{place}: {where}: is no JSON: {error.msg}. {_NOTHING}") from None
+        except (RecursionError, ValueError):
+            raise InputError(f"{place}: line {line}: is JSON that is too deep or too large. {_NOTHING}") from None
+        found.append(_taken(place if line == 1 else f"{place}, line {line}", made))
+    if not found:
+        raise InputError(f"{place}: is empty. {_NOTHING}")
+    return found
+
+
+def _taken(place: str, made: object) -> Taken:
+    if isinstance(made, dict) and "event" in made:
+        raise InputError(f"{place}: is of --json-stream. rigctl reads what iperf3 prints with -J alone. {_NOTHING}")
+    try:
+        report = Report.model_validate(made)
+    except ValidationError as error:
+        first = error.errors()[0]
+        at = ".".join(map(str, first["loc"])) or "the document"
+        raise InputError(f"{place}: is no report of iperf3: {printable(at)}: {first['msg']}. {_NOTHING}") from None
+    if why := _refused(report):
+        raise InputError(f"{place}: {why}. {_NOTHING}")
+    own = [[sample for sample in interval.streams if not sample.omitted] for interval in report.intervals]
+    kept = [Interval(streams=samples) for samples in own if samples]
+    return Taken(place, report.model_copy(update={"intervals": kept}))
+
+
+def _refused(report: Report) -> str | None:
+    """Return why a report is none of a test that rigctl can represent."""
+    start, test = report.start, report.start.test_start
+    if report.error is not None:
+        return f"the test failed: {printable(report.error[:MOST_SAID])}"
+    if test is None or start.timestamp is None or not start.connected or not report.end.streams:
+        missing = "start.test_start, start.timestamp, start.connected and end.streams"
+        return f"is no report of a whole test of iperf3, which has {missing}"
+    found = {
+        "tells neither by connecting_to nor by accepted_connection whether a client or a server wrote it": (
+            (start.connecting_to is None) == (start.accepted_connection is None)
+        ),
+        "has a connection without local_host and remote_host": not all(
+            end.local_host and end.remote_host for end in start.connected
+        ),
+        f"is a test of {printable(test.protocol[:MOST_SAID])}; rigctl knows TCP and UDP": (
+            test.protocol not in ("TCP", "UDP")
+        ),
+        "is a test of a number of bytes or blocks (-n, -k); rigctl knows tests of a duration (-t)": (
+            bool(test.bytes or test.blocks or not test.duration)
+        ),
+        "has no interval that is not omitted": all(
+            sample.omitted for interval in report.intervals for sample in interval.streams
+        ),
+    }
+    return next((why for why, holds in found.items() if holds), None)
+
+
+def imported(taken: Sequence[Taken], nodes: Mapping[str, str]) -> Imported:
+    """Return the tests of these reports. Reports with the same settings and pair are repetitions of one test.
+
+    The reports of both ends of one test, which have the same cookie, are joined. `nodes` maps addresses to names.
+    """
+    tests = _by_test(taken)
+    names = _names(taken, nodes)
+    cells: dict[Cell, int] = {}
+    repetitions = []
+    for both in sorted(tests, key=_started_at):
+        cell = _cell(both, names)
+        cells[cell] = cells.get(cell, 0) + 1
+        number = list(cells).index(cell) + 1
+        repetitions.append(_repetition(replace(cell, number=number), cells[cell], both))
+    numbered = tuple(replace(cell, number=number) for number, cell in enumerate(cells, 1))
+    versions = sorted({printable(one.report.start.version.removeprefix("iperf ")[:_MOST_NAME]) for one in taken})
+    plan = RunPlan(
+        title="Imported from iperf3",
+        notes="",
+        scenario_name=IPERF3,
+        scenario_yaml="",
+        rig_name="imported",
+        rig_yaml="",
+        overrides=(),
+        repeat=max(cells.values()),
+        cells=numbered,
+        links=dict.fromkeys((node for cell in numbered for node in cell.nodes), Link(None, None)),
+        ip_version=6 if any(":" in address for one in taken for address in one.addresses) else 4,
+    )
+    facts = {names[address]: known for one in taken for address, known in [_facts(one)]}
+    return Imported(plan, tuple(repetitions), facts, {"rigctl": __version__, IPERF3: ", ".join(versions)})
+
+
+def _by_test(taken: Sequence[Taken]) -> list[list[Taken]]:
+    """Return the reports of each test, the client's first. Raise `InputError` if a report is given twice."""
+    tests: dict[str, list[Taken]] = {}
+    for number, one in enumerate(taken):
+        own = tests.setdefault(one.report.start.cookie or f"#{number}", [])
+        for other in own:
+            if other.client == one.client:
+                raise InputError(f"{one.place}: is the same test as {other.place}. Name it once. {_NOTHING}")
+        own.append(one)
+    return [sorted(own, key=lambda one: not one.client) for own in tests.values()]
+
+
+def _plain(address: str) -> str:
+    return printable(address.removeprefix("::ffff:"))[:_MOST_NAME]
+
+
+def _names(taken: Sequence[Taken], given: Mapping[str, str]) -> dict[str, str]:
+    """Return the name of each address: the one given, else the one that a report has for it alone, else the address."""
+    said: dict[str, str] = {}
+    for one in taken:
+        client, server = one.addresses
+        words = one.report.start.system_info.split()
+        if len(words) > 1:
+            said.setdefault(client if one.client else server, printable(words[1])[:_MOST_NAME])
+        if (to := one.report.start.connecting_to) is not None and not is_address(to.host):
+            said[server] = printable(to.host)[:_MOST_NAME]
+    every = dict.fromkeys(address for one in taken for address in one.addresses)
+    known = {address: given.get(address) or said.get(address) or address for address in every}
+    counts = list(known.values())
+    return {
+        address: name if given.get(address) or counts.count(name) == 1 else address for address, name in known.items()
+    }
+
+
+def _facts(one: Taken) -> tuple[str, Facts]:
+    """Return the address of the node that wrote a report, and its facts."""
+    address = one.addresses[0 if one.client else 1]
+    words = one.report.start.system_info.split()
+    kernel = printable(f"{words[0]} {words[2]} {words[-1]}") if len(words) > 3 else None
+    return address, {"data_address": address, "kernel": kernel}
+
+
+def _started_at(both: Sequence[Taken]) -> float:
+    stamp = both[0].report.start.timestamp
+    return float(stamp.timesecs) if stamp is not None else 0.0
+
+
+def _congestion(both: Sequence[Taken]) -> str | None:
+    return next((one.report.end.sender_tcp_congestion for one in both if one.report.end.sender_tcp_congestion), None)
+
+
+def _cell(both: Sequence[Taken], names: Mapping[str, str]) -> Cell:
+    """Return a test's request. iperf3 does not tell the congestion control requested: the sender's stands for it."""
+    start = both[0].report.start
+    test = start.test_start
+    assert test is not None
+    udp = test.protocol == "UDP"
+    sends = {sample.sender for interval in both[0].report.intervals for sample in interval.streams}
+    direction = Direction.REVERSE if test.reverse else Direction.FORWARD
+    rates = [test.target_bitrate, test.fqrate, start.target_bitrate, start.fq_rate]
+    rate = next((rate for rate in rates if rate), UNLIMITED if udp and 0 in rates else None)
+    asked = {
+        WINDOW: start.sock_bufsize or None,
+        MSS: start.tcp_mss,
+        RATE: rate,
+        DSCP: mark_name(test.tos >> 2) if test.tos else None,
+        CONGESTION: None if udp else _congestion(both),
+    }
+    client, server = both[0].addresses
+    return Cell(
+        number=0,
+        test="udp" if udp else "tcp",
+        pairs=(Pair(names[client], names[server]),),
+        duration_s=float(test.omit + test.duration),
+        omit_s=float(test.omit),
+        parallel=test.num_streams,
+        direction=Direction.BOTH if test.bidir or len(sends) > 1 else direction,
+        transport="udp" if udp else "tcp",
+        message_bytes=test.blksize if udp else None,
+        settings=Settings({setting: value for setting, value in asked.items() if value is not None}),
+        engine=IPERF3,
+    )
+
+
+def _repetition(cell: Cell, number: int, both: Sequence[Taken]) -> Repetition:
+    """Return a repetition. Times count from the end of the part that iperf3 omitted, as its totals do."""
+    report = both[0].report
+    if len(both) > 1:
+        made = tuple(flows(Exchange(cell.pairs[0], report, both[1].report, _BEGIN_NS), cell))
+    elif both[0].client:
+        made = tuple(flows(Exchange(cell.pairs[0], report, Report(), _BEGIN_NS), cell))
+        made = _with_totals(made, report, cell)
+    else:
+        made = tuple(_turned(flow) for flow in flows(Exchange(cell.pairs[0], report, Report(), _BEGIN_NS), cell))
+    window = _window(cell, made)
+    reason = invalid_reason(cell, window, (), float("inf"))
+    received = [flow.receiver for flow in made]
+    sampled = window is not None and all(side and len(side.series.columns.get("t_ns", ())) > 1 for side in received)
+    return Repetition(
+        cell=cell.number,
+        repetition=number,
+        attempt=1,
+        status=Status.OK if reason is None else Status.INVALID,
+        reason=reason,
+        started_at=_started_at(both),
+        wall_s=cell.duration_s,
+        window_start_ns=window.start_ns if window else None,
+        window_end_ns=window.end_ns if window else None,
+        goodput_median_bps=median_goodput_bps(made, window, _interval_s(report)) if window and sampled else None,
+        flows=tuple(cut(flow, window) for flow in made) if window else made,
+    )
+
+
+def _turned(flow: Flow) -> Flow:
+    """Return the flow of a server's report: its client is at the other end."""
+    return replace(flow, direction=Direction.REVERSE if flow.direction is Direction.FORWARD else Direction.FORWARD)
+
+
+def _with_totals(made: Sequence[Flow], report: Report, cell: Cell) -> tuple[Flow, ...]:
+    """Add the totals that a client has from its server, for the ends of flows that have no samples."""
+    totals = {one.socket: end for end in report.end.streams for one in (end.sender, end.receiver, end.udp) if one}
+    ends = [totals.get(opened.socket, EndOfStream()) for opened in report.start.connected]
+    if cell.transport == "tcp":
+        return tuple(
+            replace(
+                flow,
+                sender=flow.sender or _total_of(end.sender),
+                receiver=flow.receiver or _total_of(end.receiver),
+            )
+            for flow, end in zip(made, ends, strict=True)
+        )
+    forward = [end.udp for flow, end in zip(made, ends, strict=True) if flow.receiver is None]
+    arrived = sum(_arrived(total) for total in forward)
+    return tuple(
+        replace(
+            flow,
+            sender=flow.sender or _sent(end.udp, flow.receiver),
+            receiver=flow.receiver or _received(end.udp, arrived, report, cell),
+        )
+        for flow, end in zip(made, ends, strict=True)
+    )
+
+
+def _total_of(total: Total | None) -> Side | None:
+    """Return a side of which only the total is known; None for 0 bytes, which iperf3 prints for the unknown."""
+    if total is None or not total.bytes or not total.end:
+        return None
+    retransmits = total.retransmits if total.retransmits is not None and total.retransmits >= 0 else None
+    return Side(total.bytes, _BEGIN_NS, _BEGIN_NS + round(total.end * 1e9), tcp=TcpInfo(retransmits=retransmits))
+
+
+def _arrived(total: Total | None) -> int:
+    return 0 if total is None else max(0, (total.packets or 0) - (total.lost_packets or 0))
+
+
+def _sent(total: Total | None, receiver: Side | None) -> Side | None:
+    """Return the datagrams of a server that sent; None if the total is the receiver's own."""
+    side = _total_of(total)
+    if side is None or total is None or total.packets is None or (receiver is not None and side.bytes < receiver.bytes):
+        return None
+    return replace(side, datagrams=Datagrams(total.packets))
+
+
+def _received(total: Total | None, arrived: int, report: Report, cell: Cell) -> Side | None:
+    """Return the datagrams of a flow at the server.
+
+    A client has the bytes that its server received of all flows together (since 3.10): each flow gets its share of the
+    datagrams that were not lost.
+    """
+    received = report.end.sum_received
+    if total is None or received is None or not received.bytes or not received.end or not arrived:
+        return None
+    count = round(received.bytes * _arrived(total) / arrived / (cell.message_bytes or 1))
+    jitter_ns = None if total.jitter_ms is None else round(total.jitter_ms * 1e6)
+    counted = Datagrams(count, reordered=total.out_of_order, jitter_ns=jitter_ns)
+    end_ns = _BEGIN_NS + round(received.end * 1e9)
+    return Side(count * (cell.message_bytes or 1), _BEGIN_NS, end_ns, datagrams=counted)
+
+
+def _window(cell: Cell, made: Sequence[Flow]) -> CommonWindow | None:
+    """Return the time from the start to the end of the first flow; without receivers, to that of the first sender."""
+    sides = [flow.receiver or flow.sender for flow in made]
+    lasts = [side.last_byte_ns for side in sides if side is not None and side.last_byte_ns is not None]
+    if not lasts or len(lasts) < len(made):
+        return None
+    end_ns = min(*lasts, _BEGIN_NS + round((cell.duration_s - cell.omit_s) * 1e9))
+    return CommonWindow(_BEGIN_NS, end_ns, 0) if end_ns > _BEGIN_NS else None
+
+
+def _interval_s(report: Report) -> float:
+    """Return the usual time between two samples."""
+    first: list[Sample] = [interval.streams[0] for interval in report.intervals]
+    return max(0.001, median(sample.end - sample.start for sample in first))

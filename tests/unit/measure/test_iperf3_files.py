@@ -1,0 +1,260 @@
+"""Results of iperf3 as a run: what the receiver counted or unknown, settings, repetitions, files that are refused."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from planning import planned
+
+from rigctl.analysis.nights.figures import keys_of_tests
+from rigctl.analysis.rows.frames import load
+from rigctl.base.errors import InputError
+from rigctl.columns import Level
+from rigctl.measure.iperf3_files import Imported, imported, reports_of
+from rigctl.records import RunInfo, RunStatus, Status
+from rigctl.report.document import document
+from rigctl.settings import CONGESTION, DSCP, MSS, RATE, WINDOW
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "iperf3"
+NODES = {"10.9.9.1": "a", "10.9.9.2": "b"}
+Edit = Callable[[dict[str, Any]], None]
+
+
+def made(*names: str, edit: Edit | None = None, nodes: dict[str, str] | None = None) -> Imported:
+    """The run of recorded tests, each `VERSION/NAME.END`."""
+    contents = [(FIXTURES / f"{name}.json").read_bytes() for name in names]
+    if edit is not None:
+        documents = [json.loads(content) for content in contents]
+        for one in documents:
+            edit(one)
+        contents = [json.dumps(one).encode() for one in documents]
+    reports = [
+        one for name, content in zip(names, contents, strict=True) for one in reports_of(f"{name}.json", content)
+    ]
+    return imported(reports, NODES if nodes is None else nodes)
+
+
+def info(run: Imported) -> RunInfo:
+    return RunInfo("20261123-221414-66f9", run.plan, RunStatus.COMPLETE, run.started_at, run.ended_at,
+                   dict(run.versions), dict(run.facts))  # fmt: skip
+
+
+def rows(run: Imported) -> Sequence[dict[str, Any]]:
+    return load(info(run), run.repetitions).rows(Level.PAIRS)
+
+
+def goodput(name: str, edit: Edit | None = None) -> list[float | None]:
+    return [row["goodput_mbps"] for row in rows(made(name, edit=edit))]
+
+
+def of_receiver(name: str, key: str = "sum_received") -> float:
+    """The bit/s that iperf3 prints for the receiver, in Mbit/s."""
+    document_ = json.loads((FIXTURES / f"{name}.json").read_bytes())
+    return float(document_["end"][key]["bits_per_second"]) / 1e6
+
+
+def as_3_1(document_: dict[str, Any]) -> None:
+    """Leave out what iperf3 3.1 does not print."""
+    start, end = document_["start"], document_["end"]
+    start["version"] = "iperf 3.1.3"
+    for name in ("sock_bufsize", "sndbuf_actual", "rcvbuf_actual", "target_bitrate"):
+        start.pop(name, None)
+    for name in ("tos", "target_bitrate"):
+        start["test_start"].pop(name, None)
+    for stream in [each for interval in document_["intervals"] for each in interval["streams"]]:
+        del stream["sender"]
+        for name in ("pmtu", "rttvar", "snd_wnd"):
+            stream.pop(name, None)
+    for stream in end["streams"]:
+        for total in stream.values():
+            total.pop("sender", None)
+    end.pop("sender_tcp_congestion", None)
+
+
+@pytest.mark.parametrize("version", ["3.9", "3.12", "3.21"])
+@pytest.mark.parametrize("name", ["tcp", "reverse", "many"])
+def test_goodput_is_the_receivers_figure_of_a_clients_report(version: str, name: str) -> None:
+    for edit in (None, as_3_1) if name != "many" else (None,):
+        (found,) = goodput(f"{version}/{name}.client", edit)
+        assert found == pytest.approx(of_receiver(f"{version}/{name}.client"), rel=0.012)
+
+
+@pytest.mark.parametrize("version", ["3.9", "3.12", "3.21"])
+def test_a_server_that_received_knows_the_goodput_and_one_that_sent_does_not(version: str) -> None:
+    (found,) = goodput(f"{version}/tcp.server")
+    assert found == pytest.approx(of_receiver(f"{version}/tcp.server"), rel=0.02)
+    run = made(f"{version}/reverse.server")
+    (row,) = rows(run)
+    assert (row["goodput_mbps"], row["direction"], row["status"]) == (None, "reverse", "ok")
+    assert row["retransmits"] is not None
+    forward, reverse = goodput(f"{version}/bidir.server")
+    assert forward is not None
+    assert reverse is None
+
+
+def test_a_client_without_the_servers_total_does_not_take_its_own() -> None:
+    def without(document_: dict[str, Any]) -> None:
+        for stream in document_["end"]["streams"]:
+            del stream["receiver"]
+
+    assert goodput("3.12/tcp.client", without) == [None]
+
+
+def test_both_directions_have_their_own_figures() -> None:
+    forward, reverse = goodput("3.21/bidir.client")
+    assert forward == pytest.approx(of_receiver("3.21/bidir.client"), rel=0.02)
+    assert reverse == pytest.approx(of_receiver("3.21/bidir.client", "sum_received_bidir_reverse"), rel=0.02)
+
+
+def test_datagrams_that_were_lost_at_the_end_are_lost() -> None:
+    (row,) = rows(made("3.12/udp-lossy.client"))
+    assert (row["datagrams_sent"], row["datagrams_lost"]) == (16852, 4)
+    assert row["goodput_mbps"] == pytest.approx(of_receiver("3.12/udp-lossy.client"), rel=0.02)
+    assert goodput("3.9/udp.client") == [None]  # it has the sender's bytes only
+    (row,) = rows(made("3.21/udp-reverse.client"))
+    received = sum(
+        stream["bytes"]
+        for interval in json.loads((FIXTURES / "3.21/udp-reverse.client.json").read_bytes())["intervals"]
+        for stream in interval["streams"]
+    )
+    assert row["datagrams_sent"] - row["datagrams_lost"] == received // 1448
+
+
+def test_settings_are_those_of_the_report() -> None:
+    (cell,) = made("3.21/many.client").plan.cells
+    assert (cell.parallel, cell[WINDOW], cell[MSS], cell[DSCP], cell[CONGESTION]) == (3, 65536, 1000, "EF", "cubic")
+    (cell,) = made("3.21/omit.client").plan.cells
+    assert (cell.duration_s, cell.omit_s, cell[WINDOW], cell[MSS], cell[DSCP]) == (2.0, 1.0, None, None, None)
+    (cell,) = made("3.12/udp.client").plan.cells
+    assert (cell.test, cell.message_bytes, cell[RATE]) == ("udp", 1448, 20_000_000)
+    (cell,) = made("3.9/tcp.client", edit=as_3_1).plan.cells
+    assert (cell[WINDOW], cell[DSCP], cell[CONGESTION], cell[RATE]) == (None, None, None, None)
+
+
+def test_an_omitted_start_is_not_counted() -> None:
+    for end in ("client", "server"):
+        (found,) = goodput(f"3.21/omit.{end}")
+        assert found == pytest.approx(of_receiver(f"3.21/omit.{end}"), rel=0.02)
+
+
+def test_reports_with_the_same_settings_are_repetitions() -> None:
+    run = made("3.12/tcp.client", "3.9/tcp.client", "3.12/many.client", edit=lambda one: one["end"].update(
+        {"sender_tcp_congestion": "cubic"}))  # fmt: skip
+    keys = [repetition.key for repetition in run.repetitions]
+    assert sorted(keys) == [(1, 1, 1), (1, 2, 1), (2, 1, 1)]
+    assert run.plan.repeat == 2
+    both = made("3.21/tcp.client", "3.21/tcp.server")
+    (row,) = rows(both)
+    assert len(both.repetitions) == 1
+    assert (row["goodput_mbps"], row["mss_effective"]) == (goodput("3.21/tcp.server")[0], 1448)
+    with pytest.raises(InputError, match=r"is the same test as 3\.21/tcp\.client\.json"):
+        made("3.21/tcp.client", "3.21/tcp.client")
+
+
+def test_a_file_may_have_the_reports_of_several_tests() -> None:
+    texts = [(FIXTURES / f"3.21/{name}.server.json").read_text("utf-8") for name in ("tcp", "many")]
+    assert len(reports_of("log", "\n".join(texts).encode())) == 2
+
+
+def test_nodes_have_the_names_given_else_host_names_else_addresses() -> None:
+    assert made("3.21/tcp.client").plan.nodes == ("a", "b")
+    assert made("3.21/tcp.client", nodes={}).plan.nodes == ("host", "10.9.9.2")
+    # Both ends have the same host name.
+    assert made("3.21/tcp.client", "3.21/tcp.server", nodes={}).plan.nodes == ("10.9.9.1", "10.9.9.2")
+
+
+def test_a_run_with_the_engine_iperf3_has_the_same_test(tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text("nodes: {a: {address: 10.9.9.1}, b: {address: 10.9.9.2}}\n", encoding="utf-8")
+    head = "rig: r.yaml\npairs: [a -> b]\nengine: iperf3\nduration: 5s\n"
+    plan = planned(tmp_path, "matrix: {congestion: cubic}", head=head)
+    assert keys_of_tests(plan.cells) == keys_of_tests(made("3.12/tcp.client").plan.cells)
+
+
+def test_the_page_says_that_the_run_was_imported() -> None:
+    run = made("3.12/tcp.client", "3.12/reverse.server", "3.12/udp.client")
+    page = document(info(run), run.repetitions)
+    assert page.about[0] == "imported from iperf3"
+    assert any("rigctl did not measure them" in finding.text for finding in page.findings)
+    titles = [section.title for section in page.sections]
+    assert "Data" in titles
+    assert "Reproduce" not in titles
+    assert all(row["limit"] in ("unknown", "rate") and row["efficiency"] is None for row in rows(run))
+
+
+def test_a_test_that_ended_early_does_not_count() -> None:
+    run = made("3.21/tcp.client", edit=lambda one: one["start"]["test_start"].update({"duration": 10}))
+    assert [repetition.status for repetition in run.repetitions] == [Status.INVALID]
+
+
+def _started(**changes: object) -> Edit:
+    return lambda one: one["start"]["test_start"].update(changes)
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (_started(bytes=1_000_000), "of a number of bytes or blocks"),
+        (_started(duration=0), "of a number of bytes or blocks"),
+        (_started(protocol="SCTP"), "is a test of SCTP"),
+        (_started(num_streams=0), "start.test_start.num_streams"),
+        (lambda one: one.update(error="unable to connect"), "the test failed: unable to connect"),
+        (lambda one: one["start"].pop("test_start"), "is no report of a whole test"),
+        (lambda one: one.update(end={}), "is no report of a whole test"),
+        (lambda one: one["start"].pop("connecting_to"), "whether a client or a server"),
+        (lambda one: one.update(intervals=[]), "no interval"),
+        (lambda one: one["intervals"][0]["streams"][0].update(bytes=2**70), "intervals.0.streams.0.bytes"),
+        (lambda one: one["end"]["streams"][0]["receiver"].update(end=float("inf")), "end.streams.0.receiver.end"),
+    ],
+)
+def test_what_rigctl_cannot_represent_is_refused(edit: Edit, said: str) -> None:
+    with pytest.raises(InputError, match=f"3.21/tcp.client.json: .*{said}.*Nothing was imported"):
+        made("3.21/tcp.client", edit=edit)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is empty"),
+        (b"iperf3: error - unable to connect\n", "line 1, column 1: is no JSON"),
+        (b'{\n "start": {,}\n}', "line 2, column 12: is no JSON"),
+        (b'{"start": ', "is no JSON"),
+        (b"\xff\xfe", "byte 0 is not UTF-8"),
+        (b"[" * 100_000, "is JSON that is too deep"),
+        (b'{"event": "start", "data": {}}\n{"event": "end"}', "--json-stream"),
+        (b'[{"name": "x"}]', "is no report of iperf3"),
+        (b'{"name": "x"}', "is no report of a whole test"),
+    ],
+)
+def test_damaged_and_foreign_files_are_refused_with_their_place(content: bytes, said: str) -> None:
+    with pytest.raises(InputError, match=f"^f.json: .*{said}"):
+        reports_of("f.json", content)
+
+
+_SOURCE = json.loads((FIXTURES / "3.21/many.client.json").read_bytes())
+
+
+def _paths(value: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(one for key, each in items for one in _paths(each, (*path, key)))]
+
+
+@given(
+    st.sampled_from([path for path in _paths(_SOURCE) if path]),
+    st.one_of(st.none(), st.integers(), st.floats(), st.text(), st.booleans(), st.just([]), st.just({})),
+)
+def test_any_value_in_any_place_is_imported_or_refused(path: tuple[Any, ...], value: object) -> None:
+    changed = json.loads(json.dumps(_SOURCE))
+    holder = changed
+    for key in path[:-1]:
+        holder = holder[key]
+    holder[path[-1]] = value
+    try:
+        run = imported(reports_of("f.json", json.dumps(changed).encode()), {})
+    except InputError as error:
+        assert str(error).startswith("f.json: ")
+        return
+    document(info(run), run.repetitions)

@@ -134,6 +134,7 @@ PROOF = (
     Case("three frames in a thousand million", {**PI5, **DEAF}, to_b=SOUND),
     Case("the condition sets pause frames", {**PI5, **DEAF}, condition=(HostSetting("pause", "on", "rx"),), to_b=LOSSY),
     Case("it only receives from there", {**PI5, **DEAF}, (), {"pairs": (Pair("b", "a"),)}, to_b=LOSSY),
+    Case("another node sends there", {**PI5, **DEAF}, (), {"pairs": (Pair("c", "b"), Pair("b", "a"))}, to_b=LOSSY),
     Case("iperf3 is not placed", MLX5, (), {"engine": "iperf3"}),
     Case("a lossy switch, without a scenario", {**PI5, **DEAF}, (PAUSE,), None, to_b=LOSSY),
     Case(
@@ -147,7 +148,7 @@ PROOF = (
 def seen_of(case: Case) -> Seen:
     nodes = {
         name: NodeSeen(Node(name, f"10.0.0.{number}", Link(case.rate_bps, None)), facts, address=f"10.0.0.{number}")
-        for number, (name, facts) in enumerate({"a": {"interface": "eth0", **case.facts}, "b": {}}.items(), 1)
+        for number, (name, facts) in enumerate({"a": {"interface": "eth0", **case.facts}, "b": {}, "c": {}}.items(), 1)
     }
     rig = Rig("lab", "lab", {name: each.node for name, each in nodes.items()}, None)
     plan = None

@@ -1,4 +1,4 @@
-"""Facts on processors and the card: read by busybox alone from trees of nodes, and from this machine's kernel."""
+"""Facts on processors and the card: read by busybox alone from made-up nodes, and from this machine's kernel."""
 
 import os
 import shutil

@@ -1,6 +1,7 @@
 """Trees of /sys and /proc as kinds of nodes have them, as far as facts on processors and the card read them.
 
-Written by hand after the layout of Linux 6.1 to 6.12 with these drivers, not copied from machines. `made` puts a tree into a folder, a root for chroot.
+Written by hand after the layout of Linux 6.1 to 6.12 with these drivers, not copied from machines. `made` puts a
+tree into a folder, a root for chroot.
 """
 
 import os

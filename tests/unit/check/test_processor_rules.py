@@ -1,8 +1,8 @@
 """Rules on interrupts, NUMA nodes, idle states and pause frames: a set of cases to tune them on, one to prove them.
 
 A case is the facts of node a, what the scenario asks for, and the findings on a: their first words behind its name.
-The second set was written before the rules were run on the first; two of its
-cases, made-up NUMA nodes and another sender, came later, each for a mistake that the others had missed.
+The second set was written before the rules were run on the first; two of its cases, made-up NUMA nodes and
+another sender, came later, each for a mistake that the others had missed.
 """
 
 from dataclasses import dataclass, field

@@ -78,7 +78,7 @@ def test_a_value_that_is_not_three_numbers_bounds_nothing(value: str) -> None:
 
 
 def test_the_condition_of_the_test_comes_before_the_value_of_the_node() -> None:
-    small = Condition("small", (HostSetting("sysctl", RMEM, "4096 8192 20000"),))
+    small = Condition("small", (HostSetting("sysctl", "4096 8192 20000", RMEM),))
     found = told({"pi2": {RMEM: THREE}}, rcvbuf=20_000, condition=small)
     assert found == WindowCause("receive", "pi2", 20_000, False, RMEM, "4096 8192 20000")
 

@@ -11,7 +11,7 @@ DEMO_STORE := $(VENV)/demo.db
 # What is imported is compiled once and kept. Where a container sets this, each start of rigctl compiles all of it again: 3 s for 1.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: samples demo test whole foreign lint types unit bench clean system agents mutants torture machines docs pages fuzz golden quiet
+.PHONY: samples demo test whole foreign lint types unit bench clean system agents mutants torture machines docs pages fuzz golden quiet wheel wheelhouse house release packages
 
 demo: $(VENV)/run.stamp $(AGENT)
 	@echo "Seven tests of 5 s each on the virtual rig: about one minute."
@@ -102,6 +102,49 @@ pages: $(VENV)/dev.stamp
 	$(BIN)/python docs/sample_blocks.py
 	$(BIN)/python docs/json_schemas.py >/dev/null
 	$(BIN)/python -m rigctl.scenario.jsonschema >/dev/null
+
+# The wheel with the agents of all machines, in dist/.
+VERSION := $(shell sed -n 's/^__version__.*"\(.*\)"/\1/p' rigctl/base/version.py)
+WHEEL := dist/rigctl-$(VERSION)-py3-none-any.whl
+wheel: $(VENV)/dev.stamp
+	rm -rf dist
+	nice -n 5 $(BIN)/python -m build --wheel --no-isolation --outdir dist . >/dev/null
+	@echo "$(WHEEL)"
+
+# One archive that installs without internet: rigctl's wheel and those of its dependencies, in the tested versions. Each Python needs
+# its own: PLATFORM=aarch64 PYTHONS="3.11 3.13" make wheelhouse. EXTRAS=parquet,postgresql adds theirs.
+PLATFORM ?= $(MACHINE)
+PYTHONS ?= $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+HOUSE = rigctl-$(VERSION)-wheelhouse-$(PLATFORM)
+TAGS = manylinux2014 $(foreach glibc,17 24 26 27 28,manylinux_2_$(glibc))
+wheelhouse: wheel
+	$(MAKE) house
+
+house:
+	rm -rf build/$(HOUSE); mkdir -p build/$(HOUSE)
+	for python in $(PYTHONS); do \
+		$(BIN)/python -m pip download --quiet --disable-pip-version-check -c constraints.txt --dest build/$(HOUSE) --only-binary=:all: \
+			--python-version $$python $(TAGS:%=--platform %_$(PLATFORM)) "$(WHEEL)$(if $(EXTRAS),[$(EXTRAS)])"; \
+	done
+	echo 'pip install --no-index --find-links $(HOUSE) rigctl' >build/$(HOUSE)/INSTALL
+	tar -C build --owner=0 --group=0 -cf dist/$(HOUSE).tar $(HOUSE)
+	rm -rf build/$(HOUSE)
+	@echo "dist/$(HOUSE).tar"
+
+# What a release has: wheel, wheelhouses, agents, SBOM, sums, and the changes as its notes.
+release: wheel
+	$(MAKE) house PLATFORM=x86_64
+	$(MAKE) house PLATFORM=aarch64
+	$(BIN)/python -m zipfile -e $(WHEEL) build/release
+	cp build/release/rigctl/bundled/agents/rigctl-agent-* build/release/rigctl-$(VERSION).dist-info/sboms/*.json dist
+	rm -rf build/release
+	sed -n '/^## $(subst .,\.,$(VERSION))/,/^## /{/^## /!p}' CHANGELOG.md >build/notes.md
+	cd dist && sha256sum * >SHA256SUMS && cat SHA256SUMS
+
+# Not in CI: a quarter of an hour, and the package index. Installs the wheel as users do: on other machines, without internet, as a
+# stranger with two hosts.
+packages: system wheelhouse
+	$(BIN)/python -m pytest -v -m packages tests/packages
 
 clean:
 	rm -rf $(VENV) mutants dist build agents/build agents/dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache

@@ -17,7 +17,10 @@ from rigctl.cli.app import every_command
 from rigctl.cli.options import with_resumed
 
 CLI: Any = every_command()
-PROGRAMS = ("make", "pip", "python", "jq", "createdb", "export", "echo", "pre-commit", "true", "sbatch", "salloc")
+PROGRAMS = (
+    "make", "pip", "pipx", "python", "python3", "jq", "createdb", "export", "echo", "pre-commit", "true", "sbatch",
+    "salloc", "tar", "podman", "sudo", ".", "rigctl-env/bin/pip", "rigctl-env/bin/python",
+)  # fmt: skip
 """What else stands in shell blocks."""
 
 

@@ -28,7 +28,7 @@ def test_the_package_has_the_version_of_the_source() -> None:
     assert f"\n## {__version__}" in (ROOT / "CHANGELOG.md").read_text()
 
 
-@pytest.mark.parametrize("path", ["examples", "docs/reference/agent-protocol.md", "docs/how-to"])
+@pytest.mark.parametrize("path", ["README.md", "examples", "docs/reference/agent-protocol.md", "docs/how-to"])
 def test_what_is_shown_is_of_this_version(path: str) -> None:
     files = [each for each in (ROOT / path, *(ROOT / path).rglob("*")) if each.is_file()]
     named = {

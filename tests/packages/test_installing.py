@@ -1,0 +1,64 @@
+"""Installing as the pages say: without internet from a wheelhouse, and README's way to the first table."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from openssh_lab import Lab, laboratory
+from packaged import CLOSED, said
+from shell_blocks import fences
+
+HOSTS = ("node01", "node02")
+pytestmark = [pytest.mark.packages, pytest.mark.timeout(900)]
+
+
+def test_a_wheelhouse_installs_with_the_network_closed(wheelhouse: Path, tmp_path: Path) -> None:
+    said("python3", "-m", "venv", tmp_path / "venv")
+    line = (wheelhouse / "INSTALL").read_text().split()
+    said(*CLOSED, tmp_path / "venv/bin" / line[0], *line[1:], cwd=wheelhouse.parent)
+    rigctl = (*CLOSED, tmp_path / "venv/bin/rigctl")
+    assert re.fullmatch(r"rigctl \d+\.\d+\.\d+\n", said(*rigctl, "--version"))
+    assert "941.5" in said(*rigctl, "plan", "gigablox", cwd=tmp_path)
+    assert said(*CLOSED, tmp_path / "venv/bin/python", "-m", "rigctl", "--version") == said(*rigctl, "--version")
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    """Two hosts that `ssh node01` reaches."""
+    with laboratory(tmp_path, HOSTS, named=True) as made:
+        (tmp_path / ".ssh").mkdir(mode=0o700)
+        hosts = "".join(f"Host {name}\n  HostName 10.98.0.{number}\n" for number, name in enumerate(HOSTS, 1))
+        trust = f"Host *\n  User root\n  IdentityFile {tmp_path}/id\n  UserKnownHostsFile {tmp_path}/known\n"
+        (tmp_path / ".ssh" / "config").write_text(hosts + trust)
+        yield made
+
+
+def test_five_commands_of_the_readme_lead_from_nothing_to_the_first_table(
+    lab: Lab, wheel: Path, wheelhouse: Path
+) -> None:
+    (block,) = (each for each in fences() if each.page == "README.md" and "-m venv" in each.text)
+    commands = list(block.commands())
+    assert len(commands) == 5
+    shutil.copy(wheel, lab.folder)
+    short = [line.replace("--duration 10s", "--duration 1s --set max_skew=1s") for line in commands]
+    assert short != commands
+    # The hosts' controller has no internet: pip finds there what the index would give.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON"))}
+    environment |= {"HOME": str(lab.folder), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheelhouse), "COLUMNS": "140"}
+    done = subprocess.run(
+        lab.inside("ctl", "bash", "-euxc", "\n".join(short)),
+        cwd=lab.folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    _, _, table = done.stdout.partition("Goodput")
+    assert re.findall(r"^ +(\d) ", table, re.MULTILINE) == list("1234567"), done.stdout
+    assert (lab.folder / ".local/share/rigctl/rigctl.db").is_file()

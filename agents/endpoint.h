@@ -35,6 +35,7 @@ struct settings {
     bool busy;
     bool zerocopy; /* of a sender: MSG_ZEROCOPY */
     bool copy;     /* of a receiver: into its memory */
+    bool mptcp;
     bool disk; /* read from, or written to, a file in `folder` */
     char folder[256];
     struct placement placement;

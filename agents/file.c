@@ -171,6 +171,6 @@ int file_prepare(struct flow *flow)
 void file_run(struct flow *flow)
 {
     (flow->sender ? send_file : receive_file)(flow);
-    sample_tcp(flow->fd, &flow->totals);
+    sample_tcp(flow->fd, flow->multipath, &flow->totals);
     shutdown(flow->fd, SHUT_WR);
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "mptcp.h"
 #include "system.h"
 #include "zerocopy.h"
 
@@ -57,6 +58,13 @@ void flow_sleep_until(const struct flow *flow, int64_t at)
         clock_sleep_until(at);
 }
 
+static void nothing_more(struct flow *flow)
+{
+    if (flow->multipath != NULL)
+        flow->multipath->ending = true;
+    shutdown(flow->fd, SHUT_WR);
+}
+
 static int await_readable(struct flow *flow)
 {
     struct pollfd readable = {.fd = flow->fd, .events = POLLIN};
@@ -74,7 +82,7 @@ void flow_finish(struct flow *flow)
     char byte;
 
     atomic_store(&flow->stopping, true);
-    shutdown(flow->fd, SHUT_WR);
+    nothing_more(flow);
     if (!flow->sender || flow->failure.error != 0)
         return;
     /* At the peer's end-of-file everything sent has arrived, and the retransmits are all counted. */
@@ -88,7 +96,7 @@ void flow_await_acknowledgement(struct flow *flow)
 {
     unsigned char byte = 0;
 
-    shutdown(flow->fd, SHUT_WR);
+    nothing_more(flow);
     if (await_readable(flow) == 1 && recv(flow->fd, &byte, 1, 0) == 1 && byte == ACKNOWLEDGED)
         flow->last_byte_ns = clock_now();
     else if (!atomic_load(&flow->stopped))
@@ -188,6 +196,8 @@ int flow_start(struct flow *flow)
 void flow_stop(struct flow *flow)
 {
     atomic_store(&flow->stopping, true);
+    if (flow->multipath != NULL)
+        flow->multipath->ending = true;
     /* A sender has data queued that must still arrive; a receiver waits for an end-of-file that may never come. */
     shutdown(flow->fd, flow->sender ? SHUT_WR : SHUT_RD);
 }
@@ -199,13 +209,17 @@ void flow_sample(struct flow *flow, int64_t now)
     struct tcp_totals totals;
 
     note_place(&flow->places);
-    if (flow->samples.count == flow->samples.room || columns == COLUMNS_PROBE)
+    if (flow->samples.count == flow->samples.room || (flow->sender && flow->work->paced))
         return;
     row[0] = now;
     row[1] = atomic_load_explicit(&flow->bytes, memory_order_relaxed);
-    if (columns >= COLUMNS_SENDER) {
-        sample_tcp(flow->fd, &totals);
+    if (flow->multipath != NULL && atomic_load(&flow->ended))
+        flow->multipath->ending = true;
+    if (columns > COLUMNS_RECEIVER || (flow->multipath != NULL && !flow->multipath->ending))
+        sample_tcp(flow->fd, flow->multipath, &totals);
+    if (columns > COLUMNS_RECEIVER)
         row[2] = totals.retransmits;
+    if (columns >= COLUMNS_SENDER) {
         row[3] = totals.rtt_us;
         row[4] = totals.cwnd;
         row[5] = totals.mss;
@@ -238,10 +252,12 @@ void flow_free(struct flow *flow)
     free(flow->datagram.counts);
     free(flow->bins.bytes);
     free(flow->marks);
+    mptcp_free(flow->multipath);
     flow->samples = (struct flow_samples){0};
     flow->buffer = NULL;
     flow->message.trips = NULL;
     flow->datagram.counts = NULL;
     flow->bins.bytes = NULL;
     flow->marks = NULL;
+    flow->multipath = NULL;
 }

@@ -17,6 +17,7 @@
 
 #define COLUMNS_RECEIVER 2   /* t_ns bytes */
 #define COLUMNS_PROBE 3      /* t_ns answered rtt_ns */
+#define COLUMNS_SUBFLOWS 3   /* t_ns bytes retransmits: of several subflows the rest differs */
 #define COLUMNS_SENDER 6     /* t_ns bytes retransmits rtt_us cwnd mss … */
 #define COLUMNS_ADVERTISED 7 /* … advertised_window, where the kernel says it */
 #define ACKNOWLEDGED 0x06    /* a receiver's one byte: it has everything */
@@ -63,6 +64,8 @@ struct flow_bins {
 /* The main loop's own. */
 struct flow_samples {
     bool advertised; /* the kernel says the window that the peer advertises */
+    bool multipath;  /* there may be several subflows … */
+    bool counted;    /* … whose retransmits the kernel says */
     int64_t *rows;
     int count, room;
 };
@@ -91,6 +94,7 @@ struct flow {
     struct flow_window window;
     const struct sockopts *asked; /* of its sockets */
     struct marks *marks;          /* of packets that arrived; NULL: not asked for */
+    struct multipath *multipath;  /* NULL: not asked for */
     struct flow_copying copying;
     struct flow_bins bins;
     struct flow_samples samples;
@@ -113,6 +117,8 @@ static inline int flow_columns(const struct flow *flow)
         return COLUMNS_PROBE;
     if (!flow->sender || flow->datagram.fd >= 0)
         return COLUMNS_RECEIVER;
+    if (flow->samples.multipath)
+        return flow->samples.counted ? COLUMNS_SUBFLOWS : COLUMNS_RECEIVER;
     return flow->samples.advertised ? COLUMNS_ADVERTISED : COLUMNS_SENDER;
 }
 

@@ -144,7 +144,7 @@ int messages_prepare_pingpong(struct flow *flow)
 
 static void end(struct flow *flow)
 {
-    sample_tcp(flow->fd, &flow->totals);
+    sample_tcp(flow->fd, flow->multipath, &flow->totals);
     shutdown(flow->fd, SHUT_WR);
 }
 

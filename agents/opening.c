@@ -2,6 +2,7 @@
 #include "opening.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include "control.h"
 #include "endpoint.h"
 #include "marks.h"
+#include "mptcp.h"
 
 #define ACCEPTED 0x06
 #define OPENING_S 2
@@ -70,7 +72,9 @@ static void opened(struct endpoint *endpoint)
 void opening_finish(struct endpoint *endpoint)
 {
     endpoint->state = READY;
-    opening_stop(&endpoint->openings);
+    /* A further subflow is only taken where there is a listening socket. */
+    if (!endpoint->settings.mptcp)
+        opening_stop(&endpoint->openings);
     while (endpoint->openings.count > 0)
         drop_stranger(endpoint, 0);
     answer_waiting(endpoint);
@@ -86,6 +90,20 @@ static void drop_oldest(struct endpoint *endpoint)
     drop_stranger(endpoint, oldest);
 }
 
+static bool at_own_address(const struct endpoint *endpoint, int fd)
+{
+    const struct sockaddr_storage *own = &endpoint->settings.address;
+    struct sockaddr_storage here;
+    socklen_t length = sizeof here;
+
+    if (getsockname(fd, (struct sockaddr *)&here, &length) != 0 || here.ss_family != own->ss_family)
+        return false;
+    if (here.ss_family == AF_INET6)
+        return memcmp(&((struct sockaddr_in6 *)&here)->sin6_addr, &((const struct sockaddr_in6 *)own)->sin6_addr,
+                      sizeof(struct in6_addr)) == 0;
+    return ((struct sockaddr_in *)&here)->sin_addr.s_addr == ((const struct sockaddr_in *)own)->sin_addr.s_addr;
+}
+
 static void accept_one(struct endpoint *endpoint, int64_t now)
 {
     struct openings *openings = &endpoint->openings;
@@ -95,6 +113,11 @@ static void accept_one(struct endpoint *endpoint, int64_t now)
         /* It went away again; or there is no descriptor or memory for it: it stays in the queue, and asking at once would be in vain. */
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
             openings->accept_at_ns = now + PAUSE_NS;
+        return;
+    }
+    if (endpoint->settings.mptcp && !at_own_address(endpoint, fd)) {
+        close(fd);
+        openings->strangers++;
         return;
     }
     if (openings->count == OPENINGS_MAX)
@@ -114,6 +137,8 @@ static int open_flow(struct endpoint *endpoint, int number, int fd)
         if (flow->marks == NULL)
             return ENOMEM;
     }
+    if (endpoint->settings.mptcp && (flow->multipath = mptcp_new()) == NULL)
+        return ENOMEM;
     if (flow->work->open != NULL)
         return flow->work->open(flow);
     if (flow->marks != NULL && !flow->sender)

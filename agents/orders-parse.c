@@ -120,8 +120,9 @@ const char *parse_end(struct order *order, struct settings *settings, bool sende
 const char *parse_settings(struct order *order, struct settings *settings, int64_t *flows, int64_t *wait_ms)
 {
     const char *interface = order_value(order, "interface");
-    int64_t interval_ms;
+    int64_t interval_ms, mptcp = 0;
     const struct order_key keys[] = {
+        {"mptcp", 0, 1, &mptcp, true},
         {"flows", 1, FLOWS_MAX, flows, false},
         {"interval_ms", 1, 60000, &interval_ms, false},
         {"wait_ms", 1, 600000, wait_ms, false},
@@ -140,6 +141,9 @@ const char *parse_settings(struct order *order, struct settings *settings, int64
         return "interface: expected a name of 1 to 15 characters";
     snprintf(settings->interface, sizeof settings->interface, "%s", interface != NULL ? interface : "");
     settings->interval_ns = interval_ms * MS;
+    settings->mptcp = mptcp == 1;
+    if (settings->mptcp && strcmp(settings->work->transport, "tcp") != 0)
+        return "mptcp: for tests over tcp only";
     return NULL;
 }
 

@@ -6,6 +6,7 @@
 #include "control.h"
 #include "endpoint.h"
 #include "marks.h"
+#include "mptcp.h"
 #include "system.h"
 
 #define PIECE_ROWS 200
@@ -88,6 +89,7 @@ static void write_totals(int64_t id, const struct flow *flow)
     line_add_count("sends", flow->work->copies && flow->sender ? flow->copying.sends : -1);
     line_add_count("uncopied_sends", flow->copying.zerocopy ? flow->copying.uncopied : -1);
     marks_report(flow->marks);
+    mptcp_report(flow->multipath, flow->sender);
     write_places(flow);
     line_add_flag("copied", flow->work->copies && !flow->sender ? flow->copying.copy || !SYSTEM_DISCARDS : -1);
     line_add("}");
@@ -99,7 +101,8 @@ static int write_samples(int64_t id, const struct flow *flow, int from)
 {
     int columns = flow_columns(flow);
     int row = from;
-    const char *names = columns == COLUMNS_PROBE ? "answered\",\"rtt_ns"
+    const char *names = flow->sender && flow->work->paced ? "answered\",\"rtt_ns"
+                        : columns == COLUMNS_SUBFLOWS ? "bytes\",\"retransmits"
                         : columns == COLUMNS_ADVERTISED ? "bytes\",\"retransmits\",\"rtt_us\",\"cwnd\",\"mss\",\"advertised_window"
                         : columns == COLUMNS_SENDER ? "bytes\",\"retransmits\",\"rtt_us\",\"cwnd\",\"mss" : "bytes";
 

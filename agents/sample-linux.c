@@ -22,14 +22,19 @@
 
 void sample_info(int fd, struct tcp_totals *totals)
 {
-    unsigned char bytes[512] = {0};
-    struct tcp_info info;
-    uint32_t received_ce;
+    unsigned char bytes[512];
     socklen_t length = sizeof bytes;
 
-    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, bytes, &length) != 0)
-        return;
-    memcpy(&info, bytes, sizeof info);
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, bytes, &length) == 0)
+        sample_parse(bytes, length, totals);
+}
+
+void sample_parse(const unsigned char *bytes, size_t length, struct tcp_totals *totals)
+{
+    struct tcp_info info = {0};
+    uint32_t received_ce;
+
+    memcpy(&info, bytes, length < sizeof info ? length : sizeof info);
     totals->mss = FIELD(tcpi_snd_mss);
     totals->rcv_mss = FIELD(tcpi_rcv_mss);
     totals->advmss = FIELD(tcpi_advmss);
@@ -49,14 +54,17 @@ void sample_info(int fd, struct tcp_totals *totals)
     totals->segs_in = FIELD(tcpi_segs_in);
     totals->acked_bytes = FIELD(tcpi_bytes_acked);
     totals->unacked = FIELD(tcpi_unacked);
+    totals->received_bytes = FIELD(tcpi_bytes_received);
     totals->max_pacing_bps = FIELD(tcpi_max_pacing_rate) < 0 ? -1 : 8 * FIELD(tcpi_max_pacing_rate);
     totals->timeouts = FIELD(tcpi_retransmits);
     totals->delivered = FIELD(tcpi_delivered);
     /* Without ECN nothing can be marked: then there is no count. */
     if (info.tcpi_options & TCPI_OPT_ECN) {
         totals->delivered_ce = FIELD(tcpi_delivered_ce);
-        memcpy(&received_ce, bytes + RECEIVED_CE_AT, sizeof received_ce);
-        totals->received_ce = length >= RECEIVED_CE_AT + sizeof received_ce ? (int64_t)received_ce : -1;
+        if (length >= RECEIVED_CE_AT + sizeof received_ce) {
+            memcpy(&received_ce, bytes + RECEIVED_CE_AT, sizeof received_ce);
+            totals->received_ce = received_ce;
+        }
     }
     totals->timestamps = (info.tcpi_options & TCPI_OPT_TIMESTAMPS) != 0;
 }

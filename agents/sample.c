@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "clock.h"
+#include "mptcp.h"
 
 void sample_unknown(struct tcp_totals *totals)
 {
@@ -14,11 +15,14 @@ void sample_unknown(struct tcp_totals *totals)
     sockopts_unknown(&totals->sockopts);
 }
 
-void sample_tcp(int fd, struct tcp_totals *totals)
+void sample_tcp(int fd, struct multipath *paths, struct tcp_totals *totals)
 {
     sample_unknown(totals);
     sockopts_read(fd, &totals->sockopts, true);
-    sample_info(fd, totals);
+    if (paths != NULL)
+        mptcp_sample(fd, paths, totals);
+    else
+        sample_info(fd, totals);
 }
 
 void sample_cpu(struct cpu_times *times)

@@ -2,6 +2,7 @@
  * sample.c for every system, and one file for each: sample-linux.c, nic-linux.c. */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "sockopts.h"
@@ -15,6 +16,7 @@ struct tcp_totals {
     int64_t advertised_window; /* by the peer */
     int64_t segs_out, segs_in;
     int64_t acked_bytes, unacked; /* bytes acknowledged, segments sent and not */
+    int64_t received_bytes;
     int64_t max_pacing_bps;       /* that a rate was asked for */
     int64_t timeouts;             /* retransmission timeouts in a row, by now */
     int64_t delivered, delivered_ce; /* segments that arrived, and of those the ones acknowledged with the echo of a mark (ECN) */
@@ -43,10 +45,13 @@ struct cpu_times {
 };
 
 void sample_unknown(struct tcp_totals *totals);
-/* Everything the kernel says of the connection `fd`. */
-void sample_tcp(int fd, struct tcp_totals *totals);
+struct multipath;
+/* Everything the kernel says of the connection `fd`, or of all its subflows; `paths` NULL: it has none. */
+void sample_tcp(int fd, struct multipath *paths, struct tcp_totals *totals);
 /* Of that, what its system's TCP_INFO holds. */
 void sample_info(int fd, struct tcp_totals *totals);
+/* Of Linux, a TCP_INFO of `length` bytes. */
+void sample_parse(const unsigned char *bytes, size_t length, struct tcp_totals *totals);
 /* How many this process may run on. */
 int sample_cpus(void);
 void sample_cpu(struct cpu_times *times);

@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "endpoint.h"
 #include "life.h"
+#include "mptcp.h"
 
 static int reserve_samples(struct flow *flow, int64_t duration_ns, int64_t interval_ns)
 {
@@ -15,8 +16,10 @@ static int reserve_samples(struct flow *flow, int64_t duration_ns, int64_t inter
     int64_t rows = (duration_ns + (GRACE_S + 2) * SECOND) / interval_ns + 2;
     struct tcp_totals totals;
 
-    sample_tcp(flow->fd, &totals);
+    sample_tcp(flow->fd, flow->multipath, &totals);
     flow->samples.advertised = totals.advertised_window >= 0;
+    flow->samples.multipath = flow->multipath != NULL && flow->multipath->state != MULTIPATH_FELL_BACK;
+    flow->samples.counted = totals.retransmits >= 0;
     flow->samples.rows = calloc((size_t)rows * (size_t)flow_columns(flow), sizeof *flow->samples.rows);
     flow->samples.room = flow->samples.rows == NULL ? 0 : (int)rows;
     return flow->samples.rows == NULL ? ENOMEM : 0;

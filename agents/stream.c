@@ -98,11 +98,11 @@ static void run_sender(struct flow *flow)
     struct tcp_totals after;
 
     send_all(flow);
-    sample_tcp(flow->fd, &flow->totals);
+    sample_tcp(flow->fd, flow->multipath, &flow->totals);
     flow_finish(flow);
     if (flow->copying.zerocopy)
         zerocopy_finish(flow);
-    sample_tcp(flow->fd, &after);
+    sample_tcp(flow->fd, flow->multipath, &after);
     flow->totals.retransmits = after.retransmits;
     flow->totals.retransmitted_bytes = after.retransmitted_bytes;
     flow->totals.acked_bytes = after.acked_bytes;
@@ -165,7 +165,7 @@ static void run_receiver(struct flow *flow)
             break;
         }
     }
-    sample_tcp(flow->fd, &flow->totals);
+    sample_tcp(flow->fd, flow->multipath, &flow->totals);
     shutdown(flow->fd, SHUT_WR);
 }
 

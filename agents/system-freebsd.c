@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "capture.h"
+#include "control.h"
+#include "mptcp.h"
 #include "probe.h"
 #include "zerocopy.h"
 
@@ -181,4 +183,38 @@ bool zerocopy_collect(struct flow *flow)
 void zerocopy_finish(struct flow *flow)
 {
     (void)flow;
+}
+
+/* There is no Multipath TCP: it is refused where it is asked for. */
+int mptcp_socket(int family, int flags)
+{
+    (void)family;
+    (void)flags;
+    errno = EPROTONOSUPPORT;
+    return -1;
+}
+
+struct multipath *mptcp_new(void)
+{
+    errno = EPROTONOSUPPORT;
+    return NULL;
+}
+
+void mptcp_free(struct multipath *paths)
+{
+    (void)paths;
+}
+
+void mptcp_sample(int fd, struct multipath *paths, struct tcp_totals *totals)
+{
+    (void)fd;
+    (void)paths;
+    (void)totals;
+}
+
+void mptcp_report(const struct multipath *paths, bool sender)
+{
+    (void)paths;
+    (void)sender;
+    line_add(",\"mptcp\":null");
 }

@@ -9,6 +9,7 @@
 
 #include "endpoint.h"
 #include "marks.h"
+#include "mptcp.h"
 #include "zerocopy.h"
 
 #define TRIES 16 /* for a port of the kernel's choice that is free for UDP, too */
@@ -22,8 +23,13 @@ static int failed(struct endpoint *endpoint, const char *where, int error)
 static int new_socket(struct endpoint *endpoint, int family)
 {
     const char *refused;
-    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+    int flags = SOCK_NONBLOCK | SOCK_CLOEXEC;
+    int fd = endpoint->settings.mptcp ? mptcp_socket(family, flags) : socket(family, SOCK_STREAM | flags, IPPROTO_TCP);
 
+    if (fd < 0 && endpoint->settings.mptcp && errno == EPROTONOSUPPORT) {
+        endpoint_note(endpoint, errno, "mptcp: this kernel has no Multipath TCP");
+        return -1;
+    }
     if (fd < 0)
         return failed(endpoint, "socket", errno);
     refused = sockopts_apply(fd, family, true, &endpoint->settings.sockopts);
@@ -43,6 +49,19 @@ static in_port_t *port_of(struct sockaddr_storage *address)
                                           : &((struct sockaddr_in *)address)->sin_port;
 }
 
+/* Further subflows come to any address of this host; connections are taken at the endpoint's own only (opening.c). */
+static void widen(int fd, struct sockaddr_storage *address)
+{
+    int on = 1;
+
+    if (address->ss_family == AF_INET6) {
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+        ((struct sockaddr_in6 *)address)->sin6_addr = in6addr_any;
+    } else {
+        ((struct sockaddr_in *)address)->sin_addr.s_addr = htonl(INADDR_ANY);
+    }
+}
+
 /* Listen on `port`, or where it is 0 on one that the kernel chooses, and keep the same one for datagrams where the flows send such. */
 static int listen_on(struct endpoint *endpoint, int port)
 {
@@ -56,6 +75,8 @@ static int listen_on(struct endpoint *endpoint, int port)
         return endpoint->failure.error;
     if (sockopts_marked(&endpoint->settings.sockopts))
         marks_keep(fd);
+    if (endpoint->settings.mptcp)
+        widen(fd, &address);
     *port_of(&address) = htons((in_port_t)port);
     if (bind(fd, (struct sockaddr *)&address, endpoint->settings.address_length) != 0 || listen(fd, FLOWS_MAX) != 0 ||
         getsockname(fd, (struct sockaddr *)&address, &length) != 0)

@@ -91,6 +91,7 @@ class StreamSummary:
     efficiency: float | None
     datagrams: DatagramSummary | None = None  # for UDP
     latency: LatencySummary | None = None  # with probes
+    subflows: int | None = None  # of Multipath TCP, the fewest of a flow; 0: it fell back to TCP
     verdict: Verdict = field(default_factory=Verdict)  # the limit of this stream, whatever limited the others
 
     @property
@@ -243,6 +244,7 @@ def _stream(
         if any(row["transport"] == "udp" for row in rows)
         else None,
         latency=LatencySummary(*means(*NAMES, "rtt_us")) if probed else None,
+        subflows=least(row["subflows"] for row in rows),
         verdict=verdict or Verdict(),
     )
 

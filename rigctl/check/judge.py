@@ -12,7 +12,7 @@ from rigctl.findings import Finding, Number, Severity, Subject
 RULES: Final[tuple[Callable[[Seen], Iterable[Finding]], ...]] = (
     *(access.reached, access.agent, access.rights, access.conditions),
     *(links.link, causes.addresses, links.routes, reach.ports, reach.sizes, links.mtu),
-    *(settings.congestion, settings.disks, settings.windows, settings.scaling, settings.buffers),
+    *(settings.congestion, settings.disks, settings.windows, settings.scaling, settings.multipath, settings.buffers),
     *(links.traffic, access.clock, access.unmade),
     *(hardware.pcie, hardware.card, processors.interrupts, processors.numa, hardware.pause),
     *(hardware.processor, processors.idle),

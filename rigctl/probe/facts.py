@@ -35,6 +35,7 @@ SYSCTLS: Final = (
     "net.ipv4.tcp_window_scaling",
     "net.ipv4.tcp_moderate_rcvbuf",
     "net.ipv4.tcp_mtu_probing",
+    "net.mptcp.enabled",
 )
 # From /proc/sys, because sysctl(8) may be missing, and may be out of an ordinary user's PATH.
 _SYSCTLS: Final = " ".join(f"/proc/sys/{name.replace('.', '/')}" for name in SYSCTLS)

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
-from rigctl.settings import NO_SETTINGS, SETTINGS, Counts, Settings
+from rigctl.settings import NO_SETTINGS, SETTINGS, Counts, Settings, Subflows
 
 VERSION: Final = 4
 LINE_LIMIT: Final = 16384
@@ -24,7 +24,11 @@ TEXTS: Final = ("old", "value", "refused", "heard", "errors", "streams", "stream
 """The values of an answer that are texts: those of a host setting, and what became of probes."""
 SENDER_COLUMNS: Final = ("t_ns", "bytes", "retransmits", "rtt_us", "cwnd", "mss")
 RECEIVER_COLUMNS: Final = ("t_ns", "bytes")
-_OTHER_COLUMNS: Final = ((*SENDER_COLUMNS, "advertised_window"), ("t_ns", "answered", "rtt_ns"))  # of a probe's sender
+_OTHER_COLUMNS: Final = (
+    (*SENDER_COLUMNS, "advertised_window"),
+    SENDER_COLUMNS[:3],  # of a sender with several subflows
+    ("t_ns", "answered", "rtt_ns"),  # of a probe's sender
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,11 +397,16 @@ def _buckets(value: Mapping[str, Any], name: str) -> list[tuple[int, int]]:
     return [(bucket, count) for bucket, count in buckets]
 
 
-def _counts(value: Mapping[str, Any], name: str) -> Counts:
-    try:
-        return Counts.read(value[name])
-    except ValueError as error:
-        raise BrokenError(f'"{name}" to be {error}') from None
+def _with(
+    read: Callable[[object], Counts | Subflows],
+) -> Callable[[Mapping[str, Any], str], Counts | Subflows]:
+    def reader(value: Mapping[str, Any], name: str) -> Counts | Subflows:
+        try:
+            return read(value[name])
+        except ValueError as error:
+            raise BrokenError(f'"{name}" to be {error}') from None
+
+    return reader
 
 
 def _bins(value: Mapping[str, Any], name: str) -> list[int]:
@@ -418,6 +427,7 @@ _READERS: Final[dict[Any, Callable[[Mapping[str, Any], str], object]]] = {
     list[list[int]]: _rows,
     list[tuple[int, int]]: _buckets,
     list[int]: _bins,
-    Counts: _counts,
+    Counts: _with(Counts.read),
+    Subflows: _with(Subflows.read),
 }
 """The type of a field → the function that reads it."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from rigctl.records.cell import Pair, Stream
-from rigctl.settings import NO_SETTINGS, Counts, Direction, Setting, Settings
+from rigctl.settings import MPTCP, NO_SETTINGS, Counts, Direction, Setting, Settings, Subflows
 
 T = TypeVar("T")
 
@@ -145,6 +145,11 @@ class Side:
             value = ", ".join(counts.by(effective.counted.name)) or None
         return cast(T | None, value)
 
+    @property
+    def subflows(self) -> Subflows | None:
+        """Return the subflows of Multipath TCP, empty after a fallback; None: not requested, or not known."""
+        return cast(Subflows | None, self.granted[MPTCP])
+
     def counts(self, setting: Setting[Any]) -> Counts | None:
         """Return what was seen of a setting and how often; None if that was not counted."""
         value = self.granted[setting]
@@ -174,6 +179,11 @@ class Flow:
     @property
     def stream(self) -> Stream:
         return Stream(self.pair, self.direction)
+
+    @property
+    def fell_back(self) -> bool:
+        """Tell whether an end knows that the connection fell back from Multipath TCP to TCP."""
+        return any(side is not None and side[MPTCP] is False for side in (self.sender, self.receiver))
 
 
 def by_stream(flows: Iterable[Flow]) -> dict[Stream, list[Flow]]:

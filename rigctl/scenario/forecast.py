@@ -13,6 +13,7 @@ from rigctl.settings import (
     CONDITION,
     ITERATIONS,
     MAX_RATE,
+    MPTCP,
     MSS,
     PAIRS,
     PARALLEL,
@@ -30,7 +31,7 @@ _ALWAYS: Final = (WINDOW, MSS, PARALLEL)
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The forecast of one pair in one cell. None: the rig file lacks the MTU, or the rate."""
+    """The forecast of one pair in one cell. None: the rig file lacks the MTU or the rate, or MPTCP has more links."""
 
     pair: Pair
     mss: int | None  # payload bytes of a full segment, or of a datagram
@@ -48,6 +49,9 @@ def forecasts(cell: Cell, plan: RunPlan, ip_version: int) -> tuple[Forecast, ...
         rate_bps = _smaller(ends[0].rate_bps, ends[1].rate_bps)
         if cell.transport == "udp":
             expected.append(Forecast(pair, cell.message_bytes, _datagram_ceiling(cell, rate_bps, mtu, ip_version)))
+            continue
+        if cell[MPTCP]:
+            expected.append(Forecast(pair, None, None))
             continue
         mss = None if mtu is None else effective_mss(mtu, cell[MSS], ip_version, stamped)
         ceiling = None if mtu is None or rate_bps is None else ceiling_bps(rate_bps, mtu, mss, ip_version, stamped)
@@ -151,6 +155,8 @@ def notes(plan: RunPlan, ip_version: int) -> list[str]:
     lines = [ceiling_line, *shared] if known else []
     if any(link.rate_bps is None or link.mtu is None for link in links):
         lines.append("–: the rig file has no rate or MTU for the link.")
+    if any(cell[MPTCP] for cell in plan.cells):
+        lines.append("–: MPTCP may use more links than those of the rig file.")
     if plan.trunk is not None and plan.trunk.rate_bps is not None:
         one, other = plan.trunk.ends
         lines.append(f"Pairs across the trunk between {one} and {other} share its {format_rate(plan.trunk.rate_bps)}.")

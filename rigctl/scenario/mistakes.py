@@ -21,13 +21,16 @@ from rigctl.scenario.schema import MOST_BINS, parse_bins, parse_duration_field, 
 from rigctl.settings import (
     CONDITION,
     ENGINE,
+    MPTCP,
     PAIRS,
     PARALLEL,
+    RATE,
     SETTINGS,
     SIZE,
     TRANSPORT,
     WINDOW,
     WINDOW_TOTAL,
+    ZEROCOPY,
     Setting,
     Settings,
 )
@@ -163,6 +166,10 @@ def _kind_clashes(row: Settings, kind: Kind) -> Iterator[tuple[str, str]]:
                 yield setting.name, f"{setting.name}: only for TCP; this test sends datagrams"
     elif size is not None and SIZE.takes(kind) and size > kind.sizes[1]:
         yield "size", f"size: {size} bytes are more than the {format_bytes(kind.sizes[1])} of a message"
+    apart: tuple[Setting[Any], ...] = (RATE, ZEROCOPY)
+    for other in apart if MPTCP.takes(kind) and row[MPTCP] else ():
+        if row[other]:
+            yield "mptcp", f"mptcp: {other.name} is set too. Linux has none for Multipath TCP: leave one of them out"
     for setting in _BY_NAME:
         if not setting.takes(kind) and row[setting] != setting.unset:
             takers = _listed(other.name for other in KINDS.values() if setting.takes(other))

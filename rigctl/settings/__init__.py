@@ -6,12 +6,24 @@
 from typing import Any, Final
 
 from rigctl.settings.placement import PLACEMENT
-from rigctl.settings.setting import DEFAULT, NO_SETTINGS, Counts, Effective, Ends, Order, Setting, Settings, Title
+from rigctl.settings.setting import (
+    DEFAULT,
+    NO_SETTINGS,
+    Counts,
+    Effective,
+    Ends,
+    Order,
+    Setting,
+    Settings,
+    Subflows,
+    Title,
+)
 from rigctl.settings.shape import CONDITION, DIRECTION, ENGINE, PAIRS, PARALLEL, Direction, PairGrid
 from rigctl.settings.sockets import (
     CONGESTION,
     COPY,
     DSCP,
+    MPTCP,
     MSS,
     NODELAY,
     OF_CONNECTIONS,

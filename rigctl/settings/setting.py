@@ -4,6 +4,7 @@ The scenario, `--set`, the JSON Schema, the plan, the agent's orders and reports
 the columns of exports and reports, mismatches and comparisons all iterate over these records.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ DEFAULT: Final = "default"
 """The value with which a scenario leaves a setting to the node."""
 Scalar: TypeAlias = int | float | str | bool | None
 _MOST: Final = 2**63
+_ADDRESS: Final = re.compile(r"[0-9a-f.:]{2,45}", re.ASCII)
+_MOST_SUBFLOWS: Final = 16
 
 
 class Level(IntEnum):
@@ -114,6 +117,36 @@ class Counts(tuple[tuple[int, int], ...]):
         return {named: count for named, count in together.most_common() if count}
 
 
+class Subflows(tuple[tuple[str, str, int, int | None], ...]):
+    """The subflows of a connection of Multipath TCP; empty: it fell back to TCP.
+
+    Each has the addresses of sender and receiver, the bytes that its TCP acknowledged (at a sender) or received, and
+    the retransmission timeouts in a row at its end: None if it ended before the flow did.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def read(cls, value: object) -> "Subflows":
+        """Return the subflows in a value of JSON. Raise `ValueError` if it holds anything else."""
+        if not isinstance(value, list) or not all(isinstance(each, list) and len(each) == 4 for each in value):
+            raise ValueError("subflows of two addresses and two numbers")
+        if len(value) > _MOST_SUBFLOWS:
+            raise ValueError(f"at most {_MOST_SUBFLOWS} subflows")
+        for *ends, count, timeouts in value:
+            if not all(isinstance(end, str) and _ADDRESS.fullmatch(end) for end in ends):
+                raise ValueError("addresses of subflows")
+            numbers = (count, 0 if timeouts is None else timeouts)
+            if not all(type(each) is int and 0 <= each < _MOST for each in numbers):
+                raise ValueError("whole numbers in subflows")
+        return cls((source, destination, count, timeouts) for source, destination, count, timeouts in value)
+
+    @property
+    def used(self) -> int:
+        """Return how many carried data."""
+        return sum(count > 0 for _, _, count, _ in self)
+
+
 @dataclass(frozen=True)
 class Counted:
     """An effective value that is counted: `Counts` of what an end saw, as of the marks of packets that arrived."""
@@ -129,8 +162,8 @@ class Counted:
 class Effective(Generic[T]):
     """The value that a kernel made of a request, and where it is found.
 
-    `key` is the agent's word for it in a flow's totals; it is stored under the same name. Without a key the value is
-    computed by `of` from what a side tells anyway. `column` of the exports has it.
+    `key` is the agent's word for it in a flow's totals; it is stored under the same name. Without a key, or
+    with `told`, the value is computed by `of` from what a side tells. `column` of the exports has it.
 
     With `counted` the key has `Counts`; the value in effect is a text of all values that were seen, the most frequent
     first.
@@ -142,6 +175,7 @@ class Effective(Generic[T]):
     of: Callable[[Any], T | None] | None = None  # from a `rigctl.records.Side`
     equal: Callable[[T, Any], bool] | None = None  # a request and what is in effect; None: by ==
     column: str | None = None  # None: filled by its own function in rigctl.analysis.rows
+    told: Any = None  # type of the value of `key`, where `of` computes the value in effect from it
     columns: tuple[str, ...] = ()  # of `Counts`, in place of `column`: one for the senders, one for the receivers
     counted: Counted | None = None
     shown: Callable[[T], Any] | None = None  # the value in the unit of `column`; None: as it is
@@ -193,7 +227,7 @@ class Setting(Generic[T]):
         """Return the type of what an end tells of its effective value: counts, or the value itself."""
         if self.effective is None:
             return None
-        return Counts if self.effective.counted is not None else self.effective.type
+        return self.effective.told or (Counts if self.effective.counted is not None else self.effective.type)
 
     @property
     def stored_as(self) -> str | None:

@@ -14,6 +14,7 @@ from rigctl.settings.setting import (
     Ends,
     Order,
     Setting,
+    Subflows,
     Title,
     flag,
     measured,
@@ -276,5 +277,38 @@ DSCP: Final[Setting[str | None]] = Setting(
     said=lambda mark: f"DSCP {mark}",
     called="DSCP",
 )
-OF_CONNECTIONS: Final = (CONGESTION, NODELAY, ZEROCOPY, COPY, DSCP)
+
+
+def _multipath(side: Any) -> bool | None:  # noqa: ANN401 — a Side, which is above this room
+    """Tell whether a connection is one of Multipath TCP; False: it fell back to TCP."""
+    subflows = side.granted[MPTCP]
+    return None if subflows is None else bool(subflows)
+
+
+MPTCP: Final = flag(
+    "mptcp",
+    meaning="true: connections of Multipath TCP, over all addresses that the nodes' `ip mptcp endpoint` names; false, "
+    "default: TCP.",
+    header="MPTCP",
+    kinds=CONNECTIONS,
+    engines=(AGENT,),
+    order=Order("mptcp"),
+    effective=Effective("mptcp", bool, Ends.BOTH, of=_multipath, column="mptcp_effective", told=Subflows),
+    requested="mptcp",
+    columns=(
+        measured("mptcp", "", "whether connections of Multipath TCP were requested; empty: no request"),
+        measured("mptcp_effective", "", "whether all of them are; false: some fell back to TCP"),
+        measured("subflows", "", "subflows over which the receiver got data, the fewest of a flow; empty: not known"),
+        measured(
+            "subflow_bytes",
+            "",
+            "bytes of each subflow as its TCP received them, with its addresses; more than `bytes` in all: the opening "
+            "counts, and data that came over two subflows",
+        ),
+    ),
+    title=Title("MPTCP"),
+    said=lambda on: "MPTCP" if on else "no MPTCP",
+    called="MPTCP",
+)
+OF_CONNECTIONS: Final = (CONGESTION, NODELAY, ZEROCOPY, COPY, DSCP, MPTCP)
 """The other settings of sockets, in the order of tables. A new one is its record and its name here."""

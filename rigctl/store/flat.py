@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any, Final, TypeAlias
 
 from rigctl.records import REQUESTED, Cell, Copying, Side, TcpInfo
-from rigctl.settings import SETTINGS, Counts, Setting, Settings
+from rigctl.settings import SETTINGS, Counts, Setting, Settings, Subflows
 
 Row: TypeAlias = dict[str, Any]
 Types: TypeAlias = type | tuple[type, ...]
@@ -68,8 +68,8 @@ def _settings(row: Row, known: Mapping[str, tuple[Setting[Any], Types]]) -> Sett
     values = {}
     for name, (setting, types) in known.items():
         value = row.pop(name, None)
-        if value is not None and types is Counts:
-            value = Counts.read(value)
+        if value is not None and types in (Counts, Subflows):
+            value = types.read(value)
         if value is not None and (not isinstance(value, types) or (isinstance(value, bool) and types is int)):
             raise ValueError(f"{name} is a {type(value).__name__}")
         if value is not None:

@@ -19,7 +19,7 @@ from rigctl.cli.options import with_resumed
 CLI: Any = every_command()
 PROGRAMS = (
     "make", "pip", "pipx", "python", "python3", "jq", "createdb", "export", "echo", "pre-commit", "true", "sbatch",
-    "salloc", "tar", "podman", "sudo", ".", "rigctl-env/bin/pip", "rigctl-env/bin/python",
+    "salloc", "ip", "tar", "podman", "sudo", ".", "rigctl-env/bin/pip", "rigctl-env/bin/python",
 )  # fmt: skip
 """What else stands in shell blocks."""
 

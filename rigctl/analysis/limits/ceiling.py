@@ -7,7 +7,7 @@ from rigctl.model.limits.ceilings import Packet, ceiling_bps, datagram_ceiling_b
 from rigctl.model.limits.sharing import DataPath, trunk_link
 from rigctl.model.unknowns import agreed, least, most
 from rigctl.records import Cell, Flow, RunInfo, Stream
-from rigctl.settings import MSS
+from rigctl.settings import MPTCP, MSS
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 _LARGEST_MTU: Final = 65535
@@ -22,6 +22,11 @@ def link_rate_bps(info: RunInfo, node: str) -> int | None:
         return link.rate_bps
     speed_bps = info.facts.get(node, {}).get("speed_bps")
     return int(speed_bps) if speed_bps else None
+
+
+def several_links(cell: Cell, flows: Sequence[Flow]) -> bool:
+    """Tell whether data may have gone over more links than those of the rig file: by Multipath TCP."""
+    return bool(cell[MPTCP]) and not (flows and all(flow.fell_back for flow in flows))
 
 
 def data_path(

@@ -56,6 +56,12 @@ def of_flows(
         return seen
     if any(side.datagrams is not None for side in senders):
         return seen | _datagrams(flows, window)
+    disks = Found(
+        disk_read=mean_of_all(_disk_share(flow.sender) for flow in flows),
+        disk_write=mean_of_all(_disk_share(flow.receiver) for flow in flows),
+    )
+    if any(side.subflows for side in senders):  # windows, queues and losses are those of each subflow
+        return seen | disks
     rtts = [samples(side, "rtt_us", window) for side in senders]
     sampled = [*chain(*rtts)]
     return (
@@ -64,10 +70,7 @@ def of_flows(
         | _queue(senders, sampled, known_rtt_s)
         | _losses(flows, senders, goodput_mbps, window)
         | _marks(flows, senders, rtts, window)
-        | Found(
-            disk_read=mean_of_all(_disk_share(flow.sender) for flow in flows),
-            disk_write=mean_of_all(_disk_share(flow.receiver) for flow in flows),
-        )
+        | disks
     )
 
 

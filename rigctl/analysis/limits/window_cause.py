@@ -45,7 +45,8 @@ def _granted_bytes(flow: Flow) -> int | None:
 def unscaled_node(info: RunInfo, cell: Cell, stream: Stream) -> str | None:
     """Return the end that has window scaling off, the receiver first: then no window can exceed 65,535 bytes."""
     return next(
-        (node for node in (stream.receiver, stream.sender) if _value(info, cell, node, WINDOW_SCALING) == "0"), None
+        (node for node in (stream.receiver, stream.sender) if sysctl_value(info, cell, node, WINDOW_SCALING) == "0"),
+        None,
     )
 
 
@@ -68,15 +69,15 @@ def window_cause(
     if asked is not None:
         cut = granted is not None and granted < 2 * asked  # Linux doubles what it grants (socket(7))
         name = f"net.core.{letter}mem_max"
-        return WindowCause(side, node, granted, not cut, *((name, _value(info, cell, node, name)) if cut else ()))
+        return WindowCause(side, node, granted, not cut, *((name, sysctl_value(info, cell, node, name)) if cut else ()))
     name = f"net.ipv4.tcp_{letter}mem"
-    value = _value(info, cell, node, name)
+    value = sysctl_value(info, cell, node, name)
     words = (value or "").split()
     bounds = granted is not None and len(words) == 3 and words[2].isdigit() and granted >= 0.95 * int(words[2])
     return WindowCause(side, node, granted, False, *((name, value) if bounds else ()))
 
 
-def _value(info: RunInfo, cell: Cell, node: str, name: str) -> str | None:
+def sysctl_value(info: RunInfo, cell: Cell, node: str, name: str) -> str | None:
     """Return the value of a sysctl as the condition sets it, else as the node had it."""
     for condition in info.plan.conditions:
         for setting in condition.settings:

@@ -18,6 +18,7 @@ from rigctl.analysis.limits.ceiling import (
     efficiency,
     larger_frames,
     link_rate_bps,
+    several_links,
 )
 from rigctl.analysis.limits.processors import BUSY_COLUMNS, busy_of, processors
 from rigctl.analysis.limits.window_cause import effective_window
@@ -29,6 +30,7 @@ from rigctl.analysis.rows.flows import (
     effective_of_rows,
     effective_values,
     kept_shares,
+    subflow_values,
     values_of_ends,
     zerocopy_share,
 )
@@ -202,6 +204,7 @@ class Derived:
             **zerocopy_share(flows),
             **kept_shares(self.cell, flows),
             **ecn_values(flows),
+            **subflow_values(flows),
             **effective_of_rows(rows),
             **values_of_ends(flows),
             **datagram_values(flows if len(flows) == len(streams) * self.cell.parallel else ()),
@@ -239,6 +242,7 @@ class Derived:
             | zerocopy_share(flows)
             | kept_shares(self.cell, flows)
             | ecn_values(flows)
+            | subflow_values(flows)
             | effective_values(flows)
             | values_of_ends(flows)
             | datagram_values(flows if whole else ())
@@ -353,6 +357,8 @@ class Derived:
         """Return the path of `flows`, all or one of those of `stream`."""
         if self.cell.transport == "udp":
             return datagram_path(self._info, stream.ends, self.cell)
+        if several_links(self.cell, flows):
+            return DataPath(*stream.ends, None, None)
         senders = [flow.sender for flow in flows if flow.sender is not None]
         timestamps = agreed(side.tcp.timestamps for side in senders)
         mtu, mss = least(side.tcp.pmtu for side in senders), least(side.tcp.mss for side in senders)

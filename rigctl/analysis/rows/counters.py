@@ -85,6 +85,7 @@ class Balances:
         return tuple(
             self._balance(repetition, traffic, quiet_ns if quiet_ns is not None and quiet_ns <= traffic[0] else None)
             for (repetition, traffic), quiet_ns in zip(self._timed, before, strict=False)
+            if not _elsewhere(repetition)
         )
 
     def of(self, repetition: Repetition) -> Balance | None:
@@ -111,6 +112,8 @@ class Balances:
     def whole(self) -> dict[CountingPoint, tuple[Reconciliation, Counted]]:
         """Return every counting point over the whole run, from the first reading before a byte to the last one."""
         passed: dict[CountingPoint, list[_Passed]] = {}
+        if any(_elsewhere(repetition) for repetition, _ in self._timed):
+            return {}
         for repetition, traffic in self._timed:
             for point, crossing in self._crossings[repetition.key].items():
                 passed.setdefault(point, []).append((repetition, traffic, crossing))
@@ -141,6 +144,11 @@ class Balances:
             parts = [joined(own) for own in zip(*(series[at] for at in places), strict=True)]
             traffic = (used[0][1][0], used[-1][1][1])
             yield used, port_counted(parts, point, traffic, self._wiring, self._known)
+
+
+def _elsewhere(repetition: Repetition) -> bool:
+    """Tell whether data may have passed other points than those of the rig file: over subflows of Multipath TCP."""
+    return any(side is not None and side.subflows for flow in repetition.flows for side in (flow.sender, flow.receiver))
 
 
 def measured_as(cell: Cell, repetition: Repetition) -> tuple[int, int, int]:

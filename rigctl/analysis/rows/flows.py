@@ -1,5 +1,6 @@
 """Columns of flows, pairs and tests: datagrams, and what kernels made of the requested settings."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
@@ -119,6 +120,20 @@ def _marked(receiver: Side | None) -> tuple[int | None, int | None]:
 def _share_pct(part: Iterable[int | None], whole: Iterable[int | None]) -> float | None:
     some, every = total(part), total(whole)
     return 100 * some / every if some is not None and every else None
+
+
+def subflow_values(flows: Sequence[Flow]) -> dict[str, Any]:
+    """Return the columns of the subflows of Multipath TCP, as their receivers counted them; None if one does not."""
+    told = [flow.receiver.subflows if flow.receiver is not None else None for flow in flows]
+    known = [subflows for subflows in told if subflows is not None]
+    if not known or len(known) < len(told):
+        return {"subflows": None, "subflow_bytes": None}
+    together = Counter[str]()
+    for subflows in known:
+        for source, destination, count, _ in subflows:
+            together[f"{source} > {destination}"] += count
+    texts = [f"{ends}: {count}" for ends, count in together.items()]
+    return {"subflows": min(subflows.used for subflows in known), "subflow_bytes": ", ".join(texts) or None}
 
 
 def zerocopy_share(flows: Sequence[Flow]) -> dict[str, Any]:

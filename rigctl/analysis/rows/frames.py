@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _TEXT: Final = frozenset(
     {"run", "status", "reason", "test", "source", "destination", "direction", "limit", "condition", "limit_detail"}
+    | {"subflow_bytes"}
     | {name for name, kind in setting_columns().items() if kind is str}
 )
 _FLAGS: Final = frozenset({"counted"} | {name for name, kind in setting_columns().items() if kind is bool})

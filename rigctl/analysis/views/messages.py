@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from rigctl.analysis.limits.ceiling import data_path, link_rate_bps
+from rigctl.analysis.limits.ceiling import data_path, link_rate_bps, several_links
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.rows.flows import COUNTED
 from rigctl.analysis.rows.messages import DiskShares, disk_shares, elapsed_s
@@ -134,6 +134,8 @@ def _ceiling_bps(info: RunInfo, cell: Cell, flows: Sequence[Flow]) -> float | No
     if side is None or side.tcp.mss is None:
         return None
     stream = flows[0].stream
+    if several_links(cell, flows):
+        return None
     ends, size = (stream.sender, stream.receiver), cell.message_bytes or 0
     if cell[NODELAY] and size < side.tcp.mss:
         rates = [rate for rate in (link_rate_bps(info, node) for node in ends) if rate is not None]

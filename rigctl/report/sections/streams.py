@@ -28,9 +28,10 @@ from rigctl.report.words.text import (
     listed,
     numbers_text,
     percent_text,
+    plural,
     segments_text,
 )
-from rigctl.settings import CONGESTION, MSS, RATE, WINDOW, ZEROCOPY
+from rigctl.settings import CONGESTION, MPTCP, MSS, RATE, WINDOW, ZEROCOPY
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 SECTION = "streams"
@@ -80,6 +81,7 @@ def comparison(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
         ),
         columns.effective("Effective MSS", "B", lambda stream: stream.mss_effective),
         _effective_congestion,
+        _effective_mptcp,
     ]
     texts = columns.legend(cells, "Retransmits: of all pairs.")
     if any(cell.cell[ZEROCOPY] for cell in cells):
@@ -102,6 +104,19 @@ def _effective_congestion(cells: Sequence[CellSummary]) -> Filled | None:
     names = [", ".join(dict.fromkeys(stream.congestion or UNKNOWN for stream in cell.streams)) for cell in cells]
     column = Column("Effective congestion control", "", "derived", words=True)
     return filled(column, [None if name in ("", UNKNOWN) else name for name in names])
+
+
+def _effective_mptcp(cells: Sequence[CellSummary]) -> Filled | None:
+    """Return how many subflows were used; None where no test asks for Multipath TCP."""
+    if not any(cell.cell[MPTCP] for cell in cells):
+        return None
+    texts = [", ".join(dict.fromkeys(_subflows_text(stream.subflows) for stream in cell.streams)) for cell in cells]
+    column = Column("Effective MPTCP", "", "derived", words=True)
+    return filled(column, [None if text in ("", UNKNOWN) else text for text in texts])
+
+
+def _subflows_text(subflows: int | None) -> str:
+    return UNKNOWN if subflows is None else plural(subflows, "subflow") if subflows else "TCP"
 
 
 def stream_findings(view: RunView) -> Iterator[Finding]:

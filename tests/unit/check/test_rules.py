@@ -13,7 +13,7 @@ from rigctl.findings import Finding, Severity
 from rigctl.probe.readiness import Disk, Route, Surroundings
 from rigctl.records import Cell, Condition, HostSetting, Link, Pair, RunPlan
 from rigctl.rig.inventory import Node, Rig
-from rigctl.settings import CONGESTION, READ, WINDOW, WRITE, Settings
+from rigctl.settings import CONGESTION, MPTCP, READ, WINDOW, WRITE, Settings
 
 SYSCTLS = {
     "net.core.rmem_max": "212992",
@@ -341,6 +341,29 @@ def test_a_path_is_judged_by_what_became_of_its_probes(change: dict[str, Any], l
     seen = seen_of({"mtu": 9000}, {"mtu": 9000}, paths=(whole(**change), whole("b", "a")))
     (finding,) = bad(seen)
     assert (finding.level.value, finding.text) == (level, f"a -> b: {text}")
+
+
+@pytest.mark.parametrize(
+    ("node", "condition", "level", "words"),
+    [
+        ({"net.mptcp.enabled": "0"}, False, Severity.WARNING, "net.mptcp.enabled is 0, and test 1 asks for"),
+        ({}, False, Severity.ERROR, "its kernel has no Multipath TCP, and test 1 asks for it"),
+        ({"net.mptcp.enabled": "0"}, True, None, ""),
+        ({"net.mptcp.enabled": "1"}, False, None, ""),
+    ],
+)
+def test_multipath_tcp_that_a_node_lacks_is_told_to_those_who_ask_for_it(
+    node: dict[str, str], condition: bool, level: Severity | None, words: str
+) -> None:
+    on = {"net.mptcp.enabled": "1"}
+    settings = (HostSetting("sysctl", "1", name="net.mptcp.enabled"),) if condition else ()
+    asking = cell(settings=Settings({MPTCP: True}), condition="on")
+    plan = plan_with(asking, conditions=(Condition("on", settings=settings),))
+    nodes = [{"sysctls": {**SYSCTLS, **on}}, {"sysctls": {**SYSCTLS, **node}}]
+    found = [each for each in judged(seen_of(*nodes, plan=plan)) if "ultipath TCP" in each.text]
+    assert [(each.level, each.subject.names) for each in found] == ([] if level is None else [(level, ("b",))])
+    assert all(words in each.text for each in found)
+    assert not any("ultipath TCP" in each.text for each in judged(seen_of(*nodes, plan=plan_with(cell()))))
 
 
 def test_the_sizes_of_ipv6_count_its_longer_header() -> None:

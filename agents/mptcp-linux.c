@@ -1,0 +1,273 @@
+/* linux/mptcp.h: MPTCP_INFO, MPTCP_TCPINFO and MPTCP_SUBFLOW_ADDRS (Linux 5.16), by their numbers, as C libraries lack them. */
+#include "mptcp.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "control.h"
+
+#define PROTOCOL_MPTCP 262
+#define LEVEL_MPTCP 284
+#define OPTION_INFO 1
+#define OPTION_TCPINFO 2
+#define OPTION_ADDRESSES 3
+#define INFO_BYTES 512
+#define SUM(field) offsetof(struct tcp_totals, field) / sizeof(int64_t)
+
+struct head { /* struct mptcp_subflow_data */
+    uint32_t size, subflows, size_kernel, size_user;
+} __attribute__((aligned(8)));
+
+struct addresses {
+    struct head head;
+    struct ends of[SUBFLOWS_MAX];
+};
+
+struct infos {
+    struct head head;
+    unsigned char bytes[SUBFLOWS_MAX * INFO_BYTES];
+};
+
+int mptcp_socket(int family, int flags)
+{
+    int fd = socket(family, SOCK_STREAM | flags, PROTOCOL_MPTCP);
+
+    /* net.mptcp.enabled = 0 */
+    if (fd < 0 && errno == ENOPROTOOPT)
+        return socket(family, SOCK_STREAM | flags, IPPROTO_TCP);
+    if (fd < 0 && errno == EINVAL)
+        errno = EPROTONOSUPPORT;
+    return fd;
+}
+
+struct multipath *mptcp_new(void)
+{
+    struct multipath *paths = calloc(1, sizeof *paths);
+
+    if (paths != NULL && (errno = pthread_mutex_init(&paths->lock, NULL)) != 0) {
+        free(paths);
+        return NULL;
+    }
+    return paths;
+}
+
+void mptcp_free(struct multipath *paths)
+{
+    if (paths != NULL)
+        pthread_mutex_destroy(&paths->lock);
+    free(paths);
+}
+
+static bool told(int fd)
+{
+    unsigned char info[INFO_BYTES];
+    socklen_t length = sizeof info;
+
+    return getsockopt(fd, LEVEL_MPTCP, OPTION_INFO, info, &length) == 0;
+}
+
+/* Whether the kernel tells of a connection that did not fall back. */
+static bool kernel_tells(void)
+{
+    static _Atomic int known = -1;
+
+    if (known < 0) {
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, PROTOCOL_MPTCP);
+
+        known = fd >= 0 && told(fd);
+        if (fd >= 0)
+            close(fd);
+    }
+    return known == 1;
+}
+
+static enum multipath_state state_of(int fd)
+{
+    int protocol = 0;
+    socklen_t length = sizeof protocol;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) != 0)
+        return MULTIPATH_UNTOLD;
+    if (protocol == IPPROTO_TCP)
+        return MULTIPATH_FELL_BACK;
+    if (told(fd))
+        return MULTIPATH_USED;
+    return kernel_tells() ? MULTIPATH_FELL_BACK : MULTIPATH_UNTOLD;
+}
+
+static bool read_array(int fd, int option, struct head *head, size_t room, uint32_t size_user)
+{
+    socklen_t length = (socklen_t)room;
+
+    memset(head, 0, room);
+    head->size = sizeof *head;
+    head->size_user = size_user;
+    return getsockopt(fd, LEVEL_MPTCP, option, head, &length) == 0 && head->subflows <= SUBFLOWS_MAX;
+}
+
+/* Subflows may come and go between the calls: then they are as they were. */
+static bool read_subflows(int fd, struct addresses *addresses, struct infos *infos)
+{
+    struct addresses again;
+
+    return read_array(fd, OPTION_ADDRESSES, &addresses->head, sizeof *addresses, sizeof *addresses->of) &&
+           read_array(fd, OPTION_TCPINFO, &infos->head, sizeof *infos, INFO_BYTES) &&
+           read_array(fd, OPTION_ADDRESSES, &again.head, sizeof again, sizeof *again.of) &&
+           memcmp(addresses, &again, sizeof again) == 0 && infos->head.subflows == again.head.subflows;
+}
+
+static struct subflow *place_of(struct multipath *paths, const struct ends *ends)
+{
+    struct subflow *new;
+
+    for (int i = 0; i < paths->count; i++)
+        if (memcmp(&paths->found[i].ends, ends, sizeof *ends) == 0)
+            return &paths->found[i];
+    if (paths->count == SUBFLOWS_MAX)
+        return NULL;
+    new = &paths->found[paths->count++];
+    new->ends = *ends;
+    return new;
+}
+
+/* The kernel counts a FIN as a byte. A subflow that was reset has begun to count anew. */
+static void take(struct subflow *subflow, const unsigned char *bytes, socklen_t length)
+{
+    struct tcp_totals totals;
+    bool finished = bytes[0] == TCP_CLOSE_WAIT || bytes[0] == TCP_LAST_ACK || bytes[0] == TCP_CLOSING;
+
+    sample_unknown(&totals);
+    sample_parse(bytes, length, &totals);
+    if (finished && totals.received_bytes > 0)
+        totals.received_bytes--;
+    subflow->open = true;
+    subflow->lost = false;
+    if (totals.segs_in >= subflow->totals.segs_in)
+        subflow->totals = totals;
+}
+
+static void look(int fd, struct multipath *paths)
+{
+    struct addresses addresses;
+    struct infos infos;
+    bool were[SUBFLOWS_MAX];
+
+    if (!read_subflows(fd, &addresses, &infos))
+        return;
+    for (int i = 0; i < paths->count; i++) {
+        were[i] = paths->found[i].open;
+        paths->found[i].open = false;
+    }
+    for (uint32_t i = 0; i < addresses.head.subflows; i++) {
+        struct subflow *subflow = place_of(paths, &addresses.of[i]);
+
+        if (subflow != NULL)
+            take(subflow, infos.bytes + i * infos.head.size_user, (socklen_t)infos.head.size_user);
+    }
+    for (int i = 0; i < paths->count; i++) {
+        struct subflow *subflow = &paths->found[i];
+
+        if (!subflow->open && were[i]) {
+            subflow->lost = !paths->ending;
+            subflow->totals.unacked = 0; /* its data go over another one */
+        }
+    }
+}
+
+/* The first one's, with those of another. */
+static void join(struct tcp_totals *whole, const struct tcp_totals *part)
+{
+    static const unsigned char summed[] = {SUM(retransmits), SUM(retransmitted_bytes), SUM(segs_out), SUM(segs_in), SUM(acked_bytes),
+                                           SUM(unacked), SUM(delivered), SUM(delivered_ce), SUM(received_ce)};
+    int64_t *values = (int64_t *)whole;
+    const int64_t *others = (const int64_t *)part;
+
+    for (unsigned i = 0; i < sizeof summed; i++) {
+        int64_t *sum = &values[summed[i]], other = others[summed[i]];
+
+        *sum = *sum < 0 || other < 0 ? -1 : *sum + other;
+    }
+    if (whole->pmtu != part->pmtu)
+        whole->pmtu = -1;
+    if (whole->timestamps != part->timestamps)
+        whole->timestamps = -1;
+    whole->rcv_mss = whole->advmss = -1;
+    whole->rtt_us = whole->rtt_min_us = whole->cwnd = whole->advertised_window = whole->max_pacing_bps = -1;
+    whole->busy_us = whole->rwnd_limited_us = whole->sndbuf_limited_us = -1;
+}
+
+static void add_up(const struct multipath *paths, struct tcp_totals *totals)
+{
+    struct sockopts kept = totals->sockopts;
+    int64_t timeouts = -1;
+
+    for (int i = 0; i < paths->count; i++) {
+        const struct subflow *subflow = &paths->found[i];
+
+        if (i == 0)
+            *totals = subflow->totals;
+        else
+            join(totals, &subflow->totals);
+        /* A connection waits in vain once all its subflows do. */
+        if (subflow->open && (timeouts < 0 || subflow->totals.timeouts < timeouts))
+            timeouts = subflow->totals.timeouts;
+    }
+    totals->timeouts = timeouts;
+    totals->mss = -1; /* tcpi_snd_mss: options of Multipath TCP take a part of it */
+    totals->sockopts = kept;
+}
+
+void mptcp_sample(int fd, struct multipath *paths, struct tcp_totals *totals)
+{
+    pthread_mutex_lock(&paths->lock);
+    paths->state = state_of(fd);
+    if (paths->state == MULTIPATH_FELL_BACK) {
+        sample_info(fd, totals);
+    } else if (paths->state == MULTIPATH_USED) {
+        look(fd, paths);
+        add_up(paths, totals);
+    }
+    pthread_mutex_unlock(&paths->lock);
+}
+
+static void add_address(const struct sockaddr_storage *address)
+{
+    const void *bytes = address->ss_family == AF_INET6 ? (const void *)&((const struct sockaddr_in6 *)address)->sin6_addr
+                                                       : (const void *)&((const struct sockaddr_in *)address)->sin_addr;
+    char text[INET6_ADDRSTRLEN] = "";
+
+    inet_ntop(address->ss_family, bytes, text, sizeof text);
+    line_add_string(text);
+}
+
+void mptcp_report(const struct multipath *paths, bool sender)
+{
+    if (paths == NULL || paths->state == MULTIPATH_UNTOLD) {
+        line_add(",\"mptcp\":null");
+        return;
+    }
+    line_add(",\"mptcp\":[");
+    for (int i = 0; i < paths->count && paths->state == MULTIPATH_USED; i++) {
+        const struct subflow *subflow = &paths->found[i];
+        const struct tcp_totals *totals = &subflow->totals;
+
+        line_add("%s[", i > 0 ? "," : "");
+        add_address(sender ? &subflow->ends.local : &subflow->ends.remote);
+        line_add(",");
+        add_address(sender ? &subflow->ends.remote : &subflow->ends.local);
+        line_add(",%lld,", (long long)(sender ? totals->acked_bytes : totals->received_bytes));
+        if (subflow->lost)
+            line_add("null]");
+        else
+            line_add("%lld]", (long long)totals->timeouts);
+    }
+    line_add("]");
+}

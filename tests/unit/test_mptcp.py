@@ -1,0 +1,182 @@
+"""Multipath TCP: subflows as they are read and stored, their columns, the ceiling and limit, and the findings."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import builders
+import pytest
+from documents import column, finding, result_table, texts, titles
+from wire import TOTALS
+
+from rigctl.analysis.rows.cells import Row
+from rigctl.analysis.rows.frames import load
+from rigctl.base.errors import NodeError
+from rigctl.measure.orders import channels, sockets
+from rigctl.model.contract import departures
+from rigctl.protocol.lines import FlowTotals, parse_line
+from rigctl.protocol.orders import Connect
+from rigctl.records import Condition, Flow, HostSetting, Pair, Repetition, RunInfo, Side
+from rigctl.settings import MPTCP, Subflows
+from rigctl.store.flat import flattened, side_values
+
+A, B = ("10.0.0.1", "10.0.0.2"), ("10.1.0.1", "10.1.0.2")
+TWO = Subflows([(*A, 700, 0), (*B, 320, 0)])
+TCP = Subflows()
+ENABLED = "net.mptcp.enabled"
+
+
+def measured(
+    sent: Subflows | None, came: Subflows | None, enabled: tuple[str | None, str | None] = ("1", "1"), **plan: Any
+) -> tuple[RunInfo, list[Repetition]]:
+    """A run of one flow at 500 Mbit/s whose ends told of these subflows."""
+    condition = plan["conditions"][0].name if plan else None
+    cell = builders.cell(
+        pairs=(Pair("a", "b"),), parallel=1, mptcp=True, mss=None, window_bytes=None, condition=condition
+    )
+    one = builders.repetition(cell, (500.0,))
+
+    def told(flow: Flow) -> Flow:
+        assert flow.sender is not None
+        assert flow.receiver is not None
+        unknown = {"mss": None, "rtt_us": None, "rtt_min_us": None, "cwnd": None} if sent else {}
+        return replace(
+            flow,
+            sender=builders.counting(flow.sender, mptcp=sent, **unknown),
+            receiver=builders.counting(flow.receiver, mptcp=came),
+        )
+
+    values = dict(zip("ab", enabled, strict=True))
+    facts = {node: builders.facts(sysctls={} if value is None else {ENABLED: value}) for node, value in values.items()}
+    info = builders.run(builders.plan([cell], **plan), facts=facts)
+    return info, [replace(one, flows=tuple(map(told, one.flows)))]
+
+
+def row(info: RunInfo, repetitions: list[Repetition]) -> Row:
+    frames = load(info, repetitions).derived
+    (whole,), (pair,), (flow,) = frames.cells, frames.pairs, frames.flows
+    names = ("mptcp", "mptcp_effective", "subflows", "subflow_bytes", "ceiling_mbps", "efficiency", "limit")
+    assert [whole[name] for name in names] == [pair[name] for name in names] == [flow[name] for name in names]
+    return pair
+
+
+@pytest.mark.parametrize(("asked", "word"), [(True, " mptcp=1"), (False, " mptcp=0"), (None, "")])
+def test_both_ends_are_asked_for_it(asked: bool | None, word: str) -> None:
+    cell = builders.cell(mptcp=asked)
+    channel = channels([cell], lambda: "0" * 32)[0]
+    for sends in (True, False):
+        order = Connect(1, "b", 1, "a", sockets(cell, channel, sends=sends, interval_ms=100, wait_ms=1))
+        line = order.to_line(1).decode()
+        assert word in line
+        assert ("mptcp" in line) is (asked is not None)
+
+
+def test_subflows_of_an_agent_are_read_strictly() -> None:
+    told: list[Any] = [[*A, 700, 0], [*B, 320, None]]
+    totals = parse_line("n", json.dumps(TOTALS | {"mptcp": told}).encode() + b"\n")
+    assert isinstance(totals, FlowTotals)
+    assert totals.granted[MPTCP] == ((*A, 700, 0), (*B, 320, None))  # type: ignore[comparison-overlap]
+    wrong: list[Any] = [1, {}, [1], [[]], [[*A, 1]], [[*A, 1, 0, 0]], [[*A, -1, 0]], [[*A, 1, -1]], [[*A, None, 0]]]
+    wrong += [[[*A, True, 0]], [[*A, 1.0, 0]], [[*A, 2**63, 0]], [[1, "a", 1, 0]], [["é", "a", 1, 0]]]
+    wrong += [[["a" * 46, "a", 1, 0]], [["a\n", "a", 1, 0]], [[*A, 1, 0]] * 17]
+    for value in wrong:
+        with pytest.raises(NodeError, match='"mptcp" to be '):
+            parse_line("n", json.dumps(TOTALS | {"mptcp": value}).encode() + b"\n")
+
+
+@pytest.mark.parametrize("told", [TWO, TCP, None])
+def test_subflows_are_stored_and_read_back(told: Subflows | None) -> None:
+    side = builders.counting(Side(9, 1, 2), mptcp=told)
+    stored = json.loads(json.dumps({name: value for name, value in flattened(side).items() if name != "series"}))
+    assert side_values(stored)["granted"][MPTCP] == told
+    with pytest.raises(ValueError, match="subflows"):
+        side_values(stored | {"mptcp": "two"})
+
+
+@pytest.mark.parametrize(
+    ("sent", "came", "effective"), [(TWO, TWO, None), (None, None, None), (TCP, TCP, "False"), (TWO, TCP, "False")]
+)
+def test_a_fallback_is_a_departure(sent: Subflows | None, came: Subflows | None, effective: str | None) -> None:
+    info, (repetition,) = measured(sent, came)
+    found = [each.effective for each in departures(info.plan.cells[0], repetition.flows)]
+    assert found == ([] if effective is None else [effective])
+
+
+def test_columns_tell_the_bytes_of_each_subflow_and_no_ceiling() -> None:
+    own = row(*measured(TWO, TWO))
+    assert (own["mptcp"], own["mptcp_effective"], own["subflows"]) == (True, True, 2)
+    assert own["subflow_bytes"] == "10.0.0.1 > 10.0.0.2: 700, 10.1.0.1 > 10.1.0.2: 320"
+    assert (own["ceiling_mbps"], own["efficiency"], own["limit"]) == (None, None, "unknown")
+
+
+def test_after_a_fallback_the_link_has_its_ceiling() -> None:
+    own = row(*measured(TCP, TCP))
+    assert (own["mptcp_effective"], own["subflows"], own["subflow_bytes"]) == (False, 0, None)
+    assert own["ceiling_mbps"] == pytest.approx(941.5, rel=1e-3)
+
+
+def test_what_an_old_kernel_does_not_tell_is_unknown() -> None:
+    own = row(*measured(None, None))
+    assert [own[name] for name in ("mptcp_effective", "subflows", "subflow_bytes", "ceiling_mbps")] == [None] * 4
+    assert not any("MPTCP:" in text or "fell back" in text for text in texts(*measured(None, None)))
+
+
+@pytest.mark.parametrize(
+    ("came", "text"), [(TWO, "2 subflows"), (Subflows([(*A, 9, 0)]), "1 subflow"), (TCP, "TCP"), (None, "–")]
+)
+def test_the_table_tells_what_is_in_effect(came: Subflows | None, text: str) -> None:
+    assert column(result_table(*measured(came, came)), "Effective MPTCP") == [text]
+
+
+def test_without_the_request_no_table_has_the_columns() -> None:
+    cell = builders.cell()
+    table = result_table(builders.run(builders.plan([cell])), [builders.repetition(cell)])
+    assert not any("MPTCP" in title for title in titles(table))
+
+
+@pytest.mark.parametrize(
+    ("enabled", "said"),
+    [
+        (("1", "0"), "the receiver's kernel (b) has net.mptcp.enabled = 0"),
+        (("0", "1"), "the sender's kernel (a) has net.mptcp.enabled = 0"),
+        (("0", "0"), "the sender's kernel (a) and the receiver's kernel (b) have net.mptcp.enabled = 0"),
+        (("1", "1"), "both kernels have net.mptcp.enabled = 1, so a device on the path may have removed TCP's option"),
+        (("1", None), "the cause is unknown, as net.mptcp.enabled of b is"),
+        ((None, "0"), "the receiver's kernel (b) has net.mptcp.enabled = 0"),
+    ],
+)
+def test_a_fallback_is_blamed_on_who_is_known_to_cause_it(enabled: tuple[str | None, str | None], said: str) -> None:
+    found = finding(*measured(TCP, TCP, enabled), "fell back to TCP")
+    assert found.text.startswith(f"a → b fell back to TCP: {said}")
+    assert found.numbers == dict(zip(("enabled_sender", "enabled_receiver"), enabled, strict=True))
+
+
+def test_a_condition_that_switches_it_off_is_the_cause() -> None:
+    off = Condition("off", settings=(HostSetting("sysctl", "0", name=ENABLED),))
+    found = finding(*measured(TCP, TCP, conditions=(off,)), "fell back to TCP")
+    assert "the sender's kernel (a) and the receiver's kernel (b) have" in found.text
+
+
+@pytest.mark.parametrize(
+    ("subflows", "why"),
+    [
+        ([(*A, 9, 0)], "there is no second address"),
+        ([(*A, 9, 0), (*B, 0, 0)], "the others carried nothing"),
+        ([(*A, 9, 0), (*B, 1, 0)], None),
+    ],
+)
+def test_a_lone_subflow_is_told(subflows: list[tuple[str, str, int, int]], why: str | None) -> None:
+    said = texts(*measured(Subflows(subflows), Subflows(subflows)))
+    assert any(f"a → b used one subflow of MPTCP: {why}" in text for text in said) is (why is not None)
+    assert any("used one subflow" in text for text in said) is (why is not None)
+
+
+@pytest.mark.parametrize(
+    ("timeouts", "how"), [(4, "had 4 timeouts in a row"), (None, "ended before the test did"), (2, None)]
+)
+def test_a_subflow_that_failed_is_told_with_its_bytes(timeouts: int | None, how: str | None) -> None:
+    sent = Subflows([(*A, 702, 0), (*B, 321, timeouts)])
+    said = texts(*measured(sent, TWO))
+    begin = f"a → b: the subflow 10.1.0.1 → 10.1.0.2 {how}: 320 bytes came over it, 700 over the others; test 1."
+    assert any(text.startswith(begin) for text in said) is (how is not None)
+    assert any("the subflow" in text for text in said) is (how is not None)

@@ -154,6 +154,13 @@ def test_without_it_nothing_is_told(start: Start) -> None:
     assert report_of(sender).totals[0]["mptcp"] is None
 
 
+def test_over_ipv6_it_listens_there_only(start: Start) -> None:
+    receiver, sender = ran(start, 100, address="::1", extra="mptcp=1")
+    ((source, destination, count, _),) = report_of(receiver).totals[0]["mptcp"]
+    assert (source, destination) == ("::1", "::1")
+    assert count == report_of(sender).totals[0]["bytes"] + OPENING
+
+
 def moved(agent: Talk, before: int) -> int:
     """Wait for progress of a receiver; return its bytes."""
     while (count := int(agent.event("progress")["bytes"]["1"])) <= before:

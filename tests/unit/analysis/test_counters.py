@@ -11,6 +11,7 @@ from switched import SECOND, Paper, several
 from rigctl.analysis.rows.counters import Balance, Balances, port_octets, port_rates, trunk_total
 from rigctl.model.counters.points import CountingPoint, PointKind
 from rigctl.records import PortSeries, Repetition, RunInfo
+from rigctl.settings import Subflows
 
 FRAME = 1448 + 66
 ACK = 66
@@ -231,6 +232,22 @@ class TestWhole:
     def test_a_run_without_flows_has_no_points(self) -> None:
         paper = Paper()
         assert Balances(paper.run(), [builders.failed(paper.cell)]).whole() == {}
+
+
+def test_data_that_may_have_gone_over_other_links_are_in_no_balance() -> None:
+    info, measured = several(3, Paper())
+
+    def multipath(repetition: Repetition) -> Repetition:
+        told = Subflows([("10.0.0.1", "10.0.0.2", 9, 0)])
+        sides = [(flow, flow.receiver) for flow in repetition.flows]
+        flows = tuple(
+            replace(flow, receiver=builders.counting(side, mptcp=told) if side else None) for flow, side in sides
+        )
+        return replace(repetition, flows=flows)
+
+    found = Balances(info, [measured[0], multipath(measured[1]), measured[2]])
+    assert [found.of(each) is None for each in measured] == [False, True, False]
+    assert found.whole() == {}
 
 
 def shifted(port: PortSeries, octets: int) -> PortSeries:

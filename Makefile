@@ -141,7 +141,7 @@ release: wheel
 	sed -n '/^## $(subst .,\.,$(VERSION))/,/^## /{/^## /!p}' CHANGELOG.md >build/notes.md
 	cd dist && sha256sum * >SHA256SUMS && cat SHA256SUMS
 
-# Not in CI: a quarter of an hour, and the package index. Installs the wheel as users do: on other machines, without internet, as a
+# Not in CI, before a release: five minutes and the package index. Installs the wheel as users do: on other machines, without internet, as a
 # stranger with two hosts.
 packages: system wheelhouse
 	$(BIN)/python -m pytest -v -m packages tests/packages

@@ -15,21 +15,17 @@ from rigctl.report.sections import (
     captures,
     classes,
     counters,
-    datagrams,
     expectations,
-    files,
     host_facts,
     latency,
     matrix,
-    mesh,
-    messages,
     mptcp,
     over_time,
     placement,
     retest,
     soak,
-    streams,
 )
+from rigctl.report.sections.kinds import datagrams, files, mesh, messages, streams
 from rigctl.report.words import method
 from rigctl.report.words.counted import counted_findings
 from rigctl.report.words.missing import shortfall

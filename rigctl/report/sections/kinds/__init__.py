@@ -1,0 +1,1 @@
+"""Tables and findings of each kind of test."""

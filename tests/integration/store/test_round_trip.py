@@ -36,7 +36,7 @@ from rigctl.records import (
     TcpInfo,
     Trunk,
 )
-from rigctl.settings import Counts, Settings
+from rigctl.settings import Counts, Settings, Subflows
 from rigctl.settings.kinds import KINDS
 from rigctl.store import Store
 from rigctl.store.flat import GRANTED
@@ -84,6 +84,7 @@ def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 PAIR = st.builds(Pair, NAME, NAME)
+ADDRESS = st.sampled_from(["192.168.7.1", "fd00::7"])
 TCP_INFO = st.builds(
     TcpInfo,
     **{field.name: maybe(COUNT) for field in fields(TcpInfo)} | {"timestamps": maybe(st.booleans())},
@@ -94,6 +95,7 @@ OF_TYPE: Final[dict[Any, st.SearchStrategy[Any]]] = {
     bool: st.booleans(),
     (int, str): COUNT | st.sampled_from(["max", "unlimited"]),
     Counts: st.lists(st.tuples(COUNT, COUNT), max_size=3).map(Counts),
+    Subflows: st.lists(st.tuples(ADDRESS, ADDRESS, COUNT, maybe(COUNT)), max_size=3).map(Subflows),
 }
 DISK = st.builds(DiskTimes, COUNT, maybe(COUNT)) | st.builds(DiskTimes, st.none(), COUNT)
 SIDE = st.builds(

@@ -208,6 +208,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "destination_port_octets", "B", frozenset({Level.PAIRS}), "octets sent by the switch at the receiver's port"
     ),
 )
+BY_NAME: Final = {column.name: column for column in COLUMNS}
 
 
 def columns_at(level: Level) -> tuple[Column, ...]:

@@ -130,6 +130,12 @@ def parse_processors(text: str) -> frozenset[int]:
     return frozenset(found)
 
 
+def mask_processors(mask: str) -> frozenset[int]:
+    """Return the processors of a mask as the kernel writes it, `ff,00000003`. Raise ValueError for anything else."""
+    number = int(mask.replace(",", "") or "0", 16)
+    return frozenset(bit for bit in range(number.bit_length()) if number >> bit & 1)
+
+
 def processors_text(numbers: Iterable[int]) -> str:
     """Return processors as `0-3,6`."""
     runs = groupby(enumerate(sorted(set(numbers))), lambda each: each[1] - each[0])

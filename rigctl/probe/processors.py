@@ -5,9 +5,10 @@ From sysfs and /proc alone, but for pause frames, which only ethtool reads. `Non
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Final
 
-from rigctl.base.units import parse_processors, processors_text
+from rigctl.base.units import mask_processors, parse_processors, processors_text
 from rigctl.probe.parsers import MOST_CHARS, Fact, first, read, whole
 
 _CARD: Final = "/sys/class/net/$IF"
@@ -118,10 +119,7 @@ def rps(output: str) -> str | None:
     masks = [line.rpartition(":")[2].strip().replace(",", "") for line in output.splitlines() if line.strip()]
     if not masks or not all(re.fullmatch(r"[0-9a-f]{1,256}", mask) for mask in masks):
         return None
-    together = 0
-    for mask in masks:
-        together |= int(mask, 16)
-    return processors_text(bit for bit in range(together.bit_length()) if together >> bit & 1)[:MOST_CHARS] or "off"
+    return processors_text(chain.from_iterable(map(mask_processors, masks)))[:MOST_CHARS] or "off"
 
 
 def pause(output: str) -> dict[str, bool] | None:

@@ -13,6 +13,7 @@ from typing import Final
 
 from rigctl.base.units import (
     format_bytes,
+    mask_processors,
     parse_bytes,
     parse_duration,
     parse_processors,
@@ -105,7 +106,7 @@ def from_agent(kind: str, value: str) -> str:
     if kind == "qdisc":
         return _qdisc_from_agent(value)
     if kind == "rps" and re.fullmatch(r"[0-9a-f,;]+", value):
-        lists = [processors_text(_bits(mask)) or "off" for mask in value.split(";")]
+        lists = [processors_text(mask_processors(mask)) or "off" for mask in value.split(";")]
         return lists[0] if len(lists) == 1 else ", ".join(f"rx-{at}: {own}" for at, own in enumerate(lists))
     return value
 
@@ -121,11 +122,6 @@ def _mask(numbers: Iterable[int]) -> str:
     digits = f"{sum(1 << number for number in set(numbers)):x}"
     padded = digits.zfill(-(-len(digits) // 8) * 8)
     return ",".join(padded[at : at + 8] for at in range(0, len(padded), 8))
-
-
-def _bits(mask: str) -> list[int]:
-    number = int(mask.replace(",", "") or "0", 16)
-    return [bit for bit in range(number.bit_length()) if number >> bit & 1]
 
 
 def _kind(text: str) -> str:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
 from rigctl.base.units import parse_bytes, parse_duration, parse_rate
-from rigctl.columns import COLUMNS, Column, Level
+from rigctl.columns import BY_NAME, Column, Level
 from rigctl.model.limits.rules import RULES
 from rigctl.records import Comparison, Expectation
 from rigctl.scenario.card import Section
@@ -48,7 +48,6 @@ OF_KIND: Final[Mapping[str, tuple[str, ...]]] = {
     "file": (*_MESSAGES, "efficiency"),
 }
 """The columns of which something can be expected."""
-_BY_COLUMN: Final = {column.name: column for column in COLUMNS}
 _SUFFIXES: Final = {"Mbit/s": "_mbps", "us": "_us", "%": "_pct", "s": "_s", "B": "_bytes", "B/s": "_bytes_per_s"}
 _SHORT: Final = {
     "rtt_p50": ("app_rtt_p50_us", "latency_loaded_p50_us"),
@@ -84,7 +83,7 @@ def name_of(column: Column) -> str:
 
 
 COLUMNS_OF: Final[Mapping[str, tuple[str, ...]]] = {
-    **{name_of(_BY_COLUMN[name]): (name,) for own in OF_KIND.values() for name in own},
+    **{name_of(BY_NAME[name]): (name,) for own in OF_KIND.values() for name in own},
     **_SHORT,
 }
 """Columns of each figure, by its name: one for a kind of test."""
@@ -99,7 +98,7 @@ def column_of(figure: str, kind_: Kind) -> str | None:
 
 def parse_bound(name: str, value: object) -> Bound:
     """The bound of a figure, as `>= 930M per pair`. Raises `FieldError`."""
-    column = _BY_COLUMN[COLUMNS_OF[name][0]]
+    column = BY_NAME[COLUMNS_OF[name][0]]
     example = _EXAMPLES.get(column.name) or _EXAMPLES[column.unit]
     match = _BOUND.fullmatch(value) if isinstance(value, str) and len(value) <= MAX_VALUE_CHARS else None
     if match is None:
@@ -172,7 +171,7 @@ def expect_section(row: type[BaseModel]) -> type[BaseModel]:
         ),
     }
     for name, columns in COLUMNS_OF.items():
-        column = _BY_COLUMN[columns[0]]
+        column = BY_NAME[columns[0]]
         example = _EXAMPLES.get(column.name) or _EXAMPLES[column.unit]
         meaning = ", or ".join(columns)
         fields[name] = (_Bound, Field(None, description=f"Column {meaning}.", examples=[example]))
@@ -245,12 +244,7 @@ def _wrong(name: str, bound: Bound, chosen: Sequence[Test], first: Test) -> str 
     column = column_of(name, kind_) or name
     if column.startswith("latency_") and any(test.row[LATENCY] is None for test in chosen):
         return "some of its tests have no probes. Set latency: true, or choose tests with where: {latency: true}"
-    if (
-        bound.per_pair
-        and column in _BY_COLUMN
-        and Level.PAIRS not in _BY_COLUMN[column].levels
-        and not kind_.in_messages
-    ):
+    if bound.per_pair and column in BY_NAME and Level.PAIRS not in BY_NAME[column].levels and not kind_.in_messages:
         return "there is one for the test as a whole. Leave out per pair"
     return None
 

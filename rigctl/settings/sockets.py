@@ -28,6 +28,8 @@ CONNECTIONS: Final = (TCP, PINGPONG, BLAST, FILE)
 """Kinds of tests over TCP."""
 TIMESTAMPS_OPTION: Final = 12
 """Bytes of every segment that RFC 7323 timestamps take."""
+MPTCP_ENABLED: Final = "net.mptcp.enabled"
+"""The sysctl that switches Multipath TCP on and off."""
 MIN_WINDOW: Final = 1024
 MAX_WINDOW: Final = 1024**3
 RANGE_SCHEMA: Final = {"type": "string", "pattern": r"^\s*[0-9]+\s*\.\.\s*[0-9]+(\s+(step|times)\s+[0-9]+)?\s*$"}

@@ -9,6 +9,7 @@ from rigctl.check.records import NodeSeen, Seen
 from rigctl.check.rules.findings import by_value, error, fine, found, nodes_of, unlike, warning
 from rigctl.findings import Finding, Number, Severity
 from rigctl.settings import CONGESTION, MPTCP, READ, WINDOW, WRITE
+from rigctl.settings.sockets import MPTCP_ENABLED
 
 _LIMITS: Final = (("SO_RCVBUF", "net.core.rmem_max"), ("SO_SNDBUF", "net.core.wmem_max"))
 _AUTOTUNED: Final = (("receive", "net.ipv4.tcp_rmem"), ("send", "net.ipv4.tcp_wmem"))
@@ -20,7 +21,6 @@ _DATA_SHARE: Final = 0.5
 _SCALING: Final = "net.ipv4.tcp_window_scaling"
 _UNSCALED: Final = 65535
 _CONGESTION: Final = "net.ipv4.tcp_congestion_control"
-_MPTCP: Final = "net.mptcp.enabled"
 _AVAILABLE: Final = "net.ipv4.tcp_available_congestion_control"
 
 
@@ -40,14 +40,14 @@ def multipath(seen: Seen) -> Iterator[Finding]:
     """Check that the nodes of tests with Multipath TCP have it, and have it switched on."""
     for each in seen.reached():
         cells = [cell for cell in seen.cells() if cell[MPTCP] and each.name in cell.nodes]
-        left = [cell.number for cell in cells if _MPTCP not in seen.settings_of(cell)]
-        enabled = each.sysctl(_MPTCP)
+        left = [cell.number for cell in cells if MPTCP_ENABLED not in seen.settings_of(cell)]
+        enabled = each.sysctl(MPTCP_ENABLED)
         if cells and (each.is_freebsd or (enabled is None and each.facts.get("sysctls"))):
             text = f"its kernel has no Multipath TCP, and {_asking([cell.number for cell in cells])} it."
             yield error(each, text, "Leave mptcp out, or use Linux from 5.6 on with CONFIG_MPTCP.")
         elif left and enabled == "0":
-            text = f"{_MPTCP} is 0, and {_asking(left)} Multipath TCP: connections will fall back to TCP."
-            yield warning(each, text, _set(_MPTCP, 1))
+            text = f"{MPTCP_ENABLED} is 0, and {_asking(left)} Multipath TCP: connections will fall back to TCP."
+            yield warning(each, text, _set(MPTCP_ENABLED, 1))
 
 
 def windows(seen: Seen) -> Iterator[Finding]:

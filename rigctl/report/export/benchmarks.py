@@ -14,7 +14,7 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import Values
 from rigctl.base.errors import InputError
-from rigctl.columns import COLUMNS, Column
+from rigctl.columns import BY_NAME, Column
 from rigctl.report.words.text import settings_text, told_apart
 from rigctl.scenario.expecting import OF_KIND
 
@@ -22,7 +22,6 @@ BIGGER: Final = frozenset({"goodput_mbps", "throughput_bytes_per_s"})
 SMALLER: Final = frozenset(
     {"app_rtt_p50_us", "app_rtt_p99_us", "latency_loaded_p50_us", "latency_loaded_p99_us", "loss_pct"}
 )
-_BY_NAME: Final = {column.name: column for column in COLUMNS}
 _MOST_NAME: Final = 1024
 """Characters of a benchmark's name at Bencher."""
 
@@ -87,4 +86,4 @@ def _figures(view: RunView, wanted: frozenset[str]) -> Iterator[Figure]:
             for column in OF_KIND[cell.test]:
                 value = values.of(cell, stream, column)
                 if column in wanted and isinstance(value, int | float):
-                    yield Figure(name, _BY_NAME[column], value, values.each(cell, stream, column))
+                    yield Figure(name, BY_NAME[column], value, values.each(cell, stream, column))

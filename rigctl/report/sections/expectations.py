@@ -8,7 +8,7 @@ from typing import Final
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import Check, checks
-from rigctl.columns import COLUMNS
+from rigctl.columns import BY_NAME
 from rigctl.findings import Finding, Number, Severity, Weight, tests
 from rigctl.records import Expectation, RunInfo, RunPlan, Status, Unmet
 from rigctl.report.blocks import Column, Entry, Paragraph, Row, Section, Table, Verdict
@@ -18,7 +18,6 @@ MOST_SHOWN: Final = 100
 NOT_MEASURED: Final = "not measured"
 _WORDS: Final = {"us": "µs", "B": "bytes", "B/s": "byte/s"}
 _TIMES: Final = ((1e6, "s"), (1e3, "ms"), (1.0, "µs"))
-_UNITS: Final = {column.name: column.unit for column in COLUMNS}
 
 
 def verdicts(view: RunView) -> tuple[Verdict, ...]:
@@ -29,7 +28,7 @@ def verdicts(view: RunView) -> tuple[Verdict, ...]:
 
 def _verdict(check: Check, in_part: str | None) -> Verdict:
     expected = check.expectation
-    unit = _UNITS[expected.column]
+    unit = BY_NAME[expected.column].unit
     measured = _text(check.value, unit, expected.bound)
     if check.value is None:
         missing = "the ceiling is not known" if expected.column == "efficiency" else "it was not reported"

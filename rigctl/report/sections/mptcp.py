@@ -11,8 +11,8 @@ from rigctl.records import Cell, Flow
 from rigctl.report.blocks import Part
 from rigctl.report.words.text import MOST_NAMED, listed, numbers_text, plural, some
 from rigctl.settings import MPTCP, Subflows
+from rigctl.settings.sockets import MPTCP_ENABLED
 
-ENABLED: Final = "net.mptcp.enabled"
 MANY_TIMEOUTS: Final = 3
 """Timeouts in a row, at least 1.4 s, after which a subflow is told to have failed; as the agent has it of a flow."""
 
@@ -48,7 +48,7 @@ def _fallen(view: RunView) -> Iterator[Finding]:
         if not flow.fell_back:
             return None
         named = zip(("sender", "receiver"), flow.stream.ends, strict=True)
-        return tuple((end, node, sysctl_value(view.info, cell, node, ENABLED)) for end, node in named)
+        return tuple((end, node, sysctl_value(view.info, cell, node, MPTCP_ENABLED)) for end, node in named)
 
     for known, (pairs, tests) in _by(view, ends).items():
         off = [(end, node) for end, node, value in known if value == "0"]
@@ -56,14 +56,14 @@ def _fallen(view: RunView) -> Iterator[Finding]:
         remedy = None
         if off:
             whose = " and ".join(f"the {end}'s kernel ({node})" for end, node in off)
-            cause = f"{whose} {'has' if len(off) == 1 else 'have'} {ENABLED} = 0"
-            remedy = f"On {listed([node for _, node in off])}, as root: sysctl -w {ENABLED}=1"
+            cause = f"{whose} {'has' if len(off) == 1 else 'have'} {MPTCP_ENABLED} = 0"
+            remedy = f"On {listed([node for _, node in off])}, as root: sysctl -w {MPTCP_ENABLED}=1"
         elif untold:
-            cause = f"the cause is unknown, as {ENABLED} of {listed(untold)} is"
+            cause = f"the cause is unknown, as {MPTCP_ENABLED} of {listed(untold)} is"
         else:
             cause = (
-                f"both kernels have {ENABLED} = 1, so a device on the path may have removed TCP's option, or a kernel "
-                "had another reason"
+                f"both kernels have {MPTCP_ENABLED} = 1, so a device on the path may have removed TCP's option, or a "
+                "kernel had another reason"
             )
             remedy = "On both nodes: nstat -asz 'MPTcpExt*' counts fallbacks by their reason."
         text = f"{some(pairs, MOST_NAMED)} fell back to TCP: {cause}; {numbers_text(tests)}."

@@ -34,7 +34,7 @@ def test_the_agent_knows_the_word(kind: Kind) -> None:
 
 
 def test_a_section_of_the_report_tells_of_it(kind: Kind) -> None:
-    assert importlib.import_module(f"rigctl.report.sections.{kind.section}")
+    assert importlib.import_module(f"rigctl.report.sections.kinds.{kind.section}")
 
 
 def test_a_kind_takes_what_it_needs(kind: Kind) -> None:

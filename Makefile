@@ -81,7 +81,7 @@ mutants: $(VENV)/mutants.stamp
 # RIGCTL_FUZZ_MINUTES and RIGCTL_FUZZ_CASES change that.
 fuzz: system $(VENV)/fuzz.stamp
 	nice -n 10 $(BIN)/python tests/bench/fuzz.py
-	for target in theme rig nights scenario reply hosts import store; do \
+	for target in theme rig nights scenario reply hosts import iperf3 store; do \
 		nice -n 10 $(BIN)/python tests/bench/fuzz_readers.py $$target $${RIGCTL_FUZZ_CASES:-200000} -verbosity=0 || exit 1; \
 	done
 

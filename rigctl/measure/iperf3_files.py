@@ -93,11 +93,10 @@ def reports_of(place: str, content: bytes) -> list[Taken]:
         try:
             made, at = decoder.raw_decode(text, at)
         except json.JSONDecodeError as error:
-            where = f"line {error.lineno}, column {error.colno}"
-            raise InputError(f"{place}: {where}: is no JSON: {error.msg}. {_NOTHING}") from None
+            raise InputError(f"{place}:{error.lineno}:{error.colno}: is no JSON: {error.msg}. {_NOTHING}") from None
         except (RecursionError, ValueError):
-            raise InputError(f"{place}: line {line}: is JSON that is too deep or too large. {_NOTHING}") from None
-        found.append(_taken(place if line == 1 else f"{place}, line {line}", made))
+            raise InputError(f"{place}:{line}: is JSON that is too deep or too large. {_NOTHING}") from None
+        found.append(_taken(place if line == 1 else f"{place}:{line}", made))
     if not found:
         raise InputError(f"{place}: is empty. {_NOTHING}")
     return found

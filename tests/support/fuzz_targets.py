@@ -19,6 +19,7 @@ import builders
 
 from rigctl.base.errors import RigctlError
 from rigctl.check.paths import Spot, _Probing
+from rigctl.measure.iperf3_files import imported, reports_of
 from rigctl.nightly import settings as nightly
 from rigctl.probe import facts, network, surroundings
 from rigctl.probe.switches.show_interfaces import UnreadableError, cisco_ios, dell_os9
@@ -235,6 +236,36 @@ def _opened(path: Path, data: bytes, *, create: bool) -> Iterator[Store]:
         yield _KEPT[path]
 
 
+IPERF3: Final = ROOT / "tests" / "unit" / "fixtures" / "iperf3"
+
+
+def iperf3(data: bytes) -> None:
+    """A file of `iperf3 -J`, up to its run in a store."""
+
+    def take(path: Path) -> None:
+        made = imported(reports_of(str(path), data), {})
+        with _opened(FOLDER / "iperf3.db", b"", create=True) as store:
+            run = store.begin(made.plan, made.versions, made.facts, made.started_at)
+            store.add(run, *made.repetitions)
+            try:
+                _read(store, run, data)
+            except RigctlError as error:
+                raise FoundError(f"stored, but not read: {error}") from error
+            store.remove(run)
+
+    _placed(FOLDER / "i.json", take, data)
+
+
+def _iperf3_seeds() -> Iterator[bytes]:
+    """Recorded files, one value to a line for `spliced`, two intervals of two streams each."""
+    for path in sorted(IPERF3.glob("*/*.json")):
+        report = json.loads(path.read_bytes())
+        report["intervals"] = [
+            interval | {"streams": interval["streams"][:2]} for interval in report["intervals"][:2]
+        ]
+        yield json.dumps(report, separators=(",", ":")).replace(",", ",\n").encode()
+
+
 def _taken_seeds() -> list[bytes]:
     lines = runs_lines()[:-1]
     short = [line for line in lines if len(line) < 2500]
@@ -337,5 +368,6 @@ TARGETS: Final[dict[str, tuple[Read, Seeds]]] = {
     "reply": (reply, _samples("reply")),
     "hosts": (hosts, _samples("hosts")),
     "import": (taken, _taken_seeds),
+    "iperf3": (iperf3, _iperf3_seeds),
     "store": (stored, _stored_seeds),
 }

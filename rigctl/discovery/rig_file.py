@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +36,7 @@ def rig_text(draft: Draft, made: str) -> str:
     rates = [node.path.interface.speed_bps if node.path.interface else None for node in draft.nodes]
     mtus = [node.path.interface.mtu if node.path.interface else None for node in draft.nodes]
     rate, mtu = _common(rates), _common(mtus)
+    shared = _shared(draft.nodes)
     lines = [
         f"# {_comment(made)}",
         "# A comment says where a value comes from. `rigctl plan SCENARIO --rig FILE` shows the tests on this rig.",
@@ -45,12 +46,14 @@ def rig_text(draft: Draft, made: str) -> str:
         *_switches(draft.switches),
         *_links(rate, mtu, rates, mtus),
         *_groups(draft),
+        *(["defaults:  # of all nodes"] if shared else []),
+        *(f"  {key}: {value}" for key, value in shared.items()),
         "nodes:",
     ]
     for node, node_rate, node_mtu in zip(draft.nodes, rates, mtus, strict=True):
         own = [("rate", _rate(node_rate))] if node_rate and node_rate != rate else []
         own += [("mtu", str(node_mtu))] if node_mtu and node_mtu != mtu else []
-        lines += _node(node, own, two_switches=len(draft.switches) > 1)
+        lines += _node(node, own, shared, two_switches=len(draft.switches) > 1)
     if draft.left_out:
         lines += ["", f"# Left out ({len(draft.left_out)}):"]
         lines += [f"#   {_comment(f'{each.target.text}: {each.reason}')}" for each in draft.left_out]
@@ -117,27 +120,49 @@ def _groups(draft: Draft) -> Iterator[str]:
         yield f"  {_scalar(name)}: [{', '.join(map(_scalar, members))}]"
 
 
-def _node(node: Found, own: Sequence[tuple[str, str]], *, two_switches: bool) -> Iterator[str]:
+def _access(node: Found) -> dict[str, str]:
+    """Return how a node is reached, as keys and values of YAML."""
+    given = {key: getattr(node.target, key) for key in ("port", "user", "key", "jump")}
+    found = {
+        key: str(value) if key == "port" else _scalar(str(value)) for key, value in given.items() if value is not None
+    }
+    if node.path.interface is not None:
+        found["data_interface"] = _scalar(node.path.interface.name)
+    if node.host.sudo == "granted":
+        found["sudo"] = "true"
+    return found
+
+
+def _shared(nodes: Sequence[Found]) -> dict[str, str]:
+    """Return what is the same for all nodes and stands under `defaults`."""
+    first, *others = map(_access, nodes)
+    return {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
+
+
+def _node(
+    node: Found, own: Sequence[tuple[str, str]], shared: Mapping[str, str], *, two_switches: bool
+) -> Iterator[str]:
     yield f"  # {_comment(described(node))}"
     yield f"  {_scalar(node.name)}:"
     yield f"    address: {_scalar(node.target.host)}"
+    interface, why = node.path.interface, _comment(node.path.why)
+    access = {key: value for key, value in _access(node).items() if key not in shared}
     for key in ("port", "user", "key", "jump"):
-        value = getattr(node.target, key)
-        if value is not None:
-            yield f"    {key}: {value if isinstance(value, int) else _scalar(str(value))}"
-    interface = node.path.interface
+        if key in access:
+            yield f"    {key}: {access[key]}"
     if interface is None:
-        yield f"    # {_comment(node.path.why)}"
+        yield f"    # {why}"
     else:
-        yield f"    data_address: {_scalar(node.path.address or '')}"
-        yield f"    data_interface: {_scalar(interface.name)}  # {_comment(node.path.why)}"
+        yield f"    data_address: {_scalar(node.path.address or '')}  # {why}"
+    if "data_interface" in access:
+        yield f"    data_interface: {access['data_interface']}"
     for key, value in own:
         yield f"    {key}: {value}"
     if interface is not None and interface.duplex == "half":
         yield "    # HALF duplex: look at the cable and the switch's port before measuring"
-    if node.host.sudo == "granted":
+    if "sudo" in access:
         yield "    sudo: true  # sudo -n works; conditions and captures need it"
-    elif node.host.sudo is not None:
+    elif node.host.sudo not in (None, "granted"):
         yield f"    # no conditions or captures on it: {_SUDO[node.host.sudo]}, and this user is not root"
     if two_switches and node.switch is not None:
         yield f"    switch: {_scalar(node.switch)}"

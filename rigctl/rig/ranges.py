@@ -149,10 +149,13 @@ def expanded(document: Document) -> Document:
 
 
 def told_once(mistakes: Sequence[Mistake]) -> list[Mistake]:
-    """Return the mistakes with those at one place, as the nodes of a range have, only for the first of the nodes."""
+    """Return the mistakes with those at one place only for the first of the nodes.
+
+    The nodes of a range have their places in common, and all nodes those of `defaults`, which come first.
+    """
     first: dict[str, Any] = {}
     return [
         mistake
         for mistake in mistakes
-        if mistake.path[:1] != ("nodes",) or first.setdefault(mistake.where, mistake.path[1:2]) == mistake.path[1:2]
+        if first.setdefault(mistake.where, mistake.path[:2]) == mistake.path[:2] or mistake.path[:1] != ("nodes",)
     ]

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 from rigctl.base import resources
 from rigctl.records import Link, Trunk
 from rigctl.rig.allocation import allocated, is_ahead
+from rigctl.rig.defaults import with_defaults
 from rigctl.rig.fields import is_address, plain_name
 from rigctl.rig.files import expanded_path
 from rigctl.rig.inventory import VIRTUAL_MTU, Node, Rig
@@ -62,6 +63,7 @@ def rig_of(document: Document, path: Path, sets: Sequence[str] = ()) -> Rig:
     document = expanded(document)
     document, wrong_options = overridden(document, [text for text in sets if text not in ahead])
     wrong_options = [*wrong_ahead, *wrong_options]
+    document = with_defaults(document)
     model, found = validated(document, RigFile)
     if model is not None and not (found or wrong_options):
         found = list(islice(mistakes(document, model, path.parent), MOST_FOUND))
@@ -100,6 +102,9 @@ def mistakes(document: Document, model: RigFile, folder: Path) -> Iterator[Mista
     if model.virtual is not None and "transport" in model.model_fields_set:
         what = "transport: for real nodes only; rigctl reaches those of a virtual rig by itself. Leave it out."
         yield document.mistake(("transport",), what, at_key=True)
+    if model.virtual is not None and model.defaults is not None:
+        what = "defaults: for real nodes only; rigctl makes those of a virtual rig. Leave it out."
+        yield document.mistake(("defaults",), what, at_key=True)
     yield from _virtual_mistakes(document, model.links, ("links",), model)
     places: dict[tuple[Any, ...], str] = {}
     for name, node in model.nodes.items():

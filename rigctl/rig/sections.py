@@ -47,17 +47,9 @@ class LinkSection(_Section):
     )
 
 
-class NodeSection(LinkSection):
-    """One node. Every key may be left out but `address`, and that one too on a virtual rig."""
+class AccessSection(_Section):
+    """How a node is reached: the keys that `defaults` may have."""
 
-    address: fields.Address = Field(
-        None,
-        description="Host name, address or ~/.ssh/config alias for SSH; for srun, Slurm's name of the node.",
-        examples=["pi1.lan"],
-    )
-    transport: fields.TransportName | None = Field(
-        None, description="What reaches this node. Default: the transport of the rig.", examples=["local"]
-    )
     port: fields.Port = Field(None, description="SSH port. Default: from ~/.ssh/config, else 22.", examples=[22])
     user: fields.User = Field(
         None, description="SSH user. Default: from ~/.ssh/config, else your own.", examples=["pi"]
@@ -73,6 +65,39 @@ class NodeSection(LinkSection):
         examples=["known_hosts"],
     )
     jump: fields.Jump = Field(None, description="Jump host, [user@]host[:port].", examples=["admin@gate.lan:2222"])
+    data_interface: fields.Interface = Field(
+        None, description="Interface the traffic uses. Default: found from data_address.", examples=["eth0"]
+    )
+    sudo: Flag = Field(False, description="Run the agent with sudo (without a password) on this node.")
+
+
+class DefaultsSection(AccessSection):
+    """Keys for all nodes that have none of their own, and for those of a group."""
+
+    groups: Annotated[
+        dict[
+            fields.GroupName,
+            Annotated[AccessSection, BeforeValidator(_empty_if_none, json_schema_input_type=AccessSection | None)],
+        ],
+        BeforeValidator(_empty_if_none),
+    ] = Field(
+        default_factory=dict,
+        description="Keys for the nodes of a group; they go before those of all nodes.",
+        examples=[{"left": {"user": "pi"}}],
+    )
+
+
+class NodeSection(AccessSection, LinkSection):
+    """One node. Every key may be left out but `address`, and that one too on a virtual rig."""
+
+    address: fields.Address = Field(
+        None,
+        description="Host name, address or ~/.ssh/config alias for SSH; for srun, Slurm's name of the node.",
+        examples=["pi1.lan"],
+    )
+    transport: fields.TransportName | None = Field(
+        None, description="What reaches this node. Default: the transport of the rig.", examples=["local"]
+    )
     data_address: fields.DataAddress = Field(
         None, description="IP address the traffic uses. Default: that of data_interface.", examples=["10.0.0.1"]
     )
@@ -89,13 +114,9 @@ class NodeSection(LinkSection):
     arch: Annotated[Arch, _one_of("arch", get_args(Arch))] | None = Field(
         None, description="Machines: processor. Default: the controller's.", examples=["aarch64"]
     )
-    data_interface: fields.Interface = Field(
-        None, description="Interface the traffic uses. Default: found from data_address.", examples=["eth0"]
-    )
     data_ports: fields.DataPorts = Field(
         None, description="Ports its receivers listen on. Default: those of the rig.", examples=["5200-5299"]
     )
-    sudo: Flag = Field(False, description="Run the agent with sudo (without a password) on this node.")
     switch: fields.SwitchName | None = Field(
         None, description="The switch this node is connected to, a key of switches.", examples=["force10"]
     )
@@ -220,6 +241,13 @@ class RigFile(_Section):
     )
     links: LinkSection = Field(
         default_factory=LinkSection, description="Values for all nodes that have none of their own."
+    )
+    defaults: Annotated[
+        DefaultsSection | None, BeforeValidator(_empty_if_none, json_schema_input_type=DefaultsSection | None)
+    ] = Field(
+        None,
+        description="How nodes are reached that have no keys of their own.",
+        examples=[{"user": "pi", "data_interface": "eth0"}],
     )
     nodes: dict[
         fields.NodeKey,

@@ -36,6 +36,15 @@ def test_values_that_all_share_stand_under_links() -> None:
     assert "# x86_64, Debian GNU/Linux 12 (bookworm), e1000e, 1 Gbit/s full duplex" in text
 
 
+def test_what_all_nodes_share_stands_under_defaults_and_the_rest_at_its_node() -> None:
+    text, _ = written(drafted(pis()))
+    assert "defaults:  # of all nodes\n  user: pi\n  data_interface: eth0\n  sudo: true\nnodes:\n" in text
+    assert text.count("user: pi") == text.count("eth0\n") == text.count("sudo: true") == 1
+    text, mixed = written(drafted([*pis(2), asked("root@pi9:2222", simple(9))]))
+    assert [(node.user, node.port) for node in mixed.nodes.values()] == [("pi", None), ("pi", None), ("root", 2222)]
+    assert "defaults:  # of all nodes\n  data_interface: eth0\n  sudo: true\nnodes:\n" in text
+
+
 def test_nodes_of_other_speeds_have_their_own() -> None:
     fast = asked("nuc", simple(9, card={"speed_bps": 5 * G // 2, "mtu": 9000, "duplex": "half"}))
     text, rig = written(drafted([*pis(), fast]))

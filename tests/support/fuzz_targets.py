@@ -260,9 +260,7 @@ def _iperf3_seeds() -> Iterator[bytes]:
     """Recorded files, one value to a line for `spliced`, two intervals of two streams each."""
     for path in sorted(IPERF3.glob("*/*.json")):
         report = json.loads(path.read_bytes())
-        report["intervals"] = [
-            interval | {"streams": interval["streams"][:2]} for interval in report["intervals"][:2]
-        ]
+        report["intervals"] = [interval | {"streams": interval["streams"][:2]} for interval in report["intervals"][:2]]
         yield json.dumps(report, separators=(",", ":")).replace(",", ",\n").encode()
 
 

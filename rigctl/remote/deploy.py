@@ -31,6 +31,7 @@ UPLOAD_DEADLINE_S: Final = 30.0
 WATCHDOG_S: Final = 15
 """An agent without input for so long ends by itself (docs/reference/agent-protocol.md)."""
 _SHOWN: Final = 200
+_SYSTEMS: Final = ("Linux", "FreeBSD")
 # Print the SHA-256 of $1 with whichever tool there is; fail where there is none.
 _SUM: Final = """
 sum() {
@@ -167,12 +168,14 @@ def _read_check(host: Host, binaries: dict[str, Binary], reply: Completed) -> tu
     system, _, kernel = (lines[0] if lines else "").rpartition(" ")
     if not system and host.node.sudo and (refusal := sudo_refusal(host.node, reply)) is not None:
         raise NodeError(name, refusal)
-    if not system:
-        raise NodeError(
-            name, f"its machine type could not be read: {reply.complaint}. It needs a POSIX shell and uname"
-        )
+    if not system or (reply.exit_code and system not in _SYSTEMS):
+        # A login shell as nologin, or a server for files only, answers with a sentence and an exit code.
+        answer = printable(reply.stdout.strip())[:_SHOWN]
+        said = f"{answer} ({reply.complaint})" if answer else reply.complaint
+        help_ = "The user needs a login shell that runs commands, as /bin/sh, and uname"
+        raise NodeError(name, f"a command on it did not tell the type of the machine: {said}. {help_}")
     machine = KERNELS.get(f"{system} {kernel}")
-    if system not in ("Linux", "FreeBSD"):
+    if system not in _SYSTEMS:
         raise NodeError(name, f"it runs {printable(system)[:_SHOWN]}; there are agents for Linux and FreeBSD")
     if machine is None:
         known = ", ".join(sorted(each.partition(" ")[2] for each in KERNELS if each.startswith(f"{system} ")))

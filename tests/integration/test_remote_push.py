@@ -21,7 +21,7 @@ from rigctl.remote.reach import connected
 Start = Callable[..., Sshd]
 pytestmark = pytest.mark.usefixtures("home")
 MACHINE = {"aarch64": "aarch64", "armv7l": "armv7", "armv6l": "armv6"}.get(os.uname().machine, os.uname().machine)
-TOOLS = ("sh", "uname", "mkdir", "cat", "chmod", "mv", "rm", "id", "touch", "find")
+TOOLS = ("sh", "tr", "uname", "mkdir", "cat", "chmod", "mv", "rm", "id", "touch", "find")
 
 
 @pytest.fixture
@@ -109,19 +109,29 @@ async def test_agents_that_nobody_uses_any_more_go(sshd: Start, folder: Path, tm
     assert names(cache) == sorted([Path(deployed.path).name, "agent-used", "precious"])
 
 
-@pytest.mark.parametrize("unusable", ["noexec", "a file"])
+@pytest.mark.parametrize("unusable", ["noexec", "ro", "a file"])
 async def test_an_unusable_home_is_passed_over(sshd: Start, folder: Path, tmp_path: Path, unusable: str) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "spare").mkdir()
-    with mounted(tmp_path / "mount", "noexec") as mount:
-        cache = mount if unusable == "noexec" else tmp_path / "file"
+    reasons = {"noexec": "Permission denied", "ro": "Read-only file system", "a file": "Not a directory"}
+    with mounted(tmp_path / "mount", "ro" if unusable == "ro" else "noexec") as mount:
+        cache = tmp_path / "file" if unusable == "a file" else mount
         async with host_with(sshd, XDG_CACHE_HOME=cache, TMPDIR=tmp_path / "spare") as host:
             deployed = await deploy(host, folder)
             assert deployed.path.startswith(f"{tmp_path}/spare/rigctl-{os.getuid()}/agent-")
             assert (await host.run(deployed.path)).exit_code == 0
-            why = "Permission denied" if unusable == "noexec" else "Not a directory"
             assert deployed.note is not None
-            assert f"{cache}/rigctl/{os.uname().nodename} can't be used ({why})" in deployed.note
+            assert f"{cache}/rigctl/{os.uname().nodename} can't be used ({reasons[unusable]})" in deployed.note
+
+
+async def test_where_neither_home_nor_tmp_may_run_programs_var_tmp_does(sshd: Start, tmp_path: Path) -> None:
+    with mounted(tmp_path / "mount", "noexec") as mount:
+        async with host_with(sshd, XDG_CACHE_HOME=mount, TMPDIR=mount) as host, agent_on(host) as agent:
+            place = Path(f"/proc/{agent.hello.pid}/exe").resolve().parent
+            assert place == Path(f"/var/tmp/rigctl-{os.getuid()}")
+            assert agent.note is not None
+            assert f"the agent was kept in {place} and removed at its end" in agent.note
+        assert not place.exists()
 
 
 async def test_an_agent_beside_a_full_home_is_told_of_and_leaves_nothing(sshd: Start, tmp_path: Path) -> None:

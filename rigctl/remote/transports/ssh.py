@@ -28,6 +28,19 @@ _PATIENCE: Final = {"login_timeout": CONNECT_DEADLINE_S, "keepalive_interval": K
 _HOP: Final = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:\s]+))(?::(?P<port>\d{1,5}))?")
 
 
+_CODED: Final = str.maketrans("\n!'\\", "\x01\x02\x03\x04")
+_DECODING: Final = """exec sh -c 'eval "shift; $(printf %s "$1" | tr "\\1\\2\\3\\4" "\\12\\41\\47\\134")"' sh '{}'"""
+
+
+def for_any_shell(command: str) -> str:
+    """Return `command`, for a POSIX shell, as the text that every login shell hands to one.
+
+    In single quotes csh takes no line break and no exclamation mark, and fish halves two backslashes.
+    """
+    misread = any(each in command for each in ("\n", "!", "\\\\"))
+    return _DECODING.format(command.translate(_CODED)) if misread else command
+
+
 _Login: TypeAlias = "tuple[asyncssh.SSHClientConnection, Watch]"
 
 
@@ -69,7 +82,7 @@ class SshConnection:
         connection, watch = login = await self._login()
         try:
             process: asyncssh.SSHClientProcess[bytes] = await connection.create_process(
-                command, encoding=None, request_pty=False, x11_forwarding=False
+                for_any_shell(command), encoding=None, request_pty=False, x11_forwarding=False
             )
         except (OSError, asyncssh.Error) as error:
             if isinstance(error, asyncssh.ChannelOpenError) and not connection.is_closed():

@@ -90,7 +90,7 @@ async def test_what_does_not_arrive_whole_is_never_used(folder: Path) -> None:
         (said("NetBSD amd64\n"), "it runs NetBSD; there are agents for Linux and FreeBSD"),
         (said("FreeBSD i386\n"), "there is no agent for i386; there are some for amd64, arm64"),
         (said("FreeBSD amd64\n"), "the agent for freebsd-x86_64 is not built"),
-        (said("", "sh: not found\n", 127), "its machine type could not be read: sh: not found (exit code 127)"),
+        (said("", "sh: not found\n", 127), "did not tell the type of the machine: sh: not found (exit code 127)"),
         (said("Linux x86_64\n", "id: not found\n", 2), "could not look for the agent: id: not found (exit code 2)"),
         (said("Linux x86_64\nnowhere - -\n"), "no folder to put the agent in"),
     ],

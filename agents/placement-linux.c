@@ -77,12 +77,14 @@ int placement_node_of(int processor)
 
 int placement_card_node(const char *interface)
 {
-    char path[80], text[512];
+    char path[80], above[80], text[512];
     const char *end;
     int64_t node;
 
+    /* A virtio device has none of its own: that of the PCI device above it. */
     snprintf(path, sizeof path, "/sys/class/net/%s/device/numa_node", interface);
-    if (*interface == '\0' || !read_text(path, text))
+    snprintf(above, sizeof above, "/sys/class/net/%s/device/../numa_node", interface);
+    if (*interface == '\0' || (!read_text(path, text) && !read_text(above, text)))
         return -1; /* a virtual interface has no device */
     node = text_number(text, &end);
     if (node >= 0)

@@ -139,7 +139,8 @@ def on_nodes(where: frozenset[int], nodes: Mapping[str, str]) -> Iterator[int]:
 
 
 FACTS: Final[dict[str, Fact]] = {
-    "numa_node": read(f"$HARDWARE/device/numa_node {_NODES}/online", numa_node),
+    # A virtio device has none of its own: that of the PCI device above it.
+    "numa_node": read(f"$HARDWARE/device/numa_node $HARDWARE/device/../numa_node {_NODES}/online", numa_node),
     "numa_processors": read(f"{_NODES}/node[0-9]*/cpulist {_NODES}/online", numa_processors),
     "interrupt_processors": Fact(_INTERRUPTS, interrupt_processors),
     "rx_queues": Fact(f'{_IF}{{ ethtool -l "$IF"; ls -d {_CARD}/queues/rx-*; }}', rx_queues),

@@ -53,5 +53,12 @@ def test_what_this_kernel_has_is_read_and_what_it_lacks_is_unknown() -> None:
         states = [int(path.read_text()) for path in Path("/sys/devices/system/cpu/cpu0/cpuidle").glob("state*/latency")]
         assert facts["idle_latency_us"] is None or facts["idle_latency_us"] in states
         assert (facts["idle_state"] is None) == (not states)
+        device = Path("/sys/class/net", interface, "device")
+        said_nodes = [
+            path.read_text().strip() for path in (device / "numa_node", device / "../numa_node") if path.exists()
+        ]
+        only_one = Path("/sys/devices/system/node/online").read_text().strip() == "0"
+        node = said_nodes[0] if said_nodes else "-1"
+        assert facts["numa_node"] == (int(node) if node != "-1" else 0 if said_nodes and only_one else None)
         if interface == "lo":
             assert {facts[key] for key in ("numa_node", "interrupt_processors", "rps", "pause")} == {None}

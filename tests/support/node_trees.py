@@ -162,7 +162,7 @@ TREES: Final = {
     ),
     "virtio guest": Tree(
         {
-            "numa_node": None,
+            "numa_node": 0,
             "numa_processors": {"0": "0-1"},
             "interrupt_processors": "0-1",
             "rx_queues": 1,
@@ -174,6 +174,7 @@ TREES: Final = {
         {
             **_VIRTIO.files,
             f"{_PCI}/0000:00:03.0/virtio2/vendor": "0x1af4",
+            f"{_PCI}/0000:00:03.0/numa_node": "-1",
             **_interrupts({37: ("virtio2-config", "0"), 38: ("virtio2-input.0", "1"), 39: ("virtio2-output.0", "0")}),
             **_processors("0-1"),
         },

@@ -46,6 +46,7 @@ ETHTOOL_A = "Pause parameters for eth0:\nAutonegotiate:\ton\nRX:\t\ton\nTX:\t\to
         (processors.numa_node, f"/sys/class/net/eth0/device/numa_node:1\n{NODE}/online:0-1\n", 1),
         (processors.numa_node, f"/sys/class/net/eth0/device/numa_node:-1\n{NODE}/online:0\n", 0),
         (processors.numa_node, f"/sys/class/net/eth0/device/numa_node:-1\n{NODE}/online:0-1\n", None),
+        (processors.numa_node, f"/sys/class/net/eth0/device/../numa_node:1\n{NODE}/online:0-1\n", 1),
         (processors.numa_node, f"{NODE}/online:0\n", None),
         (processors.numa_processors, f"{NODE}/node0/cpulist:0-3,8\n{NODE}/node10/cpulist:4\n{NODE}/node2/cpulist:\n", {
             "0": "0-3,8", "10": "4"}),

@@ -4,7 +4,7 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
@@ -28,7 +28,7 @@ from rigctl.scenario.expecting import expect_section
 from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, as_list, spread
 from rigctl.scenario.pairs import PAIR_SCHEMA, Entry, Rounds, parse_entry
 from rigctl.scenario.repeating import RetestOrText, UntilOrText
-from rigctl.settings import SETTINGS
+from rigctl.settings import SETTINGS, Setting
 from rigctl.settings.kinds import KINDS
 from rigctl.yamlfile import suggestion
 from rigctl.yamlfile.fields import (
@@ -151,11 +151,25 @@ class _OneOrMany:
 _Keys = TypeVar("_Keys", bound=BaseModel)
 
 
+def _one_value(axis: Setting[Any]) -> Callable[[str, object], Any]:
+    """Return the axis's parser; a list that it refuses is told its place."""
+
+    def parse(name: str, value: object) -> Any:  # noqa: ANN401 — the type of the axis
+        try:
+            return axis.parse(name, value)
+        except FieldError as error:
+            if not isinstance(value, list):
+                raise
+            raise FieldError(f"{error}. Several values stand under matrix") from error
+
+    return parse
+
+
 def _axes_model(title: str, doc: str, base: type[_Keys], names: Collection[str], *, many: bool) -> type[_Keys]:
     """`base` with one optional key per axis: a value in a row, one or many in the matrix."""
     fields: dict[str, Any] = {}
     for axis in map(SETTINGS.__getitem__, names):
-        value: Any = Annotated[Any, named(axis.parse), WithJsonSchema(axis.schema)]
+        value: Any = Annotated[Any, named(axis.parse if many else _one_value(axis)), WithJsonSchema(axis.schema)]
         if many:
             value = Annotated[tuple[value, ...], BeforeValidator(partial(spread, axis)), _OneOrMany()]
         fields[axis.name] = (value, Field(None, description=axis.meaning))

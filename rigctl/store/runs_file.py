@@ -122,8 +122,9 @@ class Budget:
 
 def lines_of(file: BinaryIO, budget: Budget) -> Iterator[Line]:
     """Yield the rows of a file of runs. Raise `FileError` for another kind of file, and for a damaged one."""
-    if file.read(2) != _MAGIC:
-        raise FileError("is no file of runs: `rigctl export --format rigctl` makes them")
+    if (magic := file.read(2)) != _MAGIC:
+        other = ". Results of iperf3 need --format iperf3" if magic.strip()[:1] == b"{" else ""
+        raise FileError(f"is no file of runs: `rigctl export --format rigctl` makes them{other}")
     file.seek(0)
     digest = hashlib.sha256()
     try:

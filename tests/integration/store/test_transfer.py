@@ -266,11 +266,12 @@ def test_a_bomb_is_refused_before_it_is_unpacked(elsewhere: Store, tmp_path: Pat
     [
         (b"", "is no file of runs"),
         (b"PK\x03\x04 a zip", "is no file of runs"),
+        (b'{\n\t"start":\t{}}\n', "Results of iperf3 need --format iperf3"),
         (b"\x1f\x8b", "is damaged or cut off"),
         (gzip.compress(b""), "is cut off"),
         (gzip.compress(b"{}\n"), "is no file of runs"),
     ],
-    ids=["empty", "a zip", "two bytes", "nothing in it", "another JSON"],
+    ids=["empty", "a zip", "of iperf3", "two bytes", "nothing in it", "another JSON"],
 )
 def test_what_is_no_file_of_runs_is_refused(elsewhere: Store, tmp_path: Path, content: bytes, words: str) -> None:
     path = tmp_path / "x.rigctl"

@@ -76,6 +76,10 @@ def test_both_ends_of_a_range_are_taken(tmp_path: Path, text: str, field: str, v
             "matrix: {congestion: abcdefghijklmnop}",
             'congestion "abcdefghijklmnop": expected a name of 1 to 15 of a-z, 0-9, _ and -, as in cubic.',
         ),
+        (
+            "parallel: [1, 4]",
+            "as in 5, found a list. Several values stand under matrix.",
+        ),
         ("matrix: {congestion: [[cubic]]}", "congestion: expected a congestion control, as in cubic, found a list."),
         ("matrix: {direction: up}", 'direction "up": expected forward, reverse or both.'),
         ("matrix: {pairs: 1001}", 'pairs "1001": expected 1 to 1000, as in 4; or N sources each to M destinations,'),

@@ -102,7 +102,7 @@ async def test_a_node_without_sudo_is_told(sshd: Start) -> None:
     path = "/mnt/tools"
     server = sshd(f'SetEnv "PATH={path}"', sudoers=LETS)
     server.inside(path).mkdir()
-    for tool in ("sh", "id"):
+    for tool in ("sh", "id", "tr"):
         server.inside(f"{path}/{tool}").symlink_to(shutil.which(tool) or "")
     async with guest(server) as host:
         with pytest.raises(NodeError, match="pi1: sudo is not installed there"):

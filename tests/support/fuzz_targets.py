@@ -262,7 +262,7 @@ def _iperf3_seeds() -> Iterator[bytes]:
     for path in sorted(IPERF3.glob("*/*.json")):
         report = json.loads(path.read_bytes())
         report["intervals"] = [interval | {"streams": interval["streams"][:2]} for interval in report["intervals"][:2]]
-        yield json.dumps(report, separators=(",", ":")).replace(",", ",\n").encode()
+        yield json.dumps(report, indent=0, separators=(",", ":")).encode()
 
 
 def _taken_seeds() -> list[bytes]:

@@ -61,7 +61,7 @@ def _origins(
                     what = (
                         f'{KEY}: node "{name}" is also in group "{before[2]}", with another {key}. Give it at the node.'
                     )
-                    if key not in (nodes[name] or {}):
+                    if document.at(("nodes", name, key)) is None:
                         found.append(document.mistake(place, what))
     common = {key: (KEY, key) for key in given if key != GROUPS}
     return {name: {**common, **of_group} for name, of_group in own.items()}, found

@@ -361,7 +361,7 @@ def _stored_seeds() -> list[bytes]:
 
 TARGETS: Final[dict[str, tuple[Read, Seeds]]] = {
     "scenario": (scenario, _yaml(SCENARIOS)),
-    "rig": (rig, _yaml(SCENARIOS / "rigs")),
+    "rig": (rig, lambda: [*_yaml(SCENARIOS / "rigs")(), *_samples("rig")()]),
     "theme": (theme, _samples("theme")),
     "nights": (nights, _samples("nights")),
     "reply": (reply, _samples("reply")),

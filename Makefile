@@ -17,7 +17,7 @@ demo: $(VENV)/run.stamp $(AGENT)
 	@echo "Seven tests of 5 s each on the virtual rig: about one minute."
 	@$(BIN)/rigctl run scenarios/gigablox.yaml --duration 5s --store $(DEMO_STORE) --report reports/demo.html
 
-# What computes comes first: type checker, unit tests, the compiler for other machines. Then the tests that mostly wait, six
+# What computes comes first: type checker, unit tests, the compiler for other machines. Then the tests that mostly wait, four
 # files at a time, and at the end, alone, those that judge what a machine at rest achieves.
 test:
 	$(MAKE) -j2 --output-sync=target system $(VENV)/dev.stamp
@@ -29,7 +29,7 @@ test:
 # What takes the agents of other machines.
 FOREIGN := tests/agent/test_foreign.py tests/integration/test_wheel.py
 whole: $(VENV)/dev.stamp $(AGENT)
-	CI=1 $(BIN)/python -m pytest -q -n 6 --dist loadfile --no-loadscope-reorder --durations=15 \
+	CI=1 $(BIN)/python -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder --durations=15 \
 		tests/e2e tests/integration tests/agent $(FOREIGN:%=--ignore=%) -m "not quiet"
 
 quiet: $(VENV)/dev.stamp $(AGENT)

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from rigctl.rig.ranges import members
+from rigctl.rig.ranges import expand_names
+from rigctl.rig.sections import SSH_ONLY
 from rigctl.yamlfile import Document, Mistake
 from rigctl.yamlfile.fields import FieldError
 
 KEY: Final = "defaults"
 GROUPS: Final = "groups"
-_SSH_ONLY: Final = frozenset({"port", "user", "key", "known_hosts", "jump"})
 
 
 def with_defaults(document: Document) -> Document:
@@ -32,7 +32,7 @@ def with_defaults(document: Document) -> Document:
             continue  # the schema tells
         by_ssh = (section.get("transport") or document.data.get("transport") or "ssh") == "ssh"
         for key, origin in origins[name].items():
-            if key not in section and (by_ssh or key not in _SSH_ONLY):
+            if key not in section and (by_ssh or key not in SSH_ONLY):
                 section[key] = document.at(origin)
                 takers.setdefault(origin, []).append(("nodes", name, key))
     placed = document
@@ -72,7 +72,7 @@ def _nodes_of(listed: object, nodes: Mapping[str, Any]) -> list[str]:
     found: list[str] = []
     for member in listed if isinstance(listed, list) else [listed]:
         try:
-            found += members(str(member), {}, nodes)
+            found += expand_names(str(member))
         except FieldError:
             continue
     return [name for name in found if name in nodes]

@@ -14,7 +14,7 @@ from rigctl.rig.files import expanded_path
 from rigctl.rig.inventory import VIRTUAL_MTU, Node, Rig
 from rigctl.rig.overriding import overridden
 from rigctl.rig.ranges import expanded, told_once
-from rigctl.rig.sections import LinkSection, NodeSection, RigFile
+from rigctl.rig.sections import SSH_ONLY, LinkSection, NodeSection, RigFile
 from rigctl.rig.switches import groups_of, ports_of, switch_mistakes, switch_of, unwanted
 from rigctl.yamlfile import Document, Mistake, MistakesError, find, find_bundled, read_document, validated
 from rigctl.yamlfile.mistakes import MOST_FOUND, in_order
@@ -126,9 +126,8 @@ def mistakes(document: Document, model: RigFile, folder: Path) -> Iterator[Mista
 def _node_mistakes(document: Document, name: str, node: NodeSection, model: RigFile, folder: Path) -> Iterator[Mistake]:
     path, transport = ("nodes", name), node.transport or model.transport
     if transport != "ssh":
-        ssh_only = ("port", "user", "key", "known_hosts", "jump")
         why = f"is for SSH, and its transport is {transport}"
-        yield from unwanted(document, path, ssh_only, f'node "{name}"', why)
+        yield from unwanted(document, path, SSH_ONLY, f'node "{name}"', why)
         if node.data_address is None and node.data_interface is None:
             what = (
                 f'node "{name}": "data_interface" is missing. With transport {transport} it, or data_address, '

@@ -47,6 +47,10 @@ class LinkSection(_Section):
     )
 
 
+SSH_ONLY: Final = ("port", "user", "key", "known_hosts", "jump")
+"""Keys of a node that only SSH needs."""
+
+
 class AccessSection(_Section):
     """How a node is reached: the keys that `defaults` may have."""
 

@@ -161,8 +161,7 @@ class Conditions:
             return None
         why: str | None
         try:
-            if not held.agent.ended:
-                await held.agent.restore()
+            if await _restored(held.agent):
                 return None
             async with asyncio.timeout(contact_s):  # a new agent restores what the killed agent left
                 outcome = (await self._nodes.open([name]))[name]
@@ -197,15 +196,15 @@ class Conditions:
                 setting = HostSetting(kind, value, name_of)
                 asked = value if name_of == CONGESTION_SYSCTL else None
                 work = set_on(agent, self._nodes.shell(name), setting, interface)
+                held.values[kind, name_of] = value  # also where the agent is killed before it answers
                 got = await advised(work, self._nodes, asked)
-                held.values[kind, name_of] = value
                 granted[setting.label] = granted_text(setting, got)
         except NodeError as error:
             refusal = NodeError(name, f"condition {condition}: {error.what}")
             if not agent.ended:  # a condition is applied as a whole or not at all
                 held.refused = (want, refusal)
-                held.values = {}
                 await agent.restore()
+                held.values = {}
             raise refusal from None
         self._nodes.remember(name, f"condition {condition}", granted)
         if any(kind in OF_THE_INTERFACE for kind, _ in changed):
@@ -219,6 +218,20 @@ class Conditions:
                     await asyncio.sleep(0.1)
         except TimeoutError:
             raise NodeError(name, f"{interface} has no link {LINK_UP_S:g} s after its settings were changed") from None
+
+
+async def _restored(agent: Agent) -> bool:
+    """Have `agent` put every old value back; return False if it is lost. Raise `RefusedError` if it can't."""
+    if agent.ended:
+        return False
+    try:
+        await agent.restore()
+    except RefusedError:
+        raise
+    except NodeError as lost:
+        agent.fail(lost)
+        return False
+    return True
 
 
 @asynccontextmanager

@@ -23,14 +23,24 @@ class FakeAgent:
     def __init__(self, node: str, log: list[str], refuses: str | None) -> None:
         self.node, self.log, self.refuses, self.ended = node, log, refuses, False
         self.hello = SimpleNamespace(unrestored=None)
+        self.killed_in = ""
+        self.seen = True  # its end is known at once
 
     async def set(self, kind: str, value: str, *, name: str | None, interface: str | None, dry: bool) -> Any:
+        if self.killed_in == (name or kind):
+            self.ended = self.seen
+            raise NodeError(self.node, "the agent ended: killed by SIGKILL")
         if self.refuses == (name or kind):
             raise NodeError(self.node, f"set: {name or kind}: Operation not permitted (EPERM)")
         self.log.append(f"{self.node} set {name or kind}={value}{' on ' + interface if interface else ''}")
         return SimpleNamespace(old="before", value=value)
 
+    def fail(self, _: NodeError) -> None:
+        self.ended = True
+
     async def restore(self) -> int:
+        if self.killed_in and not self.seen:
+            raise NodeError(self.node, "the connection to the agent was lost")
         self.log.append(f"{self.node} restore")
         return 1
 
@@ -193,3 +203,20 @@ async def test_a_node_whose_agent_ended_is_contacted_once_more_and_what_stays_ch
     assert "no route to it" in changed[1]
     assert all("rigctl check" in line for line in changed)
     assert nodes.log == ["pi4 restore"]
+
+
+@pytest.mark.parametrize("seen", [True, False])
+@pytest.mark.parametrize("setting", ["mtu", "net.ipv4.tcp_sack"])
+async def test_a_node_whose_agent_is_killed_in_the_middle_of_a_change_is_contacted_once_more(
+    setting: str, seen: bool
+) -> None:
+    nodes = FakeNodes()
+    conditions = of(nodes)
+    nodes.agents["pi2"].killed_in, nodes.agents["pi2"].seen = setting, seen
+    with pytest.raises(NodeError, match="killed by SIGKILL|was lost"):
+        await conditions.hold(cell("jumbo"))
+    nodes.lost["pi2"] = NodeError("pi2", "no route to it")
+    (line,) = await conditions.release()
+    assert line.startswith("pi2: settings of a condition may not be restored")
+    assert setting in line
+    assert "no route to it" in line

@@ -4,7 +4,7 @@ A number in a table keeps its value beside its text: nothing is read back from p
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from rigctl.findings import Finding, Weight
@@ -35,11 +35,21 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Sparkline:
+    """Lines of a row, from 0 to `most`, drawn in a page: colours and values. `label` is the text alternative."""
+
+    lines: tuple[tuple[str, tuple[float, ...]], ...]
+    most: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     entries: tuple[Entry, ...]
     test: int | None = None  # the number of its test
     notes: tuple[int, ...] = ()  # numbers of the notes below the table, from 1
     counted: bool = True  # some repetition counts
+    over_time: Sparkline | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +177,8 @@ class Part:
     """Findings and sections of one subject and, for the kind of test, the results table.
 
     `results` is the table of the run, `lead` stands in its place where it is too long (heat maps); `details` come
-    after the sections of all parts; `method` says how it was measured.
+    after the sections of all parts; `method` says how it was measured; `sparklines`, by the number of the test, go into
+    the rows of the table.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -177,6 +188,7 @@ class Part:
     details: tuple[Section, ...] = ()
     method: tuple[str, ...] = ()
     leads: bool = False  # `lead` stands in the table's place however short that is
+    sparklines: Mapping[int, Sparkline] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

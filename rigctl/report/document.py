@@ -116,6 +116,8 @@ def _results(
     if table is None:
         return (), [*lead, *rest]
     table = expectations.with_column(_headed(view.info, table), view.plan, verdicts)
+    lines = {number: line for part in parts for number, line in part.sparklines.items()}
+    table = replace(table, rows=tuple(replace(row, over_time=lines.get(row.test or 0)) for row in table.rows))
     if lead and (len(table.rows) > MOST_ROWS or any(part.leads for part in parts)):
         count, run = len(table.rows), view.info.run
         more = Paragraph(f"`rigctl export {run} --level cells` gives {count} rows of values.", small=True)

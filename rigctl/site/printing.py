@@ -11,7 +11,7 @@ from markupsafe import Markup
 from rigctl.base.resources import templates
 from rigctl.base.units import local_text
 from rigctl.records import given_tags, tag_text
-from rigctl.report.printers.html import STYLES, environment
+from rigctl.report.printers.html import STYLES, environment, with_script
 from rigctl.report.words.text import plural
 from rigctl.site.course import Judged, changes
 from rigctl.site.names import INDEX, link, page_of_run
@@ -98,7 +98,8 @@ def _printed(template: str, page: str, **values: object) -> str:
         return link(page, target)
 
     style = "".join((templates() / name).read_text("utf-8") for name in (*STYLES, "site/site.css"))
-    return _environment().get_template(template).render(style=Markup(style), to=to, **values)  # noqa: S704 — our own
+    made = _environment().get_template(template).render(style=Markup(style), to=to, **values)  # noqa: S704 — our own
+    return with_script(made)
 
 
 @cache

@@ -83,7 +83,7 @@ class _Drawing:
         line = list(self._joined(values))
         marks: list[Mark] = [
             *self._levels(shifts, scale),
-            Line(tuple(line), "s1", 1.3),
+            Line(tuple(line), "s1", 1.3, name=_caption(series)[0].rpartition("; ")[2]),
             _dots(line),
             *self._gone(values, low),
             *(Rule(at, "x", "accepted", "ceiling") for at in self.accepted),
@@ -132,9 +132,9 @@ class _Drawing:
 
 
 def _dots(line: Sequence[Point]) -> Points:
-    """Return a dot for each night, with its value as a hint."""
+    """Return a dot for each night."""
     dots = tuple((at, value) for at, value in line if value is not None)
-    return Points(dots, "s1", 2.6, hints=tuple(f"{_date(at)}: {value:.5g}" for at, value in dots))
+    return Points(dots, "s1", 2.6)
 
 
 def _caption(series: NightSeries) -> tuple[str, str]:

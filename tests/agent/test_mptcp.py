@@ -156,7 +156,7 @@ def test_without_it_nothing_is_told(start: Start) -> None:
 
 
 def test_over_ipv6_it_listens_there_only(start: Start) -> None:
-    receiver, sender = ran(start, 100, address="::1", extra="mptcp=1")
+    receiver, _ = ran(start, 100, address="::1", extra="mptcp=1")
     ((source, destination, count, _),) = report_of(receiver).totals[0]["mptcp"]
     assert (source, destination) == ("::1", "::1")
     assert count >= report_of(receiver).totals[0]["bytes"] + OPENING

@@ -178,7 +178,7 @@ def drawn(field: Field, mark: Mark, pen: Pen) -> str:
         case Points():
             made = _points(field, mark, pen)
         case Bars():
-            places = [place for point in mark.points if (place := field.place(*point)) is not None]
+            places = [place for point in mark.points if point[1] and (place := field.place(*point)) is not None]
             bars = path_text([(across, field.bottom), (across, up)] for across, up in places)
             made = pen.path(mark.colour, bars, stroke_width=_BARS, **_faint(1.0, butt=True))
         case Spans():

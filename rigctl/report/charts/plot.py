@@ -3,8 +3,11 @@
 A colour is a class of the style sheet (reports/templates), as in the legend's keys: `s1` to `s6`, `l0` to `l9`,
 `ceiling`, `good`, `warn`. Positions are in the axes' units; on an axis of dates they are seconds since 1970 of the
 clock that is to be read (`rigctl.report.charts.scales.day`), on an axis of names the number of the name, from 0.
+
+A mark with a `name` is a series: a page shows its values under the pointer, and the legend's key of that name hides it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -43,6 +46,7 @@ class Line:
     opacity: float = 1.0
     dashed: bool = False
     dots: bool = False
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,7 @@ class Points:
     size: float = 4.5
     hollow: bool = False
     hints: tuple[str, ...] = ()
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,7 @@ class Bars:
 
     points: tuple[Point, ...]
     colour: str
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,7 @@ class Spans:
     width: float = 2.0
     opacity: float = 1.0
     across: bool = False
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +92,7 @@ class Rule:
     colour: str = "ceiling"
     width: float = 1.2
     dashed: bool = True
+    name: str | None = None
 
 
 Mark: TypeAlias = Line | Points | Bars | Spans | Rule
@@ -116,6 +124,12 @@ def plot(width: float, height: float, x: Axis, y: Axis, marks: tuple[Mark, ...])
 def stream_colours(count: int) -> list[str]:
     """Return a colour for each of `count` series; all alike if there are more series than colours."""
     return [f"s{number}" for number in range(1, count + 1)] if count <= MOST_COLOURS else ["s1"] * count
+
+
+def colours_by_name(names: Iterable[str]) -> dict[str, str]:
+    """Return a colour for each distinct name, in their order; none if there are more names than colours."""
+    distinct = list(dict.fromkeys(names))
+    return dict(zip(distinct, stream_colours(len(distinct)), strict=True)) if len(distinct) <= MOST_COLOURS else {}
 
 
 def heat_step(mbps: float, top_mbps: float) -> int:

@@ -1,12 +1,15 @@
 """A plot as static SVG, in two readings.
 
 Within a page its colours are classes of the style sheet, so that one SVG serves the light, the dark and the printed
-page, and it is hidden from screen readers, who read the label of its figure. With a palette it stands alone: with its
-own colours, background, font, name and legend. The same plot gives the same text; coordinates have one decimal.
+page, and it is hidden from screen readers, who read the label of its figure. The values of its series are beside the
+drawing, for the script of the page (reports/templates/charts.js). With a palette it stands alone: with its own colours,
+background, font, name and legend. The same plot gives the same text; coordinates have one decimal.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from itertools import pairwise
 from typing import Final
 
@@ -24,7 +27,7 @@ from rigctl.report.charts.marks import (
     plain,
     text_width,
 )
-from rigctl.report.charts.plot import Panel, Plot, Rule
+from rigctl.report.charts.plot import Bars, Line, Mark, Panel, Plot, Points, Rule
 from rigctl.report.charts.scales import Scale, Tick, scale_of, ticks
 
 LINE: Final = 14
@@ -41,6 +44,8 @@ _DROP: Final = 0.35 * FONT_SIZE
 _MOST_NAME: Final = 0.45
 """Share of the width for names beside an axis."""
 _SWATCH: Final = 20
+_SPARK_WIDTH: Final = 90
+_SPARK_HEIGHT: Final = 20
 _MARGIN: Final = 10
 """Pixels around a picture that is a file of its own."""
 
@@ -64,14 +69,46 @@ def render_svg(plot: Plot, colours: Palette | None = None, keys: Sequence[Key] =
     for laid in panels:
         parts += _panel(laid, across if plot.x.grid else (), pen)
     below, height = _below(plot, panels[-1].field, across, bottom, pen)
-    return _framed("".join((*parts, *below)), plot.width, height, colours, label)
+    axis = _axis(panels[-1].field) if colours is None and is_readable(plot) else ""
+    return _framed("".join((*parts, *below)), plot.width, height, colours, label, axis)
 
 
-def _framed(inner: str, width: float, height: float, colours: Palette | None, label: str) -> str:
+def render_sparkline(lines: Sequence[tuple[str, Sequence[float]]], most: float) -> str:
+    """Return small lines without axes for the row of a table, from 0 at the foot to `most` at the head."""
+    high, wide = _SPARK_HEIGHT - 2, _SPARK_WIDTH - 2
+    made = []
+    for colour, values in lines:
+        step = wide / max(len(values) - 1, 1)
+        places = [(1 + step * at, 1 + high * (1 - value / most)) for at, value in enumerate(values)]
+        made.append(Pen().path(colour, path_text([places if len(places) > 1 else [*places, (1 + wide, places[0][1])]])))
+    size = f'width="{_SPARK_WIDTH}" height="{_SPARK_HEIGHT}" viewBox="0 0 {_SPARK_WIDTH} {_SPARK_HEIGHT}"'
+    strokes = 'fill="none" stroke="currentColor" stroke-width="1.3" stroke-linejoin="round"'
+    return f'<svg aria-hidden="true" focusable="false" {size} {strokes}>{"".join(made)}</svg>'
+
+
+def is_readable(plot: Plot) -> bool:
+    """Tell whether a page can show values of the plot under the pointer."""
+    return any(mark.name is not None for panel in plot.panels for mark in panel.marks)
+
+
+def _axis(field: Field) -> str:
+    """Return the x axis as an attribute: its title, kind and ends, and its place in the picture."""
+    axis = field.x.axis
+    return _attribute(
+        "axis", [axis.title, axis.kind, field.x.low, field.x.high, *map(_rounded, (field.left, field.width))]
+    )
+
+
+def _attribute(name: str, values: Sequence[str | float]) -> str:
+    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+    return f" data-{name}='{escape(text, quote=False).replace(chr(39), '&#39;')}'"
+
+
+def _framed(inner: str, width: float, height: float, colours: Palette | None, label: str, axis: str) -> str:
     strokes = f'font-size="{FONT_SIZE}" fill="none" stroke-linecap="round" stroke-linejoin="round"'
     if colours is None:
         size = f'viewBox="0 0 {number(width)} {number(height)}"'
-        return f'<svg aria-hidden="true" focusable="false" {size} {strokes} stroke="currentColor">{inner}</svg>'
+        return f'<svg aria-hidden="true" focusable="false" {size} {strokes} stroke="currentColor"{axis}>{inner}</svg>'
     wide, high = number(width + 2 * _MARGIN), number(height + 2 * _MARGIN)
     corner = f'x="-{_MARGIN}" y="-{_MARGIN}" width="{wide}" height="{high}"'
     return (
@@ -158,13 +195,46 @@ def _panel(laid: _Laid, across: Sequence[Tick], pen: Pen) -> list[str]:
         stem = path_text([[(at, _base(laid, lane) + 2), (at, field.top)]])
         parts.append(pen.path(rule.colour, stem, stroke_width=rule.width, stroke_linecap="butt"))
     parts += [pen.legible(rule.colour, left, _base(laid, lane), text) for rule, lane, left, text in laid.lanes]
-    parts += [drawn(field, mark, pen) for mark in laid.panel.marks]
+    parts += _marks(laid, pen)
     most = field.left - _LABEL
     labels = [(most, (field.up(tick.value) or 0.0) + _DROP, cut(tick.text, most + 1)) for tick in laid.ticks]
     parts.append(pen.texts("axis", "end", labels))
     if y.title:
         parts.append(pen.texts("axis", "start", [(0, field.top - _high(laid) - _TITLE, cut(y.title, field.right))]))
     return parts
+
+
+def _marks(laid: _Laid, pen: Pen) -> list[str]:
+    """Return the marks; in a page those with a name within the panel's y axis, each with its values."""
+    field, marks = laid.field, laid.panel.marks
+    made = [drawn(field, mark, pen) for mark in marks]
+    if pen.palette is not None or all(mark.name is None for mark in marks):
+        return made
+    before = ""
+    for at, mark in enumerate(marks):
+        if mark.name is not None:
+            values, before = _values(mark, field.x.axis.kind, before)
+            made[at] = f'<g class="{mark.colour}" data-name="{plain(mark.name)}"{values}>{made[at]}</g>'
+    scale, ends = field.y, map(_rounded, (field.top, field.height))
+    axis = _attribute("panel", [scale.axis.title, scale.axis.kind, scale.low, scale.high, *ends])
+    return [f"<g{axis}>", *made, "</g>"]
+
+
+def _values(mark: Mark, kind: str, before: str) -> tuple[str, str]:
+    """Return the positions and values of a series as attributes; positions like those `before` are left out."""
+    if not isinstance(mark, Line | Points | Bars):
+        return "", before
+    across = " ".join(_digits(x, 10 if kind == "date" else 5) for x, _ in mark.points)
+    up = " ".join("-" if y is None else _digits(y, 5) for _, y in mark.points)
+    return (f' data-x="{across}"' if across != before else "") + f' data-y="{up}"', across
+
+
+def _digits(value: float, digits: int) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.{digits}g}"
+
+
+def _rounded(value: float) -> float:
+    return round(value, 1)
 
 
 def _high(laid: _Laid) -> float:

@@ -1,5 +1,11 @@
-"""The page: a document as one self-contained HTML file. No script runs, no request, no font but the reader's own."""
+"""The page: a document as one self-contained HTML file without requests, and with no font but the reader's own.
 
+One script of ours runs where there are charts (reports/templates/charts.js): the page's policy allows its hash and no
+other script. Without it the page is whole.
+"""
+
+import base64
+import hashlib
 import json
 import re
 import unicodedata
@@ -18,9 +24,10 @@ from rigctl.report.blocks import (
     Chart,
     Document,
     Section,
+    Sparkline,
 )
 from rigctl.report.charts.plot import Plot
-from rigctl.report.charts.svg import render_svg
+from rigctl.report.charts.svg import render_sparkline, render_svg
 from rigctl.report.printers.json import whole
 from rigctl.report.printers.table_parts import (
     LONGEST,
@@ -41,12 +48,16 @@ ONE_LINE: Final = 9
 """Contents of more entries than this are folded on a wide screen, too."""
 STYLES: Final = ("report.css", "matrix.css")
 """The style sheet of a page; its colours and letters are custom properties at the top of the first."""
+READABLE: Final = " data-axis="
+"""In the text of a page with a chart whose values can be read."""
 _COMMAND: Final = re.compile(r"`([^`\n]+)`")
 """A command in a sentence."""
 MOST_BYTES: Final = 2_000_000
 """Size of a page with its data."""
 PLACE: Final = "<!--data-->"
 """Place of the data in the template; a text of the user cannot hold it, because it is escaped."""
+SCRIPT_PLACE: Final = "<!--script-->"
+POLICY_PLACE: Final = "script-src 'none'; "
 _SCRIPT: Final = '<script type="application/json" id="rigctl-data">\n{}\n</script>'
 _SOME: Final = "the document of rigctl show --json"
 
@@ -118,7 +129,21 @@ def page(document: Document, around: Around = Around(), brand: Brand | None = No
             first_table=first_table(block for section in document.results for block in section.blocks),
         )
     )
-    return with_data(made, document)
+    return with_data(with_script(made), document)
+
+
+@cache
+def _script() -> tuple[str, str]:
+    """Return the script of the charts as an element, and the policy that allows it."""
+    text = f"\n{(templates() / 'charts.js').read_text('utf-8')}"
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"<script>{text}</script>", f"script-src 'sha256-{digest}'; "
+
+
+def with_script(page: str) -> str:
+    """Return `page` with the script of its charts; a page without charts whose values can be read has none."""
+    element, policy = _script() if READABLE in page else ("", POLICY_PLACE)
+    return page.replace(SCRIPT_PLACE, element, 1).replace(POLICY_PLACE, policy, 1)
 
 
 @cache
@@ -127,6 +152,9 @@ def environment() -> Environment:
 
     def svg(plot: Plot) -> Markup:
         return Markup(render_svg(plot))  # noqa: S704 — it escapes the names in it
+
+    def sparkline(line: Sparkline) -> Markup:
+        return Markup(render_sparkline(line.lines, line.most))  # noqa: S704 — numbers
 
     def prose(text: str) -> Markup:
         return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 — escaped
@@ -141,6 +169,7 @@ def environment() -> Environment:
     )
     made.filters |= {"svg": svg, "kind": _kind, "paper": paper_parts, "screen": screen_parts, "label": _label}
     made.filters |= {"repeated": repeated, "anchors": anchors, "tight": is_tight, "prose": prose}
+    made.filters |= {"sparkline": sparkline}
     made.globals |= {"most_cards": MOST_CARDS, "longest": LONGEST}
     return made
 

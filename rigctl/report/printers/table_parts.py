@@ -16,6 +16,8 @@ LONGEST: Final = 40
 """Characters of a field; a longer text is wrapped."""
 MOST_PAPER_ROWS: Final = 60
 """A table of more rows that is wider than paper is printed across: its parts would be pages apart."""
+LINE_CHARACTERS: Final = 14
+"""Room for the lines over time beside the last column."""
 MOST_CARDS: Final = 60
 """A phone shows the rows of a table of up to this number of them as cards."""
 
@@ -68,6 +70,7 @@ def first_table(blocks: Iterable[Block]) -> Table | None:
 
 def _parts(table: Table, most: int) -> list[Table]:
     widths = [_characters(table, number) for number in range(len(table.columns))]
+    widths[-1] += LINE_CHARACTERS * any(row.over_time for row in table.rows)
     if sum(widths) <= most:
         return [table]
     # Of as few parts as fit, the narrowest: none is left with a column or two.
@@ -75,7 +78,12 @@ def _parts(table: Table, most: int) -> list[Table]:
     while len(narrower := _split(widths, most := most - 1)) == len(parts) and most > widths[0] + max(widths):
         parts = narrower
     made = [_columns_of(table, part) for part in parts]
-    return [replace(part, notes=(), legend=()) for part in made[:-1]] + made[-1:]
+    return [_without_the_end(part) for part in made[:-1]] + made[-1:]
+
+
+def _without_the_end(table: Table) -> Table:
+    """Return a part of a table without what the last part has: notes, legend and the lines over time."""
+    return replace(table, notes=(), legend=(), rows=tuple(replace(row, over_time=None) for row in table.rows))
 
 
 def _split(widths: Sequence[int], most: int) -> list[list[int]]:

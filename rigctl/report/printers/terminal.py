@@ -94,6 +94,8 @@ def _print_block(block: Block, console: Console, everything: bool) -> None:
         case Terms():
             for term in block.terms:
                 console.print(Text(f"{term.name} ({term.detail}): {' '.join(term.sentences)}"))
+        case Folded() if all(isinstance(inner, Charts) for inner in block.blocks):
+            pass  # for the page
         case Folded():
             console.print(Text(f"{block.summary}: on the HTML page and in the JSON.", style="dim"))
             for table in (inner for inner in block.blocks if isinstance(inner, Table)):

@@ -30,6 +30,9 @@ from rigctl.settings import READ, WRITE
 MOST_CHARTS: Final = 8
 MOST_POINTS: Final = 600
 """A chart shows at most this number of bins; the table is of all."""
+BIN: Final = "a bin"
+AFTER_A_GAP: Final = "after a gap"
+CUMULATIVE: Final = "cumulative"
 _WIDTH: Final = 1040
 _HEIGHT: Final = 240
 
@@ -112,15 +115,17 @@ def gap_findings(view: RunView, found: Sequence[Binned], width: str) -> Iterator
 def _charts(found: Sequence[Binned]) -> list[Block]:
     shown = found[:MOST_CHARTS]
     longest = max(shown, key=lambda binned: len(binned.series.bytes)).series
-    first = f" (the first {format_duration(MOST_POINTS * longest.width_s)})" if len(longest.bytes) > MOST_POINTS else ""
-    keys = (Key(f"a bin{first}", "s1"), Key("after a gap", "s2"), Key("cumulative", "s3"))
+    keys = (Key(BIN, "s1"), Key(AFTER_A_GAP, "s2"), Key(CUMULATIVE, "s3"))
     charts = tuple(
         Chart(figure(binned.series), f"Throughput over time. {_title(binned)}: {_message(binned)}", _title(binned))
         for binned in shown
     )
-    left = len(found) - len(shown)
-    more = [Paragraph(f"{left} more are in the table only.", small=True)] if left else []
-    return [Charts(charts, keys, wide=True), *more]
+    said = []
+    if len(longest.bytes) > MOST_POINTS:
+        said.append(f"The charts show the first {format_duration(MOST_POINTS * longest.width_s)}.")
+    if left := len(found) - len(shown):
+        said.append(f"{left} more are in the table only.")
+    return [Charts(charts, keys, wide=True), *([Paragraph(" ".join(said), small=True)] if said else [])]
 
 
 def _message(binned: Binned) -> str:
@@ -145,9 +150,9 @@ def figure(series: BinSeries) -> Plot:
         return tuple((middles_s[at], rates[at] / 1e6) for at in range(shown) if after[at] == follow)
 
     marks = (
-        Points(bins(False), "s1"),
-        Points(bins(True), "s2"),
-        Line(tuple((middles_s[at], cumulative[at] / 1e6) for at in range(shown)), "s3"),
+        Points(bins(False), "s1", name=BIN),
+        Points(bins(True), "s2", name=AFTER_A_GAP),
+        Line(tuple((middles_s[at], cumulative[at] / 1e6) for at in range(shown)), "s3", name=CUMULATIVE),
     )
     across = Axis("seconds", 0, shown * series.width_s, ticks=8, grid=False)
     return plot(_WIDTH, _HEIGHT, across, Axis("MB/s", 0, ticks=6), marks)

@@ -1,6 +1,6 @@
 """Latency under load: round trips of the probes beside streams, idle and under load, and what they say of the queue."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -10,8 +10,8 @@ from rigctl.analysis.views.over_time import charted_cells, resampled
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.latency import KEPT, PROBE_BYTES, has_grown, trips
 from rigctl.records import Cell, Direction, Probes, Repetition, Status, Stream
-from rigctl.report.blocks import Chart, Charts, Column, Key, Part, Section, Table
-from rigctl.report.charts.plot import MOST_COLOURS, Axis, Line, Panel, Plot, stream_colours
+from rigctl.report.blocks import Block, Chart, Charts, Column, Folded, Key, Part, Section, Table
+from rigctl.report.charts.plot import Axis, Line, Panel, Plot, colours_by_name
 from rigctl.report.tables.columns import (
     ColumnOf,
     Filled,
@@ -24,7 +24,7 @@ from rigctl.report.tables.columns import (
     to_decimals,
     to_digits,
 )
-from rigctl.report.words.text import numbers_text, rate_text, settings_text, time_text
+from rigctl.report.words.text import numbers_text, plural, rate_text, settings_text, time_text
 
 METHOD = (
     f"Round trips: UDP probes of {PROBE_BYTES} bytes at a steady pace from the sender of the data to the receiver and "
@@ -38,6 +38,8 @@ _HEIGHT: Final = 110
 _GOODPUT_HEIGHT: Final = 60
 Points: TypeAlias = tuple[tuple[float, float], ...]
 """Seconds from the start of the streams, negative while idle, and a value."""
+Lines: TypeAlias = Mapping[str, Points]
+"""By the name of the stream."""
 
 
 def part(view: RunView) -> Part | None:
@@ -45,8 +47,7 @@ def part(view: RunView) -> Part | None:
     found = results(view)
     if not found:
         return None
-    drawn = charts(view)
-    section = Section("Latency under load", (table(found), *((drawn,) if drawn else ())), brief=True)
+    section = Section("Latency under load", (table(found), *charts(view)), brief=True)
     return Part(findings=tuple(findings(found)), sections=(section,), method=(METHOD,))
 
 
@@ -155,23 +156,32 @@ def queue_bytes(row: Result) -> float | None:
     return rise_us * goodput.mean / 8
 
 
-def charts(view: RunView) -> Charts | None:
-    """Return a chart of each drawn test, of its last repetition that counts; None where there is none."""
+def charts(view: RunView) -> list[Block]:
+    """Return a chart of each drawn test, of its last repetition that counts; those of short round trips are folded."""
     counted = [repetition for repetition in view.repetitions if repetition.status is Status.OK and repetition.probes]
     last = {repetition.cell: repetition for repetition in counted}
-    shown: list[tuple[Cell, list[Points], list[Points]]] = []
+    shown = []
     for cell in charted_cells(view.plan):
         own = last.get(cell.number)
-        round_trips = list(filter(None, map(_round_trips, own.probes))) if own else []
+        round_trips = (
+            {str(probes.stream): found for probes in own.probes if (found := _round_trips(probes))} if own else {}
+        )
         if own and round_trips:
-            shown.append((cell, round_trips, list(filter(None, (_goodput(own, stream) for stream in cell.streams)))))
+            goodput = {str(stream): found for stream in cell.streams if (found := _goodput(own, stream))}
+            shown.append((cell, round_trips, goodput))
     if not shown:
-        return None
-    longest = max(value for _, lines, _ in shown for line in lines for _, value in line)
-    streams = dict.fromkeys(str(stream) for cell, _, _ in shown for stream in cell.streams)
-    few = len(streams) <= MOST_COLOURS
-    keys = tuple(Key(name, f"s{number}") for number, name in enumerate(streams, 1)) if few else ()
-    return Charts(tuple(_chart(*test, longest) for test in shown), keys)
+        return []
+    longest = max(value for _, lines, _ in shown for line in lines.values() for _, value in line)
+    colours = colours_by_name(str(stream) for cell, _, _ in shown for stream in cell.streams)
+    keys = tuple(Key(name, colour) for name, colour in colours.items())
+    late = {row.number for row in results(view) if grown(row)}
+    blocks: list[Block] = []
+    for seen in (True, False):
+        drawn = tuple(_chart(*test, longest, colours) for test in shown if (test[0].number in late) is seen)
+        if drawn:
+            block = Charts(drawn, keys)
+            blocks.append(block if seen else Folded(f"Charts of {plural(len(drawn), 'test')} without a rise", (block,)))
+    return blocks
 
 
 def _round_trips(probes: Probes) -> Points:
@@ -193,20 +203,19 @@ def _goodput(repetition: Repetition, stream: Stream) -> Points:
     return tuple((middle_s + offset_s, mbps) for middle_s, mbps in zip(*summed, strict=True)) if summed else ()
 
 
-def _chart(cell: Cell, round_trips: Sequence[Points], goodput: Sequence[Points], longest_ms: float) -> Chart:
-    times = [t_s for line in (*round_trips, *goodput) for t_s, _ in line]
-    panels = [_panel(round_trips, "round trip [ms]", longest_ms * 1.05, _HEIGHT)]
+def _chart(cell: Cell, round_trips: Lines, goodput: Lines, longest_ms: float, colours: Mapping[str, str]) -> Chart:
+    times = [t_s for line in (*round_trips.values(), *goodput.values()) for t_s, _ in line]
+    panels = [_panel(round_trips, "round trip [ms]", longest_ms * 1.05, _HEIGHT, colours)]
     if goodput:
-        most = max(value for line in goodput for _, value in line)
-        panels.append(_panel(goodput, "Mbit/s", most * 1.05, _GOODPUT_HEIGHT))
-    own = max(value for line in round_trips for _, value in line)
+        most = max(value for line in goodput.values() for _, value in line)
+        panels.append(_panel(goodput, "Mbit/s", most * 1.05, _GOODPUT_HEIGHT, colours))
+    own = max(value for line in round_trips.values() for _, value in line)
     label = f"Round trips over time of test {cell.number}: up to {time_text(1e3 * own)}"
     caption = f"{settings_text(cell)}: longest round trips, below them the goodput; the streams start at 0 s"
     across = Axis("seconds", min(0.0, *times), max(times), ticks=6, grid=False)
     return Chart(Plot(_WIDTH, across, tuple(panels)), label, caption, f"Test {cell.number}")
 
 
-def _panel(lines: Sequence[Points], title: str, high: float, height: int) -> Panel:
-    coloured = zip(lines, stream_colours(len(lines)), strict=True)
-    marks = tuple(Line(line, colour, width=1.4) for line, colour in coloured)
+def _panel(lines: Lines, title: str, high: float, height: int, colours: Mapping[str, str]) -> Panel:
+    marks = tuple(Line(line, colours.get(name, "s1"), width=1.4, name=name) for name, line in lines.items())
     return Panel(Axis(title, 0, high, ticks=3), marks, height)

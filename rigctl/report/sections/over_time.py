@@ -1,8 +1,11 @@
-"""Goodput over time, one small chart per test, all on the same scales; below it the retransmits."""
+"""Goodput over time: a line in each row of the results, and a chart of each test in which something is to be seen.
+
+All charts have the same scales; below the goodput are the retransmits. Charts of steady tests are folded away.
+"""
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,14 +19,22 @@ from rigctl.base.units import format_duration
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.window import Times
 from rigctl.records import Cell, Flow, Repetition, Status, by_stream
-from rigctl.report.blocks import Chart, Charts, Key, Paragraph, Part, Section
-from rigctl.report.charts.plot import MOST_COLOURS, Axis, Bars, Line, Mark, Panel, Plot, Rule, stream_colours
+from rigctl.report.blocks import Block, Chart, Charts, Folded, Key, Paragraph, Part, Section, Sparkline
+from rigctl.report.charts.plot import MOST_COLOURS, Axis, Bars, Line, Mark, Panel, Plot, Rule, colours_by_name
 from rigctl.report.words.text import MOST_NAMED, listed, plural, rate_text, settings_text, told_apart
 
 MOST_POINTS: Final = 120
 WIDTH: Final = 380
 GOODPUT_HEIGHT: Final = 130
 RETRANSMITS_HEIGHT: Final = 34
+STEADY: Final = 0.2
+"""Goodput is steady where each point is within this share of the median."""
+ALIKE: Final = 0.1
+"""Pairs of a test differ where the slowest is more than this share below the fastest."""
+BURST: Final = 10
+"""Retransmits within one point that are a burst, where they are also more than `ABOVE_MEAN` times those of a point."""
+ABOVE_MEAN: Final = 5
+CEILING: Final = "ceiling of a pair"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +50,11 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """One test and the series that its chart shows."""
+    """One test, the series that its chart shows, and whether something is to be seen in it."""
 
     cell: CellSummary
     traces: tuple[Trace, ...]
+    eventful: bool
 
 
 def part(view: RunView) -> Part | None:
@@ -56,9 +68,19 @@ def part(view: RunView) -> Part | None:
     scale = domain(traces, [one_ceiling(chosen.cell) for chosen in drawn])
     most = max((max(trace.retransmits, default=0) for trace in traces), default=0)
     pairs = told_apart(cell.cell for cell in view.cells)
-    charts = tuple(_chart(chosen, scale, most, settings_text(chosen.cell.cell, pairs)) for chosen in drawn)
+    colours = colours_by_name(str(stream) for cell in view.plan.cells for stream in cell.streams)
+
+    def charts(chosen: Sequence[Drawn]) -> Charts:
+        made = (_chart(one, scale, most, settings_text(one.cell.cell, pairs), colours) for one in chosen)
+        return Charts(tuple(made), _keys(colours, chosen))
+
+    steady, eventful = ([one for one in drawn if one.eventful is seen] for seen in (False, True))
     note = Paragraph(_note(view, scale[0], most), small=True)
-    return Part(sections=(Section("Goodput over time", (Charts(charts, _keys(view, drawn)), note)),))
+    blocks: list[Block] = [charts(eventful), note] if eventful else []
+    if steady:
+        folded = (charts(steady),) if eventful else (charts(steady), note)
+        blocks.append(Folded(f"Charts of {plural(len(steady), 'steady test')}", folded))
+    return Part(sections=(Section("Goodput over time", tuple(blocks)),), sparklines=_sparklines(view, drawn, colours))
 
 
 def _drawn(view: RunView) -> list[Drawn]:
@@ -66,9 +88,47 @@ def _drawn(view: RunView) -> list[Drawn]:
     by_number = {cell.cell.number: cell for cell in view.cells}
     counted = [repetition for repetition in view.repetitions if repetition.status is Status.OK and repetition.window_s]
     last = {repetition.cell: repetition for repetition in counted}
-    shown = [cell for cell in charted_cells(view.plan) if cell.number in last]
-    found = [Drawn(by_number[cell.number], traces(cell, last[cell.number])) for cell in shown]
-    return [drawn for drawn in found if drawn.traces]
+    found = []
+    for cell in charted_cells(view.plan):
+        if cell.latency_ms is not None:
+            continue  # drawn with its round trips (rigctl.report.sections.latency)
+        if cell.number in last and (own := traces(cell, last[cell.number])):
+            seen = eventful(own) or bool(gaps_of(cell, last[cell.number]))
+            found.append(Drawn(by_number[cell.number], own, seen))
+    return found
+
+
+def eventful(found: Sequence[Trace]) -> bool:
+    """Tell whether a chart shows more than a number: a dip, a burst of retransmits, pairs that differ."""
+    means = [float(np.mean(trace.goodput_mbps)) for trace in found]
+    return min(means) < (1 - ALIKE) * max(means) or any(not _is_steady(trace) or _has_burst(trace) for trace in found)
+
+
+def _is_steady(trace: Trace) -> bool:
+    usual = float(np.median(trace.goodput_mbps))
+    return all(abs(mbps - usual) <= STEADY * usual for mbps in trace.goodput_mbps)
+
+
+def _has_burst(trace: Trace) -> bool:
+    most = max(trace.retransmits, default=0)
+    return most >= BURST and most > ABOVE_MEAN * sum(trace.retransmits) / len(trace.retransmits)
+
+
+def _sparklines(view: RunView, drawn: Sequence[Drawn], colours: Mapping[str, str]) -> dict[int, Sparkline]:
+    """Return a line for each test, all from 0 to the same value; none in a matrix, of which few tests are drawn."""
+    if len(drawn) < sum(cell.counted > 0 for cell in view.cells):
+        return {}
+    most = max(mbps for one in drawn for trace in one.traces for mbps in trace.goodput_mbps) or 1.0
+    made = {}
+    for one in drawn:
+        lines = tuple((colours.get(trace.name, "s1"), tuple(trace.goodput_mbps)) for trace in one.traces)
+        made[one.cell.cell.number] = Sparkline(lines, most, f"Goodput over time: {_span_text(one.traces)}")
+    return made
+
+
+def _span_text(found: Sequence[Trace]) -> str:
+    rates = [mbps for trace in found for mbps in trace.goodput_mbps]
+    return f"{rate_text(min(rates))} to {rate_text(max(rates))} Mbit/s"
 
 
 def _note(view: RunView, begins_mbps: float, most_retransmits: int) -> str:
@@ -84,12 +144,10 @@ def _note(view: RunView, begins_mbps: float, most_retransmits: int) -> str:
     return said
 
 
-def _keys(view: RunView, drawn: Sequence[Drawn]) -> tuple[Key, ...]:
-    streams = dict.fromkeys(stream for cell in view.plan.cells for stream in cell.streams)
-    names = [str(stream) for stream in streams]
-    keys = [Key(name, f"s{number}") for number, name in enumerate(names, 1)] if len(names) <= MOST_COLOURS else []
+def _keys(colours: Mapping[str, str], drawn: Sequence[Drawn]) -> tuple[Key, ...]:
+    keys = [Key(name, colour) for name, colour in colours.items()]
     if any(one_ceiling(chosen.cell) is not None for chosen in drawn):
-        keys.append(Key("ceiling of a pair", "ceiling"))
+        keys.append(Key(CEILING, "ceiling"))
     return tuple(keys)
 
 
@@ -152,33 +210,34 @@ def domain(drawn: Sequence[Trace], ceilings: Sequence[float | None]) -> tuple[fl
     return low - margin, top + margin
 
 
-def _chart(chosen: Drawn, scale: tuple[float, float], most: int, settings: str) -> Chart:
+def _chart(chosen: Drawn, scale: tuple[float, float], most: int, settings: str, colours: Mapping[str, str]) -> Chart:
     number = chosen.cell.cell.number
-    rates = [rate for trace in chosen.traces for rate in trace.goodput_mbps]
-    label = f"Goodput over time of test {number}, {settings}: {rate_text(min(rates))} to {rate_text(max(rates))} Mbit/s"
-    panels = [_goodput(chosen.traces, one_ceiling(chosen.cell), scale)]
+    label = f"Goodput over time of test {number}, {settings}: {_span_text(chosen.traces)}"
+    panels = [_goodput(chosen.traces, one_ceiling(chosen.cell), scale, colours)]
     if most:
-        panels.append(_retransmits_below(chosen.traces, most))
+        panels.append(_retransmits_below(chosen.traces, most, colours))
     longest_s = max(trace.length_s for trace in chosen.traces)
     plot = Plot(WIDTH, Axis("seconds", 0, longest_s, ticks=6, grid=False), tuple(panels))
     return Chart(plot, label, settings, f"Test {number}")
 
 
-def _goodput(found: Sequence[Trace], ceiling_mbps: float | None, scale: tuple[float, float]) -> Panel:
+def _goodput(
+    found: Sequence[Trace], ceiling_mbps: float | None, scale: tuple[float, float], colours: Mapping[str, str]
+) -> Panel:
     thin = len(found) > MOST_COLOURS
-    marks: list[Mark] = [] if ceiling_mbps is None else [Rule(ceiling_mbps)]
-    for trace, colour in zip(found, stream_colours(len(found)), strict=True):
-        points = tuple(zip(trace.middles_s, trace.goodput_mbps, strict=True))
-        marks.append(Line(points, colour, width=1 if thin else 1.6, opacity=0.45 if thin else 1))
+    marks: list[Mark] = [] if ceiling_mbps is None else [Rule(ceiling_mbps, name=CEILING)]
+    for trace in found:
+        points, width = tuple(zip(trace.middles_s, trace.goodput_mbps, strict=True)), 1 if thin else 1.6
+        marks.append(Line(points, colours.get(trace.name, "s1"), width, opacity=0.45 if thin else 1, name=trace.name))
     return Panel(Axis("Mbit/s", *scale, ticks=4), tuple(marks), GOODPUT_HEIGHT)
 
 
-def _retransmits_below(found: Sequence[Trace], most: int) -> Panel:
+def _retransmits_below(found: Sequence[Trace], most: int, colours: Mapping[str, str]) -> Panel:
     bars = (
         Bars(
-            tuple((t_s, count) for t_s, count in zip(trace.middles_s, trace.retransmits, strict=True) if count), colour
+            tuple(zip(trace.middles_s, trace.retransmits, strict=True)), colours.get(trace.name, "s1"), name=trace.name
         )
-        for trace, colour in zip(found, stream_colours(len(found)), strict=True)
+        for trace in found
     )
     return Panel(Axis("retransmits", 0, most, at=(0, most)), tuple(bars), RETRANSMITS_HEIGHT)
 

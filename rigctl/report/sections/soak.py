@@ -141,5 +141,5 @@ def figure(lines: Sequence[PortRate], ceiling_mbps: float | None) -> Plot:
     marks: list[Mark] = [Rule(ceiling_mbps / 1000)] if ceiling_mbps else []
     for line, colour in reversed(list(zip(lines, stream_colours(len(lines)), strict=True))):
         points = tuple((t_s, mbps / 1000) for t_s, mbps in zip(line.t_s, line.mbps, strict=True))
-        marks.append(Line(points, colour, width=1.4))
+        marks.append(Line(points, colour, width=1.4, name=line.name))
     return plot(_WIDTH, _HEIGHT, Axis("seconds", ticks=10, grid=False), Axis("Gbit/s", 0, top), tuple(marks))

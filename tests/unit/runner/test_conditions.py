@@ -213,7 +213,7 @@ async def test_a_node_whose_agent_is_killed_in_the_middle_of_a_change_is_contact
     nodes = FakeNodes()
     conditions = of(nodes)
     nodes.agents["pi2"].killed_in, nodes.agents["pi2"].seen = setting, seen
-    with pytest.raises(NodeError, match="killed by SIGKILL|was lost"):
+    with pytest.raises(NodeError, match=r"killed by SIGKILL|was lost"):
         await conditions.hold(cell("jumbo"))
     nodes.lost["pi2"] = NodeError("pi2", "no route to it")
     (line,) = await conditions.release()

@@ -318,11 +318,11 @@ def message_chart(drawn: Sequence[Line], *, trips: bool) -> Chart | None:
         if trips:
             ends = [(each.size, each.rtt_us(50), each.rtt_us(99)) for each, value in values if value is not None]
             spreads = tuple((size, low, high) for size, low, high in ends if low is not None and high is not None)
-            below.append(Spans(spreads, colour, width=4, opacity=0.3))
+            below.append(Spans(spreads, colour, width=4, opacity=0.3, name=line.name))
         else:
             ceilings = tuple((each.size, divided(each.ceiling_bps, 8e6)) for each, value in values if value is not None)
             below.append(Drawn(ceilings, "ceiling", width=1.2, dashed=True))
-        means.append(Drawn(points, colour, dots=True))
+        means.append(Drawn(points, colour, dots=True, name=line.name))
     known = [point for mean in means for point in mean.points]
     if len({size for size, _ in known}) < 2:
         return None

@@ -83,6 +83,13 @@ class Grid:
     columns: tuple[str, ...]
     mbps: Mapping[tuple[int, int], float]
 
+    @property
+    def names(self) -> list[str]:
+        """Return the columns with their unit: `5 flows`."""
+        if self.axis != "flows":
+            return list(self.columns)
+        return [f"{name} {'flow' if name == '1' else 'flows'}" for name in self.columns]
+
 
 def condition_grids(found: Matrix, condition: ConditionPanels) -> list[Grid]:
     """Return a grid per panel, or one over all panels where there is only one number of flows."""
@@ -135,9 +142,7 @@ def condition_maps(found: Matrix, condition: ConditionPanels) -> HeatMaps:
     """Return the sums of one condition as heat maps, with lines beside each."""
     grids = condition_grids(found, condition)
     first = grids[0]
-    names = [
-        f"{name} {'flow' if name == '1' else 'flows'}" if first.axis == "flows" else name for name in first.columns
-    ]
+    names = first.names
     keys = tuple(Key(name, f"l{colour_of(number, len(names))}") for number, name in enumerate(names))
     return HeatMaps(
         maps=tuple(_heat_map(grid, found.top_mbps) for grid in grids),
@@ -191,6 +196,7 @@ def lines(grid: Grid, top_mbps: float) -> Plot:
         points = tuple(
             (float(grid.rows[row]), mbps / 1000) for (row, at), mbps in sorted(grid.mbps.items()) if at == column
         )
-        marks.append(Line(points, f"l{colour_of(column, len(grid.columns))}", width=1.5, dots=dots))
+        colour = f"l{colour_of(column, len(grid.columns))}"
+        marks.append(Line(points, colour, width=1.5, dots=dots, name=grid.names[column]))
     pairs = Axis("pairs", 0, grid.rows[-1], ticks=min(12, grid.rows[-1]))
     return plot(_WIDTH, _HEIGHT, pairs, Axis("Gbit/s", 0, top_mbps * 1.03 / 1000, ticks=6), tuple(marks))

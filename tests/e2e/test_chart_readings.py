@@ -1,0 +1,206 @@
+"""Charts of a page in a real browser: values by mouse, touch and keys, one cursor for all charts, series that hide."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pages
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Locator, Page
+
+from rigctl.base.resources import templates
+from rigctl.report.document import document
+from rigctl.report.printers.html import page as page_of
+
+MOST_BYTES: Final = 6 * 1024
+DESKTOP: Final = {"width": 1280, "height": 900}
+PHONE: Final = {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of the seven tests, of two pairs."""
+    path = tmp_path_factory.mktemp("charts") / "streams.html"
+    path.write_text(page_of(document(*pages.RUNS["streams"]())), encoding="utf-8")
+    return path
+
+
+@contextmanager
+def opened(browser: Browser, report: Path, **context: Any) -> Iterator[Page]:
+    """Yield the page with all that is folded open; nothing may be complained of."""
+    said: list[str] = []
+    page = browser.new_context(**context).new_page()
+    page.set_default_timeout(20_000)
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(report.as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach((folded) => folded.open = true)")
+    yield page
+    assert said == []
+
+
+def charts(page: Page) -> Locator:
+    return page.locator("svg[data-axis]")
+
+
+def middle(chart: Locator) -> tuple[float, float]:
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    assert box is not None
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 3
+
+
+def reading(page: Page) -> list[str]:
+    """The lines of the reading that is shown: where, then titles, names and values."""
+    shown = page.locator(".reading")
+    return [" ".join(line.split()) for line in shown.locator("b, p").all_inner_texts()] if shown.is_visible() else []
+
+
+def told(chart: Locator, name: str, at: int, panel: int = 0) -> tuple[str, str]:
+    """The position and the value of point `at` of a series, as the page holds them."""
+    series = chart.locator("[data-panel]").nth(panel).locator(f'[data-name="{name}"][data-y]')
+    first = chart.locator("[data-panel]").nth(panel).locator("[data-x]").first
+    return tuple(
+        (each.get_attribute(key) or "").split(" ")[at] for each, key in ((first, "data-x"), (series, "data-y"))
+    )  # type: ignore[return-value]
+
+
+def test_the_mouse_reads_each_series_and_the_cursor_stands_in_all_charts(browser: Browser, report: Path) -> None:
+    with opened(browser, report, viewport=DESKTOP) as page:
+        first = charts(page).first
+        page.mouse.move(*middle(first))
+        lines = reading(page)
+        assert re.fullmatch(r"[0-9.]+ seconds", lines[0])
+        xs = (first.locator("[data-x]").first.get_attribute("data-x") or "").split(" ")
+        at = xs.index(lines[0].split()[0])
+        for name in ("pi1 → pi2", "pi3 → pi4"):
+            assert f"{name} {told(first, name, at)[1]}" in lines
+            assert f"{name} {told(first, name, at, panel=1)[1]}" in lines
+        assert lines[1] == "Mbit/s"
+        assert "retransmits" in lines
+        assert page.locator(".cursor").count() == charts(page).count() > 1
+        places = page.locator(".cursor").evaluate_all(
+            "all => all.map((one) => one.firstChild.getAttribute('d').split('v')[0])"
+        )
+        assert len({*places}) == 1  # tests of the same length: the same place in each
+        page.mouse.move(5, 5)
+        assert reading(page) == []
+        assert page.locator(".cursor").count() == 0
+
+
+def test_a_finger_reads_a_chart_and_a_touch_elsewhere_ends_it(browser: Browser, report: Path) -> None:
+    with opened(browser, report, viewport=PHONE, has_touch=True, is_mobile=True) as page:
+        chart = charts(page).nth(1)
+        page.touchscreen.tap(*middle(chart))
+        assert reading(page)[1] == "Mbit/s"
+        box = page.locator(".reading").bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= PHONE["width"]
+        assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+        heading = page.locator("h2").first
+        heading.scroll_into_view_if_needed()
+        heading.tap()
+        assert reading(page) == []
+
+
+def test_arrow_keys_read_point_by_point(browser: Browser, report: Path) -> None:
+    with opened(browser, report, viewport=DESKTOP) as page:
+        chart = charts(page).first
+        figure = chart.locator("xpath=ancestor::figure")
+        figure.focus()
+        assert reading(page) == []
+        for keys, at in (
+            ("ArrowRight", 0),
+            ("ArrowRight", 1),
+            ("End", -1),
+            ("ArrowRight", -1),
+            ("ArrowLeft", -2),
+            ("Home", 0),
+        ):
+            page.keyboard.press(keys)
+            x, value = told(chart, "pi1 → pi2", at)
+            assert reading(page)[0] == f"{x} seconds", keys
+            assert f"pi1 → pi2 {value}" in reading(page)
+        assert page.locator('.reading[role="status"]').count() == 1
+        page.keyboard.press("Escape")
+        assert reading(page) == []
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("Tab")
+        assert reading(page) == []
+
+
+def test_a_key_of_the_legend_hides_its_series_also_by_keyboard_and_paper_has_all(
+    browser: Browser, report: Path
+) -> None:
+    with opened(browser, report, viewport=DESKTOP) as page:
+        key = page.get_by_role("button", name="pi1 → pi2")
+        own = page.locator('svg [data-name="pi1 → pi2"]')
+        assert own.first.is_visible()
+        key.click()
+        assert key.get_attribute("aria-pressed") == "false"
+        assert not any(own.nth(number).is_visible() for number in range(own.count()))
+        page.mouse.move(*middle(charts(page).first))
+        assert any(line.startswith("pi3 → pi4 ") for line in reading(page))
+        assert not any(line.startswith("pi1 → pi2 ") for line in reading(page))
+        page.emulate_media(media="print")
+        assert own.first.is_visible()
+        assert not page.locator(".reading").is_visible()
+        assert not page.locator(".cursor").first.is_visible()
+        page.emulate_media(media="screen")
+        key.focus()
+        page.keyboard.press("Enter")
+        assert key.get_attribute("aria-pressed") == "true"
+        assert own.first.is_visible()
+        page.get_by_role("button", name="ceiling of a pair").click()
+        assert not page.locator('svg [data-name="ceiling of a pair"]').first.is_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_violation_while_a_chart_is_read(browser: Browser, report: Path, scheme: Any) -> None:
+    with opened(browser, report, viewport=DESKTOP, color_scheme=scheme, bypass_csp=True) as page:
+        page.get_by_role("button", name="pi1 → pi2").click()
+        page.mouse.move(*middle(charts(page).first))
+        assert reading(page)
+        found = Axe().run(page, options={"resultTypes": ["violations"]})
+        assert found.violations_count == 0, found.generate_report()
+
+
+def test_the_policy_allows_this_script_and_no_other(browser: Browser, report: Path, tmp_path: Path) -> None:
+    assert len((templates() / "charts.js").read_bytes()) <= MOST_BYTES
+    text = report.read_text("utf-8")
+    assert text.count("<script>") == 1
+    other = tmp_path / "other.html"
+    other.write_text(text.replace("<script>", "<script>document.title = 'ran';", 1), encoding="utf-8")
+    page = browser.new_context().new_page()
+    page.goto(other.as_uri())
+    assert page.title() != "ran"
+    assert page.locator(".reading").count() == 0
+
+
+def test_without_its_script_a_page_is_whole(browser: Browser, report: Path) -> None:
+    with opened(browser, report, viewport=DESKTOP, java_script_enabled=False) as page:
+        assert page.locator("figure svg path").count() > 10
+        assert page.get_by_role("button").count() == 0
+
+
+@pytest.mark.parametrize("name", [name for name in pages.RUNS if name != "counters"])
+def test_the_values_of_every_chart_lie_where_they_are_drawn(browser: Browser, name: str, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(page_of(document(*pages.RUNS[name]())), encoding="utf-8")
+    with opened(browser, path, viewport=DESKTOP) as page:
+        for number in range(charts(page).count()):
+            chart = charts(page).nth(number)
+            figure = chart.locator("xpath=ancestor::figure")
+            figure.focus()
+            page.keyboard.press("End")
+            axis = json.loads(chart.get_attribute("data-axis") or "[]")
+            assert reading(page), name
+            left = float(
+                chart.locator(".cursor path").first.evaluate("line => line.getAttribute('d').slice(1).split(' ')[0]")
+            )
+            assert axis[4] - 0.1 <= left <= axis[4] + axis[5] + 0.1

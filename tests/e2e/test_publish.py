@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,6 +67,15 @@ def test_axe_finds_nothing(browser: Browser, user: User, name: str, scheme: str)
     page.goto((user.folder / "site" / name).as_uri())
     found = Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
+
+
+def test_the_cursor_stands_at_the_same_night_in_all_trends(page: Page, user: User) -> None:
+    page.goto((user.folder / "site" / COURSE).as_uri())
+    charts = page.locator("svg[data-axis]")
+    assert charts.count() > 1
+    charts.first.hover()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", page.locator(".reading b").inner_text())
+    assert page.locator(".cursor").count() == charts.count()
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -58,8 +58,8 @@ def test_two_classes_run_together_and_have_a_row_each(user: User) -> None:
     document = json.loads(user.rigctl("show", "--json"))
     assert document["findings"][0]["text"].startswith("At the same time: voice ")
     page = (user.folder / "c.html").read_text()
-    assert "Test by test: UDP streams" in page
-    assert "Test by test: TCP streams" in page
+    assert "voice" in page
+    assert "bulk" in page
 
 
 def test_a_class_with_priority_waits_for_a_packet_and_without_it_for_the_queue(user: User) -> None:

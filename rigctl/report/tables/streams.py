@@ -8,7 +8,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, Estimate, LatencySummary, StreamSummary
 from rigctl.analysis.views.over_time import drawn_numbers
 from rigctl.records import Direction, RunInfo
-from rigctl.report.blocks import Column, Entry, Folded, Paragraph, Section, Term, Terms
+from rigctl.report.blocks import Column, Entry, Folded, Section, Term, Terms
 from rigctl.report.tables import requested
 from rigctl.report.tables.columns import (
     ColumnOf,
@@ -38,7 +38,7 @@ from rigctl.report.words.text import (
 
 MOST_EXPLAINED: Final = 200
 """A matrix of thousands is read from its export."""
-MOST_OPEN: Final = 20
+MOST_OPEN: Final = 8
 """More tests than this are folded away."""
 
 ValueOf: TypeAlias = Callable[[StreamSummary], float | None]
@@ -276,20 +276,18 @@ def _ms(time_us: float | None) -> float | None:
 
 
 def details(view: RunView, explain: Callable[[CellSummary], Sequence[str]]) -> tuple[Section, ...]:
-    """Return the section with the sentences of each test, of a matrix those of the tests that are drawn."""
+    """Return the section of the tests that have something to say; of a matrix of those that are drawn."""
     drawn = drawn_numbers(view.plan)
     chosen = [cell for cell in view.cells if cell.cell.number in drawn] if view.matrix else view.cells[:MOST_EXPLAINED]
     pairs = told_apart(cell.cell for cell in view.cells)
     terms = tuple(
-        Term(f"Test {cell.cell.number}", settings_text(cell.cell, pairs), tuple(explain(cell))) for cell in chosen
+        Term(f"Test {cell.cell.number}", settings_text(cell.cell, pairs), said)
+        for cell in chosen
+        if (said := tuple(explain(cell)))
     )
     if not terms:
         return ()
-    left = len(view.cells) - len(terms)
-    more = (
-        (Paragraph(f"{plural(left, 'more test is', 'more tests are')} in the table only.", small=True),) if left else ()
-    )
     block = Terms(terms)
-    folded = Folded(plural(len(terms), "test"), (block,))
     kind = f": {view.cells[0].cell.kind.title}" if view.classed else ""
-    return (Section(f"Test by test{kind}", (folded if len(terms) > MOST_OPEN else block, *more)),)
+    folded = Folded(plural(len(terms), "test"), (block,))
+    return (Section(f"Limits, test by test{kind}", (folded if len(terms) > MOST_OPEN else block,)),)

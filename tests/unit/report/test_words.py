@@ -11,7 +11,7 @@ from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.findings import Severity, Weight
 from rigctl.records import Cell, Direction, Link, Pair, Repetition, RunInfo, Status
-from rigctl.report.sections.kinds.streams import congestion_text, mss_text, window_text
+from rigctl.report.sections.kinds.streams import mss_text, window_text
 from rigctl.report.words.goodput import goodput_text
 
 ONE_PAIR = (Pair("pi1", "pi2"),)
@@ -70,6 +70,16 @@ def test_flows_of_a_pair_that_differ_are_reported() -> None:
     assert said.endswith("That is the smallest: the flows of a pair differ.")
 
 
+@pytest.mark.parametrize(
+    ("window", "why"),
+    [(8192, "no segment takes more than half of a window"), (10**6, "something on the path lowered it")],
+)
+def test_segments_of_half_a_small_window_are_not_blamed_on_the_path(window: int, why: str) -> None:
+    cell = builders.cell(mss=None, window_bytes=window, pairs=ONE_PAIR)
+    sender = {"mss": 4096, "pmtu": 9000, "sndbuf_bytes": 2 * window}
+    assert why in mss_text(*told(cell, builders.repetition(cell, sender=sender)))
+
+
 def test_without_a_link_there_is_no_ceiling_and_without_its_rate_none_is_claimed() -> None:
     cell = builders.cell(pairs=ONE_PAIR)
     one = builders.repetition(cell, (22512,))
@@ -99,14 +109,14 @@ def test_a_window_cut_by_the_kernel_names_the_setting_that_cut_it() -> None:
 
 def test_another_congestion_control_is_named() -> None:
     cell = builders.cell(congestion="bbr")
-    _, summary = told(cell, builders.repetition(cell))
-    assert congestion_text(summary) == (
-        "Congestion control bbr was requested; cubic was used. Load its kernel module on the sender: modprobe tcp_bbr."
-    )
-    _, summary = told(builders.asking(cell, congestion="cubic"), builders.repetition(cell))
-    assert congestion_text(summary) == ""
-    _, summary = told(builders.asking(cell, congestion=None), builders.repetition(cell))
-    assert congestion_text(summary) == "Congestion control cubic was used, the default."
+    info = builders.run(builders.plan([cell]))
+    said = [text for text in texts(info, [builders.repetition(cell)]) if "was requested" in text and "bbr" in text]
+    assert said == [
+        "bbr was requested, cubic was used: test 1. Load its kernel module on the senders: `modprobe tcp_bbr`."
+    ]
+    asked = builders.asking(cell, congestion="cubic")
+    same = builders.run(builders.plan([asked]))
+    assert not [text for text in texts(same, [builders.repetition(asked)]) if "cubic was" in text]
 
 
 def test_links_that_are_not_as_the_rig_file_says_are_named() -> None:

@@ -34,9 +34,9 @@ from rigctl.report.tables.columns import (
     to_digits,
 )
 from rigctl.report.words.above_ceiling import excess_findings
-from rigctl.report.words.goodput import goodput_answer, goodput_text
+from rigctl.report.words.goodput import goodput_answer
 from rigctl.report.words.limits import bottleneck_findings, bottleneck_text
-from rigctl.report.words.missing import excluded_findings, exclusion_text
+from rigctl.report.words.missing import excluded_findings
 from rigctl.report.words.text import (
     UNKNOWN,
     ceiling_text,
@@ -261,19 +261,16 @@ def shaping_text(info: RunInfo) -> str:
 
 
 def explain(info: RunInfo, cell: CellSummary) -> list[str]:
-    """Return the sentences of one test."""
-    notes = [exclusion_text(excluded) for excluded in cell.exclusions]
+    """Return what only this test has to say: the load that was sent, drops at hosts, why it has its limit."""
     if not cell.counted:
-        return notes
-    said = [goodput_text(info, cell)]
+        return []
+    said = []
     if short := shortfall(cell):
         said.append(
             f"{rate_text(short[0])} Mbit/s were requested on each pair; the slowest sender achieved "
             f"{rate_text(short[1])}: what was received says nothing about the network's limit."
         )
-    said += [_loss(stream, len(cell.streams) > 1) for stream in cell.streams]
-    said += [*_order_and_drops(info, cell), bottleneck_text(cell), *notes]
-    return [sentence for sentence in said if sentence]
+    return list(filter(None, [*said, *_drops(info, cell), bottleneck_text(cell)]))
 
 
 def shortfall(cell: CellSummary) -> tuple[float, float] | None:
@@ -287,30 +284,10 @@ def shortfall(cell: CellSummary) -> tuple[float, float] | None:
     return (asked_mbps, min(known)) if min(known) < STEADY * asked_mbps else None
 
 
-def _loss(stream: StreamSummary, several: bool) -> str:
-    counted = stream.datagrams
-    if counted is None or counted.sent is None or counted.lost is None:
-        return ""
-    where = f" on {stream}" if several else ""
-    if counted.lost == 0:
-        return f"All {count_text(counted.sent)} datagrams arrived{where}."
-    longest = f", at most {count_text(counted.burst_max)} in a row" if counted.burst_max else ""
-    share = f"{100 * counted.lost / counted.sent:.2g} %{longest}."
-    if counted.sent_burst:
-        share += f" The sender's longest burst was {count_text(counted.sent_burst)}."
-    return f"{count_text(counted.lost)} of {count_text(counted.sent)} datagrams were lost{where}, {share}"
-
-
-def _order_and_drops(info: RunInfo, cell: CellSummary) -> Iterator[str]:
+def _drops(info: RunInfo, cell: CellSummary) -> Iterator[str]:
     counted = [stream.datagrams for stream in cell.streams if stream.datagrams is not None]
-    reordered = sum(datagrams.reordered or 0 for datagrams in counted)
-    duplicates = sum(datagrams.duplicates or 0 for datagrams in counted)
     refused = sum(datagrams.sender_drops or 0 for datagrams in counted)
     overflow = sum(datagrams.receiver_drops or 0 for datagrams in counted)
-    if reordered:
-        yield f"{count_text(reordered)} reordered."
-    if duplicates:
-        yield f"{count_text(duplicates)} duplicates."
     if refused:
         yield f"The senders' own queues refused {count_text(refused)} more; these were never sent and are not counted."
     if overflow:

@@ -17,14 +17,13 @@ from rigctl.report.tables import requested
 from rigctl.report.tables import streams as columns
 from rigctl.report.tables.columns import ColumnOf, Filled, count_texts, filled, significant, table_of
 from rigctl.report.words.above_ceiling import excess_findings
-from rigctl.report.words.goodput import goodput_answer, goodput_text
+from rigctl.report.words.goodput import goodput_answer
 from rigctl.report.words.limits import bottleneck_findings, bottleneck_text
-from rigctl.report.words.missing import excluded_findings, exclusion_text
+from rigctl.report.words.missing import excluded_findings
 from rigctl.report.words.text import (
     FEW_SHARE,
     MOST_LISTED,
     UNKNOWN,
-    count_text,
     listed,
     numbers_text,
     percent_text,
@@ -207,6 +206,9 @@ def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     reasons = _numbers_by(fixed, lambda cell: window_text(info, cell))
     for said, numbers in list(reasons.items())[:MOST_WINDOWS]:
         yield Finding(said, Weight.GRANTED, Severity.WARNING, tests(numbers))
+    if left := [number for numbers in list(reasons.values())[MOST_WINDOWS:] for number in numbers]:
+        text = f"Further windows were not granted as requested: {numbers_text(left)}."
+        yield Finding(text, Weight.GRANTED, Severity.WARNING, tests(left))
 
 
 def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
@@ -230,26 +232,27 @@ def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
             "for about 0.2 s to measure the round trip (PROBE_RTT)."
         )
         yield Finding(text, Weight.DETAIL, subject=tests(probing), remedy="cubic has no such dips.")
-    other = [
-        cell.cell.number
-        for cell in cells
-        if cell.cell[CONGESTION] is not None
-        and any(stream.congestion not in (None, cell.cell[CONGESTION]) for stream in cell.streams)
-    ]
-    if other:
-        text = f"Another congestion control ran than was requested: {numbers_text(other)}."
-        remedy = "Load its kernel module on the senders."
-        yield Finding(text, Weight.GRANTED, Severity.WARNING, tests(other), remedy=remedy)
+    other = [(cell, used) for cell in cells if cell.cell[CONGESTION] is not None if (used := _other_congestion(cell))]
+    for (asked, used), own in grouped(other, lambda found: (found[0].cell[CONGESTION], found[1])).items():
+        numbers = [cell.cell.number for cell, _ in own]
+        text = f"{asked} was requested, {used} was used: {numbers_text(numbers)}."
+        remedy = f"Load its kernel module on the senders: `modprobe tcp_{asked}`."
+        yield Finding(text, Weight.GRANTED, Severity.WARNING, tests(numbers), remedy=remedy)
+
+
+def _other_congestion(cell: CellSummary) -> str:
+    """Return the congestion control that ran in place of the requested one; empty if it was that one."""
+    return listed(sorted({stream.congestion for stream in cell.streams if stream.congestion} - {cell.cell[CONGESTION]}))
 
 
 def explain(info: RunInfo, cell: CellSummary) -> list[str]:
-    """Return the sentences of one test, in the order of the table's columns."""
-    notes = [exclusion_text(excluded) for excluded in cell.exclusions]
+    """Return what only this test has to say: why it has its limit, and of an MSS that nobody requested."""
     if not cell.counted:
-        return notes
-    said = [mss_text(info, cell), goodput_text(info, cell), window_text(info, cell), bottleneck_text(cell)]
-    said += [retransmit_text(cell), congestion_text(cell), *notes]
-    return [sentence for sentence in said if sentence]
+        return []
+    lowered = any(_mss_lowered(info, stream) for stream in cell.streams)
+    unusual = lowered or len({stream.mss_effective for stream in cell.streams}) > 1
+    said = mss_text(info, cell) if unusual and cell.cell[MSS] is None else ""
+    return list(filter(None, [said, bottleneck_text(cell)]))
 
 
 def mss_text(info: RunInfo, cell: CellSummary) -> str:
@@ -295,10 +298,19 @@ def _mss_because(info: RunInfo, asked: int | None, stream: StreamSummary) -> str
         return f", because {cause}"
     if mtu is None:
         return ""
-    if mss + options + headers == mtu:
+    full = mtu - headers - options
+    if mss == full:
         taken = f"{headers} bytes of headers" + (f" and {options} of timestamps" if options else "")
         return f": the MTU of {mtu} less {taken}"
-    return f"; the MTU of {mtu} would carry {mtu - headers - options}, so something on the path lowered it"
+    if stream.window_effective_bytes is not None and stream.window_effective_bytes < 2 * full:
+        return f"; the MTU of {mtu} would carry {full}, but no segment takes more than half of a window"
+    return f"; the MTU of {mtu} would carry {full}, so something on the path lowered it"
+
+
+def _mss_lowered(info: RunInfo, stream: StreamSummary) -> bool:
+    """Tell whether segments are smaller than the MTU of the path allows, or not all of one size."""
+    full = None if stream.mtu is None else stream.mtu - sum(_taken(info, stream))
+    return stream.mss_differs or (full is not None and stream.mss_effective not in (None, full))
 
 
 def _taken(info: RunInfo, stream: StreamSummary) -> tuple[int, int]:
@@ -341,22 +353,6 @@ def _cutting(facts: Facts, node: str, effective: int) -> Iterator[str]:
         yield f"{WINDOW_SCALING} = 0 on {node}"
 
 
-def retransmit_text(cell: CellSummary) -> str:
-    """Return how many segments were retransmitted within the measurement interval, and their share."""
-    if cell.retransmits is None:
-        return ""
-    if cell.retransmits == 0:
-        return "No retransmits."
-    said = count_text(cell.retransmits)
-    if len(cell.streams) > 1 and len(cell.cell.pairs) <= MOST_LISTED:
-        counts = [
-            ("none" if stream.retransmits == 0 else count_text(stream.retransmits), stream) for stream in cell.streams
-        ]
-        said = listed([f"{count} on {stream}" for count, stream in counts])
-    share = lost_share([cell])
-    return f"Retransmits: {said}{f', {segments_text(share)}' if share else ''}."
-
-
 def lost_share(cells: Sequence[CellSummary]) -> float | None:
     """Return retransmits as a share of all segments; None if there are none, or a number is unknown."""
     retransmits = sent = 0.0
@@ -367,18 +363,3 @@ def lost_share(cells: Sequence[CellSummary]) -> float | None:
             retransmits += stream.retransmits
             sent += stream.bytes / stream.mss_effective
     return retransmits / sent if sent and retransmits else None
-
-
-def congestion_text(cell: CellSummary) -> str:
-    """Return which congestion control ran, if it is another than was requested or none was."""
-    asked = cell.cell[CONGESTION]
-    used = sorted({stream.congestion for stream in cell.streams if stream.congestion is not None})
-    if asked is None:
-        return f"Congestion control {listed(used)} was used, the default." if used else ""
-    other = [name for name in used if name != asked]
-    if not other:
-        return ""
-    return (
-        f"Congestion control {asked} was requested; {listed(other)} was used. Load its kernel module on the sender: "
-        f"modprobe tcp_{asked}."
-    )

@@ -32,6 +32,7 @@ class Entry:
     text: str
     value: Scalar | tuple[Scalar, ...] = None
     mark: Literal["", "good", "warn"] = ""
+    colour: str = ""  # of its field, a class of the style sheet
 
 
 @dataclass(frozen=True, slots=True)

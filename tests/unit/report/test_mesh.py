@@ -6,19 +6,22 @@ import documents
 from meshes import NODES, mesh_run, messages_between
 
 from rigctl.model.rounds import ordered
-from rigctl.report.blocks import Table
+from rigctl.report.blocks import Folded, HeatMaps, Table
 from rigctl.report.document import document
 from rigctl.report.printers.table_parts import paper_parts
 
 
-def test_many_servers_are_in_several_tables_each_with_all_clients() -> None:
+def test_many_servers_have_a_heat_map_and_below_it_several_tables_each_with_all_clients() -> None:
     nodes = tuple(f"node{number:03}" for number in range(1, 13))
     made = document(*mesh_run({("node001", "node002"): 5000}, nodes=nodes))
-    tables = [block for block in made.results[0].blocks if isinstance(block, Table)]
+    heat, *_, folded = made.results[0].blocks
+    assert isinstance(heat, HeatMaps)
+    assert [len(fields) for _, fields in heat.maps[0].rows] == [12] * 12
+    assert isinstance(folded, Folded)
+    tables = [block for block in folded.blocks if isinstance(block, Table)]
     assert [column.title for table in tables for column in table.columns[1::2]] == list(nodes)
     assert {len(table.columns) for table in tables} == {9}
     assert all([row.entries[0].text for row in table.rows] == list(nodes) for table in tables)
-    assert [len(table.legend) for table in tables] == [0, 0, 3]
     assert all(len(paper_parts(table)) == 1 for table in tables)
 
 
@@ -64,4 +67,5 @@ def test_a_mesh_of_round_trips_has_their_median_and_p99_and_names_the_late_node(
     about = [finding.text for finding in made.findings[1:] if finding.subject.kind == "node"]
     assert about == ["n4 answers late: its shortest median round trip is 80.0 µs, that of the usual node 20.0 µs."]
     assert not [text for text in documents.texts(info, measured) if text.startswith("With n")]
-    assert documents.section(made, "Median round trip from every node to every other")
+    assert [entry.colour for entry in table.rows[0].entries] == ["", "", "", "h3", "", "h3", "", "h11", ""]
+    assert not [section for section in made.sections if "from every node" in section.title]

@@ -11,7 +11,19 @@ from rigctl.analysis.views.mesh import DIFFER, FAR, LEAST, SLOW, Ends, Lopsided,
 from rigctl.base.units import format_bytes, format_rate
 from rigctl.findings import Finding, Number, Severity, Subject, Weight
 from rigctl.records import RunPlan
-from rigctl.report.blocks import Column, Entry, HeatField, HeatMap, HeatMaps, Paragraph, Part, Row, Section, Table
+from rigctl.report.blocks import (
+    Column,
+    Entry,
+    Folded,
+    HeatField,
+    HeatMap,
+    HeatMaps,
+    Paragraph,
+    Part,
+    Row,
+    Section,
+    Table,
+)
 from rigctl.report.charts.plot import HEAT_STEPS, heat_step
 from rigctl.report.tables.columns import TextOf, alike, count_texts, digits_decimals, to_decimals
 from rigctl.report.words.limits import raised
@@ -49,10 +61,10 @@ def part(view: RunView) -> Part | None:
     if not found:
         return None
     form = form_of(found)
+    top = max(value for mesh in found for way in mesh.ways.values() if (value := form.value(way)) is not None)
     return Part(
         findings=tuple(round_trip_findings(found, form) if form.trips else findings(view.plan, found, form)),
-        lead=tuple(_tables(mesh, form, alone=len(found) == 1) for mesh in found),
-        sections=(_heat_maps(found, form),),
+        lead=tuple(_tables(mesh, form, top, alone=len(found) == 1) for mesh in found),
         method=(_TRIPS if form.trips else _MESH,),
         leads=True,
     )
@@ -62,12 +74,12 @@ def part(view: RunView) -> Part | None:
 class Form:
     """Both values of a way and how they are printed: goodput or round trips, in one unit for all meshes of a run."""
 
-    what: str
     words: str  # both values, for the legend
     unit: str
     factor: float  # size of the unit in Mbit/s or µs
     decimals: int
     second_unit: str
+    second_words: str
     second: Callable[[Way], float | None]
     second_text: TextOf
     trips: bool = False
@@ -94,14 +106,14 @@ def form_of(found: Sequence[Mesh]) -> Form:
         def p99(way: Way) -> float | None:
             return None if way.rtt_p99_us is None else way.rtt_p99_us / factor
 
-        return Form("Median round trip", words, unit, factor, decimals, "p99", p99, to_decimals(decimals), trips=True)
+        return Form(words, unit, factor, decimals, "p99", "the 99th percentile", p99, to_decimals(decimals), trips=True)
     known = [way.mbps or 0.0 for mesh in found for way in mesh.known]
     unit, factor = ("Gbit/s", 1000.0) if max(known) >= 1000 else ("Mbit/s", 1.0)
     low = min(known) / factor
     decimals = 0 if low >= 100 else 1 if low >= 10 and factor == 1 else 2 if low >= 0.1 else 3
-    words, second_unit = "goodput and retransmits (Retr)", "Retr"
+    words, second_unit, second_words = "goodput and retransmits (Retr)", "Retr", "retransmits"
     if point.transport == "udp":
-        words, second_unit = "goodput and loss of datagrams", "loss %"
+        words, second_unit, second_words = "goodput and loss of datagrams", "loss %", "loss"
 
     def second(way: Way) -> float | None:
         return way.loss_pct if point.transport == "udp" else way.retransmits
@@ -110,7 +122,7 @@ def form_of(found: Sequence[Mesh]) -> Form:
         two_digits = alike(values, lambda value: digits_decimals(value, digits=2))
         return two_digits if point.transport == "udp" else count_texts(values)
 
-    return Form("Goodput", words, unit, factor, decimals, second_unit, second, second_text)
+    return Form(words, unit, factor, decimals, second_unit, second_words, second, second_text)
 
 
 def point_text(mesh: Mesh) -> str:
@@ -120,14 +132,22 @@ def point_text(mesh: Mesh) -> str:
     return f"{settings}, messages of {format_bytes(size)}" if mesh.point.kind.in_messages and size else settings
 
 
-def _tables(mesh: Mesh, form: Form, *, alone: bool) -> Section:
-    """Return clients in rows and servers in columns; many servers make several tables that fit paper."""
+def _tables(mesh: Mesh, form: Form, top: float, *, alone: bool) -> Section:
+    """Return clients in rows and servers in columns, coloured from 0 to `top`.
+
+    Many servers make several tables, which are folded below a heat map.
+    """
     title = "Client by server" if alone else f"Client by server: {point_text(mesh)}"
     width = 2 * (max(len(NARROWEST), *map(len, mesh.nodes)) + 2)
     count = -(-len(mesh.nodes) * width // SERVERS_CHARACTERS)
     size = -(-len(mesh.nodes) // count)
-    made = [_table(mesh, form, mesh.nodes[at : at + size], title) for at in range(0, len(mesh.nodes), size)]
-    return Section(title, (*made[:-1], replace(made[-1], legend=tuple(_legend(mesh, form)))), brief=True)
+    made = [_table(mesh, form, mesh.nodes[at : at + size], title, top) for at in range(0, len(mesh.nodes), size)]
+    legend = tuple(_legend(mesh, form))
+    if count == 1:
+        return Section(title, (replace(made[0], legend=legend),), brief=True)
+    said = tuple(Paragraph(line, small=True) for line in legend)
+    folded = Folded(f"In {count} tables, with {form.second_words}", tuple(made))
+    return Section(title, (_heat_map(mesh, form, top), *said, folded), brief=True)
 
 
 def _legend(mesh: Mesh, form: Form) -> Iterator[str]:
@@ -149,17 +169,17 @@ def _limit_counts(mesh: Mesh) -> str:
     return ", ".join(said)
 
 
-def _table(mesh: Mesh, form: Form, servers: Sequence[str], title: str) -> Table:
+def _table(mesh: Mesh, form: Form, servers: Sequence[str], title: str, top: float) -> Table:
     columns, entries = [Column("Client", words=True)], [[Entry(client, client) for client in mesh.nodes]]
     for server in servers:
         columns += [Column(server, form.unit), Column(server, form.second_unit)]
-        entries += _entries(mesh, form, [(client, server) for client in mesh.nodes])
+        entries += _entries(mesh, form, [(client, server) for client in mesh.nodes], top)
     label = title if len(servers) == len(mesh.nodes) else f"{title}, {servers[0]} to {servers[-1]}"
     return Table(tuple(columns), tuple(map(Row, zip(*entries, strict=True))), label=label)
 
 
-def _entries(mesh: Mesh, form: Form, column: Sequence[Ends]) -> tuple[list[Entry], list[Entry]]:
-    """Return the entries of two columns: both values of each of these ways."""
+def _entries(mesh: Mesh, form: Form, column: Sequence[Ends], top: float) -> tuple[list[Entry], list[Entry]]:
+    """Return the entries of two columns: both values of each of these ways, the first in its colour."""
     slower = {pair.slower.ends for pair in mesh.lopsided}
     measured = {
         ends: (value, form.second(way))
@@ -175,24 +195,13 @@ def _entries(mesh: Mesh, form: Form, column: Sequence[Ends]) -> tuple[list[Entry
             first.append(dash)
             second.append(dash)
         else:
-            first.append(Entry(form.number(value), value / form.factor, "warn" if ends in slower else ""))
+            colour = f"h{heat_step(value, top)}"
+            first.append(Entry(form.number(value), value / form.factor, "warn" if ends in slower else "", colour))
             second.append(Entry(text(beside), beside))
     return first, second
 
 
-def _heat_maps(found: Sequence[Mesh], form: Form) -> Section:
-    top = max(value for mesh in found for way in mesh.ways.values() if (value := form.value(way)) is not None)
-    maps = tuple(_heat(mesh, form, top, "" if len(found) == 1 else point_text(mesh)) for mesh in found)
-    steps = tuple(HeatField(form.number(top * step / HEAT_STEPS), f"h{step}") for step in range(HEAT_STEPS))
-    unit = f"{form.unit} from client (row) to server (column)"
-    blocks = (
-        HeatMaps(maps, unit, steps, side_by_side=len(maps) > 1),
-        Paragraph("Rows: clients; columns: servers. “–” was not measured.", small=True),
-    )
-    return Section(f"{form.what} from every node to every other", blocks)
-
-
-def _heat(mesh: Mesh, form: Form, top: float, title: str) -> HeatMap:
+def _heat_map(mesh: Mesh, form: Form, top: float) -> HeatMaps:
     def field(client: str, server: str) -> HeatField:
         way = mesh.ways.get((client, server))
         value = None if way is None else form.value(way)
@@ -201,7 +210,9 @@ def _heat(mesh: Mesh, form: Form, top: float, title: str) -> HeatMap:
         return HeatField(form.number(value), f"h{heat_step(value, top)}", value)
 
     rows = tuple((client, tuple(field(client, server) for server in mesh.nodes)) for client in mesh.nodes)
-    return HeatMap(title, "client ↓ server →", mesh.nodes, rows)
+    steps = tuple(HeatField(form.number(top * step / HEAT_STEPS), f"h{step}") for step in range(HEAT_STEPS))
+    unit = f"{form.unit} from client (row) to server (column)"
+    return HeatMaps((HeatMap("", "client ↓ server →", mesh.nodes, rows),), unit, steps)
 
 
 def findings(plan: RunPlan, found: Sequence[Mesh], form: Form) -> Iterator[Finding]:

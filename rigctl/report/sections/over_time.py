@@ -74,11 +74,11 @@ def part(view: RunView) -> Part | None:
         made = (_chart(one, scale, most, settings_text(one.cell.cell, pairs), colours) for one in chosen)
         return Charts(tuple(made), _keys(colours, chosen))
 
-    steady, eventful = ([one for one in drawn if one.eventful is seen] for seen in (False, True))
+    steady, seen = ([one for one in drawn if one.eventful is kept] for kept in (False, True))
     note = Paragraph(_note(view, scale[0], most), small=True)
-    blocks: list[Block] = [charts(eventful), note] if eventful else []
+    blocks: list[Block] = [charts(seen), note] if seen else []
     if steady:
-        folded = (charts(steady),) if eventful else (charts(steady), note)
+        folded = (charts(steady),) if seen else (charts(steady), note)
         blocks.append(Folded(f"Charts of {plural(len(steady), 'steady test')}", folded))
     return Part(sections=(Section("Goodput over time", tuple(blocks)),), sparklines=_sparklines(view, drawn, colours))
 
@@ -116,7 +116,7 @@ def _has_burst(trace: Trace) -> bool:
 
 def _sparklines(view: RunView, drawn: Sequence[Drawn], colours: Mapping[str, str]) -> dict[int, Sparkline]:
     """Return a line for each test, all from 0 to the same value; none in a matrix, of which few tests are drawn."""
-    if len(drawn) < sum(cell.counted > 0 for cell in view.cells):
+    if len(charted_cells(view.plan)) < len(view.plan.cells):
         return {}
     most = max(mbps for one in drawn for trace in one.traces for mbps in trace.goodput_mbps) or 1.0
     made = {}

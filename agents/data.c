@@ -13,7 +13,7 @@ int data_make(void)
 
     if (data != NULL)
         return 0;
-    data = malloc(DATA_BYTES);
+    data = aligned_alloc(PAGE_BYTES, DATA_BYTES);
     if (data == NULL)
         return -1;
     for (size_t i = 0; i < DATA_BYTES; i++) {

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "clock.h"
+#include "data.h"
 #include "flow.h"
 
 #define PIECE_BYTES (512 << 10)
@@ -131,8 +132,14 @@ static void swallow(struct flow *flow)
 
 int messages_prepare_blast(struct flow *flow)
 {
-    flow->buffer = calloc(1, (size_t)(flow->message.size < PIECE_BYTES ? flow->message.size : PIECE_BYTES));
-    return flow->buffer == NULL ? ENOMEM : 0;
+    size_t room = (size_t)(flow->message.size < PIECE_BYTES ? flow->message.size : PIECE_BYTES);
+
+    flow->buffer = aligned_alloc(PAGE_BYTES, (room + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES);
+    if (flow->buffer == NULL)
+        return ENOMEM;
+    if (flow->sender)
+        data_fill(flow->buffer, room);
+    return 0;
 }
 
 int messages_prepare_pingpong(struct flow *flow)

@@ -26,10 +26,6 @@
 #define UNPACED_SEGMENTS 10 /* the kernel paces none of the first ones: a slow flow would begin with a burst */
 #define DISCARD_BYTES (1 << 20)
 #define COPY_BYTES (256 << 10)
-#define WAKE_BYTES (128 << 10)
-#define FAST_MBPS 5000
-#define FAST_BYTES (16 << 20)
-#define SLOW_GAP_NS (1 * MS)
 
 static ssize_t put_piece(struct flow *flow, size_t bytes)
 {
@@ -110,46 +106,8 @@ static void run_sender(struct flow *flow)
     flow->totals.timeouts = after.timeouts;
 }
 
-/* Wake once per 128 KiB while data come faster than FAST_MBPS, else for every byte: waking for each super-packet costs a fast receiver
- * half its time (bbr, unshaped: 23 against 44 Gbit/s; cubic, never held up by it, went from 77 to 64 at less CPU), and a slow one must
- * be counted as its bytes come. */
-struct waking {
-    int low_water; /* SO_RCVLOWAT as set; 1 is the kernel's own */
-    int64_t since_ns, bytes, previous_ns;
-};
-
-static void set_low_water(struct flow *flow, struct waking *waking, int bytes)
-{
-    if (waking->low_water != bytes && setsockopt(flow->fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes) == 0)
-        waking->low_water = bytes;
-}
-
-static void adapt_waking(struct flow *flow, struct waking *waking, int64_t now, ssize_t got)
-{
-    int buffer = 0;
-    socklen_t length = sizeof buffer;
-    bool fast;
-
-    if (now - waking->previous_ns > SLOW_GAP_NS)
-        set_low_water(flow, waking, 1);
-    waking->previous_ns = now;
-    if (waking->since_ns == 0)
-        waking->since_ns = now;
-    waking->bytes += got;
-    if (waking->bytes < FAST_BYTES)
-        return;
-    fast = waking->bytes * 8 * (SECOND / 1000000) >= FAST_MBPS * (now - waking->since_ns);
-    waking->bytes = 0;
-    waking->since_ns = now;
-    /* Within a small buffer it would hold back the window. */
-    if (fast && getsockopt(flow->fd, SOL_SOCKET, SO_RCVBUF, &buffer, &length) == 0 && buffer >= 8 * WAKE_BYTES)
-        set_low_water(flow, waking, WAKE_BYTES);
-}
-
 static void run_receiver(struct flow *flow)
 {
-    struct waking waking = {.low_water = 1};
-
     for (;;) {
         ssize_t got = flow->copying.copy ? recv(flow->fd, flow->buffer, COPY_BYTES, 0) : flow_discard(flow, DISCARD_BYTES);
 
@@ -157,7 +115,6 @@ static void run_receiver(struct flow *flow)
             flow_took(flow, got);
             flow_moved(flow, flow->fd);
             flow_count(flow, got);
-            adapt_waking(flow, &waking, flow->last_byte_ns, got);
         } else if (got == 0) {
             break;
         } else if (errno != EINTR) {
@@ -175,7 +132,7 @@ int stream_prepare(struct flow *flow)
         return flow->rate > 0 ? system_pace(flow->fd, flow->rate, paced_bytes(flow->rate)) : 0;
     if (!flow->copying.copy)
         return 0;
-    flow->buffer = malloc(COPY_BYTES);
+    flow->buffer = aligned_alloc(PAGE_BYTES, COPY_BYTES);
     return flow->buffer == NULL ? ENOMEM : 0;
 }
 

@@ -33,7 +33,7 @@ whole: $(VENV)/dev.stamp $(AGENT)
 		tests/e2e tests/integration tests/agent $(FOREIGN:%=--ignore=%) -m "not quiet"
 
 quiet: $(VENV)/dev.stamp $(AGENT)
-	CI=1 $(BIN)/python -m pytest -q -m quiet tests/e2e
+	CI=1 $(BIN)/python -m pytest -q -m quiet tests/e2e tests/agent
 
 foreign: $(VENV)/dev.stamp
 	nice -n 5 $(BIN)/rigctl agent build
@@ -141,8 +141,9 @@ release: wheel
 	sed -n '/^## $(subst .,\.,$(VERSION))/,/^## /{/^## /!p}' CHANGELOG.md >build/notes.md
 	cd dist && sha256sum * >SHA256SUMS && cat SHA256SUMS
 
-# Not in CI, before a release: five minutes and the package index. Installs the wheel as users do: on other machines, without internet, as a
-# stranger with two hosts.
+# Not in CI, before a release: ten minutes and the package index. Installs the wheel as users do: on other machines, without internet, as a
+# stranger with two hosts, as a container; then the commands of a release, but for its publication.
+packages: PACKAGES += buildah mmdebstrap debian-archive-keyring
 packages: system wheelhouse
 	$(BIN)/python -m pytest -v -m packages tests/packages
 

@@ -19,7 +19,10 @@ def test_each_line_of_a_run_is_json_with_run_test_and_node(guest: User) -> None:
     run = done.stdout.decode().strip()
     tests = [line for line in lines if line.get("event") == "test ended"]
     assert {(line["run"], line["cell"]) for line in tests} == {(run, 1), (run, 2)}
-    assert {line["status"] for line in tests} == {"ok"}
+    # A busy machine may make a repetition invalid, which is measured once more.
+    measured = [(row["cell"], row["attempt"], row["status"]) for row in guest.rows("cells", invalid=True)]
+    assert sorted((line["cell"], line["attempt"], line["status"]) for line in tests) == sorted(measured)
+    assert {line["cell"] for line in tests if line["status"] == "ok"} == {1, 2}
     let_go = [line for line in lines if line["message"].endswith(": let go")]
     assert {(line["run"], line["node"]) for line in let_go} == {(run, "pi1"), (run, "pi2")}
 

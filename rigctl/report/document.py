@@ -12,24 +12,21 @@ from rigctl.records import Repetition, RunInfo, RunPlan, given_tags
 from rigctl.report.blocks import Document, Folded, Items, Paragraph, Part, Section, Table, Verbatim, Verdict
 from rigctl.report.sections import (
     bins,
-    captures,
     classes,
     counters,
+    datagrams,
+    effective,
     expectations,
-    host_facts,
     latency,
     matrix,
-    mptcp,
+    mesh,
+    messages,
+    method,
     over_time,
-    placement,
-    retest,
     soak,
+    streams,
 )
-from rigctl.report.sections.kinds import datagrams, files, mesh, messages, streams
-from rigctl.report.words import method
-from rigctl.report.words.counted import counted_findings
-from rigctl.report.words.missing import shortfall
-from rigctl.report.words.settings import settings
+from rigctl.report.words.repetitions import retest_part, shortfall, until_findings
 
 MOST_ROWS: Final = 60
 """A table of more rows is folded away where heat maps show its values."""
@@ -42,15 +39,14 @@ SECTIONS: Final[tuple[PartOf, ...]] = (
     streams.part,
     datagrams.part,
     messages.part,
-    files.part,
+    messages.file_part,
     latency.part,
-    placement.part,
-    mptcp.part,
+    effective.part,
     soak.part,
     over_time.part,
     over_time.gaps_part,
     bins.part,
-    captures.part,
+    counters.captures_part,
     counters.part,
 )
 """The parts of a report in the order of its sections; each function returns a part or None."""
@@ -71,11 +67,11 @@ def of_view(view: RunView) -> Document:
     again = view.again
     table = next((part.results for part in _parts(again) if part.results), None) if again else None
     if again is not None and table is not None:
-        parts.append(retest.part(view, again, _headed(info, table)))
+        parts.append(retest_part(view, again, _headed(info, table)))
     verdicts = expectations.verdicts(view)
     results, rest = _results(view, parts, verdicts)
     findings = [finding for part in parts for finding in part.findings]
-    findings += [*counted_findings(view), *expectations.findings(view.plan, verdicts), *shortfall(view)]
+    findings += [*expectations.findings(view.plan, verdicts), *shortfall(view)]
     answers = [finding for finding in findings if finding.weight is Weight.ANSWER]
     findings = [finding for finding in findings if finding not in answers[1:]]  # a matrix or mesh answers for its tests
     if not any(finding.weight in (Weight.ANSWER, Weight.IMPOSSIBLE, Weight.FAILED) for finding in findings):
@@ -88,10 +84,10 @@ def of_view(view: RunView) -> Document:
         run=info.run,
         about=(rig_words(info.plan), when(info)),
         notes=info.plan.notes,
-        findings=by_weight([*findings, *retest.until_findings(view), *host_facts.findings(info)]),
+        findings=by_weight([*findings, *until_findings(view), *method.rig_findings(info)]),
         results=tuple(results),
         sections=(*expectations.sections(info, verdicts), *rest, *_closing(view, parts)),
-        settings=settings(view, pairs),
+        settings=method.settings(view, pairs),
         pairs=tuple(pairs),
         export=method.export_command(info.run),
         verdicts=verdicts,
@@ -138,7 +134,7 @@ def _closing(view: RunView, parts: Sequence[Part]) -> Iterator[Section]:
     yield method.reproduce(view.plan, view.info.run)
     own = [sentence for part in parts for sentence in part.method]
     yield Section("Method", (Items(tuple(method.sentences(view.info, view.every, own))),))
-    yield from host_facts.sections(view.info)
+    yield from method.rig_sections(view.info)
     if view.plan.imported:
         return
     scenario = Folded(f"Scenario: {view.plan.scenario_name}", (Verbatim(view.plan.scenario_yaml),))

@@ -16,7 +16,7 @@ class Kind:
     name: str  # a scenario's `test:`
     title: str  # for people
     counts: Literal["bytes", "messages", "datagrams"]  # a file is one message
-    section: str  # of the report, a name in rigctl.report.sections.kinds
+    section: str  # of the report, a name in rigctl.report.sections
     bins: bool = False  # its receivers can count bytes in bins of a fixed width
     transport: str = "tcp"  # where the scenario does not choose
     order: str | None = None  # the agent's word for it (docs/reference/agent-protocol.md, `test=`); None: a stream

@@ -7,7 +7,7 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.findings import Severity
-from rigctl.report.sections.kinds.mesh import comparable, form_of, slow_findings
+from rigctl.report.sections.mesh import comparable, form_of, slow_findings
 from rigctl.rig.fields import NODE_NAME
 
 _NUMBERED: Final = re.compile(r"node\d+", re.ASCII)

@@ -14,7 +14,7 @@ from rigctl.report.document import document
 from rigctl.report.product.claim import Claim, NoClaim, claim, floored_text
 from rigctl.report.product.table import product_table
 from rigctl.report.product.theme import Theme
-from rigctl.report.words import method
+from rigctl.report.sections import method
 from rigctl.report.words.text import MOST_LISTED, ceiling_text, listed, plural, settings_text, span, told_apart
 
 

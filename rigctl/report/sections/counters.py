@@ -1,7 +1,7 @@
-"""Counters of switches and interfaces: compared with the flows, and where segments were lost."""
+"""Counters of switches and interfaces, and captures: compared with the flows, and where segments were lost."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -9,14 +9,14 @@ from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.rows.counters import TRUNK, Balance
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_rate
-from rigctl.findings import Finding, Severity, Weight
+from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.counters.balance import MOST_DIFFERENCE, Reconciliation
 from rigctl.model.counters.losses import Attribution, Where
 from rigctl.model.counters.points import CountingPoint, PointKind
 from rigctl.model.counters.rises import Counted
 from rigctl.model.unknowns import total
-from rigctl.records import RunPlan, Status
-from rigctl.report.blocks import Column, Entry, Folded, Items, Part, Section, Table
+from rigctl.records import Capture, RunPlan, Status
+from rigctl.report.blocks import Column, Entry, Folded, Items, Paragraph, Part, Section, Table
 from rigctl.report.tables.columns import (
     ColumnOf,
     Head,
@@ -30,7 +30,16 @@ from rigctl.report.tables.columns import (
     to_decimals,
     to_digits,
 )
-from rigctl.report.words.text import MOST_NAMED, UNKNOWN, listed, plural, settings_text, tests_named, told_apart
+from rigctl.report.words.text import (
+    MOST_NAMED,
+    UNKNOWN,
+    listed,
+    numbers_text,
+    plural,
+    settings_text,
+    tests_named,
+    told_apart,
+)
 
 MOST_ROWS: Final = 500
 _LEGEND: Final = (
@@ -270,3 +279,64 @@ def _amount(octets: int) -> str:
 
 def _signed(percent: float | None) -> str:
     return UNKNOWN if percent is None else f"{percent:+.2f}"
+
+
+_CAPTURES_NOTE: Final = (
+    "Headers only, in files beside this report; `tcpdump -r` and Wireshark read them. A frame may be a super-packet of "
+    "many segments."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    test: int
+    capture: Capture
+
+
+def captures_part(view: RunView) -> Part | None:
+    """Return a table with a row for each capture file; None where no capture was requested."""
+    kept = [_Kept(repetition.cell, capture) for repetition in view.every for capture in repetition.captures]
+    if not kept:
+        return None
+    columns: list[ColumnOf[_Kept]] = [
+        each(Column("Test", "", "requested"), lambda row: row.test),
+        each(Column("Pair", "", "requested", words=True), lambda row: str(row.capture.stream)),
+        each(Column("At", "", "requested", words=True), lambda row: row.capture.node),
+        each(Column("Frames"), lambda row: row.capture.frames),
+        each(Column("File full", "", "measured", words=True), lambda row: "yes" if row.capture.cut else "no"),
+        each(Column("Dropped by kernel"), lambda row: row.capture.lost),
+        each(Column("Retransmits in capture"), lambda row: row.capture.retransmits_seen),
+        each(Column("Retransmits by TCP"), lambda row: row.capture.retransmits),
+        each(Column("File", "", "derived", words=True), lambda row: row.capture.file),
+    ]
+    table = table_of(kept, columns, lambda row: Head(row.test), label="Captures")
+    blocks = (table, Paragraph(_CAPTURES_NOTE, small=True))
+    return Part(findings=tuple(_capture_findings(kept)), sections=(Section("Captures", blocks, brief=True),))
+
+
+def _capture_findings(kept: Sequence[_Kept]) -> Iterator[Finding]:
+    compared = [row for row in kept if row.capture.retransmits_seen is not None and row.capture.retransmits is not None]
+    other = [row for row in compared if row.capture.retransmits_seen != row.capture.retransmits]
+    if compared and not other:
+        total = sum(row.capture.retransmits_seen or 0 for row in compared)
+        text = f"{plural(len(compared), 'capture')} at senders confirm TCP's counters: {plural(total, 'retransmit')}."
+        yield Finding(text, Weight.DETAIL, Severity.OK)
+    if other:
+        yield _disagreement(other, len(compared))
+    full = sorted({row.test for row in kept if row.capture.cut})
+    if full:
+        text = f"Captures of {numbers_text(full)} were full before the end: their retransmits are not compared."
+        yield Finding(text, Weight.DETAIL, subject=tests(full))
+
+
+def _disagreement(other: Sequence[_Kept], compared: int) -> Finding:
+    worst = max(other, key=lambda row: abs((row.capture.retransmits_seen or 0) - (row.capture.retransmits or 0)))
+    largest = f"{worst.capture.retransmits_seen} against {worst.capture.retransmits} in test {worst.test}"
+    dropped = sum(row.capture.lost or 0 for row in other)
+    cause = f"the kernels dropped {plural(dropped, 'frame')} of these captures" if dropped else "the cause is unknown"
+    text = (
+        f"Retransmits in {len(other)} of {plural(compared, 'capture')} differ from what TCP counts, most "
+        f"{largest} at {worst.capture.node}; {cause}."
+    )
+    subject = tests(sorted({row.test for row in other}))
+    return Finding(text, Weight.SUSPECT, Severity.WARNING, subject, {"captures_that_differ": len(other)})

@@ -28,7 +28,7 @@ from rigctl.report.tables.columns import (
     to_digits,
 )
 from rigctl.report.tables.streams import efficiency_entry
-from rigctl.report.words.missing import exclusion_text
+from rigctl.report.words.repetitions import exclusion_text
 from rigctl.report.words.text import UNKNOWN
 from rigctl.settings import BUSY_POLL, CONGESTION, NODELAY, PARALLEL
 

@@ -23,8 +23,8 @@ from rigctl.report.tables.columns import (
     shown,
     significant,
 )
-from rigctl.report.words.above_ceiling import excess_note
-from rigctl.report.words.missing import exclusion_text
+from rigctl.report.words.goodput import excess_note
+from rigctl.report.words.repetitions import exclusion_text
 from rigctl.report.words.text import (
     MOST_LISTED,
     UNKNOWN,

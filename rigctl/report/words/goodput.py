@@ -1,17 +1,21 @@
-"""How close to the ceiling the pairs of a test came, and all of them together."""
+"""How close to the ceiling the pairs of a test came, and why some results are above it."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import Final, TypeAlias
 
+from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.summary import CellSummary
-from rigctl.findings import Finding, Weight, tests
+from rigctl.analysis.views.messages import MessageResult
+from rigctl.analysis.views.shaping import carried_mbps, messages_carried_mbps, short_excess, short_messages_excess
+from rigctl.findings import Finding, Severity, Weight, tests
+from rigctl.model.unknowns import least
 from rigctl.records import RunInfo
-from rigctl.report.words.above_ceiling import impossible
-from rigctl.report.words.missing import fastest_pair
 from rigctl.report.words.text import (
     MOST_LISTED,
     ceiling_text,
     listed,
+    numbers_text,
     percent_text,
     plural,
     rate_of_ceiling,
@@ -68,7 +72,7 @@ def goodput_answer(info: RunInfo, cells: Sequence[CellSummary]) -> Finding | Non
     """Return the answer; None if no goodput is known, neither of a test nor of a pair."""
     known = sorted((cell for cell in cells if cell.goodput_mbps is not None), key=_total)
     if not known:
-        return fastest_pair(cells)
+        return _fastest_pair(cells)
     known = [cell for cell in known if not impossible(info, cell)]
     if not known:
         return None  # that the results are impossible is the answer
@@ -101,6 +105,25 @@ def goodput_answer(info: RunInfo, cells: Sequence[CellSummary]) -> Finding | Non
     )
     text = f"The lowest goodput is {least}, the highest {most}.{without}"
     return Finding(text, Weight.ANSWER, subject=tests([low.cell.number, high.cell.number]), numbers=numbers)
+
+
+def _fastest_pair(cells: Sequence[CellSummary]) -> Finding | None:
+    """Return the answer where no test has a result as a whole; None if no pair has one either."""
+    pairs = [
+        (stream.goodput_mbps.mean, str(stream), cell.cell.number, stream.ceiling_mbps)
+        for cell in cells
+        for stream in cell.streams
+        if stream.goodput_mbps is not None
+    ]
+    if not pairs:
+        return None
+    goodput_mbps, name, number, ceiling_mbps = max(pairs, key=lambda pair: pair[0])
+    of = "" if ceiling_mbps is None else f" of {rate_text(ceiling_mbps)}"
+    text = (
+        f"No test was measured on all its pairs; the fastest pair is {name} in test {number}: "
+        f"{rate_text(goodput_mbps, ceiling_mbps)}{of} Mbit/s."
+    )
+    return Finding(text, Weight.ANSWER, Severity.WARNING, tests([number]), {"goodput_mbps": goodput_mbps})
 
 
 def _total(cell: CellSummary) -> float:
@@ -166,3 +189,60 @@ def _detail(cell: CellSummary) -> str:
     limit = _LIMITS.get(cell.limit, f"limited by the {cell.limit}") if cell.limit else ""
     said = ", ".join(filter(None, (_shares([cell]), limit)))
     return f": {said}" if said else ""
+
+
+Measured: TypeAlias = CellSummary | MessageResult
+
+
+class Cause(StrEnum):
+    """Reason why a result exceeds its ceiling, as a part of a sentence."""
+
+    SHAPED = "virtual links are shaped for full frames and carry more of smaller ones"
+    SHORT = "the token buckets of virtual links pass 128 KiB at once, which counts in so short a test"
+    UNKNOWN = "the rate in the rig file or a node is wrong. Compare that rate with the link"
+
+
+def excess_cause(info: RunInfo, measured: Measured) -> Cause:
+    """Return why a test exceeds its ceiling."""
+    if info.plan.virtual != "namespaces":
+        return Cause.UNKNOWN
+    if isinstance(measured, MessageResult):
+        carried = messages_carried_mbps(info, measured)
+        ceiling = None if measured.ceiling_bps is None else measured.ceiling_bps / 1e6
+        short = carried is not None and short_messages_excess(info, measured)
+    else:
+        carried, ceiling = carried_mbps(info, measured), least(stream.ceiling_mbps for stream in measured.streams)
+        short = short_excess(info, measured)
+    if carried is not None and ceiling is not None and carried > 1.005 * ceiling:
+        return Cause.SHAPED
+    return Cause.SHORT if short else Cause.UNKNOWN
+
+
+def impossible(info: RunInfo, cell: CellSummary) -> bool:
+    """Tell whether a test is above its ceiling and nothing explains it."""
+    return cell.above_ceiling and excess_cause(info, cell) is Cause.UNKNOWN
+
+
+def excess_note(info: RunInfo, measured: Measured) -> list[str]:
+    """Return the note of a row above its ceiling; empty for any other row."""
+    if not measured.above_ceiling:
+        return []
+    cause = excess_cause(info, measured)
+    text = str(cause)
+    if cause is Cause.SHAPED and isinstance(measured, CellSummary):
+        each = " on each pair" if len(measured.streams) > 1 else ""
+        text += f", {ceiling_text(carried_mbps(info, measured))} Mbit/s{each}"
+    return [f"Test {measured.cell.number}: {percent_text(measured.efficiency)} % of the ceiling: {text}."]
+
+
+def excess_findings(info: RunInfo, results: Sequence[Measured]) -> Iterator[Finding]:
+    """Yield a finding for each cause, with the tests above their ceilings."""
+    by_cause = grouped([each for each in results if each.above_ceiling], lambda each: excess_cause(info, each))
+    for cause, above in by_cause.items():
+        numbers = list(dict.fromkeys(result.cell.number for result in above))
+        worst = max(result.efficiency or 0.0 for result in above)
+        which = f"{numbers_text(numbers)}{', the highest' if len(numbers) > 1 else ''}"
+        text = f"Above the ceiling: {which} at {percent_text(worst)} %: {cause}."
+        remedy = "A longer test, or one of more bytes, reduces this." if cause is Cause.SHORT else None
+        weight = Weight.IMPOSSIBLE if cause is Cause.UNKNOWN else Weight.SUSPECT
+        yield Finding(text, weight, Severity.WARNING, tests(numbers), {"efficiency": worst}, remedy)

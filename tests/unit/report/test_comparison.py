@@ -7,7 +7,7 @@ from documents import cells_of, column, titles
 
 from rigctl.records import Cell, Copying, Direction, Pair, Repetition, RunInfo
 from rigctl.report.blocks import Table
-from rigctl.report.sections.kinds.streams import comparison
+from rigctl.report.sections.streams import comparison
 
 MANY = tuple(Pair(f"a{n}", f"b{n}") for n in range(12))
 

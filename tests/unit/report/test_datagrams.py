@@ -21,7 +21,7 @@ from rigctl.records import (
     Side,
     Status,
 )
-from rigctl.report.sections.kinds.datagrams import (
+from rigctl.report.sections.datagrams import (
     datagram_findings,
     explain,
     search_findings,

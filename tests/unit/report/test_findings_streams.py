@@ -10,7 +10,7 @@ from documents import cells_of, finding, texts
 from rigctl.findings import Finding
 from rigctl.records import Link, Pair, Repetition, RunInfo
 from rigctl.report.document import document
-from rigctl.report.words.above_ceiling import excess_cause
+from rigctl.report.words.goodput import excess_cause
 
 ONE_PAIR = (Pair("pi1", "pi2"),)
 SHAPED = "virtual links are shaped for full frames and carry more of smaller ones"

@@ -9,7 +9,7 @@ import documents
 from rigctl.analysis.views.panels import Matrix, matrix
 from rigctl.findings import Finding
 from rigctl.records import Cell, Condition, HostSetting, Repetition, RunInfo, Trunk
-from rigctl.report.sections.matrix.words import matrix_findings
+from rigctl.report.sections.matrix import matrix_findings
 
 QUIET = das2.Shape(noise=0.0)
 COARSE: dict[str, Any] = {"windows": (131072,), "flows": (1, 2)}

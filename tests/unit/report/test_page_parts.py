@@ -22,7 +22,7 @@ from rigctl.report.printers import html
 from rigctl.report.printers.html import anchor, page
 from rigctl.report.printers.json import whole
 from rigctl.report.printers.table_parts import repeated
-from rigctl.report.words.method import run_command
+from rigctl.report.sections.method import run_command
 from rigctl.scenario.overrides import Overrides
 
 DATA = re.compile(r'<script type="application/json" id="rigctl-data">\n(.*?)\n</script>', re.DOTALL)

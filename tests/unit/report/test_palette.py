@@ -9,7 +9,7 @@ import pytest
 
 from rigctl.base.resources import templates
 from rigctl.report.printers.html import STYLES
-from rigctl.report.sections.matrix.panels import LINE_COLOURS
+from rigctl.report.sections.matrix import LINE_COLOURS
 
 Linear: TypeAlias = tuple[float, float, float]
 Matrix: TypeAlias = tuple[Linear, Linear, Linear]

@@ -9,7 +9,7 @@ from message_runs import results
 
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.findings import Finding, Severity, Weight
-from rigctl.report.sections.kinds.messages import round_trip_findings
+from rigctl.report.sections.messages import round_trip_findings
 from rigctl.settings import BUSY_POLL, ITERATIONS, Settings
 
 NAGLE = "no retransmits, and TCP_NODELAY was off, so that the end of a message may wait for a delayed acknowledgement."

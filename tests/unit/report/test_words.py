@@ -11,7 +11,7 @@ from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.findings import Severity, Weight
 from rigctl.records import Cell, Direction, Link, Pair, Repetition, RunInfo, Status
-from rigctl.report.sections.kinds.streams import mss_text, window_text
+from rigctl.report.sections.streams import mss_text, window_text
 from rigctl.report.words.goodput import goodput_text
 
 ONE_PAIR = (Pair("pi1", "pi2"),)

@@ -1,14 +1,17 @@
-"""Sentences about the repetitions that are not in the means of a test."""
+"""Findings on repetitions: those that failed, those that are not in the means, and those that were measured again."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from statistics import fmean
 
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, Exclusion
 from rigctl.findings import Finding, Severity, Weight, tests
-from rigctl.records import Repetition, RunInfo, RunStatus, Status
-from rigctl.report.words.text import MOST_LISTED, MOST_NAMED, numbers_text, plural, rate_text, sentence
+from rigctl.model.statistics.repeating import ci95, value_of, variation
+from rigctl.records import Cell, Repetition, RunInfo, RunStatus, Status
+from rigctl.report.blocks import Part, Section, Table
+from rigctl.report.words.text import MOST_LISTED, MOST_NAMED, numbers_text, plural, rate_text, sentence, tests_named
 
 
 def exclusion_text(excluded: Exclusion) -> str:
@@ -103,20 +106,53 @@ def excluded_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
         yield Finding(text, Weight.DETAIL, subject=tests(partly))
 
 
-def fastest_pair(cells: Sequence[CellSummary]) -> Finding | None:
-    """Return the answer where no test has a result as a whole; None if no pair has one either."""
-    pairs = [
-        (stream.goodput_mbps.mean, str(stream), cell.cell.number, stream.ceiling_mbps)
-        for cell in cells
-        for stream in cell.streams
-        if stream.goodput_mbps is not None
-    ]
-    if not pairs:
-        return None
-    goodput_mbps, name, number, ceiling_mbps = max(pairs, key=lambda pair: pair[0])
-    of = "" if ceiling_mbps is None else f" of {rate_text(ceiling_mbps)}"
-    text = (
-        f"No test was measured on all its pairs; the fastest pair is {name} in test {number}: "
-        f"{rate_text(goodput_mbps, ceiling_mbps)}{of} Mbit/s."
-    )
-    return Finding(text, Weight.ANSWER, Severity.WARNING, tests([number]), {"goodput_mbps": goodput_mbps})
+def retest_part(view: RunView, again: RunView, table: Table) -> Part:
+    """Return the retest_part of the tests that were measured again; `again` holds only those repetitions."""
+    retest = view.plan.retest
+    bound = f" by more than {100 * retest.variation:g} %" if retest is not None else ""
+    title = f"Measured again: tests whose repetitions varied{bound}"
+    findings = tuple(_retest_finding(cell, view.planned, again.every) for cell in again.plan.cells)
+    return Part(findings=findings, sections=(Section(title, (table,), brief=True),))
+
+
+def _retest_finding(cell: Cell, before: Sequence[Repetition], again: Sequence[Repetition]) -> Finding:
+    """Return `Test 3 varied by 28 % over 5 repetitions; over 15 more by 12 %, its mean 4 % lower.`"""
+    first, second = (_values(cell, repetitions) for repetitions in (before, again))
+    spread, later = variation(first), variation(second)
+    text = f"Test {cell.number} varied by {_percent(spread)} over {plural(len(first), 'repetition')}"
+    subject, numbers = tests([cell.number]), {"variation": spread, "variation_again": later}
+    if later is None:
+        text += "; measured again, it gave no valid result."
+        return Finding(text, Weight.MISSING, Severity.WARNING, subject, numbers)
+    change = fmean(second) / fmean(first) - 1
+    way = "higher" if change > 0 else "lower"
+    mean = "with the same mean" if abs(change) < 0.005 else f"its mean {100 * abs(change):.0f} % {way}"
+    text += f"; over {len(second)} more by {_percent(later)}, {mean}."
+    return Finding(text, Weight.DETAIL, subject=subject, numbers=numbers)
+
+
+def until_findings(view: RunView) -> Iterator[Finding]:
+    """Yield how well the means are known, where the scenario sets a bound."""
+    until = view.plan.until
+    if until is None:
+        return
+    widths = {cell.number: ci95(_values(cell, view.every)) for cell in view.plan.cells}
+    wide = {number: width for number, width in widths.items() if width is None or width >= until.ci95}
+    bound = f"{100 * until.ci95:g} %"
+    if not wide:
+        text = f"Half the 95 % confidence interval of every mean is below {bound}."
+        yield Finding(text, Weight.DETAIL, Severity.OK)
+        return
+    worst = sorted(wide, key=lambda number: -(wide[number] or float("inf")))
+    which = tests_named([f"test {number} ({_percent(wide[number])})" for number in worst], "widest in")
+    text = f"After {until.most} repetitions half the 95 % confidence interval is not below {bound} in {which}."
+    yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(sorted(wide)))
+
+
+def _values(cell: Cell, repetitions: Sequence[Repetition]) -> list[float]:
+    own = [value_of(cell, repetition) for repetition in repetitions if repetition.cell == cell.number]
+    return [value for value in own if value is not None]
+
+
+def _percent(share: float | None) -> str:
+    return "an unknown amount" if share is None else f"{100 * share:.2g} %"

@@ -33,10 +33,9 @@ from rigctl.report.tables.columns import (
     to_decimals,
     to_digits,
 )
-from rigctl.report.words.above_ceiling import excess_findings
-from rigctl.report.words.goodput import goodput_answer
+from rigctl.report.words.goodput import excess_findings, goodput_answer
 from rigctl.report.words.limits import bottleneck_findings, bottleneck_text
-from rigctl.report.words.missing import excluded_findings
+from rigctl.report.words.repetitions import excluded_findings
 from rigctl.report.words.text import (
     UNKNOWN,
     ceiling_text,

@@ -16,10 +16,9 @@ from rigctl.report.blocks import Column, Part, Table
 from rigctl.report.tables import requested
 from rigctl.report.tables import streams as columns
 from rigctl.report.tables.columns import ColumnOf, Filled, count_texts, filled, significant, table_of
-from rigctl.report.words.above_ceiling import excess_findings
-from rigctl.report.words.goodput import goodput_answer
+from rigctl.report.words.goodput import excess_findings, goodput_answer
 from rigctl.report.words.limits import bottleneck_findings, bottleneck_text
-from rigctl.report.words.missing import excluded_findings
+from rigctl.report.words.repetitions import excluded_findings
 from rigctl.report.words.text import (
     FEW_SHARE,
     MOST_LISTED,

@@ -1,4 +1,4 @@
-"""Ping-pong and blast: what a message of each size takes, in the form of a lab's page, and what that says."""
+"""Ping-pong, blast and file transfers: results by message size, as a lab's page has them, and their findings."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -8,13 +8,14 @@ from typing import Final
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.messages import MessageResult
-from rigctl.base.units import format_bytes
+from rigctl.base.units import format_bytes, size_words
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.histogram import count_between, peaks_ns
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Chart, Charts, Column, Key, Paragraph, Part, Section, Table
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Mark, Spans, plot, stream_colours
 from rigctl.report.charts.plot import Line as Drawn
+from rigctl.report.tables import requested
 from rigctl.report.tables.columns import divided, each, measured, to_decimals
 from rigctl.report.tables.messages import (
     EFFICIENCY,
@@ -25,12 +26,15 @@ from rigctl.report.tables.messages import (
     iterations,
     message_table,
     microseconds,
+    of_cell,
+    share,
+    time,
 )
-from rigctl.report.words.above_ceiling import excess_findings, excess_note
+from rigctl.report.words.goodput import excess_findings, excess_note
 from rigctl.report.words.text import percent_text, plural, rate_text, tests_named, time_text, varied_texts
-from rigctl.settings import BUSY_POLL
+from rigctl.settings import BUSY_POLL, READ, WRITE
 
-SECTION = "messages"
+MESSAGES = "messages"
 _BLAST_METHOD = (
     "The sender sends messages one after the other; the receiver takes them and sends one byte when it has all of "
     "them. Elapsed: from the first send to that byte, on the sender's clock."
@@ -63,7 +67,7 @@ _HEIGHT: Final = 340
 
 def part(run: RunView) -> Part | None:
     """Return the part of a run of messages; None for any other run."""
-    view = run.of_section(SECTION)
+    view = run.of_section(MESSAGES)
     if view is None:
         return None
     results = view.messages
@@ -334,3 +338,76 @@ def message_chart(drawn: Sequence[Line], *, trips: bool) -> Chart | None:
     across = Axis("bytes per message", kind="log2", ticks=12, labels="bytes")
     up = Axis("round trip [µs]" if trips else "MB/s", kind="log10", ticks=7)
     return Chart(plot(_WIDTH, _HEIGHT, across, up, (*below, *means)), label)
+
+
+FILES = "files"
+_FILE_METHOD = (
+    "The sender reads its file, which was written to its disk and dropped from its memory before, in pieces of 64 KiB; "
+    "the receiver writes as it receives, and sends one byte when it has written all. Elapsed: from the first send to "
+    "that byte, on the sender's clock. Sync: until the receiver's disk had it safe, after that."
+)
+
+
+def file_part(run: RunView) -> Part | None:
+    """Return the file_part of a run of file transfers; None for any other run."""
+    view = run.of_section(FILES)
+    if view is None:
+        return None
+    asked = [SIZE, *map(of_cell, (requested.asked(READ, "Read"), requested.asked(WRITE, "Write")))]
+    derived: list[ResultColumn] = [
+        measured("Throughput", "MB/s", lambda result: divided(result.bytes_per_s, 1e6), to_decimals(1), "derived"),
+        measured("Ceiling", "MB/s", lambda result: divided(ceiling(result), 1e6), to_decimals(1), "derived"),
+        EFFICIENCY,
+        share("Reading", lambda result: result.disk.read_share),
+        share("Writing", lambda result: result.disk.write_share),
+        time("Sync", lambda result: result.disk.sync_s),
+    ]
+    return Part(
+        findings=tuple(file_findings(view)),
+        results=message_table(view.messages, asked, derived, lambda result: excess_note(view.info, result)),
+        method=(_FILE_METHOD,),
+    )
+
+
+def file_findings(view: RunView) -> Iterator[Finding]:
+    """Yield the findings of a run, the answer first."""
+    counted = [result for result in view.messages if result.bytes_per_s]
+    if not counted:
+        return
+    if not view.meshes:
+        yield from _compared_files(counted)
+    yield from excess_findings(view.info, counted)
+
+
+def _compared_files(counted: Sequence[MessageResult]) -> Iterator[Finding]:
+    size = max(result.size for result in counted)
+    largest = [result for result in counted if result.size == size]
+    best = max(largest, key=lambda result: result.bytes_per_s or 0.0)
+    of_ceiling = f", {percent_text(best.efficiency)} % of the ceiling" if best.efficiency is not None else ""
+    text = f"The fastest transfer of {size_words(size)}, {_kind(best)}, achieves {_megabytes(best)} MB/s{of_ceiling}."
+    numbers = {"throughput_bytes_per_s": best.bytes_per_s, "efficiency": best.efficiency}
+    yield Finding(text, Weight.ANSWER, subject=tests([best.cell.number]), numbers=numbers)
+    rates = {(result.cell[READ], result.cell[WRITE]): result.bytes_per_s or 0.0 for result in largest}
+    stream = rates.get(("memory", "memory"))
+    for result in largest:
+        if result is not best:
+            beside = f", {100 * (result.bytes_per_s or 0) / stream:.0f} % of memory to memory" if stream else ""
+            text = f"{_kind(result).capitalize()} achieves {_megabytes(result)} MB/s{beside}{_disks(result)}."
+            yield Finding(text, Weight.COMPARISON, subject=tests([result.cell.number]))
+
+
+def _kind(result: MessageResult) -> str:
+    return f"{result.cell[READ]} to {result.cell[WRITE]}"
+
+
+def _disks(result: MessageResult) -> str:
+    parts = [
+        f"{name} the file took {100 * taken:.0f} % of the time"
+        for name, taken in (("reading", result.disk.read_share), ("writing", result.disk.write_share))
+        if taken is not None
+    ]
+    return f"; {' and '.join(parts)}" if parts else ""
+
+
+def _megabytes(result: MessageResult) -> str:
+    return f"{(result.bytes_per_s or 0.0) / 1e6:.1f}"

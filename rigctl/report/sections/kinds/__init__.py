@@ -1,1 +1,0 @@
-"""Tables and findings of each kind of test."""

@@ -1,0 +1,262 @@
+"""How a run was measured: its rig, the settings in use, times and start skew, and how to measure it again."""
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
+from typing import Final
+
+from rigctl.analysis.nights.setup_changes import flattened
+from rigctl.analysis.rows.cells import Row as Values
+from rigctl.analysis.rows.flows import COUNTED_COLUMNS
+from rigctl.analysis.run_view import RunView
+from rigctl.base.resources import scenarios
+from rigctl.base.units import format_duration, format_rate
+from rigctl.findings import Finding, Severity, Subject, Weight
+from rigctl.model.contract import link_departures
+from rigctl.records import Repetition, RunInfo, RunPlan, Status, given_tags
+from rigctl.remote.build import KERNELS
+from rigctl.report.blocks import Block, Column, Entry, Folded, Paragraph, Row, Section, Table, Verbatim
+from rigctl.report.words.setup import FACT_TITLES, fact_text
+from rigctl.report.words.text import MOST_NAMED, UNKNOWN, listed, plural, some, span, time_text
+from rigctl.settings import ITERATIONS, SETTINGS
+
+
+def sentences(info: RunInfo, repetitions: Sequence[Repetition], own: Sequence[str]) -> list[str]:
+    """Return how a run was measured; `own` are the sentences of its kind of test."""
+    return [_times(info), *own, *_quality(repetitions), *_measured_with(info)]
+
+
+def _times(info: RunInfo) -> str:
+    durations = sorted({cell.duration_s for cell in info.plan.cells})
+    omitted = sorted({cell.omit_s for cell in info.plan.cells})
+    counted = f"{plural(len(info.plan.cells), 'test')}, {plural(info.plan.repeat, 'repetition')} each"
+    if any(cell[ITERATIONS] is not None for cell in info.plan.cells) or not durations:
+        return f"{counted}."
+    each = span(format_duration(duration_s) for duration_s in (durations[0], durations[-1]))
+    omit = f"; the first {format_duration(omitted[-1])} of each are omitted" if omitted[-1] > 0 else ""
+    return f"{counted}, of {each}{omit}."
+
+
+def _quality(repetitions: Sequence[Repetition]) -> list[str]:
+    said = []
+    skews = [repetition.start_skew_us for repetition in repetitions if repetition.start_skew_us is not None]
+    known = [repetition for repetition in repetitions if repetition.clock_error_us is not None]
+    starts = [repetition.clock_error_us or 0.0 for repetition in known if _start_unknown(repetition)]
+    errors = [repetition.clock_error_us or 0.0 for repetition in known if not _start_unknown(repetition)]
+    if skews:
+        said.append(f"Start skew: {median(skews) / 1e3:.2f} ms (median), {max(skews) / 1e3:.2f} ms at most.")
+    if errors:
+        said.append(f"Clock offsets between nodes are known within {max(errors) / 1e3:.2f} ms.")
+    if starts:
+        bound_ms = max(starts) / 1e3
+        said.append(f"Where the start skew is unknown, the start of each pair is known within {bound_ms:.2f} ms.")
+    invalid = sum(repetition.status is Status.INVALID for repetition in repetitions)
+    failed = sum(repetition.status is Status.FAILED for repetition in repetitions)
+    strangers = sum(usage.strangers for repetition in repetitions for usage in repetition.nodes)
+    if invalid or failed:
+        said.append(f"{invalid} invalid and {failed} failed repetitions are listed with the reason and not averaged.")
+    if strangers:
+        said.append(
+            f"{plural(strangers, 'connection')} without the test's token reached a data port and got no answer."
+        )
+    return said
+
+
+def _start_unknown(repetition: Repetition) -> bool:
+    """Tell whether the streams were measured by a program that does not report when they began."""
+    return repetition.window_start_ns is not None and repetition.start_skew_us is None
+
+
+def _measured_with(info: RunInfo) -> list[str]:
+    unused = _unused_agents(info)
+    versions = ", ".join(f"{name} {value[:12]}" for name, value in info.versions.items() if name not in unused)
+    return [f"Measured with {versions}."] if versions else []
+
+
+def _unused_agents(info: RunInfo) -> set[str]:
+    """Return the versions of agents for machines that no node is; empty if some node's machine is unknown."""
+    kernels = [str(facts.get("kernel") or "").split() for facts in info.facts.values()]
+    used = {KERNELS.get(f"{words[0]} {words[-1]}") if words else None for words in kernels}
+    return set() if None in used or not used else {f"agent {each} sha256" for each in {*KERNELS.values()} - used}
+
+
+def reproduce(plan: RunPlan, run: str) -> Section:
+    """Return the section with the commands that measure the run again and export its data."""
+    data = (Paragraph("Its data, a row for each test, repetition and pair:", small=True), Verbatim(export_command(run)))
+    if plan.imported:
+        return Section("Data", data)
+    files = "" if _bundled(plan) else f" {_file(plan)} is below, under “Scenario and rig file”."
+    return Section(
+        "Reproduce",
+        (
+            Paragraph(f"Measure the same again:{files}", small=True),
+            Verbatim(run_command(plan)),
+            *data,
+        ),
+    )
+
+
+def run_command(plan: RunPlan) -> str:
+    """Return `rigctl run gigablox --rig mylab.yaml --duration 60s --set window=64K`, quoted for a shell."""
+    words = ["rigctl", "run", plan.scenario_name if _bundled(plan) else _file(plan)]
+    for given in plan.overrides:
+        option, _, value = given.partition(" ")
+        words += [option, value] if value else [option]
+    return shlex.join(words)
+
+
+def export_command(run: str) -> str:
+    return f"rigctl export {run} --format csv --level pairs -o {run}.csv"
+
+
+def _file(plan: RunPlan) -> str:
+    return f"{plan.scenario_name}.yaml"
+
+
+def _bundled(plan: RunPlan) -> bool:
+    path = scenarios() / _file(plan)
+    try:
+        return "/" not in plan.scenario_name and path.read_text("utf-8") == plan.scenario_yaml
+    except (OSError, ValueError):
+        return False
+
+
+MOST_NODES: Final = 24
+"""A table of more nodes than this is folded."""
+_HIDDEN: Final = frozenset({"boot_id", "mac", "addresses"})
+"""Facts that identify a machine and say nothing of how it is set."""
+
+
+def rig_sections(info: RunInfo) -> Iterator[Section]:
+    """Yield the section with the facts that all nodes share, and a table of those that differ."""
+    flat = {
+        node: {name: value for name, value in flattened(known) if name not in _HIDDEN}
+        for node, known in info.facts.items()
+    }
+    names = list(dict.fromkeys(name for known in flat.values() for name in known))
+    order = {name: number for number, name in enumerate(FACT_TITLES)}
+    names.sort(key=lambda name: (order.get(name, len(order)), name if name not in order else ""))
+    same: list[Row] = []
+    differing: list[tuple[str, list[str]]] = []
+    for name in names:
+        values = [fact_text(name, known.get(name)) for known in flat.values()]
+        title = FACT_TITLES.get(name, name)
+        if len(set(values)) > 1:
+            differing.append((title, values))
+        elif values and values[0] != UNKNOWN:
+            same.append(Row((Entry(title, title), Entry(values[0], values[0]))))
+    blocks: list[Block] = []
+    if differing:
+        columns = (Column("Node", "", "requested", words=True), *(_fact_column(title) for title, _ in differing))
+        rows = [
+            Row((Entry(node, node), *(Entry(values[number], values[number]) for _, values in differing)))
+            for number, node in enumerate(flat)
+        ]
+        table = Table(columns, tuple(rows), label="What differs between nodes")
+        few = len(rows) <= MOST_NODES
+        blocks.append(table if few else Folded(f"What differs between {len(rows)} nodes", (table,)))
+    if same:
+        table = Table((_fact_column("Fact"), _fact_column("Value")), tuple(same), label="Facts of the rig")
+        blocks.append(Folded(f"The same on all nodes: {plural(len(same), 'fact')}", (table,)))
+    if blocks:
+        yield Section("The rig", tuple(blocks))
+
+
+def _fact_column(title: str) -> Column:
+    return Column(title, "", "derived", words=True)
+
+
+def rig_findings(info: RunInfo) -> Iterator[Finding]:
+    """Yield what the rig is, and where its links differ from the rig file."""
+    if info.plan.imported:
+        text = (
+            f"The results were imported from {info.plan.scenario_name}; rigctl did not measure them. Goodput is what "
+            "the receiver counted, “–” if the files do not have it."
+        )
+        yield Finding(text, Weight.RIG)
+    if info.plan.virtual == "namespaces":
+        text = "The rig is virtual: network namespaces with shaped links on one machine."
+        far = [f"{node} ({format_duration(link.rtt_s)})" for node, link in info.plan.links.items() if link.rtt_s]
+        if far:
+            text += f" A relay delays the frames of {listed(far)} for the round-trip time in the rig file."
+        yield Finding(text, Weight.RIG)
+    if info.plan.virtual == "machines":
+        yield Finding(
+            "The rig is virtual: QEMU machines on one machine, joined by a hub. No link is shaped.", Weight.RIG
+        )
+        if slow := [node for node, known in info.facts.items() if known.get("emulated")]:
+            which = "all nodes" if len(slow) == len(info.facts) else listed(slow)
+            text = f"The processors of {which} are emulated: the figures are emulation's, not those of such hardware."
+            yield Finding(text, Weight.SUSPECT, Severity.WARNING)
+    if info.plan.virtual == "loopback":
+        yield Finding("The rig is the loopback interface of one machine: no link, no switch.", Weight.RIG)
+        return
+    for departure in link_departures(info.plan.links, info.facts):
+        subject = Subject("link", (departure.where,))
+        if departure.setting == "link speed":
+            stated, found = format_rate(float(departure.requested)), format_rate(float(departure.effective))
+            text = f"The link of {departure.where} runs at {found}; the rig file has {stated}."
+        else:
+            text = f"The MTU of {departure.where} is {departure.effective}; the rig file has {departure.requested}."
+        yield Finding(text, Weight.SUSPECT, Severity.WARNING, subject)
+
+
+FIRMWARE: Final = "firmware"
+"""The tag that names the firmware of what is tested; without it, of a real rig, that is unknown."""
+
+
+def settings(view: RunView, pairs: Sequence[Values]) -> tuple[tuple[str, str], ...]:
+    """Names and values; `pairs` are the rows of the run's pairs. What was in use, not what was requested."""
+    rows = [row for row in pairs if row["counted"]]
+    return (*_of_flows(rows), *_links(view, rows), *_given(view))
+
+
+def _of_flows(rows: Sequence[Values]) -> Iterator[tuple[str, str]]:
+    tcp = [row for row in rows if row["transport"] == "tcp"]
+    if tcp:
+        yield "Congestion control", _names(row["congestion"] for row in tcp)
+    for name, column in COUNTED_COLUMNS.items():
+        asking = [row for row in rows if row[name] is not None]
+        if asking:
+            yield f"Effective {SETTINGS[name].called or name}", _names(row[column] for row in asking)
+    idle, loaded, least = (
+        [row[name] for row in rows if row[name] is not None]
+        for name in ("latency_idle_p50_us", "latency_loaded_p50_us", "rtt_min_us")
+    )
+    if idle:
+        yield "Idle round trip", time_text(median(idle))
+        yield "Loaded round trip", time_text(median(loaded)) if loaded else UNKNOWN
+    elif rows:
+        yield "Least round trip", span(time_text(end(least)) for end in (min, max) if least) or UNKNOWN
+
+
+def _links(view: RunView, rows: Sequence[Values]) -> Iterator[tuple[str, str]]:
+    if view.plan.virtual == "loopback":
+        return
+    facts = {node: view.info.facts.get(node) or {} for node in view.plan.links}
+    rates = [link.rate_bps or facts[node].get("speed_bps") for node, link in view.plan.links.items()]
+    if rates:
+        yield "Links", _names(None if rate is None else format_rate(float(rate)) for rate in rates)
+    known = [row["mtu"] for row in rows]
+    if any(mtu is not None for mtu in known):
+        yield "Path MTU", _names(known)
+    elif rates:
+        # Datagrams: no kernel reports their path's; that of the interfaces, unless a condition changed it meanwhile.
+        changed = any(condition.mtu is not None for condition in view.plan.conditions)
+        yield "MTU", _names(None if changed else known.get("mtu") for known in facts.values())
+
+
+def _given(view: RunView) -> Iterator[tuple[str, str]]:
+    """Yield the tags that the user gave, and firmware if it was not given."""
+    tags = given_tags(view.info.tags)
+    if FIRMWARE not in tags and view.plan.virtual is None:
+        yield FIRMWARE, UNKNOWN
+    yield from ((name, value) for name, value in tags.items() if value)
+    if bare := [name for name, value in tags.items() if not value]:
+        yield "Tags", ", ".join(bare)
+
+
+def _names(found: Iterable[object]) -> str:
+    """`cubic`, `bbr, cubic`, `1500, 9000, 1400 and 2 more`; `–` where none is known."""
+    names = list(dict.fromkeys(UNKNOWN if name is None else str(name) for name in found)) or [UNKNOWN]
+    return some(names, MOST_NAMED, last=", ")

@@ -15,14 +15,12 @@ from rigctl.report.charts.plot import Axis, Line, Plot, Points, plot
 from rigctl.report.tables.columns import (
     ColumnOf,
     Head,
-    NumberText,
-    alike,
-    digits_decimals,
     divided,
     each,
     measured,
     table_of,
     to_decimals,
+    to_needed,
 )
 from rigctl.report.words.text import plural, settings_text
 from rigctl.settings import READ, WRITE
@@ -79,15 +77,11 @@ def bin_table(found: Sequence[Binned]) -> Table:
         measured("Median of busy bins", "MB/s", lambda row: divided(row.series.median_busy, 1e6), to_decimals(1)),
         measured("Cumulative", "MB/s", lambda row: row.series.cumulative[-1] / 1e6, to_decimals(1)),
         each(Column("Gaps", "", "derived"), lambda row: row.gaps.count),
-        measured("Shortest gap", "ms", lambda row: _ms(row, row.gaps.shortest), _lengths, "derived"),
-        measured("Longest gap", "ms", lambda row: _ms(row, row.gaps.longest), _lengths, "derived"),
+        measured("Shortest gap", "ms", lambda row: _ms(row, row.gaps.shortest), to_needed(), "derived"),
+        measured("Longest gap", "ms", lambda row: _ms(row, row.gaps.longest), to_needed(), "derived"),
         measured("Time in gaps", "%", lambda row: 100 * row.gaps.share, to_decimals(1), "derived"),
     ]
     return table_of(found, columns, lambda row: Head(row.cell.number), label="Gaps")
-
-
-def _lengths(values: Sequence[float | None]) -> NumberText:
-    return alike(values, digits_decimals)
 
 
 def _ms(binned: Binned, bins: int | None) -> float | None:

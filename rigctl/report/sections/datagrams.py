@@ -4,18 +4,17 @@ Zero loss is a no drop rate (NDR); with some loss allowed it is a partial drop r
 time of a trial, as RFC 2544, section 26.1, asks for zero loss and trials of 60 s.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rigctl.analysis.limits.ceiling import datagram_path
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.summary import CellSummary, DatagramSummary, StreamSummary
+from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.shaping import shaped_mbps
 from rigctl.base.units import format_duration, format_rate
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.limits.ceilings import LINE_RATE, Packet, reaches
 from rigctl.model.search import Search, Trial
-from rigctl.model.unknowns import most
 from rigctl.records import Cell, RunInfo
 from rigctl.report.blocks import Column, Entry, Part, Section, Table
 from rigctl.report.tables import requested
@@ -23,7 +22,6 @@ from rigctl.report.tables import streams as columns
 from rigctl.report.tables.columns import (
     ColumnOf,
     Head,
-    TextOf,
     count_texts,
     divided,
     each,
@@ -75,36 +73,32 @@ def part(run: RunView) -> Part | None:
     )
 
 
+_SENT_BURST: Final = columns.of_datagrams(
+    "Longest burst sent",
+    "",
+    lambda counted: counted.sent_burst,
+    count_texts,
+    wanted=lambda cell: cell.cell[BURST] is not None,
+)
+
+
 def datagram_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
     """Return the results of a run; of many pairs loss, order and jitter are those of the worst."""
-    burst = any(cell.cell[BURST] is not None for cell in cells)
     made: list[ColumnOf[CellSummary]] = [
-        *(columns.of_cell(setting) for setting in requested.DATAGRAMS),
+        *(setting.of for setting in requested.DATAGRAMS),
         columns.total_goodput,
         columns.goodput,
-        *([_of_each("Longest burst sent", "", lambda counted: counted.sent_burst, count_texts)] if burst else []),
-        _of_each("Loss", "%", lambda counted: counted.loss_pct, to_digits(2, 3)),
-        _of_each("Longest loss burst", "", lambda counted: counted.burst_max, count_texts),
-        _of_each("Reordered", "", lambda counted: counted.reordered, count_texts),
-        _of_each("Duplicates", "", lambda counted: counted.duplicates, count_texts),
-        _of_each("Jitter", "µs", lambda counted: counted.jitter_us, to_digits(2, 3)),
+        _SENT_BURST,
+        columns.LOSS,
+        columns.of_datagrams("Longest loss burst", "", lambda counted: counted.burst_max, count_texts),
+        columns.of_datagrams("Reordered", "", lambda counted: counted.reordered, count_texts),
+        columns.of_datagrams("Duplicates", "", lambda counted: counted.duplicates, count_texts),
+        columns.of_datagrams("Jitter", "µs", lambda counted: counted.jitter_us, to_digits(2, 3)),
         *columns.latency_columns(),
         *columns.OF_CEILING,
     ]
     legend = columns.legend(cells, "Loss, order and jitter: of the worst pair.")
     return table_of(cells, made, columns.head_of(info), legend)
-
-
-def _of_each(
-    title: str, unit: str, of: Callable[[DatagramSummary], float | None], text_of: TextOf
-) -> ColumnOf[CellSummary]:
-    def value(stream: StreamSummary) -> float | None:
-        return None if stream.datagrams is None else of(stream.datagrams)
-
-    def worst(cell: CellSummary) -> float | None:
-        return most(value(stream) for stream in cell.streams)
-
-    return lambda cells: columns.pair_numbers(cells, Column(title, unit), value, text_of, worst)
 
 
 def search_table(view: RunView) -> Table | None:

@@ -26,7 +26,6 @@ from rigctl.report.tables.messages import (
     iterations,
     message_table,
     microseconds,
-    of_cell,
     share,
     time,
 )
@@ -353,7 +352,7 @@ def file_part(run: RunView) -> Part | None:
     view = run.of_section(FILES)
     if view is None:
         return None
-    asked = [SIZE, *map(of_cell, (requested.asked(READ, "Read"), requested.asked(WRITE, "Write")))]
+    asked = [SIZE, requested.asked(READ, "Read").of, requested.asked(WRITE, "Write").of]
     derived: list[ResultColumn] = [
         measured("Throughput", "MB/s", lambda result: divided(result.bytes_per_s, 1e6), to_decimals(1), "derived"),
         measured("Ceiling", "MB/s", lambda result: divided(ceiling(result), 1e6), to_decimals(1), "derived"),

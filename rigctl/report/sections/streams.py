@@ -12,10 +12,10 @@ from rigctl.findings import RUN, Finding, Severity, Weight, tests
 from rigctl.model.limits.ceilings import IP_HEADER, LINE_RATE, TCP_HEADER, reaches
 from rigctl.model.limits.rules import NEARLY
 from rigctl.records import Facts, RunInfo
-from rigctl.report.blocks import Column, Part, Table
+from rigctl.report.blocks import Part, Table
 from rigctl.report.tables import requested
 from rigctl.report.tables import streams as columns
-from rigctl.report.tables.columns import ColumnOf, Filled, count_texts, filled, significant, table_of
+from rigctl.report.tables.columns import ColumnOf, significant, table_of, words
 from rigctl.report.words.goodput import excess_findings, goodput_answer
 from rigctl.report.words.limits import bottleneck_findings, bottleneck_text
 from rigctl.report.words.repetitions import excluded_findings
@@ -63,13 +63,12 @@ def part(run: RunView) -> Part | None:
 
 def comparison(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
     """Return the table of a run: settings, goodput and retransmits of each pair, what was granted, ceiling, limit."""
+    zerocopy = any(cell.cell[ZEROCOPY] for cell in cells)
     made: list[ColumnOf[CellSummary]] = [
-        *(columns.of_cell(setting) for setting in requested.STREAMS),
+        *(setting.of for setting in requested.STREAMS),
         columns.total_goodput,
         columns.goodput,
-        lambda cells: columns.pair_numbers(
-            cells, Column("Retransmits"), lambda stream: stream.retransmits, count_texts, lambda cell: cell.retransmits
-        ),
+        columns.RETRANSMITS,
         *columns.latency_columns(),
         columns.effective(
             "Effective window",
@@ -78,39 +77,26 @@ def comparison(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
             lambda size: significant(size / 1024, 5),
         ),
         columns.effective("Effective MSS", "B", lambda stream: stream.mss_effective),
-        _effective_congestion,
-        _effective_mptcp,
+        words(
+            "Effective congestion control",
+            lambda cell: (stream.congestion for stream in cell.streams),
+            lambda cell: cell.cell[CONGESTION] is None,
+        ),
+        words(
+            "Effective MPTCP",
+            lambda cell: (_subflows_text(stream.subflows) for stream in cell.streams),
+            lambda cell: bool(cell.cell[MPTCP]),
+        ),
+        *([_EFFECTIVE_ZEROCOPY] if zerocopy else []),
+        *columns.OF_CEILING,
     ]
-    texts = columns.legend(cells, "Retransmits: of all pairs.")
-    if any(cell.cell[ZEROCOPY] for cell in cells):
-        texts.append(_ZEROCOPY)
-        share = columns.effective(
-            "Effective zerocopy",
-            "%",
-            lambda stream: stream.zerocopy_effective,
-            lambda share: significant(100 * share, 3),
-        )
-        made.append(share)
-    made += columns.OF_CEILING
-    return table_of(cells, made, columns.head_of(info), texts)
+    legend = columns.legend(cells, "Retransmits: of all pairs.")
+    return table_of(cells, made, columns.head_of(info), [*legend, *([_ZEROCOPY] if zerocopy else [])])
 
 
-def _effective_congestion(cells: Sequence[CellSummary]) -> Filled | None:
-    """Return which congestion control ran; None where all tests ask for one."""
-    if all(cell.cell[CONGESTION] is not None for cell in cells):
-        return None
-    names = [", ".join(dict.fromkeys(stream.congestion or UNKNOWN for stream in cell.streams)) for cell in cells]
-    column = Column("Effective congestion control", "", "derived", words=True)
-    return filled(column, [None if name in ("", UNKNOWN) else name for name in names])
-
-
-def _effective_mptcp(cells: Sequence[CellSummary]) -> Filled | None:
-    """Return how many subflows were used; None where no test asks for Multipath TCP."""
-    if not any(cell.cell[MPTCP] for cell in cells):
-        return None
-    texts = [", ".join(dict.fromkeys(_subflows_text(stream.subflows) for stream in cell.streams)) for cell in cells]
-    column = Column("Effective MPTCP", "", "derived", words=True)
-    return filled(column, [None if text in ("", UNKNOWN) else text for text in texts])
+_EFFECTIVE_ZEROCOPY: Final = columns.effective(
+    "Effective zerocopy", "%", lambda stream: stream.zerocopy_effective, lambda share: significant(100 * share, 3)
+)
 
 
 def _subflows_text(subflows: int | None) -> str:
@@ -322,8 +308,6 @@ def window_text(info: RunInfo, cell: CellSummary) -> str:
     asked = cell.cell[WINDOW]
     if asked is None:
         return ""
-    if cell.cell.resize:
-        return f"The window of {size_words(asked)} is where the buffers of a flow start; the kernel resizes them."
     granted = {stream.window_effective_bytes for stream in cell.streams} - {None, asked}
     if not granted:
         return ""

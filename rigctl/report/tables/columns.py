@@ -3,13 +3,13 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from rigctl.report.blocks import Column, Entry, Group, Row, Scalar, Table
 from rigctl.report.words.text import UNKNOWN
 
 MOST_DECIMALS: Final = 3
-"""If a number needs more, the least one gets two digits; if that takes more, too, each number keeps its own."""
+"""If a number needs more, the least one gets two digits; if two digits need more as well, each number has its own."""
 T = TypeVar("T")
 NumberText: TypeAlias = Callable[[float | None], str]
 TextOf: TypeAlias = Callable[[Sequence[float | None]], NumberText]
@@ -25,7 +25,7 @@ class Filled:
 
 
 ColumnOf: TypeAlias = Callable[[Sequence[T]], Filled | None]
-"""Makes one column of the things that the rows show; `None` leaves the column out."""
+"""Returns one column for the items of the rows; `None` leaves the column out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def table_of(
     label: str = "Results",
 ) -> Table:
     """Return a table with a row per item. Notes are numbered in the order of the rows; equal notes have one number."""
-    shown = [made for column in columns if (made := column(items)) is not None]
+    shown = [filled for column in columns if (filled := column(items)) is not None]
     notes: dict[str, int] = {}
     rows = []
     for number, item in enumerate(items):
@@ -56,12 +56,12 @@ def table_of(
     return Table(tuple(column.column for column in shown), tuple(rows), tuple(notes), tuple(legend), label)
 
 
-def filled(column: Column, values: Iterable[Scalar], text: Callable[[Scalar], str] = str) -> Filled:
+def filled(column: Column, values: Iterable[Scalar], text: Callable[[Any], str] = str) -> Filled:
     """Return a column of values; an unknown one is a dash."""
     return Filled(column, tuple(Entry(UNKNOWN if value is None else text(value), value) for value in values))
 
 
-def each(column: Column, value: Callable[[T], Scalar], text: Callable[[Scalar], str] = str) -> ColumnOf[T]:
+def each(column: Column, value: Callable[[T], Scalar], text: Callable[[Any], str] = str) -> ColumnOf[T]:
     """Return the column that shows one value of each item."""
     return lambda items: filled(column, [value(item) for item in items], text)
 
@@ -71,9 +71,17 @@ def shown(column: Column, entry: Callable[[T], Entry]) -> ColumnOf[T]:
     return lambda items: Filled(column, tuple(map(entry, items)))
 
 
-def numbers(column: Column, values: Iterable[float | None], text: NumberText) -> Filled:
-    """Return a column of numbers, all printed by `text`."""
-    return Filled(column, tuple(Entry(text(value), value) for value in values))
+def words(title: str, texts: Callable[[T], Iterable[str | None]], wanted: Callable[[T], bool]) -> ColumnOf[T]:
+    """Return the column of the distinct texts of each item; None where it is wanted for no item."""
+
+    def column(items: Sequence[T]) -> Filled | None:
+        if not any(wanted(item) for item in items):
+            return None
+        joined = [", ".join(dict.fromkeys(text or UNKNOWN for text in texts(item))) for item in items]
+        known = [None if text in ("", UNKNOWN) else text for text in joined]
+        return filled(Column(title, "", "derived", words=True), known)
+
+    return column
 
 
 def measured(
@@ -87,7 +95,7 @@ def measured(
 
     def column(items: Sequence[T]) -> Filled:
         values = [value(item) for item in items]
-        return numbers(Column(title, unit, group), values, text_of(values))
+        return filled(Column(title, unit, group), values, text_of(values))
 
     return column
 
@@ -100,6 +108,11 @@ def to_decimals(decimals: int) -> TextOf:
 def to_digits(digits: int = 3, most: int = 6) -> TextOf:
     """Return the text of columns whose smallest number has `digits` significant digits, within `most` decimals."""
     return lambda values: fixed(decimals_of(values, digits, most))
+
+
+def to_needed(digits: int = 6) -> TextOf:
+    """Return the text of columns whose numbers have the decimals of the one that needs most, within `digits`."""
+    return lambda values: alike(values, lambda value: digits_decimals(value, digits))
 
 
 def divided(value: float | None, by: float) -> float | None:

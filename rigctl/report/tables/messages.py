@@ -3,7 +3,7 @@
 What follows those is the kind's own: round trips, throughput, or the share of disks.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Final, TypeAlias
 
@@ -21,11 +21,11 @@ from rigctl.report.tables.columns import (
     filled,
     fixed,
     measured,
-    numbers,
     shown,
     table_of,
     to_decimals,
     to_digits,
+    words,
 )
 from rigctl.report.tables.streams import efficiency_entry
 from rigctl.report.words.repetitions import exclusion_text
@@ -59,33 +59,29 @@ def message_table(
     most = max((len(result.elapsed_s) for result in results), default=0)
     seconds = to_decimals(_time_decimals(results))
     columns: list[ResultColumn] = [
-        of_cell(requested.TEST),
-        of_cell(requested.CONDITION),
+        requested.TEST.of,
+        requested.CONDITION.of,
         _pair,
         *asked,
-        of_cell(requested.varied(PARALLEL, "Parallel")),
-        of_cell(requested.varied(NODELAY)),
-        *map(of_cell, requested.OF_ALL),
-        of_cell(requested.TRANSPORT),
-        of_cell(requested.varied(BUSY_POLL, "Busy poll")),
-        of_cell(requested.PLACEMENT),
+        requested.varied(PARALLEL, "Parallel").of,
+        requested.varied(NODELAY).of,
+        *(setting.of for setting in requested.OF_ALL),
+        requested.TRANSPORT.of,
+        requested.varied(BUSY_POLL, "Busy poll").of,
+        requested.PLACEMENT.of,
         *(_elapsed(number, seconds) for number in range(most) if 1 < most <= MOST_TIMES),
         measured("Mean" if most > 1 else "Elapsed", "s", lambda result: result.mean_s, seconds),
         *([time("Variation", lambda result: result.variation_s, "measured")] if most > 1 else []),
         *derived,
-        *requested.counted_columns(_seen),
-        _congestion,
+        *requested.counted_columns(lambda result: (result.effective,)),
+        words(
+            "Effective congestion control",
+            lambda result: (result.congestion,),
+            lambda result: result.cell[CONGESTION] is None and result.congestion is not None,
+        ),
     ]
     variation = "Variation: mean absolute deviation of the elapsed times from their mean."
     return table_of(results, columns, head, [variation] if most > 1 else [])
-
-
-def of_cell(setting: requested.Requested) -> ResultColumn:
-    return lambda results: setting.of([result.cell for result in results])
-
-
-def _seen(result: MessageResult) -> tuple[Mapping[str, str | None]]:
-    return (result.effective,)
 
 
 def _pair(results: Results) -> Filled | None:
@@ -129,7 +125,7 @@ def time(title: str, value: Callable[[MessageResult], float | None], group: Grou
         middle = median([time_s for time_s in seconds if time_s] or [1.0])
         factor, unit = next(((scale, name) for scale, name in _UNITS if middle >= scale), _UNITS[-1])
         times = [divided(time_s, factor) for time_s in seconds]
-        return numbers(Column(title, unit, group), times, to_digits(3, 2)([middle / factor]))
+        return filled(Column(title, unit, group), times, to_digits(3, 2)([middle / factor]))
 
     return column
 
@@ -159,11 +155,3 @@ def share(
 
 
 EFFICIENCY: Final = share("Efficiency", lambda result: result.efficiency, lambda result: result.above_ceiling)
-
-
-def _congestion(results: Results) -> Filled | None:
-    """Return which congestion control ran; None where it was asked for, or TCP was not used."""
-    if all(result.cell[CONGESTION] is not None or result.congestion is None for result in results):
-        return None
-    column = Column("Effective congestion control", "", "derived", words=True)
-    return filled(column, [result.congestion for result in results])

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from operator import itemgetter
 from typing import Any, Final, Protocol, TypeVar
 
@@ -10,12 +9,24 @@ from rigctl import settings
 from rigctl.analysis.rows.flows import COUNTED
 from rigctl.records import Cell, Direction, several_sets
 from rigctl.report.blocks import Column, Entry, Scalar
-from rigctl.report.tables.columns import ColumnOf, Filled, filled
-from rigctl.report.words.text import UNKNOWN, pairs_text
+from rigctl.report.tables.columns import ColumnOf, Filled, significant, to_needed, words
+from rigctl.report.words.text import pairs_text
 from rigctl.settings import DEFAULT, Setting
 from rigctl.settings.kinds import TCP
 
 Item = TypeVar("Item", bound="_Result")
+_SCALED: Final[dict[str, Callable[[int], float]]] = {
+    "KiB": lambda size: significant(size / 1024, 5),
+    "Mbit/s": lambda rate_bps: rate_bps / 1e6,
+}
+"""Numbers in these units have the same decimals in a column."""
+
+
+class _Result(Protocol):
+    """A row of a table of results."""
+
+    @property
+    def cell(self) -> Cell: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +39,20 @@ class Requested:
     shown: Callable[[Sequence[Cell]], bool] | None = None  # None: where some test has a value
     unset: str = DEFAULT  # where a test has none
 
-    def of(self, cells: Sequence[Cell]) -> Filled | None:
+    def of(self, items: Sequence[_Result]) -> Filled | None:
+        """Return the column for the tests of these rows; None where it is not shown."""
+        cells = [item.cell for item in items]
         values = [self.value(cell) for cell in cells]
-        wanted = self.shown(cells) if self.shown is not None else any(value is not None for value in values)
-        if not wanted:
+        if not (self.shown(cells) if self.shown is not None else any(value is not None for value in values)):
             return None
-        return Filled(
-            self.column, tuple(Entry(self.unset if value is None else self.text(value), value) for value in values)
+        scale = _SCALED.get(self.column.unit)
+        numbers = [scale(value) if scale and isinstance(value, int) else None for value in values]
+        aligned = to_needed()(numbers)
+        texts = (
+            aligned(number) if number is not None else self.unset if value is None else self.text(value)
+            for value, number in zip(values, numbers, strict=True)
         )
+        return Filled(self.column, tuple(map(Entry, texts, values)))
 
 
 def _flag(value: Scalar) -> str:
@@ -76,28 +93,20 @@ def varied(setting: Setting[Any], title: str = "") -> Requested:
     return replace(asked(setting, title), shown=_several(itemgetter(setting)))
 
 
-class _Result(Protocol):
-    """A row of a table of results."""
-
-    @property
-    def cell(self) -> Cell: ...
-
-
-def counted_columns(seen: Callable[[Item], Iterable[Mapping[str, str | None]]]) -> list[ColumnOf[Item]]:
+def counted_columns(effective: Callable[[Item], Iterable[Mapping[str, str | None]]]) -> list[ColumnOf[Item]]:
     """Return the columns of effective values that are counted, each shown where a test asks for its setting.
 
-    `seen` gives the values of each stream of a row by setting.
+    `effective` returns the values of each stream of a row by setting.
     """
 
-    def column(setting: Setting[Any], items: Sequence[Item]) -> Filled | None:
-        if all(item.cell[setting] is None for item in items):
-            return None
-        texts = [", ".join(dict.fromkeys(each[setting.name] or UNKNOWN for each in seen(item))) for item in items]
-        title = f"Effective {setting.title.text if setting.title else setting.name}"
-        head = Column(title, "", "derived", words=True)
-        return filled(head, [None if text in ("", UNKNOWN) else text for text in texts])
+    def column(setting: Setting[Any]) -> ColumnOf[Item]:
+        return words(
+            f"Effective {setting.title.text if setting.title else setting.name}",
+            lambda item: (values[setting.name] for values in effective(item)),
+            lambda item: item.cell[setting] is not None,
+        )
 
-    return [partial(column, setting) for setting in COUNTED]
+    return [column(setting) for setting in COUNTED]
 
 
 TEST: Final = Requested(_column("Test"), lambda cell: cell.number, shown=_always)

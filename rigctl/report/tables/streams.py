@@ -1,12 +1,13 @@
 """Columns with a value for each pair, and the sentences by test, of reports of TCP streams and of datagrams."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
+from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.summary import CellSummary, Estimate, LatencySummary, StreamSummary
+from rigctl.analysis.summary import CellSummary, DatagramSummary, Estimate, LatencySummary, StreamSummary
 from rigctl.analysis.views.over_time import drawn_numbers
+from rigctl.model.unknowns import most
 from rigctl.records import Direction, RunInfo
 from rigctl.report.blocks import Column, Entry, Folded, Section, Term, Terms
 from rigctl.report.tables import requested
@@ -14,14 +15,14 @@ from rigctl.report.tables.columns import (
     ColumnOf,
     Filled,
     Head,
-    NumberText,
-    alike,
-    decimals_of,
-    digits_decimals,
+    TextOf,
+    count_texts,
+    divided,
+    filled,
     fixed,
-    numbers,
     shown,
-    significant,
+    to_digits,
+    to_needed,
 )
 from rigctl.report.words.goodput import excess_note
 from rigctl.report.words.repetitions import exclusion_text
@@ -29,6 +30,7 @@ from rigctl.report.words.text import (
     MOST_LISTED,
     UNKNOWN,
     ceiling_text,
+    mean,
     percent_text,
     plural,
     rate_decimals,
@@ -37,17 +39,11 @@ from rigctl.report.words.text import (
 )
 
 MOST_EXPLAINED: Final = 200
-"""A matrix of thousands is read from its export."""
+"""More tests than this are not explained one by one."""
 MOST_OPEN: Final = 8
 """More tests than this are folded away."""
 
 ValueOf: TypeAlias = Callable[[StreamSummary], float | None]
-PairText: TypeAlias = Callable[[StreamSummary, bool], str]
-"""Prints a stream's value; the second argument tells whether the stream is the only one of its test."""
-_PRINTED: Final[dict[str, Callable[[int], float]]] = {
-    "KiB": lambda size: significant(size / 1024, 5),
-    "Mbit/s": lambda rate_bps: rate_bps / 1e6,
-}
 
 
 def many(cells: Sequence[CellSummary]) -> bool:
@@ -55,40 +51,43 @@ def many(cells: Sequence[CellSummary]) -> bool:
     return any(len(cell.cell.pairs) > MOST_LISTED for cell in cells)
 
 
-def each_pair(
-    cells: Sequence[CellSummary],
-    column: Column,
+def per_pair(
+    title: str,
+    unit: str,
     value: ValueOf,
-    text: PairText,
-    summed: Callable[[CellSummary], Entry],
-) -> Filled:
-    """Return a column with commas between pairs and a slash between directions; `summed` where there are many."""
-    entry = summed if many(cells) else lambda cell: _listed(cell, value, text)
-    return Filled(column, tuple(entry(cell) for cell in cells))
+    text_of: TextOf,
+    of_many: Callable[[CellSummary], float | None] | None = None,
+    wanted: Callable[[CellSummary], bool] = lambda _: True,
+) -> ColumnOf[CellSummary]:
+    """Return the column of a number of each pair; None where it is `wanted` for no test.
+
+    Where some test has many pairs, each row has `of_many` of its test, or its least and its largest number.
+    """
+
+    def column(cells: Sequence[CellSummary]) -> Filled | None:
+        if not any(wanted(cell) for cell in cells):
+            return None
+        if many(cells) and of_many is not None:
+            values = [of_many(cell) for cell in cells]
+            return filled(Column(title, unit), values, text_of(values))
+        text = text_of([value(stream) for cell in cells for stream in cell.streams])
+        entries = (
+            span([value(stream) for stream in cell.streams], text)
+            if many(cells)
+            else _listed(cell, value, lambda stream: text(value(stream)))
+            for cell in cells
+        )
+        return Filled(Column(title, unit), tuple(entries))
+
+    return column
 
 
-def _listed(cell: CellSummary, value: ValueOf, text: PairText) -> Entry:
-    by_pair: dict[object, list[str]] = {}
-    for stream in cell.streams:
-        by_pair.setdefault(stream.stream.pair, []).append(text(stream, len(cell.streams) == 1))
+def _listed(cell: CellSummary, value: ValueOf, text: Callable[[StreamSummary], str]) -> Entry:
+    """Return the values of the pairs with commas between them, and a slash between the directions of a pair."""
+    by_pair = grouped(cell.streams, lambda stream: stream.stream.pair)
     values = tuple(value(stream) for stream in cell.streams)
-    joined = ", ".join(" / ".join(texts) for texts in by_pair.values())
+    joined = ", ".join(" / ".join(map(text, streams)) for streams in by_pair.values())
     return Entry(joined or UNKNOWN, values[0] if len(values) == 1 else values)
-
-
-def pair_numbers(
-    cells: Sequence[CellSummary],
-    column: Column,
-    value: ValueOf,
-    text_of: Callable[[Sequence[float | None]], NumberText],
-    summed: Callable[[CellSummary], float | None],
-) -> Filled:
-    """Return a column with a number for each pair, or where there are many pairs with `summed` for each test."""
-    if many(cells):
-        sums = [summed(cell) for cell in cells]
-        return numbers(column, sums, text_of(sums))
-    text = text_of([value(stream) for cell in cells for stream in cell.streams])
-    return Filled(column, tuple(_listed(cell, value, lambda stream, _: text(value(stream))) for cell in cells))
 
 
 def effective(
@@ -98,7 +97,7 @@ def effective(
 
     def column(cells: Sequence[CellSummary]) -> Filled:
         each = [[value(stream) for stream in cell.streams] for cell in cells]
-        text = alike([printed(one) for values in each for one in ends(values)], digits_decimals)
+        text = to_needed()([printed(one) for values in each for one in ends(values)])
         entries = (span(values, lambda one: text(printed(one))) for values in each)
         return Filled(Column(title, unit, "derived"), tuple(entries))
 
@@ -121,24 +120,6 @@ def ends(values: Sequence[float | None]) -> tuple[float, ...]:
     return tuple(known) if len(known) < 2 else (known[0], known[-1])
 
 
-def of_cell(setting: requested.Requested) -> ColumnOf[CellSummary]:
-    """Return the column of a requested setting; its sizes or rates have the same decimals."""
-
-    def column(cells: Sequence[CellSummary]) -> Filled | None:
-        made = setting.of([cell.cell for cell in cells])
-        printed = _PRINTED.get(setting.column.unit)
-        if made is None or printed is None:
-            return made
-        numbers = [printed(entry.value) if isinstance(entry.value, int) else None for entry in made.entries]
-        text = alike(numbers, digits_decimals)
-        entries = zip(made.entries, numbers, strict=True)
-        return replace(
-            made, entries=tuple(e if number is None else replace(e, text=text(number)) for e, number in entries)
-        )
-
-    return column
-
-
 def total_goodput(cells: Sequence[CellSummary]) -> Filled | None:
     """Return the sum over pairs; None where they are few enough to be listed."""
     if not many(cells):
@@ -146,7 +127,7 @@ def total_goodput(cells: Sequence[CellSummary]) -> Filled | None:
     decimals = rate_decimals((cell.goodput_mbps, cell.ceiling_mbps) for cell in cells)
     estimates = [cell.goodput_mbps for cell in cells]
     spread = _spread_decimals(estimates)
-    entries = (Entry(_estimate_text(each, decimals, spread), None if each is None else each.mean) for each in estimates)
+    entries = (Entry(_estimate_text(each, decimals, spread), mean(each)) for each in estimates)
     return Filled(Column("Total goodput", "Mbit/s"), tuple(entries))
 
 
@@ -157,16 +138,44 @@ def goodput(cells: Sequence[CellSummary]) -> Filled:
     spread = _spread_decimals(cell.streams[0].goodput_mbps for cell in cells if len(cell.streams) == 1)
     several = any(len(cell.cell.pairs) > 1 for cell in cells)
 
-    def mean(stream: StreamSummary) -> float | None:
-        return None if stream.goodput_mbps is None else stream.goodput_mbps.mean
+    def value(stream: StreamSummary) -> float | None:
+        return mean(stream.goodput_mbps)
 
-    return each_pair(
-        cells,
-        Column("Goodput of each pair" if several else "Goodput", "Mbit/s"),
-        mean,
-        lambda stream, alone: _estimate_text(stream.goodput_mbps, decimals, spread if alone else 0),
-        lambda cell: span([mean(stream) for stream in cell.streams], fixed(decimals)),
-    )
+    def entry(cell: CellSummary) -> Entry:
+        if many(cells):
+            return span([value(stream) for stream in cell.streams], fixed(decimals))
+        own_spread = spread if len(cell.streams) == 1 else 0
+        return _listed(cell, value, lambda stream: _estimate_text(stream.goodput_mbps, decimals, own_spread))
+
+    column = Column("Goodput of each pair" if several else "Goodput", "Mbit/s")
+    return Filled(column, tuple(map(entry, cells)))
+
+
+def of_datagrams(
+    title: str,
+    unit: str,
+    value: Callable[[DatagramSummary], float | None],
+    text_of: TextOf,
+    wanted: Callable[[CellSummary], bool] = lambda cell: cell.cell.transport == "udp",
+) -> ColumnOf[CellSummary]:
+    """Return the column of a number of each pair's datagrams; of many pairs that of the worst."""
+
+    def of_stream(stream: StreamSummary) -> float | None:
+        return None if stream.datagrams is None else value(stream.datagrams)
+
+    return per_pair(title, unit, of_stream, text_of, lambda cell: most(map(of_stream, cell.streams)), wanted)
+
+
+LOSS: Final = of_datagrams("Loss", "%", lambda counted: counted.loss_pct, to_digits(2, 3))
+RETRANSMITS: Final = per_pair(
+    "Retransmits",
+    "",
+    lambda stream: stream.retransmits,
+    count_texts,
+    of_many=lambda cell: cell.retransmits,
+    wanted=lambda cell: cell.cell.transport == "tcp",
+)
+"""Rows of many pairs show their sum."""
 
 
 def ceiling(cells: Sequence[CellSummary]) -> Filled:
@@ -194,12 +203,8 @@ def _limit(cell: CellSummary) -> Entry:
     return Entry(cell.limit, cell.limit, "good" if good else "")
 
 
-def _seen(cell: CellSummary) -> Iterator[Mapping[str, str | None]]:
-    return (stream.effective for stream in cell.streams)
-
-
 OF_CEILING: Final[tuple[ColumnOf[CellSummary], ...]] = (
-    *requested.counted_columns(_seen),
+    *requested.counted_columns(lambda cell: (stream.effective for stream in cell.streams)),
     ceiling,
     shown(Column("Efficiency", "%", "derived"), lambda cell: efficiency_entry(cell.efficiency, cell.above_ceiling)),
     shown(Column("Limit", "", "derived", words=True), _limit),
@@ -234,45 +239,28 @@ def head_of(info: RunInfo) -> Callable[[CellSummary], Head]:
 
 def legend(cells: Sequence[CellSummary], of_many: str) -> list[str]:
     """Return the meaning of the signs that occur in the table."""
-    said = []
+    texts = []
     if any(cell.counted > 1 for cell in cells):
-        said.append("Means over repetitions ± standard deviation; counts are means.")
+        texts.append("Means over repetitions ± standard deviation; counts are means.")
     if any(cell.cell.direction is Direction.BOTH for cell in cells):
-        said.append("With both directions: forward / reverse.")
+        texts.append("With both directions: forward / reverse.")
     if many(cells):
-        said.append(f"Goodput of each pair: the lowest to the highest. {of_many}")
-    return said
+        texts.append(f"Goodput of each pair: the lowest to the highest. {of_many}")
+    return texts
 
 
 def latency_columns() -> Iterator[ColumnOf[CellSummary]]:
     """Yield the columns of tests with probes beside the streams: round trips idle and under load."""
-    yield _latency(Column("Idle round trip", "ms"), lambda latency: _ms(latency.idle_p50_us))
-    yield _latency(Column("Loaded round trip", "ms"), lambda latency: _ms(latency.loaded_p50_us))
-    yield _latency(Column("Round trips per minute"), lambda latency: latency.rpm)
+    yield _of_latency("Idle round trip", "ms", lambda latency: divided(latency.idle_p50_us, 1e3))
+    yield _of_latency("Loaded round trip", "ms", lambda latency: divided(latency.loaded_p50_us, 1e3))
+    yield _of_latency("Round trips per minute", "", lambda latency: latency.rpm)
 
 
-def _latency(column: Column, of: Callable[[LatencySummary], float | None]) -> ColumnOf[CellSummary]:
-    def value(stream: StreamSummary) -> float | None:
-        return None if stream.latency is None else of(stream.latency)
+def _of_latency(title: str, unit: str, value: Callable[[LatencySummary], float | None]) -> ColumnOf[CellSummary]:
+    def of_stream(stream: StreamSummary) -> float | None:
+        return None if stream.latency is None else value(stream.latency)
 
-    def made(cells: Sequence[CellSummary]) -> Filled | None:
-        if not any(cell.cell.latency_ms is not None for cell in cells):
-            return None
-        every = [value(stream) for cell in cells for stream in cell.streams]
-        text = fixed(decimals_of(every, most=3))
-        return each_pair(
-            cells,
-            column,
-            value,
-            lambda stream, _: text(value(stream)),
-            lambda cell: span([value(stream) for stream in cell.streams], text),
-        )
-
-    return made
-
-
-def _ms(time_us: float | None) -> float | None:
-    return None if time_us is None else time_us / 1e3
+    return per_pair(title, unit, of_stream, to_digits(3, 3), wanted=lambda cell: cell.cell.latency_ms is not None)
 
 
 def details(view: RunView, explain: Callable[[CellSummary], Sequence[str]]) -> tuple[Section, ...]:
@@ -281,9 +269,9 @@ def details(view: RunView, explain: Callable[[CellSummary], Sequence[str]]) -> t
     chosen = [cell for cell in view.cells if cell.cell.number in drawn] if view.matrix else view.cells[:MOST_EXPLAINED]
     pairs = told_apart(cell.cell for cell in view.cells)
     terms = tuple(
-        Term(f"Test {cell.cell.number}", settings_text(cell.cell, pairs), said)
+        Term(f"Test {cell.cell.number}", settings_text(cell.cell, pairs), sentences)
         for cell in chosen
-        if (said := tuple(explain(cell)))
+        if (sentences := tuple(explain(cell)))
     )
     if not terms:
         return ()

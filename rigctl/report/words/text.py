@@ -180,6 +180,11 @@ def time_text(time_us: float | None) -> str:
     return f"{time_us / 1000:.3g} ms" if time_us >= 1000 else f"{time_us:.3g} µs"
 
 
+def mean(estimate: Rate | None) -> float | None:
+    """Return the mean in Mbit/s, or None if there is no estimate."""
+    return None if estimate is None else estimate.mean
+
+
 def rate_decimals(rates: Iterable[tuple[Rate | None, float | None]]) -> int:
     """Return the decimals of a goodput column: enough for its smallest rate, and no rate rounds above its ceiling."""
     known = [(rate.mean, ceiling_mbps) for rate, ceiling_mbps in rates if rate is not None]

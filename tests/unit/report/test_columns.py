@@ -12,7 +12,6 @@ from rigctl.report.tables.columns import (
     digits_decimals,
     filled,
     fixed,
-    numbers,
     significant,
     table_of,
 )
@@ -21,7 +20,7 @@ RATE = Column("Goodput", "Mbit/s")
 
 
 def test_all_numbers_of_a_column_have_the_same_decimals_and_keep_their_values() -> None:
-    made = numbers(RATE, [941.237, 9.5, None], fixed(1))
+    made = filled(RATE, [941.237, 9.5, None], fixed(1))
     assert [entry.text for entry in made.entries] == ["941.2", "9.5", "–"]
     assert [entry.value for entry in made.entries] == [941.237, 9.5, None]
 
@@ -87,7 +86,7 @@ def test_values_are_texts_by_a_function_and_unknown_is_a_dash() -> None:
 
 
 def test_a_column_may_leave_itself_out() -> None:
-    columns: list[ColumnOf[int]] = [lambda items: numbers(RATE, items, fixed(0)), lambda _: None]
+    columns: list[ColumnOf[int]] = [lambda items: filled(RATE, items, fixed(0)), lambda _: None]
     table = table_of([1, 2], columns, lambda item: Head(item))
     assert [column.title for column in table.columns] == ["Goodput"]
     assert [row.test for row in table.rows] == [1, 2]
@@ -96,7 +95,7 @@ def test_a_column_may_leave_itself_out() -> None:
 def test_equal_notes_have_one_number_in_the_order_of_the_rows() -> None:
     notes = {1: ("b",), 2: (), 3: ("a", "b")}
     table = table_of(
-        [1, 2, 3], [lambda items: numbers(RATE, items, fixed(0))], lambda item: Head(item, notes[item], item != 2)
+        [1, 2, 3], [lambda items: filled(RATE, items, fixed(0))], lambda item: Head(item, notes[item], item != 2)
     )
     assert table.notes == ("b", "a")
     assert [row.notes for row in table.rows] == [(1,), (), (2, 1)]

@@ -3,7 +3,7 @@
 What follows those is the kind's own: round trips, throughput, or the share of disks.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import Final, TypeAlias
 
@@ -73,7 +73,7 @@ def message_table(
         measured("Mean" if most > 1 else "Elapsed", "s", lambda result: result.mean_s, seconds),
         *([time("Variation", lambda result: result.variation_s, "measured")] if most > 1 else []),
         *derived,
-        *requested.counted_columns(lambda result: (result.effective,)),
+        *requested.counted_columns(_effective),
         words(
             "Effective congestion control",
             lambda result: (result.congestion,),
@@ -82,6 +82,10 @@ def message_table(
     ]
     variation = "Variation: mean absolute deviation of the elapsed times from their mean."
     return table_of(results, columns, head, [variation] if most > 1 else [])
+
+
+def _effective(result: MessageResult) -> tuple[Mapping[str, str | None]]:
+    return (result.effective,)
 
 
 def _pair(results: Results) -> Filled | None:

@@ -1,6 +1,6 @@
 """Columns with a value for each pair, and the sentences by test, of reports of TCP streams and of datagrams."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from rigctl.analysis.rows.cells import grouped
@@ -203,8 +203,12 @@ def _limit(cell: CellSummary) -> Entry:
     return Entry(cell.limit, cell.limit, "good" if good else "")
 
 
+def _effective(cell: CellSummary) -> Iterator[Mapping[str, str | None]]:
+    return (stream.effective for stream in cell.streams)
+
+
 OF_CEILING: Final[tuple[ColumnOf[CellSummary], ...]] = (
-    *requested.counted_columns(lambda cell: (stream.effective for stream in cell.streams)),
+    *requested.counted_columns(_effective),
     ceiling,
     shown(Column("Efficiency", "%", "derived"), lambda cell: efficiency_entry(cell.efficiency, cell.above_ceiling)),
     shown(Column("Limit", "", "derived", words=True), _limit),

@@ -21,9 +21,8 @@ from rigctl.base.errors import InputError, RigError
 from rigctl.base.processes import die_with
 from rigctl.base.units import format_duration
 from rigctl.findings import Weight
-from rigctl.nightly.message import Message
+from rigctl.nightly.message import Message, tell
 from rigctl.nightly.night import Judged, Measured
-from rigctl.nightly.notify import tell
 from rigctl.nightly.settings import Settings
 from rigctl.records import NightOutcome, Unmet
 from rigctl.scenario.forecast import total_s

@@ -14,8 +14,8 @@ from typing import Final
 
 from rigctl.base.errors import InputError, RigError
 from rigctl.nightly import settings as files
+from rigctl.nightly.schedule import State, state_of
 from rigctl.nightly.settings import Settings
-from rigctl.nightly.state import State, state_of
 
 _HOMES: Final = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "PYTHONPATH")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")

@@ -1,14 +1,29 @@
 """Compose the message of a morning: the night's news, and news of earlier nights that nobody was told yet."""
 
-from collections.abc import Sequence
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import tzinfo
+from http.client import HTTPException
+from tempfile import TemporaryFile
 from typing import Final
+from urllib.parse import urlsplit
 from uuid import NAMESPACE_OID, uuid5
 
+from rigctl.base.errors import InputError, RigError
 from rigctl.base.texts import printable, printable_lines
-from rigctl.nightly.schedule import date_of, moment
-from rigctl.nightly.state import Item
+from rigctl.base.version import __version__
+from rigctl.nightly.schedule import Item, date_of, moment
+from rigctl.nightly.settings import Settings, filled_in, secrets_of
 from rigctl.records import Night
 
 MOST_CHARACTERS: Final = 65_536
@@ -58,3 +73,185 @@ def message(scenario: str, rig: str, night: Night, items: Sequence[Item], zone: 
         text = kept[: kept.rfind("\n")] + _CUT
     identity = str(uuid5(NAMESPACE_OID, repr((scenario, rig, items))))
     return Message(identity, title, text, date, str(night.outcome), night.run)
+
+
+PAUSES_S: Final = (2.0, 15.0, 60.0)
+"""Pauses between attempts: four attempts in all."""
+ANSWER_S: Final = 15.0
+"""Deadline of an attempt, however slowly the other side answers."""
+COMMAND_S: Final = 60.0
+_AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+_SHOWN: Final = 200
+_READ: Final = 64 * 1024
+
+
+class _Again(RigError):
+    """An attempt failed, but a retry may succeed."""
+
+
+def tell(
+    told: Message,
+    settings: Settings,
+    environment: Mapping[str, str],
+    *,
+    pauses_s: Sequence[float] = PAUSES_S,
+    answer_s: float = ANSWER_S,
+    command_s: float = COMMAND_S,
+) -> None:
+    """Deliver `told` to the receiver in `settings`. Raise `RigError` with the reason once every attempt has failed."""
+    if settings.notify is None:
+        return
+    secrets = secrets_of(settings.secrets, environment)
+    if is_address(settings.notify):
+        request = _request(told, settings, secrets)
+        _tried(lambda: _within(answer_s, lambda: _post(request, answer_s)), pauses_s)
+    else:
+        own = {name: value for name, value in secrets.items() if name not in environment}
+        _tried(lambda: _run(settings.notify or "", told, dict(environment) | own, command_s), pauses_s)
+
+
+def is_address(notify: str) -> bool:
+    return notify.startswith(("http://", "https://"))
+
+
+def check(settings: Settings, environment: Mapping[str, str]) -> None:
+    """Raise `InputError` if no message can be delivered: a secret is missing, or the address is invalid."""
+    if settings.notify is None:
+        return
+    secrets = secrets_of(settings.secrets, environment)
+    for text in settings.headers.values():
+        filled_in(text, secrets)
+    if is_address(settings.notify):
+        address = filled_in(settings.notify, secrets)
+        if not urlsplit(address).hostname:
+            raise InputError(f"--notify {settings.notify}: expected an address, as https://chat.example.org/hook")
+
+
+def _request(told: Message, settings: Settings, secrets: Mapping[str, str]) -> urllib.request.Request:
+    said = {
+        "id": told.id,
+        "text": told.markdown,
+        "title": told.title,
+        "night": told.night,
+        "outcome": told.outcome,
+        "run": told.run,
+    }
+    as_json = settings.notify_format == "json"
+    body = json.dumps(said, ensure_ascii=False).encode() if as_json else told.markdown.encode()
+    kind = "application/json" if as_json else "text/markdown; charset=utf-8"
+    headers = {name: filled_in(value, secrets) for name, value in settings.headers.items()}
+    headers = {"Content-Type": kind, "User-Agent": f"rigctl/{__version__}", "Idempotency-Key": told.id} | headers
+    address = filled_in(settings.notify or "", secrets)
+    try:
+        return urllib.request.Request(address, body, headers, method="POST")  # noqa: S310 — `is_address` has looked
+    except ValueError:
+        raise RigError(f"--notify: {_place(address)} is not an address") from None
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Refusal of redirects: the POST would become a GET, and its secrets would go to another server."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+def _post(request: urllib.request.Request, answer_s: float) -> None:
+    opener = urllib.request.build_opener(_NoRedirect())
+    place = _place(request.full_url)
+    try:
+        with opener.open(request, timeout=answer_s):
+            return
+    except urllib.error.HTTPError as error:
+        with error:
+            why = f"{place} answered {error.code} {printable(str(error.reason))[:_SHOWN]}"
+            if 300 <= error.code < 400:
+                moved = _place(error.headers.get("Location", ""))
+                raise RigError(f"{why}: it has moved to {moved}. Give that address to --notify") from None
+        raise (_Again if error.code in _AGAIN else RigError)(why) from None
+    except OSError as error:  # URLError and timeouts among them
+        reason = getattr(error, "reason", None) or error
+        raise _Again(f"{place}: {printable(str(reason))[:_SHOWN]}") from None
+    except HTTPException as error:  # an answer that is not HTTP
+        raise _Again(f"{place}: {type(error).__name__}") from None
+    except ValueError as error:  # an invalid header
+        raise RigError(f"{place}: {type(error).__name__}") from None
+
+
+def _place(address: str) -> str:
+    """Return scheme, host and port of an address: the rest may be a secret."""
+    try:
+        parts = urlsplit(address)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "an address that cannot be read"
+    return printable(f"{parts.scheme}://{parts.hostname}{port}")[:_SHOWN] if parts.hostname else "nowhere"
+
+
+def _within(limit_s: float, attempt: Callable[[], None]) -> None:
+    """Run `attempt` in a thread with a deadline: a socket's own timeout begins again with every byte."""
+    ended: Future[None] = Future()
+
+    def work() -> None:
+        try:
+            attempt()
+        except Exception as error:  # raised again by `result`
+            ended.set_exception(error)
+        else:
+            ended.set_result(None)
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        ended.result(limit_s)
+    except TimeoutError:
+        raise _Again(f"no answer within {limit_s:g} s") from None
+
+
+def _run(command: str, told: Message, environment: Mapping[str, str], limit_s: float) -> None:
+    """Run a command with the message as its input.
+
+    Input and errors are files: a pipe stays open as long as any child that the command leaves behind.
+    """
+    said = {
+        "RIGCTL_ID": told.id,
+        "RIGCTL_TITLE": told.title,
+        "RIGCTL_OUTCOME": told.outcome,
+        "RIGCTL_NIGHT": told.night,
+    }
+    try:
+        with TemporaryFile() as text, TemporaryFile() as errors:
+            text.write(told.markdown.encode("utf-8", "replace"))
+            text.seek(0)
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", command],
+                stdin=text, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
+                env={**environment, **said, "RIGCTL_RUN": told.run or ""},
+            )  # fmt: skip
+            try:
+                exit_code = process.wait(limit_s)
+            except subprocess.TimeoutExpired:
+                raise _Again(f"{command}: not finished within {limit_s:g} s") from None
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            errors.seek(0)
+            words = errors.read(_READ).decode("utf-8", "replace").strip().splitlines()
+    except OSError as error:
+        raise _Again(f"{command}: cannot be run: {error.strerror or error}") from None
+    if exit_code:
+        last = f": {printable(words[-1])[:_SHOWN]}" if words else ""
+        raise _Again(f"{command}: exit code {exit_code}{last}")
+
+
+def _tried(attempt: Callable[[], None], pauses_s: Sequence[float]) -> None:
+    for pause_s in (*pauses_s, None):
+        try:
+            attempt()
+        except _Again as error:
+            if pause_s is None:
+                raise RigError(f"--notify: {error} ({len(pauses_s) + 1} attempts)") from None
+            time.sleep(pause_s)
+        except RigError as error:
+            raise RigError(f"--notify: {error}") from None
+        else:
+            return

@@ -16,8 +16,7 @@ from typing import Final, Protocol
 
 from rigctl.base.errors import RigctlError
 from rigctl.nightly.message import Message, message
-from rigctl.nightly.schedule import MOST_MISSED, due_times, latest_due, moment, next_due
-from rigctl.nightly.state import Item, State
+from rigctl.nightly.schedule import MOST_MISSED, Item, State, due_times, latest_due, moment, next_due
 from rigctl.records import Night, NightOutcome, Unmet
 from rigctl.store.history import History
 

@@ -1,7 +1,18 @@
-"""Times at which nights are due. A night is identified by its due time, however late it began."""
+"""When nights are due, and what a nightly remembers between them."""
 
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta, tzinfo
-from typing import Final
+from pathlib import Path
+from typing import Annotated, ClassVar, Final, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rigctl.base.errors import RigError
+from rigctl.base.files import put
 
 MOST_MISSED: Final = 30
 """Most missed nights that are reported; earlier ones are too long ago."""
@@ -41,3 +52,76 @@ def date_of(due_at: float, zone: tzinfo | None = None) -> str:
 
 def moment(at: float, zone: tzinfo | None = None) -> str:
     return f"{datetime.fromtimestamp(at, zone):%Y-%m-%d %H:%M}"
+
+
+_MOST_ITEMS: Final = 60
+Instant: TypeAlias = Annotated[float, Field(ge=0, le=2.0**36, allow_inf_nan=False)]
+"""Unix time, seconds, within what a calendar takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Part of a message: one night with news."""
+
+    due_at: Instant
+    outcome: str
+    run: str | None
+    headline: str  # one sentence
+    markdown: str = ""  # more, where there is more
+
+
+class State(BaseModel):
+    """`looked_until`: nights due until then have happened, or are known to be missed.
+
+    `damage`: a message if the file could not be read; the nightly starts as if newly installed.
+    """
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
+
+    installed_at: Instant
+    looked_until: Instant
+    pending: list[Item] = Field(default_factory=list)
+    file: Path = Field(default=Path(), exclude=True)
+    damage: str | None = Field(default=None, exclude=True)
+
+    def add(self, item: Item) -> None:
+        self.pending = [*self.pending, item][-_MOST_ITEMS:]
+
+    def save(self) -> None:
+        """Write the file. Raise `RigError` if that fails."""
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            put(self.file, self.model_dump_json().encode(), 0o600)
+        except OSError as error:
+            raise RigError(f"{self.file}: cannot be written: {error.strerror or error}") from error
+
+
+def state_of(file: Path, installed_at: float) -> State:
+    """Return the state in `file`; if it is missing or damaged, that of a nightly installed at `installed_at`."""
+    fresh = State(installed_at=installed_at, looked_until=installed_at, file=file)
+    try:
+        return State.model_validate_json(file.read_bytes()).model_copy(update={"file": file})
+    except FileNotFoundError:
+        return fresh
+    except (OSError, ValidationError) as error:
+        why = error.strerror if isinstance(error, OSError) else error.errors(include_url=False)[0]["msg"]
+        fresh.damage = (
+            f"{file} is damaged ({why}). The nightly goes on as if newly installed: nights missed before now are not "
+            "reported, and messages not yet delivered are lost"
+        )
+        return fresh
+
+
+@contextmanager
+def alone(file: Path, name: str) -> Iterator[None]:
+    """Hold the lock of a nightly in the block. Raise `RigError` if a night of it is still running."""
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RigError(f"nightly {name} is still running. rigctl nightly status shows since when") from None
+        yield
+    finally:
+        os.close(descriptor)

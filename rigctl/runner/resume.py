@@ -15,7 +15,7 @@ from rigctl.base.processes import process
 from rigctl.base.units import format_duration
 from rigctl.records import Cell, Link, RunInfo, RunPlan, RunStatus
 from rigctl.store import Store
-from rigctl.store.flat import flattened
+from rigctl.store.rows import flattened
 
 _MOST_TOLD: Final = 5
 

@@ -31,12 +31,10 @@ from rigctl.report.document import of_view
 from rigctl.report.printers.html import Around, Place
 from rigctl.report.printers.html import page as html_page
 from rigctl.report.sections.expectations import unmet
-from rigctl.site import printing
-from rigctl.site.course import Judged, judge
-from rigctl.site.folder import Folder, Mark, opened
-from rigctl.site.names import FEED, INDEX, Course, link, page_of_run
-from rigctl.site.news import feed
-from rigctl.site.nights import MadeRun
+from rigctl.site import pages
+from rigctl.site.feed import feed
+from rigctl.site.folder import FEED, INDEX, Course, Folder, Mark, link, opened, page_of_run
+from rigctl.site.nights import Judged, MadeRun, judge
 from rigctl.store import Store
 from rigctl.store.errors import UNREADABLE, of_run
 
@@ -123,13 +121,13 @@ class _Publish:
         kept = {Course(run.scenario, run.rig).name for run in self.known.values()}
         for course in sorted(former):
             if course.name not in kept:
-                page = printing.removed(course.page, f"All runs of {course}", INDEX, "All scenarios")
+                page = pages.removed(course.page, f"All runs of {course}", INDEX, "All scenarios")
                 self.folder.add(course.page, page)
         runs = [run for own in judged for run in own.runs]
         entries = [entry for own in judged for entry in own.entries]
         latest = max((run.info.ended_at or run.info.started_at for run in runs), default=self.now)
         self.folder.add(FEED, feed(mark.site, mark.title, entries, latest))
-        self.folder.add(INDEX, printing.front(mark.title, judged, runs, self.now))
+        self.folder.add(INDEX, pages.front(mark.title, judged, runs, self.now))
         written = self.folder.commit()
         self.folder.keep(_MANIFEST, _PAGES.dump_json(self.known))
         return Published(
@@ -139,7 +137,7 @@ class _Publish:
             courses=len(judged),
             removed=tuple(gone),
             news=len(entries),
-            answer=printing.answer(judged),
+            answer=pages.answer(judged),
             damaged=tuple(self.damaged.values()),
         )
 
@@ -158,7 +156,7 @@ class _Publish:
             lambda infos: measured(self.store, infos, self.damaged),
             lambda info: self._tried(info, lambda: self._document(info)),
         )
-        self.folder.add(course.page, printing.course(judged))
+        self.folder.add(course.page, pages.course(judged))
         return judged
 
     def _run(self, info: RunInfo, course: Course, around: Around) -> MadeRun | None:
@@ -186,7 +184,7 @@ class _Publish:
     def _remove(self, run: str, known: RunPage) -> None:
         """Replace the page of a run that the store no longer has by one that says so."""
         course, page = Course(known.scenario, known.rig), page_of_run(run)
-        self.folder.add(page, printing.removed(page, f"Run {run}", course.page, str(course)))
+        self.folder.add(page, pages.removed(page, f"Run {run}", course.page, str(course)))
 
     def _tried(self, info: RunInfo, make: Callable[[], _T]) -> _T | None:
         """Return what `make` returns. Note a run that cannot be read, judged or drawn as damaged; the others go on."""

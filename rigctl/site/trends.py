@@ -14,7 +14,7 @@ from rigctl.analysis.nights.shifts import Shift
 from rigctl.records import Accepted
 from rigctl.report.blocks import Chart, Key
 from rigctl.report.charts.plot import Axis, Line, Mark, Point, Points, Rule, plot
-from rigctl.report.nights.page import name, percent
+from rigctl.report.regressions import name, percent
 from rigctl.report.words.text import METRICS, plural, settings_text, sum_words
 from rigctl.site.nights import Slot
 

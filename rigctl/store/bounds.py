@@ -9,9 +9,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from pydantic_core import from_json
+from sqlalchemy import JSON
 
 from rigctl.base.units import is_instant
 from rigctl.records import Bins, Cell, Facts, Flow, Repetition, Retest, RunPlan, Side, Until
+from rigctl.store.schema import metadata, nights
 
 MOST: Final = 2**63
 _YEAR_S: Final = 366 * 86_400
@@ -132,3 +134,33 @@ def check_columns(columns: Iterable[str], needed: Iterable[str]) -> None:
     missing = set(needed) - there
     if there and missing:
         raise ValueError(f"a series without {min(missing)}")
+
+
+# Line ends and tabs stay: notes and scenario files have them. The last ones turn the direction of
+# writing, or are no characters of XML.
+_COMMANDS: Final = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff]|\r(?!\n)"
+)
+_ESCAPES: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|r\\n|(.))", re.DOTALL)
+_JSON_COLUMNS: Final = frozenset(
+    column.name for table in metadata.tables.values() for column in table.c if isinstance(column.type, JSON)
+) | {nights.c.unmet.name}
+
+
+def harmless_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `row` with `?` for each character that could command a terminal, also where JSON escapes it."""
+    return {name: _harmless(value, name) if isinstance(value, str) else value for name, value in row.items()}
+
+
+def _harmless(text: str, column: str) -> str:
+    if not (text.isascii() and text.isprintable()):
+        text = _COMMANDS.sub("?", text)
+    return _ESCAPES.sub(_spelt, text) if column in _JSON_COLUMNS and "\\" in text else text
+
+
+def _spelt(escape: re.Match[str]) -> str:
+    code, letter = escape.groups()
+    if code is not None:
+        character = chr(int(code, 16))
+        return "?" if character not in "\t\r\n" and _COMMANDS.match(character) else escape[0]
+    return "?" if letter in ("b", "f", "r") else escape[0]

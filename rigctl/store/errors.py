@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from rigctl.base.errors import InputError, RigctlError, RigError
 from rigctl.base.texts import printable
-from rigctl.store.foreign import harmless_row
+from rigctl.store.bounds import harmless_row
 
 _DAMAGED: Final = "is damaged. Save a copy, try `sqlite3 FILE .recover`, or name another file with --store"
 _OTHER_COLUMNS: Final = (

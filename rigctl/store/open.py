@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -18,16 +19,17 @@ from sqlalchemy.pool import NullPool
 from rigctl.base.errors import InputError, extra
 from rigctl.base.texts import printable
 from rigctl.store.errors import NoStoreError, explained
-from rigctl.store.foreign import MOST_VALUE, odd_table
 from rigctl.store.postgresql import NAME as POSTGRESQL
 from rigctl.store.postgresql import connect_arguments, is_postgresql, prepare, timeout_s, with_driver
-from rigctl.store.runs_file import Verbatim
 from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION, metadata, versions
 from rigctl.store.store import Store
+from rigctl.store.transfer import Verbatim
 
 _log = logging.getLogger(__name__)
 _BUSY_MS: Final = 10_000
 """Longest wait of a writer for another: a repetition is written in milliseconds."""
+_MOST_VALUE: Final = 256 * 1024**2
+"""Bytes of the longest value that SQLite may make: a few hours of bins of a large rig take a hundredth."""
 
 
 def default_path() -> Path:
@@ -193,7 +195,7 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     connection.execute("PRAGMA foreign_keys = ON")
     # A file may come from somebody else: it must not run functions or take all memory.
     connection.execute("PRAGMA trusted_schema = OFF")
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_VALUE)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE)
     # FULL: a repetition that took a minute survives a power cut, for one fsync per repetition.
     connection.execute("PRAGMA synchronous = FULL")
 
@@ -207,7 +209,7 @@ def _begin_sqlite(connection: Connection) -> None:
 def _check(connection: Connection, place: str, create: bool) -> bool:
     """Refuse other programs' databases and other versions; make the tables in an empty one. Tell whether it was."""
     tables = set(inspect(connection).get_table_names())
-    if (odd := odd_table(connection)) is not None:
+    if (odd := _odd_table(connection)) is not None:
         raise InputError(f"store {place} is not a store of rigctl: {odd}. Name another file with --store")
     if versions.name in tables:
         version = connection.execute(select(versions.c.version)).scalar()
@@ -236,3 +238,20 @@ def _check(connection: Connection, place: str, create: bool) -> bool:
     if sqlite:
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID:d}")
     return True
+
+
+def _odd_table(connection: Connection) -> str | None:
+    """Return why a table is not as rigctl made it (view, trigger, virtual table, computed column), or None."""
+    inspector, ours = inspect(connection), set(metadata.tables)
+    found = [f"{name} is a view" for name in sorted(ours & set(inspector.get_view_names()))]
+    if connection.dialect.name == "sqlite" and not found:
+        for kind, table, sql in connection.exec_driver_sql("SELECT type, tbl_name, sql FROM sqlite_master").all():
+            if kind == "trigger":
+                found.append(f"{table} has a trigger")
+            elif table in ours and re.match(r"\s*CREATE\s+VIRTUAL", str(sql), re.IGNORECASE):
+                found.append(f"{table} is a virtual table")
+        for table in sorted(ours & set(inspector.get_table_names())):
+            # Hidden 2 and 3: a generated column (sqlite.org/pragma.html#pragma_table_xinfo).
+            if any(column[6] in (2, 3) for column in connection.exec_driver_sql(f"PRAGMA table_xinfo({table})")):
+                found.append(f"{table} has a column that is calculated")
+    return next(iter(found), None)

@@ -1,15 +1,22 @@
 """Convert records to table rows and back. A record that is read equals the one that was written."""
 
-from collections.abc import Callable
+import json
+import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, replace
 from functools import cache, lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
+import numpy as np
 from pydantic import TypeAdapter
 
 from rigctl.base.texts import harmless
 from rigctl.records import (
+    REQUESTED,
     Accepted,
+    Bins,
+    Cell,
+    Copying,
     Facts,
     Flow,
     Night,
@@ -21,7 +28,9 @@ from rigctl.records import (
     RunPlan,
     Series,
     Side,
+    TcpInfo,
 )
+from rigctl.settings import SETTINGS, Counts, Setting, Settings, Subflows
 from rigctl.settings.kinds import KINDS
 from rigctl.store.bounds import (
     check,
@@ -33,13 +42,160 @@ from rigctl.store.bounds import (
     check_times,
     json_of,
 )
-from rigctl.store.flat import cell_values, flattened, side_values
-from rigctl.store.series import pack, pack_bins, unpack, unpack_bins, unpack_counters
+
+Row: TypeAlias = dict[str, Any]
+Types: TypeAlias = type | tuple[type, ...]
+
+GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
+    "tcp": {field.name: field.name for field in fields(TcpInfo)},
+    "numa": {"node": "numa_node", "card": "card_numa_node"},
+    "copying": {field.name: field.name for field in fields(Copying)},
+    "round_trips": {"count": "round_trips", "sum_ns": "rtt_sum_ns", "min_ns": "rtt_min_ns", "max_ns": "rtt_max_ns"},
+    "disk": {"disk_us": "disk_us", "sync_us": "sync_us"},
+}
+"""Map each nested field of a side to the stored names of its fields."""
+GRANTED: Final = {
+    setting.effective.key: setting for setting in SETTINGS.values() if setting.effective and setting.effective.key
+}
+"""Settings of a side that the agent read back, by their stored names."""
+
+
+def flattened(record: Cell | Side) -> Row:
+    """Return the fields of `record`, with nested fields on the same level under their stored names."""
+    row: Row = {}
+    for field in fields(record):
+        value = getattr(record, field.name)
+        if field.name in GROUPS:
+            row |= {
+                stored: None if value is None else getattr(value, name) for name, stored in GROUPS[field.name].items()
+            }
+        elif field.name in ("settings", "granted"):
+            names = REQUESTED if field.name == "settings" else GRANTED
+            row |= {stored: value[setting] for stored, setting in names.items()}
+        elif field.name != "sending":
+            row[field.name] = value
+    return row
+
+
+def cell_values(row: Row) -> Row:
+    """Return the values of a flattened cell, its settings nested again. Raise `ValueError` for one of another type."""
+    left = dict(row)
+    left["settings"] = _settings(left, {name: (setting, setting.type) for name, setting in REQUESTED.items()})
+    return left
+
+
+def side_values(row: Row) -> Row:
+    """Return the values of a flattened side, nested again. A group of which nothing is stored is left out.
+
+    Raises `ValueError` if a setting has a value of another type.
+    """
+    left = dict(row)
+    for group, names in GROUPS.items():
+        found = {name: left.pop(stored) for name, stored in names.items() if stored in left}
+        needed = [found.get("count")] if group == "round_trips" else found.values()
+        if any(value is not None for value in needed):
+            left[group] = found
+    known = {name: (setting, setting.read_as) for name, setting in GRANTED.items()}
+    left["granted"] = _settings(left, known)
+    return left
+
+
+def _settings(row: Row, known: Mapping[str, tuple[Setting[Any], Types]]) -> Settings:
+    values = {}
+    for name, (setting, types) in known.items():
+        value = row.pop(name, None)
+        if value is not None and types in (Counts, Subflows):
+            value = types.read(value)
+        if value is not None and (not isinstance(value, types) or (isinstance(value, bool) and types is int)):
+            raise ValueError(f"{name} is a {type(value).__name__}")
+        if value is not None:
+            values[setting] = value
+    return Settings(values)
+
+
+MOST_VALUES: Final = 2**23
+"""In one series: 24 hours of a switch read every second take a tenth, bins of 4,000,000 half."""
+_HALF: Final = 2**63
+
+_LEVEL: Final = 1  # of zlib: level 6 saves a tenth and takes four times as long
+
+
+def pack(series: Series) -> bytes:
+    """Return bytes that `unpack` turns back into exactly `series`. Raise `ValueError` for unequal columns."""
+    lengths = {len(values) for values in series.columns.values()}
+    if len(lengths) > 1:
+        raise ValueError(f"a series needs columns of equal length, not {sorted(lengths)}")
+    samples = lengths.pop() if lengths else 0
+    head = json.dumps({"columns": list(series.columns), "samples": samples}, separators=(",", ":")).encode()
+    columns = list(series.columns.values())
+    try:
+        values = np.array(columns, dtype="<i8").reshape(len(columns), samples)
+    except OverflowError:
+        # A switch may count to 2⁶⁴: what passes 63 bits wraps around, and back in `unpack_counters`.
+        wrapped = [[(value + _HALF) % (2 * _HALF) - _HALF for value in column] for column in columns]
+        values = np.array(wrapped, dtype="<i8").reshape(len(columns), samples)
+    deltas = values.copy()
+    # Differences that pass 64 bits wrap around, and wrap back when summed.
+    deltas[:, 1:] -= values[:, :-1]
+    return head + b"\n" + zlib.compress(deltas.tobytes(), _LEVEL)
+
+
+def unpack(packed: bytes) -> Series:
+    """Return the series that `pack` was given."""
+    head, body = _head(packed)
+    columns, samples = head["columns"], head["samples"]
+    if not (isinstance(columns, list) and type(samples) is int and 0 <= samples * len(columns) <= MOST_VALUES):
+        raise ValueError("a series above its bounds")
+    deltas = np.frombuffer(_inflated(body, 8 * samples * len(columns)), dtype="<i8").reshape(len(columns), samples)
+    values = deltas.cumsum(axis=1)
+    return Series(dict(zip(map(str, columns), values.tolist(), strict=True)))
+
+
+def unpack_counters(packed: bytes) -> Series:
+    """Return the counters that `pack` was given; none is below 0."""
+    columns = unpack(packed).columns
+    return Series({name: [value % (2 * _HALF) for value in column] for name, column in columns.items()})
+
+
+def pack_bins(bins: Bins) -> bytes:
+    """Return bytes that `unpack_bins` turns back into exactly `bins`: JSON, then compressed 32-bit integers."""
+    head = json.dumps({"start_ns": bins.start_ns, "width_us": bins.width_us}, separators=(",", ":")).encode()
+    return head + b"\n" + zlib.compress(np.array(bins.bytes, dtype="<u4").tobytes(), _LEVEL)
+
+
+def unpack_bins(packed: bytes) -> Bins:
+    """Return the bins that `pack_bins` was given."""
+    head, body = _head(packed)
+    values = np.frombuffer(_inflated(body, None), dtype="<u4")
+    start_ns, width_us = head["start_ns"], head["width_us"]
+    if type(start_ns) is not int or type(width_us) is not int:
+        raise ValueError("bins without a start or a width")
+    return Bins(start_ns, width_us, tuple(values.tolist()))
+
+
+def _head(packed: bytes) -> tuple[Mapping[str, Any], bytes]:
+    line, _, body = packed.partition(b"\n")
+    head = json.loads(line)
+    if not isinstance(head, dict):
+        raise TypeError("a series without a head")
+    return head, body
+
+
+def _inflated(body: bytes, expected: int | None) -> bytes:
+    """Return `body` unpacked: exactly `expected` bytes, or at most `MOST_VALUES` values. The store may be foreign."""
+    most = 8 * MOST_VALUES if expected is None else expected
+    inflater = zlib.decompressobj()
+    data = inflater.decompress(body, most + 1)
+    if len(data) > most or (expected is not None and len(data) != expected):
+        raise ValueError("a series whose length differs from its head")
+    if not inflater.eof:
+        raise ValueError("a series that is cut off")
+    return data
+
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
 _adapter: Final[Callable[[Any], TypeAdapter[Any]]] = cache(TypeAdapter)
-Row: TypeAlias = dict[str, Any]
 
 _APART: Final = ("series", "bins")
 """Fields of a side that have columns of their own."""

@@ -27,8 +27,8 @@ from zoneinfo import ZoneInfo
 from rigctl.nightly.commands import Commands
 from rigctl.nightly.message import Message
 from rigctl.nightly.night import Judged, Measured, Nightly, one_night
+from rigctl.nightly.schedule import state_of
 from rigctl.nightly.settings import Settings
-from rigctl.nightly.state import state_of
 from rigctl.store import open_store
 
 RIGCTL: Final = (sys.executable, "-m", "rigctl")

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from rigctl.base.errors import RigError
-from rigctl.nightly.message import Message
-from rigctl.nightly.notify import tell
+from rigctl.nightly.message import Message, tell
 from rigctl.nightly.settings import Settings
 
 TOLD = Message("an-id", "s on r: slower", "**s on r: slower**\n\n| ü |\n", "2026-11-22", "news", "run1")

@@ -12,8 +12,8 @@ from json_schemas import FILES
 from rigctl import __version__
 from rigctl.analysis.nights.history import RULES
 from rigctl.protocol.lines import VERSION
-from rigctl.store.runs_file import FORMAT
 from rigctl.store.schema import SCHEMA_VERSION
+from rigctl.store.transfer import FORMAT
 
 ROOT = Path(__file__).parents[2]
 

@@ -20,8 +20,8 @@ from rigctl.cli.documents import Count, Instant, Model, Percent, at, of, percent
 from rigctl.cli.options import Bound, JsonFormat, RunId, StoreAddress, Wait, scenario_names, wait_s
 from rigctl.model.statistics.changes import Rules
 from rigctl.records import CONFIRMS, Accepted, RunInfo
-from rigctl.report.nights.page import as_junit, as_markdown, document, name
 from rigctl.report.printers.terminal import print_document
+from rigctl.report.regressions import as_junit, as_markdown, document, name
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.store import Store, open_store
 

@@ -17,10 +17,10 @@ from sites import weeks
 from rigctl.analysis.nights.regressions import news
 from rigctl.base.errors import InputError
 from rigctl.cli.stored_runs import stored_runs
-from rigctl.report.nights.page import document
+from rigctl.report.regressions import document
 from rigctl.site.publish import publish
 from rigctl.store import open_store
-from rigctl.store.runs_file import Line, packed
+from rigctl.store.transfer import Line, packed
 
 WEEK_S = 7 * 86_400
 TIMES = (1e300, -1e300, 1e12, -1.0)

@@ -15,7 +15,7 @@ from rigctl.analysis.nights.history import keep_figures, measured, nights
 from rigctl.analysis.nights.regressions import news
 from rigctl.base.errors import InputError, RigError
 from rigctl.records import Direction, Flow, Pair, Repetition, Retest, RunInfo, RunPlan, RunStatus, Status
-from rigctl.report.nights.page import document
+from rigctl.report.regressions import document
 from rigctl.store import Store
 from rigctl.store.history import writing
 

@@ -39,8 +39,7 @@ from rigctl.records import (
 from rigctl.settings import Counts, Settings, Subflows
 from rigctl.settings.kinds import KINDS
 from rigctl.store import Store
-from rigctl.store.flat import GRANTED
-from rigctl.store.series import pack
+from rigctl.store.rows import GRANTED, pack
 
 SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]  # a store takes any number of runs
 INT64 = st.integers(-(2**63), 2**63 - 1)

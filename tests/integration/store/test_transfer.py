@@ -222,7 +222,7 @@ def _bombs(lines: list[Any]) -> list[Any]:
     import base64
 
     from rigctl.records import Series
-    from rigctl.store.series import pack
+    from rigctl.store.rows import pack
 
     packed = base64.b64encode(pack(Series({"t_ns": [0] * 2**20, "bytes": [0] * 2**20}))).decode()
     head = next(line[1] for line in lines[1:] if line[0] == "repetitions")

@@ -20,7 +20,7 @@ from rigctl.protocol.orders import Connect
 from rigctl.records import Cell, Datagrams, Flow, Pair, Repetition, Side
 from rigctl.settings import DSCP, Counts
 from rigctl.settings.sockets import MARK_NAMES, MARKS, mark_number
-from rigctl.store.flat import flattened, side_values
+from rigctl.store.rows import flattened, side_values
 from rigctl.yamlfile.fields import FieldError
 
 EF, BE, CS1 = 46 << 2, 0, 8 << 2

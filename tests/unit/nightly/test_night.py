@@ -14,8 +14,7 @@ from rigctl.base.errors import RigError
 from rigctl.nightly.commands import Ended, _measured
 from rigctl.nightly.message import MOST_CHARACTERS, Message, message
 from rigctl.nightly.night import Done, Judged, Measured, Nightly, one_night, sentence, without_store
-from rigctl.nightly.schedule import date_of
-from rigctl.nightly.state import Item, alone, state_of
+from rigctl.nightly.schedule import Item, alone, date_of, state_of
 from rigctl.records import Night, NightOutcome, Unmet
 from rigctl.store import Store, open_store
 

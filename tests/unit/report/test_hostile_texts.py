@@ -22,7 +22,7 @@ from rigctl.report.export.formats import FORMATS
 from rigctl.report.export.openmetrics import render
 from rigctl.report.printers.html import page
 from rigctl.report.printers.markdown import markdown
-from rigctl.store.foreign import harmless_row
+from rigctl.store.bounds import harmless_row
 
 DATA = re.compile(r'<script type="application/json" id="rigctl-data">\n(.*?)\n</script>', re.DOTALL)
 NUMBER = re.compile(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?")

@@ -19,7 +19,7 @@ from rigctl.cli.commands.regress import regress_json
 from rigctl.findings import Severity
 from rigctl.model.statistics.changes import Change, Point, Rules, Suspicion
 from rigctl.records import Pair
-from rigctl.report.nights.page import MOST_BRIEF, MOST_CHARACTERS, as_junit, as_markdown, document, facts_text, name
+from rigctl.report.regressions import MOST_BRIEF, MOST_CHARACTERS, as_junit, as_markdown, document, facts_text, name
 
 PLAN = nightly.mesh_plan(("a", "b", "c"))
 RUN = make.run(PLAN)

@@ -8,7 +8,7 @@ import pytest
 from rigctl.records import Direction
 from rigctl.scenario.matrix import MAX_CELLS, Matrix, count, expand, matrix_of, with_axis
 from rigctl.settings import CONGESTION, MSS, NO_SETTINGS, NODELAY, PARALLEL, SETTINGS, WINDOW, Settings
-from rigctl.store.flat import flattened
+from rigctl.store.rows import flattened
 
 
 def settings_of(rows: list[Settings], *names: str) -> list[tuple[object, ...]]:

@@ -7,9 +7,8 @@ import builders as make
 import pytest
 
 from rigctl.records import CONFIRMS, Night, NightOutcome, RunInfo, RunStatus, Unmet
-from rigctl.site.names import Course
-from rigctl.site.news import entries
-from rigctl.site.nights import MadeRun, Slot, State, months, slots
+from rigctl.site.folder import Course
+from rigctl.site.nights import MadeRun, Slot, State, entries, months, slots
 
 DAY_S = 86400.0
 NOV_1 = datetime(2026, 11, 1, 12, tzinfo=UTC).timestamp()  # noon: the same day in all of Europe

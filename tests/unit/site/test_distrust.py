@@ -13,8 +13,7 @@ from sites import weeks
 
 from rigctl.base.errors import InputError
 from rigctl.site import folder as folders
-from rigctl.site.folder import OWN
-from rigctl.site.names import page_of_run
+from rigctl.site.folder import OWN, page_of_run
 from rigctl.site.publish import publish
 from rigctl.store import Store, open_store
 

@@ -7,17 +7,17 @@ from xml.etree import ElementTree
 import pytest
 from atom import broken_rules
 
-from rigctl.site.names import Course, link, page_of_run, plain
-from rigctl.site.news import MOST_ENTRIES as MOST
-from rigctl.site.news import Entry, feed
-from rigctl.site.nights import State
+from rigctl.site.feed import MOST_ENTRIES as MOST
+from rigctl.site.feed import feed
+from rigctl.site.folder import Course, link, page_of_run, plain
+from rigctl.site.nights import News, State
 
 SITE = UUID("1c0a1e64-6f0f-4c3e-9c43-000000000001")
-ENTRY = Entry("run a", 1.79e9, State.WORSE, "mesh: a < b & \x07\ud800", ("one.", "two."), "runs/a.html")
+ENTRY = News("run a", 1.79e9, State.WORSE, "mesh: a < b & \x07\ud800", ("one.", "two."), "runs/a.html")
 NAMES = {"a": "http://www.w3.org/2005/Atom"}
 
 
-def many(count: int) -> list[Entry]:
+def many(count: int) -> list[News]:
     return [replace(ENTRY, key=f"run {number}", at=1.79e9 + number) for number in range(count)]
 
 
@@ -27,7 +27,7 @@ def test_a_feed_breaks_no_rule() -> None:
 
 
 def test_what_an_entry_is_known_by_does_not_follow_its_words() -> None:
-    def ids(entry: Entry) -> list[str | None]:
+    def ids(entry: News) -> list[str | None]:
         return [own.text for own in ElementTree.fromstring(feed(SITE, "t", [entry], 1.0)).iterfind(".//a:id", NAMES)]
 
     assert ids(ENTRY) == ids(replace(ENTRY, title="other", sentences=(), at=2e9))

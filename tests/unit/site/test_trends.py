@@ -7,9 +7,8 @@ from sites import ACCEPTED, FAILED, MISSED, SLOWER, weeks
 
 from rigctl.analysis.nights.history import measured
 from rigctl.report.charts.plot import Line, Rule
-from rigctl.site.course import Judged, changes, judge
-from rigctl.site.names import Course
-from rigctl.site.nights import MadeRun
+from rigctl.site.folder import Course
+from rigctl.site.nights import Judged, MadeRun, changes, judge
 from rigctl.site.trends import Trend, numbered, trends
 from rigctl.store import open_store
 

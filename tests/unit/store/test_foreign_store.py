@@ -11,7 +11,7 @@ import pytest
 from rigctl.base.errors import InputError
 from rigctl.records import Bins, Series
 from rigctl.store import open_store
-from rigctl.store.series import pack, pack_bins, unpack, unpack_bins, unpack_counters
+from rigctl.store.rows import pack, pack_bins, unpack, unpack_bins, unpack_counters
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT x FROM n"
 

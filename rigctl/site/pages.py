@@ -13,9 +13,8 @@ from rigctl.base.units import local_text
 from rigctl.records import given_tags, tag_text
 from rigctl.report.printers.html import STYLES, environment, with_script
 from rigctl.report.words.text import plural
-from rigctl.site.course import Judged, changes
-from rigctl.site.names import INDEX, link, page_of_run
-from rigctl.site.nights import MadeRun, State, months
+from rigctl.site.folder import INDEX, link, page_of_run
+from rigctl.site.nights import Judged, MadeRun, State, changes, months
 from rigctl.site.trends import KEYS, trends
 
 MOST_NEWS: Final = 12

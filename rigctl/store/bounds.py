@@ -147,7 +147,7 @@ _JSON_COLUMNS: Final = frozenset(
 ) | {nights.c.unmet.name}
 
 
-def harmless_row(row: Mapping[str, Any]) -> dict[str, Any]:
+def harmless_row(row: Mapping[Any, Any]) -> dict[str, Any]:
     """Return `row` with `?` for each character that could command a terminal, also where JSON escapes it."""
     return {name: _harmless(value, name) if isinstance(value, str) else value for name, value in row.items()}
 

@@ -2,14 +2,12 @@
 
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, Select
 from sqlalchemy.exc import SQLAlchemyError
 
 from rigctl.base.errors import InputError, RigctlError, RigError
@@ -178,33 +176,12 @@ def _meaning(error: BaseException, said: str) -> str | None:
     return None
 
 
-def records_of(
-    place: str, name: Callable[[int], str], rows: Iterable[Any], make: Callable[[dict[str, Any]], T]
-) -> Iterator[T]:
-    """Yield `make` of each of `rows`. Raise `InputError` for a damaged row, named by `name` of its place from 0."""
-    left = iter(rows)
-    for at in count():
-        try:
-            row = next(left, None)
-            if row is None:
-                return
-            made = make(harmless_row(row))
-        except UNREADABLE as error:
-            raise InputError(
-                f"store {place}: {printable(name(at))} can't be read ({wrong(error)}). It is damaged, or another "
-                "program changed it. The rest of the store is as it was: name another run, or an older copy with "
-                "--store"
-            ) from error
-        yield made
-
-
-def records_of_runs(
-    place: str, what: str, connection: Connection, query: Select[Any], make: Callable[[dict[str, Any]], T]
-) -> Iterator[T]:
-    """Yield `make` of each row of a query over many runs. The message about a damaged row names its run."""
-
-    def name(at: int) -> str:
-        run = connection.scalar(query.with_only_columns(query.selected_columns.run).offset(at).limit(1))
-        return f"{what} of run {run}"
-
-    yield from records_of(place, name, connection.execute(query).mappings(), make)
+def record_of(place: str, name: str, row: Mapping[Any, Any], make: Callable[[dict[str, Any]], T]) -> T:
+    """Return `make` of a row. Raise `InputError` with the row's `name` if the row is damaged."""
+    try:
+        return make(harmless_row(row))
+    except UNREADABLE as error:
+        raise InputError(
+            f"store {place}: {printable(name)} can't be read ({wrong(error)}). It is damaged, or another program "
+            "changed it. The rest of the store is as it was: name another run, or an older copy with --store"
+        ) from error

@@ -2,16 +2,16 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, delete, insert, select
+from sqlalchemy import Connection, Engine, Select, delete, insert, select
 
 from rigctl.base.errors import InputError
 from rigctl.records import Accepted, Night
-from rigctl.store.errors import explained, records_of
+from rigctl.store.errors import explained, record_of
 from rigctl.store.rows import accepted_from, night_from
 from rigctl.store.schema import accepted, night_figures, nights, tags
 
@@ -54,9 +54,7 @@ class History:
 
     def accepted(self) -> list[Accepted]:
         """Return all accepted levels, the earliest acceptance first."""
-        query = select(accepted).order_by(accepted.c.accepted_at)
-        with explained(self._place), self._engine.connect() as connection:
-            return list(self._readable("accepted level", connection.execute(query).mappings(), accepted_from))
+        return self._readable("accepted level", select(accepted).order_by(accepted.c.accepted_at), accepted_from)
 
     def put_night(self, night: Night) -> None:
         """Store a night in place of what is known of the same one (same scenario, rig and due time)."""
@@ -75,8 +73,7 @@ class History:
             query = query.where(nights.c.scenario == scenario)
         if rig is not None:
             query = query.where(nights.c.rig == rig)
-        with explained(self._place), self._engine.connect() as connection:
-            return list(self._readable("night", connection.execute(query).mappings(), night_from))
+        return self._readable("night", query, night_from)
 
     def put_figures(self, run: str, rules: int, figures: str) -> None:
         """Store the figures of a run as a night, as JSON. `rules`: version of the rules that made them."""
@@ -91,11 +88,13 @@ class History:
         with explained(self._place), self._engine.connect() as connection:
             return {row.run: row.figures for row in connection.execute(query)}
 
-    def _readable(self, what: str, rows: Iterable[Any], make: Callable[[dict[str, Any]], T]) -> Iterator[T]:
-        """Yield the records of `rows`; a damaged row stops none of the others."""
-        for number, row in enumerate(rows, 1):
-            name = f"{what} {number}"
-            try:
-                yield from records_of(self._place, lambda _, name=name: name, [row], make)  # type: ignore[misc]
-            except InputError as error:
-                _log.warning("%s", error)
+    def _readable(self, what: str, query: Select[Any], make: Callable[[dict[str, Any]], T]) -> list[T]:
+        """Return the records of a query. A damaged row is logged and left out."""
+        records = []
+        with explained(self._place), self._engine.connect() as connection:
+            for number, row in enumerate(connection.execute(query).mappings(), 1):
+                try:
+                    records.append(record_of(self._place, f"{what} {number}", row, make))
+                except InputError as error:
+                    _log.warning("%s", error)
+        return records

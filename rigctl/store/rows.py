@@ -115,46 +115,46 @@ def _settings(row: Row, known: Mapping[str, tuple[Setting[Any], Types]]) -> Sett
 
 MOST_VALUES: Final = 2**23
 """In one series: 24 hours of a switch read every second take a tenth, bins of 4,000,000 half."""
-_HALF: Final = 2**63
-
 _LEVEL: Final = 1  # of zlib: level 6 saves a tenth and takes four times as long
 
 
 def pack(series: Series) -> bytes:
-    """Return bytes that `unpack` turns back into exactly `series`. Raise `ValueError` for unequal columns."""
-    lengths = {len(values) for values in series.columns.values()}
-    if len(lengths) > 1:
-        raise ValueError(f"a series needs columns of equal length, not {sorted(lengths)}")
-    samples = lengths.pop() if lengths else 0
-    head = json.dumps({"columns": list(series.columns), "samples": samples}, separators=(",", ":")).encode()
+    """Return bytes that `unpack` turns back into exactly `series`. Raise `ValueError` for columns of unequal length.
+
+    Counters rise evenly, so their differences are small and compress well. The form: one line of JSON with the names
+    of the columns and the number of samples. Then, zlib-compressed, the columns one after the other as little-endian
+    64-bit integers, each value but the first as the difference to the one before.
+    """
     columns = list(series.columns.values())
+    samples = len(columns[0]) if columns else 0
+    if any(len(column) != samples for column in columns):
+        raise ValueError("a series needs columns of equal length")
+    head = json.dumps({"columns": list(series.columns), "samples": samples}, separators=(",", ":")).encode()
     try:
-        values = np.array(columns, dtype="<i8").reshape(len(columns), samples)
+        values = np.array(columns, dtype="<i8")
     except OverflowError:
-        # A switch may count to 2⁶⁴: what passes 63 bits wraps around, and back in `unpack_counters`.
-        wrapped = [[(value + _HALF) % (2 * _HALF) - _HALF for value in column] for column in columns]
-        values = np.array(wrapped, dtype="<i8").reshape(len(columns), samples)
-    deltas = values.copy()
+        # A switch may count to 2⁶⁴: the same 64 bits, which `unpack_counters` reads as such.
+        values = np.array([[value % 2**64 for value in column] for column in columns], dtype="<u8").view("<i8")
+    deltas = values.reshape(len(columns), samples).copy()
     # Differences that pass 64 bits wrap around, and wrap back when summed.
-    deltas[:, 1:] -= values[:, :-1]
+    deltas[:, 1:] -= deltas[:, :-1].copy()
     return head + b"\n" + zlib.compress(deltas.tobytes(), _LEVEL)
 
 
-def unpack(packed: bytes) -> Series:
-    """Return the series that `pack` was given."""
+def unpack(packed: bytes, kind: str = "<i8") -> Series:
+    """Return the series that `pack` was given. `kind`: numpy's name of the type of its numbers."""
     head, body = _head(packed)
     columns, samples = head["columns"], head["samples"]
     if not (isinstance(columns, list) and type(samples) is int and 0 <= samples * len(columns) <= MOST_VALUES):
         raise ValueError("a series above its bounds")
     deltas = np.frombuffer(_inflated(body, 8 * samples * len(columns)), dtype="<i8").reshape(len(columns), samples)
-    values = deltas.cumsum(axis=1)
+    values = deltas.cumsum(axis=1).view(kind)
     return Series(dict(zip(map(str, columns), values.tolist(), strict=True)))
 
 
 def unpack_counters(packed: bytes) -> Series:
     """Return the counters that `pack` was given; none is below 0."""
-    columns = unpack(packed).columns
-    return Series({name: [value % (2 * _HALF) for value in column] for name, column in columns.items()})
+    return unpack(packed, "<u8")
 
 
 def pack_bins(bins: Bins) -> bytes:
@@ -179,6 +179,11 @@ def _head(packed: bytes) -> tuple[Mapping[str, Any], bytes]:
     if not isinstance(head, dict):
         raise TypeError("a series without a head")
     return head, body
+
+
+def unpacked_size(packed: bytes) -> int:
+    """Return the bytes of the values in a packed series or in packed bins."""
+    return len(_inflated(packed.partition(b"\n")[2], None))
 
 
 def _inflated(body: bytes, expected: int | None) -> bytes:
@@ -239,9 +244,8 @@ def info_from(row: Row, facts: dict[str, Facts], tags: dict[str, str]) -> RunInf
     return info
 
 
-def facts_from(row: Row) -> tuple[str, str, Facts]:
-    """Return run, node and host facts."""
-    return row["run"], row["node"], _facts(row["facts"])
+def facts_from(row: Row) -> Facts:
+    return _facts(row["facts"])
 
 
 @lru_cache(maxsize=1024)
@@ -250,11 +254,6 @@ def _facts(text: str) -> Facts:
     found = harmless(_adapter(Facts).validate_json(text))
     check_facts(found)
     return found
-
-
-def tag_from(row: Row) -> tuple[str, str, str]:
-    """Return run, name and value of a tag."""
-    return row["run"], row["name"], row["value"]
 
 
 def accepted_from(row: Row) -> Accepted:
@@ -292,11 +291,9 @@ def _counted(value: N | None) -> N | None:
     return None if value is None or value < 0 else value
 
 
-def flow_row(repetition_id: int, position: int, flow: Flow) -> Row:
+def flow_row(flow: Flow) -> Row:
     """Return a row of `flows`, with both sides and their series."""
     return {
-        "repetition_id": repetition_id,
-        "position": position,
         "source": flow.pair.source,
         "destination": flow.pair.destination,
         "direction": str(flow.direction),
@@ -311,21 +308,13 @@ def flow_row(repetition_id: int, position: int, flow: Flow) -> Row:
     }
 
 
-def counters_row(repetition_id: int, position: int, series: PortSeries) -> Row:
-    return {
-        "repetition_id": repetition_id,
-        "position": position,
-        "switch": series.switch,
-        "port": series.port,
-        "source": series.source,
-        "series": pack(Series(series.columns)),
-    }
+def counters_row(series: PortSeries) -> Row:
+    columns = pack(Series(series.columns))
+    return {"switch": series.switch, "port": series.port, "source": series.source, "series": columns}
 
 
-def probes_row(repetition_id: int, position: int, probes: Probes) -> Row:
+def probes_row(probes: Probes) -> Row:
     return {
-        "repetition_id": repetition_id,
-        "position": position,
         "source": probes.pair.source,
         "destination": probes.pair.destination,
         "direction": str(probes.direction),

@@ -2,10 +2,9 @@
 
 import re
 import secrets
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import groupby
-from operator import itemgetter
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -29,7 +28,8 @@ from sqlalchemy import (
 
 from rigctl.base.errors import InputError
 from rigctl.records import Facts, Repetition, RunInfo, RunPlan, RunStatus, Status
-from rigctl.store.errors import explained, records_of, records_of_runs
+from rigctl.store.bounds import harmless_row
+from rigctl.store.errors import explained, record_of
 from rigctl.store.history import History, put_tags, writing
 from rigctl.store.rows import (
     Row,
@@ -44,7 +44,6 @@ from rigctl.store.rows import (
     probes_row,
     repetition_from,
     repetition_row,
-    tag_from,
 )
 from rigctl.store.schema import counters, flows, night_figures, probes, repetitions, runs, tags
 from rigctl.store.schema import facts as facts_table
@@ -157,15 +156,15 @@ class Store:
         replaced = or_(same, valid) if repetition.status is Status.OK else same
         connection.execute(delete(repetitions).where(*own, replaced))
         key = connection.execute(insert(repetitions).values(**row)).inserted_primary_key
-        parts: list[tuple[Table, Callable[..., Row], Sequence[object]]] = [
-            (flows, flow_row, repetition.flows),
-            (counters, counters_row, repetition.counters),
-            (probes, probes_row, repetition.probes),
+        parts: list[tuple[Table, list[Row]]] = [
+            (flows, list(map(flow_row, repetition.flows))),
+            (counters, list(map(counters_row, repetition.counters))),
+            (probes, list(map(probes_row, repetition.probes))),
         ]
-        for table, row_of, records in parts:
-            if records and key is not None:
-                rows = [row_of(key[0], position, record) for position, record in enumerate(records)]
-                connection.execute(insert(table), rows)
+        for table, rows in parts:
+            if rows and key is not None:
+                places = ({"repetition_id": key[0], "position": position} for position in range(len(rows)))
+                connection.execute(insert(table), [place | row for place, row in zip(places, rows, strict=True)])
 
     def finish(self, run: str, status: RunStatus, ended_at: float) -> None:
         """Mark `run` as ended. A run whose controller dies before stays `running`."""
@@ -283,15 +282,15 @@ class Store:
         order = (repetitions.c.cell, repetitions.c.repetition, repetitions.c.attempt, repetitions.c.id)
         query = select(repetitions).where(repetitions.c.run == run).order_by(*order)
         with explained(self.place), self._engine.connect() as connection, connection.begin():
-            flows_by = self._parts(connection, _flows_of(run, series), f"flow {{}} of run {run}", flow_from)
-            counters_by = self._parts(connection, _of(run, counters), f"port series {{}} of run {run}", counters_from)
-            probes_by = self._parts(connection, _of(run, probes), f"probes {{}} of run {run}", probes_from)
+            flows_by = self._parts(connection, _flows_of(run, series), "flow", run, flow_from)
+            counters_by = self._parts(connection, _of(run, counters), "port series", run, counters_from)
+            probes_by = self._parts(connection, _of(run, probes), "probes", run, probes_from)
 
-            def made(row: Row) -> Repetition:
+            def with_parts(row: Row) -> Repetition:
                 key = row["id"]
-                return repetition_from(row, flows_by.get(key, ()), counters_by.get(key, ()), probes_by.get(key, ()))
+                return repetition_from(row, tuple(flows_by[key]), tuple(counters_by[key]), tuple(probes_by[key]))
 
-            return list(self._records(connection, query, f"repetition {{}} of run {run}", made))
+            return self._numbered(connection, query, "repetition", run, with_parts)
 
     def statuses(self, run: str) -> dict[tuple[int, int, int], Status]:
         """Return the status of each repetition of `run` by cell, repetition and attempt.
@@ -299,10 +298,9 @@ class Store:
         A repetition without some of its pairs counts as FAILED: it is still to be measured.
         """
         own = repetitions.c
-        columns = (own.cell, own.repetition, own.attempt, own.status, own.reason)
-        query, name = select(*columns).where(repetitions.c.run == run), f"repetition {{}} of run {run}"
+        query = select(own.cell, own.repetition, own.attempt, own.status, own.reason).where(own.run == run)
         with explained(self.place), self._engine.connect() as connection:
-            return dict(self._records(connection, query, name, _status_from))
+            return dict(self._numbered(connection, query, "repetition", run, _status_from))
 
     def measured(self) -> dict[str, dict[str, int]]:
         """Return for each run how many of its *cells* have a repetition of each status, as {"ok": 7}."""
@@ -316,36 +314,38 @@ class Store:
 
     def _infos(self, connection: Connection, wanted: ColumnElement[bool]) -> list[RunInfo]:
         chosen = select(runs.c.run).where(wanted)
-        tagged = select(tags).where(tags.c.run.in_(chosen)).order_by(tags.c.run, tags.c.name)
-        tags_by: dict[str, dict[str, str]] = {}
-        for run, name, value in records_of_runs(self.place, "tags", connection, tagged, tag_from):
-            tags_by.setdefault(run, {})[name] = value
-        known = select(facts_table).where(facts_table.c.run.in_(chosen)).order_by(facts_table.c.run, facts_table.c.node)
-        facts_by: dict[str, dict[str, Facts]] = {}
-        for run, node, facts in records_of_runs(self.place, "facts", connection, known, facts_from):
-            facts_by.setdefault(run, {})[node] = facts
-        names = list(connection.scalars(chosen.order_by(runs.c.run)))
-        rows = connection.execute(select(runs).where(wanted).order_by(runs.c.run)).mappings()
-        return list(
-            records_of(
-                self.place,
-                lambda at: f"run {names[at]}",
-                rows,
-                lambda row: info_from(row, facts_by.get(row["run"], {}), tags_by.get(row["run"], {})),
-            )
-        )
+        tags_by: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        query: Select[Any] = select(tags).where(tags.c.run.in_(chosen)).order_by(tags.c.run, tags.c.name)
+        for row in map(harmless_row, connection.execute(query).mappings()):
+            tags_by[row["run"]][row["name"]] = row["value"]
+        facts_by: defaultdict[str, dict[str, Facts]] = defaultdict(dict)
+        query = select(facts_table).where(facts_table.c.run.in_(chosen)).order_by(facts_table.c.run, facts_table.c.node)
+        for row in map(harmless_row, connection.execute(query).mappings()):
+            known = record_of(self.place, f"facts of run {row['run']}", row, facts_from)
+            facts_by[row["run"]][row["node"]] = known
+
+        def info(row: Row) -> RunInfo:
+            return info_from(row, facts_by[row["run"]], tags_by[row["run"]])
+
+        query = select(runs).where(wanted).order_by(runs.c.run)
+        rows = connection.execute(query).mappings()
+        return [record_of(self.place, f"run {row['run']}", row, info) for row in rows]
 
     def _parts(
-        self, connection: Connection, query: Select[Any], name: str, make: Callable[[Row], T]
-    ) -> dict[int, tuple[T, ...]]:
-        """Return the records of a query for each repetition, by the key of the repetition."""
-        records = self._records(connection, query, name, lambda row: (row["repetition_id"], make(row)))
-        return {key: tuple(record for _, record in own) for key, own in groupby(records, itemgetter(0))}
+        self, connection: Connection, query: Select[Any], what: str, run: str, make: Callable[[Row], T]
+    ) -> defaultdict[int, list[T]]:
+        """Return the records of a query by the key of their repetition."""
+        parts: defaultdict[int, list[T]] = defaultdict(list)
+        for key, part in self._numbered(connection, query, what, run, lambda row: (row["repetition_id"], make(row))):
+            parts[key].append(part)
+        return parts
 
-    def _records(self, connection: Connection, query: Select[Any], name: str, make: Callable[[Row], T]) -> Iterator[T]:
-        """Yield `make` of each row. `name`, for messages, has a place for the number of the row, from 1."""
-        rows = connection.execute(query).mappings()
-        return records_of(self.place, lambda at: name.format(at + 1), rows, make)
+    def _numbered(
+        self, connection: Connection, query: Select[Any], what: str, run: str, make: Callable[[Row], T]
+    ) -> list[T]:
+        """Return the records of a query. A message about a damaged row has the number of the row, from 1."""
+        rows = enumerate(connection.execute(query).mappings(), 1)
+        return [record_of(self.place, f"{what} {number} of run {run}", row, make) for number, row in rows]
 
 
 def _flows_of(run: str, series: bool | Collection[int]) -> Select[Any]:

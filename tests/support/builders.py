@@ -32,7 +32,8 @@ from rigctl.records import (
 from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import load_rig
 from rigctl.settings import CONGESTION, MSS, NODELAY, WINDOW, Settings
-from rigctl.store import Store, flat
+from rigctl.store import Store
+from rigctl.store.rows import GRANTED, GROUPS
 
 PAIRS: Final = (Pair("pi1", "pi2"), Pair("pi3", "pi4"))
 STARTED_AT: Final = 1_795_211_101.25  # 2026-11-20 21:45:01 UTC
@@ -64,8 +65,8 @@ def asking(the_cell: Cell, **settings: Any) -> Cell:
 
 def counting(the_side: Side, **counted: Any) -> Side:
     """`the_side` with other values, nested ones by their stored names: `mss`, `busy_us`."""
-    granted = {flat.GRANTED[name]: counted.pop(name) for name in list(counted) if name in flat.GRANTED}
-    tcp = {name: counted.pop(name) for name in flat.GROUPS["tcp"] if name in counted}
+    granted = {GRANTED[name]: counted.pop(name) for name in list(counted) if name in GRANTED}
+    tcp = {name: counted.pop(name) for name in GROUPS["tcp"] if name in counted}
     return replace(the_side, tcp=replace(the_side.tcp, **tcp), granted=the_side.granted | granted, **counted)
 
 

@@ -33,28 +33,24 @@ from rigctl.base.files import read_regular
 INDEX: Final = "index.html"
 FEED: Final = "feed.xml"
 RUNS: Final = "runs"
-COURSES: Final = "scenarios"
+SCENARIOS: Final = "scenarios"
 _UNFIT: Final = re.compile(r"[^a-z0-9._-]+")
 _MOST: Final = 48
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Course:
+class ScenarioOnRig:
     """A scenario on a rig, by the names that runs and nights have."""
 
-    scenario: str
+    name: str
     rig: str
 
     def __str__(self) -> str:
-        return f"{self.scenario} on {self.rig}"
-
-    @property
-    def name(self) -> str:
-        return f"{plain(self.scenario)}@{plain(self.rig)}"
+        return f"{self.name} on {self.rig}"
 
     @property
     def page(self) -> str:
-        return f"{COURSES}/{self.name}.html"
+        return f"{SCENARIOS}/{plain(self.name)}@{plain(self.rig)}.html"
 
 
 def plain(text: str) -> str:
@@ -85,7 +81,7 @@ def link(page: str, target: str) -> str:
 OWN: Final = ".rigctl-site"
 _MARK: Final = "site.json"
 _STAGE: Final = "stage"
-_FOLDERS: Final = (RUNS, COURSES)
+_FOLDERS: Final = (RUNS, SCENARIOS)
 _NOT_LOOKED_AT: Final = frozenset({"lost+found", ".DS_Store", "Thumbs.db", "desktop.ini"})
 _WAIT_S: Final = 120.0
 _MOST_BYTES: Final = 256 * 1024**2

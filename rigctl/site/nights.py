@@ -1,31 +1,34 @@
-"""The nights of a scenario on a rig as the calendar shows them: measured, failed or missed; and their months."""
+"""The nights of a scenario on a rig, judged once: its calendar, its news, and what its page says of the latest."""
 
 from calendar import monthcalendar
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from rigctl.analysis.nights.history import Values, chosen, of_runs
+from rigctl.analysis.nights.history import Nights
 from rigctl.analysis.nights.regressions import Regressions, of_nights
 from rigctl.analysis.nights.shifts import Shift
 from rigctl.records import CONFIRMS, Accepted, Night, NightOutcome, RunInfo, RunStatus, Unmet
-from rigctl.report.blocks import Column, Document, Entry, Table
-from rigctl.report.regressions import changes_table, document, sentence
+from rigctl.report.blocks import Document
+from rigctl.report.regressions import document, sentence
 from rigctl.report.words.text import plural
-from rigctl.site.folder import Course, page_of_run
+from rigctl.site.folder import ScenarioOnRig, page_of_run
 
 MOST_MONTHS: Final = 13
 
 
 @dataclass(frozen=True, slots=True)
-class MadeRun:
+class SiteRun:
     """A run with a page. `unmet`: the missed bounds."""
 
     info: RunInfo
-    course: Course
     unmet: tuple[Unmet, ...] = ()
+
+    @property
+    def scenario(self) -> ScenarioOnRig:
+        return ScenarioOnRig(self.info.plan.scenario_name, self.info.plan.rig_name)
 
     @property
     def run(self) -> str:
@@ -44,9 +47,9 @@ class State(StrEnum):
     words: str
 
     def __new__(cls, value: str, sign: str, words: str) -> "State":
-        made = str.__new__(cls, value)
-        made._value_, made.sign, made.words = value, sign, words
-        return made
+        state = str.__new__(cls, value)
+        state._value_, state.sign, state.words = value, sign, words
+        return state
 
     UNEXPECTED = "unexpected", "!", "not as expected"  # a bound of `expect:` was missed
     WORSE = "worse", "▼", "worse"  # a change for the worse was found in this night
@@ -108,23 +111,23 @@ class Slot:
         return f"{self.day}, {self.what}"
 
 
-def slots(runs: Iterable[MadeRun], nights: Iterable[Night], found: Mapping[str, Sequence[Shift]]) -> tuple[Slot, ...]:
-    """Return the nights of a course, the earliest first.
+def slots(runs: Iterable[SiteRun], nights: Iterable[Night], found: Mapping[str, Sequence[Shift]]) -> tuple[Slot, ...]:
+    """Return the nights of a scenario on a rig, the earliest first.
 
     `nights`: the stored nights that a timer started. `found`: the changes that the night of a run showed first, by its
     id, the largest first.
     """
     due = {night.run: night for night in nights if night.run is not None}
-    made = [_of_run(run, due.get(run.run), found.get(run.run, ())) for run in runs if run.is_night]
-    known = {slot.run for slot in made}
+    every = [_of_run(run, due.get(run.run), found.get(run.run, ())) for run in runs if run.is_night]
+    known = {slot.run for slot in every}
     for night in nights:
         if night.run is None or night.run not in known:  # never begun, or no longer in the store
             text = night.reason or _joined(night.unmet, night.news or "")
-            made.append(Slot(night.due_at, _OUTCOMES[night.outcome], None, text, night.unmet))
-    return tuple(_dated(sorted(made, key=lambda slot: (slot.at, slot.run or ""))))
+            every.append(Slot(night.due_at, _OUTCOMES[night.outcome], None, text, night.unmet))
+    return tuple(_with_first_misses(sorted(every, key=lambda slot: (slot.at, slot.run or ""))))
 
 
-def _of_run(run: MadeRun, night: Night | None, found: Sequence[Shift]) -> Slot:
+def _of_run(run: SiteRun, night: Night | None, found: Sequence[Shift]) -> Slot:
     more = f", and {plural(len(found) - 1, 'more change')}" if len(found) > 1 else ""
     words = f"{sentence(found[0])}{more}" if found else ""
     outcome = None if night is None else night.outcome
@@ -146,14 +149,14 @@ def _of_run(run: MadeRun, night: Night | None, found: Sequence[Shift]) -> Slot:
     return Slot(run.info.started_at if night is None else night.due_at, state, run.run, text, unmet)
 
 
-def _joined(unmet: Sequence[Unmet], told: str) -> str:
-    return " ".join(filter(None, [*(own.text for own in unmet), told]))
+def _joined(unmet: Sequence[Unmet], news: str) -> str:
+    return " ".join(filter(None, [*(own.text for own in unmet), news]))
 
 
-def _dated(made: Sequence[Slot]) -> Iterator[Slot]:
-    """Yield each slot; those that missed a bound with the night since which no other bound was missed."""
+def _with_first_misses(slots: Sequence[Slot]) -> Iterator[Slot]:
+    """Yield each slot. Where bounds were missed, it has the night since which no other bound was missed."""
     last: Slot | None = None  # the last one measured
-    for slot in made:
+    for slot in slots:
         own = slot
         if slot.state is State.UNEXPECTED:
             known = set() if last is None else {own.bound for own in last.unmet}
@@ -199,47 +202,44 @@ class News:
     page: str
 
 
-def entries(
-    course: Course, slots: Sequence[Slot], found: Mapping[str, Sequence[Shift]], ended: Mapping[str, float]
+def news_of(
+    scenario: ScenarioOnRig, slots: Sequence[Slot], found: Mapping[str, Sequence[Shift]], ended: Mapping[str, float]
 ) -> Iterator[News]:
-    """Yield the news of `course`, the earliest first. `ended`: when each run ended."""
+    """Yield the news of `scenario`, the earliest first. `found`: as for `slots`. `ended`: when each run ended."""
     for slot in slots:
         shifts = found.get(slot.run or "", ())
         goes_on = slot.state is State.UNEXPECTED and slot.since != slot.day
         if slot.state in {State.OPEN, State.MEASURED} or (goes_on and not shifts):
             continue
-        said = [own.text for own in slot.unmet] + [f"{sentence(shift)}." for shift in shifts]
-        sentences = tuple(said) or (slot.label.rstrip(".") + ".",)
-        key = f"run {slot.run}" if slot.run else f"{course.scenario} {course.rig} {slot.at:.0f}"
-        page = page_of_run(slot.run) if slot.run else course.page
-        what = slot.text if slot.state in {State.WORSE, State.BETTER} else slot.what
-        at = ended.get(slot.run or "", slot.at)
-        yield News(key, at, slot.state, f"{course}, {slot.day}: {what}", sentences, page)
+        sentences = [own.text for own in slot.unmet] + [f"{sentence(shift)}." for shift in shifts]
+        key = f"run {slot.run}" if slot.run else f"{scenario.name} {scenario.rig} {slot.at:.0f}"
+        yield News(
+            key,
+            ended.get(slot.run or "", slot.at),
+            slot.state,
+            f"{scenario}, {slot.day}: {slot.text if slot.state in {State.WORSE, State.BETTER} else slot.what}",
+            tuple(sentences) or (slot.label.rstrip(".") + ".",),
+            page_of_run(slot.run) if slot.run else scenario.page,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """`regressions` None: no run of the course has ended. `document`: that of its latest run."""
+    """A scenario on a rig. `regressions` None: none of its runs has ended. `document`: that of its latest run."""
 
-    course: Course
-    runs: tuple[MadeRun, ...]  # the earliest first
+    scenario: ScenarioOnRig
+    runs: tuple[SiteRun, ...]  # the earliest first
     regressions: Regressions | None
     slots: tuple[Slot, ...]
-    entries: tuple[News, ...]
-    accepted: tuple[Accepted, ...]
+    news: tuple[News, ...]
     document: Document | None
     answer: str  # the sentence on the latest night
     next_due_at: float | None  # when the schedule has the next night
 
     @property
-    def history(self) -> tuple[Shift, ...]:
-        """The changes of level, the earliest first, as the list, the charts and the feed show them."""
-        return () if self.regressions is None else self.regressions.history
-
-    @property
     def title(self) -> str:
         titles = [run.info.plan.title for run in self.runs if run.is_night]
-        return (titles[-1] if titles else "") or self.course.scenario
+        return (titles[-1] if titles else "") or self.scenario.name
 
     @property
     def latest(self) -> Slot | None:
@@ -251,84 +251,55 @@ class Judged:
 
     @property
     def standing(self) -> int:
-        """Number of changes for the worse that nobody accepted."""
+        """Return the number of changes for the worse that nobody accepted."""
         return sum(not shift.better for shift in self.regressions.standing) if self.regressions else 0
 
     @property
     def result(self) -> str:
-        """Rig of the latest run, and the sentence on top of its page."""
+        """Return the rig of the latest run, and the sentence on top of its page."""
         return f"{self.document.about[0]}: {self.document.answer}" if self.document else ""
 
 
 def judge(
-    course: Course,
-    runs: Sequence[MadeRun],
+    scenario: ScenarioOnRig,
+    runs: Sequence[SiteRun],
     nights: Sequence[Night],
-    accepted: Sequence[Accepted],
+    seen: Nights | None,
+    accepted: Iterable[Accepted],
+    latest: Document | None,
     now: float,
-    figures: Callable[[Iterable[RunInfo]], Mapping[str, Values]],
-    document_of: Callable[[RunInfo], Document | None],
 ) -> Judged:
-    """Judge a course. `runs`: the earliest first; `figures`: returns those of runs that can be read, by id.
+    """Judge a scenario on a rig. `runs`: the earliest first; `latest`: the document of the latest night.
 
-    A run that began after `now` was measured by a wrong clock: it is not the latest night.
+    A run that began after `now` was measured by a wrong clock: it is no night.
     """
-    past = [run for run in runs if run.info.started_at <= now]
-    ended = [run.info for run in past if run.is_night and run.info.status is not RunStatus.RUNNING]
-    last = ended[-1] if ended else None
-    made, known = None, set()
+    regressions = of_nights(seen, accepted) if seen is not None and seen.runs else None
     found: dict[str, list[Shift]] = {}
-    if last is not None:
-        chosen_runs, second = chosen([run.info for run in reversed(runs)], last)
-        seen = of_runs(chosen_runs, second, figures([*chosen_runs, *second.values()]))
-        known = {info.run for info in seen.runs}
-        made = of_nights(seen, accepted) if known else None
-        for shift in sorted(made.history if made else (), key=lambda shift: -shift.weight):
-            found.setdefault(seen.runs[shift.found].run, []).append(shift)
-    every = slots(past, nights, found)
-    ends = {run.run: run.info.ended_at or run.info.started_at for run in runs}
+    if regressions is not None:
+        for shift in sorted(regressions.history, key=lambda shift: -shift.weight):
+            found.setdefault(regressions.nights.runs[shift.found].run, []).append(shift)
+    every = slots([run for run in runs if run.info.started_at <= now], nights, found)
+    ended = {run.run: run.info.ended_at or run.info.started_at for run in runs}
     return Judged(
-        course,
+        scenario,
         tuple(runs),
-        made,
+        regressions,
         every,
-        tuple(entries(course, every, found, ends)),
-        tuple(level for level in accepted if level.run in known),
-        None if last is None else document_of(last),
-        _answer(every[-1] if every else None, made),
+        tuple(news_of(scenario, every, found, ended)),
+        latest,
+        _answer(every[-1] if every else None, regressions),
         next((night.next_due_at for night in reversed(nights) if night.next_due_at is not None), None),
     )
 
 
-def _answer(latest: Slot | None, made: Regressions | None) -> str:
+def latest_ended(runs: Sequence[SiteRun], now: float) -> RunInfo | None:
+    """Return the latest night that has ended and did not begin after `now`."""
+    ended = [run.info for run in runs if run.is_night and run.info.status is not RunStatus.RUNNING]
+    return next((info for info in reversed(ended) if info.started_at <= now), None)
+
+
+def _answer(latest: Slot | None, regressions: Regressions | None) -> str:
     """Return the sentence on the latest night: on levels only if it was measured, and as expected."""
     if latest is not None and latest.state not in {State.MEASURED, State.WORSE, State.BETTER}:
         return f"{latest.what[0].upper()}{latest.what[1:].rstrip('.')}."
-    return document(made).answer if made is not None else "No run has ended."
-
-
-def changes(judged: Judged) -> Table | None:
-    """Return the list of changes, the latest first, with the numbers that the charts have."""
-    made = judged.regressions
-    if made is None or not made.history:
-        return None
-    table = changes_table(made.history, made, None)
-    rows = [
-        replace(
-            row,
-            entries=(Entry(str(number), number), *row.entries, Entry(_state(shift, made, judged.accepted))),
-        )
-        for number, (row, shift) in enumerate(zip(table.rows, made.history, strict=True), 1)
-    ]
-    columns = (Column("No.", "", "requested"), *table.columns, Column("State", "", "requested", words=True))
-    return replace(table, columns=columns, rows=tuple(reversed(rows)), label="Changes of level")
-
-
-def _state(shift: Shift, made: Regressions, accepted: Sequence[Accepted]) -> str:
-    runs = [info.run for info in made.nights.runs]
-    after = [level for level in accepted if runs.index(level.run) >= shift.found]
-    if after:
-        level = min(after, key=lambda own: runs.index(own.run))
-        return f"accepted by {level.who}: {level.because}"
-    standing = {own.series.subject for event in made.standing for own in (event, *event.explains)}
-    return "not accepted" if shift.series.subject in standing else "over"
+    return document(regressions).answer if regressions is not None else "No run has ended."

@@ -1,6 +1,7 @@
 """Print the site's own pages with the templates of `reports/templates/site` and the style sheet of all pages."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from typing import Final
@@ -8,49 +9,52 @@ from typing import Final
 from jinja2 import Environment
 from markupsafe import Markup
 
+from rigctl.analysis.nights.regressions import Regressions
+from rigctl.analysis.nights.shifts import Shift
 from rigctl.base.resources import templates
 from rigctl.base.units import local_text
 from rigctl.records import given_tags, tag_text
+from rigctl.report.blocks import Column, Entry, Table
 from rigctl.report.printers.html import STYLES, environment, with_script
+from rigctl.report.regressions import changes_table
 from rigctl.report.words.text import plural
 from rigctl.site.folder import INDEX, link, page_of_run
-from rigctl.site.nights import Judged, MadeRun, State, changes, months
+from rigctl.site.nights import Judged, SiteRun, State, months
 from rigctl.site.trends import KEYS, trends
 
 MOST_NEWS: Final = 12
 MOST_RUNS: Final = 12
 
 
-def front(title: str, judged: Sequence[Judged], runs: Sequence[MadeRun], now: float) -> str:
+def front(title: str, judged: Sequence[Judged], runs: Sequence[SiteRun], now: float) -> str:
     """Return the front page."""
-    entries = sorted((entry for own in judged for entry in own.entries), key=lambda entry: (-entry.at, entry.key))
-    courses = sorted(judged, key=lambda own: (own.state.urgency, own.course))
+    news = sorted((entry for own in judged for entry in own.news), key=lambda entry: (-entry.at, entry.key))
+    scenarios = sorted(judged, key=lambda own: (own.state.urgency, own.scenario))
     nights = [run for run in runs if run.is_night and run.info.started_at <= now]
     return _printed(
         "site/index.html.j2",
         INDEX,
         title=title,
         answer=answer(judged),
-        courses=courses,
-        news=entries[:MOST_NEWS],
+        scenarios=scenarios,
+        news=news[:MOST_NEWS],
         runs=_latest(nights)[:MOST_RUNS],
         count=len(runs),
-        nexts=[_expected(own.next_due_at, now) for own in courses],
+        nexts=[_expected(own.next_due_at, now) for own in scenarios],
         written=local_text(now, "%Y-%m-%d %H:%M %Z"),
     )
 
 
-def course(judged: Judged) -> str:
+def scenario(judged: Judged) -> str:
     """Return the page of a scenario on a rig."""
-    seen = None if judged.regressions is None else judged.regressions.nights
-    drawn = () if seen is None else trends(seen, judged.history, judged.slots, judged.accepted)
-    told = [entry for entry in judged.entries[::-1] if entry.state is State.UNEXPECTED]
+    drawn = () if judged.regressions is None else trends(judged.regressions, judged.slots)
+    unmet = [entry for entry in judged.news[::-1] if entry.state is State.UNEXPECTED]
     return _printed(
-        "site/course.html.j2",
-        judged.course.page,
+        "site/scenario.html.j2",
+        judged.scenario.page,
         judged=judged,
-        changes=changes(judged),
-        unmet=told[:MOST_NEWS],
+        changes=None if judged.regressions is None else changes(judged.regressions),
+        unmet=unmet[:MOST_NEWS],
         changed=[trend for trend in drawn if trend.shifts],
         steady=[trend for trend in drawn if not trend.shifts],
         keys=KEYS,
@@ -58,6 +62,30 @@ def course(judged: Judged) -> str:
         states=[state for state in State if any(slot.state is state for slot in judged.slots)],
         runs=_latest(judged.runs),
     )
+
+
+def changes(regressions: Regressions) -> Table | None:
+    """Return the list of changes of level, the latest first, with the numbers that the charts have."""
+    history = regressions.history
+    if not history:
+        return None
+    table = changes_table(history, regressions, None)
+    rows = [
+        replace(row, entries=(Entry(str(number), number), *row.entries, Entry(_state(shift, regressions))))
+        for number, (row, shift) in enumerate(zip(table.rows, history, strict=True), 1)
+    ]
+    columns = (Column("No.", "", "requested"), *table.columns, Column("State", "", "requested", words=True))
+    return replace(table, columns=columns, rows=tuple(reversed(rows)), label="Changes of level")
+
+
+def _state(shift: Shift, regressions: Regressions) -> str:
+    nights = {info.run: night for night, info in enumerate(regressions.nights.runs)}
+    after = [level for level in regressions.levels if nights[level.run] >= shift.found]
+    if after:
+        level = min(after, key=lambda own: nights[own.run])
+        return f"accepted by {level.who}: {level.because}"
+    standing = {own.series.subject for event in regressions.standing for own in (event, *event.explains)}
+    return "not accepted" if shift.series.subject in standing else "over"
 
 
 def removed(page: str, what: str, home: str, home_name: str) -> str:
@@ -73,7 +101,7 @@ def answer(judged: Sequence[Judged]) -> str:
     if first.latest is not None and first.state is not State.MEASURED:
         more = sum(own.state is not State.MEASURED for own in others)
         rest = f" {plural(more, 'more scenario')} below." if more else ""
-        return f"{first.course}, {first.latest.label.rstrip('.')}.{rest}"
+        return f"{first.scenario}, {first.latest.label.rstrip('.')}.{rest}"
     standing = sum(own.standing for own in judged)
     earlier = f"; {plural(standing, 'earlier change')} for the worse not accepted" if standing else ""
     nights = {own.latest.day for own in judged if own.latest is not None}
@@ -88,7 +116,7 @@ def _expected(at: float | None, now: float) -> str:
     return f"Next expected {_minute(at)}." if at > now else f"The next was expected {_minute(at)}."
 
 
-def _latest(runs: Sequence[MadeRun]) -> list[MadeRun]:
+def _latest(runs: Sequence[SiteRun]) -> list[SiteRun]:
     return sorted(runs, key=lambda run: run.run, reverse=True)
 
 
@@ -113,5 +141,5 @@ def _minute(at: float) -> str:
     return f"{datetime.fromtimestamp(at):%Y-%m-%d %H:%M}"
 
 
-def _tags(run: MadeRun) -> list[str]:
+def _tags(run: SiteRun) -> list[str]:
     return [tag_text(name, value) for name, value in given_tags(run.info.tags).items()]

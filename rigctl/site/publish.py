@@ -3,7 +3,7 @@
 1. The folder is opened, for this publisher alone; the site of another store is refused (`folder`).
 2. Scenario by scenario, the pages of runs are made: where the page is missing, was made by another version of rigctl,
    or the run, its tags or its neighbours have changed (`RunPage`).
-3. The scenario is judged by the figures of its nights, which the store keeps (`course`); its page is made.
+3. The scenario is judged by the figures of its nights, which the store keeps (`nights`); its page is made.
 4. The front page and the feed are made.
 5. All files that differ from those in place are put there (`Folder.commit`), then the manifest is stored.
 
@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from pydantic import TypeAdapter, ValidationError
 
-from rigctl.analysis.nights.history import measured
+from rigctl.analysis.nights.history import nights_of
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.over_time import sampled
 from rigctl.base.errors import InputError
@@ -33,8 +33,8 @@ from rigctl.report.printers.html import page as html_page
 from rigctl.report.sections.expectations import unmet
 from rigctl.site import pages
 from rigctl.site.feed import feed
-from rigctl.site.folder import FEED, INDEX, Course, Folder, Mark, link, opened, page_of_run
-from rigctl.site.nights import Judged, MadeRun, judge
+from rigctl.site.folder import FEED, INDEX, Folder, Mark, ScenarioOnRig, link, opened, page_of_run
+from rigctl.site.nights import Judged, SiteRun, judge, latest_ended
 from rigctl.store import Store
 from rigctl.store.errors import UNREADABLE, of_run
 
@@ -63,7 +63,7 @@ class Published:
     index: Path
     written: tuple[str, ...]
     runs: int
-    courses: int
+    scenarios: int
     removed: tuple[str, ...]
     news: int
     answer: str
@@ -110,23 +110,22 @@ class _Publish:
         self.nights = [night for night in store.history.nights() if night.due_at <= now]
 
     def site(self, mark: Mark) -> Published:
-        former = {Course(run.scenario, run.rig) for run in self.known.values()}
+        former = {ScenarioOnRig(run.scenario, run.rig) for run in self.known.values()}
         gone = sorted(self.known.keys() - set(self.store.run_ids()))
         for run in gone:
             self._remove(run, self.known.pop(run))
-        courses: dict[Course, list[RunInfo]] = {}
+        infos: dict[ScenarioOnRig, list[RunInfo]] = {}
         for info in reversed(list(self.store.latest_first(self.damaged))):
-            courses.setdefault(Course(info.plan.scenario_name, info.plan.rig_name), []).append(info)
-        judged = [found for course in sorted(courses) if (found := self._course(course, courses[course])) is not None]
-        kept = {Course(run.scenario, run.rig).name for run in self.known.values()}
-        for course in sorted(former):
-            if course.name not in kept:
-                page = pages.removed(course.page, f"All runs of {course}", INDEX, "All scenarios")
-                self.folder.add(course.page, page)
+            infos.setdefault(ScenarioOnRig(info.plan.scenario_name, info.plan.rig_name), []).append(info)
+        judged = [own for scenario in sorted(infos) if (own := self._scenario(scenario, infos[scenario])) is not None]
+        kept = {ScenarioOnRig(run.scenario, run.rig) for run in self.known.values()}
+        for scenario in sorted(former - kept):
+            page = pages.removed(scenario.page, f"All runs of {scenario}", INDEX, "All scenarios")
+            self.folder.add(scenario.page, page)
         runs = [run for own in judged for run in own.runs]
-        entries = [entry for own in judged for entry in own.entries]
+        news = [entry for own in judged for entry in own.news]
         latest = max((run.info.ended_at or run.info.started_at for run in runs), default=self.now)
-        self.folder.add(FEED, feed(mark.site, mark.title, entries, latest))
+        self.folder.add(FEED, feed(mark.site, mark.title, news, latest))
         self.folder.add(INDEX, pages.front(mark.title, judged, runs, self.now))
         written = self.folder.commit()
         self.folder.keep(_MANIFEST, _PAGES.dump_json(self.known))
@@ -134,32 +133,29 @@ class _Publish:
             index=self.folder.path / INDEX,
             written=tuple(written),
             runs=len(runs),
-            courses=len(judged),
+            scenarios=len(judged),
             removed=tuple(gone),
-            news=len(entries),
+            news=len(news),
             answer=pages.answer(judged),
             damaged=tuple(self.damaged.values()),
         )
 
-    def _course(self, course: Course, infos: Sequence[RunInfo]) -> Judged | None:
+    def _scenario(self, scenario: ScenarioOnRig, infos: Sequence[RunInfo]) -> Judged | None:
         """Make the pages of a scenario on a rig and of its runs; return None if none of its runs can be read."""
-        around = _around(course, infos)
-        runs = [made for info in infos if (made := self._run(info, course, around[info.run])) is not None]
+        around = _around(scenario, infos)
+        runs = [made for info in infos if (made := self._run(info, scenario, around[info.run])) is not None]
         if not runs:
             return None
-        judged = judge(
-            course,
-            runs,
-            [night for night in self.nights if (night.scenario, night.rig) == (course.scenario, course.rig)],
-            self.accepted,
-            self.now,
-            lambda infos: measured(self.store, infos, self.damaged),
-            lambda info: self._tried(info, lambda: self._document(info)),
-        )
-        self.folder.add(course.page, pages.course(judged))
+        nights = [night for night in self.nights if (night.scenario, night.rig) == (scenario.name, scenario.rig)]
+        last, seen, document = latest_ended(runs, self.now), None, None
+        if last is not None:
+            seen = nights_of(self.store, last, [run.info for run in reversed(runs)], self.damaged)
+            document = self._tried(last, lambda: self._document(last))
+        judged = judge(scenario, runs, nights, seen, self.accepted, document, self.now)
+        self.folder.add(scenario.page, pages.scenario(judged))
         return judged
 
-    def _run(self, info: RunInfo, course: Course, around: Around) -> MadeRun | None:
+    def _run(self, info: RunInfo, scenario: ScenarioOnRig, around: Around) -> SiteRun | None:
         """Make the page of a run, if the one in place is not up to date. Return None for a damaged run."""
         of_run = (str(info.status), info.started_at, info.ended_at, sorted(info.tags.items()))
         state = repr((__version__, *of_run, sorted(self.measured.get(info.run, {}).items()), around))
@@ -168,23 +164,23 @@ class _Publish:
 
             def made() -> tuple[RunPage, str]:
                 document = self._document(info)
-                told = RunPage(state, course.scenario, course.rig, unmet(document.findings))
-                return told, html_page(document, around)
+                own = RunPage(state, scenario.name, scenario.rig, unmet(document.findings))
+                return own, html_page(document, around)
 
-            found = self._tried(info, made)
-            if found is None:
+            new = self._tried(info, made)
+            if new is None:
                 return None
-            known = self.known[info.run] = found[0]
-            self.folder.add(page, found[1])
-        return MadeRun(info, course, known.unmet)
+            known = self.known[info.run] = new[0]
+            self.folder.add(page, new[1])
+        return SiteRun(info, known.unmet)
 
     def _document(self, info: RunInfo) -> Document:
         return of_view(RunView(info, self.store.repetitions(info.run, series=sampled(info.plan))))
 
     def _remove(self, run: str, known: RunPage) -> None:
         """Replace the page of a run that the store no longer has by one that says so."""
-        course, page = Course(known.scenario, known.rig), page_of_run(run)
-        self.folder.add(page, pages.removed(page, f"Run {run}", course.page, str(course)))
+        scenario, page = ScenarioOnRig(known.scenario, known.rig), page_of_run(run)
+        self.folder.add(page, pages.removed(page, f"Run {run}", scenario.page, str(scenario)))
 
     def _tried(self, info: RunInfo, make: Callable[[], _T]) -> _T | None:
         """Return what `make` returns. Note a run that cannot be read, judged or drawn as damaged; the others go on."""
@@ -195,7 +191,7 @@ class _Publish:
             return None
 
 
-def _around(course: Course, infos: Sequence[RunInfo]) -> Mapping[str, Around]:
+def _around(scenario: ScenarioOnRig, infos: Sequence[RunInfo]) -> Mapping[str, Around]:
     """Return the links of each run's page: to its scenario, and of a night to the nights before and after."""
     nights = [info for info in infos if CONFIRMS not in info.tags]
     turn = [None, *nights, None]
@@ -205,7 +201,7 @@ def _around(course: Course, infos: Sequence[RunInfo]) -> Mapping[str, Around]:
         page = page_of_run(info.run)
         earlier, later = beside.get(info.run, (None, None))
         found[info.run] = Around(
-            Place(str(course), link(page, course.page)), _dated(page, earlier), _dated(page, later)
+            Place(str(scenario), link(page, scenario.page)), _dated(page, earlier), _dated(page, later)
         )
     return found
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Final, TypeAlias
 
 from rigctl.analysis.nights.history import Nights, NightSeries, Subject
+from rigctl.analysis.nights.regressions import Regressions
 from rigctl.analysis.nights.shifts import Shift
 from rigctl.records import Accepted
 from rigctl.report.blocks import Chart, Key
@@ -46,23 +47,21 @@ def numbered(history: Sequence[Shift]) -> list[Numbered]:
     return [(number, shift) for number, event in enumerate(history, 1) for shift in (event, *event.explains)]
 
 
-def trends(
-    seen: Nights, history: Sequence[Shift], slots: Sequence[Slot], accepted: Sequence[Accepted]
-) -> tuple[Trend, ...]:
+def trends(regressions: Regressions, slots: Sequence[Slot]) -> tuple[Trend, ...]:
     """Return the trends of each test as a whole, and of pairs and nodes that changed."""
     by_subject: dict[Subject, list[Numbered]] = {}
-    for number, shift in numbered(history):
+    for number, shift in numbered(regressions.history):
         by_subject.setdefault(shift.series.subject, []).append((number, shift))
-    made = _Drawing(seen, slots, accepted)
+    drawing = _Drawing(regressions.nights, slots, regressions.levels)
     return tuple(
-        made.trend(series, tuple(by_subject.get(series.subject, ())))
-        for series in seen.series
+        drawing.trend(series, tuple(by_subject.get(series.subject, ())))
+        for series in regressions.nights.series
         if series.subject in by_subject or (series.subject.stream is None and series.subject.node is None)
     )
 
 
 class _Drawing:
-    """Positions of the nights, and nights without values: all charts of a course share them."""
+    """Positions of the nights, and nights without values: all charts of a page share them."""
 
     def __init__(self, seen: Nights, slots: Sequence[Slot], accepted: Sequence[Accepted]) -> None:
         at = {slot.run: slot.at for slot in slots}

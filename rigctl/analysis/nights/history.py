@@ -73,11 +73,16 @@ class Nights:
 def nights(store: Store, run: RunInfo) -> Nights:
     """Return the nights of the scenario and rig of `run`, up to that one. Raise `InputError` if `run` is damaged."""
     damaged: dict[str, str] = {}
-    runs, second = chosen(store.latest_first(damaged), run)
-    values = measured(store, [*runs, *second.values()], damaged)
+    seen = nights_of(store, run, store.latest_first(damaged), damaged)
     if run.run in damaged:
         raise InputError(damaged[run.run])
-    return replace(of_runs(runs, second, values), damaged=tuple(damaged.values()))
+    return replace(seen, damaged=tuple(damaged.values()))
+
+
+def nights_of(store: Store, run: RunInfo, infos: Iterable[RunInfo], damaged: dict[str, str]) -> Nights:
+    """Return the nights up to `run` among `infos`, the latest first. `damaged` takes a message for each damaged one."""
+    runs, second = _chosen(infos, run)
+    return _of_values(runs, second, measured(store, [*runs, *second.values()], damaged))
 
 
 def measured(store: Store, infos: Iterable[RunInfo], damaged: dict[str, str]) -> dict[str, Values]:
@@ -141,7 +146,7 @@ def _kept_keys(info: RunInfo) -> Iterator[tuple[Cell, FigureKey]]:
             yield cell, key
 
 
-def of_runs(runs: Sequence[RunInfo], second: Mapping[str, RunInfo], values: Mapping[str, Values]) -> Nights:
+def _of_values(runs: Sequence[RunInfo], second: Mapping[str, RunInfo], values: Mapping[str, Values]) -> Nights:
     """Return the nights `runs`, the earliest first, as series. Runs without `values` are left out.
 
     `second`: the run that confirms a night, by the id of that night's run.
@@ -171,7 +176,7 @@ def values_of(store: Store, info: RunInfo) -> dict[Subject, float | None]:
     return {Subject(key.test, key.metric, key.stream): value for key, value in values[info.run].items()}
 
 
-def chosen(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo], dict[str, RunInfo]]:
+def _chosen(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo], dict[str, RunInfo]]:
     """Choose from `infos`, the latest first, the nights up to `run`.
 
     Return them, the earliest first, and the run that confirms each, by the id of the night's run.

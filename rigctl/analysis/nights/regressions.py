@@ -26,12 +26,17 @@ class Regressions:
     standing: tuple[Shift, ...] = ()  # found in earlier nights, and not accepted since
     suspected: tuple[Suspected, ...] = ()
     history: tuple[Shift, ...] = ()
-    accepted: Accepted | None = None  # the latest one of these nights
+    levels: tuple[Accepted, ...] = ()  # accepted ones of these nights
     judged: int = 0  # series with enough nights
     too_few: int = 0  # series that were measured, with too few nights
     baseline: RunInfo | None = None  # None: the nights before …
     among: str | None = None  # … at most so many, as given
     visible: float | None = None  # in the noisiest test or pair, a smaller change (a share) would not be found yet
+
+    @property
+    def accepted(self) -> Accepted | None:
+        """Return the levels that were accepted last."""
+        return max(self.levels, key=lambda level: level.accepted_at, default=None)
 
     @property
     def worse(self) -> tuple[Shift, ...]:
@@ -103,7 +108,7 @@ def of_nights(seen: Nights, accepted: Iterable[Accepted], rules: Rules | None = 
         standing=_by_size(grouped(_net(standing, rules))),
         suspected=_suspected(pairs, [shift.series for shift in tonight_too]),
         history=tuple(sorted(events, key=lambda shift: (shift.change.at, -shift.weight))),
-        accepted=max(found.values(), key=lambda level: level.accepted_at, default=None),
+        levels=tuple(found.values()),
         judged=sum(verdict.noise is not None for _, verdict in tonight),
         too_few=sum(verdict.noise is None for _, verdict in tonight),
         visible=max((own.visible for series, own in tonight if own.visible and not series.subject.node), default=None),

@@ -7,18 +7,18 @@ import builders as make
 import pytest
 
 from rigctl.records import CONFIRMS, Night, NightOutcome, RunInfo, RunStatus, Unmet
-from rigctl.site.folder import Course
-from rigctl.site.nights import MadeRun, Slot, State, entries, months, slots
+from rigctl.site.folder import ScenarioOnRig
+from rigctl.site.nights import SiteRun, Slot, State, months, news_of, slots
 
 DAY_S = 86400.0
 NOV_1 = datetime(2026, 11, 1, 12, tzinfo=UTC).timestamp()  # noon: the same day in all of Europe
 
 
-def run(name: str, day: int, status: RunStatus = RunStatus.COMPLETE, confirms: str = "") -> MadeRun:
+def run(name: str, day: int, status: RunStatus = RunStatus.COMPLETE, confirms: str = "") -> SiteRun:
     at = NOV_1 + (day - 1) * DAY_S
     tags = {CONFIRMS: confirms} if confirms else {}
     plan = make.plan([make.cell()], scenario_name="mesh", rig_name="lab")
-    return MadeRun(RunInfo(name, plan, status, at, at + 60, {}, {}, tags), Course("mesh", "lab"))
+    return SiteRun(RunInfo(name, plan, status, at, at + 60, {}, {}, tags))
 
 
 def night(day: int, outcome: NightOutcome | None, of: str | None = None, reason: str | None = None) -> Night:
@@ -73,14 +73,14 @@ def test_of_several_nights_of_a_day_the_one_that_needs_attention_is_shown() -> N
     assert found[1].state is State.FAILED
 
 
-def missed(day: int, *bounds: str) -> tuple[MadeRun, Night]:
+def missed(day: int, *bounds: str) -> tuple[SiteRun, Night]:
     """A night that missed these bounds; none: it was as expected."""
     outcome = NightOutcome.UNEXPECTED if bounds else NightOutcome.QUIET
     unmet = tuple(Unmet(bound, f"{bound} was measured as {day}.") for bound in bounds)
     return run(f"r{day}", day), replace(night(day, outcome, f"r{day}"), unmet=unmet)
 
 
-def of_nights(*pairs: tuple[MadeRun, Night]) -> tuple[Slot, ...]:
+def of_nights(*pairs: tuple[SiteRun, Night]) -> tuple[Slot, ...]:
     return slots([own for own, _ in pairs], [own for _, own in pairs], {})
 
 
@@ -118,7 +118,7 @@ def test_another_bound_that_is_missed_is_new() -> None:
 
 
 def told(found: tuple[Slot, ...]) -> list[tuple[float, State]]:
-    return [(own.at, own.state) for own in entries(Course("mesh", "lab"), found, {}, {})]
+    return [(own.at, own.state) for own in news_of(ScenarioOnRig("mesh", "lab"), found, {}, {})]
 
 
 def test_a_missed_bound_is_news_when_it_begins() -> None:

@@ -9,7 +9,7 @@ from atom import broken_rules
 
 from rigctl.site.feed import MOST_ENTRIES as MOST
 from rigctl.site.feed import feed
-from rigctl.site.folder import Course, link, page_of_run, plain
+from rigctl.site.folder import ScenarioOnRig, link, page_of_run, plain
 from rigctl.site.nights import News, State
 
 SITE = UUID("1c0a1e64-6f0f-4c3e-9c43-000000000001")
@@ -43,7 +43,7 @@ def test_the_latest_come_first_and_the_rest_is_left_out() -> None:
 
 
 def test_plain_names_are_kept() -> None:
-    assert Course("das2-quick", "lab").page == "scenarios/das2-quick@lab.html"
+    assert ScenarioOnRig("das2-quick", "lab").page == "scenarios/das2-quick@lab.html"
     assert page_of_run("20261122-024501-3f9a") == "runs/20261122-024501-3f9a.html"
 
 

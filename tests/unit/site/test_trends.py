@@ -5,10 +5,12 @@ from itertools import pairwise
 import pytest
 from sites import ACCEPTED, FAILED, MISSED, SLOWER, weeks
 
-from rigctl.analysis.nights.history import measured
+from rigctl.analysis.nights.history import nights
+from rigctl.analysis.nights.regressions import Regressions
 from rigctl.report.charts.plot import Line, Rule
-from rigctl.site.folder import Course
-from rigctl.site.nights import Judged, MadeRun, changes, judge
+from rigctl.site.folder import ScenarioOnRig
+from rigctl.site.nights import Judged, SiteRun, judge
+from rigctl.site.pages import changes
 from rigctl.site.trends import Trend, numbered, trends
 from rigctl.store import open_store
 
@@ -18,34 +20,38 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
     with open_store(str(tmp_path_factory.mktemp("store") / "store.db")) as store:
         weeks(store)
         infos = store.runs()
-        course = Course("nightly", "lab")
-        made = [MadeRun(info, course) for info in infos]
-        nights, accepted = store.history.nights(), store.history.accepted()
+        scenario, runs = ScenarioOnRig("nightly", "lab"), list(map(SiteRun, infos))
+        seen = nights(store, infos[-1])
         now = infos[-1].started_at + 86400
-        return judge(course, made, nights, accepted, now, lambda chosen: measured(store, chosen, {}), lambda _: None)
+        return judge(scenario, runs, store.history.nights(), seen, store.history.accepted(), None, now)
 
 
 @pytest.fixture(scope="module")
-def drawn(judged: Judged) -> tuple[Trend, ...]:
+def regressions(judged: Judged) -> Regressions:
     assert judged.regressions is not None
-    return trends(judged.regressions.nights, judged.history, judged.slots, judged.accepted)
+    return judged.regressions
+
+
+@pytest.fixture(scope="module")
+def drawn(judged: Judged, regressions: Regressions) -> tuple[Trend, ...]:
+    return trends(regressions, judged.slots)
 
 
 def marks(trend: Trend) -> list[object]:
     return list(trend.chart.plot.panels[0].marks)
 
 
-def test_the_marked_change_is_the_listed_one(judged: Judged, drawn: tuple[Trend, ...]) -> None:
-    listed = numbered(judged.history)
+def test_the_marked_change_is_the_listed_one(regressions: Regressions, drawn: tuple[Trend, ...]) -> None:
+    listed = numbered(regressions.history)
     marked = [(number, shift) for trend in drawn for number, shift in trend.shifts]
     assert listed
     assert {(number, id(shift)) for number, shift in listed} == {(number, id(shift)) for number, shift in marked}
 
 
-def test_the_list_has_the_number_of_each_mark_and_who_accepted_it(judged: Judged) -> None:
-    table = changes(judged)
+def test_the_list_has_the_number_of_each_mark_and_who_accepted_it(regressions: Regressions) -> None:
+    table = changes(regressions)
     assert table is not None
-    assert [row.entries[0].value for row in table.rows] == list(range(len(judged.history), 0, -1))
+    assert [row.entries[0].value for row in table.rows] == list(range(len(regressions.history), 0, -1))
     assert table.rows[-1].entries[-1].text == "accepted by anna@lab7: a cable <of> 20 m"
     assert table.rows[-1].entries[1].text.startswith("c as sender")
 

@@ -22,9 +22,9 @@ from rigctl.base.processes import die_with
 from rigctl.base.units import format_duration
 from rigctl.findings import Weight
 from rigctl.nightly.message import Message, tell
-from rigctl.nightly.night import Judged, Measured
+from rigctl.nightly.night import News
 from rigctl.nightly.settings import Settings
-from rigctl.records import NightOutcome, Unmet
+from rigctl.records import Night, NightOutcome, Unmet
 from rigctl.scenario.forecast import total_s
 from rigctl.scenario.load import Overrides, load_plan
 
@@ -95,111 +95,114 @@ class Commands:
     settings: Settings
     folder: Path
 
-    def measure(self) -> Measured:
+    def measure(self, night: Night) -> Night:
         """Run the scenario; a run that hangs is ended."""
         settings = self.settings
         try:
             limit_s = deadline_s(settings)
         except InputError as error:
-            return Measured(None, NightOutcome.FAILED, " ".join(str(error).splitlines()[:1]))
+            return replace(night, outcome=NightOutcome.FAILED, reason=" ".join(str(error).splitlines()[:1]))
         words = ["run", settings.scenario, "--rig", settings.rig, "--wait", f"{settings.wait:g}s", "--no-report"]
         words += ["--without-unreachable"] if settings.without_unreachable else []
-        log = self.folder / "run.jsonl"
-        ended = self._rigctl([*words, "--quiet"], limit_s + settings.wait, log)
-        measured = _measured(ended, _lines(log), limit_s)
-        if ended.exit_code == 1 and measured.outcome is None and measured.run is not None:
-            return replace(measured, unmet=self._unmet(measured.run))
-        return measured
+        ended = self._rigctl([*words, "--quiet"], limit_s + settings.wait, "run")
+        night = measured(night, ended, _lines(self._log("run")), limit_s)
+        if ended.exit_code == 1 and night.outcome is None and night.run is not None:
+            return replace(night, unmet=self._unmet(night.run))
+        return night
 
     def _unmet(self, run: str) -> tuple[Unmet, ...]:
         """Return the expectations of the scenario that a run has missed: at least one, as its exit code says."""
+        why = f"rigctl show {run}"
         try:
-            shown = _whole(self._rigctl(["show", run, "--json"], READ_S, self.folder / "show.jsonl"), "show")
+            findings = json.loads(self._output(["show", run, "--json"]))["findings"]
         except RigError as error:
-            return (Unmet("unknown", f"Not as expected; which bound was missed is not known: {error}"),)
-        found = [finding for finding in json.loads(shown)["findings"] if finding["weight"] == Weight.EXPECTED]
-        return tuple(Unmet(own["numbers"]["bound"], own["text"]) for own in found) or (
-            Unmet("unknown", f"Not as expected; which bound was missed is not known: rigctl show {run}"),
+            findings, why = [], str(error)
+        expected = [finding for finding in findings if finding["weight"] == Weight.EXPECTED]
+        return tuple(Unmet(own["numbers"]["bound"], own["text"]) for own in expected) or (
+            Unmet("unknown", f"Not as expected; which bound was missed is not known: {why}"),
         )
 
-    def judge(self, run: str) -> Judged:
+    def judge(self, run: str) -> News | None:
         """Compare a run with the nights before it; measure news once more. Raise `RigError` if that fails."""
-        words = ["regress", run, "--format", "json"]
+        words, limit_s = ["regress", run, "--format", "json"], READ_S
         if self.settings.confirm:
             words += ["--confirm", "--scenario", self.settings.scenario, "--wait", f"{self.settings.wait:g}s"]
-        limit_s = READ_S + (deadline_s(self.settings) + self.settings.wait if self.settings.confirm else 0)
-        found = json.loads(_whole(self._rigctl(words, limit_s, self.folder / "regress.jsonl"), "regress"))
+            limit_s += deadline_s(self.settings) + self.settings.wait
+        found = json.loads(self._output(words, limit_s))
         if not found["news"]:
-            return Judged(False, found["answer"], "")
-        words = ["regress", run, "--format", "md", "--brief"]
-        brief = _whole(self._rigctl(words, READ_S, self.folder / "brief.jsonl"), "regress")
-        return Judged(True, found["answer"], brief)
+            return None
+        return News(found["answer"], self._output(["regress", run, "--format", "md", "--brief"], log="brief"))
 
     def publish(self) -> None:
         """Bring the site up to date, if the settings name one. Raise `RigError` if that fails."""
         if self.settings.publish is not None:
-            words = ["publish", str(self.settings.publish), "--json"]
-            _whole(self._rigctl(words, READ_S, self.folder / "publish.jsonl"), "publish")
+            self._output(["publish", str(self.settings.publish), "--json"])
 
-    def tell(self, told: Message) -> None:
-        tell(told, self.settings, os.environ)
+    def tell(self, message: Message) -> None:
+        tell(message, self.settings, os.environ)
 
-    def _rigctl(self, words: list[str], limit_s: float, log: Path) -> Ended:
+    def _output(self, words: list[str], limit_s: float = READ_S, log: str | None = None) -> str:
+        """Return the output of a command. Raise `RigError` if it failed or was ended at its deadline."""
+        ended = self._rigctl(words, limit_s, log or words[0])
+        if ended.exit_code in {0, 1} and ended.output:
+            return ended.output
+        if ended.exit_code is None:
+            raise RigError(f"rigctl {words[0]} was not finished at its deadline, and was ended")
+        last = ended.errors.strip().splitlines()
+        raise RigError(last[-1].removeprefix("rigctl: ") if last else f"rigctl {words[0]}: exit code {ended.exit_code}")
+
+    def _log(self, name: str) -> Path:
+        return self.folder / f"{name}.jsonl"
+
+    def _rigctl(self, words: list[str], limit_s: float, name: str) -> Ended:
+        log = self._log(name)
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         log.unlink(missing_ok=True)
         common = ["--store", self.settings.store, "--log-format", "json", "--log-file", str(log)]
         return supervised([*words, *common], limit_s, self.folder)
 
 
-def _whole(ended: Ended, what: str) -> str:
-    """Return the output of a command. Raise `RigError` if it failed or was ended at its deadline."""
-    if ended.exit_code in {0, 1} and ended.output:
-        return ended.output
-    if ended.exit_code is None:
-        raise RigError(f"rigctl {what} was not finished at its deadline, and was ended")
-    last = ended.errors.strip().splitlines()
-    raise RigError(last[-1].removeprefix("rigctl: ") if last else f"rigctl {what}: exit code {ended.exit_code}")
-
-
 def _lines(log: Path) -> list[dict[str, Any]]:
     """Return the lines of a log. A line that is cut off is skipped: its writer was ended."""
-    said = []
+    lines = []
     for line in log.read_text("utf-8", "replace").splitlines() if log.exists() else ():
         with contextlib.suppress(ValueError):
-            said.append(json.loads(line))
-    return said
+            lines.append(json.loads(line))
+    return lines
 
 
-def _measured(ended: Ended, log: list[dict[str, Any]], limit_s: float) -> Measured:
+def measured(night: Night, ended: Ended, log: list[dict[str, Any]], limit_s: float) -> Night:
+    """Return the night with what its run has come to, by exit code and log."""
     run = next((line["run"] for line in reversed(log) if line.get("run")), None)
     last = next((line for line in reversed(log) if line.get("event") == "failed"), None)
+    night = replace(night, run=run)
     if ended.exit_code is None:
         doing = f"; last in its log: {log[-1].get('message')}" if log else ""
         reason = f"not finished after {format_duration(limit_s)}, so it was ended{doing}"
-        return Measured(run, NightOutcome.OVERDUE, reason)
+        return replace(night, outcome=NightOutcome.OVERDUE, reason=reason)
     if ended.exit_code == 0 or (ended.exit_code == 1 and run and last is None):
-        return Measured(run) if run else Measured(None, NightOutcome.FAILED, "its log names no run")
+        return night if run else replace(night, outcome=NightOutcome.FAILED, reason="its log names no run")
     if last is not None:
-        why = " ".join(str(last.get("message")).splitlines())
-        busy = last.get("error") == "busy"
-        return Measured(run, NightOutcome.BUSY if busy else NightOutcome.FAILED, why)
+        outcome = NightOutcome.BUSY if last.get("error") == "busy" else NightOutcome.FAILED
+        return replace(night, outcome=outcome, reason=" ".join(str(last.get("message")).splitlines()))
     ended_tests = [line for line in log if line.get("event") == "test ended"]
     failed = [line for line in ended_tests if line.get("message") != "test ended: ok"]
     in_part = bool(failed) and any(line.get("status") == "ok" for line in ended_tests)
-    why = _reasons(failed) if failed else _how(ended)
-    return Measured(run, NightOutcome.FAILED, f"{'measured in part: ' if in_part else ''}{why}", in_part=in_part)
+    why = _reasons(failed) if failed else _exit_text(ended)
+    reason = f"{'measured in part: ' if in_part else ''}{why}"
+    return replace(night, outcome=NightOutcome.FAILED, reason=reason, in_part=in_part)
 
 
 def _reasons(failed: list[dict[str, Any]]) -> str:
     """Return which tests failed, and why. `failed`: their lines in the log."""
     tests = sorted({line["cell"] for line in failed if line.get("cell")})
-    said = (str(line["message"]).removeprefix("test ended: ").removeprefix("ok: ") for line in failed)
-    reasons = list(dict.fromkeys(said))
+    texts = (str(line["message"]).removeprefix("test ended: ").removeprefix("ok: ") for line in failed)
+    reasons = list(dict.fromkeys(texts))
     more = f" and {len(reasons) - _MOST_REASONS} more" if len(reasons) > _MOST_REASONS else ""
     return f"test{'s' * (len(tests) > 1)} {', '.join(map(str, tests))}: {'; '.join(reasons[:_MOST_REASONS])}{more}"
 
 
-def _how(ended: Ended) -> str:
+def _exit_text(ended: Ended) -> str:
     code = ended.exit_code or 0
     words = ended.errors.strip().splitlines()
     how = f"signal {-code}" if code < 0 else f"exit code {code}"

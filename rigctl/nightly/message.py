@@ -1,4 +1,7 @@
-"""Compose the message of a morning: the night's news, and news of earlier nights that nobody was told yet."""
+"""Compose the message of a morning and deliver it: POST it to a webhook, or run a command with it.
+
+It has the night's news, and news of earlier nights that could not be delivered. Retries are bounded.
+"""
 
 import contextlib
 import json
@@ -11,7 +14,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import tzinfo
 from http.client import HTTPException
 from tempfile import TemporaryFile
@@ -24,7 +27,7 @@ from rigctl.base.texts import printable, printable_lines
 from rigctl.base.version import __version__
 from rigctl.nightly.schedule import Item, date_of, moment
 from rigctl.nightly.settings import Settings, filled_in, secrets_of
-from rigctl.records import Night
+from rigctl.records import Night, NightOutcome
 
 MOST_CHARACTERS: Final = 65_536
 """Limit of GitHub's comments; other services have similar ones."""
@@ -41,6 +44,29 @@ class Message:
     night: str  # its date
     outcome: str
     run: str | None
+
+
+_BEFORE: Final[dict[NightOutcome | None, str]] = {
+    NightOutcome.FAILED: "the night failed: ",
+    NightOutcome.OVERDUE: "the night was ended at its deadline: ",
+    NightOutcome.BUSY: "the rig was in use all the time: ",
+    NightOutcome.MISSED: "the night was missed: ",
+}
+_MOST_UNMET: Final = 3
+
+
+def sentence(night: Night) -> str:
+    """Return the sentences on a night, the most urgent first; an empty text for a quiet one."""
+    parts = []
+    if night.reason is not None:
+        parts.append(f"{'the night was ' if night.in_part else _BEFORE.get(night.outcome, '')}{night.reason}")
+    if night.unmet:
+        more = len(night.unmet) - _MOST_UNMET
+        parts += [own.text for own in night.unmet[:_MOST_UNMET]]
+        parts += [f"{more} more: rigctl show {night.run}."] if more > 0 else []
+    if night.news is not None:
+        parts.append(night.news)
+    return " ".join(parts)
 
 
 def message(scenario: str, rig: str, night: Night, items: Sequence[Item], zone: tzinfo | None = None) -> Message:
@@ -90,7 +116,7 @@ class _Again(RigError):
 
 
 def tell(
-    told: Message,
+    message: Message,
     settings: Settings,
     environment: Mapping[str, str],
     *,
@@ -98,19 +124,19 @@ def tell(
     answer_s: float = ANSWER_S,
     command_s: float = COMMAND_S,
 ) -> None:
-    """Deliver `told` to the receiver in `settings`. Raise `RigError` with the reason once every attempt has failed."""
+    """Deliver a message as `settings` say. Raise `RigError` with the reason once every attempt has failed."""
     if settings.notify is None:
         return
     secrets = secrets_of(settings.secrets, environment)
-    if is_address(settings.notify):
-        request = _request(told, settings, secrets)
-        _tried(lambda: _within(answer_s, lambda: _post(request, answer_s)), pauses_s)
+    if _is_address(settings.notify):
+        request = _request(message, settings, secrets)
+        _try(lambda: _within(answer_s, lambda: _post(request, answer_s)), pauses_s)
     else:
-        own = {name: value for name, value in secrets.items() if name not in environment}
-        _tried(lambda: _run(settings.notify or "", told, dict(environment) | own, command_s), pauses_s)
+        command = settings.notify
+        _try(lambda: _run(command, message, secrets, command_s), pauses_s)
 
 
-def is_address(notify: str) -> bool:
+def _is_address(notify: str) -> bool:
     return notify.startswith(("http://", "https://"))
 
 
@@ -121,29 +147,23 @@ def check(settings: Settings, environment: Mapping[str, str]) -> None:
     secrets = secrets_of(settings.secrets, environment)
     for text in settings.headers.values():
         filled_in(text, secrets)
-    if is_address(settings.notify):
+    if _is_address(settings.notify):
         address = filled_in(settings.notify, secrets)
         if not urlsplit(address).hostname:
             raise InputError(f"--notify {settings.notify}: expected an address, as https://chat.example.org/hook")
 
 
-def _request(told: Message, settings: Settings, secrets: Mapping[str, str]) -> urllib.request.Request:
-    said = {
-        "id": told.id,
-        "text": told.markdown,
-        "title": told.title,
-        "night": told.night,
-        "outcome": told.outcome,
-        "run": told.run,
-    }
+def _request(message: Message, settings: Settings, secrets: Mapping[str, str]) -> urllib.request.Request:
+    document = asdict(message)
+    document["text"] = document.pop("markdown")
     as_json = settings.notify_format == "json"
-    body = json.dumps(said, ensure_ascii=False).encode() if as_json else told.markdown.encode()
+    body = (json.dumps(document, ensure_ascii=False) if as_json else message.markdown).encode()
     kind = "application/json" if as_json else "text/markdown; charset=utf-8"
     headers = {name: filled_in(value, secrets) for name, value in settings.headers.items()}
-    headers = {"Content-Type": kind, "User-Agent": f"rigctl/{__version__}", "Idempotency-Key": told.id} | headers
+    headers = {"Content-Type": kind, "User-Agent": f"rigctl/{__version__}", "Idempotency-Key": message.id} | headers
     address = filled_in(settings.notify or "", secrets)
     try:
-        return urllib.request.Request(address, body, headers, method="POST")  # noqa: S310 — `is_address` has looked
+        return urllib.request.Request(address, body, headers, method="POST")  # noqa: S310 — `_is_address` has looked
     except ValueError:
         raise RigError(f"--notify: {_place(address)} is not an address") from None
 
@@ -206,25 +226,21 @@ def _within(limit_s: float, attempt: Callable[[], None]) -> None:
         raise _Again(f"no answer within {limit_s:g} s") from None
 
 
-def _run(command: str, told: Message, environment: Mapping[str, str], limit_s: float) -> None:
+def _run(command: str, message: Message, environment: Mapping[str, str], limit_s: float) -> None:
     """Run a command with the message as its input.
 
     Input and errors are files: a pipe stays open as long as any child that the command leaves behind.
     """
-    said = {
-        "RIGCTL_ID": told.id,
-        "RIGCTL_TITLE": told.title,
-        "RIGCTL_OUTCOME": told.outcome,
-        "RIGCTL_NIGHT": told.night,
-    }
+    fields = {name: getattr(message, name) or "" for name in ("id", "title", "outcome", "night", "run")}
+    variables = {f"RIGCTL_{name.upper()}": value for name, value in fields.items()}
     try:
         with TemporaryFile() as text, TemporaryFile() as errors:
-            text.write(told.markdown.encode("utf-8", "replace"))
+            text.write(message.markdown.encode("utf-8", "replace"))
             text.seek(0)
             process = subprocess.Popen(
                 ["/bin/sh", "-c", command],
                 stdin=text, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
-                env={**environment, **said, "RIGCTL_RUN": told.run or ""},
+                env={**environment, **variables},
             )  # fmt: skip
             try:
                 exit_code = process.wait(limit_s)
@@ -243,7 +259,7 @@ def _run(command: str, told: Message, environment: Mapping[str, str], limit_s: f
         raise _Again(f"{command}: exit code {exit_code}{last}")
 
 
-def _tried(attempt: Callable[[], None], pauses_s: Sequence[float]) -> None:
+def _try(attempt: Callable[[], None], pauses_s: Sequence[float]) -> None:
     for pause_s in (*pauses_s, None):
         try:
             attempt()

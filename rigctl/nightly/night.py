@@ -12,31 +12,19 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import time, tzinfo
-from typing import Final, Protocol
+from typing import Protocol
 
 from rigctl.base.errors import RigctlError
-from rigctl.nightly.message import Message, message
+from rigctl.nightly.message import Message, message, sentence
 from rigctl.nightly.schedule import MOST_MISSED, Item, State, due_times, latest_due, moment, next_due
-from rigctl.records import Night, NightOutcome, Unmet
+from rigctl.records import Night, NightOutcome
 from rigctl.store.history import History
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """Result of the run of a night. `outcome` None: the run was measured, and is to be judged."""
+class News:
+    """News of a run: one sentence, and Markdown with the details."""
 
-    run: str | None
-    outcome: NightOutcome | None = None
-    reason: str | None = None  # of any outcome
-    unmet: tuple[Unmet, ...] = ()
-    in_part: bool = False  # some tests were measured, others failed
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """Verdict on a run: whether it has news, one sentence, and Markdown with the details."""
-
-    news: bool
     headline: str
     markdown: str
 
@@ -44,17 +32,19 @@ class Judged:
 class Work(Protocol):
     """The actions of a night outside of this process."""
 
-    def measure(self) -> Measured: ...
+    def measure(self, night: Night) -> Night:
+        """Run the scenario. Return the night with what is known of it; without outcome, its run is to be judged."""
+        ...
 
-    def judge(self, run: str) -> Judged:
-        """Judge a run. Raise `RigctlError` if that fails."""
+    def judge(self, run: str) -> News | None:
+        """Return the news of a run. Raise `RigctlError` if that fails."""
         ...
 
     def publish(self) -> None:
         """Publish the site, if one is wanted. Raise `RigctlError` if that fails."""
         ...
 
-    def tell(self, told: Message) -> None:
+    def tell(self, message: Message) -> None:
         """Send the message. Raise `RigctlError` if nobody could be told."""
         ...
 
@@ -87,18 +77,17 @@ def one_night(nightly: Nightly, history: History, state: State, work: Work, now:
     history.put_night(night)
     state.save()
     try:
-        measured = work.measure()
-        night, headline, markdown = _judged(night, measured, work)
+        night, markdown = _judged(work.measure(night), work)
     except BaseException as error:  # an end of rigctl itself ends the night, too: the next one reports it
         night = replace(night, outcome=NightOutcome.FAILED, reason=f"{error}".strip() or type(error).__name__)
-        state.add(Item(due_at, str(night.outcome), None, sentence(night)))
+        state.add(Item(due_at, sentence(night)))
         state.save()
         history.put_night(replace(night, ended_at=now()))
         raise
     night = replace(night, ended_at=now())
     history.put_night(night)
     if night.outcome is not NightOutcome.QUIET:
-        state.add(Item(due_at, str(night.outcome), night.run, headline, markdown))
+        state.add(Item(due_at, sentence(night), markdown))
     unpublished = _published(night, state, work)
     state.save()
     return replace(_told(nightly, night, state, work), unpublished=unpublished)
@@ -110,7 +99,7 @@ def without_store(nightly: Nightly, error: RigctlError, state: State, work: Work
     reason = f"the store cannot be used: {error}"
     night = Night(nightly.scenario, nightly.rig, due_at, now_s, now_s, NightOutcome.FAILED, None, reason)
     if not any(item.due_at == due_at for item in state.pending):
-        state.add(Item(due_at, str(night.outcome), None, sentence(night)))
+        state.add(Item(due_at, sentence(night)))
     state.save()
     return _told(nightly, night, state, work)
 
@@ -124,7 +113,7 @@ def _look_back(nightly: Nightly, history: History, state: State, now_s: float) -
             reason = f"it began at {moment(night.began_at, nightly.zone)} and never ended: rigctl nightly was killed"
             killed = replace(night, outcome=NightOutcome.FAILED, reason=reason)
             history.put_night(killed)
-            state.add(Item(night.due_at, str(killed.outcome), night.run, sentence(killed)))
+            state.add(Item(night.due_at, sentence(killed)))
     # A night that is stored as missed may be due only now, if a clock was ahead then.
     began = {night.due_at for night in nights if night.outcome is not NightOutcome.MISSED}
     looked_until = _looked_until(state, began, now_s)
@@ -133,7 +122,7 @@ def _look_back(nightly: Nightly, history: History, state: State, now_s: float) -
             reason = "it did not begin: was the machine off, or nobody logged in?"
             missed = Night(nightly.scenario, nightly.rig, due, None, None, NightOutcome.MISSED, None, reason)
             history.put_night(missed)
-            state.add(Item(due, str(missed.outcome), None, sentence(missed)))
+            state.add(Item(due, sentence(missed)))
     by_hand = due_at <= looked_until or due_at in began
     state.looked_until = max(due_at, looked_until)
     return now_s if by_hand else due_at
@@ -147,32 +136,24 @@ def _looked_until(state: State, began: Iterable[float], now_s: float) -> float:
     return max([installed_at, *(due_at for due_at in began if due_at <= now_s)])
 
 
-def _judged(night: Night, measured: Measured, work: Work) -> tuple[Night, str, str]:
-    """Return the night with its results, and the headline and Markdown of its message."""
-    night = replace(
-        night,
-        run=measured.run,
-        outcome=measured.outcome,
-        reason=measured.reason,
-        unmet=measured.unmet,
-        in_part=measured.in_part,
-    )
-    if measured.run is None or night.outcome in {NightOutcome.OVERDUE, NightOutcome.BUSY}:
-        return night, sentence(night), ""
+def _judged(night: Night, work: Work) -> tuple[Night, str]:
+    """Return the night with its outcome, and the Markdown of its news."""
+    if night.run is None or night.outcome in {NightOutcome.OVERDUE, NightOutcome.BUSY}:
+        return night, ""
     markdown = ""
     try:
-        judged = work.judge(measured.run)
+        news = work.judge(night.run)
     except RigctlError as error:
         why = f"measured, but not judged: {error}"
         reason = why if night.reason is None else f"{night.reason}; {why}"
         night = replace(night, outcome=NightOutcome.FAILED, reason=reason)
     else:
-        if judged.news:
-            night, markdown = replace(night, news=judged.headline), judged.markdown
+        if news is not None:
+            night, markdown = replace(night, news=news.headline), news.markdown
     if night.outcome is None:
-        found = NightOutcome.UNEXPECTED if night.unmet else NightOutcome.NEWS if night.news else NightOutcome.QUIET
-        night = replace(night, outcome=found)
-    return night, sentence(night), markdown
+        outcome = NightOutcome.UNEXPECTED if night.unmet else NightOutcome.NEWS if night.news else NightOutcome.QUIET
+        night = replace(night, outcome=outcome)
+    return night, markdown
 
 
 def _published(night: Night, state: State, work: Work) -> str | None:
@@ -183,7 +164,7 @@ def _published(night: Night, state: State, work: Work) -> str | None:
         why = f"the site was not published: {error}"
         tonight = next((item for item in state.pending if item.due_at == night.due_at), None)
         if tonight is None:
-            state.add(Item(night.due_at, str(night.outcome), night.run, f"measured, nothing new, but {why}"))
+            state.add(Item(night.due_at, f"measured, nothing new, but {why}"))
         else:
             more = f"{tonight.markdown}\n\n{why[0].upper()}{why[1:]}"
             state.pending = [replace(item, markdown=more) if item is tonight else item for item in state.pending]
@@ -191,37 +172,14 @@ def _published(night: Night, state: State, work: Work) -> str | None:
     return None
 
 
-_BEFORE: Final[dict[NightOutcome | None, str]] = {
-    NightOutcome.FAILED: "the night failed: ",
-    NightOutcome.OVERDUE: "the night was ended at its deadline: ",
-    NightOutcome.BUSY: "the rig was in use all the time: ",
-    NightOutcome.MISSED: "the night was missed: ",
-}
-_MOST_UNMET: Final = 3
-
-
-def sentence(night: Night) -> str:
-    """Return the sentences on a night, the most urgent first; an empty text for a quiet one."""
-    parts = []
-    if night.reason is not None:
-        parts.append(f"{'the night was ' if night.in_part else _BEFORE.get(night.outcome, '')}{night.reason}")
-    if night.unmet:
-        more = len(night.unmet) - _MOST_UNMET
-        parts += [own.text for own in night.unmet[:_MOST_UNMET]]
-        parts += [f"{more} more: rigctl show {night.run}."] if more > 0 else []
-    if night.news is not None:
-        parts.append(night.news)
-    return " ".join(parts)
-
-
 def _told(nightly: Nightly, night: Night, state: State, work: Work) -> Done:
     if not state.pending:
         return Done(night, None)
-    made = message(nightly.scenario, nightly.rig, night, state.pending, nightly.zone)
+    composed = message(nightly.scenario, nightly.rig, night, state.pending, nightly.zone)
     try:
-        work.tell(made)
+        work.tell(composed)
     except RigctlError as error:
-        return Done(night, made, str(error))
+        return Done(night, composed, str(error))
     state.pending = []
     state.save()
-    return Done(night, made)
+    return Done(night, composed)

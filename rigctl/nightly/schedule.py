@@ -64,8 +64,6 @@ class Item:
     """Part of a message: one night with news."""
 
     due_at: Instant
-    outcome: str
-    run: str | None
     headline: str  # one sentence
     markdown: str = ""  # more, where there is more
 

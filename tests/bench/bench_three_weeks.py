@@ -26,9 +26,10 @@ from zoneinfo import ZoneInfo
 
 from rigctl.nightly.commands import Commands
 from rigctl.nightly.message import Message
-from rigctl.nightly.night import Judged, Measured, Nightly, one_night
+from rigctl.nightly.night import News, Nightly, one_night
 from rigctl.nightly.schedule import state_of
 from rigctl.nightly.settings import Settings
+from rigctl.records import Night
 from rigctl.store import open_store
 
 RIGCTL: Final = (sys.executable, "-m", "rigctl")
@@ -51,19 +52,19 @@ class Lab:
     def clock(self) -> float:
         return FIRST_DUE_S + (self.number - 1) * DAY_S + 1
 
-    def measure(self) -> Measured:
+    def measure(self, night: Night) -> Night:
         if self.number == HUNG:
             threading.Thread(target=_stop_the_run, args=(self.commands.settings.store,), daemon=True).start()
-        return self.commands.measure()
+        return self.commands.measure(night)
 
-    def judge(self, run: str) -> Judged:
+    def judge(self, run: str) -> News | None:
         return self.commands.judge(run)
 
     def publish(self) -> None:
         self.commands.publish()
 
-    def tell(self, told: Message) -> None:
-        self.told.append(told)
+    def tell(self, message: Message) -> None:
+        self.told.append(message)
 
 
 def _stop_the_run(store: str) -> None:

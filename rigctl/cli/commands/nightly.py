@@ -21,8 +21,8 @@ from rigctl.cli.errors import end_by
 from rigctl.cli.options import Json, Scenario, StoreAddress, WithoutUnreachable
 from rigctl.nightly import install as installer
 from rigctl.nightly.commands import Commands, deadline_s, pruned
-from rigctl.nightly.message import check
-from rigctl.nightly.night import Done, Nightly, one_night, sentence, without_store
+from rigctl.nightly.message import check, sentence
+from rigctl.nightly.night import Done, Nightly, one_night, without_store
 from rigctl.nightly.schedule import alone, date_of, moment, next_due
 from rigctl.nightly.settings import NAME, Settings, load, names, open_secret, state_folder
 from rigctl.records import Night, NightOutcome, RunPlan

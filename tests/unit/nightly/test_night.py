@@ -1,7 +1,7 @@
 """The life of a night: what is stored, what is told, and what is left where something goes wrong."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import time
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,9 @@ import pytest
 from builders import plan
 
 from rigctl.base.errors import RigError
-from rigctl.nightly.commands import Ended, _measured
-from rigctl.nightly.message import MOST_CHARACTERS, Message, message
-from rigctl.nightly.night import Done, Judged, Measured, Nightly, one_night, sentence, without_store
+from rigctl.nightly.commands import Ended, measured
+from rigctl.nightly.message import MOST_CHARACTERS, Message, message, sentence
+from rigctl.nightly.night import Done, News, Nightly, one_night, without_store
 from rigctl.nightly.schedule import Item, alone, date_of, state_of
 from rigctl.records import Night, NightOutcome, Unmet
 from rigctl.store import Store, open_store
@@ -29,18 +29,18 @@ class Desk:
     """A night's work as told, and what was told to people."""
 
     store: Store
-    measured: Measured | BaseException | None = None
-    judged: Judged | RigError = field(default_factory=lambda: Judged(False, "Nothing changed.", ""))
+    measured: dict[str, Any] | BaseException = field(default_factory=dict)
+    judged: News | RigError | None = None
     mute: RigError | None = None
     unpublished: RigError | None = None
     told: list[Message] = field(default_factory=list)
 
-    def measure(self) -> Measured:
+    def measure(self, night: Night) -> Night:
         if isinstance(self.measured, BaseException):
             raise self.measured
-        return self.measured or Measured(self.store.begin(plan(), {}, {}, FIRST))
+        return replace(night, **(self.measured or {"run": self.store.begin(plan(), {}, {}, FIRST)}))
 
-    def judge(self, run: str) -> Judged:
+    def judge(self, run: str) -> News | None:
         if isinstance(self.judged, RigError):
             raise self.judged
         return self.judged
@@ -49,10 +49,10 @@ class Desk:
         if self.unpublished is not None:
             raise self.unpublished
 
-    def tell(self, told: Message) -> None:
+    def tell(self, message: Message) -> None:
         if self.mute is not None:
             raise self.mute
-        self.told.append(told)
+        self.told.append(message)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_of_a_quiet_night_nobody_hears(desk: Desk, night: Do) -> None:
 
 
 def test_news_are_told_in_the_judges_own_words(desk: Desk, night: Do) -> None:
-    desk.judged = Judged(True, "Test 1 is 10 % slower.", "| a | b |")
+    desk.judged = News("Test 1 is 10 % slower.", "| a | b |")
     done = night(1)
     assert done.night.outcome is NightOutcome.NEWS
     (told,) = desk.told
@@ -106,7 +106,7 @@ def test_news_are_told_in_the_judges_own_words(desk: Desk, night: Do) -> None:
     ],
 )
 def test_a_night_that_did_not_measure_is_told(desk: Desk, night: Do, outcome: NightOutcome, expected: str) -> None:
-    desk.measured = Measured(None, outcome, "pi4: connection refused")
+    desk.measured = {"outcome": outcome, "reason": "pi4: connection refused"}
     done = night(1)
     assert done.night.outcome is outcome
     assert [told.title for told in desk.told] == [f"gigablox on lab, 2026-11-22: {expected}"]
@@ -127,7 +127,7 @@ def test_a_quiet_night_whose_site_is_not_published_is_told(desk: Desk, night: Do
 def test_a_missed_bound_is_kept_by_itself_and_told_before_news(desk: Desk, night: Do) -> None:
     run = desk.store.begin(plan(), {}, {}, FIRST)
     missed = tuple(Unmet(f"goodput >= {bound}G", f"goodput {bound} too low.") for bound in range(5))
-    desk.measured, desk.judged = Measured(run, unmet=missed), Judged(True, "Test 1 is slower.", "| more |")
+    desk.measured, desk.judged = {"run": run, "unmet": missed}, News("Test 1 is slower.", "| more |")
     done = night(1)
     assert (done.night.outcome, done.night.unmet) == (NightOutcome.UNEXPECTED, missed)
     assert (done.night.news, done.night.reason) == ("Test 1 is slower.", None)
@@ -143,7 +143,7 @@ def test_a_repeated_night_of_the_same_date_has_one_outcome(desk: Desk, night: Do
     desk.measured = OSError(22, "Invalid argument")
     with pytest.raises(OSError, match="Invalid argument"):
         night(1)
-    desk.measured = None
+    desk.measured = {}
     done = night(1, 3600)
     (told,) = desk.told
     assert (done.night.outcome, told.outcome) == (NightOutcome.QUIET, "quiet")
@@ -174,16 +174,16 @@ def test_a_night_that_a_wrong_clock_called_missed_is_done_in_its_turn(desk: Desk
 def test_the_id_of_a_message_stays_until_there_is_more_to_tell(desk: Desk, night: Do) -> None:
     refused: list[Message] = []
 
-    def mute(told: Message) -> None:
-        refused.append(told)
+    def mute(message: Message) -> None:
+        refused.append(message)
         raise RigError("no answer")
 
     desk.tell = mute  # type: ignore[method-assign]
-    desk.judged = Judged(True, "Test 1 is slower.", "| a |")
+    desk.judged = News("Test 1 is slower.", "| a |")
     night(1)
-    desk.judged = Judged(False, "", "")
+    desk.judged = None
     night(2)
-    desk.judged = Judged(True, "Test 2 is slower.", "| b |")
+    desk.judged = News("Test 2 is slower.", "| b |")
     night(3)
     ids = [told.id for told in refused]
     assert ids[0] == ids[1] != ids[2]
@@ -220,7 +220,7 @@ def test_what_ends_rigctl_ends_the_night_and_is_told_with_the_next_one(desk: Des
     with pytest.raises(KeyboardInterrupt):
         night(1)
     assert outcomes(desk) == ["failed"]
-    desk.measured = None
+    desk.measured = {}
     night(2)
     assert [told.title for told in desk.told] == ["gigablox on lab, 2026-11-22: the night failed: Ctrl-C"]
 
@@ -235,9 +235,9 @@ def test_a_night_whose_store_does_not_answer_is_told_once(desk: Desk, tmp_path: 
 
 
 def test_what_could_not_be_delivered_goes_out_with_the_next_one(desk: Desk, night: Do) -> None:
-    desk.judged, desk.mute = Judged(True, "Test 1 is slower.", "| the table |"), RigError("connection refused")
+    desk.judged, desk.mute = News("Test 1 is slower.", "| the table |"), RigError("connection refused")
     assert night(1).untold == "connection refused"
-    desk.judged, desk.mute = Judged(False, "", ""), None
+    desk.judged, desk.mute = None, None
     assert night(2).untold is None
     (told,) = desk.told
     assert told.title == "gigablox on lab, 2026-11-22: Test 1 is slower."
@@ -270,7 +270,7 @@ def test_one_night_at_a_time(tmp_path: Path) -> None:
 
 def test_a_message_is_bounded_and_harmless() -> None:
     night = Night("s", "r", FIRST, FIRST, FIRST, NightOutcome.NEWS, "run1", None)
-    long = Item(FIRST, "news", "run1", "slow \x1b[2J", "| row |\n" * 20_000)
+    long = Item(FIRST, "slow \x1b[2J", "| row |\n" * 20_000)
     made = message("s", "r", night, [long], UTC)
     assert len(made.markdown) <= MOST_CHARACTERS
     assert made.markdown.endswith("… The rest was left out: `rigctl regress` has it.\n")
@@ -287,9 +287,8 @@ def ended(cell: int, status: str, reason: str = "") -> dict[str, Any]:
 
 
 def told(*log: dict[str, Any]) -> str:
-    measured = _measured(Ended(3, "", ""), list(log), 60.0)
-    assert (measured.run, measured.outcome) == ("r1", NightOutcome.FAILED)
-    night = Night("s", "r", 0.0, 0.0, None, measured.outcome, measured.run, measured.reason, in_part=measured.in_part)
+    night = measured(Night("s", "r", 0.0, 0.0, None, None, None, None), Ended(3, "", ""), list(log), 60.0)
+    assert (night.run, night.outcome) == ("r1", NightOutcome.FAILED)
     return sentence(night)
 
 

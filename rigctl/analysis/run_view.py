@@ -7,9 +7,9 @@ from functools import cached_property
 from rigctl.analysis.rows.cells import planned
 from rigctl.analysis.rows.frames import Frames, load
 from rigctl.analysis.summary import CellSummary, summaries
+from rigctl.analysis.views.matrix import Matrix, matrix
 from rigctl.analysis.views.mesh import Mesh, meshes, of_messages, of_streams
 from rigctl.analysis.views.messages import MessageResult, message_results
-from rigctl.analysis.views.panels import Matrix, matrix
 from rigctl.model.search import Search, decided, search
 from rigctl.records import Repetition, RunInfo
 from rigctl.settings import MAX_RATE, RATE

@@ -5,17 +5,14 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Final, TypeAlias
 
-from rigctl.analysis.limits.bottleneck import named
-from rigctl.analysis.limits.evidence import Losses, advertised_bytes, held_us, losses_of, window_share
+from rigctl.analysis.limits.evidence import Losses, advertised_bytes, held_us, losses_of, named, window_share
 from rigctl.analysis.limits.processors import Busy, busy_of
 from rigctl.analysis.limits.window_cause import WindowCause, window_cause
 from rigctl.analysis.rows.cells import Derived, Row, grouped, over_repetitions
-from rigctl.analysis.rows.flows import COUNTED_COLUMNS
+from rigctl.analysis.rows.flows import COUNTED_COLUMNS, NAMES
 from rigctl.analysis.rows.frames import Frames
-from rigctl.analysis.rows.messages import NAMES
 from rigctl.model.limits.ceilings import above_ceiling
-from rigctl.model.limits.evidence import pooled
-from rigctl.model.limits.verdicts import Verdict, judged
+from rigctl.model.limits.rules import Verdict, judged, pooled
 from rigctl.model.unknowns import agreed, joined, least, mean, total
 from rigctl.records import Cell, Flow, RunInfo, RunStatus, Status, Stream, by_stream
 

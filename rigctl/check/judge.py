@@ -5,17 +5,17 @@ from dataclasses import replace
 from typing import Final
 
 from rigctl.check.records import Seen
-from rigctl.check.rules import access, causes, hardware, links, processors, reach, settings
+from rigctl.check.rules import access, hardware, links, paths, settings
 from rigctl.check.rules.findings import listed
 from rigctl.findings import Finding, Number, Severity, Subject
 
 RULES: Final[tuple[Callable[[Seen], Iterable[Finding]], ...]] = (
     *(access.reached, access.agent, access.rights, access.conditions),
-    *(links.link, causes.addresses, links.routes, reach.ports, reach.sizes, links.mtu),
+    *(links.link, paths.addresses, links.routes, paths.ports, paths.sizes, links.mtu),
     *(settings.congestion, settings.disks, settings.windows, settings.scaling, settings.multipath, settings.buffers),
     *(links.traffic, access.clock, access.unmade),
-    *(hardware.pcie, hardware.card, processors.interrupts, processors.numa, hardware.pause),
-    *(hardware.processor, processors.idle),
+    *(hardware.pcie, hardware.card, hardware.interrupts, hardware.numa, hardware.pause),
+    *(hardware.processor, hardware.idle),
 )
 """One function each from what was seen to findings. Unknown facts give no finding."""
 _PLURALS: Final[dict[str, str]] = {"node": "nodes", "pair": "paths"}
@@ -24,7 +24,7 @@ _LEVELS: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE, Severity.OK)
 
 def judged(seen: Seen) -> tuple[Finding, ...]:
     """Return errors first, then warnings, notes and what is in order; within each in the order of `RULES`."""
-    seen = replace(seen, explained=causes.explained(seen))
+    seen = replace(seen, explained=paths.explained(seen))
     everybody = {"node": len(seen.nodes), "pair": len(seen.paths)}
     findings = [finding for rule in RULES for finding in together(rule(seen), everybody)]
     return tuple(sorted(findings, key=lambda finding: _LEVELS.index(finding.level)))

@@ -13,7 +13,8 @@ from rigctl.check.gather import ask_neighbours, look_around, peers_of, spot_of
 from rigctl.check.judge import together
 from rigctl.check.paths import PathSeen, probed
 from rigctl.check.records import NodeSeen, Seen
-from rigctl.check.rules import causes, links, reach
+from rigctl.check.rules import links
+from rigctl.check.rules.paths import addresses, explained, ports, sizes
 from rigctl.findings import Finding, Severity
 from rigctl.probe.facts import gather
 from rigctl.probe.readiness import CHECKED, Surroundings
@@ -48,8 +49,8 @@ async def prechecked(
         await asyncio.gather(*(_ask_link(nodes, known[name]) for name in spots))
         await ask_neighbours({name: nodes.shell(name) for name in spots}, known, paths)
     seen = Seen(nodes.rig, plan, known, paths)
-    seen = replace(seen, explained=causes.explained(seen))
-    shared = [finding for finding in causes.addresses(seen) if finding.level is Severity.ERROR]
+    seen = replace(seen, explained=explained(seen))
+    shared = [finding for finding in addresses(seen) if finding.level is Severity.ERROR]
     tests = [replace(cell, pairs=(pair,)) for cell in plan.cells for pair in cell.pairs] if by_pair else plan.cells
     found = [(cell, errors_of(cell, seen, shared)) for cell in tests]
     messages = list(dict.fromkeys(message for _, errors in found for message in errors))
@@ -74,8 +75,8 @@ def _errors(cell: Cell, seen: Seen) -> Iterator[Finding]:
         nodes={name: _among(seen.nodes[name], cell, seen.nodes) for name in sorted(cell.nodes) if name in seen.nodes},
         paths=paths,
     )
-    rules = [links.link, links.routes, reach.ports]
-    rules += [] if _may_be_small(cell, alone, paths) else [reach.sizes]
+    rules = [links.link, links.routes, ports]
+    rules += [] if _may_be_small(cell, alone, paths) else [sizes]
     yield from (finding for rule in rules for finding in rule(alone) if finding.level is Severity.ERROR)
 
 

@@ -6,8 +6,16 @@ from typing import Any, Final
 
 from rigctl.base.units import format_rate
 from rigctl.model.latency import baseline_s
-from rigctl.model.limits.ceilings import IP_HEADER, TCP_HEADER, ceiling_bps, datagram_ceiling_bps, effective_mss
-from rigctl.model.limits.sharing import DataPath, Links, trunk_link
+from rigctl.model.limits.ceilings import (
+    IP_HEADER,
+    TCP_HEADER,
+    DataPath,
+    Links,
+    ceiling_bps,
+    datagram_ceiling_bps,
+    effective_mss,
+    trunk_link,
+)
 from rigctl.records import Cell, Pair, RunPlan
 from rigctl.settings import (
     CONDITION,

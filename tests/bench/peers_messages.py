@@ -13,7 +13,7 @@ from peers_lab import Figures, Job, Tool, qperf_test
 from peers_streams import measured
 from talk import report_of, started
 
-from rigctl.model.histogram import percentile_ns
+from rigctl.model.latency import percentile_ns
 
 DEFAULTS = (1, 65536)
 

@@ -254,7 +254,7 @@ def put(
 
 
 def bucket_of(value_ns: int) -> int:
-    """Return the agent's bucket of a time, the inverse of `rigctl.model.histogram`."""
+    """Return the agent's bucket of a time, the inverse of `rigctl.model.latency`."""
     value = min(max(value_ns, 0), TOP_NS)
     shift = max(0, value.bit_length() - 8)
     return 128 * shift + (value >> shift)

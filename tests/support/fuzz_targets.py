@@ -22,7 +22,7 @@ from rigctl.check.paths import Spot, _Probing
 from rigctl.measure.iperf3_files import imported, reports_of
 from rigctl.nightly import settings as nightly
 from rigctl.probe import facts, network, surroundings
-from rigctl.probe.switches.show_interfaces import UnreadableError, cisco_ios, dell_os9
+from rigctl.probe.switches.cli import UnreadableError, cisco_ios, dell_os9
 from rigctl.protocol.lines import Answer, Busy, Ended, Hello, Progress, parse_line
 from rigctl.protocol.report import endpoint_report
 from rigctl.records import Pair, PortSeries, Status

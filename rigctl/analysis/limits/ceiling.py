@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from rigctl.model.limits.ceilings import Packet, ceiling_bps, datagram_ceiling_bps
-from rigctl.model.limits.sharing import DataPath, trunk_link
+from rigctl.model.limits.ceilings import DataPath, Packet, ceiling_bps, datagram_ceiling_bps, trunk_link
 from rigctl.model.unknowns import agreed, least, most
 from rigctl.records import Cell, Flow, RunInfo, Stream
 from rigctl.settings import MPTCP, MSS

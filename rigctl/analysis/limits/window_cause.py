@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.model.limits.verdicts import Verdict
+from rigctl.model.limits.rules import Verdict
 from rigctl.model.unknowns import least
 from rigctl.records import Cell, Flow, RunInfo, Stream
 from rigctl.settings import WINDOW

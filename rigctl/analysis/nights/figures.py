@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from rigctl.analysis.rows.cells import Row
+from rigctl.analysis.rows.flows import message_values
 from rigctl.analysis.rows.frames import Frames
-from rigctl.analysis.rows.messages import message_values
 from rigctl.model.unknowns import mean_of_all, total
 from rigctl.records import Cell, Flow, Stream
 

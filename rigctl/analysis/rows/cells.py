@@ -10,7 +10,6 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, Final, TypeAlias, TypeVar
 
-from rigctl.analysis.limits.bottleneck import evidence, named, other_traffic_found
 from rigctl.analysis.limits.ceiling import (
     clamped_mss,
     data_path,
@@ -20,6 +19,7 @@ from rigctl.analysis.limits.ceiling import (
     link_rate_bps,
     several_links,
 )
+from rigctl.analysis.limits.evidence import evidence, named, other_traffic_found
 from rigctl.analysis.limits.processors import BUSY_COLUMNS, busy_of, processors
 from rigctl.analysis.limits.window_cause import effective_window
 from rigctl.analysis.rows.counters import Balance, Balances, measured_as, port_octets, trunk_total
@@ -30,15 +30,15 @@ from rigctl.analysis.rows.flows import (
     effective_of_rows,
     effective_values,
     kept_shares,
+    latency_values,
+    message_values,
     subflow_values,
     values_of_ends,
     zerocopy_share,
 )
-from rigctl.analysis.rows.messages import latency_values, message_values
 from rigctl.columns import Level, columns_at
-from rigctl.model.limits.evidence import Evidence
-from rigctl.model.limits.sharing import DataPath, Links, Taken, trunk_link
-from rigctl.model.limits.verdicts import Verdict, judged
+from rigctl.model.limits.ceilings import DataPath, Links, Taken, trunk_link
+from rigctl.model.limits.rules import Evidence, Verdict, judged
 from rigctl.model.search import decided
 from rigctl.model.unknowns import agreed, known_total, least, mean, most, total
 from rigctl.model.window import CommonWindow

@@ -1,18 +1,158 @@
-"""A stored run as rows and pandas frames, one per level of the column table."""
+"""A stored run as rows and pandas frames, one per level of the column table; the rows over time and of histograms."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from rigctl.analysis.rows.cells import Row, Rows, derive
-from rigctl.analysis.rows.series import bin_rows, bucket_rows, interval_rows
+import numpy as np
+from numpy.typing import NDArray
+
+from rigctl.analysis.rows.cells import Row, Rows, derive, picked, which_stream
 from rigctl.base.errors import InputError
 from rigctl.columns import COLUMNS, Column, Level, columns_at
-from rigctl.records import Repetition, RunInfo
+from rigctl.model.latency import bounds_ns
+from rigctl.model.window import BinSeries, Times, received_at, together
+from rigctl.records import Cell, Flow, Repetition, RunInfo, Side, Status, Stream
 from rigctl.settings import setting_columns
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def edges_of(side: Side, repetition: Repetition) -> Times:
+    """Return the edges of the intervals: the receiver's sample times from start to end of the measurement interval."""
+    if repetition.window_ns is None:
+        return np.zeros(0)
+    start_ns, end_ns = repetition.window_ns
+    times = np.array(side.series.columns.get("t_ns", []), dtype=np.int64)
+    steps = np.diff(times)
+    # A sample next to an edge would make an interval too short to have a rate.
+    apart = int(np.median(steps)) // 2 if steps.size else 0
+    inside = times[(times > start_ns + apart) & (times < end_ns - apart)]
+    edges: Times = (np.concatenate(([start_ns], inside, [end_ns])) - start_ns) / 1e9
+    return edges
+
+
+def interval_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
+    """Return the rows of level `intervals` of one repetition; none without a measurement interval."""
+    order = {stream: at for at, stream in enumerate(cell.streams)}
+    flows = sorted(repetition.flows, key=lambda flow: (order[flow.stream], flow.number))
+    return [row for flow in flows for row in _flow_rows(info, cell, repetition, flow)]
+
+
+def _flow_rows(info: RunInfo, cell: Cell, repetition: Repetition, flow: Flow) -> list[Row]:
+    if flow.receiver is None or repetition.window_start_ns is None:
+        return []
+    edges = edges_of(flow.receiver, repetition)
+    counted = received_at(flow.receiver, repetition.window_start_ns, edges)
+    # Rounded once, from the start, so that the intervals' bytes add up to the flow's.
+    whole = np.rint(counted - counted[0]).astype(np.int64)
+    sent_again = _gauge(flow.sender, "retransmits", repetition.window_start_ns, edges)
+    if sent_again is not None and flow.retransmits is not None:
+        sent_again[-1] = sent_again[0] + flow.retransmits
+    cwnd = _gauge(flow.sender, "cwnd", repetition.window_start_ns, edges)
+    rtt_us = _gauge(flow.sender, "rtt_us", repetition.window_start_ns, edges)
+    shared = which_stream(info, cell, repetition, flow.stream) | {"flow": flow.number}
+    return [
+        picked(
+            Level.INTERVALS,
+            shared
+            | {
+                "t_s": float(edges[at]),
+                "bytes": int(whole[at] - whole[at - 1]),
+                "goodput_mbps": float((whole[at] - whole[at - 1]) * 8e-6 / (edges[at] - edges[at - 1])),
+                "retransmits": None if sent_again is None else int(sent_again[at] - sent_again[at - 1]),
+                "rtt_us": None if rtt_us is None else float(rtt_us[at]),
+                "cwnd": None if cwnd is None else int(cwnd[at]),
+            },
+        )
+        for at in range(1, len(edges))
+    ]
+
+
+def _gauge(side: Side | None, name: str, start_ns: int, at_s: Times) -> NDArray[np.int64] | None:
+    """Return the value of the last sample at or before each of `at_s`; a counter is 0 before the first."""
+    if side is None or not side.series.columns.get(name):
+        return None
+    times = (np.array(side.series.columns["t_ns"], dtype=np.int64) - start_ns) / 1e9
+    values = np.array(side.series.columns[name], dtype=np.int64)
+    # Both clocks differ by tens of microseconds: a sample just after an edge belongs to it. At the start it does not,
+    # as `rigctl.model.window` counts from the last sample before.
+    late = np.full_like(at_s, 1e-3)
+    late[:1] = 0.0
+    index = np.searchsorted(times, at_s + late, side="right") - 1
+    before = 0 if name == "retransmits" else values[0]
+    result: NDArray[np.int64] = np.where(index >= 0, values[index], before)
+    return result
+
+
+def stream_bins(cell: Cell, repetition: Repetition) -> dict[Stream, BinSeries]:
+    """Return the bytes that the receivers of each stream's flows took in each bin, together.
+
+    Streams are in the scenario's order; those whose bins are unknown are left out.
+    """
+    found = {}
+    for stream in cell.streams:
+        sides = [flow.receiver for flow in repetition.flows if flow.stream == stream and flow.receiver is not None]
+        bins = [side.bins for side in sides if side.bins is not None]
+        span = _span(repetition, [side for side in sides if side.bins is not None])
+        series = together(bins, *span) if span is not None and len(bins) >= cell.parallel else None
+        if series is not None:
+            found[stream] = series
+    return found
+
+
+def bin_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
+    """Return the rows of level `bins` of one repetition; none without bins, or if it does not count."""
+    if cell.bin_us is None or repetition.status is not Status.OK:
+        return []
+    return [
+        picked(
+            Level.BINS,
+            which_stream(info, cell, repetition, stream)
+            | {
+                "t_s": round(at * series.width_s, 9),
+                "bytes": taken,
+                "goodput_mbps": rate * 8e-6,
+                "cumulative_mbps": cumulative * 8e-6,
+            },
+        )
+        for stream, series in stream_bins(cell, repetition).items()
+        for at, (taken, rate, cumulative) in enumerate(
+            zip(series.bytes, series.bytes_per_s, series.cumulative, strict=True), 1
+        )
+    ]
+
+
+def _span(shown: Repetition, sides: Sequence[Side]) -> tuple[int, int] | None:
+    """Return the measurement interval; for a file transfer the time from its first to its last byte."""
+    if shown.window_ns is not None:
+        return shown.window_ns
+    firsts = [side.first_byte_ns for side in sides if side.first_byte_ns is not None]
+    lasts = [side.last_byte_ns for side in sides if side.last_byte_ns is not None]
+    return (min(firsts), max(lasts)) if firsts and lasts else None
+
+
+def bucket_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
+    """Return one row per bucket of each flow's histogram."""
+    rows, trips = [], cell.kind.round_trips
+    for flow in repetition.flows:
+        # The sender of a message waits for its answer; the receiver of datagrams misses some.
+        side = flow.sender if trips else flow.receiver
+        shared = which_stream(info, cell, repetition, flow.stream)
+        shared |= {"flow": flow.number, "message_bytes": cell.message_bytes}
+        for bucket, count in side.histogram if side is not None else ():
+            low, high = bounds_ns(bucket)
+            values = {
+                "app_rtt_bucket_low_us": low / 1e3 if trips else None,
+                "app_rtt_bucket_high_us": high / 1e3 if trips else None,
+                "loss_burst_low": None if trips else low,
+                "loss_burst_high": None if trips else high,
+                "count": count,
+            }
+            rows.append(picked(Level.HISTOGRAM, shared | values))
+    return rows
+
 
 _TEXT: Final = frozenset(
     {"run", "status", "reason", "test", "source", "destination", "direction", "limit", "condition", "limit_detail"}

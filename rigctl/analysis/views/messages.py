@@ -10,10 +10,9 @@ from statistics import fmean
 
 from rigctl.analysis.limits.ceiling import data_path, link_rate_bps, several_links
 from rigctl.analysis.rows.cells import grouped
-from rigctl.analysis.rows.flows import COUNTED
-from rigctl.analysis.rows.messages import DiskShares, disk_shares, elapsed_s
+from rigctl.analysis.rows.flows import COUNTED, DiskShares, disk_shares, elapsed_s
 from rigctl.analysis.summary import Exclusion
-from rigctl.model.histogram import Buckets, merged, percentile_ns
+from rigctl.model.latency import Buckets, merged, percentile_ns
 from rigctl.model.limits.ceilings import Packet, above_ceiling
 from rigctl.model.unknowns import agreed, joined, least, most, total
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Status, Stream

@@ -19,7 +19,7 @@ from rigctl.check.gather import gathered
 from rigctl.check.judge import answer, judged
 from rigctl.check.paths import Icmp, PathSeen
 from rigctl.check.records import NodeSeen, Seen
-from rigctl.check.rules.reach import numbers_of
+from rigctl.check.rules.paths import numbers_of
 from rigctl.cli.documents import Mbps, Model, at, of
 from rigctl.cli.options import Json, RigFile, RigSets, Sets, scenario_and_rig_names
 from rigctl.findings import RUN, Finding, Severity, Weight

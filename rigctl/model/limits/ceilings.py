@@ -1,14 +1,23 @@
-"""The highest goodput that a link allows for a frame size, and what an application can expect of it.
+"""The highest goodput that a link allows for a frame size, and that several pairs have together if they share links.
 
 Sources: IEEE 802.3 (preamble 8, header 14, FCS 4, inter-packet gap 12 bytes; 46 bytes least payload), IEEE 802.1Q (a
 tag is 4 bytes, and the least payload 42 then), RFC 768 (UDP), RFC 791 and 8200 (IP headers), RFC 9293 (TCP header),
 RFC 7323 (timestamps take 12 bytes of every segment, padding included).
+
+Pairs that send from, or to, one node share its link. Their highest sum is a maximum flow from senders to receivers
+(Ford and Fulkerson, Canadian Journal of Mathematics 8, 1956) in which each node's link counts once per direction:
+Ethernet is full duplex. A trunk between two switches that the rig file names is one more shared link.
 """
 
 import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from itertools import pairwise
+from typing import Final, Literal, TypeAlias
 
+from rigctl.model.unknowns import total
+from rigctl.records import RunPlan
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 ETHERNET_HEADER: Final = 14
@@ -162,3 +171,136 @@ def reaches(share: float, bound: float) -> bool:
 def above_ceiling(efficiency: float | None) -> bool:
     """Tell whether a result, as printed, is more than its link can carry."""
     return efficiency is not None and percent(efficiency) > percent(ABOVE)
+
+
+@dataclass(frozen=True, slots=True)
+class DataPath:
+    """The path of one pair in one direction. `ceiling_mbps` is None if the rate of a link is unknown."""
+
+    sender: str
+    receiver: str
+    rate_bps: int | None
+    ceiling_mbps: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrunkLink:
+    """The rate of the trunk, and the switch that each node is connected to."""
+
+    rate_bps: int
+    switch_of: Mapping[str, str | None]
+
+    def way(self, path: DataPath) -> tuple[str, str] | None:
+        """Return the switches that `path` leaves and reaches over the trunk; None if it does not use the trunk."""
+        ends = self.switch_of.get(path.sender), self.switch_of.get(path.receiver)
+        return (ends[0], ends[1]) if ends[0] and ends[1] and ends[0] != ends[1] else None
+
+
+def trunk_link(plan: RunPlan) -> TrunkLink | None:
+    """Return the trunk of the rig file; None if there is none, or its rate is not given."""
+    if plan.trunk is None or plan.trunk.rate_bps is None:
+        return None
+    at = {name: link.switch for name, link in plan.links.items() if link.switch in plan.trunk.ends}
+    return TrunkLink(plan.trunk.rate_bps, at)
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The fullest link that a path has in common with others, and the share of it that all of them took."""
+
+    share: float
+    link: str
+
+
+Taken: TypeAlias = Mapping[str, Sequence[float | None]]
+"""By the name of a link, the share of it that each path takes; None for a path whose share is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The links of a rig: the rate of each node's, in bit/s, and the trunk."""
+
+    rates_bps: Mapping[str, int | None]
+    trunk: TrunkLink | None = None
+
+    def of(self, path: DataPath) -> Iterator[tuple[str, int | None]]:
+        """Yield the links of a path by name, each with its rate. Each direction of an Ethernet link counts as one."""
+        yield f"from {path.sender}", self.rates_bps.get(path.sender)
+        yield f"to {path.receiver}", self.rates_bps.get(path.receiver)
+        if self.trunk is not None and (way := self.trunk.way(path)) is not None:
+            yield f"trunk {way[0]} to {way[1]}", self.trunk.rate_bps
+
+    def taken(self, goodputs_mbps: Iterable[tuple[DataPath, float | None]]) -> Taken:
+        """Return what paths with these goodputs take of each link."""
+        taken: dict[str, list[float | None]] = defaultdict(list)
+        for path, goodput_mbps in goodputs_mbps:
+            for link, rate_bps in self.of(path):
+                share = None
+                if goodput_mbps is not None and path.ceiling_mbps and path.rate_bps and rate_bps:
+                    share = goodput_mbps / path.ceiling_mbps * path.rate_bps / rate_bps
+                taken[link].append(share)
+        return taken
+
+    def load(self, path: DataPath, taken: Taken) -> Load | None:
+        """Return the load of a path; None if it shares no link, or what is taken of its links is unknown."""
+        shared = ((total(taken[link]), link) for link, _ in self.of(path) if len(taken[link]) > 1)
+        loads = [Load(share, link) for share, link in shared if share is not None]
+        return max(loads, key=lambda load: load.share, default=None)
+
+    def together_mbps(self, paths: Sequence[DataPath]) -> float | None:
+        """Return the highest sum of goodputs over `paths` at once; None if one of their ceilings is unknown.
+
+        With a trunk it is the smaller of two flows, which are both upper bounds: one without the trunk, and one in
+        which all paths over the trunk share one edge per direction, whichever sender belongs to which receiver.
+        """
+        free: dict[tuple[str, str], float] = defaultdict(float)
+        crossing: dict[tuple[str, str], float] = defaultdict(float)
+        for path in paths:
+            if path.ceiling_mbps is None or path.rate_bps is None:
+                return None
+            payload_share = path.ceiling_mbps / path.rate_bps
+            sends, receives = f"tx {path.sender}", f"rx {path.receiver}"
+            way = self.trunk.way(path) if self.trunk is not None else None
+            free[sends, receives] += path.ceiling_mbps
+            for capacity in (free, crossing):
+                for edge, node in ((("from", sends), path.sender), ((receives, "to"), path.receiver)):
+                    rate_bps = self.rates_bps.get(node) or path.rate_bps
+                    capacity[edge] = max(capacity[edge], rate_bps * payload_share)
+            if self.trunk is None or way is None:
+                crossing[sends, receives] += path.ceiling_mbps
+            else:
+                begins, ends = f"trunk {way}", f"trunk end {way}"
+                crossing[sends, begins] += path.ceiling_mbps
+                crossing[ends, receives] += path.ceiling_mbps
+                crossing[begins, ends] = max(crossing[begins, ends], self.trunk.rate_bps * payload_share)
+        return min(_maximum_flow(capacity) for capacity in (free, crossing)) if paths else None
+
+
+def _maximum_flow(capacity: Mapping[tuple[str, str], float]) -> float:
+    left = defaultdict(float, capacity)
+    beside: dict[str, list[str]] = defaultdict(list)
+    for start, other in sorted(capacity):
+        beside[start].append(other)
+        beside[other].append(start)
+    flow = 0.0
+    while route := _route(left, beside):
+        amount = min(left[edge] for edge in route)
+        for start, other in route:
+            left[start, other] -= amount
+            left[other, start] += amount
+        flow += amount
+    return flow
+
+
+def _route(left: Mapping[tuple[str, str], float], beside: Mapping[str, list[str]]) -> list[tuple[str, str]]:
+    """Return the edges of a route with room from "from" to "to", depth first; none if there is no such route."""
+    seen, nodes = {"from"}, ["from"]
+    while nodes and nodes[-1] != "to":
+        here = nodes[-1]
+        there = next((other for other in beside[here] if other not in seen and left[here, other] > 1e-9), None)
+        if there is None:
+            nodes.pop()
+        else:
+            seen.add(there)
+            nodes.append(there)
+    return list(pairwise(nodes))

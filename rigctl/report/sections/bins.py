@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.analysis.rows.series import stream_bins
+from rigctl.analysis.rows.frames import stream_bins
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_duration
 from rigctl.findings import Finding, Severity, Weight, tests
-from rigctl.model.bins import BinSeries, Gaps, gaps_of
+from rigctl.model.window import BinSeries, Gaps, gaps_of
 from rigctl.records import Cell, Status, Stream
 from rigctl.report.blocks import Block, Chart, Charts, Column, Key, Paragraph, Part, Section, Table
 from rigctl.report.charts.plot import Axis, Line, Plot, Points, plot

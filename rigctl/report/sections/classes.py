@@ -6,7 +6,7 @@ from typing import Final
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
-from rigctl.analysis.views.priorities import ClassResult, Together, of_classes
+from rigctl.analysis.views.classes import ClassResult, Together, of_classes
 from rigctl.findings import Finding, Severity, Subject, Weight, tests
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Part, Table

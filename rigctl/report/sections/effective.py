@@ -8,7 +8,7 @@ from rigctl.analysis.limits.window_cause import sysctl_value
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.rows.flows import COUNTED
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.counted import Seen, seen
+from rigctl.analysis.views.classes import Seen, seen
 from rigctl.findings import Finding, Severity, Subject, Weight, tests
 from rigctl.records import Cell, Flow, Repetition, Side
 from rigctl.report.blocks import Part

@@ -12,17 +12,20 @@ from typing import Final
 from rigctl.analysis.limits.processors import PROCESSORS
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.panels import (
+from rigctl.analysis.views.matrix import (
+    Column,
     ConditionPanels,
     Difference,
     Matrix,
     Panel,
     Place,
     Setting,
+    Trend,
     changed,
+    columns,
     settings_of,
+    trend,
 )
-from rigctl.analysis.views.trend import Column, Trend, columns, trend
 from rigctl.base.units import format_duration, format_rate, size_words
 from rigctl.findings import Finding, Weight
 from rigctl.model.unknowns import most

@@ -10,7 +10,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.base.units import format_bytes, size_words
 from rigctl.findings import Finding, Severity, Weight, tests
-from rigctl.model.histogram import count_between, peaks_ns
+from rigctl.model.latency import count_between, peaks_ns
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Chart, Charts, Column, Key, Paragraph, Part, Section, Table
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Mark, Spans, plot, stream_colours

@@ -13,8 +13,15 @@ import numpy as np
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
-from rigctl.analysis.views.gaps import LEAST_GAP_S, SLACK_S, Gap, gaps_of
-from rigctl.analysis.views.over_time import charted_cells, drawn_numbers, goodput_mbps
+from rigctl.analysis.views.over_time import (
+    LEAST_GAP_S,
+    SLACK_S,
+    Gap,
+    charted_cells,
+    drawn_numbers,
+    gaps_of,
+    goodput_mbps,
+)
 from rigctl.base.units import format_duration
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.window import Times

@@ -7,13 +7,12 @@ import builders
 import pytest
 from documents import finding
 
-from rigctl.analysis.limits.bottleneck import evidence, named
+from rigctl.analysis.limits.evidence import evidence, named
 from rigctl.analysis.limits.processors import Busy, Processors
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.findings import Severity, Weight
-from rigctl.model.limits.evidence import Evidence
-from rigctl.model.limits.verdicts import judged
+from rigctl.model.limits.rules import Evidence, judged
 from rigctl.records import Cell, Link, NicCounters, Pair, Repetition, RunInfo, Series
 
 ONE_PAIR = (Pair("pi1", "pi2"),)

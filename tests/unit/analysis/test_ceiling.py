@@ -9,7 +9,7 @@ import pytest
 
 from rigctl.analysis.limits.ceiling import data_path, datagram_path, efficiency, link_mtu, path_rate_bps
 from rigctl.analysis.rows.cells import derive
-from rigctl.model.limits.sharing import trunk_link
+from rigctl.model.limits.ceilings import trunk_link
 from rigctl.records import Cell, Condition, HostSetting, Link, Pair, RunInfo, Trunk
 
 

@@ -13,8 +13,8 @@ from builders import bucket_of
 from switched import Paper
 
 from rigctl.analysis.rows.cells import Rows, derive
+from rigctl.analysis.rows.flows import NAMES, latency_values
 from rigctl.analysis.rows.frames import load
-from rigctl.analysis.rows.messages import NAMES, latency_values
 from rigctl.base.errors import InputError
 from rigctl.columns import Level, columns_at
 from rigctl.records import (

@@ -10,11 +10,10 @@ from rigctl.analysis.rows.cells import derive
 from rigctl.analysis.rows.counters import Balances
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, LatencySummary
-from rigctl.analysis.views.priorities import of_classes
+from rigctl.analysis.views.classes import of_classes
 from rigctl.model.counters.balance import Framing
 from rigctl.model.counters.points import CountingPoint, PointKind, acknowledgements_of, data_of
-from rigctl.model.limits.evidence import Evidence
-from rigctl.model.limits.verdicts import judged
+from rigctl.model.limits.rules import Evidence, judged
 from rigctl.records import Datagrams, NicCounters, NodeUsage, Pair, Repetition, RunInfo, Status
 from rigctl.report.sections.classes import findings
 

@@ -11,8 +11,7 @@ from documents import finding
 from rigctl.analysis.limits.evidence import of_flows
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
-from rigctl.model.limits.evidence import Evidence
-from rigctl.model.limits.verdicts import judged
+from rigctl.model.limits.rules import Evidence, judged
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Condition, Datagrams, HostSetting, Link, NodeUsage, Pair, Repetition, RunInfo, Series
 

@@ -6,7 +6,7 @@ import builders
 import pytest
 from probing import MS, PAIR, stopped, stream, with_gap
 
-from rigctl.analysis.views.gaps import Gap, gaps_of
+from rigctl.analysis.views.over_time import Gap, gaps_of
 from rigctl.records import Direction, NicCounters, Pair, Series, Side, Status, Stream
 from rigctl.settings import ITERATIONS, Settings
 

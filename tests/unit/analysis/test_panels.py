@@ -9,8 +9,8 @@ import pytest
 
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import summaries
+from rigctl.analysis.views.matrix import MOST_DIFFERENCES, Matrix, changed, matrix
 from rigctl.analysis.views.over_time import MOST_CHARTS, MOST_OF_MATRIX, charted, charted_cells, drawn_numbers, sampled
-from rigctl.analysis.views.panels import MOST_DIFFERENCES, Matrix, changed, matrix
 from rigctl.records import Condition, HostSetting, Repetition, RunInfo
 from rigctl.report.sections.matrix import condition_grids, panel_title
 from rigctl.settings import WINDOW_TOTAL

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from builders import bucket_of
 
-from rigctl.analysis.rows.frames import load
-from rigctl.analysis.rows.series import bin_rows, bucket_rows, stream_bins
+from rigctl.analysis.rows.frames import bin_rows, bucket_rows, load, stream_bins
 from rigctl.analysis.views.over_time import resampled
 from rigctl.columns import Level
-from rigctl.model.bins import BinSeries
+from rigctl.model.window import BinSeries
 from rigctl.records import Bins, Cell, Direction, Flow, Pair, Repetition, Series, Side, Status
 
 

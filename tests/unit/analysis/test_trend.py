@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import summaries
-from rigctl.analysis.views.panels import matrix
-from rigctl.analysis.views.trend import Trend, columns, growth, payload_share, shared_limit, trend
+from rigctl.analysis.views.matrix import Trend, columns, growth, matrix, payload_share, shared_limit, trend
 from rigctl.records import Cell, Condition, Repetition, RunInfo
 from rigctl.settings import WINDOW_TOTAL
 

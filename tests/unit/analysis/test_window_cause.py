@@ -7,7 +7,7 @@ import builders
 import pytest
 
 from rigctl.analysis.limits.window_cause import WindowCause, window_cause
-from rigctl.model.limits.verdicts import Verdict
+from rigctl.model.limits.rules import Verdict
 from rigctl.records import Condition, HostSetting, Pair
 
 SCALING = "net.ipv4.tcp_window_scaling"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rigctl.model.bins import BinSeries, Gaps, gaps_of, together
+from rigctl.model.window import BinSeries, Gaps, gaps_of, together
 from rigctl.records import Bins
 
 START = 1_000_000_000

@@ -6,7 +6,7 @@ from builders import TOP_NS, bucket_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rigctl.model.histogram import (
+from rigctl.model.latency import (
     bounds_ns,
     count_between,
     merged,

@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from rigctl.model.limits.evidence import Evidence, pooled
-from rigctl.model.limits.rules import RULES
-from rigctl.model.limits.verdicts import Verdict, judged, together
+from rigctl.model.limits.rules import RULES, Evidence, Verdict, judged, pooled, together
 
 SENDS: dict[str, Any] = {
     **{"goodput_mbps": 300.0, "efficiency": 0.3, "held_share": 0.0, "sending_share": 1.0, "halves": True},

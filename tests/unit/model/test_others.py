@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from rigctl.model.counters.balance import Framing, Reconciliation
-from rigctl.model.counters.others import other_traffic
+from rigctl.model.counters.balance import Framing, Reconciliation, other_traffic
 from rigctl.model.counters.points import CountingPoint, Crossing, PointKind, Wiring
 from rigctl.model.counters.rises import Counted
 from rigctl.records import (

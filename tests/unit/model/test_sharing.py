@@ -5,7 +5,7 @@ from dataclasses import replace
 import builders
 import pytest
 
-from rigctl.model.limits.sharing import DataPath, Links, TrunkLink, trunk_link
+from rigctl.model.limits.ceilings import DataPath, Links, TrunkLink, trunk_link
 from rigctl.records import Link, Trunk
 
 GIGABIT = 10**9

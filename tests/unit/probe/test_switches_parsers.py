@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from rigctl.probe.switches.cli import Clearing, Shown, UnreadableError, cisco_ios, dell_os9
 from rigctl.probe.switches.reading import resolved
-from rigctl.probe.switches.show_interfaces import Clearing, Shown, UnreadableError, cisco_ios, dell_os9
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "switches"
 Parse = Callable[[str], Shown]

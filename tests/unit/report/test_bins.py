@@ -7,7 +7,7 @@ import pytest
 
 from rigctl.analysis.rows.frames import load
 from rigctl.columns import Level
-from rigctl.model.bins import BinSeries, Gaps, gaps_of, together
+from rigctl.model.window import BinSeries, Gaps, gaps_of, together
 from rigctl.records import Bins, Cell, Direction, Flow, Pair, Repetition, RunInfo, Side, Status
 
 PAIR = Pair("pi1", "pi2")

@@ -6,7 +6,7 @@ from typing import Any
 import das2
 import documents
 
-from rigctl.analysis.views.panels import Matrix, matrix
+from rigctl.analysis.views.matrix import Matrix, matrix
 from rigctl.findings import Finding
 from rigctl.records import Cell, Condition, HostSetting, Repetition, RunInfo, Trunk
 from rigctl.report.sections.matrix import matrix_findings

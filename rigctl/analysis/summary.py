@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from rigctl.analysis.limits.evidence import Losses, advertised_bytes, held_us, losses_of, named, window_share
 from rigctl.analysis.limits.processors import Busy, busy_of
 from rigctl.analysis.limits.window_cause import WindowCause, window_cause
-from rigctl.analysis.rows.cells import Derived, Row, grouped, over_repetitions
+from rigctl.analysis.rows.cells import Derived, Row, combined, grouped
 from rigctl.analysis.rows.flows import COUNTED_COLUMNS, NAMES
 from rigctl.analysis.rows.frames import Frames
 from rigctl.model.limits.ceilings import above_ceiling
@@ -166,7 +166,7 @@ def summaries(frames: Frames) -> tuple[CellSummary, ...]:
 def _summary(info: RunInfo, cell: Cell, measured: Sequence[_Measured]) -> CellSummary:
     counted = [one for one in measured if one[0].repetition.status is Status.OK]
     rows = [own[None] for _, own in counted]
-    share = over_repetitions(rows, "efficiency")
+    share = combined(rows, "efficiency")
     flows = [flow for derived, _ in counted for flow in derived.repetition.flows]
     several = {
         stream: [derived.seen[stream] for derived, _ in counted if stream in derived.seen] for stream in cell.streams
@@ -189,8 +189,8 @@ def _summary(info: RunInfo, cell: Cell, measured: Sequence[_Measured]) -> CellSu
         counted=len(rows),
         streams=streams,
         goodput_mbps=_estimate(row["goodput_mbps"] for row in rows),
-        retransmits=over_repetitions(rows, "retransmits"),
-        ceiling_mbps=over_repetitions(rows, "ceiling_mbps"),
+        retransmits=combined(rows, "retransmits"),
+        ceiling_mbps=combined(rows, "ceiling_mbps"),
         efficiency=share,
         limit=verdict.limit,
         verdict=verdict,
@@ -218,13 +218,13 @@ def _stream(
     senders = [flow.sender for flow in flows if flow.sender is not None]
 
     def means(*names: str) -> Iterator[float | None]:
-        return (over_repetitions(rows, name) for name in names)
+        return (combined(rows, name) for name in names)
 
     return StreamSummary(
         stream=stream,
         goodput_mbps=_estimate(row["goodput_mbps"] for row in rows),
-        retransmits=over_repetitions(rows, "retransmits"),
-        bytes=over_repetitions(rows, "bytes"),
+        retransmits=combined(rows, "retransmits"),
+        bytes=combined(rows, "bytes"),
         window_effective_bytes=least(row["window_effective_bytes"] for row in rows),
         mss_effective=least(row["mss_effective"] for row in rows),
         mss_differs=len({side.tcp.mss for side in senders if side.tcp.mss is not None}) > 1,
@@ -233,10 +233,10 @@ def _stream(
         advertised_bytes=advertised_bytes(senders),
         rtt_min_us=mean(side.tcp.rtt_min_us for side in senders),
         congestion=joined(row["congestion"] for row in rows),
-        zerocopy_effective=over_repetitions(rows, "zerocopy_effective"),
+        zerocopy_effective=combined(rows, "zerocopy_effective"),
         effective={name: joined(row[column] for row in rows) for name, column in COUNTED_COLUMNS.items()},
-        ceiling_mbps=over_repetitions(rows, "ceiling_mbps"),
-        efficiency=over_repetitions(rows, "efficiency"),
+        ceiling_mbps=combined(rows, "ceiling_mbps"),
+        efficiency=combined(rows, "efficiency"),
         datagrams=DatagramSummary(*means(*_DATAGRAM_COLUMNS))
         if any(row["transport"] == "udp" for row in rows)
         else None,
@@ -254,7 +254,6 @@ def _estimate(values: Iterable[float | None]) -> Estimate | None:
 
 
 def _exclusions(info: RunInfo, cell: Cell, measured: Sequence[_Measured]) -> Iterator[Exclusion]:
-    """Yield what is not in the means, and why."""
     every = [derived.repetition for derived, _ in measured]
     if not every:
         yield Exclusion(cell.number, running=info.status is RunStatus.RUNNING)

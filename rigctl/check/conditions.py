@@ -4,7 +4,6 @@
 """
 
 import shlex
-from collections.abc import Iterator
 from typing import Final
 
 from rigctl.base.errors import NodeError
@@ -47,19 +46,15 @@ def granted_text(setting: HostSetting, got: Granted) -> str:
 
 async def refusals(agent: Agent, run: Run, conditions: tuple[Condition, ...], interface: str | None) -> tuple[str, ...]:
     """Return what a node refuses of the conditions of a scenario, without changing anything on it."""
-    found: list[str] = []
-    for condition, setting in _settings(conditions):
+    refused: list[str] = []
+    for name, setting in ((condition.name, setting) for condition in conditions for setting in condition.settings):
         try:
             await set_on(agent, run, setting, interface, dry=True)
         except NodeError as error:
-            found.append(f"condition {condition}: {error.what}")
+            refused.append(f"condition {name}: {error.what}")
         if agent.ended:
             break
-    return tuple(dict.fromkeys(found))
-
-
-def _settings(conditions: tuple[Condition, ...]) -> Iterator[tuple[str, HostSetting]]:
-    return ((condition.name, setting) for condition in conditions for setting in condition.settings)
+    return tuple(dict.fromkeys(refused))
 
 
 def _check_processors(node: str, setting: HostSetting, interface: str | None, online: str) -> None:

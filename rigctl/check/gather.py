@@ -10,8 +10,8 @@ from typing import Final
 
 from rigctl.base.errors import NodeError
 from rigctl.check.conditions import refusals
-from rigctl.check.paths import PathSeen, Spot, literal, probed
-from rigctl.check.records import Failure, NodeSeen, Seen
+from rigctl.check.paths import PathState, Spot, literal, probed
+from rigctl.check.records import Failure, NodeState, RigState
 from rigctl.probe.facts import Run, data_address_of, gather, interfaces, unusable, why_unusable
 from rigctl.probe.readiness import CHECKED, neighbours_script, parse_neighbours, parse_surroundings, surroundings_script
 from rigctl.probe.switches import PortCounters, reader_of
@@ -33,7 +33,7 @@ class Visit:
     """A node while it is checked; `agent` and `host` are set between a successful `ready` and `leave`."""
 
     def __init__(self, rig: Rig, name: str, holder: str, turns: asyncio.Semaphore | None = None) -> None:
-        self.seen = NodeSeen(rig.nodes[name])
+        self.state = NodeState(rig.nodes[name])
         self.host: Host | None = None
         self.agent: Agent | None = None
         self._rig = rig
@@ -41,7 +41,7 @@ class Visit:
         self._session = Session(rig, name, Claim(holder), arrived=self._ask_facts, turns=turns)
 
     async def ready(self) -> None:
-        """Start the agent and measure its clock. A failure is stored in `seen`."""
+        """Start the agent and measure its clock. A failure is stored in `state`."""
         try:
             host, agent = await self._session.opened()
             # After the logins that wait: beside 32 logins an exchange takes too long.
@@ -59,31 +59,31 @@ class Visit:
         await self._session.close()
 
     def _failed(self, text: str) -> None:
-        if self.seen.failure is None:
-            self.seen.failure = Failure(self._session.stage, text)
+        if self.state.failure is None:
+            self.state.failure = Failure(self._session.stage, text)
 
     async def _ask_facts(self, host: Host) -> None:
-        seen, node = self.seen, self.seen.node
+        state, node = self.state, self.state.node
         wanted = node.data_interface, node.data_address or node.address, CHECKED
         asked_s = time.time()
-        seen.facts = await gather(host.said, *wanted)
-        if seen.facts.get("carrier") == 0:
+        state.facts = await gather(host.said, *wanted)
+        if state.facts.get("carrier") == 0:
             await asyncio.sleep(LINK_UP_S)
             asked_s = time.time()
-            seen.facts = await gather(host.said, *wanted)
-        answered_s, said_s = time.time(), seen.facts.get("time_s")
+            state.facts = await gather(host.said, *wanted)
+        answered_s, said_s = time.time(), state.facts.get("time_s")
         if said_s is not None:
             step_s = 1.0 if said_s.is_integer() else 0.0  # date(1) without %N
-            seen.clock_ahead_s = (said_s - answered_s, said_s + step_s - asked_s)
-        seen.address = data_address_of(node, seen.facts, self._rig.ip_version)
-        if unusable(node, seen.facts):
-            seen.failure = Failure("address", why_unusable(node, seen.facts, await interfaces(host.said)))
-            seen.address = None
+            state.clock_ahead_s = (said_s - answered_s, said_s + step_s - asked_s)
+        state.address = data_address_of(node, state.facts, self._rig.ip_version)
+        if unusable(node, state.facts):
+            state.failure = Failure("address", why_unusable(node, state.facts, await interfaces(host.said)))
+            state.address = None
 
     async def _look_at(self, agent: Agent) -> None:
-        self.seen.note, self.seen.unrestored = agent.note, agent.hello.unrestored
-        self.seen.machine = agent.hello.machine
-        self.seen.clock_error_s = (await estimate_offset(agent)).error_ns / 1e9
+        self.state.note, self.state.unrestored = agent.note, agent.hello.unrestored
+        self.state.machine = agent.hello.machine
+        self.state.clock_error_s = (await estimate_offset(agent)).error_ns / 1e9
 
 
 SWITCH_DEADLINE_S: Final = 5.0
@@ -92,14 +92,14 @@ MOST_PAIRS: Final = 600
 """Without a scenario all ordered pairs are probed up to this number (24 nodes), else each node with the next two."""
 
 
-async def gathered(rig: Rig, plan: RunPlan | None, holder: str) -> Seen:
+async def gathered(rig: Rig, plan: RunPlan | None, holder: str) -> RigState:
     """Return what can be known before traffic. A node that fails raises nothing; it has a failure."""
     names = sorted(plan.nodes if plan is not None else rig.nodes)
     turns = asyncio.Semaphore(AT_ONCE)
     visits = {name: Visit(rig, name, holder, turns) for name in names}
     try:
         await asyncio.gather(*(visit.ready() for visit in visits.values()))
-        nodes = {name: visit.seen for name, visit in visits.items()}
+        nodes = {name: visit.state for name, visit in visits.items()}
         pairs = pairs_of(plan, names)
         # Not while the clocks are measured: pysnmp takes time to import.
         looking = asyncio.gather(*(_look_around(visit, nodes, pairs, plan) for visit in visits.values()))
@@ -112,7 +112,7 @@ async def gathered(rig: Rig, plan: RunPlan | None, holder: str) -> Seen:
         paths = await probed(agents, spots, usable, round_trips=True)
         hosts = {name: visit.host for name, visit in visits.items() if visit.host is not None}
         await ask_neighbours({name: host.said for name, host in hosts.items()}, nodes, paths)
-        return Seen(rig, plan, nodes, paths, counters)
+        return RigState(rig, plan, nodes, paths, counters)
     finally:
         await asyncio.gather(*(visit.leave() for visit in visits.values()))
 
@@ -136,11 +136,11 @@ async def read_ports(rig: Rig, names: Collection[str]) -> dict[str, PortCounters
 
 async def _ask_conditions(visit: Visit, plan: RunPlan | None) -> None:
     if plan is not None and visit.agent is not None and visit.host is not None:
-        interface = visit.seen.node.data_interface or visit.seen.interface
-        visit.seen.refused = await refusals(visit.agent, visit.host.said, plan.conditions, interface)
+        interface = visit.state.node.data_interface or visit.state.interface
+        visit.state.refused = await refusals(visit.agent, visit.host.said, plan.conditions, interface)
 
 
-async def ask_neighbours(run: Mapping[str, Run], nodes: Mapping[str, NodeSeen], paths: Sequence[PathSeen]) -> None:
+async def ask_neighbours(run: Mapping[str, Run], nodes: Mapping[str, NodeState], paths: Sequence[PathState]) -> None:
     """Ask the senders of faulty `paths` for the MAC addresses they send to. `run`: runs a command on a node."""
 
     async def ask(name: str, peers: list[str]) -> None:
@@ -167,28 +167,28 @@ def pairs_of(plan: RunPlan | None, names: list[str]) -> list[tuple[str, str]]:
     return [(name, names[(number + step) % count]) for step in steps for number, name in enumerate(names)]
 
 
-async def spot_of(seen: NodeSeen) -> Spot | None:
+async def spot_of(state: NodeState) -> Spot | None:
     """Return a node as an end of paths; None if its address is not known."""
-    address = await literal(seen.address) if seen.address is not None else None
-    return None if address is None else Spot(seen.name, address, seen.facts.get("mtu"), seen.node.data_ports)
+    address = await literal(state.address) if state.address is not None else None
+    return None if address is None else Spot(state.name, address, state.facts.get("mtu"), state.node.data_ports)
 
 
 async def _look_around(
-    visit: Visit, nodes: Mapping[str, NodeSeen], pairs: list[tuple[str, str]], plan: RunPlan | None
+    visit: Visit, nodes: Mapping[str, NodeState], pairs: list[tuple[str, str]], plan: RunPlan | None
 ) -> None:
-    seen, host = visit.seen, visit.host
+    state, host = visit.state, visit.host
     if host is None:
         return
     cells = plan.cells if plan is not None else ()
     disks = {cell.folder for cell in cells if cell.folder and "disk" in (cell[READ], cell[WRITE])}
     wanted = {name for cell in cells if (name := cell[CONGESTION]) is not None}
     try:
-        await look_around(host.said, seen, peers_of(seen.name, nodes, pairs), sorted(disks), sorted(wanted))
+        await look_around(host.said, state, peers_of(state.name, nodes, pairs), sorted(disks), sorted(wanted))
     except NodeError:
         return
 
 
-def peers_of(name: str, nodes: Mapping[str, NodeSeen], pairs: Iterable[tuple[str, str]]) -> list[str]:
+def peers_of(name: str, nodes: Mapping[str, NodeState], pairs: Iterable[tuple[str, str]]) -> list[str]:
     """Return the data addresses that a node sends to."""
     found = (nodes[destination].address for source, destination in pairs if source == name)
     return [address for address in found if address is not None]
@@ -196,7 +196,7 @@ def peers_of(name: str, nodes: Mapping[str, NodeSeen], pairs: Iterable[tuple[str
 
 async def look_around(
     run: Run,
-    seen: NodeSeen,
+    state: NodeState,
     peers: Iterable[str],
     folders: Sequence[str] = (),
     congestions: Sequence[str] = (),
@@ -204,9 +204,9 @@ async def look_around(
     traffic: bool = True,
 ) -> None:
     """Ask a node for its routes to `peers` and the rest of its surroundings, or raise `NodeError`."""
-    own = await literal(seen.address) if seen.address else None
+    own = await literal(state.address) if state.address else None
     if own is None:
         return
     there = [address for peer in peers if (address := await literal(peer)) is not None]
-    script = surroundings_script(seen.interface, own, there, folders, congestions, traffic=traffic)
-    seen.around = parse_surroundings(await run(script))
+    script = surroundings_script(state.interface, own, there, folders, congestions, traffic=traffic)
+    state.around = parse_surroundings(await run(script))

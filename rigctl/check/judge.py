@@ -4,29 +4,29 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from rigctl.check.records import Seen
+from rigctl.check.records import RigState
 from rigctl.check.rules import access, hardware, links, paths, settings
 from rigctl.check.rules.findings import listed
 from rigctl.findings import Finding, Number, Severity, Subject
 
-RULES: Final[tuple[Callable[[Seen], Iterable[Finding]], ...]] = (
+RULES: Final[tuple[Callable[[RigState], Iterable[Finding]], ...]] = (
     *(access.reached, access.agent, access.rights, access.conditions),
     *(links.link, paths.addresses, links.routes, paths.ports, paths.sizes, links.mtu),
     *(settings.congestion, settings.disks, settings.windows, settings.scaling, settings.multipath, settings.buffers),
-    *(links.traffic, access.clock, access.unmade),
+    *(links.traffic, access.clock, access.unchecked_on_freebsd),
     *(hardware.pcie, hardware.card, hardware.interrupts, hardware.numa, hardware.pause),
     *(hardware.processor, hardware.idle),
 )
-"""One function each from what was seen to findings. Unknown facts give no finding."""
+"""One function each from the state of a rig to findings. Unknown facts give no finding."""
 _PLURALS: Final[dict[str, str]] = {"node": "nodes", "pair": "paths"}
 _LEVELS: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE, Severity.OK)
 
 
-def judged(seen: Seen) -> tuple[Finding, ...]:
+def judged(state: RigState) -> tuple[Finding, ...]:
     """Return errors first, then warnings, notes and what is in order; within each in the order of `RULES`."""
-    seen = replace(seen, explained=paths.explained(seen))
-    everybody = {"node": len(seen.nodes), "pair": len(seen.paths)}
-    findings = [finding for rule in RULES for finding in together(rule(seen), everybody)]
+    state = replace(state, explained=paths.explained(state))
+    everybody = {"node": len(state.nodes), "pair": len(state.paths)}
+    findings = [finding for rule in RULES for finding in together(rule(state), everybody)]
     return tuple(sorted(findings, key=lambda finding: _LEVELS.index(finding.level)))
 
 

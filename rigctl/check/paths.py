@@ -89,7 +89,7 @@ class Icmp:
 
 
 @dataclass(slots=True)
-class PathSeen:
+class PathState:
     """One direction between two nodes. Sizes are bytes of IP packets."""
 
     source: str
@@ -170,7 +170,7 @@ async def probed(
     wait_s: float = WAIT_S,
     *,
     round_trips: bool = False,
-) -> list[PathSeen]:
+) -> list[PathState]:
     """Return the probed paths of `pairs`, without those of nodes whose agent failed.
 
     The first connection of a path may wait for ARP. With `round_trips` more follow, and the shortest counts.
@@ -295,11 +295,10 @@ class _Probing:
             elif path is not None and error == "0" and path.rtt_us is not None:
                 path.rtt_us = min(path.rtt_us, _whole(rtt_us) or path.rtt_us)
 
-    def _to(self, source: str, number: str) -> PathSeen | None:
+    def _to(self, source: str, number: str) -> PathState | None:
         return self.paths.get((source, self.names.get(_whole(number), "")))
 
     def _open(self) -> list[Ends]:
-        """Return the paths with an answer still missing."""
         return [
             pair
             for pair, path in self.paths.items()
@@ -354,16 +353,16 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def _path(here: Spot, there: Spot) -> PathSeen:
+def _path(here: Spot, there: Spot) -> PathState:
     known = [mtu for mtu in (here.mtu, there.mtu) if mtu is not None]
-    return PathSeen(here.name, there.name, here.version, min([*known, MOST_PACKET]) if known else 1500)
+    return PathState(here.name, there.name, here.version, min([*known, MOST_PACKET]) if known else 1500)
 
 
-def _first_sizes(path: PathSeen) -> list[int]:
+def _first_sizes(path: PathState) -> list[int]:
     return sorted({path.least, path.wanted})
 
 
-def _next_sizes(path: PathSeen) -> list[int]:
+def _next_sizes(path: PathState) -> list[int]:
     """Return sizes between the largest that arrived and the smallest that did not; none if they are neighbours."""
     low = path.largest
     above = [size for size in path.lost | path.refused.keys() if low is not None and size > low]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rigctl.check.paths import PathSeen
+from rigctl.check.paths import PathState
 from rigctl.probe.readiness import Surroundings
 from rigctl.probe.switches.reading import PortCounters
 from rigctl.records import Cell, Facts, HostSetting, RunPlan
@@ -19,7 +19,7 @@ class Failure:
 
 
 @dataclass(slots=True)
-class NodeSeen:
+class NodeState:
     """One node. None: not known."""
 
     node: Node
@@ -61,28 +61,28 @@ class NodeSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class RigState:
     """Everything the rules look at. `plan` is None for a check without a scenario."""
 
     rig: Rig
     plan: RunPlan | None
-    nodes: Mapping[str, NodeSeen]
-    paths: Sequence[PathSeen] = ()
+    nodes: Mapping[str, NodeState]
+    paths: Sequence[PathState] = ()
     ports: Mapping[str, PortCounters] = field(default_factory=dict)  # of the switches, by the node behind them
     explained: frozenset[tuple[str, str]] = frozenset()  # paths with a fault whose cause another rule reports
 
-    def reached(self) -> Iterator[NodeSeen]:
+    def reached(self) -> Iterator[NodeState]:
         """Yield the nodes whose facts are known."""
-        return (seen for seen in self.nodes.values() if seen.facts)
+        return (state for state in self.nodes.values() if state.facts)
 
     def cells(self) -> tuple[Cell, ...]:
         return self.plan.cells if self.plan is not None else ()
 
     def rate_bps(self, name: str) -> int | None:
         """Return the rate of a node's link in bit/s: from the rig file, else as negotiated."""
-        seen = self.nodes[name]
-        speed: int | None = seen.facts.get("speed_bps")
-        return seen.node.link.rate_bps or speed
+        state = self.nodes[name]
+        speed: int | None = state.facts.get("speed_bps")
+        return state.node.link.rate_bps or speed
 
     def settings_of(self, cell: Cell) -> dict[str, str]:
         """Return the sysctls that the condition of `cell` sets."""

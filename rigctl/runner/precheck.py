@@ -11,8 +11,8 @@ from dataclasses import replace
 from rigctl.base.errors import NodeError, RigError
 from rigctl.check.gather import ask_neighbours, look_around, peers_of, spot_of
 from rigctl.check.judge import together
-from rigctl.check.paths import PathSeen, probed
-from rigctl.check.records import NodeSeen, Seen
+from rigctl.check.paths import PathState, probed
+from rigctl.check.records import NodeState, RigState
 from rigctl.check.rules import links
 from rigctl.check.rules.paths import addresses, explained, ports, sizes
 from rigctl.findings import Finding, Severity
@@ -37,7 +37,7 @@ async def prechecked(
     agents = {name: outcome[1] for name, outcome in outcomes.items() if not isinstance(outcome, NodeError)}
     facts = await nodes.facts(names)
     known = {
-        name: NodeSeen(nodes.rig.nodes[name], facts.get(name, {}), address=_address(nodes, name)) for name in names
+        name: NodeState(nodes.rig.nodes[name], facts.get(name, {}), address=_address(nodes, name)) for name in names
     }
     spots = {name: spot for name in agents if (spot := await spot_of(known[name])) is not None}
     pairs = [
@@ -48,11 +48,11 @@ async def prechecked(
     if not all(path.whole for path in paths):
         await asyncio.gather(*(_ask_link(nodes, known[name]) for name in spots))
         await ask_neighbours({name: nodes.shell(name) for name in spots}, known, paths)
-    seen = Seen(nodes.rig, plan, known, paths)
-    seen = replace(seen, explained=explained(seen))
-    shared = [finding for finding in addresses(seen) if finding.level is Severity.ERROR]
+    state = RigState(nodes.rig, plan, known, paths)
+    state = replace(state, explained=explained(state))
+    shared = [finding for finding in addresses(state) if finding.level is Severity.ERROR]
     tests = [replace(cell, pairs=(pair,)) for cell in plan.cells for pair in cell.pairs] if by_pair else plan.cells
-    found = [(cell, errors_of(cell, seen, shared)) for cell in tests]
+    found = [(cell, errors_of(cell, state, shared)) for cell in tests]
     messages = list(dict.fromkeys(message for _, errors in found for message in errors))
     if messages and all(errors for _, errors in found):
         raise RigError("\n".join(["no test can be measured on the rig as it is (rigctl check says more):", *messages]))
@@ -60,19 +60,21 @@ async def prechecked(
     return messages, blocked
 
 
-def errors_of(cell: Cell, seen: Seen, shared: Sequence[Finding] = ()) -> list[str]:
+def errors_of(cell: Cell, state: RigState, shared: Sequence[Finding] = ()) -> list[str]:
     """Return what keeps `cell` from being measured. `shared`: errors of addresses, of whichever nodes."""
     own = [finding for finding in shared if set(cell.nodes) & set(finding.subject.names)]
-    errors = together([*own, *_errors(cell, seen)], {})
+    errors = together([*own, *_errors(cell, state)], {})
     return [f"{error.text} {error.remedy or ''}".strip() for error in errors]
 
 
-def _errors(cell: Cell, seen: Seen) -> Iterator[Finding]:
-    paths = [path for path in seen.paths if (path.source, path.destination) in _ends(cell)]
+def _errors(cell: Cell, state: RigState) -> Iterator[Finding]:
+    paths = [path for path in state.paths if (path.source, path.destination) in _ends(cell)]
     alone = replace(
-        seen,
-        plan=replace(seen.plan, cells=(cell,)) if seen.plan is not None else None,
-        nodes={name: _among(seen.nodes[name], cell, seen.nodes) for name in sorted(cell.nodes) if name in seen.nodes},
+        state,
+        plan=replace(state.plan, cells=(cell,)) if state.plan is not None else None,
+        nodes={
+            name: _among(state.nodes[name], cell, state.nodes) for name in sorted(cell.nodes) if name in state.nodes
+        },
         paths=paths,
     )
     rules = [links.link, links.routes, ports]
@@ -80,7 +82,7 @@ def _errors(cell: Cell, seen: Seen) -> Iterator[Finding]:
     yield from (finding for rule in rules for finding in rule(alone) if finding.level is Severity.ERROR)
 
 
-def _among(each: NodeSeen, cell: Cell, nodes: Mapping[str, NodeSeen]) -> NodeSeen:
+def _among(each: NodeState, cell: Cell, nodes: Mapping[str, NodeState]) -> NodeState:
     if each.around is None:
         return each
     peers = peers_of(each.name, nodes, (ends for ends in _ends(cell) if set(ends) <= nodes.keys()))
@@ -88,9 +90,9 @@ def _among(each: NodeSeen, cell: Cell, nodes: Mapping[str, NodeSeen]) -> NodeSee
     return replace(each, around=Surroundings(routes, above=each.around.above))
 
 
-def _may_be_small(cell: Cell, seen: Seen, paths: Sequence[PathSeen]) -> bool:
+def _may_be_small(cell: Cell, state: RigState, paths: Sequence[PathState]) -> bool:
     """Return True if packets of `cell` may be smaller than the interfaces allow now."""
-    if seen.plan is not None and seen.plan.condition_mtu(cell.condition) is not None:
+    if state.plan is not None and state.plan.condition_mtu(cell.condition) is not None:
         return True
     if cell.transport != "tcp" or cell.test not in KINDS or cell.kind.in_messages:
         return True
@@ -104,17 +106,17 @@ def _ends(cell: Cell) -> set[tuple[str, str]]:
     return there | {(destination, source) for source, destination in there}
 
 
-async def _ask_routes(nodes: Nodes, seen: NodeSeen, peers: Sequence[str]) -> None:
+async def _ask_routes(nodes: Nodes, state: NodeState, peers: Sequence[str]) -> None:
     with suppress(NodeError):
-        await look_around(nodes.shell(seen.name), seen, peers, traffic=False)
+        await look_around(nodes.shell(state.name), state, peers, traffic=False)
 
 
-async def _ask_link(nodes: Nodes, seen: NodeSeen) -> None:
+async def _ask_link(nodes: Nodes, state: NodeState) -> None:
     """Ask for the facts that a run does not store: whether the interface is up, and has its link."""
-    address = seen.node.data_address or seen.node.address
+    address = state.node.data_address or state.node.address
     with suppress(NodeError):
-        said = await gather(nodes.shell(seen.name), seen.node.data_interface, address, CHECKED)
-        seen.facts = {**said, **seen.facts}
+        said = await gather(nodes.shell(state.name), state.node.data_interface, address, CHECKED)
+        state.facts = {**said, **state.facts}
 
 
 def _address(nodes: Nodes, name: str) -> str | None:

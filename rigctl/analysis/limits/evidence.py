@@ -267,7 +267,6 @@ def _rates(flows: Sequence[Flow], window: CommonWindow | None) -> tuple[Values, 
 
 
 def _lost_in(senders: Sequence[Side], ends: Values, window: CommonWindow) -> Values:
-    """Return the segments retransmitted in each of the intervals that end at `ends`."""
     edges = np.concatenate(([0.0], ends))
     lost = np.zeros(len(ends))
     for side in senders:

@@ -18,15 +18,10 @@ OTHERS_SHARE: Final = 0.25
 PROCESSORS: Final = ("machine", "sender", "receiver")
 """The limits that are processors."""
 
-BUSY_COLUMNS: Final = (
-    "cpu_source_pct",
-    "cpu_destination_pct",
-    "agent_cpu_source_pct",
-    "agent_cpu_destination_pct",
-    "busiest_cpu_source_pct",
-    "busiest_cpu_destination_pct",
-    "other_cpu_source_pct",
-    "other_cpu_destination_pct",
+BUSY_COLUMNS: Final = tuple(
+    f"{busy}_{end}_pct"
+    for busy in ("cpu", "agent_cpu", "busiest_cpu", "other_cpu")
+    for end in ("source", "destination")
 )
 """For the sender and the receiver in turn, in the order of the fields of `Processors`."""
 LEAST_SPAN_US: Final = 200_000

@@ -23,19 +23,7 @@ from rigctl.analysis.limits.evidence import evidence, named, other_traffic_found
 from rigctl.analysis.limits.processors import BUSY_COLUMNS, busy_of, processors
 from rigctl.analysis.limits.window_cause import effective_window
 from rigctl.analysis.rows.counters import Balance, Balances, measured_as, port_octets, trunk_total
-from rigctl.analysis.rows.flows import (
-    asked_mbps,
-    datagram_values,
-    ecn_values,
-    effective_of_rows,
-    effective_values,
-    kept_shares,
-    latency_values,
-    message_values,
-    subflow_values,
-    values_of_ends,
-    zerocopy_share,
-)
+from rigctl.analysis.rows.flows import asked_mbps, flow_values, latency_values, message_values
 from rigctl.columns import Level, columns_at
 from rigctl.model.limits.ceilings import DataPath, Links, Taken, trunk_link
 from rigctl.model.limits.rules import Evidence, Verdict, judged
@@ -110,8 +98,8 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
     return groups
 
 
-def over_repetitions(rows: Iterable[Row], column: str) -> float | None:
-    """Return the value of a column over repetitions: the mean, or the extreme of a minimum or maximum."""
+def combined(rows: Iterable[Row], column: str) -> float | None:
+    """Return the value of a column over repetitions or pairs: the mean, or the extreme of a minimum or maximum."""
     return _EXTREMES.get(column, mean)(row[column] for row in rows)
 
 
@@ -201,22 +189,13 @@ class Derived:
         streams_seen = zip(self.seen.values(), self._verdicts.values(), strict=True)
         verdict = named(streams_seen, share)
         summed = {
-            **zerocopy_share(flows),
-            **kept_shares(self.cell, flows),
-            **ecn_values(flows),
-            **subflow_values(flows),
-            **effective_of_rows(rows),
-            **values_of_ends(flows),
-            **datagram_values(flows if len(flows) == len(streams) * self.cell.parallel else ()),
+            **flow_values(self.cell, flows, complete=len(flows) == len(streams) * self.cell.parallel),
             "direction": str(self.cell.direction),
             "bytes": total(row["bytes"] for row in rows),
             "goodput_mbps": goodput_mbps,
             "goodput_median_mbps": _mbps(self.repetition.goodput_median_bps),
             "retransmits": total(row["retransmits"] for row in rows),
-            "window_effective_bytes": least(row["window_effective_bytes"] for row in rows),
-            "mtu": least(row["mtu"] for row in rows),
-            "rtt_us": mean(row["rtt_us"] for row in rows),
-            "rtt_min_us": least(row["rtt_min_us"] for row in rows),
+            **{name: combined(rows, name) for name in ("window_effective_bytes", "mtu", "rtt_us", "rtt_min_us")},
             "ceiling_mbps": ceiling_mbps,
             "efficiency": share,
             "limit": verdict.limit,
@@ -239,13 +218,7 @@ class Derived:
             self.seen[stream], self._verdicts[stream] = seen, verdict
         return (
             self._shared
-            | zerocopy_share(flows)
-            | kept_shares(self.cell, flows)
-            | ecn_values(flows)
-            | subflow_values(flows)
-            | effective_values(flows)
-            | values_of_ends(flows)
-            | datagram_values(flows if whole else ())
+            | flow_values(self.cell, flows, complete=whole)
             | _of_stream(stream)
             | {
                 "bytes": total(flow.bytes for flow in flows) if whole else None,

@@ -189,7 +189,6 @@ def _of_nic(point: CountingPoint, every: Sequence[_Passed]) -> Iterator[tuple[li
 
 
 def _readings(repetition: Repetition, switch: str, ports: Sequence[str]) -> list[PortSeries]:
-    """Return the series of all `ports`; none if one was not read."""
     series = [own for own in repetition.counters if own.switch == switch and own.port in ports]
     return series if len(series) == len(ports) else []
 

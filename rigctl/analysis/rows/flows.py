@@ -9,7 +9,7 @@ from typing import Any, Final
 from rigctl.model.latency import Phase, idle, loaded, middle_ns, percentile_ns
 from rigctl.model.unknowns import agreed, joined, least, mean, most, total
 from rigctl.records import Cell, Datagrams, Flow, Repetition, Side, Stream
-from rigctl.settings import DSCP, RATE, SETTINGS, Counts, Effective, Setting
+from rigctl.settings import DSCP, RATE, SETTINGS, Counts, Setting
 
 DATAGRAM_NAMES: Final = (
     *("burst_effective", "sent_mbps", "datagrams_sent", "datagrams_lost", "loss_pct", "loss_burst_max"),
@@ -22,7 +22,7 @@ _CE: Final = 3
 _COMBINED: Final[dict[type, Callable[[Iterable[Any]], Any]]] = {int: least, str: joined, bool: agreed}
 """Combines the values of several flows into that of a row: the smallest number, all names, a flag if all agree."""
 _EFFECTIVE: Final = {
-    setting.effective.column: (setting, setting.effective)
+    setting.effective.column: setting
     for setting in SETTINGS.values()
     if setting.effective is not None and setting.effective.column is not None
 }
@@ -41,19 +41,29 @@ COUNTED_COLUMNS: Final = {
 }
 
 
-def effective_values(flows: Sequence[Flow]) -> dict[str, Any]:
-    """Return the effective values of settings for `flows`, by their columns."""
+def flow_values(cell: Cell, flows: Sequence[Flow], *, complete: bool) -> dict[str, Any]:
+    """Return the columns that flows have together, as one flow, a pair or a test. Datagrams need `complete` flows."""
     sides = [side for flow in flows for side in (flow.sender, flow.receiver) if side is not None]
-    found = {
-        name: _COMBINED[effective.type](side[setting] for side in sides if effective.ends.has(sender=side.sending))
-        for name, (setting, effective) in _EFFECTIVE.items()
+    return {
+        **_zerocopy_share(flows),
+        **{counted.share: _kept_pct(cell[setting], seen_of(setting, sides)) for setting, counted in COUNTED.items()},
+        **_ecn_values(flows),
+        **_subflow_values(flows),
+        **{column: _effective_value(setting, sides) for column, setting in _EFFECTIVE.items()},
+        **_values_of_ends(sides),
+        **datagram_values(flows if complete else ()),
     }
-    return {name: _shown(_EFFECTIVE[name][1], value) for name, value in found.items()}
 
 
-def values_of_ends(flows: Iterable[Flow]) -> dict[str, Any]:
+def _effective_value(setting: Setting[Any], sides: Sequence[Side]) -> object:
+    effective = setting.effective
+    assert effective is not None
+    value = _COMBINED[effective.type](side[setting] for side in sides if effective.ends.has(sender=side.sending))
+    return value if value is None or effective.shown is None else effective.shown(value)
+
+
+def _values_of_ends(sides: Sequence[Side]) -> dict[str, Any]:
     """Return what was counted at the senders and at the receivers: settings with a column for each, NUMA nodes."""
-    sides = [side for flow in flows for side in (flow.sender, flow.receiver) if side is not None]
     found: dict[str, Any] = {}
     for setting in SETTINGS.values():
         for column, sends in zip(setting.effective.columns if setting.effective else (), (True, False), strict=False):
@@ -66,24 +76,9 @@ def values_of_ends(flows: Iterable[Flow]) -> dict[str, Any]:
     return found
 
 
-def _shown(effective: Effective[Any], value: object) -> object:
-    return value if value is None or effective.shown is None else effective.shown(value)
-
-
 def _same(values: Iterable[int | None]) -> int | None:
     found = set(values)
     return found.pop() if len(found) == 1 else None
-
-
-def effective_of_rows(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the effective values of a test, from the rows of its pairs."""
-    return {name: _COMBINED[effective.type](row[name] for row in rows) for name, (_, effective) in _EFFECTIVE.items()}
-
-
-def kept_shares(cell: Cell, flows: Sequence[Flow]) -> dict[str, Any]:
-    """Return the columns with the share of what was counted that is as requested, in %; None if nothing was."""
-    sides = [side for flow in flows for side in (flow.sender, flow.receiver) if side is not None]
-    return {counted.share: _kept_pct(cell[setting], seen_of(setting, sides)) for setting, counted in COUNTED.items()}
 
 
 def seen_of(setting: Setting[Any], sides: Iterable[Side]) -> dict[str, int]:
@@ -95,7 +90,7 @@ def _kept_pct(asked: object, seen: dict[str, int]) -> float | None:
     return 100 * seen.get(str(asked), 0) / sum(seen.values()) if asked is not None and seen else None
 
 
-def ecn_values(flows: Sequence[Flow]) -> dict[str, float | None]:
+def _ecn_values(flows: Sequence[Flow]) -> dict[str, float | None]:
     """Return the columns of marks of congestion (ECN); None if a flow does not tell."""
     senders = [flow.sender.tcp if flow.sender else None for flow in flows]
     marked = [_marked(flow.receiver) for flow in flows]
@@ -124,21 +119,20 @@ def _share_pct(part: Iterable[int | None], whole: Iterable[int | None]) -> float
     return 100 * some / every if some is not None and every else None
 
 
-def subflow_values(flows: Sequence[Flow]) -> dict[str, Any]:
+def _subflow_values(flows: Sequence[Flow]) -> dict[str, Any]:
     """Return the columns of the subflows of Multipath TCP, as their receivers counted them; None if one does not."""
-    told = [flow.receiver.subflows if flow.receiver is not None else None for flow in flows]
-    known = [subflows for subflows in told if subflows is not None]
-    if not known or len(known) < len(told):
+    known = [flow.receiver.subflows for flow in flows if flow.receiver and flow.receiver.subflows is not None]
+    if not known or len(known) < len(flows):
         return {"subflows": None, "subflow_bytes": None}
-    together = Counter[str]()
+    bytes_by_ends = Counter[str]()
     for subflows in known:
         for source, destination, count, _ in subflows:
-            together[f"{source} > {destination}"] += count
-    texts = [f"{ends}: {count}" for ends, count in together.items()]
+            bytes_by_ends[f"{source} > {destination}"] += count
+    texts = [f"{ends}: {count}" for ends, count in bytes_by_ends.items()]
     return {"subflows": min(subflows.used for subflows in known), "subflow_bytes": ", ".join(texts) or None}
 
 
-def zerocopy_share(flows: Sequence[Flow]) -> dict[str, Any]:
+def _zerocopy_share(flows: Sequence[Flow]) -> dict[str, Any]:
     """Return the column `zerocopy_effective`: the share of sends without a copy; None: not known, or not asked."""
     asked = [flow.sender.copying for flow in flows if flow.sender and flow.sender.copying.uncopied_sends is not None]
     sends = total(side.sends for side in asked)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import Row, over_repetitions
+from rigctl.analysis.rows.cells import Row, combined
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.records import Cell, Comparison, Expectation, RunStatus, Status, Stream
@@ -65,7 +65,7 @@ class Values:
         if column == "limit":
             summary = self._summaries[cell.number]
             return next((own.limit for own in summary.streams if own.stream == stream), summary.limit)
-        return over_repetitions(self._rows.get((cell.number, stream), ()), column)
+        return combined(self._rows.get((cell.number, stream), ()), column)
 
     def each(self, cell: Cell, stream: Stream | None, column: str) -> tuple[float, ...]:
         """Return the known values in the repetitions that count; none of tests with messages."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from rigctl.check.records import NodeSeen, Seen
+from rigctl.check.records import NodeState, RigState
 from rigctl.check.rules.findings import as_root, error, fine, note, warning
 from rigctl.findings import Finding
 
@@ -11,7 +11,7 @@ CLOCK_AHEAD_S: Final = 1.0
 """Beyond this, logs and captures of two nodes are hard to compare."""
 SKEW_S: Final = 0.010
 """Bound of the start skew without a scenario."""
-UNMADE: Final = (
+UNCHECKED_ON_FREEBSD: Final = (
     "socket buffers, congestion control, the card and the processor are not checked on FreeBSD, and whether an ICMP "
     "message answers its datagrams is not known."
 )
@@ -22,19 +22,19 @@ _REACHED: Final = {
 }
 
 
-def reached(seen: Seen) -> Iterator[Finding]:
+def reached(state: RigState) -> Iterator[Finding]:
     """Check the transport (SSH with a known host key), the lock and the data address."""
-    failed = [each for each in seen.nodes.values() if each.failure is not None and each.failure.stage != "agent"]
+    failed = [each for each in state.nodes.values() if each.failure is not None and each.failure.stage != "agent"]
     yield from (error(each, each.failure.text) for each in failed if each.failure is not None)
-    good = [each for each in seen.nodes.values() if each not in failed]
+    good = [each for each in state.nodes.values() if each not in failed]
     for transport, how in _REACHED.items():
         names = (each.name for each in good if each.node.transport == transport)
         yield from fine(names, f"{how}; not in use by another run.")
 
 
-def agent(seen: Seen) -> Iterator[Finding]:
+def agent(state: RigState) -> Iterator[Finding]:
     """Check that the agent was uploaded to a folder with room and without noexec, and runs."""
-    for each in seen.nodes.values():
+    for each in state.nodes.values():
         if each.failure is not None and each.failure.stage == "agent":
             yield error(each, f"the agent does not run: {each.failure.text}")
         if each.note is not None:
@@ -43,40 +43,40 @@ def agent(seen: Seen) -> Iterator[Finding]:
         if each.unrestored is not None:
             text = f"host settings of an earlier run could not be put back: {each.unrestored}."
             yield warning(each, text, "Set them by hand, or restart the node.")
-    machines = {each.name: each.machine for each in seen.nodes.values() if each.machine is not None}
+    machines = {each.name: each.machine for each in state.nodes.values() if each.machine is not None}
     for machine in sorted(set(machines.values())):
         yield from fine((name for name, own in machines.items() if own == machine), f"the agent for {machine} runs.")
 
 
-def rights(seen: Seen) -> Iterator[Finding]:
+def rights(state: RigState) -> Iterator[Finding]:
     """Check for root's rights if conditions or captures need them. With `sudo: true` the agent's start has used it."""
-    conditions = seen.plan.conditions if seen.plan is not None else ()
+    conditions = state.plan.conditions if state.plan is not None else ()
     needs = [f"condition {condition.name}" for condition in conditions if condition.settings]
-    needs += ["captures"] if any(cell.capture for cell in seen.cells()) else []
-    for each in seen.reached() if needs else ():
+    needs += ["captures"] if any(cell.capture for cell in state.cells()) else []
+    for each in state.reached() if needs else ():
         if each.as_root is False:
             remedy = f"Log in as root, or give node {each.name} `sudo: true` in the rig file."
             yield error(each, f"{', '.join(needs)} cannot be had without root.", remedy)
-    good = (each.name for each in seen.reached() if needs and each.as_root)
+    good = (each.name for each in state.reached() if needs and each.as_root)
     yield from fine(good, f"root's rights for {', '.join(needs)}.")
 
 
-def conditions(seen: Seen) -> Iterator[Finding]:
+def conditions(state: RigState) -> Iterator[Finding]:
     """Check that each node has what the conditions set, and takes the values that it can judge without a change."""
-    for each in seen.nodes.values():
+    for each in state.nodes.values():
         yield from (error(each, f"{text}.") for text in each.refused)
 
 
-def unmade(seen: Seen) -> Iterator[Finding]:
+def unchecked_on_freebsd(state: RigState) -> Iterator[Finding]:
     """Name what is not checked on FreeBSD."""
-    yield from (note(each, UNMADE) for each in seen.reached() if each.is_freebsd)
+    yield from (note(each, UNCHECKED_ON_FREEBSD) for each in state.reached() if each.is_freebsd)
 
 
-def clock(seen: Seen) -> Iterator[Finding]:
+def clock(state: RigState) -> Iterator[Finding]:
     """Check the wall clock, and the precision of the clock that starts the flows."""
-    bound_s = seen.plan.max_skew_s if seen.plan is not None else SKEW_S
+    bound_s = state.plan.max_skew_s if state.plan is not None else SKEW_S
     good = {}
-    for each in seen.nodes.values():
+    for each in state.nodes.values():
         ahead_s = _surely_ahead_s(each)
         if ahead_s is not None and abs(ahead_s) < CLOCK_AHEAD_S:
             good[each.name] = abs(ahead_s)
@@ -97,9 +97,9 @@ def clock(seen: Seen) -> Iterator[Finding]:
     yield from fine(good, "clocks agree within a second.", clock_ahead_s=round(worst_s, 3))
 
 
-def _surely_ahead_s(seen: NodeSeen) -> float | None:
+def _surely_ahead_s(state: NodeState) -> float | None:
     """Return the least time that its clock is ahead (negative: behind); the time of the reading is not exact."""
-    if seen.clock_ahead_s is None:
+    if state.clock_ahead_s is None:
         return None
-    low, high = seen.clock_ahead_s
+    low, high = state.clock_ahead_s
     return 0.0 if low <= 0 <= high else low if low > 0 else high

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
-from rigctl.check.records import NodeSeen
+from rigctl.check.records import NodeState
 from rigctl.findings import Finding, Number, Severity, Subject, Weight
 
 T = TypeVar("T")
@@ -36,23 +36,23 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
 """Purpose → command on Linux, command on FreeBSD."""
 
 
-def found(
-    level: Severity, subject: NodeSeen | Subject, text: str, remedy: str | None = None, **numbers: Number
+def finding_on(
+    level: Severity, subject: NodeState | Subject, text: str, remedy: str | None = None, **numbers: Number
 ) -> Finding:
     """Return a finding. Its text continues the name of its subject: "has no link"."""
     who = subject if isinstance(subject, Subject) else Subject("node", (subject.name,))
     return Finding(text, WEIGHTS[level], level, who, numbers, remedy)
 
 
-error = partial(found, Severity.ERROR)
-warning = partial(found, Severity.WARNING)
-note = partial(found, Severity.NOTE)
+error = partial(finding_on, Severity.ERROR)
+warning = partial(finding_on, Severity.WARNING)
+note = partial(finding_on, Severity.NOTE)
 
 
 def fine(names: Iterable[str], text: str, **numbers: Number) -> Iterator[Finding]:
     """Yield one finding on the nodes that are in order, if there are any."""
     if own := tuple(names):
-        yield found(Severity.OK, Subject("node", own), text, None, **numbers)
+        yield finding_on(Severity.OK, Subject("node", own), text, None, **numbers)
 
 
 def nodes_of(names: Iterable[str]) -> Subject:
@@ -64,7 +64,10 @@ def paths_of(*ends: tuple[str, str]) -> Subject:
 
 
 def unlike(
-    values: Mapping[str, T], nodes: Mapping[str, NodeSeen], differ: Finding, one: Callable[[NodeSeen, T, str], Finding]
+    values: Mapping[str, T],
+    nodes: Mapping[str, NodeState],
+    differ: Finding,
+    one: Callable[[NodeState, T, str], Finding],
 ) -> Iterator[Finding]:
     """Yield a finding for each node with another value than most, or `differ` if no value is the usual one.
 
@@ -100,10 +103,10 @@ def listed(kind: str, names: Sequence[str]) -> str:
     return f"{', '.join(names[: MOST_NAMES - 1])} and {len(names) - MOST_NAMES + 1} more"
 
 
-def command(each: NodeSeen, purpose: str, **words: object) -> str:
+def command(each: NodeState, purpose: str, **words: object) -> str:
     """Return a command for the node's system."""
     return _COMMANDS[purpose][each.is_freebsd].format(interface=each.interface, **words)
 
 
-def as_root(each: NodeSeen, purpose: str, **words: object) -> str:
+def as_root(each: NodeState, purpose: str, **words: object) -> str:
     return f"On the node, as root: {command(each, purpose, **words)}"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from rigctl.base.units import format_rate
-from rigctl.check.records import NodeSeen, Seen
-from rigctl.check.rules.findings import fine, found, listed, note, warning
+from rigctl.check.records import NodeState, RigState
+from rigctl.check.rules.findings import finding_on, fine, listed, note, warning
 from rigctl.findings import Finding, Number, Severity
 from rigctl.probe.processors import on_nodes, processors
 from rigctl.records import Cell
@@ -29,16 +29,16 @@ of 0.45 ms, by 1.22 × MSS / (round trip × √loss) (Mathis et al., 1997)."""
 OFFLOADS: Final = ("tso", "gro", "sg", "tx", "rx")
 
 
-def pcie(seen: Seen) -> Iterator[Finding]:
+def pcie(state: RigState) -> Iterator[Finding]:
     """Compare PCIe speed × width with the card's maximum, and the bandwidth with the link's rate."""
-    for each in real(seen):
+    for each in real(state):
         slot = each.facts.get("pcie") or {}
         gts, width = slot.get("speed_gts", 0.0), slot.get("width")
         lane_bps = PCIE_BPS.get(gts)
         if lane_bps is None or width is None:
             continue
         gts_max, width_max = slot.get("speed_max_gts", gts), slot.get("width_max", width)
-        left_bps, link_bps = lane_bps * width * PCIE_SHARE, seen.rate_bps(each.name)
+        left_bps, link_bps = lane_bps * width * PCIE_SHARE, state.rate_bps(each.name)
         numbers: dict[str, Number] = {"pcie_gts": gts, "pcie_lanes": int(width), "pcie_mbps": left_bps / 1e6}
         text = f"the card of {each.interface} has PCIe {gts:g} GT/s × {width:g}: {format_rate(left_bps)}"
         look = "lspci -vv shows LnkCap and LnkSta."
@@ -52,13 +52,13 @@ def pcie(seen: Seen) -> Iterator[Finding]:
             yield from fine([each.name], f"{text}.", **numbers)
 
 
-def card(seen: Seen) -> Iterator[Finding]:
+def card(state: RigState) -> Iterator[Finding]:
     """Report driver and firmware, offloads that are off, small rings, interrupts for every packet."""
-    for each in real(seen):
+    for each in real(state):
         driver, firmware = each.facts.get("driver"), each.facts.get("firmware")
         if driver is not None:
             yield from fine([each.name], f"driver {driver}, firmware {firmware or 'unknown'}.")
-        rate_bps = seen.rate_bps(each.name)
+        rate_bps = state.rate_bps(each.name)
         fast = (rate_bps or 0) >= FAST_BPS
         offloads = each.facts.get("offloads") or {}
         off = [name for name in OFFLOADS if offloads.get(name) is False]
@@ -66,12 +66,12 @@ def card(seen: Seen) -> Iterator[Finding]:
             text = f"offloads of {each.interface} are off: {', '.join(off)}. The processor does their work."
             level = Severity.WARNING if fast else Severity.NOTE
             names = " ".join(f"{name} on" for name in off)
-            yield found(level, each, text, f"On the node, as root: ethtool -K {each.interface} {names}")
+            yield finding_on(level, each, text, f"On the node, as root: ethtool -K {each.interface} {names}")
         if fast:
             yield from _rings(each)
 
 
-def _rings(each: NodeSeen) -> Iterator[Finding]:
+def _rings(each: NodeState) -> Iterator[Finding]:
     rings, coalescing = each.facts.get("rings") or {}, each.facts.get("coalescing") or {}
     small = {way: rings[way] for way in ("rx", "tx") if way in rings and rings[way] * 4 <= rings.get(f"{way}_max", 0)}
     if small:
@@ -84,14 +84,14 @@ def _rings(each: NodeSeen) -> Iterator[Finding]:
         yield note(each, text, f"On the node, as root: ethtool -C {each.interface} adaptive-rx on")
 
 
-def pause(seen: Seen) -> Iterator[Finding]:
+def pause(state: RigState) -> Iterator[Finding]:
     """Report senders that do not heed pause frames, where the switch has dropped frames to their receivers."""
-    dropping = {name: own for name in seen.ports if (own := _dropped(seen, name)) is not None}
-    for each in real(seen):
+    dropping = {name: own for name in state.ports if (own := _dropped(state, name)) is not None}
+    for each in real(state):
         if (each.facts.get("pause") or {}).get("rx") is not False:
             continue
         switch = each.node.link.switch
-        receivers = [name for name in dropping if name in _receivers(seen, each) and _switch_of(seen, name) == switch]
+        receivers = [name for name in dropping if name in _receivers(state, each) and _switch_of(state, name) == switch]
         if not receivers:
             continue
         dropped, share = max((dropping[name] for name in receivers), key=lambda found: found[1])
@@ -103,29 +103,29 @@ def pause(seen: Seen) -> Iterator[Finding]:
         yield note(each, text, remedy, dropped=dropped)
 
 
-def _dropped(seen: Seen, name: str) -> tuple[int, float] | None:
+def _dropped(state: RigState, name: str) -> tuple[int, float] | None:
     """Return how many frames to a node its switch has dropped, and their share; None: too few, or not known."""
-    dropped, passed = seen.ports[name].out_discards, seen.ports[name].out_packets
+    dropped, passed = state.ports[name].out_discards, state.ports[name].out_packets
     if not dropped or passed is None or dropped < DROPPED_SHARE * (dropped + passed):
         return None
     return dropped, dropped / (dropped + passed)
 
 
-def _receivers(seen: Seen, each: NodeSeen) -> set[str]:
+def _receivers(state: RigState, each: NodeState) -> set[str]:
     """Return the nodes that a node sends to, in tests whose condition leaves pause frames as they are."""
-    if seen.plan is None:
-        return seen.nodes.keys() - {each.name}
-    cells = [cell for cell in seen.cells() if "pause" not in seen.kinds_of(cell)]
+    if state.plan is None:
+        return state.nodes.keys() - {each.name}
+    cells = [cell for cell in state.cells() if "pause" not in state.kinds_of(cell)]
     return {stream.receiver for cell in cells for stream in cell.streams if stream.sender == each.name}
 
 
-def _switch_of(seen: Seen, name: str) -> str | None:
-    return seen.nodes[name].node.link.switch
+def _switch_of(state: RigState, name: str) -> str | None:
+    return state.nodes[name].node.link.switch
 
 
-def processor(seen: Seen) -> Iterator[Finding]:
+def processor(state: RigState) -> Iterator[Finding]:
     """Report frequency governors, and under-voltage and throttling of a Raspberry Pi."""
-    for each in real(seen):
+    for each in real(state):
         governor, flags = each.facts.get("governor"), each.facts.get("throttled")
         if governor not in (None, "performance"):
             remedy = "cpupower frequency-set -g performance; or a condition: governor: performance"
@@ -134,14 +134,14 @@ def processor(seen: Seen) -> Iterator[Finding]:
         if flags:
             level = Severity.WARNING if any(flag.endswith(" now") for flag in flags) else Severity.NOTE
             remedy = "Check power supply and cooling; repetitions during which it is throttled do not count."
-            yield found(level, each, f"{', '.join(flags)} (vcgencmd get_throttled).", remedy)
+            yield finding_on(level, each, f"{', '.join(flags)} (vcgencmd get_throttled).", remedy)
         elif flags == []:
             yield from fine([each.name], "neither under-voltage nor throttling.")
 
 
-def real(seen: Seen) -> Iterator[NodeSeen]:
+def real(state: RigState) -> Iterator[NodeState]:
     """Yield the nodes whose hardware is judged."""
-    return (each for each in seen.reached() if seen.rig.virtual is None and not each.is_freebsd)
+    return (each for each in state.reached() if state.rig.virtual is None and not each.is_freebsd)
 
 
 INTERRUPTS_BPS: Final = 10e9
@@ -151,15 +151,15 @@ DEEP_US: Final = 20
 most 15 µs and all others 20 µs and more; a round trip between two hosts takes some tens of µs."""
 
 
-def interrupts(seen: Seen) -> Iterator[Finding]:
+def interrupts(state: RigState) -> Iterator[Finding]:
     """Check that the interrupts of a fast card go to several processors, or that RPS spreads its packets."""
-    for each in real(seen):
+    for each in real(state):
         where = processors(each.facts.get("interrupt_processors"))
         node, interface = _machine(each), each.interface
         if where is None or len(where) > 1 or len(node) < 2 or not _is_fast(each):
             continue
         spread = processors(each.facts.get("rps"))
-        if (spread is not None and len(spread) > 1) or _set_in_all(seen, each, "rps", "channels"):
+        if (spread is not None and len(spread) > 1) or _set_in_all(state, each, "rps", "channels"):
             continue
         (only,) = where
         queues = each.facts.get("rx_queues")
@@ -174,24 +174,26 @@ def interrupts(seen: Seen) -> Iterator[Finding]:
         yield warning(each, text, remedy, processor=only, rx_queues=queues)
 
 
-def numa(seen: Seen) -> Iterator[Finding]:
+def numa(state: RigState) -> Iterator[Finding]:
     """Check that flows run on the NUMA node of the card, as far as `placement` and the login's cpuset decide it."""
-    for each in real(seen):
+    for each in real(state):
         nodes, card = each.facts.get("numa_processors") or {}, each.facts.get("numa_node")
         if card is None or str(card) not in nodes or len(nodes) < 2:
             continue
         placements = dict.fromkeys(
             of_end(cell[PLACEMENT], stream.sender == each.name)
-            for cell in seen.cells()
+            for cell in state.cells()
             if cell.engine == AGENT
             for stream in cell.streams
             if each.name in stream.ends
         )
         for placement in placements:
-            yield from _placed(seen, each, placement, card, nodes)
+            yield from _placed(state, each, placement, card, nodes)
 
 
-def _placed(seen: Seen, each: NodeSeen, placement: str | None, card: int, nodes: dict[str, str]) -> Iterator[Finding]:
+def _placed(
+    state: RigState, each: NodeState, placement: str | None, card: int, nodes: dict[str, str]
+) -> Iterator[Finding]:
     """Yield what is wrong with one placement on a node whose card is on NUMA node `card`."""
     own = nodes[str(card)]
     if placement is None:
@@ -199,7 +201,7 @@ def _placed(seen: Seen, each: NodeSeen, placement: str | None, card: int, nodes:
         text = "flows run"
         remedy = f"Let the login use processors {own}: look at its cpuset, taskset or the job's allocation."
     elif placement == PACKETS:
-        is_moved = each.facts.get("rps") != "off" or _set_in_some(seen, each, "rps", "channels")
+        is_moved = each.facts.get("rps") != "off" or _set_in_some(state, each, "rps", "channels")
         where = None if is_moved else processors(each.facts.get("interrupt_processors"))
         text = f"placement packets runs flows where the interrupts of {each.interface} go,"
         remedy = (
@@ -217,17 +219,17 @@ def _placed(seen: Seen, each: NodeSeen, placement: str | None, card: int, nodes:
     if there and not where & near:
         level = Severity.WARNING if _is_fast(each) else Severity.NOTE
         text = f"{text} on NUMA node {_and(there)}, the card of {each.interface} is on node {card}."
-        yield found(level, each, text, remedy, **numbers)
+        yield finding_on(level, each, text, remedy, **numbers)
     elif len(there) > 1 and _is_fast(each):
         remedy = f"placement: {NIC} runs them on the node of the card, processors {own}."
         text = f"{text} on NUMA nodes {_and(there)}, the card of {each.interface} is on node {card}."
         yield note(each, text, remedy, **numbers)
 
 
-def idle(seen: Seen) -> Iterator[Finding]:
+def idle(state: RigState) -> Iterator[Finding]:
     """Report idle states that take long to leave, where a test measures latency with processors that sleep."""
-    cells = [cell for cell in seen.cells() if _sleeps(cell)]
-    for each in real(seen):
+    cells = [cell for cell in state.cells() if _sleeps(cell)]
+    for each in real(state):
         own = [cell for cell in cells if each.name in cell.nodes]
         latency_us, state = each.facts.get("idle_latency_us"), each.facts.get("idle_state")
         held_us = each.facts.get("dma_latency_us")
@@ -248,26 +250,26 @@ def _sleeps(cell: Cell) -> bool:
     return cell.latency_ms is not None or (cell.kind is PINGPONG and not cell[BUSY_POLL])
 
 
-def _is_fast(each: NodeSeen) -> bool:
+def _is_fast(each: NodeState) -> bool:
     """Tell whether the link has 10 Gbit/s or more: as negotiated, else as the rig file has it."""
     rate_bps: int | None = each.facts.get("speed_bps") or each.node.link.rate_bps
     return rate_bps is not None and rate_bps >= INTERRUPTS_BPS
 
 
-def _machine(each: NodeSeen) -> frozenset[int]:
+def _machine(each: NodeState) -> frozenset[int]:
     """Return all processors of the node; empty: not known."""
     lists = (each.facts.get("numa_processors") or {}).values()
     return frozenset[int]().union(*(processors(text) or () for text in lists))
 
 
-def _set_in_all(seen: Seen, each: NodeSeen, *kinds: str) -> bool:
+def _set_in_all(state: RigState, each: NodeState, *kinds: str) -> bool:
     """Tell whether the conditions of all tests of a node set something of these kinds."""
-    held = [bool(seen.kinds_of(cell) & set(kinds)) for cell in seen.cells() if each.name in cell.nodes]
+    held = [bool(state.kinds_of(cell) & set(kinds)) for cell in state.cells() if each.name in cell.nodes]
     return bool(held) and all(held)
 
 
-def _set_in_some(seen: Seen, each: NodeSeen, *kinds: str) -> bool:
-    return any(seen.kinds_of(cell) & set(kinds) for cell in seen.cells() if each.name in cell.nodes)
+def _set_in_some(state: RigState, each: NodeState, *kinds: str) -> bool:
+    return any(state.kinds_of(cell) & set(kinds) for cell in state.cells() if each.name in cell.nodes)
 
 
 def _and(numbers: list[int]) -> str:

@@ -5,7 +5,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from rigctl.base.units import format_rate
-from rigctl.check.records import NodeSeen, Seen
+from rigctl.check.records import NodeState, RigState
 from rigctl.check.rules.findings import as_root, by_value, command, error, fine, nodes_of, note, unlike, warning
 from rigctl.findings import Finding
 from rigctl.probe.readiness import Route
@@ -18,10 +18,10 @@ LOOPBACKS: Final = ("lo", "lo0")
 _SMALLER: Final = "TCP agrees on the smaller; larger datagrams to it are lost."
 
 
-def link(seen: Seen) -> Iterator[Finding]:
+def link(state: RigState) -> Iterator[Finding]:
     """Check that the data interface exists, is up, has its link, and runs at the rate of the rig file."""
     good = []
-    for each in seen.reached():
+    for each in state.reached():
         interface = each.interface
         if interface is None:
             if each.failure is None:
@@ -37,12 +37,12 @@ def link(seen: Seen) -> Iterator[Finding]:
     yield from fine(good, "the data interface has its link.")
 
 
-def is_dead(each: NodeSeen) -> bool:
+def is_dead(each: NodeState) -> bool:
     """Tell whether its interface is down or has no link. Faults that follow from that are not reported."""
     return each.facts.get("up") is False or each.facts.get("carrier") == 0
 
 
-def is_loopback(each: NodeSeen) -> bool:
+def is_loopback(each: NodeState) -> bool:
     """Tell whether no other host can send to its data address."""
     try:
         return each.address is not None and ip_address(each.address).is_loopback
@@ -50,7 +50,7 @@ def is_loopback(each: NodeSeen) -> bool:
         return False
 
 
-def _speed(each: NodeSeen) -> Iterator[Finding]:
+def _speed(each: NodeState) -> Iterator[Finding]:
     speed_bps, wanted_bps = each.facts.get("speed_bps"), each.node.link.rate_bps
     if each.facts.get("duplex") == "half":
         remedy = f"Let both ends negotiate: {command(each, 'negotiate')}; the same on the switch's port."
@@ -65,9 +65,9 @@ def _speed(each: NodeSeen) -> Iterator[Finding]:
     yield level(each, text, remedy, speed_mbps=speed_bps / 1e6, wanted_mbps=wanted_bps / 1e6)
 
 
-def mtu(seen: Seen) -> Iterator[Finding]:
+def mtu(state: RigState) -> Iterator[Finding]:
     """Compare the MTUs with the rig file and with each other."""
-    known = [each for each in seen.reached() if each.facts.get("mtu") is not None and each.interface not in LOOPBACKS]
+    known = [each for each in state.reached() if each.facts.get("mtu") is not None and each.interface not in LOOPBACKS]
     sizes = {each.name: each.facts["mtu"] for each in known}
     wrong = [each for each in known if each.node.link.mtu not in (None, sizes[each.name])]
     for each in wrong:
@@ -75,28 +75,28 @@ def mtu(seen: Seen) -> Iterator[Finding]:
         text = f"{each.interface} has MTU {has}, the rig file {wanted}."
         yield warning(each, text, as_root(each, "mtu", mtu=wanted), mtu=has, wanted_mtu=wanted)
     if len(set(sizes.values())) > 1:
-        own = {name: size for name, size in sizes.items() if seen.nodes[name] not in wrong}
+        own = {name: size for name, size in sizes.items() if state.nodes[name] not in wrong}
         text = f"the MTUs of the data interfaces differ, {by_value(own)}. {_SMALLER}"
         differ = warning(nodes_of(own), text, "Give the interfaces the same MTU.")
-        yield from unlike(own, seen.nodes, differ, _unlike)
+        yield from unlike(own, state.nodes, differ, _unlike)
     elif not wrong:
         for size in set(sizes.values()):
             yield from fine(sizes, f"MTU {size}.", mtu=size)
 
 
-def _unlike(each: NodeSeen, usual: int, others: str) -> Finding:
+def _unlike(each: NodeState, usual: int, others: str) -> Finding:
     size = each.facts["mtu"]
     text = f"{each.interface} has MTU {size}, {others}. {_SMALLER}"
     return warning(each, text, as_root(each, "mtu", mtu=usual), mtu=size, usual_mtu=usual)
 
 
-def routes(seen: Seen) -> Iterator[Finding]:
+def routes(state: RigState) -> Iterator[Finding]:
     """Check by `ip route get` or `route get` that data leave by the data interface."""
     good = []
-    for each in seen.reached():
-        known, wrong = _ways(seen, each), astray(seen, each)
+    for each in state.reached():
+        known, wrong = _routes_by_peer(state, each), misrouted(state, each)
         for (_, to), way in wrong.items():
-            yield _astray(each, to, way)
+            yield _misrouted(each, to, way)
         for ends, way in known.items():
             own = each.facts.get("mtu")
             if ends not in wrong and way.mtu is not None and own is not None and way.mtu < own:
@@ -108,26 +108,26 @@ def routes(seen: Seen) -> Iterator[Finding]:
     yield from fine(good, "data leave by the data interface.")
 
 
-def astray(seen: Seen, each: NodeSeen) -> dict[tuple[str, str], Route]:
+def misrouted(state: RigState, each: NodeState) -> dict[tuple[str, str], Route]:
     """Return the routes of a node that do not lead over its data interface, by node and peer."""
     right = {each.interface, *LOOPBACKS, *(each.around.above if each.around is not None else ())}
-    return {ends: way for ends, way in _ways(seen, each).items() if way.device not in right}
+    return {ends: way for ends, way in _routes_by_peer(state, each).items() if way.device not in right}
 
 
-def _is_usable(each: NodeSeen) -> bool:
+def _is_usable(each: NodeState) -> bool:
     return each.interface is not None and not is_dead(each) and not is_loopback(each)
 
 
-def _ways(seen: Seen, each: NodeSeen) -> dict[tuple[str, str], Route]:
+def _routes_by_peer(state: RigState, each: NodeState) -> dict[tuple[str, str], Route]:
     """Return the routes of a node whose interface can be used, by node and peer."""
     if each.around is None or not _is_usable(each):
         return {}
-    names = {other.address: other.name for other in seen.nodes.values() if other.address is not None}
+    names = {other.address: other.name for other in state.nodes.values() if other.address is not None}
     routes = each.around.routes.items()
     return {(each.name, names.get(peer, peer)): way for peer, way in routes if peer != each.address}
 
 
-def _astray(each: NodeSeen, to: str, way: Route) -> Finding:
+def _misrouted(each: NodeState, to: str, way: Route) -> Finding:
     if way.device is not None:
         via = f" via {way.via}" if way.via else ""
         text = f"data to {to} ({way.peer}) leave by {way.device}{via}, not by {each.interface}."
@@ -142,14 +142,14 @@ def _astray(each: NodeSeen, to: str, way: Route) -> Finding:
     return error(each, text, f"On the node, as root: ip route del {forbidding}")
 
 
-def traffic(seen: Seen) -> Iterator[Finding]:
+def traffic(state: RigState) -> Iterator[Finding]:
     """Report the present traffic of other programs on the data interface."""
     good = []
-    for each in seen.reached():
+    for each in state.reached():
         if each.around is None or each.around.rx_bps is None or each.around.tx_bps is None:
             continue
         rx_mbps, tx_mbps = each.around.rx_bps / 1e6, each.around.tx_bps / 1e6
-        if max(rx_mbps, tx_mbps) * 1e6 > max(BUSY_BPS, BUSY_SHARE * (seen.rate_bps(each.name) or 0)):
+        if max(rx_mbps, tx_mbps) * 1e6 > max(BUSY_BPS, BUSY_SHARE * (state.rate_bps(each.name) or 0)):
             text = f"other traffic on {each.interface} now: {rx_mbps:.1f} Mbit/s in, {tx_mbps:.1f} Mbit/s out."
             remedy = f"Find what causes it, as with: {command(each, 'sockets')}; or measure when it is over."
             yield warning(each, text, remedy, rx_mbps=round(rx_mbps, 3), tx_mbps=round(tx_mbps, 3))

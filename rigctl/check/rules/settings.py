@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from rigctl.base.units import format_bytes, format_rate
-from rigctl.check.records import NodeSeen, Seen
-from rigctl.check.rules.findings import by_value, error, fine, found, nodes_of, unlike, warning
+from rigctl.check.records import NodeState, RigState
+from rigctl.check.rules.findings import by_value, error, finding_on, fine, nodes_of, unlike, warning
 from rigctl.findings import Finding, Number, Severity
 from rigctl.settings import CONGESTION, MPTCP, READ, WINDOW, WRITE
 from rigctl.settings.sockets import MPTCP_ENABLED
@@ -24,23 +24,23 @@ _CONGESTION: Final = "net.ipv4.tcp_congestion_control"
 _AVAILABLE: Final = "net.ipv4.tcp_available_congestion_control"
 
 
-def scaling(seen: Seen) -> Iterator[Finding]:
+def scaling(state: RigState) -> Iterator[Finding]:
     """Check TCP window scaling: without it at one end a window has 16 bits (RFC 7323, 2)."""
-    if seen.plan is not None and not any(cell.transport == "tcp" for cell in seen.cells()):
+    if state.plan is not None and not any(cell.transport == "tcp" for cell in state.cells()):
         return
-    for each in seen.reached():
-        if each.sysctl(_SCALING) == "0" and not _sets(seen, _SCALING):
-            rtt_s = _round_trip_s(seen, each.name)
+    for each in state.reached():
+        if each.sysctl(_SCALING) == "0" and not _sets(state, _SCALING):
+            rtt_s = _round_trip_s(state, each.name)
             at_most = f": {format_rate(_UNSCALED * 8 / rtt_s)} at a round trip of {rtt_s * 1e3:.3g} ms" if rtt_s else ""
             text = f"{_SCALING} is 0: no flow to or from it has more than 64 KiB on the way{at_most}."
             yield warning(each, text, _set(_SCALING, 1))
 
 
-def multipath(seen: Seen) -> Iterator[Finding]:
+def multipath(state: RigState) -> Iterator[Finding]:
     """Check that the nodes of tests with Multipath TCP have it, and have it switched on."""
-    for each in seen.reached():
-        cells = [cell for cell in seen.cells() if cell[MPTCP] and each.name in cell.nodes]
-        left = [cell.number for cell in cells if MPTCP_ENABLED not in seen.settings_of(cell)]
+    for each in state.reached():
+        cells = [cell for cell in state.cells() if cell[MPTCP] and each.name in cell.nodes]
+        left = [cell.number for cell in cells if MPTCP_ENABLED not in state.settings_of(cell)]
         enabled = each.sysctl(MPTCP_ENABLED)
         if cells and (each.is_freebsd or (enabled is None and each.facts.get("sysctls"))):
             text = f"its kernel has no Multipath TCP, and {_asking([cell.number for cell in cells])} it."
@@ -50,10 +50,12 @@ def multipath(seen: Seen) -> Iterator[Finding]:
             yield warning(each, text, _set(MPTCP_ENABLED, 1))
 
 
-def windows(seen: Seen) -> Iterator[Finding]:
+def windows(state: RigState) -> Iterator[Finding]:
     """Compare requested windows with net.core.*mem_max, above which the kernel cuts them (socket(7))."""
-    for each in seen.reached():
-        fixed = {cell.number: cell[WINDOW] or 0 for cell in seen.cells() if not cell.resize and each.name in cell.nodes}
+    for each in state.reached():
+        fixed = {
+            cell.number: cell[WINDOW] or 0 for cell in state.cells() if not cell.resize and each.name in cell.nodes
+        }
         for option, sysctl in _LIMITS:
             limit = _number(each.sysctl(sysctl))
             cut = [number for number, window in fixed.items() if limit is not None and window > limit]
@@ -64,26 +66,26 @@ def windows(seen: Seen) -> Iterator[Finding]:
                 yield warning(each, f"{text}{format_bytes(most)}.", remedy, limit_bytes=limit, wanted_bytes=most)
 
 
-def buffers(seen: Seen) -> Iterator[Finding]:
+def buffers(state: RigState) -> Iterator[Finding]:
     """Compare tcp_rmem and tcp_wmem, the bounds of autotuning, with rate × round trip of the paths."""
-    if seen.plan is not None and not any(cell.transport == "tcp" and cell[WINDOW] is None for cell in seen.cells()):
+    if state.plan is not None and not any(cell.transport == "tcp" and cell[WINDOW] is None for cell in state.cells()):
         return
     good = []
-    for each in seen.reached():
-        small = list(_small_buffers(seen, each))
+    for each in state.reached():
+        small = list(_small_buffers(state, each))
         yield from small
         if not small and _most(each, 0) is not None:
             good.append(each.name)
     yield from fine(good, "socket buffers may grow to what the links need.")
 
 
-def _small_buffers(seen: Seen, each: NodeSeen) -> Iterator[Finding]:
-    rtt_s, rate_bps = _round_trip_s(seen, each.name), seen.rate_bps(each.name)
+def _small_buffers(state: RigState, each: NodeState) -> Iterator[Finding]:
+    rtt_s, rate_bps = _round_trip_s(state, each.name), state.rate_bps(each.name)
     for number, (way, sysctl) in enumerate(_AUTOTUNED):
         most = _most(each, number)
-        if most is None or _sets(seen, sysctl):
+        if most is None or _sets(state, sysctl):
             continue
-        usual = max([_most(other, number) or 0 for other in seen.reached()])
+        usual = max([_most(other, number) or 0 for other in state.reached()])
         left_bps = most * _DATA_SHARE * 8 / rtt_s if rtt_s else None
         numbers: dict[str, Number] = {"most_bytes": most, "rtt_us": rtt_s and round(rtt_s * 1e6)}
         limit = f"{way} buffers grow to {format_bytes(most)} at most ({sysctl})"
@@ -100,22 +102,22 @@ def _small_buffers(seen: Seen, each: NodeSeen) -> Iterator[Finding]:
         yield warning(each, text, _set(sysctl, f"'{' '.join(values)}'"), **numbers)
 
 
-def _round_trip_s(seen: Seen, name: str) -> float | None:
+def _round_trip_s(state: RigState, name: str) -> float | None:
     """Return the longest round trip of its paths in seconds; of both directions of a pair the shorter counts."""
     shortest: dict[frozenset[str], int] = {}
-    for path in seen.paths:
+    for path in state.paths:
         if path.rtt_us and name in path.ends:
             ends = frozenset(path.ends)
             shortest[ends] = min(path.rtt_us, shortest.get(ends, path.rtt_us))
     return max(shortest.values()) / 1e6 if shortest else None
 
 
-def congestion(seen: Seen) -> Iterator[Finding]:
+def congestion(state: RigState) -> Iterator[Finding]:
     """Check that the requested congestion controls are available, and that all nodes have the same default."""
-    for each in seen.reached():
+    for each in state.reached():
         there = (each.sysctl(_AVAILABLE) or "").split()
         wanted = [
-            (name, cell.number) for cell in seen.cells() if each.name in cell.nodes and (name := cell[CONGESTION])
+            (name, cell.number) for cell in state.cells() if each.name in cell.nodes and (name := cell[CONGESTION])
         ]
         for name in sorted({name for name, _ in wanted} if there else ()):
             asking = _asking([number for other, number in wanted if other == name])
@@ -125,34 +127,34 @@ def congestion(seen: Seen) -> Iterator[Finding]:
                 loadable = each.around is not None and name in each.around.loadable
                 # Linux loads it when root's agent asks for it.
                 level = Severity.NOTE if loadable and each.as_root else Severity.ERROR
-                yield found(level, each, text, f"On the node, as root: modprobe tcp_{name}")
+                yield finding_on(level, each, text, f"On the node, as root: modprobe tcp_{name}")
             elif name not in allowed and each.as_root is False:
                 text = f"only root may use congestion control {name}, and {asking} it."
                 names = " ".join([*allowed, name])
                 remedy = f"On the node, as root: sysctl -w net.ipv4.tcp_allowed_congestion_control='{names}'"
                 yield error(each, text, remedy)
-    defaults = {each.name: own for each in seen.reached() if (own := each.sysctl(_CONGESTION))}
+    defaults = {each.name: own for each in state.reached() if (own := each.sysctl(_CONGESTION))}
     if len(set(defaults.values())) == 1:
         yield from fine(defaults, f"congestion control {next(iter(defaults.values()))} by default.")
-    elif defaults and (seen.plan is None or any(cell[CONGESTION] is None for cell in seen.cells())):
+    elif defaults and (state.plan is None or any(cell[CONGESTION] is None for cell in state.cells())):
         remedy = "Set congestion in the scenario, or give the nodes the same default."
         text = f"the default congestion controls differ, {by_value(defaults)}."
-        yield from unlike(defaults, seen.nodes, warning(nodes_of(defaults), text, remedy), _unlike)
+        yield from unlike(defaults, state.nodes, warning(nodes_of(defaults), text, remedy), _unlike)
 
 
-def _unlike(each: NodeSeen, usual: str, others: str) -> Finding:
+def _unlike(each: NodeState, usual: str, others: str) -> Finding:
     text = f"the default congestion control is {each.sysctl(_CONGESTION)}, of {others}."
     change = _set(_CONGESTION, usual)
     return warning(each, text, f"{change}; or set congestion in the scenario.")
 
 
-def disks(seen: Seen) -> Iterator[Finding]:
+def disks(state: RigState) -> Iterator[Finding]:
     """Check that folders of file transfers exist, on a disk with room for the files of all flows."""
     needs: dict[str, int] = {}
-    for cell in seen.cells():
+    for cell in state.cells():
         if cell.folder and "disk" in (cell[READ], cell[WRITE]):
             needs[cell.folder] = max(needs.get(cell.folder, 0), (cell.message_bytes or 0) * cell.parallel)
-    for each in seen.reached():
+    for each in state.reached():
         for disk in each.around.disks if each.around is not None else ():
             need = needs.get(disk.folder, 0)
             if disk.free_bytes is None:
@@ -165,9 +167,9 @@ def disks(seen: Seen) -> Iterator[Finding]:
                 yield error(each, text, remedy, free_bytes=disk.free_bytes, wanted_bytes=need)
 
 
-def _sets(seen: Seen, sysctl: str) -> bool:
+def _sets(state: RigState, sysctl: str) -> bool:
     """Tell whether the condition of a test sets it."""
-    return any(sysctl in seen.settings_of(cell) for cell in seen.cells())
+    return any(sysctl in state.settings_of(cell) for cell in state.cells())
 
 
 def _set(sysctl: str, value: object) -> str:
@@ -178,7 +180,7 @@ def _number(value: str | None) -> int | None:
     return int(value) if value and value.isascii() and value.isdigit() and len(value) < 16 else None
 
 
-def _most(each: NodeSeen, number: int) -> int | None:
+def _most(each: NodeState, number: int) -> int | None:
     """Return the largest buffer for receiving (0) or sending (1), in bytes."""
     values = (each.sysctl(_AUTOTUNED[number][1]) or "").split()
     return _number(values[-1]) if len(values) == 3 else None

@@ -17,8 +17,8 @@ from rigctl.base.processes import holder
 from rigctl.base.texts import printable_lines
 from rigctl.check.gather import gathered
 from rigctl.check.judge import answer, judged
-from rigctl.check.paths import Icmp, PathSeen
-from rigctl.check.records import NodeSeen, Seen
+from rigctl.check.paths import Icmp, PathState
+from rigctl.check.records import NodeState, RigState
 from rigctl.check.rules.paths import numbers_of
 from rigctl.cli.documents import Mbps, Model, at, of
 from rigctl.cli.options import Json, RigFile, RigSets, Sets, scenario_and_rig_names
@@ -82,12 +82,12 @@ def _meant(what: str, rig: str | None, rig_sets: tuple[str, ...], sets: tuple[st
     return None, load_rig(str(path), sets=rig_sets)
 
 
-async def _seen(plan: RunPlan | None, inventory: Rig) -> Seen:
+async def _seen(plan: RunPlan | None, inventory: Rig) -> RigState:
     async with provided(inventory) as reachable:
         return await gathered(reachable, plan, holder())
 
 
-def _print(seen: Seen, findings: tuple[Finding, ...], console: Console, *, every: bool) -> None:
+def _print(seen: RigState, findings: tuple[Finding, ...], console: Console, *, every: bool) -> None:
     """Print the answer, the nodes, then the findings by weight, each with its remedy."""
     print_document(check_document(seen, findings), console)
     good = [finding for finding in findings if finding.level is Severity.OK]
@@ -103,7 +103,7 @@ def _print(seen: Seen, findings: tuple[Finding, ...], console: Console, *, every
         console.print(Text(f"\nIn order: {len(good)} findings; --all shows them.", style="dim"))
 
 
-def check_document(seen: Seen, findings: tuple[Finding, ...]) -> Document:
+def check_document(seen: RigState, findings: tuple[Finding, ...]) -> Document:
     """Return the answer and the table of nodes as a document; `check` prints the findings itself."""
     first = findings[0].level if findings else Severity.OK
     head = Finding(answer(findings, len(seen.nodes)), Weight.ANSWER, first, RUN)
@@ -135,7 +135,7 @@ _OF_HARDWARE: Final = 4
 """The column that only hardware fills."""
 
 
-def _table(seen: Seen) -> Table:
+def _table(seen: RigState) -> Table:
     rows = [_entries(each, seen) for each in seen.nodes.values()]
     filled = any(entries[_OF_HARDWARE].value is not None for entries in rows)
     kept = [number for number in range(len(_COLUMNS)) if filled or number != _OF_HARDWARE]
@@ -143,7 +143,7 @@ def _table(seen: Seen) -> Table:
     return Table(tuple(_COLUMNS[number] for number in kept), made, label="Nodes")
 
 
-def _entries(each: NodeSeen, seen: Seen) -> tuple[Entry, ...]:
+def _entries(each: NodeState, seen: RigState) -> tuple[Entry, ...]:
     out = [path for path in seen.paths if path.source == each.name]
     back = [path for path in seen.paths if path.destination == each.name]
     rtts = [path.rtt_us for path in out if path.rtt_us is not None]
@@ -165,7 +165,7 @@ def _entry(value: float | str | None, unit: float = 1) -> Entry:
     return Entry("–" if shown is None else f"{shown:g}" if isinstance(shown, float) else shown, shown)
 
 
-def _link(each: NodeSeen) -> str | None:
+def _link(each: NodeState) -> str | None:
     if each.facts.get("up") is False:
         return "down"
     carrier, duplex = each.facts.get("carrier"), each.facts.get("duplex")
@@ -174,7 +174,7 @@ def _link(each: NodeSeen) -> str | None:
     return "none" if carrier == 0 else "up" if duplex is None else f"up, {duplex}"
 
 
-def _sizes(paths: Sequence[PathSeen]) -> Entry:
+def _sizes(paths: Sequence[PathState]) -> Entry:
     """Show one size, or the smallest and the largest."""
     sizes = {path.largest for path in paths}
     known = sorted(size for size in sizes if size is not None)
@@ -237,7 +237,7 @@ class CheckedPath(Model):
 _SIZES: Final = ("path_mtu_bytes", "icmp_payload_bytes", "ethernet_frame_bytes")
 
 
-def _path(path: PathSeen) -> SimpleNamespace:
+def _path(path: PathState) -> SimpleNamespace:
     sizes = numbers_of(path.largest, path.version) if path.largest is not None else {}
     return SimpleNamespace(path=path, **{name: sizes.get(name) for name in _SIZES})
 
@@ -256,7 +256,7 @@ class CheckDocument(Model):
     paths: list[Annotated[CheckedPath, BeforeValidator(_path)]]
 
 
-def check_json(seen: Seen, findings: tuple[Finding, ...]) -> str:
+def check_json(seen: RigState, findings: tuple[Finding, ...]) -> str:
     """Return what `--json` prints."""
     levels = [finding.level for finding in findings]
     return CheckDocument.text_of(

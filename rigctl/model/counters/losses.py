@@ -101,7 +101,6 @@ _BETWEEN: Final[dict[tuple[Set[PointKind], Set[PointKind]], Where]] = {
 
 
 def _place(where: Where, points: Sequence[CountingPoint]) -> str:
-    """Name a queue, ports of a switch, or an interface."""
     if where is Where.QUEUE:
         return f"the queue of {', '.join(point.owner for point in points)}"
     if where is Where.RECEIVER:

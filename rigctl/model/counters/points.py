@@ -172,11 +172,12 @@ def acknowledgements_of(flows: Sequence[Flow]) -> Crossing:
 
 
 def _by_transport(flows: Sequence[Flow]) -> tuple[list[Flow], list[Flow]]:
-    """Return the flows of TCP, and those of datagrams."""
-    counts = [any(side is not None and side.datagrams is not None for side in (f.sender, f.receiver)) for f in flows]
-    return [flow for flow, udp in zip(flows, counts, strict=True) if not udp], [
-        flow for flow, udp in zip(flows, counts, strict=True) if udp
-    ]
+    streams: list[Flow] = []
+    datagrams: list[Flow] = []
+    for flow in flows:
+        is_udp = any(side is not None and side.datagrams is not None for side in (flow.sender, flow.receiver))
+        (datagrams if is_udp else streams).append(flow)
+    return streams, datagrams
 
 
 def _stamps(flows: Sequence[Flow]) -> tuple[int, int]:

@@ -168,12 +168,12 @@ def _small_frames(seen: Known) -> bool:
 
 
 def _full(seen: Known) -> bool:
-    """The line is nearly full: with this stream, with all pairs that share a link, or with other traffic."""
+    """Tell whether the line is nearly full: with this stream, all pairs that share a link, or other traffic."""
     return any(reaches(share or 0.0, NEARLY) for share in (seen.efficiency, seen.shared_share, seen.link_share))
 
 
 def _beside(seen: Known, least: float) -> bool:
-    """Other traffic counts, and together with the run's it takes `least` of the link."""
+    """Tell whether other traffic counts, and together with the run's takes `least` of the link."""
     return bool(seen.other_share >= OTHERS and least <= seen.link_share <= MOST_FULL)
 
 
@@ -183,17 +183,17 @@ def _buffered(seen: Known) -> bool:
 
 
 def _filled(seen: Known) -> bool:
-    """The window is full, and the kernel has counted some of that time."""
+    """Tell whether the window is full, and the kernel has counted some of that time."""
     return bool(seen.in_flight_share >= IN_FLIGHT and (seen.held_share is None or seen.held_share >= COUNTED))
 
 
 def _nearby(seen: Known) -> bool:
-    """Round trips are so short that they vary by multiples as hosts process them, but there is no queue."""
+    """Tell whether no queue stands: round trips this short vary by multiples as hosts process them."""
     return bool(seen.rtt_ms - seen.rtt_min_ms < QUEUE_MS)
 
 
 def _drained(seen: Known) -> bool:
-    """Less than half of the window stands in a queue; else something is slower than what the window allows."""
+    """Tell whether less than half of the window stands in a queue; else something is slower than the window."""
     grown = seen.rtt_growth is not None and seen.rtt_growth * HALF >= 1
     return seen.window_share is None or bool(seen.window_share >= HALF or not grown)
 
@@ -203,12 +203,12 @@ def _standing(seen: Known) -> bool:
 
 
 def _rest_taken(seen: Known) -> bool:
-    """Other classes of the test take the rest of the line."""
+    """Tell whether other classes of the test take the rest of the line."""
     return bool(seen.beside_classes) and reaches(seen.shared_share or 0.0, LINE_RATE)
 
 
 def _deep(seen: Known) -> bool:
-    """A queue is never empty, as far as is known."""
+    """Tell whether a queue is known to be never empty."""
     least_ms, least_growth = DEEP
     if seen.queue_ms is None or seen.queue_growth is None:
         return False
@@ -216,7 +216,7 @@ def _deep(seen: Known) -> bool:
 
 
 def _never_empty(seen: Known) -> bool:
-    """A place far slower than the line has a deep queue, and the sender did not wait for a window meanwhile.
+    """Tell whether a place far slower than the line has a deep queue, while the sender waits for no window.
 
     Goodput may vary. Near the line's rate, or if other programs keep an agent from its processors, it may be the line.
     """
@@ -227,7 +227,7 @@ def _never_empty(seen: Known) -> bool:
 
 
 def _queued(seen: Known) -> bool:
-    """A queue stands at a place that gives out a constant rate."""
+    """Tell whether a queue stands at a place that gives out a constant rate."""
     short = seen.queue_ms >= QUEUE_MS and seen.queue_growth >= SHORT and seen.variation <= CONSTANT
     # A full window may be the limit, with hosts that are late to answer; a shaper's rate is constant.
     windowed = seen.in_flight_share is not None and _filled(seen)
@@ -236,24 +236,24 @@ def _queued(seen: Known) -> bool:
 
 
 def _dropped(seen: Known) -> bool:
-    """Losses cost goodput before the line is full."""
+    """Tell whether losses cost goodput before the line is full."""
     return bool(seen.lost_share >= LOSSY and seen.sending_share >= HALF and not _full(seen))
 
 
 def _explained(seen: Known) -> bool:
-    """Single losses explain the goodput. They never explain bbr's, which does not prove a policer either."""
+    """Tell whether single losses explain the goodput. For bbr the distribution of losses alone decides."""
     least, most = EXPLAINED
     follows = not seen.halves or seen.loss_allows is None or least <= seen.loss_allows <= most
     return bool(follows and seen.loss_clumps < TOGETHER)
 
 
 def _even(seen: Known) -> bool:
-    """Losses cost goodput at a constant rate, and do not explain it."""
+    """Tell whether losses cost goodput at a constant rate, and do not explain it."""
     return bool(_dropped(seen) and seen.unevenness <= EVEN and not _explained(seen))
 
 
 def _regulated(seen: Known) -> bool:
-    """Losses cost goodput at a rate constant in the mean: a bucket runs empty, and fills while the flows are silent."""
+    """Tell whether losses hold goodput constant in the mean: a token bucket runs empty, and fills in pauses."""
     return bool(_dropped(seen) and seen.loss_clumps >= TOGETHER and seen.variance_ratio <= REGULATED)
 
 
@@ -268,7 +268,7 @@ def _at_random(seen: Known) -> bool:
 
 
 def _lossy(seen: Known) -> bool:
-    """Losses reduce the congestion window, more than marks do, and allow about what is achieved."""
+    """Tell whether losses, more than marks, reduce the congestion window and allow about what is achieved."""
     cut = seen.halves and seen.lost_share > 0 and seen.sending_share >= HALF and not _deep(seen)
     if seen.marks_allow is not None and seen.marks_allow < seen.loss_allows:
         return False
@@ -276,14 +276,14 @@ def _lossy(seen: Known) -> bool:
 
 
 def _refuted(seen: Known) -> bool:
-    """The goodput is far above what the losses allow (Mathis et al.): a clump of them cuts the window once."""
+    """Tell whether goodput is far above what losses allow (Mathis et al.); a clump cuts the window once."""
     if seen.loss_clumps is None:
         return bool(seen.loss_allows < LEAST_ALONE)
     return bool(seen.loss_allows * max(1.0, seen.loss_clumps) ** 0.5 < LEAST_ALLOWED)
 
 
 def _marked(seen: Known) -> bool:
-    """Marks of congestion (ECN) reduce the congestion window, more than losses do, and allow about what is achieved."""
+    """Tell whether marks (ECN), more than losses, reduce the congestion window and allow about what is achieved."""
     cut = seen.halves and seen.sending_share >= HALF and not _full(seen)
     more = seen.loss_allows is None or seen.marks_allow <= seen.loss_allows
     return bool(cut and more and seen.marks_allow <= MOST_ALLOWED)

@@ -8,7 +8,7 @@ import pytest
 from builders import bucket_of
 
 from rigctl.analysis.rows.flows import DATAGRAM_NAMES as NAMES
-from rigctl.analysis.rows.flows import asked_mbps, datagram_values, effective_values, zerocopy_share
+from rigctl.analysis.rows.flows import asked_mbps, datagram_values, flow_values
 from rigctl.records import Cell, Copying, Datagrams, Direction, Flow, Pair, Repetition, Side, Status
 from rigctl.settings import COPY, NODELAY, RATE, Settings
 
@@ -115,18 +115,22 @@ def copied(sent: Copying, copies: bool | None = None, nodelay: bool | None = Non
     return Flow(Pair("a", "b"), Direction.FORWARD, 1, sender, Side(9, 1, 2, granted=Settings({COPY: copies})))
 
 
+def together(*flows: Flow) -> dict[str, Any]:
+    return flow_values(builders.cell(), flows, complete=True)
+
+
 def test_the_effective_share_is_of_all_sends_of_all_flows() -> None:
     flows = [copied(Copying(300, 300), True, True), copied(Copying(100, 0), True, True)]
-    assert zerocopy_share(flows) == {"zerocopy_effective": 0.75}
-    assert zerocopy_share([copied(Copying(300, 0))]) == {"zerocopy_effective": 0.0}
-    values = effective_values(flows)
+    values = together(*flows)
     assert (values["copy_effective"], values["nodelay"], values["congestion"]) == (True, True, None)
+    assert values["zerocopy_effective"] == 0.75
+    assert together(copied(Copying(300, 0)))["zerocopy_effective"] == 0.0
 
 
 def test_nothing_is_known_of_what_was_not_asked_for() -> None:
-    assert zerocopy_share([copied(Copying(300))]) == zerocopy_share([]) == {"zerocopy_effective": None}
-    assert effective_values([])["copy_effective"] is None
+    for values in (together(copied(Copying(300))), together()):
+        assert (values["zerocopy_effective"], values["copy_effective"]) == (None, None)
 
 
 def test_receivers_that_differ_have_no_one_answer() -> None:
-    assert effective_values([copied(Copying(1), True), copied(Copying(1), False)])["copy_effective"] is None
+    assert together(copied(Copying(1), True), copied(Copying(1), False))["copy_effective"] is None

@@ -7,7 +7,7 @@ import pytest
 
 from rigctl.check import paths
 from rigctl.check.gather import pairs_of
-from rigctl.check.paths import PathSeen, Spot, _next_sizes, probed, rounds
+from rigctl.check.paths import PathState, Spot, _next_sizes, probed, rounds
 from rigctl.protocol.orders import Close, Listen, Probe
 
 
@@ -30,7 +30,7 @@ class Fake:
         return None
 
 
-def seen(said: Mapping[str, str]) -> list[PathSeen]:
+def state(said: Mapping[str, str]) -> list[PathState]:
     spots = {name: Spot(name, "127.0.0.1", 1500) for name in "ab"}
     agents = {"a": Fake(said), "b": Fake({})}
     return asyncio.run(probed(agents, spots, [("a", "b"), ("b", "a")], wait_s=0.0))
@@ -51,24 +51,24 @@ def seen(said: Mapping[str, str]) -> list[PathSeen]:
     ],
 )
 def test_words_that_are_no_numbers_fail_the_node_alone(said: dict[str, str]) -> None:
-    assert [path.source for path in seen(said)] == ["b"]
+    assert [path.source for path in state(said)] == ["b"]
 
 
 def test_a_size_that_was_not_sent_was_not_refused() -> None:
-    assert not any(path.refused for path in seen({"refused": "999999999:EPERM"}))
+    assert not any(path.refused for path in state({"refused": "999999999:EPERM"}))
 
 
 def test_a_search_that_would_not_end_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = 0
 
-    def endless(path: PathSeen) -> list[int]:
+    def endless(path: PathState) -> list[int]:
         nonlocal asked
         asked += 1
         return [500 + asked]
 
     monkeypatch.setattr(paths, "_next_sizes", endless)
     monkeypatch.setattr(paths, "_SETTLE_S", 0.0)
-    seen({})
+    state({})
     assert asked < 100
 
 
@@ -88,7 +88,7 @@ def test_beyond_600_pairs_each_node_has_neighbours_only() -> None:
 
 
 def test_the_search_ends_at_the_border_and_looks_where_icmp_says() -> None:
-    path = PathSeen("a", "b", 4, 9000, heard={128}, lost={9000})
+    path = PathState("a", "b", 4, 9000, heard={128}, lost={9000})
     for limit in (1234, 8999, 128):
         path.heard, path.lost = {128}, {9000}
         for _ in range(9):

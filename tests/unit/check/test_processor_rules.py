@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rigctl.check.judge import judged
-from rigctl.check.records import NodeSeen, Seen
+from rigctl.check.records import NodeState, RigState
 from rigctl.findings import Severity
 from rigctl.probe.switches import PortCounters
 from rigctl.records import Cell, Condition, HostSetting, Link, Pair, RunPlan
@@ -146,9 +146,9 @@ PROOF = (
 )
 
 
-def seen_of(case: Case) -> Seen:
+def seen_of(case: Case) -> RigState:
     nodes = {
-        name: NodeSeen(Node(name, f"10.0.0.{number}", Link(case.rate_bps, None)), facts, address=f"10.0.0.{number}")
+        name: NodeState(Node(name, f"10.0.0.{number}", Link(case.rate_bps, None)), facts, address=f"10.0.0.{number}")
         for number, (name, facts) in enumerate({"a": {"interface": "eth0", **case.facts}, "b": {}, "c": {}}.items(), 1)
     }
     rig = Rig("lab", "lab", {name: each.node for name, each in nodes.items()}, None)
@@ -157,7 +157,7 @@ def seen_of(case: Case) -> Seen:
         made = {"test": "tcp", "pairs": (Pair("a", "b"),), "condition": "set", **case.cell}
         cells = (Cell(1, duration_s=1.0, omit_s=0.0, parallel=1, **made),)
         plan = RunPlan("t", "", "s", "", "lab", "", (), 1, cells, conditions=(Condition("set", case.condition),))
-    return Seen(rig, plan, nodes, ports={"b": case.to_b} if case.to_b is not None else {})
+    return RigState(rig, plan, nodes, ports={"b": case.to_b} if case.to_b is not None else {})
 
 
 KNOWN = (ONE, SPANS, APART, DEEP, PAUSE)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rigctl.check.judge import answer, judged
-from rigctl.check.paths import Icmp, PathSeen
-from rigctl.check.records import Failure, NodeSeen, Seen
+from rigctl.check.paths import Icmp, PathState
+from rigctl.check.records import Failure, NodeState, RigState
 from rigctl.findings import Finding, Severity
 from rigctl.probe.readiness import Disk, Route, Surroundings
 from rigctl.records import Cell, Condition, HostSetting, Link, Pair, RunPlan
@@ -27,28 +27,31 @@ FACTS: dict[str, Any] = {"interface": "eth0", "mtu": 1500, "sysctls": SYSCTLS, "
 
 
 def seen_of(
-    *changes: Mapping[str, Any], paths: tuple[PathSeen, ...] = (), plan: RunPlan | None = None, rate: int | None = 10**9
-) -> Seen:
+    *changes: Mapping[str, Any],
+    paths: tuple[PathState, ...] = (),
+    plan: RunPlan | None = None,
+    rate: int | None = 10**9,
+) -> RigState:
     """A rig of as many nodes, a, b …, each with `FACTS` and what its change says."""
-    nodes: dict[str, NodeSeen] = {}
+    nodes: dict[str, NodeState] = {}
     for name, change in zip("abcdefgh", changes, strict=False):
         node = Node(name, f"10.0.0.{len(nodes) + 1}", Link(rate, None))
-        nodes[name] = NodeSeen(node, {**FACTS, **change}, address=node.address, machine="x86_64")
+        nodes[name] = NodeState(node, {**FACTS, **change}, address=node.address, machine="x86_64")
     rig = Rig("lab", "lab", {name: each.node for name, each in nodes.items()}, None)
-    return Seen(rig, plan, nodes, paths)
+    return RigState(rig, plan, nodes, paths)
 
 
-def bad(seen: Seen, *levels: Severity) -> list[Finding]:
+def bad(state: RigState, *levels: Severity) -> list[Finding]:
     wanted = levels or (Severity.ERROR, Severity.WARNING)
-    return [finding for finding in judged(seen) if finding.level in wanted]
+    return [finding for finding in judged(state) if finding.level in wanted]
 
 
-def texts(seen: Seen, *levels: Severity) -> list[str]:
-    return [finding.text for finding in bad(seen, *levels)]
+def texts(state: RigState, *levels: Severity) -> list[str]:
+    return [finding.text for finding in bad(state, *levels)]
 
 
-def whole(source: str = "a", destination: str = "b", **change: Any) -> PathSeen:
-    path = PathSeen(source, destination, 4, 9000, port=4711, heard={128, 9000}, stream="0", rtt_us=100)
+def whole(source: str = "a", destination: str = "b", **change: Any) -> PathState:
+    path = PathState(source, destination, 4, 9000, port=4711, heard={128, 9000}, stream="0", rtt_us=100)
     return replace(path, **change)
 
 
@@ -106,45 +109,45 @@ def test_offloads_rings_and_interrupts_of_a_fast_card_are_looked_at() -> None:
 
 
 def test_a_wall_clock_is_named_by_the_least_that_it_is_off() -> None:
-    seen = seen_of({}, {})
-    seen.nodes["a"].clock_ahead_s = (-7.4, -7.1)
-    seen.nodes["b"].clock_ahead_s = (-0.2, 1.9)
-    (text,) = texts(seen)
+    state = seen_of({}, {})
+    state.nodes["a"].clock_ahead_s = (-7.4, -7.1)
+    state.nodes["b"].clock_ahead_s = (-0.2, 1.9)
+    (text,) = texts(state)
     assert text.startswith("a: its clock is 7.1 s behind the controller's.")
 
 
 def test_an_unreachable_node_is_an_error_and_the_same_words_of_several_are_one_finding() -> None:
-    seen = seen_of({"mtu": 1400}, {"mtu": 1400}, {}, {}, {})
-    seen.nodes["c"].failure = Failure("ssh", "no answer")
-    assert texts(seen)[0] == "c: no answer"
-    (mtu,) = [finding for finding in bad(seen) if "MTU 1400" in finding.text]
+    state = seen_of({"mtu": 1400}, {"mtu": 1400}, {}, {}, {})
+    state.nodes["c"].failure = Failure("ssh", "no answer")
+    assert texts(state)[0] == "c: no answer"
+    (mtu,) = [finding for finding in bad(state) if "MTU 1400" in finding.text]
     assert mtu.text.startswith("a, b: eth0 has MTU 1400, 3 other nodes 1500.")
-    assert answer(judged(seen), 5) == "1 error and 1 warning on 5 nodes: mend the errors before a run."
+    assert answer(judged(state), 5) == "1 error and 1 warning on 5 nodes: mend the errors before a run."
 
 
 def test_data_that_leave_by_another_interface_and_other_traffic_are_named() -> None:
-    seen = seen_of({}, {})
+    state = seen_of({}, {})
     routes = {"10.0.0.2": Route("10.0.0.2", "eth1", "10.9.0.1")}
-    seen.nodes["a"].around = Surroundings(routes, 5e6, 12e6)
-    assert texts(seen) == [
+    state.nodes["a"].around = Surroundings(routes, 5e6, 12e6)
+    assert texts(state) == [
         "a: data to b (10.0.0.2) leave by eth1 via 10.9.0.1, not by eth0.",
         "a: other traffic on eth0 now: 5.0 Mbit/s in, 12.0 Mbit/s out.",
     ]
-    seen.nodes["a"].around = Surroundings({"10.0.0.2": Route("10.0.0.2", None, said="unreachable")}, 5e6, 9e6)
-    assert texts(seen) == ["a: no route to b (10.0.0.2): unreachable."]
+    state.nodes["a"].around = Surroundings({"10.0.0.2": Route("10.0.0.2", None, said="unreachable")}, 5e6, 9e6)
+    assert texts(state) == ["a: no route to b (10.0.0.2): unreachable."]
 
 
 def test_a_route_over_a_bond_or_bridge_on_the_data_interface_is_right() -> None:
-    seen = seen_of({}, {})
-    seen.nodes["a"].around = Surroundings({"10.0.0.2": Route("10.0.0.2", "bond0")}, above=frozenset({"bond0"}))
-    assert texts(seen) == []
+    state = seen_of({}, {})
+    state.nodes["a"].around = Surroundings({"10.0.0.2": Route("10.0.0.2", "bond0")}, above=frozenset({"bond0"}))
+    assert texts(state) == []
 
 
 def test_a_route_that_forbids_a_peer_is_named_with_the_command_that_removes_it() -> None:
-    seen = seen_of({"mtu": 9000}, {"mtu": 9000}, paths=(whole(stream="EACCES", heard=set(), refused={128: "EACCES"}),))
+    state = seen_of({"mtu": 9000}, {"mtu": 9000}, paths=(whole(stream="EACCES", heard=set(), refused={128: "EACCES"}),))
     said = "RTNETLINK answers: Permission denied; prohibit 10.0.0.2"
-    seen.nodes["a"].around = Surroundings({"10.0.0.2": Route("10.0.0.2", None, said=said)})
-    (route,) = bad(seen)
+    state.nodes["a"].around = Surroundings({"10.0.0.2": Route("10.0.0.2", None, said=said)})
+    (route,) = bad(state)
     assert "a route of type prohibit covers it" in route.text
     assert route.remedy == "On the node, as root: ip route del prohibit 10.0.0.2"
 
@@ -179,27 +182,27 @@ DROPPED: dict[str, Any] = {"heard": set(), "lost": {128, 9000}, "stream": None}
 
 def test_an_address_that_two_nodes_have_is_the_only_error() -> None:
     paths = (whole("a", "b", stream="ECONNREFUSED"), whole("b", "a", **DROPPED), whole("a", "c"), whole("c", "a"))
-    seen = seen_of({"mac": "0a"}, {"mac": "0b"}, {"mac": "0c"}, paths=paths)
-    seen.nodes["c"].address = seen.nodes["b"].address
-    (shared,) = bad(seen)
+    state = seen_of({"mac": "0a"}, {"mac": "0b"}, {"mac": "0c"}, paths=paths)
+    state.nodes["c"].address = state.nodes["b"].address
+    (shared,) = bad(state)
     assert shared.subject.names == ("b", "c")
     assert "10.0.0.2 is the data address of each of them" in shared.text
 
 
 def test_two_nodes_of_a_rig_may_be_one_interface_of_one_host() -> None:
     host = {"mac": "0b", "boot_id": "x", "addresses": ["10.0.0.2", "10.0.0.3"]}
-    seen = seen_of({}, host, host, paths=(whole(), whole("b", "a")))
-    assert texts(seen) == []
-    seen.nodes["c"].address = seen.nodes["b"].address
-    assert texts(seen) == []
+    state = seen_of({}, host, host, paths=(whole(), whole("b", "a")))
+    assert texts(state) == []
+    state.nodes["c"].address = state.nodes["b"].address
+    assert texts(state) == []
 
 
 def test_a_mac_address_that_two_nodes_have_is_the_cause_of_what_is_dropped_between_them() -> None:
-    def of(path: PathSeen, boots: tuple[str, str]) -> list[tuple[str, Severity]]:
+    def of(path: PathState, boots: tuple[str, str]) -> list[tuple[str, Severity]]:
         same = [{"mac": "0b", "boot_id": boot, "addresses": [boot + str(at)]} for at, boot in enumerate(boots)]
-        seen = seen_of({}, *same, paths=(path, whole("a", "b")))
-        seen.nodes["b"].around = Surroundings({"10.0.0.3": Route("10.0.0.3", "eth0")})
-        return [(finding.text.partition(" has MAC")[0], finding.level) for finding in bad(seen)]
+        state = seen_of({}, *same, paths=(path, whole("a", "b")))
+        state.nodes["b"].around = Surroundings({"10.0.0.3": Route("10.0.0.3", "eth0")})
+        return [(finding.text.partition(" has MAC")[0], finding.level) for finding in bad(state)]
 
     named = "b, c: the data interface of each of them"
     assert of(whole("b", "c", **DROPPED), ("x", "x")) == [(named, Severity.ERROR)]
@@ -208,23 +211,23 @@ def test_a_mac_address_that_two_nodes_have_is_the_cause_of_what_is_dropped_betwe
 
 
 def test_a_host_that_answers_for_a_nodes_address_and_one_that_does_not_answer_are_named() -> None:
-    seen = seen_of({"mac": "0a"}, {"mac": "0b"}, {"mac": "0c"}, paths=(whole(**DROPPED), whole("b", "a", **DROPPED)))
-    seen.nodes["a"].neighbours = {"10.0.0.2": "0f"}
-    (finding,) = bad(seen)
+    state = seen_of({"mac": "0a"}, {"mac": "0b"}, {"mac": "0c"}, paths=(whole(**DROPPED), whole("b", "a", **DROPPED)))
+    state.nodes["a"].neighbours = {"10.0.0.2": "0f"}
+    (finding,) = bad(state)
     assert finding.text == ("a: 10.0.0.2 of b is answered for by 0f, an interface of another host; eth0 of b has 0b.")
-    seen.nodes["a"].neighbours = {"10.0.0.2": "0c"}
-    assert "by 0c, c's eth0;" in texts(seen)[0]
-    seen.nodes["a"].neighbours = {"10.0.0.2": None}
-    assert texts(seen) == ["a: no answer to ARP for 10.0.0.2 of b, sent over eth0."]
-    seen.nodes["a"].neighbours = {"10.0.0.2": "0b"}
-    assert all("dropped without an answer" in text for text in texts(seen))
+    state.nodes["a"].neighbours = {"10.0.0.2": "0c"}
+    assert "by 0c, c's eth0;" in texts(state)[0]
+    state.nodes["a"].neighbours = {"10.0.0.2": None}
+    assert texts(state) == ["a: no answer to ARP for 10.0.0.2 of b, sent over eth0."]
+    state.nodes["a"].neighbours = {"10.0.0.2": "0b"}
+    assert all("dropped without an answer" in text for text in texts(state))
 
 
 def test_a_loopback_address_among_several_hosts_is_the_cause_and_its_mtu_is_no_matter() -> None:
     lo = {"interface": "lo", "mtu": 65536, "boot_id": "x"}
-    seen = seen_of({"boot_id": "y"}, lo, paths=(whole(stream="ECONNREFUSED"), whole("b", "a", **DROPPED)))
-    seen.nodes["b"].address = "127.0.0.1"
-    (finding,) = bad(seen)
+    state = seen_of({"boot_id": "y"}, lo, paths=(whole(stream="ECONNREFUSED"), whole("b", "a", **DROPPED)))
+    state.nodes["b"].address = "127.0.0.1"
+    (finding,) = bad(state)
     assert finding.text.startswith("b: its data address 127.0.0.1 is a loopback address")
     alone = seen_of(lo, lo, paths=(whole(), whole("b", "a")))
     for each in alone.nodes.values():
@@ -239,8 +242,8 @@ def test_what_follows_from_an_interface_that_is_down_is_not_told() -> None:
 
 def test_an_icmp_error_of_the_senders_own_is_its_unanswered_arp_and_no_firewall() -> None:
     own = Icmp("EHOSTUNREACH", 3, 1, None, "10.0.0.1")
-    seen = seen_of({}, {}, paths=(whole(heard=set(), icmp={own}, stream="EHOSTUNREACH"),))
-    (finding,) = bad(seen)
+    state = seen_of({}, {}, paths=(whole(heard=set(), icmp={own}, stream="EHOSTUNREACH"),))
+    (finding,) = bad(state)
     assert "10.0.0.2 did not answer ARP" in finding.text
     assert "nft" not in (finding.remedy or "")
 
@@ -282,19 +285,21 @@ def test_windows_above_the_limits_and_buffers_below_rate_times_round_trip_are_na
 
 def test_buffers_much_smaller_than_another_nodes_are_named_though_the_idle_round_trip_is_short() -> None:
     small = {"sysctls": {**SYSCTLS, "net.ipv4.tcp_rmem": "4096 16384 65536"}}
-    seen = seen_of({}, small, {}, paths=(replace(whole(), rtt_us=20),))
-    (finding,) = bad(seen)
+    state = seen_of({}, small, {}, paths=(replace(whole(), rtt_us=20),))
+    (finding,) = bad(state)
     assert finding.text.startswith("b: receive buffers grow to 64K at most (net.ipv4.tcp_rmem), of another node to 6M")
     assert finding.remedy == "On the node, as root: sysctl -w net.ipv4.tcp_rmem='4096 16384 6291456'"
 
 
 def test_a_congestion_control_that_is_not_loaded_is_an_error_unless_the_kernel_can_load_it() -> None:
     plan = plan_with(cell(settings=Settings({CONGESTION: "bbr"})))
-    seen = seen_of({}, {}, plan=plan)
-    assert texts(seen) == ["a, b: congestion control bbr is not loaded, and test 1 asks for it; there are reno, cubic."]
-    for each in seen.nodes.values():
+    state = seen_of({}, {}, plan=plan)
+    assert texts(state) == [
+        "a, b: congestion control bbr is not loaded, and test 1 asks for it; there are reno, cubic."
+    ]
+    for each in state.nodes.values():
         each.around = Surroundings(loadable=frozenset({"bbr"}))
-    assert texts(seen) == []
+    assert texts(state) == []
     unlike = seen_of({}, {}, {"sysctls": {**SYSCTLS, "net.ipv4.tcp_congestion_control": "reno"}})
     assert texts(unlike) == ["c: the default congestion control is reno, of 2 other nodes cubic."]
 
@@ -302,14 +307,14 @@ def test_a_congestion_control_that_is_not_loaded_is_an_error_unless_the_kernel_c
 def test_a_folder_that_is_missing_in_memory_or_full_is_an_error() -> None:
     on_disks = Settings({READ: "disk", WRITE: "disk"})
     plan = plan_with(cell(test="file", message_bytes=10**9, parallel=2, folder="/data", settings=on_disks))
-    seen = seen_of({}, {}, plan=plan)
+    state = seen_of({}, {}, plan=plan)
     for disk, text in (
         (Disk("/data", None), "a: there is no folder /data."),
         (Disk("/data", 10**12, in_memory=True), "a: /data is in memory, not on a disk."),
         (Disk("/data", 10**9), "a: /data has 1,000 MB free, the files take 2,000 MB."),
     ):
-        seen.nodes["a"].around = Surroundings(disks=(disk,))
-        assert texts(seen) == [text]
+        state.nodes["a"].around = Surroundings(disks=(disk,))
+        assert texts(state) == [text]
 
 
 REFUSED = Icmp("EHOSTUNREACH", 3, 13, None, "10.0.0.9")
@@ -338,8 +343,8 @@ LOST: dict[str, Any] = {"heard": {128, 1500}, "lost": {1501, 9000}}
     ],
 )  # fmt: skip
 def test_a_path_is_judged_by_what_became_of_its_probes(change: dict[str, Any], level: str, text: str) -> None:
-    seen = seen_of({"mtu": 9000}, {"mtu": 9000}, paths=(whole(**change), whole("b", "a")))
-    (finding,) = bad(seen)
+    state = seen_of({"mtu": 9000}, {"mtu": 9000}, paths=(whole(**change), whole("b", "a")))
+    (finding,) = bad(state)
     assert (finding.level.value, finding.text) == (level, f"a -> b: {text}")
 
 
@@ -382,9 +387,9 @@ FREEBSD: dict[str, Any] = {"kernel": "FreeBSD 14.1-RELEASE amd64", "interface": 
 
 
 def test_a_sound_freebsd_node_among_linux_nodes_has_one_note_of_what_is_not_checked() -> None:
-    seen = seen_of({}, FREEBSD, FREEBSD, paths=(whole(), whole("b", "a")))
-    assert bad(seen) == []
-    (note,) = bad(seen, Severity.NOTE)
+    state = seen_of({}, FREEBSD, FREEBSD, paths=(whole(), whole("b", "a")))
+    assert bad(state) == []
+    (note,) = bad(state, Severity.NOTE)
     assert note.text.startswith("b, c: socket buffers, congestion control, the card and the processor")
     assert note.subject.names == ("b", "c")
 
@@ -402,8 +407,8 @@ def test_a_sound_freebsd_node_among_linux_nodes_has_one_note_of_what_is_not_chec
 def test_a_fault_of_a_freebsd_node_is_found_with_the_command_of_freebsd(
     change: dict[str, Any], text: str, remedy: str
 ) -> None:
-    seen = seen_of({}, FREEBSD | change, {}, paths=(whole(wanted=1500, heard={128, 1500}),))
-    found = [finding for finding in bad(seen) if finding.subject.names == ("b",)]
+    state = seen_of({}, FREEBSD | change, {}, paths=(whole(wanted=1500, heard={128, 1500}),))
+    found = [finding for finding in bad(state) if finding.subject.names == ("b",)]
     assert [finding.text.startswith(text) for finding in found] == [True], [finding.text for finding in found]
     assert remedy in (found[0].remedy or "")
 
@@ -424,8 +429,8 @@ def test_a_firewall_is_looked_for_with_the_tools_of_the_node_that_has_it() -> No
 
 
 def test_data_of_a_freebsd_node_that_leave_by_another_interface_are_an_error_with_its_command() -> None:
-    seen = seen_of(FREEBSD, {})
-    seen.nodes["a"].around = Surroundings({"10.0.0.2": Route("10.0.0.2", "em0", "192.168.1.1", 1500)})
-    (found,) = bad(seen)
+    state = seen_of(FREEBSD, {})
+    state.nodes["a"].around = Surroundings({"10.0.0.2": Route("10.0.0.2", "em0", "192.168.1.1", 1500)})
+    (found,) = bad(state)
     assert found.text == "a: data to b (10.0.0.2) leave by em0 via 192.168.1.1, not by ix0."
     assert "route add -host 10.0.0.2 -interface ix0 -ifa 10.0.0.1" in (found.remedy or "")

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from rigctl.check.paths import PathSeen
-from rigctl.check.records import NodeSeen, Seen
+from rigctl.check.paths import PathState
+from rigctl.check.records import NodeState, RigState
 from rigctl.findings import Finding, Severity, Subject, Weight
 from rigctl.probe.readiness import Route, Surroundings
 from rigctl.records import Cell, Condition, HostSetting, Link, Pair, RunPlan
@@ -11,27 +11,27 @@ from rigctl.rig.inventory import Node, Rig
 from rigctl.runner.precheck import errors_of
 from rigctl.settings import ITERATIONS, MSS, Settings
 
-NODES = {name: NodeSeen(Node(name, f"10.0.0.{at}", Link(None, None))) for at, name in enumerate("ab", 1)}
-GOOD = PathSeen("a", "b", 4, 1500, port=1, heard={128, 1500}, stream="0")
+NODES = {name: NodeState(Node(name, f"10.0.0.{at}", Link(None, None))) for at, name in enumerate("ab", 1)}
+GOOD = PathState("a", "b", 4, 1500, port=1, heard={128, 1500}, stream="0")
 HOLE = replace(GOOD, heard={128, 1000}, lost={1001, 1500})
 SHUT = replace(GOOD, heard=set(), lost={128, 1500}, stream=None)
 CELL = Cell(1, "tcp", (Pair("a", "b"),), 1.0, 0.0, 1)
 LOW = Condition("low", (HostSetting("mtu", "1280"),))
 
 
-def seen(path: PathSeen) -> Seen:
+def state(path: PathState) -> RigState:
     plan = RunPlan("t", "", "s", "", "r", "", (), 1, (CELL,), conditions=(LOW,))
     back = replace(GOOD, source="b", destination="a")
-    return Seen(Rig("r", "r", {}, None), plan, NODES, (path, back))
+    return RigState(Rig("r", "r", {}, None), plan, NODES, (path, back))
 
 
 def test_a_stream_over_a_black_hole_or_through_a_closed_port_cannot_work() -> None:
-    assert errors_of(CELL, seen(GOOD)) == []
-    (hole,) = errors_of(CELL, seen(HOLE))
+    assert errors_of(CELL, state(GOOD)) == []
+    (hole,) = errors_of(CELL, state(HOLE))
     assert hole.startswith("a -> b: black hole: IP packets of 1000 bytes")
-    (shut,) = errors_of(CELL, seen(SHUT))
+    (shut,) = errors_of(CELL, state(SHUT))
     assert shut.startswith("a -> b: TCP and UDP to port 1: dropped without an answer.")
-    assert len(errors_of(replace(CELL, pairs=(Pair("b", "a"),)), seen(SHUT))) == 1  # acknowledgements go that way
+    assert len(errors_of(replace(CELL, pairs=(Pair("b", "a"),)), state(SHUT))) == 1  # acknowledgements go that way
 
 
 def test_what_may_send_smaller_packets_is_not_refused_for_a_black_hole() -> None:
@@ -41,16 +41,16 @@ def test_what_may_send_smaller_packets_is_not_refused_for_a_black_hole() -> None
         replace(CELL, test="udp", transport="udp", message_bytes=64),
         replace(CELL, condition="low"),
     )
-    assert [errors_of(cell, seen(HOLE)) for cell in smaller] == [[]] * 4
-    assert len(errors_of(replace(CELL, settings=Settings({MSS: 1400})), seen(HOLE))) == 1
+    assert [errors_of(cell, state(HOLE)) for cell in smaller] == [[]] * 4
+    assert len(errors_of(replace(CELL, settings=Settings({MSS: 1400})), state(HOLE))) == 1
 
 
 def test_a_route_that_leads_elsewhere_keeps_the_tests_of_its_own_pair_only() -> None:
     facts = {"interface": "eth1"}
-    nodes = {name: NodeSeen(each.node, facts, address=each.node.address) for name, each in NODES.items()}
+    nodes = {name: NodeState(each.node, facts, address=each.node.address) for name, each in NODES.items()}
     nodes["a"].around = Surroundings({"10.0.0.2": Route("10.0.0.2", "eth0")})
-    nodes["c"] = NodeSeen(Node("c", "10.0.0.3", Link(None, None)), facts, address="10.0.0.3")
-    whole = replace(seen(GOOD), nodes=nodes)
+    nodes["c"] = NodeState(Node("c", "10.0.0.3", Link(None, None)), facts, address="10.0.0.3")
+    whole = replace(state(GOOD), nodes=nodes)
     (wrong,) = errors_of(CELL, whole)
     assert wrong.startswith("a: data to b (10.0.0.2) leave by eth0, not by eth1.")
     assert len(errors_of(replace(CELL, pairs=(Pair("b", "a"),)), whole)) == 1
@@ -59,12 +59,12 @@ def test_a_route_that_leads_elsewhere_keeps_the_tests_of_its_own_pair_only() -> 
 
 def test_an_address_held_twice_keeps_the_tests_of_the_nodes_that_hold_it() -> None:
     shared = Finding("x is held twice", Weight.MISSING, Severity.ERROR, Subject("node", ("b", "c")))
-    assert errors_of(CELL, seen(GOOD), [shared]) == ["b, c: x is held twice"]
-    assert errors_of(replace(CELL, pairs=(Pair("a", "d"),)), seen(GOOD), [shared]) == []
+    assert errors_of(CELL, state(GOOD), [shared]) == ["b, c: x is held twice"]
+    assert errors_of(replace(CELL, pairs=(Pair("a", "d"),)), state(GOOD), [shared]) == []
 
 
 def test_another_pairs_closed_port_does_not_matter_and_udp_only_to_tests_of_datagrams() -> None:
-    assert errors_of(replace(CELL, pairs=(Pair("c", "d"),)), seen(SHUT)) == []
+    assert errors_of(replace(CELL, pairs=(Pair("c", "d"),)), state(SHUT)) == []
     deaf = replace(GOOD, heard=set(), lost={128, 1500})
-    assert errors_of(CELL, seen(deaf)) == []
-    assert len(errors_of(replace(CELL, test="udp", transport="udp", message_bytes=64), seen(deaf))) == 1
+    assert errors_of(CELL, state(deaf)) == []
+    assert len(errors_of(replace(CELL, test="udp", transport="udp", message_bytes=64), state(deaf))) == 1

@@ -6,8 +6,7 @@ from statistics import fmean, stdev
 from typing import Final, TypeAlias
 
 from rigctl.analysis.limits.evidence import Losses, advertised_bytes, held_us, losses_of, named, window_share
-from rigctl.analysis.limits.processors import Busy, busy_of
-from rigctl.analysis.limits.window_cause import WindowCause, window_cause
+from rigctl.analysis.limits.hosts import Busy, WindowCause, busy_of, window_cause
 from rigctl.analysis.rows.cells import Derived, Row, combined, grouped
 from rigctl.analysis.rows.flows import COUNTED_COLUMNS, NAMES
 from rigctl.analysis.rows.frames import Frames

@@ -5,15 +5,15 @@ from dataclasses import replace
 from typing import Final
 
 from rigctl.check.records import RigState
-from rigctl.check.rules import access, hardware, links, paths, settings
+from rigctl.check.rules import hardware, nodes, paths, settings
 from rigctl.check.rules.findings import listed
 from rigctl.findings import Finding, Number, Severity, Subject
 
 RULES: Final[tuple[Callable[[RigState], Iterable[Finding]], ...]] = (
-    *(access.reached, access.agent, access.rights, access.conditions),
-    *(links.link, paths.addresses, links.routes, paths.ports, paths.sizes, links.mtu),
+    *(nodes.reached, nodes.agent, nodes.rights, nodes.conditions),
+    *(nodes.link, paths.addresses, nodes.routes, paths.ports, paths.sizes, nodes.mtu),
     *(settings.congestion, settings.disks, settings.windows, settings.scaling, settings.multipath, settings.buffers),
-    *(links.traffic, access.clock, access.unchecked_on_freebsd),
+    *(nodes.traffic, nodes.clock, nodes.unchecked_on_freebsd),
     *(hardware.pcie, hardware.card, hardware.interrupts, hardware.numa, hardware.pause),
     *(hardware.processor, hardware.idle),
 )

@@ -43,13 +43,7 @@ class Search:
     following: int | None
 
 
-def loss_of(repetition: Repetition) -> float | None:
-    """Return the share of the datagrams sent that did not arrive; None if a flow's count is unknown."""
-    counts = sent_and_arrived(repetition)
-    return None if counts is None or counts[0] == 0 else (counts[0] - counts[1]) / counts[0]
-
-
-def sent_and_arrived(repetition: Repetition) -> tuple[int, int] | None:
+def _sent_and_arrived(repetition: Repetition) -> tuple[int, int] | None:
     """Return the datagrams sent and received by all flows; None if one flow's count is unknown."""
     sent = arrived = 0
     for flow in repetition.flows:
@@ -64,20 +58,17 @@ def sent_and_arrived(repetition: Repetition) -> tuple[int, int] | None:
 def trial_of(cell: Cell, repetition: Repetition) -> Trial:
     """Return the trial that a repetition was; its results are None if it was not measured."""
     unknown = Trial(repetition.repetition, repetition.rate_bps, None, None, None)
-    counts, size = sent_and_arrived(repetition), cell.message_bytes
+    counts, size = _sent_and_arrived(repetition), cell.message_bytes
     if counts is None or size is None or repetition.status not in (Status.OK, Status.INVALID):
         return unknown
-    times = [
-        flow.sender.last_byte_ns - flow.sender.first_byte_ns
-        for flow in repetition.flows
-        if flow.sender is not None and flow.sender.first_byte_ns is not None and flow.sender.last_byte_ns is not None
-    ]
-    if len(times) < len(repetition.flows) or min(times) <= 0:
+    times = [flow.sender.elapsed_ns or 0 for flow in repetition.flows if flow.sender is not None]
+    if min(times) <= 0:
         return unknown
     each = size * 8e9 / max(times) / len(times)
     rates_bps = (counts[0] * each, counts[1] * each)
     burst = most(flow.sender.datagrams.burst for flow in repetition.flows if flow.sender and flow.sender.datagrams)
-    return Trial(repetition.repetition, repetition.rate_bps, *rates_bps, loss_of(repetition), burst)
+    loss = (counts[0] - counts[1]) / counts[0] if counts[0] else None
+    return Trial(repetition.repetition, repetition.rate_bps, *rates_bps, loss, burst)
 
 
 def search(plan: RunPlan, cell: Cell, repetitions: Iterable[Repetition]) -> Search:

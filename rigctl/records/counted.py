@@ -150,6 +150,13 @@ class Side:
         """Return the subflows of Multipath TCP, empty after a fallback; None: not requested, or not known."""
         return cast(Subflows | None, self.granted[MPTCP])
 
+    @property
+    def elapsed_ns(self) -> int | None:
+        """Return the time from its first byte to its last; None if one of them is unknown."""
+        if self.first_byte_ns is None or self.last_byte_ns is None:
+            return None
+        return self.last_byte_ns - self.first_byte_ns
+
     def counts(self, setting: Setting[Any]) -> Counts | None:
         """Return what was seen of a setting and how often; None if that was not counted."""
         value = self.granted[setting]

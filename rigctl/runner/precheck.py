@@ -13,7 +13,7 @@ from rigctl.check.gather import ask_neighbours, look_around, peers_of, spot_of
 from rigctl.check.judge import together
 from rigctl.check.paths import PathState, probed
 from rigctl.check.records import NodeState, RigState
-from rigctl.check.rules import links
+from rigctl.check.rules.nodes import link, routes
 from rigctl.check.rules.paths import addresses, explained, ports, sizes
 from rigctl.findings import Finding, Severity
 from rigctl.probe.facts import gather
@@ -77,7 +77,7 @@ def _errors(cell: Cell, state: RigState) -> Iterator[Finding]:
         },
         paths=paths,
     )
-    rules = [links.link, links.routes, ports]
+    rules = [link, routes, ports]
     rules += [] if _may_be_small(cell, alone, paths) else [sizes]
     yield from (finding for rule in rules for finding in rule(alone) if finding.level is Severity.ERROR)
 

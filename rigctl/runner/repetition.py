@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from rigctl.base.errors import NodeError, named, of_nodes
-from rigctl.check.rules.links import LOOPBACKS
+from rigctl.check.rules.nodes import LOOPBACKS
 from rigctl.probe.facts import throttled_between, throttled_now
 from rigctl.probe.readiness import Surroundings, parse_surroundings, surroundings_script
 from rigctl.records import Flow, NicCounters, NodeUsage, PortSeries, Repetition, Status

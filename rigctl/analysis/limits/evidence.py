@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rigctl.analysis.limits.processors import Busy
+from rigctl.analysis.limits.hosts import Busy
 from rigctl.model.counters.points import CountingPoint, PointKind
 from rigctl.model.limits.ceilings import LINE_RATE, DataPath, Links, Taken, loss_bps, reaches, window_bps
 from rigctl.model.limits.rules import Evidence, Verdict, judged, together
@@ -157,10 +157,10 @@ def _windows(
 
 def _sending(side: Side) -> float | None:
     """Return the share of its time in which a sender had data to send and no full window."""
-    waited_us, took_ns = held_us(side), _took_ns(side)
-    if side.tcp.busy_us is None or waited_us is None or took_ns is None:
+    waited_us, elapsed_ns = held_us(side), side.elapsed_ns
+    if side.tcp.busy_us is None or waited_us is None or elapsed_ns is None or elapsed_ns <= 0:
         return None
-    return (side.tcp.busy_us - waited_us) * 1e3 / took_ns
+    return (side.tcp.busy_us - waited_us) * 1e3 / elapsed_ns
 
 
 def _queue(senders: Sequence[Side], sampled: Sequence[int], known_rtt_s: float | None) -> Found:
@@ -300,17 +300,9 @@ def _datagrams(flows: Sequence[Flow], window: CommonWindow | None) -> Found:
 
 
 def _disk_share(side: Side | None) -> float | None:
-    took_ns = _took_ns(side)
-    if side is None or side.disk is None or side.disk.disk_us is None or took_ns is None:
+    if side is None or side.disk is None or side.disk.disk_us is None:
         return None
-    return side.disk.disk_us * 1e3 / took_ns
-
-
-def _took_ns(side: Side | None) -> int | None:
-    """Return the time from a side's first byte to its last; None if that is unknown or 0."""
-    if side is None or side.first_byte_ns is None or side.last_byte_ns is None:
-        return None
-    return max(0, side.last_byte_ns - side.first_byte_ns) or None
+    return side.disk.disk_us * 1e3 / side.elapsed_ns if side.elapsed_ns and side.elapsed_ns > 0 else None
 
 
 _LINKS: Final = {

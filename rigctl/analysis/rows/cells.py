@@ -20,8 +20,7 @@ from rigctl.analysis.limits.ceiling import (
     several_links,
 )
 from rigctl.analysis.limits.evidence import evidence, named, other_traffic_found
-from rigctl.analysis.limits.processors import BUSY_COLUMNS, busy_of, processors
-from rigctl.analysis.limits.window_cause import effective_window
+from rigctl.analysis.limits.hosts import BUSY_COLUMNS, busy_of, effective_window, processors
 from rigctl.analysis.rows.counters import Balance, Balances, measured_as, port_octets, trunk_total
 from rigctl.analysis.rows.flows import asked_mbps, flow_values, latency_values, message_values
 from rigctl.columns import Level, columns_at

@@ -185,10 +185,8 @@ def _datagrams(side: Side | None) -> Datagrams | None:
 
 
 def _sent_mbps(side: Side | None) -> float | None:
-    if side is None or side.first_byte_ns is None or side.last_byte_ns is None:
-        return None
-    took_ns = side.last_byte_ns - side.first_byte_ns
-    return side.bytes * 8e3 / took_ns if took_ns > 0 else None
+    elapsed_ns = side.elapsed_ns if side is not None else None
+    return side.bytes * 8e3 / elapsed_ns if side is not None and elapsed_ns and elapsed_ns > 0 else None
 
 
 def _longest(receiver: Side | None, sent: Datagrams | None, came: Datagrams | None) -> int | None:
@@ -223,10 +221,9 @@ def message_values(cell: Cell, flow: Flow) -> dict[str, Any]:
     if sender is None or cell.message_bytes is None or not cell.in_messages:
         return values
     values["messages"] = sender.bytes // cell.message_bytes
-    took_s = elapsed_s(sender)
-    values["elapsed_s"] = took_s
-    if took_s:
-        values["throughput_bytes_per_s"] = values["messages"] * cell.message_bytes / took_s
+    if sender.elapsed_ns is not None:
+        values["elapsed_s"] = elapsed_s = sender.elapsed_ns / 1e9
+        values["throughput_bytes_per_s"] = values["messages"] * cell.message_bytes / elapsed_s if elapsed_s else None
     if cell.kind.files:
         disk = disk_shares([flow])
         values |= {"read_share": disk.read_share, "write_share": disk.write_share, "sync_s": disk.sync_s}
@@ -241,18 +238,11 @@ def message_values(cell: Cell, flow: Flow) -> dict[str, Any]:
     return values
 
 
-def elapsed_s(sender: Side) -> float | None:
-    """Return the time from the first send to the last answer."""
-    if sender.first_byte_ns is None or sender.last_byte_ns is None:
-        return None
-    return (sender.last_byte_ns - sender.first_byte_ns) / 1e9
-
-
 def disk_shares(flows: Sequence[Flow]) -> DiskShares:
     """Return the shares of the flows' time that were spent in reading and writing the files."""
     senders = [flow.sender for flow in flows if flow.sender is not None]
     receivers = [flow.receiver for flow in flows if flow.receiver is not None]
-    took_us = [1e6 * took_s for side in senders if (took_s := elapsed_s(side)) is not None]
+    took_us = [1e6 * (side.elapsed_ns / 1e9) for side in senders if side.elapsed_ns is not None]
     read = [side.disk.disk_us for side in senders if side.disk is not None and side.disk.disk_us is not None]
     written = [side.disk.disk_us for side in receivers if side.disk is not None and side.disk.disk_us is not None]
     synced = [side.disk.sync_us for side in receivers if side.disk is not None and side.disk.sync_us is not None]

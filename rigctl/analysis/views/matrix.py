@@ -16,7 +16,7 @@ from operator import attrgetter, itemgetter
 from statistics import fmean, median
 from typing import Final, TypeAlias
 
-from rigctl.analysis.limits.processors import PROCESSORS
+from rigctl.analysis.limits.hosts import PROCESSORS
 from rigctl.analysis.summary import CellSummary
 from rigctl.model.limits.ceilings import Packet
 from rigctl.model.unknowns import agreed

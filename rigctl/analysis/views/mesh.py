@@ -12,7 +12,7 @@ from itertools import combinations
 from statistics import fmean, median, median_high, median_low
 from typing import Final, Literal, TypeAlias
 
-from rigctl.analysis.limits.window_cause import WindowCause
+from rigctl.analysis.limits.hosts import WindowCause
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.summary import CellSummary, Estimate
 from rigctl.analysis.views.messages import MessageResult

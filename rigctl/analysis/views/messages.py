@@ -10,7 +10,7 @@ from statistics import fmean
 
 from rigctl.analysis.limits.ceiling import data_path, link_rate_bps, several_links
 from rigctl.analysis.rows.cells import grouped
-from rigctl.analysis.rows.flows import COUNTED, DiskShares, disk_shares, elapsed_s
+from rigctl.analysis.rows.flows import COUNTED, DiskShares, disk_shares
 from rigctl.analysis.summary import Exclusion
 from rigctl.model.latency import Buckets, merged, percentile_ns
 from rigctl.model.limits.ceilings import Packet, above_ceiling
@@ -96,7 +96,7 @@ def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Rep
     flows = [flow for own in counting for flow in own if flow.stream == stream and flow.sender is not None]
     senders = [[flow.sender for flow in own if flow.stream == stream and flow.sender is not None] for own in counting]
     # A sender without times sent nothing; a repetition with only such senders has no time either.
-    counted = [own for own in senders if any(elapsed_s(side) is not None for side in own)]
+    counted = [own for own in senders if any(side.elapsed_ns is not None for side in own)]
     sides = [side for own in counted for side in own]
     trips = [side.round_trips for side in sides if side.round_trips is not None]
     count = sum(trip.count for trip in trips)
@@ -104,7 +104,7 @@ def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Rep
         cell=cell,
         stream=stream,
         messages=tuple(sum(side.bytes for side in own) // (cell.message_bytes or 1) for own in counted),
-        elapsed_s=tuple(max(elapsed_s(side) or 0.0 for side in own) for own in counted),
+        elapsed_s=tuple(max(side.elapsed_ns or 0 for side in own) / 1e9 for own in counted),
         round_trips=merged(side.histogram for side in sides),
         rtt_mean_ns=sum(trip.sum_ns or 0 for trip in trips) / count if count else None,
         rtt_min_ns=least(trip.min_ns for trip in trips),

@@ -231,13 +231,13 @@ def idle(state: RigState) -> Iterator[Finding]:
     cells = [cell for cell in state.cells() if _sleeps(cell)]
     for each in real(state):
         own = [cell for cell in cells if each.name in cell.nodes]
-        latency_us, state = each.facts.get("idle_latency_us"), each.facts.get("idle_state")
+        latency_us, idle_state = each.facts.get("idle_latency_us"), each.facts.get("idle_state")
         held_us = each.facts.get("dma_latency_us")
         if not own or latency_us is None or latency_us < DEEP_US or (held_us is not None and held_us < latency_us):
             continue
         unless = "" if held_us is not None else ", unless a process holds /dev/cpu_dma_latency (tuned does)"
         text = (
-            f"idle processors enter {state or 'a state'}, which takes {latency_us} µs to leave{unless}: "
+            f"idle processors enter {idle_state or 'a state'}, which takes {latency_us} µs to leave{unless}: "
             "latencies have that time in them."
         )
         remedy = f"On the node, as root: cpupower idle-set -D {DEEP_US} (afterwards cpupower idle-set -E)"

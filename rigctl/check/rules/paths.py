@@ -12,7 +12,7 @@ from typing import Final
 from rigctl.check.paths import SMALL, Ends, Icmp, PathState
 from rigctl.check.records import NodeState, RigState
 from rigctl.check.rules.findings import command, error, finding_on, nodes_of, paths_of, warning
-from rigctl.check.rules.links import is_dead, is_loopback, misrouted
+from rigctl.check.rules.nodes import is_dead, is_loopback, misrouted
 from rigctl.findings import Finding, Severity
 from rigctl.model.limits.ceilings import ETHERNET_HEADER, IP_HEADER
 

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
 
-from rigctl.analysis.limits.window_cause import sysctl_value
+from rigctl.analysis.limits.hosts import sysctl_value
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.rows.flows import COUNTED
 from rigctl.analysis.run_view import RunView

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from rigctl.analysis.limits.processors import PROCESSORS
+from rigctl.analysis.limits.hosts import PROCESSORS
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.matrix import (

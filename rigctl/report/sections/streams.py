@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from rigctl.analysis.limits.window_cause import UNSCALED_BYTES, WINDOW_SCALING
+from rigctl.analysis.limits.hosts import UNSCALED_BYTES, WINDOW_SCALING
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, StreamSummary

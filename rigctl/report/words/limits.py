@@ -5,8 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from rigctl.analysis.limits.evidence import window_allows_bps
-from rigctl.analysis.limits.processors import PROCESSORS
-from rigctl.analysis.limits.window_cause import UNSCALED_BYTES, WINDOW_SCALING, WindowCause
+from rigctl.analysis.limits.hosts import PROCESSORS, UNSCALED_BYTES, WINDOW_SCALING, WindowCause
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.summary import CellSummary
 from rigctl.base.units import size_words

@@ -8,7 +8,7 @@ import pytest
 from documents import finding
 
 from rigctl.analysis.limits.evidence import evidence, named
-from rigctl.analysis.limits.processors import Busy, Processors
+from rigctl.analysis.limits.hosts import Busy, Processors
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.findings import Severity, Weight

@@ -6,7 +6,7 @@ from typing import Any
 import builders
 import pytest
 
-from rigctl.analysis.limits.window_cause import WindowCause, window_cause
+from rigctl.analysis.limits.hosts import WindowCause, window_cause
 from rigctl.model.limits.rules import Verdict
 from rigctl.records import Condition, HostSetting, Pair
 

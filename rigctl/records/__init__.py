@@ -15,7 +15,18 @@ from rigctl.records.cell import (
     settings_words,
     several_sets,
 )
-from rigctl.records.counted import (
+from rigctl.records.history import (
+    BASELINE,
+    CONFIRMS,
+    OWN_TAGS,
+    Accepted,
+    Night,
+    NightOutcome,
+    Unmet,
+    given_tags,
+    tag_text,
+)
+from rigctl.records.measured import (
     Bins,
     Capture,
     Copying,
@@ -32,17 +43,6 @@ from rigctl.records.counted import (
     Side,
     TcpInfo,
     by_stream,
-)
-from rigctl.records.history import (
-    BASELINE,
-    CONFIRMS,
-    OWN_TAGS,
-    Accepted,
-    Night,
-    NightOutcome,
-    Unmet,
-    given_tags,
-    tag_text,
 )
 from rigctl.records.plan import Against, Comparison, Expectation, Link, Port, Retest, RunPlan, Trunk, Until
 from rigctl.records.run import Facts, Repetition, RunInfo, RunStatus, Status

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from rigctl.records.counted import Capture, Flow, NodeUsage, PortSeries, Probes
+from rigctl.records.measured import Capture, Flow, NodeUsage, PortSeries, Probes
 from rigctl.records.plan import RunPlan
 
 Facts: TypeAlias = dict[str, Any]

@@ -17,9 +17,9 @@ from rigctl.remote.agent import Agent, RefusedError
 from rigctl.remote.clocks import Clocks, measure_clocks
 from rigctl.runner.conditions import advised
 from rigctl.runner.engine import DRAIN_S, PREPARE_S, SALVAGE_S, Bench, interval_ms
-from rigctl.runner.orders import Order
 from rigctl.runner.outcome import CAPTURE_BYTES, Counted, Reports, Seen, counted
 from rigctl.runner.progress import Progress
+from rigctl.runner.schedule import Order
 from rigctl.settings import CONGESTION, ITERATIONS, READ
 
 MOST_PREPARE_S: Final = 600.0

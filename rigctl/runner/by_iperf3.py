@@ -20,9 +20,9 @@ from rigctl.protocol.orders import Listen, Sockets
 from rigctl.records import Facts, NodeUsage, Pair, RunPlan
 from rigctl.remote.children import Children, Ended, children_on
 from rigctl.runner.engine import DRAIN_S, PREPARE_S, Bench, interval_ms
-from rigctl.runner.orders import Order
 from rigctl.runner.outcome import Counted
 from rigctl.runner.progress import Progress
+from rigctl.runner.schedule import Order
 from rigctl.settings.kinds import IPERF3
 
 LOOK_S: Final = 0.05

@@ -12,9 +12,9 @@ from typing import Final, Protocol
 from rigctl.runner.conditions import Conditions
 from rigctl.runner.counters import Counters
 from rigctl.runner.nodes import Nodes
-from rigctl.runner.orders import Blocked, Order
 from rigctl.runner.outcome import Counted
 from rigctl.runner.progress import Progress
+from rigctl.runner.schedule import Blocked, Order
 
 PREPARE_S: Final = 5.0
 """A pair whose flows are not all connected within this time is unreachable."""

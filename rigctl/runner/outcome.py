@@ -36,7 +36,7 @@ from rigctl.records import (
     TcpInfo,
 )
 from rigctl.remote.clocks import Clocks
-from rigctl.runner.orders import Order
+from rigctl.runner.schedule import Order
 from rigctl.settings import MAX_RATE, RATE
 
 _T = TypeVar("_T", TcpInfo, Datagrams)

@@ -20,7 +20,7 @@ from rigctl.probe.facts import gather
 from rigctl.probe.readiness import CHECKED, Surroundings
 from rigctl.records import Cell, RunPlan
 from rigctl.runner.nodes import Nodes
-from rigctl.runner.orders import Blocked
+from rigctl.runner.schedule import Blocked
 from rigctl.settings import MSS
 from rigctl.settings.kinds import KINDS
 

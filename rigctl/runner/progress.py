@@ -18,7 +18,7 @@ from rigctl.base.units import format_bytes, format_duration
 from rigctl.measure.orders import Channel
 from rigctl.model.contract import departures
 from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, Stream, settings_words, several_sets
-from rigctl.runner.orders import Order, together
+from rigctl.runner.schedule import Order, together
 from rigctl.settings import ITERATIONS
 
 SIGN_OF_LIFE_S: Final = 60.0

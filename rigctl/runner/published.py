@@ -27,8 +27,8 @@ from rigctl.display.state import (
 from rigctl.measure.orders import Channel
 from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, several_sets
 from rigctl.records import Stream as Sending
-from rigctl.runner.orders import Order
 from rigctl.runner.progress import Eta, Progress, granted_otherwise, settings_text, stream_name
+from rigctl.runner.schedule import Order
 from rigctl.scenario.forecast import forecasts
 from rigctl.settings.kinds import AGENT
 

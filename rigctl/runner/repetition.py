@@ -20,9 +20,9 @@ from rigctl.runner.by_agent import ByAgent
 from rigctl.runner.by_iperf3 import ByIperf3
 from rigctl.runner.engine import DRAIN_S, SALVAGE_S, Attempt, Bench, Engine
 from rigctl.runner.nodes import Nodes
-from rigctl.runner.orders import Blocked, Order, pairs_without
 from rigctl.runner.outcome import Counted, recorded, worst_of, write_captures
 from rigctl.runner.progress import Progress
+from rigctl.runner.schedule import Blocked, Order, pairs_without
 from rigctl.settings import MAX_RATE, RATE
 from rigctl.settings.kinds import AGENT, IPERF3
 

@@ -1,6 +1,6 @@
 """Resuming a stored run: check that the plan is the same, and that no other process measures it.
 
-Results stay; cells that are missing, failed or were interrupted are measured (`runner.orders`).
+Results stay; cells that are missing, failed or were interrupted are measured (`runner.schedule`).
 """
 
 import os
@@ -14,8 +14,8 @@ from rigctl.base.errors import InputError
 from rigctl.base.processes import process
 from rigctl.base.units import format_duration
 from rigctl.records import Cell, Link, RunInfo, RunPlan, RunStatus
+from rigctl.records.flat import flattened
 from rigctl.store import Store
-from rigctl.store.rows import flattened
 
 _MOST_TOLD: Final = 5
 

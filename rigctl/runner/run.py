@@ -39,7 +39,12 @@ from rigctl.runner.conditions import conditions_of
 from rigctl.runner.counters import counters_of
 from rigctl.runner.engine import Bench
 from rigctl.runner.nodes import Nodes, nodes_of
-from rigctl.runner.orders import (
+from rigctl.runner.precheck import prechecked
+from rigctl.runner.progress import Everybody, Logged, Progress, progress_on
+from rigctl.runner.published import board_of
+from rigctl.runner.repetition import measure_together
+from rigctl.runner.resume import controller_id
+from rigctl.runner.schedule import (
     MOST_ATTEMPTS,
     Order,
     further_orders,
@@ -49,11 +54,6 @@ from rigctl.runner.orders import (
     planned,
     together,
 )
-from rigctl.runner.precheck import prechecked
-from rigctl.runner.progress import Everybody, Logged, Progress, progress_on
-from rigctl.runner.published import board_of
-from rigctl.runner.repetition import measure_together
-from rigctl.runner.resume import controller_id
 from rigctl.settings import MAX_RATE, RATE
 from rigctl.store import Store
 from rigctl.virtual.provide import provided

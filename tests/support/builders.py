@@ -29,11 +29,11 @@ from rigctl.records import (
     Status,
     TcpInfo,
 )
+from rigctl.records.flat import GRANTED, GROUPS
 from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import load_rig
 from rigctl.settings import CONGESTION, MSS, NODELAY, WINDOW, Settings
 from rigctl.store import Store
-from rigctl.store.rows import GRANTED, GROUPS
 
 PAIRS: Final = (Pair("pi1", "pi2"), Pair("pi3", "pi4"))
 STARTED_AT: Final = 1_795_211_101.25  # 2026-11-20 21:45:01 UTC

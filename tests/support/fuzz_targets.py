@@ -29,8 +29,8 @@ from rigctl.records import Pair, PortSeries, Status
 from rigctl.remote.clocks import ClockOffset, Clocks
 from rigctl.report.product.theme import load_theme
 from rigctl.rig.schema import load_rig
-from rigctl.runner.orders import Order
 from rigctl.runner.outcome import counted, recorded
+from rigctl.runner.schedule import Order
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.store import Store, open_store
 

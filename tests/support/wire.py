@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from rigctl.store.rows import GRANTED
+from rigctl.records.flat import GRANTED
 
 TOTALS: dict[str, Any] = dict.fromkeys(GRANTED) | json.loads(
     '{"id":8,"flow":0,"bytes":735000000,"first_byte_ns":1,"last_byte_ns":2,"sndbuf":131072,"rcvbuf":131072,"mss":1448,'

@@ -17,8 +17,8 @@ from rigctl.model.contract import departures
 from rigctl.protocol.lines import FlowTotals, parse_line
 from rigctl.protocol.orders import Connect
 from rigctl.records import Condition, Flow, HostSetting, Pair, Repetition, RunInfo, Side
+from rigctl.records.flat import flattened, side_values
 from rigctl.settings import MPTCP, Subflows
-from rigctl.store.rows import flattened, side_values
 
 A, B = ("10.0.0.1", "10.0.0.2"), ("10.1.0.1", "10.1.0.2")
 TWO = Subflows([(*A, 700, 0), (*B, 320, 0)])

@@ -36,10 +36,11 @@ from rigctl.records import (
     TcpInfo,
     Trunk,
 )
+from rigctl.records.flat import GRANTED
 from rigctl.settings import Counts, Settings, Subflows
 from rigctl.settings.kinds import KINDS
 from rigctl.store import Store
-from rigctl.store.rows import GRANTED, pack
+from rigctl.store.rows import pack
 
 SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]  # a store takes any number of runs
 INT64 = st.integers(-(2**63), 2**63 - 1)

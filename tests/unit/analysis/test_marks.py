@@ -18,9 +18,9 @@ from rigctl.model.contract import departures
 from rigctl.protocol.lines import FlowTotals, parse_line
 from rigctl.protocol.orders import Connect
 from rigctl.records import Cell, Datagrams, Flow, Pair, Repetition, Side
+from rigctl.records.flat import flattened, side_values
 from rigctl.settings import DSCP, Counts
 from rigctl.settings.sockets import MARK_NAMES, MARKS, mark_number
-from rigctl.store.rows import flattened, side_values
 from rigctl.yamlfile.fields import FieldError
 
 EF, BE, CS1 = 46 << 2, 0, 8 << 2

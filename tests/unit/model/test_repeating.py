@@ -9,7 +9,7 @@ import pytest
 
 from rigctl.model.statistics.repeating import ci95, further, value_of, variation
 from rigctl.records import Cell, Flow, Pair, Repetition, Retest, RunPlan, Side, Status, Until
-from rigctl.runner.orders import further_orders
+from rigctl.runner.schedule import further_orders
 from rigctl.settings import ITERATIONS, Settings
 
 CELL = Cell(1, "pingpong", (Pair("a", "b"),), 10.0, 0.0, 1, message_bytes=64, settings=Settings({ITERATIONS: 10}))

@@ -13,9 +13,9 @@ from rigctl.protocol.report import EndpointReport, FlowReport
 from rigctl.records import Cell, Pair, Repetition, Status, Until
 from rigctl.remote.clocks import ClockOffset, Clocks
 from rigctl.runner.by_agent import HOLD_PER_FLOW_NS, hold_ns
-from rigctl.runner.orders import Order, further_orders, missing, together
 from rigctl.runner.outcome import counted, recorded, worst_of
 from rigctl.runner.progress import Eta
+from rigctl.runner.schedule import Order, further_orders, missing, together
 
 AB = (Pair("a", "b"),)
 VOICE = builders.cell(1, pairs=AB, duration_s=1.0, traffic_class="voice", group=1, latency_ms=20)

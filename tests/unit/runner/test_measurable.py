@@ -13,8 +13,8 @@ from rigctl.remote.agent import Agent
 from rigctl.remote.host import Host
 from rigctl.rig.inventory import Node, Rig
 from rigctl.runner.nodes import Nodes
-from rigctl.runner.orders import Blocked, Order
 from rigctl.runner.repetition import measurable
+from rigctl.runner.schedule import Blocked, Order
 from rigctl.settings import MAX_RATE, RATE, Settings
 
 AB, CD = Pair("a", "b"), Pair("c", "d")

@@ -6,7 +6,7 @@ import builders
 import pytest
 
 from rigctl.records import Against, Status
-from rigctl.runner.orders import Order, missing
+from rigctl.runner.schedule import Order, missing
 
 CELLS = (builders.cell(1), builders.cell(2))
 PLAN = builders.plan(CELLS, repeat=2)

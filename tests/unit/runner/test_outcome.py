@@ -13,8 +13,8 @@ from rigctl.protocol.lines import FlowTotals, parse_line
 from rigctl.protocol.report import EndpointReport, FlowReport
 from rigctl.records import Cell, Direction, Pair, Repetition, Status
 from rigctl.remote.clocks import ClockOffset, Clocks
-from rigctl.runner.orders import Order
 from rigctl.runner.outcome import Counted, counted, recorded
+from rigctl.runner.schedule import Order
 from rigctl.settings import ITERATIONS, Settings
 
 SECOND = 10**9

@@ -9,8 +9,8 @@ from rich.console import Console
 from rigctl.measure.orders import channels
 from rigctl.records import Direction, Flow, Pair, Repetition, RunPlan, Side, Status, TcpInfo
 from rigctl.runner.engine import interval_ms
-from rigctl.runner.orders import missing
 from rigctl.runner.progress import Lines, progress_on
+from rigctl.runner.schedule import missing
 
 PAIR = (Pair("pi1", "pi2"),)
 CELL = builders.cell(pairs=PAIR, parallel=5)

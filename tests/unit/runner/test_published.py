@@ -9,9 +9,9 @@ from rigctl.base.processes import Process
 from rigctl.display.state import MOST_HISTORY, State
 from rigctl.measure.orders import Channel, channels
 from rigctl.records import Cell, Repetition, RunStatus, Status
-from rigctl.runner.orders import missing
 from rigctl.runner.progress import Everybody, Progress
 from rigctl.runner.published import Board
+from rigctl.runner.schedule import missing
 
 PLAN = builders.plan(builders.gigablox_cells()[:2], repeat=2)
 FIRST = PLAN.cells[0]

@@ -18,9 +18,9 @@ from rigctl.runner.conditions import Conditions
 from rigctl.runner.counters import Counters
 from rigctl.runner.engine import PREPARE_S, Bench
 from rigctl.runner.nodes import Nodes
-from rigctl.runner.orders import Order
 from rigctl.runner.progress import Progress
 from rigctl.runner.repetition import measure_together
+from rigctl.runner.schedule import Order
 from rigctl.settings import READ, Settings
 
 CELL = Cell(1, "tcp", (Pair("a", "b"),), 0.0, 0.0, 1)

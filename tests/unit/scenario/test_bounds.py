@@ -7,9 +7,9 @@ from planning import message, planned
 
 from rigctl.base.errors import InputError
 from rigctl.records import Cell
+from rigctl.records.flat import flattened
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.settings import ITERATIONS, READ, WRITE
-from rigctl.store.rows import flattened
 
 
 def only_cell(folder: Path, text: str) -> Cell:

@@ -6,9 +6,9 @@ import builders
 import pytest
 
 from rigctl.records import Direction
+from rigctl.records.flat import flattened
 from rigctl.scenario.matrix import MAX_CELLS, Matrix, count, expand, matrix_of, with_axis
 from rigctl.settings import CONGESTION, MSS, NO_SETTINGS, NODELAY, PARALLEL, SETTINGS, WINDOW, Settings
-from rigctl.store.rows import flattened
 
 
 def settings_of(rows: list[Settings], *names: str) -> list[tuple[object, ...]]:

@@ -12,8 +12,8 @@ import pytest
 
 from rigctl.base.errors import InputError, RigError
 from rigctl.records import DiskTimes, RoundTrips, Side, TcpInfo
+from rigctl.records.flat import GROUPS, flattened, side_values
 from rigctl.store import default_path, open_store
-from rigctl.store.rows import GROUPS, flattened, side_values
 from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION
 
 

@@ -1,0 +1,77 @@
+"""Cells and sides in their stored form: flat (docs/reference/store.md), while the records nest related fields."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Final, TypeAlias
+
+from rigctl.records import REQUESTED, Cell, Copying, Side, TcpInfo
+from rigctl.settings import SETTINGS, Counts, Setting, Settings, Subflows
+
+Row: TypeAlias = dict[str, Any]
+Types: TypeAlias = type | tuple[type, ...]
+
+GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
+    "tcp": {field.name: field.name for field in fields(TcpInfo)},
+    "numa": {"node": "numa_node", "card": "card_numa_node"},
+    "copying": {field.name: field.name for field in fields(Copying)},
+    "round_trips": {"count": "round_trips", "sum_ns": "rtt_sum_ns", "min_ns": "rtt_min_ns", "max_ns": "rtt_max_ns"},
+    "disk": {"disk_us": "disk_us", "sync_us": "sync_us"},
+}
+"""Map each nested field of a side to the stored names of its fields."""
+GRANTED: Final = {
+    setting.effective.key: setting for setting in SETTINGS.values() if setting.effective and setting.effective.key
+}
+"""Settings of a side that the agent read back, by their stored names."""
+
+
+def flattened(record: Cell | Side) -> Row:
+    """Return the fields of `record`, with nested fields on the same level under their stored names."""
+    row: Row = {}
+    for field in fields(record):
+        value = getattr(record, field.name)
+        if field.name in GROUPS:
+            row |= {
+                stored: None if value is None else getattr(value, name) for name, stored in GROUPS[field.name].items()
+            }
+        elif field.name in ("settings", "granted"):
+            names = REQUESTED if field.name == "settings" else GRANTED
+            row |= {stored: value[setting] for stored, setting in names.items()}
+        elif field.name != "sending":
+            row[field.name] = value
+    return row
+
+
+def cell_values(row: Row) -> Row:
+    """Return the values of a flattened cell, its settings nested again. Raise `ValueError` for one of another type."""
+    left = dict(row)
+    left["settings"] = _settings(left, {name: (setting, setting.type) for name, setting in REQUESTED.items()})
+    return left
+
+
+def side_values(row: Row) -> Row:
+    """Return the values of a flattened side, nested again. A group of which nothing is stored is left out.
+
+    Raises `ValueError` if a setting has a value of another type.
+    """
+    left = dict(row)
+    for group, names in GROUPS.items():
+        found = {name: left.pop(stored) for name, stored in names.items() if stored in left}
+        needed = [found.get("count")] if group == "round_trips" else found.values()
+        if any(value is not None for value in needed):
+            left[group] = found
+    known = {name: (setting, setting.read_as) for name, setting in GRANTED.items()}
+    left["granted"] = _settings(left, known)
+    return left
+
+
+def _settings(row: Row, known: Mapping[str, tuple[Setting[Any], Types]]) -> Settings:
+    values = {}
+    for name, (setting, types) in known.items():
+        value = row.pop(name, None)
+        if value is not None and types in (Counts, Subflows):
+            value = types.read(value)
+        if value is not None and (not isinstance(value, types) or (isinstance(value, bool) and types is int)):
+            raise ValueError(f"{name} is a {type(value).__name__}")
+        if value is not None:
+            values[setting] = value
+    return Settings(values)

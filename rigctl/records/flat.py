@@ -1,4 +1,4 @@
-"""Cells and sides in their stored form: flat (docs/reference/store.md), while the records nest related fields."""
+"""The flat form of cells and sides, in stores and in the protocol; the records nest related fields."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -69,7 +69,10 @@ def _settings(row: Row, known: Mapping[str, tuple[Setting[Any], Types]]) -> Sett
     for name, (setting, types) in known.items():
         value = row.pop(name, None)
         if value is not None and types in (Counts, Subflows):
-            value = types.read(value)
+            try:
+                value = types.read(value)
+            except ValueError as error:
+                raise ValueError(f'"{name}" to be {error}') from None
         if value is not None and (not isinstance(value, types) or (isinstance(value, bool) and types is int)):
             raise ValueError(f"{name} is a {type(value).__name__}")
         if value is not None:

@@ -5,7 +5,7 @@ import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from rigctl.base.errors import NodeError, named, of_nodes
 from rigctl.measure.orders import Channel, burst, channels, sockets
@@ -17,7 +17,7 @@ from rigctl.remote.agent import Agent, RefusedError
 from rigctl.remote.clocks import Clocks, measure_clocks
 from rigctl.runner.conditions import advised
 from rigctl.runner.engine import DRAIN_S, PREPARE_S, SALVAGE_S, Bench, interval_ms
-from rigctl.runner.outcome import CAPTURE_BYTES, Counted, Reports, Seen, counted
+from rigctl.runner.outcome import CAPTURE_BYTES, EndReport, Measurement, Reports, measurement
 from rigctl.runner.progress import Progress
 from rigctl.runner.schedule import Order
 from rigctl.settings import CONGESTION, ITERATIONS, READ
@@ -117,10 +117,10 @@ class ByAgent:
         await asyncio.gather(*(stopped(*end) for end in self._reachable()))
         return self._causes(reason)
 
-    async def collect(self, deadline_s: float) -> Sequence[Counted]:
+    async def collect(self, deadline_s: float) -> Sequence[Measurement]:
         """Return the counts of every endpoint that reports in time."""
 
-        async def one(node: str, endpoint: int) -> EndpointReport | None:
+        async def report(node: str, endpoint: int) -> EndpointReport | None:
             try:
                 return await self._agents[node].report(endpoint, deadline_s=deadline_s)
             except NodeError as error:
@@ -128,21 +128,19 @@ class ByAgent:
             return None
 
         ends = self._reachable()
-        given = await asyncio.gather(*(one(*end) for end in ends))
-        reports = {end: report for end, report in zip(ends, given, strict=True) if report is not None}
+        given = await asyncio.gather(*(report(*end) for end in ends))
+        reports = {end: each for end, each in zip(ends, given, strict=True) if each is not None}
         interval_s = interval_ms(self._duration_s) / 1e3
-        started = {"at_ns": self.at_ns, "hold_ns": self._hold_ns}
-        each = [
-            counted(cell, self.channels, reports, self._clocks, interval_s=interval_s, **started) for cell in self.cells
-        ]
+        started: dict[str, Any] = {"at_ns": self.at_ns, "hold_ns": self._hold_ns, "interval_s": interval_s}
+        measured = [measurement(cell, self.channels, reports, self._clocks, **started) for cell in self.cells]
         return [
             replace(
                 own,
-                captured=self._captured(reports, cell),
-                missing=self._silent(reports),
-                beside=tuple(flow for other in each if other is not own for flow in other.flows),
+                ends=self._end_reports(reports, cell) if cell.capture else (),
+                missing=self._missing(reports),
+                other_flows=tuple(flow for other in measured if other is not own for flow in other.flows),
             )
-            for cell, own in zip(self.cells, each, strict=True)
+            for cell, own in zip(self.cells, measured, strict=True)
         ]
 
     async def close(self) -> None:
@@ -165,12 +163,12 @@ class ByAgent:
         deaths = of_nodes(agent.failure for agent in self._agents.values() if agent.failure is not None)
         return "; ".join(dict.fromkeys([*deaths, reason] if deaths else [reason, *self._broken]))
 
-    def _silent(self, reports: Reports) -> str | None:
+    def _missing(self, reports: Reports) -> str | None:
         """Return which nodes gave no report, and why; None if all did."""
         missing = sorted({node for node, end in self._ends if (node, end) not in reports})
-        told = of_nodes(self._unreported[node] for node in missing if node in self._unreported)
-        untold = [node for node in missing if node not in self._unreported]
-        return f"no report: {'; '.join(told + untold)}" if missing else None
+        explained = of_nodes(self._unreported[node] for node in missing if node in self._unreported)
+        others = [node for node in missing if node not in self._unreported]
+        return f"no report: {'; '.join(explained + others)}" if missing else None
 
     async def _connect_all(self) -> None:
         """Connect every channel, even if one fails: the failure names each receiver that cannot be reached."""
@@ -185,15 +183,23 @@ class ByAgent:
     async def _connect(self, channel: Channel) -> None:
         receiver, sender = self._agents[channel.receiver], self._agents[channel.sender]
         address, bind = self._nodes.data_address(channel.receiver), self._nodes.data_address(channel.sender)
-        inside, outside = self._nodes.data_interface(channel.receiver), self._nodes.data_interface(channel.sender)
         cell = self._order_of[channel.traffic_class].cell
         each_ms, wait_ms = interval_ms(self._duration_s), round(prepare_s(cell) * 1000)
-        there = sockets(cell, channel, sends=False, interval_ms=each_ms, wait_ms=wait_ms, interface=inside)
-        here = sockets(cell, channel, sends=True, interval_ms=each_ms, wait_ms=wait_ms, interface=outside)
+        to_receiver, to_sender = (
+            sockets(
+                cell,
+                channel,
+                sends=node == channel.sender,
+                interval_ms=each_ms,
+                wait_ms=wait_ms,
+                interface=self._nodes.data_interface(node),
+            )
+            for node in (channel.receiver, channel.sender)
+        )
         first, last = self._nodes.data_ports(channel.receiver)
-        port = await receiver.listen(Listen(channel.endpoint, address, there, first, last))
+        port = await receiver.listen(Listen(channel.endpoint, address, to_receiver, first, last))
         self._ports[channel.endpoint] = port
-        await sender.connect(Connect(channel.endpoint, address, port, bind, here))
+        await sender.connect(Connect(channel.endpoint, address, port, bind, to_sender))
         await receiver.ready(channel.endpoint)
 
     async def _follow(self, channel: Channel) -> None:
@@ -221,9 +227,9 @@ class ByAgent:
     def _reachable(self) -> list[tuple[str, int]]:
         return [(node, endpoint) for node, endpoint in self._ends if node in self._agents]
 
-    def _captured(self, reports: Reports, cell: Cell) -> tuple[Seen, ...]:
+    def _end_reports(self, reports: Reports, cell: Cell) -> tuple[EndReport, ...]:
         return tuple(
-            Seen(node, channel, self._ports.get(channel.endpoint, 0), report)
+            EndReport(node, channel, self._ports.get(channel.endpoint, 0), report)
             for channel in self.channels
             if channel.traffic_class == cell.traffic_class
             for node in channel.stream.ends

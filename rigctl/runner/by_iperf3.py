@@ -20,7 +20,7 @@ from rigctl.protocol.orders import Listen, Sockets
 from rigctl.records import Facts, NodeUsage, Pair, RunPlan
 from rigctl.remote.children import Children, Ended, children_on
 from rigctl.runner.engine import DRAIN_S, PREPARE_S, Bench, interval_ms
-from rigctl.runner.outcome import Counted
+from rigctl.runner.outcome import Measurement
 from rigctl.runner.progress import Progress
 from rigctl.runner.schedule import Order
 from rigctl.settings.kinds import IPERF3
@@ -117,8 +117,8 @@ class ByIperf3:
         await self.close()
         return reason
 
-    async def collect(self, deadline_s: float) -> Sequence[Counted]:  # noqa: ARG002 — all has been printed
-        """Return the counts of the pairs of which both processes ended with a report."""
+    async def collect(self, deadline_s: float) -> Sequence[Measurement]:  # noqa: ARG002 — all has been printed
+        """Return the measurement of the pairs whose two processes ended with a report."""
         exchanges, errors_ns, missing = [], [], []
         for work in self._works:
             try:
@@ -128,7 +128,7 @@ class ByIperf3:
                 continue
             exchanges.append(exchange)
             errors_ns.append(error_ns)
-        made = Counted(
+        measured = Measurement(
             flows=tuple(flow for exchange in exchanges for flow in flows(exchange, self.cell)),
             usage=self._usage(exchanges),
             at_ns=min((exchange.anchor_ns for exchange in exchanges), default=self.at_ns),
@@ -137,7 +137,7 @@ class ByIperf3:
             interval_s=self._interval_s,
             missing="; ".join(missing) or None,
         )
-        return [made]
+        return [measured]
 
     async def close(self) -> None:
         """End every process; the shells that started them end with their input."""

@@ -1,4 +1,4 @@
-"""The seam between a repetition and its engine: who makes the traffic, and what is counted.
+"""The seam between a repetition and its engine: who makes the traffic, and what is measured.
 
 `runner.repetition` leads; an engine is a class with the methods of `Attempt`, in the order in which they are called.
 Conditions, switch counters, the cut to the measurement interval, the store and the report know no engine.
@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from rigctl.runner.conditions import Conditions
 from rigctl.runner.counters import Counters
 from rigctl.runner.nodes import Nodes
-from rigctl.runner.outcome import Counted
+from rigctl.runner.outcome import Measurement
 from rigctl.runner.progress import Progress
 from rigctl.runner.schedule import Blocked, Order
 
@@ -55,8 +55,8 @@ class Attempt(Protocol):
         """End all traffic after a failure. Return `reason`, with further causes that became known; never fail."""
         ...
 
-    async def collect(self, deadline_s: float) -> Sequence[Counted]:
-        """Return what was counted of each order, as far as it arrives in time; never fail."""
+    async def collect(self, deadline_s: float) -> Sequence[Measurement]:
+        """Return what was measured of each order, as far as it arrives in time; never fail."""
         ...
 
     async def close(self) -> None:

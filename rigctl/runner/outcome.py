@@ -1,56 +1,34 @@
-"""From the agents' reports to what was counted, and from that to the record of a repetition; pcap files of captures.
+"""From what the agents report to the record of a repetition; pcap files of captures.
 
-The nodes' times become the controller's, and the protocol's names become those of `rigctl.records`.
+The nodes' times become the controller's here.
 """
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
 from rigctl.base.errors import RigError
 from rigctl.measure.orders import Channel
 from rigctl.model.capture import retransmits_seen
 from rigctl.model.contract import impossible_reason, invalid_reason, unfinished_reason
 from rigctl.model.window import CommonWindow, common_window, cut, median_goodput_bps
-from rigctl.protocol.report import EndpointReport, FlowReport
-from rigctl.records import (
-    Bins,
-    Capture,
-    Cell,
-    Copying,
-    Datagrams,
-    DiskTimes,
-    Flow,
-    NicCounters,
-    NodeUsage,
-    Numa,
-    Probes,
-    Repetition,
-    RoundTrips,
-    Series,
-    Side,
-    Status,
-    TcpInfo,
-)
+from rigctl.protocol.report import EndpointReport
+from rigctl.records import Capture, Cell, Flow, NodeUsage, Probes, Repetition, Series, Side, Status
 from rigctl.remote.clocks import Clocks
 from rigctl.runner.schedule import Order
 from rigctl.settings import MAX_RATE, RATE
 
-_T = TypeVar("_T", TcpInfo, Datagrams)
 Reports: TypeAlias = Mapping[tuple[str, int], EndpointReport]
 """By node and number of the endpoint."""
-
-_USAGE: Final = ("span_us", "agent_cpu_us", "node_busy_us", "node_irq_us", "throttled_us", "busiest_cpu_us", "cpus")
-"""Fields of a report that a node's usage has under the same names."""
 CAPTURE_BYTES: Final = 8 * 2**20
 """Size limit of a pcap file: about 60,000 frames."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class EndReport:
     """The report of one end of a channel. `port` is the receiver's."""
 
     node: str
@@ -60,24 +38,23 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """The counts of a repetition, from its engine. Times are the controller's."""
+class Measurement:
+    """The measurement of one order by its engine. Times are the controller's."""
 
     flows: tuple[Flow, ...] = ()
     usage: tuple[NodeUsage, ...] = ()
     at_ns: int = 0  # when the flows were started
     hold_ns: int = 0  # between a flow's first byte and its next
-    clock_error_ns: int | None = None  # the bound of what is wrong with the times
-    skew_known: bool = True  # whether first bytes are known well enough to say how far apart they are
+    clock_error_ns: int | None = None  # the bound of the error of all times
+    skew_known: bool = True  # whether first bytes are known well enough for a start skew
     interval_s: float = 0.1  # between samples
-    captured: tuple[Seen, ...] = ()
-    probes: tuple[Probes, ...] = ()  # beside the flows
-    beside: tuple[Flow, ...] = ()  # of the other classes, measured at the same time
-    missing: str | None = None  # why it is not all that should have been counted
-    astray: str | None = None  # why the data did not flow over the data interfaces
+    ends: tuple[EndReport, ...] = ()  # where captures may be found
+    probes: tuple[Probes, ...] = ()
+    other_flows: tuple[Flow, ...] = ()  # of the other classes, measured at the same time
+    missing: str | None = None  # which reports are missing, and why
 
 
-def counted(
+def measurement(
     cell: Cell,
     channels: Sequence[Channel],
     reports: Reports,
@@ -86,112 +63,81 @@ def counted(
     at_ns: int = 0,
     hold_ns: int = 0,
     interval_s: float = 0.1,
-) -> Counted:
-    """Return what the agents counted of `cell`, for the store and the report.
+) -> Measurement:
+    """Return what the agents counted of `cell`.
 
-    `channels` are also those of the classes beside it. `clocks` None: they were not compared yet.
+    `channels` are also those of the other classes of its test. `clocks` is None before they were compared.
     """
 
-    def ends(node: str, channel: Channel) -> list[Side]:
+    def sides(node: str, channel: Channel) -> list[Side]:
         report = reports.get((node, channel.endpoint))
         if report is None or clocks is None:
             return []
-        return sides(report, clocks.offsets[node].offset_ns, at_ns)
+        offset_ns = clocks.offsets[node].offset_ns
+        return [on_controller_clock(side, offset_ns, at_ns) for side in report.sides]
 
-    every = [channel for channel in channels if not channel.probing]
-    own = [channel for channel in channels if channel.traffic_class == cell.traffic_class]
-    streams = [channel for channel in own if not channel.probing]
-    return Counted(
-        flows=tuple(
-            Flow(channel.stream.pair, channel.stream.direction, number, sent, received)
-            for channel in streams
-            for number, (sent, received) in enumerate(
-                zip_longest(ends(channel.sender, channel), ends(channel.receiver, channel)), 1
-            )
-        ),
-        usage=tuple(_usage(name, reports, {channel.endpoint for channel in every}) for name in sorted(cell.nodes)),
+    streams = {channel.endpoint for channel in channels if not channel.probing}
+    flows, probes = [], []
+    for channel in channels:
+        if channel.traffic_class != cell.traffic_class:
+            continue
+        stream, sent = channel.stream, sides(channel.sender, channel)
+        if channel.probing:
+            probes += [Probes(stream.pair, stream.direction, at_ns, side.series) for side in sent]
+        else:
+            both = enumerate(zip_longest(sent, sides(channel.receiver, channel)), 1)
+            flows += [Flow(stream.pair, stream.direction, number, *ends) for number, ends in both]
+    return Measurement(
+        flows=tuple(flows),
+        usage=tuple(_usage(name, reports, streams) for name in sorted(cell.nodes)),
         at_ns=at_ns,
         hold_ns=hold_ns,
         clock_error_ns=clocks.error_ns if clocks else None,
         interval_s=interval_s,
-        probes=tuple(
-            Probes(channel.stream.pair, channel.stream.direction, at_ns, side.series)
-            for channel in own
-            if channel.probing
-            for side in ends(channel.sender, channel)
-        ),
+        probes=tuple(probes),
     )
 
 
 def _usage(name: str, reports: Reports, streams: Collection[int]) -> NodeUsage:
-    """Return the usage of a node while its longest stream ran; strangers of all its endpoints."""
+    """Return the usage of a node while its longest stream ran, with the strangers of all its endpoints."""
     own = [report for (node, _), report in reports.items() if node == name]
-    of_streams = [report for report in own if report.endpoint in streams]
-    longest = max(of_streams, key=lambda report: report.span_us or 0, default=None)
-    return NodeUsage(
-        node=name,
-        strangers=sum(report.strangers for report in own),
-        nic=NicCounters(**longest.nic) if longest and longest.nic else None,
-        **({field: getattr(longest, field) for field in _USAGE} if longest else {}),
-    )
+    of_streams = [report.usage for report in own if report.endpoint in streams]
+    longest = max(of_streams, key=lambda usage: usage.span_us or 0, default=NodeUsage(name))
+    return replace(longest, node=name, strangers=sum(report.usage.strangers for report in own))
 
 
-def sides(report: EndpointReport, offset_ns: int, at_ns: int = 0) -> list[Side]:
-    """Return one side per flow of `report`, on the controller's clock."""
-    return [_side(flow, offset_ns, at_ns) for flow in report.flows]
-
-
-def _side(flow: FlowReport, offset_ns: int, at_ns: int) -> Side:
-    """Return a side on the controller's clock. `offset_ns`: the node's clock minus that; bins count from `at_ns`."""
-    counted = flow.totals
-    columns = dict(flow.columns)
+def on_controller_clock(side: Side, offset_ns: int, at_ns: int) -> Side:
+    """Return a side on the controller's clock. `offset_ns`: the node's clock minus that; bins begin at `at_ns`."""
+    columns = dict(side.series.columns)
     if "t_ns" in columns:
         columns["t_ns"] = [t_ns - offset_ns for t_ns in columns["t_ns"]]
-    rtts = RoundTrips(counted.round_trips or 0, counted.rtt_sum_ns, counted.rtt_min_ns, counted.rtt_max_ns)
-    disk = DiskTimes(counted.disk_us, counted.sync_us)
-    return Side(
-        bytes=counted.bytes,
-        first_byte_ns=None if counted.first_byte_ns is None else counted.first_byte_ns - offset_ns,
-        last_byte_ns=None if counted.last_byte_ns is None else counted.last_byte_ns - offset_ns,
-        sndbuf_bytes=counted.sndbuf,
-        rcvbuf_bytes=counted.rcvbuf,
-        tcp=_same(TcpInfo, counted, advertised_window_bytes=counted.advertised_window),
-        numa=Numa(counted.numa_node, counted.card_numa_node),
-        copying=Copying(counted.sends, counted.uncopied_sends),
-        granted=counted.granted,
-        round_trips=None if counted.round_trips is None else rtts,
-        disk=None if disk == DiskTimes() else disk,
-        histogram=flow.buckets,
-        datagrams=None if flow.datagrams is None else _same(Datagrams, flow.datagrams, count=flow.datagrams.datagrams),
-        bins=None if flow.bin_us is None else Bins(at_ns, flow.bin_us, flow.bins),
+    return replace(
+        side,
+        first_byte_ns=None if side.first_byte_ns is None else side.first_byte_ns - offset_ns,
+        last_byte_ns=None if side.last_byte_ns is None else side.last_byte_ns - offset_ns,
+        bins=None if side.bins is None else replace(side.bins, start_ns=at_ns),
         series=Series(columns),
     )
 
 
-def _same(record: type[_T], counted: object, **renamed: int | None) -> _T:
-    """Return a `record` whose fields are those of the same name of `counted`, but for `renamed`."""
-    names = {field.name for field in fields(record)} - renamed.keys()
-    same: dict[str, Any] = {name: getattr(counted, name) for name in names}
-    return record(**same | renamed)
-
-
 def recorded(
     order: Order,
-    counted: Counted,
+    measured: Measurement,
     status: Status,
     reason: str | None,
-    max_skew_s: float | None,
-    throttled: Mapping[str, bool | None],
+    max_skew_s: float = math.inf,
+    misrouted: str | None = None,
 ) -> Repetition:
-    """Return the record, cut to the measurement interval and checked; the caller adds when the repetition ran."""
-    cell, flows = order.cell, counted.flows
-    usage = tuple(replace(node, throttled=throttled.get(node.node)) for node in counted.usage)
-    window = _window(cell, counted, status)
+    """Return the record, cut to the measurement interval and checked; the caller adds what surrounded the traffic.
+
+    `misrouted`: why the data did not flow over the data interfaces.
+    """
+    cell, flows = order.cell, measured.flows
+    window = _window(cell, measured, status)
     if status is Status.OK:
-        bound_s = max_skew_s if counted.skew_known or max_skew_s is None else math.inf
-        status, reason = judged(cell, flows, usage, window, bound_s)
-        if status is not Status.FAILED and counted.astray is not None:
-            status, reason = Status.INVALID, counted.astray
+        status, reason = _judged(cell, measured, window, max_skew_s if measured.skew_known else math.inf)
+        if status is not Status.FAILED and misrouted is not None:
+            status, reason = Status.INVALID, misrouted
     return Repetition(
         cell=cell.number,
         repetition=order.repetition,
@@ -202,79 +148,79 @@ def recorded(
         wall_s=0.0,
         window_start_ns=window.start_ns if window else None,
         window_end_ns=window.end_ns if window else None,
-        start_skew_us=window.skew_ns / 1e3 if window and counted.skew_known else None,
-        clock_error_us=None if counted.clock_error_ns is None else counted.clock_error_ns / 1e3,
-        goodput_median_bps=median_goodput_bps(flows, window, counted.interval_s) if window else None,
+        start_skew_us=window.skew_ns / 1e3 if window and measured.skew_known else None,
+        clock_error_us=None if measured.clock_error_ns is None else measured.clock_error_ns / 1e3,
+        goodput_median_bps=median_goodput_bps(flows, window, measured.interval_s) if window else None,
         rate_bps=order.rate_bps if cell[RATE] == MAX_RATE else None,
         flows=tuple(cut(flow, window) if window else flow for flow in flows),
-        nodes=usage,
-        probes=counted.probes,
+        nodes=measured.usage,
+        probes=measured.probes,
     )
 
 
-def _window(cell: Cell, counted: Counted, status: Status) -> CommonWindow | None:
+def _window(cell: Cell, measured: Measurement, status: Status) -> CommonWindow | None:
     """Return the interval in which all flows ran, those of other classes too.
 
     A failed repetition has none, and keeps its raw counters.
     """
     if status is not Status.OK or cell.in_messages:
         return None
-    planned_end_ns = counted.at_ns + round(cell.duration_s * 1e9)
-    return common_window(counted.flows + counted.beside, cell.omit_s, counted.at_ns + counted.hold_ns, planned_end_ns)
+    planned_end_ns = measured.at_ns + round(cell.duration_s * 1e9)
+    flows = measured.flows + measured.other_flows
+    return common_window(flows, cell.omit_s, measured.at_ns + measured.hold_ns, planned_end_ns)
 
 
-def judged(
-    cell: Cell, flows: Sequence[Flow], usage: Sequence[NodeUsage], window: CommonWindow | None, max_skew_s: float | None
+def _judged(
+    cell: Cell, measured: Measurement, window: CommonWindow | None, max_skew_s: float
 ) -> tuple[Status, str | None]:
     """Return OK, or the status of a repetition that does not count, and why it does not."""
-    if cell.in_messages and (reason := unfinished_reason(cell, flows)) is not None:
-        return Status.FAILED, reason
     reason = None
-    if not cell.in_messages and max_skew_s is not None:
-        reason = invalid_reason(cell, window, usage, max_skew_s)
-    reason = reason or impossible_reason(cell, flows)
+    if cell.in_messages:
+        if (unfinished := unfinished_reason(cell, measured.flows)) is not None:
+            return Status.FAILED, unfinished
+    else:
+        reason = invalid_reason(cell, window, measured.usage, max_skew_s)
+    reason = reason or impossible_reason(cell, measured.flows)
     return (Status.OK if reason is None else Status.INVALID), reason
 
 
-def worst_of(cells: Sequence[Cell], results: Sequence[Repetition]) -> tuple[Status, str] | None:
+def combined_status(cells: Sequence[Cell], results: Sequence[Repetition]) -> tuple[Status, str] | None:
     """Return the status of all classes of a repetition, with the classes that caused it; None if all agree anyway."""
     if len({(result.status, result.reason) for result in results}) == 1:
         return None
     worst = Status.FAILED if any(result.status is Status.FAILED for result in results) else Status.INVALID
-    named = zip(cells, results, strict=True)
-    reasons = [f"class {cell.traffic_class}: {result.reason}" for cell, result in named if result.status is worst]
+    each = zip(cells, results, strict=True)
+    reasons = [f"class {cell.traffic_class}: {result.reason}" for cell, result in each if result.status is worst]
     return worst, "; ".join(reasons)
 
 
-def write_captures(ends: Iterable[Seen], begin: str) -> tuple[Capture, ...]:
-    """Write a pcap file for each end that captured; names begin with `begin`. Raise `RigError` if one can't be."""
-    return tuple(_written(end, begin) for end in ends if end.report.capture is not None)
+def write_captures(ends: Iterable[EndReport], prefix: str) -> tuple[Capture, ...]:
+    """Write a pcap file for each end that captured; names begin with `prefix`. Raise `RigError` if one can't be."""
+    return tuple(_written(end, prefix) for end in ends if end.report.capture is not None)
 
 
-def _written(end: Seen, begin: str) -> Capture:
-    taken, stream = end.report.capture, end.channel.stream
-    assert taken is not None
-    way = f"{stream.sender}-to-{stream.receiver}-at-{end.node}"
-    path = Path(f"{begin}-{way}.pcap")
+def _written(end: EndReport, prefix: str) -> Capture:
+    capture, stream = end.report.capture, end.channel.stream
+    assert capture is not None
+    path = Path(f"{prefix}-{stream.sender}-to-{stream.receiver}-at-{end.node}.pcap")
     try:
-        path.write_bytes(taken.pcap)
+        path.write_bytes(end.report.pcap)
     except OSError as error:
         why = f"{path}: the capture cannot be written: {error.strerror}"
         raise RigError(f"{why}. Name another place by --report") from None
     sending = end.node == stream.sender
-    totals = [flow.totals for flow in end.report.flows]
-    mss = min((counted.mss for counted in totals if counted.mss), default=None)
-    whole = not taken.cut and not taken.lost and sending and mss is not None
-    counts = [counted.retransmits for counted in totals]
+    mss = min((side.tcp.mss for side in end.report.sides if side.tcp.mss), default=None)
+    whole = not capture.cut and not capture.lost and sending and mss is not None
+    counts = [side.tcp.retransmits for side in end.report.sides]
     known = [count for count in counts if count is not None]
     return Capture(
         node=end.node,
         pair=stream.pair,
         direction=stream.direction,
         file=path.name,
-        frames=taken.frames,
-        lost=taken.lost,
-        cut=taken.cut,
-        retransmits_seen=retransmits_seen(taken.pcap, end.port, mss) if whole and mss else None,
+        frames=capture.frames,
+        lost=capture.lost,
+        cut=capture.cut,
+        retransmits_seen=retransmits_seen(end.report.pcap, end.port, mss) if whole and mss else None,
         retransmits=sum(known) if sending and known and len(known) == len(counts) else None,
     )

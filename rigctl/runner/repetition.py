@@ -1,11 +1,11 @@
 """One repetition of one cell, or of all classes of a test, from its orders to its records.
 
-`measure_together` has the stages in their order.
-
-Beside the traffic: switch counters, throttled Raspberry Pis, and whether the data interfaces carried the data.
+`measure_together` has the stages in their order. Observed around the traffic: switch counters, throttled Raspberry
+Pis, and whether the data interfaces carried the data.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -14,13 +14,13 @@ from typing import Final
 from rigctl.base.errors import NodeError, named, of_nodes
 from rigctl.check.rules.nodes import LOOPBACKS
 from rigctl.probe.facts import throttled_between, throttled_now
-from rigctl.probe.readiness import Surroundings, parse_surroundings, surroundings_script
+from rigctl.probe.readiness import parse_surroundings, surroundings_script
 from rigctl.records import Flow, NicCounters, NodeUsage, PortSeries, Repetition, Status
 from rigctl.runner.by_agent import ByAgent
 from rigctl.runner.by_iperf3 import ByIperf3
 from rigctl.runner.engine import DRAIN_S, SALVAGE_S, Attempt, Bench, Engine
 from rigctl.runner.nodes import Nodes
-from rigctl.runner.outcome import Counted, recorded, worst_of, write_captures
+from rigctl.runner.outcome import Measurement, combined_status, recorded, write_captures
 from rigctl.runner.progress import Progress
 from rigctl.runner.schedule import Blocked, Order, pairs_without
 from rigctl.settings import MAX_RATE, RATE
@@ -48,37 +48,36 @@ async def measure_together(
     try:
         orders, left_out = await measurable(orders, bench.nodes, bench.blocked)
     except asyncio.CancelledError:
-        return _Around(orders, bench).records([], Status.INTERRUPTED, _STOPPED, None)
-    around, cell = _Around(orders, bench), orders[0].cell
+        return _Observer(orders, bench).records([], Status.INTERRUPTED, _STOPPED)
+    observer, cell = _Observer(orders, bench), orders[0].cell
     attempt = ENGINES[cell.engine](orders, bench, progress)
-    status, reason = Status.OK, None
+    status, reason, misrouted = Status.OK, None, None
     try:
         await bench.conditions.hold(cell)
-        await around.begin(attempt)
+        await observer.begin(attempt)
         bench.conditions.check(cell)
         await attempt.traffic()
         bench.conditions.check(cell)
     except asyncio.CancelledError:
-        return around.records([], Status.INTERRUPTED, _STOPPED, None)
+        return observer.records([], Status.INTERRUPTED, _STOPPED)
     except TimeoutError as late:
         status, reason = Status.FAILED, f"not finished {DRAIN_S:g} s after its planned end; {late}"
     except (NodeError, ExceptionGroup) as error:
         status, reason = Status.FAILED, "; ".join(of_nodes(_reasons(error)))
     if reason is not None:
         reason = await attempt.stop(reason)
-    counted = await around.collect(attempt, REPORT_S if status is Status.OK else SALVAGE_S)
-    if status is Status.OK and counted[0].missing is not None:
-        status, reason = Status.FAILED, counted[0].missing
+    measured = await observer.collect(attempt, REPORT_S if status is Status.OK else SALVAGE_S)
+    if status is Status.OK and measured[0].missing is not None:
+        status, reason = Status.FAILED, measured[0].missing
     if status is Status.OK:
-        ways = await astray(counted[0].flows + counted[0].beside, counted[0].usage, cell.duration_s, bench.nodes)
-        counted = [replace(own, astray=ways) for own in counted]
+        flows = measured[0].flows + measured[0].other_flows
+        misrouted = await misrouted_reason(flows, measured[0].usage, cell.duration_s, bench.nodes)
     await attempt.close()
-    return [_in_part(result, left_out) for result in around.records(counted, status, reason, max_skew_s)]
+    results = observer.records(measured, status, reason, max_skew_s, misrouted)
+    return results if left_out is None else [_in_part(result, left_out) for result in results]
 
 
-def _in_part(result: Repetition, left_out: str | None) -> Repetition:
-    if left_out is None:
-        return result
+def _in_part(result: Repetition, left_out: str) -> Repetition:
     if result.status is Status.OK:
         return replace(result, reason=left_out, goodput_median_bps=None)
     return replace(result, reason=f"{result.reason}; {left_out}")
@@ -93,62 +92,70 @@ def _reasons(error: Exception) -> list[NodeError]:
     return [error]
 
 
-class _Around:
-    """The measurements beside the traffic, for every engine: switch counters, throttling, times."""
+class _Observer:
+    """Read the switches' counters and the throttle flags around the traffic, and make the records, for every engine."""
 
     def __init__(self, orders: Sequence[Order], bench: Bench) -> None:
         self._orders, self._nodes, self._counters = orders, bench.nodes, bench.counters
         self._names, self._captures = sorted(orders[0].cell.nodes), bench.captures
-        self._flags_before: dict[str, int | None] = {}
-        self._flags_after: dict[str, int | None] = {}
-        self._read: tuple[tuple[PortSeries, ...], tuple[str, ...]] = ((), ())
+        self._flags: dict[str, int | None] = {}  # before the traffic
+        self._ports: tuple[PortSeries, ...] = ()
+        self._silent: tuple[str, ...] = ()  # switches that did not answer
         self._started_at, self._began_s = time.time(), time.monotonic()
 
     async def begin(self, attempt: Attempt) -> None:
-        """Open the nodes, read the counters, prepare the flows."""
+        """Open the nodes, read flags and counters, prepare the flows."""
         await self._nodes.agents(self._names)
-        self._flags_before = self._flags_after = await _throttle_flags(self._nodes, self._names)
+        self._flags = await _throttle_flags(self._nodes, self._names)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._counters.begin())
             group.create_task(attempt.prepare())
 
-    async def collect(self, attempt: Attempt, deadline_s: float) -> Sequence[Counted]:
-        """Collect what the engine counted and, if the repetition did not fail, the switches."""
+    async def collect(self, attempt: Attempt, deadline_s: float) -> list[Measurement]:
+        """Collect what the engine measured and, if the repetition did not fail, the switches' counters."""
         ended_ns = time.monotonic_ns()
 
         async def read() -> None:
             if deadline_s > SALVAGE_S:
-                self._read = await self._counters.end(self._orders[0].cell, attempt.at_ns, ended_ns)
+                ended = await self._counters.end(self._orders[0].cell, attempt.at_ns, ended_ns)
+                self._ports, self._silent = ended
 
-        counted, _ = await asyncio.gather(attempt.collect(deadline_s), read())
-        self._flags_after = await _throttle_flags(self._nodes, self._names)
-        return counted
+        measured, _ = await asyncio.gather(attempt.collect(deadline_s), read())
+        after = await _throttle_flags(self._nodes, self._names)
+        throttled = {name: throttled_between(self._flags.get(name), after.get(name)) for name in self._names}
+        return [
+            replace(each, usage=tuple(replace(node, throttled=throttled.get(node.node)) for node in each.usage))
+            for each in measured
+        ]
 
     def records(
-        self, counted: Sequence[Counted], status: Status, reason: str | None, max_skew_s: float | None
+        self,
+        measured: Sequence[Measurement],
+        status: Status,
+        reason: str | None,
+        max_skew_s: float = math.inf,
+        misrouted: str | None = None,
     ) -> list[Repetition]:
-        before, after = self._flags_before, self._flags_after
-        throttled = {name: throttled_between(before.get(name), after.get(name)) for name in self._names}
-        each = list(zip(self._orders, counted or [Counted()] * len(self._orders), strict=True))
-        made = [recorded(*own, status, reason, max_skew_s, throttled) for own in each]
-        worst = worst_of([order.cell for order in self._orders], made)
-        if worst is not None and worst[0] is Status.FAILED:  # without a measurement interval
-            made = [recorded(*own, *worst, max_skew_s, throttled) for own in each]
-        elif worst is not None:
-            made = [replace(result, status=worst[0], reason=worst[1]) for result in made]
+        each = list(zip(self._orders, measured or [Measurement()] * len(self._orders), strict=True))
+        results = [recorded(*own, status, reason, max_skew_s, misrouted) for own in each]
+        combined = combined_status([order.cell for order in self._orders], results)
+        if combined is not None and combined[0] is Status.FAILED:  # without a measurement interval
+            results = [recorded(*own, *combined) for own in each]
+        elif combined is not None:
+            results = [replace(result, status=combined[0], reason=combined[1]) for result in results]
         return [
             replace(
                 result,
                 started_at=self._started_at,
                 wall_s=time.monotonic() - self._began_s,
-                counters=self._read[0],
-                counters_missing=self._read[1],
-                captures=write_captures(own.captured, self._names_of_captures(order)) if order.cell.capture else (),
+                counters=self._ports,
+                counters_missing=self._silent,
+                captures=write_captures(own.ends, self._prefix(order)) if order.cell.capture else (),
             )
-            for result, (order, own) in zip(made, each, strict=True)
+            for result, (order, own) in zip(results, each, strict=True)
         ]
 
-    def _names_of_captures(self, order: Order) -> str:
+    def _prefix(self, order: Order) -> str:
         attempt = "" if order.attempt == 1 else f"-attempt{order.attempt}"
         return f"{self._captures}-test{order.cell.number}-{order.repetition}{attempt}"
 
@@ -186,27 +193,31 @@ async def _throttle_flags(nodes: Nodes, names: Iterable[str]) -> dict[str, int |
     return dict(zip(pis, await asyncio.gather(*map(flags, pis)), strict=True))
 
 
-async def astray(flows: Iterable[Flow], usage: Iterable[NodeUsage], duration_s: float, nodes: Nodes) -> str | None:
+async def misrouted_reason(
+    flows: Sequence[Flow], usage: Iterable[NodeUsage], duration_s: float, nodes: Nodes
+) -> str | None:
     """Return why the data did not flow over the data interfaces, or None if they did, or nothing is known.
 
     A route that leads elsewhere gives a clean result of the wrong cable. An interface counts at least the bytes of its
     payload, whatever its offloads do with headers; half of them is clearly too few. Other traffic of the interface only
     adds to its counters: it can hide a fault, and never makes one.
     """
-    moved = tuple(flows)
-    suspects = {each.node: each for each in usage if any(_is_short(*counts) for counts in _counts(each, moved))}
-    ways = dict(zip(suspects, await asyncio.gather(*(_asked(nodes, name, moved) for name in suspects)), strict=True))
-    found = [_verdict(each, moved, ways[name], duration_s, nodes) for name, each in suspects.items()]
-    said = [verdict[0] for verdict in found if verdict is not None]
-    causes = [verdict[1] for verdict in found if verdict is not None and verdict[1] is not None]
-    return f"{named(said)}: {[*causes, _ELSEWHERE][0]}" if said else None
+    suspects = [each for each in usage if any(_is_short(*counts) for counts in _carried(each, flows))]
+    devices = await asyncio.gather(*(_devices(nodes, each.node, flows) for each in suspects))
+    verdicts = [
+        verdict
+        for each, own in zip(suspects, devices, strict=True)
+        if own is not None and (verdict := _verdict(each, flows, own, duration_s, nodes)) is not None
+    ]
+    causes = [cause for _, cause in verdicts if cause is not None]
+    return f"{named([text for text, _ in verdicts])}: {[*causes, _ELSEWHERE][0]}" if verdicts else None
 
 
 def _is_short(payload: int, carried: int | None) -> bool:
     return carried is not None and payload >= LEAST_BYTES and carried < LEAST_SHARE * payload
 
 
-def _counts(usage: NodeUsage, flows: Iterable[Flow]) -> tuple[tuple[int, int | None], tuple[int, int | None]]:
+def _carried(usage: NodeUsage, flows: Iterable[Flow]) -> tuple[tuple[int, int | None], tuple[int, int | None]]:
     """Return the bytes of payload and those that the interface carried: out, then in."""
     sent = received = 0
     for flow in flows:
@@ -217,7 +228,7 @@ def _counts(usage: NodeUsage, flows: Iterable[Flow]) -> tuple[tuple[int, int | N
     return (sent, nic.tx_bytes), (received, nic.rx_bytes)
 
 
-async def _asked(nodes: Nodes, name: str, flows: Iterable[Flow]) -> dict[str, str | None] | None:
+async def _devices(nodes: Nodes, name: str, flows: Iterable[Flow]) -> dict[str, str | None] | None:
     """Return the interface by which `name` sends to each peer; None: unknown, or a bond or bridge is on it."""
     peers = {_peer(flow, name) for flow in flows if name in flow.stream.ends}
     try:
@@ -225,12 +236,12 @@ async def _asked(nodes: Nodes, name: str, flows: Iterable[Flow]) -> dict[str, st
         script = surroundings_script(
             nodes.data_interface(name), nodes.data_address(name), list(addresses.values()), traffic=False
         )
-        around: Surroundings = parse_surroundings(await nodes.shell(name)(script))
+        around = parse_surroundings(await nodes.shell(name)(script))
     except NodeError:
         return None
     if around.above:
         return None
-    return {peer: way.device for peer, address in addresses.items() if (way := around.routes.get(address)) is not None}
+    return {peer: around.routes[address].device for peer, address in addresses.items() if address in around.routes}
 
 
 def _peer(flow: Flow, name: str) -> str:
@@ -238,20 +249,18 @@ def _peer(flow: Flow, name: str) -> str:
 
 
 def _verdict(
-    usage: NodeUsage, flows: tuple[Flow, ...], ways: Mapping[str, str | None] | None, duration_s: float, nodes: Nodes
+    usage: NodeUsage, flows: Iterable[Flow], devices: Mapping[str, str | None], duration_s: float, nodes: Nodes
 ) -> tuple[str, str | None] | None:
     """Return what a node's interface carried, and the route that explains it; None if nothing is wrong, or known."""
     name, interface = usage.node, nodes.data_interface(usage.node)
-    if ways is None:
-        return None
-    distant = [flow for flow in flows if name in flow.stream.ends and ways.get(_peer(flow, name)) not in LOOPBACKS]
-    others = {peer: way for peer, way in ways.items() if way not in (None, interface, *LOOPBACKS)}
-    for (payload, carried), verb in zip(_counts(usage, distant), ("sent", "received"), strict=True):
+    distant = [flow for flow in flows if name in flow.stream.ends and devices.get(_peer(flow, name)) not in LOOPBACKS]
+    others = {peer: device for peer, device in devices.items() if device not in (None, interface, *LOOPBACKS)}
+    for (payload, carried), verb in zip(_carried(usage, distant), ("sent", "received"), strict=True):
         if carried is None or not _is_short(payload, carried) or (duration_s < LATE_S and not others):
             continue
-        said = f"{name}: {interface} carried {carried / 1e6:,.0f} of {payload / 1e6:,.0f} MB {verb}"
+        text = f"{name}: {interface} carried {carried / 1e6:,.0f} of {payload / 1e6:,.0f} MB {verb}"
         if others:
-            peer, way = next(iter(others.items()))
-            return said, f"data to {peer} leave by {way} ({name}: ip route get {nodes.data_address(peer)})"
-        return said, None
+            peer, device = next(iter(others.items()))
+            return text, f"data to {peer} leave by {device} ({name}: ip route get {nodes.data_address(peer)})"
+        return text, None
     return None

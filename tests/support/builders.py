@@ -28,6 +28,7 @@ from rigctl.records import (
     Side,
     Status,
     TcpInfo,
+    flat,
 )
 from rigctl.records.flat import GRANTED, GROUPS
 from rigctl.rig.inventory import Rig

@@ -29,7 +29,7 @@ from rigctl.records import Pair, PortSeries, Status
 from rigctl.remote.clocks import ClockOffset, Clocks
 from rigctl.report.product.theme import load_theme
 from rigctl.rig.schema import load_rig
-from rigctl.runner.outcome import counted, recorded
+from rigctl.runner.outcome import measurement, recorded
 from rigctl.runner.schedule import Order
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.store import Store, open_store
@@ -146,8 +146,8 @@ def _store(reports: dict[tuple[str, int], Any]) -> None:
     from rigctl.measure.orders import channels
 
     order = Order(_CELL, 1, 1)
-    found = counted(order.cell, channels([_CELL], lambda: "0" * 32), reports, _CLOCKS)
-    made = recorded(order, found, Status.OK, None, 0.010, {})
+    measured = measurement(order.cell, channels([_CELL], lambda: "0" * 32), reports, _CLOCKS)
+    made = recorded(order, measured, Status.OK, None, 0.010)
     with _opened(FOLDER / "reply.db", b"", create=True) as store:
         run = store.begin(builders.plan([_CELL]), {}, {}, builders.STARTED_AT)
         store.add(run, made)

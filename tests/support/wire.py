@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from rigctl.protocol.lines import Message, parse_line
 from rigctl.records.flat import GRANTED
 
 TOTALS: dict[str, Any] = dict.fromkeys(GRANTED) | json.loads(
@@ -48,3 +49,9 @@ LAST = {
     ),
     1,
 )
+COUNTS = {"frames": 3, "lost": None, "bytes": 5, "cut": False}
+
+
+def parsed(**value: Any) -> Message:
+    """Return the message in an answer's line to order 8."""
+    return parse_line("pi1", json.dumps({"id": 8, **value}).encode() + b"\n")

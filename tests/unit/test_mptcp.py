@@ -75,7 +75,7 @@ def test_subflows_of_an_agent_are_read_strictly() -> None:
     told: list[Any] = [[*A, 700, 0], [*B, 320, None]]
     totals = parse_line("n", json.dumps(TOTALS | {"mptcp": told}).encode() + b"\n")
     assert isinstance(totals, FlowTotals)
-    assert totals.granted[MPTCP] == ((*A, 700, 0), (*B, 320, None))  # type: ignore[comparison-overlap]
+    assert totals.side.granted[MPTCP] == ((*A, 700, 0), (*B, 320, None))  # type: ignore[comparison-overlap]
     wrong: list[Any] = [1, {}, [1], [[]], [[*A, 1]], [[*A, 1, 0, 0]], [[*A, -1, 0]], [[*A, 1, -1]], [[*A, None, 0]]]
     wrong += [[[*A, True, 0]], [[*A, 1.0, 0]], [[*A, 2**63, 0]], [[1, "a", 1, 0]], [["é", "a", 1, 0]]]
     wrong += [[["a" * 46, "a", 1, 0]], [["a\n", "a", 1, 0]], [[*A, 1, 0]] * 17]

@@ -74,7 +74,7 @@ def test_counts_of_an_agent_are_read_strictly() -> None:
     line = json.dumps(TOTALS | {"marks": [[184, 9], [0, 1]]}).encode() + b"\n"
     totals = parse_line("n", line)
     assert isinstance(totals, FlowTotals)
-    assert totals.granted[DSCP] == ((184, 9), (0, 1))  # type: ignore[comparison-overlap]
+    assert totals.side.granted[DSCP] == ((184, 9), (0, 1))  # type: ignore[comparison-overlap]
     wrong: list[Any] = [1, [1], [[1]], [[1, 2, 3]], [[1, -1]], [[1, True]], [[1.0, 2]], [["1", 2]], [[1, 2**63]], {}]
     for value in wrong:
         with pytest.raises(NodeError, match='"marks" to be '):

@@ -1,27 +1,16 @@
-"""The agent protocol's lines: orders out, answers, events and reports in."""
+"""The agent protocol's lines: orders out; answers, events and parts of reports in."""
 
+import base64
 import json
 import random
 from typing import Any
 
 import pytest
-from wire import HELLO, LAST, TOTALS
+from wire import COUNTS, HELLO, TOTALS, parsed
 
 from rigctl.base.errors import NodeError
-from rigctl.protocol.lines import (
-    VERSION,
-    Answer,
-    Ended,
-    FlowBins,
-    FlowRows,
-    FlowTotals,
-    Hello,
-    Part,
-    Progress,
-    parse_line,
-)
+from rigctl.protocol.lines import LINE_LIMIT, MOST, MOST_BIN_US, VERSION, Answer, FlowTotals, parse_line
 from rigctl.protocol.orders import Clock, Connect, Listen, Set, Sockets, Start, encoded
-from rigctl.protocol.report import endpoint_report
 from rigctl.settings import CONGESTION, MSS, NODELAY, WINDOW, Settings
 
 
@@ -36,31 +25,18 @@ def broken(raw: bytes) -> str:
     return str(caught.value)
 
 
-def rows(first: int, values: list[list[int]], flow: int = 0) -> FlowRows:
-    message = parse_line(
-        "pi1", line({"id": 8, "flow": flow, "from": first, "columns": ["t_ns", "bytes"], "rows": values})
-    )
-    assert isinstance(message, FlowRows)
-    return message
-
-
-def totals(flow: int = 0) -> FlowTotals:
-    message = parse_line("pi1", line(TOTALS | {"flow": flow}))
-    assert isinstance(message, FlowTotals)
-    return message
-
-
 def test_an_order_is_one_line_and_leaves_out_what_is_not_asked_for() -> None:
     assert Clock().to_line(1) == b"1 clock\n"
     assert Start(3, at_ns=5, duration_ms=1000).to_line(2) == b"2 start endpoint=3 at_ns=5 duration_ms=1000\n"
     sockets = Sockets(
         "ab" * 16, flows=5, interval_ms=100, wait_ms=5000, settings=Settings({WINDOW: 65536, NODELAY: False})
     )
-    order = Listen(1, "10.77.0.2", sockets)
-    assert order.to_line(7) == (
+    assert Listen(1, "10.77.0.2", sockets).to_line(7) == (
         b"7 listen endpoint=1 address=10.77.0.2 token=" + b"ab" * 16 + b" flows=5 interval_ms=100 wait_ms=5000"
         b" window=65536 nodelay=0\n"
     )
+    order = Set("sysctl", encoded("4096 131072 6291456 %ü"), encoded("net.ipv4.tcp_rmem"))
+    assert order.to_line(3) == b"3 set kind=sysctl value=4096%20131072%206291456%20%25%C3%BC name=net.ipv4.tcp_rmem\n"
 
 
 OF_SOCKET = {"mss": MSS, "window": WINDOW}
@@ -85,19 +61,44 @@ def test_an_order_cannot_smuggle_in_another(congestion: str) -> None:
         order.to_line(1)
 
 
-def test_events_are_read() -> None:
-    assert parse_line("pi1", line(HELLO)) == Hello(VERSION, "0.1.0", "x86_64", 4711, 4, 123)
-    progress = {"event": "progress", "clock_ns": 9, "bytes": {"1": 123, "4": 456}}
-    assert parse_line("pi1", line(progress)) == Progress(9, {1: 123, 4: 456})
-    ended = {"event": "ended", "endpoint": 1, "error": "ECONNRESET", "message": "flow 2: recv"}
-    assert parse_line("pi1", line(ended)) == Ended(1, "ECONNRESET", "flow 2: recv")
-    assert parse_line("pi1", line(ended | {"error": None, "message": None})) == Ended(1, None, None)
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        (HELLO, {name: value for name, value in HELLO.items() if name != "event"} | {"protocol": VERSION}),
+        ({"event": "busy", "place": 2}, {"place": 2}),
+        (
+            {"event": "progress", "clock_ns": 9, "bytes": {"1": 0, "65535": 456}},
+            {"clock_ns": 9, "bytes": {1: 0, 65535: 456}},
+        ),
+        (
+            {"event": "ended", "endpoint": 1, "error": "ECONNRESET", "message": "flow 2: recv\x1b"},
+            {"endpoint": 1, "error": "ECONNRESET", "message": "flow 2: recv?"},
+        ),
+        ({"event": "ended", "endpoint": 1, "error": None, "message": None}, {"endpoint": 1}),
+        ({"id": 2, "ok": True, "port": 40001}, {"id": 2, "ok": True, "numbers": {"port": 40001}, "texts": {}}),
+        ({"id": 5, "ok": True, "old": "1 2", "value": "7"}, {"texts": {"old": "1 2", "value": "7"}, "numbers": {}}),
+        ({"id": 7, "ok": False, "error": "EIO", "message": "no"}, {"ok": False, "error": "EIO", "message": "no"}),
+        ({"id": 8, "flow": 2, "buckets": [[3, 4], [0, MOST]]}, {"flow": 2, "buckets": [(3, 4), (0, MOST)]}),
+        (
+            {"id": 8, "flow": 0, "bin_us": MOST_BIN_US, "from": 2, "bins": [0, 2**32 - 1]},
+            {"bin_us": MOST_BIN_US, "first": 2, "bins": [0, 2**32 - 1]},
+        ),
+        ({"id": 8, "capture": COUNTS}, {"id": 8, **COUNTS}),
+        ({"id": 8, "pcap": base64.b64encode(b"\0\xff~").decode()}, {"pcap": "AP9+"}),
+    ],
+)
+def test_lines_are_read(value: dict[str, Any], read: dict[str, Any]) -> None:
+    message = parse_line("pi1", line(value))
+    assert {name: getattr(message, name) for name in read} == read
 
 
-def test_answers_are_read() -> None:
-    assert parse_line("pi1", b'{"id":2,"ok":true,"port":40001}\n') == Answer(2, True, numbers={"port": 40001})
-    refused = b'{"id":7,"ok":false,"error":"EADDRNOTAVAIL","message":"bind 10.77.0.9: no"}\n'
-    assert parse_line("pi1", refused) == Answer(7, False, "EADDRNOTAVAIL", "bind 10.77.0.9: no")
+def test_the_totals_of_a_flow_are_a_side_with_what_the_kernel_granted() -> None:
+    totals = parsed(**TOTALS)
+    assert isinstance(totals, FlowTotals)
+    side = totals.side
+    assert (side.bytes, side.first_byte_ns, side.sndbuf_bytes, side.rcvbuf_bytes) == (735_000_000, 1, 131_072, 131_072)
+    assert (side.tcp.advertised_window_bytes, side.tcp.timestamps, side[NODELAY]) == (65_536, True, False)
+    assert (side.round_trips, side.disk, side.datagrams) == (None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -111,28 +112,17 @@ def test_answers_are_read() -> None:
         (b'{"id":1,"ok":true,"port":"\xff"}\n', "one JSON object"),
         (b"[" * 16000 + b"\n", "one JSON object"),
         (b'{"id":1,"ok":true,"port":' + b"9" * 9000 + b"}\n", "one JSON object"),
-        (b'{"id":1,"ok":true,"port":99999999999999999999}\n', '"port" to be a whole number'),
-        (b'{"id":1,"ok":true,"port":-1}\n', '"port" to be a whole number'),
-        (b'{"id":1,"ok":true,"port":1.5}\n', '"port" to be a whole number'),
-        (b'{"id":1,"ok":true,"port":true}\n', '"port" to be a whole number'),
-        (b'{"id":0,"ok":true}\n', '"id" to be a whole number from 1'),
-        (b'{"id":"1","ok":true}\n', '"id" to be a whole number from 1'),
-        (b'{"id":1,"ok":1}\n', '"ok" to be true or false'),
-        (b'{"id":1,"ok":false,"error":"EIO"}\n', 'expected "message"'),
         (b'{"id":1,"ok":true}', "a whole line"),
-        (b'{"event":"busy","place":0}\n', '"place" to be a whole number from 1'),
         (b'{"ok":true}\n', 'an answer with "id"'),
         (b'{"event":"party"}\n', "hello, busy, progress or ended"),
-        (line({**HELLO, "mood": "fine"}), 'no "mood"'),
-        (line({"event": "progress", "clock_ns": 1, "bytes": {"x": 1}}), "bytes by endpoint"),
-        (line({"event": "progress", "clock_ns": 1, "bytes": [1]}), "bytes by endpoint"),
-        (line({**TOTALS, "timestamps": 1}), '"timestamps" to be true or false'),
-        (line({**TOTALS, "bytes": None}), '"bytes" to be a whole number'),
-        (line({k: v for k, v in TOTALS.items() if k != "mss"}), 'expected "mss"'),
-        (line({"id": 1, "flow": 0, "from": 0, "columns": ["t_ns", "bytes"], "rows": [[1]]}), '"rows" of 2 numbers'),
-        (line({"id": 1, "flow": 0, "from": 0, "columns": ["t_ns"], "rows": [[1]]}), '"columns" to be'),
-        (line({"id": 1, "flow": 0, "from": 0, "columns": [["t_ns"]], "rows": [[1]]}), '"columns" to be'),
-        (line({"id": 1, "flow": 0, "from": 0, "columns": ["t_ns", "bytes"], "rows": [[1, None]]}), "whole numbers"),
+        (b'{"event":["hello"]}\n', "hello, busy, progress or ended"),
+        (b'{"id":1,"ok":1}\n', '"error" and "message"'),
+        (b'{"id":1,"ok":0,"error":"EIO","message":"x"}\n', '"ok" to be a valid boolean'),
+        (b'{"id":1,"ok":false,"error":"EIO"}\n', '"error" and "message"'),
+        (b'{"id":1,"ok":false,"error":"EIO","message":5}\n', '"message" to be a valid string'),
+        (b'{"id":0,"ok":true}\n', '"id" to be greater than or equal to 1'),
+        (b'{"id":"1","ok":true}\n', '"id" to be a valid integer'),
+        (b'{"id":1,"rows":1,"self":1,"__dataclass_self__":1}\n', 'expected "flow"'),
         (b'{"id":1,"ok":true}' + b" " * 20000 + b"\n", "at most 16384 bytes"),
     ],
 )
@@ -144,8 +134,90 @@ def test_rubbish_is_refused_with_what_was_expected(raw: bytes, expected: str) ->
     assert message.isprintable()
 
 
-def test_the_line_at_fault_is_shown_escaped() -> None:
+ANSWER = {"id": 1, "ok": True, "port": 5}
+PROGRESS = {"event": "progress", "clock_ns": 1, "bytes": {"1": 1}}
+ENDED = {"event": "ended", "endpoint": 1, "error": None, "message": None}
+ROWS = {"id": 1, "flow": 0, "from": 0, "columns": ["t_ns", "bytes"], "rows": [[1, 2]]}
+BINS = {"id": 8, "flow": 0, "bin_us": 500, "from": 2, "bins": [1]}
+BUCKETS = {"id": 8, "flow": 0, "buckets": [[3, 4]]}
+DATAGRAMS = dict.fromkeys(
+    (
+        *("refused", "duplicates", "reordered", "strays", "highest", "overflow"),
+        *("jitter_ns", "jitter_max_ns", "burst", "segmented"),
+    )
+) | {"id": 8, "flow": 0, "datagrams": 9}
+NOT_COUNTS = (None, -1, 1.5, "5", True, MOST + 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "key", "wrong"),
+    [
+        (ANSWER, "port", (-1, 1.5, "5", True, MOST + 1, [1])),
+        ({"id": 5, "ok": True, "old": "1", "value": "7"}, "old", (1500, None)),
+        (HELLO, "agent", (None, 5)),
+        (HELLO, "machine", (5,)),
+        (HELLO, "unrestored", (5,)),
+        (HELLO, "restored", NOT_COUNTS),
+        ({"event": "busy", "place": 1}, "place", (0, None)),
+        (PROGRESS, "bytes", ([1], {"1": -1}, *({name: 1} for name in ("x", "", "-1", "²", "123456", "1.0", " 1")))),
+        (ENDED, "endpoint", (0, None)),
+        (ENDED, "error", (5,)),
+        (TOTALS, "timestamps", (1,)),
+        (TOTALS, "bytes", NOT_COUNTS),
+        (TOTALS, "mss", (-1, 1.5, "5", True, MOST + 1)),
+        (ROWS, "columns", (["t_ns"], [["t_ns"]], "t_ns", None)),
+        (ROWS, "rows", (None, "12", [1], [[1, None]], [[1, 1.0]], [[True, 1]])),
+        (BINS, "bin_us", (0, MOST_BIN_US + 1, None)),
+        (BINS, "bins", ([-1], [2**32], [1.5], "12", None)),
+        (BUCKETS, "flow", NOT_COUNTS),
+        (
+            BUCKETS,
+            "buckets",
+            (None, {}, "12", [3, 4], [[3]], [[3, 4, 5]], ["34"], [[3, -1]], [[3, MOST + 1]], [[3, 1.0]], [[True, 1]]),
+        ),
+        (DATAGRAMS, "datagrams", NOT_COUNTS),
+        (DATAGRAMS, "segmented", (1,)),
+        ({"id": 8, "pcap": ""}, "pcap", (5, None)),
+    ],
+)
+def test_a_value_of_another_type_or_out_of_bounds_is_refused_by_its_key(
+    value: dict[str, Any], key: str, wrong: tuple[object, ...]
+) -> None:
+    assert parse_line("pi1", line(value))
+    for other in wrong:
+        assert key in broken(line(value | {key: other})).partition(", got")[0].partition("expected ")[2]
+
+
+@pytest.mark.parametrize("value", [HELLO, PROGRESS, ENDED, TOTALS, ROWS, BINS, BUCKETS, DATAGRAMS])
+def test_a_line_has_all_its_keys_and_no_others(value: dict[str, Any]) -> None:
+    assert 'no "mood"' in broken(line(value | {"mood": "fine"}))
+    last = list(value)[-1]
+    assert broken(line({name: each for name, each in value.items() if name != last}))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (7, '"capture" to be counts'),
+        ([7], '"capture" to be counts'),
+        (COUNTS | {"id": 8}, '"capture" to be counts'),
+        ({"frames": 1}, '"lost"'),
+        (COUNTS | {"more": 1}, 'no "more"'),
+        (COUNTS | {"cut": 1}, '"cut" to be a valid boolean'),
+        (COUNTS | {"cut": None}, '"cut" to be a valid boolean'),
+        (COUNTS | {"lost": -1}, '"lost" to be greater'),
+        (COUNTS | {"frames": None}, '"frames" to be a valid integer'),
+    ],
+)
+def test_the_counts_of_a_capture_are_refused_by_what_was_expected(value: object, expected: str) -> None:
+    assert expected in broken(line({"id": 8, "capture": value}))
+    assert 'no "flow"' in broken(line({"id": 8, "capture": COUNTS, "flow": 0}))
+
+
+def test_the_line_at_fault_is_shown_escaped_and_shortened_with_its_length() -> None:
     assert broken(b"\x1b[2J\x00\xffhello\n").endswith("got: \\x1b[2J\\x00\\xffhello")
+    assert broken(b"y" * 121 + b"\n").endswith("got: " + "y" * 120 + " … (122 bytes)")
+    assert broken(b"\x1b" + b"y" * 100 + b"\n").endswith(r"got: \x1b" + "y" * 100)
 
 
 def test_no_line_whatever_raises_anything_but_a_node_error() -> None:
@@ -161,66 +233,9 @@ def test_no_line_whatever_raises_anything_but_a_node_error() -> None:
             continue
 
 
-def test_samples_come_back_from_their_differences() -> None:
-    parts: list[Part] = [totals(), rows(0, [[100, 5], [200, 9]]), rows(2, [[50, 0]])]
-    report = endpoint_report("pi1", parts, Answer(8, True, numbers=dict(LAST)))
-    assert report.flows[0].columns == {"t_ns": [100, 300, 350], "bytes": [5, 14, 14]}
-    assert (report.endpoint, report.span_us, report.cpus) == (1, 5001000, 4)
-
-
-def test_a_last_sample_a_moment_before_the_one_before_is_put_beside_it() -> None:
-    parts: list[Part] = [totals(), rows(0, [[100_000, 5], [50_000, 9], [-1222, 1]])]
-    report = endpoint_report("pi1", parts, Answer(8, True, numbers=dict(LAST)))
-    assert report.flows[0].columns == {"t_ns": [100_000, 150_000, 150_000], "bytes": [5, 14, 15]}
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        [totals(), totals()],
-        [totals(1)],
-        [rows(0, [[1, 1]])],
-        [totals(), rows(1, [[1, 1]])],
-        [totals(), rows(0, [[1, 1]]), rows(0, [[1, 1]])],
-        [totals(), rows(0, [[5, 5], [-6, 0]])],
-        [totals(), rows(0, [[2_000_000, 5], [-1_000_001, 0]])],
-        [totals(), rows(0, [[2**62, 0]] * 3)],
-    ],
-)
-def test_a_report_that_does_not_fit_together_is_refused(parts: list[FlowTotals | FlowRows]) -> None:
-    with pytest.raises(NodeError, match="pi1: the agent violated the protocol"):
-        endpoint_report("pi1", parts, Answer(8, True, numbers=dict(LAST)))
-
-
-def test_an_answer_to_a_host_setting_holds_its_texts() -> None:
-    answer = parse_line("pi1", line({"id": 5, "ok": True, "old": "4096 1 2", "value": "7"}))
-    assert answer == Answer(5, True, numbers={}, texts={"old": "4096 1 2", "value": "7"})
-    with pytest.raises(NodeError, match='"old" to be a text'):
-        parse_line("pi1", line({"id": 5, "ok": True, "old": 1500, "value": "7"}))
-
-
-def test_the_text_of_a_setting_is_one_word_of_its_order() -> None:
-    order = Set("sysctl", encoded("4096 131072 6291456 %ü"), encoded("net.ipv4.tcp_rmem"))
-    assert order.to_line(3) == b"3 set kind=sysctl value=4096%20131072%206291456%20%25%C3%BC name=net.ipv4.tcp_rmem\n"
-
-
-def test_flows_come_in_the_order_of_their_numbers() -> None:
-    report = endpoint_report("pi1", [totals(1), totals(0)], Answer(8, True, numbers=dict(LAST)))
-    assert [flow.totals.flow for flow in report.flows] == [0, 1]
-
-
-def test_bins_come_in_pieces_that_follow_each_other() -> None:
-    first = parse_line("pi1", line({"id": 8, "flow": 0, "bin_us": 500, "from": 0, "bins": [0, 7]}))
-    second = parse_line("pi1", line({"id": 8, "flow": 0, "bin_us": 500, "from": 2, "bins": [2**32 - 1]}))
-    assert isinstance(first, FlowBins)
-    assert isinstance(second, FlowBins)
-    last = Answer(8, True, numbers=dict(LAST))
-    (flow,) = endpoint_report("pi1", [totals(), first, second], last).flows
-    assert (flow.bin_us, flow.bins) == (500, (0, 7, 2**32 - 1))
-    wrongs: list[list[Part]] = [[totals(), second], [first], [totals(), first, first]]
-    for wrong in wrongs:
-        with pytest.raises(NodeError, match="violated the protocol"):
-            endpoint_report("pi1", wrong, last)
-    for bins in ([-1], [2**32], [1.5], "12"):
-        with pytest.raises(NodeError, match="whole numbers below"):
-            parse_line("pi1", line({"id": 8, "flow": 0, "bin_us": 500, "from": 0, "bins": bins}))
+def test_a_line_of_the_most_bytes_is_taken_and_one_more_is_not() -> None:
+    head = b'{"id": 8, "ok": true, "value": "'
+    most = head + b"x" * (LINE_LIMIT - len(head) - 3) + b'"}\n'
+    assert len(most) == LINE_LIMIT
+    assert isinstance(parse_line("pi1", most), Answer)
+    assert "at most 16384 bytes per line" in broken(most.replace(b"x", b"xx", 1))

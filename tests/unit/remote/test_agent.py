@@ -20,7 +20,7 @@ from rigctl.remote import agent as agent_module
 from rigctl.remote.agent import Agent, RefusedError, running
 from rigctl.remote.clocks import estimate_offset
 from rigctl.remote.host import Process
-from rigctl.runner.outcome import sides
+from rigctl.runner.outcome import on_controller_clock
 from rigctl.settings import NODELAY, WINDOW, Settings
 
 Replies = list[bytes]
@@ -116,7 +116,7 @@ async def test_a_cell_is_ordered_answer_by_answer() -> None:
 async def test_a_report_becomes_sides_on_the_controllers_clock() -> None:
     async with talking() as (agent, _):
         report = await agent.report(1)
-    (side,) = sides(report, offset_ns=1000)
+    side = on_controller_clock(report.sides[0], 1000, at_ns=0)
     assert (side.first_byte_ns, side.last_byte_ns) == (1, None)
     assert side.series.columns == {"t_ns": [100, 200], "bytes": [5, 9]}
     assert (side.tcp.mss, side.sndbuf_bytes, side.tcp.advertised_window_bytes, side.tcp.timestamps) == (
@@ -125,7 +125,7 @@ async def test_a_report_becomes_sides_on_the_controllers_clock() -> None:
         65536,
         True,
     )
-    assert report.flows[0].columns["t_ns"] == [1100, 1200]  # the report itself is left as it came
+    assert report.sides[0].series.columns["t_ns"] == [1100, 1200]  # the report itself is left as it came
 
 
 async def test_answers_may_come_in_any_order() -> None:
@@ -294,7 +294,7 @@ async def test_what_an_agent_says_is_made_printable() -> None:
         with pytest.raises(NodeError) as caught:
             await agent.order(Stop(1))
         # The line itself is shown as the JSON that it is.
-        assert '"?[2J" to be a whole number' in str(caught.value)
+        assert '?[2J" to be a valid integer' in str(caught.value)
         assert str(caught.value).isprintable()
 
 

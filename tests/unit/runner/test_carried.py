@@ -9,7 +9,7 @@ import pytest
 from rigctl.base.errors import NodeError
 from rigctl.records import Direction, Flow, NicCounters, NodeUsage, Pair, Side
 from rigctl.runner.nodes import Nodes
-from rigctl.runner.repetition import astray
+from rigctl.runner.repetition import misrouted_reason
 
 MB = 1_000_000
 FLOW = Flow(Pair("a", "b"), Direction.FORWARD, 1, Side(100 * MB, 0, 1), Side(100 * MB, 0, 1))
@@ -42,7 +42,7 @@ def verdict(
 ) -> tuple[str | None, list[str]]:
     nodes = Route(said)
     usage = (NodeUsage("a", nic=NicCounters(tx_bytes=out_bytes)), NodeUsage("b", nic=NicCounters(rx_bytes=in_bytes)))
-    found = asyncio.run(astray((flow,), usage, duration_s, cast("Nodes", nodes)))
+    found = asyncio.run(misrouted_reason((flow,), usage, duration_s, cast("Nodes", nodes)))
     return found, nodes.asked
 
 

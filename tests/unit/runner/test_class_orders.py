@@ -1,19 +1,16 @@
 """Classes of a test while they are measured: one attempt, one status, one measurement interval."""
 
-import json
 from dataclasses import replace
 
 import builders
 import pytest
-from wire import TOTALS
 
 from rigctl.measure.orders import channels
-from rigctl.protocol.lines import FlowTotals, parse_line
-from rigctl.protocol.report import EndpointReport, FlowReport
-from rigctl.records import Cell, Pair, Repetition, Status, Until
+from rigctl.protocol.report import EndpointReport
+from rigctl.records import Cell, NodeUsage, Pair, Repetition, Series, Side, Status, Until
 from rigctl.remote.clocks import ClockOffset, Clocks
 from rigctl.runner.by_agent import HOLD_PER_FLOW_NS, hold_ns
-from rigctl.runner.outcome import counted, recorded, worst_of
+from rigctl.runner.outcome import combined_status, measurement, recorded
 from rigctl.runner.progress import Eta
 from rigctl.runner.schedule import Order, further_orders, missing, together
 
@@ -69,9 +66,9 @@ def test_each_class_counts_only_while_the_flows_of_all_ran() -> None:
         for channel in both
         for node in ("a", "b")
     }
-    each = [counted(cell, both, reports, CLOCKS) for cell in (VOICE, BULK)]
-    made = replace(each[0], beside=each[1].flows)
-    result = recorded(Order(VOICE, 1, 1), made, OK, None, 1.0, {})
+    each = [measurement(cell, both, reports, CLOCKS) for cell in (VOICE, BULK)]
+    made = replace(each[0], other_flows=each[1].flows)
+    result = recorded(Order(VOICE, 1, 1), made, OK, None, 1.0)
     assert result.window_ns == times[2]
     assert result.start_skew_us == 1e4
     assert [flow.bytes for flow in result.flows] == [pytest.approx(125_000_000 * 0.97, rel=1e-3)]
@@ -79,11 +76,8 @@ def test_each_class_counts_only_while_the_flows_of_all_ran() -> None:
 
 def report(endpoint: int, first_ns: int, last_ns: int) -> EndpointReport:
     sent = 125_000_000
-    totals = parse_line("a", json.dumps(TOTALS).encode() + b"\n")
-    assert isinstance(totals, FlowTotals)
-    moved = replace(totals, bytes=sent, first_byte_ns=first_ns, last_byte_ns=last_ns)
-    flow = FlowReport(moved, {"t_ns": [first_ns, last_ns], "bytes": [0, sent]})
-    return EndpointReport(endpoint, 0, SECOND // 1000, None, None, 4, (flow,))
+    series = Series({"t_ns": [first_ns, last_ns], "bytes": [0, sent]})
+    return EndpointReport(endpoint, NodeUsage("", SECOND // 1000), (Side(sent, first_ns, last_ns, series=series),))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +95,7 @@ def test_the_worst_class_decides_for_all_and_is_named(
 ) -> None:
     cells = (VOICE, BULK)
     results = [result(cell, *own) for cell, own in zip(cells, each, strict=True)]
-    assert worst_of(cells, results) == worst
+    assert combined_status(cells, results) == worst
 
 
 def result(cell: Cell, status: Status, reason: str | None) -> Repetition:

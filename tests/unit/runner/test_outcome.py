@@ -1,19 +1,16 @@
 """From the agents' reports to the record of a repetition."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
 import builders
 import pytest
-from wire import TOTALS
 
 from rigctl.measure.orders import channels
-from rigctl.protocol.lines import FlowTotals, parse_line
-from rigctl.protocol.report import EndpointReport, FlowReport
-from rigctl.records import Cell, Direction, Pair, Repetition, Status
+from rigctl.protocol.report import EndpointReport
+from rigctl.records import Cell, Direction, NodeUsage, Pair, Repetition, Series, Side, Status, TcpInfo
 from rigctl.remote.clocks import ClockOffset, Clocks
-from rigctl.runner.outcome import Counted, counted, recorded
+from rigctl.runner.outcome import Measurement, measurement, recorded
 from rigctl.runner.schedule import Order
 from rigctl.settings import ITERATIONS, Settings
 
@@ -23,18 +20,11 @@ ORDER = Order(CELL, 1, 1)
 CLOCKS = Clocks({"a": ClockOffset(0, 1000), "b": ClockOffset(5000, 3000)})
 
 
-def totals(**counted: Any) -> FlowTotals:
-    found = parse_line("a", json.dumps(TOTALS).encode() + b"\n")
-    assert isinstance(found, FlowTotals)
-    return replace(found, **counted)
-
-
-def report(first_ns: int = 0, last_ns: int = SECOND, sent: int = 125_000_000, **fields: Any) -> EndpointReport:
+def report(first_ns: int = 0, last_ns: int = SECOND, sent: int = 125_000_000, **usage: Any) -> EndpointReport:
     """One flow that moved `sent` bytes evenly, sampled at both ends."""
-    counted = totals(bytes=sent, first_byte_ns=first_ns, last_byte_ns=last_ns)
     columns = {"t_ns": [first_ns, last_ns], "bytes": [0, sent]}
-    base = EndpointReport(1, 0, SECOND // 1000, None, None, 4, (FlowReport(counted, columns),))
-    return replace(base, **fields)
+    side = Side(sent, first_ns, last_ns, tcp=TcpInfo(mss=1448), series=Series(columns))
+    return EndpointReport(1, NodeUsage("", **{"span_us": SECOND // 1000, "cpus": 4} | usage), (side,))
 
 
 def measured(
@@ -42,12 +32,14 @@ def measured(
     cell: Cell = CELL,
     clocks: Clocks | None = CLOCKS,
     at_ns: int = 0,
-) -> Counted:
-    return counted(cell, channels([cell], lambda: "0" * 32), reports, clocks, at_ns=at_ns)
+) -> Measurement:
+    return measurement(cell, channels([cell], lambda: "0" * 32), reports, clocks, at_ns=at_ns)
 
 
-def record(found: Counted, status: Status = Status.OK, reason: str | None = None, order: Order = ORDER) -> Repetition:
-    return recorded(order, found, status, reason, 0.010, {"a": False})
+def record(
+    found: Measurement, status: Status = Status.OK, reason: str | None = None, order: Order = ORDER
+) -> Repetition:
+    return recorded(order, found, status, reason, 0.010)
 
 
 BOTH = {("a", 1): report(), ("b", 1): report(5000, SECOND + 5000)}
@@ -67,13 +59,13 @@ def test_a_flow_whose_receiver_is_silent_has_its_sender() -> None:
     assert flow.receiver is None
 
 
-def test_what_is_counted_is_cut_to_the_common_window_and_shows_throttling() -> None:
+def test_what_is_counted_is_cut_to_the_common_window() -> None:
     made = record(measured(BOTH))
     assert (made.status, made.reason) == (Status.OK, None)
     assert (made.window_start_ns, made.window_end_ns) == (0, SECOND)
     assert made.flows[0].bytes == 125_000_000
     assert made.clock_error_us == 3.0
-    assert [(node.node, node.throttled) for node in made.nodes] == [("a", False), ("b", None)]
+    assert [(node.node, node.cpus) for node in made.nodes] == [("a", 4), ("b", 4)]
 
 
 def test_a_failed_repetition_keeps_its_raw_counters_only() -> None:
@@ -83,7 +75,7 @@ def test_a_failed_repetition_keeps_its_raw_counters_only() -> None:
 
 
 def test_flows_that_moved_nothing_make_it_invalid() -> None:
-    nothing = {end: replace(one, flows=()) for end, one in BOTH.items()}
+    nothing = {end: replace(one, sides=()) for end, one in BOTH.items()}
     made = record(measured(nothing))
     assert (made.status, made.reason) == (Status.INVALID, "a flow transferred nothing in the measurement interval")
 
@@ -100,7 +92,10 @@ def test_messages_count_when_all_were_made(asked: int, status: Status) -> None:
 def test_a_node_is_described_by_its_endpoint_that_ran_longest() -> None:
     cell = replace(CELL, pairs=(Pair("a", "b"), Pair("a", "c")))
     clocks = Clocks({**CLOCKS.offsets, "c": ClockOffset(0, 0)})
-    reports = {("a", 1): report(span_us=10, strangers=1), ("a", 2): report(span_us=20, strangers=2, agent_cpu_us=7)}
+    reports = {
+        ("a", 1): report(span_us=10, strangers=1),
+        ("a", 2): report(span_us=20, strangers=2, agent_cpu_us=7),
+    }
     found = measured(reports, cell, clocks).usage
     assert [one.node for one in found] == ["a", "b", "c"]
     assert (found[0].span_us, found[0].agent_cpu_us, found[0].strangers) == (20, 7, 3)
@@ -126,9 +121,9 @@ def test_a_start_skew_that_is_not_known_is_neither_stored_nor_held_against_a_rep
 def test_probes_are_kept_beside_the_flows_and_not_among_them() -> None:
     cell = replace(CELL, latency_ms=20)
     columns = {"t_ns": [100, 20_000_100], "answered": [1, 2], "rtt_ns": [500, 600]}
-    counted = totals(bytes=128, first_byte_ns=100, last_byte_ns=20_000_700)
-    sent = EndpointReport(2, 0, 9_000_000, None, None, 4, (FlowReport(counted, columns),), busiest_cpu_us=77)
-    came = replace(report(5000, SECOND), endpoint=2, strangers=3)
+    side = Side(128, 100, 20_000_700, series=Series(columns))
+    sent = EndpointReport(2, NodeUsage("", 9_000_000, busiest_cpu_us=77), (side,))
+    came = replace(report(5000, SECOND, strangers=3), endpoint=2)
     made = record(measured(BOTH | {("a", 2): sent, ("b", 2): came}, cell, at_ns=7))
     assert len(made.flows) == 1
     (probes,) = made.probes

@@ -11,7 +11,7 @@ import pytest
 from rigctl.base.errors import NodeError
 from rigctl.protocol.orders import Connect, Listen
 from rigctl.protocol.report import EndpointReport
-from rigctl.records import Cell, Pair, PortSeries, Repetition, Status
+from rigctl.records import Cell, NodeUsage, Pair, PortSeries, Repetition, Status
 from rigctl.remote.agent import Agent, Reading
 from rigctl.runner.by_agent import HOLD_PER_FLOW_NS, LEAST_HOLD_NS, MOST_PREPARE_S, hold_ns, prepare_s
 from rigctl.runner.conditions import Conditions
@@ -67,7 +67,7 @@ class Fake:
 
     async def report(self, endpoint: int, **_: Any) -> EndpointReport:
         self._note("report")
-        return EndpointReport(endpoint, 0, None, None, None, None, ())
+        return EndpointReport(endpoint, NodeUsage(self.node))
 
     async def close(self, _: int) -> None:
         self.log.append("close")

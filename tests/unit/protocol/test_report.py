@@ -1,0 +1,137 @@
+"""A report from its lines: how pieces become one side for every flow, and which do not fit together."""
+
+import base64
+from typing import Any
+
+import pytest
+from builders import TOP_NS, bucket_of
+from wire import COUNTS, LAST, TOTALS, parsed
+
+from rigctl.base.errors import NodeError
+from rigctl.protocol.lines import Answer
+from rigctl.protocol.report import MOST_BUCKET, EndpointReport, endpoint_report
+from rigctl.records import Bins, Datagrams, NicCounters
+
+
+def report(*parts: Any, **last: Any) -> EndpointReport:
+    return endpoint_report("pi1", parts, Answer(id=8, ok=True, numbers=LAST | last))
+
+
+def broken(*parts: Any, **last: Any) -> str:
+    with pytest.raises(NodeError) as caught:
+        report(*parts, **last)
+    text = str(caught.value)
+    assert text.startswith("pi1: the agent violated the protocol: its report is inconsistent: ")
+    return text.partition("expected ")[2]
+
+
+def totals(flow: int = 0, **fields: Any) -> Any:
+    return parsed(**(TOTALS | {"flow": flow} | fields))
+
+
+def rows(first: int, *values: list[int]) -> Any:
+    return parsed(**{"flow": 0, "from": first, "columns": ["t_ns", "bytes"], "rows": list(values)})
+
+
+def buckets(*values: tuple[int, int], flow: int = 0) -> Any:
+    return parsed(flow=flow, buckets=list(values))
+
+
+def bins(first: int, *values: int, bin_us: int = 500) -> Any:
+    return parsed(**{"flow": 0, "bin_us": bin_us, "from": first, "bins": list(values)})
+
+
+def datagrams(flow: int = 0) -> Any:
+    names = ("refused", "duplicates", "reordered", "strays", "highest", "overflow", "jitter_ns", "jitter_max_ns")
+    return parsed(flow=flow, datagrams=9, burst=None, segmented=None, **dict.fromkeys(names))
+
+
+def pcap(data: bytes) -> Any:
+    return parsed(pcap=base64.b64encode(data).decode())
+
+
+def test_samples_come_back_from_their_differences() -> None:
+    found = report(totals(), rows(0, [100, 5], [200, 9]), rows(2, [50, 0]))
+    assert found.sides[0].series.columns == {"t_ns": [100, 300, 350], "bytes": [5, 14, 14]}
+    assert (found.endpoint, found.usage.span_us, found.usage.cpus, found.usage.node) == (1, 5001000, 4, "pi1")
+
+
+def test_a_last_sample_a_moment_before_the_one_before_is_put_beside_it() -> None:
+    found = report(totals(), rows(0, [100_000, 5], [50_000, 9], [-1222, 1]))
+    assert found.sides[0].series.columns == {"t_ns": [100_000, 150_000, 150_000], "bytes": [5, 14, 15]}
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([rows(1, [1, 1])], "row 0 of flow 0 next, in the columns of those before"),
+        ([rows(0, [1, 1]), rows(0, [1, 1])], "row 1 of flow 0 next, in the columns of those before"),
+        ([rows(0, [1])], "rows of 2 numbers each"),
+        ([rows(0, [5, 5], [-6, 0])], '"t_ns" within 0'),
+        ([rows(0, [2_000_000, 5], [-1_000_001, 0])], '"t_ns" to rise from row to row'),
+        ([rows(0, *[[2**62, 0]] * 3)], '"t_ns" within 0'),
+        ([bins(2, 1)], "bin 0 of flow 0 next"),
+        ([bins(0, 1), bins(0, 1)], "bin 1 of flow 0 next"),
+        ([bins(0, 1), bins(1, 1, bin_us=600)], "bin 1 of flow 0 next, 500 us wide"),
+        ([totals()], "one line of totals for flow 0, got two"),
+        ([datagrams(), datagrams()], "one line of datagrams for flow 0, got two"),
+        ([datagrams(1)], "totals of every flow from 0, got those of [0]"),
+        ([buckets(flow=1)], "totals of every flow from 0, got those of [0]"),
+        ([totals(2)], "totals of every flow from 0, got those of [0, 2]"),
+    ],
+)
+def test_a_report_that_does_not_fit_together_is_refused(values: list[Any], expected: str) -> None:
+    assert broken(totals(), *values).startswith(expected)
+
+
+def test_flows_come_in_the_order_of_their_numbers() -> None:
+    assert [side.bytes for side in report(totals(1, bytes=5), totals(0, bytes=7)).sides] == [7, 5]
+    assert broken(totals(1)) == "totals of every flow from 0, got those of [1]"
+
+
+def test_bins_come_in_pieces_that_follow_each_other() -> None:
+    (side,) = report(totals(), bins(0, 0, 7), bins(2, 2**32 - 1)).sides
+    assert side.bins == Bins(0, 500, (0, 7, 2**32 - 1))
+
+
+def test_pieces_of_a_histogram_become_one_that_holds_every_round_trip() -> None:
+    timed = totals(round_trips=7)
+    (side,) = report(timed, buckets((1, 2), (5, 4)), buckets((9, 1))).sides
+    assert side.histogram == ((1, 2), (5, 4), (9, 1))
+    assert broken(timed, buckets((5, 4), (1, 3))) == "buckets of flow 0 in rising order"
+    assert broken(timed, buckets((5, 4), (5, 3))) == "buckets of flow 0 in rising order"
+    assert broken(timed, buckets((5, 6))) == "buckets of flow 0 that hold its 7 round trips"
+    assert broken(totals(), buckets((5, 6))) == "buckets of flow 0 that hold its None round trips"
+    assert bucket_of(TOP_NS) == MOST_BUCKET
+    assert broken(timed, buckets((MOST_BUCKET + 1, 7))) == f"buckets of flow 0 up to {MOST_BUCKET}"
+
+
+def test_losses_of_datagrams_are_a_histogram_that_need_not_add_up_to_round_trips() -> None:
+    (side,) = report(totals(), datagrams(), buckets((1, 5))).sides
+    assert (side.datagrams, side.histogram) == (Datagrams(9), ((1, 5),))
+    timed = totals(round_trips=3)
+    assert broken(timed, datagrams(), buckets((1, 5))) == "buckets of flow 0 that hold its 3 round trips"
+
+
+def test_the_pieces_of_a_capture_are_as_long_as_was_said() -> None:
+    counts = parsed(capture=COUNTS)
+    found = report(pcap(b"abc"), counts, pcap(b"de"))
+    assert (found.capture, found.pcap) == (counts, b"abcde")
+    assert report(totals()).capture is None
+    assert broken(counts, pcap(b"abc")) == "a capture of 5 bytes, got 3"
+    assert broken(counts) == "a capture of 5 bytes, got 0"
+    assert broken(pcap(b"abc")) == "a capture of 0 bytes, got 3"
+    for text in ("abc", "ab c=", "é"):
+        assert broken(counts, parsed(pcap=text))
+
+
+def test_the_interface_is_unknown_where_none_of_its_counters_is_known() -> None:
+    names = [name for name in LAST if name.startswith(("rx_", "tx_", "queue_", "carrier_"))]
+    unknown = dict.fromkeys(names)
+    assert report(**unknown).usage.nic is None
+    assert report(**(unknown | {"tx_bytes": 0})).usage.nic == NicCounters(tx_bytes=0)
+
+
+@pytest.mark.parametrize("last", [{"endpoint": 0}, {"endpoint": None}, {"strangers": None}, {"more": 1}])
+def test_the_last_line_has_its_numbers_and_no_others(last: dict[str, Any]) -> None:
+    assert '"endpoint"' in broken(**last)

@@ -32,14 +32,15 @@ class Progress:
     def stored(self, info: RunInfo) -> None:
         """The run has its id and its facts."""
 
-    def began(self, cell: Cell, repetition: int, attempt: int, beside: Sequence[Cell] = ()) -> None:
-        """A repetition of `cell` begins, with the other classes of its test `beside` it."""
+    def began(self, cell: Cell, repetition: int, attempt: int, others: Sequence[Cell] = ()) -> None:
+        """A repetition of `cell` begins, with `others`: the other classes of its test."""
 
     def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None: ...
 
-    def ended(self, cell: Cell, result: Repetition) -> None: ...
+    def ended(self, cell: Cell, result: Repetition, notes: Sequence[str] = ()) -> None:
+        """A repetition ended. `notes`: a line for each setting that was not granted."""
 
-    def said(self, line: str) -> None: ...
+    def say(self, line: str) -> None: ...
 
     def over(self, status: RunStatus) -> None: ...
 
@@ -48,11 +49,11 @@ class Everybody(Progress):
     """Passes every event to each of `listeners`."""
 
     def __init__(self, *listeners: Progress) -> None:
-        for event in ("stored", "began", "received", "ended", "said", "over"):
-            setattr(self, event, partial(_tell, [getattr(listener, event) for listener in listeners]))
+        for event in ("stored", "began", "received", "ended", "say", "over"):
+            setattr(self, event, partial(_call_each, [getattr(listener, event) for listener in listeners]))
 
 
-def _tell(listeners: Sequence[Callable[..., None]], *event: object) -> None:
+def _call_each(listeners: Sequence[Callable[..., None]], *event: object) -> None:
     for listener in listeners:
         listener(*event)
 
@@ -71,12 +72,12 @@ def stream_name(traffic_class: str | None, stream: Stream) -> str:
     return str(stream) if traffic_class is None else f"{traffic_class} {stream}"
 
 
-def granted_otherwise(cell: Cell, result: Repetition) -> list[str]:
-    """Return the settings that were not granted, each once: `mss 8960 requested, 1448 effective (2 pairs)`."""
-    found = [(d.setting, d.requested, d.effective) for d in departures(cell, result.flows)]
+def departure_notes(cell: Cell, result: Repetition) -> list[str]:
+    """Return a line for each setting that was not granted: `mss 8960 requested, 1448 effective (2 pairs)`."""
+    found = Counter((each.setting, each.requested, each.effective) for each in departures(cell, result.flows))
     return [
         f"{setting} {requested} requested, {effective} effective ({count} pair{'s' if count > 1 else ''})"
-        for (setting, requested, effective), count in Counter(found).items()
+        for (setting, requested, effective), count in found.items()
     ]
 
 
@@ -123,25 +124,24 @@ class Lines(Progress):
         self._plan, self._console, self._eta = plan, console, Eta(orders)
         self._rates: dict[Channel, float] = {}
         self._last: dict[Channel, tuple[int, int]] = {}
-        self._head = ""
+        self._tests = ""  # as "test 3"
         self._named = several_sets(plan.cells)
-        self._began_s = self._told_s = 0.0
+        self._began_s = self._printed_s = 0.0
 
-    def began(self, cell: Cell, repetition: int, attempt: int, beside: Sequence[Cell] = ()) -> None:
+    def began(self, cell: Cell, repetition: int, attempt: int, others: Sequence[Cell] = ()) -> None:
         self._rates.clear()
         self._last.clear()
-        numbers = ", ".join(str(each.number) for each in (cell, *beside))
-        self._head, self._began_s = f"test{'s' if beside else ''} {numbers}", time.monotonic()
-        self._told_s = self._began_s
+        numbers = ", ".join(str(each.number) for each in (cell, *others))
+        self._tests, self._began_s = f"test{'s' if others else ''} {numbers}", time.monotonic()
+        self._printed_s = self._began_s
         again = ", measured once more" if attempt > 1 else ""
         # Beyond the plan: a retest, whose total is unknown.
         of_all = f"/{self._plan.repeat}" if repetition <= self._plan.repeat else ""
         nth = f", repetition {repetition}{of_all}" if self._plan.repeat > 1 else ""
-        of_cells = f"/{len(self._plan.cells)}{nth}{again}"
-        head = f"test {cell.number}{of_cells}: {settings_text(cell, named=self._named)}"
-        self.said(f"{head}; {format_duration(cell.duration_s)}{self._eta.text()}")
-        for each in beside:
-            self.said(f"test {each.number}{of_cells}: {settings_text(each, named=self._named)}; at the same time")
+        for each in (cell, *others):
+            head = f"test {each.number}/{len(self._plan.cells)}{nth}{again}"
+            when = "at the same time" if each is not cell else f"{format_duration(cell.duration_s)}{self._eta.text()}"
+            self.say(f"{head}: {settings_text(each, named=self._named)}; {when}")
 
     def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None:
         before_ns, before = self._last.get(channel, (None, 0))
@@ -150,32 +150,31 @@ class Lines(Progress):
             self._rates[channel] = (total_bytes - before) * 8e3 / (clock_ns - before_ns)
         self._show()
 
-    def ended(self, cell: Cell, result: Repetition) -> None:
+    def ended(self, cell: Cell, result: Repetition, notes: Sequence[str] = ()) -> None:
         self._eta.count(cell, result)
-        if result.reason is not None:
-            self.said(f"test {cell.number}: {result.status}: {result.reason}")
-        for line in granted_otherwise(cell, result):
-            self.said(f"test {cell.number}: {line}")
+        reasons = [] if result.reason is None else [f"{result.status}: {result.reason}"]
+        for line in (*reasons, *notes):
+            self.say(f"test {cell.number}: {line}")
 
-    def said(self, line: str) -> None:
+    def say(self, line: str) -> None:
         self._console.print(printable_lines(line), highlight=False, markup=False, soft_wrap=True)
 
     def _show(self) -> None:
         now_s = time.monotonic()
-        if now_s - self._told_s >= SIGN_OF_LIFE_S:
-            self._told_s = now_s
-            self.said(self._present())
+        if now_s - self._printed_s >= SIGN_OF_LIFE_S:
+            self._printed_s = now_s
+            self.say(self._present_text())
 
-    def _present(self) -> str:
+    def _present_text(self) -> str:
         gone_s = time.monotonic() - self._began_s
         rates = sorted(self._rates.items(), key=lambda item: item[0].endpoint)
         if len(rates) > MOST_PAIRS_SHOWN:
             speeds = [rate for _, rate in rates]
-            shown = f"sum {sum(speeds):,.0f} Mbit/s   pairs {min(speeds):,.0f} to {max(speeds):,.0f}"
+            text = f"sum {sum(speeds):,.0f} Mbit/s   pairs {min(speeds):,.0f} to {max(speeds):,.0f}"
         else:
             named = ((stream_name(channel.traffic_class, channel.stream), rate) for channel, rate in rates)
-            shown = "   ".join(f"{name}  {rate:,.0f} Mbit/s" for name, rate in named)
-        return f"{self._head}  {format_duration(float(round(gone_s)))}   {shown}{self._eta.text(gone_s)}"
+            text = "   ".join(f"{name}  {rate:,.0f} Mbit/s" for name, rate in named)
+        return f"{self._tests}  {format_duration(float(round(gone_s)))}   {text}{self._eta.text(gone_s)}"
 
 
 class Screen(Lines):
@@ -185,37 +184,37 @@ class Screen(Lines):
         super().__init__(plan, console, orders)
         self._live = live
 
-    def began(self, cell: Cell, repetition: int, attempt: int, beside: Sequence[Cell] = ()) -> None:
-        super().began(cell, repetition, attempt, beside)
+    def began(self, cell: Cell, repetition: int, attempt: int, others: Sequence[Cell] = ()) -> None:
+        super().began(cell, repetition, attempt, others)
         self._show()
 
-    def ended(self, cell: Cell, result: Repetition) -> None:
-        super().ended(cell, result)
+    def ended(self, cell: Cell, result: Repetition, notes: Sequence[str] = ()) -> None:
+        super().ended(cell, result, notes)
         self._live.update(Text(""))
 
     def _show(self) -> None:
-        self._live.update(Text(f"  {self._present()}", style="cyan"))
+        self._live.update(Text(f"  {self._present_text()}", style="cyan"))
 
 
 class Logged(Progress):
     """Writes a log line for each event, with run, test and node."""
 
-    def began(self, cell: Cell, repetition: int, attempt: int, beside: Sequence[Cell] = ()) -> None:
+    def began(self, cell: Cell, repetition: int, attempt: int, others: Sequence[Cell] = ()) -> None:
         numbers = {"repetition": repetition, "attempt": attempt}
-        for each in (*beside, cell):
+        for each in (*others, cell):
             learnt(cell=each.number)
             _log.info("test begins: %s", settings_text(each, named=True), extra={"event": "test begins", **numbers})
 
-    def ended(self, cell: Cell, result: Repetition) -> None:
+    def ended(self, cell: Cell, result: Repetition, notes: Sequence[str] = ()) -> None:
         numbers = {"repetition": result.repetition, "attempt": result.attempt, "status": str(result.status)}
         level = logging.INFO if result.status is Status.OK and result.reason is None else logging.WARNING
         why = f": {result.reason}" if result.reason else ""
         _log.log(level, "test ended: %s%s", result.status, why, extra={"event": "test ended", **numbers})
-        for line in granted_otherwise(cell, result):
+        for line in notes:
             _log.info("%s", line)
         learnt(cell=None)
 
-    def said(self, line: str) -> None:
+    def say(self, line: str) -> None:
         _log.info("%s", line)
 
 

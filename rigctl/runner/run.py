@@ -40,7 +40,7 @@ from rigctl.runner.counters import counters_of
 from rigctl.runner.engine import Bench
 from rigctl.runner.nodes import Nodes, nodes_of
 from rigctl.runner.precheck import prechecked
-from rigctl.runner.progress import Everybody, Logged, Progress, progress_on
+from rigctl.runner.progress import Everybody, Logged, Progress, departure_notes, progress_on
 from rigctl.runner.published import board_of
 from rigctl.runner.repetition import measure_together
 from rigctl.runner.resume import controller_id
@@ -105,10 +105,10 @@ def measure_run(
     orders = missing(plan, store.statuses(resumed) if resumed else {})
     with (
         about(),
-        progress_on(console, plan, orders, quiet) as shown,
+        progress_on(console, plan, orders, quiet) as printed,
         board_of(plan, orders) as board,
     ):
-        folder, progress = captures or Path.cwd(), Everybody(board, Logged(), shown)
+        folder, progress = captures or Path.cwd(), Everybody(board, Logged(), printed)
         work = _Work(plan, rig, store, progress, folder, tags or {}, wait_s, without_unreachable)
         try:
             outcome = asyncio.run(_interruptible(_run(work, orders, resumed)))
@@ -167,7 +167,7 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
         check_iperf3(plan, facts)
         messages, blocked = await prechecked(plan, nodes, names, by_pair=work.without_unreachable)
         for message in messages:
-            work.progress.said(message)
+            work.progress.say(message)
         known = versions() | iperf3_versions(plan, facts)
         run = resumed or store.begin(plan, known, facts, time.time(), controller, work.tags)
         if resumed is not None:
@@ -184,7 +184,7 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
                 await _measure_all(work, orders, run, bench)
                 while is_open_ended(plan) and (more := further_orders(plan, store.repetitions(run, series=False))):
                     if any(order.cell[RATE] != MAX_RATE for order in more):
-                        work.progress.said(f"measuring {len(more)} more: the repetitions so far differ")
+                        work.progress.say(f"measuring {len(more)} more: the repetitions so far differ")
                     await _measure_all(work, more, run, bench)
             status = _status(plan, store.statuses(run))
         except asyncio.CancelledError:
@@ -196,17 +196,17 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
 
 
 async def _open(work: _Work, nodes: Nodes, names: Sequence[str]) -> None:
-    outcomes = await nodes.open_or_wait(names, work.wait_s, work.progress.said)
+    outcomes = await nodes.open_or_wait(names, work.wait_s, work.progress.say)
     lost = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, NodeError)}
-    said = of_nodes(lost.values())
+    lines = of_nodes(lost.values())
+    if len(lines) > MOST_LOST:
+        lines[MOST_LOST:] = [f"… and {len(lines) - MOST_LOST} more"]
     in_use = any(isinstance(error, BusyError) for error in lost.values())
-    if len(said) > MOST_LOST:
-        said[MOST_LOST:] = [f"… and {len(said) - MOST_LOST} more"]
     if work.without_unreachable and not in_use and any(pairs_without(cell, lost) for cell in work.plan.cells):
-        for line in said:
-            work.progress.said(f"measured without it: {line}")
+        for line in lines:
+            work.progress.say(f"measured without it: {line}")
     elif lost and all(lost.keys() & set(cell.nodes) for cell in work.plan.cells):
-        raise RigError("\n".join(said))
+        raise RigError("\n".join(lines))
 
 
 async def _measure_all(work: _Work, orders: Sequence[Order], run: str, bench: Bench) -> None:
@@ -227,7 +227,7 @@ async def _measure_one(orders: Sequence[Order], work: _Work, run: str, bench: Be
     results = await measure_together(orders, bench, work.plan.max_skew_s, work.progress)
     work.store.add(run, *results)
     for cell, result in zip(cells, results, strict=True):
-        work.progress.ended(cell, result)
+        work.progress.ended(cell, result, departure_notes(cell, result))
     status = results[0].status
     if status is Status.INTERRUPTED:
         raise asyncio.CancelledError

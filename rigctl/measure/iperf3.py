@@ -23,25 +23,25 @@ from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 MOST_ROWS: Final = 40_000
 """Samples of one process, over all of its flows: about 300 bytes of JSON each."""
-MOST_SAID: Final = 300
-"""Characters of what a process said of its failure."""
+MOST_MESSAGE: Final = 300
+"""Characters of a process's message on its failure."""
 
 
 def interval_s(cell: Cell, least_s: float) -> float:
-    """Time between samples: `least_s`, longer where a process would have more than `MOST_ROWS`; 60 s is its longest."""
+    """Return the time between samples: `least_s`, longer for more than `MOST_ROWS`; at most 60 s."""
     flows = cell.parallel * (2 if cell.direction is Direction.BOTH else 1)
     return min(60.0, max(least_s, round(cell.duration_s * flows / MOST_ROWS + 0.05, 1)))
 
 
 def server_words(address: str, port: int, interval: float) -> Sequence[str]:
-    """The server of one pair: one test, then it ends."""
+    """Return the command of one pair's server: it serves one test, then it ends."""
     return ("iperf3", "-s", "-1", "-J", "-B", address, "-p", str(port), "-i", f"{interval:g}")
 
 
 def client_words(
     cell: Cell, address: str, port: int, bind: str, interval: float, rate_bps: int | None
 ) -> Sequence[str]:
-    """The client of one pair. `rate_bps` is that of each flow; None: as fast as it can."""
+    """Return the command of one pair's client. `rate_bps` is that of each flow; None: as fast as it can."""
     words = ["iperf3", "-c", address, "-p", str(port), "-B", bind, "-J", "-i", f"{interval:g}"]
     words += ["-t", f"{cell.duration_s:g}", "-P", str(cell.parallel)]
     words += {Direction.REVERSE: ["-R"], Direction.BOTH: ["--bidir"]}.get(cell.direction, [])
@@ -56,7 +56,7 @@ def client_words(
 
 
 class ReportError(ValueError):
-    """The output is not that of a test that was measured; the text is iperf3's own where it gives one."""
+    """Raised for the output of a test that was not measured; the text is iperf3's own where it gives one."""
 
 
 Whole: TypeAlias = Annotated[int, Field(ge=-1, le=2**53)]
@@ -143,6 +143,15 @@ class Total(_Sum):
     out_of_order: Whole | None = None
     jitter_ms: Seconds | None = None
 
+    @property
+    def arrived(self) -> int:
+        """Return the datagrams that arrived."""
+        return max(0, (self.packets or 0) - (self.lost_packets or 0))
+
+    @property
+    def jitter_ns(self) -> int | None:
+        return None if self.jitter_ms is None else round(self.jitter_ms * 1e6)
+
 
 class EndOfStream(BaseModel):
     sender: Total | None = None
@@ -170,7 +179,8 @@ class Report(BaseModel):
     error: str | None = None
 
     @model_validator(mode="after")
-    def _told_who_sends(self) -> Self:
+    def _set_senders(self) -> Self:
+        """Before 3.7 samples do not have `sender`: it follows from who wrote the report."""
         if self.start.test_start is not None:
             sends = (self.start.connecting_to is not None) != bool(self.start.test_start.reverse)
             for interval in self.intervals:
@@ -180,12 +190,12 @@ class Report(BaseModel):
 
     @property
     def seconds(self) -> float:
-        """How long the test took, by its own clock."""
+        """Return how long the test took, by its own clock."""
         return max((sample.end for interval in self.intervals for sample in interval.streams), default=0.0)
 
     @property
     def cpu_us(self) -> int | None:
-        """User and system time of the process during the test."""
+        """Return the user and system time of the process during the test."""
         used = self.end.cpu_utilization_percent
         return None if used is None else round(used.host_total / 100 * self.seconds * 1e6)
 
@@ -205,86 +215,73 @@ def report(output: bytes) -> Report:
     text = output.decode("utf-8", "replace")
     begin, end = text.find("{"), text.rfind("}")
     words = [line.strip() for line in (text if begin < 0 else text[:begin] + text[end + 1 :]).splitlines()]
-    said = printable(next((line for line in reversed(words) if line), "no output")[:MOST_SAID])
+    last_words = printable(next((line for line in reversed(words) if line), "no output")[:MOST_MESSAGE])
     try:
         found = Report.model_validate(json.loads(text[begin : end + 1]))
     except (ValidationError, ValueError, RecursionError):  # a node may print anything
-        raise ReportError(said) from None
+        raise ReportError(last_words) from None
     if found.error is not None or not found.intervals:
-        raise ReportError(printable(found.error[:MOST_SAID]) if found.error else said)
+        raise ReportError(printable(found.error[:MOST_MESSAGE]) if found.error else last_words)
     return found
 
 
 def flows(exchange: Exchange, cell: Cell) -> Iterator[Flow]:
-    """The flows of a pair, those of each direction numbered from 1 in the order in which they were opened."""
+    """Yield the flows of a pair, those of each direction numbered from 1 in the order in which they were opened."""
     client, server = exchange.client, exchange.server
-    there = {(end.remote_port, end.local_port): end.socket for end in server.start.connected}
+    server_sockets = {(end.remote_port, end.local_port): end.socket for end in server.start.connected}
     numbers = {Direction.FORWARD: 0, Direction.REVERSE: 0}
     for place, end in enumerate(client.start.connected):
-        at_server = there.get((end.local_port, end.remote_port))
+        at_server = server_sockets.get((end.local_port, end.remote_port))
         if at_server is None and place < len(server.start.connected):  # an address translator between them
             at_server = server.start.connected[place].socket
         sends = any(sample.sender for sample in _samples(client, end.socket))
         direction = Direction.FORWARD if sends else Direction.REVERSE
         numbers[direction] += 1
-        ends = [_OneEnd(client, end.socket, exchange.anchor_ns), _OneEnd(server, at_server, exchange.anchor_ns)]
+        ends = [_FlowEnd(client, end.socket, exchange.anchor_ns), _FlowEnd(server, at_server, exchange.anchor_ns)]
         sender, receiver = ends if sends else reversed(ends)
         mss = client.start.tcp_mss_default or None
-        version = 6 if ":" in end.remote_host else 4
-        yield Flow(
-            exchange.pair,
-            direction,
-            numbers[direction],
-            sender.side(cell, sends=True, tcp=_tcp(sender, cell, mss, version)),
-            receiver.side(cell, sends=False, tcp=TcpInfo()),
-        )
+        tcp = _tcp(sender, cell, mss, 6 if ":" in end.remote_host else 4)
+        sides = sender.side(cell, sends=True, tcp=tcp), receiver.side(cell, sends=False, tcp=TcpInfo())
+        yield Flow(exchange.pair, direction, numbers[direction], *sides)
 
 
 def _samples(found: Report, socket: int | None) -> list[Sample]:
     return [sample for interval in found.intervals for sample in interval.streams if sample.socket == socket]
 
 
-class _OneEnd:
+class _FlowEnd:
+    """One end of a flow in the report of its process. `total`: what that reports at its end; None: nothing."""
+
     def __init__(self, found: Report, socket: int | None, anchor_ns: int) -> None:
         self.report, self._anchor_ns = found, anchor_ns
         self.samples = _samples(found, socket)
-        self._ends = [
-            end
-            for stream in found.end.streams
-            if any(side is not None and side.socket == socket for side in (stream.sender, stream.receiver, stream.udp))
-            for end in [stream]
-        ]
+        sides = ((end, end.sender, end.receiver, end.udp) for end in found.end.streams)
+        self._end = next((end for end, *own in sides if any(each and each.socket == socket for each in own)), None)
 
     def total(self, *, sends: bool) -> Total | None:
-        """Return the total that it reports at its end."""
-        end = next(iter(self._ends), None)
-        return None if end is None else end.udp or (end.sender if sends else end.receiver)
+        return self._end and (self._end.udp or (self._end.sender if sends else self._end.receiver))
 
     def side(self, cell: Cell, *, sends: bool, tcp: TcpInfo) -> Side | None:
-        """None: nothing was counted."""
+        """Return the side of the flow; None: nothing was counted."""
         if not self.samples:
             return None
         counts = list(accumulate(sample.bytes for sample in self.samples))
-        total, last_s = self.total(sends=sends), self.samples[-1].end
+        total, counted, last_s = self.total(sends=sends), counts[-1], self.samples[-1].end
         # A server may leave out its last, shorter interval; and a UDP server of 3.9 gives no bytes in its total.
         # That of a receiver of datagrams is what its sender sent.
-        if total is not None and total.bytes > counts[-1] and (sends or cell.transport == "tcp"):
+        if total is not None and total.bytes > counted and (sends or cell.transport == "tcp"):
             counted, last_s = total.bytes, max(total.end, last_s)
-        else:
-            counted = counts[-1]
-        congestion = self.report.end.sender_tcp_congestion
-        asked = self.report.start.sock_bufsize > 0  # else iperf3 reports the buffer before the kernel resizes it
+        start, udp = self.report.start, cell.transport == "udp"
+        asked = start.sock_bufsize > 0  # else iperf3 reports the buffer before the kernel resizes it
         return Side(
             bytes=counted,
             first_byte_ns=self._anchor_ns,
             last_byte_ns=self._at_ns(last_s),
-            sndbuf_bytes=_known(self.report.start.sndbuf_actual) if asked else None,
-            rcvbuf_bytes=_known(self.report.start.rcvbuf_actual) if asked else None,
+            sndbuf_bytes=_known(start.sndbuf_actual) if asked else None,
+            rcvbuf_bytes=_known(start.rcvbuf_actual) if asked else None,
             tcp=tcp,
-            granted=Settings({CONGESTION: congestion} if sends and cell.transport == "tcp" else {}),
-            datagrams=_datagrams(total, sends, counted, cell)
-            if cell.transport == "udp" and total is not None
-            else None,
+            granted=Settings({CONGESTION: self.report.end.sender_tcp_congestion} if sends and not udp else {}),
+            datagrams=_datagrams(total, sends, counted, cell) if udp and total is not None else None,
             series=Series(self._columns(counts, tcp.mss)),
         )
 
@@ -292,20 +289,18 @@ class _OneEnd:
         return self._anchor_ns + round(seconds * 1e9)
 
     def _columns(self, counts: list[int], mss: int | None) -> dict[str, list[int]]:
-        samples = self.samples
-        columns = {"t_ns": [self._at_ns(sample.end) for sample in samples], "bytes": counts}
+        retransmits = [_known(sample.retransmits) for sample in self.samples]
         gauges: dict[str, list[Any]] = {
-            "retransmits": list(accumulate(_known(sample.retransmits) or 0 for sample in samples))
-            if all(_known(sample.retransmits) is not None for sample in samples)
-            else [None],
-            "rtt_us": [sample.rtt for sample in samples],
-            "cwnd": [_segments(sample.snd_cwnd, mss) for sample in samples],
-            "advertised_window": [sample.snd_wnd for sample in samples],
+            "retransmits": retransmits if None in retransmits else list(accumulate(each or 0 for each in retransmits)),
+            "rtt_us": [sample.rtt for sample in self.samples],
+            "cwnd": [_segments(sample.snd_cwnd, mss) for sample in self.samples],
+            "advertised_window": [sample.snd_wnd for sample in self.samples],
         }
+        columns = {"t_ns": [self._at_ns(sample.end) for sample in self.samples], "bytes": counts}
         return columns | {name: values for name, values in gauges.items() if None not in values}
 
 
-def _tcp(sender: _OneEnd, cell: Cell, default_mss: int | None, ip_version: int) -> TcpInfo:
+def _tcp(sender: _FlowEnd, cell: Cell, default_mss: int | None, ip_version: int) -> TcpInfo:
     """Return what the last sample and the totals of a sender say."""
     if cell.transport == "udp" or not sender.samples:
         return TcpInfo()
@@ -325,7 +320,7 @@ def _tcp(sender: _OneEnd, cell: Cell, default_mss: int | None, ip_version: int) 
 def segment(
     samples: Sequence[Sample], default: int | None, asked: int | None, ip_version: int
 ) -> tuple[int | None, bool | None]:
-    """The MSS of a flow and whether its segments carry TCP timestamps.
+    """Return the MSS of a flow and whether its segments carry TCP timestamps.
 
     iperf3 reports the MSS requested, or that of its control connection, never the flow's. But each of its congestion
     windows is a whole number of segments: of the sizes that are possible, the one that divides them all.
@@ -355,15 +350,10 @@ def _datagrams(total: Total, sends: bool, counted: int, cell: Cell) -> Datagrams
         return None
     if sends:
         return Datagrams(count=total.packets)
-    jitter_ns = None if total.jitter_ms is None else round(total.jitter_ms * 1e6)
-    arrived = max(0, total.packets - (total.lost_packets or 0))
-    return Datagrams(
-        count=min(arrived, counted // cell.message_bytes) if cell.message_bytes else arrived,
-        reordered=total.out_of_order,
-        jitter_ns=jitter_ns,
-    )
+    most = counted // cell.message_bytes if cell.message_bytes else total.packets
+    return Datagrams(min(total.arrived, most), reordered=total.out_of_order, jitter_ns=total.jitter_ns)
 
 
 def _known(value: int | None) -> int | None:
-    """-1 where the platform does not count it."""
+    """Return a count, or None: iperf3 prints -1 where the platform does not count."""
     return None if value is None or value < 0 else value

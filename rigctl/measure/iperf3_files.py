@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
 from rigctl.base.version import __version__
-from rigctl.measure.iperf3 import MOST_SAID, EndOfStream, Exchange, Interval, Report, Sample, Total, flows
+from rigctl.measure.iperf3 import MOST_MESSAGE, EndOfStream, Exchange, Interval, Report, Sample, Total, flows
 from rigctl.model.contract import invalid_reason
 from rigctl.model.window import CommonWindow, cut, median_goodput_bps
 from rigctl.records import (
@@ -44,7 +44,7 @@ _NOTHING: Final = "Nothing was imported"
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ReportFile:
     """One report of a file. `place` names it in messages."""
 
     place: str
@@ -80,7 +80,7 @@ class Imported:
         return max(one.started_at + one.wall_s for one in self.repetitions)
 
 
-def reports_of(place: str, content: bytes) -> list[Taken]:
+def reports_of(place: str, content: bytes) -> list[ReportFile]:
     """Return the reports in a file: one, or several after each other as a server writes. Raise `InputError`."""
     try:
         text = content.decode("utf-8-sig")
@@ -91,22 +91,22 @@ def reports_of(place: str, content: bytes) -> list[Taken]:
         at += len(text[at:]) - len(text[at:].lstrip())
         line = text.count("\n", 0, at) + 1
         try:
-            made, at = decoder.raw_decode(text, at)
+            value, at = decoder.raw_decode(text, at)
         except json.JSONDecodeError as error:
             raise InputError(f"{place}:{error.lineno}:{error.colno}: is no JSON: {error.msg}. {_NOTHING}") from None
         except (RecursionError, ValueError):
             raise InputError(f"{place}:{line}: is JSON that is too deep or too large. {_NOTHING}") from None
-        found.append(_taken(place if line == 1 else f"{place}:{line}", made))
+        found.append(_report_file(place if line == 1 else f"{place}:{line}", value))
     if not found:
         raise InputError(f"{place}: is empty. {_NOTHING}")
     return found
 
 
-def _taken(place: str, made: object) -> Taken:
-    if isinstance(made, dict) and "event" in made:
+def _report_file(place: str, value: object) -> ReportFile:
+    if isinstance(value, dict) and "event" in value:
         raise InputError(f"{place}: is of --json-stream. rigctl reads what iperf3 prints with -J alone. {_NOTHING}")
     try:
-        report = Report.model_validate(made)
+        report = Report.model_validate(value)
     except ValidationError as error:
         first = error.errors()[0]
         at = ".".join(map(str, first["loc"])) or "the document"
@@ -115,25 +115,25 @@ def _taken(place: str, made: object) -> Taken:
         raise InputError(f"{place}: {why}. {_NOTHING}")
     own = [[sample for sample in interval.streams if not sample.omitted] for interval in report.intervals]
     kept = [Interval(streams=samples) for samples in own if samples]
-    return Taken(place, report.model_copy(update={"intervals": kept}))
+    return ReportFile(place, report.model_copy(update={"intervals": kept}))
 
 
 def _refused(report: Report) -> str | None:
-    """Return why a report is none of a test that rigctl can represent."""
+    """Return why rigctl cannot represent the test of a report, or None."""
     start, test = report.start, report.start.test_start
     if report.error is not None:
-        return f"the test failed: {printable(report.error[:MOST_SAID])}"
+        return f"the test failed: {printable(report.error[:MOST_MESSAGE])}"
     if test is None or start.timestamp is None or not start.connected or not report.end.streams:
         missing = "start.test_start, start.timestamp, start.connected and end.streams"
         return f"is no report of a whole test of iperf3, which has {missing}"
-    found = {
+    reasons = {
         "tells neither by connecting_to nor by accepted_connection whether a client or a server wrote it": (
             (start.connecting_to is None) == (start.accepted_connection is None)
         ),
         "has a connection without local_host and remote_host": not all(
             end.local_host and end.remote_host for end in start.connected
         ),
-        f"is a test of {printable(test.protocol[:MOST_SAID])}; rigctl knows TCP and UDP": (
+        f"is a test of {printable(test.protocol[:MOST_MESSAGE])}; rigctl knows TCP and UDP": (
             test.protocol not in ("TCP", "UDP")
         ),
         "is a test of a number of bytes or blocks (-n, -k); rigctl knows tests of a duration (-t)": (
@@ -143,10 +143,10 @@ def _refused(report: Report) -> str | None:
             sample.omitted for interval in report.intervals for sample in interval.streams
         ),
     }
-    return next((why for why, holds in found.items() if holds), None)
+    return next((why for why, holds in reasons.items() if holds), None)
 
 
-def imported(taken: Sequence[Taken], nodes: Mapping[str, str]) -> Imported:
+def imported(taken: Sequence[ReportFile], nodes: Mapping[str, str]) -> Imported:
     """Return the tests of these reports. Reports with the same settings and pair are repetitions of one test.
 
     The reports of both ends of one test, which have the same cookie, are joined. `nodes` maps addresses to names.
@@ -179,9 +179,9 @@ def imported(taken: Sequence[Taken], nodes: Mapping[str, str]) -> Imported:
     return Imported(plan, tuple(repetitions), facts, {"rigctl": __version__, IPERF3: ", ".join(versions)})
 
 
-def _by_test(taken: Sequence[Taken]) -> list[list[Taken]]:
+def _by_test(taken: Sequence[ReportFile]) -> list[list[ReportFile]]:
     """Return the reports of each test, the client's first. Raise `InputError` if a report is given twice."""
-    tests: dict[str, list[Taken]] = {}
+    tests: dict[str, list[ReportFile]] = {}
     for number, one in enumerate(taken):
         own = tests.setdefault(one.report.start.cookie or f"#{number}", [])
         for other in own:
@@ -195,25 +195,25 @@ def _plain(address: str) -> str:
     return printable(address.removeprefix("::ffff:"))[:_MOST_NAME]
 
 
-def _names(taken: Sequence[Taken], given: Mapping[str, str]) -> dict[str, str]:
+def _names(taken: Sequence[ReportFile], given: Mapping[str, str]) -> dict[str, str]:
     """Return the name of each address: the one given, else the one that a report has for it alone, else the address."""
-    said: dict[str, str] = {}
+    reported: dict[str, str] = {}
     for one in taken:
         client, server = one.addresses
         words = one.report.start.system_info.split()
         if len(words) > 1:
-            said.setdefault(client if one.client else server, printable(words[1])[:_MOST_NAME])
+            reported.setdefault(client if one.client else server, printable(words[1])[:_MOST_NAME])
         if (to := one.report.start.connecting_to) is not None and not is_address(to.host):
-            said[server] = printable(to.host)[:_MOST_NAME]
+            reported[server] = printable(to.host)[:_MOST_NAME]
     every = dict.fromkeys(address for one in taken for address in one.addresses)
-    known = {address: given.get(address) or said.get(address) or address for address in every}
+    known = {address: given.get(address) or reported.get(address) or address for address in every}
     counts = list(known.values())
     return {
         address: name if given.get(address) or counts.count(name) == 1 else address for address, name in known.items()
     }
 
 
-def _facts(one: Taken) -> tuple[str, Facts]:
+def _facts(one: ReportFile) -> tuple[str, Facts]:
     """Return the address of the node that wrote a report, and its facts."""
     address = one.addresses[0 if one.client else 1]
     words = one.report.start.system_info.split()
@@ -221,16 +221,16 @@ def _facts(one: Taken) -> tuple[str, Facts]:
     return address, {"data_address": address, "kernel": kernel}
 
 
-def _started_at(both: Sequence[Taken]) -> float:
+def _started_at(both: Sequence[ReportFile]) -> float:
     stamp = both[0].report.start.timestamp
     return float(stamp.timesecs) if stamp is not None else 0.0
 
 
-def _congestion(both: Sequence[Taken]) -> str | None:
+def _congestion(both: Sequence[ReportFile]) -> str | None:
     return next((one.report.end.sender_tcp_congestion for one in both if one.report.end.sender_tcp_congestion), None)
 
 
-def _cell(both: Sequence[Taken], names: Mapping[str, str]) -> Cell:
+def _cell(both: Sequence[ReportFile], names: Mapping[str, str]) -> Cell:
     """Return a test's request. iperf3 does not tell the congestion control requested: the sender's stands for it."""
     start = both[0].report.start
     test = start.test_start
@@ -263,19 +263,18 @@ def _cell(both: Sequence[Taken], names: Mapping[str, str]) -> Cell:
     )
 
 
-def _repetition(cell: Cell, number: int, both: Sequence[Taken]) -> Repetition:
+def _repetition(cell: Cell, number: int, both: Sequence[ReportFile]) -> Repetition:
     """Return a repetition. Times count from the end of the part that iperf3 omitted, as its totals do."""
     report = both[0].report
-    if len(both) > 1:
-        made = tuple(flows(Exchange(cell.pairs[0], report, both[1].report, _BEGIN_NS), cell))
-    elif both[0].client:
-        made = tuple(flows(Exchange(cell.pairs[0], report, Report(), _BEGIN_NS), cell))
-        made = _with_totals(made, report, cell)
-    else:
-        made = tuple(_turned(flow) for flow in flows(Exchange(cell.pairs[0], report, Report(), _BEGIN_NS), cell))
-    window = _window(cell, made)
+    other = both[1].report if len(both) > 1 else Report()
+    measured = tuple(flows(Exchange(cell.pairs[0], report, other, _BEGIN_NS), cell))
+    if not both[0].client:
+        measured = tuple(map(_turned, measured))
+    elif len(both) == 1:
+        measured = _with_totals(measured, report, cell)
+    window = _window(cell, measured)
     reason = invalid_reason(cell, window, (), float("inf"))
-    received = [flow.receiver for flow in made]
+    received = [flow.receiver for flow in measured]
     sampled = window is not None and all(side and len(side.series.columns.get("t_ns", ())) > 1 for side in received)
     return Repetition(
         cell=cell.number,
@@ -287,8 +286,8 @@ def _repetition(cell: Cell, number: int, both: Sequence[Taken]) -> Repetition:
         wall_s=cell.duration_s,
         window_start_ns=window.start_ns if window else None,
         window_end_ns=window.end_ns if window else None,
-        goodput_median_bps=median_goodput_bps(made, window, _interval_s(report)) if window and sampled else None,
-        flows=tuple(cut(flow, window) for flow in made) if window else made,
+        goodput_median_bps=median_goodput_bps(measured, window, _interval_s(report)) if window and sampled else None,
+        flows=tuple(cut(flow, window) for flow in measured) if window else measured,
     )
 
 
@@ -297,7 +296,7 @@ def _turned(flow: Flow) -> Flow:
     return replace(flow, direction=Direction.REVERSE if flow.direction is Direction.FORWARD else Direction.FORWARD)
 
 
-def _with_totals(made: Sequence[Flow], report: Report, cell: Cell) -> tuple[Flow, ...]:
+def _with_totals(measured: Sequence[Flow], report: Report, cell: Cell) -> tuple[Flow, ...]:
     """Add the totals that a client has from its server, for the ends of flows that have no samples."""
     totals = {one.socket: end for end in report.end.streams for one in (end.sender, end.receiver, end.udp) if one}
     ends = [totals.get(opened.socket, EndOfStream()) for opened in report.start.connected]
@@ -308,17 +307,17 @@ def _with_totals(made: Sequence[Flow], report: Report, cell: Cell) -> tuple[Flow
                 sender=flow.sender or _total_of(end.sender),
                 receiver=flow.receiver or _total_of(end.receiver),
             )
-            for flow, end in zip(made, ends, strict=True)
+            for flow, end in zip(measured, ends, strict=True)
         )
-    forward = [end.udp for flow, end in zip(made, ends, strict=True) if flow.receiver is None]
-    arrived = sum(_arrived(total) for total in forward)
+    forward = [end.udp for flow, end in zip(measured, ends, strict=True) if flow.receiver is None]
+    arrived = sum(total.arrived for total in forward if total is not None)
     return tuple(
         replace(
             flow,
             sender=flow.sender or _sent(end.udp, flow.receiver),
             receiver=flow.receiver or _received(end.udp, arrived, report, cell),
         )
-        for flow, end in zip(made, ends, strict=True)
+        for flow, end in zip(measured, ends, strict=True)
     )
 
 
@@ -328,10 +327,6 @@ def _total_of(total: Total | None) -> Side | None:
         return None
     retransmits = total.retransmits if total.retransmits is not None and total.retransmits >= 0 else None
     return Side(total.bytes, _BEGIN_NS, _BEGIN_NS + round(total.end * 1e9), tcp=TcpInfo(retransmits=retransmits))
-
-
-def _arrived(total: Total | None) -> int:
-    return 0 if total is None else max(0, (total.packets or 0) - (total.lost_packets or 0))
 
 
 def _sent(total: Total | None, receiver: Side | None) -> Side | None:
@@ -351,18 +346,17 @@ def _received(total: Total | None, arrived: int, report: Report, cell: Cell) -> 
     received = report.end.sum_received
     if total is None or received is None or not received.bytes or not received.end or not arrived:
         return None
-    count = round(received.bytes * _arrived(total) / arrived / (cell.message_bytes or 1))
-    jitter_ns = None if total.jitter_ms is None else round(total.jitter_ms * 1e6)
-    counted = Datagrams(count, reordered=total.out_of_order, jitter_ns=jitter_ns)
+    count = round(received.bytes * total.arrived / arrived / (cell.message_bytes or 1))
+    counted = Datagrams(count, reordered=total.out_of_order, jitter_ns=total.jitter_ns)
     end_ns = _BEGIN_NS + round(received.end * 1e9)
     return Side(count * (cell.message_bytes or 1), _BEGIN_NS, end_ns, datagrams=counted)
 
 
-def _window(cell: Cell, made: Sequence[Flow]) -> CommonWindow | None:
+def _window(cell: Cell, measured: Sequence[Flow]) -> CommonWindow | None:
     """Return the time from the start to the end of the first flow; without receivers, to that of the first sender."""
-    sides = [flow.receiver or flow.sender for flow in made]
+    sides = [flow.receiver or flow.sender for flow in measured]
     lasts = [side.last_byte_ns for side in sides if side is not None and side.last_byte_ns is not None]
-    if not lasts or len(lasts) < len(made):
+    if not lasts or len(lasts) < len(measured):
         return None
     end_ns = min(*lasts, _BEGIN_NS + round((cell.duration_s - cell.omit_s) * 1e9))
     return CommonWindow(_BEGIN_NS, end_ns, 0) if end_ns > _BEGIN_NS else None

@@ -10,7 +10,7 @@ from rigctl.settings import NO_SETTINGS, SETTINGS, Settings
 
 
 def encoded(text: str) -> str:
-    """`text` as one word of an order: blanks, % and what is not printable ASCII as %XX."""
+    """Return `text` as one word of an order: blanks, % and what is not printable ASCII as %XX."""
     return "".join(chr(byte) if 0x20 < byte < 0x7F and byte != 0x25 else f"%{byte:02X}" for byte in text.encode())
 
 
@@ -34,7 +34,10 @@ def _keys(record: "Order | Sockets") -> Iterator[tuple[str, object]]:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One order; its fields are its keys, in the protocol's names and units. `None`: the key is left out."""
+    """One order. Its verb is the name of its class; its fields are its keys, in the protocol's names and units.
+
+    `None`: the key is left out.
+    """
 
     VERB: ClassVar[str]
     BOUNDS: ClassVar[Mapping[str, tuple[int, int]]] = {
@@ -59,8 +62,11 @@ class Order:
         "source": (1, 65535),
     }
 
+    def __init_subclass__(cls) -> None:
+        cls.VERB = cls.__name__.lower()
+
     def to_line(self, number: int) -> bytes:
-        """The order as its line, numbered `number`. Raises `ValueError` naming the key that is out of bounds."""
+        """Return the order as a line with its `number`. Raise `ValueError` naming the key that is out of bounds."""
         words = [str(number), self.VERB]
         words += [f"{name}={self._word(name, value)}" for name, value in _keys(self) if value is not None]
         line = " ".join(words).encode("ascii") + b"\n"
@@ -83,19 +89,18 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Clock(Order):
-    VERB = "clock"
+    """Ask for the node's clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ping(Order):
-    VERB = "ping"
+    """Show that the controller lives."""
 
 
 @dataclass(frozen=True, slots=True)
 class Set(Order):
     """Change a host setting, or with `dry` ask whether it can be; texts as `encoded` gives them."""
 
-    VERB = "set"
     kind: str
     value: str
     name: str | None = None
@@ -107,12 +112,10 @@ class Set(Order):
 class Restore(Order):
     """Put every host setting back."""
 
-    VERB = "restore"
-
 
 @dataclass(frozen=True, slots=True)
 class Sockets:
-    """The part of `listen` and `connect` that is the same. Its fields are keys of the order that it is in."""
+    """The keys that `listen` and `connect` have in common."""
 
     token: str
     flows: int
@@ -131,7 +134,6 @@ class Sockets:
 class Listen(Order):
     """Make a receiver on `address`."""
 
-    VERB = "listen"
     endpoint: int
     address: str
     sockets: Sockets
@@ -143,7 +145,6 @@ class Listen(Order):
 class Connect(Order):
     """Make a sender from `bind` to the receiver at `address`, `port`."""
 
-    VERB = "connect"
     endpoint: int
     address: str
     port: int
@@ -153,13 +154,11 @@ class Connect(Order):
 
 @dataclass(frozen=True, slots=True)
 class Ready(Order):
-    VERB = "ready"
     endpoint: int
 
 
 @dataclass(frozen=True, slots=True)
 class Start(Order):
-    VERB = "start"
     endpoint: int
     at_ns: int  # on the node's clock
     duration_ms: int
@@ -173,19 +172,16 @@ class Start(Order):
 
 @dataclass(frozen=True, slots=True)
 class Stop(Order):
-    VERB = "stop"
     endpoint: int
 
 
 @dataclass(frozen=True, slots=True)
 class Report(Order):
-    VERB = "report"
     endpoint: int
 
 
 @dataclass(frozen=True, slots=True)
 class Close(Order):
-    VERB = "close"
     endpoint: int
 
 
@@ -193,7 +189,6 @@ class Close(Order):
 class Probe(Order):
     """Send datagrams of `sizes`, never fragmented, to the receiver at `address`, `port`; with `stream` connect, too."""
 
-    VERB = "probe"
     target: int
     source: int  # what the receiver is to report them by
     address: str
@@ -208,5 +203,4 @@ class Probe(Order):
 class Probed(Order):
     """Ask for the probes that came or failed since the last such order. `last`: forget all targets."""
 
-    VERB = "probed"
     last: bool

@@ -205,7 +205,7 @@ class Logged(Progress):
             learnt(cell=each.number)
             _log.info("test begins: %s", settings_text(each, named=True), extra={"event": "test begins", **numbers})
 
-    def ended(self, cell: Cell, result: Repetition, notes: Sequence[str] = ()) -> None:
+    def ended(self, cell: Cell, result: Repetition, notes: Sequence[str] = ()) -> None:  # noqa: ARG002 — the log knows it
         numbers = {"repetition": result.repetition, "attempt": result.attempt, "status": str(result.status)}
         level = logging.INFO if result.status is Status.OK and result.reason is None else logging.WARNING
         why = f": {result.reason}" if result.reason else ""

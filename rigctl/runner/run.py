@@ -24,7 +24,6 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from rigctl.analysis.nights.history import keep_figures
 from rigctl.base.errors import BusyError, Interrupted, NodeError, RigError, of_nodes
 from rigctl.base.logs import about, learnt
 from rigctl.base.processes import holder
@@ -115,7 +114,6 @@ def measure_run(
         finally:
             for line in work.changed:
                 console.print(f"rigctl: {line}", highlight=False, markup=False, soft_wrap=True)
-        keep_figures(store, store.run(outcome.run))
         return replace(outcome, restored=not work.changed)
 
 

@@ -28,7 +28,6 @@ from rigctl.records import (
     Side,
     Status,
     TcpInfo,
-    flat,
 )
 from rigctl.records.flat import GRANTED, GROUPS
 from rigctl.rig.inventory import Rig

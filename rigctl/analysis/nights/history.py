@@ -100,17 +100,12 @@ def measured(store: Store, infos: Iterable[RunInfo], damaged: dict[str, str]) ->
         values = _values_of(stored.get(info.run), keys[id(info.plan)])
         if values is None:
             try:
-                values = _computed(store, info)
+                values = keep_figures(store, RunView(info, store.repetitions(info.run, series=False)))
             except (InputError, *UNREADABLE) as error:
                 damaged[info.run] = of_run(store.place, info.run, error)
                 continue
         found[info.run] = values
     return found
-
-
-def keep_figures(store: Store, info: RunInfo) -> None:
-    """Compute and store the figures of a run that has ended. A damaged run has none."""
-    measured(store, [info], {})
 
 
 def _values_of(stored: str | None, keys: Sequence[FigureKey]) -> Values | None:
@@ -128,9 +123,9 @@ def night_values(view: RunView) -> Values:
     return {key: median(made[key]) if made[key] else None for _, key in _kept_keys(view.info)}
 
 
-def _computed(store: Store, info: RunInfo) -> Values:
-    """Compute the figures of a run and store them, unless the run still goes on."""
-    values = night_values(RunView(info, store.repetitions(info.run, series=False)))
+def keep_figures(store: Store, view: RunView) -> Values:
+    """Compute the figures of a run, store them unless the run still goes on, and return them."""
+    info, values = view.info, night_values(view)
     if info.status is not RunStatus.RUNNING:
         try:
             store.history.put_figures(info.run, RULES, json.dumps(list(values.values())))

@@ -1,7 +1,7 @@
 """`rigctl run`: measure a scenario, print its table, write its report."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from rigctl.analysis.nights.comparison import of_variants
+from rigctl.analysis.nights.history import keep_figures
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.over_time import sampled
 from rigctl.base.errors import InputError, Interrupted, RigctlError, RigError
@@ -22,10 +23,10 @@ from rigctl.cli.options import UNFINISHED, RunOptions, Scenario, wait_s, with_ru
 from rigctl.cli.output import folder_of_pages, page_of
 from rigctl.cli.stored_runs import tags_of
 from rigctl.findings import Weight, by_weight
-from rigctl.records import Repetition, RunInfo, RunStatus
+from rigctl.records import RunInfo, RunStatus
 from rigctl.report.blocks import Document
 from rigctl.report.comparison.page import comparison_document
-from rigctl.report.document import document
+from rigctl.report.document import of_view
 from rigctl.report.printers.html import write_page
 from rigctl.report.printers.json import as_json as document_json
 from rigctl.report.printers.terminal import print_document
@@ -58,8 +59,9 @@ def run(
         return 0
     folder = None if options.no_report else folder_of_pages(options.report)
     with displayed() if display else nullcontext() as screen:
-        info, repetitions, outcome = _measured(scenario, options, folder, tags, waiting_s, quiet=display)
-        made, worse = _document(info, repetitions, options.bound / 100)
+        view, outcome = _measured(scenario, options, folder, tags, waiting_s, quiet=display)
+        info = view.info
+        made, worse = _document(view, options.bound / 100)
         publish_results(made)
         page = None if folder is None else page_of(info, options.report, folder)
         if screen is not None:
@@ -78,7 +80,7 @@ def run(
 
 def _measured(
     scenario: str, options: RunOptions, folder: Path | None, tags: Mapping[str, str], waiting_s: float, *, quiet: bool
-) -> tuple[RunInfo, Sequence[Repetition], "Outcome"]:
+) -> tuple[RunView, "Outcome"]:
     from rigctl.runner.run import measure_run, versions  # imports asyncssh: --help and --dry-run need none of it
 
     # Every mistake in the input is found before a store is made.
@@ -109,7 +111,9 @@ def _measured(
             without_unreachable=options.without_unreachable,
         )
         info = opened.run(outcome.run)
-        return info, opened.repetitions(outcome.run, series=sampled(info.plan)), outcome
+        view = RunView(info, opened.repetitions(outcome.run, series=sampled(info.plan)))
+        keep_figures(opened, view)
+        return view, outcome
 
 
 def _stored(store: Store, reference: str | None, scenario: str, overrides: Overrides) -> RunInfo:
@@ -151,12 +155,11 @@ def _tell(info: RunInfo, made: Document, *, quiet: bool, as_json: bool) -> None:
     print(f"run    {info.run}")
 
 
-def _document(info: RunInfo, repetitions: Sequence[Repetition], bound: float) -> tuple[Document, bool]:
+def _document(view: RunView, bound: float) -> tuple[Document, bool]:
     """Return the report of a run; of a run with --against the comparison, and whether the second variant is worse."""
-    if info.plan.against is None:
-        return document(info, repetitions), False
-    view = RunView(info, repetitions)
+    if view.plan.against is None:
+        return of_view(view), False
     compared, verdicts = of_variants(view, bound), expectations.verdicts(view)
-    missed = [each for each in expectations.findings(info.plan, verdicts) if each.weight is Weight.EXPECTED]
+    missed = [each for each in expectations.findings(view.plan, verdicts) if each.weight is Weight.EXPECTED]
     told = comparison_document(compared)
     return replace(told, verdicts=verdicts, findings=by_weight([*missed, *told.findings])), compared.worse

@@ -11,7 +11,7 @@ import pytest
 from many_nights import DAY_S, FIRST_S
 from sqlalchemy import text
 
-from rigctl.analysis.nights.history import keep_figures, measured, nights
+from rigctl.analysis.nights.history import measured, nights
 from rigctl.analysis.nights.regressions import news
 from rigctl.base.errors import InputError, RigError
 from rigctl.records import Direction, Flow, Pair, Repetition, Retest, RunInfo, RunPlan, RunStatus, Status
@@ -116,7 +116,7 @@ def test_figures_of_a_run_that_goes_on_are_not_stored_and_those_of_a_resumed_one
     measured(store, [store.run(run)], {})
     assert kept(store) == {}
     store.finish(run, RunStatus.PARTIAL, FIRST_S + 60)
-    keep_figures(store, store.run(run))
+    measured(store, [store.run(run)], {})
     assert list(kept(store)) == [run]
     store.resume(run, "lab7")
     assert kept(store) == {}

@@ -9,7 +9,7 @@ from rich.console import Console
 from rigctl.measure.orders import channels
 from rigctl.records import Direction, Flow, Pair, Repetition, RunPlan, Side, Status, TcpInfo
 from rigctl.runner.engine import interval_ms
-from rigctl.runner.progress import Lines, progress_on
+from rigctl.runner.progress import Lines, departure_notes, progress_on
 from rigctl.runner.schedule import missing
 
 PAIR = (Pair("pi1", "pi2"),)
@@ -56,7 +56,6 @@ def test_what_a_node_said_commands_no_terminal() -> None:
 
 
 def test_what_was_not_granted_as_asked_is_said_once_for_all_pairs() -> None:
-    progress, text = lines()
     asked = builders.asking(CELL, mss=8960)
     sender = Side(9, 1, 2, sndbuf_bytes=131072, tcp=TcpInfo(mss=1448, timestamps=True))
     flows = tuple(
@@ -64,7 +63,8 @@ def test_what_was_not_granted_as_asked_is_said_once_for_all_pairs() -> None:
         for source in ("a", "b")
         for number in (1, 2)
     )
-    progress.ended(asked, replace(result(), flows=flows))
+    progress, text = lines()
+    progress.ended(asked, result(), departure_notes(asked, replace(result(), flows=flows)))
     assert text.getvalue() == "test 1: mss 8960 requested, 1448 effective (2 pairs)\n"
 
 

@@ -24,16 +24,16 @@ class Heard(Progress):
     def __init__(self) -> None:
         self.heard: list[str] = []
 
-    def began(self, cell: Cell, repetition: int, attempt: int, beside: Sequence[Cell] = ()) -> None:
+    def began(self, cell: Cell, repetition: int, attempt: int, others: Sequence[Cell] = ()) -> None:
         self.heard.append(f"began {cell.number}")
 
     def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None:
         self.heard.append("received")
 
-    def ended(self, cell: Cell, result: Repetition) -> None:
+    def ended(self, cell: Cell, result: Repetition, notes: Sequence[str] = ()) -> None:
         self.heard.append("ended")
 
-    def said(self, line: str) -> None:
+    def say(self, line: str) -> None:
         self.heard.append(line)
 
 
@@ -82,7 +82,7 @@ def test_a_long_test_keeps_its_last_two_minutes() -> None:
     assert len(made.snapshot().streams[0].history_mbps) == MOST_HISTORY
 
 
-def test_after_a_repetition_its_goodput_stands_there_as_the_report_has_it() -> None:
+def test_after_a_repetition_its_goodput_and_share_of_the_ceiling_stand_there() -> None:
     made = board()
     made.began(FIRST, 1, 1)
     counted(made, 3)
@@ -92,7 +92,7 @@ def test_after_a_repetition_its_goodput_stands_there_as_the_report_has_it() -> N
     assert [stream.now_mbps for stream in state.streams] == [None, None]
     assert [round(stream.measured_mbps or 0) for stream in state.streams] == [911, 941]
     assert (state.done, state.total) == (1, 4)
-    assert state.messages[0].text == "test 1: 1,852 Mbit/s, 98.4 % of the ceiling, limited by line-rate"
+    assert state.messages[0].text == "test 1: 1,852 Mbit/s, 98.4 % of the ceiling"
 
 
 def test_the_next_test_does_not_inherit_figures() -> None:
@@ -108,11 +108,12 @@ def test_the_next_test_does_not_inherit_figures() -> None:
 def test_a_failure_is_an_error_and_an_invalid_first_attempt_is_not_done() -> None:
     made = board()
     made.began(FIRST, 1, 1)
-    made.ended(FIRST, builders.failed(FIRST, "pi4: connection refused"))
+    made.ended(FIRST, builders.failed(FIRST, "pi4: connection refused"), ["mss 8960 requested, 1448 effective"])
     made.ended(FIRST, replace(builders.failed(FIRST, "started too late"), status=Status.INVALID))
     state = made.snapshot()
     assert [(said.level, said.text) for said in state.messages] == [
         ("error", "test 1: failed: pi4: connection refused"),
+        ("warning", "test 1: mss 8960 requested, 1448 effective"),
         ("warning", "test 1: invalid: started too late"),
     ]
     assert state.done == 1
@@ -130,7 +131,7 @@ def test_the_progress_beside_it_hears_everything() -> None:
     everybody = Everybody(made, heard)
     everybody.began(FIRST, 1, 1)
     everybody.received(LIVE[0], 1, 1)
-    everybody.said("measuring 2 more")
+    everybody.say("measuring 2 more")
     everybody.ended(FIRST, builders.failed(FIRST))
     assert heard.heard == ["began 1", "received", "measuring 2 more", "ended"]
     assert changes
@@ -141,7 +142,7 @@ def test_the_most_that_is_published_is_read_back() -> None:
     made.began(FIRST, 1, 1)
     counted(made, MOST_HISTORY + 1)
     for number in range(300):
-        made.said(f"line {number} " + "x" * 2000)
+        made.say(f"line {number} " + "x" * 2000)
     published = made.snapshot()
     text = published.model_dump_json()
     assert len(text) < 100_000

@@ -259,7 +259,8 @@ class _FlowEnd:
         self._end = next((end for end, *own in sides if any(each and each.socket == socket for each in own)), None)
 
     def total(self, *, sends: bool) -> Total | None:
-        return self._end and (self._end.udp or (self._end.sender if sends else self._end.receiver))
+        end = self._end
+        return None if end is None else end.udp or (end.sender if sends else end.receiver)
 
     def side(self, cell: Cell, *, sends: bool, tcp: TcpInfo) -> Side | None:
         """Return the side of the flow; None: nothing was counted."""

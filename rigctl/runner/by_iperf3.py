@@ -68,7 +68,7 @@ class _Work:
 class ByIperf3:
     """One repetition by iperf3 (`runner.engine.Attempt`)."""
 
-    def __init__(self, orders: Sequence[Order], bench: Bench, progress: Progress) -> None:  # noqa: ARG002 — it tells only at its end
+    def __init__(self, orders: Sequence[Order], bench: Bench, progress: Progress) -> None:  # noqa: ARG002 — it reports only at its end
         (order,) = orders
         self.order, self.cell = order, order.cell
         self.at_ns = 0
@@ -147,10 +147,10 @@ class ByIperf3:
     async def _open(self) -> None:
         names = sorted(self.cell.nodes)
         deadline_s = 2 * PREPARE_S + self.cell.duration_s + DRAIN_S
-        for name, found in (await self._nodes.open(names)).items():
-            if isinstance(found, NodeError):
-                raise found
-            self._children[name] = await self._stack.enter_async_context(children_on(found[0], deadline_s))
+        for name, opened in (await self._nodes.open(names)).items():
+            if isinstance(opened, NodeError):
+                raise opened
+            self._children[name] = await self._stack.enter_async_context(children_on(opened[0], deadline_s))
 
     async def _choose_ports(self) -> None:
         """Find a free port for each server, in the range of the rig file: the agents open and close them."""
@@ -203,24 +203,24 @@ class ByIperf3:
         """Return both reports, placed on the controller's clock, and the bound of the error. Raise `NodeError`."""
         pair = work.pair
         client, server = self._result(pair.source, work.client), self._result(pair.destination, work.server)
-        here, there = _read(pair.source, client), _read(pair.destination, server)
-        took_ns = round(here.seconds * 1e9)
+        at_client, at_server = _read(pair.source, client), _read(pair.destination, server)
+        took_ns = round(at_client.seconds * 1e9)
         latest_ns = max(self.at_ns, (client.first_ns or time.monotonic_ns()) - took_ns)
         anchor_ns = (self.at_ns + latest_ns) // 2
-        return Exchange(pair, here, there, anchor_ns), latest_ns - anchor_ns
+        return Exchange(pair, at_client, at_server, anchor_ns), latest_ns - anchor_ns
 
     def _usage(self, exchanges: Sequence[Exchange]) -> tuple[NodeUsage, ...]:
         reports: dict[str, list[Report]] = {name: [] for name in self._children}
         for exchange in exchanges:
             reports[exchange.pair.source].append(exchange.client)
             reports[exchange.pair.destination].append(exchange.server)
-        made = []
+        usage = []
         for name, own in sorted(reports.items()):
-            spent = [found.cpu_us for found in own if found.cpu_us is not None]
-            span_us = round(max(found.seconds for found in own) * 1e6) if own else None
+            spent = [each.cpu_us for each in own if each.cpu_us is not None]
+            span_us = round(max(each.seconds for each in own) * 1e6) if own else None
             cpu_us = sum(spent) if spent and len(spent) == len(own) else None
-            made.append(NodeUsage(name, span_us, cpu_us, cpus=self._nodes.cpus(name)))
-        return tuple(made)
+            usage.append(NodeUsage(name, span_us, cpu_us, cpus=self._nodes.cpus(name)))
+        return tuple(usage)
 
 
 def _read(node: str, ended: Ended) -> Report:

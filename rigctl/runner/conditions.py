@@ -64,7 +64,7 @@ def wanted(cell: Cell, conditions: Mapping[str, Condition]) -> dict[Key, str]:
 
 
 async def advised(work: Awaitable[T], nodes: Nodes, congestion: str | None = None) -> T:
-    """Return what `work` returns. Raise a node's refusal with a remedy. `congestion`: the algorithm asked for."""
+    """Return the result of `work`. Raise a node's refusal with a remedy. `congestion`: the algorithm asked for."""
     try:
         return await work
     except RefusedError as error:
@@ -83,13 +83,13 @@ async def _advice(error: RefusedError, nodes: Nodes, congestion: str | None) -> 
 
 async def _congestion_advice(run: Callable[[str], Awaitable[str]], wanted: str, *, refused: bool) -> str:
     try:
-        said = await run(f"cat /proc/sys/{_AVAILABLE.replace('.', '/')} 2>/dev/null")
+        output = await run(f"cat /proc/sys/{_AVAILABLE.replace('.', '/')} 2>/dev/null")
     except NodeError:
         return ""
-    there = printable(" ".join(said.split()))[:200] or "unknown"
-    if refused and wanted in there.split():
+    available = printable(" ".join(output.split()))[:200] or "unknown"
+    if refused and wanted in available.split():
         return f". Only root may use {wanted}: see net.ipv4.tcp_allowed_congestion_control, or set `sudo: true`"
-    return f". {_AVAILABLE} there: {there}. To load it, as root on the node: modprobe tcp_{wanted}"
+    return f". {_AVAILABLE} there: {available}. To load it, as root on the node: modprobe tcp_{wanted}"
 
 
 @dataclass(slots=True)
@@ -127,11 +127,11 @@ class Conditions:
             try:
                 if isinstance(outcome, NodeError):
                     raise outcome
-                await self._give(name, outcome[1], want, cell.condition)
+                await self._apply(name, outcome[1], want, cell.condition)
             except NodeError as error:
                 failures[name] = error
 
-        await asyncio.gather(*(one(*found) for found in opened.items()))
+        await asyncio.gather(*(one(*each) for each in opened.items()))
         for name in sorted(failures.keys() & needed):
             raise failures[name]
 
@@ -153,8 +153,8 @@ class Conditions:
         A node whose agent has ended is contacted once more, for at most `contact_s`: its guard may be gone, too.
         """
         held, self._held = self._held, {}
-        found = await asyncio.gather(*(self._release(name, held[name], contact_s) for name in sorted(held)))
-        return tuple(line for line in found if line is not None)
+        lines = await asyncio.gather(*(self._release(name, held[name], contact_s) for name in sorted(held)))
+        return tuple(line for line in lines if line is not None)
 
     async def _release(self, name: str, held: _Held, contact_s: float) -> str | None:
         if not held.values:
@@ -176,7 +176,7 @@ class Conditions:
         remedy = "`rigctl check` on this rig, any run on it, or a reboot of the node restores the old values."
         return f"{name}: settings of a condition may not be restored ({settings}): {why}. {remedy}"
 
-    async def _give(self, name: str, agent: Agent, want: dict[Key, str], condition: str | None) -> None:
+    async def _apply(self, name: str, agent: Agent, want: dict[Key, str], condition: str | None) -> None:
         held = self._held.get(name)
         if held is None or held.agent is not agent:  # a new agent: the old one has restored
             held = self._held[name] = _Held(agent)

@@ -88,7 +88,7 @@ class SwitchWatch:
                         await self._read(reader)
                         await self._pause(self.switch.poll_s)
             except NodeError as error:
-                await self._tell(str(error))
+                await self._announce(str(error))
             await self._pause(RETRY_S)
 
     async def fresh(self) -> None:
@@ -110,9 +110,9 @@ class SwitchWatch:
         began_ns = time.monotonic_ns()
         self.readings.add(await reader.read())
         self._read_ns, self.source = began_ns, reader.source
-        await self._tell()
+        await self._announce()
 
-    async def _tell(self, missing: str | None = None) -> None:
+    async def _announce(self, missing: str | None = None) -> None:
         async with self._changed:
             self.missing = missing
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""The nodes of a run: each one's connection and agent, opened side by side, waited for, opened again after a loss."""
+"""The nodes of a run: connection and agent of each, opened side by side, waited for, and opened again after a loss."""
 
 import asyncio
 import time
@@ -29,26 +29,25 @@ class Nodes:
     def __init__(self, rig: Rig, holder: str) -> None:
         self.rig = rig
         self._claim = Claim(holder)
-        self._had: set[str] = set()  # nodes that were open once
+        self._opened_before: set[str] = set()
         self._sessions: dict[str, Session] = {}
         self._facts: dict[str, Facts] = {}
         self._lost: dict[str, tuple[NodeError, float]] = {}  # why, and from when on they are tried again
         self._unusable: dict[str, str] = {}  # nodes whose `data_interface` cannot carry data, with why
         self._turns = asyncio.Semaphore(AT_ONCE)
-        self.learnt = False  # whether `remember` was told anything since this was last set to False
+        self.facts_changed = False  # by `remember`, since it was last set to False
 
     async def open(self, names: Iterable[str]) -> Opened:
-        """Return each node of `names` with its connection and agent, or with why it can't be had; all side by side."""
+        """Return each node of `names` with its connection and agent, or with the error; all are opened side by side."""
         wanted = sorted(set(names))
-        lost = [name for name in wanted if name in self._sessions and not self._sessions[name].usable]
-        await asyncio.gather(*(self._sessions.pop(name).close() for name in lost))
+        await asyncio.gather(*(self.drop(name) for name in wanted if name in self._sessions and not self.is_open(name)))
         for name in wanted:
             if name not in self._sessions:
-                claim = Claim(self._claim.holder, had_it=True) if name in self._had else self._claim
+                claim = Claim(self._claim.holder, had_it=True) if name in self._opened_before else self._claim
                 self._sessions[name] = Session(self.rig, name, claim, turns=self._turns)
         outcomes = await asyncio.gather(*(self._outcome(name) for name in wanted))
         by_name = dict(zip(wanted, outcomes, strict=True))
-        self._had |= {name for name, outcome in by_name.items() if not isinstance(outcome, NodeError)}
+        self._opened_before |= {name for name, outcome in by_name.items() if not isinstance(outcome, NodeError)}
         return by_name
 
     async def open_or_wait(self, names: Collection[str], wait_s: float, say: Callable[[str], None]) -> Opened:
@@ -61,7 +60,7 @@ class Nodes:
         if not wait_s or not any(isinstance(outcome, BusyError) for outcome in outcomes.values()):
             return outcomes
         await self.close()
-        self._had.clear()
+        self._opened_before.clear()
         self._claim = Claim(self._claim.holder, wait_s=wait_s, until_s=time.monotonic() + wait_s, say=say)
         for name in await self._in_common_order(names):
             outcome = (await self.open([name]))[name]
@@ -122,9 +121,9 @@ class Nodes:
     def remember(self, name: str, fact: str, value: Mapping[str, str]) -> None:
         """Add what the run itself found out to a node's facts. The first value of a key stays."""
         known = self._facts.setdefault(name, {}).setdefault(fact, {})
-        for key, said in value.items():
-            if known.setdefault(key, said) is said:
-                self.learnt = True
+        for key, text in value.items():
+            if known.setdefault(key, text) is text:
+                self.facts_changed = True
 
     def data_ports(self, name: str) -> tuple[int, int] | tuple[None, None]:
         """Return the first and last port that receivers on `name` may use; `None`: the kernel chooses."""
@@ -132,13 +131,13 @@ class Nodes:
 
     def data_interface(self, name: str) -> str | None:
         """Return the interface that carries the node's data: as the rig file says, else as its facts do."""
-        found: str | None = self.rig.nodes[name].data_interface or self._facts.get(name, {}).get("interface")
-        return found
+        interface: str | None = self.rig.nodes[name].data_interface or self._facts.get(name, {}).get("interface")
+        return interface
 
     def cpus(self, name: str) -> int | None:
         """Return the number of processors of the node, by its facts."""
-        found: int | None = self._facts.get(name, {}).get("cpus")
-        return found
+        number: int | None = self._facts.get(name, {}).get("cpus")
+        return number
 
     def is_pi(self, name: str) -> bool:
         """Return True for a Raspberry Pi, by its facts."""

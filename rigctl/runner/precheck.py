@@ -28,7 +28,7 @@ from rigctl.settings.kinds import KINDS
 async def prechecked(
     plan: RunPlan, nodes: Nodes, names: Collection[str], *, by_pair: bool = False
 ) -> tuple[list[str], Blocked]:
-    """Return what keeps some tests from being measured, a message each. Raises `RigError` where it keeps all of them.
+    """Return a message for each cause that keeps tests from being measured. Raise `RigError` if none can be measured.
 
     With `by_pair` the pairs of a test are judged apart: only those in the second value cannot be measured.
     """
@@ -61,7 +61,7 @@ async def prechecked(
 
 
 def errors_of(cell: Cell, state: RigState, shared: Sequence[Finding] = ()) -> list[str]:
-    """Return what keeps `cell` from being measured. `shared`: errors of addresses, of whichever nodes."""
+    """Return the errors that keep `cell` from being measured. `shared`: errors of addresses, of any nodes."""
     own = [finding for finding in shared if set(cell.nodes) & set(finding.subject.names)]
     errors = together([*own, *_errors(cell, state)], {})
     return [f"{error.text} {error.remedy or ''}".strip() for error in errors]
@@ -102,8 +102,8 @@ def _may_be_small(cell: Cell, state: RigState, paths: Sequence[PathState]) -> bo
 
 def _ends(cell: Cell) -> set[tuple[str, str]]:
     """Return both directions of its pairs: TCP's acknowledgements go back."""
-    there = {(pair.source, pair.destination) for pair in cell.pairs}
-    return there | {(destination, source) for source, destination in there}
+    forward = {(pair.source, pair.destination) for pair in cell.pairs}
+    return forward | {(destination, source) for source, destination in forward}
 
 
 async def _ask_routes(nodes: Nodes, state: NodeState, peers: Sequence[str]) -> None:
@@ -115,8 +115,8 @@ async def _ask_link(nodes: Nodes, state: NodeState) -> None:
     """Ask for the facts that a run does not store: whether the interface is up, and has its link."""
     address = state.node.data_address or state.node.address
     with suppress(NodeError):
-        said = await gather(nodes.shell(state.name), state.node.data_interface, address, CHECKED)
-        state.facts = {**said, **state.facts}
+        facts = await gather(nodes.shell(state.name), state.node.data_interface, address, CHECKED)
+        state.facts = {**facts, **state.facts}
 
 
 def _address(nodes: Nodes, name: str) -> str | None:

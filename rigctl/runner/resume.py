@@ -17,7 +17,7 @@ from rigctl.records import Cell, Link, RunInfo, RunPlan, RunStatus
 from rigctl.records.flat import flattened
 from rigctl.store import Store
 
-_MOST_TOLD: Final = 5
+_MOST_LINES: Final = 5
 
 
 def check(info: RunInfo, plan: RunPlan, versions: Mapping[str, str], controller: str | None) -> None:
@@ -25,17 +25,18 @@ def check(info: RunInfo, plan: RunPlan, versions: Mapping[str, str], controller:
     if controller is not None and fate(controller) is Fate.ALIVE:
         host, pid, _ = controller.split(" ")
         raise InputError(f"run {info.run} is still running: process {pid} on {host}. Wait for it, or end it")
-    found = [*differences(info.plan, plan), *_other_versions(info.versions, versions)]
-    if found:
-        more = [f"and {len(found) - _MOST_TOLD} more"] if len(found) > _MOST_TOLD else []
+    lines = [*differences(info.plan, plan), *_other_versions(info.versions, versions)]
+    if lines:
+        if len(lines) > _MOST_LINES:
+            lines[_MOST_LINES:] = [f"and {len(lines) - _MOST_LINES} more"]
         given = f"It was started with {' '.join(info.plan.overrides)}. " if info.plan.overrides else ""
-        lines = [f"run {info.run} can't be resumed; it differs from what is requested:"]
-        lines += [f"  {line}" for line in found[:_MOST_TOLD] + more]
-        raise InputError("\n".join([*lines, f"{given}Undo the change, or start a new run without --resume"]))
+        head = f"run {info.run} can't be resumed; it differs from what is requested:"
+        remedy = f"{given}Undo the change, or start a new run without --resume"
+        raise InputError("\n".join([head, *(f"  {line}" for line in lines), remedy]))
 
 
 def latest_unfinished(store: Store, scenario: str, rig: str | None) -> RunInfo:
-    """Return the latest run of `scenario`, on `rig` where one is named, that is not complete. Raises `InputError`."""
+    """Return the latest run of `scenario`, on `rig` if given, that is not complete. Raise `InputError`."""
     for info in store.latest_first():
         plan = info.plan
         if plan.scenario_name == scenario and rig in (None, plan.rig_name) and info.status is not RunStatus.COMPLETE:
@@ -51,10 +52,10 @@ def differences(stored: RunPlan, asked: RunPlan) -> Iterator[str]:
     """Yield a line for each difference that matters to the figures; title, notes and comments do not."""
     if stored.rig_name != asked.rig_name or stored.virtual != asked.virtual:
         yield f"rig: {_rig(stored)} then, {_rig(asked)} now"
-    for name, what in (("repeat", "repeat"), ("max_skew_s", "max_skew"), ("trunk", "the rig's trunk")):
+    for name, label in (("repeat", "repeat"), ("max_skew_s", "max_skew"), ("trunk", "the rig's trunk")):
         before, now = getattr(stored, name), getattr(asked, name)
         if before != now:
-            yield f"{what}: {_text(before)} then, {_text(now)} now"
+            yield f"{label}: {_text(before)} then, {_text(now)} now"
     if asked.virtual is None and stored.ports != asked.ports:  # those of a virtual rig are made anew at each start
         yield "the rig's switches or their ports have changed"
     for node in sorted({*stored.links, *asked.links}):

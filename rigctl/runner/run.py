@@ -229,8 +229,8 @@ async def _measure_one(orders: Sequence[Order], work: _Work, run: str, bench: Be
     status = results[0].status
     if status is Status.INTERRUPTED:
         raise asyncio.CancelledError
-    if status is Status.FAILED or bench.nodes.learnt:
-        bench.nodes.learnt = False
+    if status is Status.FAILED or bench.nodes.facts_changed:
+        bench.nodes.facts_changed = False
         facts = await bench.nodes.facts(bench.nodes.rig.nodes)
         work.store.set_facts(run, facts, versions() | iperf3_versions(work.plan, facts))
     return status

@@ -17,7 +17,7 @@ from rigctl.settings import (
     WINDOW_TOTAL,
     WRITE,
 )
-from rigctl.settings.setting import BUCKETS, MEASURED, ONLY_FLOWS, Column, Level
+from rigctl.settings.setting import BUCKETS, ONLY_FLOWS, Column, Level, measured
 
 __all__ = ["COLUMNS", "Column", "Level", "columns_at"]
 
@@ -45,17 +45,16 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("repetition", "", _ALL, "number of the repetition, from 1"),
     Column("attempt", "", _ALL, "2 where the repetition was measured once more after an invalid one"),
     Column("status", "", _ALL, "ok, invalid, failed or interrupted"),
-    Column(
+    measured(
         "counted",
         "",
-        MEASURED,
         "whether the results table averages the row: status ok, no repetition of a retest, and of a search for the "
         "highest rate only the trial that decides it",
     ),
-    Column("reason", "", MEASURED, "why the status is not ok; of ok, which pairs were not measured, and why"),
+    measured("reason", "", "why the status is not ok; of ok, which pairs were not measured, and why"),
     Column("test", "", _ALL, "kind of test, as tcp"),
-    Column("class", "", MEASURED, "class of traffic that was measured beside others; empty: the scenario has none"),
-    Column("condition", "", MEASURED, "host settings under which it was measured; empty: the nodes as they are"),
+    measured("class", "", "class of traffic that was measured beside others; empty: the scenario has none"),
+    measured("condition", "", "host settings under which it was measured; empty: the nodes as they are"),
     Column("pairs", "", _CELLS, "number of node pairs at once"),
     Column("source", "", _PAIRS, "source node of the pair"),
     Column("destination", "", _PAIRS, "destination node of the pair"),
@@ -84,45 +83,37 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("loss_burst_high", "", BUCKETS, "upper bound of the bucket: datagrams in a loss burst"),
     Column("count", "", BUCKETS, "round trips, or runs of lost datagrams, in the bucket; empty buckets have no row"),
     *(column for setting in _CONNECTION for column in setting.columns),
-    Column(
-        "duration_s",
-        "s",
-        MEASURED,
-        "length of the measurement interval: all flows ran, the omitted start not counted",
-        3,
-    ),
+    measured("duration_s", "s", "length of the measurement interval: all flows ran, the omitted start not counted", 3),
     Column("bytes", "B", _BYTES, "application bytes received in the measurement interval"),
     Column("goodput_mbps", "Mbit/s", _BYTES, "application bits per second at the receiver", 1),
     Column("cumulative_mbps", "Mbit/s", frozenset({Level.BINS}), "goodput from the start to the end of the bin", 1),
     Column(
         "goodput_median_mbps", "Mbit/s", _CELLS, "median over intervals of the sum of all flows at common instants", 1
     ),
-    Column("sent_mbps", "Mbit/s", MEASURED, "UDP payload handed to the senders' kernels, over their own time", 1),
-    Column("datagrams_sent", "", MEASURED, "UDP datagrams handed to the senders' kernels"),
-    Column("datagrams_lost", "", MEASURED, "of these, datagrams that did not arrive"),
-    Column("loss_pct", "%", MEASURED, "datagrams lost, of those sent", 4),
-    Column("loss_burst_max", "", MEASURED, "datagrams in the longest loss burst"),
-    Column("reordered", "", MEASURED, "datagrams that arrived after a later one (RFC 4737)"),
-    Column("duplicates", "", MEASURED, "datagrams that arrived more than once; each counts once"),
-    Column("jitter_us", "us", MEASURED, "interarrival jitter at the end (RFC 3550), mean over flows", 1),
-    Column("jitter_max_us", "us", MEASURED, "interarrival jitter at its largest", 1),
-    Column("sender_drops", "", MEASURED, "datagrams that the senders' own queues refused; not among those sent"),
-    Column("receiver_drops", "", MEASURED, "drops at the receivers' full socket buffers, as their kernels count them"),
+    measured("sent_mbps", "Mbit/s", "UDP payload handed to the senders' kernels, over their own time", 1),
+    measured("datagrams_sent", "", "UDP datagrams handed to the senders' kernels"),
+    measured("datagrams_lost", "", "of these, datagrams that did not arrive"),
+    measured("loss_pct", "%", "datagrams lost, of those sent", 4),
+    measured("loss_burst_max", "", "datagrams in the longest loss burst"),
+    measured("reordered", "", "datagrams that arrived after a later one (RFC 4737)"),
+    measured("duplicates", "", "datagrams that arrived more than once; each counts once"),
+    measured("jitter_us", "us", "interarrival jitter at the end (RFC 3550), mean over flows", 1),
+    measured("jitter_max_us", "us", "interarrival jitter at its largest", 1),
+    measured("sender_drops", "", "datagrams that the senders' own queues refused; not among those sent"),
+    measured("receiver_drops", "", "drops at the receivers' full socket buffers, as their kernels count them"),
     Column("retransmits", "", _TCP, "TCP segments retransmitted in the measurement interval"),
     Column("rtt_us", "us", _TCP, "smoothed round-trip time at the end, mean over flows", 0),
-    Column("rtt_min_us", "us", MEASURED, "smallest round-trip time seen", 0),
-    Column(
+    measured("rtt_min_us", "us", "smallest round-trip time seen", 0),
+    measured(
         "ce_pct",
         "%",
-        MEASURED,
         "packets that arrived marked CE (ECN), of those that arrived: TCP segments as the receiver's kernel counts "
         "them (Linux 6.18), UDP datagrams with dscp; empty: not known, or without ECN",
         4,
     ),
-    Column(
+    measured(
         "ce_echo_pct",
         "%",
-        MEASURED,
         "TCP segments that were acknowledged with the echo of a mark (tcpi_delivered_ce), of those delivered: with the "
         "ECN of RFC 3168 all of a round trip in which one was marked; empty: not known, or without ECN",
         4,
@@ -144,54 +135,42 @@ COLUMNS: Final[tuple[Column, ...]] = (
         0,
     ),
     Column("latency_lost_pct", "%", _TESTS, "probes under load that were not answered, of those sent", 2),
-    Column("start_skew_us", "us", MEASURED, "spread of the first-byte times over the flows of the test", 0),
-    Column("ceiling_mbps", "Mbit/s", MEASURED, "highest goodput the link allows for that frame size", 1),
-    Column("efficiency", "", MEASURED, "goodput / ceiling", 3),
-    Column(
+    measured("start_skew_us", "us", "spread of the first-byte times over the flows of the test", 0),
+    measured("ceiling_mbps", "Mbit/s", "highest goodput the link allows for that frame size", 1),
+    measured("efficiency", "", "goodput / ceiling", 3),
+    measured(
         "limit",
         "",
-        MEASURED,
         "bottleneck: of a pair its own, of a test that of its pair furthest below its ceiling; line-rate, shared-link, "
         "other-traffic (not the run's, on a link of the path), path (a shaper or policer on the way), window, loss, "
         "sender or receiver (their processors or quota), machine (the processors that all nodes of a virtual rig "
         "share), disk, rate (the one requested), mtu (frames smaller than the links allow), or unknown",
     ),
-    Column("limit_detail", "", MEASURED, "the rule that named the limit, and the numbers it looked at"),
-    Column(
+    measured("limit_detail", "", "the rule that named the limit, and the numbers it looked at"),
+    measured(
         "cpu_source_pct",
         "%",
-        MEASURED,
         "busy time of the sender's node, all CPUs, softirq included, of its capacity; empty below 0.2 s",
         1,
     ),
-    Column("cpu_destination_pct", "%", MEASURED, "busy time of the receiver's node, likewise", 1),
-    Column(
-        "busiest_cpu_source_pct",
-        "%",
-        MEASURED,
-        "busy time of the busiest CPU of the sender's node; empty below 0.2 s",
-        1,
-    ),
-    Column(
-        "busiest_cpu_destination_pct", "%", MEASURED, "busy time of the busiest CPU of the receiver's node, likewise", 1
-    ),
-    Column(
+    measured("cpu_destination_pct", "%", "busy time of the receiver's node, likewise", 1),
+    measured("busiest_cpu_source_pct", "%", "busy time of the busiest CPU of the sender's node; empty below 0.2 s", 1),
+    measured("busiest_cpu_destination_pct", "%", "busy time of the busiest CPU of the receiver's node, likewise", 1),
+    measured(
         "other_cpu_source_pct",
         "%",
-        MEASURED,
         "CPU time on the sender's node that neither agents nor interrupts took, of its capacity; on a virtual rig, of "
         "the machine's that all agents did not take; empty below 0.2 s",
         1,
     ),
-    Column("other_cpu_destination_pct", "%", MEASURED, "… on the receiver's node, likewise", 1),
-    Column(
+    measured("other_cpu_destination_pct", "%", "… on the receiver's node, likewise", 1),
+    measured(
         "agent_cpu_source_pct",
         "%",
-        MEASURED,
         "CPU time of the sender's agent, of what its threads, one for each flow, could have used",
         1,
     ),
-    Column("agent_cpu_destination_pct", "%", MEASURED, "CPU time of the receiver's agent, likewise", 1),
+    measured("agent_cpu_destination_pct", "%", "CPU time of the receiver's agent, likewise", 1),
     Column(
         "trunk_octets", "B", _CELLS, "octets that the switches counted on their trunk, in the direction of the data"
     ),
@@ -212,5 +191,5 @@ BY_NAME: Final = {column.name: column for column in COLUMNS}
 
 
 def columns_at(level: Level) -> tuple[Column, ...]:
-    """The columns of `level`, in table order."""
+    """Return the columns of `level`, in table order."""
     return tuple(column for column in COLUMNS if level in column.levels)

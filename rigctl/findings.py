@@ -62,10 +62,10 @@ class Finding:
 
 
 def tests(numbers: Iterable[int]) -> Subject:
-    """The tests with these numbers."""
+    """Return the subject of tests with these numbers."""
     return Subject("test", tuple(str(number) for number in numbers))
 
 
 def by_weight(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The weightiest first; equal ones keep their order."""
+    """Return the findings, the weightiest first; equal ones keep their order."""
     return tuple(sorted(findings, key=lambda finding: -finding.weight))

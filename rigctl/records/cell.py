@@ -41,7 +41,7 @@ class Stream:
 
     @property
     def sender(self) -> str:
-        """The node that sends the data."""
+        """Return the node that sends the data."""
         return self.pair.source if self.direction is Direction.FORWARD else self.pair.destination
 
     @property
@@ -50,7 +50,7 @@ class Stream:
 
     @property
     def ends(self) -> tuple[str, str]:
-        """Sender and receiver."""
+        """Return sender and receiver."""
         return self.sender, self.receiver
 
     def __str__(self) -> str:

@@ -194,7 +194,7 @@ class Flow:
 
 
 def by_stream(flows: Iterable[Flow]) -> dict[Stream, list[Flow]]:
-    """The flows of each stream, in their order."""
+    """Return the flows of each stream, in their order."""
     found: dict[Stream, list[Flow]] = {}
     for flow in flows:
         found.setdefault(flow.stream, []).append(flow)

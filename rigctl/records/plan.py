@@ -125,5 +125,5 @@ class RunPlan:
         return tuple(dict.fromkeys(node for cell in self.cells for node in cell.nodes))
 
     def condition_mtu(self, name: str | None) -> int | None:
-        """The MTU that a condition gives every node; `None`: the nodes' own."""
+        """Return the MTU that a condition gives every node; None: the nodes' own."""
         return next((condition.mtu for condition in self.conditions if condition.name == name), None)

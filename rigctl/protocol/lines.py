@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Final, TypeAlias
@@ -15,13 +15,12 @@ from pydantic import (
     Field,
     TypeAdapter,
     ValidationError,
-    create_model,
 )
 
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
 from rigctl.records import Datagrams, Side
-from rigctl.records.flat import GRANTED, GROUPS, side_values
+from rigctl.records.flat import GRANTED, GROUPS, side_from
 
 VERSION: Final = 4
 LINE_LIMIT: Final = 16384
@@ -198,22 +197,33 @@ _STORED: Final = {
     "advertised_window": "advertised_window_bytes",
 }
 """Keys of a flow's totals whose stored names differ; the others have those of `records.flat`."""
-_KEYS: Final = (
-    *("first_byte_ns", "last_byte_ns", "acked_bytes", "unacked", "timeouts", *_STORED),
+_TOTALS: Final = (
+    *("id", "flow", "bytes", "first_byte_ns", "last_byte_ns", "acked_bytes", "unacked", "timeouts", *_STORED, *GRANTED),
     *(name for names in GROUPS.values() for name in names.values() if name not in _STORED.values()),
 )
 
 
-def _of_flow(name: str, numbers: Iterable[str], **others: Any) -> type[_Line]:  # noqa: ANN401 — types of fields
-    """Return the line of a flow with `numbers`, each of which may be unknown, and with `others`."""
-    keys: dict[str, Any] = {"id": Identifier, "flow": Number, **dict.fromkeys(numbers, Number | None), **others}
-    definitions: dict[str, Any] = {key: (kind, ...) for key, kind in keys.items()}
-    return create_model(name, __base__=_Line, **definitions)
+_NUMBERS: Final = TypeAdapter(dict[str, Number | None], config=ConfigDict(strict=True))
 
 
-_TotalsLine: Final = _of_flow("_TotalsLine", _KEYS, bytes=Number, timestamps=bool | None, **dict.fromkeys(GRANTED, Any))
-_DatagramsLine: Final = _of_flow("_DatagramsLine", _DATAGRAMS, datagrams=Number, segmented=bool | None)
-_SIDE: Final = TypeAdapter(Side)
+def _only(value: dict[str, Any], keys: Collection[str]) -> None:
+    """Raise `ValueError` unless `value` has the `keys` and no others."""
+    for name in keys:
+        if name not in value:
+            raise ValueError(f'"{name}"')
+    for name in value.keys() - set(keys):
+        raise ValueError(f'no "{printable(name[:_MOST_NAME])}"')
+
+
+def _counts(value: dict[str, Any], total: str, flag: str) -> dict[str, Any]:
+    """Return the counts of a flow: whole numbers or unknown, but for `flag`. Its `total` is always known."""
+    on = value.pop(flag)
+    if on is not None and not isinstance(on, bool):
+        raise ValueError(f'"{flag}" to be true or false')
+    for name in ("id", "flow", total):
+        if value[name] is None:
+            raise ValueError(f'"{name}" to be known')
+    return {**_NUMBERS.validate_python(value), flag: on}
 
 
 def parse_line(node: str, line: bytes) -> Message:
@@ -275,14 +285,15 @@ def _message(value: dict[str, Any]) -> Message:
     if "ok" in value:
         return _answer(value)
     if "capture" in value:
-        counts = value.pop("capture")
-        if not isinstance(counts, dict) or counts.keys() & value.keys():
+        captured = value.pop("capture")
+        if not isinstance(captured, dict) or captured.keys() & value.keys():
             raise ValueError('"capture" to be counts')
-        return Captured(**value, **counts)
+        return Captured(**value, **captured)
     if "datagrams" in value:
-        read = vars(_DatagramsLine(**value))
-        counts = Datagrams(**{name: read[key] for key, name in _DATAGRAMS.items()})
-        return FlowDatagrams(read["id"], read["flow"], counts)
+        _only(value, ("id", "flow", *_DATAGRAMS))
+        counts = _counts(value, "datagrams", "segmented")
+        datagrams = Datagrams(**{name: counts[key] for key, name in _DATAGRAMS.items()})
+        return FlowDatagrams(counts["id"], counts["flow"], datagrams)
     piece = next((kind for key, kind in _PIECES.items() if key in value), None)
     return _totals(value) if piece is None else piece(**value)
 
@@ -298,6 +309,8 @@ def _answer(value: dict[str, Any]) -> Answer:
 
 
 def _totals(value: dict[str, Any]) -> FlowTotals:
-    read = vars(_TotalsLine(**value))
-    stored = {_STORED.get(key, key): each for key, each in read.items()}
-    return FlowTotals(read["id"], read["flow"], _SIDE.validate_python(side_values(stored)))
+    _only(value, _TOTALS)
+    granted = {key: value.pop(key) for key in GRANTED}
+    counts = _counts(value, "bytes", "timestamps")
+    stored = granted | {_STORED.get(key, key): count for key, count in counts.items()}
+    return FlowTotals(counts["id"], counts["flow"], side_from(stored))

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final, TypeAlias
 
+from pydantic import TypeAdapter
+
 from rigctl.records import REQUESTED, Cell, Copying, Side, TcpInfo
 from rigctl.settings import SETTINGS, Counts, Setting, Settings, Subflows
 
@@ -22,6 +24,7 @@ GRANTED: Final = {
     setting.effective.key: setting for setting in SETTINGS.values() if setting.effective and setting.effective.key
 }
 """Settings of a side that the agent read back, by their stored names."""
+_SIDE: Final = TypeAdapter(Side)
 
 
 def flattened(record: Cell | Side) -> Row:
@@ -62,6 +65,11 @@ def side_values(row: Row) -> Row:
     known = {name: (setting, setting.read_as) for name, setting in GRANTED.items()}
     left["granted"] = _settings(left, known)
     return left
+
+
+def side_from(row: Row) -> Side:
+    """Return the side of a flattened row; what it does not know is left out. Raise `ValueError` for other types."""
+    return _SIDE.validate_python(side_values(row))
 
 
 def _settings(row: Row, known: Mapping[str, tuple[Setting[Any], Types]]) -> Settings:

@@ -26,7 +26,7 @@ from rigctl.records import (
     Series,
     Side,
 )
-from rigctl.records.flat import cell_values, flattened, side_values
+from rigctl.records.flat import cell_values, flattened, side_from
 from rigctl.settings.kinds import KINDS
 from rigctl.store.bounds import (
     check,
@@ -295,7 +295,7 @@ def _side_json(side: Side | None) -> Row | None:
 def _side_from(text: str | None, packed: bytes | None, bins: bytes | None = None) -> Side | None:
     if text is None:
         return None
-    side = _record(Side, side_values(json_of(text)))
+    side = side_from(json_of(text))
     check_side(side, text)
     series, counted = unpack(packed) if packed else Series(), unpack_bins(bins) if bins else None
     check_columns(series.columns, ("t_ns", "bytes"))

@@ -1,29 +1,33 @@
-"""A node that can't be opened: whatever is raised ends the wait, as one message."""
+"""Nodes of a run that cannot be had: one message for each, and which pairs of a test are measured without them."""
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
 from rigctl.base.errors import NodeError
-from rigctl.records import Link
+from rigctl.records import Cell, Link, Pair
 from rigctl.remote import session
+from rigctl.remote.agent import Agent
+from rigctl.remote.host import Host
 from rigctl.rig.inventory import Node, Rig
-from rigctl.runner.nodes import nodes_of
-
-RIG = Rig("r", "", {"pi1": Node("pi1", "pi1", Link(None, None))}, None)
+from rigctl.runner.nodes import Nodes, nodes_of
+from rigctl.runner.repetition import measurable
+from rigctl.runner.schedule import Blocked, Order
+from rigctl.settings import MAX_RATE, RATE, Settings
 
 
 @pytest.mark.parametrize(
     ("raised", "told"),
     [
-        (ValueError("²"), r"pi1: rigctl failed on it: ValueError: ²\. Please report this"),
-        (KeyError("x"), r"pi1: rigctl failed on it: KeyError: 'x'"),
-        (OSError("no such key"), r"pi1: no such key"),
-        (NodeError("pi1", "in use by anna"), r"pi1: in use by anna"),
+        (ValueError("²"), r"a: rigctl failed on it: ValueError: ²\. Please report this"),
+        (KeyError("x"), r"a: rigctl failed on it: KeyError: 'x'"),
+        (OSError("no such key"), r"a: no such key"),
+        (NodeError("a", "in use by anna"), r"a: in use by anna"),
     ],
 )
 async def test_every_exception_ends_the_wait(monkeypatch: pytest.MonkeyPatch, raised: Exception, told: str) -> None:
@@ -37,6 +41,79 @@ async def test_every_exception_ends_the_wait(monkeypatch: pytest.MonkeyPatch, ra
     asyncio.get_running_loop().set_exception_handler(lambda _, context: problems.append(context["message"]))
     async with asyncio.timeout(5), nodes_of(RIG, "anna") as opened:
         with pytest.raises(NodeError, match=told):
-            await opened.agents(["pi1"])
+            await opened.agents(["a"])
     gc.collect()
     assert problems == []
+
+
+AB, CD = Pair("a", "b"), Pair("c", "d")
+CELL = Cell(3, "tcp", (AB, CD), 1.0, 0.0, 1)
+RIG = Rig("r", "", {name: Node(name, name, Link(None, None)) for name in "abcd"}, None)
+
+
+class Some(Nodes):
+    """Nodes of which `gone` cannot be had; `tried` are those that were asked for."""
+
+    def __init__(self, *gone: str) -> None:
+        super().__init__(RIG, "anna")
+        self.gone, self.tried = set(gone), list[list[str]]()
+
+    async def open(self, names: Iterable[str]) -> dict[str, tuple[Host, Agent] | NodeError]:
+        self.tried.append(sorted(names))
+        there = cast("tuple[Host, Agent]", (None, None))
+        return {name: NodeError(name, "no answer") if name in self.gone else there for name in self.tried[-1]}
+
+
+def chosen(cell: Cell, *gone: str, blocked: Blocked | None = None) -> tuple[tuple[Pair, ...], str | None]:
+    order, left_out = asyncio.run(_chosen(cell, gone, blocked or {}))
+    assert order.cell.number == cell.number
+    return order.cell.pairs, left_out
+
+
+async def _chosen(cell: Cell, gone: Iterable[str], blocked: Blocked) -> tuple[Order, str | None]:
+    (order,), left_out = await measurable([Order(cell, 1, 1)], Some(*gone), blocked)
+    return order, left_out
+
+
+def test_pairs_of_lost_nodes_are_left_out_with_the_reason() -> None:
+    assert chosen(CELL) == ((AB, CD), None)
+    assert chosen(CELL, "d") == ((AB,), "not measured: c → d (d: no answer)")
+
+
+def test_pairs_of_a_test_whose_path_is_blocked_are_left_out_of_that_test() -> None:
+    blocked = {(3, AB): "b: eth0 has no link.", (4, CD): "another test's"}
+    assert chosen(CELL, blocked=blocked) == ((CD,), "not measured: a → b (b: eth0 has no link.)")
+
+
+def test_a_test_of_which_nothing_is_left_stays_whole_so_that_it_fails_with_its_reason() -> None:
+    assert chosen(CELL, "a", "c") == ((AB, CD), None)
+    assert chosen(replace(CELL, pairs=(AB,)), "a") == ((AB,), None)
+
+
+def test_a_search_for_the_highest_rate_needs_all_its_pairs() -> None:
+    search = replace(CELL, test="udp", transport="udp", message_bytes=64, settings=Settings({RATE: MAX_RATE}))
+    assert chosen(search, "d") == ((AB, CD), None)
+
+
+def test_a_node_whose_opening_failed_slowly_is_not_tried_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def twice() -> list[list[str]]:
+        nodes = Some("d")
+        for now_s in (0.0, 10.0, 20.0, 60.0, 60.1):
+            monkeypatch.setattr("rigctl.runner.nodes.time", Clock(now_s, now_s + 10.0))
+            assert set(await nodes.lost("cd")) == {"d"}
+        nodes.gone.clear()
+        monkeypatch.setattr("rigctl.runner.nodes.time", Clock(500.0, 500.0))
+        assert await nodes.lost("cd") == {}
+        return nodes.tried
+
+    assert asyncio.run(twice()) == [["c", "d"], ["c"], ["c"], ["c", "d"], ["c"], ["c", "d"]]
+
+
+class Clock:
+    """Its first look is at the beginning of an attempt, the others are at its end."""
+
+    def __init__(self, *times_s: float) -> None:
+        self._times_s = list(times_s)
+
+    def monotonic(self) -> float:
+        return self._times_s.pop(0) if len(self._times_s) > 1 else self._times_s[0]

@@ -10,7 +10,7 @@ from rigctl.measure.orders import channels
 from rigctl.protocol.report import EndpointReport
 from rigctl.records import Cell, Direction, NodeUsage, Pair, Repetition, Series, Side, Status, TcpInfo
 from rigctl.remote.clocks import ClockOffset, Clocks
-from rigctl.runner.outcome import Measurement, measurement, recorded
+from rigctl.runner.outcome import Measurement, combined_status, measurement, recorded
 from rigctl.runner.schedule import Order
 from rigctl.settings import ITERATIONS, Settings
 
@@ -139,3 +139,43 @@ def test_probes_are_kept_beside_the_flows_and_not_among_them() -> None:
 def test_probes_whose_sender_is_silent_are_unknown() -> None:
     cell = replace(CELL, latency_ms=20)
     assert record(measured(BOTH, cell)).probes == ()
+
+
+VOICE = replace(CELL, traffic_class="voice", group=1)
+BULK = replace(CELL, number=2, traffic_class="bulk", group=1)
+
+
+def test_each_class_counts_only_while_the_flows_of_all_ran() -> None:
+    both = channels([VOICE, BULK], lambda: "0" * 32)
+    times = {1: (0, SECOND), 2: (SECOND // 100, SECOND - SECOND // 50)}
+    reports = {
+        (node, channel.endpoint): replace(report(*times[channel.endpoint]), endpoint=channel.endpoint)
+        for channel in both
+        for node in ("a", "b")
+    }
+    clocks = Clocks({"a": ClockOffset(0, 1000), "b": ClockOffset(0, 1000)})
+    voice, bulk = (measurement(cell, both, reports, clocks) for cell in (VOICE, BULK))
+    result = recorded(Order(VOICE, 1, 1), replace(voice, other_flows=bulk.flows), Status.OK, None, 1.0)
+    assert result.window_ns == times[2]
+    assert result.start_skew_us == 1e4
+    assert [flow.bytes for flow in result.flows] == [pytest.approx(125_000_000 * 0.97, rel=1e-3)]
+
+
+@pytest.mark.parametrize(
+    ("each", "worst"),
+    [
+        ([(Status.OK, None), (Status.OK, None)], None),
+        ([(Status.FAILED, "a: gone"), (Status.FAILED, "a: gone")], None),
+        ([(Status.OK, None), (Status.INVALID, "too late")], (Status.INVALID, "class bulk: too late")),
+        ([(Status.FAILED, "no message"), (Status.INVALID, "too late")], (Status.FAILED, "class voice: no message")),
+        ([(Status.INVALID, "x"), (Status.INVALID, "y")], (Status.INVALID, "class voice: x; class bulk: y")),
+    ],
+)
+def test_the_worst_class_decides_for_all_and_is_named(
+    each: list[tuple[Status, str | None]], worst: tuple[Status, str] | None
+) -> None:
+    results = [
+        replace(builders.failed(cell), status=status, reason=reason)
+        for cell, (status, reason) in zip((VOICE, BULK), each, strict=True)
+    ]
+    assert combined_status((VOICE, BULK), results) == worst

@@ -1,12 +1,16 @@
-"""What is still to be measured, told from the statuses that are stored."""
+"""Which repetitions are still to be measured, in which order, and which of them together."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import builders
 import pytest
 
-from rigctl.records import Against, Status
-from rigctl.runner.schedule import Order, missing
+from rigctl.measure.orders import channels
+from rigctl.records import Against, Pair, Status, Until
+from rigctl.runner.by_agent import HOLD_PER_FLOW_NS, hold_ns
+from rigctl.runner.progress import Eta
+from rigctl.runner.schedule import Order, further_orders, missing, together
 
 CELLS = (builders.cell(1), builders.cell(2))
 PLAN = builders.plan(CELLS, repeat=2)
@@ -56,3 +60,52 @@ def test_what_a_resumed_run_lacks_of_two_variants_keeps_its_turn() -> None:
     assert [(o.cell.number, o.repetition) for o in missing(plan, {(1, 1, 1): OK, (2, 2, 1): FAILED})] == [
         (2, 1), (2, 2), (1, 2)
     ]  # fmt: skip
+
+
+AB = (Pair("a", "b"),)
+VOICE = builders.cell(1, pairs=AB, duration_s=1.0, traffic_class="voice", group=1, latency_ms=20)
+BULK = builders.cell(2, pairs=AB, duration_s=1.0, traffic_class="bulk", group=1, parallel=4)
+ALONE = builders.cell(3, pairs=AB)
+CLASSED = builders.plan((VOICE, BULK, ALONE), repeat=2)
+
+
+def numbers(orders: list[Order]) -> list[list[tuple[int, int, int]]]:
+    return [[(one.cell.number, one.repetition, one.attempt) for one in own] for own in together(orders)]
+
+
+def test_the_classes_of_a_repetition_are_measured_together() -> None:
+    assert numbers(missing(CLASSED, {})) == [[(1, 1, 1), (2, 1, 1)], [(1, 2, 1), (2, 2, 1)], [(3, 1, 1)], [(3, 2, 1)]]
+
+
+def test_all_classes_are_measured_again_where_one_is_missing_or_all_are_invalid() -> None:
+    stored = {(1, 1, 1): OK, (1, 2, 1): INVALID, (2, 2, 1): INVALID, (3, 1, 1): OK, (3, 2, 1): OK}
+    assert numbers(missing(CLASSED, stored)) == [[(1, 1, 1), (2, 1, 1)], [(1, 2, 2), (2, 2, 2)]]
+    assert missing(CLASSED, stored | {(2, 1, 1): OK, (1, 2, 2): OK, (2, 2, 2): OK}) == []
+
+
+def test_what_one_class_needs_beyond_the_plan_all_classes_get() -> None:
+    plan = replace(CLASSED, until=Until(0.01, 5), cells=(VOICE, BULK))
+    speeds = {1: (2, 2), 2: (500, 900)}
+    stored = [
+        builders.repetition(cell, (speeds[cell.number][number - 1],), number=number)
+        for cell in plan.cells
+        for number in (1, 2)
+    ]
+    assert numbers(further_orders(plan, stored)) == [[(1, 3, 1), (2, 3, 1)]]
+
+
+def test_endpoints_are_distinct_and_each_class_has_its_own_probes() -> None:
+    found = channels([VOICE, BULK], lambda: "0" * 32)
+    assert [(one.endpoint, one.traffic_class, one.probing) for one in found] == [
+        (1, "voice", False), (2, "voice", True), (3, "bulk", False),
+    ]  # fmt: skip
+    many = [replace(cell, parallel=40) for cell in (VOICE, BULK)]
+    assert hold_ns(*many) == 80 * HOLD_PER_FLOW_NS
+
+
+def test_the_time_that_is_left_counts_the_classes_of_a_test_once() -> None:
+    eta = Eta(missing(CLASSED, {}))
+    assert eta.left_s() == 22.0
+    for cell in (VOICE, BULK):
+        eta.count(cell, builders.repetition(cell, (2,)))
+    assert eta.left_s() == pytest.approx(21.0 + 3 * 0.2)

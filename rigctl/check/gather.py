@@ -32,12 +32,12 @@ LINK_UP_S: Final = 3.0
 class Visit:
     """A node while it is checked; `agent` and `host` are set between a successful `ready` and `leave`."""
 
-    def __init__(self, rig: Rig, name: str, holder: str, turns: asyncio.Semaphore | None = None) -> None:
+    def __init__(self, rig: Rig, name: str, holder: str, turns: asyncio.Semaphore) -> None:
         self.state = NodeState(rig.nodes[name])
         self.host: Host | None = None
         self.agent: Agent | None = None
         self._rig = rig
-        self._turns = turns or asyncio.Semaphore()
+        self._turns = turns
         self._session = Session(rig, name, Claim(holder), arrived=self._ask_facts, turns=turns)
 
     async def ready(self) -> None:

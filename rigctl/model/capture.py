@@ -19,7 +19,6 @@ _HALF: Final = 2**31
 class Segment:
     """A TCP segment, or several in one super-packet. `flow`: addresses and ports, as they are in the frame."""
 
-    time_ns: int
     flow: bytes
     destination_port: int
     sequence: int
@@ -34,17 +33,17 @@ def segments(pcap: bytes) -> Iterator[Segment]:
     while at < len(pcap):
         if at + _FRAME.size > len(pcap):
             raise ValueError("it ends inside a frame")
-        seconds, nanoseconds, kept, length = _FRAME.unpack_from(pcap, at)
+        _, _, kept, length = _FRAME.unpack_from(pcap, at)
         frame = pcap[at + _FRAME.size : at + _FRAME.size + kept]
         at += _FRAME.size + kept
         if len(frame) < kept:
             raise ValueError("it ends inside a frame")
-        segment = _segment(frame, length, seconds * 10**9 + nanoseconds)
+        segment = _segment(frame, length)
         if segment is not None and segment.payload > 0:
             yield segment
 
 
-def _segment(frame: bytes, length: int, time_ns: int) -> Segment | None:
+def _segment(frame: bytes, length: int) -> Segment | None:
     kind = int.from_bytes(frame[12:14], "big")
     if kind == _IPV4 and len(frame) >= 34 and frame[23] == _TCP:
         header, addresses = 4 * (frame[14] & 15), frame[26:34]
@@ -62,7 +61,6 @@ def _segment(frame: bytes, length: int, time_ns: int) -> Segment | None:
     packet = packet or length - 14
     offset = 4 * (frame[tcp + 12] >> 4)
     return Segment(
-        time_ns=time_ns,
         flow=addresses + frame[tcp : tcp + 4],
         destination_port=int.from_bytes(frame[tcp + 2 : tcp + 4], "big"),
         sequence=int.from_bytes(frame[tcp + 4 : tcp + 8], "big"),

@@ -52,7 +52,6 @@ class Neighbour:
     chassis_id: str | None  # a MAC address, as most have it
     management: str | None  # an address to ask it by
     port: str | None  # its port, by interface name where it says so
-    port_description: str | None
     is_switch: bool | None  # by the capabilities that it enables; None: it reports none
 
 
@@ -83,7 +82,6 @@ def _neighbour(interface: str, section: dict[str, Any]) -> Neighbour:
         chassis_id=_identity(chassis.get("id"))[1],
         management=_text(chassis.get("mgmt-ip")),
         port=by_name or description or identity,
-        port_description=description,
         is_switch=_is_switch(chassis.get("capability")),
     )
 

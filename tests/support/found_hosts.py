@@ -51,7 +51,7 @@ def asked(text: str, found: Surroundings | None = None, reason: str | None = Non
 def hears(
     interface: str, chassis: str, port: str, *, mac: str = "52:00:00:00:00:01", is_switch: bool = True
 ) -> Neighbour:
-    return Neighbour(interface, chassis, mac, "10.0.0.254", port, None, is_switch)
+    return Neighbour(interface, chassis, mac, "10.0.0.254", port, is_switch)
 
 
 def simple(number: int, **fields: Any) -> Surroundings:

@@ -172,16 +172,11 @@ _PORT: Final = re.compile(r"[A-Za-z][A-Za-z0-9 ./:-]{0,63}", re.ASCII)
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class _Dialect:
-    netmiko: str
-    parse: Callable[[str], Shown]
-
-
-_DIALECTS: Final[Mapping[str, _Dialect]] = {
-    "cisco_ios": _Dialect("cisco_ios", cisco_ios),
-    "dell_os9": _Dialect("dell_force10", dell_os9),
+_DIALECTS: Final[Mapping[str, tuple[str, Callable[[str], Shown]]]] = {
+    "cisco_ios": ("cisco_ios", cisco_ios),
+    "dell_os9": ("dell_force10", dell_os9),
 }
+"""Names of a rig file → those of netmiko, and the parser."""
 
 
 @dataclass(slots=True)
@@ -236,10 +231,10 @@ async def cli_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) -> 
     for port in ports:
         if not _PORT.fullmatch(port):
             raise NodeError(switch.key, f"port {port!r}: expected an interface name, as in GigabitEthernet1/1")
-    dialect = _DIALECTS[switch.cli.kind]
-    session = await _opened(switch, secrets, dialect)
+    device_type, parse = _DIALECTS[switch.cli.kind]
+    session = await _opened(switch, secrets, device_type)
     try:
-        reader = CliReader(switch, ports, session, dialect.parse)
+        reader = CliReader(switch, ports, session, parse)
         await reader.read()
         yield reader
     finally:
@@ -248,7 +243,7 @@ async def cli_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) -> 
             session.paramiko_cleanup()
 
 
-async def _opened(switch: Switch, secrets: Secrets, dialect: _Dialect) -> BaseConnection:
+async def _opened(switch: Switch, secrets: Secrets, device_type: str) -> BaseConnection:
     assert switch.cli is not None
     place = f"{switch.address}, SSH port {switch.cli.port}"
     if secrets.user is None:
@@ -257,7 +252,7 @@ async def _opened(switch: Switch, secrets: Secrets, dialect: _Dialect) -> BaseCo
     known_hosts = switch.cli.known_hosts
     if known_hosts is not None and (wrong := wrong_file("known_hosts", known_hosts)) is not None:
         raise NodeError(switch.key, wrong)
-    options = _options(switch, secrets, dialect)
+    options = _options(switch, secrets, device_type)
     try:
         return await _threaded(lambda: _connected(options, enable=secrets.enable is not None), _LOGIN_S)
     except TimeoutError:
@@ -268,11 +263,11 @@ async def _opened(switch: Switch, secrets: Secrets, dialect: _Dialect) -> BaseCo
         raise NodeError(switch.key, _meaning(error, place, secrets.user)) from None
 
 
-def _options(switch: Switch, secrets: Secrets, dialect: _Dialect) -> dict[str, Any]:
+def _options(switch: Switch, secrets: Secrets, device_type: str) -> dict[str, Any]:
     assert switch.cli is not None
     known_hosts = switch.cli.known_hosts
     return {
-        "device_type": dialect.netmiko,
+        "device_type": device_type,
         "host": switch.address,
         "port": switch.cli.port,
         "username": secrets.user,

@@ -57,7 +57,7 @@ def test_what_is_no_tcp_segment_with_data_is_passed_over() -> None:
     acknowledgement = frame(1000, 0)
     assert list(segments(file(bytes(udp), short, acknowledgement))) == []
     (one,) = segments(file(frame(5, 1448)))
-    assert (one.time_ns, one.sequence, one.payload, one.destination_port) == (7 * 10**9 + 9, 5, 1448, PORT)
+    assert (one.sequence, one.payload, one.destination_port) == (5, 1448, PORT)
 
 
 def test_a_super_packet_too_large_for_its_field_is_as_long_as_its_frame() -> None:

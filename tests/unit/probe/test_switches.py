@@ -1,13 +1,22 @@
-"""What switches print of an interface becomes counters, or is refused, never a 0; and names of ports."""
+"""What switches answer becomes counters or is refused, never a 0; names of ports; credentials."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from pysnmp.hlapi.v3arch import asyncio as hlapi
+from pysnmp.proto import rfc1902
 
+from rigctl.base.errors import NodeError
+from rigctl.probe.switches import snmp
 from rigctl.probe.switches.cli import Clearing, Shown, UnreadableError, cisco_ios, dell_os9
 from rigctl.probe.switches.reading import resolved
+from rigctl.probe.switches.secrets import secrets_of
+from rigctl.probe.switches.snmp import Session, text_of, whole
+from rigctl.rig.inventory import Secrets, Snmp, Switch
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "switches"
 Parse = Callable[[str], Shown]
@@ -170,3 +179,111 @@ def test_a_name_that_fits_two_is_missing() -> None:
     two = {1: ("Gi1/1", "", ""), 2: ("Gig1/1", "", "")}
     assert resolved(["G1/1"], two)[0] == {}
     assert resolved(["Gi1/1"], two)[0] == {"Gi1/1": 1}  # the same name wins
+
+
+@pytest.mark.parametrize(
+    "value", [rfc1902.OctetString("abc"), rfc1902.OctetString(""), rfc1902.IpAddress("1.2.3.4"), rfc1902.Integer32(-5),
+              rfc1902.ObjectIdentifier("1.3.6")],
+)  # fmt: skip
+def test_what_is_no_count_is_unknown(value: object) -> None:
+    assert whole(value) is None
+
+
+@pytest.mark.parametrize("value", [rfc1902.Integer32(2**31 - 1), rfc1902.Counter64(2**64 - 1)])
+def test_a_name_that_is_a_number_takes_no_memory(value: object) -> None:
+    """`bytes(number)` would be gigabytes of zeros."""
+    assert text_of(value) == ""
+
+
+def test_a_name_commands_no_terminal() -> None:
+    assert text_of(rfc1902.OctetString(b"\x1b[2J\xe2\x80\xae\xff" * 1000)).startswith("?[2J?")
+    assert len(text_of(rfc1902.OctetString(b"\x1b" * 65535))) == 255
+
+
+class Endless(Session):
+    """A switch whose table begins again and again, or whose answers come late."""
+
+    asked = 0
+
+    def _bindings(self, answer: tuple[Any, Any, Any, Any]) -> Any:
+        type(self).asked += 1
+        return [(f"1.2.{number}", rfc1902.Integer32(1)) for number in (7, 8, 9)]
+
+
+def endless() -> Endless:
+    return Endless(Switch("sw", "sw", address="127.0.0.1", snmp=Snmp()), cast(Any, None), None, None)
+
+
+def test_a_table_that_begins_again_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answered(*_: object, **__: object) -> tuple[Any, Any, Any, Any]:
+        return None, 0, 0, ()
+
+    monkeypatch.setattr(hlapi, "bulk_cmd", answered)
+    rows = asyncio.run(endless().walk("1.2", 10_000))
+    assert (len(rows), Endless.asked) == (6, 2)
+
+
+def test_a_table_that_is_never_read_whole_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def late(*_: object, **__: object) -> tuple[Any, Any, Any, Any]:
+        await asyncio.sleep(3600)
+        return None, 0, 0, ()
+
+    monkeypatch.setattr(hlapi, "bulk_cmd", late)
+    monkeypatch.setattr(snmp, "WALK_S", 0.01)
+    with pytest.raises(NodeError, match="a table of it was not read within"):
+        asyncio.run(endless().walk("1.2", 10))
+
+
+SWITCH = Switch("core-1", "Core", address="10.0.0.1", snmp=Snmp())
+
+
+def written(folder: Path, text: str, mode: int = 0o600) -> dict[str, str]:
+    path = folder / "credentials.yaml"
+    path.write_text(text)
+    path.chmod(mode)
+    return {"RIGCTL_CREDENTIALS": str(path)}
+
+
+def test_the_environment_names_the_switch_in_capitals() -> None:
+    given = {"RIGCTL_CORE_1_COMMUNITY": "c", "RIGCTL_CORE_1_ENABLE": "e", "RIGCTL_OTHER_USER": "x", "HOME": "/nowhere"}
+    assert secrets_of(SWITCH, given) == Secrets(community="c", enable="e")
+
+
+def test_a_file_has_a_section_per_switch_and_a_variable_wins_over_it(tmp_path: Path) -> None:
+    given = written(tmp_path, "core-1: {user: monitor, auth: one, priv: two}\nother: {community: x}\n")
+    assert secrets_of(SWITCH, given) == Secrets(user="monitor", auth="one", priv="two")
+    assert secrets_of(SWITCH, given | {"RIGCTL_CORE_1_AUTH": "three"}).auth == "three"
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
+def test_a_file_that_is_open_to_others_is_refused_with_what_to_do(tmp_path: Path, mode: int) -> None:
+    given = written(tmp_path, "core-1: {community: topsecret}\n", mode)
+    with pytest.raises(NodeError) as caught:
+        secrets_of(SWITCH, given)
+    assert f"is open to others: chmod 600 {tmp_path / 'credentials.yaml'}" in str(caught.value)
+    assert "topsecret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "core-1: topsecret\n",
+        "core-1: {comunity: topsecret}\n",
+        "core-1: [topsecret]\n",
+        "core-1: {community: *topsecret}\n",
+        "{topsecret",
+        "topsecret",
+    ],
+)
+def test_a_file_that_is_none_is_refused_without_telling_what_is_in_it(tmp_path: Path, text: str) -> None:
+    with pytest.raises(NodeError) as caught:
+        secrets_of(SWITCH, written(tmp_path, text))
+    assert "credentials.yaml" in str(caught.value)
+    assert "topsecret" not in str(caught.value)
+
+
+def test_secrets_are_in_no_text_of_them() -> None:
+    text = repr(
+        Secrets(community="topsecret", auth="topsecret", priv="topsecret", password="topsecret", enable="topsecret")
+    )
+    assert "topsecret" not in text

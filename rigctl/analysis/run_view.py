@@ -83,7 +83,7 @@ class RunView:
         return searches
 
     @cached_property
-    def again(self) -> "RunView | None":
+    def retested(self) -> "RunView | None":
         """Return the cells that were measured again, with those repetitions only; None if there are none."""
         if self.plan.retest is None:
             return None

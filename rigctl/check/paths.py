@@ -152,15 +152,15 @@ async def literal(address: str) -> str | None:
 
 def rounds(pairs: Iterable[Ends]) -> list[list[Ends]]:
     """Split ordered pairs into rounds in which each node sends at most once and receives at most once."""
-    made: list[list[Ends]] = []
+    result: list[list[Ends]] = []
     for source, destination in pairs:
-        for members in made:
+        for members in result:
             if all(source != sender and destination != receiver for sender, receiver in members):
                 members.append((source, destination))
                 break
         else:
-            made.append([(source, destination)])
-    return made
+            result.append([(source, destination)])
+    return result
 
 
 async def probed(

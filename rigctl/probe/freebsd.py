@@ -194,17 +194,17 @@ def rates_bps(rest: str) -> tuple[float, float] | None:
 
 def route_words(words: list[str]) -> list[str]:
     """Return `route -n get` in the words of `ip route get`: peer, `dev`, `via`, `mtu`; else its own words."""
-    made = [words[0]]
+    result = [words[0]]
     for label, name in (("interface:", "dev"), ("gateway:", "via")):
         if label in words[:-1]:
-            made += [name, words[words.index(label) + 1]]
-    if len(made) == 1:
+            result += [name, words[words.index(label) + 1]]
+    if len(result) == 1:
         return words
     # recvpipe sendpipe ssthresh rtt,msec mtu weight expire, and a number below each
     if "expire" in words:
         numbers = words[words.index("expire") + 1 :]
-        made += ["mtu", numbers[4]] if len(numbers) >= 7 else []
-    return made
+        result += ["mtu", numbers[4]] if len(numbers) >= 7 else []
+    return result
 
 
 def all_interfaces(output: str) -> dict[str, Interface]:

@@ -64,7 +64,7 @@ def of_view(view: RunView) -> Document:
     """Return the report of a run from which more is derived."""
     info = view.info
     parts = _parts(view)
-    again = view.again
+    again = view.retested
     table = next((part.results for part in _parts(again) if part.results), None) if again else None
     if again is not None and table is not None:
         parts.append(retest_part(view, again, _headed(info, table)))

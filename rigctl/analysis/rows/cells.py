@@ -180,7 +180,7 @@ class Derived:
 
     def cell_row(self, rows: Sequence[Row]) -> Row:
         """Return the row of the cell; `rows` are those of its pairs."""
-        streams = self.cell.streams
+        streams, median_bps = self.cell.streams, self.repetition.goodput_median_bps
         ceiling_mbps = self._links.together_mbps([path for path, _ in self._achieved])
         goodput_mbps = total(row["goodput_mbps"] for row in rows)
         share = efficiency(goodput_mbps, ceiling_mbps)
@@ -192,7 +192,7 @@ class Derived:
             "direction": str(self.cell.direction),
             "bytes": total(row["bytes"] for row in rows),
             "goodput_mbps": goodput_mbps,
-            "goodput_median_mbps": _mbps(self.repetition.goodput_median_bps),
+            "goodput_median_mbps": median_bps and median_bps / 1e6,
             "retransmits": total(row["retransmits"] for row in rows),
             **{name: combined(rows, name) for name in ("window_effective_bytes", "mtu", "rtt_us", "rtt_min_us")},
             "ceiling_mbps": ceiling_mbps,
@@ -335,10 +335,6 @@ class Derived:
         timestamps = agreed(side.tcp.timestamps for side in senders)
         mtu, mss = least(side.tcp.pmtu for side in senders), least(side.tcp.mss for side in senders)
         return data_path(self._info, stream.ends, mtu, mss, timestamps)
-
-
-def _mbps(bps: float | None) -> float | None:
-    return None if bps is None else bps / 1e6
 
 
 def planned(plan: RunPlan, repetitions: Sequence[Repetition]) -> tuple[Repetition, ...]:

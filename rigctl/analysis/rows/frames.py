@@ -182,10 +182,10 @@ def frame_of(rows: Iterable[Row], level: Level) -> "pd.DataFrame":
 
 
 def _frame(level: Level) -> "cached_property[pd.DataFrame]":
-    def made(frames: "Frames") -> "pd.DataFrame":
+    def frame(frames: "Frames") -> "pd.DataFrame":
         return frame_of(frames.rows(level), level)
 
-    return cached_property(made)
+    return cached_property(frame)
 
 
 class Frames:

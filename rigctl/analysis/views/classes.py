@@ -16,7 +16,7 @@ from rigctl.settings import Setting
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CountedValues:
     """One requested value of a setting, and what one node saw of it in what another node sent."""
 
     setting: Setting[Any]
@@ -33,7 +33,7 @@ class Seen:
         return [value for value in self.values if value != self.asked]
 
 
-def seen(view: RunView) -> Iterator[Seen]:
+def counted_values(view: RunView) -> Iterator[CountedValues]:
     """Yield what the nodes saw in the repetitions that count, all tests with the same request together."""
     cells = {cell.number: cell for cell in view.plan.cells}
     flows = [
@@ -47,7 +47,7 @@ def seen(view: RunView) -> Iterator[Seen]:
         yield from _of_setting(setting, asking)
 
 
-def _of_setting(setting: Setting[Any], flows: Iterable[tuple[Cell, Flow]]) -> Iterator[Seen]:
+def _of_setting(setting: Setting[Any], flows: Iterable[tuple[Cell, Flow]]) -> Iterator[CountedValues]:
     values: dict[tuple[str, str, str, str], Counter[str]] = {}
     tests: dict[tuple[str, str, str, str], set[int]] = {}
     for cell, flow in flows:
@@ -61,7 +61,9 @@ def _of_setting(setting: Setting[Any], flows: Iterable[tuple[Cell, Flow]]) -> It
             tests.setdefault(key, set()).add(cell.number)
     for key, counts in values.items():
         asked, sender, receiver, units = key
-        yield Seen(setting, asked, sender, receiver, units, tuple(sorted(tests[key])), dict(counts.most_common()))
+        yield CountedValues(
+            setting, asked, sender, receiver, units, tuple(sorted(tests[key])), dict(counts.most_common())
+        )
 
 
 MUCH_SHORTER: Final = 0.5

@@ -141,16 +141,16 @@ def matrix(plan: RunPlan, cells: Sequence[CellSummary]) -> Matrix | None:
         if place in fields:
             return None
         fields[place] = summary
-    made = tuple(
+    conditions = tuple(
         ConditionPanels(
             known.get(name, Condition(name)) if name is not None else None,
             tuple(_panel(setting, fields) for setting, fields in panels.items()),
         )
         for name, panels in grouped.items()
     )
-    every = [total for panelled in made for panel in panelled.panels for total in panel.sums_mbps.values()]
+    every = [total for panelled in conditions for panel in panelled.panels for total in panel.sums_mbps.values()]
     flows = tuple(sorted({summary.cell.parallel for summary in cells}))
-    return Matrix(made, pairs, flows, max(every), differences(made)) if every else None
+    return Matrix(conditions, pairs, flows, max(every), differences(conditions)) if every else None
 
 
 def _panel(setting: Setting, fields: Mapping[Place, CellSummary]) -> Panel:

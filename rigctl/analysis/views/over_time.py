@@ -50,7 +50,7 @@ def charted_cells(plan: RunPlan) -> tuple[Cell, ...]:
     return charted(plan, MOST_CHARTS if len(plan.cells) <= MOST_CHARTS else MOST_OF_MATRIX)
 
 
-def drawn_numbers(plan: RunPlan) -> frozenset[int]:
+def charted_numbers(plan: RunPlan) -> frozenset[int]:
     """Return the numbers of the charted cells: a page needs only their interval series (`Store.repetitions`)."""
     return frozenset(cell.number for cell in charted_cells(plan))
 
@@ -62,7 +62,7 @@ def sampled(plan: RunPlan) -> bool | frozenset[int]:
     totals show.
     """
     flows = sum(len(cell.streams) * cell.parallel for cell in plan.cells) * plan.repeat
-    return True if flows <= MOST_FLOWS else drawn_numbers(plan)
+    return True if flows <= MOST_FLOWS else charted_numbers(plan)
 
 
 def charted(plan: RunPlan, most: int) -> tuple[Cell, ...]:

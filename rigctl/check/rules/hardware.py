@@ -90,11 +90,10 @@ def pause(state: RigState) -> Iterator[Finding]:
     for each in real(state):
         if (each.facts.get("pause") or {}).get("rx") is not False:
             continue
-        switch = each.node.link.switch
-        receivers = [name for name in dropping if name in _receivers(state, each) and _switch_of(state, name) == switch]
+        receivers = [name for name in dropping if name in _receivers(state, each)]
         if not receivers:
             continue
-        dropped, share = max((dropping[name] for name in receivers), key=lambda found: found[1])
+        dropped, share = max((dropping[name] for name in receivers), key=lambda one: one[1])
         text = (
             f"{each.interface} does not heed pause frames, and the switch has dropped {dropped:,} frames to "
             f"{listed('node', receivers)} since its counters began ({100 * share:.2g} %)."
@@ -112,15 +111,12 @@ def _dropped(state: RigState, name: str) -> tuple[int, float] | None:
 
 
 def _receivers(state: RigState, each: NodeState) -> set[str]:
-    """Return the nodes that a node sends to, in tests whose condition leaves pause frames as they are."""
-    if state.plan is None:
-        return state.nodes.keys() - {each.name}
-    cells = [cell for cell in state.cells() if "pause" not in state.kinds_of(cell)]
-    return {stream.receiver for cell in cells for stream in cell.streams if stream.sender == each.name}
-
-
-def _switch_of(state: RigState, name: str) -> str | None:
-    return state.nodes[name].node.link.switch
+    """Return the nodes on its switch that a node sends to, in tests whose condition leaves pause frames as they are."""
+    names = state.nodes.keys() - {each.name}
+    if state.plan is not None:
+        cells = [cell for cell in state.cells() if "pause" not in state.kinds_of(cell)]
+        names = {stream.receiver for cell in cells for stream in cell.streams if stream.sender == each.name}
+    return {name for name in names if state.nodes[name].node.link.switch == each.node.link.switch}
 
 
 def processor(state: RigState) -> Iterator[Finding]:
@@ -159,7 +155,7 @@ def interrupts(state: RigState) -> Iterator[Finding]:
         if where is None or len(where) > 1 or len(node) < 2 or not _is_fast(each):
             continue
         spread = processors(each.facts.get("rps"))
-        if (spread is not None and len(spread) > 1) or _set_in_all(state, each, "rps", "channels"):
+        if (spread is not None and len(spread) > 1) or all(_spread_by_conditions(state, each) or [False]):
             continue
         (only,) = where
         queues = each.facts.get("rx_queues")
@@ -201,7 +197,7 @@ def _placed(
         text = "flows run"
         remedy = f"Let the login use processors {own}: look at its cpuset, taskset or the job's allocation."
     elif placement == PACKETS:
-        is_moved = each.facts.get("rps") != "off" or _set_in_some(state, each, "rps", "channels")
+        is_moved = each.facts.get("rps") != "off" or any(_spread_by_conditions(state, each))
         where = None if is_moved else processors(each.facts.get("interrupt_processors"))
         text = f"placement packets runs flows where the interrupts of {each.interface} go,"
         remedy = (
@@ -262,14 +258,9 @@ def _machine(each: NodeState) -> frozenset[int]:
     return frozenset[int]().union(*(processors(text) or () for text in lists))
 
 
-def _set_in_all(state: RigState, each: NodeState, *kinds: str) -> bool:
-    """Tell whether the conditions of all tests of a node set something of these kinds."""
-    held = [bool(state.kinds_of(cell) & set(kinds)) for cell in state.cells() if each.name in cell.nodes]
-    return bool(held) and all(held)
-
-
-def _set_in_some(state: RigState, each: NodeState, *kinds: str) -> bool:
-    return any(state.kinds_of(cell) & set(kinds) for cell in state.cells() if each.name in cell.nodes)
+def _spread_by_conditions(state: RigState, each: NodeState) -> list[bool]:
+    """Tell for each test of a node whether its condition sets RPS or channels."""
+    return [bool(state.kinds_of(cell) & {"rps", "channels"}) for cell in state.cells() if each.name in cell.nodes]
 
 
 def _and(numbers: list[int]) -> str:

@@ -8,7 +8,7 @@ from rigctl.analysis.limits.hosts import sysctl_value
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.rows.flows import COUNTED
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.classes import Seen, seen
+from rigctl.analysis.views.classes import CountedValues, counted_values
 from rigctl.findings import Finding, Severity, Subject, Weight, tests
 from rigctl.records import Cell, Flow, Repetition, Side
 from rigctl.report.blocks import Part
@@ -27,18 +27,18 @@ def part(view: RunView) -> Part | None:
 
 def _arrived_otherwise(view: RunView) -> Iterator[Finding]:
     """Yield one finding for each requested value and what was seen instead, with the counts of all its pairs."""
-    otherwise = [each for each in seen(view) if each.others]
+    otherwise = [each for each in counted_values(view) if each.others]
     alike = grouped(otherwise, lambda each: (each.setting, each.asked, tuple(sorted(each.others)), each.units))
     for own in alike.values():
         yield _finding(own)
 
 
-def _pair(each: Seen) -> str:
+def _pair(each: CountedValues) -> str:
     packets = sum(each.values.values())
     return f"{each.sender} → {each.receiver} ({packets - each.values.get(each.asked, 0):,} of {packets:,})"
 
 
-def _finding(own: Sequence[Seen]) -> Finding:
+def _finding(own: Sequence[CountedValues]) -> Finding:
     first, counted = own[0], COUNTED[own[0].setting]
     totals = {value: sum(each.values.get(value, 0) for each in own) for value in (*first.others, first.asked)}
     packets = sum(totals.values())

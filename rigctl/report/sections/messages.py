@@ -135,7 +135,7 @@ def message_findings(view: RunView) -> Iterator[Finding]:
         return
     trips = counted[0].cell.kind.round_trips
     if not view.meshes:
-        again = [] if view.again is None else [result for result in view.again.messages if result.elapsed_s]
+        again = [] if view.retested is None else [result for result in view.retested.messages if result.elapsed_s]
         yield from _trip_answer(counted, again) if trips else _blast_answer(counted)
     if not trips:
         yield from excess_findings(view.info, counted)

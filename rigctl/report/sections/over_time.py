@@ -18,7 +18,7 @@ from rigctl.analysis.views.over_time import (
     SLACK_S,
     Gap,
     charted_cells,
-    drawn_numbers,
+    charted_numbers,
     gaps_of,
     goodput_mbps,
 )
@@ -145,7 +145,7 @@ def _note(view: RunView, begins_mbps: float, most_retransmits: int) -> str:
         said += " Each shows the last repetition that counts."
     if most_retransmits:
         said += " Bars below a chart are retransmits."
-    left = sum(cell.counted > 0 for cell in view.cells) - len(drawn_numbers(view.plan))
+    left = sum(cell.counted > 0 for cell in view.cells) - len(charted_numbers(view.plan))
     if left > 0:
         said += f" {plural(left, 'more test is', 'more tests are')} in `rigctl export --level intervals`."
     return said

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, DatagramSummary, Estimate, LatencySummary, StreamSummary
-from rigctl.analysis.views.over_time import drawn_numbers
+from rigctl.analysis.views.over_time import charted_numbers
 from rigctl.model.unknowns import most
 from rigctl.records import Direction, RunInfo
 from rigctl.report.blocks import Column, Entry, Folded, Section, Term, Terms
@@ -269,7 +269,7 @@ def _of_latency(title: str, unit: str, value: Callable[[LatencySummary], float |
 
 def details(view: RunView, explain: Callable[[CellSummary], Sequence[str]]) -> tuple[Section, ...]:
     """Return the section of the tests that have something to say; of a matrix of those that are drawn."""
-    drawn = drawn_numbers(view.plan)
+    drawn = charted_numbers(view.plan)
     chosen = [cell for cell in view.cells if cell.cell.number in drawn] if view.matrix else view.cells[:MOST_EXPLAINED]
     pairs = told_apart(cell.cell for cell in view.cells)
     terms = tuple(

@@ -25,7 +25,14 @@ from rigctl.analysis.views.matrix import (
     shared_limit,
     trend,
 )
-from rigctl.analysis.views.over_time import MOST_CHARTS, MOST_OF_MATRIX, charted, charted_cells, drawn_numbers, sampled
+from rigctl.analysis.views.over_time import (
+    MOST_CHARTS,
+    MOST_OF_MATRIX,
+    charted,
+    charted_cells,
+    charted_numbers,
+    sampled,
+)
 from rigctl.records import Cell, Condition, HostSetting, Repetition, RunInfo
 from rigctl.report.sections.matrix import condition_grids, panel_title
 from rigctl.settings import WINDOW_TOTAL
@@ -160,13 +167,13 @@ def test_of_a_large_run_only_the_ends_of_each_panel_are_drawn_over_time() -> Non
     many = das2.plan(das2.cells((das2.OFF, das2.ON, das2.JUMBO)))
     assert len(charted_cells(many)) <= MOST_OF_MATRIX
     assert {cell.condition for cell in charted_cells(many)} == {"resize-off", "resize-on", "resize-on-8192"}
-    assert drawn_numbers(plan) == {cell.number for cell in drawn}
+    assert charted_numbers(plan) == {cell.number for cell in drawn}
 
 
 def test_all_tests_of_a_run_of_48_are_drawn() -> None:
     plan = builders.plan([builders.cell(number) for number in range(1, MOST_CHARTS + 1)])
     assert charted_cells(plan) == plan.cells
-    assert drawn_numbers(plan) == set(range(1, MOST_CHARTS + 1))
+    assert charted_numbers(plan) == set(range(1, MOST_CHARTS + 1))
 
 
 def test_a_panel_of_one_test_is_drawn_once() -> None:
@@ -178,7 +185,7 @@ def test_a_panel_of_one_test_is_drawn_once() -> None:
 def test_samples_of_a_large_run_are_read_of_the_tests_that_are_drawn() -> None:
     plan = builders.plan([builders.cell(number, parallel=20) for number in range(1, 101)])
     assert sampled(plan) is True  # 100 tests of 2 pairs with 20 flows
-    assert sampled(replace(plan, repeat=2)) == drawn_numbers(plan)
+    assert sampled(replace(plan, repeat=2)) == charted_numbers(plan)
 
 
 TWELVE = range(1, 13)

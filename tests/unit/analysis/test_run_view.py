@@ -45,19 +45,19 @@ def test_repetitions_of_a_retest_are_a_view_of_their_own() -> None:
         (1, 1), (1, 2), (2, 1), (2, 2),
     ]  # fmt: skip
     assert [cell.counted for cell in view.cells] == [2, 2]
-    again = view.again
+    again = view.retested
     assert again is not None
     assert [cell.cell.number for cell in again.cells] == [2]
     mean = again.cells[0].goodput_mbps
     assert mean is not None
     assert mean.mean == pytest.approx(1200, rel=1e-3)
-    assert again.again is None
+    assert again.retested is None
 
 
 def test_without_a_retest_there_is_no_second_view() -> None:
     info, repetitions = retested()
-    assert RunView(replace(info, plan=replace(info.plan, retest=None)), repetitions).again is None
-    assert RunView(info, repetitions[:4]).again is None
+    assert RunView(replace(info, plan=replace(info.plan, retest=None)), repetitions).retested is None
+    assert RunView(info, repetitions[:4]).retested is None
 
 
 def test_of_a_search_only_the_trial_that_decides_it_is_in_the_table() -> None:

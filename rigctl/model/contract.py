@@ -37,10 +37,13 @@ def _flow_departures(cell: Cell, flow: Flow) -> Iterator[Departure]:
     if flow.sender is None or flow.receiver is None:
         return
     for setting in SETTINGS.values():
-        if setting.effective is None or (setting is WINDOW and cell.resize):  # a window to be resized is no promise
+        asked = cell[setting]
+        if asked is None or setting.effective is None:
+            continue
+        if setting is WINDOW and cell.resize:  # a window to be resized is no promise
             continue
         for side in (flow.sender, flow.receiver):
-            asked, effective = cell[setting], side[setting]
+            effective = side[setting]
             if setting.effective.ends.has(sender=side.sending) and setting.differs(asked, side, effective):
                 yield Departure(str(flow.pair), setting.name, str(asked), str(effective))
 

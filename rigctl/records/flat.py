@@ -25,22 +25,21 @@ GRANTED: Final = {
 }
 """Settings of a side that the agent read back, by their stored names."""
 _SIDE: Final = TypeAdapter(Side)
+_FIELDS: Final = {kind: tuple(field.name for field in fields(kind)) for kind in (Cell, Side)}
 
 
 def flattened(record: Cell | Side) -> Row:
     """Return the fields of `record`, with nested fields on the same level under their stored names."""
     row: Row = {}
-    for field in fields(record):
-        value = getattr(record, field.name)
-        if field.name in GROUPS:
-            row |= {
-                stored: None if value is None else getattr(value, name) for name, stored in GROUPS[field.name].items()
-            }
-        elif field.name in ("settings", "granted"):
-            names = REQUESTED if field.name == "settings" else GRANTED
+    for field in _FIELDS[type(record)]:
+        value = getattr(record, field)
+        if field in GROUPS:
+            row |= {stored: None if value is None else getattr(value, name) for name, stored in GROUPS[field].items()}
+        elif field in ("settings", "granted"):
+            names = REQUESTED if field == "settings" else GRANTED
             row |= {stored: value[setting] for stored, setting in names.items()}
-        elif field.name != "sending":
-            row[field.name] = value
+        elif field != "sending":
+            row[field] = value
     return row
 
 

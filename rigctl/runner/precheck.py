@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from rigctl.base.errors import NodeError, RigError
-from rigctl.check.gather import ask_neighbours, look_around, peers_of, spot_of
+from rigctl.check.gather import ask_neighbours, look_around, pairs_of, peers_of, spot_of
 from rigctl.check.judge import together
 from rigctl.check.paths import PathState, probed
 from rigctl.check.records import NodeState, RigState
@@ -40,11 +40,9 @@ async def prechecked(
         name: NodeState(nodes.rig.nodes[name], facts.get(name, {}), address=_address(nodes, name)) for name in names
     }
     spots = {name: spot for name in agents if (spot := await spot_of(known[name])) is not None}
-    pairs = [
-        ends for ends in sorted({ends for cell in plan.cells for ends in _ends(cell)}) if set(ends) <= spots.keys()
-    ]
-    routes = asyncio.gather(*(_ask_routes(nodes, known[name], peers_of(name, known, pairs)) for name in spots))
-    paths, _ = await asyncio.gather(probed(agents, spots, pairs), routes)
+    pairs = [ends for ends in pairs_of(plan, []) if set(ends) <= spots.keys()]
+    asked = asyncio.gather(*(_ask_routes(nodes, known[name], peers_of(name, known, pairs)) for name in spots))
+    paths, _ = await asyncio.gather(probed(agents, spots, pairs), asked)
     if not all(path.whole for path in paths):
         await asyncio.gather(*(_ask_link(nodes, known[name]) for name in spots))
         await ask_neighbours({name: nodes.shell(name) for name in spots}, known, paths)

@@ -11,7 +11,6 @@ from rigctl.findings import Finding, Severity, Weight, by_weight
 from rigctl.records import Repetition, RunInfo, RunPlan, given_tags
 from rigctl.report.blocks import Document, Folded, Items, Paragraph, Part, Section, Table, Verbatim, Verdict
 from rigctl.report.sections import (
-    bins,
     classes,
     counters,
     datagrams,
@@ -44,8 +43,7 @@ SECTIONS: Final[tuple[PartOf, ...]] = (
     effective.part,
     soak.part,
     over_time.part,
-    over_time.gaps_part,
-    bins.part,
+    over_time.bins_part,
     counters.captures_part,
     counters.part,
 )
@@ -97,8 +95,7 @@ def of_view(view: RunView) -> Document:
 
 
 def _parts(view: RunView) -> list[Part]:
-    made = (make(view) for make in SECTIONS)
-    return [part for part in made if part is not None]
+    return [part for part_of in SECTIONS if (part := part_of(view)) is not None]
 
 
 def _results(

@@ -45,6 +45,11 @@ def resampled(
     return ((edges[1:] + edges[:-1]) / 2).tolist(), goodput_mbps(known, start_ns, edges).tolist()
 
 
+def last_counted(repetitions: Sequence[Repetition]) -> dict[int, Repetition]:
+    """Return the last repetition that counts of each test, by the number of the test."""
+    return {repetition.cell: repetition for repetition in repetitions if repetition.status is Status.OK}
+
+
 def charted_cells(plan: RunPlan) -> tuple[Cell, ...]:
     """Return the cells whose goodput over time is charted."""
     return charted(plan, MOST_CHARTS if len(plan.cells) <= MOST_CHARTS else MOST_OF_MATRIX)

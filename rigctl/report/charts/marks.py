@@ -1,6 +1,9 @@
-"""Marks, texts and colours of a chart as SVG. A text's width is estimated by DejaVu Sans, which is wider than most."""
+"""Marks and texts of a chart as SVG. A text's width is estimated by DejaVu Sans, which is wider than most.
 
-from collections.abc import Iterable, Mapping, Sequence
+A colour is a class of the style sheet (reports/templates), so that one SVG serves the light, dark and printed page.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
@@ -9,7 +12,6 @@ from typing import Final
 from rigctl.report.charts.plot import Bars, Line, Mark, Points, Rule, Spans
 from rigctl.report.charts.scales import Scale
 
-FONT: Final = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", sans-serif'
 FONT_SIZE: Final = 11
 _WIDTHS: Final = {
     letter: width
@@ -80,63 +82,28 @@ class Field:
         return None if across is None or up is None else (across, up)
 
 
-@dataclass(frozen=True, slots=True)
-class Palette:
-    """Colours of a chart that stands alone, by class of the style sheet; a class that is missing is drawn as `axis`."""
-
-    colours: Mapping[str, str]
-    background: str = "#ffffff"  # `none`: transparent
-    ink: str = "#16191d"
-    font: str = FONT
-
-    def colour(self, name: str) -> str:
-        return self.background if name == "plate" else self.colours.get(name, self.colours.get("axis", self.ink))
+def path(colour: str, d: str, **attributes: object) -> str:
+    """Return a path; empty if there is nothing to draw."""
+    more = "".join(f' {name.replace("_", "-")}="{value}"' for name, value in attributes.items() if value is not None)
+    return f'<path class="{colour}"{more} d="{d}"/>' if d else ""
 
 
-LIGHT: Final = Palette(
-    {
-        "s1": "#0b62c4", "s2": "#e17721", "s3": "#2ea765", "s4": "#ae6e94", "s5": "#4f4c00", "s6": "#7e2644",
-        "l0": "#000070", "l1": "#40008e", "l2": "#6e0b8e", "l3": "#871588", "l4": "#9b1d81", "l5": "#ab2479",
-        "l6": "#bb2c70", "l7": "#cd3962", "l8": "#e55447", "l9": "#e07a00",
-        "grid": "#e6e9ed", "axis": "#5b6470", "ceiling": "#6b7480", "good": "#00736b", "warn": "#a14400",
-    }
-)  # fmt: skip
-"""Colours of the light page (reports/templates/report.css)."""
+def texts(colour: str, anchor: str, placed: Iterable[tuple[float, float, str]]) -> str:
+    """Return texts, each with the place of its base line; `anchor` as in SVG."""
+    inner = "".join(f'<text x="{number(x)}" y="{number(y)}">{plain(text)}</text>' for x, y, text in placed)
+    aligned = "" if anchor == "start" else f' text-anchor="{anchor}"'
+    return f"<g {_fill(colour)}{aligned}>{inner}</g>" if inner else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Pen:
-    """Writer of SVG elements, with colours as classes of a style sheet or as those of a palette."""
+def legible(colour: str, x: float, y: float, text: str) -> str:
+    """Return a text with a rim in the colour of the paper, to lie on marks."""
+    place = f'x="{number(x)}" y="{number(y)}"'
+    rim = f'<text class="plate" stroke-width="{_HALO}" {place}>{plain(text)}</text>'
+    return rim + f"<text {_fill(colour)} {place}>{plain(text)}</text>"
 
-    palette: Palette | None = None
 
-    def stroke(self, colour: str) -> str:
-        """Return the colour, spelled out for a palette: some programs resolve `currentColor` too early."""
-        return f'class="{colour}"' if self.palette is None else f'stroke="{escape(self.palette.colour(colour))}"'
-
-    def fill(self, colour: str) -> str:
-        if self.palette is None:
-            return f'class="{colour}" fill="currentColor" stroke="none"'
-        return f'fill="{escape(self.palette.colour(colour))}" stroke="none"'
-
-    def path(self, colour: str, d: str, **attributes: object) -> str:
-        """Return a path; empty if there is nothing to draw."""
-        more = "".join(
-            f' {name.replace("_", "-")}="{value}"' for name, value in attributes.items() if value is not None
-        )
-        return f'<path {self.stroke(colour)}{more} d="{d}"/>' if d else ""
-
-    def texts(self, colour: str, anchor: str, texts: Iterable[tuple[float, float, str]]) -> str:
-        """Return texts, each with the place of its base line; `anchor` as in SVG."""
-        inner = "".join(f'<text x="{number(x)}" y="{number(y)}">{plain(text)}</text>' for x, y, text in texts)
-        aligned = "" if anchor == "start" else f' text-anchor="{anchor}"'
-        return f"<g {self.fill(colour)}{aligned}>{inner}</g>" if inner else ""
-
-    def legible(self, colour: str, x: float, y: float, text: str) -> str:
-        """Return a text with a rim in the colour of the paper, to lie on marks."""
-        place = f'x="{number(x)}" y="{number(y)}"'
-        rim = f'<text {self.stroke("plate")} stroke-width="{_HALO}" {place}>{plain(text)}</text>'
-        return rim + f"<text {self.fill(colour)} {place}>{plain(text)}</text>"
+def _fill(colour: str) -> str:
+    return f'class="{colour}" fill="currentColor" stroke="none"'
 
 
 def plain(text: str) -> str:
@@ -170,24 +137,24 @@ def path_text(runs: Iterable[Sequence[Place]]) -> str:
     return "".join(parts)
 
 
-def drawn(field: Field, mark: Mark, pen: Pen) -> str:
+def mark_svg(field: Field, mark: Mark) -> str:
     """Return the SVG elements of `mark`."""
     match mark:
         case Line():
-            made = _line(field, mark, pen)
+            return _line(field, mark)
         case Points():
-            made = _points(field, mark, pen)
+            return _points(field, mark)
         case Bars():
             places = [place for point in mark.points if point[1] and (place := field.place(*point)) is not None]
             bars = path_text([(across, field.bottom), (across, up)] for across, up in places)
-            made = pen.path(mark.colour, bars, stroke_width=_BARS, **_faint(1.0, butt=True))
+            return path(mark.colour, bars, stroke_width=_BARS, stroke_linecap="butt")
         case Spans():
             ends = [_ends(field, span, mark.across) for span in mark.spans]
             known = [[begins, stops] for begins, stops in ends if begins is not None and stops is not None]
-            made = pen.path(mark.colour, path_text(known), stroke_width=mark.width, **_faint(mark.opacity))
+            opacity = mark.opacity if mark.opacity < 1 else None
+            return path(mark.colour, path_text(known), stroke_width=mark.width, opacity=opacity)
         case Rule():
-            made = _rule(field, mark, pen)
-    return made
+            return _rule(field, mark)
 
 
 def _ends(field: Field, span: tuple[float, float, float], across: bool) -> tuple[Place | None, Place | None]:
@@ -197,35 +164,36 @@ def _ends(field: Field, span: tuple[float, float, float], across: bool) -> tuple
     return field.place(at, low), field.place(at, high)
 
 
-def _faint(opacity: float, butt: bool = False) -> dict[str, object]:
-    return {"opacity": opacity if opacity < 1 else None, "stroke_linecap": "butt" if butt else None}
-
-
-def _line(field: Field, line: Line, pen: Pen) -> str:
+def _line(field: Field, line: Line) -> str:
     places = [field.place(*point) for point in line.points]
     runs = [[place for place in run if place] for known, run in groupby(places, key=bool) if known]
-    dash = "4 3" if line.dashed else None
-    faint = _faint(line.opacity, butt=line.dashed)
-    path = pen.path(line.colour, path_text(runs), stroke_width=line.width, stroke_dasharray=dash, **faint)
+    line_path = path(
+        line.colour,
+        path_text(runs),
+        stroke_width=line.width,
+        stroke_dasharray="4 3" if line.dashed else None,
+        opacity=line.opacity if line.opacity < 1 else None,
+        stroke_linecap="butt" if line.dashed else None,
+    )
     dots = path_text([[place] for run in runs for place in run]) if line.dots else ""
-    return path + pen.path(line.colour, dots, stroke_width=line.width + 2.8)
+    return line_path + path(line.colour, dots, stroke_width=line.width + 2.8)
 
 
-def _points(field: Field, points: Points, pen: Pen) -> str:
+def _points(field: Field, points: Points) -> str:
     """Draw dots as strokes of no length with round ends; a hollow one has a smaller dot on it."""
     places = [field.place(*point) for point in points.points]
-    known = [place for place in places if place is not None]
-    path = pen.path(points.colour, path_text([[place] for place in known]), stroke_width=points.size)
+    dots = path_text([[place] for place in places if place is not None])
+    made = path(points.colour, dots, stroke_width=points.size)
     if points.hollow:
-        path += pen.path("plate", path_text([[place] for place in known]), stroke_width=points.size - 3)
+        made += path("plate", dots, stroke_width=points.size - 3)
     for place, hint in zip(places, points.hints, strict=False):
         if place is not None:
             dot = f'stroke="transparent" stroke-width="{points.size + 6}" d="{path_text([[place]])}"'
-            path += f"<path {dot}><title>{plain(hint)}</title></path>"
-    return path
+            made += f"<path {dot}><title>{plain(hint)}</title></path>"
+    return made
 
 
-def _rule(field: Field, rule: Rule, pen: Pen) -> str:
+def _rule(field: Field, rule: Rule) -> str:
     """Draw a rule; the text of an upright one stands above the field."""
     upright = rule.axis == "x"
     at = field.across(rule.at) if upright else field.up(rule.at)
@@ -233,9 +201,7 @@ def _rule(field: Field, rule: Rule, pen: Pen) -> str:
         return ""
     run = [(at, field.top), (at, field.bottom)] if upright else [(field.left, at), (field.right, at)]
     dash = "4 3" if rule.dashed else None
-    return pen.path(
-        rule.colour, path_text([run]), stroke_width=rule.width, stroke_dasharray=dash, stroke_linecap="butt"
-    )
+    return path(rule.colour, path_text([run]), stroke_width=rule.width, stroke_dasharray=dash, stroke_linecap="butt")
 
 
 def extent(marks: Iterable[Mark]) -> tuple[list[float], list[float]]:

@@ -168,14 +168,14 @@ def _dates(scale: Scale) -> Iterator[list[Tick]]:
 
 def _hours(scale: Scale, every: int) -> list[Tick]:
     step = every * 3600
-    made = []
-    told = ""
+    ticks_of_hours = []
+    day_before = ""
     for number in range(math.ceil(scale.low / step), math.floor(scale.high / step) + 1):
         when = datetime.fromtimestamp(number * step, UTC)
         name = f"{when.day} {_MONTHS[when.month - 1]} {when.year}"
-        made.append(Tick(float(number * step), f"{when:%H:%M}", "" if name == told else name))
-        told = name
-    return made
+        ticks_of_hours.append(Tick(float(number * step), f"{when:%H:%M}", "" if name == day_before else name))
+        day_before = name
+    return ticks_of_hours
 
 
 def _days(first: date, last: date, every: int, scale: Scale) -> list[Tick]:

@@ -1,9 +1,7 @@
-"""A plot as static SVG, in two readings.
+"""A plot as static SVG for a page.
 
-Within a page its colours are classes of the style sheet, so that one SVG serves the light, the dark and the printed
-page, and it is hidden from screen readers, who read the label of its figure. The values of its series are beside the
-drawing, for the script of the page (reports/templates/charts.js). With a palette it stands alone: with its own colours,
-background, font, name and legend. The same plot gives the same text; coordinates have one decimal.
+Screen readers skip the drawing: they read the label of its figure. The values of its series are beside the drawing, for
+the script of the page (reports/templates/charts.js). The same plot gives the same text; coordinates have one decimal.
 """
 
 import json
@@ -13,19 +11,19 @@ from html import escape
 from itertools import pairwise
 from typing import Final
 
-from rigctl.report.blocks import Key
 from rigctl.report.charts.marks import (
     FONT_SIZE,
     Field,
-    Palette,
-    Pen,
     cut,
-    drawn,
     extent,
+    legible,
+    mark_svg,
     number,
+    path,
     path_text,
     plain,
     text_width,
+    texts,
 )
 from rigctl.report.charts.plot import Bars, Line, Mark, Panel, Plot, Points, Rule
 from rigctl.report.charts.scales import Scale, Tick, scale_of, ticks
@@ -43,15 +41,12 @@ _DROP: Final = 0.35 * FONT_SIZE
 """From the middle of a text's height to its base line."""
 _MOST_NAME: Final = 0.45
 """Share of the width for names beside an axis."""
-_SWATCH: Final = 20
 _SPARK_WIDTH: Final = 90
 _SPARK_HEIGHT: Final = 20
-_MARGIN: Final = 10
-"""Pixels around a picture that is a file of its own."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Laid:
+class _PlacedPanel:
     """A panel with its place and its ticks; the texts of upright rules stand in lanes above its field."""
 
     panel: Panel
@@ -60,17 +55,19 @@ class _Laid:
     lanes: tuple[tuple[Rule, int, float, str], ...]
 
 
-def render_svg(plot: Plot, colours: Palette | None = None, keys: Sequence[Key] = (), label: str = "") -> str:
-    """Return SVG for a page; with `colours` one that stands alone, with a legend of `keys`, named `label`."""
-    pen = Pen(colours)
-    legend, top = _legend(keys, plot.width, pen) if colours is not None else ("", 0.0)
-    panels, across, bottom = _laid_out(plot, top)
-    parts = [legend]
-    for laid in panels:
-        parts += _panel(laid, across if plot.x.grid else (), pen)
-    below, height = _below(plot, panels[-1].field, across, bottom, pen)
-    axis = _axis(panels[-1].field) if colours is None and is_readable(plot) else ""
-    return _framed("".join((*parts, *below)), plot.width, height, colours, label, axis)
+def render_svg(plot: Plot) -> str:
+    """Return the SVG of a plot."""
+    panels, across, bottom = _layout(plot)
+    parts = [part for placed in panels for part in _panel(placed, across if plot.x.grid else ())]
+    below, height = _below(plot, panels[-1].field, across, bottom)
+    size = f'viewBox="0 0 {number(plot.width)} {number(height)}"'
+    strokes = 'fill="none" stroke-linecap="round" stroke-linejoin="round" stroke="currentColor"'
+    readable = any(mark.name is not None for panel in plot.panels for mark in panel.marks)
+    axis = _axis(panels[-1].field) if readable else ""
+    return (
+        f'<svg aria-hidden="true" focusable="false" {size} font-size="{FONT_SIZE}" {strokes}{axis}>'
+        f"{''.join((*parts, *below))}</svg>"
+    )
 
 
 def render_sparkline(lines: Sequence[tuple[str, Sequence[float]]], most: float) -> str:
@@ -80,15 +77,10 @@ def render_sparkline(lines: Sequence[tuple[str, Sequence[float]]], most: float) 
     for colour, values in lines:
         step = wide / max(len(values) - 1, 1)
         places = [(1 + step * at, 1 + high * (1 - value / most)) for at, value in enumerate(values)]
-        made.append(Pen().path(colour, path_text([places if len(places) > 1 else [*places, (1 + wide, places[0][1])]])))
+        made.append(path(colour, path_text([places if len(places) > 1 else [*places, (1 + wide, places[0][1])]])))
     size = f'width="{_SPARK_WIDTH}" height="{_SPARK_HEIGHT}" viewBox="0 0 {_SPARK_WIDTH} {_SPARK_HEIGHT}"'
     strokes = 'fill="none" stroke="currentColor" stroke-width="1.3" stroke-linejoin="round"'
     return f'<svg aria-hidden="true" focusable="false" {size} {strokes}>{"".join(made)}</svg>'
-
-
-def is_readable(plot: Plot) -> bool:
-    """Tell whether a page can show values of the plot under the pointer."""
-    return any(mark.name is not None for panel in plot.panels for mark in panel.marks)
 
 
 def _axis(field: Field) -> str:
@@ -104,36 +96,21 @@ def _attribute(name: str, values: Sequence[str | float]) -> str:
     return f" data-{name}='{escape(text, quote=False).replace(chr(39), '&#39;')}'"
 
 
-def _framed(inner: str, width: float, height: float, colours: Palette | None, label: str, axis: str) -> str:
-    strokes = f'font-size="{FONT_SIZE}" fill="none" stroke-linecap="round" stroke-linejoin="round"'
-    if colours is None:
-        size = f'viewBox="0 0 {number(width)} {number(height)}"'
-        return f'<svg aria-hidden="true" focusable="false" {size} {strokes} stroke="currentColor"{axis}>{inner}</svg>'
-    wide, high = number(width + 2 * _MARGIN), number(height + 2 * _MARGIN)
-    corner = f'x="-{_MARGIN}" y="-{_MARGIN}" width="{wide}" height="{high}"'
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{plain(label)}" '
-        f'width="{wide}" height="{high}" viewBox="-{_MARGIN} -{_MARGIN} {wide} {high}" '
-        f'font-family="{plain(colours.font)}" {strokes}>'
-        f'<rect {corner} fill="{plain(colours.background)}"/>{inner}</svg>'
-    )
-
-
-def _laid_out(plot: Plot, top: float) -> tuple[list[_Laid], tuple[Tick, ...], float]:
+def _layout(plot: Plot) -> tuple[list[_PlacedPanel], tuple[Tick, ...], float]:
     beside = [_upright_ticks(panel) for panel in plot.panels]
     widest = max((text_width(tick.text) for _, found in beside for tick in found), default=0.0)
     left = min(widest, _MOST_NAME * plot.width) + _LABEL if widest else _PADDING
     scale = scale_of(plot.x, [value for panel in plot.panels for value in extent(panel.marks)[0]])
     across, left, right = _across(plot, scale, left)
-    made: list[_Laid] = []
+    top, made = 0.0, list[_PlacedPanel]()
     for panel, (up, found) in zip(plot.panels, beside, strict=True):
         top += _GAP if made and not panel.y.title else _PADDING
         top += FONT_SIZE + _TITLE if panel.y.title else 0
         field = Field(scale, up, left, top, plot.width - left - right, panel.height)
         lanes = tuple(_lanes(panel, field))
-        laid = _Laid(panel, field, found, lanes)
-        top += _high(laid)
-        made.append(replace(laid, field=replace(field, top=top)))
+        placed = _PlacedPanel(panel, field, found, lanes)
+        top += _high(placed)
+        made.append(replace(placed, field=replace(field, top=top)))
         top += panel.height
     return made, across, top
 
@@ -187,28 +164,28 @@ def _lanes(panel: Panel, field: Field) -> Iterator[tuple[Rule, int, float, str]]
         yield rule, lane, begins, text
 
 
-def _panel(laid: _Laid, across: Sequence[Tick], pen: Pen) -> list[str]:
-    field, y = laid.field, laid.panel.y
-    parts = [_grid(field, laid.ticks if y.grid and y.kind != "names" else (), across, pen)]
-    for rule, lane, _, _ in laid.lanes:
+def _panel(placed: _PlacedPanel, across: Sequence[Tick]) -> list[str]:
+    field, y = placed.field, placed.panel.y
+    parts = [_grid(field, placed.ticks if y.grid and y.kind != "names" else (), across)]
+    for rule, lane, _, _ in placed.lanes:
         at = field.across(rule.at) or 0.0
-        stem = path_text([[(at, _base(laid, lane) + 2), (at, field.top)]])
-        parts.append(pen.path(rule.colour, stem, stroke_width=rule.width, stroke_linecap="butt"))
-    parts += [pen.legible(rule.colour, left, _base(laid, lane), text) for rule, lane, left, text in laid.lanes]
-    parts += _marks(laid, pen)
+        stem = path_text([[(at, _base(placed, lane) + 2), (at, field.top)]])
+        parts.append(path(rule.colour, stem, stroke_width=rule.width, stroke_linecap="butt"))
+    parts += [legible(rule.colour, left, _base(placed, lane), text) for rule, lane, left, text in placed.lanes]
+    parts += _marks(placed)
     most = field.left - _LABEL
-    labels = [(most, (field.up(tick.value) or 0.0) + _DROP, cut(tick.text, most + 1)) for tick in laid.ticks]
-    parts.append(pen.texts("axis", "end", labels))
+    labels = [(most, (field.up(tick.value) or 0.0) + _DROP, cut(tick.text, most + 1)) for tick in placed.ticks]
+    parts.append(texts("axis", "end", labels))
     if y.title:
-        parts.append(pen.texts("axis", "start", [(0, field.top - _high(laid) - _TITLE, cut(y.title, field.right))]))
+        parts.append(texts("axis", "start", [(0, field.top - _high(placed) - _TITLE, cut(y.title, field.right))]))
     return parts
 
 
-def _marks(laid: _Laid, pen: Pen) -> list[str]:
-    """Return the marks; in a page those with a name within the panel's y axis, each with its values."""
-    field, marks = laid.field, laid.panel.marks
-    made = [drawn(field, mark, pen) for mark in marks]
-    if pen.palette is not None or all(mark.name is None for mark in marks):
+def _marks(placed: _PlacedPanel) -> list[str]:
+    """Return the marks; those with a name are within the panel's y axis, each with its values."""
+    field, marks = placed.field, placed.panel.marks
+    made = [mark_svg(field, mark) for mark in marks]
+    if all(mark.name is None for mark in marks):
         return made
     before = ""
     for at, mark in enumerate(marks):
@@ -237,52 +214,34 @@ def _rounded(value: float) -> float:
     return round(value, 1)
 
 
-def _high(laid: _Laid) -> float:
-    return LINE * (1 + max((lane for _, lane, _, _ in laid.lanes), default=-1))
+def _high(placed: _PlacedPanel) -> float:
+    return LINE * (1 + max((lane for _, lane, _, _ in placed.lanes), default=-1))
 
 
-def _base(laid: _Laid, lane: int) -> float:
-    return laid.field.top - _high(laid) + LINE * lane + FONT_SIZE - 1
+def _base(placed: _PlacedPanel, lane: int) -> float:
+    return placed.field.top - _high(placed) + LINE * lane + FONT_SIZE - 1
 
 
-def _grid(field: Field, beside: Sequence[Tick], across: Sequence[Tick], pen: Pen) -> str:
+def _grid(field: Field, beside: Sequence[Tick], across: Sequence[Tick]) -> str:
     levels = [up for tick in beside if (up := field.up(tick.value)) is not None]
     columns = [at for tick in across if (at := field.across(tick.value)) is not None]
     runs = [[(field.left, up), (field.right, up)] for up in levels]
     runs += [[(at, field.top), (at, field.bottom)] for at in columns]
-    return pen.path("grid", path_text(runs), stroke_linecap="butt")
+    return path("grid", path_text(runs), stroke_linecap="butt")
 
 
-def _below(plot: Plot, field: Field, across: Sequence[Tick], bottom: float, pen: Pen) -> tuple[list[str], float]:
+def _below(plot: Plot, field: Field, across: Sequence[Tick], bottom: float) -> tuple[list[str], float]:
     marks = [(field.across(tick.value) or 0.0, tick) for tick in across]
     ticked = path_text([[(at, bottom), (at, bottom + 3)] for at, _ in marks])
-    parts = [pen.path("grid", ticked, stroke_linecap="butt")]
+    parts = [path("grid", ticked, stroke_linecap="butt")]
     if marks:
         bottom += LINE + 2
         labels = [(at, bottom, tick.text) for at, tick in marks]
         if any(tick.below for _, tick in marks):
             bottom += LINE - 1
             labels += [(at, bottom, tick.below) for at, tick in marks if tick.below]
-        parts.append(pen.texts("axis", "middle", labels))
+        parts.append(texts("axis", "middle", labels))
     if plot.x.title:
         bottom += LINE + 1
-        parts.append(
-            pen.texts("axis", "middle", [(field.left + field.width / 2, bottom, cut(plot.x.title, plot.width))])
-        )
+        parts.append(texts("axis", "middle", [(field.left + field.width / 2, bottom, cut(plot.x.title, plot.width))]))
     return parts, bottom + _PADDING
-
-
-def _legend(keys: Sequence[Key], width: float, pen: Pen) -> tuple[str, float]:
-    x, y, parts = 0.0, 0.0, []
-    for key in keys:
-        name = cut(key.name, width - _SWATCH)
-        wide = _SWATCH + text_width(name)
-        if x and x + wide > width:
-            x, y = 0.0, y + LINE + 2
-        middle = y + _PADDING + LINE / 2
-        dash = "4 3" if key.colour == "ceiling" else None
-        swatch = path_text([[(x + 1, middle), (x + _SWATCH - 6, middle)]])
-        parts.append(pen.path(key.colour, swatch, stroke_width=2.5, stroke_dasharray=dash, stroke_linecap="butt"))
-        parts.append(pen.texts("axis", "start", [(x + _SWATCH, middle + _DROP, name)]))
-        x += wide + 2 * _GAP
-    return "".join(parts), y + LINE + _GAP if keys else 0.0

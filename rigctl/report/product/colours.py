@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
-from rigctl.report.charts.marks import LIGHT as REPORT
-
 HEX: Final = r"#([0-9a-fA-F]{3}|[0-9a-fA-F]{6})"
 TEXT_RATIO: Final = 4.5
 GRAPHICS_RATIO: Final = 3.0
@@ -27,7 +25,7 @@ Palette: TypeAlias = Mapping[str, str]
 LIGHT: Final[Palette] = {
     "paper": "#ffffff", "panel": "#f6f7f9", "ink": "#16191d", "soft": "#5b6470", "line": "#dfe3e8",
     "accent": "#0b62c4", "good": "#00736b", "warn": "#a14400", "ceiling": "#6b7480",
-    **{f"s{number}": REPORT.colours[f"s{number}"] for number in range(1, SERIES + 1)},
+    "s1": "#0b62c4", "s2": "#e17721", "s3": "#2ea765", "s4": "#ae6e94", "s5": "#4f4c00", "s6": "#7e2644",
 }  # fmt: skip
 DARK: Final[Palette] = {
     "paper": "#111418", "panel": "#1a1f25", "ink": "#e8ebef", "soft": "#9aa4b0", "line": "#2c333b",

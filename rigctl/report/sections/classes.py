@@ -40,7 +40,7 @@ def class_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
     lead = (requested.CLASS, requested.TEST)
     if len({cell.cell.first for cell in cells}) > 1:
         lead = (requested.TEST, requested.CLASS)
-    made: list[ColumnOf[CellSummary]] = [
+    table_columns: list[ColumnOf[CellSummary]] = [
         *(setting.of for setting in (*lead, *requested.CLASSED)),
         columns.total_goodput,
         columns.goodput,
@@ -50,7 +50,7 @@ def class_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
         *columns.OF_CEILING,
     ]
     legend = columns.legend(cells, "Loss: of the worst pair; retransmits: of all pairs.")
-    return table_of(cells, made, columns.head_of(info), legend)
+    return table_of(cells, table_columns, columns.head_of(info), legend)
 
 
 def findings(view: RunView) -> Iterator[Finding]:

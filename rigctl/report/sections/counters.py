@@ -24,8 +24,8 @@ from rigctl.report.tables.columns import (
     count_texts,
     divided,
     each,
+    entry_column,
     measured,
-    shown,
     table_of,
     to_decimals,
     to_digits,
@@ -39,6 +39,7 @@ from rigctl.report.words.text import (
     settings_text,
     tests_named,
     told_apart,
+    upper_first,
 )
 
 MOST_ROWS: Final = 500
@@ -46,7 +47,6 @@ _LEGEND: Final = (
     "Expected: payload, retransmits and headers of the packets counted there. “!” marks a difference above 1 % that "
     "nothing explains.",
 )
-_NOTE: Final = Column("Note", "", "derived", words=True)
 _Whole: TypeAlias = Mapping[CountingPoint, tuple[Reconciliation, Counted]]
 LEAST_EXPLAINED: Final = 0.001
 """A smaller share apart needs no reason."""
@@ -87,12 +87,12 @@ def part(view: RunView) -> Part | None:
 class _Row:
     """Counters of one test over its repetitions that count, in Mbit/s with headers, or of one port in MB (10^6)."""
 
+    names: tuple[str, ...]
     expected: float | None
     counted: float | None
-    difference: float | None  # in percent
+    difference_pct: float | None
     flagged: bool
     why: str | None
-    names: tuple[str, ...]
     test: int | None = None
     dropped: float | None = None
     errors: float | None = None
@@ -101,7 +101,7 @@ class _Row:
 def test_table(plan: RunPlan, balances: Sequence[Balance]) -> Table | None:
     """Return a row per test with counters; None where no test has any."""
     known = [(balance, balance.total) for balance in balances if balance.total is not None]
-    by_cell = grouped(known, lambda found: found[0].repetition.cell)
+    by_cell = grouped(known, lambda balance: balance[0].repetition.cell)
     if not by_cell:
         return None
     pairs = told_apart(plan.cells)
@@ -113,7 +113,7 @@ def test_table(plan: RunPlan, balances: Sequence[Balance]) -> Table | None:
         each(Column("Test", "", "requested"), lambda row: row.test),
         _name("Settings", 0),
         *_compared("Mbit/s", to_digits(3, 2)),
-        shown(_NOTE, lambda row: Entry(row.why or "", row.why)),
+        _NOTE,
     ]
     return table_of(rows[:MOST_ROWS], columns, lambda row: Head(row.test), legend, "Counters of each test")
 
@@ -128,7 +128,7 @@ def _test_row(number: int, settings: str, parts: Sequence[tuple[Balance, Reconci
     difference = 100 * (counted - expected) / expected if expected and counted is not None else None
     flagged = any(sums.flagged for _, sums in parts)
     why = next((sums.why for _, sums in parts if sums.why), None)
-    return _Row(expected_mbps, counted_mbps, difference, flagged, why, (settings,), number)
+    return _Row((settings,), expected_mbps, counted_mbps, difference, flagged, why, number)
 
 
 def _where_counted(each: Sequence[Balance]) -> str:
@@ -142,12 +142,12 @@ def _point_table(whole: _Whole) -> Table | None:
         return None
     rows = [
         _Row(
+            (str(point), str(point.direction), "data" if balance.carries_data else "acknowledgements"),
             divided(balance.expected, 1e6),
             divided(balance.counted, 1e6),
             balance.difference_pct,
             balance.flagged,
             balance.why,
-            (str(point), str(point.direction), "data" if balance.carries_data else "acknowledgements"),
             dropped=counted.drops,
             errors=counted.damaged,
         )
@@ -158,7 +158,7 @@ def _point_table(whole: _Whole) -> Table | None:
         *_compared("MB", to_decimals(1)),
         measured("Dropped", "", lambda row: row.dropped, count_texts, "derived"),
         measured("Errors", "", lambda row: row.errors, count_texts, "derived"),
-        shown(_NOTE, lambda row: Entry(row.why or "", row.why)),
+        _NOTE,
     ]
     return table_of(rows, columns, lambda _: Head(), _LEGEND, "Counters of each port")
 
@@ -168,16 +168,20 @@ def _name(title: str, number: int) -> ColumnOf[_Row]:
 
 
 def _compared(unit: str, text_of: TextOf) -> list[ColumnOf[_Row]]:
+    def difference(row: _Row) -> Entry:
+        text = _signed(row.difference_pct)
+        return Entry(f"{text} !" if row.flagged else text, row.difference_pct, "warn" if row.flagged else "")
+
     return [
         measured("Expected", unit, lambda row: row.expected, text_of),
         measured("Counted", unit, lambda row: row.counted, text_of),
-        shown(Column("Difference", "%", "derived"), _difference),
+        entry_column(Column("Difference", "%", "derived"), difference),
     ]
 
 
-def _difference(row: _Row) -> Entry:
-    text = _signed(row.difference)
-    return Entry(f"{text} !" if row.flagged else text, row.difference, "warn" if row.flagged else "")
+_NOTE: Final[ColumnOf[_Row]] = entry_column(
+    Column("Note", "", "derived", words=True), lambda row: Entry(row.why or "", row.why)
+)
 
 
 def run_text(each: Sequence[Balance], whole: _Whole) -> list[str]:
@@ -185,28 +189,27 @@ def run_text(each: Sequence[Balance], whole: _Whole) -> list[str]:
     totals = [(balance, balance.total) for balance in each if balance.total is not None]
     if not totals:
         return []
-    one_test = len({balance.repetition.cell for balance, _ in totals}) == 1
     where = totals[0][0].where
+    name = "the trunk's counters" if where == TRUNK else "the switch ports' counters"
+    one_test = len({balance.repetition.cell for balance, _ in totals}) == 1
     if one_test and all(total.difference_pct is not None for _, total in totals):
         took_s = sum(balance.traffic_s for balance, _ in totals)
         counted = sum(total.counted or 0 for _, total in totals)
         expected = sum(total.expected or 0 for _, total in totals)
         retransmitted = sum(total.retransmitted for _, total in totals)
-        when, said = "", [format_rate(octets * 8 / took_s) if took_s else UNKNOWN for octets in (counted, expected)]
-    else:
-        sums = _whole_sums(where, whole)
-        if sums is None:
-            return []
+        amounts = [format_rate(octets * 8 / took_s) if took_s else UNKNOWN for octets in (counted, expected)]
+    elif (sums := _whole_sums(where, whole)) is not None:
         counted, expected, retransmitted = sums
-        when, said = "over the whole run ", [_amount(counted), _amount(expected)]
+        name, amounts = f"over the whole run {name}", [_amount(counted), _amount(expected)]
+    else:
+        return []
     share = abs(counted - expected) / expected if expected else 0.0
-    name = "the trunk's counters" if where == TRUNK else "the switch ports' counters"
+    percent = f"{100 * share:.1f} %" if share >= 0.0005 else "less than 0.1 %"
     why = ""
     if share >= LEAST_EXPLAINED and 0 < expected - counted <= (1 + MOST_DIFFERENCE) * retransmitted:
-        why = ", no more than what was lost before these counters and retransmitted"
-    percent = f"{100 * share:.1f} %" if share >= 0.0005 else "less than 0.1 %"
-    sentence = f"{when}{name} show {said[0]}, the flows with their headers {said[1]}: a difference of {percent}{why}."
-    return [sentence[0].upper() + sentence[1:]]
+        why = ", which segments lost before these counters explain"
+    text = f"{name} show {amounts[0]}, the flows with their headers {amounts[1]}: a difference of {percent}{why}."
+    return [upper_first(text)]
 
 
 def _whole_sums(where: str, whole: _Whole) -> tuple[int, int, int] | None:
@@ -223,17 +226,17 @@ def _whole_sums(where: str, whole: _Whole) -> tuple[int, int, int] | None:
 
 def flag_text(each: Sequence[Balance]) -> list[str]:
     """Return which tests have counters that disagree with their flows, or counters that are too coarse."""
-    said = []
+    texts = []
     known = [(balance.repetition.cell, balance.total) for balance in each if balance.total is not None]
     flagged = {cell: total for cell, total in known if total.flagged}
     elsewhere = {balance.repetition.cell for balance in each if any(point.flagged for point in balance.points.values())}
     differ = f"counters and flows differ by more than {100 * MOST_DIFFERENCE:g} % in"
     if flagged:
         named = [f"test {cell} ({_signed(total.difference_pct)} %)" for cell, total in sorted(flagged.items())]
-        said.append(f"C{differ[1:]} {tests_named(named, 'as')}: {next(iter(flagged.values())).why}.")
+        texts.append(f"{upper_first(differ)} {tests_named(named, 'as')}: {next(iter(flagged.values())).why}.")
     if others := [f"test {number}" for number in sorted(elsewhere - set(flagged))]:
-        said.append(f"At single ports, {differ} {tests_named(others, 'as')}.")
-    return said
+        texts.append(f"At single ports, {differ} {tests_named(others, 'as')}.")
+    return texts
 
 
 def loss_text(lost: Sequence[Attribution]) -> list[str]:
@@ -244,26 +247,26 @@ def loss_text(lost: Sequence[Attribution]) -> list[str]:
     every = sum(segments.values())
     if every < LEAST_LOST:
         return []
-    unplaced = {
-        Where.NOWHERE: (
-            "about {} came in at the receivers' interfaces: dropped behind those, or retransmitted needlessly"
-        ),
-        Where.UNATTRIBUTED: "where about {} were lost is unknown: no counter shows it",
-    }
-    named = [(name, number) for (where, name), number in segments.most_common() if where not in unplaced]
+    named = [(name, number) for (where, name), number in segments.most_common() if where not in _UNPLACED]
     only = f" ({lost[0].evidence})" if len(lost) == 1 else ""
-    said = [
+    texts = [
         f"about {number} ({100 * number / every:.0f} %) were lost {_point_text(name)}{only}"
         for name, number in named[:MOST_NAMED]
     ]
     if len(named) > MOST_NAMED:
         rest = sum(number for _, number in named[MOST_NAMED:])
-        said.append(f"about {rest} at {len(named) - MOST_NAMED} other points")
-    for where, words in unplaced.items():
+        texts.append(f"about {rest} at {len(named) - MOST_NAMED} other points")
+    for where, words in _UNPLACED.items():
         number = sum(count for key, count in segments.items() if key[0] is where)
         if number:
-            said.append(words.format(number))
-    return [f"Of about {plural(every, 'retransmit')} from the first byte to the last, {listed(said)}."]
+            texts.append(words.format(number))
+    return [f"Of about {plural(every, 'retransmit')} from the first byte to the last, {listed(texts)}."]
+
+
+_UNPLACED: Final = {
+    Where.NOWHERE: "about {} reached the receivers' interfaces: dropped behind them, or retransmitted needlessly",
+    Where.UNATTRIBUTED: "where about {} were lost is unknown: no counter shows it",
+}
 
 
 def _point_text(name: str) -> str:

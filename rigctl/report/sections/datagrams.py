@@ -5,7 +5,7 @@ time of a trial, as RFC 2544, section 26.1, asks for zero loss and trials of 60 
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from rigctl.analysis.limits.ceiling import datagram_path
 from rigctl.analysis.run_view import RunView
@@ -25,8 +25,8 @@ from rigctl.report.tables.columns import (
     count_texts,
     divided,
     each,
+    entry_column,
     measured,
-    shown,
     table_of,
     to_decimals,
     to_digits,
@@ -84,7 +84,7 @@ _SENT_BURST: Final = columns.of_datagrams(
 
 def datagram_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
     """Return the results of a run; of many pairs loss, order and jitter are those of the worst."""
-    made: list[ColumnOf[CellSummary]] = [
+    table_columns: list[ColumnOf[CellSummary]] = [
         *(setting.of for setting in requested.DATAGRAMS),
         columns.total_goodput,
         columns.goodput,
@@ -98,35 +98,36 @@ def datagram_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
         *columns.OF_CEILING,
     ]
     legend = columns.legend(cells, "Loss, order and jitter: of the worst pair.")
-    return table_of(cells, made, columns.head_of(info), legend)
+    return table_of(cells, table_columns, columns.head_of(info), legend)
 
 
 def search_table(view: RunView) -> Table | None:
     """Return every trial of every search; None where nothing was searched."""
-    rows = [(number, trial) for number, found in view.searches.items() for trial in found.trials]
+    rows = [(number, trial) for number, search in view.searches.items() for trial in search.trials]
     if not rows:
         return None
+
+    def offered(row: tuple[int, Trial]) -> Entry:
+        rate_mbps = divided(row[1].asked_bps, 1e6)
+        return Entry("unlimited" if rate_mbps is None else ceiling_text(rate_mbps), rate_mbps)
 
     def passed(row: tuple[int, Trial]) -> Entry:
         return Entry(UNKNOWN if row[1].loss is None else "yes" if row[1].passed(view.plan.max_loss) else "no")
 
-    made: list[ColumnOf[tuple[int, Trial]]] = [
+    table_columns: list[ColumnOf[tuple[int, Trial]]] = [
         each(Column("Test", "", "requested"), lambda row: row[0]),
         each(Column("Trial", "", "requested"), lambda row: row[1].number),
-        shown(Column("Offered", "Mbit/s", "requested"), _offered),
+        entry_column(Column("Offered", "Mbit/s", "requested"), offered),
         measured("Sent", "Mbit/s", lambda row: divided(row[1].sent_bps, 1e6), to_decimals(1)),
         measured("Received", "Mbit/s", lambda row: divided(row[1].arrived_bps, 1e6), to_decimals(1)),
         measured("Longest burst sent", "", lambda row: row[1].burst, count_texts),
-        measured("Loss", "%", lambda row: None if row[1].loss is None else 100 * row[1].loss, to_decimals(3)),
-        shown(Column("Passed", "", "derived", words=True), passed),
+        measured("Loss", "%", lambda row: divided(row[1].loss, 0.01), to_decimals(3)),
+        entry_column(Column("Passed", "", "derived", words=True), passed),
     ]
     legend = ("Rates are payload rates of one flow.",)
-    return table_of(rows, made, lambda row: Head(row[0], counted=row[1].sent_bps is not None), legend, "Trials")
-
-
-def _offered(row: tuple[int, Trial]) -> Entry:
-    rate_mbps = divided(row[1].asked_bps, 1e6)
-    return Entry("unlimited" if rate_mbps is None else ceiling_text(rate_mbps), rate_mbps)
+    return table_of(
+        rows, table_columns, lambda row: Head(row[0], counted=row[1].sent_bps is not None), legend, "Trials"
+    )
 
 
 def datagram_findings(view: RunView) -> Iterator[Finding]:
@@ -148,50 +149,52 @@ def datagram_findings(view: RunView) -> Iterator[Finding]:
 def search_findings(view: RunView) -> Iterator[Finding]:
     """Yield the answer of each search: the total rate, in bits and in datagrams, and what is lost above it."""
     cells = {cell.number: cell for cell in view.plan.cells}
-    for number, found in view.searches.items():
-        if found.trials:
-            yield _search_finding(view, cells[number], found)
+    for number, search in view.searches.items():
+        if search.trials:
+            yield _search_finding(view, cells[number], search)
 
 
-def _search_finding(view: RunView, cell: Cell, found: Search) -> Finding:
+def _search_finding(view: RunView, cell: Cell, search: Search) -> Finding:
     which = f"Test {cell.number} (datagrams of {cell.message_bytes} bytes)"
-    trials, subject = plural(len(found.trials), "trial"), tests([cell.number])
+    trials, subject = plural(len(search.trials), "trial"), tests([cell.number])
     lasting = f"trials of {format_duration(cell.duration_s)}"
     loss = 100 * view.plan.max_loss
     name = f"PDR (loss {loss:g} %, {lasting})" if loss else f"NDR ({lasting})"
-    blank = [trial for trial in found.trials if trial.sent_bps is None]
+    blank = [trial for trial in search.trials if trial.sent_bps is None]
     unmeasured = f"; {plural(len(blank), 'trial')} could not be measured and did not count as passed" if blank else ""
-    best = found.best
+    best = search.best
+    if len(blank) == len(search.trials):
+        text = f"{which}: no rate was found: no trial could be measured ({trials}); the notes give the reasons."
+        return Finding(text, Weight.MISSING, Severity.ERROR, subject)
     if best is None or best.sent_bps is None:
-        if len(blank) == len(found.trials):
-            text = f"{which}: no rate was found: no trial could be measured ({trials}); the notes give the reasons."
-            return Finding(text, Weight.MISSING, Severity.ERROR, subject)
-        least = min((trial.asked_bps for trial in found.trials if trial.asked_bps), default=None)
+        least = min((trial.asked_bps for trial in search.trials if trial.asked_bps), default=None)
         tried = f" down to {format_rate(least)} per flow" if least else ""
         text = f"{which}: no {name}: no rate{tried} passed, in {trials}{unmeasured}."
         return Finding(text, Weight.COMPARISON, Severity.WARNING, subject)
-    flows = len(cell.streams) * cell.parallel
-    total_bps = best.sent_bps * flows
+    total_bps = best.sent_bps * len(cell.streams) * cell.parallel
     packets = total_bps / 8 / (cell.message_bytes or 1)
-    pairs = f" in all over {plural(len(cell.pairs), 'pair')}" if len(cell.pairs) > 1 else ""
+    pairs = f" over {len(cell.pairs)} pairs together" if len(cell.pairs) > 1 else ""
     text = f"{which}: {name} is {format_rate(total_bps)} of payload sent{pairs}, {packets:,.0f} datagrams/s"
     if best.burst is not None:
         text += f" in bursts of at most {plural(best.burst, 'datagram')}"
-    numbers = {"goodput_bps": total_bps, "datagrams_per_s": packets, "trials": len(found.trials)}
-    text += _beyond(view, cell, found, best) + unmeasured
-    level, shorter = Severity.WARNING if blank else Severity.NOTE, None
+    numbers = {"goodput_bps": total_bps, "datagrams_per_s": packets, "trials": len(search.trials)}
+    text += _beyond(view, cell, search, best) + unmeasured
+    shorter = None
     if (best.burst or 0) > 1 and not _is_all(view.info, cell, best):
         less = (best.burst or 0) // 2
         shorter = f"burst: {less} repeats it with shorter bursts, which a policer or a small buffer may pass."
-    return Finding(f"{text}.", Weight.COMPARISON, level, subject, numbers, shorter)
+    return Finding(
+        f"{text}.", Weight.COMPARISON, Severity.WARNING if blank else Severity.NOTE, subject, numbers, shorter
+    )
 
 
-def _beyond(view: RunView, cell: Cell, found: Search, best: Trial) -> str:
+def _beyond(view: RunView, cell: Cell, search: Search, best: Trial) -> str:
+    """Return what limits a rate that was found, or what is lost above it, as a part of a sentence."""
     flows = len(cell.streams) * cell.parallel
     if best.asked_bps is not None and (best.sent_bps or 0.0) < STEADY * best.asked_bps:
         asked = format_rate(best.asked_bps * flows)
         return f"; {asked} were requested in that trial and the senders fell short: the network may carry more"
-    above = [trial for trial in found.trials if not trial.passed(view.plan.max_loss) and trial.sent_bps is not None]
+    above = [trial for trial in search.trials if not trial.passed(view.plan.max_loss) and trial.sent_bps is not None]
     if above:
         nearest = min(above, key=lambda trial: trial.sent_bps or 0.0)
         rate = format_rate((nearest.sent_bps or 0.0) * flows)
@@ -217,14 +220,13 @@ def _losses(cells: Sequence[CellSummary]) -> Iterator[Finding]:
         return
     worst = max(known, key=lambda number: known[number])
     some = [number for number, share in known.items() if share > 0]
-    of_all = plural(len(known), "test")
-    text = f"Datagrams were lost in {len(some)} of {of_all}, most in test {worst}: {100 * known[worst]:.2g} %."
+    text = (
+        f"Datagrams were lost in {len(some)} of {len(known)} tests, most in test {worst}: {100 * known[worst]:.2g} %."
+    )
+    if len(known) == 1:
+        text = f"{100 * known[worst]:.2g} % of the datagrams were lost in test {worst}."
     yield Finding(text, Weight.LOSS, Severity.WARNING, tests(some), {"loss_pct": 100 * known[worst]})
-    full = [
-        cell.cell.number
-        for cell in cells
-        if any(stream.datagrams is not None and stream.datagrams.receiver_drops for stream in cell.streams)
-    ]
+    full = [cell.cell.number for cell in cells if _dropped(cell, "receiver_drops")]
     if full:
         text = f"Socket buffers of receivers were full in {numbers_text(full)}: a loss at the host, not in the network."
         remedy = "A larger window sets a larger buffer."
@@ -237,33 +239,47 @@ def _lost_share(cell: CellSummary) -> float | None:
     return lost / sent if sent and all(datagrams.lost is not None for datagrams in counted) else None
 
 
+def _dropped(cell: CellSummary, name: Literal["sender_drops", "receiver_drops"]) -> float:
+    return sum(getattr(stream.datagrams, name) or 0 for stream in cell.streams if stream.datagrams is not None)
+
+
 def shaping_text(info: RunInfo) -> str:
     """Return where a virtual link carries more of such datagrams than a wire: it is shaped for full frames."""
     if info.plan.virtual != "namespaces":
         return ""
-    said = []
+    sizes = []
     for size, cell in {cell.message_bytes: cell for cell in info.plan.cells if cell[RATE] is not None}.items():
         stream = cell.streams[0]
         ceiling_mbps = datagram_path(info, (stream.sender, stream.receiver), cell).ceiling_mbps
         carried_mbps = shaped_mbps(info, stream, size or 0, Packet("udp", info.ip_version), cell.condition)
         if ceiling_mbps is not None and carried_mbps is not None and carried_mbps > 1.01 * ceiling_mbps:
-            wire = f"where a wire carries {ceiling_text(ceiling_mbps)}"
-            said.append(f"{ceiling_text(carried_mbps)} of {size} bytes, {wire}")
-    began = "The virtual links are shaped for full frames and carry more of smaller datagrams"
-    return f"{began}: in Mbit/s {listed(said)}." if said else ""
+            rates = f"{ceiling_text(carried_mbps)} Mbit/s instead of {ceiling_text(ceiling_mbps)}"
+            sizes.append(f"{rates} with {size} bytes")
+    began = "The virtual links are shaped for full frames and carry more of smaller datagrams than a wire"
+    return f"{began}: {listed(sizes)}." if sizes else ""
 
 
 def explain(info: RunInfo, cell: CellSummary) -> list[str]:
     """Return what only this test has to say: the load that was sent, drops at hosts, why it has its limit."""
     if not cell.counted:
         return []
-    said = []
+    sentences = []
     if short := shortfall(cell):
-        said.append(
+        sentences.append(
             f"{rate_text(short[0])} Mbit/s were requested on each pair; the slowest sender achieved "
             f"{rate_text(short[1])}: what was received says nothing about the network's limit."
         )
-    return list(filter(None, [*said, *_drops(info, cell), bottleneck_text(cell)]))
+    if refused := _dropped(cell, "sender_drops"):
+        sentences.append(
+            f"The senders' own queues refused {count_text(refused)} more; these were never sent and are not counted."
+        )
+    if overflow := _dropped(cell, "receiver_drops"):
+        pieces = ", a piece of several datagrams as one" if info.plan.virtual == "namespaces" else ""
+        sentences.append(
+            f"The receivers' full socket buffers dropped {count_text(overflow)} (as their kernels count them{pieces}): "
+            "a loss at the host, not in the network. A larger window, which sets the buffer, may help."
+        )
+    return list(filter(None, [*sentences, bottleneck_text(cell)]))
 
 
 def shortfall(cell: CellSummary) -> tuple[float, float] | None:
@@ -275,17 +291,3 @@ def shortfall(cell: CellSummary) -> tuple[float, float] | None:
         return None
     asked_mbps = rate * cell.cell.parallel / 1e6
     return (asked_mbps, min(known)) if min(known) < STEADY * asked_mbps else None
-
-
-def _drops(info: RunInfo, cell: CellSummary) -> Iterator[str]:
-    counted = [stream.datagrams for stream in cell.streams if stream.datagrams is not None]
-    refused = sum(datagrams.sender_drops or 0 for datagrams in counted)
-    overflow = sum(datagrams.receiver_drops or 0 for datagrams in counted)
-    if refused:
-        yield f"The senders' own queues refused {count_text(refused)} more; these were never sent and are not counted."
-    if overflow:
-        pieces = ", a piece of several datagrams as one" if info.plan.virtual == "namespaces" else ""
-        yield (
-            f"The receivers' full socket buffers dropped {count_text(overflow)} (as their kernels count them{pieces}): "
-            "a loss at the host, not in the network. A larger window, which sets the buffer, may help."
-        )

@@ -12,7 +12,7 @@ from rigctl.columns import BY_NAME
 from rigctl.findings import Finding, Number, Severity, Weight, tests
 from rigctl.records import Expectation, RunInfo, RunPlan, Status, Unmet
 from rigctl.report.blocks import Column, Entry, Paragraph, Row, Section, Table, Verdict
-from rigctl.report.words.text import UNKNOWN, numbers_text, plural
+from rigctl.report.words.text import UNKNOWN, numbers_text, plural, upper_first
 
 MOST_SHOWN: Final = 100
 NOT_MEASURED: Final = "not measured"
@@ -71,8 +71,11 @@ def findings(plan: RunPlan, given: Sequence[Verdict]) -> Iterator[Finding]:
         yield Finding(f"{what}{checked}.", Weight.DETAIL, Severity.OK)
     by_bound = grouped(given, lambda verdict: (verdict.figure, verdict.expected))
     expectations = {(each.name, each.text): each for each in plan.expectations}
-    made = [_finding(expectations[bound], same) for bound, same in by_bound.items() if bound in expectations]
-    missed = [finding for finding in made if finding is not None]
+    missed = [
+        _finding(expectations[bound], same)
+        for bound, same in by_bound.items()
+        if bound in expectations and not all(verdict.met for verdict in same)
+    ]
     # Those with a measured value first: they say more than the tests that failed.
     missed.sort(key=lambda finding: finding.numbers["not_met"] == 0)
     for number, finding in enumerate(missed):
@@ -88,26 +91,23 @@ def _total(given: Sequence[Verdict]) -> str:
     return f"{missed} of {plural(len(given), 'expectation')} {'is' if missed == 1 else 'are'} not met" if missed else ""
 
 
-def _finding(expectation: Expectation, same: Sequence[Verdict]) -> Finding | None:
+def _finding(expectation: Expectation, same: Sequence[Verdict]) -> Finding:
     """Return `goodput 812 Mbit/s in test 3, pi1 → pi2; expected >= 930M per pair. Not met in tests 3 and 5; …`"""
     missed = [verdict for verdict in same if not verdict.met]
     known = [verdict for verdict in missed if verdict.value is not None]
     unknown = [verdict for verdict in missed if verdict.value is None]
-    if not missed:
-        return None
-    said, worst = [], max(known, key=lambda verdict: _gap(verdict, expectation.bound), default=None)
+    texts, worst = [], max(known, key=lambda verdict: _gap(verdict, expectation.bound), default=None)
     if worst is not None:
         where = f"test {worst.test}" + (f", {worst.pair}" if worst.pair else "")
-        said.append(f"{expectation.name} {worst.measured} in {where}; expected {expectation.text}.")
+        texts.append(f"{expectation.name} {worst.measured} in {where}; expected {expectation.text}.")
     if len(known) > 1:
         numbers = _numbers(known)
         among = numbers_text(numbers) if len(numbers) > 1 else f"{len(known)} pairs of test {numbers[0]}"
-        said.append(f"Not met in {among}; this is the furthest.")
+        texts.append(f"Not met in {among}; this is the furthest.")
     if unknown:
         why = NOT_MEASURED if any(verdict.measured == NOT_MEASURED for verdict in unknown) else unknown[0].measured
-        where = numbers_text(_numbers(unknown))
-        name = expectation.name[:1].upper() + expectation.name[1:]
-        said.append(f"{name} {expectation.text} cannot be judged in {where}: {why}.")
+        name = upper_first(expectation.name)
+        texts.append(f"{name} {expectation.text} cannot be judged in {numbers_text(_numbers(unknown))}: {why}.")
     values: dict[str, Number] = {
         expectation.column: None if worst is None else worst.value,
         "expected": expectation.bound,
@@ -116,7 +116,7 @@ def _finding(expectation: Expectation, same: Sequence[Verdict]) -> Finding | Non
         "not_known": len(unknown),
         "checked": len(same),
     }
-    return Finding(" ".join(said), Weight.EXPECTED, Severity.ERROR, tests(_numbers(missed)), values)
+    return Finding(" ".join(texts), Weight.EXPECTED, Severity.ERROR, tests(_numbers(missed)), values)
 
 
 def _numbers(verdicts: Sequence[Verdict]) -> list[int]:

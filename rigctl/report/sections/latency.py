@@ -6,10 +6,10 @@ from typing import Final, TypeAlias
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, LatencySummary, StreamSummary
-from rigctl.analysis.views.over_time import charted_cells, resampled
+from rigctl.analysis.views.over_time import charted_cells, last_counted, resampled
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.latency import KEPT, PROBE_BYTES, has_grown, trips
-from rigctl.records import Cell, Direction, Probes, Repetition, Status, Stream
+from rigctl.records import Cell, Direction, Probes, Repetition, Stream
 from rigctl.report.blocks import Block, Chart, Charts, Column, Folded, Key, Part, Section, Table
 from rigctl.report.charts.plot import Axis, Line, Panel, Plot, colours_by_name
 from rigctl.report.tables.columns import (
@@ -90,7 +90,7 @@ def table(found: Sequence[Result]) -> Table:
     ]
     if any(row.latency.tcp_us is not None for row in found):  # datagrams have no round trip of TCP
         columns.append(_times("RTT of TCP", lambda latency: latency.tcp_us))
-    legend = ("Round trips of probes: p50 the median, p99 what 99 % did not exceed. Rise: of the median.",)
+    legend = ("Round trips of probes: p50 is the median, p99 the 99th percentile. Rise: of the median, under load.",)
     return table_of(found, columns, lambda row: Head(row.number), legend, "Latency under load")
 
 
@@ -104,6 +104,7 @@ def _times(title: str, of: Callable[[LatencySummary], float | None]) -> ColumnOf
 
 
 def findings(found: Sequence[Result]) -> Iterator[Finding]:
+    """Yield the largest rise of a round trip, and the streams whose probes were not answered."""
     known = [row for row in found if row.latency.rise_us is not None]
     if known:
         yield _rise(max(known, key=lambda row: row.latency.rise_us or 0.0), len(known))
@@ -114,31 +115,28 @@ def findings(found: Sequence[Result]) -> Iterator[Finding]:
 
 
 def _rise(worst: Result, count: int) -> Finding:
-    latency = worst.latency
-    idle_us, loaded_us = latency.idle_p50_us or 0.0, latency.loaded_p50_us or 0.0
+    latency, stream = worst.latency, worst.stream
+    idle, loaded = time_text(latency.idle_p50_us), time_text(latency.loaded_p50_us)
     held_bytes = queue_bytes(worst)
-    measured = {
+    numbers = {
         "latency_idle_p50_us": latency.idle_p50_us,
         "latency_loaded_p50_us": latency.loaded_p50_us,
         "latency_rise_us": latency.rise_us,
         "latency_rpm": latency.rpm,
         "queue_bytes": held_bytes,
     }
+    subject = tests([worst.number])
     if not grown(worst):
         most = f", the largest rise of {count} rows" if count > 1 else ""
-        text = f"Under load the round trip stays short: {time_text(loaded_us)} of {worst.stream} in test {worst.number}"
-        text += f", {time_text(idle_us)} when idle (p50){most}."
-        return Finding(text, Weight.DETAIL, Severity.OK, tests([worst.number]), measured)
-    text = (
-        f"Under load the round trip of {worst.stream} grows from {time_text(idle_us)} to {time_text(loaded_us)} (p50)"
-    )
-    text += f" in test {worst.number}"
-    if held_bytes is not None and worst.stream.goodput_mbps is not None:
-        goodput = rate_text(worst.stream.goodput_mbps.mean, worst.stream.ceiling_mbps)
+        text = f"Under load the round trip stays short: {loaded} of {stream} in test {worst.number}, {idle} when idle"
+        return Finding(f"{text} (p50){most}.", Weight.DETAIL, Severity.OK, subject, numbers)
+    text = f"Under load the round trip of {stream} grows from {idle} to {loaded} (p50) in test {worst.number}"
+    if held_bytes is not None and stream.goodput_mbps is not None:
+        goodput = rate_text(stream.goodput_mbps.mean, stream.ceiling_mbps)
         text += f": a queue of about {float(f'{held_bytes / 1024:.2g}'):,.0f} KB at {goodput} Mbit/s"
     text += f"; the largest rise of {count} rows." if count > 1 else "."
     remedy = "A smaller window, a lower rate or a queue that drops earlier (fq_codel) shortens it."
-    return Finding(text, Weight.COMPARISON, Severity.NOTE, tests([worst.number]), measured, remedy)
+    return Finding(text, Weight.COMPARISON, Severity.NOTE, subject, numbers, remedy)
 
 
 def grown(row: Result) -> bool:
@@ -158,29 +156,28 @@ def queue_bytes(row: Result) -> float | None:
 
 def charts(view: RunView) -> list[Block]:
     """Return a chart of each drawn test, of its last repetition that counts; those of short round trips are folded."""
-    counted = [repetition for repetition in view.repetitions if repetition.status is Status.OK and repetition.probes]
-    last = {repetition.cell: repetition for repetition in counted}
-    shown = []
+    last = last_counted(view.repetitions)
+    drawn: list[tuple[Cell, Lines, Lines]] = []
     for cell in charted_cells(view.plan):
-        own = last.get(cell.number)
-        round_trips = (
-            {str(probes.stream): found for probes in own.probes if (found := _round_trips(probes))} if own else {}
-        )
-        if own and round_trips:
-            goodput = {str(stream): found for stream in cell.streams if (found := _goodput(own, stream))}
-            shown.append((cell, round_trips, goodput))
-    if not shown:
+        repetition = last.get(cell.number)
+        if repetition is None:
+            continue
+        round_trips = {str(probes.stream): _round_trips(probes) for probes in repetition.probes}
+        if known := {name: line for name, line in round_trips.items() if line}:
+            goodput = {str(stream): _goodput(repetition, stream) for stream in cell.streams}
+            drawn.append((cell, known, {name: line for name, line in goodput.items() if line}))
+    if not drawn:
         return []
-    longest = max(value for _, lines, _ in shown for line in lines.values() for _, value in line)
-    colours = colours_by_name(str(stream) for cell, _, _ in shown for stream in cell.streams)
+    longest = max(value for _, lines, _ in drawn for line in lines.values() for _, value in line)
+    colours = colours_by_name(str(stream) for cell, _, _ in drawn for stream in cell.streams)
     keys = tuple(Key(name, colour) for name, colour in colours.items())
     late = {row.number for row in results(view) if grown(row)}
     blocks: list[Block] = []
     for seen in (True, False):
-        drawn = tuple(_chart(*test, longest, colours) for test in shown if (test[0].number in late) is seen)
-        if drawn:
-            block = Charts(drawn, keys)
-            blocks.append(block if seen else Folded(f"Charts of {plural(len(drawn), 'test')} without a rise", (block,)))
+        own = tuple(_chart(*test, longest, colours) for test in drawn if (test[0].number in late) is seen)
+        if own:
+            block = Charts(own, keys)
+            blocks.append(block if seen else Folded(f"Charts of {plural(len(own), 'test')} without a rise", (block,)))
     return blocks
 
 

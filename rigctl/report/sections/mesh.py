@@ -25,7 +25,7 @@ from rigctl.report.blocks import (
     Table,
 )
 from rigctl.report.charts.plot import HEAT_STEPS, heat_step
-from rigctl.report.tables.columns import TextOf, alike, count_texts, digits_decimals, to_decimals
+from rigctl.report.tables.columns import TextOf, count_texts, divided, to_decimals, to_needed
 from rigctl.report.words.limits import raised
 from rigctl.report.words.text import MOST_NAMED, UNKNOWN, listed, plural, settings_text
 
@@ -42,6 +42,7 @@ _TRIPS: Final = (
     "Nodes are compared by their shortest median round trip: a pair is as slow as both its ends together. A node is "
     f"reported where it is more than {FAR:g} times that of the usual node."
 )
+_DIRECTIONS_OF_ROLES: Final = {"sending": "in sending to the others", "receiving": "in receiving from the others"}
 _MANY_US: Final = 10_000.0
 SERVERS_CHARACTERS: Final = 100
 """Width of the columns of one table; more servers go to a table of their own."""
@@ -57,14 +58,14 @@ MOST_PAIRS: Final = 6
 
 def part(view: RunView) -> Part | None:
     """Return the part of a run in which every node sent to every other; None for any other run."""
-    found = view.meshes
-    if not found:
+    meshes = view.meshes
+    if not meshes:
         return None
-    form = form_of(found)
-    top = max(value for mesh in found for way in mesh.ways.values() if (value := form.value(way)) is not None)
+    form = form_of(meshes)
+    top = max(value for mesh in meshes for way in mesh.ways.values() if (value := form.value(way)) is not None)
     return Part(
-        findings=tuple(round_trip_findings(found, form) if form.trips else findings(view.plan, found, form)),
-        lead=tuple(_tables(mesh, form, top, alone=len(found) == 1) for mesh in found),
+        findings=tuple(round_trip_findings(meshes, form) if form.trips else findings(view.plan, meshes, form)),
+        lead=tuple(_tables(mesh, form, top, alone=len(meshes) == 1) for mesh in meshes),
         method=(_TRIPS if form.trips else _MESH,),
         leads=True,
     )
@@ -78,14 +79,12 @@ class Form:
     unit: str
     factor: float  # size of the unit in Mbit/s or µs
     decimals: int
+    value: Callable[[Way], float | None]  # in Mbit/s or µs
     second_unit: str
     second_words: str
     second: Callable[[Way], float | None]
     second_text: TextOf
     trips: bool = False
-
-    def value(self, way: Way) -> float | None:
-        return way.rtt_p50_us if self.trips else way.mbps
 
     def number(self, value: float) -> str:
         return f"{value / self.factor:.{self.decimals}f}"
@@ -94,35 +93,26 @@ class Form:
         return f"{self.number(value or 0.0)} {self.unit}"
 
 
-def form_of(found: Sequence[Mesh]) -> Form:
+def form_of(meshes: Sequence[Mesh]) -> Form:
     """Return the form that suits what was counted, which is the same in all tests of a run."""
-    point = found[0].point
+    point = meshes[0].point
     if point.kind.round_trips:
-        shortest = min(way.rtt_p50_us or 0.0 for mesh in found for way in mesh.answered)
+        shortest = min(way.rtt_p50_us or 0.0 for mesh in meshes for way in mesh.answered)
         unit, factor = ("ms", 1000.0) if shortest >= _MANY_US else ("µs", 1.0)
         decimals = 0 if shortest / factor >= 100 else 1
         words = "the round trip of a message, median (p50) and 99th percentile"
-
-        def p99(way: Way) -> float | None:
-            return None if way.rtt_p99_us is None else way.rtt_p99_us / factor
-
-        return Form(words, unit, factor, decimals, "p99", "the 99th percentile", p99, to_decimals(decimals), trips=True)
-    known = [way.mbps or 0.0 for mesh in found for way in mesh.known]
+        second = ("p99", "the 99th percentile", lambda way: divided(way.rtt_p99_us, factor), to_decimals(decimals))
+        return Form(words, unit, factor, decimals, lambda way: way.rtt_p50_us, *second, trips=True)
+    known = [way.mbps or 0.0 for mesh in meshes for way in mesh.known]
     unit, factor = ("Gbit/s", 1000.0) if max(known) >= 1000 else ("Mbit/s", 1.0)
     low = min(known) / factor
     decimals = 0 if low >= 100 else 1 if low >= 10 and factor == 1 else 2 if low >= 0.1 else 3
-    words, second_unit, second_words = "goodput and retransmits (Retr)", "Retr", "retransmits"
     if point.transport == "udp":
-        words, second_unit, second_words = "goodput and loss of datagrams", "loss %", "loss"
-
-    def second(way: Way) -> float | None:
-        return way.loss_pct if point.transport == "udp" else way.retransmits
-
-    def second_text(values: Sequence[float | None]) -> Callable[[float | None], str]:
-        two_digits = alike(values, lambda value: digits_decimals(value, digits=2))
-        return two_digits if point.transport == "udp" else count_texts(values)
-
-    return Form(words, unit, factor, decimals, second_unit, second_words, second, second_text)
+        words, second = "goodput and loss of datagrams", ("loss %", "loss", lambda way: way.loss_pct, to_needed(2))
+    else:
+        words = "goodput and retransmits (Retr)"
+        second = ("Retr", "retransmits", lambda way: way.retransmits, count_texts)
+    return Form(words, unit, factor, decimals, lambda way: way.mbps, *second)
 
 
 def point_text(mesh: Mesh) -> str:
@@ -141,32 +131,29 @@ def _tables(mesh: Mesh, form: Form, top: float, *, alone: bool) -> Section:
     width = 2 * (max(len(NARROWEST), *map(len, mesh.nodes)) + 2)
     count = -(-len(mesh.nodes) * width // SERVERS_CHARACTERS)
     size = -(-len(mesh.nodes) // count)
-    made = [_table(mesh, form, mesh.nodes[at : at + size], title, top) for at in range(0, len(mesh.nodes), size)]
+    tables = [_table(mesh, form, mesh.nodes[at : at + size], title, top) for at in range(0, len(mesh.nodes), size)]
     legend = tuple(_legend(mesh, form))
     if count == 1:
-        return Section(title, (replace(made[0], legend=legend),), brief=True)
-    said = tuple(Paragraph(line, small=True) for line in legend)
-    folded = Folded(f"In {count} tables, with {form.second_words}", tuple(made))
-    return Section(title, (_heat_map(mesh, form, top), *said, folded), brief=True)
+        return Section(title, (replace(tables[0], legend=legend),), brief=True)
+    folded = Folded(f"In {count} tables, with {form.second_words}", tuple(tables))
+    return Section(title, (_heat_map(mesh, form, top), *(Paragraph(line, True) for line in legend), folded), brief=True)
 
 
 def _legend(mesh: Mesh, form: Form) -> Iterator[str]:
     yield f"The client, in a row, sends; each server {'answers' if form.trips else 'receives'}: {form.words}."
     if not mesh.point.kind.in_messages:
-        yield f"Limits: {_limit_counts(mesh)}."
+        yield f"Limits: {', '.join(_limit_counts(mesh))}."
     if mesh.lopsided:
         yield f"Marked: slower than the other direction by more than {100 * DIFFER:g} %."
 
 
-def _limit_counts(mesh: Mesh) -> str:
-    """Return how many pairs have each limit, those of few pairs with their names."""
+def _limit_counts(mesh: Mesh) -> Iterator[str]:
+    """Yield how many pairs have each limit, those of few pairs with their names."""
     by_limit = grouped(mesh.ways, lambda ends: mesh.ways[ends].limit or UNKNOWN)
-    said = []
     for limit, pairs in sorted(by_limit.items(), key=lambda item: -len(item[1])):
         few = len(pairs) <= _FEW_PAIRS and len(by_limit) > 1
         names = f" ({', '.join(f'{source} → {destination}' for source, destination in pairs)})" if few else ""
-        said.append(f"{limit} in {plural(len(pairs), 'pair')}{names}")
-    return ", ".join(said)
+        yield f"{limit} in {plural(len(pairs), 'pair')}{names}"
 
 
 def _table(mesh: Mesh, form: Form, servers: Sequence[str], title: str, top: float) -> Table:
@@ -181,19 +168,15 @@ def _table(mesh: Mesh, form: Form, servers: Sequence[str], title: str, top: floa
 def _entries(mesh: Mesh, form: Form, column: Sequence[Ends], top: float) -> tuple[list[Entry], list[Entry]]:
     """Return the entries of two columns: both values of each of these ways, the first in its colour."""
     slower = {pair.slower.ends for pair in mesh.lopsided}
-    measured = {
-        ends: (value, form.second(way))
-        for ends in column
-        if (way := mesh.ways.get(ends)) is not None and (value := form.value(way)) is not None
-    }
-    text = form.second_text([second for _, second in measured.values()])
+    measured = [
+        (form.value(way), form.second(way)) if (way := mesh.ways.get(ends)) else (None, None) for ends in column
+    ]
+    text = form.second_text([second for value, second in measured if value is not None])
     first, second = [], []
-    for ends in column:
-        dash = Entry(ITSELF if ends[0] == ends[1] else UNKNOWN)
-        value, beside = measured.get(ends, (None, None))
+    for ends, (value, beside) in zip(column, measured, strict=True):
         if value is None:
-            first.append(dash)
-            second.append(dash)
+            first.append(Entry(_dash(ends)))
+            second.append(Entry(_dash(ends)))
         else:
             colour = f"h{heat_step(value, top)}"
             first.append(Entry(form.number(value), value / form.factor, "warn" if ends in slower else "", colour))
@@ -201,12 +184,16 @@ def _entries(mesh: Mesh, form: Form, column: Sequence[Ends], top: float) -> tupl
     return first, second
 
 
+def _dash(ends: Ends) -> str:
+    return ITSELF if ends[0] == ends[1] else UNKNOWN
+
+
 def _heat_map(mesh: Mesh, form: Form, top: float) -> HeatMaps:
     def field(client: str, server: str) -> HeatField:
         way = mesh.ways.get((client, server))
         value = None if way is None else form.value(way)
         if value is None:
-            return HeatField(ITSELF if client == server else UNKNOWN, "self" if client == server else "")
+            return HeatField(_dash((client, server)), "self" if client == server else "")
         return HeatField(form.number(value), f"h{heat_step(value, top)}", value)
 
     rows = tuple((client, tuple(field(client, server) for server in mesh.nodes)) for client in mesh.nodes)
@@ -215,93 +202,91 @@ def _heat_map(mesh: Mesh, form: Form, top: float) -> HeatMaps:
     return HeatMaps((HeatMap("", "client ↓ server →", mesh.nodes, rows),), unit, steps)
 
 
-def findings(plan: RunPlan, found: Sequence[Mesh], form: Form) -> Iterator[Finding]:
+def findings(plan: RunPlan, meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
     """Yield the findings of goodput, the answer first."""
-    low, high, measured = _ends(found, form)
-    answer = f"is lowest at {low.text} and highest at {high.text}"
+    low, high = _extremes(meshes, form)
+    answer = f"goodput is lowest at {low.text} and highest at {high.text}"
     if form.text(low.value) == form.text(high.value):
-        answer = f"is {form.text(low.value)} on each pair"
-    slow = dict.fromkeys(slow.node for mesh in found for slow in mesh.slow)
-    text = f"{_between(found, measured, f'goodput {answer}')}{_named(found)}."
+        answer = f"goodput is {form.text(low.value)} on each pair"
+    slow = dict.fromkeys(slow.node for mesh in meshes for slow in mesh.slow)
     numbers = {"lowest_mbps": low.value, "highest_mbps": high.value, "slow_nodes": len(slow)}
-    yield _answer(found, text, slow, numbers)
-    yield from slow_findings(plan, found, form)
-    yield from _small(found, form)
-    yield from _lopsided(found, form)
+    yield _answer(meshes, form, answer, _slow_text(meshes), slow, numbers)
+    yield from slow_findings(plan, meshes, form)
+    yield from _small(meshes, form)
+    yield from _lopsided(meshes, form)
 
 
-def round_trip_findings(found: Sequence[Mesh], form: Form) -> Iterator[Finding]:
+def round_trip_findings(meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
     """Yield the findings of round trips, the answer first."""
-    low, high, measured = _ends(found, form)
-    far_nodes = grouped([(mesh, far) for mesh in found for far in mesh.far], lambda place: place[1].node)
-    late = listed(list(far_nodes))
-    said = f"{late} answer{'s' * (len(far_nodes) == 1)} late" if late else "no node answers late"
+    low, high = _extremes(meshes, form)
+    far_nodes = grouped([(mesh, far) for mesh in meshes for far in mesh.far], lambda place: place[1].node)
+    verb = "answers" if len(far_nodes) == 1 else "answer"
+    late = f"{listed(list(far_nodes))} {verb} late" if far_nodes else "no node answers late"
     trips = f"the median round trip is shortest at {low.text} and longest at {high.text}"
     numbers = {"shortest_us": low.value, "longest_us": high.value, "late_nodes": len(far_nodes)}
-    yield _answer(found, f"{_between(found, measured, trips)}{said}.", far_nodes, numbers)
+    yield _answer(meshes, form, trips, late, far_nodes, numbers)
     for node, places in far_nodes.items():
         mesh, far = max(places, key=lambda item: item[1].rtt_us / item[1].others_us)
         text = (
             f"{node} answers late: its shortest median round trip is {form.text(far.rtt_us)}, that of the usual "
-            f"node {form.text(far.others_us)}{_where(found, mesh, len(places))}."
+            f"node {form.text(far.others_us)}{_where(meshes, mesh, len(places))}."
         )
         own = {"rtt_us": far.rtt_us, "others_us": far.others_us}
         yield Finding(text, Weight.BOTTLENECK, Severity.WARNING, Subject("node", (node,)), own)
 
 
 @dataclass(frozen=True, slots=True)
-class _End:
+class _Extreme:
     """The lowest or the highest value of a run, and its text with the pair."""
 
     value: float
     text: str
 
 
-def _ends(found: Sequence[Mesh], form: Form) -> tuple[_End, _End, int]:
-    """Return the lowest and the highest value of a run, and how many ways were measured."""
-    ways = [
-        (value, way, mesh)
-        for mesh in found
-        for way in (mesh.answered if form.trips else mesh.known)
-        if (value := form.value(way)) is not None
-    ]
-    made = []
-    for value, way, mesh in (choose(ways, key=lambda item: item[0]) for choose in (min, max)):
-        point = f", {point_text(mesh)}" if len(found) > 1 else ""
-        made.append(_End(value, f"{form.text(value)} ({way.sender} → {way.receiver}{point})"))
-    return made[0], made[1], len(ways)
+def _known(meshes: Sequence[Mesh], form: Form) -> list[tuple[float, Way, Mesh]]:
+    ways = [(form.value(way), way, mesh) for mesh in meshes for way in (mesh.answered if form.trips else mesh.known)]
+    return [(value, way, mesh) for value, way, mesh in ways if value is not None]
 
 
-def _between(found: Sequence[Mesh], measured: int, said: str) -> str:
-    """Return the beginning of an answer: `Between 4 nodes, goodput is …; 11 of 12 pairs were measured; `."""
-    pairs = sum(len(mesh.ways) for mesh in found)
+def _extremes(meshes: Sequence[Mesh], form: Form) -> list[_Extreme]:
+    """Return the lowest and the highest value of a run."""
+    extremes = []
+    for value, way, mesh in (choose(_known(meshes, form), key=lambda item: item[0]) for choose in (min, max)):
+        point = f", {point_text(mesh)}" if len(meshes) > 1 else ""
+        extremes.append(_Extreme(value, f"{form.text(value)} ({way.sender} → {way.receiver}{point})"))
+    return extremes
+
+
+def _answer(
+    meshes: Sequence[Mesh], form: Form, values: str, verdict: str, nodes: Iterable[str], numbers: dict[str, float]
+) -> Finding:
+    """Return `Between 4 nodes, goodput is …; 11 of 12 pairs were measured; no node is slow.` on these `nodes`."""
+    measured, pairs = len(_known(meshes, form)), sum(len(mesh.ways) for mesh in meshes)
     part = f"{measured} of {pairs} pairs {'was' if measured == 1 else 'were'} measured; " if measured < pairs else ""
-    return f"Between {len(found[0].nodes)} nodes, {said}; {part}"
-
-
-def _answer(found: Sequence[Mesh], text: str, nodes: Iterable[str], numbers: dict[str, float]) -> Finding:
-    names = tuple(nodes)
+    count, names = len(meshes[0].nodes), tuple(nodes)
+    text = f"Between {count} nodes, {values}; {part}{verdict}."
     subject = Subject("node", names) if names else Subject()
-    return Finding(text, Weight.ANSWER, subject=subject, numbers={"nodes": len(found[0].nodes), **numbers})
+    return Finding(text, Weight.ANSWER, subject=subject, numbers={"nodes": count, **numbers})
 
 
-def _named(found: Sequence[Mesh]) -> str:
-    slow_nodes = grouped([slow for mesh in found for slow in mesh.slow], lambda slow: slow.node)
-    small = list(dict.fromkeys(node for mesh in found for each in mesh.small for node in each.nodes))
+def _slow_text(meshes: Sequence[Mesh]) -> str:
+    """Return which nodes are slow, in which roles, and which have a smaller MTU."""
+    slow_nodes = grouped([slow for mesh in meshes for slow in mesh.slow], lambda slow: slow.node)
+    small = list(dict.fromkeys(node for mesh in meshes for each in mesh.small for node in each.nodes))
     roles = {
         node: listed(sorted({role for slow in own for role in slow.roles}, reverse=True))
         for node, own in slow_nodes.items()
     }
-    if not roles and not all(comparable(mesh) for mesh in found):
-        said = "these are too few to tell whether a node is slow"
+    if not roles and not all(comparable(mesh) for mesh in meshes):
+        text = "these are too few to tell whether a node is slow"
     elif not roles:
-        said = "no node is slow with all others"
+        text = "no node is slow with all others"
     elif len(roles) <= MOST_NAMED:
         (first, own), *others = roles.items()
-        said = ", ".join([f"{first} is slow in {own}", *(f"{node} in {role}" for node, role in others)])
+        text = ", ".join([f"{first} is slow in {own}", *(f"{node} in {role}" for node, role in others)])
     else:
-        said = f"{listed(list(roles))} are slow"
-    return f"{said}; {listed(small)} {'has' if len(small) == 1 else 'have'} a smaller MTU" if small else said
+        text = f"{listed(list(roles))} are slow"
+    return f"{text}; {listed(small)} {'has' if len(small) == 1 else 'have'} a smaller MTU" if small else text
 
 
 def comparable(mesh: Mesh) -> bool:
@@ -311,19 +296,21 @@ def comparable(mesh: Mesh) -> bool:
     return all(min(senders[node], receivers[node]) >= LEAST for node in mesh.nodes)
 
 
-def slow_findings(plan: RunPlan, found: Sequence[Mesh], form: Form) -> Iterator[Finding]:
+def slow_findings(plan: RunPlan, meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
     """Yield a finding for each slow node; a note if its link has a lower rate in the rig file."""
-    places_of = grouped([(mesh, slow) for mesh in found for slow in mesh.slow], lambda place: place[1].node)
+    places_of = grouped([(mesh, slow) for mesh in meshes for slow in mesh.slow], lambda place: place[1].node)
     for node, places in places_of.items():
         mesh, slow = min(places, key=lambda place: place[1].mbps / place[1].others_mbps)
         link = _narrow(plan, node)
-        ends = {"sending": "sender", "receiving": "receiver"}
-        own = [way for way in mesh.known if any(getattr(way, ends[role]) == node for role in slow.roles)]
-        cause, remedy = _limits(node, [way for way in own if way.limit not in (None, "unknown")])
         if link:
             cause, remedy = f" Its link in the rig file has only {link}.", None
-        where = _where(found, mesh, len(places))
-        text = f"{node} is slow {_compared(slow, form)} {form.text(slow.others_mbps)}{where}.{cause}"
+        else:
+            cause, remedy = _limits(mesh, slow)
+        direction = _DIRECTIONS_OF_ROLES[slow.roles[0]] if len(slow.roles) == 1 else "in both directions"
+        text = (
+            f"{node} is slow {direction}: {form.text(slow.mbps)} (median), against {form.text(slow.others_mbps)} "
+            f"between the other nodes{_where(meshes, mesh, len(places))}.{cause}"
+        )
         numbers: dict[str, Number] = {
             "goodput_mbps": slow.mbps,
             "others_mbps": slow.others_mbps,
@@ -333,14 +320,6 @@ def slow_findings(plan: RunPlan, found: Sequence[Mesh], form: Form) -> Iterator[
         yield Finding(text, Weight.BOTTLENECK, level, Subject("node", (node,)), numbers, remedy)
 
 
-def _compared(slow: SlowNode, form: Form) -> str:
-    """Return `in sending to the others: 2.96 Gbit/s (median); pairs without a slow node have`."""
-    parts = [f"in {role} {'to' if role == 'sending' else 'from'} the others" for role in slow.roles]
-    if len(parts) > 1:
-        parts[1] = "in receiving from them"
-    return f"{listed(parts)}: {form.text(slow.mbps)} (median); pairs without a slow node have"
-
-
 def _narrow(plan: RunPlan, node: str) -> str:
     own = plan.links[node].rate_bps if node in plan.links else None
     others = [link.rate_bps for name, link in plan.links.items() if name != node]
@@ -348,9 +327,13 @@ def _narrow(plan: RunPlan, node: str) -> str:
     return f"{format_rate(own)}" if own and known and own < (1 - SLOW) * max(known) else ""
 
 
-def _limits(node: str, own: Sequence[Way]) -> tuple[str, str | None]:
+def _limits(mesh: Mesh, slow: SlowNode) -> tuple[str, str | None]:
     """Return what limits the pairs of a slow node, and the remedy for the most frequent limit."""
+    node, ends = slow.node, [("sending", "receiving").index(role) for role in slow.roles]
+    own = [way for way in mesh.known if way.limit not in (None, "unknown") and any(way.ends[at] == node for at in ends)]
     counts = Counter(way.limit for way in own)
+    if not counts:
+        return "", None
     causes = [(way.window.sysctl, way.window.node) for way in own if way.window is not None and way.window.sysctl]
     bounds = listed([f"{sysctl} of {bound} allows no more" for sysctl, bound in dict.fromkeys(causes)])
     known = {
@@ -358,41 +341,40 @@ def _limits(node: str, own: Sequence[Way]) -> tuple[str, str | None]:
         "other-traffic": "; traffic that is not this run's",
         "window": f"; {bounds}" if bounds else "",
     }
-    said = [f"{limit} ({plural(count, 'pair')}{known.get(str(limit), '')})" for limit, count in counts.most_common()]
-    remedy, first = None, next(iter(counts.most_common(1)), (None, 0))[0]
+    texts = [f"{limit} ({plural(count, 'pair')}{known.get(str(limit), '')})" for limit, count in counts.most_common()]
+    remedy, first = None, counts.most_common(1)[0][0]
     if first == "path":
         remedy = f"Look at what is before {node}: firewall, shaper, switch port; or correct the rate in the rig file."
     elif first == "window" and causes:
         remedy = raised(*causes[0])
-    return f" Its pairs are limited by: {listed(said)}." if said else "", remedy
+    return f" Its pairs are limited by: {listed(texts)}.", remedy
 
 
-def _small(found: Sequence[Mesh], form: Form) -> Iterator[Finding]:
-    once = {(small.nodes, small.mtu): small for mesh in reversed(found) for small in mesh.small}
+def _small(meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
+    once = {(small.nodes, small.mtu): small for mesh in reversed(meshes) for small in mesh.small}
     for small in once.values():
-        have = "has" if len(small.nodes) == 1 else "have"
-        text = f"{listed(small.nodes)} {have} paths of MTU {small.mtu} only, others of {small.others_mtu}"
+        text = f"The paths of {listed(small.nodes)} have an MTU of {small.mtu}, others of {small.others_mtu}"
         if small.ceiling_mbps is not None and small.others_ceiling_mbps is not None:
-            text += f": at most {form.text(small.ceiling_mbps)} in place of {form.text(small.others_ceiling_mbps)}"
+            text += f": at most {form.text(small.ceiling_mbps)} instead of {form.text(small.others_ceiling_mbps)}"
         numbers: dict[str, Number] = {"mtu": small.mtu, "others_mtu": small.others_mtu}
         numbers |= {"ceiling_mbps": small.ceiling_mbps, "others_ceiling_mbps": small.others_ceiling_mbps}
         remedy = f"Give {listed(small.nodes)} and the way there an MTU of {small.others_mtu}."
         yield Finding(f"{text}.", Weight.BOTTLENECK, Severity.WARNING, Subject("node", small.nodes), numbers, remedy)
 
 
-def _where(found: Sequence[Mesh], mesh: Mesh, places: int) -> str:
-    return f" (with {point_text(mesh)}; in {places} of {len(found)} settings)" if len(found) > 1 else ""
+def _where(meshes: Sequence[Mesh], mesh: Mesh, places: int) -> str:
+    return f" (with {point_text(mesh)}; in {places} of {len(meshes)} settings)" if len(meshes) > 1 else ""
 
 
-def _lopsided(found: Sequence[Mesh], form: Form) -> Iterator[Finding]:
-    by_pair = grouped([(mesh, pair) for mesh in found for pair in mesh.lopsided], lambda place: place[1].slower.ends)
+def _lopsided(meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
+    by_pair = grouped([(mesh, pair) for mesh in meshes for pair in mesh.lopsided], lambda place: place[1].slower.ends)
     ranked = sorted(by_pair.values(), key=lambda places: -max(pair.share for _, pair in places))
     for places in ranked[:MOST_PAIRS]:
         mesh, pair = max(places, key=lambda place: place[1].share)
         slower, faster = pair.slower, pair.faster
         text = (
-            f"{slower.sender} → {slower.receiver} has {form.text(slower.mbps)}, {100 * pair.share:.0f} % less "
-            f"than the other direction with {form.text(faster.mbps)}{_where(found, mesh, len(places))}."
+            f"{slower.sender} → {slower.receiver}: {form.text(slower.mbps)}, {100 * pair.share:.0f} % below the other "
+            f"direction ({form.text(faster.mbps)}){_where(meshes, mesh, len(places))}."
         )
         numbers = {"slower_mbps": slower.mbps, "faster_mbps": faster.mbps, "difference_pct": 100 * pair.share}
         yield Finding(text, Weight.COMPARISON, Severity.WARNING, _pairs([pair]), numbers)

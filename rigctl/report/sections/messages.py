@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final
 
 from rigctl.analysis.rows.cells import grouped
@@ -11,7 +12,6 @@ from rigctl.analysis.views.messages import MessageResult
 from rigctl.base.units import format_bytes, size_words
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.latency import count_between, peaks_ns
-from rigctl.records import RunInfo
 from rigctl.report.blocks import Chart, Charts, Column, Key, Paragraph, Part, Section, Table
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Mark, Spans, plot, stream_colours
 from rigctl.report.charts.plot import Line as Drawn
@@ -30,7 +30,7 @@ from rigctl.report.tables.messages import (
     time,
 )
 from rigctl.report.words.goodput import excess_findings, excess_note
-from rigctl.report.words.text import percent_text, plural, rate_text, tests_named, time_text, varied_texts
+from rigctl.report.words.text import percent_text, plural, rate_text, span, tests_named, time_text, varied_texts
 from rigctl.settings import BUSY_POLL, READ, WRITE
 
 MESSAGES = "messages"
@@ -49,6 +49,9 @@ _PLACES = (
     "end on the processor at which its packets arrive."
 )
 _CONNECTIONS = "Each repetition has a connection of its own; the time of its handshake is not counted."
+_BUCKETS = "The virtual links are shaped by token buckets, which pass what is shorter than the bucket at once:"
+_SHAPED_TRIPS = f"{_BUCKETS} on a wire of that rate, a short message also takes the time of its frames."
+_SHAPED_BLASTS = f"{_BUCKETS} short tests may exceed the ceiling."
 NOISY: Final = 0.05
 """A variation above this share of the mean is reported."""
 CONVERGED: Final = 0.99
@@ -71,12 +74,13 @@ def part(run: RunView) -> Part | None:
         return None
     results = view.messages
     trips = view.plan.cells[0].kind.round_trips
-    findings = [*message_findings(view), *round_trip_findings(results)]
-    shaping = shaping_text(view.info, trips)
-    if shaping:
-        findings.append(Finding(shaping, Weight.RIG))
+    shaped = [Finding(_SHAPED_TRIPS if trips else _SHAPED_BLASTS, Weight.RIG)]
     return Part(
-        findings=tuple(findings),
+        findings=(
+            *message_findings(view),
+            *round_trip_findings(results),
+            *(shaped if view.plan.virtual == "namespaces" else ()),
+        ),
         results=table(results, lambda result: excess_note(view.info, result)),
         sections=_charts(view, trips),
         method=(_TRIP_METHOD, _PLACES, _CONNECTIONS) if trips else (_BLAST_METHOD, _CONNECTIONS),
@@ -103,25 +107,27 @@ def _charts(view: RunView, trips: bool) -> tuple[Section, ...]:
 def table(results: Results, notes_of: Callable[[MessageResult], Sequence[str]] = lambda _: ()) -> Table:
     """Return size, iterations, elapsed times, their mean and variation, then round trips or throughput."""
     if results and results[0].cell.kind.round_trips:
-        times = (
-            microseconds("RTT mean", lambda result: _us(result.rtt_mean_ns)),
-            microseconds("min", lambda result: _us(result.rtt_min_ns)),
-            microseconds("p50", lambda result: result.rtt_us(50)),
-            microseconds("p90", lambda result: result.rtt_us(90)),
-            microseconds("p99", lambda result: result.rtt_us(99)),
-            microseconds("p99.9", lambda result: result.rtt_us(99.9)),
-            microseconds("max", lambda result: _us(result.rtt_max_ns)),
-        )
-        return message_table(results, [SIZE, iterations], times)
+        return message_table(results, [SIZE, iterations], _ROUND_TRIPS)
+    logarithm: ResultColumn = measured(
+        "log2(size)", "", lambda result: math.log2(result.size) if result.size else None, to_decimals(3), "requested"
+    )
     derived: list[ResultColumn] = [
         each(Column("Throughput", "byte/s", "derived"), lambda result: result.bytes_per_s, "{:,.0f}".format),
         each(Column("Ceiling", "byte/s", "derived"), ceiling, "{:,.0f}".format),
         EFFICIENCY,
     ]
-    logarithm: ResultColumn = measured(
-        "log2(size)", "", lambda result: math.log2(result.size) if result.size else None, to_decimals(3), "requested"
-    )
     return message_table(results, [SIZE, logarithm, iterations], derived, notes_of)
+
+
+_ROUND_TRIPS: Final[tuple[ResultColumn, ...]] = (
+    microseconds("RTT mean", lambda result: _us(result.rtt_mean_ns)),
+    microseconds("min", lambda result: _us(result.rtt_min_ns)),
+    microseconds("p50", lambda result: result.rtt_us(50)),
+    microseconds("p90", lambda result: result.rtt_us(90)),
+    microseconds("p99", lambda result: result.rtt_us(99)),
+    microseconds("p99.9", lambda result: result.rtt_us(99.9)),
+    microseconds("max", lambda result: _us(result.rtt_max_ns)),
+)
 
 
 def _us(time_ns: float | None) -> float | None:
@@ -185,13 +191,14 @@ def _blast_answer(counted: Sequence[MessageResult]) -> Iterator[Finding]:
     best = max(counted, key=lambda result: result.bytes_per_s or 0.0)
     top = best.bytes_per_s or 0.0
     share = f", {percent_text(best.efficiency)} % of the ceiling" if best.efficiency is not None else ""
-    sizes = sorted({result.size for result in counted})
-    highest = {size: max(result.bytes_per_s or 0.0 for result in counted if result.size == size) for size in sizes}
-    stays = [all(highest[other] >= CONVERGED * top for other in sizes[number:]) for number in range(len(sizes))]
-    from_on = next((size for size, kept in zip(sizes, stays, strict=True) if kept), None)
     text = f"The highest throughput is {top:,.0f} byte/s, with messages of {size_text(best)}{share}"
-    if from_on is not None and from_on > sizes[0]:
-        text += f"; from {format_bytes(from_on)} on it stays within {100 * (1 - CONVERGED):.0f} % of that"
+    by_size = grouped(sorted(counted, key=lambda result: -result.size), lambda result: result.size)
+    lasting = takewhile(
+        lambda own: max(result.bytes_per_s or 0.0 for result in own) >= CONVERGED * top, by_size.values()
+    )
+    *_, converged = [None, *lasting]
+    if converged is not None and converged[0].size > min(by_size):
+        text += f"; from {size_text(converged[0])} on it stays within {100 * (1 - CONVERGED):.0f} % of that"
     numbers = {"throughput_bytes_per_s": top, "efficiency": best.efficiency}
     yield Finding(f"{text}.", Weight.ANSWER, subject=tests([best.cell.number]), numbers=numbers)
 
@@ -217,16 +224,6 @@ def _unanswered(counted: Sequence[MessageResult]) -> Iterator[Finding]:
             )
             numbers = {"unanswered": result.unanswered}
             yield Finding(text, Weight.LOSS, Severity.WARNING, tests([result.cell.number]), numbers)
-
-
-def shaping_text(info: RunInfo, trips: bool) -> str:
-    """Return what a virtual link cannot show: a wire's time for a short message or a short test."""
-    if info.plan.virtual != "namespaces":
-        return ""
-    buckets = "The virtual links are shaped by token buckets, which pass what is shorter than the bucket at once: "
-    if trips:
-        return f"{buckets}on a wire of that rate a short message takes the time of its frames besides."
-    return f"{buckets}short tests may exceed the ceiling."
 
 
 def size_text(result: MessageResult) -> str:
@@ -272,19 +269,18 @@ def _peaks(results: Sequence[MessageResult]) -> Iterator[Finding]:
     found = [(result, peaks) for result in results if len(peaks := peaks_ns(result.round_trips)) > 1]
     if not found:
         return
-    low, high = ([peaks[end] / 1000 for _, peaks in found] for end in (0, -1))
-    count = plural(len(found), "test")
-    text = f"Round trips gather around two times in {count}, about {_range(low)} and {_range(high)}."
+    low, high = (_range([peaks[end] / 1000 for _, peaks in found]) for end in (0, -1))
+    text = f"Round trips have two peaks in {plural(len(found), 'test')}, at about {low} and {high}."
     polled = any(result.cell[BUSY_POLL] is not None or not BUSY_POLL.takes(result.cell.kind) for result in results)
-    remedy = None if polled else "busy_poll: true would show whether a processor that wakes up is the cause."
+    remedy = None if polled else "busy_poll: true shows whether a processor that has to be woken is the cause."
     yield Finding(text, Weight.DETAIL, subject=tests(result.cell.number for result, _ in found), remedy=remedy)
 
 
 def _range(values_us: Sequence[float]) -> str:
     """Return `18 µs`, `71 to 85 µs` or `11 to 16 ms`."""
     factor, unit = (1e-3, "ms") if max(values_us) >= 1000 else (1.0, "µs")
-    low, high = (f"{float(f'{value * factor:.2g}'):g}" for value in (min(values_us), max(values_us)))
-    return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
+    ends = (f"{end(values_us) * factor:.2g}" for end in (min, max))
+    return f"{span(f'{float(end):g}' for end in ends)} {unit}"
 
 
 @dataclass(frozen=True, slots=True)

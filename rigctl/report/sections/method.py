@@ -37,29 +37,25 @@ def _times(info: RunInfo) -> str:
     return f"{counted}, of {each}{omit}."
 
 
-def _quality(repetitions: Sequence[Repetition]) -> list[str]:
-    said = []
+def _quality(repetitions: Sequence[Repetition]) -> Iterator[str]:
     skews = [repetition.start_skew_us for repetition in repetitions if repetition.start_skew_us is not None]
     known = [repetition for repetition in repetitions if repetition.clock_error_us is not None]
     starts = [repetition.clock_error_us or 0.0 for repetition in known if _start_unknown(repetition)]
     errors = [repetition.clock_error_us or 0.0 for repetition in known if not _start_unknown(repetition)]
     if skews:
-        said.append(f"Start skew: {median(skews) / 1e3:.2f} ms (median), {max(skews) / 1e3:.2f} ms at most.")
+        yield f"Start skew: {median(skews) / 1e3:.2f} ms (median), {max(skews) / 1e3:.2f} ms at most."
     if errors:
-        said.append(f"Clock offsets between nodes are known within {max(errors) / 1e3:.2f} ms.")
+        yield f"Clock offsets between nodes are known within {max(errors) / 1e3:.2f} ms."
     if starts:
         bound_ms = max(starts) / 1e3
-        said.append(f"Where the start skew is unknown, the start of each pair is known within {bound_ms:.2f} ms.")
+        yield f"Where the start skew is unknown, the start of each pair is known within {bound_ms:.2f} ms."
     invalid = sum(repetition.status is Status.INVALID for repetition in repetitions)
     failed = sum(repetition.status is Status.FAILED for repetition in repetitions)
     strangers = sum(usage.strangers for repetition in repetitions for usage in repetition.nodes)
     if invalid or failed:
-        said.append(f"{invalid} invalid and {failed} failed repetitions are listed with the reason and not averaged.")
+        yield f"{invalid} invalid and {failed} failed repetitions are listed with the reason and not averaged."
     if strangers:
-        said.append(
-            f"{plural(strangers, 'connection')} without the test's token reached a data port and got no answer."
-        )
-    return said
+        yield f"{plural(strangers, 'connection')} without the test's token reached a data port and got no answer."
 
 
 def _start_unknown(repetition: Repetition) -> bool:
@@ -67,10 +63,11 @@ def _start_unknown(repetition: Repetition) -> bool:
     return repetition.window_start_ns is not None and repetition.start_skew_us is None
 
 
-def _measured_with(info: RunInfo) -> list[str]:
+def _measured_with(info: RunInfo) -> Iterator[str]:
     unused = _unused_agents(info)
     versions = ", ".join(f"{name} {value[:12]}" for name, value in info.versions.items() if name not in unused)
-    return [f"Measured with {versions}."] if versions else []
+    if versions:
+        yield f"Measured with {versions}."
 
 
 def _unused_agents(info: RunInfo) -> set[str]:
@@ -86,14 +83,8 @@ def reproduce(plan: RunPlan, run: str) -> Section:
     if plan.imported:
         return Section("Data", data)
     files = "" if _bundled(plan) else f" {_file(plan)} is below, under “Scenario and rig file”."
-    return Section(
-        "Reproduce",
-        (
-            Paragraph(f"Measure the same again:{files}", small=True),
-            Verbatim(run_command(plan)),
-            *data,
-        ),
-    )
+    again = (Paragraph(f"Measure the same again:{files}", small=True), Verbatim(run_command(plan)))
+    return Section("Reproduce", (*again, *data))
 
 
 def run_command(plan: RunPlan) -> str:
@@ -133,26 +124,23 @@ def rig_sections(info: RunInfo) -> Iterator[Section]:
         node: {name: value for name, value in flattened(known) if name not in _HIDDEN}
         for node, known in info.facts.items()
     }
-    names = list(dict.fromkeys(name for known in flat.values() for name in known))
-    order = {name: number for number, name in enumerate(FACT_TITLES)}
-    names.sort(key=lambda name: (order.get(name, len(order)), name if name not in order else ""))
+    names = dict.fromkeys(name for known in flat.values() for name in known)
+    ordered = [*(name for name in FACT_TITLES if name in names), *sorted(names.keys() - FACT_TITLES.keys())]
     same: list[Row] = []
     differing: list[tuple[str, list[str]]] = []
-    for name in names:
+    for name in ordered:
         values = [fact_text(name, known.get(name)) for known in flat.values()]
         title = FACT_TITLES.get(name, name)
         if len(set(values)) > 1:
             differing.append((title, values))
-        elif values and values[0] != UNKNOWN:
-            same.append(Row((Entry(title, title), Entry(values[0], values[0]))))
+        elif values[0] != UNKNOWN:
+            same.append(_fact_row(title, values[0]))
     blocks: list[Block] = []
     if differing:
         columns = (Column("Node", "", "requested", words=True), *(_fact_column(title) for title, _ in differing))
-        rows = [
-            Row((Entry(node, node), *(Entry(values[number], values[number]) for _, values in differing)))
-            for number, node in enumerate(flat)
-        ]
-        table = Table(columns, tuple(rows), label="What differs between nodes")
+        by_node = zip(flat, *(values for _, values in differing), strict=True)
+        rows = tuple(_fact_row(*texts) for texts in by_node)
+        table = Table(columns, rows, label="What differs between nodes")
         few = len(rows) <= MOST_NODES
         blocks.append(table if few else Folded(f"What differs between {len(rows)} nodes", (table,)))
     if same:
@@ -160,6 +148,10 @@ def rig_sections(info: RunInfo) -> Iterator[Section]:
         blocks.append(Folded(f"The same on all nodes: {plural(len(same), 'fact')}", (table,)))
     if blocks:
         yield Section("The rig", tuple(blocks))
+
+
+def _fact_row(*texts: str) -> Row:
+    return Row(tuple(Entry(text, text) for text in texts))
 
 
 def _fact_column(title: str) -> Column:
@@ -174,23 +166,15 @@ def rig_findings(info: RunInfo) -> Iterator[Finding]:
             "the receiver counted, “–” if the files do not have it."
         )
         yield Finding(text, Weight.RIG)
-    if info.plan.virtual == "namespaces":
-        text = "The rig is virtual: network namespaces with shaped links on one machine."
-        far = [f"{node} ({format_duration(link.rtt_s)})" for node, link in info.plan.links.items() if link.rtt_s]
-        if far:
-            text += f" A relay delays the frames of {listed(far)} for the round-trip time in the rig file."
-        yield Finding(text, Weight.RIG)
-    if info.plan.virtual == "machines":
-        yield Finding(
-            "The rig is virtual: QEMU machines on one machine, joined by a hub. No link is shaped.", Weight.RIG
-        )
-        if slow := [node for node, known in info.facts.items() if known.get("emulated")]:
-            which = "all nodes" if len(slow) == len(info.facts) else listed(slow)
-            text = f"The processors of {which} are emulated: the figures are emulation's, not those of such hardware."
-            yield Finding(text, Weight.SUSPECT, Severity.WARNING)
+    if info.plan.virtual is not None:
+        yield Finding(_virtual_text(info.plan), Weight.RIG)
     if info.plan.virtual == "loopback":
-        yield Finding("The rig is the loopback interface of one machine: no link, no switch.", Weight.RIG)
         return
+    emulated = [node for node, known in info.facts.items() if known.get("emulated")]
+    if emulated and info.plan.virtual == "machines":
+        which = "all nodes" if len(emulated) == len(info.facts) else listed(emulated)
+        text = f"The processors of {which} are emulated: the figures are emulation's, not those of such hardware."
+        yield Finding(text, Weight.SUSPECT, Severity.WARNING)
     for departure in link_departures(info.plan.links, info.facts):
         subject = Subject("link", (departure.where,))
         if departure.setting == "link speed":
@@ -201,12 +185,22 @@ def rig_findings(info: RunInfo) -> Iterator[Finding]:
         yield Finding(text, Weight.SUSPECT, Severity.WARNING, subject)
 
 
+def _virtual_text(plan: RunPlan) -> str:
+    if plan.virtual == "loopback":
+        return "The rig is the loopback interface of one machine: no link, no switch."
+    if plan.virtual == "machines":
+        return "The rig is virtual: QEMU machines on one machine, joined by a hub. No link is shaped."
+    far = [f"{node} ({format_duration(link.rtt_s)})" for node, link in plan.links.items() if link.rtt_s]
+    relay = f" A relay delays the frames of {listed(far)} for the round-trip time in the rig file." if far else ""
+    return f"The rig is virtual: network namespaces with shaped links on one machine.{relay}"
+
+
 FIRMWARE: Final = "firmware"
 """The tag that names the firmware of what is tested; without it, of a real rig, that is unknown."""
 
 
 def settings(view: RunView, pairs: Sequence[Values]) -> tuple[tuple[str, str], ...]:
-    """Names and values; `pairs` are the rows of the run's pairs. What was in use, not what was requested."""
+    """Return names and values of what was in use, not what was requested; `pairs` are the rows of the run's pairs."""
     rows = [row for row in pairs if row["counted"]]
     return (*_of_flows(rows), *_links(view, rows), *_given(view))
 
@@ -257,6 +251,6 @@ def _given(view: RunView) -> Iterator[tuple[str, str]]:
 
 
 def _names(found: Iterable[object]) -> str:
-    """`cubic`, `bbr, cubic`, `1500, 9000, 1400 and 2 more`; `–` where none is known."""
+    """Return `cubic`, `bbr, cubic`, `1500, 9000, 1400 and 2 more`; `–` where none is known."""
     names = list(dict.fromkeys(UNKNOWN if name is None else str(name) for name in found)) or [UNKNOWN]
     return some(names, MOST_NAMED, last=", ")

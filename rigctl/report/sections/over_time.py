@@ -1,6 +1,7 @@
-"""Goodput over time: a line in each row of the results, and a chart of each test in which something is to be seen.
+"""Goodput over time: a line in each row of the results, charts of tests in which something is to be seen, fine bins.
 
-All charts have the same scales; below the goodput are the retransmits. Charts of steady tests are folded away.
+All charts of goodput have the same scales; below the goodput are the retransmits. Charts of steady tests are folded.
+Bins show what the receivers read in short times, and the gaps in which nothing arrived.
 """
 
 import math
@@ -11,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from rigctl.analysis.rows.frames import stream_bins
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.over_time import (
@@ -21,14 +23,39 @@ from rigctl.analysis.views.over_time import (
     charted_numbers,
     gaps_of,
     goodput_mbps,
+    last_counted,
 )
 from rigctl.base.units import format_duration
 from rigctl.findings import Finding, Severity, Weight, tests
-from rigctl.model.window import Times
-from rigctl.records import Cell, Flow, Repetition, Status, by_stream
-from rigctl.report.blocks import Block, Chart, Charts, Folded, Key, Paragraph, Part, Section, Sparkline
-from rigctl.report.charts.plot import MOST_COLOURS, Axis, Bars, Line, Mark, Panel, Plot, Rule, colours_by_name
+from rigctl.model.window import BinSeries, Gaps, Times
+from rigctl.model.window import gaps_of as gaps_in_bins
+from rigctl.records import Cell, Flow, Repetition, Stream, by_stream
+from rigctl.report.blocks import Block, Chart, Charts, Column, Folded, Key, Paragraph, Part, Section, Sparkline, Table
+from rigctl.report.charts.plot import (
+    MOST_COLOURS,
+    Axis,
+    Bars,
+    Line,
+    Mark,
+    Panel,
+    Plot,
+    Points,
+    Rule,
+    colours_by_name,
+    plot,
+)
+from rigctl.report.tables.columns import (
+    ColumnOf,
+    Head,
+    divided,
+    each,
+    measured,
+    table_of,
+    to_decimals,
+    to_needed,
+)
 from rigctl.report.words.text import MOST_NAMED, listed, plural, rate_text, settings_text, told_apart
+from rigctl.settings import READ, WRITE
 
 MOST_POINTS: Final = 120
 WIDTH: Final = 380
@@ -65,12 +92,11 @@ class Drawn:
 
 
 def part(view: RunView) -> Part | None:
-    """Return the charts of a run of streams or datagrams; None where nothing counts, or no series was read."""
-    if view.plan.in_messages:
-        return None
-    drawn = _drawn(view)
+    """Return the charts of streams or datagrams, and the gaps in their goodput; None where there are neither."""
+    findings = tuple(_gap_findings(view))
+    drawn = [] if view.plan.in_messages else _drawn(view)
     if not drawn:
-        return None
+        return Part(findings=findings) if findings else None
     traces = [trace for chosen in drawn for trace in chosen.traces]
     scale = domain(traces, [one_ceiling(chosen.cell) for chosen in drawn])
     most = max((max(trace.retransmits, default=0) for trace in traces), default=0)
@@ -87,14 +113,14 @@ def part(view: RunView) -> Part | None:
     if steady:
         folded = (charts(steady),) if seen else (charts(steady), note)
         blocks.append(Folded(f"Charts of {plural(len(steady), 'steady test')}", folded))
-    return Part(sections=(Section("Goodput over time", tuple(blocks)),), sparklines=_sparklines(view, drawn, colours))
+    section = Section("Goodput over time", tuple(blocks))
+    return Part(findings=findings, sections=(section,), sparklines=_sparklines(view, drawn, colours))
 
 
 def _drawn(view: RunView) -> list[Drawn]:
     """Return the charted tests, each with the last repetition that counts."""
     by_number = {cell.cell.number: cell for cell in view.cells}
-    counted = [repetition for repetition in view.repetitions if repetition.status is Status.OK and repetition.window_s]
-    last = {repetition.cell: repetition for repetition in counted}
+    last = last_counted(view.repetitions)
     found = []
     for cell in charted_cells(view.plan):
         if cell.latency_ms is not None:
@@ -126,11 +152,12 @@ def _sparklines(view: RunView, drawn: Sequence[Drawn], colours: Mapping[str, str
     if len(charted_cells(view.plan)) < len(view.plan.cells):
         return {}
     most = max(mbps for one in drawn for trace in one.traces for mbps in trace.goodput_mbps) or 1.0
-    made = {}
+    sparklines = {}
     for one in drawn:
         lines = tuple((colours.get(trace.name, "s1"), tuple(trace.goodput_mbps)) for trace in one.traces)
-        made[one.cell.cell.number] = Sparkline(lines, most, f"Goodput over time: {_span_text(one.traces)}")
-    return made
+        label = f"Goodput over time: {_span_text(one.traces)}"
+        sparklines[one.cell.cell.number] = Sparkline(lines, most, label)
+    return sparklines
 
 
 def _span_text(found: Sequence[Trace]) -> str:
@@ -139,16 +166,16 @@ def _span_text(found: Sequence[Trace]) -> str:
 
 
 def _note(view: RunView, begins_mbps: float, most_retransmits: int) -> str:
-    said = "All charts have the same scales"
-    said += f"; that of goodput begins at {rate_text(begins_mbps)} Mbit/s, not at 0." if begins_mbps > 0 else "."
+    text = "All charts have the same scales"
+    text += f"; that of goodput begins at {rate_text(begins_mbps)} Mbit/s, not at 0." if begins_mbps > 0 else "."
     if view.plan.repeat > 1:
-        said += " Each shows the last repetition that counts."
+        text += " Each shows the last repetition that counts."
     if most_retransmits:
-        said += " Bars below a chart are retransmits."
+        text += " Bars below a chart are retransmits."
     left = sum(cell.counted > 0 for cell in view.cells) - len(charted_numbers(view.plan))
     if left > 0:
-        said += f" {plural(left, 'more test is', 'more tests are')} in `rigctl export --level intervals`."
-    return said
+        text += f" {plural(left, 'more test is', 'more tests are')} in `rigctl export --level intervals`."
+    return text
 
 
 def _keys(colours: Mapping[str, str], drawn: Sequence[Drawn]) -> tuple[Key, ...]:
@@ -240,27 +267,23 @@ def _goodput(
 
 
 def _retransmits_below(found: Sequence[Trace], most: int, colours: Mapping[str, str]) -> Panel:
-    bars = (
-        Bars(
-            tuple(zip(trace.middles_s, trace.retransmits, strict=True)), colours.get(trace.name, "s1"), name=trace.name
-        )
-        for trace in found
-    )
+    bars = []
+    for trace in found:
+        points = tuple(zip(trace.middles_s, trace.retransmits, strict=True))
+        bars.append(Bars(points, colours.get(trace.name, "s1"), name=trace.name))
     return Panel(Axis("retransmits", 0, most, at=(0, most)), tuple(bars), RETRANSMITS_HEIGHT)
 
 
-def gaps_part(view: RunView) -> Part | None:
-    """Return the finding on gaps in the goodput of streams; None where there is no gap, or no series to show one."""
+def _gap_findings(view: RunView) -> Iterator[Finding]:
+    """Yield the finding on gaps in the goodput of streams, as far as there is a series that shows them."""
     cells = {cell.number: cell for cell in view.plan.cells}
     found = [gap for repetition in view.repetitions for gap in gaps_of(cells[repetition.cell], repetition)]
-    return Part(findings=tuple(_findings(found, several=view.plan.repeat > 1))) if found else None
-
-
-def _findings(found: Sequence[Gap], *, several: bool) -> Iterator[Finding]:
+    if not found:
+        return
+    several = view.plan.repeat > 1
     longest = sorted(found, key=lambda gap: -gap.length_s)[:MOST_NAMED]
     if len(found) == 1:
-        (gap,) = found
-        text = f"Nothing arrived for {_length(gap.length_s)} or longer {_where(gap, several)}."
+        text = f"Nothing arrived for {_length(longest[0].length_s)} or longer {_where(longest[0], several)}."
     else:
         named = listed([f"{_length(gap.length_s)} {_where(gap, several)}" for gap in longest])
         which = "the longest: " if len(found) > len(longest) else ""
@@ -297,3 +320,131 @@ def _carrier_changes(found: Sequence[Gap]) -> Counter[str]:
     for (_, _, node), count in known.items():
         summed[node] += count
     return summed
+
+
+MOST_BIN_CHARTS: Final = 8
+MOST_BINS: Final = 600
+"""A chart shows at most this number of bins; the table is of all."""
+BIN: Final = "a bin"
+AFTER_A_GAP: Final = "after a gap"
+CUMULATIVE: Final = "cumulative"
+_WIDE: Final = 1040
+_BINS_HEIGHT: Final = 240
+
+
+@dataclass(frozen=True, slots=True)
+class Binned:
+    """Bins of one stream of one test."""
+
+    cell: Cell
+    stream: Stream
+    series: BinSeries
+    gaps: Gaps
+
+    @property
+    def title(self) -> str:
+        files = f"{self.cell[READ]} to {self.cell[WRITE]}"
+        return f"Test {self.cell.number}, {self.stream}: {files if self.cell[READ] else settings_text(self.cell)}"
+
+    @property
+    def longest_ms(self) -> float | None:
+        return self.milliseconds(self.gaps.longest)
+
+    def milliseconds(self, bins: int | None) -> float | None:
+        return None if bins is None else bins * self.series.width_us / 1e3
+
+
+def bins_part(view: RunView) -> Part | None:
+    """Return the part of a run whose tests ask for bins; None without such tests, or if no repetition counts."""
+    widths_us = [cell.bin_us for cell in view.plan.cells if cell.bin_us is not None]
+    last = last_counted(view.repetitions)
+    found = [
+        Binned(cell, stream, bins, gaps_in_bins(bins))
+        for cell in view.plan.cells
+        if cell.bin_us is not None and cell.number in last
+        for stream, bins in stream_bins(cell, last[cell.number]).items()
+    ]
+    if not widths_us or not found:
+        return None
+    width = format_duration(widths_us[0] / 1e6)
+    note = (
+        f"Bytes that the receivers read, in bins of {width} of the measurement interval. A gap is a row of bins in "
+        "which nothing arrived. Cumulative: from the start to the end of a bin."
+    )
+    blocks: list[Block] = [bin_table(found), Paragraph(note, small=True), *_bin_charts(found)]
+    section = Section(f"Throughput over time, in bins of {width}", tuple(blocks), brief=True)
+    return Part(findings=tuple(bin_gap_findings(view, found, width)), sections=(section,))
+
+
+def bin_table(found: Sequence[Binned]) -> Table:
+    """Return a row per stream."""
+    columns: list[ColumnOf[Binned]] = [
+        each(Column("Test", "", "requested"), lambda row: row.cell.number),
+        each(Column("Pair", "", "requested", words=True), lambda row: str(row.stream)),
+        each(Column("Bins"), lambda row: len(row.series.bytes)),
+        measured("Fastest bin", "MB/s", lambda row: max(row.series.bytes_per_s) / 1e6, to_decimals(1)),
+        measured("Median of busy bins", "MB/s", lambda row: divided(row.series.median_busy, 1e6), to_decimals(1)),
+        measured("Cumulative", "MB/s", lambda row: row.series.cumulative[-1] / 1e6, to_decimals(1)),
+        each(Column("Gaps", "", "derived"), lambda row: row.gaps.count),
+        measured("Shortest gap", "ms", lambda row: row.milliseconds(row.gaps.shortest), to_needed(), "derived"),
+        measured("Longest gap", "ms", lambda row: row.longest_ms, to_needed(), "derived"),
+        measured("Time in gaps", "%", lambda row: 100 * row.gaps.share, to_decimals(1), "derived"),
+    ]
+    return table_of(found, columns, lambda row: Head(row.cell.number), label="Gaps")
+
+
+def bin_gap_findings(view: RunView, found: Sequence[Binned], width: str) -> Iterator[Finding]:
+    """Yield the stream with most of its time in gaps, or that there are none."""
+    worst = max(found, key=lambda binned: binned.gaps.share)
+    subject = tests([worst.cell.number])
+    if worst.gaps.count == 0:
+        yield Finding(f"In bins of {width} there are no gaps.", Weight.DETAIL, Severity.OK)
+        return
+    text = (
+        f"In bins of {width}, test {worst.cell.number} ({worst.stream}) has {plural(worst.gaps.count, 'gap')}, the "
+        f"longest of {worst.longest_ms:g} ms; nothing arrived in {100 * worst.gaps.share:.1f} % of its time."
+    )
+    if view.plan.virtual == "namespaces":
+        text += " A virtual link passes 64 KiB at once: it may cause gaps as long as 64 KiB take at line rate."
+    values = {"gaps": worst.gaps.count, "longest_gap_ms": worst.longest_ms, "time_in_gaps": worst.gaps.share}
+    yield Finding(text, Weight.COMPARISON, subject=subject, numbers=values)
+
+
+def _bin_charts(found: Sequence[Binned]) -> list[Block]:
+    shown = found[:MOST_BIN_CHARTS]
+    longest = max(shown, key=lambda binned: len(binned.series.bytes)).series
+    keys = (Key(BIN, "s1"), Key(AFTER_A_GAP, "s2"), Key(CUMULATIVE, "s3"))
+    charts = tuple(
+        Chart(bins_plot(each.series), f"Throughput over time. {each.title}: {_bins_message(each)}", each.title)
+        for each in shown
+    )
+    notes = []
+    if len(longest.bytes) > MOST_BINS:
+        notes.append(f"The charts show the first {format_duration(MOST_BINS * longest.width_s)}.")
+    if left := len(found) - len(shown):
+        notes.append(f"{left} more are in the table only.")
+    return [Charts(charts, keys, wide=True), *([Paragraph(" ".join(notes), small=True)] if notes else [])]
+
+
+def _bins_message(binned: Binned) -> str:
+    longest = f", the longest of {binned.longest_ms:g} ms" if binned.gaps.count else ""
+    cumulative = binned.series.cumulative[-1] / 1e6
+    return f"{plural(binned.gaps.count, 'gap')}{longest}; {cumulative:.1f} MB/s in all"
+
+
+def bins_plot(series: BinSeries) -> Plot:
+    """Return the first bins and the cumulative throughput over time; bins after a gap have a colour of their own."""
+    shown = min(MOST_BINS, len(series.bytes))
+    rates, cumulative, after = series.bytes_per_s, series.cumulative, series.after_gap
+    middles_s = [(number + 0.5) * series.width_s for number in range(shown)]
+
+    def bins(follow: bool) -> tuple[tuple[float, float], ...]:
+        return tuple((middles_s[at], rates[at] / 1e6) for at in range(shown) if after[at] == follow)
+
+    marks = (
+        Points(bins(False), "s1", name=BIN),
+        Points(bins(True), "s2", name=AFTER_A_GAP),
+        Line(tuple((middles_s[at], cumulative[at] / 1e6) for at in range(shown)), "s3", name=CUMULATIVE),
+    )
+    across = Axis("seconds", 0, shown * series.width_s, ticks=8, grid=False)
+    return plot(_WIDE, _BINS_HEIGHT, across, Axis("MB/s", 0, ticks=6), marks)

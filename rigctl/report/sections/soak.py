@@ -6,16 +6,17 @@ Beside the sum over time are the rates that switches counted, as lines of their 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final
 
 from rigctl.analysis.rows.cells import Row as Values
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.rows.counters import PortRate, port_rates
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.over_time import resampled
+from rigctl.analysis.views.over_time import last_counted, resampled
 from rigctl.base.units import format_duration
 from rigctl.model.unknowns import mean_of_all
-from rigctl.records import Repetition, Status
+from rigctl.records import Repetition
 from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Folded, Key, Paragraph, Part, Row, Section, Table
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Line, Mark, Plot, Rule, plot, stream_colours
 from rigctl.report.tables.columns import NumberText, count_texts, to_digits
@@ -72,52 +73,37 @@ def flow_means(flows: Sequence[Values]) -> list[FlowMean]:
     return made
 
 
-@dataclass(frozen=True, slots=True)
-class _Texts:
-    """Columns of flows, and how their numbers are printed."""
-
-    heads: tuple[Column, ...]
-    goodput: NumberText
-
-    def row(self, name: Entry, pair: str, mbps: float | None, retransmits: Entry) -> tuple[Entry, ...]:
-        """Return the entries of a row; without a column of retransmits the last entry is left out."""
-        return (name, Entry(pair, pair or None), Entry(self.goodput(mbps), mbps), retransmits)[: len(self.heads)]
-
-
-def _texts(flows: Sequence[FlowMean], retransmits: float | None) -> _Texts:
-    heads = (Column("Flow"), Column("Pair", words=True), Column("Goodput", "Mbit/s"), Column("Retransmits"))
-    known = retransmits is not None or any(flow.retransmits is not None for flow in flows)
-    goodput = to_digits(3, 2)([flow.goodput_mbps for flow in flows])
-    return _Texts(heads if known else heads[:-1], goodput)
-
-
 def _table(flows: Sequence[FlowMean], total_mbps: float, retransmits: float | None) -> Table:
-    """Return the table of all flows, in two blocks side by side, and their sum."""
-    texts, half = _texts(flows, retransmits), -(-len(flows) // 2)
-    sides = (flows[:half], flows[half:])
-    counts = [flow.retransmits for flow in sides[1]]
-    again = (count_texts([flow.retransmits for flow in sides[0]]), count_texts([*counts, retransmits]))
-    blank = (Entry(""),) * len(texts.heads)
+    """Return the table of all flows, in two blocks side by side, and their sum; without retransmits if all are None."""
+    heads = [Column("Flow"), Column("Pair", words=True), Column("Goodput", "Mbit/s"), Column("Retransmits")]
+    if retransmits is None and all(flow.retransmits is None for flow in flows):
+        heads.pop()
+    goodput = to_digits(3, 2)([flow.goodput_mbps for flow in flows])
+    half = -(-len(flows) // 2)
+    left, right = flows[:half], flows[half:]
 
-    def entries(side: int, at: int) -> tuple[Entry, ...]:
-        if at >= len(sides[side]):
-            return blank
-        flow = sides[side][at]
-        count = Entry(again[side](flow.retransmits), flow.retransmits)
-        return texts.row(Entry(str(flow.number), flow.number), flow.pair, flow.goodput_mbps, count)
+    def row(name: Entry, pair: Entry, mbps: float | None, count: Entry) -> tuple[Entry, ...]:
+        return (name, pair, Entry(goodput(mbps), mbps), count)[: len(heads)]
 
-    rows = tuple(Row((*entries(0, at), *entries(1, at))) for at in range(half))
-    sums = texts.row(Entry(""), "", total_mbps, Entry(again[1](retransmits), retransmits))
-    last = Row((*blank, sums[0], Entry("Sum"), *sums[2:]))
-    return Table((*texts.heads, *texts.heads), rows, label="Goodput of each flow", total=last)
+    def entries(flow: FlowMean, counts: NumberText) -> tuple[Entry, ...]:
+        count = Entry(counts(flow.retransmits), flow.retransmits)
+        return row(Entry(str(flow.number), flow.number), Entry(flow.pair, flow.pair), flow.goodput_mbps, count)
+
+    left_counts = count_texts([flow.retransmits for flow in left])
+    right_counts = count_texts([*(flow.retransmits for flow in right), retransmits])
+    blank = (Entry(""),) * len(heads)
+    halves = ([entries(flow, left_counts) for flow in left], [entries(flow, right_counts) for flow in right])
+    rows = tuple(Row((*first, *second)) for first, second in zip_longest(*halves, fillvalue=blank))
+    sums = row(Entry(""), Entry("Sum"), total_mbps, Entry(right_counts(retransmits), retransmits))
+    return Table((*heads, *heads), rows, label="Goodput of each flow", total=Row((*blank, *sums)))
 
 
 def _over_time(view: RunView, ceiling_mbps: float | None) -> list[Block]:
-    counted = [repetition for repetition in view.repetitions if repetition.status is Status.OK]
-    summed = sum_over_time(counted[-1]) if counted else None
-    if summed is None:
+    last = last_counted(view.repetitions).get(view.plan.cells[0].number)
+    summed = None if last is None else sum_over_time(last)
+    if last is None or summed is None:
         return []
-    lines = [summed, *port_rates(view.plan, counted[-1], MOST_POINTS)]
+    lines = [summed, *port_rates(view.plan, last, MOST_POINTS)]
     keys = tuple(Key(line.name, f"s{at % MOST_COLOURS + 1}") for at, line in enumerate(lines))
     low, high = min(summed.mbps), max(summed.mbps)
     label = f"Sum of all flows over time: {rate_text(low)} to {rate_text(high)} Mbit/s"

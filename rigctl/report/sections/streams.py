@@ -23,6 +23,7 @@ from rigctl.report.words.text import (
     FEW_SHARE,
     MOST_LISTED,
     UNKNOWN,
+    all_tests,
     listed,
     numbers_text,
     percent_text,
@@ -64,7 +65,7 @@ def part(run: RunView) -> Part | None:
 def comparison(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
     """Return the table of a run: settings, goodput and retransmits of each pair, what was granted, ceiling, limit."""
     zerocopy = any(cell.cell[ZEROCOPY] for cell in cells)
-    made: list[ColumnOf[CellSummary]] = [
+    table_columns: list[ColumnOf[CellSummary]] = [
         *(setting.of for setting in requested.STREAMS),
         columns.total_goodput,
         columns.goodput,
@@ -91,7 +92,7 @@ def comparison(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
         *columns.OF_CEILING,
     ]
     legend = columns.legend(cells, "Retransmits: of all pairs.")
-    return table_of(cells, made, columns.head_of(info), [*legend, *([_ZEROCOPY] if zerocopy else [])])
+    return table_of(cells, table_columns, columns.head_of(info), [*legend, *([_ZEROCOPY] if zerocopy else [])])
 
 
 _EFFECTIVE_ZEROCOPY: Final = columns.effective(
@@ -125,22 +126,22 @@ def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     if len(effective) == 1 and None not in effective and len({cell.cell[MSS] for cell in counted}) > 1:
         mss = next(iter(effective))
         asked = [(cell.cell[MSS], stream) for cell in counted for stream in cell.streams]
-        found = [(wanted, mss_cause(info, wanted, stream)) for wanted, stream in asked if wanted is not None]
-        causes = dict.fromkeys(f"{wanted}: {cause}" for wanted, cause in found if cause)
+        known = [(wanted, mss_cause(info, wanted, stream)) for wanted, stream in asked if wanted is not None]
+        causes = dict.fromkeys(f"{wanted}: {cause}" for wanted, cause in known if cause)
         why = f" ({'; '.join(causes)})" if causes else ""
         text = f"MSS {mss} went over the wire in every test: the MSS requested made no difference{why}."
         yield Finding(text, Weight.GRANTED, Severity.WARNING, numbers={"mss_effective": mss})
         return
     reasons = _numbers_by([cell for cell in counted if cell.cell[MSS] is not None], lambda cell: mss_text(info, cell))
-    for said, numbers in reasons.items():
+    for reason, numbers in reasons.items():
         where = "" if len(reasons) == 1 else f"{numbers_text(numbers).capitalize()}: "
-        yield Finding(f"{where}{said}", Weight.GRANTED, subject=tests(numbers))
+        yield Finding(f"{where}{reason}", Weight.GRANTED, subject=tests(numbers))
 
 
 def _numbers_by(cells: Sequence[CellSummary], text: Callable[[CellSummary], str]) -> dict[str, list[int]]:
     """Return the numbers of the tests by their texts, without those that have none."""
     named = grouped([(text(cell), cell.cell.number) for cell in cells], lambda item: item[0])
-    return {said: [number for _, number in own] for said, own in named.items() if said}
+    return {reason: [number for _, number in own] for reason, own in named.items() if reason}
 
 
 def _line_rate(cells: Sequence[CellSummary]) -> Iterator[Finding]:
@@ -154,10 +155,10 @@ def _line_rate(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     reached = len(known) - len(short)
     more = f", or {100 * NEARLY:g} % with a queue that is never empty" if between else ""
     worst = min(short or known, key=lambda cell: cell.efficiency or 0.0)
-    count = f"{reached or 'None'} of" if short else "All"
+    which = f"{reached or 'None'} of {len(known)} tests" if short else all_tests(len(known))
     verb = "reaches" if short and reached < 2 else "reach"
     text = (
-        f"{count} {len(known)} tests {verb} line rate ({100 * LINE_RATE:g} % of the ceiling or more{more}); the slowest"
+        f"{which} {verb} line rate ({100 * LINE_RATE:g} % of the ceiling or more{more}); the slowest"
         f"{' of the others' if between and short else ''}, test {worst.cell.number}, has "
         f"{percent_text(worst.efficiency)} %."
     )
@@ -189,8 +190,8 @@ def _retransmits(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Findin
 def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     fixed = [cell for cell in cells if cell.counted and not cell.cell.resize]
     reasons = _numbers_by(fixed, lambda cell: window_text(info, cell))
-    for said, numbers in list(reasons.items())[:MOST_WINDOWS]:
-        yield Finding(said, Weight.GRANTED, Severity.WARNING, tests(numbers))
+    for reason, numbers in list(reasons.items())[:MOST_WINDOWS]:
+        yield Finding(reason, Weight.GRANTED, Severity.WARNING, tests(numbers))
     if left := [number for numbers in list(reasons.values())[MOST_WINDOWS:] for number in numbers]:
         text = f"Further windows were not granted as requested: {numbers_text(left)}."
         yield Finding(text, Weight.GRANTED, Severity.WARNING, tests(left))
@@ -217,12 +218,13 @@ def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
             "for about 0.2 s to measure the round trip (PROBE_RTT)."
         )
         yield Finding(text, Weight.DETAIL, subject=tests(probing), remedy="cubic has no such dips.")
-    other = [(cell, used) for cell in cells if cell.cell[CONGESTION] is not None if (used := _other_congestion(cell))]
-    for (asked, used), own in grouped(other, lambda found: (found[0].cell[CONGESTION], found[1])).items():
-        numbers = [cell.cell.number for cell, _ in own]
-        text = f"{asked} was requested, {used} was used: {numbers_text(numbers)}."
-        remedy = f"Load its kernel module on the senders: `modprobe tcp_{asked}`."
-        yield Finding(text, Weight.GRANTED, Severity.WARNING, tests(numbers), remedy=remedy)
+    asking = [cell for cell in cells if cell.cell[CONGESTION] is not None]
+    for (asked, used), own in grouped(asking, lambda cell: (cell.cell[CONGESTION], _other_congestion(cell))).items():
+        if used:
+            numbers = [cell.cell.number for cell in own]
+            text = f"{asked} was requested, {used} was used: {numbers_text(numbers)}."
+            remedy = f"Load its kernel module on the senders: `modprobe tcp_{asked}`."
+            yield Finding(text, Weight.GRANTED, Severity.WARNING, tests(numbers), remedy=remedy)
 
 
 def _other_congestion(cell: CellSummary) -> str:
@@ -236,8 +238,8 @@ def explain(info: RunInfo, cell: CellSummary) -> list[str]:
         return []
     lowered = any(_mss_lowered(info, stream) for stream in cell.streams)
     unusual = lowered or len({stream.mss_effective for stream in cell.streams}) > 1
-    said = mss_text(info, cell) if unusual and cell.cell[MSS] is None else ""
-    return list(filter(None, [said, bottleneck_text(cell)]))
+    mss = mss_text(info, cell) if unusual and cell.cell[MSS] is None else ""
+    return list(filter(None, [mss, bottleneck_text(cell)]))
 
 
 def mss_text(info: RunInfo, cell: CellSummary) -> str:
@@ -246,19 +248,19 @@ def mss_text(info: RunInfo, cell: CellSummary) -> str:
     if not streams:
         return ""
     asked = cell.cell[MSS]
-    began = f"MSS {asked} was requested" if asked is not None else "No MSS was requested"
+    request = f"MSS {asked} was requested" if asked is not None else "No MSS was requested"
     by_mss = grouped(streams, lambda stream: stream.mss_effective)
     if len(by_mss) > 1:
         parts = listed([f"{mss} on {_which(own)}" for mss, own in by_mss.items()])
-        return f"{began}; the pairs differ: {parts} went over the wire. Compare the MTUs of their nodes."
+        return f"{request}; the pairs differ: {parts} went over the wire. Compare the MTUs of their nodes."
     stream = streams[0]
-    said = f"{began}; {stream.mss_effective} went over the wire{_mss_because(info, asked, stream)}."
+    text = f"{request}; {stream.mss_effective} went over the wire{_mss_because(info, asked, stream)}."
     if asked is not None and stream.mss_effective == asked:
-        said = f"MSS {asked} was requested and went over the wire."
+        text = f"{request} and went over the wire."
     if any(other.mss_differs for other in streams):
         apart = "flows" if cell.cell.parallel > 1 else "repetitions"
-        said += f" That is the smallest: the {apart} of a pair differ."
-    return said
+        text += f" That is the smallest: the {apart} of a pair differ."
+    return text
 
 
 def _which(streams: Sequence[StreamSummary]) -> str:
@@ -314,15 +316,15 @@ def window_text(info: RunInfo, cell: CellSummary) -> str:
     effective = min(size for size in granted if size is not None)
     which = [stream for stream in cell.streams if stream.window_effective_bytes in granted]
     where = "" if len(which) == len(cell.streams) else f" on {_which(which)}"
-    said = f"A window of {size_words(asked)} was requested; {size_words(effective)} was granted{where}"
+    text = f"A window of {size_words(asked)} was requested; {size_words(effective)} was granted{where}"
     if effective > asked:
-        return f"{said}: the kernel grants no less."
+        return f"{text}: the kernel grants no less."
     causes = [
-        found for node in sorted(cell.cell.nodes) for found in _cutting(info.facts.get(node, {}), node, effective)
+        cause for node in sorted(cell.cell.nodes) for cause in _cutting(info.facts.get(node, {}), node, effective)
     ]
     if causes:
-        return f"{said}, because of {listed(causes)}. Raise it there with sysctl to have more."
-    return f"{said}: the kernel cuts it at net.core.wmem_max of the sender and net.core.rmem_max of the receiver."
+        return f"{text}, because of {listed(causes)}. Raise it there with sysctl to have more."
+    return f"{text}: the kernel cuts it at net.core.wmem_max of the sender and net.core.rmem_max of the receiver."
 
 
 def _cutting(facts: Facts, node: str, effective: int) -> Iterator[str]:

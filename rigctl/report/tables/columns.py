@@ -45,15 +45,15 @@ def table_of(
     label: str = "Results",
 ) -> Table:
     """Return a table with a row per item. Notes are numbered in the order of the rows; equal notes have one number."""
-    shown = [filled for column in columns if (filled := column(items)) is not None]
+    chosen = [own for column in columns if (own := column(items)) is not None]
     notes: dict[str, int] = {}
     rows = []
     for number, item in enumerate(items):
         about = head(item)
         numbers = tuple(notes.setdefault(note, len(notes) + 1) for note in about.notes)
-        entries = tuple(column.entries[number] for column in shown)
+        entries = tuple(column.entries[number] for column in chosen)
         rows.append(Row(entries, about.test, numbers, about.counted))
-    return Table(tuple(column.column for column in shown), tuple(rows), tuple(notes), tuple(legend), label)
+    return Table(tuple(column.column for column in chosen), tuple(rows), tuple(notes), tuple(legend), label)
 
 
 def filled(column: Column, values: Iterable[Scalar], text: Callable[[Any], str] = str) -> Filled:
@@ -66,7 +66,7 @@ def each(column: Column, value: Callable[[T], Scalar], text: Callable[[Any], str
     return lambda items: filled(column, [value(item) for item in items], text)
 
 
-def shown(column: Column, entry: Callable[[T], Entry]) -> ColumnOf[T]:
+def entry_column(column: Column, entry: Callable[[T], Entry]) -> ColumnOf[T]:
     """Return the column that has one entry of each item."""
     return lambda items: Filled(column, tuple(map(entry, items)))
 

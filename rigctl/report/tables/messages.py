@@ -18,10 +18,10 @@ from rigctl.report.tables.columns import (
     TextOf,
     divided,
     each,
+    entry_column,
     filled,
     fixed,
     measured,
-    shown,
     table_of,
     to_decimals,
     to_digits,
@@ -155,7 +155,7 @@ def share(
     marked: Callable[[MessageResult], bool] = lambda _: False,
 ) -> ResultColumn:
     """Return a column of shares in percent."""
-    return shown(Column(title, "%", "derived"), lambda result: efficiency_entry(value(result), marked(result)))
+    return entry_column(Column(title, "%", "derived"), lambda result: efficiency_entry(value(result), marked(result)))
 
 
 EFFICIENCY: Final = share("Efficiency", lambda result: result.efficiency, lambda result: result.above_ceiling)

@@ -36,14 +36,14 @@ class Requested:
     column: Column
     value: Callable[[Cell], Scalar]
     text: Callable[[Scalar], str] = str
-    shown: Callable[[Sequence[Cell]], bool] | None = None  # None: where some test has a value
+    wanted: Callable[[Sequence[Cell]], bool] | None = None  # None: where some test has a value
     unset: str = DEFAULT  # where a test has none
 
     def of(self, items: Sequence[_Result]) -> Filled | None:
         """Return the column for the tests of these rows; None where it is not shown."""
         cells = [item.cell for item in items]
         values = [self.value(cell) for cell in cells]
-        if not (self.shown(cells) if self.shown is not None else any(value is not None for value in values)):
+        if not (self.wanted(cells) if self.wanted is not None else any(value is not None for value in values)):
             return None
         scale = _SCALED.get(self.column.unit)
         numbers = [scale(value) if scale and isinstance(value, int) else None for value in values]
@@ -90,7 +90,7 @@ def asked(
 
 def varied(setting: Setting[Any], title: str = "") -> Requested:
     """Return the column of a setting, shown where tests differ in it."""
-    return replace(asked(setting, title), shown=_several(itemgetter(setting)))
+    return replace(asked(setting, title), wanted=_several(itemgetter(setting)))
 
 
 def counted_columns(effective: Callable[[Item], Iterable[Mapping[str, str | None]]]) -> list[ColumnOf[Item]]:
@@ -109,30 +109,30 @@ def counted_columns(effective: Callable[[Item], Iterable[Mapping[str, str | None
     return [column(setting) for setting in COUNTED]
 
 
-TEST: Final = Requested(_column("Test"), lambda cell: cell.number, shown=_always)
+TEST: Final = Requested(_column("Test"), lambda cell: cell.number, wanted=_always)
 CLASS: Final = Requested(_column("Class", words=True), lambda cell: cell.traffic_class)
 CONDITION: Final = asked(settings.CONDITION, "Condition")
-PAIRS: Final = Requested(_column("Pairs"), lambda cell: len(cell.pairs), shown=_several(lambda cell: len(cell.pairs)))
-SENDING: Final = Requested(_column("Pair", words=True), lambda cell: pairs_text(cell.pairs), shown=several_sets)
-PARALLEL: Final = replace(asked(settings.PARALLEL, "Parallel"), shown=_always)
+PAIRS: Final = Requested(_column("Pairs"), lambda cell: len(cell.pairs), wanted=_several(lambda cell: len(cell.pairs)))
+SENDING: Final = Requested(_column("Pair", words=True), lambda cell: pairs_text(cell.pairs), wanted=several_sets)
+PARALLEL: Final = replace(asked(settings.PARALLEL, "Parallel"), wanted=_always)
 DIRECTION: Final = Requested(
     _column("Direction", words=True),
     lambda cell: str(cell.direction),
-    shown=lambda cells: any(cell.direction is not Direction.FORWARD for cell in cells),
+    wanted=lambda cells: any(cell.direction is not Direction.FORWARD for cell in cells),
 )
 ENGINE: Final = Requested(
-    _column("Engine", words=True), lambda cell: cell.engine, shown=_several(lambda cell: cell.engine)
+    _column("Engine", words=True), lambda cell: cell.engine, wanted=_several(lambda cell: cell.engine)
 )
 LATENCY: Final = Requested(
     _column("Probes every", "ms"),
     lambda cell: cell.latency_ms,
-    shown=_several(lambda cell: cell.latency_ms),
+    wanted=_several(lambda cell: cell.latency_ms),
     unset="off",
 )
 TRANSPORT: Final = Requested(
     _column("Transport", words=True),
     lambda cell: cell.transport.upper(),
-    shown=lambda cells: any(cell.transport == "udp" for cell in cells),
+    wanted=lambda cells: any(cell.transport == "udp" for cell in cells),
 )
 PLACEMENT: Final = asked(settings.PLACEMENT)
 _BEFORE: Final = (settings.WINDOW_TOTAL, settings.WINDOW, settings.MSS)

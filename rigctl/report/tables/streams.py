@@ -18,9 +18,9 @@ from rigctl.report.tables.columns import (
     TextOf,
     count_texts,
     divided,
+    entry_column,
     filled,
     fixed,
-    shown,
     to_digits,
     to_needed,
 )
@@ -196,6 +196,10 @@ def efficiency_entry(share: float | None, above_ceiling: bool) -> Entry:
     return Entry(percent_text(share), None if share is None else 100 * share, "warn" if above_ceiling else "")
 
 
+def _efficiency(cell: CellSummary) -> Entry:
+    return efficiency_entry(cell.efficiency, cell.above_ceiling)
+
+
 def _limit(cell: CellSummary) -> Entry:
     if not cell.counted:
         return Entry(UNKNOWN)
@@ -210,8 +214,10 @@ def _effective(cell: CellSummary) -> Iterator[Mapping[str, str | None]]:
 OF_CEILING: Final[tuple[ColumnOf[CellSummary], ...]] = (
     *requested.counted_columns(_effective),
     ceiling,
-    shown(Column("Efficiency", "%", "derived"), lambda cell: efficiency_entry(cell.efficiency, cell.above_ceiling)),
-    shown(Column("Limit", "", "derived", words=True), _limit),
+    entry_column(
+        Column("Efficiency", "%", "derived"), lambda cell: efficiency_entry(cell.efficiency, cell.above_ceiling)
+    ),
+    entry_column(Column("Limit", "", "derived", words=True), _limit),
 )
 """The columns after what was measured: ceiling, efficiency and limit."""
 

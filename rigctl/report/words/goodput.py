@@ -13,8 +13,11 @@ from rigctl.model.unknowns import least
 from rigctl.records import RunInfo
 from rigctl.report.words.text import (
     MOST_LISTED,
+    all_tests,
     ceiling_text,
     listed,
+    lower_first,
+    mean,
     numbers_text,
     percent_text,
     plural,
@@ -45,10 +48,10 @@ def goodput_text(info: RunInfo, cell: CellSummary) -> str:
         return ""
     rates_mbps = [stream.goodput_mbps.mean for stream in streams if stream.goodput_mbps is not None]
     if cell.ceiling_mbps is None:
-        said = listed([rate_text(rate) for rate in rates_mbps])
+        rates = listed([rate_text(rate) for rate in rates_mbps])
         if len(rates_mbps) > MOST_LISTED:
-            said = span([rate_text(min(rates_mbps)), rate_text(max(rates_mbps))])
-        return f"{said} Mbit/s. {_no_ceiling(info)}"
+            rates = span([rate_text(min(rates_mbps)), rate_text(max(rates_mbps))])
+        return f"{rates} Mbit/s. {_no_ceiling(info)}"
     together = f"{' of '.join(rate_of_ceiling(cell.goodput_mbps.mean, cell.ceiling_mbps))} Mbit/s"
     share = f"{percent_text(cell.efficiency)} %"
     if len(streams) == 1:
@@ -60,12 +63,12 @@ def goodput_text(info: RunInfo, cell: CellSummary) -> str:
         ends = span([rate_text(min(rates_mbps)), rate_text(max(rates_mbps))])
         return f"The pairs achieve {ends} Mbit/s; together{why} {together} is {share} of the ceiling."
     texts = [rate_of_ceiling(rate, mbps) for rate, mbps in zip(rates_mbps, each_mbps, strict=True)]
-    rates, ceiling = [rate for rate, _ in texts], max((text for _, text in texts), key=len)
+    each_rate, ceiling = [rate for rate, _ in texts], max((text for _, text in texts), key=len)
     shares = [f"{percent_text(stream.efficiency)} %" for stream in streams]
-    if len({*rates}) == 1:
-        return f"{rates[0]} of {ceiling} Mbit/s is {share} of the ceiling, on each pair."
+    if len({*each_rate}) == 1:
+        return f"{each_rate[0]} of {ceiling} Mbit/s is {share} of the ceiling, on each pair."
     each = f"{share} of the ceiling" if len({*shares}) == 1 else f"{listed(shares)} of the ceiling; together {share}"
-    return f"{listed(rates)} of {ceiling} Mbit/s are {each}."
+    return f"{listed(each_rate)} of {ceiling} Mbit/s are {each}."
 
 
 def goodput_answer(info: RunInfo, cells: Sequence[CellSummary]) -> Finding | None:
@@ -85,13 +88,11 @@ def goodput_answer(info: RunInfo, cells: Sequence[CellSummary]) -> Finding | Non
     }
     if len(known) == 1:
         settings = settings_text(low.cell, told_apart(cell.cell for cell in cells))
-        said = goodput_text(info, low)
-        text = f"Test {low.cell.number} ({settings}): {said[:1].lower()}{said[1:]}"
+        text = f"Test {low.cell.number} ({settings}): {lower_first(goodput_text(info, low))}"
         return Finding(text, Weight.ANSWER, subject=tests([low.cell.number]), numbers=numbers)
     without = "" if any(cell.ceiling_mbps is not None for cell in known) else f" {_no_ceiling(info)}"
     if _alike(low, high, known):
-        every = "Both tests" if len(known) == 2 else f"All {len(known)} tests"
-        which = every if len(known) == len(cells) else f"{plural(len(known), 'test')} measured"
+        which = all_tests(len(known)) if len(known) == len(cells) else f"{plural(len(known), 'test')} measured"
         text = f"{which}: {', '.join(filter(None, (_range(known), _shares(known))))}.{without}"
         return Finding(text, Weight.ANSWER, subject=tests(cell.cell.number for cell in known), numbers=numbers)
     pairs = told_apart(cell.cell for cell in cells)
@@ -127,7 +128,7 @@ def _fastest_pair(cells: Sequence[CellSummary]) -> Finding | None:
 
 
 def _total(cell: CellSummary) -> float:
-    return cell.goodput_mbps.mean if cell.goodput_mbps is not None else 0.0
+    return mean(cell.goodput_mbps) or 0.0
 
 
 def _alike(low: CellSummary, high: CellSummary, cells: Sequence[CellSummary]) -> bool:
@@ -187,8 +188,8 @@ def _no_ceiling(info: RunInfo) -> str:
 def _detail(cell: CellSummary) -> str:
     """Return `: 1.2 % of the ceiling, limited by the window`."""
     limit = _LIMITS.get(cell.limit, f"limited by the {cell.limit}") if cell.limit else ""
-    said = ", ".join(filter(None, (_shares([cell]), limit)))
-    return f": {said}" if said else ""
+    text = ", ".join(filter(None, (_shares([cell]), limit)))
+    return f": {text}" if text else ""
 
 
 Measured: TypeAlias = CellSummary | MessageResult

@@ -1,7 +1,7 @@
 """Sentences on the limit of a test: window, processors, losses, path or other traffic; and what would lift it."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from rigctl.analysis.limits.evidence import window_allows_bps
@@ -9,7 +9,7 @@ from rigctl.analysis.limits.hosts import PROCESSORS, UNSCALED_BYTES, WINDOW_SCAL
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.summary import CellSummary
 from rigctl.base.units import size_words
-from rigctl.findings import Finding, Severity, Weight, tests
+from rigctl.findings import Finding, Number, Severity, Weight, tests
 from rigctl.report.words.text import (
     FEW_SHARE,
     MOST_LISTED,
@@ -60,15 +60,15 @@ def bottleneck_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     yield from _window_findings([cell for cell in cells if cell.limit == "window"])
     described = [cell for cell in cells if _named(cell) is not None]
     for own in grouped(described, lambda cell: (cell.verdict.limit, cell.verdict.rule)).values():
-        what, why, remedy = _named(own[0]) or ("", "", "")
-        which = _which(own) if len(own) == 1 else f"{_which(own)}, of which test {own[0].cell.number}"
+        name, why, remedy = _named(own[0]) or ("", "", "")
+        evidence = f"; {why}" if len(own) == 1 else f". In test {own[0].cell.number}, {why}"
         level = Severity.WARNING if own[0].verdict.limit in _WARNED else Severity.NOTE
-        yield _finding(own, f"Limited by {what}: {which}; {why}.", level, dict(own[0].verdict.numbers), remedy)
+        yield _finding(own, f"Limited by {name}: {_which(own)}{evidence}.", level, own[0].verdict.numbers, remedy)
     for limit in PROCESSORS:
         bound = [cell for cell in cells if cell.limit == limit and cell.verdict.rule == "processors"]
         if bound:
             shares, (name, why) = [cell.busy.highest_pct for cell in bound], _processors(limit)
-            text = f"Limited by {name}: {_which(bound)}; {why} {_from_to(shares)} % of the time."
+            text = f"Limited by {name}: {_which(bound)}; {why} {_percents(shares)} % of the time."
             own_processors = "Nodes with processors of their own may achieve more." if limit == "machine" else None
             yield _finding(bound, text, Severity.WARNING, {"busy_pct": max(shares)}, own_processors)
     yield from _disturbed(cells)
@@ -76,7 +76,7 @@ def bottleneck_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
         why, remedy = _unexplained(cell)
         if why:
             text = f"Limit unknown: test {cell.cell.number}; {why}."
-            yield _finding([cell], text, Severity.NOTE, dict(cell.verdict.numbers), remedy)
+            yield _finding([cell], text, Severity.NOTE, cell.verdict.numbers, remedy)
     for why, own in grouped([cell for cell in cells if cell.limit == "loss"], _why_losses).items():
         yield _finding(own, f"Limited by losses: {_which(own)}; {why}.", Severity.WARNING, {})
 
@@ -85,11 +85,11 @@ def _finding(
     cells: Sequence[CellSummary],
     text: str,
     level: Severity,
-    numbers: dict[str, float | int | str | bool | None],
+    numbers: Mapping[str, Number],
     remedy: str | None = None,
 ) -> Finding:
     subject = tests(cell.cell.number for cell in cells)
-    return Finding(text, Weight.BOTTLENECK, level, subject, numbers, remedy)
+    return Finding(text, Weight.BOTTLENECK, level, subject, dict(numbers), remedy)
 
 
 def _which(cells: Sequence[CellSummary]) -> str:
@@ -98,82 +98,76 @@ def _which(cells: Sequence[CellSummary]) -> str:
 
 def _named(cell: CellSummary) -> tuple[str, str, str] | None:
     """Return the limit's name, its evidence and the remedy; None if another function describes this limit."""
-    seen, link = cell.verdict.numbers, other_link(cell)
-    ends = f"{cell.binding.stream.sender} and {cell.binding.stream.receiver}" if cell.binding else "both ends"
-    larger, shared = seen.get("larger_frames"), _link(str(seen.get("shared_link")))
-    more = f"full ones would carry {_percent(larger - 1 if isinstance(larger, float) else None)} more"
-    traffic = seen.get("link_share")
-    full = "full" if isinstance(traffic, float) and traffic >= 1 else f"{_percent(traffic)} full"
-    end, verb = ("sender", "reading") if cell.verdict.cause == "read" else ("receiver", "writing")
-    path = f", though its path has an MTU of {cell.binding.mtu}" if cell.binding and cell.binding.mtu else ""
-    clamped = seen.get("clamped_mss")
-    mss = f"{clamped:.3g}" if isinstance(clamped, float | int) else UNKNOWN
-    others = "pairs" if cell.cell.traffic_class is None else "classes"
-    by_limit = {
-        "quota": (
+    numbers, cause, binding = cell.verdict.numbers, cell.verdict.cause, cell.binding
+    ends = f"{binding.stream.sender} and {binding.stream.receiver}" if binding else "both ends"
+    larger = numbers.get("larger_frames")
+    full_frames = f"full ones would carry {_percent(larger - 1 if isinstance(larger, float) else None)} more"
+    if cell.verdict.rule == "quota":
+        held = _percent(numbers.get(f"quota_{cell.limit}"))
+        return (
             f"the {cell.limit}",
-            "a processor quota of its control group held its agent back "
-            f"{_percent(seen.get(f'quota_{cell.limit}'))} of the time",
+            f"a processor quota of its control group held its agent back {held} of the time",
             f"Raise the quota (cpu.max, cpu.cfs_quota_us) of the control group that the {cell.limit}'s agent runs in.",
-        ),
-        "clamp": (
+        )
+    if cause == "clamp":
+        path = f", though its path has an MTU of {binding.mtu}" if binding and binding.mtu else ""
+        mss = _digits(numbers.get("clamped_mss"))
+        return (
             "the MSS",
-            f"segments carry {mss} bytes{path}: something between clamps the MSS; {more}",
+            f"segments carry {mss} bytes{path}: something between clamps the MSS; {full_frames}",
             f"Look for a rule that sets the MSS (TCPMSS, maxseg) in routers and firewalls between {ends}, and for a "
             "route with advmss.",
-        ),
-        "path": (
-            "the path",
-            _path(cell),
-            f"Look for the {'queue that marks' if cell.verdict.cause == 'marks' else 'shaper, policer or slower link'} "
-            f"between {ends}, or correct the rate in the rig file.",
-        ),
-        "shared-link": (
-            "a shared link",
-            f"{shared}, which other {others} use too, was {_percent(seen.get('shared_share'))} full",
-            f"Fewer {others} on this link, or a faster link, lift this limit.",
-        ),
-        "other-traffic": (
-            "other traffic",
-            f"{other_text(cell)}, and {link} was {full}",
-            f"Stop the other traffic on {link}, or measure while there is none.",
-        ),
-        "disk": (
-            "the disk",
-            f"the {end} spent {_percent(seen.get(f'disk_{cell.verdict.cause}'))} of the time {verb}",
-            "Compare with a transfer from memory to memory.",
-        ),
-        "mtu": (
-            "the MTU",
-            f"the line is full with frames smaller than the links' MTU; {more}",
-            f"Give {ends} the same MTU, and check what lies between them.",
-        ),
-    }
-    rule = "quota" if cell.verdict.rule == "quota" else "clamp" if cell.verdict.cause == "clamp" else cell.limit
-    return by_limit.get(rule)
+        )
+    match cell.limit:
+        case "path":
+            what = "queue that marks" if cause == "marks" else "shaper, policer or slower link"
+            remedy = f"Look for the {what} between {ends}, or correct the rate in the rig file."
+            described = ("the path", _path(cell), remedy)
+        case "shared-link":
+            others = "pairs" if cell.cell.traffic_class is None else "classes"
+            shared, share = _link(str(numbers.get("shared_link"))), _percent(numbers.get("shared_share"))
+            why = f"{shared}, which other {others} use too, was {share} full"
+            described = ("a shared link", why, f"Fewer {others} on this link, or a faster link, lift this limit.")
+        case "other-traffic":
+            part, link = numbers.get("link_share"), other_link(cell)
+            full = "full" if isinstance(part, float) and part >= 1 else f"{_percent(part)} full"
+            remedy = f"Stop the other traffic on {link}, or measure while there is none."
+            described = ("other traffic", f"{other_text(cell)}, and {link} was {full}", remedy)
+        case "disk":
+            end, verb = ("sender", "reading") if cause == "read" else ("receiver", "writing")
+            why = f"the {end} spent {_percent(numbers.get(f'disk_{cause}'))} of the time {verb}"
+            described = ("the disk", why, "Compare with a transfer from memory to memory.")
+        case "mtu":
+            why = f"the line is full of frames smaller than the links' MTU; {full_frames}"
+            described = ("the MTU", why, f"Give {ends} the same MTU, and check what lies between them.")
+        case _:
+            return None
+    return described
 
 
 def _path(cell: CellSummary) -> str:
-    seen = cell.verdict.numbers
-    own, queue_ms = seen.get("goodput_mbps"), seen.get("queue_ms")
+    numbers = cell.verdict.numbers
+    own = numbers.get("goodput_mbps")
     rate = f"{rate_text(own)} Mbit/s" if isinstance(own, float) else "an unknown rate"
-    lost = _percent(seen.get("lost_share"))
-    if cell.verdict.rule == "shaper":
-        waited = f"{queue_ms:.3g}" if isinstance(queue_ms, float | int) else UNKNOWN
-        how = f"and the goodput stayed at {rate}" if "variation" in seen else f"at a goodput of {rate}"
-        longer = f"round trips took {waited} ms longer than without a queue"
-        return f"{longer}, {how}: a shaper or a slower hop, whose queue fills"
-    if cell.verdict.rule == "policer":
-        how = f"while the goodput stayed at {rate}" if "unevenness" in seen else f"many at once, and {rate} passed"
-        return f"{lost} of the segments were dropped {how}: a policer"
-    if cell.verdict.rule == "marks":
-        marked = _percent(seen.get("marked_share"))
-        return (
-            f"{marked} of the segments were acknowledged with the echo of a mark (ECN), which cuts the congestion "
-            "window: a queue on the way marks packets instead of dropping them"
-        )
-    if cell.verdict.rule == "slow interface":
-        return f"{rate} left the sender at a constant rate and nothing was lost: a shaper at its interface"
+    lost = _percent(numbers.get("lost_share"))
+    match cell.verdict.rule:
+        case "shaper":
+            how = f"and the goodput stayed at {rate}" if "variation" in numbers else f"at a goodput of {rate}"
+            longer = f"round trips took {_digits(numbers.get('queue_ms'))} ms longer than without a queue"
+            return f"{longer}, {how}: a shaper or a slower hop, whose queue fills"
+        case "policer":
+            how = (
+                f"while the goodput stayed at {rate}" if "unevenness" in numbers else f"many at once, and {rate} passed"
+            )
+            return f"{lost} of the segments were dropped {how}: a policer"
+        case "marks":
+            marked = _percent(numbers.get("marked_share"))
+            return (
+                f"{marked} of the segments were acknowledged with the echo of a mark (ECN), which cuts the congestion "
+                "window: a queue on the way marks packets instead of dropping them"
+            )
+        case "slow interface":
+            return f"{rate} left the sender at a constant rate and nothing was lost: a shaper at its interface"
     dropped = f"{rate} passed at a constant rate and {lost} of the datagrams were dropped"
     return f"{dropped}: a policer, or a shaper whose queue is full"
 
@@ -185,14 +179,14 @@ def other_link(cell: CellSummary) -> str:
 
 def other_text(cell: CellSummary) -> str:
     """Return `pc3's eth0 received 31.1 Mbit/s more than this run sent to it`."""
-    seen = cell.verdict.numbers
-    kind, _, node = str(seen.get("other_link")).partition(" ")
-    owner, _, name = str(seen.get("other_counter")).partition(" ")
-    rate = seen.get("other_mbps")
+    numbers = cell.verdict.numbers
+    kind, _, node = str(numbers.get("other_link")).partition(" ")
+    owner, _, name = str(numbers.get("other_counter")).partition(" ")
+    rate = numbers.get("other_mbps")
     more = f"{rate_text(rate)} Mbit/s more than this run" if isinstance(rate, float) else "more than this run"
     if owner == node and name:
         return f"{node}'s {name} received {more} sent to it" if kind == "to" else f"{node}'s {name} sent {more}"
-    return f"{seen.get('other_counter')} counted {more} sent there"
+    return f"{numbers.get('other_counter')} counted {more} sent there"
 
 
 def _link(name: str) -> str:
@@ -204,13 +198,17 @@ def _percent(share: object) -> str:
     return f"{100 * share:.3g} %" if isinstance(share, float | int) else "an unknown share"
 
 
+def _digits(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float | int) else UNKNOWN
+
+
 def _processors(limit: str) -> tuple[str, str]:
     if limit == "machine":
         return "processors", "the processors of the one machine that all virtual nodes share were busy"
     return f"the {limit}", "processors of its node, or its agent's threads, were busy"
 
 
-def _from_to(shares_pct: Collection[float]) -> str:
+def _percents(shares_pct: Collection[float]) -> str:
     return span(f"{pct:.0f}" for pct in (min(shares_pct), max(shares_pct)))
 
 
@@ -220,10 +218,10 @@ def _disturbed(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     if others:
         text = (
             f"Limit unknown: {numbers_text(list(others))}; programs that are not part of the run took "
-            f"{_from_to(others.values())} % of the processors, which were busy all the time."
+            f"{_percents(others.values())} % of the processors, which were busy all the time."
         )
-        numbers = {"others_pct": max(others.values())}
         remedy = "Measure again while nothing else runs."
+        numbers = {"others_pct": max(others.values())}
         yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(list(others)), numbers, remedy)
 
 
@@ -237,7 +235,7 @@ def _unexplained(cell: CellSummary) -> tuple[str, str]:
     why = "losses do not explain the goodput"
     if isinstance(share, float) and isinstance(allows, float) and isinstance(own, float):
         why = (
-            f"{_lost(share)} lost, which by the rule of Mathis et al. allows {rate_text(allows * own)} Mbit/s, and "
+            f"{_lost(share)} lost, which by the rule of Mathis et al. allows {rate_text(allows * own)} Mbit/s, but "
             f"{rate_text(own)} Mbit/s were achieved"
         )
     return why, "Measure longer."
@@ -320,7 +318,7 @@ def _window_findings(held: Sequence[CellSummary]) -> Iterator[Finding]:
         elif len(nodes) == 1:
             window += f" of {nodes.pop()}"
         text = f"Limited by the {window}: {_which(own)}; {why}."
-        yield _finding(own, text, Severity.NOTE, dict(own[0].verdict.numbers), remedy)
+        yield _finding(own, text, Severity.NOTE, own[0].verdict.numbers, remedy)
 
 
 def raised(sysctl: str, node: str) -> str:

@@ -11,7 +11,17 @@ from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.statistics.repeating import ci95, value_of, variation
 from rigctl.records import Cell, Repetition, RunInfo, RunStatus, Status
 from rigctl.report.blocks import Part, Section, Table
-from rigctl.report.words.text import MOST_LISTED, MOST_NAMED, numbers_text, plural, rate_text, sentence, tests_named
+from rigctl.report.words.text import (
+    MOST_LISTED,
+    MOST_NAMED,
+    all_tests,
+    numbers_text,
+    plural,
+    rate_text,
+    sentence,
+    tests_named,
+    upper_first,
+)
 
 
 def exclusion_text(excluded: Exclusion) -> str:
@@ -25,12 +35,12 @@ def exclusion_text(excluded: Exclusion) -> str:
         which += ", measured once more"
     if excluded.status is Status.OK:
         return f"{which}: {(excluded.reason or '').rstrip('.')}."
-    said = f"{which}: {excluded.status}: {(excluded.reason or 'no reason was stored').rstrip('.')}"
+    text = f"{which}: {excluded.status}: {(excluded.reason or 'no reason was stored').rstrip('.')}"
     if excluded.status is Status.INVALID and any(rate_mbps is not None for rate_mbps in excluded.goodput_mbps):
-        said += f" ({_rates(excluded)}, not counted)"
+        text += f" ({_rates(excluded)}, not counted)"
     if not excluded.measured_again:
-        return sentence(said)
-    return f"{said} Measured once more." if said.endswith("?") else f"{said}; measured once more."
+        return sentence(text)
+    return f"{text} Measured once more." if text.endswith("?") else f"{text}; measured once more."
 
 
 def _rates(excluded: Exclusion) -> str:
@@ -41,9 +51,9 @@ def _rates(excluded: Exclusion) -> str:
     names = excluded.streams or ("",) * len(each_mbps)
     known = sorted((mbps, name) for mbps, name in zip(each_mbps, names, strict=True) if mbps is not None)
     ends = dict.fromkeys((rate_text(known[0][0]), rate_text(known[-1][0])))
-    said = f"{' to '.join(ends)} Mbit/s on {len(each_mbps)} pairs"
+    rates = f"{' to '.join(ends)} Mbit/s on {len(each_mbps)} pairs"
     slowest = ", ".join(f"{name} {rate_text(mbps)}" for mbps, name in known[:MOST_NAMED])
-    return said + (f"; the slowest: {slowest}" if len(ends) > 1 and excluded.streams else "")
+    return rates + (f"; the slowest: {slowest}" if len(ends) > 1 and excluded.streams else "")
 
 
 def shortfall(view: RunView) -> Iterator[Finding]:
@@ -53,12 +63,12 @@ def shortfall(view: RunView) -> Iterator[Finding]:
     numbers = [cell.number for cell in view.plan.cells]
     left_out = [number for number in numbers if number not in by_cell]
     failed = {number: own for number, own in by_cell.items() if all(one.status is not Status.OK for one in own)}
-    said = [*_ended(view.info, len(numbers), left_out), *_failed(failed, len(numbers))]
-    if said:
+    sentences = [*_ended(view.info, len(numbers), left_out), *_failed(failed, len(numbers))]
+    if sentences:
         ended_well = view.info.status in (RunStatus.COMPLETE, RunStatus.PARTIAL)
         level = Severity.ERROR if failed or ended_well else Severity.WARNING
         counts = {"tests": len(numbers), "failed": len(failed), "not_measured": len(left_out)}
-        yield Finding(" ".join(said), Weight.FAILED, level, tests(sorted([*left_out, *failed])), counts)
+        yield Finding(" ".join(sentences), Weight.FAILED, level, tests(sorted([*left_out, *failed])), counts)
 
 
 def _ended(info: RunInfo, count: int, left_out: Sequence[int]) -> Iterator[str]:
@@ -81,7 +91,7 @@ def _failed(failed: dict[int, list[Repetition]], count: int) -> Iterator[str]:
     what = "failed" if any(one.status is Status.FAILED for own in failed.values() for one in own) else "gave no result"
     reasons = Counter(own[-1].reason or "no reason was stored" for own in failed.values())
     more = " The notes give the other reasons." if len(reasons) > 1 else ""
-    which = f"All {plural(count, 'test')}" if len(failed) == count > 1 else which[:1].upper() + which[1:]
+    which = all_tests(count) if len(failed) == count > 1 else upper_first(which)
     yield f"{which} {what}: {sentence(reasons.most_common(1)[0][0])}{more}"
 
 
@@ -93,8 +103,8 @@ def excluded_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
         reasons = [each.reason or "" for cell in in_part for each in cell.exclusions if each.status is Status.OK]
         different = list(dict.fromkeys(reason.rstrip(".") for reason in reasons))
         more = f", and {len(different) - 1} more in the notes" if len(different) > 1 else ""
-        said = f"Without some pairs: {numbers_text(numbers)}; {different[0]}{more}."
-        text = f"{said} The sum of all pairs is unknown there."
+        without = f"Without some pairs: {numbers_text(numbers)}; {different[0]}{more}."
+        text = f"{without} The sum of all pairs is unknown there."
         yield Finding(text, Weight.FAILED, Severity.WARNING, tests(numbers))
     partly = [
         cell.cell.number

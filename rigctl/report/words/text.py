@@ -17,7 +17,7 @@ FEW_SHARE: Final = 1e-4
 """A smaller share is printed as one of many."""
 MOST_LISTED: Final = 4
 """More pairs than this are shown as their range, beside their total."""
-Told: TypeAlias = Literal["", "count", "names"]
+PairNaming: TypeAlias = Literal["", "count", "names"]
 _ITEM: Final = re.compile(r"^(\d*)([-+=.)])(?= |$|=)")
 """How an item of a list, or the line below a heading, begins."""
 MOST_TESTS: Final = 10
@@ -109,18 +109,18 @@ def pairs_text(pairs: Sequence[Pair]) -> str:
     return some([f"{pair.source} → {pair.destination}" for pair in pairs], last=", ")
 
 
-def told_apart(cells: Iterable[Cell]) -> Told:
+def told_apart(cells: Iterable[Cell]) -> PairNaming:
     """Return how tests differ in their pairs: `names`, `count`, or nothing."""
-    made = list(cells)
-    return "names" if several_sets(made) else "count" if len({len(cell.pairs) for cell in made}) > 1 else ""
+    every = list(cells)
+    return "names" if several_sets(every) else "count" if len({len(cell.pairs) for cell in every}) > 1 else ""
 
 
-def settings_text(cell: Cell, pairs: Told = "") -> str:
+def settings_text(cell: Cell, pairs: PairNaming = "") -> str:
     """Return what a cell asks for: `window 64 KiB, MSS 1460, 5 flows`; with `pairs` its pairs too."""
     return ", ".join(settings_words(cell, pairs).values())
 
 
-def varied_texts(cells: Sequence[Cell], pairs: Told = "") -> list[str]:
+def varied_texts(cells: Sequence[Cell], pairs: PairNaming = "") -> list[str]:
     """Return the settings of each cell in which `cells` differ; empty texts if they differ in none."""
     each = [settings_words(cell, pairs) for cell in cells]
     names = dict.fromkeys(name for words in each for name in words)
@@ -151,9 +151,24 @@ def tests_named(tests: Sequence[str], which: str) -> str:
     return named if len(tests) <= MOST_NAMED else f"{len(tests)} tests, {which} {named}"
 
 
+def all_tests(count: int) -> str:
+    """Return `Both tests` or `All 7 tests`."""
+    return "Both tests" if count == 2 else f"All {count} tests"
+
+
 def plural(count: int, one: str, several: str | None = None) -> str:
     """Return `1 test` or `7 tests`."""
     return f"{count} {one if count == 1 else several or one + 's'}"
+
+
+def lower_first(text: str) -> str:
+    """Return `text` with a small first letter, to stand within a sentence."""
+    return text[:1].lower() + text[1:]
+
+
+def upper_first(text: str) -> str:
+    """Return `text` with a capital first letter."""
+    return text[:1].upper() + text[1:]
 
 
 def sentence(text: str) -> str:
@@ -195,7 +210,7 @@ def rate_decimals(rates: Iterable[tuple[Rate | None, float | None]]) -> int:
 
 def sum_words(cells: Iterable[Cell], metric: Metric) -> str:
     """Return what a figure of these tests adds up, as `of all pairs`; empty if it is no sum."""
-    made = list(cells)
-    if metric not in (GOODPUT, THROUGHPUT) or all(len(cell.streams) == 1 for cell in made):
+    every = list(cells)
+    if metric not in (GOODPUT, THROUGHPUT) or all(len(cell.streams) == 1 for cell in every):
         return ""
-    return "of all pairs" if any(len(cell.pairs) > 1 for cell in made) else "of both directions"
+    return "of all pairs" if any(len(cell.pairs) > 1 for cell in every) else "of both directions"

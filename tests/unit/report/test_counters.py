@@ -55,7 +55,7 @@ def test_of_a_few_retransmits_nothing_is_said() -> None:
 
 def test_what_was_lost_before_the_counters_explains_that_they_show_less() -> None:
     whole, *_ = said(Paper(losses={(0, "switch in"): 2000}))
-    assert whole.endswith(" %, no more than what was lost before these counters and retransmitted.")
+    assert whole.endswith(" %, which segments lost before these counters explain.")
 
 
 def test_a_resumed_run_does_not_count_what_passed_meanwhile() -> None:

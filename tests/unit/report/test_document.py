@@ -1,4 +1,4 @@
-"""A document has one order, whatever the kind of test: answer, results, findings, sections, method, rig, scenario."""
+"""A document has one order, whatever the kind of test; a run of which tests or pairs are missing says so."""
 
 from dataclasses import replace
 
@@ -7,12 +7,15 @@ import message_runs
 import pytest
 from documents import finding, printed, texts
 
+from rigctl.analysis.nights.history import night_values
+from rigctl.analysis.run_view import RunView
 from rigctl.findings import Finding, Severity, Weight, by_weight
-from rigctl.records import Pair, Repetition, Retest, RunInfo, RunStatus, Status, Until
+from rigctl.records import Comparison, Expectation, Pair, Repetition, Retest, RunInfo, RunStatus, Status, Until
 from rigctl.report.blocks import Document, Table
 from rigctl.report.document import MOST_ROWS, document
 from rigctl.report.printers.html import page
 from rigctl.settings.kinds import KINDS
+from rigctl.store import open_store
 
 CLOSING = ["Reproduce", "Method", "The rig", "Scenario and rig file"]
 VARIED = [(1, 100, (1.0, 2.0, 1.0, 1.0, 1.0)), (64, 100, (3.0, 3.0, 3.0, 3.0, 3.0))]
@@ -116,3 +119,52 @@ def test_a_retest_that_gave_nothing_is_a_warning_that_comes_early() -> None:
     found = finding(info, [*planned, *failed], "varied")
     assert found.text == "Test 1 varied by 33 % over 2 repetitions; measured again, it gave no valid result."
     assert (found.weight, found.level) == (Weight.MISSING, Severity.WARNING)
+
+
+REASON = "not measured: pi3 → pi4 (pi4: no answer)"
+TWO_CELLS = tuple(builders.cell(number, parallel=number) for number in (1, 2))
+PER_PAIR = Expectation("goodput", "goodput_mbps", ">= 900M per pair", Comparison.AT_LEAST, (1, 2), 900.0, per_pair=True)
+
+
+def in_part(result: Repetition) -> Repetition:
+    flows = tuple(flow for flow in result.flows if flow.pair == Pair("pi1", "pi2"))
+    return replace(result, flows=flows, reason=REASON, goodput_median_bps=None)
+
+
+def run_in_part(*lacking: int, expected: tuple[Expectation, ...] = ()) -> tuple[RunInfo, list[Repetition]]:
+    info = builders.run(builders.plan(TWO_CELLS, expectations=expected), status=RunStatus.PARTIAL)
+    whole = [builders.repetition(cell, (941.0, 930.0)) for cell in TWO_CELLS]
+    return info, [in_part(each) if each.cell in lacking else each for each in whole]
+
+
+def test_the_pairs_that_were_measured_are_kept_and_the_sum_is_unknown() -> None:
+    frames = RunView(*run_in_part(2)).frames
+    sums = {row["cell"]: row["goodput_mbps"] for row in frames.derived.cells}
+    assert sums[2] is None
+    assert round(sums[1]) == 1871
+    pairs = {(row["cell"], row["source"]): row["goodput_mbps"] for row in frames.derived.pairs}
+    assert (round(pairs[2, "pi1"]), pairs[2, "pi3"]) == (941, None)
+
+
+def test_only_the_pairs_that_were_not_measured_miss_what_is_expected_of_each() -> None:
+    verdicts = document(*run_in_part(1, 2, expected=(PER_PAIR,))).verdicts
+    assert [(verdict.pair, verdict.met) for verdict in verdicts] == [("pi1 → pi2", True), ("pi3 → pi4", False)] * 2
+    assert all("pi4: no answer" in verdict.measured for verdict in verdicts if not verdict.met)
+
+
+def test_a_night_has_the_values_of_its_pairs_and_none_of_the_test() -> None:
+    values = night_values(RunView(*run_in_part(1, 2)))
+    by_pair = {str(key.stream): value for key, value in values.items()}
+    assert by_pair["None"] is None
+    assert round(by_pair["pi1 → pi2"] or 0) == 941
+    assert by_pair["pi3 → pi4"] is None
+
+
+def test_such_a_repetition_is_still_to_be_measured_when_its_run_is_resumed(tmp_path: object) -> None:
+    info, repetitions = run_in_part(2)
+    with open_store(f"{tmp_path}/store.db") as store:
+        run = store.begin(info.plan, {}, {}, 0.0)
+        for repetition in repetitions:
+            store.add(run, repetition)
+        assert store.statuses(run) == {(1, 1, 1): Status.OK, (2, 1, 1): Status.FAILED}
+        assert store.repetitions(run)[1].reason == REASON

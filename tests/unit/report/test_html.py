@@ -7,10 +7,14 @@ import pytest
 
 from rigctl.base.resources import templates
 from rigctl.records import Repetition, RunInfo
-from rigctl.report.charts.marks import LIGHT
+from rigctl.report.charts.plot import MOST_COLOURS
 from rigctl.report.document import document
 from rigctl.report.printers.html import page as page_of
+from rigctl.report.product.colours import LIGHT
 from rigctl.report.sections import over_time
+from rigctl.report.sections.matrix import LINE_COLOURS
+
+CLASSES = ("grid", "axis", "ceiling", "good", "warn", "plate")
 
 
 def render(info: RunInfo, measured: list[Repetition]) -> str:
@@ -21,15 +25,15 @@ def first_traces(info: RunInfo, measured: list[Repetition]) -> tuple[over_time.T
     return over_time.traces(info.plan.cells[0], measured[0])
 
 
-def test_the_style_sheet_knows_every_colour_of_the_charts_and_a_chart_alone_has_the_light_page_s() -> None:
+def test_the_style_sheet_knows_every_colour_of_the_charts_and_a_product_page_has_those_of_series() -> None:
     style = (templates() / "report.css").read_text("utf-8") + (templates() / "matrix.css").read_text("utf-8")
     for wanted in ("prefers-color-scheme: dark", "@media print", "max-width: 40rem"):
         assert wanted in style
-    for name in (*LIGHT.colours, "plate"):
+    series = [f"s{number}" for number in range(1, MOST_COLOURS + 1)]
+    for name in (*series, *(f"l{number}" for number in range(LINE_COLOURS)), *CLASSES):
         assert re.search(rf"\.{name} {{ color: var\(--", style), name
-    for name, colour in LIGHT.colours.items():
-        variable = {"axis": "soft"}.get(name, name)
-        assert re.search(rf"--{variable}: (#\w+);", style)[1] == colour  # type: ignore[index]
+    for name in series:
+        assert re.search(rf"--{name}: (#\w+);", style)[1] == LIGHT[name]  # type: ignore[index]
 
 
 def test_the_traces_of_a_chart_hold_the_bytes_and_retransmits_of_the_repetition() -> None:

@@ -36,7 +36,7 @@ def test_what_limits_the_pairs_of_a_slow_node_is_named() -> None:
         for each in measured
     ]  # fmt: skip
     info = replace(info, facts={"n3": {"sysctls": {"net.ipv4.tcp_rmem": "4096 131072 425984"}}})
-    found = documents.finding(info, made, "n2 is slow in sending to")
+    found = documents.finding(info, made, "n2 is slow in sending to the others: ")
     assert found.text.endswith("Its pairs are limited by: window (3 pairs; net.ipv4.tcp_rmem of n3 allows no more).")
     assert found.remedy == "Raise net.ipv4.tcp_rmem (its third value) on n3."
 
@@ -47,7 +47,7 @@ def test_more_pairs_than_are_reported_one_by_one_are_counted() -> None:
     made = document(*mesh_run(ring, nodes=nodes))
     about = [finding for finding in made.findings if finding.subject.kind == "pair"]
     assert len(about) == 7
-    assert about[0].text.startswith("n1 → n2 has 5.00 Gbit/s, 47 % less")
+    assert about[0].text.startswith("n1 → n2: 5.00 Gbit/s, 47 % below the other direction")
     assert about[-1].text.startswith("2 more pairs differ by over 10 % between the directions")
     assert about[-1].subject.names == ("n7 -> n8", "n8 -> n1")
 

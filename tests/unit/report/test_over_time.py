@@ -1,21 +1,30 @@
-"""Which tests have a large chart, the lines in the rows of a table, and the values beside a drawing."""
+"""Goodput over time: charts and lines of rows, gaps, bins, the sum of a soak, and the values beside a drawing."""
 
 import json
 import re
 from dataclasses import replace
 from html import unescape
+from typing import Any
 
 import builders
+import das2
 import pytest
+from probing import MS, stream, with_gap
 
-from rigctl.report.blocks import Charts, Folded, Table
-from rigctl.report.charts.marks import LIGHT
+from rigctl.analysis.rows.frames import load
+from rigctl.analysis.run_view import RunView
+from rigctl.columns import Level
+from rigctl.findings import Finding, Severity, Weight
+from rigctl.records import Bins, Cell, Direction, Flow, NicCounters, Pair, Repetition, RunInfo, Side, Status
+from rigctl.report.blocks import Charts, Folded, Paragraph, Section, Table
 from rigctl.report.charts.plot import Axis, Bars, Line, Panel, Plot, Points, Rule
-from rigctl.report.charts.svg import render_sparkline, render_svg
+from rigctl.report.charts.svg import render_svg
 from rigctl.report.document import document
 from rigctl.report.printers.html import page
 from rigctl.report.printers.table_parts import screen_parts
 from rigctl.report.sections.over_time import Trace, eventful
+from rigctl.report.sections.soak import part as soak_part
+from rigctl.report.sections.soak import sum_over_time
 
 LEVEL = [940.0, 941.0, 939.5, 941.2, 940.4, 938.8, 941.0, 940.0, 939.0, 941.1]
 
@@ -82,19 +91,6 @@ def test_the_line_stands_in_the_last_part_of_a_table_that_is_split() -> None:
     assert [all(row.over_time for row in part.rows) for part in parts] == [False] * (len(parts) - 1) + [True]
 
 
-def test_a_page_has_a_column_for_the_lines_and_names_them_for_screen_readers() -> None:
-    text = page(document(*builders.gigablox()))
-    assert text.count(">Over time</th>") >= 1
-    assert len(re.findall('<span role="img" aria-label="Goodput over time: [^"]+"><svg', text)) >= 7
-
-
-def test_a_line_begins_at_the_left_and_0_is_at_the_foot() -> None:
-    svg = render_sparkline([("s1", (0.0, 10.0)), ("s2", (10.0,))], 10.0)
-    (height,) = re.findall(r'height="(\d+)"', svg)
-    assert re.findall('class="s1" d="M1 ([0-9.]+)', svg) == [str(int(height) - 1)]
-    assert re.findall('class="s2" d="M1 1l', svg)
-
-
 def test_the_values_of_a_series_stand_beside_its_drawing_exactly() -> None:
     points = ((0.05, 940.361), (0.15, None), (0.25, 941.0))
     hostile = "<b>'\"&"
@@ -123,12 +119,9 @@ def test_series_with_the_same_positions_have_them_once_and_dates_to_the_second()
     assert re.findall('data-x="([^"]*)"', svg) == ["1763950000 1764036400"]
 
 
-def test_a_plot_without_names_and_one_that_stands_alone_have_no_values() -> None:
+def test_a_plot_without_names_has_no_values() -> None:
     panel = Panel(Axis("y"), (Points(((1, 2),), "s1"), Line(((1, 2), (2, 3)), "s1")), 100)
     assert "data-" not in render_svg(Plot(400, Axis("x"), (panel,)))
-    named = Plot(400, Axis("x"), (Panel(Axis("y"), (Line(((1, 2), (2, 3)), "s1", name="a"),), 100),))
-    assert "data-y" in render_svg(named)
-    assert "data-" not in render_svg(named, LIGHT)
 
 
 def test_a_page_without_charts_has_no_script_and_allows_none() -> None:
@@ -139,3 +132,113 @@ def test_a_page_without_charts_has_no_script_and_allows_none() -> None:
     with_charts = page(made)
     assert with_charts.count("<script>") == 1
     assert re.findall(r"script-src ('[^']*')", with_charts)[0].startswith("'sha256-")
+
+
+def gap_findings(*repetitions: Repetition, cells: tuple[Cell, ...] = (), **plan: Any) -> list[Finding]:
+    info = builders.run(builders.plan(cells or (stream(),), **plan))
+    return [made for made in document(info, repetitions).findings if "rrived" in made.text]
+
+
+def test_a_gap_of_two_seconds_is_a_finding_with_test_pair_start_and_length() -> None:
+    (found,) = gap_findings(with_gap(stream(), 1000, 3000))
+    assert found.text == "Nothing arrived for 2 s or longer on pi1 → pi2 in test 1 (from 1.0 s on)."
+    assert (found.weight, found.level, found.subject.names) == (Weight.SUSPECT, Severity.WARNING, ("1",))
+    assert found.numbers["gaps"] == 1
+    assert found.numbers["longest_gap_s"] == pytest.approx(2.0)
+    assert found.numbers["carrier_changes"] is None
+
+
+def test_a_length_is_never_rounded_up() -> None:
+    repetition = replace(with_gap(stream(), 1000, 3000), window_start_ns=builders.BEGIN_NS + 1050 * MS)
+    (found,) = gap_findings(repetition)
+    assert found.text == "Nothing arrived for 1.9 s or longer on pi1 → pi2 in test 1 (from 0.0 s on)."
+    early = replace(repetition, window_start_ns=builders.BEGIN_NS + 1002 * MS)
+    assert "for 2 s or longer" in gap_findings(early)[0].text  # a sample that is taken 2 ms late
+
+
+def test_the_flows_of_a_pair_have_a_gap_where_all_of_them_have() -> None:
+    cell = stream(parallel=3)
+    assert gap_findings(with_gap(cell, 1000, 3000, slice(0, 2)), cells=(cell,)) == []
+    assert len(gap_findings(with_gap(cell, 1000, 3000), cells=(cell,))) == 1
+
+
+def test_a_link_that_went_down_meanwhile_is_named() -> None:
+    repetition = with_gap(stream(), 1000, 3000)
+    nodes = tuple(
+        replace(usage, nic=NicCounters(carrier_changes=2 if usage.node == "pi2" else 0)) for usage in repetition.nodes
+    )
+    (found,) = gap_findings(replace(repetition, nodes=nodes))
+    assert found.text.endswith("Meanwhile the carrier changed 2 times on pi2: a link went down or came up.")
+    assert found.remedy == "Check the cable, the switch port and its log."
+    assert found.numbers["carrier_changes"] == 2
+
+
+BINNED = Pair("pi1", "pi2")
+
+
+def binned(values: tuple[int, ...], width_us: int = 500) -> tuple[RunInfo, list[Repetition]]:
+    cell = Cell(1, "tcp", (BINNED,), 1.0, 0.0, 1, bin_us=width_us)
+    end_ns = len(values) * width_us * 1000
+    side = Side(sum(values), 1, end_ns, bins=Bins(0, width_us, values))
+    flow = Flow(BINNED, Direction.FORWARD, 1, Side(sum(values), 1, end_ns), side, bytes=sum(values))
+    info = builders.run(builders.plan((cell,)))
+    one = Repetition(1, 1, 1, Status.OK, None, 0.0, 1.0, 0, end_ns, 0.0, 0.0, flows=(flow,))
+    return info, [one]
+
+
+def test_bins_of_what_does_not_count_are_not_exported() -> None:
+    info, (one,) = binned((1000, 0, 3000), 500)
+    assert load(info, [replace(one, status=Status.INVALID, reason="start skew")]).rows(Level.BINS) == []
+    unasked = [replace(cell, bin_us=None) for cell in info.plan.cells]
+    assert load(replace(info, plan=replace(info.plan, cells=tuple(unasked))), [one]).rows(Level.BINS) == []
+
+
+LONG: dict[str, Any] = {"windows": (131072,), "flows": (1,), "pairs": (12,), "duration_s": 1800.0}
+
+
+def soak_section(info: RunInfo, measured: list[Repetition]) -> Section:
+    made = soak_part(RunView(info, measured))
+    assert made is not None
+    (section,) = made.sections
+    return section
+
+
+def soak_table(info: RunInfo, measured: list[Repetition]) -> Table:
+    table = soak_section(info, measured).blocks[0]
+    assert isinstance(table, Table)
+    return table
+
+
+def charts_of(section: Section) -> list[Charts]:
+    return [block for block in section.blocks if isinstance(block, Charts)]
+
+
+def test_a_flow_of_which_some_repetition_is_unknown_has_no_mean() -> None:
+    info, _ = das2.run(**(LONG | {"pairs": (3,)}))
+    cell = info.plan.cells[0]
+    one, two = (das2.repetition(cell, number=number) for number in (1, 2))
+    two = replace(two, flows=(replace(two.flows[0], bytes=None), *two.flows[1:]))
+    entry = soak_table(info, [one, two]).rows[0].entries[2]
+    assert (entry.text, entry.value) == ("–", None)
+
+
+def test_the_sum_over_time_holds_all_bytes() -> None:
+    info, measured = das2.run(samples=1800, **LONG)
+    summed = sum_over_time(measured[0])
+    assert summed is not None
+    assert len(summed.t_s) == len(summed.mbps) == 180
+    total = sum(flow.bytes or 0 for flow in measured[0].flows)
+    assert sum(summed.mbps) / 180 * 1800 / 8e-6 == pytest.approx(total, rel=1e-6)
+    section = soak_section(info, measured)
+    (charts,) = charts_of(section)
+    assert [(key.name, key.colour) for key in charts.keys] == [("sum of the flows", "s1")]
+    assert charts.charts[0].label.startswith("Sum of all flows over time: ")
+    assert Paragraph("Each point is the mean over about 10 s.", small=True) in section.blocks
+
+
+def test_a_flow_that_was_not_reported_leaves_no_sum_over_time() -> None:
+    info, measured = das2.run(samples=100, **LONG)
+    lost = replace(measured[0], flows=(replace(measured[0].flows[0], receiver=None), *measured[0].flows[1:]))
+    assert sum_over_time(lost) is None
+    assert sum_over_time(replace(measured[0], window_start_ns=None)) is None
+    assert charts_of(soak_section(info, [lost])) == []

@@ -1,80 +1,41 @@
 """The page's colours, read from its style sheet: apart for the colour-blind, clear of the background, and readable."""
 
 import itertools
-import math
 import re
-from typing import Final, TypeAlias
+from typing import Any, Final
 
+import numpy as np
 import pytest
 
 from rigctl.base.resources import templates
 from rigctl.report.printers.html import STYLES
+from rigctl.report.product.colours import contrast
 from rigctl.report.sections.matrix import LINE_COLOURS
 
-Linear: TypeAlias = tuple[float, float, float]
-Matrix: TypeAlias = tuple[Linear, Linear, Linear]
-
-EYES: Final[dict[str, Matrix]] = {
-    "all cones": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
-    "protan": (
-        (0.152286, 1.052583, -0.204868),
-        (0.114503, 0.786281, 0.099216),
-        (-0.003882, -0.048116, 1.051998),
-    ),
-    "deutan": (
-        (0.367322, 0.860646, -0.227968),
-        (0.280085, 0.672501, 0.047413),
-        (-0.011820, 0.042940, 0.968881),
-    ),
-    "tritan": (
-        (1.255528, -0.076749, -0.178779),
-        (-0.078411, 0.930809, 0.147602),
-        (0.004733, 0.691367, 0.303900),
-    ),
+EYES: Final[dict[str, Any]] = {
+    "all cones": np.eye(3),
+    "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritan": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
 }
-_XYZ: Final[Matrix] = (
-    (0.4124564, 0.3575761, 0.1804375),
-    (0.2126729, 0.7151522, 0.0721750),
-    (0.0193339, 0.1191920, 0.9503041),
-)
-_WHITE: Final = (0.95047, 1.0, 1.08883)
+XYZ: Final = [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+WHITE: Final = [0.95047, 1.0, 1.08883]
 
 
-def linear(colour: str) -> Linear:
-    """Linear RGB of `#rrggbb` or `#rgb`."""
+def lab(colour: str, eye: str) -> Any:
+    """CIE Lab of `#rrggbb` or `#rgb` as an eye sees it."""
     digits = colour.removeprefix("#")
     digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
-    parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-    return red, green, blue
-
-
-def contrast(first: str, second: str) -> float:
-    low, high = sorted(_times(_XYZ, linear(colour))[1] for colour in (first, second))
-    return (high + 0.05) / (low + 0.05)
+    parts = np.array([int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)])
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    shares = np.array(XYZ) @ np.clip(np.array(EYES[eye]) @ linear, 0, 1) / WHITE
+    x, y, z = np.where(shares > 216 / 24389, np.cbrt(shares), (24389 / 27 * shares + 16) / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
 def apart(first: str, second: str, eye: str) -> float:
     """The distance of two colours for an eye; 2.3 is just noticeable side by side."""
-    return math.dist(*(_lab(_seen(linear(colour), EYES[eye])) for colour in (first, second)))
-
-
-def _seen(colour: Linear, eye: Matrix) -> Linear:
-    red, green, blue = (min(1.0, max(0.0, part)) for part in _times(eye, colour))
-    return red, green, blue
-
-
-def _lab(colour: Linear) -> Linear:
-    x, y, z = (
-        share ** (1 / 3) if share > 216 / 24389 else (24389 / 27 * share + 16) / 116
-        for share in (part / white for part, white in zip(_times(_XYZ, colour), _WHITE, strict=True))
-    )
-    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
-
-
-def _times(matrix: Matrix, colour: Linear) -> Linear:
-    first, second, third = (sum(a * b for a, b in zip(row, colour, strict=True)) for row in matrix)
-    return first, second, third
+    return float(np.linalg.norm(lab(first, eye) - lab(second, eye)))
 
 
 SERIES = [f"s{number}" for number in range(1, 7)]

@@ -1,5 +1,6 @@
-"""What the eye sees in a matrix is said in words, and nothing that is not in the data."""
+"""A matrix: its conclusions in words, heat maps, differences; nothing that is not in the data."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,9 @@ import documents
 from rigctl.analysis.views.matrix import Matrix, matrix
 from rigctl.findings import Finding
 from rigctl.records import Cell, Condition, HostSetting, Repetition, RunInfo, Trunk
+from rigctl.report.blocks import HeatField, HeatMap, HeatMaps, Section
+from rigctl.report.document import document
+from rigctl.report.printers.html import page
 from rigctl.report.sections.matrix import matrix_findings
 
 QUIET = das2.Shape(noise=0.0)
@@ -73,3 +77,42 @@ def test_a_sysctl_that_can_not_have_done_anything_is_said() -> None:
     unset = told(das2.run((das2.OFF, on), windows=(None,), flows=(1, 2)))
     assert "locks" not in unset
     assert "locks" not in told(das2.run((das2.OFF, das2.ON), **COARSE))
+
+
+SMALL: dict[str, Any] = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (1, 4, 8)}
+
+
+def sections_of(info: RunInfo, measured: list[Repetition], begins: str) -> list[Section]:
+    """Those of the document whose title begins so."""
+    made = document(info, measured)
+    return [section for section in (*made.results, *made.sections) if section.title.startswith(begins)]
+
+
+def heat_maps(section: Section) -> HeatMaps:
+    (found,) = (block for block in section.blocks if isinstance(block, HeatMaps))
+    return found
+
+
+def fields(heat: HeatMap) -> Iterator[HeatField]:
+    return (field for _, row in heat.rows for field in row)
+
+
+def rendered(info: RunInfo, measured: list[Repetition]) -> str:
+    return page(document(info, measured))
+
+
+def test_a_field_that_was_not_measured_is_a_dash_without_a_colour() -> None:
+    info, measured = das2.run((das2.OFF, das2.ON), **SMALL)
+    for begins in ("Total goodput", "Difference"):
+        first = next(fields(heat_maps(sections_of(info, measured[1:], begins)[0]).maps[0]))
+        assert (first.text, first.colour, first.value) == ("–", "", None)
+    assert rendered(info, measured[1:]).count('<td class="none">–</td>') == 2
+
+
+def test_a_difference_that_is_only_noise_stays_pale() -> None:
+    twin = replace(das2.OFF, name="twin")
+    (noise,) = sections_of(*das2.run((das2.OFF, twin), das2.Shape(noise=0.002), **SMALL), "Difference")
+    assert {field.colour for heat in heat_maps(noise).maps for field in fields(heat)} == {"z0"}
+    small = das2.Shape(goodput_mbps=lambda cell, mtu: 800.0 * len(cell.pairs) + 200 * cell.resize, noise=0.0)
+    (section,) = sections_of(*das2.run((das2.OFF, das2.ON), small, **SMALL), "Difference")
+    assert {field.colour for heat in heat_maps(section).maps for field in fields(heat)} == {"p2"}

@@ -1,0 +1,327 @@
+"""Sentences on streams are true of what was measured: MSS, windows, congestion control, limits, the ceiling."""
+
+from dataclasses import replace
+from typing import Any
+
+import builders
+import pytest
+from documents import cells_of, finding, texts
+
+from rigctl.analysis.rows.frames import load
+from rigctl.analysis.summary import CellSummary, summaries
+from rigctl.findings import Finding, Severity, Weight
+from rigctl.records import Cell, Direction, Link, Pair, Repetition, RunInfo, Series, Status
+from rigctl.report.document import document
+from rigctl.report.sections.streams import mss_text, window_text
+from rigctl.report.words.goodput import excess_cause, goodput_text
+from rigctl.report.words.text import rate_of_ceiling
+
+ONE_PAIR = (Pair("pi1", "pi2"),)
+STAMPS = "because TCP timestamps take 12 bytes of every segment."
+LOWERED = "the MTU of 1500 would carry 1448, so something on the path lowered it."
+DEFAULT = "the MTU of 1500 less 40 bytes of headers"
+
+
+def summarised(cell: Cell, *measured: Repetition, **run: Any) -> tuple[RunInfo, CellSummary]:
+    info = builders.run(builders.plan([cell]), **run)
+    return info, summaries(load(info, measured))[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "sender", "sentence"),
+    [
+        (1460, {}, f"MSS 1460 was requested; 1448 went over the wire, {STAMPS}"),
+        (1460, {"mss": 1460, "timestamps": False}, "MSS 1460 was requested and went over the wire."),
+        (1000, {"mss": 988}, f"MSS 1000 was requested; 988 went over the wire, {STAMPS}"),
+        (
+            8960,
+            {"mss": 1460, "timestamps": False},
+            "MSS 8960 was requested; 1460 went over the wire, because the MTU is 1500.",
+        ),
+        (8960, {"mss": 8948, "pmtu": 9000}, f"MSS 8960 was requested; 8948 went over the wire, {STAMPS}"),
+        (8960, {"mss": 1400}, f"MSS 8960 was requested; 1400 went over the wire; {LOWERED}"),
+        (8960, {"pmtu": None}, "MSS 8960 was requested; 1448 went over the wire."),
+        (None, {}, f"No MSS was requested; 1448 went over the wire: {DEFAULT} and 12 of timestamps."),
+        (None, {"mss": 1460, "timestamps": False}, f"No MSS was requested; 1460 went over the wire: {DEFAULT}."),
+        (1460, {"mss": None}, ""),
+    ],
+)
+def test_why_an_mss_is_not_the_requested_one(asked: int | None, sender: dict[str, Any], sentence: str) -> None:
+    cell = builders.cell(mss=asked)
+    assert mss_text(*summarised(cell, builders.repetition(cell, sender=sender))) == sentence
+
+
+def test_with_ipv6_the_headers_are_twenty_bytes_longer() -> None:
+    cell = builders.cell(mss=8960)
+    facts = {node: builders.facts(data_address="fd00::1") for node in ("pi1", "pi2", "pi3", "pi4")}
+    said = mss_text(*summarised(cell, builders.repetition(cell, sender={"mss": 1428}), facts=facts))
+    assert said == "MSS 8960 was requested; 1428 went over the wire, because the MTU is 1500."
+    virtual = builders.run(builders.plan([cell], ip_version=6), facts={})
+    measured = builders.repetition(cell, sender={"mss": 1428})
+    assert mss_text(virtual, summaries(load(virtual, [measured]))[0]) == said
+
+
+def test_flows_of_a_pair_that_differ_are_reported() -> None:
+    cell = builders.cell(parallel=2, pairs=ONE_PAIR)
+    one = builders.repetition(cell, (900,))
+    side = one.flows[1].sender
+    assert side is not None
+    small = replace(one.flows[1], sender=builders.counting(side, mss=1200))
+    said = mss_text(*summarised(cell, replace(one, flows=(one.flows[0], small))))
+    assert said.startswith("MSS 1460 was requested; 1200 went")
+    assert said.endswith("That is the smallest: the flows of a pair differ.")
+
+
+@pytest.mark.parametrize(
+    ("window", "why"),
+    [(8192, "no segment takes more than half of a window"), (10**6, "something on the path lowered it")],
+)
+def test_segments_of_half_a_small_window_are_not_blamed_on_the_path(window: int, why: str) -> None:
+    cell = builders.cell(mss=None, window_bytes=window, pairs=ONE_PAIR)
+    sender = {"mss": 4096, "pmtu": 9000, "sndbuf_bytes": 2 * window}
+    assert why in mss_text(*summarised(cell, builders.repetition(cell, sender=sender)))
+
+
+def test_without_a_link_there_is_no_ceiling_and_without_its_rate_none_is_claimed() -> None:
+    cell = builders.cell(pairs=ONE_PAIR)
+    one = builders.repetition(cell, (22512,))
+    links = {"pi1": Link(None, 65536), "pi2": Link(None, 65536)}
+    loopback = builders.run(builders.plan([cell], links=links, virtual="loopback"))
+    said = goodput_text(loopback, summaries(load(loopback, [one]))[0])
+    assert said == "22512 Mbit/s. The links are unshaped, so there is no ceiling."
+    unknown = builders.run(builders.plan([cell], links=links, virtual=None), facts={})
+    said = goodput_text(unknown, summaries(load(unknown, [one]))[0])
+    assert said == "22512 Mbit/s. The ceiling is unknown, as the rate of a link is: give it in the rig file."
+    assert "The rig is the loopback interface of one machine: no link, no switch." in texts(loopback, [one])
+
+
+def test_a_window_cut_by_the_kernel_names_the_setting_that_cut_it() -> None:
+    cell = builders.cell(window_bytes=4 * 1024**2)
+    cut = builders.repetition(cell, sender={"sndbuf_bytes": 2 * 212992})
+    facts = {
+        "pi1": {"sysctls": {"net.core.wmem_max": "212992"}},
+        "pi3": {"sysctls": {"net.core.wmem_max": "425984"}},
+    }
+    assert window_text(*summarised(cell, cut, facts=facts)) == (
+        "A window of 4 MiB was requested; 208 KiB was granted, because of net.core.wmem_max = 212992 on pi1. "
+        "Raise it there with sysctl to have more."
+    )
+    assert "was granted: the kernel cuts it at net.core.wmem_max" in window_text(*summarised(cell, cut, facts={}))
+
+
+def test_another_congestion_control_is_named() -> None:
+    cell = builders.cell(congestion="bbr")
+    info = builders.run(builders.plan([cell]))
+    said = [text for text in texts(info, [builders.repetition(cell)]) if "was requested" in text and "bbr" in text]
+    assert said == [
+        "bbr was requested, cubic was used: test 1. Load its kernel module on the senders: `modprobe tcp_bbr`."
+    ]
+    asked = builders.asking(cell, congestion="cubic")
+    same = builders.run(builders.plan([asked]))
+    assert not [text for text in texts(same, [builders.repetition(asked)]) if "cubic was" in text]
+
+
+def test_links_that_are_not_as_the_rig_file_says_are_named() -> None:
+    info, measured = builders.gigablox()
+    facts = info.facts | {"pi1": builders.facts(speed_bps=10**8), "pi2": builders.facts(mtu=9000)}
+    changed = replace(info, facts=facts)
+    slow = finding(changed, measured, "The link of pi1 runs at 100 Mbit/s; the rig file has 1 Gbit/s.")
+    assert (slow.weight, slow.level) == (Weight.SUSPECT, Severity.WARNING)
+    assert (slow.subject.kind, slow.subject.names) == ("link", ("pi1",))
+    assert finding(changed, measured, "The MTU of pi2 is 9000; the rig file has 1500.").weight == Weight.SUSPECT
+
+
+def test_no_number_of_a_repetition_that_does_not_count_is_in_a_sentence() -> None:
+    cell = builders.cell(direction=Direction.REVERSE)
+    bad = builders.repetition(cell, (123, 123), status=Status.INVALID, reason="start skew")
+    good = builders.repetition(cell, (900, 900), attempt=2)
+    info, summary = summarised(cell, bad, good)
+    assert not any("123" in sentence for sentence in texts(info, [bad, good]))
+    assert "123" not in goodput_text(info, summary)
+
+
+CEILING = 941.483
+SENDING = {"busy_us": 10_000_000, "rwnd_limited_us": 0, "sndbuf_limited_us": 0}
+
+
+def run(*speeds: float, facts: dict[str, Any] | None = None, **sender: Any) -> tuple[RunInfo, list[Repetition]]:
+    """A test for each of `speeds`, on real links of 1 Gbit/s."""
+    cells = [
+        builders.cell(at, pairs=ONE_PAIR, parallel=1, window_bytes=None, mss=None) for at in range(1, len(speeds) + 1)
+    ]
+    info = builders.run(builders.plan(cells, virtual=None))
+    if facts is not None:
+        info = builders.run(builders.plan(cells, virtual=None), facts=facts)
+    measured = [
+        builders.repetition(cell, (speed,), sender={**SENDING, **sender})
+        for cell, speed in zip(cells, speeds, strict=True)
+    ]
+    return info, measured
+
+
+def summed(info: RunInfo, measured: list[Repetition]) -> tuple[CellSummary, ...]:
+    return summaries(load(info, measured))
+
+
+def test_a_result_above_the_ceiling_is_the_headline_and_reaches_no_line_rate() -> None:
+    info, measured = run(9 * CEILING, 0.99 * CEILING, 0.985 * CEILING)
+    (first, *rest) = document(info, measured).findings
+    assert (first.weight, first.subject.names) == (Weight.IMPOSSIBLE, ("1",))
+    assert "the rig file or a node is wrong" in first.text
+    assert "1" not in next(found for found in rest if found.weight is Weight.ANSWER).subject.names
+    lines = finding(info, measured, "line rate (")
+    assert (lines.numbers["tests"], lines.numbers["at_line_rate"]) == (2, 2)
+    assert summed(info, measured)[0].limit == "unknown"
+
+
+def test_nothing_is_called_fastest_where_all_is_above_the_ceiling() -> None:
+    info, measured = run(9 * CEILING, 3 * CEILING)
+    found = document(info, measured).findings
+    assert [made.weight for made in found].count(Weight.ANSWER) == 0
+    assert found[0].weight is Weight.IMPOSSIBLE
+    assert not [said for said in texts(info, measured) if "line rate" in said]
+
+
+def test_losses_cut_the_window_only_of_what_cuts_it() -> None:
+    info, _ = run(400.0)
+    cell = info.plan.cells[0]
+    cubic = [builders.repetition(cell, (400.0,), (5,), sender={**SENDING, "rtt_us": 5000, "series": Series()})]
+    assert summed(info, cubic)[0].limit == "loss"
+    assert "each loss cuts the congestion window" in finding(info, cubic, "Limited by losses: test 1;").text
+    # 3.5 % were lost behind a full line.
+    bbr = [builders.repetition(cell, (0.95 * CEILING,), (27_000,), sender={**SENDING, "congestion": "bbr"})]
+    assert summed(info, bbr)[0].limit == "loss"
+    said = finding(info, bbr, "Limited by losses: test 1;").text
+    assert "bbr does not cut its window at each loss" in said
+    assert "each loss cuts" not in said
+
+
+def test_an_mss_that_neither_end_explains_is_a_clamp() -> None:
+    info, measured = run(905.0, mss=888, pmtu=1500)
+    (cell,) = summed(info, measured)
+    assert (cell.limit, cell.verdict.cause) == ("mtu", "clamp")
+    found = finding(info, measured, "Limited by the MSS: test 1;")
+    assert "888 bytes" in found.text
+    assert "TCPMSS" in (found.remedy or "")
+    links = {"pi1": Link(10**9, 1500), "pi2": Link(10**9, 940)}
+    small = builders.run(builders.plan(info.plan.cells, virtual=None, links=links), facts={})
+    (cell,) = summed(small, measured)
+    assert (cell.limit, cell.verdict.cause) == ("mtu", None)  # that is pi2's own MTU
+    assert "same MTU" in (finding(small, measured, "Limited by the MTU").remedy or "")
+
+
+@pytest.mark.parametrize("node", ["pi1", "pi2"])
+def test_without_window_scaling_no_window_is_larger_than_64_kib(node: str) -> None:
+    sysctls = {"net.ipv4.tcp_rmem": "4096 131072 6291456", "net.ipv4.tcp_window_scaling": "1"}
+    facts = {name: builders.facts(sysctls=sysctls) for name in ("pi1", "pi2")}
+    facts[node] = builders.facts(sysctls=sysctls | {"net.ipv4.tcp_window_scaling": "0"})
+    held = {"rwnd_limited_us": 9_900_000, "rtt_min_us": 20_000, "rtt_us": 20_000, "advertised_window_bytes": 65535}
+    info, measured = run(25.5, facts=facts, **held)
+    (cell,) = summed(info, measured)
+    assert cell.streams[0].window_effective_bytes == 65535
+    assert cell.limit == "window"
+    found = finding(info, measured, "Limited by the receive window")
+    assert f"net.ipv4.tcp_window_scaling of {node}" in found.text
+    assert f"to 1 on {node}" in (found.remedy or "")
+    scaled = {name: builders.facts(sysctls=sysctls) for name in ("pi1", "pi2")}
+    (cell,) = summed(run(25.5, facts=scaled)[0], measured)
+    assert cell.streams[0].window_effective_bytes == 212992
+
+
+@pytest.mark.parametrize(
+    ("mbps", "ceiling_mbps", "texts_"),
+    [
+        (911.2, 941.483, ("911", "941.5")),
+        (89.46, 89.44, ("89.46", "89.44")),  # not 89.5 of 89.4, which are 100.1 %
+        (9.41, 9.4148, ("9.410", "9.415")),
+        (93.1, 9.41, ("93.1", "9.4")),
+        (941.9, 941.483, ("941.9", "941.5")),
+    ],
+)
+def test_a_rate_its_ceiling_and_their_share_agree(mbps: float, ceiling_mbps: float, texts_: tuple[str, str]) -> None:
+    assert rate_of_ceiling(mbps, ceiling_mbps) == texts_
+
+
+SHAPED = "virtual links are shaped for full frames and carry more of smaller ones"
+UNEXPLAINED = "the rate in the rig file or a node is wrong. Compare that rate with the link"
+
+
+def one_test(
+    goodput_mbps: float, virtual: str | None = "namespaces", mtu: int = 1500, duration_s: float = 10.0, **sender: Any
+) -> tuple[RunInfo, list[Repetition]]:
+    """A run of one test on a pair; 941.5 Mbit/s are its ceiling unless the sender's MSS is another."""
+    cell = builders.cell(pairs=ONE_PAIR, duration_s=duration_s)
+    links = {name: Link(10**9, mtu) for name in ("pi1", "pi2")}
+    facts = {name: builders.facts(mtu=mtu) for name in links}
+    info = builders.run(builders.plan([cell], virtual=virtual, links=links), facts=facts)
+    return info, [builders.repetition(cell, (goodput_mbps,), sender=sender)]
+
+
+def above(info: RunInfo, measured: list[Repetition]) -> Finding:
+    return finding(info, measured, "Above the ceiling")
+
+
+@pytest.mark.parametrize("sender", [{"mss": 524}, {"duration_s": 0.1}])
+def test_on_real_links_nothing_about_virtual_ones_is_blamed(sender: dict[str, Any]) -> None:
+    info, measured = one_test(960.0, None, **sender)
+    assert excess_cause(info, cells_of(info, measured)[0]) == UNEXPLAINED
+
+
+def test_tests_above_the_ceiling_are_grouped_by_their_cause() -> None:
+    cells = [builders.cell(number, pairs=ONE_PAIR) for number in (1, 2, 3, 4)]
+    rates: list[tuple[float, dict[str, Any]]] = [(890, {"mss": 524}), (960, {}), (900, {"mss": 524}), (940, {})]
+    measured = [
+        builders.repetition(cell, (rate,), sender=sender) for cell, (rate, sender) in zip(cells, rates, strict=True)
+    ]
+    info = builders.run(builders.plan(cells))
+    found = [made for made in document(info, measured).findings if made.text.startswith("Above")]
+    assert [made.subject.names for made in found] == [("2",), ("1", "3")]  # what nothing explains comes first
+    assert [SHAPED in made.text for made in found] == [False, True]
+
+
+def test_one_per_cent_above_is_what_measuring_explains() -> None:
+    assert not [said for said in texts(*one_test(941.5 * 1.009)) if "Above the ceiling" in said]
+    assert [said for said in texts(*one_test(941.5 * 1.012)) if "Above the ceiling" in said]
+
+
+def bbr(duration_s: float, congestion: str = "bbr") -> tuple[RunInfo, list[Repetition]]:
+    cells = [
+        builders.cell(1, congestion="bbr", duration_s=duration_s),
+        builders.cell(2, congestion="cubic", duration_s=duration_s),
+    ]
+    measured = [
+        builders.repetition(cells[0], sender={"congestion": congestion}),
+        builders.repetition(cells[1]),
+    ]
+    return builders.run(builders.plan(cells)), measured
+
+
+def test_a_test_too_short_for_a_dip_or_without_bbr_has_no_such_finding() -> None:
+    assert finding(*bbr(10.0), "Dips of goodput").subject.names == ("1",)
+    assert not [said for said in texts(*bbr(9.9)) if "Dips" in said]
+    assert not [said for said in texts(*bbr(60.0, "cubic")) if "Dips" in said]
+
+
+def with_mss(requested: list[int | None], effective: list[int]) -> tuple[RunInfo, list[Repetition]]:
+    cells = [builders.cell(number, mss=mss) for number, mss in enumerate(requested, 1)]
+    measured = [
+        builders.repetition(cell, sender={"mss": mss, "pmtu": 1500}) for cell, mss in zip(cells, effective, strict=True)
+    ]
+    return builders.run(builders.plan(cells)), measured
+
+
+def test_a_test_that_does_not_count_says_nothing_of_the_mss() -> None:
+    info, measured = with_mss([1460, 8960], [1448, 1448])
+    failed = builders.failed(info.plan.cells[1])
+    assert not [said for said in texts(info, [measured[0], failed]) if "made no difference" in said]
+
+
+def test_a_few_retransmits_of_very_many_segments_are_no_finding() -> None:
+    cell = builders.cell()
+    info = builders.run(builders.plan([cell]))
+    assert not [text for text in texts(info, [builders.repetition(cell, retransmits=(1, 0))]) if "etransmits" in text]
+    twice = replace(info, plan=replace(info.plan, repeat=2))
+    measured = [builders.repetition(cell, retransmits=(33, again), number=number) for number, again in ((1, 1), (2, 0))]
+    said = finding(twice, measured, "Retransmits in all").text
+    assert said.startswith("Retransmits in all measurement intervals together: 34, 1 in ")
+    assert said.endswith(" segments, the mean of the repetitions.")

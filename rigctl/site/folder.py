@@ -108,9 +108,9 @@ class Folder:
         self._top = top
         self._own = own
         self._staged: set[str] = set()
-        said = self.kept(_MARK)
+        content = self.kept(_MARK)
         try:
-            self.mark = None if said is None else _MARKS.validate_json(said)
+            self.mark = None if content is None else _MARKS.validate_json(content)
         except ValidationError as error:
             raise InputError(f"{path}: {OWN}/{_MARK} is damaged. Name another folder") from error
 
@@ -134,25 +134,20 @@ class Folder:
 
     def kept(self, name: str) -> bytes | None:
         """Return one of the site's own files; None if it is missing or no regular file."""
-        try:
+        with contextlib.suppress(OSError):
             return read_regular(name, _MOST_BYTES, self._own)
-        except OSError:
-            return None
+        return None
 
     def page(self, page: str) -> bytes | None:
         """Return a page as it is in its place; None if it is missing or no regular file."""
-        try:
-            with self._around(page) as (folder, name):
-                return read_regular(name, _MOST_BYTES, folder)
-        except OSError:
-            return None
+        with contextlib.suppress(OSError), self._around(page) as (folder, name):
+            return read_regular(name, _MOST_BYTES, folder)
+        return None
 
     def has(self, page: str) -> bool:
-        try:
-            with self._around(page) as (folder, name):
-                return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
-        except OSError:
-            return False
+        with contextlib.suppress(OSError), self._around(page) as (folder, name):
+            return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+        return False
 
     def commit(self) -> list[str]:
         """Put all files of the stage in their places; return their paths."""
@@ -166,9 +161,8 @@ class Folder:
         """Make an empty stage."""
         with written(self.path):
             self.discard()
-            os.mkdir(_STAGE, 0o700, dir_fd=self._own)
-            for folder in _FOLDERS:
-                os.mkdir(f"{_STAGE}/{folder}", 0o700, dir_fd=self._own)
+            for folder in (_STAGE, *(f"{_STAGE}/{name}" for name in _FOLDERS)):
+                os.mkdir(folder, 0o700, dir_fd=self._own)
 
     def discard(self) -> None:
         with contextlib.suppress(OSError):
@@ -179,13 +173,10 @@ class Folder:
     def _around(self, page: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
         """Open the folder that a page lies in; yield it with the name of the page there."""
         parent, _, name = page.rpartition("/")
-        if not parent:
-            yield self._top, name
-            return
-        if make:
+        if make and parent:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(parent, dir_fd=self._top)
-        folder = _entered(parent, self._top)
+        folder = _entered(parent or ".", self._top)
         try:
             yield folder, name
         finally:
@@ -254,18 +245,17 @@ def check_folder(path: Path) -> None:
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: is a file. Name a folder for the site")
     try:
-        there = {entry.name for entry in path.iterdir()} - _NOT_LOOKED_AT if path.exists() else set()
-        found = (path / OWN).lstat() if OWN in there else None
+        names = {entry.name for entry in path.iterdir()} - _NOT_LOOKED_AT if path.exists() else set()
+        if OWN in names:
+            _refuse_foreign(path, (path / OWN).lstat())
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}. Name another folder") from error
-    if found is not None:
-        _refuse_foreign(path, found)
-    if there and there != {OWN} and not (path / OWN / _MARK).is_file():
+    if names - {OWN} and not (path / OWN / _MARK).is_file():
         raise InputError(
-            f"{path}: holds files that are of no site of rigctl, as {min(there)}; nothing was touched. "
+            f"{path}: holds files that are of no site of rigctl, as {min(names - {OWN})}; nothing was touched. "
             "Name an empty or a new folder"
         )
-    for name in there & {*_FOLDERS}:
+    for name in names & {*_FOLDERS}:
         if (path / name).is_symlink():
             raise InputError(f"{path}: {name} is a symbolic link, through which nothing is written. Remove the link")
 

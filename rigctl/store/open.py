@@ -5,22 +5,19 @@ import logging
 import os
 import re
 import sqlite3
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from platformdirs import user_data_path
 from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, make_url, select
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
-from sqlalchemy.pool import NullPool
 
 from rigctl.base.errors import InputError, extra
 from rigctl.base.texts import printable
 from rigctl.store.errors import NoStoreError, explained
 from rigctl.store.postgresql import NAME as POSTGRESQL
-from rigctl.store.postgresql import connect_arguments, is_postgresql, prepare, timeout_s, with_driver
+from rigctl.store.postgresql import is_postgresql, postgresql_engine
 from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION, metadata, versions
 from rigctl.store.store import Store
 from rigctl.store.transfer import Verbatim
@@ -44,23 +41,18 @@ def open_store(address: str | None = None, create: bool = True) -> Store:
     Raise `InputError` for an invalid address, a damaged file, the database of another program, and a store of another
     version of rigctl.
     """
-    given = address or os.environ.get("RIGCTL_STORE") or str(default_path())
-    url = _url(given)
+    url = _url(address or os.environ.get("RIGCTL_STORE") or str(default_path()))
     place = url.database or ":memory:" if url.get_backend_name() == "sqlite" else _place(url)
-    most_s = 0.0
-    if is_postgresql(url):
-        most_s = timeout_s(url)
-        url = with_driver(url)
     path = _file_of(url)
     if path is not None:
         url = _sqlite_file(url, path, place, create)
-    engine = _engine(url, place, most_s)
+    engine = _engine(url, place)
     try:
-        with explained(place), _transaction(engine, write=create) as connection:
-            made = _check(connection, place, create)
-        if made and path is not None:
-            with explained(place), engine.connect() as connection:
-                _keep_wal(connection)
+        with explained(place):
+            with engine.connect().execution_options(rigctl_write=create) as connection, connection.begin():
+                _check(connection, place, create)
+            if create and path is not None:
+                _set_wal(engine)
     except BaseException:
         engine.dispose()
         raise
@@ -68,30 +60,13 @@ def open_store(address: str | None = None, create: bool = True) -> Store:
     return Store(engine, place)
 
 
-@contextmanager
-def _transaction(engine: Engine, write: bool) -> Iterator[Connection]:
-    with engine.connect().execution_options(rigctl_write=write) as connection, connection.begin():
-        yield connection
-
-
-def _keep_wal(connection: Connection) -> None:
+def _set_wal(engine: Engine) -> None:
     """Set WAL mode, which the file remembers: readers (`rigctl show`) never wait for a writer (sqlite.org/wal.html).
 
-    SQLite does not wait by itself here while another process reads the file.
+    While another process reads the file, this fails at once: then the next `open_store` sets it.
     """
-    end = time.monotonic() + _BUSY_MS / 1000
-    while True:
-        try:
-            connection.connection.cursor().execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-                raise
-            if time.monotonic() > end:
-                _log.info("the store is busy: it is written without WAL")
-                return
-            time.sleep(0.02)
-        else:
-            return
+    with engine.connect() as connection, suppress(sqlite3.OperationalError):
+        connection.connection.cursor().execute("PRAGMA journal_mode = WAL")
 
 
 def _url(given: str) -> URL:
@@ -144,20 +119,14 @@ def _has_wal(path: Path) -> bool:
     return wal.exists() and wal.stat().st_size > 0
 
 
-def _engine(url: URL, place: str, most_s: float) -> Engine:
+def _engine(url: URL, place: str) -> Engine:
     if is_postgresql(url):
         with extra("postgresql", f"store {place}"):
-            import psycopg  # noqa: F401
+            return postgresql_engine(url, json_serializer=_json, json_deserializer=_text)
     try:
-        # `store.rows` parses JSON, in one step with checking it. A SQLite file stays open: closing the last connection
+        # `store.rows` parses JSON, in one step with checking it. The file stays open: closing the last connection
         # would copy its log and remove it after each repetition.
-        engine = create_engine(
-            url,
-            json_serializer=_json,
-            json_deserializer=_text,
-            poolclass=NullPool if is_postgresql(url) else None,
-            connect_args=connect_arguments(url) if is_postgresql(url) else {},
-        )
+        engine = create_engine(url, json_serializer=_json, json_deserializer=_text)
     except NoSuchModuleError as error:
         raise InputError(f"store {place}: no such kind of database. Use sqlite or postgresql") from error
     except ImportError as error:
@@ -167,8 +136,6 @@ def _engine(url: URL, place: str, most_s: float) -> Engine:
     if url.get_backend_name() == "sqlite":
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
-    if is_postgresql(url):
-        prepare(engine, most_s)
     return engine
 
 
@@ -202,29 +169,18 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
 
-def _check(connection: Connection, place: str, create: bool) -> bool:
-    """Refuse other programs' databases and other versions; make the tables in an empty one. Tell whether it was."""
-    tables = set(inspect(connection).get_table_names())
+def _check(connection: Connection, place: str, create: bool) -> None:
+    """Refuse other programs' databases and other versions; make the tables in an empty database."""
+    existing = set(inspect(connection).get_table_names())
     if (odd := _odd_table(connection)) is not None:
         raise InputError(f"store {place} is not a store of rigctl: {odd}. Name another file with --store")
-    if versions.name in tables:
-        version = connection.execute(select(versions.c.version)).scalar()
-        if not isinstance(version, int) or version < 1:
-            raise InputError(
-                f"store {place} does not say which version it is. It is damaged, or another program changed it: "
-                "name an older copy with --store"
-            )
-        if version != SCHEMA_VERSION:
-            other = "a newer" if version > SCHEMA_VERSION else "an older"
-            raise InputError(
-                f"store {place} was written by {other} rigctl (schema {version}, this one knows {SCHEMA_VERSION}). "
-                "Use that version, or move its runs: `rigctl export --format rigctl` there, `rigctl import` here"
-            )
-        return False
+    if versions.name in existing:
+        _check_version(connection.execute(select(versions.c.version)).scalar(), place)
+        return
     sqlite = connection.dialect.name == "sqlite"
-    if (tables and sqlite) or tables & set(metadata.tables):
+    if (existing and sqlite) or existing & set(metadata.tables):
         raise InputError(
-            f"store {place} is the database of another program (it has a table {sorted(tables)[0]}). "
+            f"store {place} is the database of another program (it has a table {min(existing)}). "
             "Name another file with --store"
         )
     if not create:
@@ -233,7 +189,20 @@ def _check(connection: Connection, place: str, create: bool) -> bool:
     connection.execute(insert(versions).values(version=SCHEMA_VERSION))
     if sqlite:
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID:d}")
-    return True
+
+
+def _check_version(version: object, place: str) -> None:
+    if not isinstance(version, int) or version < 1:
+        raise InputError(
+            f"store {place} does not say which version it is. It is damaged, or another program changed it: "
+            "name an older copy with --store"
+        )
+    if version != SCHEMA_VERSION:
+        other = "a newer" if version > SCHEMA_VERSION else "an older"
+        raise InputError(
+            f"store {place} was written by {other} rigctl (schema {version}, this one knows {SCHEMA_VERSION}). "
+            "Use that version, or move its runs: `rigctl export --format rigctl` there, `rigctl import` here"
+        )
 
 
 def _odd_table(connection: Connection) -> str | None:

@@ -11,7 +11,8 @@ from contextlib import closing, suppress
 from threading import Timer
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import URL, Connection, Engine, event
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.pool import NullPool
 
 from rigctl.base.errors import InputError
 from rigctl.store.errors import SILENT
@@ -26,7 +27,8 @@ _WAIT_MS: Final = 10_000
 """Longest wait of a writer for another: a repetition is written in milliseconds."""
 # libpq's parameters (postgresql.org/docs/current/libpq-connect.html). Without them a silent server is waited for
 # until TCP gives up: a quarter of an hour.
-_DEADLINES: Final = {
+_ARGUMENTS: Final = {
+    "application_name": "rigctl",
     "connect_timeout": 10,
     "keepalives_idle": 30,
     "keepalives_interval": 10,
@@ -42,33 +44,32 @@ def is_postgresql(url: URL) -> bool:
     return url.drivername in _DRIVERS
 
 
-def with_driver(url: URL) -> URL:
-    """Return `url` for psycopg 3, without rigctl's own parameter."""
-    return url.set(drivername="postgresql+psycopg").difference_update_query([_TIMEOUT])
+def postgresql_engine(url: URL, **given: Any) -> Engine:  # noqa: ANN401 — as `create_engine` takes it
+    """Return an engine that behaves like SQLite's. Raise `ImportError` without psycopg, `InputError` for a bad timeout.
+
+    A statement that takes longer than rigctl's timeout ends its connection.
+    """
+    import psycopg  # noqa: F401 — an extra
+
+    most_s = _timeout_s(url)
+    arguments = {name: value for name, value in _ARGUMENTS.items() if name not in url.query}
+    with_driver = url.set(drivername="postgresql+psycopg").difference_update_query([_TIMEOUT])
+    engine = create_engine(with_driver, poolclass=NullPool, connect_args=arguments, **given)
+    event.listen(engine, "do_connect", _connecting(most_s))
+    event.listen(engine, "begin", _begin)
+    return engine
 
 
-def timeout_s(url: URL) -> float:
+def _timeout_s(url: URL) -> float:
     """Return how many seconds a statement may take. Raise `InputError` for an invalid value in `url`."""
     given = url.query.get(_TIMEOUT, f"{_TIMEOUT_S}")
     try:
-        found = float(str(given))
+        seconds = float(str(given))
     except ValueError:
-        found = 0.0
-    if not 1 <= found <= 86_400:
+        seconds = 0.0
+    if not 1 <= seconds <= 86_400:
         raise InputError(f'store: {_TIMEOUT} "{given}": expected 1 to 86400 seconds, as in ?{_TIMEOUT}=600')
-    return found
-
-
-def connect_arguments(url: URL) -> dict[str, Any]:
-    """Return the parameters of a connection that `url` does not give."""
-    own = _DEADLINES | {"application_name": "rigctl"}
-    return {name: value for name, value in own.items() if name not in url.query}
-
-
-def prepare(engine: Engine, most_s: float) -> None:
-    """Make `engine` behave like SQLite's. A statement that takes more than `most_s` ends its connection."""
-    event.listen(engine, "do_connect", _connecting(most_s))
-    event.listen(engine, "begin", _begin)
+    return seconds
 
 
 def _connecting(most_s: float) -> "Callable[..., psycopg.Connection]":

@@ -37,8 +37,8 @@ def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
                 f"{name}={environment[name]!r}: has a control character, which neither a crontab nor systemd takes. "
                 "Set it anew, or unset it"
             )
-    said = {name: environment[name] for name in _HOMES if environment.get(name)}
-    return {name: os.pathsep.join(map(os.path.abspath, value.split(os.pathsep))) for name, value in said.items()}
+    given = {name: environment[name] for name in _HOMES if environment.get(name)}
+    return {name: os.pathsep.join(map(os.path.abspath, value.split(os.pathsep))) for name, value in given.items()}
 
 
 def service(name: str, command: Sequence[str], environment: Mapping[str, str]) -> str:

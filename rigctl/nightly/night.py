@@ -51,11 +51,11 @@ class Work(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A night that is over. `untold`: why its message was not delivered; `unpublished`: why its site was not."""
+    """A night that is over. `undelivered`, `unpublished`: why its message and its site are not."""
 
     night: Night
-    told: Message | None
-    untold: str | None = None
+    message: Message | None
+    undelivered: str | None = None
     unpublished: str | None = None
 
 
@@ -90,7 +90,7 @@ def one_night(nightly: Nightly, history: History, state: State, work: Work, now:
         state.add(Item(due_at, sentence(night), markdown))
     unpublished = _published(night, state, work)
     state.save()
-    return replace(_told(nightly, night, state, work), unpublished=unpublished)
+    return replace(_delivered(nightly, night, state, work), unpublished=unpublished)
 
 
 def without_store(nightly: Nightly, error: RigctlError, state: State, work: Work, now_s: float) -> Done:
@@ -101,7 +101,7 @@ def without_store(nightly: Nightly, error: RigctlError, state: State, work: Work
     if not any(item.due_at == due_at for item in state.pending):
         state.add(Item(due_at, sentence(night)))
     state.save()
-    return _told(nightly, night, state, work)
+    return _delivered(nightly, night, state, work)
 
 
 def _look_back(nightly: Nightly, history: History, state: State, now_s: float) -> float:
@@ -172,7 +172,7 @@ def _published(night: Night, state: State, work: Work) -> str | None:
     return None
 
 
-def _told(nightly: Nightly, night: Night, state: State, work: Work) -> Done:
+def _delivered(nightly: Nightly, night: Night, state: State, work: Work) -> Done:
     if not state.pending:
         return Done(night, None)
     composed = message(nightly.scenario, nightly.rig, night, state.pending, nightly.zone)

@@ -28,7 +28,7 @@ _MOST_BYTES: Final = 64 * 1024
 
 
 def filled_in(text: str, secrets: Mapping[str, str]) -> str:
-    """Return `text` with each `${NAME}` replaced. Raise `InputError` for a missing one; no value is shown."""
+    """Return `text` with each `${NAME}` replaced. Raise `InputError` for a missing one; no value is printed."""
 
     def value(found: re.Match[str]) -> str:
         if found[1] not in secrets:
@@ -64,7 +64,7 @@ def _read(file: Path) -> dict[str, str]:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         match = _LINE.fullmatch(line)
-        if match is None:  # the line is not shown: it may be a secret
+        if match is None:  # the line is not printed: it may be a secret
             raise InputError(f"{file}:{number}: expected NAME=VALUE")
         secrets[match[1]] = match[3]
     return secrets
@@ -184,8 +184,8 @@ def load(name: str) -> Settings:
     path = file_of(name)
     if not NAME.fullmatch(name) or not path.is_file():
         known = ", ".join(names())
-        there = f"Installed: {known}" if known else "None is installed: rigctl nightly install"
-        raise InputError(f'no nightly "{name}". {there}')
+        hint = f"Installed: {known}" if known else "None is installed: rigctl nightly install"
+        raise InputError(f'no nightly "{name}". {hint}')
     document = read_document(path)
     settings, wrong = validated(document, Settings)
     if settings is None or wrong:
@@ -196,9 +196,9 @@ def load(name: str) -> Settings:
 def save(name: str, settings: Settings) -> Path:
     """Write the file, readable for its user only, and return its path."""
     path = file_of(name)
-    said: dict[str, Any] = settings.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-    said["at"] = f"{settings.at:%H:%M}"
-    keys = yaml.safe_dump(said, sort_keys=False, allow_unicode=True, width=1000)
+    document: dict[str, Any] = settings.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    document["at"] = f"{settings.at:%H:%M}"
+    keys = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1000)
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         head = f"# What rigctl nightly run {name} does. docs/how-to/nightly.md explains the keys.\n"

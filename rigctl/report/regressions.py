@@ -173,8 +173,8 @@ def sentence(shift: Shift, baseline: RunInfo | None = None) -> str:
     if shift.returns is not None:
         text += f"; this is again the level before {_date(shift.returns)}"
     facts = facts_text(shift.facts)
-    beside = "Changed before that run" if baseline is None else "Changed as well"
-    return f"{text}. {beside}: {facts}" if facts else text
+    when = "Changed before that run" if baseline is None else "Changed as well"
+    return f"{text}. {when}: {facts}" if facts else text
 
 
 def name(series: NightSeries) -> str:

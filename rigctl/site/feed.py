@@ -24,13 +24,13 @@ _UNFIT: Final = re.compile(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 
 def feed(site: UUID, title: str, entries: Sequence[News], latest_at: float) -> str:
     """Return the feed of the latest entries, the latest first. `latest_at`: when the last run of the site ended."""
-    shown = sorted(entries, key=lambda entry: (-entry.at, entry.key))[:MOST_ENTRIES]
-    updated = max([latest_at, *(entry.at for entry in shown)])
+    latest = sorted(entries, key=lambda entry: (-entry.at, entry.key))[:MOST_ENTRIES]
+    updated = max([latest_at, *(entry.at for entry in latest)])
     root = _element(Element("feed", xmlns=_ATOM), site.urn, title, updated, INDEX)
     SubElement(root, "link", rel="self", type="application/atom+xml", href=FEED)
     SubElement(SubElement(root, "author"), "name").text = "rigctl"
     SubElement(root, "generator", version=__version__).text = "rigctl"
-    for entry in shown:
+    for entry in latest:
         own = _element(SubElement(root, "entry"), uuid5(site, entry.key).urn, entry.title, entry.at, entry.page)
         SubElement(own, "category", term=str(entry.state))
         SubElement(own, "content", type="text").text = _UNFIT.sub("\ufffd", "\n".join(entry.sentences))

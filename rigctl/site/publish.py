@@ -195,11 +195,11 @@ def _around(scenario: ScenarioOnRig, infos: Sequence[RunInfo]) -> Mapping[str, A
     """Return the links of each run's page: to its scenario, and of a night to the nights before and after."""
     nights = [info for info in infos if CONFIRMS not in info.tags]
     turn = [None, *nights, None]
-    beside = {info.run: (turn[at], turn[at + 2]) for at, info in enumerate(nights)}
+    neighbours = {info.run: (turn[at], turn[at + 2]) for at, info in enumerate(nights)}
     found = {}
     for info in infos:
         page = page_of_run(info.run)
-        earlier, later = beside.get(info.run, (None, None))
+        earlier, later = neighbours.get(info.run, (None, None))
         found[info.run] = Around(
             Place(str(scenario), link(page, scenario.page)), _dated(page, earlier), _dated(page, later)
         )

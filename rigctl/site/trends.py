@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Final, TypeAlias
 
-from rigctl.analysis.nights.history import Nights, NightSeries, Subject
+from rigctl.analysis.nights.figures import Subject
+from rigctl.analysis.nights.history import Nights, NightSeries
 from rigctl.analysis.nights.regressions import Regressions
 from rigctl.analysis.nights.shifts import Shift
 from rigctl.records import Accepted

@@ -65,10 +65,10 @@ _LONG: Final = re.compile(r"[0-9]{19}|[eE]\+?[0-9]{2}")
 
 def json_of(text: str) -> Any:  # noqa: ANN401 — as from_json, whose values become records
     """Return the JSON value of `text`; its numbers are finite and below 2⁶³."""
-    made = from_json(text, allow_inf_nan=False)
+    value = from_json(text, allow_inf_nan=False)
     if _LONG.search(text) is not None:
-        _check_numbers(made)
-    return made
+        _check_numbers(value)
+    return value
 
 
 def _check_numbers(value: object) -> None:
@@ -130,9 +130,9 @@ def check_side(side: Side, text: str) -> None:
 
 def check_columns(columns: Iterable[str], needed: Iterable[str]) -> None:
     """Refuse a series that lacks a column, unless it is empty."""
-    there = set(columns)
-    missing = set(needed) - there
-    if there and missing:
+    names = set(columns)
+    missing = set(needed) - names
+    if names and missing:
         raise ValueError(f"a series without {min(missing)}")
 
 

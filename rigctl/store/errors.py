@@ -140,15 +140,15 @@ def explained(place: str, writing: bool = False) -> Iterator[None]:
     try:
         yield
     except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:
-        said = reason_of(error)
-        if said.startswith(SILENT):
+        text = reason_of(error)
+        if text.startswith(SILENT):
             raise SilentStoreError(
-                f"store {place}: {said}. What was stored before is safe. Restart the server, or, for statements that "
+                f"store {place}: {text}. What was stored before is safe. Restart the server, or, for statements that "
                 "take longer, give ?rigctl_timeout=SECONDS in the URL"
             ) from error
         kind: type[RigctlError] = RigError if writing else InputError
-        meaning = _FULL if "disk i/o error" in said.lower() and _is_full(place) else _meaning(error, said.lower())
-        raise kind(f"store {place} {meaning or f'failed: {said}'}") from error
+        meaning = _FULL if "disk i/o error" in text.lower() and _is_full(place) else _meaning(error, text.lower())
+        raise kind(f"store {place} {meaning or f'failed: {text}'}") from error
 
 
 def _is_full(place: str) -> bool:
@@ -160,18 +160,18 @@ def _is_full(place: str) -> bool:
     return found.f_bavail * found.f_frsize < _NEEDED
 
 
-def _meaning(error: BaseException, said: str) -> str | None:
+def _meaning(error: BaseException, text: str) -> str | None:
     cause: Any = getattr(error, "orig", None)
     if not hasattr(cause, "sqlstate"):  # of psycopg alone
-        return next((meaning for sign, meaning in _KNOWN if sign in said), None)
+        return next((meaning for sign, meaning in _KNOWN if sign in text), None)
     state = str(cause.sqlstate).lower()
     # A server refuses an unknown database or role before it gives a state.
-    if "database" in said and "does not exist" in said:
+    if "database" in text and "does not exist" in text:
         state = "3d000"
-    if "role" in said and "does not exist" in said:
+    if "role" in text and "does not exist" in text:
         state = "28000"
     for signs, meaning in _KNOWN_OF_SERVERS:
-        if state in signs or any(sign in said for sign in signs if " " in sign):
+        if state in signs or any(sign in text for sign in signs if " " in sign):
             return meaning
     return None
 

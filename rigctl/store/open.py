@@ -75,17 +75,17 @@ def _url(given: str) -> URL:
     try:
         return make_url(given)
     except (ArgumentError, ValueError):
-        # Only the scheme is shown: a password may be anywhere in the address, and in the error, too.
-        shown = f"{printable(given.partition('://')[0])[:32]}://…"
+        # Only the scheme is printed: a password may be anywhere in the address, and in the error, too.
+        scheme = f"{printable(given.partition('://')[0])[:32]}://…"
         raise InputError(
-            f'store "{shown}": not a database URL. Use a path, or as in postgresql://user@host/name'
+            f'store "{scheme}": not a database URL. Use a path, or as in postgresql://user@host/name'
         ) from None
 
 
 def _place(url: URL) -> str:
     """Return the name of a database for messages, without passwords: drivers take them as parameters, too."""
-    shown = url.set(query={})
-    return (shown.set(drivername=POSTGRESQL) if is_postgresql(url) else shown).render_as_string()
+    bare = url.set(query={})
+    return (bare.set(drivername=POSTGRESQL) if is_postgresql(url) else bare).render_as_string()
 
 
 def _file_of(url: URL) -> Path | None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.analysis.nights.figures import WATCHED, Figure, FigureKey, Metric, figures
+from rigctl.analysis.nights.figures import WATCHED, Figure, Metric, Subject, figures
 from rigctl.analysis.nights.setup_changes import SetupChange, Source, Value, by_cause, grouped, setup_changes
 from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.run_view import RunView
@@ -111,7 +111,7 @@ def of_variants(run: RunView, bound: float = BOUND) -> Comparison:
     return Comparison(run.info, run.info, bound, *_changes(both, run, run, bound), (), (), tuple(differs))
 
 
-def _only(own: Mapping[FigureKey, Figure], others: Mapping[FigureKey, Figure]) -> tuple[Cell, ...]:
+def _only(own: Mapping[Subject, Figure], others: Mapping[Subject, Figure]) -> tuple[Cell, ...]:
     """Return the tests of a run that the other run does not have, in the plan's order."""
     known = {key.test for key in others}
     return tuple({figure.cell.number: figure.cell for key, figure in own.items() if key.test not in known}.values())

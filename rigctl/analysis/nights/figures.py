@@ -12,6 +12,7 @@ from typing import Final
 from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.rows.flows import message_values
 from rigctl.analysis.rows.frames import Frames
+from rigctl.analysis.views.mesh import Role
 from rigctl.model.unknowns import mean_of_all, total
 from rigctl.records import Cell, Flow, Stream
 
@@ -34,19 +35,21 @@ LOADED_LATENCY: Final = Metric("latency_loaded_p50_us", False)
 
 
 @dataclass(frozen=True, slots=True)
-class FigureKey:
-    """Identifies the same figure in all runs."""
+class Subject:
+    """Identifies a figure in all runs: of a test, of a pair (`stream`) of it, or of a node in a role in many tests."""
 
-    test: str  # settings and pairs, as canonical JSON
-    stream: Stream | None  # None: the test as a whole
+    test: str  # settings and pairs, as canonical JSON; of a node the settings without pairs
     metric: Metric
+    stream: Stream | None = None
+    node: str | None = None
+    role: Role | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
     """A figure of one run. `values`: one per counted repetition with a known value, in their order."""
 
-    key: FigureKey
+    key: Subject
     cell: Cell
     values: tuple[float, ...]
 
@@ -65,13 +68,13 @@ def keys_of_tests(cells: Sequence[Cell]) -> dict[int, str]:
     return keys
 
 
-def figure_keys(cells: Sequence[Cell]) -> Iterator[tuple[Cell, FigureKey]]:
+def figure_keys(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Subject]]:
     """Yield the keys of each test as a whole, then of each of its streams, in the plan's order."""
     tests = keys_of_tests(cells)
     for cell in cells:
         for metric in _metrics(cell):
             for stream in (None, *cell.streams):
-                yield cell, FigureKey(tests[cell.number], stream, metric)
+                yield cell, Subject(tests[cell.number], metric, stream)
 
 
 def figures(frames: Frames) -> list[Figure]:

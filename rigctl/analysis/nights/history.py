@@ -15,12 +15,12 @@ from typing import Annotated, Final, TypeAlias
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from rigctl.analysis.nights.figures import FigureKey, Metric, figure_keys, figures, keys_of_tests
+from rigctl.analysis.nights.figures import Subject, figure_keys, figures, keys_of_tests
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.mesh import LEAST, Role
 from rigctl.base.errors import InputError, RigError
 from rigctl.model.statistics.changes import Point
-from rigctl.records import CONFIRMS, Cell, RunInfo, RunStatus, Stream
+from rigctl.records import CONFIRMS, Cell, RunInfo, RunStatus
 from rigctl.store import Store
 from rigctl.store.errors import UNREADABLE, of_run
 
@@ -28,21 +28,10 @@ RULES: Final = 1
 """Version of the rules that make the figures of a night. A change of their values needs another number."""
 MOST_NIGHTS: Final = 400
 """A year and a month: earlier nights say little about this one."""
-Values: TypeAlias = Mapping[FigureKey, float | None]
+Values: TypeAlias = Mapping[Subject, float | None]
 """The median of each figure of a run."""
 _STORED: Final = TypeAdapter(list[Annotated[float, Field(strict=True, allow_inf_nan=False)] | None])
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """Identifies a series: a test, a pair (`stream`) of a test, or a node in a role, in tests that differ in pairs."""
-
-    test: str  # as in FigureKey; of a node the settings without pairs
-    metric: Metric
-    stream: Stream | None = None
-    node: str | None = None
-    role: Role | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,23 +81,22 @@ def measured(store: Store, infos: Iterable[RunInfo], damaged: dict[str, str]) ->
     """
     infos = list(infos)
     stored = store.history.figures([info.run for info in infos], RULES)
-    keys: dict[int, list[FigureKey]] = {}  # by plan: nights share theirs
-    found: dict[str, Values] = {}
+    keys: dict[int, list[Subject]] = {}  # by plan: nights share theirs
+    values: dict[str, Values] = {}
     for info in infos:
         if id(info.plan) not in keys:
-            keys[id(info.plan)] = [key for _, key in _kept_keys(info)]
-        values = _values_of(stored.get(info.run), keys[id(info.plan)])
-        if values is None:
-            try:
-                values = keep_figures(store, RunView(info, store.repetitions(info.run, series=False)))
-            except (InputError, *UNREADABLE) as error:
-                damaged[info.run] = of_run(store.place, info.run, error)
-                continue
-        found[info.run] = values
-    return found
+            keys[id(info.plan)] = _keys(info)
+        own = _values_of(stored.get(info.run), keys[id(info.plan)])
+        try:
+            if own is None:
+                own = keep_figures(store, RunView(info, store.repetitions(info.run, series=False)))
+            values[info.run] = own
+        except (InputError, *UNREADABLE) as error:
+            damaged[info.run] = of_run(store.place, info.run, error)
+    return values
 
 
-def _values_of(stored: str | None, keys: Sequence[FigureKey]) -> Values | None:
+def _values_of(stored: str | None, keys: Sequence[Subject]) -> Values | None:
     """Return stored figures by their keys, or None if they are missing or damaged."""
     try:
         values = _STORED.validate_json(stored or "null")
@@ -119,8 +107,8 @@ def _values_of(stored: str | None, keys: Sequence[FigureKey]) -> Values | None:
 
 def night_values(view: RunView) -> Values:
     """Compute the figures of a run as a night."""
-    made = {figure.key: figure.values for figure in figures(view.frames)}
-    return {key: median(made[key]) if made[key] else None for _, key in _kept_keys(view.info)}
+    values = {figure.key: figure.values for figure in figures(view.frames)}
+    return {key: median(values[key]) if values[key] else None for key in _keys(view.info)}
 
 
 def keep_figures(store: Store, view: RunView) -> Values:
@@ -134,11 +122,10 @@ def keep_figures(store: Store, view: RunView) -> Values:
     return values
 
 
-def _kept_keys(info: RunInfo) -> Iterator[tuple[Cell, FigureKey]]:
-    """Yield the keys of a night: a test with one pair is not listed a second time as that pair."""
-    for cell, key in figure_keys(info.plan.cells):
-        if key.stream is None or len(cell.streams) > 1:
-            yield cell, key
+def _keys(info: RunInfo) -> list[Subject]:
+    """Return the keys of a night: a test with one pair is not listed a second time as that pair."""
+    keys = figure_keys(info.plan.cells)
+    return [key for cell, key in keys if key.stream is None or len(cell.streams) > 1]
 
 
 def _of_values(runs: Sequence[RunInfo], second: Mapping[str, RunInfo], values: Mapping[str, Values]) -> Nights:
@@ -162,13 +149,13 @@ def since(seen: Nights, first: int) -> Nights:
     return replace(seen, runs=seen.runs[first:], series=series)
 
 
-def values_of(store: Store, info: RunInfo) -> dict[Subject, float | None]:
+def values_of(store: Store, info: RunInfo) -> Values:
     """Return the figures of a single run. Raise `InputError` if it is damaged."""
     damaged: dict[str, str] = {}
     values = measured(store, [info], damaged)
     if damaged:
         raise InputError(damaged[info.run])
-    return {Subject(key.test, key.metric, key.stream): value for key, value in values[info.run].items()}
+    return values[info.run]
 
 
 def _chosen(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo], dict[str, RunInfo]]:
@@ -192,20 +179,23 @@ def _chosen(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo], dict
 
 
 def _of_figures(runs: Sequence[RunInfo], main: Sequence[Values], second: Sequence[Values]) -> list[NightSeries]:
-    latest: dict[FigureKey, RunInfo] = {}
+    """Return a series for each figure, with its test in the latest run that has the figure."""
+    cells: dict[Subject, Cell] = {}
     for info, values in zip(reversed(runs), reversed(main), strict=True):
-        for key in values:
-            latest.setdefault(key, info)
-    tests = {}
-    for info in {info.run: info for info in latest.values()}.values():
+        if values.keys() <= cells.keys():
+            continue
         keys = keys_of_tests(info.plan.cells)
-        tests[info.run] = {keys[cell.number]: cell for cell in info.plan.cells}
-    made = []
-    for key, info in latest.items():
-        cell = tests[info.run][key.test]
-        points = tuple(Point(values.get(key), again.get(key)) for values, again in zip(main, second, strict=True))
-        made.append(NightSeries(Subject(key.test, key.metric, key.stream), cell, (cell.number,), points))
-    return made
+        tests = {keys[cell.number]: cell for cell in info.plan.cells}
+        cells |= {key: tests[key.test] for key in values if key not in cells}
+    return [
+        NightSeries(
+            key,
+            cell,
+            (cell.number,),
+            tuple(Point(values.get(key), again.get(key)) for values, again in zip(main, second, strict=True)),
+        )
+        for key, cell in cells.items()
+    ]
 
 
 def _of_nodes(series: Sequence[NightSeries]) -> Iterator[NightSeries]:
@@ -215,10 +205,10 @@ def _of_nodes(series: Sequence[NightSeries]) -> Iterator[NightSeries]:
         stream = own.subject.stream or (own.cell.streams[0] if len(own.cell.streams) == 1 else None)
         if stream is None:
             continue
-        point = str(replace(own.cell, number=0, pairs=()))
+        settings = str(replace(own.cell, number=0, pairs=()))
         roles: tuple[tuple[str, Role], ...] = ((stream.sender, "sending"), (stream.receiver, "receiving"))
         for node, role in roles:
-            subject = Subject(point, own.subject.metric, node=node, role=role)
+            subject = Subject(settings, own.subject.metric, node=node, role=role)
             groups.setdefault(subject, []).append(own)
     seen = {subject: own for subject, own in groups.items() if len(_partners(own, subject)) >= LEAST}
     peers = Counter((subject.test, subject.metric, subject.role) for subject in seen)
@@ -235,14 +225,15 @@ def _partners(members: Iterable[NightSeries], subject: Subject) -> set[str]:
 
 def common(members: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
     """Return for each night the median of the members' ratios to their own levels; of two the smaller change."""
-    levels = [median(known) if (known := [point.value for point in own if point.value]) else None for own in members]
-    made = []
+    values_by = [[point.value for point in own if point.value] for own in members]
+    levels = [median(values) if values else None for values in values_by]
+    ratios = []
     for points in zip(*members, strict=True):
-        nights = [(point, level) for point, level in zip(points, levels, strict=True) if level is not None]
-        values = [log(point.value / level) for point, level in nights if point.value]
-        seconds = [log(point.second / level) for point, level in nights if point.second]
-        made.append(Point(_middle(values, len(members)), _middle(seconds, len(members))))
-    return tuple(made)
+        known = [(point, level) for point, level in zip(points, levels, strict=True) if level is not None]
+        values = [log(point.value / level) for point, level in known if point.value]
+        seconds = [log(point.second / level) for point, level in known if point.second]
+        ratios.append(Point(_middle(values, len(members)), _middle(seconds, len(members))))
+    return tuple(ratios)
 
 
 def _middle(values: Sequence[float], members: int) -> float | None:

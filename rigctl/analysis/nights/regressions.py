@@ -6,13 +6,17 @@ from itertools import pairwise
 from math import log
 from typing import Final
 
-from rigctl.analysis.nights.history import Nights, NightSeries, Subject, nights, since, values_of
+from rigctl.analysis.nights.figures import Subject
+from rigctl.analysis.nights.history import Nights, NightSeries, nights, since, values_of
 from rigctl.analysis.nights.setup_changes import RESTART, SCENARIO_FILE, SetupChange, Source, setup_changes
 from rigctl.analysis.nights.shifts import Shift, Suspected, grouped, shifts_of
 from rigctl.base.errors import InputError
-from rigctl.model.statistics.changes import LEAST_NIGHTS, Change, Rules, Verdict, compared, judged, significant
+from rigctl.model.statistics.changes import LEAST_NIGHTS, Rules, Verdict, compared, judged, significant
 from rigctl.records import CONFIRMS, Accepted, RunInfo
 from rigctl.store import Store
+
+_DATE_DIGITS: Final = 8
+"""A number with this many digits is the beginning of a run's id, as 20261122."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,7 @@ class Regressions:
 
     @property
     def to_confirm(self) -> tuple[int, ...]:
-        """Numbers of the tests, in the run's plan, that a second measurement would decide. None once it was made."""
+        """Return the numbers of the tests, in the run's plan, that a second measurement would decide."""
         seen = [own.series for shift in self.news for own in (*shift.explains, shift)]
         seen += [own.series for own in self.suspected]
         left = [series for series in seen if series.points[-1].second is None]
@@ -72,14 +76,13 @@ def news(store: Store, run: RunInfo, *, baseline: str | None = None, rules: Rule
     """
     rules = rules or Rules()
     seen = nights(store, run)
-    reference = baseline_of(store, run, baseline)
+    reference = _baseline_of(store, run, baseline)
     if isinstance(reference, RunInfo):
-        shifts, count, too_few = against_run(store, seen, reference, rules)
-        return Regressions(run, seen, rules, grouped(shifts), judged=count, too_few=too_few, baseline=reference)
-    if reference is not None:
-        seen = since(seen, len(seen.runs) - 1 - reference)
-    made = of_nights(seen, store.history.accepted(), rules)
-    return made if reference is None else replace(made, among=str(reference))
+        return _against(store, seen, reference, rules)
+    if reference is None:
+        return of_nights(seen, store.history.accepted(), rules)
+    last = of_nights(since(seen, len(seen.runs) - 1 - reference), store.history.accepted(), rules)
+    return replace(last, among=str(reference))
 
 
 def of_nights(seen: Nights, accepted: Iterable[Accepted], rules: Rules | None = None) -> Regressions:
@@ -148,12 +151,10 @@ def _net(shifts: Sequence[Shift], rules: Rules) -> list[Shift]:
     for own in by_subject.values():
         first, last = (end(own, key=lambda shift: shift.change.at) for end in (min, max))
         change = replace(last.change, at=first.change.at, before=first.change.before)
-        better = first.series.better(change.ratio)
-        joined = replace(last, change=change, since=first.since, better=better, facts=first.facts, returns=None)
         if first is last:
             kept.append(first)
         elif abs(change.ratio - 1) >= rules.bound:
-            kept.append(joined)
+            kept.append(replace(last, change=change, since=first.since, facts=first.facts, returns=None))
     return kept
 
 
@@ -176,15 +177,11 @@ def _is_a_cause(change: SetupChange) -> bool:
     return not (change.source is Source.FACT and change.name == RESTART)
 
 
-_OF_ID: Final = 8
-"""A number with this many digits is the beginning of a run's id, as 20261122."""
-
-
-def baseline_of(store: Store, run: RunInfo, text: str | None) -> RunInfo | int | None:
+def _baseline_of(store: Store, run: RunInfo, text: str | None) -> RunInfo | int | None:
     """Return the run that `text` names, or a number of nights. Raise `InputError` for another text."""
     if text is None:
         return None
-    if text.isdigit() and len(text) < _OF_ID:
+    if text.isdigit() and len(text) < _DATE_DIGITS:
         if int(text) < LEAST_NIGHTS:
             raise InputError(f"--baseline {text}: expected at least {LEAST_NIGHTS} nights, a run's id or TAG=VALUE")
         return int(text)
@@ -203,30 +200,21 @@ def baseline_of(store: Store, run: RunInfo, text: str | None) -> RunInfo | int |
     )
 
 
-def against_run(store: Store, nights: Nights, baseline: RunInfo, rules: Rules) -> tuple[list[Shift], int, int]:
-    """Return the changes from `baseline` to the last night, the number of series judged, and of those without noise."""
-    run, found = nights.runs[-1], []
-    values = values_of(store, baseline)
+def _against(store: Store, seen: Nights, baseline: RunInfo, rules: Rules) -> Regressions:
+    """Compare the last night with `baseline`; the noise is that of the nights before."""
+    run, values = seen.runs[-1], values_of(store, baseline)
     facts = tuple(setup_changes(baseline, run))
-    judged = too_few = 0
-    for series in nights.series:
-        before, point = values.get(series.subject), series.points[-1]
-        if before is None or point.value is None:
-            continue
-        difference = compared(series.points, before)
-        if difference is None:
-            too_few += 1
-            continue
-        judged += 1
-        found.append((series, *difference))
-    kept = significant([p for _, _, p in found], rules.false_rate)
-    chosen = [own for own, is_kept in zip(found, kept, strict=True) if is_kept and _counts(own[1], rules)]
-    return (
-        [Shift(series, change, run, series.better(change.ratio), facts) for series, change, _ in chosen],
-        judged,
-        too_few,
-    )
-
-
-def _counts(change: Change, rules: Rules) -> bool:
-    return abs(change.ratio - 1) >= rules.bound and abs(log(change.ratio)) >= rules.noises * change.noise
+    differences = [
+        (series, compared(series.points, before))
+        for series in seen.series
+        if series.points[-1].value is not None and (before := values.get(series.subject)) is not None
+    ]
+    judged = [(series, *difference) for series, difference in differences if difference is not None]
+    refuted = significant([p for _, _, p in judged], rules.false_rate)
+    shifts = [
+        Shift(series, change, run, facts)
+        for (series, change, _), is_refuted in zip(judged, refuted, strict=True)
+        if is_refuted and abs(change.ratio - 1) >= rules.bound and abs(log(change.ratio)) >= rules.noises * change.noise
+    ]
+    too_few = len(differences) - len(judged)
+    return Regressions(run, seen, rules, grouped(shifts), judged=len(judged), too_few=too_few, baseline=baseline)

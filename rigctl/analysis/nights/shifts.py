@@ -24,7 +24,6 @@ class Shift:
     series: NightSeries
     change: Change
     since: RunInfo  # the first run on the new level
-    better: bool
     facts: tuple[SetupChange, ...] = ()  # what changed since the last run on the old level
     explains: tuple["Shift", ...] = ()
     returns: RunInfo | None = None  # the level is the one before this run again
@@ -34,13 +33,17 @@ class Shift:
         return self.change.ratio
 
     @property
+    def better(self) -> bool:
+        return self.series.better(self.ratio)
+
+    @property
     def confirmed(self) -> bool:
         """True if the night in which the change was found was measured twice."""
         return self.series.points[self.change.found].second is not None
 
     @property
     def found(self) -> int:
-        """The night in which this change, or the first that it explains, was found."""
+        """Return the night in which this change, or the first that it explains, was found."""
         return min([self.change.found, *(shift.change.found for shift in self.explains)])
 
     @property
@@ -70,7 +73,7 @@ def shifts_of(series: NightSeries, changes: Sequence[Change], nights: Nights, bo
         facts = () if change.gradual or last is None else tuple(setup_changes(runs[last], runs[change.at]))
         same = [own for own in changes[:number] if abs(change.after / own.before - 1) < bound]
         returns = runs[same[-1].at] if same else None
-        yield Shift(series, change, runs[change.at], series.better(change.ratio), facts, returns=returns)
+        yield Shift(series, change, runs[change.at], facts, returns=returns)
 
 
 def grouped(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
@@ -80,27 +83,29 @@ def grouped(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
     changed; else it is a consequence of the pair that changed most.
     """
     left = _without_common(list(shifts))
-    explained: dict[int, list[Shift]] = {}
     leaders = [shift for shift in left if _of_node(shift.series)]
-    rest = [shift for shift in left if not _of_node(shift.series)]
-    for shift in [own for own in rest if not _of_sum(own.series)]:
-        leader = next((own for own in leaders if _explained_by_node(shift, own)), None)
-        if leader is not None:
-            explained.setdefault(id(leader), []).append(shift)
-            rest.remove(shift)
-    by_node = {id(own): leader for leader in leaders for own in explained.get(id(leader), ())}
-    for total in [own for own in rest if _of_sum(own.series)]:
+    explained: dict[int, list[Shift]] = {}  # by the id of the change that explains them
+    explained_by: dict[int, Shift] = {}
+
+    def explain(shift: Shift, leader: Shift) -> None:
+        explained.setdefault(id(leader), []).append(shift)
+        explained_by[id(shift)] = leader
+
+    for shift in left:
+        if not (_of_node(shift.series) or _of_sum(shift.series)):
+            leader = next((own for own in leaders if _explained_by_node(shift, own)), None)
+            if leader is not None:
+                explain(shift, leader)
+    by_node = dict(explained_by)
+    for total in [own for own in left if _of_sum(own.series)]:
         pairs = [own for own in left if _adds_to(own, total)]
-        if not pairs:
-            continue
-        main = max(pairs, key=lambda own: abs(log(own.ratio)))
         if 2 * len(pairs) > len(total.series.cell.streams) and not any(id(own) in by_node for own in pairs):
-            explained[id(total)] = pairs
-            rest = [own for own in rest if not any(own is pair for pair in pairs)]
-        else:
-            explained.setdefault(id(by_node.get(id(main), main)), []).append(total)
-            rest = [own for own in rest if own is not total]
-    kept = [shift for shift in left if any(shift is own for own in (*leaders, *rest))]
+            for pair in pairs:
+                explain(pair, total)
+        elif pairs:
+            main = max(pairs, key=lambda own: abs(log(own.ratio)))
+            explain(total, by_node.get(id(main), main))
+    kept = [shift for shift in left if id(shift) not in explained_by]
     return tuple(replace(shift, explains=tuple(explained.get(id(shift), ()))) for shift in kept)
 
 

@@ -148,15 +148,15 @@ def _tell_night(done: Done, settings: Settings) -> int:
     """
     night = done.night
     ran = f" Run {night.run}." if night.run else ""
-    if done.told is not None:
-        print(done.told.markdown, end="")
+    if done.message is not None:
+        print(done.message.markdown, end="")
     else:
         print(f"{night.scenario} on {night.rig}, {date_of(night.due_at)}: measured, nothing new.{ran}")
     if done.unpublished is not None:
         print(f"rigctl: the site was not published: {done.unpublished}", file=sys.stderr)
-    if done.untold is not None:
-        raise RigError(f"{done.untold}. The message is kept, and goes out with the next one")
-    if done.told is not None and settings.notify is None:
+    if done.undelivered is not None:
+        raise RigError(f"{done.undelivered}. The message is kept, and goes out with the next one")
+    if done.message is not None and settings.notify is None:
         print("Nobody was notified: rigctl nightly install --notify", file=sys.stderr)
     if night.outcome is NightOutcome.QUIET:
         return 0 if done.unpublished is None else RigError.exit_code

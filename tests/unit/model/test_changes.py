@@ -202,8 +202,8 @@ def test_steps_in_one_direction_are_a_drift_up_to_twenty_nights_apart() -> None:
 
 
 def test_p_values_are_corrected_for_the_number_of_series() -> None:
-    assert significant([0.0004], 0.001, tested=1) == [True]
-    assert significant([0.0004], 0.001, tested=100) == [False]
+    assert significant([0.0004], 0.001) == [True]
+    assert significant([0.0004, *[1.0] * 99], 0.001) == [False] * 100
     # Benjamini and Hochberg: the third is refuted because enough others are.
     assert significant([0.04, 0.01, 0.02, 0.9], 0.06) == [True, True, True, False]
     assert significant([], 0.05) == []

@@ -236,9 +236,9 @@ def test_a_night_whose_store_does_not_answer_is_told_once(desk: Desk, tmp_path: 
 
 def test_what_could_not_be_delivered_goes_out_with_the_next_one(desk: Desk, night: Do) -> None:
     desk.judged, desk.mute = News("Test 1 is slower.", "| the table |"), RigError("connection refused")
-    assert night(1).untold == "connection refused"
+    assert night(1).undelivered == "connection refused"
     desk.judged, desk.mute = None, None
-    assert night(2).untold is None
+    assert night(2).undelivered is None
     (told,) = desk.told
     assert told.title == "gigablox on lab, 2026-11-22: Test 1 is slower."
     assert "| the table |" in told.markdown

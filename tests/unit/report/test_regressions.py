@@ -10,8 +10,8 @@ import builders as make
 import many_nights as nightly
 import pytest
 
-from rigctl.analysis.nights.figures import GOODPUT
-from rigctl.analysis.nights.history import Nights, NightSeries, Subject
+from rigctl.analysis.nights.figures import GOODPUT, Subject
+from rigctl.analysis.nights.history import Nights, NightSeries
 from rigctl.analysis.nights.regressions import Regressions
 from rigctl.analysis.nights.setup_changes import SetupChange, Source
 from rigctl.analysis.nights.shifts import Shift, Suspected
@@ -33,7 +33,7 @@ def series(number: int = 1, points: int = 8, **subject: Any) -> NightSeries:
 
 def shift(ratio: float = 0.95, number: int = 1, facts: Sequence[SetupChange] = (), **subject: Any) -> Shift:
     change = Change(6, 7, 900.0, 900.0 * ratio, 0.002)
-    return Shift(series(number, **subject), change, RUN, ratio > 1, tuple(facts))
+    return Shift(series(number, **subject), change, RUN, tuple(facts))
 
 
 def found(*news: Shift, **fields: Any) -> Regressions:

@@ -41,31 +41,23 @@ def found(*news: Shift, **fields: Any) -> Regressions:
     return replace(Regressions(RUN, nights, Rules(), news, judged=len(nights.series)), **fields)
 
 
-def test_the_answer_names_what_changed_by_how_much_since_when_and_what_changed_with_it() -> None:
-    made = document(found(shift(facts=[KERNEL])))
-    for part in ("a → b, test 1", "855 Mbit/s", "5.0 % below", "2026-11-20", "900 Mbit/s", "kernel 6.6 → 6.12 on a"):
-        assert part in made.answer
-    assert made.findings[0].level is Severity.WARNING
-    assert RUN.run in (made.findings[0].remedy or "")
+SUSPECTED = Suspected(series(), Suspicion(850.0, 900.0, 0.002, confirmed=False))
 
 
-def test_a_quiet_night_is_one_sentence() -> None:
-    made = document(found())
-    assert made.answer == "No change found in 1 test."
+@pytest.mark.parametrize(
+    ("fields", "answer", "sections"),
+    [
+        ({}, "No change found in 1 test.", []),
+        ({"judged": 0, "too_few": 1}, "Nothing can be said yet", []),
+        ({"standing": (shift(),)}, "1 earlier change not accepted", ["Not accepted since"]),
+        ({"suspected": (SUSPECTED,)}, "; 1 figure differs in this night only", ["One night only"]),
+    ],
+)
+def test_a_night_without_news_has_one_sentence(fields: dict[str, Any], answer: str, sections: list[str]) -> None:
+    made = document(found(**fields))
+    assert answer in made.answer
     assert made.findings[0].level is Severity.OK
-    assert [section.title for section in made.sections] == ["Method"]
-
-
-def test_what_stands_and_what_is_suspected_is_in_the_answer_of_a_quiet_night() -> None:
-    suspected = Suspected(series(), Suspicion(850.0, 900.0, 0.002, confirmed=False))
-    made = document(found(standing=(shift(),), suspected=(suspected,)))
-    assert made.answer.startswith("1 earlier change not accepted")
-    assert "1 figure differs in this night only" in made.answer
-    assert [section.title for section in made.sections] == ["Not accepted since", "One night only", "Method"]
-
-
-def test_too_few_nights_are_said_to_be_too_few() -> None:
-    assert "Nothing can be said yet" in document(found(judged=0, too_few=1)).answer
+    assert [section.title for section in made.sections] == [*sections, "Method"]
 
 
 @pytest.mark.parametrize(

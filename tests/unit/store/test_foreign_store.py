@@ -3,6 +3,7 @@
 import sqlite3
 import tracemalloc
 import zlib
+from contextlib import closing
 from pathlib import Path
 
 import builders
@@ -28,10 +29,9 @@ def path(tmp_path: Path) -> Path:
 
 
 def changed(path: Path, *statements: str) -> None:
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         for statement in statements:
             connection.execute(statement)
-    connection.close()
 
 
 def test_what_a_scenario_spells_with_a_backslash_stays(path: Path) -> None:
@@ -55,10 +55,7 @@ def test_numbers_that_no_record_holds_are_unknown(path: Path) -> None:
             ["ALTER TABLE runs RENAME TO real", "CREATE VIEW runs AS SELECT * FROM real, (SELECT 1 UNION SELECT 2)"],
             "runs is a view",
         ),
-        (
-            ["DROP TABLE counters", f"CREATE VIEW counters AS {ENDLESS}"],
-            "counters is a view",
-        ),
+        (["DROP TABLE counters", f"CREATE VIEW counters AS {ENDLESS}"], "counters is a view"),
         (["CREATE TRIGGER t AFTER INSERT ON flows BEGIN DELETE FROM runs; END"], "flows has a trigger"),
         (["ALTER TABLE facts ADD COLUMN more TEXT AS (hex(zeroblob(100000000)))"], "facts has a column that is calcul"),
         (["DROP TABLE counters", "CREATE VIRTUAL TABLE counters USING fts5(series)"], "counters is a virtual table"),
@@ -90,9 +87,8 @@ def test_a_series_that_unpacks_to_more_than_it_says_takes_no_memory(path: Path) 
     ):
         with pytest.raises(ValueError, match="above its bounds"):
             unpack(head + b"\n" + bomb[:100])
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE flows SET sender_series = ?", (b'{"columns":["t_ns"],"samples":1}\n' + bomb,))
-    connection.close()
     with (
         open_store(str(path), create=False) as store,
         pytest.raises(InputError, match=r"can't be read .*length differs"),
@@ -117,6 +113,7 @@ def test_counters_may_take_all_64_bits() -> None:
     [
         "postgresql://anna:hush@host:port/x",
         "nonsense://anna:hush@host",
+        "postgresql+pg8000://anna:hush@host/name",
         "postgresql+psycopg://h/x?password=hush&port=1",
     ],
 )

@@ -4,7 +4,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import builders
@@ -15,6 +15,11 @@ from rigctl.records import DiskTimes, RoundTrips, Side, TcpInfo
 from rigctl.records.flat import GROUPS, flattened, side_values
 from rigctl.store import default_path, open_store
 from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION
+
+
+def change(path: Path, statement: str, *values: object) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        assert connection.execute(statement, values).rowcount
 
 
 def filled(path: Path) -> str:
@@ -50,18 +55,13 @@ def test_a_url_and_a_path_name_the_same_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"this is a text and no database, long enough to be read as a header of one" * 20, "not a SQLite database"),
-        (b"SQLite format 3\0" + b"\xff" * 4000, "not a SQLite database"),
-    ],
+    "content", [b"a text that is long enough to be read as a header " * 20, b"SQLite format 3\0" + b"\xff" * 4000]
 )
-def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(tmp_path: Path, content: bytes, words: str) -> None:
+def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "r.db"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=words) as raised:
+    with pytest.raises(InputError, match=rf"{path} is not a SQLite database"):
         open_store(str(path))
-    assert str(path) in str(raised.value)
     assert path.read_bytes() == content
 
 
@@ -77,7 +77,7 @@ def test_a_damaged_store_says_so_when_it_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "named"),
+    ("statement", "named"),
     [
         ("""UPDATE flows SET sender = '{"bytes": 1,'""", "flow 1 of run RUN"),
         ("UPDATE flows SET sender_series = x'00ff'", "flow 1 of run RUN"),
@@ -87,15 +87,13 @@ def test_a_damaged_store_says_so_when_it_is_read(tmp_path: Path) -> None:
         ("UPDATE facts SET facts = 'no JSON'", "facts of run RUN"),
     ],
 )
-def test_a_row_that_cannot_be_read_is_named_and_nothing_is_lost(tmp_path: Path, change: str, named: str) -> None:
+def test_a_row_that_cannot_be_read_is_named_and_nothing_is_lost(tmp_path: Path, statement: str, named: str) -> None:
     path = tmp_path / "r.db"
     cell = builders.cell(parallel=2)
     with open_store(str(path)) as store:
         run = store.begin(builders.plan([cell]), {}, {"pi1": {"kernel": "6.1"}}, builders.STARTED_AT)
         store.add(run, builders.repetition(cell, [900.0] * len(cell.pairs)))
-    with sqlite3.connect(path) as other:
-        assert other.execute(change).rowcount
-    other.close()
+    change(path, statement)
     before = path.read_bytes()
     said = rf"^store {re.escape(str(path))}: {named.replace('RUN', run)} can't be read \(.+\)\. It is damaged, or"
     with pytest.raises(InputError, match=said), open_store(str(path), create=False) as store:
@@ -109,9 +107,7 @@ def test_a_run_whose_id_is_no_printable_text_is_damage(tmp_path: Path, damaged: 
     with open_store(str(path)) as store:
         run = store.begin(builders.plan([builders.cell()]), {}, {}, builders.STARTED_AT)
         store.begin(builders.plan([builders.cell()]), {}, {}, builders.STARTED_AT + 60)
-    with sqlite3.connect(path) as other:
-        assert other.execute("UPDATE runs SET run = ? WHERE run != ?", (damaged, run)).rowcount == 1
-    other.close()
+    change(path, "UPDATE runs SET run = ? WHERE run != ?", damaged, run)
     with open_store(str(path), create=False) as store:
         with pytest.raises(InputError, match=r"the id of a run is no printable text\. It is damaged"):
             store.run_ids()
@@ -130,13 +126,11 @@ def test_the_database_of_another_program_is_refused_and_left_as_it_is(tmp_path: 
     assert sorted(one.name for one in tmp_path.iterdir()) == ["photos.db"]
 
 
-@pytest.mark.parametrize("change", ["UPDATE rigctl_schema SET version = '0'", "DELETE FROM rigctl_schema"])
-def test_a_store_without_a_version_is_damaged_and_left_alone(tmp_path: Path, change: str) -> None:
+@pytest.mark.parametrize("statement", ["UPDATE rigctl_schema SET version = '0'", "DELETE FROM rigctl_schema"])
+def test_a_store_without_a_version_is_damaged_and_left_alone(tmp_path: Path, statement: str) -> None:
     path = tmp_path / "r.db"
     filled(path)
-    with sqlite3.connect(path) as other:
-        assert other.execute(change).rowcount
-    other.close()
+    change(path, statement)
     with pytest.raises(InputError, match=r"does not say which version it is\. It is damaged"):
         open_store(str(path))
 
@@ -146,9 +140,7 @@ def test_a_store_without_a_version_is_damaged_and_left_alone(tmp_path: Path, cha
 def test_a_store_of_another_version_is_left_alone(tmp_path: Path, step: int, other: str, create: bool) -> None:
     path = tmp_path / "r.db"
     filled(path)
-    with sqlite3.connect(path) as changed:
-        changed.execute("UPDATE rigctl_schema SET version = version + ?", (step,))
-    changed.close()
+    change(path, "UPDATE rigctl_schema SET version = version + ?", step)
     before = path.read_bytes()
     message = (
         rf"written by {other} rigctl .schema {SCHEMA_VERSION + step}.*rigctl export --format rigctl.*rigctl import"
@@ -168,6 +160,8 @@ def test_a_folder_a_missing_file_and_an_unknown_kind_are_named(tmp_path: Path) -
         open_store("oracular://host/name")
     with pytest.raises(InputError, match=r"not a database URL"):
         open_store("://")
+    with pytest.raises(InputError, match=r'its driver "\w+" is not installed'):
+        open_store("postgresql+pg8000://anna:hush@host/name")
 
 
 def test_a_path_through_a_file_is_refused_in_one_sentence(tmp_path: Path) -> None:
@@ -224,34 +218,20 @@ def test_a_full_disk_loses_nothing_that_was_stored(tmp_path: Path, monkeypatch: 
         assert store.repetitions(run) == [builders.failed(builders.cell())]
 
 
-def test_a_url_whose_driver_is_not_installed_says_which() -> None:
-    with pytest.raises(InputError, match=r'its driver "\w+" is not installed') as raised:
-        open_store("postgresql+pg8000://anna:hush@host/name")
-    assert "hush" not in str(raised.value)
-
-
-def test_a_cell_is_stored_under_the_names_of_its_settings() -> None:
+def test_cells_and_sides_are_stored_under_the_names_of_their_settings_and_counts() -> None:
     windows = {"window_bytes": 4096, "window_total_bytes": 8192, "resize": True}
     row = flattened(builders.cell(**windows, mss=536, rate="max", burst=8))
-    assert (row["window_bytes"], row["window_total_bytes"], row["resize"]) == (4096, 8192, True)
-    assert (row["mss"], row["rate"], row["burst"], row["read"]) == (536, "max", 8, None)
+    assert row.items() >= {**windows, "mss": 536, "rate": "max", "burst": 8, "read": None}.items()
     assert not row.keys() & {"window", "tcp", "messages", "datagrams", "file"}
-
-
-def test_a_side_is_stored_under_the_names_of_what_was_counted() -> None:
     side = Side(9, 1, 2, tcp=TcpInfo(mss=1448), round_trips=RoundTrips(3, 30, 9, 11), disk=DiskTimes(5, 6))
     row = flattened(side)
-    assert (row["mss"], row["round_trips"], row["rtt_sum_ns"], row["rtt_max_ns"]) == (1448, 3, 30, 11)
-    assert (row["disk_us"], row["sync_us"]) == (5, 6)
+    counts = {"mss": 1448, "round_trips": 3, "rtt_sum_ns": 30, "rtt_max_ns": 11, "disk_us": 5, "sync_us": 6}
+    assert row.items() >= counts.items()
     assert not row.keys() & {"tcp", "disk"}
+    assert not {"round_trips", "disk"} & side_values(flattened(Side(9, 1, 2))).keys()
 
 
 def test_stored_names_do_not_collide() -> None:
     stored = [name for names in GROUPS.values() for name in names.values()]
     assert len(set(stored)) == len(stored)
-    others = Side.__dataclass_fields__.keys() - GROUPS.keys()
-    assert not others & set(stored)
-
-
-def test_what_no_kernel_said_is_no_group() -> None:
-    assert not {"round_trips", "disk"} & side_values(flattened(Side(9, 1, 2))).keys()
+    assert not (Side.__dataclass_fields__.keys() - GROUPS.keys()) & set(stored)

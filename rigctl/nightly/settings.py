@@ -156,7 +156,7 @@ class Settings(BaseModel):
 
     @property
     def stored_as(self) -> tuple[str, str]:
-        """Scenario and rig by their names in runs and nights: without folder and ending."""
+        """Return the names of scenario and rig in runs and nights: without folder and ending."""
         return Path(self.scenario).stem, Path(self.rig).stem
 
 

@@ -36,7 +36,7 @@ class SiteRun:
 
     @property
     def is_night(self) -> bool:
-        """True unless the run is a second measurement."""
+        """Return True unless the run is a second measurement."""
         return CONFIRMS not in self.info.tags
 
 
@@ -68,7 +68,7 @@ class State(StrEnum):
 
     @property
     def whole(self) -> bool:
-        """True if all tests were measured."""
+        """Return True if all tests were measured."""
         return self in {State.MEASURED, State.WORSE, State.BETTER, State.UNEXPECTED, State.NEWS}
 
 

@@ -349,7 +349,7 @@ class Store:
 
 
 def _flows_of(run: str, series: bool | Collection[int]) -> Select[Any]:
-    """Select the flows of `run`. Series are most of what a store holds, so only those that are wanted are read."""
+    """Return the query for the flows of `run`. Series are most of a store, so only the wanted ones are read."""
     packed = (flows.c.sender_series, flows.c.receiver_series)
     if series is True:
         columns: list[Any] = list(packed)
@@ -360,7 +360,7 @@ def _flows_of(run: str, series: bool | Collection[int]) -> Select[Any]:
 
 
 def _of(run: str, table: Table, *columns: ColumnElement[Any]) -> Select[Any]:
-    """Select columns of a table, or all, for the repetitions of `run`."""
+    """Return the query for columns of a table, or all, of the repetitions of `run`."""
     query = select(*(columns or table.c)).join_from(table, repetitions).where(repetitions.c.run == run)
     return query.order_by(table.c.repetition_id, table.c.position)
 

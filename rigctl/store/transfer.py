@@ -11,7 +11,6 @@ import hashlib
 import json
 import math
 import re
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -99,10 +98,9 @@ _FLOOR: Final = 16 * 1024**2
 _RATIO: Final = 200
 """A file may unpack to this many times its size: 60 runs of seven tests unpack to 3.7 times."""
 _MOST_REASON: Final = 120
-_BAD: Final = (ValueError, LookupError, TypeError, RecursionError, OverflowError, EOFError, zlib.error, OSError)
 
 
-class FileError(ValueError):
+class FileError(Exception):
     """Refusal of a file that is damaged or no file of runs. The message lacks the name of the file, its subject."""
 
 
@@ -164,7 +162,7 @@ class Transfer:
             lines = _lines(connection, run)
             _check(lines, Budget(math.inf))
             return [line.text() for line in lines]
-        except UNREADABLE as error:
+        except (FileError, *UNREADABLE) as error:
             what = error if isinstance(error, FileError) else f"has a row that can't be read ({wrong(error)})"
             raise InputError(f"store {self._place}: run {run} can't be exported: it {what}. It is damaged") from error
 
@@ -272,9 +270,7 @@ def _lines_of(content: bytes, budget: Budget) -> Iterator[Line]:
                 yield _row(value)
             if value != {"sha256": digest.hexdigest()} or unpacked.read(1):
                 raise FileError("is damaged: its SHA-256 is not that of its lines")
-    except FileError:
-        raise
-    except _BAD as error:
+    except (EOFError, OSError, *UNREADABLE) as error:
         what = printable(" ".join(str(error).split())[:80]) or type(error).__name__
         raise FileError(f"is damaged or cut off ({what})") from error
 
@@ -423,8 +419,6 @@ def _check(lines: Sequence[Line], budget: Budget) -> None:
                 raise FileError(f"has a repetition of test {row['cell']}, which its run does not have")
             elif name in _RECORDS:
                 _RECORDS[name](row | {"run": run})
-        except FileError:
-            raise
         except UNREADABLE as error:
             raise _unreadable(name, error) from error
         is_part = TABLES[name] in _PARTS

@@ -52,7 +52,7 @@ class Change:
 
     @property
     def size(self) -> float:
-        """Size of the change, for sorting, as a logarithm: half and double are equally large. Unknown: -1."""
+        """Return the size of the change as a logarithm, so that half and double are equally large; -1 if unknown."""
         change = self.difference.change
         return -1.0 if change is None or change <= -1 else abs(math.log1p(change))
 
@@ -72,7 +72,7 @@ class Comparison:
 
     @property
     def worse(self) -> bool:
-        """True if a test or one of its streams got worse."""
+        """Return True if a test or one of its streams got worse."""
         return any(change.difference.verdict is Verdict.WORSE for change in (*self.tests, *self.streams))
 
     def with_verdict(self, verdict: Verdict) -> list[Change]:

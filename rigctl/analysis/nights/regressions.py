@@ -48,12 +48,12 @@ class Regressions:
 
     @property
     def failed(self) -> bool:
-        """True if something is worse than the accepted level, found now or earlier."""
+        """Return True if something is worse than the accepted level, found now or earlier."""
         return any(not shift.better for shift in (*self.news, *self.standing))
 
     @property
     def confirmed(self) -> bool:
-        """True if a second measurement was made."""
+        """Return True if a second measurement was made."""
         return self.run.run in self.nights.confirmations
 
     @property

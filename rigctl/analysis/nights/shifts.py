@@ -38,7 +38,7 @@ class Shift:
 
     @property
     def confirmed(self) -> bool:
-        """True if the night in which the change was found was measured twice."""
+        """Return True if the night in which the change was found was measured twice."""
         return self.series.points[self.change.found].second is not None
 
     @property

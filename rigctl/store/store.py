@@ -26,7 +26,7 @@ from sqlalchemy import (
     update,
 )
 
-from rigctl.base.errors import InputError
+from rigctl.base.errors import InputError, named
 from rigctl.records import Facts, Repetition, RunInfo, RunPlan, RunStatus, Status
 from rigctl.store.bounds import harmless_row
 from rigctl.store.errors import explained, record_of
@@ -256,11 +256,8 @@ class Store:
             return found[0]
         if not found:
             raise InputError(f'no run "{reference}" in store {self.place}. `rigctl runs` lists them')
-        others = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-        named = ", ".join(found[:_MOST_NAMED])
-        raise InputError(
-            f'run "{reference}" is not unique: {named}{others}, the latest first. Give more characters of it'
-        )
+        several = named(found, _MOST_NAMED)
+        raise InputError(f'run "{reference}" is not unique: {several}, the latest first. Give more characters of it')
 
     def _counted_back(self, reference: str, back: int) -> str:
         ids = self.run_ids()

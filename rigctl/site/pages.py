@@ -1,10 +1,13 @@
-"""Print the site's own pages with the templates of `reports/templates/site` and the style sheet of all pages."""
+"""Print the site's own pages, with the templates of `reports/templates/site`, and its Atom feed."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from typing import Final
+from uuid import UUID, uuid5
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from jinja2 import Environment
 from markupsafe import Markup
@@ -13,13 +16,14 @@ from rigctl.analysis.nights.regressions import Regressions
 from rigctl.analysis.nights.shifts import Shift
 from rigctl.base.resources import templates
 from rigctl.base.units import local_text
+from rigctl.base.version import __version__
 from rigctl.records import given_tags, tag_text
 from rigctl.report.blocks import Column, Entry, Table
 from rigctl.report.printers.html import STYLES, environment, with_script
 from rigctl.report.regressions import changes_table
 from rigctl.report.words.text import plural
-from rigctl.site.folder import INDEX, link, page_of_run
-from rigctl.site.nights import Judged, SiteRun, State, months
+from rigctl.site.folder import FEED, INDEX, link, page_of_run
+from rigctl.site.nights import Judged, News, SiteRun, State, months
 from rigctl.site.trends import KEYS, trends
 
 MOST_NEWS: Final = 12
@@ -143,3 +147,39 @@ def _minute(at: float) -> str:
 
 def _tags(run: SiteRun) -> list[str]:
     return [tag_text(name, value) for name, value in given_tags(run.info.tags).items()]
+
+
+MOST_ENTRIES: Final = 100
+"""Entries of the feed."""
+_ATOM: Final = "http://www.w3.org/2005/Atom"
+_UNFIT: Final = re.compile(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 cannot hold."""
+
+
+def feed(site: UUID, title: str, entries: Sequence[News], latest_at: float) -> str:
+    """Return the Atom feed (RFC 4287), the latest entries first. `latest_at`: when the last run of the site ended.
+
+    Its identifiers are made from what they name: they never change. Its addresses are relative: a site does not know
+    where it will lie.
+    """
+    latest = sorted(entries, key=lambda entry: (-entry.at, entry.key))[:MOST_ENTRIES]
+    updated = max([latest_at, *(entry.at for entry in latest)])
+    root = _element(Element("feed", xmlns=_ATOM), site.urn, title, updated, INDEX)
+    SubElement(root, "link", rel="self", type="application/atom+xml", href=FEED)
+    SubElement(SubElement(root, "author"), "name").text = "rigctl"
+    SubElement(root, "generator", version=__version__).text = "rigctl"
+    for entry in latest:
+        own = _element(SubElement(root, "entry"), uuid5(site, entry.key).urn, entry.title, entry.at, entry.page)
+        SubElement(own, "category", term=str(entry.state))
+        SubElement(own, "content", type="text").text = _UNFIT.sub("\ufffd", "\n".join(entry.sentences))
+    indent(root)
+    return f"<?xml version='1.0' encoding='utf-8'?>\n{tostring(root, encoding='unicode')}\n"
+
+
+def _element(element: Element, id_: str, title: str, at: float, page: str) -> Element:
+    """Fill in what the feed and each of its entries have."""
+    SubElement(element, "id").text = id_
+    SubElement(element, "title").text = _UNFIT.sub("\ufffd", title)
+    SubElement(element, "updated").text = f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    SubElement(element, "link", rel="alternate", type="text/html", href=link(FEED, page))
+    return element

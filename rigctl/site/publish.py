@@ -32,7 +32,6 @@ from rigctl.report.printers.html import Around, Place
 from rigctl.report.printers.html import page as html_page
 from rigctl.report.sections.expectations import unmet
 from rigctl.site import pages
-from rigctl.site.feed import feed
 from rigctl.site.folder import FEED, INDEX, Folder, Mark, ScenarioOnRig, link, opened, page_of_run
 from rigctl.site.nights import Judged, SiteRun, judge, latest_ended
 from rigctl.store import Store
@@ -125,7 +124,7 @@ class _Publish:
         runs = [run for own in judged for run in own.runs]
         news = [entry for own in judged for entry in own.news]
         latest = max((run.info.ended_at or run.info.started_at for run in runs), default=self.now)
-        self.folder.add(FEED, feed(mark.site, mark.title, news, latest))
+        self.folder.add(FEED, pages.feed(mark.site, mark.title, news, latest))
         self.folder.add(INDEX, pages.front(mark.title, judged, runs, self.now))
         written = self.folder.commit()
         self.folder.keep(_MANIFEST, _PAGES.dump_json(self.known))

@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 import pytest
 from atom import broken_rules
 
-from rigctl.site.feed import MOST_ENTRIES as MOST
-from rigctl.site.feed import feed
 from rigctl.site.folder import ScenarioOnRig, link, page_of_run, plain
 from rigctl.site.nights import News, State
+from rigctl.site.pages import MOST_ENTRIES as MOST
+from rigctl.site.pages import feed
 
 SITE = UUID("1c0a1e64-6f0f-4c3e-9c43-000000000001")
 ENTRY = News("run a", 1.79e9, State.WORSE, "mesh: a < b & \x07\ud800", ("one.", "two."), "runs/a.html")

@@ -32,9 +32,13 @@ def filled(path: Path) -> str:
 def test_a_new_store_is_made_with_its_folder_and_waits_for_no_reader(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "r.db"
     filled(path)
-    with sqlite3.connect(path) as plain:
-        assert plain.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    with closing(sqlite3.connect(path)) as plain:
         assert plain.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
+        # As if another program had read it while it was made.
+        assert plain.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
+    filled(path)
+    with closing(sqlite3.connect(path)) as plain:
+        assert plain.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 def test_the_address_is_taken_from_the_environment_else_from_the_data_folder(

@@ -32,8 +32,7 @@ def confirmed(
     outcome = measure_run(again, rig, store, console, tags=tags, wait_s=wait_s, without_unreachable=True)
     if outcome.status is RunStatus.INTERRUPTED:
         raise Interrupted(f"interrupted while {regressions.run.run} was measured again; nothing is confirmed")
-    baseline = None if regressions.baseline is None else regressions.baseline.run
-    return news(store, store.run(regressions.run.run), baseline=baseline or regressions.among, rules=regressions.rules)
+    return news(store, store.run(regressions.run.run), baseline=regressions.given, rules=regressions.rules)
 
 
 def _check_latest(run: RunInfo, store: Store) -> None:

@@ -6,21 +6,21 @@
 import os
 import re
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import time
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 from urllib.parse import urlsplit
 
 import yaml
 from platformdirs import user_config_path, user_state_path
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic import BaseModel, ConfigDict, Field
 
 from rigctl.base.errors import InputError, RigError
 from rigctl.base.files import put
 from rigctl.base.units import parse_duration
 from rigctl.yamlfile import MistakesError, kind, read_document, validated
-from rigctl.yamlfile.fields import FieldError, Flag, parse_quantity
+from rigctl.yamlfile.fields import FieldError, Flag, named, parse_quantity
 
 _REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LINE: Final = re.compile(r"""\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(["']?)(.*?)\2\s*""", re.ASCII)
@@ -89,13 +89,6 @@ MOST_S: Final = 20 * 3600.0
 FORMATS: Final = ("json", "markdown")
 
 
-def _named(check: Callable[[str, object], object]) -> BeforeValidator:
-    def validate(value: object, info: ValidationInfo) -> object:
-        return check(info.field_name or "", value)
-
-    return BeforeValidator(validate)
-
-
 def _at(name: str, value: object) -> time:
     match = _TIME.fullmatch(value) if isinstance(value, str) else None
     if match is None:
@@ -116,6 +109,10 @@ def _text(name: str, value: object) -> str:
     return value
 
 
+def _path(name: str, value: object) -> Path:
+    return Path(_text(name, value))
+
+
 def _address(name: str, value: object) -> str:
     text = _text(name, value)
     why = open_secret(text) if "://" in text else None
@@ -130,9 +127,10 @@ def _format(name: str, value: object) -> object:
     return value
 
 
-_Text = Annotated[str, _named(_text)]
-_Address = Annotated[str, _named(_address)]
-_Span = Annotated[float, _named(_span)]
+_Text = Annotated[str, named(_text)]
+_Path = Annotated[Path, named(_path)]
+_Address = Annotated[str, named(_address)]
+_Span = Annotated[float, named(_span)]
 
 
 class Settings(BaseModel):
@@ -142,17 +140,17 @@ class Settings(BaseModel):
 
     scenario: _Text = Field(description="a file's absolute path, or a bundled name")
     rig: _Text = Field(description="a file's absolute path, or a bundled name")
-    at: Annotated[time, _named(_at)] = Field(description="local time, as 02:30")
+    at: Annotated[time, named(_at)] = Field(description="local time, as 02:30")
     store: _Address = Field(description="a path or an SQLAlchemy URL")
     wait: _Span = 1800.0
     deadline: _Span | None = None
     confirm: Flag = True
     without_unreachable: Flag = False
-    publish: Annotated[Path, _named(_text)] | None = Field(default=None, description="a folder's absolute path")
+    publish: _Path | None = Field(default=None, description="a folder's absolute path")
     notify: _Address | None = None
-    notify_format: Annotated[Literal["json", "markdown"], _named(_format)] = "json"
+    notify_format: Annotated[Literal["json", "markdown"], named(_format)] = "json"
     headers: dict[str, _Text] = Field(default_factory=dict)
-    secrets: Annotated[Path, _named(_text)] | None = None
+    secrets: _Path | None = None
 
     @property
     def stored_as(self) -> tuple[str, str]:
@@ -196,8 +194,8 @@ def load(name: str) -> Settings:
 def save(name: str, settings: Settings) -> Path:
     """Write the file, readable for its user only, and return its path."""
     path = file_of(name)
-    document: dict[str, Any] = settings.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-    document["at"] = f"{settings.at:%H:%M}"
+    given = settings.model_dump(exclude_none=True, exclude_defaults=True) | {"at": f"{settings.at:%H:%M}"}
+    document = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
     keys = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1000)
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

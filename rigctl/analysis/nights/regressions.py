@@ -33,8 +33,8 @@ class Regressions:
     levels: tuple[Accepted, ...] = ()  # accepted ones of these nights
     judged: int = 0  # series with enough nights
     too_few: int = 0  # series that were measured, with too few nights
-    baseline: RunInfo | None = None  # None: the nights before …
-    among: str | None = None  # … at most so many, as given
+    baseline: RunInfo | None = None  # None: the nights before
+    given: str | None = None  # the baseline as it was given
     visible: float | None = None  # in the noisiest test or pair, a smaller change (a share) would not be found yet
 
     @property
@@ -78,11 +78,10 @@ def news(store: Store, run: RunInfo, *, baseline: str | None = None, rules: Rule
     seen = nights(store, run)
     reference = _baseline_of(store, run, baseline)
     if isinstance(reference, RunInfo):
-        return _against(store, seen, reference, rules)
-    if reference is None:
-        return of_nights(seen, store.history.accepted(), rules)
-    last = of_nights(since(seen, len(seen.runs) - 1 - reference), store.history.accepted(), rules)
-    return replace(last, among=str(reference))
+        return replace(_against(store, seen, reference, rules), given=baseline)
+    if reference is not None:
+        seen = since(seen, len(seen.runs) - 1 - reference)
+    return replace(of_nights(seen, store.history.accepted(), rules), given=baseline)
 
 
 def of_nights(seen: Nights, accepted: Iterable[Accepted], rules: Rules | None = None) -> Regressions:

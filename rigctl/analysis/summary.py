@@ -257,8 +257,8 @@ def _exclusions(info: RunInfo, cell: Cell, measured: Sequence[_Measured]) -> Ite
     if not every:
         yield Exclusion(cell.number, running=info.status is RunStatus.RUNNING)
         return
-    told = {(repetition.status, repetition.reason) for repetition in every}
-    if len(every) > 1 and len(told) == 1 and every[0].status is Status.OK and every[0].reason:
+    outcomes = {(repetition.status, repetition.reason) for repetition in every}
+    if len(every) > 1 and len(outcomes) == 1 and every[0].status is Status.OK and every[0].reason:
         yield Exclusion(cell.number, status=Status.OK, reason=every[0].reason)
         return
     repeated = {repetition.repetition for repetition in every if repetition.attempt > 1}

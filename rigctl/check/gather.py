@@ -145,10 +145,10 @@ async def ask_neighbours(run: Mapping[str, Run], nodes: Mapping[str, NodeState],
 
     async def ask(name: str, peers: list[str]) -> None:
         try:
-            said = await run[name](neighbours_script(nodes[name].interface or "", peers))
+            output = await run[name](neighbours_script(nodes[name].interface or "", peers))
         except NodeError:
             return
-        nodes[name].neighbours = parse_neighbours(said)
+        nodes[name].neighbours = parse_neighbours(output)
 
     wanted: dict[str, list[str]] = {}
     for path in paths:

@@ -249,7 +249,7 @@ class _Probing:
             numbers = (self.numbers[destination], self.numbers[source])
             order = Probe(*numbers, there.address, path.port, here.address, self.token, payloads, stream)
             try:
-                said = await self.agents[source].probe(order)
+                reply = await self.agents[source].probe(order)
             except NodeError as error:
                 refusal = getattr(error, "error", "EPROTO")  # of agents only: no route, no such address
                 if refusal == "EPROTO":
@@ -259,13 +259,13 @@ class _Probing:
                 path.stream = path.stream if path.stream == "0" else refusal
                 return
             try:
-                for size, _, name in (word.partition(":") for word in said.get("refused", "").split()):
+                for size, _, name in (word.partition(":") for word in reply.get("refused", "").split()):
                     if (packet := _whole(size) + here.header) in packets:
                         path.refused[packet] = name
             except ValueError:
                 self.failed.add(source)  # the agent violated the protocol
             if path.stream != "0":
-                path.stream = said.get("stream", path.stream)
+                path.stream = reply.get("stream", path.stream)
 
         await asyncio.gather(*(send(pair, packets) for pair, packets in sizes.items()))
 
@@ -278,17 +278,17 @@ class _Probing:
 
         await asyncio.gather(*(read(name) for name in names if name not in self.failed))
 
-    def _take(self, name: str, said: Mapping[str, str]) -> None:
+    def _take(self, name: str, reply: Mapping[str, str]) -> None:
         """Take an agent's report on packets received and sent, or raise `ValueError`."""
-        for word in said.get("heard", "").split():
+        for word in reply.get("heard", "").split():
             number, _, size = word.partition(":")
             if (path := self.paths.get((self.names.get(_whole(number), ""), name))) is not None:
                 path.heard.add(_whole(size) + self.spots[name].header)
-        for word in said.get("errors", "").split():
+        for word in reply.get("errors", "").split():
             number, error, kind, code, mtu, sender = word.split(":", 5)
             if (path := self._to(name, number)) is not None and len(path.icmp) < _MOST_ICMP:
                 path.icmp.add(Icmp(error, _whole(kind), _whole(code), _whole(mtu) or None, sender))
-        for word in said.get("streams", "").split():
+        for word in reply.get("streams", "").split():
             number, error, rtt_us = word.split(":")
             if (path := self._to(name, number)) is not None and path.stream != "0":
                 path.stream, path.rtt_us = error, _whole(rtt_us) or None if error == "0" else None
@@ -370,6 +370,6 @@ def _next_sizes(path: PathState) -> list[int]:
         return []
     high = min(above)
     step = max(1, -(-(high - low) // (max(2, min(_STEPS, _STEP_BYTES // high)) + 1)))
-    told = {icmp.mtu for icmp in path.icmp if icmp.mtu is not None and low < icmp.mtu < high}
-    near = {size for mtu in told for size in (mtu, mtu + 1) if low < size < high}
+    reported = {icmp.mtu for icmp in path.icmp if icmp.mtu is not None and low < icmp.mtu < high}
+    near = {size for mtu in reported for size in (mtu, mtu + 1) if low < size < high}
     return sorted({*range(low + step, high, step), *near})

@@ -116,10 +116,10 @@ def _asked(facts: Mapping[str, Fact]) -> list[str]:
     return parsers.questions(commands)
 
 
-def _read(said: str, facts: Mapping[str, Fact]) -> dict[str, str]:
+def _read(output: str, facts: Mapping[str, Fact]) -> dict[str, str]:
     """Return the contents of files by fact, from lines as grep prints them: `/etc/os-release:ID=debian`."""
     held: dict[str, list[str]] = {}
-    for line in said.splitlines():
+    for line in output.splitlines():
         path, _, text = line.partition(":")
         if path in held or len(held) < _MOST_FILES:
             held.setdefault(path, []).append(text)
@@ -136,13 +136,15 @@ def _content(file: str, held: Mapping[str, list[str]]) -> str:
 
 def parse(output: str, table: Mapping[str, Fact] = FACTS) -> Facts:
     """Return the facts in the output of `script`. `notes` says what is unknown because a tool is missing."""
-    said: dict[str, str] = {}
+    outputs: dict[str, str] = {}
     for key, text in parsers.answers(output).items():
-        said |= _read(text, table) if key == _FILES else {key: text}
-    said = {key: text[:MOST_SAID] for key, text in said.items()}
-    known = freebsd.facts_of(table) if "freebsd" in said else table
-    facts: Facts = dict.fromkeys(table) | harmless({key: fact.parse(said.get(key, "")) for key, fact in known.items()})
-    missing = {fact.tool for fact in table.values() if fact.tool} & set(said.get("missing", "").split())
+        outputs |= _read(text, table) if key == _FILES else {key: text}
+    outputs = {key: text[:MOST_SAID] for key, text in outputs.items()}
+    known = freebsd.facts_of(table) if "freebsd" in outputs else table
+    facts: Facts = dict.fromkeys(table) | harmless(
+        {key: fact.parse(outputs.get(key, "")) for key, fact in known.items()}
+    )
+    missing = {fact.tool for fact in table.values() if fact.tool} & set(outputs.get("missing", "").split())
     facts["notes"] = [_missing(tool, facts) for tool in sorted(missing)]
     if facts["interface"] is None:
         facts["notes"].append(
@@ -159,9 +161,9 @@ async def gather(run: Run, interface: str | None, address: str, table: Mapping[s
 
 async def interfaces(run: Run) -> dict[str, list[str]]:
     """Return the node's interfaces with their global addresses, in the kernel's order; empty if it has no ip(8)."""
-    said = await run("PATH=$PATH:/usr/sbin:/sbin; { ip -o link && ip -o addr || ifconfig -a; } 2>/dev/null")
-    on_linux = {name: [str(each.ip) for each in held] for name, held in parsers.ip_addresses(said).items()}
-    return on_linux or freebsd.interfaces(said)
+    output = await run("PATH=$PATH:/usr/sbin:/sbin; { ip -o link && ip -o addr || ifconfig -a; } 2>/dev/null")
+    on_linux = {name: [str(each.ip) for each in held] for name, held in parsers.ip_addresses(output).items()}
+    return on_linux or freebsd.interfaces(output)
 
 
 async def throttled_now(run: Run) -> int | None:

@@ -94,8 +94,8 @@ def offloads(output: str) -> dict[str, bool] | None:
 
 def guest(output: str) -> bool | None:
     """Tell whether this is a virtual machine: kern.vm_guest is `none` on hardware."""
-    said = parsers.text(output)
-    return None if said is None else said != "none"
+    kind = parsers.text(output)
+    return None if kind is None else kind != "none"
 
 
 def blocks(output: str) -> dict[str, str]:

@@ -115,7 +115,8 @@ duplex: Final = first(r"\A\s*(full|half)[ \t\r]*$", str)
 throttled_flags: Final = first(r"^(?:throttled=)?(?:0x)?([0-9a-fA-F]{1,8})[ \t\r]*$", lambda flags: int(flags, 16))
 """`throttled=0x50005`, or a bare hexadecimal number of /sys. None: not a Raspberry Pi."""
 firmware: Final = first(
-    r"^firmware-version:[ \t]*(\S.{0,255})", lambda said: None if said.strip().lower() == "n/a" else said.strip()
+    r"^firmware-version:[ \t]*(\S.{0,255})",
+    lambda version: None if version.strip().lower() == "n/a" else version.strip(),
 )
 """`ethtool -i`"""
 

@@ -72,8 +72,8 @@ def numa_node(output: str) -> int | None:
     """Return the card's NUMA node. The kernel's -1 is node 0 where there is no other, as the agent has it."""
     files = dict(line.partition(":")[::2] for line in output.splitlines())
     online = files.pop(f"{_NODES}/online", "").strip()
-    said = next((text.strip() for text in files.values()), None)
-    return 0 if said == "-1" and online == "0" else whole(said or "")
+    node = next((text.strip() for text in files.values()), None)
+    return 0 if node == "-1" and online == "0" else whole(node or "")
 
 
 def numa_processors(output: str) -> dict[str, str] | None:

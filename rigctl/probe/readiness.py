@@ -85,16 +85,16 @@ CHECKED: Final[dict[str, Fact]] = {
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How the kernel sends to `peer`: `ip route get`. `device` None: not at all, and `said` is why.
+    """How the kernel sends to `peer`: `ip route get`. `device` None: not at all, and `reason` is why.
 
-    Behind a semicolon `said` has the route that forbids it: "prohibit 10.0.0.2".
+    Behind a semicolon `reason` has the route that forbids it: "prohibit 10.0.0.2".
     """
 
     peer: str
     device: str | None
     via: str | None = None
-    mtu: int | None = None  # that the route has, or the path was told to have
-    said: str = ""
+    mtu: int | None = None  # of the route, or reported by the path
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def surroundings_script(
 def parse_surroundings(output: str) -> Surroundings:
     """Return what the output of `surroundings_script` says."""
     routes, disks, loadable, above, counted = {}, [], set(), set(), []
-    told: tuple[float, float] | None = None  # by FreeBSD: rates, not counters
+    freebsd_rates: tuple[float, float] | None = None  # by FreeBSD: rates, not counters
     for line in output.splitlines():
         kind, _, rest = line.partition(" ")
         words = rest.split()
@@ -175,7 +175,7 @@ def parse_surroundings(output: str) -> Surroundings:
         elif kind == "@routed" and words:
             routes[words[0]] = _route(freebsd.route_words(words))
         elif kind == "@rates":
-            told = freebsd.rates_bps(rest)
+            freebsd_rates = freebsd.rates_bps(rest)
         elif kind == "@disk" and len(words) >= 1:
             disks.append(_disk(words, rest))
         elif kind == "@loadable" and words:
@@ -184,7 +184,7 @@ def parse_surroundings(output: str) -> Surroundings:
             above.add(printable(words[0][:64]))
         elif kind == "@counters" and len(words) == 3:
             counted.append([float(word) for word in words if re.fullmatch(r"[0-9]{1,18}(\.[0-9]{1,6})?", word)])
-    rx_bps, tx_bps = told or _rates(counted)
+    rx_bps, tx_bps = freebsd_rates or _rates(counted)
     return Surroundings(routes, rx_bps, tx_bps, tuple(disks), frozenset(loadable), frozenset(above))
 
 
@@ -224,7 +224,7 @@ def _route(words: list[str]) -> Route:
         device=device and printable(device[:64]),
         via=printable(following["via"][:64]) if "via" in following else None,
         mtu=int(mtu) if mtu.isascii() and mtu.isdigit() and len(mtu) < 6 else None,
-        said="" if device else printable(" ".join(words[1:])[:200]).removesuffix(";"),
+        reason="" if device else printable(" ".join(words[1:])[:200]).removesuffix(";"),
     )
 
 

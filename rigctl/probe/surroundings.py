@@ -94,28 +94,28 @@ def script() -> str:
 
 def parse(output: str) -> Surroundings:
     """Return what the output of `script` says."""
-    said = {key: text[:_MOST_SAID] for key, text in parsers.answers(output).items()}
-    system, _, machine = printable(parsers.text(said.get("machine", "")) or "").partition(" ")
+    outputs = {key: text[:_MOST_SAID] for key, text in parsers.answers(output).items()}
+    system, _, machine = printable(parsers.text(outputs.get("machine", "")) or "").partition(" ")
     on_freebsd = system == "FreeBSD"
-    boot, namespace = parsers.text(said.get("boot", "")), parsers.text(said.get("namespace", ""))
-    connection = said.get("ssh", "").split()
-    is_root = said.get("uid", "").strip() == "0"
-    listed = said.get("interfaces", "")
-    found, why = neighbours(said.get("lldp", ""))
-    hostname, os_name = parsers.text(said.get("hostname", "")), parsers.os_name(said.get("os", ""))
+    boot, namespace = parsers.text(outputs.get("boot", "")), parsers.text(outputs.get("namespace", ""))
+    connection = outputs.get("ssh", "").split()
+    is_root = outputs.get("uid", "").strip() == "0"
+    listed = outputs.get("interfaces", "")
+    found, why = neighbours(outputs.get("lldp", ""))
+    hostname, os_name = parsers.text(outputs.get("hostname", "")), parsers.os_name(outputs.get("os", ""))
     return Surroundings(
         machine=machine.strip() or None,
         system=system or None,
         hostname=printable(hostname) if hostname else None,
         os=printable(os_name) if os_name else None,
-        is_virtual=(freebsd.guest if on_freebsd else parsers.hypervisor)(said.get("cpuinfo", "")),
+        is_virtual=(freebsd.guest if on_freebsd else parsers.hypervisor)(outputs.get("cpuinfo", "")),
         identity=(boot, namespace) if boot and namespace else None,
         ssh_address=printable(connection[2]) if len(connection) == 4 else None,
         is_root=is_root,
-        sudo=None if is_root else _sudo(said.get("sudo", "")),
-        has_ip=bool(said.get("ip", "").strip()),
-        interfaces=freebsd.all_interfaces(listed) if on_freebsd else _interfaces(listed, said.get("addresses", "")),
-        routes=tuple((freebsd.routes if on_freebsd else _routes)(said.get("routes", ""))),
+        sudo=None if is_root else _sudo(outputs.get("sudo", "")),
+        has_ip=bool(outputs.get("ip", "").strip()),
+        interfaces=freebsd.all_interfaces(listed) if on_freebsd else _interfaces(listed, outputs.get("addresses", "")),
+        routes=tuple((freebsd.routes if on_freebsd else _routes)(outputs.get("routes", ""))),
         neighbours=found,
         lldp=why,
     )

@@ -124,10 +124,10 @@ def bin_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
     ]
 
 
-def _span(shown: Repetition, sides: Sequence[Side]) -> tuple[int, int] | None:
+def _span(repetition: Repetition, sides: Sequence[Side]) -> tuple[int, int] | None:
     """Return the measurement interval; for a file transfer the time from its first to its last byte."""
-    if shown.window_ns is not None:
-        return shown.window_ns
+    if repetition.window_ns is not None:
+        return repetition.window_ns
     firsts = [side.first_byte_ns for side in sides if side.first_byte_ns is not None]
     lasts = [side.last_byte_ns for side in sides if side.last_byte_ns is not None]
     return (min(firsts), max(lasts)) if firsts and lasts else None

@@ -170,14 +170,14 @@ def slow_nodes(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[SlowNode
             break
         active[role].remove(node)
     able = [value for ends, value in mbps.items() if ends[0] in active["sending"] and ends[1] in active["receiving"]]
-    made = []
+    found = []
     for node in nodes:
         roles: tuple[Role, ...] = tuple(role for role, own in active.items() if node not in own)
         if roles and able:
             slow = [value for role in roles for value in values(node, role)]
             slow = slow or [value for ends, value in mbps.items() if node in ends]
-            made.append(SlowNode(node, roles, median(slow), median(able)))
-    return tuple(made)
+            found.append(SlowNode(node, roles, median(slow), median(able)))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

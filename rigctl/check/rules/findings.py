@@ -78,8 +78,8 @@ def unlike(
         yield differ
     elif counts:
         usual, others = counts[0]
-        said = f"{others} other nodes {usual}"
-        yield from (one(nodes[name], usual, said) for name, value in values.items() if value != usual)
+        words = f"{others} other nodes {usual}"
+        yield from (one(nodes[name], usual, words) for name, value in values.items() if value != usual)
 
 
 def by_value(values: Mapping[str, object]) -> str:

@@ -231,12 +231,12 @@ def _misrouted(each: NodeState, to: str, way: Route) -> Finding:
         text = f"data to {to} ({way.peer}) leave by {way.device}{via}, not by {each.interface}."
         change = as_root(each, "set route", peer=way.peer, own=each.address)
         return error(each, text, f"{change}; or correct data_interface in the rig file.")
-    said, _, forbidding = way.said.partition("; ")
+    reason, _, forbidding = way.reason.partition("; ")
     if not forbidding:
         remedy = f"On the node: {command(each, 'show route', peer=way.peer, own=each.address)}"
-        return error(each, f"no route to {to} ({way.peer}): {said}.", remedy)
+        return error(each, f"no route to {to} ({way.peer}): {reason}.", remedy)
     kind, _, rest = forbidding.partition(" ")
-    text = f"no route to {to} ({way.peer}): a route of type {kind} covers it, {rest} ({said})."
+    text = f"no route to {to} ({way.peer}): a route of type {kind} covers it, {rest} ({reason})."
     return error(each, text, f"On the node, as root: ip route del {forbidding}")
 
 

@@ -190,5 +190,5 @@ def _asking(numbers: list[int]) -> str:
     """Return `test 2 asks for` or `tests 1, 2 ask for`."""
     if len(numbers) == 1:
         return f"test {numbers[0]} asks for"
-    shown = numbers if len(numbers) <= 6 else [*numbers[:5], f"{len(numbers) - 5} more"]
-    return f"tests {', '.join(map(str, shown))} ask for"
+    named = numbers if len(numbers) <= 6 else [*numbers[:5], f"{len(numbers) - 5} more"]
+    return f"tests {', '.join(map(str, named))} ask for"

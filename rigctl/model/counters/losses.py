@@ -139,12 +139,12 @@ def attribute(
     dropped = dict(_from_drops(streams, counted, looked_at))
     found = list(dropped.values())
     for step, hole in holes:
-        told = 0
+        explained = 0
         if step.where is Where.BETWEEN:
             inside = {point for stream in step.streams for point in stream.path if point.kind is not PointKind.NIC_IN}
-            told = sum(dropped[point].segments_about for point in inside & dropped.keys())
+            explained = sum(dropped[point].segments_about for point in inside & dropped.keys())
         own = _segments(step.streams) or 0
-        lost = min(round((hole or 0.0) / _segment_bytes(step.streams)), own) - told
+        lost = min(round((hole or 0.0) / _segment_bytes(step.streams)), own) - explained
         if lost >= max(LEAST_SEGMENTS, LEAST_SHARE * own):
             found.append(_attribution(step, lost, counted))
     left = retransmitted - sum(attribution.segments_about for attribution in found)

@@ -133,7 +133,7 @@ def test_data_that_leave_by_another_interface_and_other_traffic_are_named() -> N
         "a: data to b (10.0.0.2) leave by eth1 via 10.9.0.1, not by eth0.",
         "a: other traffic on eth0 now: 5.0 Mbit/s in, 12.0 Mbit/s out.",
     ]
-    state.nodes["a"].around = Surroundings({"10.0.0.2": Route("10.0.0.2", None, said="unreachable")}, 5e6, 9e6)
+    state.nodes["a"].around = Surroundings({"10.0.0.2": Route("10.0.0.2", None, reason="unreachable")}, 5e6, 9e6)
     assert texts(state) == ["a: no route to b (10.0.0.2): unreachable."]
 
 
@@ -146,7 +146,7 @@ def test_a_route_over_a_bond_or_bridge_on_the_data_interface_is_right() -> None:
 def test_a_route_that_forbids_a_peer_is_named_with_the_command_that_removes_it() -> None:
     state = seen_of({"mtu": 9000}, {"mtu": 9000}, paths=(whole(stream="EACCES", heard=set(), refused={128: "EACCES"}),))
     said = "RTNETLINK answers: Permission denied; prohibit 10.0.0.2"
-    state.nodes["a"].around = Surroundings({"10.0.0.2": Route("10.0.0.2", None, said=said)})
+    state.nodes["a"].around = Surroundings({"10.0.0.2": Route("10.0.0.2", None, reason=said)})
     (route,) = bad(state)
     assert "a route of type prohibit covers it" in route.text
     assert route.remedy == "On the node, as root: ip route del prohibit 10.0.0.2"

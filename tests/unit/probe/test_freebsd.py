@@ -111,7 +111,7 @@ def test_what_a_check_asks_second_is_read_from_route_and_netstat() -> None:
     found = parse_surroundings(said)
     assert found.routes["10.0.0.2"] == Way("10.0.0.2", "ix0", None, 9000)
     assert found.routes["10.9.0.2"] == Way("10.9.0.2", "em0", "192.168.1.1", 1500)
-    assert found.routes["10.8.0.2"] == Way("10.8.0.2", None, said="route: route has not been found")
+    assert found.routes["10.8.0.2"] == Way("10.8.0.2", None, reason="route: route has not been found")
     assert (found.rx_bps, found.tx_bps) == (1_000_000, 20_000)
     assert found.loadable == {"htcp"}
     assert found.disks[0].free_bytes == 1024 * 1024

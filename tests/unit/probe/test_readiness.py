@@ -76,9 +76,9 @@ def test_routes_disks_and_rates_are_read_from_one_output() -> None:
     assert around.routes["10.0.0.2"] == Route("10.0.0.2", "eth0", None, 1400)
     assert around.routes["10.0.0.3"] == Route("10.0.0.3", "eth1", "10.9.9.9")
     assert around.routes["10.0.0.4"].device is None
-    assert around.routes["10.0.0.4"].said == "RTNETLINK answers: Network is unreachable"
-    assert around.routes["10.0.0.5"].said == "RTNETLINK answers: Permission denied; prohibit 10.0.0.5"
-    assert around.routes["10.0.0.6"].said == "RTNETLINK answers: Network is unreachable"
+    assert around.routes["10.0.0.4"].reason == "RTNETLINK answers: Network is unreachable"
+    assert around.routes["10.0.0.5"].reason == "RTNETLINK answers: Permission denied; prohibit 10.0.0.5"
+    assert around.routes["10.0.0.6"].reason == "RTNETLINK answers: Network is unreachable"
     assert around.above == {"bond0"}
     assert around.disks == (Disk("/data", 1 << 20), Disk("/dev/shm", 2 << 20, in_memory=True), Disk("/missing", None))
     assert (around.rx_bps, around.tx_bps) == (10**6, 0)

@@ -6,6 +6,7 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
+from rigctl.cli.commands.agent import AgentsDocument
 from rigctl.cli.commands.check import CheckDocument
 from rigctl.cli.commands.compare import CompareDocument
 from rigctl.cli.commands.display import DisplayDocument
@@ -13,12 +14,10 @@ from rigctl.cli.commands.expect import ExpectDocument
 from rigctl.cli.commands.init import InitListDocument
 from rigctl.cli.commands.nightly import StatusDocument
 from rigctl.cli.commands.plan import PlanDocument
-from rigctl.cli.commands.publish import PublishDocument
 from rigctl.cli.commands.regress import RegressDocument
+from rigctl.cli.commands.report import PublishDocument
+from rigctl.cli.commands.rig import RigInitDocument, RigStatusDocument
 from rigctl.cli.commands.runs import PruneDocument, RunsDocument, TagDocument
-from rigctl.cli.rig.agent import AgentsDocument
-from rigctl.cli.rig.commands import RigStatusDocument
-from rigctl.cli.rig.init import RigInitDocument
 from rigctl.report.printers.json import JsonDocument
 from rigctl.report.product.theme import ThemeFile
 from rigctl.scenario.jsonschema import schema_text as file_schema_text

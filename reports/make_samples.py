@@ -100,8 +100,8 @@ def pictured(names: list[str]) -> None:
 
 def screened() -> None:
     """The rig's screen in the middle of a run, and after it: as `rigctl display` shows them, 100 × 30."""
-    from rigctl.display.folder import VARIABLE, published
     from rigctl.display.layout import screen
+    from rigctl.display.state import VARIABLE, published
 
     folder = STORES / "published"
     folder.mkdir(parents=True, exist_ok=True)

@@ -12,9 +12,8 @@ from typer.core import TyperGroup
 from rigctl.base.errors import InputError, RigError
 from rigctl.base.processes import allow_descriptors
 from rigctl.base.version import __version__
-from rigctl.cli.common import Debug, LogFile, LogFormat, Verbose, set_up, with_common
 from rigctl.cli.errors import exit_code_of, flush_output, tell_output_errors
-from rigctl.cli.options import with_resumed
+from rigctl.cli.options import Debug, LogFile, LogFormat, Verbose, set_up, with_common, with_resumed
 
 COMMANDS: Final = {
     "run": ("commands.run:run", "Measure SCENARIO on its rig; print the run's id and its table, write the report."),
@@ -36,7 +35,7 @@ COMMANDS: Final = {
         "Store the runs of files that `rigctl export --format rigctl` wrote, or results of iperf3 as a run.",
     ),
     "report": ("commands.report:report", "Write RUN as one self-contained HTML file, or as parts of a product's page."),
-    "publish": ("commands.publish:publish", "Write the store as a static site: news, trends, a calendar, every run."),
+    "publish": ("commands.report:publish", "Write the store as a static site: news, trends, a calendar, every run."),
     "tag": ("commands.runs:tag", "Give RUN tags or take some away; print all it has."),
     "display": ("commands.display:display", "Show the run in progress on RIG, full screen."),
     "regress": ("commands.regress:regress", "Compare RUN with the nights before it: what changed, since when."),
@@ -45,9 +44,9 @@ COMMANDS: Final = {
         "Make the levels of RUN the normal ones, with which `regress` compares later runs.",
     ),
     "runs": ("commands.runs:app", "List the stored runs, the earliest first; remove some."),
-    "rig": ("rig.commands:app", "Write rig files from hosts, keep virtual rigs up, run commands on nodes."),
+    "rig": ("commands.rig:app", "Write rig files from hosts, keep virtual rigs up, run commands on nodes."),
     "nightly": ("commands.nightly:app", "Run a scenario every night, and report what changed."),
-    "agent": ("rig.agent:app", "Build and list the agent's binaries."),
+    "agent": ("commands.agent:app", "Build and list the agent's binaries."),
 }
 """Function or group of each command in `rigctl.cli`, and the first line of its help."""
 

@@ -17,7 +17,7 @@ from typer.exceptions import TyperException
 from rigctl.base.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.base.processes import limit_met
 from rigctl.base.texts import printable_lines
-from rigctl.cli.common import log_error, on_standard_error
+from rigctl.cli.options import log_error, on_standard_error
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

@@ -13,8 +13,7 @@ import typer
 
 from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
-from rigctl.cli.common import with_options
-from rigctl.cli.options import rig_names, scenario_names
+from rigctl.cli.options import rig_names, scenario_names, with_options
 from rigctl.records import OWN_TAGS, RunInfo, RunStatus, tag_text
 from rigctl.runner.resume import Fate, fate
 from rigctl.store import Store

@@ -10,9 +10,8 @@ from typing import Final
 from rich.text import Text
 
 from rigctl.base.units import format_duration
-from rigctl.display.folder import Fate, Published
 from rigctl.display.panels import stream_rows
-from rigctl.display.state import Said
+from rigctl.display.state import Fate, Published, Said
 
 PAGE_S: Final = 8.0
 """Time for which a page of results is shown."""

@@ -1,6 +1,6 @@
 """Progress that is published, for `rigctl display` in another terminal or of another user.
 
-The run's own calls only keep numbers; a thread writes them to a file (`display.folder`). While a test runs, its
+The run's own calls only keep numbers; a thread writes them to a file (`display.state`). While a test runs, its
 receivers count once a second; afterwards the figures are those of its flows.
 """
 
@@ -13,8 +13,7 @@ from typing import Final, Literal, cast
 
 from rigctl.base.errors import RigctlError
 from rigctl.base.processes import Process, process
-from rigctl.display.folder import publishing
-from rigctl.display.state import MOST_HISTORY, MOST_MESSAGES, CurrentTest, Said, State, Stream
+from rigctl.display.state import MOST_HISTORY, MOST_MESSAGES, CurrentTest, Said, State, Stream, publishing
 from rigctl.measure.orders import Channel
 from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, by_stream, several_sets
 from rigctl.runner.progress import Eta, Progress, settings_text, stream_name

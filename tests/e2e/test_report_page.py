@@ -12,7 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 from rigctl.findings import Finding, Severity, Weight
-from rigctl.report.comparison.page import comparison_document
+from rigctl.report.comparison import comparison_document
 from rigctl.report.document import document
 from rigctl.report.printers.html import write_page
 

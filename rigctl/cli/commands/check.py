@@ -20,8 +20,8 @@ from rigctl.check.judge import answer, judged
 from rigctl.check.paths import Icmp, PathState
 from rigctl.check.records import NodeState, RigState
 from rigctl.check.rules.paths import numbers_of
-from rigctl.cli.documents import Mbps, Model, at, of
 from rigctl.cli.options import Json, RigFile, RigSets, Sets, scenario_and_rig_names
+from rigctl.cli.output import Mbps, Model, at, of
 from rigctl.findings import RUN, Finding, Severity, Weight
 from rigctl.probe.readiness import Surroundings
 from rigctl.records import RunPlan

@@ -13,11 +13,11 @@ from rigctl.analysis.nights.comparison import Comparison, compared, of_variants
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.base.files import write_whole
-from rigctl.cli.documents import Model, Percent, Variants, at, percent
 from rigctl.cli.options import Bound, JsonFormat, StoreAddress, run_ids
+from rigctl.cli.output import Model, Percent, Variants, at, percent
 from rigctl.model.statistics.samples import Difference, Verdict
 from rigctl.report.blocks import Document
-from rigctl.report.comparison.page import comparison_document
+from rigctl.report.comparison import comparison_document
 from rigctl.report.printers.html import page
 from rigctl.report.printers.json import JsonFinding
 from rigctl.report.printers.markdown import markdown

@@ -23,12 +23,11 @@ from rich.text import Text
 
 from rigctl.analysis.views.over_time import sampled
 from rigctl.base.errors import InputError, RigctlError
-from rigctl.cli.common import on_standard_error
-from rigctl.cli.documents import Model
 from rigctl.cli.errors import discard
-from rigctl.cli.options import Json, StoreAddress, rig_names
-from rigctl.display.folder import Published, own_folder, published, write
+from rigctl.cli.options import Json, StoreAddress, on_standard_error, rig_names
+from rigctl.cli.output import Model
 from rigctl.display.layout import latest, screen
+from rigctl.display.state import Published, own_folder, published, write
 from rigctl.display.terminal import watch
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Document

@@ -21,8 +21,8 @@ from rigctl.base.units import (
     parse_duration,
     parse_rate,
 )
-from rigctl.cli.documents import Mbps, Model, at
 from rigctl.cli.options import Json
+from rigctl.cli.output import Mbps, Model, at
 from rigctl.model.limits.ceilings import Expected, Packet, expected, windows_bps
 
 _PROTOCOLS: Final[tuple[Literal["tcp", "udp"], ...]] = ("tcp", "udp")

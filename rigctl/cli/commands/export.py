@@ -19,8 +19,7 @@ from rigctl.cli.stored_runs import ANY_RUN, Filters, stored_runs, with_filters
 from rigctl.columns import Level
 from rigctl.measure.iperf3_files import Imported, imported, reports_of
 from rigctl.records import RunStatus, Status
-from rigctl.report.export.benchmarks import bencher, benchmark_action, has_smaller
-from rigctl.report.export.cases import suite_of
+from rigctl.report.export.ci import bencher, benchmark_action, has_smaller, suite_of
 from rigctl.report.export.formats import BINARY, FORMATS
 from rigctl.report.export.slurm import drain_commands
 from rigctl.report.printers.junit import junit

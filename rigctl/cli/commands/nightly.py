@@ -16,9 +16,9 @@ from pydantic import BeforeValidator, Field, ValidationError
 from rigctl.base.errors import InputError, RigctlError, RigError
 from rigctl.base.logs import about
 from rigctl.base.units import format_duration
-from rigctl.cli.documents import Instant, Model, at
 from rigctl.cli.errors import end_by
 from rigctl.cli.options import Json, Scenario, StoreAddress, WithoutUnreachable
+from rigctl.cli.output import Instant, Model, at
 from rigctl.nightly import install as installer
 from rigctl.nightly.commands import Commands, deadline_s, pruned
 from rigctl.nightly.message import check, sentence

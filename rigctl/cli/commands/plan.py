@@ -12,9 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from rigctl.base.units import format_duration
-from rigctl.cli.documents import Mbps, Model, Variants, at
 from rigctl.cli.options import Json, RunOptions, Scenario, with_run_options
-from rigctl.cli.output import plain_console
+from rigctl.cli.output import Mbps, Model, Variants, at, plain_console
 from rigctl.records import Cell, Condition, Pair, RunPlan, several_sets
 from rigctl.report.words.text import numbers_text
 from rigctl.rig.inventory import Rig

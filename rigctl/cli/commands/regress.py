@@ -16,8 +16,8 @@ from rigctl.base.errors import InputError
 from rigctl.base.files import write_whole
 from rigctl.base.processes import account
 from rigctl.base.texts import printable
-from rigctl.cli.documents import Count, Instant, Model, Percent, at, of, percent
 from rigctl.cli.options import Bound, JsonFormat, RunId, StoreAddress, Wait, scenario_names, wait_s
+from rigctl.cli.output import Count, Instant, Model, Percent, at, of, percent
 from rigctl.model.statistics.changes import Rules
 from rigctl.records import CONFIRMS, Accepted, RunInfo
 from rigctl.report.printers.terminal import print_document

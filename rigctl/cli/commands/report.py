@@ -1,19 +1,23 @@
-"""`rigctl show` prints one run; `rigctl report` writes it as an HTML file, or as parts of a product's page."""
+"""`rigctl show` prints one run; `report` writes its page, or parts of a product's page; `publish` writes the site."""
 
+import signal
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import typer
+from pydantic import Field
 from rich.console import Console
 
 from rigctl.analysis.nights.comparison import compared
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.over_time import sampled
-from rigctl.cli.options import RunId, StoreAddress, run_ids
-from rigctl.cli.output import check_page, page_of
+from rigctl.cli.errors import end_by
+from rigctl.cli.options import Json, RunId, StoreAddress, run_ids
+from rigctl.cli.output import Model, at, check_page, page_of
 from rigctl.records import Repetition, RunInfo
-from rigctl.report.comparison.page import comparison_document
+from rigctl.report.comparison import comparison_document
 from rigctl.report.document import document
 from rigctl.report.printers.html import write_page
 from rigctl.report.printers.json import as_json
@@ -23,6 +27,8 @@ from rigctl.report.product.claim import NoClaim
 from rigctl.report.product.content import product
 from rigctl.report.product.page import brand, files_of, write_files
 from rigctl.report.product.theme import Theme, load_theme
+from rigctl.report.words.text import plural
+from rigctl.site.publish import publish as publish_site
 from rigctl.store import Store, open_store
 
 Measured: TypeAlias = tuple[RunInfo, Sequence[Repetition]]
@@ -116,3 +122,46 @@ def _publish(measured: Measured, theme: Theme, folder: Path) -> None:
         typer.echo(str(made.claim), err=True)
     for name in files:
         print((folder / name).resolve())
+
+
+class PublishDocument(Model):
+    """The site that `rigctl publish` wrote."""
+
+    version: Literal[1] = 1
+    index: str = Field(description="The front page.")
+    answer: str = at("done.answer", "The sentence on top of it.")
+    runs: int = at("done.runs")
+    scenarios: int = at("done.scenarios", "Each on each of its rigs.")
+    news: int = at("done.news", "Entries of news that are known; the feed has the latest hundred.")
+    written: list[str] = at("done.written", "Files that were written, relative to the folder.")
+    removed: list[str] = at("done.removed", "Runs that are no longer in the store.")
+    damaged: list[str] = at("done.damaged", "A message for each run that cannot be read.")
+    took_s: float
+
+
+def publish(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the site: new, empty, or a site.")],
+    title: Annotated[
+        str | None, typer.Option("--title", metavar="TEXT", help="Title of the site; later publishes keep it.")
+    ] = None,
+    as_json: Json = False,
+    store: StoreAddress = None,
+) -> None:
+    """Write the store as a static site: news, trends, a calendar, every run.
+
+    Only what changed is written again.
+    """
+    end_by([signal.SIGTERM], "rigctl publish was ended by a signal. The next call completes the site")
+    began_s = time.monotonic()
+    with open_store(store, create=False) as opened:
+        done = publish_site(opened, folder, time.time(), title)
+    took_s = time.monotonic() - began_s
+    index = done.index.resolve()
+    if as_json:
+        print(PublishDocument.text_of(index=str(index), done=done, took_s=round(took_s, 3)))
+        return
+    print(done.answer)
+    for message in done.damaged:
+        print(f"left out: {message}")
+    print(f"{plural(len(done.written), 'file')} written in {took_s:.1f} s, of {plural(done.runs, 'run')}")
+    print(index)

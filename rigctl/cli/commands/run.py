@@ -18,14 +18,13 @@ from rigctl.analysis.views.over_time import sampled
 from rigctl.base.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.cli.commands.display import displayed, publish_results
 from rigctl.cli.commands.plan import overrides_of, print_plan
-from rigctl.cli.common import on_standard_error
-from rigctl.cli.options import UNFINISHED, RunOptions, Scenario, wait_s, with_run_options
+from rigctl.cli.options import UNFINISHED, RunOptions, Scenario, on_standard_error, wait_s, with_run_options
 from rigctl.cli.output import folder_of_pages, page_of
 from rigctl.cli.stored_runs import tags_of
 from rigctl.findings import Weight, by_weight
 from rigctl.records import RunInfo, RunStatus
 from rigctl.report.blocks import Document
-from rigctl.report.comparison.page import comparison_document
+from rigctl.report.comparison import comparison_document
 from rigctl.report.document import of_view
 from rigctl.report.printers.html import write_page
 from rigctl.report.printers.json import as_json as document_json

@@ -15,8 +15,8 @@ from rich.text import Text
 
 from rigctl.base.errors import InputError
 from rigctl.base.units import UnitError, format_duration, local_text, parse_duration
-from rigctl.cli.documents import Count, Instant, Model, at
 from rigctl.cli.options import Json, StoreAddress, run_ids
+from rigctl.cli.output import Count, Instant, Model, at
 from rigctl.cli.stored_runs import Filters, ListedRun, check_tag_name, stored_runs, tags_of, with_filters
 from rigctl.records import BASELINE, RunStatus, given_tags, tag_text
 from rigctl.report.words.text import plural

@@ -17,7 +17,7 @@ from rigctl.report.product import pictures
 from rigctl.report.product.claim import rate_text
 from rigctl.report.product.colours import families, page_style, tokens
 from rigctl.report.product.content import Product
-from rigctl.report.product.drawing import png
+from rigctl.report.product.pictures import png
 from rigctl.report.product.theme import Theme
 
 _HYPHENS: Final = {

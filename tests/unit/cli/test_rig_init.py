@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rigctl.base.errors import InputError
-from rigctl.cli.rig.init import check_place, init, named
+from rigctl.cli.commands.rig import check_place, init, named
 
 
 def refused(*hosts: str, output: str = "lab.yaml", groups: tuple[str, ...] = (), as_json: bool = False) -> str:

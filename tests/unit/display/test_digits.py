@@ -2,8 +2,7 @@
 
 import pytest
 
-from rigctl.display.digits import bars, big, scale_for, size_of
-from rigctl.display.panels import number_text
+from rigctl.display.panels import bars, big, number_text, scale_for, size_of
 
 
 @pytest.mark.parametrize("scale", range(1, 9))

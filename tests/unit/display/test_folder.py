@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from rigctl.base.processes import process
-from rigctl.display.folder import MOST_RUNS, Fate, own_folder, path_of, published, tidy, write
-from rigctl.display.state import State
+from rigctl.display.state import MOST_RUNS, Fate, State, own_folder, path_of, published, tidy, write
 
 NOBODY = 2**22 + 1  # above the highest process id of Linux
 

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings, strategies
 from rich.cells import cell_len
 
-from rigctl.display.folder import Fate, Published
 from rigctl.display.layout import PAGE_S, screen
 from rigctl.display.panels import total_of
-from rigctl.display.state import CurrentTest, Said, State, Stream
+from rigctl.display.state import CurrentTest, Fate, Published, Said, State, Stream
 
 SIZES = ((100, 30), (80, 24), (60, 20), (200, 60), (20, 5), (1, 1))
 BIG_941 = "████████████    ████    ████        ████"

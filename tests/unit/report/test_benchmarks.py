@@ -12,7 +12,7 @@ import pytest
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.records import Repetition, RunInfo
-from rigctl.report.export.benchmarks import bencher, benchmark_action
+from rigctl.report.export.ci import bencher, benchmark_action
 
 METRIC: Final = {
     "type": "object",

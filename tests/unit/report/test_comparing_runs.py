@@ -9,8 +9,7 @@ from rigctl.analysis.nights.comparison import compared
 from rigctl.model.statistics.samples import Difference, Verdict
 from rigctl.records import Direction, Pair, Status
 from rigctl.report.blocks import Document, Folded, Items, Table
-from rigctl.report.comparison.page import MOST_PAIRS, comparison_document
-from rigctl.report.comparison.words import interval_text, signed, up
+from rigctl.report.comparison import MOST_PAIRS, comparison_document, interval_text, signed, up
 
 TESTS = compared_runs.cells(6)
 LATER = "20261121-214501-77aa"

@@ -12,9 +12,8 @@ import pytest
 from rigctl.base.errors import InputError
 from rigctl.report.blocks import Table
 from rigctl.report.product.content import Product, product
-from rigctl.report.product.drawing import family, png, width_of
 from rigctl.report.product.page import files_of, write_files
-from rigctl.report.product.pictures import CARD, bars, card, table
+from rigctl.report.product.pictures import CARD, bars, card, family, png, table, width_of
 from rigctl.report.product.theme import Theme, WordsSection, load_theme
 
 THEME = Theme("GigaBlox", maker="BotBlox")

@@ -9,8 +9,7 @@ import pytest
 
 from rigctl.base.errors import InputError
 from rigctl.report.product.colours import contrast, legible
-from rigctl.report.product.logo import read_logo
-from rigctl.report.product.theme import Theme, load_theme
+from rigctl.report.product.theme import Theme, load_theme, read_logo
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 120 40"><rect width="120" height="40"/></svg>'
 

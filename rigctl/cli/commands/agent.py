@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 import typer
 from pydantic import BeforeValidator
 
-from rigctl.cli.documents import Model, at
 from rigctl.cli.options import Json
+from rigctl.cli.output import Model, at
 from rigctl.remote.build import TARGETS, carried, has_cross_compiler, host_machine
 from rigctl.remote.build import build as build_agents
 

@@ -1,1 +1,0 @@
-"""`rigctl rig` and `rigctl agent`."""

@@ -4,7 +4,7 @@ import enum
 from collections.abc import Iterator
 from html import escape
 from textwrap import fill
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args, get_origin
 
 from rigctl.cli.app import every_command
 from rigctl.report.words.text import escaped
@@ -85,10 +85,9 @@ def _kind(param: Click) -> str:
 
 def _choices(param: Click) -> list[str]:
     annotation = param.type_descriptor.annotation
-    if not isinstance(annotation, enum.EnumMeta):
-        return []
-    members: list[enum.Enum] = list(annotation)
-    return [str(member.value) for member in members]
+    if isinstance(annotation, enum.EnumMeta):
+        return [str(member.value) for member in annotation]  # type: ignore[var-annotated]
+    return [str(choice) for choice in get_args(annotation)] if get_origin(annotation) is Literal else []
 
 
 def _text(text: str) -> str:

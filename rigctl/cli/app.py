@@ -1,4 +1,4 @@
-"""The command line: lists the commands, imports the one that is invoked, runs it, and returns its exit code."""
+"""The command line: lists the commands, imports the invoked command, runs it, and returns its exit code."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from rigctl.base.errors import InputError, RigError
 from rigctl.base.processes import allow_descriptors
 from rigctl.base.version import __version__
-from rigctl.cli.errors import exit_code_of, flush_output, tell_output_errors
+from rigctl.cli.errors import exit_code_of, flush_output, raise_output_errors
 from rigctl.cli.options import Debug, LogFile, LogFormat, Verbose, set_up, with_common, with_resumed
 
 COMMANDS: Final = {
@@ -52,14 +52,14 @@ COMMANDS: Final = {
 
 
 class CommandGroup(TyperGroup):
-    """Imports the module of a command when it is invoked; the list of commands needs none."""
+    """Imports the module of a command when the command is invoked; the list of commands needs no module."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 — typer's click is not public
         self.load(args[0])
         return super().resolve_command(ctx, args)
 
     def load(self, name: str) -> None:
-        """Put the command of this name in its place in the list; an unknown name is left to typer."""
+        """Import the command of this name; typer reports an unknown name."""
         if name in COMMANDS:
             self.commands[name] = _command(name)
 
@@ -74,9 +74,9 @@ def _command(name: str) -> Any:  # noqa: ANN401 — typer's click is not public
     for registered in (*target.registered_commands, target.registered_callback):
         if registered is not None and registered.callback is not None:
             registered.callback = with_common(registered.callback)
-    made = typer.main.get_command(target)
-    made.name = name
-    return made
+    command = typer.main.get_command(target)
+    command.name = name
+    return command
 
 
 app = typer.Typer(
@@ -121,7 +121,7 @@ def exit_code(arguments: list[str]) -> int:
     try:
         _check(arguments)
         if sys.stdout is None:
-            # The next file to be opened would be taken for it.
+            # The next file to be opened would get its descriptor.
             raise RigError("standard output is closed")
         outcome = app(with_resumed(arguments), prog_name="rigctl", standalone_mode=False)
         sys.stdout.flush()
@@ -141,7 +141,7 @@ def _check(arguments: list[str]) -> None:
 
 
 def main() -> None:
-    tell_output_errors()
+    raise_output_errors()
     allow_descriptors()
     code = exit_code(sys.argv[1:])
     flush_output()

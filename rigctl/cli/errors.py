@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class OutputError(Exception):
-    """Standard output or standard error cannot be written. No `OSError`: rich and typer would end the process."""
+    """Standard output or standard error cannot be written. No `OSError`: rich and typer end the process on one."""
 
     def __init__(self, name: str, cause: OSError) -> None:
         super().__init__(f"{name} cannot be written: {cause.strerror}")
@@ -39,8 +39,8 @@ class _Standard(io.FileIO):
             raise OutputError("standard output" if self.fileno() == 1 else "standard error", error) from error
 
 
-def tell_output_errors() -> None:
-    """Let standard output and standard error raise `OutputError`, which no other file raises."""
+def raise_output_errors() -> None:
+    """Replace standard output and standard error by streams that raise `OutputError`."""
     for name, descriptor in (("stdout", 1), ("stderr", 2)):
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):  # else it is closed
@@ -51,12 +51,12 @@ def tell_output_errors() -> None:
 
 
 def discard(descriptor: int) -> None:
-    """Send what is still to be written to standard output (1) or standard error (2) nowhere."""
+    """Redirect standard output (1) or standard error (2) to /dev/null."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 def flush_output() -> None:
-    """Write what is buffered, or drop it: the interpreter would change the exit code at its end."""
+    """Write buffered output, or drop it: at its end the interpreter would change the exit code."""
     for descriptor, stream in ((1, sys.stdout), (2, sys.stderr)):
         try:
             if stream is not None:  # else it is closed
@@ -80,7 +80,7 @@ def exit_code_of(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         return Interrupted.exit_code
     if isinstance(error, TyperException):
-        # A usage error, in typer's own words; they can show themselves, though their base does not say so.
+        # A usage error. Most of typer's exceptions have a method `show`, but their base class lacks it.
         error.message = error.message.removeprefix("Value error, ")
         show: Callable[[], None] = getattr(error, "show", functools.partial(print_error, RigctlError(str(error))))
         with contextlib.suppress(OutputError):
@@ -117,6 +117,6 @@ def print_error(error: RigctlError, cause: BaseException | None = None) -> None:
     if os.environ.get("RIGCTL_DEBUG"):
         traceback.print_exception(cause or error)
     elif not on_standard_error():
-        # It may quote nodes, switches and files.
+        # The message may quote nodes, switches and files.
         with contextlib.suppress(OutputError):
             print(f"rigctl: {printable_lines(str(error))}", file=sys.stderr)

@@ -6,10 +6,9 @@ import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import typer
 
@@ -17,12 +16,7 @@ from rigctl.base.errors import InputError, RigctlError
 from rigctl.base.logs import JsonLines, TextLines
 from rigctl.base.units import UnitError, parse_duration
 
-
-class LogForm(StrEnum):
-    TEXT = "text"
-    JSON = "json"
-
-
+LogForm: TypeAlias = Literal["text", "json"]
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback with an error.")]
 Verbose = Annotated[
     int,
@@ -44,12 +38,12 @@ class _Log:
 
     form: LogForm | None = None
     file: Path | None = None
-    handler: logging.Handler | None = None
+    kept: bool = False
 
 
 _LOG: Final = _Log()
 _log = logging.getLogger("rigctl")
-_log.addHandler(logging.NullHandler())  # without a log no line of it: warnings would go to standard error
+_log.addHandler(logging.NullHandler())  # without a log, logging would print warnings on standard error
 
 
 def set_up(debug: Debug = False, verbose: Verbose = 0, log_format: LogFormat = None, log_file: LogFile = None) -> None:
@@ -66,44 +60,40 @@ def set_up(debug: Debug = False, verbose: Verbose = 0, log_format: LogFormat = N
 
 def _keep_log(form: LogForm | None, file: Path | None) -> None:
     """Log from INFO on, in place of any log before. Raises `InputError` for a file that cannot be written."""
-    root = logging.getLogger()
-    for handler in list(root.handlers):
-        root.removeHandler(handler)
-        handler.close()
     try:
         handler = logging.StreamHandler() if file is None else logging.FileHandler(file, encoding="utf-8")
     except OSError as error:
         raise InputError(f"--log-file {file}: cannot be written: {error.strerror or error}") from error
-    handler.setFormatter(JsonLines() if form is LogForm.JSON else TextLines())
-    root.addHandler(handler)
-    _LOG.form, _LOG.file, _LOG.handler = form, file, handler
+    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    logging.basicConfig(handlers=[handler], force=True)
+    _LOG.form, _LOG.file, _LOG.kept = form, file, True
     if _log.level == logging.NOTSET or _log.level > logging.INFO:
         _log.setLevel(logging.INFO)
 
 
 def on_standard_error() -> bool:
-    """Tell whether standard error has lines of JSON only: no progress, no message beside them."""
-    return _LOG.handler is not None and _LOG.file is None and _LOG.form is LogForm.JSON
+    """Tell whether standard error has lines of JSON only; then no progress and no message goes there."""
+    return _LOG.kept and _LOG.file is None and _LOG.form == "json"
 
 
 def log_error(error: RigctlError) -> None:
     """Log the error that ended the command, if a log is kept."""
-    if _LOG.handler is not None:
+    if _LOG.kept:
         name = "input" if isinstance(error, InputError) else type(error).__name__.removesuffix("Error").lower()
         _log.error("%s", error, extra={"event": "failed", "error": name, "exit_code": error.exit_code})
 
 
 def with_common(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `command` with the common options behind its own."""
+    """Return `command` with the options of every command after its own."""
     return with_options(command, set_up)
 
 
 def with_options(
     command: Callable[..., Any], take: Callable[..., Any], parameter: str | None = None
 ) -> Callable[..., Any]:
-    """Return `command` with the options that are the parameters of `take`, behind its own.
+    """Return `command` with the parameters of `take` as further options, after its own.
 
-    `parameter` names one of the command: the options take its place, and what `take` returns is its value.
+    With `parameter`, the options replace the parameter of that name, whose value is the result of `take`.
     """
     options = inspect.signature(take).parameters
 
@@ -194,7 +184,10 @@ StoreAddress = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/reference/json.md describes it.")]
-
+OutputFile = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write to this file (default: standard output)."),
+]
 JsonFormat = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
 
 
@@ -229,7 +222,7 @@ WithoutUnreachable = Annotated[
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Options of `run`, which `plan` accepts, too: one command line serves both."""
+    """Options of `run`. `plan` accepts all of them, too: one command line serves both."""
 
     rig: RigFile = None
     rig_sets: RigSets = None
@@ -285,7 +278,7 @@ class RunOptions:
 
 
 def with_run_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `command` with the options of a run in the place of its parameter `options`."""
+    """Return `command` with the options of a run in place of its parameter `options`."""
     return with_options(command, RunOptions, "options")
 
 

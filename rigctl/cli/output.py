@@ -1,4 +1,4 @@
-"""What commands print: JSON documents, tables, and the places of pages.
+"""Output of commands: JSON documents, tables, and the places of pages.
 
 JSON documents are models that read their fields from rigctl's records. A field has the value of the record's attribute
 of that name, or of the one that `at` names. The JSON Schemas in docs/schemas follow from the models
@@ -8,13 +8,17 @@ unknown, never 0.
 
 import os
 import secrets
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
+from rich import box
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from rigctl.base.errors import InputError
 from rigctl.base.texts import file_name
@@ -35,8 +39,18 @@ def plain_console(*, stderr: bool = False) -> Console:
     return console
 
 
+def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[str] = ()) -> Table:
+    """Return a table of texts, right-aligned except the columns `left`. A narrow terminal breaks heads, not numbers."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for head, column in zip(heads, zip(*rows, strict=True), strict=True):
+        table.add_column(head, justify="left" if head in left else "right", min_width=min(24, max(map(len, column))))
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
 def folder_of_pages(report: Path | None) -> Path | None:
-    """Return the folder of a run's page, or None if none is to be written. Raises `InputError` as `check_page`."""
+    """Return the folder of a run's page, or None if no page is wanted. Raises `InputError` as `check_page`."""
     if report is not None:
         folder: Path | None = report.parent
     else:
@@ -80,28 +94,34 @@ def check_page(page: Path | None, folder: Path | None = None) -> None:
 
 
 class Model(BaseModel):
-    """A part of a document: its schema names every field, and there are no others."""
+    """A part of a document. Its schema names every field and allows no other."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, from_attributes=True)
 
+
+class Versioned(Model):
+    """A whole document."""
+
+    version: Literal[1] = 1
+
     @classmethod
     def text_of(cls, *, context: object = None, indent: int = 2, **records: object) -> str:
-        """Return the document with these records, as JSON."""
+        """Return the document of these records as JSON."""
         return cls.model_validate(SimpleNamespace(**records), context=context).model_dump_json(indent=indent)
 
 
 def at(path: str, description: str | None = None) -> Any:  # noqa: ANN401 — takes the place of a value, as Field does
-    """Return a field that is read from this attribute of the record, as `info.plan.title`."""
+    """Return a field whose value is this attribute of the record, as `info.plan.title`."""
     return Field(validation_alias=AliasPath(*path.split(".")), description=description)
 
 
 def of(attribute: str) -> BeforeValidator:
-    """Read this attribute of a record that may be None: null then."""
+    """Return a validator that reads this attribute of a record; None stays None."""
     return BeforeValidator(lambda record: None if record is None else getattr(record, attribute))
 
 
 def instant(unix_s: float) -> str:
-    """Write Unix seconds as `2026-11-22T04:10:00Z`."""
+    """Return Unix seconds as `2026-11-22T04:10:00Z`."""
     return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
@@ -117,7 +137,7 @@ Mbps = Annotated[float, BeforeValidator(lambda rate_bps: round(rate_bps / 1e6, 3
 Percent = Annotated[float, BeforeValidator(percent)]
 """From a share."""
 Count = Annotated[int, BeforeValidator(len)]
-"""From what is counted."""
+"""From the items that are counted."""
 
 
 class Variants(Model):

@@ -1,4 +1,4 @@
-"""The runs of a store as commands list and choose them: what became of each, filters, and tags as users write them."""
+"""The runs of a store as commands list and choose them: their states, the filters, and tags as users write them."""
 
 import re
 import time
@@ -41,7 +41,7 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ListedRun:
-    """A run with the number of its tests by status, and what became of the process that measured it."""
+    """A run with the number of its tests by status, and the fate of the process that measured it."""
 
     info: RunInfo
     measured: Mapping[str, int]
@@ -63,7 +63,7 @@ class ListedRun:
 
     @property
     def died(self) -> bool | None:
-        """Tell whether the run was never finished and nobody measures it any more; None if that is not certain."""
+        """Tell whether the run is unfinished and its process is gone; None if that is not certain."""
         if self.info.status is not RunStatus.RUNNING or self.fate is Fate.ALIVE:
             return False
         if self.fate is Fate.GONE:
@@ -76,30 +76,26 @@ def stored_runs(opened: Store) -> tuple[list[ListedRun], list[str]]:
     """Return the runs that can be read, the earliest first, and a message for each of the others."""
     infos, damaged = _readable(opened)
     measured, controllers, now = opened.measured(), opened.controllers(), time.time()
-    known = []
-    for info in infos:
-        controller = controllers.get(info.run) if info.status is RunStatus.RUNNING else None
-        known.append(ListedRun(info, measured.get(info.run, {}), fate(controller), now))
-    return known, damaged
+    runs = [ListedRun(info, measured.get(info.run, {}), fate(controllers.get(info.run)), now) for info in infos]
+    return runs, damaged
 
 
 def _readable(opened: Store) -> tuple[list[RunInfo], list[str]]:
     try:
         return opened.runs(), []
     except InputError:
-        pass  # find out which of them
-    infos, damaged = [], []
-    for run in opened.run_ids():
-        try:
-            infos.append(opened.run(run))
-        except InputError as error:
-            damaged.append(str(error))
-    return infos, damaged
+        infos, damaged = [], []
+        for run in opened.run_ids():
+            try:
+                infos.append(opened.run(run))
+            except InputError as error:
+                damaged.append(str(error))
+        return infos, damaged
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Choose the runs that fit all that is given; `None` fits any."""
+    """Conditions that a run must fit; `None` fits any run."""
 
     scenario: str | None = None
     rig: str | None = None
@@ -120,7 +116,7 @@ class Filters:
         )
 
     def __str__(self) -> str:
-        """Return the options, for a message."""
+        """Return the filters as options, for a message."""
         plain = (("scenario", self.scenario), ("rig", self.rig), ("status", self.status))
         words = [f"--{name} {value}" for name, value in plain if value is not None]
         words += [f"--tag {tag_text(name, value or '')}" for name, value in self.tags.items()]
@@ -133,7 +129,7 @@ ANY_RUN: Final = Filters()
 
 
 def with_filters(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `command` with the options that choose runs in the place of its parameter `filters`."""
+    """Return `command` with the options that choose runs in place of its parameter `filters`."""
     return with_options(command, filters_of, "filters")
 
 
@@ -157,7 +153,7 @@ def filters_of(
     ] = None,
     status: Annotated[RunState | None, typer.Option("--status", help="Only runs of this status.")] = None,
 ) -> Filters:
-    """Return what the options ask for. Raises `InputError`."""
+    """Return the filters of the options. Raises `InputError`."""
     chosen: dict[str, str | None] = {}
     for given in tags or ():
         name, equals, value = given.partition("=")
@@ -176,7 +172,7 @@ def filters_of(
 def instant(given: str, option: str, *, whole: bool = False) -> float:
     """Return the Unix seconds of `2026-11-22` or `2026-11-22T04:10`, local time. Raises `InputError`.
 
-    With `whole`: of the end of that day or minute.
+    With `whole`, return the end of that day or minute.
     """
     form = _INSTANT.fullmatch(given.strip())
     try:
@@ -190,14 +186,14 @@ def instant(given: str, option: str, *, whole: bool = False) -> float:
 
 
 def _plain(name: str | None) -> str | None:
-    """Return a scenario or rig as runs have it: without folder and ending."""
+    """Return the name of a scenario or rig without folder and ending, as runs hold it."""
     return None if name is None else Path(name).name.removesuffix(".yaml").removesuffix(".yml")
 
 
 def tags_of(given: Sequence[str] | None, option: str) -> dict[str, str]:
-    """Return the values of `NAME=VALUE…` by name; a name alone has the value "".
+    """Return the values of `NAME=VALUE…` by name; a name alone has the value "". Raises `InputError`.
 
-    Raises `InputError`; `option` is what the tags follow on the command line.
+    `option` is the option or command that messages name.
     """
     tags: dict[str, str] = {}
     for text in given or ():
@@ -215,7 +211,7 @@ def tags_of(given: Sequence[str] | None, option: str) -> dict[str, str]:
 
 
 def check_tag_name(name: str, option: str, reserved: bool = True) -> None:
-    """Raise `InputError` for a text that is no name of a tag; with `reserved` also for names of rigctl's own tags."""
+    """Raise `InputError` for a text that is no tag name; with `reserved`, also for names of rigctl's own tags."""
     if len(name) > MOST_NAME or not _TAG_NAME.fullmatch(name):
         shown = printable(name[: MOST_NAME + 1])
         raise InputError(

@@ -1,12 +1,12 @@
 """`rigctl agent`: the agent's binaries."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from pydantic import BeforeValidator
 
 from rigctl.cli.options import Json
-from rigctl.cli.output import Model, at
+from rigctl.cli.output import Model, Versioned, at
 from rigctl.remote.build import TARGETS, carried, has_cross_compiler, host_machine
 from rigctl.remote.build import build as build_agents
 
@@ -22,10 +22,9 @@ class AgentBinary(Model):
     file: Annotated[str, BeforeValidator(str)] = at("path")
 
 
-class AgentsDocument(Model):
+class AgentsDocument(Versioned):
     """The agents that rigctl carries."""
 
-    version: Literal[1] = 1
     agents: list[AgentBinary]
 
 

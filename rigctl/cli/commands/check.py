@@ -1,11 +1,11 @@
-"""`rigctl check`: everything that can be known of a rig before traffic, as findings, a table of nodes, or JSON."""
+"""`rigctl check`: print what is known of a rig before traffic, as findings with a table of nodes, or as JSON."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from statistics import median
 from types import SimpleNamespace
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import typer
 from pydantic import BeforeValidator
@@ -21,7 +21,7 @@ from rigctl.check.paths import Icmp, PathState
 from rigctl.check.records import NodeState, RigState
 from rigctl.check.rules.paths import numbers_of
 from rigctl.cli.options import Json, RigFile, RigSets, Sets, scenario_and_rig_names
-from rigctl.cli.output import Mbps, Model, at, of
+from rigctl.cli.output import Mbps, Model, Versioned, at, of
 from rigctl.findings import RUN, Finding, Severity, Weight
 from rigctl.probe.readiness import Surroundings
 from rigctl.records import RunPlan
@@ -56,8 +56,8 @@ def check(
 
     Exit code 3 on an error.
     """
-    plan, inventory = _meant(what, rig, tuple(rig_sets or ()), tuple(sets or ()))
-    seen = asyncio.run(_seen(plan, inventory))
+    plan, inventory = _plan_and_rig(what, rig, tuple(rig_sets or ()), tuple(sets or ()))
+    seen = asyncio.run(_gathered(plan, inventory))
     findings = judged(seen)
     if as_json:
         print(check_json(seen, findings))
@@ -66,7 +66,9 @@ def check(
     return RigError.exit_code if any(finding.level is Severity.ERROR for finding in findings) else 0
 
 
-def _meant(what: str, rig: str | None, rig_sets: tuple[str, ...], sets: tuple[str, ...]) -> tuple[RunPlan | None, Rig]:
+def _plan_and_rig(
+    what: str, rig: str | None, rig_sets: tuple[str, ...], sets: tuple[str, ...]
+) -> tuple[RunPlan | None, Rig]:
     """Return the plan and the rig of a scenario, or a rig alone. Raises `InputError`."""
     if what in bundled_rigs() and what not in bundled_scenarios():
         path = find(what, what="rig", bundled=bundled_folder())
@@ -82,7 +84,7 @@ def _meant(what: str, rig: str | None, rig_sets: tuple[str, ...], sets: tuple[st
     return None, load_rig(str(path), sets=rig_sets)
 
 
-async def _seen(plan: RunPlan | None, inventory: Rig) -> RigState:
+async def _gathered(plan: RunPlan | None, inventory: Rig) -> RigState:
     async with provided(inventory) as reachable:
         return await gathered(reachable, plan, holder())
 
@@ -90,7 +92,6 @@ async def _seen(plan: RunPlan | None, inventory: Rig) -> RigState:
 def _print(seen: RigState, findings: tuple[Finding, ...], console: Console, *, every: bool) -> None:
     """Print the answer, the nodes, then the findings by weight, each with its remedy."""
     print_document(check_document(seen, findings), console)
-    good = [finding for finding in findings if finding.level is Severity.OK]
     shown = [finding for finding in findings if every or finding.level is not Severity.OK]
     if shown:
         console.print()
@@ -99,17 +100,17 @@ def _print(seen: RigState, findings: tuple[Finding, ...], console: Console, *, e
         console.print(Text(line, style=_STYLES.get(finding.level.value, "")))
         if finding.remedy is not None:
             console.print(Text(f"    {printable_lines(finding.remedy)}", style="dim"))
-    if good and not every:
-        console.print(Text(f"\nIn order: {len(good)} findings; --all shows them.", style="dim"))
+    if len(findings) > len(shown):
+        console.print(Text(f"\nIn order: {len(findings) - len(shown)} findings; --all shows them.", style="dim"))
 
 
 def check_document(seen: RigState, findings: tuple[Finding, ...]) -> Document:
     """Return the answer and the table of nodes as a document; `check` prints the findings itself."""
     first = findings[0].level if findings else Severity.OK
     head = Finding(answer(findings, len(seen.nodes)), Weight.ANSWER, first, RUN)
-    of = "" if seen.plan is None else f" for {seen.plan.scenario_name}"
+    scenario = "" if seen.plan is None else f" for {seen.plan.scenario_name}"
     return Document(
-        title=f"Check of {seen.rig.title}{of}",
+        title=f"Check of {seen.rig.title}{scenario}",
         run="",
         about=(),
         notes="",
@@ -131,51 +132,52 @@ _COLUMNS: Final = (
     Column("Path MTU in", "bytes"),
     Column("Round trip", "ms"),
 )
-_OF_HARDWARE: Final = 4
+_NEGOTIATED: Final = 4
 """The column that only hardware fills."""
 
 
 def _table(seen: RigState) -> Table:
-    rows = [_entries(each, seen) for each in seen.nodes.values()]
-    filled = any(entries[_OF_HARDWARE].value is not None for entries in rows)
-    kept = [number for number in range(len(_COLUMNS)) if filled or number != _OF_HARDWARE]
-    made = tuple(Row(tuple(entries[number] for number in kept)) for entries in rows)
-    return Table(tuple(_COLUMNS[number] for number in kept), made, label="Nodes")
+    columns, rows = list(_COLUMNS), [_entries(node, seen) for node in seen.nodes.values()]
+    if all(entries[_NEGOTIATED].value is None for entries in rows):
+        columns.pop(_NEGOTIATED)
+        for entries in rows:
+            entries.pop(_NEGOTIATED)
+    return Table(tuple(columns), tuple(Row(tuple(entries)) for entries in rows), label="Nodes")
 
 
-def _entries(each: NodeState, seen: RigState) -> tuple[Entry, ...]:
-    out = [path for path in seen.paths if path.source == each.name]
-    back = [path for path in seen.paths if path.destination == each.name]
+def _entries(node: NodeState, seen: RigState) -> list[Entry]:
+    out = [path for path in seen.paths if path.source == node.name]
+    back = [path for path in seen.paths if path.destination == node.name]
     rtts = [path.rtt_us for path in out if path.rtt_us is not None]
-    return (
-        _entry(each.name),
-        _entry(each.interface),
-        _entry(_link(each)),
-        _entry(each.node.link.rate_bps, 1e6),
-        _entry(each.facts.get("speed_bps"), 1e6),
-        _entry(each.facts.get("mtu")),
+    return [
+        _entry(node.name),
+        _entry(node.interface),
+        _entry(_link(node)),
+        _entry(node.node.link.rate_bps, 1e6),
+        _entry(node.facts.get("speed_bps"), 1e6),
+        _entry(node.facts.get("mtu")),
         _sizes(out),
         _sizes(back),
         _entry(round(median(rtts) / 1e3, 3) if rtts else None),
-    )
+    ]
 
 
 def _entry(value: float | str | None, unit: float = 1) -> Entry:
-    shown = value / unit if isinstance(value, int | float) else value
-    return Entry("–" if shown is None else f"{shown:g}" if isinstance(shown, float) else shown, shown)
+    scaled = value / unit if isinstance(value, int | float) else value
+    return Entry("–" if scaled is None else f"{scaled:g}" if isinstance(scaled, float) else scaled, scaled)
 
 
-def _link(each: NodeState) -> str | None:
-    if each.facts.get("up") is False:
+def _link(node: NodeState) -> str | None:
+    if node.facts.get("up") is False:
         return "down"
-    carrier, duplex = each.facts.get("carrier"), each.facts.get("duplex")
+    carrier, duplex = node.facts.get("carrier"), node.facts.get("duplex")
     if carrier is None:
         return None
     return "none" if carrier == 0 else "up" if duplex is None else f"up, {duplex}"
 
 
 def _sizes(paths: Sequence[PathState]) -> Entry:
-    """Show one size, or the smallest and the largest."""
+    """Return one size, or the smallest and the largest."""
     sizes = {path.largest for path in paths}
     known = sorted(size for size in sizes if size is not None)
     if not known:
@@ -242,10 +244,9 @@ def _path(path: PathState) -> SimpleNamespace:
     return SimpleNamespace(path=path, **{name: sizes.get(name) for name in _SIZES})
 
 
-class CheckDocument(Model):
+class CheckDocument(Versioned):
     """A check: findings with the heaviest first, those that are in order included."""
 
-    version: Literal[1] = 1
     rig: str
     scenario: str | None
     answer: str

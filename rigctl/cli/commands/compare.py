@@ -1,9 +1,8 @@
 """`rigctl compare`: two runs test by test, or the two variants of a run with --against."""
 
 from dataclasses import asdict, replace
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal, TypeAlias
 
 import typer
 from pydantic import BeforeValidator, Field
@@ -14,7 +13,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.base.files import write_whole
 from rigctl.cli.options import Bound, JsonFormat, StoreAddress, run_ids
-from rigctl.cli.output import Model, Percent, Variants, at, percent
+from rigctl.cli.output import Model, Percent, Variants, Versioned, at, percent
 from rigctl.model.statistics.samples import Difference, Verdict
 from rigctl.report.blocks import Document
 from rigctl.report.comparison import comparison_document
@@ -25,12 +24,8 @@ from rigctl.report.printers.terminal import print_document
 from rigctl.report.words.text import settings_text
 from rigctl.store import Store, open_store
 
-
-class Format(StrEnum):
-    TERMINAL = "terminal"
-    HTML = "html"
-    MD = "md"
-    JSON = "json"
+Format: TypeAlias = Literal["terminal", "html", "md", "json"]
+_BY_ENDING: Final[dict[str, Format]] = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
 
 
 def compare(
@@ -53,7 +48,7 @@ def compare(
             show_default=False,
         ),
     ] = None,
-    form: Annotated[Format, typer.Option("--format", help="Print or write this.")] = Format.TERMINAL,
+    form: Annotated[Format, typer.Option("--format", help="Print or write this.")] = "terminal",
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write to this file, in the format of its ending."),
@@ -63,9 +58,11 @@ def compare(
     store: StoreAddress = None,
 ) -> int:
     """Compare run B with run A test by test; exit with 1 where something got worse."""
-    form = Format.JSON if as_json else form
-    if output is not None and form is Format.TERMINAL:
-        form = _by_ending(output)
+    form = "json" if as_json else form
+    if output is not None and form == "terminal":
+        if output.suffix.lower() not in _BY_ENDING:
+            raise InputError(f"{output}: no format is known by this ending. Give --format html, md or json")
+        form = _BY_ENDING[output.suffix.lower()]
     with open_store(store, create=False) as opened:
         comparison = _comparison(opened, before, after, bound / 100)
     _put(comparison, form, output)
@@ -91,25 +88,17 @@ def _view(opened: Store, reference: str) -> RunView:
     return RunView(info, opened.repetitions(info.run, series=False))
 
 
-def _by_ending(output: Path) -> Format:
-    endings = {".html": Format.HTML, ".htm": Format.HTML, ".md": Format.MD, ".json": Format.JSON}
-    form = endings.get(output.suffix.lower())
-    if form is None:
-        raise InputError(f"{output}: no format is known by this ending. Give --format html, md or json")
-    return form
-
-
 def _put(comparison: Comparison, form: Format, output: Path | None) -> None:
     document = comparison_document(comparison)
     match form:
-        case Format.TERMINAL:
+        case "terminal":
             print_document(document, Console(), everything=True)
             return
-        case Format.HTML:
+        case "html":
             text = page(document)
-        case Format.MD:
+        case "md":
             text = markdown(document)
-        case Format.JSON:
+        case "json":
             text = compare_json(comparison, document) + "\n"
     if output is None:
         print(text, end="")
@@ -119,7 +108,7 @@ def _put(comparison: Comparison, form: Format, output: Path | None) -> None:
 
 
 class ComparedRun(Model):
-    """One of both runs."""
+    """One of the two runs."""
 
     run: str
     title: str = at("plan.title")
@@ -195,10 +184,9 @@ _Different = Annotated[
 ]
 
 
-class CompareDocument(Model):
+class CompareDocument(Versioned):
     """Two runs compared, or the two variants of one."""
 
-    version: Literal[1] = 1
     before: ComparedRun = at("compared.before")
     after: ComparedRun = at("compared.after")
     against: Variants | None = Field(description="null: two runs.")

@@ -1,6 +1,6 @@
-"""`rigctl display` and `rigctl run --display`: the screen of a rig, from any terminal and any user of this machine.
+"""`rigctl display` and `rigctl run --display`: the screen of a rig, on any terminal of any user of this machine.
 
-It shows the run in progress, the next that begins, or the latest of the store.
+It shows the run in progress, the next run that begins, or the latest run of the store.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 import typer
 from rich.console import Console
@@ -25,7 +25,7 @@ from rigctl.analysis.views.over_time import sampled
 from rigctl.base.errors import InputError, RigctlError
 from rigctl.cli.errors import discard
 from rigctl.cli.options import Json, StoreAddress, on_standard_error, rig_names
-from rigctl.cli.output import Model
+from rigctl.cli.output import Versioned
 from rigctl.display.layout import latest, screen
 from rigctl.display.state import Published, own_folder, published, write
 from rigctl.display.terminal import watch
@@ -39,10 +39,9 @@ RESULTS_WIDTH: Final = 78
 _END_S: Final = 3.0
 
 
-class DisplayDocument(Model):
+class DisplayDocument(Versioned):
     """The states that runs publish, the earliest first."""
 
-    version: Literal[1] = 1
     runs: list[Published]
 
 
@@ -57,7 +56,7 @@ def display(
 ) -> None:
     """Show the run in progress on RIG, full screen.
 
-    Without one: the latest table, until a run begins. q leaves.
+    Without a run: the latest table, until a run begins. q leaves.
     """
     if as_json:
         runs = _of_rig(published(), rig)
@@ -74,11 +73,11 @@ def display(
 
 
 def _of_rig(runs: Sequence[Published], rig: str | None) -> list[Published]:
-    return [each for each in runs if rig is None or rig in {each.state.rig, each.state.run}]
+    return [run for run in runs if rig is None or rig in {run.state.rig, run.state.run}]
 
 
 class Screen:
-    """Follows a run until it is over, then the next that begins."""
+    """Follows a run until it is over, then the next run that begins."""
 
     def __init__(self, rig: str | None, store: str | None, process: int | None) -> None:
         self._rig, self._store, self._process = rig, store, process
@@ -90,7 +89,7 @@ class Screen:
         return self._shown is not None and self._shown.going
 
     def lines(self, width: int, height: int) -> Sequence[Text] | None:
-        """Return the screen now, or None if it is over, as the process whose run it shows has ended."""
+        """Return the lines of the screen now, or None if the process whose run it shows has ended."""
         if self._process is not None and os.getppid() != self._parent:
             return None
         self._follow()
@@ -100,26 +99,21 @@ class Screen:
         stored = self._stored if self._process is None else ("The run begins.",)
         return latest(stored or ("No run yet.",), width, height, now_s)
 
-    def _candidates(self) -> list[Published]:
-        runs = _of_rig(published(), self._rig)
-        return [each for each in runs if self._process in {None, each.state.pid}]
-
     def _follow(self) -> None:
         """Read the state of the run that is shown; if it is over, choose the run that has begun."""
-        found = self._candidates()
-        same = next((each for each in found if self._shown is not None and _key(each) == _key(self._shown)), None)
+        runs = [run for run in _of_rig(published(), self._rig) if self._process in {None, run.state.pid}]
+        same = next((run for run in runs if self._shown is not None and _key(run) == _key(self._shown)), None)
         self._shown = same or self._shown
         if same is not None and same.going:
             return
-        going = [each for each in found if each.going]
-        if going:
+        if going := [run for run in runs if run.going]:
             self._shown = going[0]
         elif self._shown is None and self._process is None:
-            self._shown = next((each for each in reversed(found) if each.state.results), None)
+            self._shown = next((run for run in reversed(runs) if run.state.results), None)
 
     @cached_property
     def _stored(self) -> tuple[str, ...]:
-        """Return the latest run of the store as lines; none if there is no run, or no store."""
+        """Return the latest run of the store as lines; empty if there is no run, or no store."""
         with contextlib.suppress(RigctlError), open_store(self._store, create=False) as opened:
             info = _latest_of(opened, self._rig)
             if info is not None:
@@ -127,8 +121,8 @@ class Screen:
         return ()
 
 
-def _key(each: Published) -> tuple[str, int, int]:
-    return each.user, each.state.pid, each.state.started
+def _key(run: Published) -> tuple[str, int, int]:
+    return run.user, run.state.pid, run.state.started
 
 
 def _latest_of(opened: Store, rig: str | None) -> RunInfo | None:
@@ -140,9 +134,9 @@ def _latest_of(opened: Store, rig: str | None) -> RunInfo | None:
 
 @contextmanager
 def displayed() -> Iterator["subprocess.Popen[bytes]"]:
-    """Show a screen on standard error during the block. A hangup does not end the run from here on.
+    """Show a screen on standard error during the block, and ignore hangups from here on.
 
-    Yield its process, which ends when somebody leaves the screen, or its terminal is gone.
+    Yield the screen's process, which ends when somebody leaves the screen, or when its terminal is gone.
     """
     if not sys.stderr.isatty():
         raise InputError("--display: standard error is no terminal. Attach one later: rigctl display")
@@ -165,17 +159,17 @@ def displayed() -> Iterator["subprocess.Popen[bytes]"]:
                 discard(descriptor)  # nothing more is printed on a lost terminal
 
 
-def publish_results(made: Document) -> None:
-    """Publish the results of this process's run for everyone who looks on."""
-    own = [each.state for each in published() if each.state.pid == os.getpid()]
+def publish_results(report: Document) -> None:
+    """Add the results of this process's run to its published state."""
+    own = [run.state for run in published() if run.state.pid == os.getpid()]
     folder = own_folder()
     if own and folder is not None:
         with contextlib.suppress(OSError):
-            write(folder, own[-1].model_copy(update={"results": result_lines(made)}))
+            write(folder, own[-1].model_copy(update={"results": result_lines(report)}))
 
 
 def _lost(descriptor: int) -> bool:
-    """Tell whether the terminal behind this descriptor has hung up; another kind of file gives ENOTTY."""
+    """Return True if the terminal behind this descriptor has hung up. Another kind of file gives ENOTTY."""
     try:
         termios.tcgetattr(descriptor)
     except termios.error as error:
@@ -183,9 +177,9 @@ def _lost(descriptor: int) -> bool:
     return False
 
 
-def result_lines(made: Document) -> tuple[str, ...]:
-    """Return what `rigctl show` prints of a run, for a terminal of 80 columns."""
+def result_lines(report: Document) -> tuple[str, ...]:
+    """Return the lines that `rigctl show` prints of a run, for a terminal of 80 columns."""
     console = Console(file=io.StringIO(), width=RESULTS_WIDTH, color_system=None, highlight=False)
     with console.capture() as printed:
-        print_document(made, console)
+        print_document(report, console)
     return tuple(line.rstrip() for line in printed.get().splitlines())

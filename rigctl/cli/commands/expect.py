@@ -1,4 +1,4 @@
-"""`rigctl expect`: the best that an application can get, by arithmetic alone; measures nothing, touches nothing."""
+"""`rigctl expect`: calculate the best rates that an application can get; touches no node."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -7,9 +7,6 @@ from typing import Annotated, Final, Literal, TypeVar
 
 import typer
 from pydantic import Field
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from rigctl.base.errors import InputError
 from rigctl.base.units import (
@@ -22,7 +19,7 @@ from rigctl.base.units import (
     parse_rate,
 )
 from rigctl.cli.options import Json
-from rigctl.cli.output import Mbps, Model, at
+from rigctl.cli.output import Mbps, Model, Versioned, at, plain_console, text_table
 from rigctl.model.limits.ceilings import Expected, Packet, expected, windows_bps
 
 _PROTOCOLS: Final[tuple[Literal["tcp", "udp"], ...]] = ("tcp", "udp")
@@ -51,10 +48,9 @@ class WindowRate(Model):
     goodput_mbps: Mbps
 
 
-class ExpectDocument(Model):
+class ExpectDocument(Versioned):
     """Best possible application rates, by arithmetic."""
 
-    version: Literal[1] = 1
     mtu: int
     rates: list[ExpectedRate]
     windows: list[WindowRate] = Field(description="Of --window and --rtt.")
@@ -97,17 +93,17 @@ def expect(
     if as_json:
         print(_json(mtu, speeds, lines, sizes, times))
         return
-    console = Console(highlight=False, markup=False, soft_wrap=True)
+    console = plain_console()
     heads = ["Payload", "Frame", *map(format_rate, speeds)]
     console.print("Best possible application rates [Mbit/s]: rate × payload ÷ frame")
-    _print_table(console, heads, [_row(line, 100e6, line.of_system_bps) for line in lines])
+    console.print(text_table(heads, [_row(line, 100e6, line.of_system_bps) for line in lines]))
     console.print("On a link of that rate, with preamble and gap: rate × payload ÷ (frame + 20)")
-    _print_table(console, heads, [_row(line, math.inf, line.of_link_bps) for line in lines])
+    console.print(text_table(heads, [_row(line, math.inf, line.of_link_bps) for line in lines]))
     if sizes:
         console.print("One TCP flow [Mbit/s]: window ÷ round-trip time")
         table = zip(sizes, windows_bps(sizes, times), strict=True)
         rows = [[format_bytes(size), *(f"{rate / 1e6:.2f}" for rate in row)] for size, row in table]
-        _print_table(console, ["Window", *map(format_duration, times)], rows)
+        console.print(text_table(["Window", *map(format_duration, times)], rows))
     options = "with timestamps" if timestamps else "without options (--timestamps: 12 bytes more)"
     console.print(
         f"A frame: Ethernet's header{', VLAN tag' if vlan else ''}, IPv{6 if ipv6 else 4}, TCP {options} or UDP, "
@@ -134,15 +130,6 @@ def _json(
 def _row(line: Expected, whole_from_bps: float, rates_bps: Sequence[float]) -> list[str]:
     texts = (f"{rate / 1e6:.{0 if rate >= whole_from_bps else 1}f}" for rate in rates_bps)
     return [f"{line.payload} {line.packet.protocol.upper()}", str(line.frame_bytes), *texts]
-
-
-def _print_table(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for head in heads:
-        table.add_column(head, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
 
 
 def _payload(text: str, mtu: int, packets: Mapping[str, Packet]) -> tuple[int, Packet]:

@@ -1,9 +1,8 @@
-"""`rigctl export` writes the data of runs, or whole runs for another store; `rigctl import` stores those."""
+"""`rigctl export` writes the data of runs, or whole runs for another store; `rigctl import` stores whole runs."""
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal, TypeAlias
 
 import typer
 
@@ -14,7 +13,7 @@ from rigctl.analysis.views.over_time import sampled
 from rigctl.base.errors import InputError, extra
 from rigctl.base.files import write_whole
 from rigctl.base.texts import printable_lines
-from rigctl.cli.options import StoreAddress, run_ids
+from rigctl.cli.options import OutputFile, StoreAddress, run_ids
 from rigctl.cli.stored_runs import ANY_RUN, Filters, stored_runs, with_filters
 from rigctl.columns import Level
 from rigctl.measure.iperf3_files import Imported, imported, reports_of
@@ -27,34 +26,22 @@ from rigctl.rig.fields import NODE_NAME
 from rigctl.runner.resume import Fate, fate
 from rigctl.store import Store, open_store
 
-
-class Format(StrEnum):
-    CSV = "csv"
-    JSON = "json"
-    MD = "md"
-    PARQUET = "parquet"
-    RIGCTL = "rigctl"
-    JUNIT = "junit"
-    OPENMETRICS = "openmetrics"
-    BENCHER = "bencher"
-    BENCHMARK_ACTION = "benchmark-action"
-    BENCHMARK_ACTION_SMALLER = "benchmark-action-smaller"
-    SLURM = "slurm"
-
-
-_ROWS: Final = (Format.CSV, Format.JSON, Format.MD, Format.PARQUET)
-"""Formats with rows of any number of runs."""
+Format: TypeAlias = Literal[
+    "csv",
+    "json",
+    "md",
+    "parquet",
+    "rigctl",
+    "junit",
+    "openmetrics",
+    "bencher",
+    "benchmark-action",
+    "benchmark-action-smaller",
+    "slurm",
+]
+LevelName: TypeAlias = Literal["cells", "pairs", "flows", "intervals", "bins", "histogram"]
 _MOST_BYTES: Final = 64 * 2**20
 """Size limit of a file of iperf3: an hour of a hundred flows."""
-
-
-class LevelName(StrEnum):
-    CELLS = "cells"
-    PAIRS = "pairs"
-    FLOWS = "flows"
-    INTERVALS = "intervals"
-    BINS = "bins"
-    HISTOGRAM = "histogram"
 
 
 @with_filters
@@ -67,13 +54,10 @@ def export(
             autocompletion=run_ids,
         ),
     ] = None,
-    kind: Annotated[Format, typer.Option("--format", "-f", help="Write this format.")] = Format.CSV,
-    level: Annotated[LevelName, typer.Option("--level", "-l", help="Choose what a row stands for.")] = LevelName.PAIRS,
+    kind: Annotated[Format, typer.Option("--format", "-f", help="Write this format.")] = "csv",
+    level: Annotated[LevelName, typer.Option("--level", "-l", help="Choose what a row stands for.")] = "pairs",
     filters: Filters = ANY_RUN,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write to this file (default: standard output)."),
-    ] = None,
+    output: OutputFile = None,
     store: StoreAddress = None,
 ) -> None:
     """Write the data of runs for other systems, or whole runs for another store.
@@ -86,14 +70,15 @@ def export(
     (docs/how-to/ci.md); slurm: a command for each slow node of a mesh, which drains it (docs/how-to/slurm.md); rigctl:
     whole runs, for `rigctl import`.
     """
-    if output is None and kind in (*BINARY, Format.RIGCTL):
+    if output is None and kind in {*BINARY, "rigctl"}:
         raise InputError(f"export: {kind} is a binary format. Name a file, as in -o run.{kind}")
     with open_store(store, create=False) as opened:
         chosen = _chosen(opened, runs or [], filters)
-        if kind is Format.RIGCTL:
+        if kind == "rigctl":
             content = _whole(opened, chosen)
-        elif kind in _ROWS:
-            content = _table(opened, chosen, kind, level)
+        elif kind in FORMATS:
+            rows = (row for run in chosen for row in _rows(opened, run, Level[level.upper()]))
+            content = FORMATS[kind](rows, Level[level.upper()])
         elif len(chosen) == 1:
             content = _of_run(opened, chosen[0], kind)
         else:
@@ -114,8 +99,8 @@ def _chosen(opened: Store, names: list[str], filters: Filters) -> list[str]:
     stored, damaged = stored_runs(opened)
     for message in damaged:
         print(f"left out: {printable_lines(message)}", file=sys.stderr)
-    if found := [listed.info.run for listed in stored if filters.fit(listed)]:
-        return found
+    if chosen := [run.info.run for run in stored if filters.fit(run)]:
+        return chosen
     raise InputError(f"export: no run of {len(stored)} fits {filters}. `rigctl runs` lists them")
 
 
@@ -127,11 +112,6 @@ def _whole(opened: Store, chosen: list[str]) -> bytes:
     return opened.transfer.packed(chosen)
 
 
-def _table(opened: Store, chosen: list[str], kind: Format, level: LevelName) -> bytes:
-    rows = (row for run in chosen for row in _rows(opened, run, Level[level.upper()]))
-    return FORMATS[kind](rows, Level[level.upper()])
-
-
 def _rows(opened: Store, run: str, level: Level) -> list[Row]:
     info = opened.run(run)
     whole = level in (Level.INTERVALS, Level.BINS)
@@ -141,28 +121,23 @@ def _rows(opened: Store, run: str, level: Level) -> list[Row]:
 def _of_run(opened: Store, run: str, kind: Format) -> bytes:
     info = opened.run(run)
     view = RunView(info, opened.repetitions(info.run, series=sampled(info.plan)))
-    if kind is Format.OPENMETRICS:
+    if kind == "openmetrics":
         with extra("openmetrics", "export --format openmetrics"):
             from rigctl.report.export import openmetrics
 
         return openmetrics.render(view)
-    if kind is Format.JUNIT:
+    if kind == "junit":
         return junit([suite_of(view)]).encode()
-    if kind is Format.BENCHER:
+    if kind == "bencher":
         return bencher(view)
-    if kind is Format.SLURM:
+    if kind == "slurm":
         commands, notes = drain_commands(view)
         print(*map(printable_lines, notes), sep="\n", end="\n" * bool(notes), file=sys.stderr)
         return "".join(f"{command}\n" for command in commands).encode()
-    smaller = kind is Format.BENCHMARK_ACTION_SMALLER
+    smaller = kind == "benchmark-action-smaller"
     if not smaller and has_smaller(view):
-        print(f"round trips or loss too: `--format {Format.BENCHMARK_ACTION_SMALLER}` has them", file=sys.stderr)
+        print("round trips or loss too: `--format benchmark-action-smaller` has them", file=sys.stderr)
     return benchmark_action(view, smaller=smaller)
-
-
-class ImportFormat(StrEnum):
-    RIGCTL = "rigctl"
-    IPERF3 = "iperf3"
 
 
 def import_runs(
@@ -170,7 +145,7 @@ def import_runs(
         list[Path],
         typer.Argument(metavar="FILE…", help="Files of `rigctl export --format rigctl`, or JSON of `iperf3 -J`."),
     ],
-    kind: Annotated[ImportFormat, typer.Option("--format", "-f", help="Read this format.")] = ImportFormat.RIGCTL,
+    kind: Annotated[Literal["rigctl", "iperf3"], typer.Option("--format", "-f", help="Read this format.")] = "rigctl",
     nodes: Annotated[
         list[str] | None,
         typer.Option("--node", metavar="ADDRESS=NAME", help="iperf3: name of the node with this address; repeatable."),
@@ -183,10 +158,11 @@ def import_runs(
     settings and pair are repetitions of one test, and the files of both ends of a test are joined
     (docs/how-to/compare.md). If a file is damaged, nothing is stored.
     """
-    if kind is ImportFormat.IPERF3:
-        made = imported([one for path in files for one in reports_of(str(path), _read(path))], _named(nodes or []))
+    if kind == "iperf3":
+        reports = [report for path in files for report in reports_of(str(path), _read(path))]
+        run = imported(reports, _node_names(nodes or []))
         with open_store(store) as opened:
-            print(f"{_put(opened, made)}: imported")
+            print(f"{_put(opened, run)}: imported")
         return
     if nodes:
         raise InputError("import: --node is for --format iperf3 only")
@@ -210,7 +186,7 @@ def _read(path: Path) -> bytes:
         raise InputError(f"{path}: cannot be read: {reason}. Nothing was imported") from error
 
 
-def _named(nodes: list[str]) -> dict[str, str]:
+def _node_names(nodes: list[str]) -> dict[str, str]:
     """Return the name for each address of `--node`."""
     names = dict(text.split("=", 1) for text in nodes if "=" in text)
     for text in nodes:
@@ -223,13 +199,13 @@ def _named(nodes: list[str]) -> dict[str, str]:
     return names
 
 
-def _put(opened: Store, made: Imported) -> str:
+def _put(opened: Store, result: Imported) -> str:
     """Store an imported run whole, or not at all. Return its id."""
-    run = opened.begin(made.plan, made.versions, made.facts, made.started_at)
+    run = opened.begin(result.plan, result.versions, result.facts, result.started_at)
     try:
-        opened.add(run, *made.repetitions)
-        done = all(one.status is Status.OK for one in made.repetitions)
-        opened.finish(run, RunStatus.COMPLETE if done else RunStatus.PARTIAL, made.ended_at)
+        opened.add(run, *result.repetitions)
+        complete = all(repetition.status is Status.OK for repetition in result.repetitions)
+        opened.finish(run, RunStatus.COMPLETE if complete else RunStatus.PARTIAL, result.ended_at)
         opened.repetitions(opened.run(run).run)
     except BaseException:
         opened.remove(run)

@@ -1,17 +1,17 @@
-"""`rigctl init`: a bundled scenario or rig, comments and all, as a file of one's own to start from.
+"""`rigctl init`: copy a bundled scenario or rig, with its comments.
 
-Its first line names the schema of such files, for editors with the YAML language server.
+The first line of the copy names the schema of such files, for editors with the YAML language server.
 """
 
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 import typer
 
 from rigctl.base.errors import InputError
 from rigctl.base.resources import modeline
 from rigctl.cli.options import scenario_and_rig_names
-from rigctl.cli.output import Model
+from rigctl.cli.output import Model, Versioned
 from rigctl.rig.schema import bundled_folder, bundled_rigs
 from rigctl.scenario.load import bundled_scenarios
 from rigctl.yamlfile import find_bundled, read_document, suggestion
@@ -25,10 +25,9 @@ class BundledFile(Model):
     file: str
 
 
-class InitListDocument(Model):
+class InitListDocument(Versioned):
     """The bundled scenarios and rigs."""
 
-    version: Literal[1] = 1
     scenarios: list[BundledFile]
     rigs: list[BundledFile]
 
@@ -64,9 +63,9 @@ def init(
         raise InputError("init: give the name of a scenario or a rig; rigctl init --list shows them")
     is_rig = rig or (name in bundled_rigs() and name not in bundled_scenarios())
     path = copied(name, destination, rig=is_rig)
-    shown = str(path) if path.is_absolute() or len(path.parts) > 1 else f"./{path}"
+    name_or_path = str(path) if path.is_absolute() or len(path.parts) > 1 else f"./{path}"
     print(f"{path}: a copy of the bundled {'rig' if is_rig else 'scenario'} {name}.\nNext:")
-    commands = {command.format(shown): does for command, does in (_RIG if is_rig else _SCENARIO).items()}
+    commands = {command.format(name_or_path): does for command, does in (_RIG if is_rig else _SCENARIO).items()}
     width = max(map(len, commands))
     for command, does in commands.items():
         print(f"  rigctl {command:<{width}}  {does}")
@@ -100,7 +99,7 @@ def bundled() -> InitListDocument:
 
 
 def copied(name: str, destination: Path | None, *, rig: bool = False) -> Path:
-    """Copy a bundled file and return the path of the copy. Raises `InputError`; an existing file stays as it is."""
+    """Copy a bundled file and return the path of the copy. Raises `InputError` if that file exists."""
     rigs = find_bundled(bundled_folder())
     files = rigs if rig else bundled_scenarios()
     if name not in files:

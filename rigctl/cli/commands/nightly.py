@@ -18,7 +18,7 @@ from rigctl.base.logs import about
 from rigctl.base.units import format_duration
 from rigctl.cli.errors import end_by
 from rigctl.cli.options import Json, Scenario, StoreAddress, WithoutUnreachable
-from rigctl.cli.output import Instant, Model, at
+from rigctl.cli.output import Instant, Model, Versioned, at
 from rigctl.nightly import install as installer
 from rigctl.nightly.commands import Commands, deadline_s, pruned
 from rigctl.nightly.message import check, sentence
@@ -113,7 +113,7 @@ def install(
     }
     settings = _checked(chosen, {key: value for key, value in given.items() if value is not None})
     check(settings, os.environ)
-    _tell_installed(chosen, installer.install(chosen, settings, time.time()), settings)
+    _print_installed(chosen, installer.install(chosen, settings, time.time()), settings)
 
 
 @app.command()
@@ -138,13 +138,13 @@ def run(name: Name) -> int:
                 done = one_night(nightly, store.history, remembered, work, time.time)
         except (InputError, SilentStoreError) as error:
             done = without_store(nightly, error, remembered, work, time.time())
-    return _tell_night(done, settings)
+    return _print_night(done, settings)
 
 
-def _tell_night(done: Done, settings: Settings) -> int:
-    """Print what a night brought. Return 0 for a quiet night, 1 for news or a missed expectation, 3 for any failure.
+def _print_night(done: Done, settings: Settings) -> int:
+    """Print the result of a night. Return 0 for a quiet night, 1 for news or a missed expectation, 3 for any failure.
 
-    A message that nobody got, and a site that could not be published, are failures, too.
+    An undelivered message and an unpublished site are failures, too.
     """
     night = done.night
     ran = f" Run {night.run}." if night.run else ""
@@ -175,10 +175,10 @@ def status(
         load(name)
     for each in [name] if name is not None else names():
         try:
-            known.append(_look(each))
-            damaged += [f"{each}: {known[-1].damage}"] if known[-1].damage else []
+            known.append(_known(each))
         except RigctlError as error:
             damaged.append(f"{each}: {error}")
+    damaged += [f"{own.name}: {own.damage}" for own in known if own.damage]
     if as_json:
         print(StatusDocument.text_of(nightlies=known, damaged=damaged))
         return
@@ -188,8 +188,8 @@ def status(
         print(own.answer)
         for night in own.nights:
             word = str(night.outcome) if night.outcome else "unknown"
-            told = " ".join(text for text in (night.run, sentence(night)) if text)
-            print(f"  {date_of(night.due_at)}  {word:<15} {told}".rstrip())
+            text = " ".join(filter(None, (night.run, sentence(night))))
+            print(f"  {date_of(night.due_at)}  {word:<15} {text}".rstrip())
     for message in damaged:
         print(message)
 
@@ -221,13 +221,13 @@ def _name_of(plan: RunPlan) -> str:
 
 
 def _lasting(reference: str) -> str:
-    """Return a file by its absolute path, a bundled name as it is."""
+    """Return the absolute path of a file, or a bundled name as it is."""
     path = Path(reference).expanduser()
     return str(path.absolute()) if path.is_file() else reference
 
 
 def _rig_of(rig: Rig) -> str:
-    """Return the rig that the scenario names: a bundled one by its name, as an update may move its file."""
+    """Return the name of a bundled rig, because an update may move its file, or the path of another rig."""
     assert rig.source is not None
     return rig.source.stem if rig.source.parent == bundled_folder() else str(rig.source.absolute())
 
@@ -244,19 +244,18 @@ def _store_address(store: str | None) -> str:
 
 
 def _headers(given: list[str]) -> dict[str, str]:
-    found = {}
+    headers = {}
     for text in given:
-        key, colon, value = text.partition(":")
-        if not colon or not re.fullmatch(r"[A-Za-z0-9-]+", key.strip()) or not value.strip():
+        key, value = (part.strip() for part in text.partition(":")[::2])
+        if not re.fullmatch(r"[A-Za-z0-9-]+", key) or not value:
             raise InputError('--header: expected NAME: VALUE, as in "Authorization: Bearer ${TOKEN}"')
-        secret = key.strip().lower() in {"authorization", "cookie", "x-api-key", "private-token"}
-        if secret and "${" not in value:
-            raise InputError(f"--header {key.strip()}: a secret. Write ${{NAME}} and NAME=… in the file of --secrets")
-        found[key.strip()] = value.strip()
-    return found
+        if key.lower() in {"authorization", "cookie", "x-api-key", "private-token"} and "${" not in value:
+            raise InputError(f"--header {key}: a secret. Write ${{NAME}} and NAME=… in the file of --secrets")
+        headers[key] = value
+    return headers
 
 
-def _tell_installed(name: str, done: installer.Installed, settings: Settings) -> None:
+def _print_installed(name: str, done: installer.Installed, settings: Settings) -> None:
     due = moment(next_due(settings.at, time.time()))
     if done.cron is None:
         print(f"{name} runs every night at {settings.at:%H:%M}; next: {due}.")
@@ -311,10 +310,9 @@ class NightlyStatus(Model):
     nights: list[NightStatus] = Field(description="The latest first.")
 
 
-class StatusDocument(Model):
+class StatusDocument(Versioned):
     """The nightlies of this user."""
 
-    version: Literal[1] = 1
     nightlies: list[NightlyStatus]
     damaged: list[str] = Field(description="A message for each whose settings, state or store can't be read.")
 
@@ -344,7 +342,7 @@ class _Known:
         return f"{self.name}: {last}; next: {moment(self.next_due_at)}{untold}{stopped}."
 
 
-def _look(name: str) -> _Known:
+def _known(name: str) -> _Known:
     own, now_s = load(name), time.time()
     try:
         with open_store(own.store, create=False) as store:

@@ -1,19 +1,16 @@
 """`rigctl plan`: the tests of a scenario, the time they take and the ceiling of each; touches no node."""
 
 import math
-from collections import defaultdict
 from types import SimpleNamespace
 from typing import Annotated, Any, Final, Literal
 
 import typer
 from pydantic import BeforeValidator, Field
-from rich import box
 from rich.table import Table
-from rich.text import Text
 
 from rigctl.base.units import format_duration
 from rigctl.cli.options import Json, RunOptions, Scenario, with_run_options
-from rigctl.cli.output import Mbps, Model, Variants, at, plain_console
+from rigctl.cli.output import Mbps, Model, Variants, Versioned, at, plain_console, text_table
 from rigctl.records import Cell, Condition, Pair, RunPlan, several_sets
 from rigctl.report.words.text import numbers_text
 from rigctl.rig.inventory import Rig
@@ -84,7 +81,7 @@ _WHERE: Final = {
 
 
 def head_lines(run_plan: RunPlan, rig: Rig) -> list[str]:
-    """Return what is measured, and where."""
+    """Return the lines above the table: title, rig, what all tests share, the comparison and the conditions."""
     switch = f", switch {rig.switch}" if rig.switch else ""
     lines = [run_plan.title, f"Rig {rig.name}: {rig.title} ({_WHERE[rig.virtual]}{switch})"]
     same = constants(run_plan)
@@ -105,13 +102,10 @@ def condition_text(condition: Condition) -> str:
 
 
 def cell_table(run_plan: RunPlan, most: int | None = MOST_ROWS) -> Table:
-    """Return a table with a row for each test, at most `most`.
-
-    Axes beyond the page's three have a column only if they vary.
-    """
+    """Return a table with a row for each of the first `most` tests."""
     axes = table_axes(run_plan)
     classed = any(cell.traffic_class is not None for cell in run_plan.cells)
-    headers = [
+    heads = [
         *(["Test", "Class"] if classed else ["Test"]),
         *(axis.header for axis in axes),
         "Pairs",
@@ -124,30 +118,23 @@ def cell_table(run_plan: RunPlan, most: int | None = MOST_ROWS) -> Table:
     sets = several_sets(run_plan.cells)
     for cell in run_plan.cells[:most]:
         expected = forecasts(cell, run_plan, run_plan.ip_version)
-        values = ((axis, cell[axis]) for axis in axes)
-        settings = [_value(axis, value) for axis, value in values]
+        settings = [_value(axis, cell[axis]) for axis in axes]
         counted = [_some(cell.pairs) if sets else str(len(cell.pairs)), format_duration(cell.duration_s)]
         payloads = dict.fromkeys("–" if forecast.mss is None else str(forecast.mss) for forecast in expected)
         ceilings = dict.fromkeys(_mbps(forecast.ceiling_bps) for forecast in expected)
         bounds = [", ".join(payloads), ", ".join(ceilings), _mbps(sum_ceiling_bps(expected, run_plan))]
         names = [cell.traffic_class or "–"] if classed else []
         rows.append([str(cell.number), *names, *settings, *counted, *bounds])
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for header, column in zip(headers, zip(*rows, strict=True), strict=True):
-        # A narrow terminal may break a header, never a number.
-        table.add_column(header, justify="right", min_width=min(24, max(map(len, column))))
-    for row in rows:
-        table.add_row(*(Text(text) for text in row))
-    return table
+    return text_table(heads, rows)
 
 
 def _value(axis: Setting[Any], value: object) -> str:
-    """Return a value as a scenario has it; a dash where the node's own default holds."""
+    """Return a value as it is written in a scenario; a dash if the node's own default holds."""
     return axis.text(value) if value is not None else "–" if axis.default == DEFAULT else axis.default
 
 
 def foot_lines(run_plan: RunPlan, most: int | None = MOST_ROWS) -> list[str]:
-    """Return how many rows are left out, the total time, and what the ceiling assumes."""
+    """Return the lines below the table: rows left out, pairs, expectations, total time, assumptions of the ceiling."""
     cells = len(run_plan.cells)
     hidden = cells - most if most is not None else 0
     lines = [f"… and {hidden:,} more tests: --all shows them."] if hidden > 0 else []
@@ -164,7 +151,7 @@ def foot_lines(run_plan: RunPlan, most: int | None = MOST_ROWS) -> list[str]:
 
 
 def _pairs_line(run_plan: RunPlan) -> str:
-    """Return the largest set of pairs; for sets that take turns, as in a mesh, how many there are."""
+    """Return a line with the largest set of pairs, or with their number if sets take turns, as in a mesh."""
     if not several_sets(run_plan.cells):
         pairs = max((cell.pairs for cell in run_plan.cells), key=len)
         return f"Pairs ({len(pairs)}): {_some(pairs)}."
@@ -176,7 +163,7 @@ def _pairs_line(run_plan: RunPlan) -> str:
 
 
 def _expected_lines(run_plan: RunPlan) -> list[str]:
-    """Return what is expected of which tests: `Expected: goodput >= 930M, limit line-rate (tests 1 and 3).`"""
+    """Return lines such as `Expected: goodput >= 930M, limit line-rate (tests 1 and 3).`"""
     by_tests: dict[tuple[int, ...], list[str]] = {}
     for expected in run_plan.expectations:
         by_tests.setdefault(expected.tests, []).append(f"{expected.name} {expected.text}")
@@ -188,7 +175,7 @@ def _expected_lines(run_plan: RunPlan) -> list[str]:
 
 
 def _some(pairs: tuple[Pair, ...]) -> str:
-    """Name up to six pairs, or the first three and the last."""
+    """Return the names of up to six pairs, or of the first three and the last."""
     if len(pairs) <= 6:
         return ", ".join(map(str, pairs))
     return ", ".join(map(str, pairs[:3])) + f", … {pairs[-1]}"
@@ -242,10 +229,9 @@ class PlannedTest(Model):
     expected: list[Expected] = Field(description="What the scenario expects of it.")
 
 
-class PlanDocument(Model):
+class PlanDocument(Versioned):
     """The tests that a run of a scenario would measure."""
 
-    version: Literal[1] = 1
     title: str = at("plan.title")
     notes: str = at("plan.notes")
     scenario: str = at("plan.scenario_name")
@@ -262,15 +248,12 @@ class PlanDocument(Model):
 
 def plan_json(plan: RunPlan, rig: Rig) -> str:
     """Return what `--json` prints."""
-    asked = defaultdict(list)
-    for expectation in plan.expectations:
-        for number in expectation.tests:
-            asked[number].append(expectation)
     tests = []
     for cell in plan.cells:
-        expected = forecasts(cell, plan, plan.ip_version)
-        total_bps = sum_ceiling_bps(expected, plan)
-        tests.append(SimpleNamespace(cell=cell, pairs=expected, ceiling_mbps=total_bps, expected=asked[cell.number]))
+        pairs = forecasts(cell, plan, plan.ip_version)
+        total_bps = sum_ceiling_bps(pairs, plan)
+        expected = [each for each in plan.expectations if cell.number in each.tests]
+        tests.append(SimpleNamespace(cell=cell, pairs=pairs, ceiling_mbps=total_bps, expected=expected))
     return PlanDocument.text_of(
         plan=plan,
         rig=rig,

@@ -1,4 +1,4 @@
-"""`rigctl regress`: what got slower or faster, since when; `rigctl accept`: the levels of a run as the normal ones."""
+"""`rigctl regress`: find what got slower or faster, since when; `rigctl accept`: make the levels of a run normal."""
 
 import time
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from rigctl.base.errors import InputError
 from rigctl.base.files import write_whole
 from rigctl.base.processes import account
 from rigctl.base.texts import printable
-from rigctl.cli.options import Bound, JsonFormat, RunId, StoreAddress, Wait, scenario_names, wait_s
-from rigctl.cli.output import Count, Instant, Model, Percent, at, of, percent
+from rigctl.cli.options import Bound, JsonFormat, OutputFile, RunId, StoreAddress, Wait, scenario_names, wait_s
+from rigctl.cli.output import Count, Instant, Model, Percent, Versioned, at, of, percent
 from rigctl.model.statistics.changes import Rules
 from rigctl.records import CONFIRMS, Accepted, RunInfo
 from rigctl.report.printers.terminal import print_document
@@ -60,9 +60,7 @@ def regress(
     brief: Annotated[
         bool, typer.Option("--brief", help="With --format md: only the most important changes, to fit into a comment.")
     ] = False,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to FILE instead of printing.")
-    ] = None,
+    output: OutputFile = None,
     store: StoreAddress = None,
     wait: Wait = None,
 ) -> int:
@@ -78,12 +76,12 @@ def regress(
         found = news(opened, night_of(opened, run), baseline=baseline, rules=rules)
         if confirm and found.to_confirm:
             found = _confirmed(found, opened, scenario, waiting_s)
-    _tell(found, form, output, brief=brief)
+    _print(found, form, output, brief=brief)
     return int(found.failed)
 
 
 def night_of(opened: Store, run: str | None) -> RunInfo:
-    """Return the run that is named, or the one that it confirms."""
+    """Return the named run, or the run that it confirms."""
     info = opened.run(run)
     return opened.run(info.tags[CONFIRMS]) if CONFIRMS in info.tags else info
 
@@ -98,7 +96,7 @@ def _confirmed(found: Regressions, opened: Store, scenario: str | None, waiting_
     return confirmed(found, plan, rig, opened, Console(stderr=True), waiting_s)
 
 
-def _tell(found: Regressions, form: str, output: Path | None, *, brief: bool) -> None:
+def _print(found: Regressions, form: str, output: Path | None, *, brief: bool) -> None:
     if form == "terminal":
         if output is not None:
             raise InputError("-o: is for --format json, md and junit")
@@ -106,10 +104,8 @@ def _tell(found: Regressions, form: str, output: Path | None, *, brief: bool) ->
         return
     if form == "json":
         text = regress_json(found)
-    elif form == "junit":
-        text = as_junit(found)
     else:
-        text = as_markdown(found, brief=brief)
+        text = as_junit(found) if form == "junit" else as_markdown(found, brief=brief)
     if output is None:
         print(text, end="" if text.endswith("\n") else "\n")
     else:
@@ -247,10 +243,9 @@ class AcceptedLevels(Model):
     because: str
 
 
-class RegressDocument(Model):
+class RegressDocument(Versioned):
     """The news in a run. Lists have the largest change first; `changes` are in the order of their dates."""
 
-    version: Literal[1] = 1
     run: str = at("found.run.run")
     scenario: str = at("found.run.plan.scenario_name")
     rig: str = at("found.run.plan.rig_name")

@@ -4,7 +4,7 @@ import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, TypeAlias
 
 import typer
 from pydantic import Field
@@ -15,7 +15,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.over_time import sampled
 from rigctl.cli.errors import end_by
 from rigctl.cli.options import Json, RunId, StoreAddress, run_ids
-from rigctl.cli.output import Model, at, check_page, page_of
+from rigctl.cli.output import Versioned, at, check_page, page_of
 from rigctl.records import Repetition, RunInfo
 from rigctl.report.comparison import comparison_document
 from rigctl.report.document import document
@@ -43,13 +43,13 @@ def show(
 ) -> None:
     """Print the answer, the table and the findings of RUN."""
     with open_store(store, create=False) as opened:
-        made = document(*_read(opened, run))
+        shown = document(*_read(opened, run))
     if markdown:
-        print(as_markdown(made), end="")
+        print(as_markdown(shown), end="")
     elif json:
-        print(as_json(made), end="")
+        print(as_json(shown), end="")
     else:
-        print_document(made, Console(), everything=everything)
+        print_document(shown, Console(), everything=everything)
 
 
 def report(
@@ -68,19 +68,12 @@ def report(
     ] = None,
     fragment: Annotated[
         Path | None,
-        typer.Option(
-            "--fragment",
-            metavar="DIR",
-            help="Write HTML for a shop's page and pictures to this folder.",
-        ),
+        typer.Option("--fragment", metavar="DIR", help="Write HTML for a shop's page and pictures to this folder."),
     ] = None,
     other: Annotated[
         str | None,
         typer.Option(
-            "--compare",
-            metavar="RUN",
-            help="Write a page that compares RUN with this run.",
-            autocompletion=run_ids,
+            "--compare", metavar="RUN", help="Write a page that compares RUN with this run.", autocompletion=run_ids
         ),
     ] = None,
     store: StoreAddress = None,
@@ -94,9 +87,9 @@ def report(
         first = _read(opened, run)
         second = _read(opened, other) if other is not None else None
     if fragment is not None:
-        _publish(first, own or Theme(first[0].plan.rig_name), fragment)
+        _write_fragment(first, own or Theme(first[0].plan.rig_name), fragment)
     if paged:
-        _page(first, second, own, output)
+        _write_page(first, second, own, output)
 
 
 def _read(opened: Store, reference: str | None) -> Measured:
@@ -104,30 +97,29 @@ def _read(opened: Store, reference: str | None) -> Measured:
     return info, opened.repetitions(info.run, series=sampled(info.plan))
 
 
-def _page(first: Measured, second: Measured | None, theme: Theme | None, output: Path | None) -> None:
+def _write_page(first: Measured, second: Measured | None, theme: Theme | None, output: Path | None) -> None:
     if second is not None:
-        made = comparison_document(compared(RunView(*second), RunView(*first)))
+        content = comparison_document(compared(RunView(*second), RunView(*first)))
     else:
-        made = document(*first)
+        content = document(*first)
     path = page_of(first[0], output)
-    write_page(made, path, brand(theme) if theme is not None else None)
+    write_page(content, path, brand(theme) if theme is not None else None)
     print(path.resolve())
 
 
-def _publish(measured: Measured, theme: Theme, folder: Path) -> None:
-    made = product(*measured, theme)
-    files = files_of(made)
+def _write_fragment(measured: Measured, theme: Theme, folder: Path) -> None:
+    content = product(*measured, theme)
+    files = files_of(content)
     write_files(files, folder)
-    if isinstance(made.claim, NoClaim):
-        typer.echo(str(made.claim), err=True)
+    if isinstance(content.claim, NoClaim):
+        typer.echo(str(content.claim), err=True)
     for name in files:
         print((folder / name).resolve())
 
 
-class PublishDocument(Model):
+class PublishDocument(Versioned):
     """The site that `rigctl publish` wrote."""
 
-    version: Literal[1] = 1
     index: str = Field(description="The front page.")
     answer: str = at("done.answer", "The sentence on top of it.")
     runs: int = at("done.runs")

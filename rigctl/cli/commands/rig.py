@@ -13,16 +13,13 @@ from typing import Annotated, Final, Literal, TextIO
 
 import typer
 from pydantic import BeforeValidator, Field
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
 from rigctl.base.errors import InputError, RigError
 from rigctl.base.files import write_whole
 from rigctl.base.resources import modeline
 from rigctl.base.units import format_rate
 from rigctl.cli.options import Json, RigSets
-from rigctl.cli.output import Mbps, Model, at, of, plain_console
+from rigctl.cli.output import Mbps, Model, Versioned, at, of, plain_console, text_table
 from rigctl.discovery.discover import discovered, switch_named
 from rigctl.discovery.draft import Draft
 from rigctl.discovery.inventory import inventory_targets, read_inventory, split_reference
@@ -96,10 +93,9 @@ class VirtualRig(Model):
     nodes: list[VirtualNode] = Field(description="Empty where it is not current.")
 
 
-class RigStatusDocument(Model):
+class RigStatusDocument(Versioned):
     """State of a virtual rig."""
 
-    version: Literal[1] = 1
     rig: str
     up: list[VirtualRig]
 
@@ -169,7 +165,7 @@ async def _execute(rig: Rig, node: str, line: str) -> int:
 
 
 async def _feed(process: Process) -> None:
-    """Pass our input on to the command. A thread reads it: an event loop cannot wait for a file."""
+    """Pass standard input on to the command. A thread reads it, because an event loop cannot wait for a file."""
     loop = asyncio.get_running_loop()
     pieces: asyncio.Queue[bytes] = asyncio.Queue(maxsize=4)
 
@@ -215,10 +211,8 @@ def _described(rig: Rig, state: State, what: str) -> str:
         ]
     for switch in rig.switches.values():
         if switch.snmp is not None:
-            answers = (
-                f"SNMP on {switch.address} port {switch.snmp.port}" if switch.address else "no SNMP: no snmpd here"
-            )
-            lines.append(f"{switch.key}  {switch.title}  {answers}")
+            snmp = f"SNMP on {switch.address} port {switch.snmp.port}" if switch.address else "no SNMP: no snmpd here"
+            lines.append(f"{switch.key}  {switch.title}  {snmp}")
     if state.community is not None:
         lines.append(f"    its community is in {state.folder / 'state.json'}")
     return "\n".join(lines)
@@ -265,33 +259,33 @@ def init(
     """
     if not output:
         raise InputError("rig init: name the file to write, as in -o mylab.yaml; -o - prints it")
-    if output == STANDARD_OUTPUT and as_json:
+    printed = output == STANDARD_OUTPUT
+    if printed and as_json:
         raise InputError("rig init: -o - and --json both print to standard output. Name a file with -o")
-    targets = named(hosts or [], inventory, groups or [], slurm=slurm)
+    targets = named_hosts(hosts or [], inventory, groups or [], slurm=slurm)
     asked = [switch_named(text) for text in switches or ()]
-    path = Path("rig.yaml") if output == STANDARD_OUTPUT else Path(output)
-    if output != STANDARD_OUTPUT:
+    path = Path("rig.yaml" if printed else output)
+    if not printed:
         check_place(path, force=force)
     draft = asyncio.run(discovered(targets, asked))
     if len(draft.nodes) < _FEWEST:
         raise RigError(_too_few(draft))
     text = modeline("rig") + rig_text(draft, f"Written by rigctl rig init, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC.")
     checked(text, path)  # a file that `run` would refuse is never written
-    if output == STANDARD_OUTPUT:
+    if printed:
         sys.stdout.write(text)
     else:
         write_whole(path, text.encode(), follow=False)
     if as_json:
-        print(rig_init_json(draft, str(path)))
+        print(RigInitDocument.text_of(file=str(path), draft=draft))
     else:
         _print(draft, output)
 
 
-def named(hosts: Sequence[str], inventory: str | None, groups: Sequence[str], *, slurm: bool = False) -> list[Target]:
-    """Return the hosts of the command line, then those of the inventory; or those of the Slurm allocation.
-
-    Raises `InputError`.
-    """
+def named_hosts(
+    hosts: Sequence[str], inventory: str | None, groups: Sequence[str], *, slurm: bool = False
+) -> list[Target]:
+    """Return the hosts of the command line and the inventory, or of the Slurm allocation. Raises `InputError`."""
     if slurm:
         if hosts or inventory is not None or groups:
             raise InputError("rig init: --slurm takes the nodes of the allocation. Name no other hosts beside it")
@@ -311,7 +305,7 @@ def named(hosts: Sequence[str], inventory: str | None, groups: Sequence[str], *,
 
 
 def check_place(path: Path, *, force: bool) -> None:
-    """Raise `InputError` if the file cannot be written, or exists and is not to be replaced."""
+    """Raise `InputError` if the file cannot be written, or exists without `force`."""
     if path.is_dir():
         raise InputError(f"{path}: is a folder. Name a file in it, as {path / 'rig.yaml'}")
     if path.exists() and not force:
@@ -333,13 +327,7 @@ def _print(draft: Draft, output: str) -> None:
     console.print(summary(draft, output))
     for note in draft.notes:
         console.print(f"Note: {note}.")
-    shown = rows(draft)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for header in shown[0]:
-        table.add_column(header, justify="right" if header in {"Rate", "MTU"} else "left")
-    for row in shown:
-        table.add_row(*map(Text, row.values()))
-    console.print(table)
+    console.print(text_table(_HEADS, _rows(draft), left={*_HEADS} - {"Rate", "MTU"}))
     for each in draft.left_out:
         console.print(f"{each.target.text}: left out: {each.reason}")
     if output != STANDARD_OUTPUT:
@@ -351,7 +339,7 @@ _ROOT: Final = {None: "yes", "granted": "sudo", "password": "no", "absent": "no"
 
 
 def summary(draft: Draft, output: str) -> str:
-    """Return one sentence about what was written."""
+    """Return a sentence about the file that was written."""
     where = "printed" if output == STANDARD_OUTPUT else f"written to {output}"
     unread = len(draft.left_out)
     left_out = f", {plural(unread, 'host')} left out" if unread else ""
@@ -360,25 +348,28 @@ def summary(draft: Draft, output: str) -> str:
     return f"A rig of {len(draft.nodes)} nodes{mixed} was {where}{left_out}."
 
 
-def rows(draft: Draft) -> list[dict[str, str]]:
-    """Return a row for each node, by the heads of its columns; unknown is a dash."""
-    found = []
+_HEADS: Final = ("Node", "Host", "Machine", "Interface", "Data address", "Rate", "MTU", "Root", "Switch port")
+
+
+def _rows(draft: Draft) -> list[list[str]]:
+    """Return the fields of each node; unknown is a dash."""
+    rows = []
     for node in draft.nodes:
         interface, port = node.path.interface, node.port
         speed = interface.speed_bps if interface is not None else None
-        cells = {
-            "Node": node.name,
-            "Host": node.target.text,
-            "Machine": node.host.machine,
-            "Interface": interface.name if interface is not None else None,
-            "Data address": node.path.address,
-            "Rate": format_rate(speed) if speed else None,
-            "MTU": str(interface.mtu) if interface is not None and interface.mtu else None,
-            "Root": _ROOT[node.host.sudo],
-            "Switch port": f"{node.switch} {port.port}" if port is not None else None,
-        }
-        found.append({head: cell or "–" for head, cell in cells.items()})
-    return found
+        fields = (
+            node.name,
+            node.target.text,
+            node.host.machine,
+            interface.name if interface is not None else None,
+            node.path.address,
+            format_rate(speed) if speed else None,
+            str(interface.mtu) if interface is not None and interface.mtu else None,
+            _ROOT[node.host.sudo],
+            f"{node.switch} {port.port}" if port is not None else None,
+        )
+        rows.append([field or "–" for field in fields])
+    return rows
 
 
 _ROOTS: Final = {None: "login", "granted": "sudo"}
@@ -415,16 +406,10 @@ class LeftOutHost(Model):
     reason: str
 
 
-class RigInitDocument(Model):
+class RigInitDocument(Versioned):
     """The nodes that `rig init` found, and the file that it wrote."""
 
-    version: Literal[1] = 1
     file: str
     nodes: list[RigNode] = at("draft.nodes")
     left_out: list[LeftOutHost] = at("draft.left_out")
     notes: list[str] = at("draft.notes")
-
-
-def rig_init_json(draft: Draft, file: str) -> str:
-    """Return what `--json` prints."""
-    return RigInitDocument.text_of(file=file, draft=draft)

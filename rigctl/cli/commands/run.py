@@ -60,20 +60,20 @@ def run(
     with displayed() if display else nullcontext() as screen:
         view, outcome = _measured(scenario, options, folder, tags, waiting_s, quiet=display)
         info = view.info
-        made, worse = _document(view, options.bound / 100)
-        publish_results(made)
+        report, worse = _document(view, options.bound / 100)
+        publish_results(report)
         page = None if folder is None else page_of(info, options.report, folder)
         if screen is not None:
-            _write(info, made, page)
+            _write(info, report, page)
             if outcome.status is not RunStatus.INTERRUPTED:
                 with suppress(KeyboardInterrupt):
                     screen.wait()
-    _tell(info, made, quiet=options.quiet, as_json=as_json)
+    _print(info, report, quiet=options.quiet, as_json=as_json)
     if screen is None:
-        _write(info, made, page)
+        _write(info, report, page)
     if page is not None and not options.quiet and not as_json:
         print(f"report {page.resolve()}")
-    missed = any(not verdict.met for verdict in made.verdicts)
+    missed = any(not verdict.met for verdict in report.verdicts)
     return outcome.exit_code or (RigctlError.exit_code if worse or missed else 0)
 
 
@@ -94,9 +94,9 @@ def _measured(
             plan, inventory = load_plan(scenario, overrides)
             check(stored, plan, versions(), opened.controller(stored.run))
             resumed = stored.run
-        beside = Path.cwd() if folder is None else folder.resolve()
+        captures = Path.cwd() if folder is None else folder.resolve()
         if any(cell.capture for cell in plan.cells):
-            beside.mkdir(parents=True, exist_ok=True)
+            captures.mkdir(parents=True, exist_ok=True)
         outcome = measure_run(
             plan,
             inventory,
@@ -104,7 +104,7 @@ def _measured(
             Console(stderr=True),
             quiet=quiet or options.quiet or on_standard_error(),
             resumed=resumed,
-            captures=beside,
+            captures=captures,
             tags=tags,
             wait_s=waiting_s,
             without_unreachable=options.without_unreachable,
@@ -127,38 +127,38 @@ def _stored(store: Store, reference: str | None, scenario: str, overrides: Overr
     return found
 
 
-def _write(info: RunInfo, made: Document, page: Path | None) -> None:
+def _write(info: RunInfo, report: Document, page: Path | None) -> None:
     if page is None:
         return
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
-        write_page(made, page)
+        write_page(report, page)
     except (InputError, OSError) as error:
-        # Its place was good before the run: the machine failed, not the user.
+        # The place was good before the run, so the machine failed, not the user.
         kind = Interrupted if info.status is RunStatus.INTERRUPTED else RigError
         raise kind(f"{error}. The run is stored: rigctl report {info.run} -o FILE.html") from error
 
 
-def _tell(info: RunInfo, made: Document, *, quiet: bool, as_json: bool) -> None:
+def _print(info: RunInfo, report: Document, *, quiet: bool, as_json: bool) -> None:
     """Print the table, JSON, or the run's id only."""
     if as_json:
-        print(document_json(made), end="")
+        print(document_json(report), end="")
         return
     if quiet:
         print(info.run)
-        for finding in made.findings:
+        for finding in report.findings:
             if finding.weight is Weight.EXPECTED:  # the reason of exit code 1
                 print(finding.text, file=sys.stderr)
         return
-    print_document(made, Console())
+    print_document(report, Console())
     print(f"run    {info.run}")
 
 
 def _document(view: RunView, bound: float) -> tuple[Document, bool]:
-    """Return the report of a run; of a run with --against the comparison, and whether the second variant is worse."""
+    """Return the report of a run, or the comparison of a run with --against and whether its second variant is worse."""
     if view.plan.against is None:
         return of_view(view), False
     compared, verdicts = of_variants(view, bound), expectations.verdicts(view)
     missed = [each for each in expectations.findings(view.plan, verdicts) if each.weight is Weight.EXPECTED]
-    told = comparison_document(compared)
-    return replace(told, verdicts=verdicts, findings=by_weight([*missed, *told.findings])), compared.worse
+    report = comparison_document(compared)
+    return replace(report, verdicts=verdicts, findings=by_weight([*missed, *report.findings])), compared.worse

@@ -16,10 +16,10 @@ from rich.text import Text
 from rigctl.base.errors import InputError
 from rigctl.base.units import UnitError, format_duration, local_text, parse_duration
 from rigctl.cli.options import Json, StoreAddress, run_ids
-from rigctl.cli.output import Count, Instant, Model, at
+from rigctl.cli.output import Count, Instant, Model, Versioned, at
 from rigctl.cli.stored_runs import Filters, ListedRun, check_tag_name, stored_runs, tags_of, with_filters
 from rigctl.records import BASELINE, RunStatus, given_tags, tag_text
-from rigctl.report.words.text import plural
+from rigctl.report.words.text import plural, some
 from rigctl.runner.resume import Fate, fate
 from rigctl.store import NoStoreError, open_store
 
@@ -78,10 +78,9 @@ class StoredRun(Model):
     )
 
 
-class RunsDocument(Model):
+class RunsDocument(Versioned):
     """The stored runs, the earliest first."""
 
-    version: Literal[1] = 1
     runs: list[StoredRun]
     damaged: list[str] = Field(description="A message for each run that can't be read.")
 
@@ -92,7 +91,7 @@ def runs_json(runs: Sequence[ListedRun], damaged: Sequence[str]) -> str:
 
 
 def status_text(stored: ListedRun) -> str:
-    """Return `complete in 1m 14s`, `running for 20 s`, `died, began 3h 05m ago`; with `?` if it only probably died."""
+    """Return `complete in 1m 14s`, `running for 20 s` or `died, began 3h 05m ago`; `died?` if that is only probable."""
     info = stored.info
     if info.status is not RunStatus.RUNNING:
         took = f" in {format_duration(info.ended_at - info.started_at)}" if info.ended_at is not None else ""
@@ -102,9 +101,9 @@ def status_text(stored: ListedRun) -> str:
 
 
 def print_runs(runs: Sequence[ListedRun], console: Console | None = None) -> None:
-    """Print a line for each run: id, start, tests that have a result that counts, status, rig, title.
+    """Print a line for each run: id, start, tests with a valid result, status, rig and title.
 
-    Ids are never cut, whatever the width of the terminal.
+    An id is never cut, whatever the width of the terminal.
     """
     console = console or Console(highlight=False)
     console.width = max(console.width, _LEAST_WIDTH if console.is_terminal else _WIDTH)
@@ -149,17 +148,17 @@ def prune(
     with open_store(_address(ctx, store), create=False) as opened:
         stored, damaged = stored_runs(opened)
         accepted = {levels.run for levels in opened.history.accepted()}
-        gone, kept = pruning_of(stored, accepted, age_s)
+        old, kept = pruning_of(stored, accepted, age_s)
         sizes = opened.sizes()
-        infos = [each.info for each in gone]
-        old = [{"run": each.run, "started_at": each.started_at, "bytes": sizes.get(each.run)} for each in infos]
-        made = PruneDocument.model_validate(
-            {"removed": yes, "runs": old, "kept": [{"run": run, "why": why} for run, why in kept.items()]}
+        gone = [
+            {"run": run.info.run, "started_at": run.info.started_at, "bytes": sizes.get(run.info.run)} for run in old
+        ]
+        result = PruneDocument.model_validate(
+            {"removed": yes, "runs": gone, "kept": [{"run": run, "why": why} for run, why in kept.items()]}
         )
-        print(made.model_dump_json(indent=2) if as_json else _pruning_text(made.runs, made.kept, keep, removed=yes))
-        if yes:
-            for run in gone:
-                opened.remove(run.info.run)
+        print(result.model_dump_json(indent=2) if as_json else _pruning_text(result, keep))
+        for run in old if yes else ():
+            opened.remove(run.info.run)
     if damaged:
         raise InputError("\n".join(damaged))
 
@@ -179,10 +178,9 @@ class KeptRun(Model):
     why: str
 
 
-class PruneDocument(Model):
+class PruneDocument(Versioned):
     """Runs that `runs prune` removes."""
 
-    version: Literal[1] = 1
     removed: bool = Field(description="false: nothing was removed, --yes was not given.")
     runs: list[PrunedRun]
     kept: list[KeptRun]
@@ -191,7 +189,7 @@ class PruneDocument(Model):
 def pruning_of(
     stored: Sequence[ListedRun], accepted: Collection[str], age_s: float
 ) -> tuple[list[ListedRun], dict[str, str]]:
-    """Return the runs older than `age_s` that no other run is compared with, and why the others as old stay."""
+    """Return the runs older than `age_s` that can go, and for each other old run the reason why it stays."""
     by_kind = {(run.info.plan.scenario_name, run.info.plan.rig_name): run.info.run for run in stored}
     latest = set(by_kind.values())
     gone, kept = [], {}
@@ -211,7 +209,7 @@ def pruning_of(
 
 
 def age(text: str) -> float:
-    """Return the seconds of `90d`, `12w`, or a duration as elsewhere. Raises `InputError`."""
+    """Return the seconds of `90d`, `12w` or a duration. Raises `InputError`."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([dw])\s*", text, re.ASCII)
     if match:
         return float(match[1]) * _DAYS[match[2]] * _DAY_S
@@ -223,19 +221,18 @@ def age(text: str) -> float:
     raise InputError(f'--keep "{text}": is no age. Write it as 90d, 12w or 36h')
 
 
-def _pruning_text(gone: Sequence[PrunedRun], kept: Sequence[KeptRun], keep: str, *, removed: bool) -> str:
-    lines = [f"No run older than {keep} can be removed."]
+def _pruning_text(result: PruneDocument, keep: str) -> str:
+    lines, gone = [f"No run older than {keep} can be removed."], result.runs
     if gone:
         size = sum(run.bytes or 0 for run in gone)
         about = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} KB"
         first, last = (f"{datetime.fromisoformat(run.started_at).astimezone():%Y-%m-%d}" for run in (gone[0], gone[-1]))
         what = f"{plural(len(gone), 'run')} from {first} to {last}, about {about}"
         how = f"Would remove {what}. To remove: rigctl runs prune --keep {keep} --yes"
-        lines = [f"Removing {what}." if removed else how]
-    if kept:
-        named = [f"{run.run} ({run.why})" for run in kept[:_MOST_NAMED]]
-        more = [f"{len(kept) - _MOST_NAMED} more"] if len(kept) > _MOST_NAMED else []
-        lines.append(f"Kept although older: {', '.join([*named, *more])}")
+        lines = [f"Removing {what}." if result.removed else how]
+    if result.kept:
+        named = [f"{run.run} ({run.why})" for run in result.kept]
+        lines.append(f"Kept although older: {some(named, _MOST_NAMED, last=', ')}")
     return "\n".join(lines)
 
 
@@ -271,10 +268,9 @@ def _agreed(chosen: list[str]) -> bool:
     return typer.confirm(f"Remove {', '.join(chosen)}?")
 
 
-class TagDocument(Model):
+class TagDocument(Versioned):
     """The tags of a run."""
 
-    version: Literal[1] = 1
     run: str
     tags: dict[str, str]
 

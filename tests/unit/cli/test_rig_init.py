@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rigctl.base.errors import InputError
-from rigctl.cli.commands.rig import check_place, init, named
+from rigctl.cli.commands.rig import check_place, init, named_hosts
 
 
 def refused(*hosts: str, output: str = "lab.yaml", groups: tuple[str, ...] = (), as_json: bool = False) -> str:
@@ -25,9 +25,9 @@ def test_what_can_be_known_beforehand_is_refused_beforehand(tmp_path: Path) -> N
 
 def test_hosts_of_the_command_line_come_before_those_of_the_inventory(tmp_path: Path) -> None:
     (tmp_path / "hosts").write_text("[web]\nw[1:2]\n[db]\nd\n")
-    found = named(["pi1"], f"{tmp_path}/hosts:web", [])
+    found = named_hosts(["pi1"], f"{tmp_path}/hosts:web", [])
     assert [target.text for target in found] == ["pi1", "w1", "w2"]
-    assert [target.text for target in named([], f"{tmp_path}/hosts", ["db"])] == ["d"]
+    assert [target.text for target in named_hosts([], f"{tmp_path}/hosts", ["db"])] == ["d"]
 
 
 def test_a_file_is_replaced_only_with_force(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from rigctl.report.blocks import Block, Column, Document, Entry, Folded, Row, Sc
 from rigctl.report.document import document
 from rigctl.report.product.claim import Claim, NoClaim, claim, floored, floored_text
 from rigctl.report.product.theme import Theme
-from rigctl.report.tables.streams import many
 from rigctl.report.sections import method
+from rigctl.report.tables.streams import many
 from rigctl.report.words.text import (
     MOST_LISTED,
     UNKNOWN,

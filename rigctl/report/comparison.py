@@ -64,7 +64,7 @@ def interval_text(difference: Difference) -> str:
 
 
 def up(share: float) -> str:
-    """Return a bound in percent, rounded up: what is within 0.31 % is within 0.4 %, not within 0.3 %."""
+    """Return a bound in percent, rounded up: a change within 0.31 % is within 0.4 %, not within 0.3 %."""
     return f"{math.ceil(1000 * share - 1e-9) / 10:.1f}"
 
 
@@ -77,23 +77,23 @@ def verdict_text(change: Change) -> str:
 
 def why(change: Change, bound: float) -> str | None:
     """Return why a test has no verdict; None if it has one."""
-    found = change.difference
-    if found.verdict is Verdict.INVALID:
+    difference = change.difference
+    if difference.verdict is Verdict.INVALID:
         return sentence(f"Invalid: {change.reason}") if change.reason else "Invalid."
-    if found.verdict is not Verdict.INCONCLUSIVE:
+    if difference.verdict is not Verdict.INCONCLUSIVE:
         return None
-    if found.low is None or found.high is None:
+    if difference.low is None or difference.high is None:
         few = min(len(change.before.values), len(change.after.values))
         reason = f"{plural(few, 'repetition')}; a verdict needs {LEAST} on either side"
-    elif found.low <= 0 <= found.high:
+    elif difference.low <= 0 <= difference.high:
         reason = "the repetitions differ too much"
-    elif abs(found.change or 0.0) < bound:
+    elif abs(difference.change or 0.0) < bound:
         return f"Inconclusive: a difference, but smaller than the bound of {100 * bound:g} %."
     else:
         reason = "a difference that chance may explain"
     visible = "Their spread is unknown."
-    if found.seeable is not None:
-        visible = f"Changes from {up(found.seeable)} % on could have been seen."
+    if difference.seeable is not None:
+        visible = f"Changes from {up(difference.seeable)} % on could have been seen."
     return f"Inconclusive: {reason}. {visible}"
 
 
@@ -106,27 +106,29 @@ def named(cell: Cell, cells: Sequence[Cell]) -> str:
 
 
 def answer(comparison: Comparison) -> Finding:
-    """Return what got worse or better and by how much, and the number of other tests."""
-    found = {verdict: comparison.with_verdict(verdict) for verdict in Verdict}
-    news = [*found[Verdict.BETTER], *found[Verdict.WORSE]]
-    said = [_news(verdict, found[verdict], comparison) for verdict in (Verdict.WORSE, Verdict.BETTER) if found[verdict]]
+    """Return the headline: what got worse or better and by how much, and the number of other tests."""
+    changes = {verdict: comparison.with_verdict(verdict) for verdict in Verdict}
+    news = [*changes[Verdict.BETTER], *changes[Verdict.WORSE]]
+    sentences = [
+        _news(verdict, changes[verdict], comparison) for verdict in (Verdict.WORSE, Verdict.BETTER) if changes[verdict]
+    ]
     if not comparison.tests:
-        said = ["The runs have no test in common."]
+        sentences = ["The runs have no test in common."]
     rest = []
-    if same := found[Verdict.SAME]:
+    if same := changes[Verdict.SAME]:
         widest = max(change.difference.within or 0.0 for change in same)
         rest.append(f"{plural(len(same), 'is', 'are')} the same within {up(widest)} %")
     rest += [
-        f"{plural(len(found[verdict]), 'is', 'are')} {verdict}"
+        f"{plural(len(changes[verdict]), 'is', 'are')} {verdict}"
         for verdict in (Verdict.INCONCLUSIVE, Verdict.INVALID)
-        if found[verdict]
+        if changes[verdict]
     ]
-    said = said or ["No test got better or worse."]
+    sentences = sentences or ["No test got better or worse."]
     if rest:
-        said.append(f"{listed(rest)}.")
+        sentences.append(f"{listed(rest)}.")
     level = Severity.WARNING if comparison.worse else Severity.NOTE
-    numbers: dict[str, Number] = {str(verdict): len(found[verdict]) for verdict in Verdict}
-    return Finding(" ".join(said), Weight.ANSWER, level, tests(change.cell.number for change in news), numbers)
+    numbers: dict[str, Number] = {str(verdict): len(changes[verdict]) for verdict in Verdict}
+    return Finding(" ".join(sentences), Weight.ANSWER, level, tests(change.cell.number for change in news), numbers)
 
 
 def _news(verdict: Verdict, changes: Sequence[Change], comparison: Comparison) -> str:
@@ -134,8 +136,8 @@ def _news(verdict: Verdict, changes: Sequence[Change], comparison: Comparison) -
     first = changes[0]
     count = "" if len(cells) == 1 else f"{len(changes)} of {plural(len(cells), 'test')} got {verdict}: "
     then = f"; then {numbers_text([change.cell.number for change in changes[1:]])}" if len(changes) > 1 else ""
-    said = f"{count}{named(first.cell, cells)} has {_times(first)}{then}."
-    return f"{said[:1].upper()}{said[1:]}"
+    text = f"{count}{named(first.cell, cells)} has {_times(first)}{then}."
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _times(change: Change) -> str:
@@ -164,13 +166,13 @@ def findings(comparison: Comparison) -> Iterator[Finding]:
 
 def _of_streams(comparison: Comparison) -> Iterator[Finding]:
     for verdict, level in ((Verdict.WORSE, Severity.WARNING), (Verdict.BETTER, Severity.NOTE)):
-        found = [change for change in comparison.streams if change.difference.verdict is verdict]
-        if found:
-            first = found[0]
+        changes = [change for change in comparison.streams if change.difference.verdict is verdict]
+        if changes:
+            first = changes[0]
             which = f"{first.stream} of test {first.cell.number}"
-            text = f"{plural(len(found), 'pair')} got {verdict}: {which} has {_times(first)}"
-            more = f"; {len(found) - 1} more in the table of pairs" if len(found) > 1 else ""
-            yield Finding(f"{text}{more}.", Weight.BOTTLENECK, level, tests({change.cell.number for change in found}))
+            text = f"{plural(len(changes), 'pair')} got {verdict}: {which} has {_times(first)}"
+            more = f"; {len(changes) - 1} more in the table of pairs" if len(changes) > 1 else ""
+            yield Finding(f"{text}{more}.", Weight.BOTTLENECK, level, tests({change.cell.number for change in changes}))
 
 
 EntryOf: TypeAlias = Callable[[Change], Entry]
@@ -237,7 +239,7 @@ def _table(changes: Sequence[Change], bound: float, label: str) -> Table:
     ]
     unit = METRICS[metrics[0]].unit if len(metrics) == 1 else ""
     sums = "" if pairs else next(filter(None, (sum_words(cells, metric) for metric in metrics)), "")
-    of_all = f", {sums}" if sums else ""
+    suffix = f", {sums}" if sums else ""
     columns: list[tuple[Column, EntryOf]] = [
         (Column("Test", "", "requested"), lambda change: Entry(str(change.cell.number), change.cell.number)),
         *((item.column, partial(_asked, item)) for item in asked),
@@ -253,16 +255,16 @@ def _table(changes: Sequence[Change], bound: float, label: str) -> Table:
         (Column("Change", "%"), lambda own: _percent(own.difference.change, signed)),
         (Column("Verdict", words=True), _verdict),
         (Column("Interval", "%"), _interval),
-        (Column(f"Before{of_all}", unit, "derived"), lambda own: _median(own, own.before, decimals)),
-        (Column(f"After{of_all}", unit, "derived"), lambda own: _median(own, own.after, decimals)),
+        (Column(f"Before{suffix}", unit, "derived"), lambda own: _median(own, own.before, decimals)),
+        (Column(f"After{suffix}", unit, "derived"), lambda own: _median(own, own.after, decimals)),
         (Column("Visible from", "%", "derived"), lambda own: _percent(own.difference.seeable, up)),
     ]
     notes: dict[str, int] = {}
     rows = []
     for change in changes:
         counted = change.difference.verdict is not Verdict.INVALID
-        said = None if counted else why(change, bound)
-        numbers = () if said is None else (notes.setdefault(said, len(notes) + 1),)
+        reason = None if counted else why(change, bound)
+        numbers = () if reason is None else (notes.setdefault(reason, len(notes) + 1),)
         rows.append(Row(tuple(entry(change) for _, entry in columns), change.cell.number, numbers, counted))
     legend = (
         f"Medians of the repetitions that count; interval of their ratio, {100 * CONFIDENCE:g} %. "
@@ -304,10 +306,12 @@ def _median(change: Change, figure: Figure, decimals: int) -> Entry:
 
 def _decimals(changes: Sequence[Change]) -> int:
     """Return the decimals that give the smallest median three digits."""
-    sides = [
-        (side.values, METRICS[change.metric].scale) for change in changes for side in (change.before, change.after)
+    medians = [
+        median(figure.values) * METRICS[change.metric].scale
+        for change in changes
+        for figure in (change.before, change.after)
+        if figure.values
     ]
-    medians = [median(values) * scale for values, scale in sides if values]
     smallest = min(filter(None, medians), default=100.0)
     return max(0, 2 - int(f"{smallest:e}".partition("e")[2]))
 
@@ -319,13 +323,13 @@ def _sections(comparison: Comparison) -> Iterator[Section]:
         f"{named(change.cell, cells)}{', ' + METRICS[change.metric].name if several else ''}"
         for change in comparison.tests
     ]
-    drawn = chart(comparison.tests, [name.removeprefix("test ") for name in names], comparison.bound)
-    if drawn is not None:
-        yield Section("The changes and their intervals", (drawn,))
+    charts = chart(comparison.tests, [name.removeprefix("test ") for name in names], comparison.bound)
+    if charts is not None:
+        yield Section("The changes and their intervals", (charts,))
     reasons = tuple(
-        f"{name[:1].upper()}{name[1:]}: {said[:1].lower()}{said[1:]}"
+        f"{name[:1].upper()}{name[1:]}: {reason[:1].lower()}{reason[1:]}"
         for change, name in zip(comparison.tests, names, strict=True)
-        if (said := why(change, comparison.bound)) is not None
+        if (reason := why(change, comparison.bound)) is not None
     )
     if reasons:
         listed = Items(reasons)
@@ -347,18 +351,17 @@ def _differs(comparison: Comparison) -> Iterator[Block]:
     columns = tuple(Column(title, "", "derived", words=True) for title in ("What", "Where", "Before", "After"))
     rows = []
     for change in comparison.differs:
-        shown = (setup_title(change), where_text(change), *setup_texts(change))
+        texts = (setup_title(change), where_text(change), *setup_texts(change))
         values = (change.name, change.where, change.before, change.after)
-        rows.append(Row(tuple(Entry(text, value) for text, value in zip(shown, values, strict=True))))
+        rows.append(Row(tuple(map(Entry, texts, values))))
     yield Table(columns, tuple(rows), label="What else differs")
     plans = (comparison.before.plan, comparison.after.plan)
-    for title, texts in (
+    for title, (before, after) in (
         ("scenario", [plan.scenario_yaml for plan in plans]),
         ("rig file", [plan.rig_yaml for plan in plans]),
     ):
-        if texts[0] != texts[1]:
-            before, after = (text.splitlines() for text in texts)
-            lines = difflib.unified_diff(before, after, "before", "after", lineterm="", n=1)
+        if before != after:
+            lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "before", "after", lineterm="", n=1)
             yield Folded(f"Changes of the {title}", (Verbatim("\n".join(lines)),))
 
 
@@ -376,7 +379,7 @@ def _method(comparison: Comparison) -> Iterator[str]:
 
 
 def chart(changes: Sequence[Change], names: Sequence[str], bound: float) -> Charts | None:
-    """Return the changes that have an interval, the largest first; None where none has."""
+    """Return a chart of the changes that have an interval, the largest first; None if no change has one."""
     drawn = [
         (name, own.verdict, 100 * own.change, 100 * own.low, 100 * own.high)
         for name, own in zip(names, (change.difference for change in changes), strict=True)

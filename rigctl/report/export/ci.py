@@ -24,7 +24,7 @@ from rigctl.scenario.expecting import OF_KIND
 
 
 def suite_of(view: RunView) -> Suite:
-    """Return a case for each test, which passes if it was measured, and one for each expectation."""
+    """Return a case for each test, which passes if the test was measured, and a case for each expectation."""
     info = view.info
     by_cell: dict[int, list[Repetition]] = {}
     for repetition in view.every:
@@ -39,8 +39,8 @@ def suite_of(view: RunView) -> Suite:
         name = f"test {cell.number}: {settings_text(cell, apart)}"
         cases.append(_measured(info, cell, name, group, by_cell.get(cell.number, ())))
         for verdict in by_test.get(cell.number, ()):
-            of = f", {verdict.pair}" if verdict.pair else ""
-            name = f"test {verdict.test}{of}: {verdict.figure} {verdict.expected}"
+            pair = f", {verdict.pair}" if verdict.pair else ""
+            name = f"test {verdict.test}{pair}: {verdict.figure} {verdict.expected}"
             text = f"{verdict.figure} {verdict.measured}, expected {verdict.expected}"
             cases.append(Case(name, group, "passed" if verdict.met else "failed", text))
     return Suite(f"{info.plan.title or info.plan.scenario_name} ({info.run})", cases, info.started_at)
@@ -66,7 +66,7 @@ _MOST_NAME: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure of a test, or of one of its pairs. `each` has its values in the repetitions, where these are known."""
+    """One figure of a test or of one of its pairs. `each` has the known values of its repetitions."""
 
     name: str
     column: Column
@@ -76,42 +76,42 @@ class Figure:
 
 def bencher(view: RunView) -> bytes:
     """Return Bencher Metric Format: the measures of each test, with the lowest and the highest repetition."""
-    made: dict[str, dict[str, dict[str, float]]] = {}
+    benchmarks: dict[str, dict[str, dict[str, float]]] = {}
     for figure in _figures(view, BIGGER | SMALLER):
         metric = {"value": figure.value}
         if len(figure.each) > 1:
             metric |= {"lower_value": min(figure.each), "upper_value": max(figure.each)}
-        made.setdefault(figure.name, {})[figure.column.name.replace("_", "-")] = metric
-    return _text(view, made, "figure")
+        benchmarks.setdefault(figure.name, {})[figure.column.name.replace("_", "-")] = metric
+    return _text(view, benchmarks, "figure")
 
 
 def benchmark_action(view: RunView, *, smaller: bool = False) -> bytes:
     """Return the list of github-action-benchmark: goodput, or with `smaller` round trips and loss."""
-    made = []
+    entries = []
     for figure in _figures(view, SMALLER if smaller else BIGGER):
         entry = {"name": f"{figure.name}, {figure.column.name}", "unit": figure.column.unit, "value": figure.value}
         if len(figure.each) > 1:
             entry |= {"range": f"± {stdev(figure.each):.3g}"}
-        made.append(entry | {"extra": f"run {view.info.run}: {figure.column.meaning}"})
-    return _text(view, made, "round trip and no loss" if smaller else "goodput")
+        entries.append(entry | {"extra": f"run {view.info.run}: {figure.column.meaning}"})
+    return _text(view, entries, "round trip and no loss" if smaller else "goodput")
 
 
 def has_smaller(view: RunView) -> bool:
     """Tell whether `benchmark_action` has figures with `smaller`."""
-    return any(True for _ in _figures(view, SMALLER))
+    return next(_figures(view, SMALLER), None) is not None
 
 
-def _text(view: RunView, made: Sequence[object] | Mapping[str, object], what: str) -> bytes:
-    if not made:
+def _text(view: RunView, content: Sequence[object] | Mapping[str, object], what: str) -> bytes:
+    if not content:
         raise InputError(f"export: run {view.info.run} has no {what} that was measured. `rigctl show` tells why")
-    return f"{json.dumps(made, indent=2, ensure_ascii=False, allow_nan=False)}\n".encode()
+    return f"{json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)}\n".encode()
 
 
 def _figures(view: RunView, wanted: frozenset[str]) -> Iterator[Figure]:
     """Yield the wanted figures that were measured, in the scenario's order.
 
-    A name is the same in every run of a scenario: it has the settings, and the test's number only where tests have
-    the same settings.
+    A name is the same in every run of a scenario: it has the settings, and the test's number only if several tests
+    have the same settings.
     """
     values, apart = Values(view), told_apart(view.plan.cells)
     settings = {cell.number: settings_text(cell, apart) for cell in view.plan.cells}

@@ -13,7 +13,7 @@ from rigctl.columns import Column, Level, columns_at
 from rigctl.report.words.text import UNKNOWN, escaped
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""Beginnings of what a spreadsheet calculates (OWASP, CSV injection). The last four are = + - @ in full width."""
+"""First characters of formulas in a spreadsheet (OWASP, CSV injection). The last four are = + - @ in full width."""
 
 
 def csv_file(rows: Iterable[Row], level: Level) -> bytes:
@@ -81,4 +81,4 @@ FORMATS: Final[dict[str, Callable[[Iterable[Row], Level], bytes]]] = {
 }
 """Name of a format → the function that makes its file."""
 BINARY: Final = frozenset({"parquet"})
-"""Formats that are not text: they need a file to go to."""
+"""Formats that are not text, and so are written to a file only."""

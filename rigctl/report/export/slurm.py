@@ -1,4 +1,4 @@
-"""The slow nodes of a mesh as commands for Slurm: text for an administrator to read and run. rigctl runs none."""
+"""The slow nodes of a mesh as Slurm commands, which an administrator reads and runs. rigctl runs none of them."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""The claim that a run supports about a product, or the reasons why none is made: docs/decisions/0031-claims.md.
+"""The claim that a run supports about a product, or the reasons against a claim (docs/decisions/0031-claims.md).
 
 The claimed figure is the slowest repetition of the slowest pair, rounded down to three digits. On simulated switches
 with known levels (tests/support/claim_cases.py), 1 to 3 % of these claims are too strong; of claims on the mean, 16 %.
@@ -47,7 +47,7 @@ class Claim:
 
     @property
     def standing(self) -> str:
-        """A sentence that relates the figure to those of chart and table, which are means."""
+        """Return a sentence that relates the figure to those of chart and table, which are means."""
         return (
             f"{rate_text(self.mbps)} is the slowest of {self.repetitions} repetitions of the slowest pair, rounded "
             "down; chart and table show means over repetitions."
@@ -68,7 +68,7 @@ class NoClaim:
 
 
 def lowest(values: Iterable[Sequence[float]]) -> float | None:
-    """Return the slowest repetition of all pairs, rounded down; None if they are too few or too far apart."""
+    """Return the slowest repetition of all pairs, rounded down; None if repetitions are too few or too far apart."""
     pairs = list(values)
     if not pairs or any(len(own) < LEAST or _differ(own) for own in pairs):
         return None
@@ -81,7 +81,7 @@ def _differ(values: Sequence[float]) -> bool:
 
 
 def floored(value: float, digits: int | None = None) -> float:
-    """Round down to `digits` decimals; by default to those that a rate in Mbit/s is printed with."""
+    """Return the value rounded down to `digits` decimals; by default to the decimals of a rate in Mbit/s."""
     factor = 10.0 ** (decimals(value) if digits is None else digits)
     return math.floor(value * factor + 1e-9) / factor
 
@@ -92,7 +92,7 @@ def floored_text(mbps: float | None) -> str:
 
 
 def three_digits(mbps: float) -> float:
-    """Round down to three significant digits: more are not the same in another run."""
+    """Return the rate rounded down to three significant digits; further digits differ in another run."""
     return floored(mbps, 2 - math.floor(math.log10(mbps))) if mbps > 0 else 0.0
 
 
@@ -114,7 +114,7 @@ class _Test:
 
     @property
     def mbps(self) -> list[list[float]]:
-        """The repetitions of each pair in each direction."""
+        """Return the goodput of the repetitions, for each pair in each direction."""
         pairs: dict[tuple[str, ...], list[float]] = {}
         for row in self.rows:
             pairs.setdefault((row["source"], row["destination"], row["direction"]), []).append(row["goodput_mbps"])
@@ -134,7 +134,7 @@ class _Test:
 
 
 def claim(view: RunView, asked: ClaimSection, shown: Sequence[int] | None = None) -> Claim | NoClaim:
-    """Return the claim that the tests of a run support, or why there is none. `shown`: only these tests."""
+    """Return the claim that the tests of a run support, or the reasons against it. `shown`: only these tests."""
     reasons = list(_against_run(view, asked))
     rows: dict[int, list[Row]] = {}
     for row in view.frames.derived.pairs:
@@ -152,7 +152,7 @@ def claim(view: RunView, asked: ClaimSection, shown: Sequence[int] | None = None
     against = {test.number: list(_against_test(view, test, asked, missed=test.number in missed)) for test in tests}
     good = [test for test in tests if not against[test.number]]
     if not good or (asked.tests != "best" and len(good) < len(tests)):
-        return NoClaim(tuple(_merged(against)))
+        return NoClaim(tuple(_with_tests(against)))
     if asked.tests == "best":
         good = [max(good, key=attrgetter("share"))]
     elif len({round(test.ceiling_mbps, 1) for test in good}) > 1:
@@ -182,8 +182,8 @@ def _against_test(view: RunView, test: _Test, asked: ClaimSection, *, missed: bo
     if left_out := [gone for gone in summary.exclusions if not gone.measured_again]:
         last = left_out[-1]
         reason = f": {last.reason.rstrip('.')}" if last.reason else ""
-        what = {None: "not measured", Status.OK: "not all pairs were measured"}
-        yield f"{what.get(last.status, f'a repetition is {last.status}')}{reason}"
+        texts = {None: "not measured", Status.OK: "not all pairs were measured"}
+        yield f"{texts.get(last.status, f'a repetition is {last.status}')}{reason}"
     if summary.counted < LEAST:
         yield f"{plural(summary.counted, 'repetition counts', 'repetitions count')}, {LEAST} are needed"
     if summary.counted == 0:
@@ -219,12 +219,12 @@ def _against_links(view: RunView, cell: CellSummary) -> Iterator[str]:
     if view.plan.virtual is not None:
         return
     for node in sorted({node for stream in cell.streams for node in stream.stream.ends}):
-        known, seen = link_rate_bps(view.info, node), view.info.facts.get(node, {}).get("speed_bps")
-        if known and seen and known != seen:
-            yield f"the rig file gives {node} a link of {format_rate(known)}, its interface has {format_rate(seen)}"
+        rate, speed = link_rate_bps(view.info, node), view.info.facts.get(node, {}).get("speed_bps")
+        if rate and speed and rate != speed:
+            yield f"the rig file gives {node} a link of {format_rate(rate)}, its interface has {format_rate(speed)}"
 
 
-def _merged(against: Mapping[int, Sequence[str]]) -> Iterator[str]:
+def _with_tests(against: Mapping[int, Sequence[str]]) -> Iterator[str]:
     """Yield each reason once, with the tests that it applies to."""
     for reason in dict.fromkeys(reason for reasons in against.values() for reason in reasons):
         numbers = [number for number, reasons in against.items() if reason in reasons]

@@ -19,7 +19,7 @@ NEEDS: Final = (
     ("warn", "paper", TEXT_RATIO),
     ("ceiling", "paper", GRAPHICS_RATIO),
 )
-"""The least contrast of a colour on a ground, both keys of a palette."""
+"""The least contrast between a colour and its background; both are keys of a palette."""
 _GENERIC: Final = ("sans-serif", "serif", "monospace", "system-ui", "-apple-system")
 Palette: TypeAlias = Mapping[str, str]
 LIGHT: Final[Palette] = {
@@ -36,7 +36,7 @@ DARK: Final[Palette] = {
 
 
 def contrast(first: str, second: str) -> float:
-    """Return the contrast of two colours, 1 to 21."""
+    """Return the contrast ratio of two colours, 1 to 21."""
     low, high = sorted((_luminance(first), _luminance(second)))
     return (high + 0.05) / (low + 0.05)
 
@@ -59,7 +59,7 @@ def _mixed(colour: str, other: str, share: float) -> str:
 
 
 def legible(ink: str, ground: str, ratio: float) -> str:
-    """Return the colour nearest to `ink` that has the contrast `ratio` on `ground`."""
+    """Return the colour nearest to `ink` that has at least the contrast `ratio` on `ground`."""
     end = max(("#000000", "#ffffff"), key=lambda edge: contrast(edge, ground))
     tries = (_mixed(ink, end, step / 50) for step in range(51))
     return next((colour for colour in tries if contrast(colour, ground) >= ratio), end)
@@ -71,12 +71,12 @@ def families(fonts: Sequence[str]) -> str:
 
 
 def tokens(palette: Palette) -> Palette:
-    """Return a palette as the custom properties of the style sheets."""
+    """Return the custom properties of the style sheets for a palette."""
     return {**palette, "grid": _mixed(palette["line"], palette["paper"], 0.3)}
 
 
 def page_style(light: Palette, dark: Palette, text: Sequence[str], headings: Sequence[str]) -> str:
-    """Return a theme as custom properties of a report, after its own style sheet. Printed paper stays white."""
+    """Return the CSS of a theme, to follow a report's own style sheet. Printed paper stays white."""
     on_screen, in_dark = tokens(light), tokens(dark)
     in_print = {name: on_screen[name] for name in ("accent", *(f"s{number}" for number in range(1, SERIES + 1)))}
     media = (

@@ -34,8 +34,8 @@ EFFICIENCY: Final = "Efficiency"
 
 
 def product_table(document: Document, view: RunView, theme: Theme) -> Table:
-    """Return the table. Raise `MistakesError` if the theme names a column or a test that the run does not have."""
-    table = _first([block for section in document.results for block in section.blocks])
+    """Return the results table. Raise `MistakesError` if the theme names a column or test that the run lacks."""
+    table = _first_table([block for section in document.results for block in section.blocks])
     if table is None:
         raise InputError(f"run {document.run} has no results table: nothing of it was measured")
     tests = {row.test for row in table.rows}
@@ -53,13 +53,13 @@ def product_table(document: Document, view: RunView, theme: Theme) -> Table:
     ]
     columns = [replace(table.columns[at], title=own) for at, own in chosen]
     filled = [_rounded_down(table.columns[at], [row.entries[at] for row in rows], rows, view) for at, _ in chosen]
-    made = (replace(row, entries=entries) for row, entries in zip(rows, zip(*filled, strict=True), strict=True))
-    return replace(table, columns=tuple(columns), rows=tuple(made), total=None, label=theme.words.results)
+    filtered = (replace(row, entries=entries) for row, entries in zip(rows, zip(*filled, strict=True), strict=True))
+    return replace(table, columns=tuple(columns), rows=tuple(filtered), total=None, label=theme.words.results)
 
 
-def _first(blocks: Sequence[Block]) -> Table | None:
-    found = (_first(block.blocks) if isinstance(block, Folded) else block for block in blocks)
-    return next((block for block in found if isinstance(block, Table)), None)
+def _first_table(blocks: Sequence[Block]) -> Table | None:
+    unfolded = (_first_table(block.blocks) if isinstance(block, Folded) else block for block in blocks)
+    return next((block for block in unfolded if isinstance(block, Table)), None)
 
 
 def _mistake(theme: Theme, path: tuple[str | int, ...], text: str) -> InputError:
@@ -67,14 +67,14 @@ def _mistake(theme: Theme, path: tuple[str | int, ...], text: str) -> InputError
 
 
 def _kept(rows: Sequence[Row], at: int, column: Column) -> bool:
-    """Tell whether a column is shown without a choice: settings that differ, what was measured, the efficiency."""
+    """Tell whether a column is shown by default: settings that differ, measured figures, the efficiency."""
     if column.group == "derived":
         return column.title == EFFICIENCY
     return column.group == "measured" or at == 0 or len({row.entries[at].text for row in rows}) > 1
 
 
 def _rounded_down(column: Column, entries: Sequence[Entry], rows: Sequence[Row], view: RunView) -> Sequence[Entry]:
-    """Print no goodput and no efficiency higher than it was."""
+    """Return the entries of a column, with goodput and efficiency rounded down."""
     efficient = column.title == EFFICIENCY
     if not efficient and (column.unit != "Mbit/s" or column.group != "measured"):
         return entries
@@ -82,7 +82,7 @@ def _rounded_down(column: Column, entries: Sequence[Entry], rows: Sequence[Row],
     several = not view.plan.in_messages and many(view.cells)
     rates = [value for entry in entries for value in values_of(entry) if isinstance(value, int | float)]
     digits = 1 if efficient else max(map(decimals, rates), default=0)
-    made = []
+    rounded = []
     for row, entry in zip(rows, entries, strict=True):
         texts = [
             f"{floored(value, digits):.{digits}f}" if isinstance(value, int | float) else UNKNOWN
@@ -93,8 +93,8 @@ def _rounded_down(column: Column, entries: Sequence[Entry], rows: Sequence[Row],
         elif row.test in both and len(texts) > 1:
             texts = [" / ".join(pair) for pair in zip(texts[::2], texts[1::2], strict=True)]
         known = any(isinstance(value, int | float) for value in values_of(entry))
-        made.append(replace(entry, text=", ".join(texts)) if known else entry)
-    return made
+        rounded.append(replace(entry, text=", ".join(texts)) if known else entry)
+    return rounded
 
 
 def values_of(entry: Entry) -> tuple[Scalar, ...]:
@@ -109,7 +109,7 @@ def _worded(text: str, theme: Theme) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One test: goodput of each pair, in Mbit/s, means over repetitions."""
+    """A test with the goodput of each pair in Mbit/s, as means over repetitions."""
 
     test: int
     settings: str
@@ -127,7 +127,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """All that is published of a product."""
+    """Everything that is published about a product."""
 
     theme: Theme
     run: str
@@ -150,22 +150,22 @@ class Product:
 
 
 def product(info: RunInfo, repetitions: Sequence[Repetition], theme: Theme) -> Product:
-    """Return the page's content for a run. Raise `MistakesError` if the theme does not fit the run."""
+    """Return the content of the page of a run. Raise `MistakesError` if the theme does not fit the run."""
     view = RunView(info, repetitions)
     report = document(info, repetitions)
     table = product_table(report, view, theme)
     tests = [row.test for row in table.rows if row.test is not None]
     bars = tuple(_bars(view, tests))
-    made = claim(view, theme.claim, tests) if theme.claim.made else None
+    supported = claim(view, theme.claim, tests) if theme.claim.made else None
     streams = {cell.streams for cell in view.plan.cells}
     virtual = " on a virtual rig: no product was connected" if info.plan.virtual is not None else ""
     return Product(
         theme=theme,
         run=info.run,
-        claim=made,
+        claim=supported,
         table=table,
         bars=bars,
-        conditions=tuple(_conditions(view, report, made)),
+        conditions=tuple(_conditions(view, report, supported)),
         source=f"Measured on {datetime.fromtimestamp(info.started_at, UTC):%-d %B %Y}{virtual}.",
         summary=_summary(view, bars, len(table.rows)),
         keys=tuple(map(str, streams.pop())) if len(streams) == 1 and not view.plan.in_messages else (),
@@ -199,11 +199,11 @@ def _summary(view: RunView, bars: Sequence[Bar], tests: int) -> str:
     return f"{text}, {ends} Mbit/s{' on each pair' if several else ''}"
 
 
-def _conditions(view: RunView, report: Document, made: Claim | NoClaim | None) -> Iterator[Term]:
+def _conditions(view: RunView, report: Document, supported: Claim | NoClaim | None) -> Iterator[Term]:
     info = view.info
-    if isinstance(made, Claim):
-        ceiling = f"{made.link} allows {ceiling_text(made.ceiling_mbps)} Mbit/s of application data."
-        slowest = f"The slowest of {made.repetitions} repetitions of the slowest pair, rounded down."
+    if isinstance(supported, Claim):
+        ceiling = f"{supported.link} allows {ceiling_text(supported.ceiling_mbps)} Mbit/s of application data."
+        slowest = f"The slowest of {supported.repetitions} repetitions of the slowest pair, rounded down."
         yield Term("Claim", f"{slowest} For its frames {ceiling}")
     if view.plan.virtual is not None:
         text = "Network namespaces of one computer take the place of hosts and switch. The figures are not a product's."
@@ -231,7 +231,7 @@ def _pairs(view: RunView) -> str:
     text = f"{count} pairs of hosts at once" if counts[-1] > 1 else f"{count} pair of hosts"
     if len(counts) > 1 or counts[0] > MOST_LISTED:
         return text
-    return f"{text}: {listed([str(stream) for stream in view.plan.cells[0].streams])}"
+    return f"{text}: {listed(list(map(str, view.plan.cells[0].streams)))}"
 
 
 def _links(view: RunView) -> str:

@@ -24,7 +24,7 @@ _HYPHENS: Final = {
     word.replace("\u00ad", ""): word
     for word in ("Retrans\u00admits", "Effi\u00adciency", "Paral\u00adlel", "Connec\u00adtions", "Con\u00adgestion")
 }
-"""Words in heads of columns, with where they may be broken on a phone."""
+"""Words in heads of columns, with the places where a phone may break them."""
 
 
 def fragment(product: Product) -> str:
@@ -48,10 +48,10 @@ def fragment(product: Product) -> str:
 
 
 def files_of(product: Product) -> dict[str, bytes]:
-    """Return all files of a product's folder by name."""
-    drawn = {"table": pictures.table(product), "chart": pictures.bars(product)}
+    """Return the content of all files of a product's folder, by file name."""
+    images = {"table": pictures.table(product), "chart": pictures.bars(product)}
     files = {"fragment.html": fragment(product).encode()}
-    for name, svg in drawn.items():
+    for name, svg in images.items():
         if svg is not None:
             files |= {f"{name}.svg": svg.encode(), f"{name}.png": png(svg)}
     return files | {"og.png": png(pictures.card(product), scale=1)}
@@ -64,7 +64,7 @@ def write_files(files: Mapping[str, bytes], folder: Path) -> None:
     except OSError as error:
         raise InputError(f"{folder}: no folder can be made there: {error.strerror}. Name another place") from error
     for name, content in files.items():
-        write_whole(folder / name, content, follow=False)  # others may have made links in the folder
+        write_whole(folder / name, content, follow=False)  # the folder may hold links that others made
 
 
 def brand(theme: Theme) -> Brand:

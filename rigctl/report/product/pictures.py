@@ -16,7 +16,7 @@ from rigctl.report.product.content import Bar, Product
 from rigctl.report.words.text import ceiling_text, plural
 
 _BOLD: Final = 1.1
-"""How much wider bold letters are."""
+"""Width of bold letters relative to regular ones."""
 
 
 def width_of(text: str, size: float, *, bold: bool = False) -> float:
@@ -24,7 +24,7 @@ def width_of(text: str, size: float, *, bold: bool = False) -> float:
 
 
 def wrapped(text: str, size: float, most: float, *, bold: bool = False) -> list[str]:
-    """Return lines of at most that width, broken at spaces."""
+    """Return the lines of a text, broken at spaces to a width of at most `most`."""
     lines: list[str] = []
     for word in text.split():
         longer = f"{lines[-1]} {word}" if lines else word
@@ -36,13 +36,13 @@ def wrapped(text: str, size: float, most: float, *, bold: bool = False) -> list[
 
 
 def family(fonts: Sequence[str]) -> str:
-    """Return the names as the attribute `font-family`."""
+    """Return the value of the attribute `font-family`."""
     names = [name for name in fonts if name not in ("system-ui", "-apple-system")]
     return ", ".join(f"'{name}'" if " " in name or "." in name else name for name in names)
 
 
 def png(svg: str, scale: int = 2) -> bytes:
-    """Render a picture. Fonts that this machine lacks are replaced by Arimo, which is as wide as Arial."""
+    """Return a picture as PNG. Fonts that this machine lacks are replaced by Arimo, which is as wide as Arial."""
     with extra("pictures", "report --fragment"):
         import fontpkg_arimo
         import resvg_py
@@ -67,7 +67,7 @@ _VALUE_WIDTH: Final = 46.0
 _ROW: Final = 32.0
 
 
-def _drawn(product: Product, kind: str, size: tuple[float, float], label: str, **values: object) -> str:
+def _svg(product: Product, kind: str, size: tuple[float, float], label: str, **values: object) -> str:
     """Return a picture as SVG. `label`: its text alternative."""
     theme, (width, height) = product.theme, size
     values |= {"theme": theme, "colours": theme.palette, "family": family, "pad": _PAD, "source": product.source}
@@ -93,12 +93,12 @@ def bars(product: Product, width: float = WIDE, *, framed: bool = True) -> str |
         name = f"Test {bar.test}" if len(product.bars) > 1 else ""
         indent = width_of(name, 13, bold=True) + 8 if name and narrow else 0.0
         settings = cut(bar.settings, width - left - indent if narrow else label - 16)
-        rates = [(rate, room * rate / most if rate else 0.0, floored_text(rate)) for rate in _shown(bar)]
+        rates = [(rate, room * rate / most if rate else 0.0, floored_text(rate)) for rate in _rates(bar)]
         first = y + (20 if narrow else 0)
         placed.append((name, (left, y + 12), settings, (left + indent, y + (12 if narrow else 27)), first, rates))
         y += 16 * len(rates) + (34 if narrow else 14)
     ceiling = _one_ceiling(tests)
-    return _drawn(
+    return _svg(
         product,
         "bars",
         (width, y + (38 if framed else 8)),
@@ -132,7 +132,7 @@ def bars_title(product: Product) -> str:
 
 
 def bars_label(product: Product) -> str:
-    """Return the text alternative: the range, and what it is compared with."""
+    """Return the text alternative of the bars: their range and the ceiling."""
     rates = [rate for bar in product.bars for rate in bar.mbps if rate is not None]
     ceiling, words = _one_ceiling(product.bars), product.theme.words
     what = f"{words.goodput} of each pair in {plural(len(product.bars), 'test')}"
@@ -145,14 +145,14 @@ def _one_ceiling(tests: Sequence[Bar]) -> float | None:
     return ceilings.pop() if len(ceilings) == 1 else None
 
 
-def _shown(bar: Bar) -> tuple[float | None, ...]:
-    """Return all pairs; of many pairs the slowest and the fastest."""
+def _rates(bar: Bar) -> tuple[float | None, ...]:
+    """Return the goodput of all pairs; of many pairs only the slowest and the fastest."""
     known = sorted(rate for rate in bar.mbps if rate is not None)
     return bar.mbps if len(bar.mbps) <= MOST_PAIRS else (known[0], known[-1])
 
 
 def keys(product: Product) -> list[tuple[str, str]]:
-    """Return the legend: the bars of a test with their colours."""
+    """Return the legend: names of a test's bars with their colours."""
     names = product.keys if 1 < len(product.keys) <= MOST_PAIRS else ()
     return [(name, product.theme.palette[f"s{number}"]) for number, name in enumerate(names, 1)]
 
@@ -178,7 +178,7 @@ def table(product: Product) -> str:
     claim = wrapped(str(product.claimed or ""), 15, width - 2 * _PAD)
     top = 52.0 + 22 * len(claim)
     body = top + 16.0 * max(map(len, heads)) + 16
-    return _drawn(
+    return _svg(
         product,
         "table",
         (width, body + _ROW * len(rows) + 34),
@@ -206,7 +206,7 @@ def card(product: Product) -> str:
     wide = min(72 * theme.logo.aspect, 420) if theme.logo else 0.0
     first, rest = (rate_text(claim.mbps), claim.rest) if claim else (theme.words.results, product.summary)
     size = 44 if len(wrapped(rest, 44, room)) <= 3 else 34
-    return _drawn(
+    return _svg(
         product,
         "card",
         CARD,

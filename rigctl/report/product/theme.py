@@ -17,7 +17,7 @@ from rigctl.yamlfile.mistakes import in_order
 
 MOST_BYTES: Final = 256 * 1024
 MOST_PIXELS: Final = 4_000_000
-"""Most pixels of a picture. It is drawn 40 pixels high, and each pixel takes four bytes meanwhile."""
+"""Most pixels of a picture. It is drawn 40 pixels high, but takes four bytes per pixel in memory."""
 _SVG_SIZE: Final = re.compile(r"""\b(width|height)\s*=\s*["']\s*([0-9.]+)(?:px)?\s*["']""")
 _VIEW_BOX: Final = re.compile(r"""\bviewBox\s*=\s*["']\s*[-0-9.]+[\s,]+[-0-9.]+[\s,]+([0-9.]+)[\s,]+([0-9.]+)\s*["']""")
 
@@ -29,7 +29,7 @@ class Logo:
 
 
 def read_logo(path: Path) -> Logo:
-    """Return the logo in a file. Raise `ValueError` with what is wrong with the file."""
+    """Return the logo in a file. Raise `ValueError` with the mistake in the file."""
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
     try:
@@ -39,13 +39,13 @@ def read_logo(path: Path) -> Logo:
         raise ValueError(f"cannot be read: {error.strerror}") from error
     if large > MOST_BYTES:
         raise ValueError(f"a file of {large:,} bytes is too large: at most {MOST_BYTES:,} are embedded")
-    kind, (width, height) = _size(content)
-    if kind != "svg+xml" and width * height > MOST_PIXELS:
+    media, (width, height) = _size(content)
+    if media != "svg+xml" and width * height > MOST_PIXELS:
         raise ValueError(f"{width:g} × {height:g} pixels are too many: at most {MOST_PIXELS:,} in all. Make it smaller")
     aspect = width / height if min(width, height) > 0 else 1.0
     if not 0.05 <= aspect <= 20:
         raise ValueError(f"{width:g} × {height:g} is no shape for a logo")
-    return Logo(f"data:image/{kind};base64,{base64.b64encode(content).decode()}", aspect)
+    return Logo(f"data:image/{media};base64,{base64.b64encode(content).decode()}", aspect)
 
 
 def _size(content: bytes) -> tuple[str, tuple[float, float]]:
@@ -90,7 +90,7 @@ def _tests(name: str, value: object) -> object:
 
 
 def _several(value: object) -> object:
-    """Accept one value in place of a list."""
+    """Return a list; a single value becomes a list of one."""
     return value if isinstance(value, list) else [value]
 
 
@@ -205,7 +205,7 @@ class ThemeFile(Section):
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """A theme as it is used: every colour is known, the logo is read."""
+    """A theme in use: every colour is known, and the logo is read."""
 
     name: str
     maker: str | None = None
@@ -223,7 +223,7 @@ class Theme:
 
 
 def load_theme(path: Path) -> Theme:
-    """Return the theme in `path`. Raise `MistakesError` with all mistakes, those of contrast included."""
+    """Return the theme in `path`. Raise `MistakesError` with all mistakes, too little contrast included."""
     document = read_document(path)
     model, mistakes = validated(document, ThemeFile)
     if model is None:
@@ -266,8 +266,8 @@ def _pale(document: Document, section: str, palette: Palette) -> Iterator[Mistak
     series = len(given.get("series", [])) or SERIES
     graphics = ((f"s{number}", "paper", GRAPHICS_RATIO) for number in range(1, series + 1))
     for ink, ground, ratio in (*NEEDS, *graphics):
-        reached = contrast(palette[ink], palette[ground])
-        if reached >= ratio:
+        actual = contrast(palette[ink], palette[ground])
+        if actual >= ratio:
             continue
         name = ink
         place: tuple[str | int, ...] = (section, next((key for key in (ink, ground) if key in given), "paper"))
@@ -277,7 +277,7 @@ def _pale(document: Document, section: str, palette: Palette) -> Iterator[Mistak
         yield document.mistake(
             place,
             f"{section}: {name} {palette[ink]} on {ground} {palette[ground]} has a contrast of "
-            f"{int(10 * reached) / 10}:1; {'graphics' if ratio == GRAPHICS_RATIO else 'text'} need"
+            f"{int(10 * actual) / 10}:1; {'graphics' if ratio == GRAPHICS_RATIO else 'text'} need"
             f"{'' if ratio == GRAPHICS_RATIO else 's'} {ratio:g}:1 (WCAG AA). "
             f"{legible(palette[ink], palette[ground], ratio)} has it.",
         )

@@ -13,9 +13,9 @@ from rigctl.probe.surroundings import Surroundings, parse, script
 from rigctl.probe.switches import Forwarding, forwarding_of
 from rigctl.records import Link
 from rigctl.remote.build import KERNELS
-from rigctl.remote.reach import connected
+from rigctl.remote.host import connected
 from rigctl.rig.fields import is_address
-from rigctl.rig.inventory import Node, Rig, Secrets, Snmp, Switch
+from rigctl.rig.inventory import Node, Secrets, Snmp, Switch
 from rigctl.rig.sections import SwitchEntry
 from rigctl.rig.switches import switch_of
 from rigctl.yamlfile import MistakesError, parse_document, validated
@@ -55,11 +55,10 @@ async def _asked(target: Target, gate: asyncio.Semaphore) -> Asked:
         target.text, target.host, Link(None, None), target.port, target.user, key=target.key, jump=target.jump,
         transport=target.transport,
     )  # fmt: skip
-    rig = Rig(name="", title="", nodes={target.text: node}, switch=None)
     async with gate:
         try:
-            async with asyncio.timeout(HOST_S), connected(rig, [target.text]) as hosts:
-                reply = await hosts[target.text].run(script(), deadline_s=HOST_S)
+            async with asyncio.timeout(HOST_S), connected(node) as host:
+                reply = await host.run(script(), deadline_s=HOST_S)
         except NodeError as error:
             return Asked(target, None, error.what)
         except TimeoutError:

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rigctl.base.errors import NodeError
-from rigctl.remote.host import Host, Process
-from rigctl.remote.rights import shell
+from rigctl.remote.host import Host, Process, shell
 
 MOST_OUTPUT: Final = 64 * 1024**2
 """Bytes of one program's output."""

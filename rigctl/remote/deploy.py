@@ -22,9 +22,8 @@ from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
 from rigctl.remote.agent import Agent, running
 from rigctl.remote.build import KERNELS, Binary, carried
-from rigctl.remote.host import Completed, Host
+from rigctl.remote.host import Completed, Host, shell, sudo_refusal
 from rigctl.remote.lock import Claim, Queue
-from rigctl.remote.rights import shell, sudo_refusal
 from rigctl.rig.inventory import Node
 
 UPLOAD_DEADLINE_S: Final = 30.0

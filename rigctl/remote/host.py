@@ -1,27 +1,43 @@
-"""A connected node, on which commands run. Every command has a deadline and bounded output."""
+"""A connected node, on which commands run, as its user or as root. Every command has a deadline and bounded output."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import shlex
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
+from rigctl.remote import local, srun, ssh
 from rigctl.remote.transport import Channel, Connection, Ending
-from rigctl.rig.inventory import Node
+from rigctl.rig.inventory import Node, Transport
 
 RUN_DEADLINE_S: Final = 10.0
 OUTPUT_LIMIT: Final = 4 * 1024**2
 """Bytes of output that a command may give on each stream."""
 LINE_BOUND: Final = 64 * 1024
-"""A line longer than this is handed on in parts; whoever reads lines refuses it."""
+"""A longer line is returned in parts; the reader of lines refuses it."""
 END_DEADLINE_S: Final = 2.0
 LAST_WORDS_DEADLINE_S: Final = 2.0
 _CHUNK: Final = 64 * 1024
 _LAST_WORDS: Final = 400
 _SIGNAL: Final = 20
 """Characters of a signal's name, which an SSH server may make up."""
+_TRANSPORTS: Final[Mapping[Transport, Callable[[Node, AsyncExitStack], Awaitable[Connection]]]] = {
+    "ssh": ssh.opened,
+    "srun": srun.opened,
+    "local": local.opened,
+}
+# Texts of sudo in the C locale → their meaning.
+_REFUSALS: Final = (
+    ("password is required", "sudo asks for a password"),
+    ("terminal is required", "sudo asks for a password"),
+    ("not in the sudoers", "sudo does not know {who}"),
+    ("not allowed", "sudo does not let {who} run a shell as root"),
+    ("may not run", "sudo does not let {who} run a shell as root"),
+    ("must have a tty", "sudo wants a terminal (requiretty in its sudoers file)"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +70,11 @@ def _complaint(errors: bytes, ending: Ending) -> str:
 
 
 class Process:
-    """A command's standard streams while it runs; reads raise `ConnectionError` where the connection is lost."""
+    """A command's standard streams while it runs. Reads raise `ConnectionError` if the connection is lost."""
 
     def __init__(self, channel: Channel, what: str, on_errors: Callable[[bytes], None] | None = None) -> None:
         self._channel = channel
-        self.what = what  # is lost, where the connection is
+        self.what = what  # names the connection in messages about its loss
         self._on_errors = on_errors
         self._buffer = bytearray()
         self._errors = bytearray()
@@ -105,7 +121,7 @@ class Process:
                 await self.wait()
         except TimeoutError:
             pass
-        return _complaint(bytes(self._errors), self._channel.ending)
+        return _complaint(self.errors, self._channel.ending)
 
     @property
     def errors(self) -> bytes:
@@ -148,13 +164,7 @@ class Host:
         self.node = node
         self._connection = connection
 
-    async def run(
-        self,
-        command: str,
-        *,
-        input: bytes | None = None,
-        deadline_s: float = RUN_DEADLINE_S,
-    ) -> Completed:
+    async def run(self, command: str, *, input: bytes = b"", deadline_s: float = RUN_DEADLINE_S) -> Completed:
         """Run `command` in the user's shell, with `input` on its standard input. Any exit code is a result.
 
         Raise `NodeError` if the connection is lost, `deadline_s` passes, or the output exceeds `OUTPUT_LIMIT`.
@@ -164,7 +174,7 @@ class Host:
             async with asyncio.timeout(deadline_s), self.process(command) as process:
                 async with asyncio.TaskGroup() as group:
                     output = group.create_task(self._output(process, command))
-                    group.create_task(_feed(process, input or b""))
+                    group.create_task(_feed(process, input))
                 return Completed(await process.wait(), output.result(), process.errors)
         except TimeoutError:
             raise NodeError(self.node.name, f"not finished within {deadline_s:g} s: {_short(command)}") from None
@@ -201,9 +211,8 @@ class Host:
 
 async def _feed(process: Process, data: bytes) -> None:
     try:
-        for start in range(0, len(data), _CHUNK):
-            process.write(data[start : start + _CHUNK])
-            await process.drain()
+        process.write(data)
+        await process.drain()
         process.write_eof()
     except ConnectionError:
         return  # a command may end without reading its input; its exit code says how it went
@@ -212,3 +221,36 @@ async def _feed(process: Process, data: bytes) -> None:
 def _short(command: str) -> str:
     line = " ".join(command.split())
     return line if len(line) <= 60 else line[:60] + " …"
+
+
+@asynccontextmanager
+async def connected(node: Node) -> AsyncIterator[Host]:
+    """Connect to `node` by the transport that the rig file names, for the block. Raise `NodeError` if that fails."""
+    async with AsyncExitStack() as stack:
+        yield Host(node, await _TRANSPORTS[node.transport](node, stack))
+
+
+def shell(script: str, *, sudo: bool) -> str:
+    """Return a command that runs `script` in a POSIX shell, whatever the user's own shell is; as root with `sudo`."""
+    # exec: the user's own shell does not stay.
+    plain = f"exec sh -c {shlex.quote(script)}"
+    if not sudo:
+        return plain
+    # Root needs no sudo, and may have none. LC_ALL: the refusals are read.
+    as_root = f'[ "$(id -u)" != 0 ] || {plain}; LC_ALL=C; export LC_ALL; exec sudo -n -- sh -c {shlex.quote(script)}'
+    return f"exec sh -c {shlex.quote(as_root)}"
+
+
+def sudo_refusal(node: Node, reply: Completed) -> str | None:
+    """Return why sudo did not run the command, and a remedy; None if it seems to have run."""
+    leave = f"or leave `sudo: true` out of node {node.name} in the rig file"
+    if reply.exit_code == 127 and "sudo" in reply.stderr:
+        return f"sudo is not installed there. Install it, log in as root, {leave}"
+    meaning = next((meaning for sign, meaning in _REFUSALS if sign in reply.stderr), None)
+    if meaning is None:
+        return None
+    rule = shlex.quote(f"{node.user or 'USER'} ALL=(root) NOPASSWD: ALL")
+    return (
+        f"{meaning.format(who=node.user or 'the user')}. "
+        f"As root on the node: echo {rule} >/etc/sudoers.d/rigctl, {leave}"
+    )

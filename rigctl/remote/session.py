@@ -15,9 +15,8 @@ from rigctl.base.logs import about
 from rigctl.base.processes import limit_met
 from rigctl.remote.agent import Agent
 from rigctl.remote.deploy import WATCHDOG_S, agent_on
-from rigctl.remote.host import Host
+from rigctl.remote.host import Host, connected
 from rigctl.remote.lock import Claim
-from rigctl.remote.reach import connected
 from rigctl.rig.inventory import Rig
 
 _log = logging.getLogger(__name__)
@@ -50,8 +49,8 @@ class Session:
         `claim`: how its lock is asked for. `arrived` is called once the node is connected, before its agent is there.
         `turns`: opening, and its deadline, begin when the semaphore admits them.
         """
-        self._rig, self._name, self._claim = rig, name, claim
-        self._deadline_s = OPEN_DEADLINE_S * rig.nodes[name].patience
+        self._node, self._name, self._claim = rig.nodes[name], name, claim
+        self._deadline_s = OPEN_DEADLINE_S * self._node.patience
         self._arrived, self._turns = arrived, turns or asyncio.Semaphore()
         self.stage = "ssh"  # how far opening came; then "agent", or "lock" if another run has the node
         self._opened: asyncio.Future[tuple[Host, Agent]] = asyncio.get_running_loop().create_future()
@@ -105,10 +104,9 @@ class Session:
         """Open the node, and hold it until told to let go. Once it is open, the `turn` is over."""
         async with (
             asyncio.timeout(self._deadline_s) as deadline,
-            connected(self._rig, [self._name]) as hosts,
+            connected(self._node) as host,
             AsyncExitStack() as agents,
         ):
-            host = hosts[self._name]
             if self._arrived is not None:
                 await self._arrived(host)
             self.stage = "agent"
@@ -139,7 +137,7 @@ class Session:
         if isinstance(error, NodeError):
             return error
         if isinstance(error, TimeoutError):
-            jump = self._rig.nodes[self._name].jump
+            jump = self._node.jump
             what = _MISSING[self.stage] + (f" through its jump host {jump}" if jump and self.stage == "ssh" else "")
             return NodeError(self._name, f"{what} within {self._deadline_s:g} s. Is it up, and reachable?")
         if (limit := limit_met(error)) is not None:

@@ -10,7 +10,7 @@ Virtual = Literal["namespaces", "loopback", "machines"]
 Arch = Literal["x86_64", "aarch64"]
 Nic = Literal["virtio-net", "e1000e"]
 Transport = Literal["ssh", "srun", "local"]
-"""The transport to a node: SSH, a step of a Slurm job, or none for this machine (`remote.transports`)."""
+"""The transport to a node: SSH, a step of a Slurm job, or none for this machine (`remote.transport`)."""
 VIRTUAL_MTU: Final = 1500
 """MTU of the links of a virtual rig whose file gives none."""
 

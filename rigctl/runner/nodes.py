@@ -10,9 +10,8 @@ from rigctl.base.errors import BusyError, NodeError, RigError
 from rigctl.probe.facts import data_address_of, gather, interfaces, unusable, why_unusable
 from rigctl.records import Facts
 from rigctl.remote.agent import Agent
-from rigctl.remote.host import Host
+from rigctl.remote.host import Host, connected
 from rigctl.remote.lock import Claim
-from rigctl.remote.reach import connected
 from rigctl.remote.session import AT_ONCE, Session
 from rigctl.rig.inventory import Rig
 
@@ -74,8 +73,8 @@ class Nodes:
 
         async def identity(name: str) -> tuple[str, str] | None:
             try:
-                async with connected(self.rig, [name]) as hosts:
-                    return await hosts[name].said(_IDENTITY), name
+                async with connected(self.rig.nodes[name]) as host:
+                    return await host.said(_IDENTITY), name
             except NodeError:
                 return None
 

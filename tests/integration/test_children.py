@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from itertools import count
 
 import pytest
-from openssh import Sshd, rig_of
+from openssh import Sshd
 from user import all_commands, ancestors, waited
 
 from rigctl.base.errors import NodeError
 from rigctl.remote.children import children_on
-from rigctl.remote.reach import connected
+from rigctl.remote.host import connected
 
 Start = Callable[..., Sshd]
 pytestmark = pytest.mark.usefixtures("home")
@@ -31,7 +31,7 @@ def survivors(deadline_s: int) -> list[str]:
 
 async def test_programs_run_side_by_side_and_each_gives_its_own_output(sshd: Start, deadline_s: int) -> None:
     node = sshd().node()
-    async with connected(rig_of(node), [node.name]) as hosts, children_on(hosts[node.name], deadline_s) as children:
+    async with connected(node) as host, children_on(host, deadline_s) as children:
         one, other = children.start(["seq", "20000"]), children.start(["seq", "30001", "50000"])
         failing = children.start(["ls", "/no/such/file"])
         async with asyncio.timeout(10):
@@ -48,7 +48,7 @@ async def test_programs_run_side_by_side_and_each_gives_its_own_output(sshd: Sta
 async def test_a_connection_that_is_cut_ends_every_program(sshd: Start, deadline_s: int) -> None:
     server = sshd()
     node = server.node()
-    async with connected(rig_of(node), [node.name]) as hosts, children_on(hosts[node.name], deadline_s) as children:
+    async with connected(node) as host, children_on(host, deadline_s) as children:
         number = children.start(["sleep", "600"])
         assert await asyncio.to_thread(waited, lambda: len(survivors(deadline_s)) >= 3, 5)
         for pid, words in list(all_commands()):
@@ -62,7 +62,7 @@ async def test_a_connection_that_is_cut_ends_every_program(sshd: Start, deadline
 
 async def test_a_program_ends_at_its_deadline_even_where_nobody_notices_a_cut(sshd: Start) -> None:
     node = sshd().node()
-    async with connected(rig_of(node), [node.name]) as hosts, children_on(hosts[node.name], 0.2) as children:
+    async with connected(node) as host, children_on(host, 0.2) as children:
         async with asyncio.timeout(10):
             ended = await children.ended(children.start(["sleep", "600"]))
         assert ended.exit_code == 124  # timeout(1)

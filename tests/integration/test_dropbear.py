@@ -6,18 +6,16 @@ from pathlib import Path
 
 import pytest
 from busybox_host import dropbear, serve_small
-from openssh import rig_of
 from openssh_lab import laboratory
 
-from rigctl.remote.reach import connected
+from rigctl.remote.host import connected
 
 
 @pytest.mark.usefixtures("home")
 async def test_commands_that_begin_while_others_end_all_run(tmp_path: Path) -> None:
     with dropbear(tmp_path) as server:
         node = server.node()
-        async with asyncio.timeout(100), connected(rig_of(node), [node.name]) as hosts:
-            host = hosts[node.name]
+        async with asyncio.timeout(100), connected(node) as host:
 
             async def one_after_the_other(which: int) -> list[str]:
                 return [(await host.run(f"echo {which}.{number}")).stdout for number in range(15)]

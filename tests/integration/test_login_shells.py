@@ -5,12 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from openssh import Sshd, rig_of
+from openssh import Sshd
 
 from rigctl.base.errors import NodeError
 from rigctl.probe import facts
 from rigctl.remote.deploy import agent_on, deploy
-from rigctl.remote.reach import connected
+from rigctl.remote.host import connected
 
 Start = Callable[..., Sshd]
 pytestmark = pytest.mark.usefixtures("home")
@@ -23,8 +23,7 @@ def forced(shell: str, folder: Path) -> str:
 
 @pytest.mark.parametrize("shell", ["fish", "tcsh", "busybox sh", "bash"])
 async def test_commands_facts_and_agent_work_in_every_login_shell(sshd: Start, tmp_path: Path, shell: str) -> None:
-    async with connected(rig_of(sshd(forced(shell, tmp_path / "cache")).node()), ["pi1"]) as hosts:
-        host = hosts["pi1"]
+    async with connected(sshd(forced(shell, tmp_path / "cache")).node()) as host:
         said = await host.run("for each in 1 2; do\n  printf '%s\\n' \"it's $each! \\\\\"\ndone; exit 3")
         assert (said.stdout, said.stderr, said.exit_code) == ("it's 1! \\\nit's 2! \\\n", "", 3)
         assert (await host.run("cat\n", input=b"a\x01\x02\n")).output == b"a\x01\x02\n"
@@ -46,7 +45,7 @@ async def test_commands_facts_and_agent_work_in_every_login_shell(sshd: Start, t
     ],
 )
 async def test_a_login_shell_that_runs_nothing_is_told(sshd: Start, tmp_path: Path, shell: str, said: str) -> None:
-    async with connected(rig_of(sshd(forced(shell, tmp_path / "cache")).node()), ["pi1"]) as hosts:
+    async with connected(sshd(forced(shell, tmp_path / "cache")).node()) as host:
         with pytest.raises(NodeError, match=said):
-            await deploy(hosts["pi1"])
+            await deploy(host)
     assert not (tmp_path / "cache").exists()

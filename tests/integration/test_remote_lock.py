@@ -18,8 +18,8 @@ from rigctl.base.errors import BusyError, NodeError
 from rigctl.remote import deploy
 from rigctl.remote.agent import Agent
 from rigctl.remote.deploy import agent_on
+from rigctl.remote.host import connected
 from rigctl.remote.lock import Claim
-from rigctl.remote.reach import connected
 from rigctl.remote.session import Session
 from rigctl.rig.inventory import Node
 from rigctl.runner.nodes import nodes_of
@@ -49,14 +49,14 @@ asyncio.run(hold(*sys.argv[1:]))
 @asynccontextmanager
 async def had(node: Node, holder: str) -> AsyncIterator[Agent]:
     """The agent on a node whose lock `holder` has."""
-    async with connected(rig_of(node), [node.name]) as hosts, agent_on(hosts[node.name], Claim(holder)) as agent:
+    async with connected(node) as host, agent_on(host, Claim(holder)) as agent:
         yield agent
 
 
 async def refused(node: Node) -> str:
-    async with connected(rig_of(node), [node.name]) as hosts:
+    async with connected(node) as host:
         with pytest.raises(BusyError) as caught:
-            async with agent_on(hosts[node.name], Claim("bob")):
+            async with agent_on(host, Claim("bob")):
                 pass
     return str(caught.value)
 
@@ -100,8 +100,8 @@ async def test_the_lock_of_another_user_is_respected_and_can_not_be_removed(sshd
     server.inside("/mnt/rigguest/authorized_keys").chmod(0o644)
     async with had(root, "root's run") as agent:
         assert "in use by root's run" in await refused(guest)
-        async with connected(rig_of(guest), [name]) as guests:
-            assert (await guests[name].run(f"kill -9 {agent.hello.pid}")).exit_code != 0
+        async with connected(guest) as there:
+            assert (await there.run(f"kill -9 {agent.hello.pid}")).exit_code != 0
     async with had(guest, "a guest"):
         assert "in use by a guest" in await refused(root)
 

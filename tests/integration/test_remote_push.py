@@ -10,13 +10,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from openssh import Sshd, rig_of
+from openssh import Sshd
 from processes import mounted
 
 from rigctl.base.errors import NodeError
 from rigctl.remote.deploy import agent_on, deploy
-from rigctl.remote.host import Host
-from rigctl.remote.reach import connected
+from rigctl.remote.host import Host, connected
 
 Start = Callable[..., Sshd]
 pytestmark = pytest.mark.usefixtures("home")
@@ -36,8 +35,8 @@ def folder(tmp_path: Path) -> Path:
 @asynccontextmanager
 async def host_with(sshd: Start, **environment: object) -> AsyncIterator[Host]:
     settings = " ".join(f'"{name}={value}"' for name, value in environment.items())
-    async with connected(rig_of(sshd(f"SetEnv {settings}").node()), ["pi1"]) as hosts:
-        yield hosts["pi1"]
+    async with connected(sshd(f"SetEnv {settings}").node()) as host:
+        yield host
 
 
 def names(folder: Path) -> list[str]:

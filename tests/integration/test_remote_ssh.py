@@ -13,16 +13,14 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
-from openssh import USER, Sshd, free_port, new_key, rig_of
+from openssh import USER, Sshd, free_port, new_key
 from processes import running
 
 from rigctl.base.errors import NodeError, RigError
 from rigctl.base.texts import printable
 from rigctl.cli import app
 from rigctl.remote import host as host_module
-from rigctl.remote.host import Host
-from rigctl.remote.reach import connected
-from rigctl.remote.transports import ssh_refusals as refusals
+from rigctl.remote.host import Host, connected
 from rigctl.rig.inventory import Node
 
 Start = Callable[..., Sshd]
@@ -31,8 +29,8 @@ pytestmark = pytest.mark.usefixtures("home")
 
 @contextlib.asynccontextmanager
 async def one(node: Node) -> AsyncIterator[Host]:
-    async with connected(rig_of(node), [node.name]) as hosts:
-        yield hosts[node.name]
+    async with connected(node) as host:
+        yield host
 
 
 async def refusal(node: Node) -> str:
@@ -184,8 +182,7 @@ async def test_a_key_in_the_ssh_agent_is_used(sshd: Start, tmp_path: Path, monke
 
 
 async def test_a_server_that_never_answers_costs_its_deadline(sshd: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rigctl.remote.transports.ssh.CONNECT_DEADLINE_S", 0.3)
-    monkeypatch.setattr(refusals, "CONNECT_DEADLINE_S", 0.3)
+    monkeypatch.setattr("rigctl.remote.ssh.CONNECT_DEADLINE_S", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         began = time.monotonic()
         message = await refusal(sshd().node(port=silent.getsockname()[1]))
@@ -245,18 +242,6 @@ async def test_a_jump_host_that_fails_is_named(sshd: Start) -> None:
     assert "not reached through its jump host" in await refusal(inner.node(jump=jump, port=free_port()))
 
 
-async def test_all_nodes_that_fail_are_listed_and_the_others_closed(sshd: Start) -> None:
-    server = sshd()
-    nodes = [server.node("good"), server.node("shut", port=free_port()), server.node("lost", address="x.invalid")]
-    with pytest.raises(RigError) as caught:
-        async with connected(rig_of(*nodes), ["good", "shut", "lost"]):
-            pass
-    first, second = str(caught.value).splitlines()
-    assert first.startswith("shut: connection refused")
-    assert second.startswith('lost: the name "x.invalid" is not known')
-    assert server.emptied()
-
-
 async def test_a_connection_that_is_cut_fails_the_command_at_once(sshd: Start) -> None:
     server = sshd()
     async with one(server.node()) as host:
@@ -273,7 +258,7 @@ async def test_a_connection_that_is_cut_fails_the_command_at_once(sshd: Start) -
 
 
 async def test_silence_of_the_network_is_noticed(sshd: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rigctl.remote.transports.ssh.KEEPALIVE_S", 0.2)
+    monkeypatch.setattr("rigctl.remote.ssh.KEEPALIVE_S", 0.2)
     server = sshd()
     async with one(server.node()) as host:
         frozen = server.sessions()

@@ -8,13 +8,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from openssh import GUEST, Sshd, rig_of
+from openssh import GUEST, Sshd
 from user import User
 
 from rigctl.base.errors import NodeError
 from rigctl.remote.deploy import agent_on, deploy
-from rigctl.remote.host import Host
-from rigctl.remote.reach import connected
+from rigctl.remote.host import Host, connected
 
 Start = Callable[..., Sshd]
 LETS = f"root ALL=(ALL) ALL\n{GUEST} ALL=(root) NOPASSWD: ALL\n"
@@ -38,8 +37,8 @@ pytestmark = [
 
 @asynccontextmanager
 async def guest(server: Sshd, *, sudo: bool = True) -> AsyncIterator[Host]:
-    async with connected(rig_of(server.node(sudo=sudo)), ["pi1"]) as hosts:
-        yield hosts["pi1"]
+    async with connected(server.node(sudo=sudo)) as host:
+        yield host
 
 
 def status(pid: int, line: str) -> list[str]:

@@ -341,19 +341,20 @@ def test_a_rig_file_from_an_allocation_names_its_interfaces_and_is_checked(slurm
 NODE_LEAVES = """
 import asyncio, subprocess, sys
 from rigctl.base.errors import NodeError
-from rigctl.remote.reach import connected
+from rigctl.remote.host import connected
 from rigctl.rig.schema import load_rig
 
 async def main():
-    async with connected(load_rig("slurm"), ["n1", "n2"]) as hosts:
+    nodes = load_rig("slurm").nodes
+    async with connected(nodes["n1"]) as n1, connected(nodes["n2"]) as n2:
         data = bytes(range(256)) * 4096
-        assert (await hosts["n1"].run("cat", input=data)).output == data
-        done = await hosts["n2"].run("echo $0 >&2; uname -n; exit 7")
+        assert (await n1.run("cat", input=data)).output == data
+        done = await n2.run("echo $0 >&2; uname -n; exit 7")
         print(done.exit_code, done.stdout.strip(), done.complaint)
         subprocess.run(["scontrol", "update", "JobId=" + sys.argv[1], "NodeList=n1"], check=True, capture_output=True)
-        print((await hosts["n1"].run("uname -n")).stdout.strip())
+        print((await n1.run("uname -n")).stdout.strip())
         try:
-            await hosts["n2"].run("uname -n")
+            await n2.run("uname -n")
         except NodeError as error:
             print(error)
 

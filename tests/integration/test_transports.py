@@ -9,15 +9,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from openssh import Sshd, rig_of
+from openssh import Sshd
 from user import User
 
 from rigctl.base.errors import NodeError
 from rigctl.records import Link
 from rigctl.remote.deploy import agent_on
-from rigctl.remote.host import Host
+from rigctl.remote.host import Host, connected
 from rigctl.remote.lock import Claim
-from rigctl.remote.reach import connected
 from rigctl.rig.inventory import Node
 
 Start = Callable[..., Sshd]
@@ -28,8 +27,8 @@ TRANSPORTS = pytest.mark.parametrize("transport", ["ssh", "local"])
 async def host(transport: str, sshd: Start) -> AsyncIterator[Host]:
     here = Node("here", "127.0.0.1", Link(None, None), transport="local")
     node = sshd().node(name="here") if transport == "ssh" else here
-    async with connected(rig_of(node), ["here"]) as hosts:
-        yield hosts["here"]
+    async with connected(node) as host:
+        yield host
 
 
 @TRANSPORTS
@@ -80,11 +79,11 @@ async def test_a_key_restricted_to_commands_from_the_controller_suffices(sshd: S
     authorized = server.folder / "authorized_keys"
     authorized.write_text(f'restrict,from="127.0.0.1" {authorized.read_text()}')
     node = server.node(name="here")
-    async with connected(rig_of(node), ["here"]) as hosts, agent_on(hosts["here"], Claim("a test")) as agent:
+    async with connected(node) as host, agent_on(host, Claim("a test")) as agent:
         assert (await agent.clock()).node_ns > 0
     authorized.write_text(authorized.read_text().replace("127.0.0.1", "192.0.2.1"))
     with pytest.raises(NodeError, match="refuses to log in"):
-        async with connected(rig_of(node), ["here"]):
+        async with connected(node):
             pass
 
 

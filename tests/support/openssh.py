@@ -9,16 +9,15 @@ import socket
 import subprocess
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from processes import end
 
 from rigctl.records import Link
-from rigctl.remote.host import Host
+from rigctl.remote.host import Host, connected
 from rigctl.remote.lock import lock_name
-from rigctl.remote.reach import connected
 from rigctl.rig.inventory import Node, Rig
 
 USER = pwd.getpwuid(os.getuid()).pw_name
@@ -193,8 +192,8 @@ class SshdFactory:
 
 @asynccontextmanager
 async def hosts_of(server: Sshd, *names: str) -> AsyncIterator[dict[str, Host]]:
-    async with connected(rig_of(*(server.node(name) for name in names)), names) as hosts:
-        yield hosts
+    async with AsyncExitStack() as stack:
+        yield {name: await stack.enter_async_context(connected(server.node(name))) for name in names}
 
 
 def places(node: Node) -> dict[int, tuple[int, str]]:

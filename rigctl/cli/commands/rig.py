@@ -25,8 +25,7 @@ from rigctl.discovery.draft import Draft
 from rigctl.discovery.inventory import inventory_targets, read_inventory, split_reference
 from rigctl.discovery.rig_file import checked, rig_text
 from rigctl.discovery.targets import Target, allocated, targets_of
-from rigctl.remote.host import Process
-from rigctl.remote.reach import connected
+from rigctl.remote.host import Process, connected
 from rigctl.report.words.text import plural
 from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import load_rig
@@ -150,8 +149,8 @@ def execute(
 async def _execute(rig: Rig, node: str, line: str) -> int:
     async with (
         provided(rig) as ready,
-        connected(ready, [node]) as hosts,
-        hosts[node].process(line, on_errors=lambda data: _put(2, data)) as process,
+        connected(ready.nodes[node]) as host,
+        host.process(line, on_errors=lambda data: _put(2, data)) as process,
     ):
         feeding = asyncio.create_task(_feed(process))
         try:

@@ -4,17 +4,17 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import asyncssh
 import pytest
 
 from rigctl.base.errors import NodeError
 from rigctl.records import Link
-from rigctl.remote import session
+from rigctl.remote import session, ssh
 from rigctl.remote.host import Host
 from rigctl.remote.lock import Claim
 from rigctl.remote.session import Session
-from rigctl.remote.transports import ssh
 from rigctl.rig.inventory import Node, Rig
 
 NAMES = [f"pi{number}" for number in range(9)]
@@ -30,17 +30,17 @@ class Connecting:
         monkeypatch.setattr(session, "connected", self._connected)
 
     @asynccontextmanager
-    async def _connected(self, _: Rig, names: list[str]) -> AsyncIterator[dict[str, Host]]:
-        self.now |= set(names)
+    async def _connected(self, node: Node) -> AsyncIterator[Host]:
+        self.now.add(node.name)
         self.most = max(self.most, len(self.now))
         try:
             await asyncio.sleep(0)
             if self._failing:
-                raise NodeError(names[0], "connection refused")
+                raise NodeError(node.name, "connection refused")
             await asyncio.Event().wait()
-            yield {}
+            yield cast(Host, None)
         finally:
-            self.now -= set(names)
+            self.now.discard(node.name)
 
 
 def test_only_so_many_nodes_are_opened_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

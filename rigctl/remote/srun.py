@@ -14,8 +14,8 @@ from typing import Final
 
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
+from rigctl.remote.local import ProcessChannel, spawned
 from rigctl.remote.transport import Source
-from rigctl.remote.transports.local import ProcessChannel, spawned
 from rigctl.rig.inventory import Node
 
 START_DEADLINE_S: Final = 10.0

@@ -1,4 +1,4 @@
-"""Processes: their identity, which a later process with the same number does not have (proc(5)), limits, account."""
+"""Processes: commands and their output, a process's identity, its limits, and the account that it runs under."""
 
 import contextlib
 import ctypes
@@ -7,10 +7,14 @@ import getpass
 import os
 import resource
 import socket
+import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from rigctl.base.errors import RigError
 
 _PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 DESCRIPTORS: Final = 16384
@@ -19,7 +23,7 @@ DESCRIPTORS: Final = 16384
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """`started` is field 22 of /proc/PID/stat."""
+    """Identifies a process: `started` is field 22 of /proc/PID/stat (proc(5)), which a later process has not."""
 
     pid: int
     started: int
@@ -38,6 +42,32 @@ def process(pid: int) -> Process | None:
     # The second field is the name, in brackets, and may hold anything.
     fields = text.rpartition(")")[2].split()
     return None if fields[0] in {"Z", "X"} else Process(pid, int(fields[19]))
+
+
+def run(
+    command: list[str], *, text: str = "", environment: Mapping[str, str] | None = None, deadline_s: float = 30.0
+) -> str:
+    """Run a command with `text` on its input; return its output. Raise `RigError` with its last lines if it fails."""
+    name = " ".join(command[:3])
+    try:
+        done = subprocess.run(
+            command,
+            input=text,
+            env=environment,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=deadline_s,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise RigError(f"{command[0]} is not installed") from None
+    except subprocess.TimeoutExpired:
+        raise RigError(f"{name}: had not ended after {deadline_s:g} s") from None
+    if done.returncode != 0:
+        complaint = " / ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
+        raise RigError(f"{name}: {complaint or f'exit code {done.returncode}'}")
+    return done.stdout
 
 
 def die_with(parent: int, number: int) -> None:

@@ -3,12 +3,11 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Final
 
-from rigctl.discovery.paths import DataPath, data_paths
-from rigctl.discovery.ports import End, SwitchPort, located
+from rigctl.discovery.network import DataPath, SwitchPort, data_paths, located
 from rigctl.discovery.targets import Target
 from rigctl.probe.surroundings import Surroundings
 from rigctl.probe.switches import Forwarding
@@ -94,9 +93,9 @@ def _composed(
     tables: Sequence[tuple[Switch, Forwarding]],
     notes: Sequence[str],
 ) -> Draft:
-    paths = data_paths({name: found for name, (_, found) in hosts.items()})
-    ends = {name: End(found, paths[name].interface) for name, (_, found) in hosts.items()}
-    ports, unknown = located(ends, [(switch.key, table) for switch, table in tables])
+    surroundings = {name: found for name, (_, found) in hosts.items()}
+    paths = data_paths(surroundings)
+    ports, unknown = located(surroundings, paths, [(switch.key, table) for switch, table in tables])
     switches, keys = _switches(ports, tables)
     notes = list(notes)
     if len(switches) > MOST_SWITCHES or (len(switches) == MOST_SWITCHES and unknown):
@@ -107,19 +106,23 @@ def _composed(
     places = {name: (keys.get(port.switch), port.port) for name, port in ports.items()}
     nodes = []
     for name, (target, found) in hosts.items():
-        node = Found(name, target, found, paths[name], no_port=unknown.get(name))
-        if name in ports:
-            known, switch = ports[name], places[name][0]
-            said = f"{known.switch} {known.port}, by {known.by}"
-            others = [other for other, place in places.items() if place == places[name] and other != name]
-            unfit = said if switch is None else None
-            if switch is not None and others:
-                unfit = f"{said}, as for {', '.join(others)}: another switch is between them"
-            elif switch is not None and not SWITCH_PORT.fullmatch(known.port):
-                unfit = f"{said}: no interface name that a rig file takes"
-            node = replace(node, port=known if unfit is None else None, switch=switch, no_port=unfit)
-        nodes.append(node)
+        port, no_port, switch = ports.get(name), unknown.get(name), None
+        if port is not None:
+            switch = places[name][0]
+            sharing = [other for other, place in places.items() if place == places[name] and other != name]
+            no_port = _misfit(port, switch, sharing)
+        nodes.append(Found(name, target, found, paths[name], port if no_port is None else None, switch, no_port))
     return Draft(tuple(nodes), tuple(left_out), switches, _groups(nodes), tuple(notes))
+
+
+def _misfit(port: SwitchPort, switch: str | None, sharing: Sequence[str]) -> str | None:
+    """Return why a known port is only a comment in the file, or None. `sharing`: further nodes on that port."""
+    place = f"{port.switch} {port.port}, by {port.by}"
+    if switch is None:
+        return place
+    if sharing:
+        return f"{place}, as for {', '.join(sharing)}: another switch is between them"
+    return None if SWITCH_PORT.fullmatch(port.port) else f"{place}: no interface name that a rig file takes"
 
 
 def _switches(

@@ -1,9 +1,9 @@
 """The process that *is* a virtual rig: `python -m rigctl.virtual.holder TAG`. When it ends, the rig is gone.
 
-Started by `rigctl.virtual.start` in namespaces of its own (or, for a loopback rig, without). Orders come in on standard
-input as one JSON line. One JSON line goes out on standard output when all is up or when it failed. Standard error is
-the log. Unless the holder is told to stay, end-of-file on its input ends it: so a controller that is killed takes its
-rig with it.
+Started by `rigctl.virtual.provide` in namespaces of its own (or, for a loopback rig, without). Orders come in on
+standard input as one JSON line. One JSON line goes out on standard output when all is up or when it failed. Standard
+error is the log. Unless the holder is told to stay, end-of-file on its input ends it: so a controller that is killed
+takes its rig with it.
 """
 
 import asyncio
@@ -23,19 +23,14 @@ import asyncssh
 from rigctl.base.errors import RigError
 from rigctl.base.processes import limit_met
 from rigctl.virtual import namespaces
-from rigctl.virtual.children import Children
-from rigctl.virtual.distance import relayed
-from rigctl.virtual.follow import following, link_socket
 from rigctl.virtual.layout import STAY, Layout, Place
-from rigctl.virtual.server import Clients, Shell, listen
+from rigctl.virtual.links import following, link_socket
+from rigctl.virtual.relay import relayed
+from rigctl.virtual.server import Children, Server, Shell
+from rigctl.virtual.snmpd import served
 from rigctl.virtual.state import kill_commands
 
 _PR_SET_NAME: Final = 15  # linux/prctl.h
-
-
-def main() -> int:
-    """Hold a rig until it is to end."""
-    return hold(_build_and_serve)
 
 
 def hold(work: Callable[[str, Layout, dict[str, Any]], None]) -> int:
@@ -57,8 +52,8 @@ def hold(work: Callable[[str, Layout, dict[str, Any]], None]) -> int:
 
 def _build_and_serve(tag: str, layout: Layout, orders: dict[str, Any]) -> None:
     sockets = {name: [socket.socket(fileno=number)] for name, number in orders["sockets"].items()}
-    for inherited in sockets.values():
-        inherited[0].set_inheritable(False)
+    for (inherited,) in sockets.values():
+        inherited.set_inheritable(False)
     taps: dict[str, tuple[int, int]] = {}
     links: dict[str, socket.socket] = {}
     if layout.kind == "namespaces":
@@ -78,38 +73,34 @@ async def _serve(
     links: dict[str, socket.socket],
 ) -> None:
     ending = ending_event()
-    children = Children(with_us=layout.kind == "loopback")
-    clients: Clients = set()
-    host_key, client_key = (asyncssh.generate_private_key("ssh-ed25519", comment=tag) for _ in range(2))
+    server = Server(Children(with_us=layout.kind == "loopback"), *new_keys(tag))
+    community = None
     async with AsyncExitStack() as doors:
         if links:
             doors.enter_context(following(layout, links))
-        community = await _snmp(layout, orders["snmp"])
+        if orders["snmp"] is not None:
+            with socket.socket(fileno=orders["snmp"]) as snmp:
+                snmp.set_inheritable(False)
+                community = await served(layout.name, snmp)
         for place in layout.places:
             shell = _shell(tag, layout, place, Path(orders["homes"]))
             for sock in sockets[place.name]:
-                door = await listen(sock, shell, children, clients, host_key=host_key, client_key=client_key)
-                doors.callback(door.close)
+                doors.callback((await server.listen(sock, shell)).close)
         pid = int(os.readlink("self", dir_fd=orders["proc"]))
         os.close(orders["proc"])
-        tell_ready(pid, host_key, client_key, community=community)
+        tell_ready(pid, server.host_key, server.client_key, community=community)
         await ending.wait()
-    for client in list(clients):
+    for client in list(server.clients):
         client.abort()
-    await children.end_all()
+    await server.children.end_all()
     if layout.kind == "loopback":
         kill_commands(tag)  # those that left their session; in namespaces the kernel kills them
 
 
-async def _snmp(layout: Layout, descriptor: int | None) -> str | None:
-    """Serve the switches' counters on the inherited socket, if there is one. Return the community that may read."""
-    if descriptor is None:
-        return None
-    from rigctl.virtual.snmpd import served  # imports pysnmp: few rigs need it
-
-    with socket.socket(fileno=descriptor) as sock:
-        sock.set_inheritable(False)
-        return await served(layout.name, sock)
+def new_keys(tag: str) -> tuple[asyncssh.SSHKey, asyncssh.SSHKey]:
+    """Return a new host key and a new key of the client."""
+    host_key, client_key = (asyncssh.generate_private_key("ssh-ed25519", comment=tag) for _ in range(2))
+    return host_key, client_key
 
 
 def tell_ready(pid: int, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey, **more: object) -> None:
@@ -145,4 +136,4 @@ def _shell(tag: str, layout: Layout, place: Place, homes: Path) -> Shell:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(hold(_build_and_serve))

@@ -1,4 +1,4 @@
-"""Links of a virtual rig: the `ip` and `tc` lines that make them, and the arithmetic that shapes them. Pure.
+"""Links of a virtual rig: the `ip` and `tc` lines that make them, the arithmetic that shapes them, changes of MTUs.
 
 Shaping counts wire time per full frame with offloads on. The kernel's queue length of a super-packet already counts the
 headers of every segment in it (qdisc_pkt_len_init, net/core/dev.c), so a frame of MTU bytes weighs MTU + 14. On the
@@ -7,13 +7,26 @@ wire it takes MTU + 38: with the frame check (4), preamble and start (8) and the
 
 Both ends of a cable are shaped: the node's own interface, so that a node with two destinations cannot send more than
 its link carries, and the switch's port, which is where flows to one node meet, queue and are dropped. The trunk between
-two switches is shaped at both ends too. When a node's MTU is changed, `rigctl.virtual.follow` changes the buckets.
+two switches is shaped at both ends too.
+
+A bucket's rate holds for full frames of one size. Shaping therefore follows the MTU: when a node's interface gets
+another one, so do the buckets at both ends of its cable. Without this, a condition that raises the MTU from 1500 to
+8192 would measure 1.3 % too little. The kernel reports changes by rtnetlink(7), in the node's own namespace.
 """
 
-from collections.abc import Iterator, Mapping
+import asyncio
+import contextlib
+import fcntl
+import socket
+import struct
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from rigctl.base.errors import RigError
+from rigctl.base.processes import run
 from rigctl.virtual.layout import NODE_INTERFACE, TRUNK_ENDS, Layout, Place
 
 Action: TypeAlias = Literal["replace", "change"]
@@ -34,6 +47,10 @@ _CHEAP_FRAMES: Final = 8
 _CHEAP_BURST_S: Final = 0.005
 """Most depth that `_CHEAP_FRAMES` may cause: 12 KB at 20 Mbit/s, 0.05 % of 10 s."""
 _SUPER_PACKET: Final = 65536
+_LINK_GROUP: Final = 1  # RTMGRP_LINK, linux/rtnetlink.h
+_SIOCGIFMTU: Final = 0x8921  # linux/sockios.h
+_INTERFACE: Final = struct.Struct("16si4x")  # ifreq, netdevice(7)
+_MOST_BYTES: Final = 65536
 
 
 def shaped_bps(rate_bps: int, mtu: int) -> int:
@@ -62,10 +79,6 @@ def port_limit_bytes(rate_bps: int, mtu: int) -> int:
     return max(int(shaped_bps(rate_bps, mtu) * PORT_BUFFER_S / 8), 2 * 65536 + mtu)
 
 
-def node_limit_bytes(mtu: int) -> int:
-    return QUEUE_FRAMES * (mtu + FRAME_HEADER)
-
-
 @dataclass(frozen=True, slots=True)
 class Bucket:
     """A token bucket filter (tc-tbf(8)), which shapes one end of a cable for frames of one size."""
@@ -84,7 +97,7 @@ class Bucket:
 
 def node_bucket(rate_bps: int, mtu: int) -> Bucket:
     """Return the bucket of a node's own interface."""
-    return Bucket(shaped_bps(rate_bps, mtu), burst_bytes(rate_bps, mtu), node_limit_bytes(mtu))
+    return Bucket(shaped_bps(rate_bps, mtu), burst_bytes(rate_bps, mtu), QUEUE_FRAMES * (mtu + FRAME_HEADER))
 
 
 def port_bucket(rate_bps: int, mtu: int) -> Bucket:
@@ -102,7 +115,7 @@ def switch_lines(layout: Layout) -> Iterator[str]:
                 f"link add name {place.port} mtu {layout.port_mtu(place)} type veth"
                 f" peer name {NODE_INTERFACE} mtu {place.mtu} address {place.mac} netns {place.name}"
             )
-        else:  # a TAP, which is there already (rigctl.virtual.distance)
+        else:  # a TAP, which is there already (rigctl.virtual.relay)
             yield f"link set dev {place.port} mtu {layout.port_mtu(place)} txqueuelen {TAP_FRAMES}"
         yield f"link set dev {place.port} master {layout.bridges[place.bridge].device} up"
     if layout.trunk:
@@ -147,3 +160,51 @@ def node_shaping_lines(place: Place, mtu: int, action: Action = "replace") -> It
     """Yield lines for `tc -batch` in the node's namespace: what the node itself sends, to all destinations together."""
     if place.shaped_bps is not None:
         yield node_bucket(place.shaped_bps, mtu).line(NODE_INTERFACE, action)
+
+
+def link_socket() -> socket.socket:
+    """Return a socket that hears of changes of interfaces in the calling thread's network namespace."""
+    kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
+    kernel.bind((0, _LINK_GROUP))
+    kernel.setblocking(False)
+    return kernel
+
+
+@contextmanager
+def following(layout: Layout, nodes: Mapping[str, socket.socket]) -> Iterator[None]:
+    """Change buckets as MTUs change, until the end of the `with`. `nodes`: a `link_socket` of each node's namespace.
+
+    Runs on the running event loop. The calling thread is in the switches' namespace.
+    """
+    loop = asyncio.get_running_loop()
+    mtus = {place.name: place.mtu for place in layout.places}
+
+    def hear(place: Place) -> None:
+        mtu = _current_mtu(nodes[place.name])
+        if mtu != mtus[place.name]:
+            mtus[place.name] = mtu
+            _tc(place.name, ["-n", place.name], node_shaping_lines(place, mtu, "change"))
+            _tc(place.name, [], port_shaping_lines(layout, mtus, "change"))
+
+    with ExitStack() as ends:
+        for place in layout.places:
+            kernel = ends.enter_context(nodes[place.name])
+            loop.add_reader(kernel, hear, place)
+            ends.callback(loop.remove_reader, kernel)
+        yield
+
+
+def _current_mtu(kernel: socket.socket) -> int:
+    """Return the MTU of a node's interface now, whatever the kernel has reported, or could not for want of room."""
+    with contextlib.suppress(OSError):
+        while True:
+            kernel.recv(_MOST_BYTES)
+    answer = fcntl.ioctl(kernel, _SIOCGIFMTU, _INTERFACE.pack(NODE_INTERFACE.encode(), 0))
+    return int(_INTERFACE.unpack(answer)[1])
+
+
+def _tc(node: str, options: list[str], lines: Iterable[str]) -> None:
+    try:
+        run(["tc", *options, "-force", "-batch", "-"], text="\n".join(lines))
+    except RigError as error:  # into the rig's log: nobody waits for an answer
+        print(f"{node}: shaping could not follow the MTU: {error}", file=sys.stderr, flush=True)

@@ -6,6 +6,7 @@ Nothing here undoes anything: when the holder's last process is gone, the kernel
 import ctypes
 import functools
 import os
+import re
 import socket
 import subprocess
 from collections.abc import Callable, Iterable
@@ -14,15 +15,15 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from rigctl.base.errors import RigError
-from rigctl.virtual.distance import distant, tap
+from rigctl.base.processes import run
 from rigctl.virtual.layout import NODE_INTERFACE, Layout, Place
 from rigctl.virtual.links import node_lines, node_shaping_lines, port_shaping_lines, switch_lines
+from rigctl.virtual.relay import distant, tap
 
 SSH_PORT: Final = 22
 _CLONE_NEWNET: Final = 0x40000000  # linux/sched.h
 _NAMESPACES: Final = Path("/run/netns")  # where ip(8) keeps them
 _IPV6: Final = Path("/proc/sys/net/ipv6/conf")
-_DEADLINE_S: Final = 30.0
 _GROUPS: Final = Path("/sys/fs/cgroup")
 _KEPT_GROUPS: Final = Path("/run/rigctl/cgroup")
 _WITH_GROUPS: Final = f'mount --rbind {_KEPT_GROUPS} {_GROUPS} 2>/dev/null; exec "$@"'
@@ -55,14 +56,14 @@ def build(layout: Layout) -> dict[str, tuple[int, int]]:
     Return, by node, the TAPs of links with a round-trip time: the node's end and the switch's.
     """
     # A private /run: ip(8) keeps its names there, and an ordinary user may not write to the machine's.
-    _run(["mount", "-t", "tmpfs", "-o", "mode=0755", "rigctl", "/run"])
+    run(["mount", "-t", "tmpfs", "-o", "mode=0755", "rigctl", "/run"])
     for folder in (_NAMESPACES, Path("/run/lock"), Path("/run/sshd")):
         folder.mkdir(parents=True, exist_ok=True)
     for place in layout.places:
         home_of(place.name).mkdir(parents=True, mode=0o700)
     if _GROUPS.is_dir():
         _KEPT_GROUPS.mkdir()
-        _run(["mount", "--rbind", str(_GROUPS), str(_KEPT_GROUPS)])
+        run(["mount", "--rbind", str(_GROUPS), str(_KEPT_GROUPS)])
     _name_nodes(layout)
     ipv6 = _IPV6.exists()
     if layout.ip_version == 6 and not ipv6:
@@ -93,7 +94,7 @@ def _name_nodes(layout: Layout) -> None:
     if machine.is_file():
         lines = [f"{layout.data_address(place)} {place.name}" for place in layout.places]
         ours.write_text("\n".join([machine.read_text(errors="replace").rstrip("\n"), *lines, ""]))
-        _run(["mount", "--bind", str(ours), str(machine)])
+        run(["mount", "--bind", str(ours), str(machine)])
 
 
 def in_namespace(name: str, work: Callable[[], T]) -> T:
@@ -151,20 +152,11 @@ def _sysctl(name: str, value: int) -> None:
 def _batch(tool: list[str], lines: Iterable[str]) -> None:
     """Run one process for many lines: to start `ip` for each would be most of a rig's start."""
     text = "".join(f"{line}\n" for line in lines)
-    if text:
-        _run([*tool, "-batch", "-"], text)
-
-
-def _run(command: list[str], text: str = "") -> None:
-    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=_DEADLINE_S, check=False)
-    if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip()
-        where = _line_of(text, said)
-        raise RigError(f"{' '.join(command)}: {said or f'exit code {done.returncode}'}{where}")
-
-
-def _line_of(text: str, said: str) -> str:
-    """Return the batch line that `ip` or `tc` complained about (`Command failed -:3`), or nothing."""
-    number = said.rpartition("Command failed -:")[2].strip()
-    lines = text.splitlines()
-    return f" [{lines[int(number) - 1]}]" if number.isdigit() and 0 < int(number) <= len(lines) else ""
+    if not text:
+        return
+    try:
+        run([*tool, "-batch", "-"], text=text)
+    except RigError as error:
+        # ip and tc name the line that they complain about only by its number.
+        failed = re.search(r"Command failed -:(\d+)", str(error))
+        raise RigError(f"{error} [{text.splitlines()[int(failed[1]) - 1]}]" if failed else str(error)) from None

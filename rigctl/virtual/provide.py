@@ -1,22 +1,46 @@
-"""Turns a virtual rig into an ordinary one: started if it is not up, reached by SSH, ended after."""
+"""Turns a virtual rig into an ordinary one: started if it is not up, reached by SSH, ended after.
+
+The controller's side of `rigctl.virtual.holder`: it starts the process that holds a rig, and ends it.
+"""
 
 import asyncio
+import contextlib
+import json
+import os
 import platform
+import shutil
+import signal
+import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any, Final
 
-from rigctl.base.errors import InputError
+from rigctl.base.errors import InputError, RigError
+from rigctl.base.processes import process
 from rigctl.records import Port
-from rigctl.rig.inventory import VIRTUAL_MTU, Arch, Rig, Secrets, Switch
-from rigctl.virtual.layout import SECOND_SWITCH, SWITCH, Bridge, Layout, Place
-from rigctl.virtual.start import end, ended, start
-from rigctl.virtual.state import State, base, one_at_a_time, standing, states, sweep
+from rigctl.rig.inventory import VIRTUAL_MTU, Rig, Secrets, Switch
+from rigctl.virtual.layout import SECOND_SWITCH, STAY, SWITCH, Bridge, Layout, Place
+from rigctl.virtual.machines.qemu import prepared
+from rigctl.virtual.state import State, base, kill_commands, new_folder, one_at_a_time, remove, standing, states, sweep
 
 MAX_NODES: Final = 250  # one /24 holds them, .255 left out
 EMULATED_TIMES: Final = 6
 """Factor on the deadlines of SSH: an emulated machine needs ten times as long for its end of the cryptography."""
+START_DEADLINE_S: Final = 20.0
+BOOT_DEADLINE_S: Final = 300.0
+"""For a rig of machines: emulated ones boot slowly."""
+END_DEADLINE_S: Final = 5.0
+"""Commands get 3 s to end (`server.KILL_AFTER_S`). Then the holder is killed, and the kernel ends the rest."""
+_SBIN: Final = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # an ordinary user's PATH may lack them; ip and tc live there
+_LOOPBACK_HINT: Final = "Use the loopback rig instead, which needs neither but has no links: --rig loopback"
+_TOOLS: Final = {"unshare": "util-linux", "mount": "mount", "ip": "iproute2", "tc": "iproute2"}
+_OWN: Final = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+_PACKAGES: Final = Path(__file__).parents[2]  # the working folder may be where it is, and -P leaves that out
+_POLL_S: Final = 0.01
 
 
 @asynccontextmanager
@@ -31,16 +55,16 @@ async def provided(rig: Rig) -> AsyncIterator[Rig]:
         return
     layout = layout_of(rig)
     sweep()
-    found = standing(layout.key)
-    if found is not None:
-        yield completed(rig, layout, found)
+    lasting = standing(layout.key)
+    if lasting is not None:
+        yield completed(rig, layout, lasting)
         return
     started = await start(layout, source=rig.source, stay=False)
     try:
         yield completed(rig, layout, started.state)
     finally:
         started.let_go()
-        await asyncio.shield(ended(started.state))
+        await asyncio.shield(_ended(started.state))
 
 
 async def up(rig: Rig) -> tuple[Rig, State, bool]:
@@ -48,9 +72,9 @@ async def up(rig: Rig) -> tuple[Rig, State, bool]:
     layout = layout_of(rig)
     sweep()
     with one_at_a_time(base()):  # a second `rig up` of the same rig waits until the first has it up
-        found = standing(layout.key)
-        if found is not None:
-            return completed(rig, layout, found), found, False
+        lasting = standing(layout.key)
+        if lasting is not None:
+            return completed(rig, layout, lasting), lasting, False
         started = await start(layout, source=rig.source, stay=True)
         started.let_go()
         return completed(rig, layout, started.state), started.state, True
@@ -59,7 +83,10 @@ async def up(rig: Rig) -> tuple[Rig, State, bool]:
 async def down(rig: Rig) -> list[State]:
     """End every rig that `up` started from this file or an earlier version of it, and return them."""
     states_up = find(rig)
-    await asyncio.gather(*(end(state) for state in states_up))
+    for state in states_up:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(state.holder.pid, signal.SIGTERM)
+    await asyncio.gather(*map(_ended, states_up))
     return states_up
 
 
@@ -93,7 +120,7 @@ def layout_of(rig: Rig) -> Layout:
             None if node.link.rtt_s is None else round(node.link.rtt_s * 1e9),
             node.bottleneck_bps,
             node.sysctls,
-            node.arch or _own_arch(),
+            node.arch or ("aarch64" if platform.machine() == "aarch64" else "x86_64"),
             node.nic,
         )
         for number, node in enumerate(rig.nodes.values(), 1)
@@ -102,28 +129,19 @@ def layout_of(rig: Rig) -> Layout:
         if rig.ip_version == 6 and place.mtu < 1280 and rig.virtual != "loopback":
             # RFC 8200, section 5: IPv6 needs 1280 bytes, and Linux takes it off an interface with less.
             raise InputError(f"{rig.name}: {place.name} has MTU {place.mtu}. ip_version 6 needs 1280 at least.")
+    largest = max(place.mtu for place in places)
+    bridges = tuple(
+        Bridge(device, switch.key, switch.mtu or largest)
+        for device, switch in zip((SWITCH, SECOND_SWITCH), rig.switches.values(), strict=False)
+    )
     return Layout(
         rig.name,
         rig.virtual,
         rig.ip_version,
         places,
-        _bridges(rig, places),
+        bridges or (Bridge(SWITCH),),
         rig.trunk.rate_bps if rig.trunk else None,
         any(switch.snmp for switch in rig.switches.values()),
-    )
-
-
-def _own_arch() -> Arch:
-    return "aarch64" if platform.machine() == "aarch64" else "x86_64"
-
-
-def _bridges(rig: Rig, places: tuple[Place, ...]) -> tuple[Bridge, ...]:
-    if not rig.switches:
-        return (Bridge(SWITCH),)
-    largest = max(place.mtu for place in places)
-    return tuple(
-        Bridge(device, switch.key, switch.mtu or largest)
-        for device, switch in zip((SWITCH, SECOND_SWITCH), rig.switches.values(), strict=False)
     )
 
 
@@ -151,12 +169,8 @@ def _served_switch(switch: Switch, state: State) -> Switch:
     """Return a switch with the address of the rig's snmpd; without snmpd it has no address."""
     if switch.snmp is None or state.snmp_port is None:
         return switch
-    return replace(
-        switch,
-        address="127.0.0.1",
-        snmp=replace(switch.snmp, port=state.snmp_port),
-        secrets=Secrets(community=state.community),
-    )
+    snmp, secrets = replace(switch.snmp, port=state.snmp_port), Secrets(community=state.community)
+    return replace(switch, address="127.0.0.1", snmp=snmp, secrets=secrets)
 
 
 def _ports(layout: Layout) -> Iterator[Port]:
@@ -169,3 +183,221 @@ def _ports(layout: Layout) -> Iterator[Port]:
     for (device, bridge), peer in zip(layout.trunk, reversed(keys), strict=True):
         if bridge.key is not None:
             yield Port(bridge.key, device, peer=peer)
+
+
+class _NoNamespacesError(RigError):
+    """`unshare` was refused. Another way to start may be allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A rig that this process started, and the pipe that ends it."""
+
+    state: State
+    lifeline: IO[bytes]
+
+    def let_go(self) -> None:
+        """Close the pipe. A rig that is to stay gets a message first, any other ends.
+
+        The message goes out only now, when the state is written: a controller that is killed before leaves no rig
+        that cannot be found.
+        """
+        if self.state.stays:
+            self.lifeline.write(STAY)
+        self.lifeline.close()
+
+
+async def start(layout: Layout, *, source: Path | None, stay: bool) -> Started:
+    """Start a rig and wait until all its nodes answer. Raise `RigError` with the reason if it cannot be started."""
+    refusals: list[str] = []
+    more = await asyncio.to_thread(prepared, layout) if layout.kind == "machines" else {}
+    for wrapper in _wrappers(layout):
+        folder = new_folder(layout.key)
+        try:
+            return await _start(layout, wrapper, folder, more, source=source, stay=stay)
+        except _NoNamespacesError as refused:
+            remove(folder)
+            refusals.append(str(refused))
+        except BaseException:
+            remove(folder)
+            raise
+    raise RigError(
+        f"{layout.name}: network namespaces are allowed on this machine neither as root nor in a user namespace"
+        f" ({'; '.join(refusals)}). {_LOOPBACK_HINT}"
+    )
+
+
+def _wrappers(layout: Layout) -> Iterator[list[str]]:
+    """Yield the words before the holder's command, best first: namespaces as root, or in an own user namespace."""
+    if layout.kind != "namespaces":
+        yield []
+        return
+    path = _path()
+    missing = {tool: package for tool, package in _TOOLS.items() if shutil.which(tool, path=path) is None}
+    if missing:
+        packages = ", ".join(sorted(set(missing.values())))
+        raise RigError(f"{layout.name}: a virtual rig needs {', '.join(missing)}. Install {packages}. {_LOOPBACK_HINT}")
+    unshare = str(shutil.which("unshare", path=path))
+    if os.geteuid() == 0:
+        yield [unshare, *_OWN]
+    yield [unshare, "--user", "--map-root-user", *_OWN]
+
+
+async def _start(
+    layout: Layout, wrapper: list[str], folder: Path, more: dict[str, Any], *, source: Path | None, stay: bool
+) -> Started:
+    with contextlib.ExitStack() as ours:
+        listening = layout.places if layout.kind != "machines" else ()  # of machines, QEMU listens
+        sockets = {place.name: ours.enter_context(_bound(layout.ssh_address(place))) for place in listening}
+        snmp = ours.enter_context(_bound("127.0.0.1", socket.SOCK_DGRAM)) if _serves_snmp(layout) else None
+        proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
+        ours.callback(os.close, proc)
+        orders = {
+            "layout": json.loads(layout.to_json()),
+            "sockets": {name: sock.fileno() for name, sock in sockets.items()},
+            "snmp": snmp.fileno() if snmp else None,
+            "proc": proc,
+            "homes": str(folder / "home"),
+            **more,
+        }
+        passed = [proc, *(sock.fileno() for sock in (*sockets.values(), *([snmp] if snmp else [])))]
+        holder = _spawn(layout, wrapper, folder, passed)
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        ours.enter_context(holder.stdout)
+        deadline_s = BOOT_DEADLINE_S if layout.kind == "machines" else START_DEADLINE_S
+        try:
+            holder.stdin.write(json.dumps(orders).encode() + b"\n")
+            async with asyncio.timeout(deadline_s):
+                line = await asyncio.to_thread(holder.stdout.readline)
+            if not line:
+                raise EOFError
+            answer = json.loads(line)
+            if "error" in answer:
+                hint = f"\n{_LOOPBACK_HINT}" if layout.kind == "namespaces" else ""
+                raise RigError(f"{layout.name}: {answer['error']}{hint}")
+            answer["ports"] = answer.get("ports", {}) | {n: sock.getsockname()[1] for n, sock in sockets.items()}
+            answer["snmp_port"] = snmp.getsockname()[1] if snmp and answer["community"] else None
+            state = _written_state(layout, answer, holder.pid, folder, source=source, stay=stay)
+            holder.returncode = 0  # it outlives this process, or is reaped by `_ended`
+            return Started(state, holder.stdin)
+        except BaseException as error:
+            _abandon(holder)
+            if isinstance(error, EOFError | TimeoutError | BrokenPipeError):
+                raise _failure(layout, folder, wrapper, error, deadline_s) from None
+            raise
+
+
+def _serves_snmp(layout: Layout) -> bool:
+    """Tell whether the rig's switches are to answer SNMP and this machine has snmpd. Without it, all else works."""
+    return layout.snmp and layout.kind == "namespaces" and shutil.which("snmpd", path=_path()) is not None
+
+
+def _bound(address: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:
+    """Return a socket in *our* network namespace. The holder, in its own, listens on it."""
+    sock = socket.socket(socket.AF_INET, kind)
+    sock.bind((address, 0))
+    return sock
+
+
+def _spawn(layout: Layout, wrapper: list[str], folder: Path, passed: list[int]) -> "subprocess.Popen[bytes]":
+    """Start the holder. It inherits the descriptors in `passed` and no other: a rig would hold a lock or a pipe."""
+    module = "rigctl.virtual.machines.holder" if layout.kind == "machines" else "rigctl.virtual.holder"
+    with (folder / "log").open("ab") as log:
+        os.fchmod(log.fileno(), 0o600)
+        return subprocess.Popen(
+            # -P: no module may come from the working folder. Ours come from where this process has them.
+            [*wrapper, sys.executable, "-P", "-m", module, folder.name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            bufsize=0,
+            pass_fds=passed,
+            env={
+                "PATH": _path(),
+                "PYTHONPATH": os.pathsep.join([str(_PACKAGES), *(entry for entry in sys.path if entry)]),
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "LANG": "C.UTF-8",
+            },
+            start_new_session=True,  # Ctrl-C is for the controller, which ends the rig in order
+        )
+
+
+def _written_state(
+    layout: Layout, answer: dict[str, Any], pid: int, folder: Path, *, source: Path | None, stay: bool
+) -> State:
+    """Return the state of a rig whose holder has answered, and write it with its keys into the folder."""
+    holder, starter = process(answer["pid"]), process(pid)
+    if holder is None or starter is None:
+        raise EOFError
+    state = State(
+        folder,
+        layout.name,
+        layout.key,
+        str(source) if source else None,
+        holder,
+        starter,
+        answer["ports"],
+        stay,
+        answer["snmp_port"],
+        answer["community"],
+    )
+    state.client_key.touch(mode=0o600)
+    state.client_key.write_text(answer["client_key"])
+    servers = [f"[{layout.ssh_address(place)}]:{state.ports[place.name]}" for place in layout.places]
+    state.known_hosts.write_text("".join(f"{server} {answer['host_key']}\n" for server in servers))
+    state.write()
+    return state
+
+
+def _abandon(holder: "subprocess.Popen[bytes]") -> None:
+    """Kill the processes of a failed start, and wait until all of them have ended.
+
+    The process may be `unshare`; the kernel kills the holder after it. The last process to end closes the pipe on
+    which both answer.
+    """
+    holder.kill()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        holder.communicate(timeout=END_DEADLINE_S)
+
+
+def _failure(layout: Layout, folder: Path, wrapper: list[str], error: BaseException, deadline_s: float) -> RigError:
+    log = (folder / "log").read_text(errors="replace").strip().splitlines()[-3:]
+    text = " / ".join(log)
+    if wrapper and any(line.startswith("unshare: ") for line in log):
+        return _NoNamespacesError(f"{'in a user namespace' if '--user' in wrapper else 'as root'}: {text}")
+    if isinstance(error, TimeoutError):
+        return RigError(f"{layout.name}: the virtual rig was not up within {deadline_s:g} s. {text}".strip())
+    return RigError(f"{layout.name}: the virtual rig ended while it started: {text or 'no output'}")
+
+
+async def _ended(state: State) -> None:
+    """Wait until a rig that was told to end has ended, kill it if it does not, and remove its folder."""
+    if not await _gone(state):
+        state.kill()
+        if not await _gone(state):
+            raise RigError(f"{state.name}: process {state.holder.pid} does not end. End it: kill -9 {state.holder.pid}")
+    _reap(state.starter.pid)
+    kill_commands(state.folder.name)
+    remove(state.folder)
+
+
+def _reap(pid: int) -> None:
+    """Take the exit status of a process that has ended, if it was a child of ours."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+
+
+async def _gone(state: State) -> bool:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(END_DEADLINE_S):
+            # Polled: after `rig up` they are not our children.
+            while state.starter.alive or state.holder.alive:
+                await asyncio.sleep(_POLL_S)
+            return True
+    return False
+
+
+def _path() -> str:
+    path = os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin").split(":")
+    return ":".join([*path, *(folder for folder in _SBIN if folder not in path)])

@@ -1,31 +1,154 @@
-"""The process that delays the frames of virtual links with a round-trip time: `python -m rigctl.virtual.relay`.
+"""Links with a round-trip time, and the process that holds their frames: `python -m rigctl.virtual.relay`.
 
-A link with a round-trip time is two TAP devices (Documentation/networking/tuntap.rst) in place of a veth cable, and
-this process between them. Frames cross whole, with their virtio-net header: the kernel still does segmentation and
-checksums. The holder starts the relay with the TAPs' descriptors. The times to hold frames come in on standard input
-and are confirmed on standard output. The relay ends with its input.
+Such a link is two TAP devices (Documentation/networking/tuntap.rst) in place of a veth cable, and the relay between
+them. Frames cross whole, with their virtio-net header: the kernel still does segmentation and checksums.
+
+When a rig starts, the holder measures the round trip without any hold, the relay's own work included. The relay holds
+frames for the rest of the round trip that the rig file asks for. It gets the descriptors of the TAPs at its start and
+the times to hold frames on standard input, which it confirms on standard output. It ends with its input.
 """
 
+import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import select
+import socket
+import struct
+import subprocess
 import sys
 import time
 from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Final
 
-MOST_FRAME: Final = 65536 + 64  # a super-packet, with its headers
-AWAKE_NS: Final = 400_000
-"""Time before a frame is due in which the relay stays awake: a processor that must be woken would send it late."""
+from rigctl.base.errors import RigError
+from rigctl.virtual.layout import Layout, Place
+
+_TUN: Final = "/dev/net/tun"
+_TUNSETIFF, _TUNSETOFFLOAD = 0x400454CA, 0x400454D0  # linux/if_tun.h
+_TAP_WITH_HEADER: Final = 0x0002 | 0x1000 | 0x4000  # IFF_TAP, IFF_NO_PI, IFF_VNET_HDR
+_OFFLOADS: Final = (0x7F, 0x0F)  # checksums and TCP segments, and UDP's where the kernel has it (Linux 6.2)
 _PR_SET_TIMERSLACK: Final = 29  # linux/prctl.h
+_ECHOES: Final = 41
+_MARK: Final = 0x7267  # identifier of our echoes
+_ECHO_DEADLINE_S: Final = 1.0
+_ANSWER_DEADLINE_S: Final = 10.0
+_MOST_FRAME: Final = 65536 + 64  # a super-packet, with its headers
+_AWAKE_NS: Final = 400_000
+"""Time before a frame is due in which the relay stays awake: a processor that must be woken would send it late."""
 _TURN: Final = 64
 """Frames taken in one direction before the other direction has its turn."""
 
 
+def distant(layout: Layout) -> list[Place]:
+    """Return the nodes whose link has a round-trip time."""
+    return [place for place in layout.places if place.rtt_ns is not None]
+
+
+def tap(name: str) -> int:
+    """Return the descriptor of a new TAP device in the calling thread's network namespace. The device ends with it."""
+    try:
+        descriptor = os.open(_TUN, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise RigError(f"a link with an rtt needs {_TUN} (the kernel's module tun): {error.strerror}") from None
+    try:
+        fcntl.ioctl(descriptor, _TUNSETIFF, struct.pack("16sH22x", name.encode(), _TAP_WITH_HEADER))
+        for offloads in _OFFLOADS:
+            with contextlib.suppress(OSError):
+                fcntl.ioctl(descriptor, _TUNSETOFFLOAD, offloads)
+                break
+    except OSError as error:
+        os.close(descriptor)
+        raise RigError(f"{name}: no TAP device can be made: {error.strerror}") from None
+    return descriptor
+
+
+@contextlib.contextmanager
+def relayed(
+    layout: Layout, taps: Mapping[str, tuple[int, int]], inside: Callable[[str, Callable[[], float]], float]
+) -> Iterator[None]:
+    """Hold the frames of distant links while the `with` lasts. `taps`: by node, the node's end and the switch's.
+
+    `inside(name, work)` does `work` in a node's namespace. Raise `RigError` if a link takes longer by itself than it
+    should.
+    """
+    places = distant(layout)
+    if not places:
+        yield
+        return
+    passed = [end for ends in taps.values() for end in ends]
+    pairs = json.dumps([taps[place.name] for place in places])
+    command = [sys.executable, "-P", "-m", "rigctl.virtual.relay", pairs]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=passed) as relay:
+        for end in passed:
+            os.close(end)  # the relay's alone: where it dies, the link is dead, not open to nobody
+        try:
+            assert relay.stdin is not None
+            assert relay.stdout is not None
+            os.write(relay.stdin.fileno(), json.dumps([_held_ns(layout, place, inside) for place in places]).encode())
+            if relay.stdout.readline() != b"holding\n":
+                raise RigError("the relay of a distant link ended; see the rig's log")
+            yield
+        finally:
+            relay.kill()
+
+
+def _held_ns(layout: Layout, place: Place, inside: Callable[[str, Callable[[], float]], float]) -> int:
+    """Return how long the frames of a link are held each way, for the round trip that the rig file asks for.
+
+    The round trip without any hold is measured to a node that is not distant, if there is one.
+    """
+    others = [other for other in layout.places if other is not place]
+    other = next((place for place in others if place.rtt_ns is None), others[0])
+    requested_ns, own_ns = place.rtt_ns or 0, round(inside(place.name, lambda: _echo_ns(other.ipv4)))
+    if requested_ns < own_ns:
+        requested = f"rtt {requested_ns / 1e6:g} ms"
+        raise RigError(f"{place.name}: {requested}: this machine takes {own_ns / 1e6:.3f} ms. Set a larger rtt.")
+    print(f"{place.name}: a round trip takes {own_ns / 1e6:.3f} ms by itself", file=sys.stderr, flush=True)
+    return (requested_ns - own_ns) // 2
+
+
+def _echo_ns(address: str) -> float:
+    """Return the median round trip of ICMP echoes (RFC 792) to `address`, in ns. Wait for them without sleep."""
+    trips: list[int] = []
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as sock:
+        sock.setblocking(False)
+        sock.connect((address, 0))
+        until_s = time.monotonic() + _ANSWER_DEADLINE_S  # the relay may still be starting
+        number = 0
+        while len(trips) < _ECHOES:
+            number = (number + 1) % 65536
+            sent_ns = time.monotonic_ns()
+            with contextlib.suppress(OSError):
+                sock.send(_echo(number))
+            while (now_ns := time.monotonic_ns()) < sent_ns + _ECHO_DEADLINE_S * 1e9:
+                with contextlib.suppress(BlockingIOError):
+                    if _answers(sock.recv(2048), number):
+                        trips.append(now_ns - sent_ns)
+                        break
+            if time.monotonic() > until_s:
+                raise RigError(f"{address} does not answer over its distant link")
+            time.sleep(0.001)
+    return median(trips[1:])
+
+
+def _echo(number: int) -> bytes:
+    words = sum(struct.unpack("!4H", struct.pack("!BBHHH", 8, 0, 0, _MARK, number)))
+    words = (words & 0xFFFF) + (words >> 16)
+    return struct.pack("!BBHHH", 8, 0, ~words & 0xFFFF, _MARK, number)
+
+
+def _answers(packet: bytes, number: int) -> bool:
+    header = 4 * (packet[0] & 15)
+    return packet[header : header + 1] == b"\0" and packet[header + 4 : header + 8] == struct.pack("!HH", _MARK, number)
+
+
 @dataclass(slots=True)
-class Way:
+class _Direction:
     """One direction of a link: its TAPs, and the frames on their way, each with the time at which it is due."""
 
     source: int
@@ -33,57 +156,43 @@ class Way:
     link: int
     held: deque[tuple[int, bytes]] = field(default_factory=deque)
 
+    def take(self, hold_ns: int) -> None:
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(_TURN):
+                frame = os.read(self.source, _MOST_FRAME)
+                self.held.append((time.monotonic_ns() + hold_ns, frame))
 
-class Relay:
-    """Carries frames between pairs of TAPs. `hold_ns` of each pair may change while it runs."""
-
-    def __init__(self, pairs: list[tuple[int, int]]) -> None:
-        self._ways = [Way(*ends, link) for link, (a, b) in enumerate(pairs) for ends in ((a, b), (b, a))]
-        self.hold_ns = [0] * len(pairs)
-
-    def serve(self, control: int, said: int) -> None:
-        """Carry frames until `control` ends. Each line on it, a JSON list of times, is answered on `said`."""
-        sources = [control, *(way.source for way in self._ways)]
-        while True:
-            readable = select.select(sources, [], [], self._wait_s())[0]
-            if control in readable:
-                line = os.read(control, 65536)
-                if not line:
-                    return
-                self.hold_ns = json.loads(line)
-                os.write(said, b"holding\n")
-            for way in self._ways:
-                if way.source in readable:
-                    self._take(way)
-            self._let_go()
-
-    def _wait_s(self) -> float | None:
-        due = [way.held[0][0] for way in self._ways if way.held]
-        return max(0.0, (min(due) - AWAKE_NS - time.monotonic_ns()) / 1e9) if due else None
-
-    def _take(self, way: Way) -> None:
-        hold_ns = self.hold_ns[way.link]
-        for _ in range(_TURN):
-            try:
-                frame = os.read(way.source, MOST_FRAME)
-            except BlockingIOError:
-                return
-            way.held.append((time.monotonic_ns() + hold_ns, frame))
-
-    def _let_go(self) -> None:
-        now = time.monotonic_ns()
-        for way in self._ways:
-            while way.held and way.held[0][0] <= now:
-                try:
-                    os.write(way.target, way.held.popleft()[1])
-                except OSError:
-                    continue  # the link is down there, or its kernel has no room: a frame is lost, as on a cable
+    def let_go(self) -> None:
+        now_ns = time.monotonic_ns()
+        while self.held and self.held[0][0] <= now_ns:
+            # A link that is down, or a kernel without room, loses a frame, as a cable does.
+            with contextlib.suppress(OSError):
+                os.write(self.target, self.held.popleft()[1])
 
 
 def main() -> int:
+    """Carry frames between the TAPs until standard input ends."""
     ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)  # wake at the time, not up to 50 us later
-    Relay([(pair[0], pair[1]) for pair in json.loads(sys.argv[1])]).serve(sys.stdin.fileno(), sys.stdout.fileno())
-    return 0
+    pairs = json.loads(sys.argv[1])
+    directions = [_Direction(*ends, link) for link, (a, b) in enumerate(pairs) for ends in ((a, b), (b, a))]
+    hold_ns = [0] * len(pairs)
+    control = sys.stdin.fileno()
+    sources = [control, *(direction.source for direction in directions)]
+    while True:
+        due = [direction.held[0][0] for direction in directions if direction.held]
+        wait_s = max(0.0, (min(due) - _AWAKE_NS - time.monotonic_ns()) / 1e9) if due else None
+        readable = select.select(sources, [], [], wait_s)[0]
+        if control in readable:
+            line = os.read(control, 65536)
+            if not line:
+                return 0
+            hold_ns = json.loads(line)
+            print("holding", flush=True)
+        for direction in directions:
+            if direction.source in readable:
+                direction.take(hold_ns[direction.link])
+        for direction in directions:
+            direction.let_go()
 
 
 if __name__ == "__main__":

@@ -1,30 +1,128 @@
 """The SSH server of a virtual rig: one process that answers for every node, as sshd does on a real one.
 
 Only the rig's own key opens it. A command gets the node's network namespace and /sys, a session of its own, and
-end-of-file on its input when the client goes. A command that has not ended soon after is killed.
+end-of-file on its input when the client goes. A command that has not ended soon after is killed. The holder starts,
+reaps and ends the commands: it is their init process.
 """
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import pwd
 import signal
 import socket
+import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import IO, Final, TypeAlias
+from typing import IO, Final
 
 import asyncssh
 
-from rigctl.virtual.children import Child, Children, signal_session
+from rigctl.base.processes import die_with
 
 LOGIN_DEADLINE_S: Final = 10.0
+TERM_AFTER_S: Final = 1.5
+"""Time from end-of-file on a command's input to SIGTERM. An agent needs 1 s to restore what it changed and exit."""
+KILL_AFTER_S: Final = 3.0
+_PR_SET_CHILD_SUBREAPER: Final = 36  # linux/prctl.h
 _NOT_FOUND: Final = 127
 _MOST_READ: Final = 65536  # a pipe's default capacity, pipe(7)
 _SIGNALS: Final = {number.name.removeprefix("SIG"): number.value for number in signal.Signals}
-Clients: TypeAlias = set[asyncssh.SSHServerConnection]
-"""The open connections of a rig. Its holder closes them before it waits for the commands to end."""
+
+
+@dataclass(eq=False, slots=True)
+class Child:
+    """A command: our ends of its pipes, and its exit status (negative: the signal) once it has ended."""
+
+    pid: int
+    stdin: IO[bytes]
+    stdout: IO[bytes]
+    stderr: IO[bytes]
+    status: asyncio.Future[int]
+    ending: list[asyncio.TimerHandle] = field(default_factory=list)
+
+
+class Children:
+    """All running commands of a rig.
+
+    Each leads a session of its own (setsid(2)), so that all processes it starts can be found and ended with it.
+    On a rig without a process namespace (`with_us`), the holder asks the kernel to end the commands with it.
+    """
+
+    def __init__(self, with_us: bool) -> None:
+        self._with_us = with_us
+        self._running: dict[int, Child] = {}
+        self._loop = asyncio.get_running_loop()
+        if with_us:
+            # Orphans of a command become our children, as they become pid 1's in a namespace.
+            ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self._loop.add_signal_handler(signal.SIGCHLD, self._reap)
+
+    def spawn(self, command: list[str], environment: Mapping[str, str], folder: Path) -> Child:
+        """Start a command. Raise `OSError` if it cannot be started."""
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            env=dict(environment),
+            cwd=folder,
+            start_new_session=True,
+            # The holder has no other thread by now, so the child may run Python before it becomes the command.
+            preexec_fn=partial(die_with, os.getpid(), signal.SIGKILL) if self._with_us else None,  # noqa: PLW1509
+        )
+        process.returncode = 0  # reaped below, by pid: Popen need not wait for it
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        child = Child(process.pid, process.stdin, process.stdout, process.stderr, self._loop.create_future())
+        self._running[child.pid] = child
+        return child
+
+    def end(self, child: Child) -> None:
+        """End a command whose input is closed: SIGTERM to its session after a while, then SIGKILL. Do not wait."""
+        if not child.status.done() and not child.ending:
+            child.ending = [
+                self._loop.call_later(TERM_AFTER_S, signal_session, child.pid, signal.SIGTERM),
+                self._loop.call_later(KILL_AFTER_S, signal_session, child.pid, signal.SIGKILL),
+            ]
+
+    async def end_all(self) -> None:
+        """Wait until all commands have ended by themselves, then end them. This takes `KILL_AFTER_S` at most."""
+        for wait_s, number in ((TERM_AFTER_S, signal.SIGTERM), (KILL_AFTER_S - TERM_AFTER_S, signal.SIGKILL)):
+            if self._running:
+                await asyncio.wait([child.status for child in self._running.values()], timeout=wait_s)
+            for pid in list(self._running):
+                signal_session(pid, number)
+
+    def _reap(self) -> None:
+        """Take the exit status of all processes that have ended, orphans of commands included."""
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                child = self._running.pop(pid, None)
+                if child is None:
+                    continue
+                for timer in child.ending:
+                    timer.cancel()
+                if child.ending:
+                    signal_session(pid, signal.SIGKILL)
+                child.status.set_result(os.waitstatus_to_exitcode(status))
+
+
+def signal_session(leader: int, number: int) -> None:
+    """Send a signal to every process of the session that `leader` leads or led."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if os.getsid(int(entry.name)) == leader:
+                    os.kill(int(entry.name), number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +134,13 @@ class Shell:
     home: Path
     tag: str  # names the rig in the environment of all its commands: how leftovers are recognised
 
-    def environment(self, asked: Mapping[str, str]) -> dict[str, str]:
+    def environment(self, requested: Mapping[str, str]) -> dict[str, str]:
         """Return the environment that sshd would set, with the language that the client asks for."""
         try:
             user = pwd.getpwuid(os.getuid()).pw_name
         except KeyError:
             user = str(os.getuid())
-        language = {name: value for name, value in asked.items() if name == "LANG" or name.startswith("LC_")}
+        language = {name: value for name, value in requested.items() if name == "LANG" or name.startswith("LC_")}
         return {
             "HOME": str(self.home),
             "USER": user,
@@ -118,55 +216,54 @@ class Command(asyncssh.SSHServerProcess[bytes]):
             self._children.end(self._child)
 
 
-class Door(asyncssh.SSHServer):
+class Server:
+    """Serves all nodes of a rig. `clients` are its open connections."""
+
+    def __init__(self, children: Children, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey) -> None:
+        self.children, self.host_key, self.client_key = children, host_key, client_key
+        self.clients: set[asyncssh.SSHServerConnection] = set()
+
+    async def listen(self, sock: socket.socket, shell: Shell) -> asyncssh.SSHAcceptor:
+        """Serve one node on a bound socket. The caller closes the acceptor."""
+        with contextlib.suppress(OSError):
+            # Child sockets inherit it: short lines both ways must not wait for each other (Nagle).
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return await asyncssh.listen(
+            sock=sock,
+            server_factory=lambda: _Door(self, shell),
+            server_host_keys=[self.host_key],
+            encoding=None,
+            line_editor=False,
+            allow_scp=False,
+            agent_forwarding=False,
+            x11_forwarding=False,
+            compression_algs=["none"],
+            login_timeout=LOGIN_DEADLINE_S,
+            gss_host=None,
+            config=None,
+        )
+
+
+class _Door(asyncssh.SSHServer):
     """Lets the holder of the rig's key into one node, whatever the user name."""
 
-    def __init__(self, shell: Shell, children: Children, key: asyncssh.SSHKey, clients: Clients) -> None:
-        self._shell, self._children, self._key, self._clients = shell, children, key, clients
-        self._connection: asyncssh.SSHServerConnection | None = None
+    _connection: asyncssh.SSHServerConnection
+
+    def __init__(self, server: Server, shell: Shell) -> None:
+        self._server, self._shell = server, shell
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = conn
-        self._clients.add(conn)
+        self._server.clients.add(conn)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        if self._connection is not None:
-            self._clients.discard(self._connection)
+        self._server.clients.discard(self._connection)
 
     def public_key_auth_supported(self) -> bool:
         return True
 
     def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:  # noqa: ARG002
-        return key.public_data == self._key.public_data
+        return key.public_data == self._server.client_key.public_data
 
     def session_requested(self) -> Command:
-        return Command(self._shell, self._children)
-
-
-async def listen(
-    sock: socket.socket,
-    shell: Shell,
-    children: Children,
-    clients: Clients,
-    *,
-    host_key: asyncssh.SSHKey,
-    client_key: asyncssh.SSHKey,
-) -> asyncssh.SSHAcceptor:
-    """Serve one node on a bound socket. The caller closes the acceptor."""
-    with contextlib.suppress(OSError):
-        # Child sockets inherit it: short lines both ways must not wait for each other (Nagle).
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return await asyncssh.listen(
-        sock=sock,
-        server_factory=lambda: Door(shell, children, client_key, clients),
-        server_host_keys=[host_key],
-        encoding=None,
-        line_editor=False,
-        allow_scp=False,
-        agent_forwarding=False,
-        x11_forwarding=False,
-        compression_algs=["none"],
-        login_timeout=LOGIN_DEADLINE_S,
-        gss_host=None,
-        config=None,
-    )
+        return Command(self._shell, self._server.children)

@@ -69,14 +69,19 @@ class State:
         written.write_text(json.dumps(raw, indent=1))
         written.replace(self.folder / _STATE)
 
+    def kill(self) -> None:
+        """Send SIGKILL to those of holder and starter that are left."""
+        for part in (self.starter, self.holder):
+            if part.alive:
+                _kill(part.pid)
+
 
 def read(folder: Path) -> State | None:
     """Return the state in a folder; None if it is not complete (yet)."""
     try:
         raw = json.loads((folder / _STATE).read_text())
         raw["holder"], raw["starter"] = Process(**raw["holder"]), Process(**raw["starter"])
-        known = {name: raw[name] for name in State.__slots__ if name != "folder" and name in raw}
-        return State(folder=folder, **known)
+        return State(folder=folder, **{name: raw[name] for name in State.__slots__ if name in raw})
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
@@ -109,12 +114,9 @@ def _is_own(folder: Path) -> bool:
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
 
 
-def states() -> Iterator[State]:
-    """Yield all complete states, up or not."""
-    for folder in sorted(base().iterdir()):
-        state = read(folder)
-        if state is not None:
-            yield state
+def states() -> list[State]:
+    """Return all complete states, up or not."""
+    return [state for folder in sorted(base().iterdir()) if (state := read(folder)) is not None]
 
 
 def standing(key: str) -> State | None:
@@ -138,7 +140,7 @@ def new_folder(name: str) -> Path:
 
 
 def remove(folder: Path) -> None:
-    # The descriptor first: a folder half removed must not look like a rig.
+    # The state first: a folder half removed must not look like a rig.
     (folder / _STATE).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -153,9 +155,8 @@ def sweep() -> list[str]:
         state = read(folder)
         gone = _abandoned(folder) if state is None else not state.up
         if gone and folder.is_dir():
-            for part in (state.holder, state.starter) if state is not None else ():
-                if part.alive:
-                    _kill(part.pid)
+            if state is not None:
+                state.kill()
             kill_commands(folder.name)
             remove(folder)
             swept.append(folder.name)
@@ -176,11 +177,11 @@ def kill_commands(tag: str) -> None:
     """
     for wait_s in (0.0, STARTED_S):
         time.sleep(wait_s)
-        for pid in commands_of(tag):
+        for pid in _commands_of(tag):
             _kill(pid)
 
 
-def commands_of(tag: str) -> Iterator[int]:
+def _commands_of(tag: str) -> Iterator[int]:
     """Yield the running commands of the rig with that tag, as their environment tells (`RIGCTL_RIG`)."""
     mark = f"RIGCTL_RIG={tag}".encode()
     for entry in Path("/proc").iterdir():

@@ -9,8 +9,7 @@ import pytest
 from virtual_rigs import login, machine, output, rig, survivors, wait_until
 
 from rigctl.base.processes import Process
-from rigctl.virtual.provide import down, find, layout_of, provided, up
-from rigctl.virtual.start import start
+from rigctl.virtual.provide import down, find, layout_of, provided, start, up
 from rigctl.virtual.state import sweep
 
 

@@ -196,7 +196,7 @@ async def test_without_snmpd_the_switches_have_no_address_and_all_else_works(
     for tool in ("unshare", "mount", "ip", "tc", "nsenter", "sh", "ping", "true"):
         (tools / tool).symlink_to(str(shutil.which(tool)))
     monkeypatch.setenv("PATH", str(tools))
-    monkeypatch.setattr("rigctl.virtual.start._SBIN", ())
+    monkeypatch.setattr("rigctl.virtual.provide._SBIN", ())
     async with provided(rig(tmp_path)) as ready:
         assert [switch.address for switch in ready.switches.values()] == [None, None]
         assert len(ready.ports) == 6

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from packaged import ROOT, index, said, tags
 
-from rigctl.virtual.machines.apt import downloaded
+from rigctl.virtual.machines.image import downloaded
 
 pytestmark = [pytest.mark.packages, pytest.mark.timeout(900)]
 GLIBC = (17, 24, 26, 27, 28)

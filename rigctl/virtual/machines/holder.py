@@ -12,21 +12,18 @@ import socket
 import sys
 import time
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import asyncssh
 
 from rigctl.base.errors import RigError
-from rigctl.base.processes import die_with
+from rigctl.base.processes import die_with, run
 from rigctl.rig.inventory import Arch
-from rigctl.virtual.holder import ending_event, hold, tell_ready
+from rigctl.virtual.holder import ending_event, hold, new_keys, tell_ready
 from rigctl.virtual.layout import Layout, Place
-from rigctl.virtual.machines.apt import run
 from rigctl.virtual.machines.image import Image, archive, padded
 from rigctl.virtual.machines.qemu import Accel, hub, hub_socket, machine, overlay, own_files
 
@@ -48,14 +45,9 @@ class Rig:
     tag: str
     layout: Layout
     folder: Path
-    images: dict[str, dict[str, str]]
+    images: dict[Arch, tuple[Image, Accel]]
     ports: dict[str, int]
     running: list[Process] = field(default_factory=list)
-
-    def image(self, arch: Arch) -> tuple[Image, Accel]:
-        known = self.images[arch]
-        files = Image(arch, *(Path(known[name]) for name in ("kernel", "initrd", "disk")))
-        return files, cast(Accel, known["accel"])
 
     async def start(self, command: list[str], name: str) -> Process:
         """Start a process that ends with this one. Its output goes to its log."""
@@ -72,32 +64,28 @@ class Rig:
         self.running.append(started)
         return started
 
-    def said(self, name: str) -> str:
+    def last_words(self, name: str) -> str:
         lines = (self.folder / f"{name}.log").read_text(errors="replace").strip().splitlines()
         return " / ".join(lines[-2:]) or "no output"
-
-
-def main() -> int:
-    """Hold a rig of machines until it is to end."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    return hold(_start_and_keep)
 
 
 def _start_and_keep(tag: str, layout: Layout, orders: dict[str, Any]) -> None:
     folder = Path(orders["homes"])
     folder.mkdir(mode=0o700)
-    asyncio.run(_hold(Rig(tag, layout, folder, orders["images"], _free_ports(layout))))
+    images = {arch: (Image(arch, Path(place)), accel) for arch, (place, accel) in orders["images"].items()}
+    asyncio.run(_hold(Rig(tag, layout, folder, images, _free_ports(layout))))
 
 
 async def _hold(rig: Rig) -> None:
     ending = ending_event()
-    host_key, client_key = (asyncssh.generate_private_key("ssh-ed25519", comment=rig.tag) for _ in range(2))
     ended = asyncio.ensure_future(ending.wait())
-    working = asyncio.ensure_future(_work(rig, host_key, client_key))
+    working = asyncio.ensure_future(_work(rig, *new_keys(rig.tag)))
     try:
         await asyncio.wait({ended, working}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             await working
+    except BaseExceptionGroup as group:
+        raise group.exceptions[0] from None
     finally:
         for task in (ended, working):
             task.cancel()
@@ -112,16 +100,15 @@ async def _work(rig: Rig, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey
     """Start hub and machines, answer when all can be reached, keep them running until cancelled."""
     names = {place.name: rig.layout.data_address(place) for place in rig.layout.places}
     for place in rig.layout.places:
-        image, _ = rig.image(place.arch)
+        image, _ = rig.images[place.arch]
         await asyncio.to_thread(run, overlay(image, rig.folder / f"{place.name}.qcow2"))
         own = own_files(place, names, host_key.export_private_key(), client_key.export_public_key())
-        base = image.initrd.read_bytes()
         initrd = rig.folder / f"{place.name}.initrd"
         initrd.touch(mode=0o600)
-        initrd.write_bytes(padded(base) + archive(own))
+        initrd.write_bytes(padded(image.initrd.read_bytes()) + archive(own))
     joining = await rig.start(hub(rig.layout.places[0].arch, rig.layout.places), "hub")
     await _hub_listens(rig, joining)
-    async with _first_error(), asyncio.TaskGroup() as group:
+    async with asyncio.TaskGroup() as group:
         for place in rig.layout.places:
             group.create_task(_powered(rig, place))
         await asyncio.gather(*(_answers(rig.ports[place.name], place.name) for place in rig.layout.places))
@@ -131,8 +118,7 @@ async def _work(rig: Rig, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey
 
 async def _powered(rig: Rig, place: Place) -> None:
     """Run a machine, again whenever it has ended. Raise `RigError` if it does not run."""
-    image, accel = rig.image(place.arch)
-    command = machine(place, place.arch, accel, image, rig.ports[place.name])
+    command = machine(place, *rig.images[place.arch], rig.ports[place.name])
     quick = 0
     while True:
         began = time.monotonic()
@@ -141,14 +127,14 @@ async def _powered(rig: Rig, place: Place) -> None:
         rig.running.remove(process)
         quick = quick + 1 if time.monotonic() - began < _QUICK_S else 0
         if quick >= _MOST_QUICK:
-            raise RigError(f"{place.name}: QEMU ends at once: {rig.said(place.name)}")
+            raise RigError(f"{place.name}: QEMU ends at once: {rig.last_words(place.name)}")
         print(f"{place.name}: ended ({status}); power returns", file=sys.stderr, flush=True)
         await asyncio.sleep(_AGAIN_S)
 
 
 async def _lasting(rig: Rig, joining: Process) -> None:
     await joining.wait()
-    raise RigError(f"the hub has ended: {rig.said('hub')}")
+    raise RigError(f"the hub has ended: {rig.last_words('hub')}")
 
 
 async def _hub_listens(rig: Rig, joining: Process) -> None:
@@ -156,16 +142,8 @@ async def _hub_listens(rig: Rig, joining: Process) -> None:
     last = rig.folder / hub_socket(rig.layout.places[-1])
     while not last.exists():
         if joining.returncode is not None or time.monotonic() > deadline:
-            raise RigError(f"QEMU's hub did not start: {rig.said('hub')}")
+            raise RigError(f"QEMU's hub did not start: {rig.last_words('hub')}")
         await asyncio.sleep(0.02)
-
-
-@asynccontextmanager
-async def _first_error() -> AsyncIterator[None]:
-    try:
-        yield
-    except BaseExceptionGroup as group:
-        raise group.exceptions[0] from None
 
 
 async def _answers(port: int, name: str) -> None:
@@ -198,4 +176,5 @@ def _free_ports(layout: Layout) -> dict[str, int]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    sys.exit(hold(_start_and_keep))

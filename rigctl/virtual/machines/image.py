@@ -3,6 +3,9 @@
 It is kept in `rigctl/machines/ARCH-KEY` of the user's cache folder. The key changes with what this file and the scripts
 in `guest/` say. `packages` in that folder lists the versions. Remove the folder to have the image made anew, from
 today's packages.
+
+apt downloads the packages with a configuration of its own: no root, no change here. The mirrors are those of this
+machine's apt (sources.list(5)). Nothing is installed, maintainer scripts do not run.
 """
 
 import gzip
@@ -20,13 +23,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from platformdirs import user_cache_path
+
 from rigctl.base.errors import RigError
+from rigctl.base.processes import run
 from rigctl.rig.inventory import Arch
-from rigctl.virtual.machines.apt import downloaded, run
 from rigctl.virtual.state import one_at_a_time
 
 DEBIAN: Final[dict[Arch, str]] = {"x86_64": "amd64", "aarch64": "arm64"}
 DISK_BYTES: Final = 1 << 30
+_APT_DEADLINE_S: Final = 900.0
 _GUEST: Final = Path(__file__).with_name("guest")
 _PACKAGES: Final = (
     "base-files", "bash", "busybox-static", "coreutils", "dash", "ethtool", "findutils", "gawk", "grep", "gzip",
@@ -61,15 +67,24 @@ class Image:
     """Files that all machines of an architecture begin with. None is written to."""
 
     arch: Arch
-    kernel: Path
-    initrd: Path
-    disk: Path
+    folder: Path
+
+    @property
+    def kernel(self) -> Path:
+        return self.folder / "kernel"
+
+    @property
+    def initrd(self) -> Path:
+        return self.folder / "initrd"
+
+    @property
+    def disk(self) -> Path:
+        return self.folder / "disk"
 
 
 def cache() -> Path:
     """Return the folder of all images."""
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(home) / "rigctl" / "machines"
+    return user_cache_path("rigctl", appauthor=False) / "machines"
 
 
 def key_of(arch: Arch) -> str:
@@ -89,7 +104,7 @@ def image(arch: Arch) -> Image:
                 _make(arch, folder)
     except OSError as error:
         raise RigError(f"{folder}: the image of {arch} machines cannot be made here: {error}") from None
-    return Image(arch, folder / "kernel", folder / "initrd", folder / "disk")
+    return Image(arch, folder)
 
 
 def _make(arch: Arch, folder: Path) -> None:
@@ -165,7 +180,7 @@ def _format(root: Path, disk: Path) -> None:
     mke2fs = shutil.which("mke2fs", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") or "mke2fs"
     as_root = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
     options = ["-q", "-t", "ext4", "-L", "rigctl", "-m", "0", "-E", "lazy_itable_init=1,nodiscard", "-d", str(root)]
-    run([*as_root, mke2fs, *options, str(disk), f"{DISK_BYTES >> 10}k"])
+    run([*as_root, mke2fs, *options, str(disk), f"{DISK_BYTES >> 10}k"], deadline_s=_APT_DEADLINE_S)
 
 
 def loadable(folder: Path, wanted: Iterable[str]) -> dict[str, bytes]:
@@ -222,3 +237,32 @@ def _entry(name: str, content: bytes, mode: int, device: tuple[int, int] = (0, 0
 
 def padded(data: bytes) -> bytes:
     return data + b"\0" * (-len(data) % 4)
+
+
+def configuration(folder: Path, debian: str) -> str:
+    """Return an apt.conf(5) that keeps everything in `folder` and knows one machine type, by Debian's name of it."""
+    return f"""\
+Dir::State "{folder}/state";
+Dir::State::status "{folder}/status";
+Dir::Cache "{folder}/cache";
+Dir::Etc::preferences "/dev/null";
+Dir::Etc::preferencesparts "/dev/null";
+APT::Architecture "{debian}";
+APT::Architectures {{ "{debian}"; }};
+APT::Install-Recommends "false";
+APT::Sandbox::User "";
+Acquire::Languages "none";
+Acquire::Retries "2";
+"""
+
+
+def downloaded(folder: Path, debian: str, packages: Iterable[str]) -> list[Path]:
+    """Download `packages` and all that they depend on into `folder`. Raise `RigError` with what apt says."""
+    for place in ("state/lists/partial", "cache/archives/partial"):
+        (folder / place).mkdir(parents=True)
+    (folder / "status").touch()
+    (folder / "apt.conf").write_text(configuration(folder, debian))
+    environment = os.environ | {"APT_CONFIG": str(folder / "apt.conf"), "LC_ALL": "C"}
+    for words in (["update"], ["-y", "--download-only", "install", *packages]):
+        run(["apt-get", "-qq", *words], environment=environment, deadline_s=_APT_DEADLINE_S)
+    return sorted((folder / "cache" / "archives").glob("*.deb"))

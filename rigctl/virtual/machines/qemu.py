@@ -35,20 +35,14 @@ _TOOLS: Final = {"qemu-img": "qemu-utils", "mke2fs": "e2fsprogs", "dpkg-deb": "d
 def prepared(layout: Layout) -> dict[str, Any]:
     """Return orders for the holder: image and accelerator by architecture. Raise `RigError` if something is missing."""
     archs = sorted({place.arch for place in layout.places})
-    tools = {program(arch): _QEMU[arch] for arch in archs} | _TOOLS
+    tools = {f"qemu-system-{arch}": _QEMU[arch] for arch in archs} | _TOOLS
     path = f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/sbin:/sbin"
     missing = {tool: package for tool, package in tools.items() if shutil.which(tool, path=path) is None}
     if missing:
         packages = " ".join(sorted(set(missing.values())))
         raise RigError(f"{layout.name}: virtual machines need {', '.join(missing)}. Install: apt install {packages}")
-    found: dict[str, Any] = {}
-    for arch in archs:
-        files = image(arch)
-        found[arch] = {
-            "accel": accelerator(files),
-            **{name: str(getattr(files, name)) for name in ("kernel", "initrd", "disk")},
-        }
-    return {"images": found}
+    images = {arch: image(arch) for arch in archs}
+    return {"images": {arch: [str(files.folder), accelerator(files)] for arch, files in images.items()}}
 
 
 def accelerator(files: Image) -> Accel:
@@ -56,25 +50,21 @@ def accelerator(files: Image) -> Accel:
     if files.arch != platform.machine() or not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "tcg"
     boot, known = _BOOT.read_text().strip(), cache() / f"kvm-{files.arch}"
-    said = known.read_text().split() if known.is_file() else []
-    if said[:1] != [boot]:
-        said = [boot, "kvm" if _runs(proof(files, "kvm")) else "tcg"]
-        known.write_text(" ".join(said))
-    return "kvm" if said[1:] == ["kvm"] else "tcg"
+    tried = known.read_text().split() if known.is_file() else []
+    if tried[:1] != [boot]:
+        tried = [boot, "kvm" if _runs(_proof(files)) else "tcg"]
+        known.write_text(" ".join(tried))
+    return "kvm" if tried[1:] == ["kvm"] else "tcg"
 
 
 def _runs(command: list[str]) -> bool:
     """Tell whether a machine prints the mark in time. With some /dev/kvm a guest hangs, or QEMU aborts."""
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROOF_S, check=False)
-        said = done.stdout
+        output = done.stdout
     except subprocess.TimeoutExpired as late:
-        said = late.stdout or b""
-    return MARK.encode() in said
-
-
-def program(arch: Arch) -> str:
-    return f"qemu-system-{arch}"
+        output = late.stdout or b""
+    return MARK.encode() in output
 
 
 def ssh_mac(place: Place) -> str:
@@ -82,31 +72,35 @@ def ssh_mac(place: Place) -> str:
     return f"02:78:00:00:00:{place.number:02x}"
 
 
-def _computer(arch: Arch, accel: Accel, kernel: Path, initrd: Path, words: str) -> list[str]:
+def _computer(image: Image, accel: Accel, initrd: Path, words: str) -> list[str]:
+    arch = image.arch
     clock = _CLOCK.get((arch, accel), "")
     return [
-        program(arch), *_PLAIN, "-machine", _BOARD[arch], "-accel", accel,
+        f"qemu-system-{arch}", *_PLAIN, "-machine", _BOARD[arch], "-accel", accel,
         "-cpu", "host" if accel == "kvm" else _CPU[arch], "-m", str(MEMORY_MIB),
-        "-kernel", str(kernel), "-initrd", str(initrd),
+        "-kernel", str(image.kernel), "-initrd", str(initrd),
         "-append", f"console={_CONSOLE[arch]} quiet loglevel=4 panic=1 net.ifnames=0 {clock}{words}",
     ]  # fmt: skip
 
 
-def proof(image: Image, accel: Accel) -> list[str]:
-    """Return the command of a machine without disk and network that prints `MARK` and ends, if its processors work."""
-    return [*_computer(image.arch, accel, image.kernel, image.initrd, "rigctl.probe"), "-serial", "stdio", "-no-reboot"]
+def _proof(image: Image) -> list[str]:
+    """Return the command of a machine without disk and network that prints `MARK` and ends, if KVM works."""
+    return [*_computer(image, "kvm", image.initrd, "rigctl.probe"), "-serial", "stdio", "-no-reboot"]
 
 
-def machine(place: Place, arch: Arch, accel: Accel, image: Image, port: int) -> list[str]:
+def machine(place: Place, image: Image, accel: Accel, port: int) -> list[str]:
     """Return the command of a node's machine. Only its SSH server can be reached from here, on `port` of 127.0.0.1.
 
     Its working folder has its disk, its initramfs and the hub's socket, and gets its console's output. Paths are
     relative: a socket's has 107 characters at most, and a comma would end an option.
     """
     name = place.name
-    speed = _speed(place)
+    # The speed that virtio-net reports; it holds no frame. e1000e reports 1 Gbit/s whatever it does.
+    speed = ""
+    if place.nic == "virtio-net" and place.rate_bps is not None:
+        speed = f",speed={place.rate_bps // 1_000_000},duplex=full"
     return [
-        *_computer(arch, accel, image.kernel, Path(f"{name}.initrd"), f"rigctl.accel={accel}"),
+        *_computer(image, accel, Path(f"{name}.initrd"), f"rigctl.accel={accel}"),
         "-name", name, "-pidfile", f"{name}.pid", "-serial", f"file:{name}.console",
         "-device", "virtio-rng-pci",
         "-drive", f"if=none,id=disk,format=qcow2,file={name}.qcow2",
@@ -118,20 +112,13 @@ def machine(place: Place, arch: Arch, accel: Accel, image: Image, port: int) -> 
     ]  # fmt: skip
 
 
-def _speed(place: Place) -> str:
-    """Return the speed that virtio-net reports; it holds no frame. e1000e reports 1 Gbit/s whatever it does."""
-    if place.nic != "virtio-net" or place.rate_bps is None:
-        return ""
-    return f",speed={place.rate_bps // 1_000_000},duplex=full"
-
-
 def hub_socket(place: Place) -> str:
     return f"hub.{place.number}"
 
 
 def hub(arch: Arch, places: tuple[Place, ...]) -> list[str]:
     """Return the command of a QEMU without processors, whose network hub passes on what any machine sends."""
-    command = [program(arch), *_PLAIN, "-machine", "none", "-name", "hub"]
+    command = [f"qemu-system-{arch}", *_PLAIN, "-machine", "none", "-name", "hub"]
     for place in places:
         end = f"n{place.number}"
         command += ["-netdev", f"stream,id={end},server=on,addr.type=unix,addr.path={hub_socket(place)}"]

@@ -2,7 +2,7 @@
 
 from found_hosts import G, host, nic, simple, soft
 
-from rigctl.discovery.paths import data_paths
+from rigctl.discovery.network import data_paths
 from rigctl.probe.surroundings import Surroundings
 
 

@@ -2,16 +2,22 @@
 
 from found_hosts import hears, simple
 
-from rigctl.discovery.ports import MOST_MACS, End, SwitchPort, located
+from rigctl.discovery.network import MOST_MACS, DataPath, SwitchPort, located
 from rigctl.probe.network import Neighbour
+from rigctl.probe.surroundings import Surroundings
 from rigctl.probe.switches import Forwarding
 
 MACS = {number: f"02:00:00:00:00:{number:02x}" for number in range(1, 9)}
 
 
-def end(number: int, *neighbours: Neighbour, lldp: str | None = "absent") -> End:
-    found = simple(number, neighbours=neighbours, lldp=None if neighbours else lldp)
-    return End(found, found.interfaces["eth0"])
+def end(number: int, *neighbours: Neighbour, lldp: str | None = "absent") -> Surroundings:
+    return simple(number, neighbours=neighbours, lldp=None if neighbours else lldp)
+
+
+def ports_of(
+    ends: dict[str, Surroundings], *tables: tuple[str, Forwarding]
+) -> tuple[dict[str, SwitchPort], dict[str, str]]:
+    return located(ends, {name: DataPath(found.interfaces["eth0"], None, "") for name, found in ends.items()}, tables)
 
 
 def table(**ports: list[str]) -> Forwarding:
@@ -20,7 +26,7 @@ def table(**ports: list[str]) -> Forwarding:
 
 def test_lldp_goes_before_the_forwarding_table() -> None:
     ends = {"a": end(1, hears("eth0", "gigablox", "Gi1/1")), "b": end(2)}
-    ports, unknown = located(ends, [("core", table(p1=[MACS[1]], p2=[MACS[2]]))])
+    ports, unknown = ports_of(ends, ("core", table(p1=[MACS[1]], p2=[MACS[2]])))
     assert ports == {
         "a": SwitchPort("gigablox", "Gi1/1", "LLDP", "10.0.0.254"),
         "b": SwitchPort("core", "p2", "the forwarding table"),
@@ -31,13 +37,13 @@ def test_lldp_goes_before_the_forwarding_table() -> None:
 def test_a_host_that_announces_itself_is_no_switch() -> None:
     other = hears("eth0", "b", "eth0", mac=MACS[2])
     station = hears("eth0", "printer", "lan", is_switch=False)
-    ports, unknown = located({"a": end(1, other, station), "b": end(2)}, [])
+    ports, unknown = ports_of({"a": end(1, other, station), "b": end(2)})
     assert ports == {}
     assert unknown == {"a": "no switch announces itself by LLDP", "b": "no lldpd on the node"}
 
 
 def test_two_switches_behind_one_cable_leave_the_port_unknown() -> None:
-    ports, unknown = located({"a": end(1, hears("eth0", "s1", "1"), hears("eth0", "s2", "7"))}, [])
+    ports, unknown = ports_of({"a": end(1, hears("eth0", "s1", "1"), hears("eth0", "s2", "7"))})
     assert ports == {}
     assert unknown["a"] == "several ports announce themselves by LLDP: s1 1, s2 7"
 
@@ -46,7 +52,7 @@ def test_a_port_with_many_addresses_or_two_nodes_leads_to_another_switch() -> No
     many = [f"02:bb:00:00:00:{number:02x}" for number in range(MOST_MACS + 1)]
     ends = {"a": end(1), "b": end(2), "c": end(3), "d": end(4)}
     learnt = table(p1=[MACS[1], *many[:-1]], up=[MACS[2], *many], both=[MACS[3], MACS[4]])
-    ports, unknown = located(ends, [("core", learnt)])
+    ports, unknown = ports_of(ends, ("core", learnt))
     assert {name: port.port for name, port in ports.items()} == {"a": "p1"}
     assert unknown["b"] == f"seen only behind ports that lead to other switches: core up ({MOST_MACS + 2} addresses)"
     assert unknown["c"] == "seen only behind ports that lead to other switches: core both (2 addresses)"

@@ -12,7 +12,7 @@ from rigctl.virtual.machines.image import Image
 
 
 def files(arch: Arch) -> Image:
-    return Image(arch, Path("/c/kernel"), Path("/c/initrd"), Path("/c/disk"))
+    return Image(arch, Path("/c"))
 
 
 @pytest.fixture

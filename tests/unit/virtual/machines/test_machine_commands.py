@@ -13,7 +13,7 @@ CARD = "netdev=data,mac=02:77:00:00:00:02,romfile="
 
 
 def image(arch: Arch) -> Image:
-    return Image(arch, Path("/c/kernel"), Path("/c/initrd"), Path("/c/disk"))
+    return Image(arch, Path("/c"))
 
 
 def after(words: list[str], option: str) -> list[str]:
@@ -22,7 +22,7 @@ def after(words: list[str], option: str) -> list[str]:
 
 def test_an_aarch64_machine_is_emulated_as_a_cortex_a72_whatever_the_controller_is() -> None:
     place = Place("pi1", 1, 10**9, 1500, arch="aarch64")
-    words = machine(place, "aarch64", "tcg", image("aarch64"), 4711)
+    words = machine(place, image("aarch64"), "tcg", 4711)
     assert words[0] == "qemu-system-aarch64"
     assert (after(words, "-machine"), after(words, "-accel"), after(words, "-cpu")) == (
         ["virt"],
@@ -34,7 +34,7 @@ def test_an_aarch64_machine_is_emulated_as_a_cortex_a72_whatever_the_controller_
 
 
 def test_a_machine_is_reached_on_loopback_only_and_reaches_nothing_but_the_hub() -> None:
-    words = machine(Place("a", 3, None, 1500), "x86_64", "tcg", image("x86_64"), 4711)
+    words = machine(Place("a", 3, None, 1500), image("x86_64"), "tcg", 4711)
     ssh, data = after(words, "-netdev")
     assert ssh == "user,id=ssh,ipv6=off,restrict=on,hostfwd=tcp:127.0.0.1:4711-10.0.2.15:22"
     assert data == "stream,id=data,server=off,addr.type=unix,addr.path=hub.3"
@@ -52,13 +52,13 @@ def test_a_machine_is_reached_on_loopback_only_and_reaches_nothing_but_the_hub()
     ],
 )
 def test_the_data_card_is_the_one_of_the_rig_file(place: Place, card: str) -> None:
-    words = machine(place, "x86_64", "tcg", image("x86_64"), 1)
+    words = machine(place, image("x86_64"), "tcg", 1)
     assert after(words, "-device")[-1] == card
 
 
 def test_a_rigs_own_files_are_named_from_its_folder_so_its_path_may_be_long_and_have_commas() -> None:
     place = Place("a", 3, None, 1500)
-    words = [*machine(place, "x86_64", "tcg", image("x86_64"), 1), *hub("x86_64", (place,))]
+    words = [*machine(place, image("x86_64"), "tcg", 1), *hub("x86_64", (place,))]
     assert [word for word in words if "/" in word] == ["/c/kernel"]
 
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from rigctl.base.errors import RigError
-from rigctl.virtual.machines.apt import configuration
-from rigctl.virtual.machines.image import archive, loadable
+from rigctl.virtual.machines.image import archive, configuration, loadable
 
 
 def test_apt_keeps_all_that_it_writes_in_its_own_folder_and_knows_one_machine_type() -> None:

@@ -1,21 +1,26 @@
-"""The data interface of each host: the interface in the network that the hosts have in common.
+"""Where each host is connected: its data interface and its switch port.
 
-At least two hosts must have an address in the network. Addresses that two hosts share (docker0, virbr0) are ignored.
-Of several networks the order is: on hardware, most hosts, fastest, used by SSH, IPv4.
+The data interface is the one in the network that the hosts have in common: at least two hosts must have an address in
+the network. Addresses that two hosts share (docker0, virbr0) are ignored. Of several networks the order is: on
+hardware, most hosts, fastest, used by SSH, IPv4.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network, ip_address
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from rigctl.base.units import format_rate
-from rigctl.probe.network import Interface
+from rigctl.probe.network import Interface, Neighbour
 from rigctl.probe.surroundings import Surroundings
+from rigctl.probe.switches import Forwarding
 
 Network: TypeAlias = IPv4Network | IPv6Network
 Held: TypeAlias = IPv4Interface | IPv6Interface
+Address: TypeAlias = IPv4Address | IPv6Address
+MOST_MACS: Final = 4
+"""Further addresses behind a node's port, of containers and virtual machines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,16 @@ class DataPath:
     interface: Interface | None
     address: str | None
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchPort:
+    """A port of a switch. `switch`: its name, `management`: its address, `by`: how this is known."""
+
+    switch: str
+    port: str
+    by: str
+    management: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +68,7 @@ def data_paths(hosts: Mapping[str, Surroundings]) -> dict[str, DataPath]:
 
 
 def _shared(hosts: Mapping[str, Surroundings]) -> dict[Network, dict[str, _End]]:
-    held: Counter[IPv4Address | IPv6Address] = Counter()
+    held: Counter[Address] = Counter()
     for found in hosts.values():
         held.update({address.ip for interface in found.interfaces.values() for address in interface.addresses})
     networks: dict[Network, dict[str, _End]] = {}
@@ -70,7 +85,7 @@ def _shared(hosts: Mapping[str, Surroundings]) -> dict[Network, dict[str, _End]]
     return {network: ends for network, ends in networks.items() if len(ends) > 1}
 
 
-def _ip(text: str | None) -> IPv4Address | IPv6Address | None:
+def _ip(text: str | None) -> Address | None:
     try:
         return ip_address(text) if text else None
     except ValueError:
@@ -114,22 +129,22 @@ def _reason(
     best: Network, others: list[Network], ends: Mapping[Network, Mapping[str, _End]], name: str, total: int
 ) -> str:
     shared = len(ends[best]) - 1
-    said = f"on {best}, as {'all ' if shared == total - 1 and shared > 1 else ''}{_hosts(shared)}"
+    reason = f"on {best}, as {'all ' if shared == total - 1 and shared > 1 else ''}{_hosts(shared)}"
     if not others:
-        return said
+        return reason
     rest = []
     for network in others:
         interface = ends[network][name].interface
         rate = f" ({format_rate(interface.speed_bps)})" if interface.speed_bps else ""
         rest.append(f"{interface.name} {network}{rate}")
-    return f"{said}; preferred to {', '.join(rest)}"
+    return f"{reason}; preferred to {', '.join(rest)}"
 
 
 def _hosts(count: int) -> str:
     return f"{count} other host{'s' * (count != 1)}"
 
 
-def _by_route(name: str, hosts: Mapping[str, Surroundings], to: IPv4Address | IPv6Address | None) -> DataPath:
+def _by_route(name: str, hosts: Mapping[str, Surroundings], to: Address | None) -> DataPath:
     """Return the interface of the route to `to`, or to most of the other hosts at their SSH addresses."""
     found = hosts[name]
     if not found.has_ip:
@@ -146,7 +161,7 @@ def _by_route(name: str, hosts: Mapping[str, Surroundings], to: IPv4Address | IP
     return DataPath(None, None, "no network in common with another host, and no route; data flow where SSH does")
 
 
-def _route(found: Surroundings, to: IPv4Address | IPv6Address) -> tuple[str, int] | None:
+def _route(found: Surroundings, to: Address) -> tuple[str, int] | None:
     fitting = [
         route
         for route in found.routes
@@ -154,3 +169,78 @@ def _route(found: Surroundings, to: IPv4Address | IPv6Address) -> tuple[str, int
     ]
     best = max(fitting, key=lambda route: route.to.prefixlen, default=None)
     return (best.interface, to.version) if best is not None else None
+
+
+def located(
+    hosts: Mapping[str, Surroundings], paths: Mapping[str, DataPath], tables: Sequence[tuple[str, Forwarding]]
+) -> tuple[dict[str, SwitchPort], dict[str, str]]:
+    """Return the known switch port of nodes, and for the other nodes the reason. `tables`: by switch key.
+
+    LLDP decides if the node hears a switch, else the forwarding tables. A port with many learnt addresses, or with two
+    of the nodes, leads to another switch.
+    """
+    own = {mac for found in hosts.values() for each in found.interfaces.values() if (mac := each.mac)}
+    macs = {name: _macs(found, paths[name].interface) for name, found in hosts.items()}
+    ports: dict[str, SwitchPort] = {}
+    unknown: dict[str, str] = {}
+    for name, found in hosts.items():
+        outcome = _by_lldp(found, paths[name].interface, own)
+        if not isinstance(outcome, SwitchPort) and tables:
+            others = set().union(*(macs[other] for other in hosts if other != name))
+            outcome = _by_table(macs[name], others, tables)
+        if isinstance(outcome, SwitchPort):
+            ports[name] = outcome
+        else:
+            unknown[name] = outcome
+    return ports, unknown
+
+
+def _by_lldp(found: Surroundings, interface: Interface | None, own: set[str]) -> SwitchPort | str:
+    """Return the port that announces itself, or why it is unknown. `own`: addresses of all hosts."""
+    if interface is None:
+        return "the data interface is unknown"
+    if found.lldp is not None:
+        absent = found.lldp == "absent"
+        return "no lldpd on the node" if absent else "lldpd does not run, or does not answer this user"
+    carriers = {each.name for each in with_those_below(interface, found)}
+    heard = [each for each in found.neighbours if each.interface in carriers and _may_be_switch(each, own)]
+    if not heard:
+        return "no switch announces itself by LLDP"
+    places = {(each.chassis or each.chassis_id, each.port): each for each in heard}
+    if len(places) > 1:
+        # A switch without LLDP forwards that of several others; a bond has several ports.
+        texts = ", ".join(f"{chassis or 'a switch'} {port or ''}".strip() for chassis, port in places)
+        return f"several ports announce themselves by LLDP: {texts}"
+    (((chassis, port), neighbour),) = places.items()
+    if chassis is None or port is None:
+        return "the switch announces no name or port by LLDP"
+    return SwitchPort(chassis, port, "LLDP", neighbour.management)
+
+
+def _may_be_switch(neighbour: Neighbour, own: set[str]) -> bool:
+    """Return False for another of the hosts: hosts announce themselves too, some as bridges."""
+    return neighbour.is_switch is not False and (neighbour.chassis_id or "").lower() not in own
+
+
+def _by_table(mine: set[str], others: set[str], tables: Sequence[tuple[str, Forwarding]]) -> SwitchPort | str:
+    """Return the port with the fewest addresses beside `mine`, or why none is the node's."""
+    uplinks: list[str] = []
+    fitting: list[tuple[int, SwitchPort]] = []
+    for key, table in tables:
+        for port, macs in table.ports.items():
+            if macs.isdisjoint(mine):
+                continue
+            if macs & others or len(macs - mine) > MOST_MACS:
+                uplinks.append(f"{key} {port} ({len(macs)} addresses)")
+            else:
+                fitting.append((len(macs - mine), SwitchPort(key, port, "the forwarding table")))
+    if fitting:
+        return min(fitting, key=lambda each: each[0])[1]
+    if uplinks:
+        return f"seen only behind ports that lead to other switches: {', '.join(uplinks)}"
+    return "its address is in no forwarding table: it has sent nothing lately, or is connected elsewhere"
+
+
+def _macs(found: Surroundings, interface: Interface | None) -> set[str]:
+    below = with_those_below(interface, found) if interface is not None else []
+    return {each.mac for each in below if each.mac}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rigctl.virtual.discards import answer, counted
+from rigctl.virtual.snmpd import answer, discards
 
 COLUMN = ".1.3.6.1.2.1.2.2.1.19"
 COUNTED = {2: 7, 5: 0, 11: 2**32 + 3}
@@ -24,13 +24,13 @@ def queue(name: str, dropped: int, **more: Any) -> dict[str, Any]:
     return {"kind": "tbf", "handle": "8001:", "dev": name, "drops": dropped, **more}
 
 
-def test_drops_of_interface_and_queue_are_both_counted() -> None:
+def test_drops_of_interface_and_queue_are_both_discards() -> None:
     links = [link(4, "a", 3), link(5, "b", 0), link(6, "c", 2)]
-    assert counted(links, [queue("a", 40, root=True), queue("b", 1, root=True)]) == {4: 43, 5: 1, 6: 2}
+    assert discards(links, [queue("a", 40, root=True), queue("b", 1, root=True)]) == {4: 43, 5: 1, 6: 2}
 
 
 def test_an_inner_queue_is_counted_by_its_outer_one() -> None:
-    assert counted([link(4, "a", 0)], [queue("a", 40, parent="8001:1")]) == {4: 0}
+    assert discards([link(4, "a", 0)], [queue("a", 40, parent="8001:1")]) == {4: 0}
 
 
 @pytest.mark.parametrize(

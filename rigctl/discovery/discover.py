@@ -12,7 +12,7 @@ from rigctl.discovery.targets import Target, once_each
 from rigctl.probe.surroundings import Surroundings, parse, script
 from rigctl.probe.switches import Forwarding, forwarding_of
 from rigctl.records import Link
-from rigctl.remote.build import KERNELS
+from rigctl.remote.build import unsupported
 from rigctl.remote.host import connected
 from rigctl.rig.fields import is_address
 from rigctl.rig.inventory import Node, Secrets, Snmp, Switch
@@ -72,12 +72,7 @@ def unfit(found: Surroundings) -> str | None:
     """Return why a host that answers cannot be a node, or None."""
     if found.machine is None:
         return "it answers, but runs no POSIX shell commands: `uname -sm` said nothing"
-    if f"{found.system} {found.machine}" in KERNELS:
-        return None
-    if found.system not in {kernel.split()[0] for kernel in KERNELS}:
-        return f"it runs {found.system}: nodes run Linux or FreeBSD"
-    known = sorted({machine for kernel, machine in KERNELS.items() if kernel.startswith(f"{found.system} ")})
-    return f"rigctl has no agent for {found.system} on {found.machine}. There are agents for {', '.join(known)}"
+    return unsupported(found.system or "", found.machine)
 
 
 def switch_named(text: str) -> Switch:

@@ -33,18 +33,21 @@ VARIABLES: Final = {
     "ansible_private_key_file": "key",
     "ansible_connection": "connection",
 }
+_YAML: Final = (".yaml", ".yml", ".json")
+_PARTS: Final = ("hosts", "vars", "children")
+_SECTION: Final = re.compile(r"\[([^:\]\s]{1,200})(?::(vars|children))?\]\s*(?:[#;].*)?")
+_QUOTED: Final = r"""\"[^\"]*\"|'[^']*'"""
+_WORD: Final = re.compile(rf"""(?:[^\s"']|{_QUOTED})+""")
+_BEFORE_COMMENT: Final = re.compile(rf"""(?:[^\s"'#]|\s+(?![\s#])|(?<=\S)#|{_QUOTED})*""")
 _RANGE: Final = re.compile(r"\[([0-9]{1,9}|[A-Za-z]):([0-9]{1,9}|[A-Za-z])(?::([1-9][0-9]{0,8}))?\]", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The value of a variable and its place in the file."""
+    """The value of a variable. `mistake` makes a mistake at its place in the file."""
 
     value: object
-    place: Mistake
-
-    def wrong(self, what: str) -> Mistake:
-        return Mistake(self.place.where, what, span=self.place.span, text=self.place.text)
+    mistake: Callable[[str], Mistake]
 
 
 @dataclass(slots=True)
@@ -101,9 +104,9 @@ def _loops_and_gaps(inventory: Inventory) -> Iterator[Mistake]:
         for child, at in group.children.items():
             if child not in inventory.groups:
                 known = suggestion(child, list(inventory.groups))
-                yield at.wrong(f'group "{name}": there is no group "{child}".{known}')
+                yield at.mistake(f'group "{name}": there is no group "{child}".{known}')
             elif name in _below(inventory, child):
-                yield at.wrong(f'group "{name}": "{child}" contains it in turn. Leave one of the two out')
+                yield at.mistake(f'group "{name}": "{child}" contains it in turn. Leave one of the two out')
 
 
 def _below(inventory: Inventory, name: str) -> dict[str, None]:
@@ -137,27 +140,19 @@ def _target(
         merged |= inventory.groups[name].variables
     for name in groups:
         merged |= inventory.groups[name].hosts.get(host, {})
-    said: dict[str, object] = {}
+    name, port = _with_port(host)
+    fields: dict[str, Any] = {"host": name, "port": port, "connection": "ssh"}
     wrong: list[Mistake] = []
     for variable, value in merged.items():
         if variable in VARIABLES:
             try:
-                said[VARIABLES[variable]] = _checked(variable, value.value, inventory.path.parent)
+                fields[VARIABLES[variable]] = _checked(variable, value.value, inventory.path.parent)
             except FieldError as error:
-                wrong.append(value.wrong(f"{error}"))
-    if said.get("connection") not in (None, "ssh", "smart", "paramiko", "openssh"):
+                wrong.append(value.mistake(str(error)))
+    if fields.pop("connection") not in ("ssh", "smart", "paramiko", "openssh"):
         return None, wrong  # this machine, or a container
-    name, port = _with_port(host)
-    said_port, key = said.get("port", port), said.get("key")
-    return Target(
-        text=name,
-        host=str(said.get("host", name)),
-        user=str(said["user"]) if "user" in said else None,
-        port=said_port if isinstance(said_port, int) else None,
-        key=key if isinstance(key, Path) else None,
-        name=name,
-        groups=tuple(name for name in inventory.groups if name in groups and name not in (ALL, "ungrouped")),
-    ), wrong
+    inside = tuple(group for group in inventory.groups if group in groups and group not in (ALL, "ungrouped"))
+    return Target(text=name, name=name, groups=inside, **fields), wrong
 
 
 def _checked(variable: str, value: object, folder: Path) -> object:
@@ -207,14 +202,6 @@ def _steps(match: re.Match[str], pattern: str) -> list[str]:
     return [f"{n:0{width}}" if first.isdigit() else chr(n) for n in range(low, high + 1, step)]
 
 
-_YAML: Final = (".yaml", ".yml", ".json")
-_PARTS: Final = ("hosts", "vars", "children")
-_SECTION: Final = re.compile(r"\[([^:\]\s]{1,200})(?::(vars|children))?\]\s*(?:[#;].*)?")
-_QUOTED: Final = r"""\"[^\"]*\"|'[^']*'"""
-_WORD: Final = re.compile(rf"""(?:[^\s"']|{_QUOTED})+""")
-_BEFORE_COMMENT: Final = re.compile(rf"""(?:[^\s"'#]|\s+(?![\s#])|(?<=\S)#|{_QUOTED})*""")
-
-
 def read_inventory(path: Path) -> Inventory:
     """Return the inventory in `path`, or raise `InputError`."""
     if path.is_dir():
@@ -261,7 +248,7 @@ def _group(inventory: Inventory, document: Document, name: str, section: object,
     group.variables |= _values(document, parts["vars"], (*at, "vars"))
     for child, below in parts["children"].items():
         here = (*at, "children", child)
-        group.children[child] = Value(child, document.mistake(here, "", at_key=True))
+        group.children[child] = Value(child, partial(document.mistake, here, at_key=True))
         _group(inventory, document, child, below, here)
 
 
@@ -276,35 +263,35 @@ def _mapping(inventory: Inventory, document: Document, value: object, at: tuple[
 
 
 def _values(document: Document, variables: Mapping[str, Any], at: tuple[str, ...]) -> dict[str, Value]:
-    return {name: Value(value, document.mistake((*at, name), "")) for name, value in variables.items()}
+    return {name: Value(value, partial(document.mistake, (*at, name))) for name, value in variables.items()}
 
 
 def _parse_ini(path: Path, text: str) -> Inventory:
     inventory = Inventory(path)
     group, kind = "ungrouped", ""
     for number, line in enumerate(text.split("\n"), 1):
-        said = line.strip()
-        if not said or said[0] in "#;":
+        entry = line.strip()
+        if not entry or entry[0] in "#;":
             continue
         at = partial(_place, path, text, number)
-        start = line.index(said)
-        section = _SECTION.fullmatch(said)
+        start = line.index(entry)
+        section = _SECTION.fullmatch(entry)
         if section is not None:
             group, kind = section[1], section[2] or ""
             inventory.group(group)
-        elif said.startswith("[") and not re.match(r"\[[^\]]*:[^\]]*\]\S", said):
-            what = f"section {shown(said)}: expected [GROUP], [GROUP:vars] or [GROUP:children]"
-            inventory.mistakes.append(at(start, len(said), what))
+        elif entry.startswith("[") and not re.match(r"\[[^\]]*:[^\]]*\]\S", entry):
+            what = f"section {shown(entry)}: expected [GROUP], [GROUP:vars] or [GROUP:children]"
+            inventory.mistakes.append(at(start, len(entry), what))
         elif kind == "vars":
-            name, equals, value = said.partition("=")
+            name, equals, value = entry.partition("=")
             if equals and name.strip():
-                place = at(start, len(said), "")
+                place = partial(at, start, len(entry))
                 inventory.group(group).variables[name.strip()] = Value(value.strip().strip("\"'"), place)
             else:
-                inventory.mistakes.append(at(start, len(said), "expected NAME=VALUE, as in ansible_user=pi"))
+                inventory.mistakes.append(at(start, len(entry), "expected NAME=VALUE, as in ansible_user=pi"))
         elif kind == "children":
             name = line.split("#")[0].strip()
-            inventory.group(group).children[name] = Value(name, at(start, len(name), ""))
+            inventory.group(group).children[name] = Value(name, partial(at, start, len(name)))
         else:
             _hosts(inventory, group, line.rstrip(), at)
     inventory.group(ALL)
@@ -316,8 +303,8 @@ def _place(path: Path, text: str, line: int, column: int, length: int, what: str
 
 
 def _hosts(inventory: Inventory, group: str, line: str, at: Callable[[int, int, str], Mistake]) -> None:
-    said = _BEFORE_COMMENT.match(line)
-    end = said.end() if said is not None else 0
+    plain = _BEFORE_COMMENT.match(line)
+    end = plain.end() if plain is not None else 0
     if line[end : end + 1] in ("'", '"'):
         inventory.mistakes.append(at(end, 1, "the quote is not closed"))
         return
@@ -330,10 +317,10 @@ def _hosts(inventory: Inventory, group: str, line: str, at: Callable[[int, int, 
     variables: dict[str, Value] = {}
     for word in words[1:]:
         name, equals, value = word[0].partition("=")
-        place = at(word.start(), len(word[0]), "")
+        place = partial(at, word.start(), len(word[0]))
         if not equals:
             what = f"{shown(word[0])}: expected NAME=VALUE after the host, as in ansible_host=10.0.0.7"
-            inventory.mistakes.append(at(word.start(), len(word[0]), what))
+            inventory.mistakes.append(place(what))
             continue
         variables[name] = Value("".join(shlex.split(value)) if value else "", place)
     for name in names:

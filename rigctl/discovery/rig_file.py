@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +19,7 @@ from rigctl.yamlfile import parse_document
 _PLAIN: Final = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*|[0-9]+(\.[0-9]+){2,}", re.ASCII)
 _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off"})
 _MOST_COMMENT: Final = 600
+_QUANTITIES: Final = {"rate": "speed", "mtu": "MTU"}
 _SUDO: Final = {
     "password": "sudo asks for a password",
     "absent": "there is no sudo",
@@ -31,28 +32,35 @@ def checked(text: str, path: Path) -> Rig:
     return rig_of(parse_document(str(path), text), path)
 
 
-def rig_text(draft: Draft, made: str) -> str:
-    """Return the text of the file. `made` says in one line when and by what it was made."""
-    rates = [node.path.interface.speed_bps if node.path.interface else None for node in draft.nodes]
-    mtus = [node.path.interface.mtu if node.path.interface else None for node in draft.nodes]
-    rate, mtu = _common(rates), _common(mtus)
+def rig_text(draft: Draft, origin: str) -> str:
+    """Return the text of the file. `origin` says in one line when and by what it was written."""
+    interfaces = [node.path.interface for node in draft.nodes]
+    links = {
+        "rate": [_rate(each.speed_bps) if each and each.speed_bps else None for each in interfaces],
+        "mtu": [str(each.mtu) if each and each.mtu else None for each in interfaces],
+    }
+    common = {key: value for key, values in links.items() if (value := _common(values)) is not None}
     shared = _shared(draft.nodes)
     lines = [
-        f"# {_comment(made)}",
+        f"# {_comment(origin)}",
         "# A comment says where a value comes from. `rigctl plan SCENARIO --rig FILE` shows the tests on this rig.",
-        f"title: {_scalar(_title(draft, rates))}",
+        f"title: {_scalar(_title(draft))}",
         *(f"# {_comment(note)}" for note in draft.notes),
-        *_transport(draft),
-        *_switches(draft.switches),
-        *_links(rate, mtu, rates, mtus),
-        *_groups(draft),
-        *(["defaults:  # of all nodes"] if shared else []),
-        *(f"  {key}: {value}" for key, value in shared.items()),
-        "nodes:",
     ]
-    for node, node_rate, node_mtu in zip(draft.nodes, rates, mtus, strict=True):
-        own = [("rate", _rate(node_rate))] if node_rate and node_rate != rate else []
-        own += [("mtu", str(node_mtu))] if node_mtu and node_mtu != mtu else []
+    if any(node.target.transport == "srun" for node in draft.nodes):
+        lines.append(
+            "transport: srun  # in the allocation that these nodes are of; `slurm:` in place of nodes is of any"
+        )
+    lines += [*_switches(draft.switches), *_links(links, common)]
+    if draft.groups:
+        lines.append("groups:  # of the inventory")
+    lines += [f"  {_scalar(name)}: [{', '.join(map(_scalar, members))}]" for name, members in draft.groups.items()]
+    if shared:
+        lines.append("defaults:  # of all nodes")
+    lines += [f"  {key}: {value}" for key, value in shared.items()]
+    lines.append("nodes:")
+    for number, node in enumerate(draft.nodes):
+        own = {key: value for key, values in links.items() if (value := values[number]) not in (None, common.get(key))}
         lines += _node(node, own, shared, two_switches=len(draft.switches) > 1)
     if draft.left_out:
         lines += ["", f"# Left out ({len(draft.left_out)}):"]
@@ -60,29 +68,28 @@ def rig_text(draft: Draft, made: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _common(values: Sequence[int | None]) -> int | None:
+def _common(values: Sequence[str | None]) -> str | None:
     """Return the most frequent value, or None if one is unknown: `links` would apply to that node too."""
-    known = [value for value in values if value is not None]
-    return Counter(known).most_common(1)[0][0] if known and len(known) == len(values) else None
+    return None if None in values else Counter(values).most_common(1)[0][0]
 
 
-def _title(draft: Draft, rates: Iterable[int | None]) -> str:
+def _title(draft: Draft) -> str:
     switches = " and ".join(switch.title for switch in draft.switches)
     around = f" around {switches}" if switches else ""
-    known = sorted({rate for rate in rates if rate}, reverse=True)
-    speeds = f", {' and '.join(map(format_rate, known))}" if 0 < len(known) <= 3 else ""
+    interfaces = [node.path.interface for node in draft.nodes]
+    rates = sorted({each.speed_bps for each in interfaces if each and each.speed_bps}, reverse=True)
+    speeds = f", {' and '.join(map(format_rate, rates))}" if 0 < len(rates) <= 3 else ""
     return printable(f"{len(draft.nodes)} nodes{around}{speeds}")[:200]
 
 
-def _links(rate: int | None, mtu: int | None, rates: Sequence[int | None], mtus: Sequence[int | None]) -> Iterator[str]:
-    given = [("rate", _rate(rate), "speed", rates.count(rate))] if rate is not None else []
-    given += [("mtu", str(mtu), "MTU", mtus.count(mtu))] if mtu is not None else []
-    if given:
+def _links(links: Mapping[str, Sequence[str | None]], common: Mapping[str, str]) -> Iterator[str]:
+    if common:
         yield "links:"
-    for key, value, what, having in given:
-        few = "" if having == len(rates) else f" of {having} of the {len(rates)} nodes; the others have their own"
-        yield f"  {key}: {value}  # {what} of the data interfaces{few}"
-    if any(speed is None for speed in rates):
+    for key, value in common.items():
+        having, nodes = links[key].count(value), len(links[key])
+        few = "" if having == nodes else f" of {having} of the {nodes} nodes; the others have their own"
+        yield f"  {key}: {value}  # {_QUANTITIES[key]} of the data interfaces{few}"
+    if None in links["rate"]:
         yield "# rate: at least one interface reports no speed, as virtual ones do. Add it where you know it."
 
 
@@ -108,29 +115,18 @@ def _switches(switches: Sequence[FoundSwitch]) -> Iterator[str]:
         yield "# trunk: {rate: 10G}  # the link between the two, with its rate"
 
 
-def _transport(draft: Draft) -> Iterator[str]:
-    if any(node.target.transport == "srun" for node in draft.nodes):
-        yield "transport: srun  # in the allocation that these nodes are of; `slurm:` in place of nodes is of any"
-
-
-def _groups(draft: Draft) -> Iterator[str]:
-    if draft.groups:
-        yield "groups:  # of the inventory"
-    for name, members in draft.groups.items():
-        yield f"  {_scalar(name)}: [{', '.join(map(_scalar, members))}]"
-
-
 def _access(node: Found) -> dict[str, str]:
     """Return how a node is reached, as keys and values of YAML."""
-    given = {key: getattr(node.target, key) for key in ("port", "user", "key", "jump")}
-    found = {
-        key: str(value) if key == "port" else _scalar(str(value)) for key, value in given.items() if value is not None
+    target, interface = node.target, node.path.interface
+    texts = {
+        "port": None if target.port is None else str(target.port),
+        "user": target.user and _scalar(target.user),
+        "key": None if target.key is None else _scalar(str(target.key)),
+        "jump": target.jump and _scalar(target.jump),
+        "data_interface": None if interface is None else _scalar(interface.name),
+        "sudo": "true" if node.host.sudo == "granted" else None,
     }
-    if node.path.interface is not None:
-        found["data_interface"] = _scalar(node.path.interface.name)
-    if node.host.sudo == "granted":
-        found["sudo"] = "true"
-    return found
+    return {key: text for key, text in texts.items() if text is not None}
 
 
 def _shared(nodes: Sequence[Found]) -> dict[str, str]:
@@ -139,28 +135,28 @@ def _shared(nodes: Sequence[Found]) -> dict[str, str]:
     return {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
 
 
-def _node(
-    node: Found, own: Sequence[tuple[str, str]], shared: Mapping[str, str], *, two_switches: bool
-) -> Iterator[str]:
+def _node(node: Found, links: Mapping[str, str], shared: Mapping[str, str], *, two_switches: bool) -> Iterator[str]:
+    """Yield the lines of a node. `links`: its own values; `shared`: what stands under `defaults`."""
+    interface, why = node.path.interface, _comment(node.path.why)
+    access = {key: value for key, value in _access(node).items() if key not in shared}
+    sudo = access.pop("sudo", None)
+    data_interface = access.pop("data_interface", None)
     yield f"  # {_comment(described(node))}"
     yield f"  {_scalar(node.name)}:"
     yield f"    address: {_scalar(node.target.host)}"
-    interface, why = node.path.interface, _comment(node.path.why)
-    access = {key: value for key, value in _access(node).items() if key not in shared}
-    for key in ("port", "user", "key", "jump"):
-        if key in access:
-            yield f"    {key}: {access[key]}"
+    for key, value in access.items():
+        yield f"    {key}: {value}"
     if interface is None:
         yield f"    # {why}"
     else:
         yield f"    data_address: {_scalar(node.path.address or '')}  # {why}"
-    if "data_interface" in access:
-        yield f"    data_interface: {access['data_interface']}"
-    for key, value in own:
+    if data_interface is not None:
+        yield f"    data_interface: {data_interface}"
+    for key, value in links.items():
         yield f"    {key}: {value}"
     if interface is not None and interface.duplex == "half":
         yield "    # HALF duplex: look at the cable and the switch's port before measuring"
-    if "sudo" in access:
+    if sudo is not None:
         yield "    sudo: true  # sudo -n works; conditions and captures need it"
     elif node.host.sudo not in (None, "granted"):
         yield f"    # no conditions or captures on it: {_SUDO[node.host.sudo]}, and this user is not root"

@@ -20,6 +20,7 @@ from typing import Final
 
 from rigctl.base import resources
 from rigctl.base.errors import InputError, RigctlError
+from rigctl.base.texts import printable
 from rigctl.base.version import __version__
 
 BUILD_DEADLINE_S: Final = 600.0
@@ -69,6 +70,7 @@ KERNELS: Final = {
     "FreeBSD arm64": "freebsd-aarch64",
 }
 """`uname -sm` → the machine in a binary's name."""
+_QUOTED: Final = 200
 _SYSTEMS: Final = frozenset(target.system for target in TARGETS.values())
 _FLAGS: Final = (
     "-std=c11",
@@ -103,6 +105,16 @@ class Binary:
 def host_machine() -> str:
     """Return this machine's name among `TARGETS`, or the kernel's name for another machine."""
     return KERNELS.get(f"{platform.system()} {platform.machine()}", platform.machine())
+
+
+def unsupported(system: str, machine: str) -> str | None:
+    """Return why a kernel that calls itself so (`uname -sm`) has no agent, or None."""
+    if f"{system} {machine}" in KERNELS:
+        return None
+    known = sorted(kernel.partition(" ")[2] for kernel in KERNELS if kernel.startswith(f"{system} "))
+    if not known:
+        return f"it runs {printable(system)[:_QUOTED]}; there are agents for Linux and FreeBSD"
+    return f"there is no agent for {printable(machine)[:_QUOTED]}; there are some for {', '.join(known)}"
 
 
 def sources() -> Path:

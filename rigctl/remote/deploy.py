@@ -21,7 +21,7 @@ from typing import Final
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
 from rigctl.remote.agent import Agent, running
-from rigctl.remote.build import KERNELS, Binary, carried
+from rigctl.remote.build import KERNELS, Binary, carried, unsupported
 from rigctl.remote.host import Completed, Host, shell, sudo_refusal
 from rigctl.remote.lock import Claim, Queue
 from rigctl.rig.inventory import Node
@@ -173,12 +173,9 @@ def _read_check(host: Host, binaries: dict[str, Binary], reply: Completed) -> tu
         said = f"{answer} ({reply.complaint})" if answer else reply.complaint
         help_ = "The user needs a login shell that runs commands, as /bin/sh, and uname"
         raise NodeError(name, f"a command on it did not tell the type of the machine: {said}. {help_}")
-    machine = KERNELS.get(f"{system} {kernel}")
-    if system not in _SYSTEMS:
-        raise NodeError(name, f"it runs {printable(system)[:_SHOWN]}; there are agents for Linux and FreeBSD")
-    if machine is None:
-        known = ", ".join(sorted(each.partition(" ")[2] for each in KERNELS if each.startswith(f"{system} ")))
-        raise NodeError(name, f"there is no agent for {printable(kernel)[:_SHOWN]}; there are some for {known}")
+    if (reason := unsupported(system, kernel)) is not None:
+        raise NodeError(name, reason)
+    machine = KERNELS[f"{system} {kernel}"]
     if machine not in binaries:
         raise NodeError(name, f"the agent for {machine} is not built: rigctl agent build --target {machine}")
     words = lines[1].split(" ", 2) if len(lines) > 1 else []

@@ -161,14 +161,3 @@ def test_a_freebsd_host_is_a_node_with_its_interface_address_mtu_and_speed() -> 
     assert (node.link.rate_bps, node.link.mtu) == (10 * G, 9000)
     assert "# amd64, FreeBSD 14.1-RELEASE, ix, 10 Gbit/s full duplex, root" in text
     assert "Left out" not in text
-
-
-@pytest.mark.parametrize(
-    ("machine", "reason"),
-    [
-        ("FreeBSD riscv", "there is no agent for riscv; there are some for amd64, arm64"),
-        ("OpenBSD amd64", "it runs OpenBSD; there are agents for Linux and FreeBSD"),
-    ],
-)
-def test_a_host_without_an_agent_is_left_out_with_the_reason(machine: str, reason: str) -> None:
-    assert (unfit(parse(freebsd_answer(machine=machine))) or "").startswith(reason)

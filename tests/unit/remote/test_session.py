@@ -3,15 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import cast
 
-import asyncssh
 import pytest
 
 from rigctl.base.errors import NodeError
 from rigctl.records import Link
-from rigctl.remote import session, ssh
+from rigctl.remote import session
 from rigctl.remote.host import Host
 from rigctl.remote.lock import Claim
 from rigctl.remote.session import Session
@@ -70,27 +68,6 @@ def test_a_node_that_is_let_go_before_its_turn_is_not_connected(monkeypatch: pyt
     connecting = Connecting(monkeypatch, failing=False)
     assert asyncio.run(let_go()) is False
     assert connecting.most == 1
-
-
-def test_known_hosts_are_read_once_and_again_when_they_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[list[str]] = []
-
-    def note(files: list[str]) -> object:
-        read.append(files)
-        return object()
-
-    monkeypatch.setattr(asyncssh, "read_known_hosts", note)
-    file = tmp_path / "known_hosts"
-    file.write_text("")
-
-    def trusted() -> object:
-        return ssh._read_known_hosts(((str(file), ssh._age(str(file))),))
-
-    assert trusted() is trusted()
-    assert len(read) == 1
-    file.write_text("pi1 ssh-ed25519 AAAA")
-    trusted()
-    assert len(read) == 2
 
 
 def test_a_node_that_is_late_is_told_with_the_jump_host_that_it_was_reached_through(

@@ -10,7 +10,6 @@ from rigctl.virtual.links import (
     node_bucket,
     node_lines,
     node_shaping_lines,
-    port_bucket,
     port_shaping_lines,
     shaped_bps,
     super_packet_bytes,
@@ -96,13 +95,6 @@ def test_a_trunk_is_shaped_at_both_ends_and_has_a_queue_of_its_own() -> None:
     # A millisecond, and 3.25 of them: at 7.875 Gbit/s 984 KB and 3.2 MB.
     assert all(f"rate {shaped_bps(8 * 10**9, 1500)}bit burst 984395b limit 3199284b" in line for line in lines)
     assert not any("trunk" in line for line in port_shaping_lines(two_switches(trunk_bps=None), MTUS))
-
-
-def test_buckets_follow_an_mtu_and_those_of_the_trunk_the_largest() -> None:
-    lines = list(port_shaping_lines(two_switches(), {"a": 1500, "b": 8192}, "change"))
-    large = port_bucket(8 * 10**9, 8192)
-    assert lines[0] == port_bucket(10**9, 1500).line("a", "change")
-    assert lines[2:] == [large.line(end, "change") for end in ("trunk.0", "trunk.1")]
 
 
 def test_a_link_with_a_round_trip_is_two_taps_that_are_there_already() -> None:

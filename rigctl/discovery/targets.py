@@ -35,7 +35,7 @@ class Target:
 
     @property
     def place(self) -> tuple[str, str | None, int]:
-        """Identifies the host: targets with the same place are one host, written twice."""
+        """Return what identifies the host: targets with the same place are one host, written twice."""
         return (self.host.lower(), self.jump, self.port or 22)
 
 

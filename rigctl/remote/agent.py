@@ -202,7 +202,7 @@ class Agent:
         deadline_s = HELLO_DEADLINE_S * self._patience
         try:
             async with asyncio.timeout(deadline_s + (queue.left_s if queue else 0.0)):
-                self.hello = await self._said_hello(queue)
+                self.hello = await self._first_line(queue)
         except TimeoutError:
             raise NodeError(self.node, f"the agent sent nothing within {deadline_s:g} s of its start") from None
         except OSError as error:
@@ -211,17 +211,17 @@ class Agent:
             spoken = f"protocol {self.hello.protocol}, this is rigctl's {VERSION}"
             raise NodeError(self.node, f"the agent speaks {spoken}. Rebuild it: rigctl agent build")
 
-    async def _said_hello(self, queue: Queue | None) -> Hello:
-        told = None
+    async def _first_line(self, queue: Queue | None) -> Hello:
+        told_place = None
         while True:
             await asyncio.wait({self._greeting}, timeout=LOOK_S)
             failed = not self._greeting.done() or self._greeting.exception() is not None
             if queue is not None and self.place is not None and failed:
                 if not queue.left_s:
                     raise await queue.refusal(self.place)
-                if self.place != told:
-                    told = self.place
-                    await queue.moved(told)
+                if self.place != told_place:
+                    told_place = self.place
+                    await queue.moved(told_place)
             if self._greeting.done():
                 return self._greeting.result()
             self._lines.write(b"\n")  # a sign of life

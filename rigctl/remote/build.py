@@ -70,7 +70,7 @@ KERNELS: Final = {
     "FreeBSD arm64": "freebsd-aarch64",
 }
 """`uname -sm` → the machine in a binary's name."""
-_QUOTED: Final = 200
+_MOST_QUOTED: Final = 200
 _SYSTEMS: Final = frozenset(target.system for target in TARGETS.values())
 _FLAGS: Final = (
     "-std=c11",
@@ -113,8 +113,8 @@ def unsupported(system: str, machine: str) -> str | None:
         return None
     known = sorted(kernel.partition(" ")[2] for kernel in KERNELS if kernel.startswith(f"{system} "))
     if not known:
-        return f"it runs {printable(system)[:_QUOTED]}; there are agents for Linux and FreeBSD"
-    return f"there is no agent for {printable(machine)[:_QUOTED]}; there are some for {', '.join(known)}"
+        return f"it runs {printable(system)[:_MOST_QUOTED]}; there are agents for Linux and FreeBSD"
+    return f"there is no agent for {printable(machine)[:_MOST_QUOTED]}; there are some for {', '.join(known)}"
 
 
 def sources() -> Path:
@@ -193,9 +193,9 @@ def _compile(folder: Path, target: Target, path: Path) -> None:
     names = sorted(each.name for each in folder.glob("*.c") if each.stem.rpartition("-")[2] not in others)
     linked = ["-static"] if target.system == "linux" else []
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-        made = Path(scratch) / "agent"
+        binary = Path(scratch) / "agent"
         version = f'-DAGENT_VERSION="{__version__}"'
-        command = [*compiler, *_FLAGS, version, *linked, "-s", "-o", str(made), *names]
+        command = [*compiler, *_FLAGS, version, *linked, "-s", "-o", str(binary), *names]
         try:
             done = subprocess.run(
                 command, cwd=folder, capture_output=True, text=True, timeout=BUILD_DEADLINE_S, check=False
@@ -204,5 +204,5 @@ def _compile(folder: Path, target: Target, path: Path) -> None:
             raise BuildError(f"building for {target.machine}: {error}") from None
         if done.returncode != 0:
             raise BuildError(f"building for {target.machine} failed:\n{done.stderr.strip()}")
-        made.chmod(0o755)
-        made.replace(path)
+        binary.chmod(0o755)
+        binary.replace(path)

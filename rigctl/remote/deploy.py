@@ -29,7 +29,7 @@ from rigctl.rig.inventory import Node
 UPLOAD_DEADLINE_S: Final = 30.0
 WATCHDOG_S: Final = 15
 """An agent without input for so long ends by itself (docs/reference/agent-protocol.md)."""
-_SHOWN: Final = 200
+_MOST_QUOTED: Final = 200
 _SYSTEMS: Final = ("Linux", "FreeBSD")
 # Print the SHA-256 of $1 with whichever tool there is; fail where there is none.
 _SUM: Final = """
@@ -141,13 +141,13 @@ def _start(node: Node, deployed: Deployed, claim: Claim | None) -> str:
     )
 
 
-def _note(said: str, path: str) -> str | None:
+def _note(reply: str, path: str) -> str | None:
     """Return the note for the user that the agent's own folder could not be used, or None."""
-    _, found, passed = said.partition("\npassed ")
-    if not found:
+    _, passed, rest = reply.partition("\npassed ")
+    if not passed:
         return None
-    folder, *why = passed.strip().splitlines()
-    reason = printable(why[-1].rpartition(": ")[2])[:_SHOWN] if why else "unknown"
+    folder, *why = rest.strip().splitlines()
+    reason = printable(why[-1].rpartition(": ")[2])[:_MOST_QUOTED] if why else "unknown"
     place = printable(path.rpartition("/")[0])
     return f"the agent was kept in {place} and removed at its end: {printable(folder)} can't be used ({reason})"
 
@@ -169,10 +169,10 @@ def _read_check(host: Host, binaries: dict[str, Binary], reply: Completed) -> tu
         raise NodeError(name, refusal)
     if not system or (reply.exit_code and system not in _SYSTEMS):
         # A login shell as nologin, or a server for files only, answers with a sentence and an exit code.
-        answer = printable(reply.stdout.strip())[:_SHOWN]
-        said = f"{answer} ({reply.complaint})" if answer else reply.complaint
+        answer = printable(reply.stdout.strip())[:_MOST_QUOTED]
+        answer = f"{answer} ({reply.complaint})" if answer else reply.complaint
         help_ = "The user needs a login shell that runs commands, as /bin/sh, and uname"
-        raise NodeError(name, f"a command on it did not tell the type of the machine: {said}. {help_}")
+        raise NodeError(name, f"a command on it did not tell the type of the machine: {answer}. {help_}")
     if (reason := unsupported(system, kernel)) is not None:
         raise NodeError(name, reason)
     machine = KERNELS[f"{system} {kernel}"]

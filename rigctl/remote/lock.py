@@ -20,7 +20,7 @@ from rigctl.base.units import format_duration
 from rigctl.remote.host import Host
 from rigctl.rig.inventory import Node
 
-_SHOWN: Final = 50
+_MOST_HOLDER: Final = 50
 """Characters of a holder's name: with its label it must fit into the 107 bytes of an address (unix(7))."""
 _LABEL: Final = re.compile(r"([0-9]{1,2}) ([0-9]{1,10}) ([0-9]{1,11}) (.+)")
 
@@ -38,8 +38,8 @@ class Claim:
     def words(self, node: Node) -> str:
         """Return the agent's options, for a shell."""
         how = "first" if self.had_it else "wait" if self.wait_s else "now"
-        told = f"{int(time.time())} {_shown(self.holder)}"
-        return f"--lock {lock_name(node)} {shlex.quote(told)} {how}"
+        label = f"{int(time.time())} {_ascii(self.holder)}"
+        return f"--lock {lock_name(node)} {shlex.quote(label)} {how}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Queue:
         by = str(use or "an unknown run")
         end = f"end it (on the node: process {use.pid})" if use else "end it"
         # An ending agent may lose its label before its place. Then it counts as the agent that this run lost.
-        own = self._claim.had_it if use is None else use.place == 0 and use.holder == _shown(self._claim.holder)
+        own = self._claim.had_it if use is None else use.place == 0 and use.holder == _ascii(self._claim.holder)
         if self._claim.wait_s:
             queue = f", {place - 1} ahead in the queue" if place > 1 else ""
             waited = f"waited for {format_duration(self._claim.wait_s)}"
@@ -93,19 +93,12 @@ class Queue:
         return BusyError(self._host.node.name, what, own=own)
 
     async def _first(self) -> Use | None:
-        """Return the run that has the node, or is the next to have it. None if nobody tells."""
+        """Return the run that has the node, or is the next to have it; None if no label tells that."""
         name = lock_name(self._host.node)
-        return first_of(await self._host.said(f"sed -n 's/.* @rigctl-lock-{name}-//p' /proc/net/unix"))
-
-
-def first_of(said: str) -> Use | None:
-    """Return the use with the lowest place among the labels of a node's lock. Any user may have made some of them."""
-    uses = []
-    for line in said.splitlines():
-        if (found := _LABEL.fullmatch(printable(line))) is not None:
-            place, pid, since, holder = found.groups()
-            uses.append(Use(int(place), pid, int(since), holder))
-    return min(uses, key=lambda use: use.place, default=None)
+        labels = await self._host.said(f"sed -n 's/.* @rigctl-lock-{name}-//p' /proc/net/unix")
+        matches = [match for line in labels.splitlines() if (match := _LABEL.fullmatch(printable(line)))]
+        uses = [Use(int(match[1]), match[2], int(match[3]), match[4]) for match in matches]
+        return min(uses, key=lambda use: use.place, default=None)
 
 
 def lock_name(node: Node) -> str:
@@ -118,5 +111,5 @@ def lock_name(node: Node) -> str:
     return hashlib.sha256(f"{address} {node.name}".encode()).hexdigest()[:12] if loopback else "node"
 
 
-def _shown(holder: str) -> str:
-    return "".join(c if c.isprintable() and c.isascii() else "?" for c in holder)[:_SHOWN]
+def _ascii(holder: str) -> str:
+    return "".join(c if c.isprintable() and c.isascii() else "?" for c in holder)[:_MOST_HOLDER]

@@ -15,7 +15,6 @@ from typing import Final
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
 from rigctl.remote.local import ProcessChannel, spawned
-from rigctl.remote.transport import Source
 from rigctl.rig.inventory import Node
 
 START_DEADLINE_S: Final = 10.0
@@ -40,7 +39,8 @@ _REASONS: Final = (
     ("Unable to contact slurm controller", "slurmctld does not answer"),
     ("Access/permission denied", "the allocation (job {job}) is another user's"),
 )
-_SHOWN: Final = 300
+_MOST_QUOTED: Final = 300
+_MOST_REST: Final = 4800
 
 
 async def opened(node: Node, stack: AsyncExitStack) -> "SrunConnection":  # noqa: ARG001
@@ -82,9 +82,9 @@ class SrunConnection:
                 sign = await channel.stdout.readline()
                 if sign == _SIGN:
                     return channel
-                said = b"" if sign else await _all(errors)
-            why = f"its first line is not ours: {printable(sign.decode(errors='replace'))[:_SHOWN]}" if sign else ""
-            why = why or self._reason(said.decode("utf-8", "replace"))
+                complaint = "" if sign else await errors.rest()
+            line = printable(sign.decode(errors="replace"))[:_MOST_QUOTED]
+            why = f"its first line is not ours: {line}" if sign else self._reason(complaint)
         except TimeoutError:
             why = f"Slurm started no job step there within {START_DEADLINE_S:g} s"
         except BaseException:
@@ -93,11 +93,11 @@ class SrunConnection:
         await channel.stop()
         raise NodeError(self._node.name, why)
 
-    def _reason(self, said: str) -> str:
-        meant = next((meaning for sign, meaning in _REASONS if sign in said), None)
-        lines = [line.strip() for line in said.splitlines() if line.strip()]
-        told = printable(lines[-1])[:_SHOWN] if lines else "srun said nothing"
-        return f"{meant.format(job=self._job)}: {told}" if meant else f"srun could not start a job step: {told}"
+    def _reason(self, complaint: str) -> str:
+        meaning = next((meaning for sign, meaning in _REASONS if sign in complaint), "srun could not start a job step")
+        lines = [line.strip() for line in complaint.splitlines() if line.strip()]
+        last = printable(lines[-1])[:_MOST_QUOTED] if lines else "srun said nothing"
+        return f"{meaning.format(job=self._job)}: {last}"
 
 
 class _Errors:
@@ -114,9 +114,9 @@ class _Errors:
                 return kept
         return b""
 
-
-async def _all(source: Source) -> bytes:
-    said = b""
-    while data := await source.read(_SHOWN * 16):
-        said = (said + data)[-_SHOWN * 16 :]
-    return said
+    async def rest(self) -> str:
+        """Return the last lines until the end."""
+        text = b""
+        while data := await self.read(_MOST_REST):
+            text = (text + data)[-_MOST_REST:]
+        return text.decode("utf-8", "replace")

@@ -39,7 +39,7 @@ class Place:
 
     @property
     def shaped_bps(self) -> int | None:
-        """Rate of the shapers at both ends of its link; None: unshaped."""
+        """Return the rate of the shapers at both ends of its link; None: unshaped."""
         return min((rate for rate in (self.rate_bps, self.bottleneck_bps) if rate is not None), default=None)
 
     @property
@@ -52,12 +52,12 @@ class Place:
 
     @property
     def mac(self) -> str:
-        """A locally administered address (IEEE 802, second bit of the first byte), the same at every start."""
+        """Return a locally administered address (IEEE 802, second bit of the first byte), the same at every start."""
         return f"02:77:00:00:00:{self.number:02x}"
 
     @property
     def port(self) -> str:
-        """The switch's port to this node, named after it where an interface can have that name."""
+        """Return the switch's port to this node, named after it where an interface can have that name."""
         return f"port.{self.number}" if self.name in _TAKEN else self.name
 
 
@@ -84,7 +84,7 @@ class Layout:
 
     @property
     def key(self) -> str:
-        """`NAME-HASH`, the same for the same definition only."""
+        """Return `NAME-HASH`, the same for the same definition only."""
         return f"{self.name}-{hashlib.sha256(self.to_json().encode()).hexdigest()[:12]}"
 
     def data_address(self, place: Place) -> str:
@@ -99,7 +99,7 @@ class Layout:
 
     @property
     def trunk(self) -> tuple[tuple[str, Bridge], ...]:
-        """The trunk's two ends: interface, and the bridge it is a port of. Empty if there is one switch."""
+        """Return the trunk's two ends: interface, and the bridge it is a port of. Empty if there is one switch."""
         return tuple(zip(TRUNK_ENDS, self.bridges, strict=True)) if len(self.bridges) > 1 else ()
 
     def data_interface(self) -> str:

@@ -119,10 +119,10 @@ def ssh_socket(layout: Layout, place: Place) -> socket.socket:
 
     def bound() -> socket.socket:
         family = socket.AF_INET6 if layout.ip_version == 6 else socket.AF_INET
-        made = socket.socket(family, socket.SOCK_STREAM)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((layout.data_address(place), SSH_PORT))
-        return made
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((layout.data_address(place), SSH_PORT))
+        return sock
 
     return in_namespace(place.name, bound)
 

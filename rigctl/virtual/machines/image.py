@@ -110,19 +110,19 @@ def image(arch: Arch) -> Image:
 def _make(arch: Arch, folder: Path) -> None:
     print(f"Making the image of {arch} machines from Debian's packages, once: about a minute.", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix=f".{arch}-", dir=folder.parent) as place:
-        work, made = Path(place), Path(place, "made")
-        made.mkdir()
+        work, image_folder = Path(place), Path(place, "image")
+        image_folder.mkdir()
         try:
             files = downloaded(work / "apt", DEBIAN[arch], [*_PACKAGES, f"linux-image-{DEBIAN[arch]}"])
             root = _unpacked(files, work / "root")
-            (made / "packages").write_text("".join(f"{file.stem}\n" for file in files))
-            _keep_kernel(root, made)
+            (image_folder / "packages").write_text("".join(f"{file.stem}\n" for file in files))
+            _keep_kernel(root, image_folder)
             _furnish(root)
-            _format(root, made / "disk")
+            _format(root, image_folder / "disk")
         except RigError as error:
             advice = "It consists of Debian's packages: use a Debian machine, or virtual: namespaces"
             raise RigError(f"the image of {arch} machines cannot be made: {error}. {advice}") from None
-        made.rename(folder)
+        image_folder.rename(folder)
 
 
 def _unpacked(packages: list[Path], root: Path) -> Path:
@@ -142,11 +142,11 @@ def _unpacked(packages: list[Path], root: Path) -> Path:
     return root
 
 
-def _keep_kernel(root: Path, made: Path) -> None:
+def _keep_kernel(root: Path, folder: Path) -> None:
     kernels = sorted((root / "boot").glob("vmlinuz-*"))
     if not kernels:
         raise RigError("Debian's kernel package holds no kernel")
-    shutil.copyfile(kernels[-1], made / "kernel")
+    shutil.copyfile(kernels[-1], folder / "kernel")
     version = kernels[-1].name.removeprefix("vmlinuz-")
     modules = loadable(root / "usr/lib/modules" / version, _MODULES)
     files = {f"modules/{name}": content for name, content in modules.items()}
@@ -154,7 +154,7 @@ def _keep_kernel(root: Path, made: Path) -> None:
     files["init"] = (_GUEST / "init").read_bytes()
     files["bin/busybox"] = (root / "usr/bin/busybox").read_bytes()
     packed = archive(files, frozenset({"init", "bin/busybox"}), console=True)
-    (made / "initrd").write_bytes(gzip.compress(packed, 6, mtime=0))
+    (folder / "initrd").write_bytes(gzip.compress(packed, 6, mtime=0))
 
 
 def _furnish(root: Path) -> None:

@@ -1,4 +1,4 @@
-"""Where each host is connected: its data interface and its switch port.
+"""The connections of each host: its data interface and its switch port.
 
 The data interface is the one in the network that the hosts have in common: at least two hosts must have an address in
 the network. Addresses that two hosts share (docker0, virbr0) are ignored. Of several networks the order is: on

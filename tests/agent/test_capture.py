@@ -3,11 +3,10 @@
 import base64
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from lab import Lab, laboratory
-from talk import Line, Start, Talk, joined, started
+from talk import Line, Talk, joined, started
 
 from rigctl.model.capture import retransmits_seen, segments
 
@@ -21,8 +20,11 @@ def lab(binary: Path, tmp_path: Path) -> Iterator[Lab]:
         yield made
 
 
-def captured(agent: Talk) -> tuple[Line, bytes, list[Line]]:
-    """The counts, the file, the totals."""
+Capture = tuple[Line, bytes, list[Line]]
+"""The counts, the file and the totals of a report."""
+
+
+def capture_of(agent: Talk) -> Capture:
     lines = agent.answer(agent.send("report endpoint=1"), deadline_s=60)
     (counts,) = (line["capture"] for line in lines if "capture" in line)
     pcap = b"".join(base64.b64decode(line["pcap"], validate=True) for line in lines if "pcap" in line)
@@ -30,18 +32,18 @@ def captured(agent: Talk) -> tuple[Line, bytes, list[Line]]:
     return counts, pcap, [line for line in lines if "bytes" in line and "flow" in line]
 
 
-def measured(lab: Lab, how: str, duration_ms: int = 300, **what: Any) -> tuple[Talk, Talk, int]:
+def captured(lab: Lab, capture: int, extra: str = "", flows: int = 1) -> tuple[list[Capture], int]:
+    """Return what receiver and sender captured, and their port."""
     receiver, sender = lab.start(), lab.start()
-    port = joined(receiver, sender, extra=f"interface=lo {what.pop('extra', '')}".strip(), **what)
-    started([receiver, sender], duration_ms, how)
+    port = joined(receiver, sender, extra=f"interface=lo {extra}".strip(), flows=flows)
+    started([receiver, sender], 300, f"capture={capture}")
     for agent in (receiver, sender):
         assert agent.event("ended", 20)["error"] is None
-    return receiver, sender, port
+    return [capture_of(receiver), capture_of(sender)], port
 
 
 def test_every_byte_of_a_flow_is_in_a_frame(lab: Lab) -> None:
-    _, sender, port = measured(lab, "capture=67108864", extra="window=65536", flows=2)
-    counts, pcap, totals = captured(sender)
+    (_, (counts, pcap, totals)), port = captured(lab, 67108864, "window=65536", flows=2)
     assert (counts["lost"], counts["cut"]) == (0, False)
     # On a busy machine TCP may send again what was not lost, so bytes are counted by their numbers, from the first on.
     began: dict[bytes, int] = {}
@@ -61,8 +63,7 @@ def test_segments_sent_again_are_those_that_tcp_counts(lab: Lab) -> None:
     hook = "type filter hook input priority 0"
     lab.run("nft", f"table inet loss {{ chain some {{ {hook}; {drop}\n}}\n}}\n")
     lab.run("ip", "link", "set", "lo", "mtu", "1500")
-    _, sender, port = measured(lab, "capture=67108864", 300, extra="congestion=reno window=200000")
-    counts, pcap, totals = captured(sender)
+    (_, (counts, pcap, totals)), port = captured(lab, 67108864, "congestion=reno window=200000")
     assert (counts["lost"], counts["cut"]) == (0, False)
     assert totals[0]["retransmits"] > 0
     # A probe of the tail's loss may be a segment that was never lost: TCP counts it, and so does the capture.
@@ -70,24 +71,8 @@ def test_segments_sent_again_are_those_that_tcp_counts(lab: Lab) -> None:
 
 
 def test_a_full_file_is_cut_and_says_so(lab: Lab) -> None:
-    receiver, _, _ = measured(lab, "capture=4096")
-    counts, pcap, _ = captured(receiver)
+    ((counts, pcap, _), _), _ = captured(lab, 4096)
     assert counts["cut"]
     assert len(pcap) <= 4096
     assert counts["frames"] > 30
     assert list(segments(pcap))
-
-
-@pytest.mark.parametrize(
-    ("interface", "how", "said"),
-    [
-        ("", "capture=8192", "capture: the endpoint has no interface"),
-        ("interface=lo", "capture=1", "capture: expected 4096 to 67108864"),
-        ("interface=none0", "capture=8192", "start: capture: No such device"),
-    ],
-)
-def test_what_cannot_be_captured_is_told_before_any_traffic(start: Start, interface: str, how: str, said: str) -> None:
-    receiver, sender = start(), start()
-    joined(receiver, sender, extra=interface)
-    answer = sender.ask(f"start endpoint=1 at_ns=1 duration_ms=10 {how}")
-    assert (answer["ok"], answer["message"]) == (False, said)

@@ -203,12 +203,8 @@ def test_a_card_that_refuses_says_what_it_takes_and_nothing_is_changed(
 
 def test_a_dry_order_of_any_kind_reads_and_changes_nothing(wide: Lab) -> None:
     agent = wide.start()
-    assert agent.ask("set kind=mtu interface=w0 value=1400 dry=1") == {
-        "id": 1,
-        "ok": True,
-        "old": "1500",
-        "value": "1500",
-    }
+    answer = agent.ask("set kind=mtu interface=w0 value=1400 dry=1")
+    assert answer == {"id": 1, "ok": True, "old": "1500", "value": "1500"}
     assert agent.ask("set kind=sysctl name=net.ipv4.tcp_nonsense value=1 dry=1")["error"] == "ENOENT"
     assert agent.ask("set kind=governor value=performance dry=1")["error"] == "ENOENT"
     assert agent.ask("set kind=mtu interface=w0 value=1400 dry=2")["error"] == "EPROTO"

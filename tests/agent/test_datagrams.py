@@ -17,16 +17,8 @@ ROOM = 1 << 20  # more than struct datagrams needs
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     path = tmp_path_factory.mktemp("datagrams") / "datagrams.so"
-    flags = [
-        "-std=c11",
-        "-D_GNU_SOURCE",
-        "-O1",
-        "-shared",
-        "-fPIC",
-        "-fsanitize=undefined",
-        "-fno-sanitize-recover=all",
-    ]
-    subprocess.run(["cc", *flags, "-o", str(path), str(AGENTS / "datagrams.c")], check=True)
+    flags = "-std=c11 -D_GNU_SOURCE -O1 -shared -fPIC -fsanitize=undefined -fno-sanitize-recover=all"
+    subprocess.run(["cc", *flags.split(), "-o", str(path), str(AGENTS / "datagrams.c")], check=True)
     library = ctypes.CDLL(str(path))
     library.datagrams_take.restype = ctypes.c_bool
     return library

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from processes import running
-from talk import Start, Talk, joined, settings, started
+from talk import Start, joined, settings, started
 
 from rigctl.base.version import __version__
 from rigctl.protocol.lines import VERSION
@@ -128,26 +128,17 @@ def test_flows_that_wait_for_their_time_are_ended_at_once(start: Start, order: s
     assert receiver.ask(order)["ok"]
 
 
-class Receiver:
-    """A receiver played by the test: takes the opening, and then what it is told to."""
-
-    def __init__(self) -> None:
-        self.listening = socket.create_server(("127.0.0.1", 0))
-
-    def accept(self, sender: Talk) -> socket.socket:
-        port = self.listening.getsockname()[1]
+def test_a_receiver_that_breaks_off_after_the_last_byte_is_an_error(start: Start) -> None:
+    """It may have lost what was in transit: the sender cannot know that all of it arrived."""
+    sender = start()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
         number = sender.send(f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {settings()}")
-        peer, _ = self.listening.accept()
+        peer, _ = listening.accept()
+    with peer:
         assert len(peer.recv(20, socket.MSG_WAITALL)) == 20
         peer.sendall(b"\x06")
         assert sender.answer(number)[-1]["ok"]
-        return peer
-
-
-def test_a_receiver_that_breaks_off_after_the_last_byte_is_an_error(start: Start) -> None:
-    """It may have lost what was on its way: the sender cannot know that all of it arrived."""
-    sender = start()
-    with Receiver().accept(sender) as peer:
         started([sender], 100)
         while peer.recv(1 << 20):
             pass

@@ -218,17 +218,3 @@ def test_the_port_is_closed_with_the_endpoint(ends: Ends) -> None:
     ends.reports()
     assert ends.receiver.ask("close endpoint=1")["ok"]
     eventually(lambda: ends.far.run("ss", "-tlnH") == "")
-
-
-@pytest.mark.parametrize(
-    ("extra", "said"),
-    [
-        ("transport=udp size=100 mptcp=1", "mptcp: for tests over tcp only"),
-        ("mptcp=2", "mptcp: expected 0 or 1"),
-    ],
-)
-def test_it_is_refused_where_it_cannot_be(start: Start, extra: str, said: str) -> None:
-    answer = start().ask(
-        f"listen endpoint=1 address=127.0.0.1 token={'0' * 32} flows=1 interval_ms=50 wait_ms=100 {extra}"
-    )
-    assert (answer["error"], answer["message"]) == ("EPROTO", said)

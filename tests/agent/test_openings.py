@@ -6,11 +6,20 @@ import socket
 import struct
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-from talk import TOKEN, Start, Talk, joined, report_of, settings, started
+from talk import TOKEN, Line, Start, Talk, joined, report_of, settings, started
 
 OPENING = bytes.fromhex(TOKEN) + struct.pack(">I", 0)
+
+
+def listening(receiver: Talk, **how: Any) -> int:
+    return int(receiver.ask(f"listen endpoint=1 address=127.0.0.1 {settings(**how)}")["port"])
+
+
+def connected(sender: Talk, port: int, **how: Any) -> Line:
+    return sender.ask(f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {settings(**how)}")
 
 
 def knock(port: int, data: bytes) -> socket.socket:
@@ -32,7 +41,7 @@ def test_there_is_no_port_but_that_of_a_receiver_on_its_own_address(start: Start
 
 def test_strangers_are_dropped_and_counted_and_the_right_flows_accepted(start: Start) -> None:
     receiver, sender = start(), start()
-    port = receiver.ask(f"listen endpoint=1 address=127.0.0.1 {settings(wait_ms=8000)}")["port"]
+    port = listening(receiver, wait_ms=8000)
     wrong = [
         knock(port, b"\x00" * 20),
         knock(port, bytes.fromhex(TOKEN) + struct.pack(">I", 7)),
@@ -45,7 +54,7 @@ def test_strangers_are_dropped_and_counted_and_the_right_flows_accepted(start: S
     assert silent.recv(1) == b""
     assert half.recv(1) == b""
     assert time.monotonic() - began_s > 1.0
-    assert sender.ask(f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {settings()}")["ok"]
+    assert connected(sender, port)["ok"]
     assert receiver.ask("ready endpoint=1")["ok"]
     started([receiver, sender], 200)
     receiver.event("ended")
@@ -54,9 +63,9 @@ def test_strangers_are_dropped_and_counted_and_the_right_flows_accepted(start: S
 
 def test_many_silent_strangers_do_not_keep_the_right_one_out(start: Start) -> None:
     receiver, sender = start(), start()
-    port = receiver.ask(f"listen endpoint=1 address=127.0.0.1 {settings(wait_ms=8000)}")["port"]
+    port = listening(receiver, wait_ms=8000)
     strangers = [knock(port, b"") for _ in range(300)]
-    assert sender.ask(f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {settings()}")["ok"]
+    assert connected(sender, port)["ok"]
     assert receiver.ask("ready endpoint=1")["ok"]
     for stranger in strangers:
         stranger.close()
@@ -64,7 +73,7 @@ def test_many_silent_strangers_do_not_keep_the_right_one_out(start: Start) -> No
 
 def test_an_opening_in_pieces_is_accepted(start: Start) -> None:
     receiver = start()
-    port = receiver.ask(f"listen endpoint=1 address=127.0.0.1 {settings()}")["port"]
+    port = listening(receiver)
     slow = knock(port, OPENING[:3])
     time.sleep(0.1)
     slow.sendall(OPENING[3:])
@@ -74,7 +83,7 @@ def test_an_opening_in_pieces_is_accepted(start: Start) -> None:
 
 def test_a_number_that_is_taken_is_a_stranger(start: Start) -> None:
     receiver = start()
-    port = receiver.ask(f"listen endpoint=1 address=127.0.0.1 {settings(flows=2)}")["port"]
+    port = listening(receiver, flows=2)
     first = knock(port, OPENING)
     assert first.recv(1) == b"\x06"
     assert knock(port, OPENING).recv(1) == b""
@@ -102,7 +111,7 @@ def test_a_peer_that_never_accepts_is_a_time_out(start: Start) -> None:
     sender = start()
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = mute.getsockname()[1]
-        answer = sender.ask(f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {settings(wait_ms=300)}")
+        answer = connected(sender, port, wait_ms=300)
     assert answer["error"] == "ETIMEDOUT"
     said = "connected, but not accepted"
     assert answer["message"] == f"0 of 1 flows opened in time to 127.0.0.1 port {port}: {said}"
@@ -127,7 +136,7 @@ def cpu_s(agent: Talk) -> float:
 
 def test_without_descriptors_it_waits_and_then_accepts(start: Start) -> None:
     receiver = start()
-    port = receiver.ask(f"listen endpoint=1 address=127.0.0.1 {settings(wait_ms=8000)}")["port"]
+    port = listening(receiver, wait_ms=8000)
     taken = len(list(Path(f"/proc/{receiver.process.pid}/fd").iterdir()))
     _, most = resource.prlimit(receiver.process.pid, resource.RLIMIT_NOFILE)
     resource.prlimit(receiver.process.pid, resource.RLIMIT_NOFILE, (taken, most))
@@ -150,21 +159,5 @@ def test_the_first_free_port_of_a_range_is_taken(start: Start, transport: str) -
         order = f"listen endpoint=1 address=127.0.0.1 {settings(extra=extra)} first_port={first} last_port={first + 20}"
         port = receiver.ask(order)["port"]
         assert first < port <= first + 20
-    how = settings(extra=extra)
-    assert sender.ask(f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {how}")["ok"]
+    assert connected(sender, port, extra=extra)["ok"]
     assert receiver.ask("ready endpoint=1")["ok"]
-
-
-@pytest.mark.parametrize(
-    ("keys", "said"),
-    [
-        ("first_port=5200", "first_port: expected with a last_port that is not below it"),
-        ("first_port=5200 last_port=5199", "first_port: expected with a last_port that is not below it"),
-        ("last_port=5200", "first_port: expected with a last_port that is not below it"),
-        ("first_port=0 last_port=5", "first_port: expected 1 to 65535"),
-        ("first_port=5 last_port=65536", "last_port: expected 1 to 65535"),
-    ],
-)
-def test_a_range_of_ports_without_sense_is_refused(start: Start, keys: str, said: str) -> None:
-    answer = start().ask(f"listen endpoint=1 address=127.0.0.1 {settings()} {keys}")
-    assert (answer["ok"], answer["message"]) == (False, said)

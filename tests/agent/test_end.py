@@ -63,10 +63,13 @@ def test_quit_is_answered_first(start: Start) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--nosuch"], ["--watchdog"], ["--watchdog", "0"], ["--watchdog", "1x"], ["a", "b", "c"]]
+    "arguments",
+    ["--nosuch", "--watchdog", "--watchdog 0", "--watchdog 1x", "a b c", "--lock", "--lock a 1", "--lock a 1 never"],
 )
-def test_wrong_arguments_are_said_in_a_line(binary: Path, arguments: list[str]) -> None:
-    done = subprocess.run([binary, *arguments], stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False)
+def test_wrong_arguments_are_reported_in_a_line(binary: Path, arguments: str) -> None:
+    done = subprocess.run(
+        [binary, *arguments.split()], stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False
+    )
     assert done.returncode == 2
     assert b"usage:" in done.stderr
     assert done.stdout == b""

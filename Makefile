@@ -101,7 +101,6 @@ pages: $(VENV)/dev.stamp
 	$(BIN)/python docs/rules_page.py >docs/reference/limit-rules.md
 	$(BIN)/python docs/sample_blocks.py
 	$(BIN)/python docs/json_schemas.py >/dev/null
-	$(BIN)/python -m rigctl.scenario.jsonschema >/dev/null
 
 # The wheel with the agents of all machines, in dist/.
 VERSION := $(shell sed -n 's/^__version__.*"\(.*\)"/\1/p' rigctl/base/version.py)

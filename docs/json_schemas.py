@@ -1,10 +1,10 @@
-"""JSON Schemas of what `--json` prints: `python docs/json_schemas.py` writes them to docs/schemas."""
+"""JSON Schemas of files and of what `--json` prints: `python docs/json_schemas.py` writes them to docs/schemas."""
 
 import json
 from pathlib import Path
 from typing import Final
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from rigctl.cli.commands.agent import AgentsDocument
 from rigctl.cli.commands.check import CheckDocument
@@ -20,8 +20,17 @@ from rigctl.cli.commands.rig import RigInitDocument, RigStatusDocument
 from rigctl.cli.commands.runs import PruneDocument, RunsDocument, TagDocument
 from rigctl.report.printers.json import JsonDocument
 from rigctl.report.product.theme import ThemeFile
-from rigctl.scenario.jsonschema import schema_text as file_schema_text
+from rigctl.rig.schema import RigFile
+from rigctl.scenario.schema import ScenarioFile
+from rigctl.yamlfile.validate import json_schema_text
 
+FOLDER: Final = Path(__file__).parent / "schemas"
+READ: Final[dict[str, type[BaseModel]]] = {
+    "scenario.schema.json": ScenarioFile,
+    "rig.schema.json": RigFile,
+    "theme.schema.json": ThemeFile,
+}
+"""Files that rigctl reads."""
 FILES: Final[dict[str, type]] = {
     "runs.schema.json": RunsDocument,
     "plan.schema.json": PlanDocument,
@@ -51,7 +60,8 @@ def schema_text(model: type) -> str:
 
 
 if __name__ == "__main__":
-    for name, model in FILES.items():
-        (Path(__file__).parent / "schemas" / name).write_text(schema_text(model), encoding="utf-8")
+    texts = {name: schema_text(model) for name, model in FILES.items()}
+    texts |= {name: json_schema_text(model) for name, model in READ.items()}
+    for name, text in texts.items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
         print(name)
-    (Path(__file__).parent / "schemas" / "theme.schema.json").write_text(file_schema_text(ThemeFile), encoding="utf-8")

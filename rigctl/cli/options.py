@@ -123,7 +123,7 @@ def scenario_names(incomplete: str) -> list[str]:
 
 
 def rig_names(incomplete: str) -> list[str]:
-    from rigctl.rig.schema import bundled_rigs
+    from rigctl.rig.load import bundled_rigs
 
     return [name for name in bundled_rigs() if name.startswith(incomplete)]
 

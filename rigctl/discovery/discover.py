@@ -16,8 +16,8 @@ from rigctl.remote.build import unsupported
 from rigctl.remote.host import connected
 from rigctl.rig.fields import is_address
 from rigctl.rig.inventory import Node, Secrets, Snmp, Switch
-from rigctl.rig.sections import SwitchEntry
-from rigctl.rig.switches import switch_of
+from rigctl.rig.load import switch_of
+from rigctl.rig.schema import SwitchEntry
 from rigctl.yamlfile import MistakesError, parse_document, validated
 from rigctl.yamlfile.fields import FieldError, shown
 

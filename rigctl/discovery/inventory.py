@@ -17,8 +17,8 @@ from rigctl.discovery.targets import Target
 from rigctl.rig.fields import HOST, USER
 from rigctl.rig.ranges import MAX_NAMES
 from rigctl.yamlfile import Document, Mistake, MistakesError, parse_document, read_text, suggestion
+from rigctl.yamlfile.document import Span
 from rigctl.yamlfile.fields import FieldError, parse_whole, shown
-from rigctl.yamlfile.mistakes import Span
 
 ALL: Final = "all"
 # ansible_ssh_… are names of Ansible 1.

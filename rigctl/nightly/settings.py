@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from rigctl.base.errors import InputError, RigError
 from rigctl.base.files import put
 from rigctl.base.units import parse_duration
-from rigctl.yamlfile import MistakesError, kind, read_document, validated
+from rigctl.yamlfile import MistakesError, describe, read_document, validated
 from rigctl.yamlfile.fields import FieldError, Flag, named, parse_quantity
 
 _REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -105,7 +105,7 @@ def _span(name: str, value: object) -> float:
 
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip() or "\n" in value or "\0" in value:
-        raise FieldError(f"{name}: expected a text of one line, found {kind(value)}")
+        raise FieldError(f"{name}: expected a text of one line, found {describe(value)}")
     return value
 
 

@@ -22,7 +22,7 @@ import asyncssh
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
 from rigctl.remote.transport import Ending
-from rigctl.rig.files import wrong_file, wrong_key
+from rigctl.rig.fields import wrong_file, wrong_key
 from rigctl.rig.inventory import Node
 
 CONNECT_DEADLINE_S: Final = 10.0

@@ -4,16 +4,28 @@ Parsers raise `FieldError` with a message that names the key and shows the value
 """
 
 import ipaddress
+import os
 import re
+import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import PlainValidator, WithJsonSchema
 
 from rigctl.base.units import format_duration, format_rate, parse_duration, parse_rate
-from rigctl.yamlfile import kind, suggestion
-from rigctl.yamlfile.fields import FieldError, json_type, named, parse_quantity, parse_text, parse_whole, shown, unfit
+from rigctl.yamlfile import FieldError, describe
+from rigctl.yamlfile.fields import (
+    json_type,
+    named,
+    parse_between,
+    parse_matching,
+    parse_text,
+    parse_whole,
+    parse_word,
+    shown,
+    unfit,
+)
 
 NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,14}", re.ASCII)
 HOST: Final = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:%-]{0,252}", re.ASCII)
@@ -23,12 +35,13 @@ _JUMP: Final = re.compile(
 )
 # A port becomes a word of the switch's command line: no character may end the command or begin another.
 SWITCH_PORT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ./:_-]{0,63}", re.ASCII)
+_MOST_FILE_BYTES: Final = 1024**2
 _MOST_SYSCTL: Final = 255
 _SYSCTL: Final = re.compile(r"[A-Za-z0-9_-]+([./:][A-Za-z0-9_:-]+)+", re.ASCII)
 _INTERFACE: Final = re.compile(r"[^\s/]{1,15}")
 _MIN_MTU, _MAX_MTU = 576, 65536
-MIN_RTT_S: Final = 0.0001
-MAX_RTT_S: Final = 10.0
+_MIN_RTT_S: Final = 0.0001
+_MAX_RTT_S: Final = 10.0
 _MIN_RATE, _MAX_RATE = 1_000, 1_000_000_000_000
 MIN_DATA_PORT: Final = 1024  # below, an ordinary user may not listen
 _MAX_PORT: Final = 65535
@@ -44,14 +57,8 @@ _AUTH: Final = {
 _PRIV: Final = {"des": "des", "aes": "aes", "aes128": "aes", "aes192": "aes192", "aes256": "aes256"}
 
 
-def _matching(name: str, pattern: re.Pattern[str], expected: str) -> Callable[[Any], str]:
-    def parse(value: object) -> str:
-        text = parse_text(name, value, expected)
-        if not pattern.fullmatch(text):
-            raise FieldError(f"{name} {shown(text)}: expected {expected}")
-        return text
-
-    return parse
+def _matching(name: str, pattern: re.Pattern[str], expected: str) -> PlainValidator:
+    return PlainValidator(lambda value: parse_matching(name, value, pattern, expected))
 
 
 def _address(value: object) -> str:
@@ -81,22 +88,17 @@ def _data_address(value: object) -> str:
 
 
 def _quantity(
-    name: str, parse: Callable[[str | int | float, str], float], low: float, high: float, expected: str, example: str
-) -> Callable[[Any], Any]:
-    def check(value: object) -> float:
-        quantity = parse_quantity(name, value, parse, example)
-        if not low <= quantity <= high:
-            raise FieldError(f"{name} {shown(value)}: expected {expected}, as in {example}")
-        return quantity
-
-    return check
+    name: str,
+    parse: Callable[[str | int | float, str], float],
+    bounds: tuple[float, float],
+    expected: str,
+    example: str,
+) -> PlainValidator:
+    return PlainValidator(lambda value: parse_between(name, value, parse, bounds, expected, example))
 
 
 _RATES: Final = f"{format_rate(_MIN_RATE)} to {format_rate(_MAX_RATE)}"
 _POLLS: Final = f"{format_duration(_MIN_POLL_S)} to {format_duration(_MAX_POLL_S)}"
-_rate = _quantity("rate", parse_rate, _MIN_RATE, _MAX_RATE, _RATES, "1G")
-_rtt = _quantity("rtt", parse_duration, MIN_RTT_S, MAX_RTT_S, "0.1 ms to 10 s", "20ms")
-_poll = _quantity("poll", parse_duration, _MIN_POLL_S, _MAX_POLL_S, _POLLS, "1s")
 
 
 def _ip_version(value: object) -> int:
@@ -154,7 +156,7 @@ def _path(name: str, value: object) -> Path:
 
 def _name(what: str) -> tuple[PlainValidator, WithJsonSchema]:
     expected = "a name of 1 to 15 letters, digits, - and _, which begins with a letter or digit"
-    return PlainValidator(_matching(what, NODE_NAME, expected)), json_type("string", pattern=f"^{NODE_NAME.pattern}$")
+    return _matching(what, NODE_NAME, expected), json_type("string", pattern=f"^{NODE_NAME.pattern}$")
 
 
 def _whole(name: str, low: int, high: int, example: int) -> tuple[PlainValidator, WithJsonSchema]:
@@ -162,21 +164,20 @@ def _whole(name: str, low: int, high: int, example: int) -> tuple[PlainValidator
     return parse, json_type("integer", minimum=low, maximum=high)
 
 
-def _one_of(name: str, known: dict[str, str]) -> tuple[PlainValidator, WithJsonSchema]:
+def _one_of(name: str, *known: str) -> tuple[PlainValidator, WithJsonSchema]:
+    return PlainValidator(lambda value: parse_word(name, value, known)), json_type("string", enum=list(known))
+
+
+def _protocol(name: str, known: dict[str, str]) -> tuple[PlainValidator, WithJsonSchema]:
+    """Return the parser of a protocol of SNMP, which may be written as `SHA-256`."""
+
     def parse(value: object) -> str:
-        word = str(value).lower().replace("-", "")
-        if not isinstance(value, str) or word not in known:
-            raise FieldError(f"{name} {shown(value)}: unknown.{suggestion(str(value), list(known))}")
-        return known[word]
+        return known[parse_word(name, value.lower().replace("-", "") if isinstance(value, str) else value, known)]
 
     return PlainValidator(parse), json_type("string", enum=list(known))
 
 
-def _same(*words: str) -> dict[str, str]:
-    return {word: word for word in words}
-
-
-RATE_SCHEMA: Final = {
+_RATE_SCHEMA: Final = {
     "anyOf": [
         {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*[kKmMgGtT]?(bit/s|bits/s|bps|bit)?\s*$"},
         {"type": "integer", "minimum": _MIN_RATE},
@@ -192,16 +193,16 @@ GroupName = Annotated[str, *_name("group")]
 Address = Annotated[str | None, PlainValidator(_address), json_type("string")]
 DataAddress = Annotated[str | None, PlainValidator(_data_address), json_type("string")]
 Port = Annotated[int | None, *_whole("port", 1, _MAX_PORT, 22)]
-User = Annotated[str | None, PlainValidator(_matching("user", USER, "a user name, as in pi")), json_type("string")]
+User = Annotated[str | None, _matching("user", USER, "a user name, as in pi"), json_type("string")]
 FilePath = Annotated[Path | None, named(_path), json_type("string")]
 Jump = Annotated[
     str | None,
-    PlainValidator(_matching("jump", _JUMP, "[user@]host[:port], as in admin@gate.lan:2222")),
+    _matching("jump", _JUMP, "[user@]host[:port], as in admin@gate.lan:2222"),
     json_type("string", pattern=f"^{_JUMP.pattern}$"),
 ]
 Interface = Annotated[
     str | None,
-    PlainValidator(_matching("data_interface", _INTERFACE, "an interface name of 1 to 15 characters, as in eth0")),
+    _matching("data_interface", _INTERFACE, "an interface name of 1 to 15 characters, as in eth0"),
     json_type("string", minLength=1, maxLength=15),
 ]
 DataPorts = Annotated[
@@ -210,10 +211,12 @@ DataPorts = Annotated[
     json_type("string", pattern=r"^\s*[0-9]{1,5}\s*(-|\.\.)\s*[0-9]{1,5}\s*$"),
 ]
 IpVersion = Annotated[Literal[4, 6], PlainValidator(_ip_version), json_type("integer", enum=[4, 6])]
-Rate = Annotated[int | None, PlainValidator(_rate), WithJsonSchema(RATE_SCHEMA)]
+Rate = Annotated[
+    int | None, _quantity("rate", parse_rate, (_MIN_RATE, _MAX_RATE), _RATES, "1G"), WithJsonSchema(_RATE_SCHEMA)
+]
 Rtt = Annotated[
     float | None,
-    PlainValidator(lambda value: None if value is None else _rtt(value)),
+    _quantity("rtt", parse_duration, (_MIN_RTT_S, _MAX_RTT_S), "0.1 ms to 10 s", "20ms"),
     WithJsonSchema({"type": ["string", "number"]}),
 ]
 Mtu = Annotated[int | None, *_whole("mtu", _MIN_MTU, _MAX_MTU, 1500)]
@@ -226,13 +229,17 @@ PortNames = Annotated[
 ]
 Members = Annotated[tuple[str, ...], named(parse_members), WithJsonSchema(_ONE_OR_MORE)]
 SnmpVersion = Annotated[Literal["2c", "3"], PlainValidator(_snmp_version), WithJsonSchema({"enum": ["2c", "3", 3]})]
-SnmpAuth = Annotated[str, *_one_of("auth", _AUTH)]
-SnmpPriv = Annotated[str, *_one_of("priv", _PRIV)]
+SnmpAuth = Annotated[str, *_protocol("auth", _AUTH)]
+SnmpPriv = Annotated[str, *_protocol("priv", _PRIV)]
 SnmpPort = Annotated[int, *_whole("port", 1, _MAX_PORT, 161)]
 CliPort = Annotated[int, *_whole("port", 1, _MAX_PORT, 22)]
-CliKind = Annotated[Literal["cisco_ios", "dell_os9"], *_one_of("kind", _same("cisco_ios", "dell_os9"))]
-TransportName = Annotated[Literal["ssh", "srun", "local"], *_one_of("transport", _same("ssh", "srun", "local"))]
-Poll = Annotated[float, PlainValidator(_poll), WithJsonSchema({"type": ["string", "number"]})]
+CliKind = Annotated[Literal["cisco_ios", "dell_os9"], *_one_of("kind", "cisco_ios", "dell_os9")]
+TransportName = Annotated[Literal["ssh", "srun", "local"], *_one_of("transport", "ssh", "srun", "local")]
+Poll = Annotated[
+    float,
+    _quantity("poll", parse_duration, (_MIN_POLL_S, _MAX_POLL_S), _POLLS, "1s"),
+    WithJsonSchema({"type": ["string", "number"]}),
+]
 
 
 def plain_name(sysctl: str) -> str:
@@ -255,7 +262,7 @@ def _sysctl_value(value: object) -> str:
         return str(value)
     if not isinstance(value, str):
         raise FieldError(
-            f'sysctl: expected a number or a text in quotes, as in "4096 131072 6291456", found {kind(value)}'
+            f'sysctl: expected a number or a text in quotes, as in "4096 131072 6291456", found {describe(value)}'
         )
     text = " ".join(value.split())
     if not text or len(text.encode()) > _MOST_SYSCTL or not text.isprintable():
@@ -265,3 +272,37 @@ def _sysctl_value(value: object) -> str:
 
 SysctlName = Annotated[str, PlainValidator(_sysctl_name), json_type("string", pattern=f"^{_SYSCTL.pattern}$")]
 SysctlValue = Annotated[str, PlainValidator(_sysctl_value), WithJsonSchema({"type": ["string", "integer"]})]
+
+
+def expanded_path(path: Path, folder: Path) -> Path:
+    """Return `path`, from the rig file's folder, with ~ as the home folder."""
+    try:
+        return folder / path.expanduser()
+    except RuntimeError:  # the user has no home folder: a message then shows the path as it is
+        return folder / path
+
+
+def wrong_file(what: str, path: Path) -> str | None:
+    """Return why `path` is not read as `what`: it is no regular file, or too large. Return None if it is missing."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        return f"{what} {path}: expected a file, this is a folder, a device or a pipe. Name another in the rig file"
+    if found.st_size > _MOST_FILE_BYTES:
+        return f"{what} {path}: expected at most 1 MiB, it has {found.st_size:,} bytes. Name another in the rig file"
+    return None
+
+
+def wrong_key(path: Path) -> str | None:
+    """Return why `path` cannot be a private key: as `wrong_file`, or because others may read it (as in ssh(1))."""
+    wrong = wrong_file("key", path)
+    if wrong is not None or not path.exists():
+        return wrong
+    found = path.stat()
+    if found.st_uid == os.getuid() and found.st_mode & 0o077:
+        mode = stat.S_IMODE(found.st_mode)
+        advice = f"If it is still yours alone: chmod 600 {path}"
+        return f"key {path}: others may read it (mode {mode:04o}), so it is not used. {advice}"
+    return None

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from rigctl.rig.fields import NODE_NAME
-from rigctl.yamlfile import Document, Mistake
-from rigctl.yamlfile.fields import FieldError, shown
+from rigctl.yamlfile import FieldError
+from rigctl.yamlfile.fields import shown
 
 MAX_NAMES: Final = 1000
 _RANGE: Final = re.compile(
@@ -47,7 +47,7 @@ def expand_names(text: str) -> list[str]:
 
 def expand(text: str) -> list[Named]:
     """Return the same names as `expand_names`, each with its number."""
-    if not _is_range(text):
+    if not is_range(text):
         return [Named(_fit(text, text), None)]
     match = _RANGE.fullmatch(text)
     if match is None:
@@ -85,7 +85,8 @@ def members(side: str, groups: Mapping[str, Sequence[str]], nodes: Collection[st
     return groups[side] if side in groups and side not in nodes else expand_names(side)
 
 
-def _is_range(text: str) -> bool:
+def is_range(text: str) -> bool:
+    """Tell whether a name is meant as a range."""
     return "[" in text or "]" in text
 
 
@@ -112,50 +113,3 @@ def _fit(name: str, text: str) -> str:
             f"or digit"
         )
     return name
-
-
-def expanded(document: Document) -> Document:
-    """Return the rig file with each range of `nodes` expanded.
-
-    A value may hold `{n}` and `{name}`. Each node has the places of its range.
-    """
-    nodes = document.data.get("nodes")
-    if not isinstance(nodes, dict) or not any(_is_range(name) for name in nodes):
-        return document
-    made: dict[str, Any] = {}
-    ranges: dict[str, str] = {}
-    found: list[Mistake] = []
-    for text, section in nodes.items():
-        try:
-            names = expand(text) if _is_range(text) else [Named(text, None)]
-        except FieldError as error:
-            found.append(document.mistake(("nodes", text), f"{error}.", at_key=True))
-            continue
-        for named in names:
-            if named.name in made:
-                first = document.keys.get(("nodes", ranges.get(named.name, named.name)))
-                line = f", first in line {first.line}" if first else ""
-                what = f"nodes: {named.name} is given twice{line}. Keep one of them."
-                found.append(document.mistake(("nodes", text), what, at_key=True))
-                continue
-            made[named.name] = named.filled(section) if _is_range(text) else section
-            if _is_range(text):
-                ranges[named.name] = text
-    placed = document
-    for text in dict.fromkeys(ranges.values()):
-        placed = placed.placed(("nodes", text), *(("nodes", name) for name, own in ranges.items() if own == text))
-    data = {**document.data, "nodes": made}
-    return replace(placed, data=data, mistakes=(*document.mistakes, *found))
-
-
-def told_once(mistakes: Sequence[Mistake]) -> list[Mistake]:
-    """Return the mistakes with those at one place only for the first of the nodes.
-
-    The nodes of a range have their places in common, and all nodes those of `defaults`, which come first.
-    """
-    first: dict[str, Any] = {}
-    return [
-        mistake
-        for mistake in mistakes
-        if first.setdefault(mistake.where, mistake.path[:2]) == mistake.path[:2] or mistake.path[:1] != ("nodes",)
-    ]

@@ -1,190 +1,253 @@
-"""The rig file: reading it, finding its mistakes, and making the `Rig` that it describes."""
+"""The sections of a rig file: their keys, types, and descriptions for editors."""
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
-from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, get_args
 
-from rigctl.base import resources
-from rigctl.records import Link, Trunk
-from rigctl.rig.allocation import allocated, is_ahead
-from rigctl.rig.defaults import with_defaults
-from rigctl.rig.fields import is_address, plain_name
-from rigctl.rig.files import expanded_path
-from rigctl.rig.inventory import VIRTUAL_MTU, Node, Rig
-from rigctl.rig.overriding import overridden
-from rigctl.rig.ranges import expanded, told_once
-from rigctl.rig.sections import SSH_ONLY, LinkSection, NodeSection, RigFile
-from rigctl.rig.switches import groups_of, ports_of, switch_mistakes, switch_of, unwanted
-from rigctl.yamlfile import Document, Mistake, MistakesError, find, find_bundled, read_document, validated
-from rigctl.yamlfile.mistakes import MOST_FOUND, in_order
+from pydantic import BeforeValidator, ConfigDict, Field
 
-# Keys of real nodes: rigctl makes those of a virtual rig.
-SSH_FIELDS: Final = (
-    "address",
-    "transport",
-    "port",
-    "user",
-    "key",
-    "known_hosts",
-    "jump",
-    "sudo",
-    "data_address",
-    "data_interface",
+from rigctl.rig import fields
+from rigctl.rig.inventory import Arch, Nic, Virtual
+from rigctl.yamlfile import Section
+from rigctl.yamlfile.fields import Flag, LongText, Text, empty_if_none, parse_word
+
+_CREDENTIALS: Final = (
+    "credentials come from the environment or a 0600 file, see docs/reference/switches.md. Leave it out."
 )
 
-_VIRTUAL_FIELDS: Final = {"namespaces": ("rtt", "bottleneck", "sysctl"), "machines": ("arch", "nic")}
-"""Keys of a node for one kind of virtual rig."""
+
+def _one_of(name: str, known: tuple[str, ...]) -> BeforeValidator:
+    return BeforeValidator(lambda value: parse_word(name, value, known))
 
 
-def load_rig(reference: str, relative_to: Path | None = None, sets: Sequence[str] = ()) -> Rig:
-    """Return the rig in a file or of a bundled name. Raise `InputError`, with all mistakes of the file.
-
-    A relative path starts from `relative_to`, else from the working folder. `sets` are the values of `--rig-set`,
-    each a PATH=VALUE as in `trunk.rate=10G`.
-    """
-    path = find(reference, what="rig", bundled=bundled_folder(), relative_to=relative_to)
-    return rig_of(read_document(path), path, sets)
+def _section_or_none(section: type[Section]) -> BeforeValidator:
+    """Take a key without a value as an empty section: `pi1:` is a node, `snmp:` asks by SNMP with all defaults."""
+    return BeforeValidator(empty_if_none, json_schema_input_type=section | None)
 
 
-def bundled_folder() -> Path:
-    return resources.scenarios() / "rigs"
-
-
-def bundled_rigs() -> list[str]:
-    return list(find_bundled(bundled_folder()))
-
-
-def rig_of(document: Document, path: Path, sets: Sequence[str] = ()) -> Rig:
-    """Return the rig that a document describes, or raise `MistakesError`; `path` is its file."""
-    ahead = [text for text in sets if is_ahead(text)]
-    document, wrong_ahead = overridden(document, ahead)
-    document, note = allocated(document)
-    document = expanded(document)
-    document, wrong_options = overridden(document, [text for text in sets if text not in ahead])
-    wrong_options = [*wrong_ahead, *wrong_options]
-    document = with_defaults(document)
-    model, found = validated(document, RigFile)
-    if model is not None and not (found or wrong_options):
-        found = list(islice(mistakes(document, model, path.parent), MOST_FOUND))
-    if model is None or found or wrong_options:
-        raise MistakesError([*wrong_options, *in_order(told_once(found))])
-    switches = {key: switch_of(key, entry, path.parent) for key, entry in model.switches.items()}
-    titles = " and ".join(switch.title for switch in switches.values())
-    ends = list(switches)
-    only = ends[0] if len(ends) == 1 else None
-    return Rig(
-        name=path.stem,
-        title=model.title or path.stem,
-        nodes={name: _resolved(name, section, model, path.parent, only) for name, section in model.nodes.items()},
-        switch=model.switch.name if model.switch else titles or None,
-        notes="\n".join(filter(None, (model.notes.strip(), note))),
-        virtual=model.virtual,
-        ip_version=ip_version_of(model),
-        text=document.text,
-        source=path,
-        groups=groups_of(model),
-        switches=switches,
-        ports=ports_of(model),
-        trunk=None if model.trunk is None else Trunk((ends[0], ends[1]), model.trunk.rate),
+class LinkSection(Section):
+    rate: fields.Rate = Field(
+        None, description="Rate of the link in bit/s, decimal. Default: read from the node.", examples=["1G"]
+    )
+    mtu: fields.Mtu = Field(
+        None, description="MTU of the node's interface. Default: read from the node.", examples=[1500]
+    )
+    rtt: fields.Rtt = Field(
+        None, description="Virtual rig: round-trip time to a near node, up to 10 s.", examples=["20ms"]
+    )
+    nic: Annotated[Nic, _one_of("nic", get_args(Nic))] | None = Field(
+        None, description="Machines: network card. Default: virtio-net.", examples=["e1000e"]
     )
 
 
-def mistakes(document: Document, model: RigFile, folder: Path) -> Iterator[Mistake]:
-    """Yield the mistakes that the types cannot find: keys for another kind of rig, missing key files and switches."""
-    if len(model.nodes) < 2:
-        none = "the rig has none. Name at least two, as in pi1: {address: pi1.lan}."
-        what = "there is only one. A pair needs two." if model.nodes else none
-        yield document.mistake(("nodes",), f"nodes: {what}")
-    if model.virtual is None and "ip_version" in model.model_fields_set:
-        what = "ip_version: for virtual rigs only; on real nodes the data addresses determine it. Leave it out."
-        yield document.mistake(("ip_version",), what, at_key=True)
-    if model.virtual is not None and "transport" in model.model_fields_set:
-        what = "transport: for real nodes only; rigctl reaches those of a virtual rig by itself. Leave it out."
-        yield document.mistake(("transport",), what, at_key=True)
-    if model.virtual is not None and model.defaults is not None:
-        what = "defaults: for real nodes only; rigctl makes those of a virtual rig. Leave it out."
-        yield document.mistake(("defaults",), what, at_key=True)
-    yield from _virtual_mistakes(document, model.links, ("links",), model)
-    places: dict[tuple[Any, ...], str] = {}
-    for name, node in model.nodes.items():
-        yield from _virtual_mistakes(document, node, ("nodes", name), model)
-        if model.virtual is not None:
-            why = "is for real nodes; rigctl makes those of a virtual rig"
-            yield from unwanted(document, ("nodes", name), SSH_FIELDS, f'node "{name}"', why)
-        else:
-            yield from _node_mistakes(document, name, node, model, folder)
-        if node.address is None or (node.transport or model.transport) == "local":
-            continue  # several nodes may be this machine, with different data addresses
-        first = places.setdefault((node.address, node.port, node.jump), name)
-        if first != name:
-            what = f'node "{name}": has the same address as "{first}". One host is one node.'
-            yield document.mistake(("nodes", name, "address"), what)
-    yield from switch_mistakes(document, model)
+SSH_ONLY: Final = ("port", "user", "key", "known_hosts", "jump")
+"""Keys of a node that only SSH needs."""
 
 
-def _node_mistakes(document: Document, name: str, node: NodeSection, model: RigFile, folder: Path) -> Iterator[Mistake]:
-    path, transport = ("nodes", name), node.transport or model.transport
-    if transport != "ssh":
-        why = f"is for SSH, and its transport is {transport}"
-        yield from unwanted(document, path, SSH_ONLY, f'node "{name}"', why)
-        if node.data_address is None and node.data_interface is None:
-            what = (
-                f'node "{name}": "data_interface" is missing. With transport {transport} it, or data_address, '
-                f"determines where data flow, as in data_interface: eth0."
-            )
-            yield document.mistake(path, what, at_key=True)
-    elif node.address is None:
-        what = f'node "{name}": "address" is missing. It is where SSH reaches the node, as in address: {name}.lan'
-        what += ' (in a range: "{name}.lan").'
-        yield document.mistake(path, what, at_key=True)
-    if node.key is not None and not (where := expanded_path(node.key, folder)).is_file():
-        yield document.mistake((*path, "key"), f'key "{document.at((*path, "key"))}": there is no file {where}.')
+class AccessSection(Section):
+    """How a node is reached: the keys that `defaults` may have."""
+
+    port: fields.Port = Field(None, description="SSH port. Default: from ~/.ssh/config, else 22.", examples=[22])
+    user: fields.User = Field(
+        None, description="SSH user. Default: from ~/.ssh/config, else your own.", examples=["pi"]
+    )
+    key: fields.FilePath = Field(
+        None,
+        description="Private key file; relative to the rig file. Default: ssh-agent and ~/.ssh/config.",
+        examples=["~/.ssh/id_ed25519"],
+    )
+    known_hosts: fields.FilePath = Field(
+        None,
+        description="File of trusted host keys; relative to the rig file. Default: ~/.ssh/known_hosts.",
+        examples=["known_hosts"],
+    )
+    jump: fields.Jump = Field(None, description="Jump host, [user@]host[:port].", examples=["admin@gate.lan:2222"])
+    data_interface: fields.Interface = Field(
+        None, description="Interface the traffic uses. Default: found from data_address.", examples=["eth0"]
+    )
+    sudo: Flag = Field(False, description="Run the agent with sudo (without a password) on this node.")
 
 
-def _virtual_mistakes(
-    document: Document, section: LinkSection, path: tuple[str, ...], model: RigFile
-) -> Iterator[Mistake]:
-    for kind, fields in _VIRTUAL_FIELDS.items():
-        for key in fields if model.virtual != kind else ():
-            if key in section.model_fields_set:
-                what = f"{key}: for virtual rigs with {kind} only. Leave it out."
-                yield document.mistake((*path, key), what, at_key=True)
+class DefaultsSection(AccessSection):
+    """Keys for all nodes that have none of their own, and for those of a group."""
+
+    groups: Annotated[
+        dict[
+            fields.GroupName,
+            Annotated[AccessSection, _section_or_none(AccessSection)],
+        ],
+        BeforeValidator(empty_if_none),
+    ] = Field(
+        default_factory=dict,
+        description="Keys for the nodes of a group; they go before those of all nodes.",
+        examples=[{"left": {"user": "pi"}}],
+    )
 
 
-def ip_version_of(model: RigFile) -> Literal[4, 6]:
-    """Return the IP version of the data addresses: of real nodes 6 if all addresses in the file are IPv6."""
-    if model.virtual is not None:
-        return model.ip_version
-    # The addresses of host names and interfaces are not known here.
-    given = [node.data_address or (None if node.data_interface else node.address) for node in model.nodes.values()]
-    literal = [address for address in given if address is not None and is_address(address)]
-    return 6 if literal and all(":" in address for address in literal) else 4
+class NodeSection(AccessSection, LinkSection):
+    """One node. Every key may be left out but `address`, and that one too on a virtual rig."""
+
+    address: fields.Address = Field(
+        None,
+        description="Host name, address or ~/.ssh/config alias for SSH; for srun, Slurm's name of the node.",
+        examples=["pi1.lan"],
+    )
+    transport: fields.TransportName | None = Field(
+        None, description="What reaches this node. Default: the transport of the rig.", examples=["local"]
+    )
+    data_address: fields.DataAddress = Field(
+        None, description="IP address the traffic uses. Default: that of data_interface.", examples=["10.0.0.1"]
+    )
+    bottleneck: fields.Rate = Field(
+        None,
+        description="Virtual rig: rate of a shaper in the node's path, slower than its link, as a firewall may be.",
+        examples=["3G"],
+    )
+    sysctl: Annotated[dict[fields.SysctlName, fields.SysctlValue], BeforeValidator(empty_if_none)] = Field(
+        {},
+        description="Virtual rig: sysctls below net that the node begins with.",
+        examples=[{"net.ipv4.tcp_rmem": "4096 16384 65536"}],
+    )
+    arch: Annotated[Arch, _one_of("arch", get_args(Arch))] | None = Field(
+        None, description="Machines: processor. Default: the controller's.", examples=["aarch64"]
+    )
+    data_ports: fields.DataPorts = Field(
+        None, description="Ports its receivers listen on. Default: those of the rig.", examples=["5200-5299"]
+    )
+    switch: fields.SwitchName | None = Field(
+        None, description="The switch this node is connected to, a key of switches.", examples=["force10"]
+    )
+    switch_port: fields.SwitchPort = Field(
+        None, description="The switch's port to this node, by the switch's name for it.", examples=["Gi1/1"]
+    )
 
 
-def _resolved(name: str, section: NodeSection, model: RigFile, folder: Path, only_switch: str | None) -> Node:
-    links, transport = model.links, section.transport or model.transport
-    rate = section.rate if section.rate is not None else links.rate
-    mtu = section.mtu if section.mtu is not None else links.mtu
-    if mtu is None and model.virtual in ("namespaces", "machines"):
-        mtu = VIRTUAL_MTU
-    return Node(
-        name=name,
-        # Of a virtual node, rigctl.virtual fills in the real address.
-        address=section.address or (name if transport == "srun" else "127.0.0.1"),
-        link=Link(rate, mtu, section.switch or only_switch, section.rtt if section.rtt is not None else links.rtt),
-        port=section.port,
-        user=section.user,
-        key=expanded_path(section.key, folder) if section.key else None,
-        known_hosts=expanded_path(section.known_hosts, folder) if section.known_hosts else None,
-        jump=section.jump,
-        data_address=section.data_address,
-        data_interface=section.data_interface,
-        sudo=section.sudo,
-        data_ports=section.data_ports or model.data_ports,
-        transport=transport,
-        bottleneck_bps=section.bottleneck,
-        arch=section.arch,
-        nic=section.nic or links.nic or "virtio-net",
-        sysctls=tuple((plain_name(name), value) for name, value in section.sysctl.items()),
+class SnmpSection(Section):
+    """How a switch is asked by SNMP. Credentials stay out of the file."""
+
+    SECRET_ADVICE: ClassVar[str] = _CREDENTIALS
+    version: fields.SnmpVersion = Field("2c", description="SNMP version: 2c, or 3 with user and passphrases.")
+    port: fields.SnmpPort = Field(161, description="UDP port.")
+    auth: fields.SnmpAuth = Field("sha", description="Version 3: how messages are authenticated.")
+    priv: fields.SnmpPriv = Field("aes", description="Version 3: how messages are encrypted.")
+
+
+class CliSection(Section):
+    """How a switch is asked by its command line over SSH. Credentials stay out of the file."""
+
+    SECRET_ADVICE: ClassVar[str] = _CREDENTIALS
+    kind: fields.CliKind = Field(description="kind of command line: cisco_ios or dell_os9 (Force10).")
+    port: fields.CliPort = Field(22, description="SSH port.")
+    known_hosts: fields.FilePath = Field(
+        None, description="File of trusted host keys; relative to the rig file. Default: ~/.ssh/known_hosts."
+    )
+
+
+class SwitchEntry(Section):
+    """One of the rig's switches."""
+
+    SECRET_ADVICE: ClassVar[str] = _CREDENTIALS
+    title: Text = Field("", description="Name for tables and pages. Default: its key.", examples=["Force10 E600"])
+    mtu: fields.Mtu = Field(
+        None, description="MTU of its ports on a virtual rig. Default: the largest of its nodes'.", examples=[9216]
+    )
+    address: fields.Address = Field(None, description="Host name or address of its management.", examples=["10.1.1.1"])
+    snmp: Annotated[SnmpSection | None, _section_or_none(SnmpSection)] = Field(
+        None, description="Its counters are read by SNMP."
+    )
+    cli: CliSection | None = Field(None, description="Its counters are read by its command line.")
+    poll: fields.Poll = Field(1.0, description="Time between two readings of its counters.", examples=["1s"])
+
+
+class TrunkSection(Section):
+    """The link between the two switches."""
+
+    rate: fields.Rate = Field(
+        None, description="The trunk's rate in bit/s, decimal. Default: unknown.", examples=["8G"]
+    )
+    ports: dict[fields.SwitchName, fields.PortNames] = Field(
+        default_factory=dict,
+        description="Its ports by switch; several where links are bundled.",
+        examples=[{"force10": "Te 0/1", "cisco": ["Te1/1", "Te1/2"]}],
+    )
+
+
+class SwitchSection(Section):
+    name: Text = Field(description="name of the switch under test.", examples=["GigaBlox"])
+
+
+def _switch(value: object) -> object:
+    return value if value is None or isinstance(value, dict) else {"name": value}
+
+
+def _entry(value: object) -> object:
+    """Take the text in `force10: Force10 E600` as the title."""
+    return {} if value is None else value if isinstance(value, dict | list) else {"title": value}
+
+
+def _nodes_or_slurm(schema: dict[str, Any]) -> None:
+    """Require one of `nodes` and `slurm`, which the nodes of the allocation replace."""
+    schema["required"] = [key for key in schema.get("required", []) if key != "nodes"]
+    schema["oneOf"] = [{"required": ["nodes"]}, {"required": ["slurm"]}]
+
+
+class RigFile(Section):
+    """A rig: the nodes around a switch under test, how to reach them, and their links."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_nodes_or_slurm)
+
+    title: Text = Field(
+        "", description="Title in tables and pages, one line.", examples=["Four Raspberry Pis around a switch"]
+    )
+    notes: LongText = Field("", description="Notes for readers of the report.")
+    switch: Annotated[SwitchSection | None, BeforeValidator(_switch, json_schema_input_type=str | SwitchSection)] = (
+        Field(None, description="The switch under test: its name.", examples=["GigaBlox"])
+    )
+    switches: dict[
+        fields.SwitchName,
+        Annotated[SwitchEntry, BeforeValidator(_entry, json_schema_input_type=str | SwitchEntry | None)],
+    ] = Field(
+        default_factory=dict,
+        description="The switches under test by name, in place of switch: one or two.",
+        json_schema_extra={"additionalProperties": False, "minProperties": 1, "maxProperties": 2},
+    )
+    trunk: TrunkSection | None = Field(None, description="The link between the two switches.")
+    groups: dict[fields.GroupName, fields.Members] = Field(
+        default_factory=dict,
+        description="Groups of nodes by name, for the pairs of scenarios.",
+        examples=[{"left": "node[001..012]"}],
+    )
+    virtual: Annotated[Virtual | None, _one_of("virtual", get_args(Virtual))] = Field(
+        None, description="Nodes that rigctl makes on this machine. Default: real hardware."
+    )
+    transport: fields.TransportName = Field(
+        "ssh", description="What reaches the nodes: ssh, srun in a Slurm allocation, or local for this machine."
+    )
+    slurm: Annotated[NodeSection | None, _section_or_none(NodeSection)] = Field(
+        None,
+        description="In place of nodes: those of the Slurm allocation, each with these keys.",
+        examples=[{"data_interface": "ib0"}],
+    )
+    ip_version: fields.IpVersion = Field(4, description="IP version of the addresses of a virtual rig.")
+    data_ports: fields.DataPorts = Field(
+        None,
+        description="Ports that receivers listen on, for firewalls. Default: the kernel chooses.",
+        examples=["5200-5299"],
+    )
+    links: LinkSection = Field(
+        default_factory=LinkSection, description="Values for all nodes that have none of their own."
+    )
+    defaults: Annotated[DefaultsSection | None, _section_or_none(DefaultsSection)] = Field(
+        None,
+        description="How nodes are reached that have no keys of their own.",
+        examples=[{"user": "pi", "data_interface": "eth0"}],
+    )
+    nodes: dict[
+        fields.NodeKey,
+        Annotated[NodeSection, _section_or_none(NodeSection)],
+    ] = Field(
+        description="the nodes by name, as in pi1: {address: pi1.lan}; node[01..12] stands for twelve.",
+        json_schema_extra={
+            "additionalProperties": False,
+            # Two nodes, which one range may give.
+            "anyOf": [{"minProperties": 2}, {"minProperties": 1, "propertyNames": {"pattern": r"\["}}],
+        },
     )

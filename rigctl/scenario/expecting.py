@@ -15,13 +15,12 @@ from rigctl.base.units import parse_bytes, parse_duration, parse_rate
 from rigctl.columns import BY_NAME, Column, Level
 from rigctl.model.limits.rules import RULES
 from rigctl.records import Comparison, Expectation
-from rigctl.scenario.card import Section
 from rigctl.scenario.classes import Test
 from rigctl.scenario.matrix import MAX_CELLS, as_list
 from rigctl.settings import LATENCY, SETTINGS
 from rigctl.settings.kinds import KINDS, Kind
-from rigctl.yamlfile import Document, Mistake, kind, suggestion
-from rigctl.yamlfile.fields import MAX_VALUE_CHARS, FieldError, named, parse_whole, shown
+from rigctl.yamlfile import Document, FieldError, Mistake, Section, describe, suggestion
+from rigctl.yamlfile.fields import MAX_VALUE_CHARS, named, parse_whole, shown
 
 LIMITS: Final = tuple(sorted({"unknown", *(rule.limit for rule in RULES)}))
 
@@ -104,7 +103,7 @@ def parse_bound(name: str, value: object) -> Bound:
     if match is None:
         expected = f'expected >=, >, <= or < and a value, as in "{example}"'
         if not isinstance(value, str | float | int):
-            raise FieldError(f"{name}: {expected}, found {kind(value)}")
+            raise FieldError(f"{name}: {expected}, found {describe(value)}")
         raise FieldError(f"{name} {shown(value)}: {expected}")
     number = _number(name, column, match["value"], example)
     text = f"{match['sign']} {match['value']}{' per pair' if match['pair'] else ''}"

@@ -5,14 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from rigctl.base import resources
 from rigctl.base.errors import InputError
-from rigctl.records import REQUESTED, Cell, Condition, RunPlan
+from rigctl.records import REQUESTED, Against, Cell, Condition, Retest, RunPlan, Until
 from rigctl.rig.inventory import Rig
-from rigctl.rig.schema import load_rig
-from rigctl.scenario.against import against_mistake, against_of, both
+from rigctl.rig.load import load_rig
 from rigctl.scenario.classes import Test, class_mistakes, classed, classes_of
 from rigctl.scenario.conditions import condition_of
 from rigctl.scenario.expecting import expect_mistakes, expectations_of
@@ -25,9 +23,8 @@ from rigctl.scenario.mistakes import (
     mistakes,
     set_mistakes,
 )
-from rigctl.scenario.overrides import Changes, Overrides, read_overrides
+from rigctl.scenario.overrides import Changes, Overrides, against_of, read_overrides, with_variant
 from rigctl.scenario.pairs import chosen, foreign_pairs, pairs_option, sets_of, tests_of
-from rigctl.scenario.repeating import repeat_of, retest_of, until_of
 from rigctl.scenario.schema import ScenarioFile, ScenarioKeys
 from rigctl.settings import (
     CONDITION,
@@ -46,8 +43,17 @@ from rigctl.settings import (
     Settings,
 )
 from rigctl.settings.kinds import KINDS
-from rigctl.yamlfile import Document, Mistake, MistakesError, find, find_bundled, read_document, validated
-from rigctl.yamlfile.mistakes import MOST_FOUND, in_order
+from rigctl.yamlfile import (
+    MOST_FOUND,
+    Document,
+    Mistake,
+    MistakesError,
+    find,
+    find_bundled,
+    in_order,
+    read_document,
+    validated,
+)
 
 __all__ = ["Overrides", "bundled_scenarios", "find_scenario", "load_plan"]
 
@@ -56,13 +62,13 @@ _MATRIX_KEYS = frozenset({"matrix", "exclude", "include", "classes", *AT_TOP})
 
 
 def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
-    """The plan and the rig of a run of `scenario`, a file or a bundled name. Touches no node.
+    """Return the plan and the rig of a run of `scenario`, a file or a bundled name. No node is touched.
 
-    Raises `InputError`: of the options, the scenario and the rig file all mistakes together.
+    Raise `InputError` with all mistakes of the options, the scenario and the rig file together.
     """
     path = find_scenario(scenario)
     changes, wrong_options = read_overrides(overrides)
-    document = changes.applied(read_document(path)).listed("expect")
+    document = changes.applied(read_document(path)).listed("expect", "pairs")
     model, found = validated(document, ScenarioFile)
     rig, rig_mistakes = _rig(document, path, overrides)
     found += mistakes(document, rig)
@@ -70,37 +76,43 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
     if matrix is not None:
         found += matrix_mistakes(document, matrix, overridden=bool(changes.axes))
     tests: list[Test] = []
-    before: Any = None
-    if matrix is not None and not found and changes.variant is not None:
-        widened = both(matrix, changes.variant)
-        if isinstance(widened, Mistake):
-            found.append(widened)
-        else:
-            matrix, before = widened
-    if not found and model is not None and rig is not None and matrix is not None:
-        sets, classes = sets_of(model.pairs, rig), classes_of(model.classes, model.test)
-        found += set_mistakes(document, matrix, len(sets), changes.options)
-        option = None if changes.variant is None else changes.variant.option
-        found += class_mistakes(document, matrix, len(sets), classes, changes.options, option)
-        tests = [] if found else classed(tests_of(expand(matrix), sets), KINDS[model.test], classes)
-        found += islice(cell_mistakes(document, tests, changes.options), MOST_FOUND)
-        found += datagram_mistakes(document, tests, rig)
-        found += expect_mistakes(document, model.expect, tests, overridden=bool(changes.axes))
-    against = None
-    if tests and not found and model is not None and changes.variant is not None:
-        against = against_of(tests, changes.variant, before)
-        retest, until = retest_of(model.retest), until_of(model.until)
-        wrong_against = against_mistake(changes.variant, against, repeat_of(model.repeat, retest or until))
-        found += [wrong_against] if wrong_against is not None else []
+    against: Against | None = None
+    if model is not None and rig is not None and matrix is not None and not found:
+        tests, against, found = _tests(document, model, rig, matrix, changes)
     wrong = wrong_options + in_order(found) + rig_mistakes
     if rig is not None and "pairs" not in changes.fields:
         wrong += _other_nodes(document, path, rig, overrides)
     if wrong or model is None or rig is None:
         raise MistakesError(wrong)
     _log.info("scenario %s: %d tests; rig %s: %d nodes", path, len(tests), rig.source, len(rig.nodes))
-    title = changes.title(model.title, path.stem)
-    made = _plan(path, document, model, tests, rig=rig, overrides=overrides, title=title)
-    return replace(made, against=against), rig
+    plan = _plan(path, document, model, tests, rig=rig, overrides=overrides)
+    return replace(plan, title=changes.title(model.title, path.stem), against=against), rig
+
+
+def _tests(
+    document: Document, model: ScenarioKeys, rig: Rig, matrix: Matrix, changes: Changes
+) -> tuple[list[Test], Against | None, list[Mistake]]:
+    """Return the tests of a scenario whose values are right alone, its comparison, and mistakes between its values."""
+    variant, before = changes.variant, None
+    if variant is not None:
+        widened = with_variant(matrix, variant)
+        if isinstance(widened, Mistake):
+            return [], None, [widened]
+        matrix, before = widened
+    sets, classes = sets_of(model.pairs, rig), classes_of(model.classes, model.test)
+    found = list(set_mistakes(document, matrix, len(sets), changes.options))
+    option = None if variant is None else variant.option
+    found += class_mistakes(document, matrix, len(sets), classes, changes.options, option)
+    if found:
+        return [], None, found
+    tests = classed(tests_of(expand(matrix), sets), KINDS[model.test], classes)
+    found += islice(cell_mistakes(document, tests, changes.options), MOST_FOUND)
+    found += datagram_mistakes(document, tests, rig)
+    found += expect_mistakes(document, model.expect, tests, overridden=bool(changes.axes))
+    if variant is None or found:
+        return tests, None, found
+    against = against_of(tests, variant, before, _repeat(model))
+    return (tests, None, [against]) if isinstance(against, Mistake) else (tests, against, [])
 
 
 def _other_nodes(document: Document, path: Path, rig: Rig, overrides: Overrides) -> list[Mistake]:
@@ -115,17 +127,17 @@ def _other_nodes(document: Document, path: Path, rig: Rig, overrides: Overrides)
 
 
 def find_scenario(reference: str) -> Path:
-    """The file of a scenario: a path, or a bundled name. Raises `InputError`, which tells what is bundled."""
+    """Return the file of a scenario: a path, or a bundled name. Raise `InputError` with the bundled names."""
     return find(reference, what="scenario", bundled=resources.scenarios())
 
 
 def bundled_scenarios() -> dict[str, Path]:
-    """The scenarios that come with rigctl, by name."""
+    """Return the scenarios that come with rigctl, by name."""
     return find_bundled(resources.scenarios())
 
 
 def _rig(document: Document, path: Path, overrides: Overrides) -> tuple[Rig | None, list[Mistake]]:
-    """The rig, or what is wrong with it: in the rig file itself, or at the place that names it."""
+    """Return the rig, or its mistakes: those of the rig file, or one at the place that names it."""
     if overrides.rig is not None:
         return _loaded(overrides.rig, None, overrides.rig_sets, lambda what: Mistake("--rig", what))
     if "rig" not in document.data:
@@ -133,7 +145,7 @@ def _rig(document: Document, path: Path, overrides: Overrides) -> tuple[Rig | No
         return None, [Mistake(document.name, what)]
     reference = document.data["rig"]
     if not isinstance(reference, str) or not reference.strip():
-        return None, []  # the schema has told
+        return None, []  # reported by the schema
     return _loaded(reference.strip(), path.parent, overrides.rig_sets, lambda what: document.mistake(("rig",), what))
 
 
@@ -149,11 +161,11 @@ def _loaded(
 
 
 def _matrix(document: Document, found: Sequence[Mistake], changes: Changes) -> Matrix | None:
-    """The matrix with the axes of the command line, or None where one of its values is wrong."""
+    """Return the matrix with the axes of the command line, or None if one of its values is wrong."""
     if any(mistake.path[:1] and mistake.path[0] in _MATRIX_KEYS for mistake in found) or not all(changes.axes.values()):
         return None
     if not isinstance(document.data.get("conditions") or {}, dict):
-        return None  # the schema has told
+        return None  # reported by the schema
     matrix = matrix_of(document.data)
     for axis, values in changes.axes.items():
         matrix = with_axis(matrix, axis, values)
@@ -168,21 +180,19 @@ def _plan(
     *,
     rig: Rig,
     overrides: Overrides,
-    title: str,
 ) -> RunPlan:
     conditions = {name: condition_of(name, section) for name, section in model.conditions.items()}
     cells = tuple(_cell(number, test, model, conditions, rig) for number, test in enumerate(tests, 1))
     used = {node for cell in cells for node in cell.nodes}
-    retest, until = retest_of(model.retest), until_of(model.until)
     return RunPlan(
-        title=title,
+        title=model.title,
         notes=model.notes,
         scenario_name=path.stem,
         scenario_yaml=document.text,
         rig_name=rig.name,
         rig_yaml=rig.text,
         overrides=overrides.as_given(),
-        repeat=repeat_of(model.repeat, retest or until),
+        repeat=_repeat(model),
         cells=cells,
         links={name: node.link for name, node in rig.nodes.items() if name in used},
         virtual=rig.virtual,
@@ -192,11 +202,18 @@ def _plan(
         conditions=tuple(conditions[name] for name in dict.fromkeys(cell.condition for cell in cells) if name),
         ports=rig.ports,
         trunk=rig.trunk,
-        retest=retest,
-        until=until,
+        retest=None if model.retest is None else Retest(model.retest.when, model.retest.repeat),
+        until=None if model.until is None else Until(model.until.when, model.until.most),
         max_loss=model.max_loss,
         ip_version=rig.ip_version,
     )
+
+
+def _repeat(model: ScenarioKeys) -> int:
+    """Return how often each test is measured at first: two repetitions decide about more of them."""
+    if model.repeat is not None:
+        return model.repeat
+    return 1 if model.retest is None and model.until is None else 2
 
 
 def _cell(

@@ -16,11 +16,11 @@ from rigctl.scenario.classes import Test, class_clashes, place_of
 from rigctl.scenario.conditions import condition_mistakes
 from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, Matrix, Pattern, as_list, count, pattern_of, product, spread
 from rigctl.scenario.pairs import chosen, pair_mistakes
-from rigctl.scenario.repeating import repeating_mistakes, search_mistakes
 from rigctl.scenario.schema import MOST_BINS, parse_bins, parse_duration_field, parse_omit
 from rigctl.settings import (
     CONDITION,
     ENGINE,
+    MAX_RATE,
     MPTCP,
     PAIRS,
     PARALLEL,
@@ -36,9 +36,7 @@ from rigctl.settings import (
 )
 from rigctl.settings.kinds import KINDS, LIMITS, MAX_DATAGRAM, Kind
 from rigctl.settings.sockets import CONNECTIONS, MIN_WINDOW
-from rigctl.yamlfile import Document, Mistake, Path, suggestion
-from rigctl.yamlfile.fields import FieldError
-from rigctl.yamlfile.mistakes import MOST_FOUND
+from rigctl.yamlfile import MOST_FOUND, Document, FieldError, Mistake, Path, suggestion
 
 _T = TypeVar("_T")
 _BY_NAME: Final = sorted(SETTINGS.values(), key=lambda setting: setting.name)
@@ -52,7 +50,7 @@ def mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:
     """Every mistake but those of the shape and of the matrix as a whole. Without a rig its nodes are not asked for."""
     yield from islice(pair_mistakes(document, rig), MOST_FOUND)
     yield from time_mistakes(document)
-    yield from repeating_mistakes(document)
+    yield from _repeating_mistakes(document)
     yield from islice(axis_mistakes(document), MOST_FOUND)
     yield from islice(condition_mistakes(document, rig), MOST_FOUND)
 
@@ -63,7 +61,7 @@ def cell_mistakes(document: Document, tests: Sequence[Test], options: Mapping[Se
     `options` maps an axis to the option that set it, which is named in place of the file.
     """
     yield from _capture_mistakes(document, len(tests))
-    yield from search_mistakes(document, [test.row for test in tests])
+    yield from _search_mistakes(document, [test.row for test in tests])
     told: set[tuple[str, tuple[str, ...] | None]] = set()
     conditions = document.data.get("conditions") or {}
     for number, test in enumerate(tests, 1):
@@ -300,6 +298,28 @@ def _row_mistakes(
             what = f"include: the same test as {seen[key]}. To measure more often use repeat."
             yield document.mistake(("include", index), what)
         seen.setdefault(key, f"row {index + 1} of include")
+
+
+def _search_mistakes(document: Document, rows: Sequence[Settings]) -> Iterator[Mistake]:
+    """Yield repetitions given beside a search for the highest rate, which repeats its trials by itself."""
+    if not any(row[RATE] == MAX_RATE for row in rows):
+        return
+    for key in ("retest", "until", "repeat"):
+        if str(document.data.get(key)).strip() not in ("None", "1"):
+            yield document.mistake((key,), f"{key}: rate: max is searched once, trial by trial.", at_key=True)
+
+
+def _repeating_mistakes(document: Document) -> Iterator[Mistake]:
+    """Yield `retest` given together with `until`, and either of them with `repeat: 1`."""
+    given = [key for key in ("retest", "until") if document.data.get(key) is not None]
+    if len(given) > 1:
+        yield document.mistake(("until",), "until: retest is given too. Choose one of them.", at_key=True)
+    # With --repeat 1 nobody asks for it any more.
+    once = str(document.data.get("repeat")).strip() == "1" and ("repeat",) not in document.origins
+    for key in given:
+        if once:
+            what = f"{key}: a variation needs two repetitions. Give repeat: 2 or more."
+            yield document.mistake((key,), what, at_key=True)
 
 
 def _parsed(parse: Callable[[str, object], _T], name: str, value: object) -> _T | None:

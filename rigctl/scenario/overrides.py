@@ -1,4 +1,7 @@
-"""Changes to a scenario by the command line: `--set AXIS=V1,V2` or FIELD=VALUE, `--duration`, `--repeat`, `--rig`."""
+"""Changes to a scenario by the command line: `--set`, `--duration`, `--repeat`, `--capture`, `--rig` and `--against`.
+
+`--against AXIS=VALUE` measures every test with another value of one setting, too, and compares both variants.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,12 +10,13 @@ from typing import Any, Final
 
 from rigctl.base.errors import named
 from rigctl.base.texts import printable
-from rigctl.scenario.against import Variant, read_against
-from rigctl.scenario.matrix import spread
-from rigctl.scenario.pairs import is_entry
-from rigctl.settings import SETTINGS, Setting
-from rigctl.yamlfile import Document, Mistake, suggestion
-from rigctl.yamlfile.fields import FieldError
+from rigctl.model.statistics.samples import LEAST
+from rigctl.records import Against
+from rigctl.scenario.classes import Test
+from rigctl.scenario.matrix import Matrix, expand, spread, with_axis
+from rigctl.scenario.pairs import PairSet, is_entry
+from rigctl.settings import SETTINGS, Setting, Settings
+from rigctl.yamlfile import Document, FieldError, Mistake, suggestion
 
 FIELDS: Final = (
     "title", "notes", "test", "pairs", "duration", "omit", "repeat", "retest", "until",
@@ -22,6 +26,16 @@ FIELDS: Final = (
 
 _LONGEST_IN_TITLE: Final = 60
 """Characters of an option."""
+_OPTIONS: Final = {
+    "rig": "--rig",
+    "duration": "--duration",
+    "repeat": "--repeat",
+    "against": "--against",
+    "captures": "--capture",
+    "rig_sets": "--rig-set",
+    "sets": "--set",
+}
+"""The option of each field of `Overrides`, in the order in which they are stored with a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +52,12 @@ class Overrides:
 
     def as_given(self) -> tuple[str, ...]:
         """Return one text per option, to be stored with the run: `--set window=64K`."""
-        options = {
-            "--rig": self.rig, "--duration": self.duration, "--repeat": self.repeat, "--against": self.against
-        }  # fmt: skip
-        given = tuple(f"{option} {value}" for option, value in options.items() if value is not None)
-        given += tuple(f"--capture {number}" for number in self.captures)
-        given += tuple(f"--rig-set {text}" for text in self.rig_sets)
-        return given + tuple(f"--set {text}" for text in self.sets)
+        texts: list[str] = []
+        for name, option in _OPTIONS.items():
+            value = getattr(self, name)
+            values = value if isinstance(value, tuple) else () if value is None else (value,)
+            texts += (f"{option} {each}" for each in values)
+        return tuple(texts)
 
     @classmethod
     def from_given(cls, texts: Sequence[str]) -> "Overrides":
@@ -66,13 +79,22 @@ class Overrides:
 
 
 @dataclass(frozen=True, slots=True)
+class Variant:
+    """The second variant of a comparison: its value of an axis, and the option that names it."""
+
+    axis: Setting[Any]
+    value: Any
+    option: str
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
     """Overrides, read: values of axes, and raw values of top-level keys with the option they came from."""
 
     axes: Mapping[Setting[Any], tuple[Any, ...]] = field(default_factory=dict)
     fields: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
     options: Mapping[Setting[Any], str] = field(default_factory=dict)  # of each axis, as `--set pairs=4`
-    variant: Variant | None = None  # the second one, of `--against`
+    variant: Variant | None = None  # of `--against`
 
     def title(self, given: str, name: str) -> str:
         """Return a run's title: the scenario's, or its name with the changes where other tests are measured."""
@@ -94,7 +116,7 @@ def read_overrides(overrides: Overrides) -> tuple[Changes, list[Mistake]]:
     axes: dict[Setting[Any], tuple[Any, ...]] = {}
     fields: dict[str, tuple[Any, str]] = {}
     options: dict[Setting[Any], str] = {}
-    found: list[Mistake] = []
+    wrong: list[Mistake] = []
     if overrides.duration is not None:
         fields["duration"] = (overrides.duration, f"--duration {printable(overrides.duration)}")
     if overrides.repeat is not None:
@@ -106,25 +128,25 @@ def read_overrides(overrides: Overrides) -> tuple[Changes, list[Mistake]]:
         name, equals, value = text.partition("=")
         name = name.strip()
         if not equals or not name:
-            found.append(Mistake(origin, "expected NAME=VALUE, as in --set window=64K,200K."))
+            wrong.append(Mistake(origin, "expected NAME=VALUE, as in --set window=64K,200K."))
         elif name in fields if _is_field(name, value) else SETTINGS.get(name) in axes:
-            found.append(Mistake(origin, f'"{name}" is given twice. Give all values at once, as in {name}=V1,V2.'))
+            wrong.append(Mistake(origin, f'"{name}" is given twice. Give all values at once, as in {name}=V1,V2.'))
         elif name in SETTINGS and not _is_field(name, value):
             axis = SETTINGS[name]
-            axes[axis], wrong = _axis_values(axis, value, origin)
+            axes[axis], wrong_values = _axis_values(axis, value, origin)
             options[axis] = origin
-            found += wrong
+            wrong += wrong_values
         elif name in FIELDS:
             fields[name] = (_field_value(name, value), origin)
         else:
-            found.append(Mistake(origin, f'unknown name "{printable(name)[:64]}".{_hint(name)}'))
-    variant = None if overrides.against is None else read_against(overrides.against)
+            wrong.append(Mistake(origin, f'unknown name "{printable(name)[:64]}".{_hint(name)}'))
+    variant = None if overrides.against is None else _read_against(overrides.against)
     if isinstance(variant, Mistake):
-        found.append(variant)
+        wrong.append(variant)
         variant = None
     elif variant is not None:
         options.setdefault(variant.axis, variant.option)
-    return Changes(axes, fields, options, variant), found
+    return Changes(axes, fields, options, variant), wrong
 
 
 def _is_field(name: str, value: str) -> bool:
@@ -134,7 +156,7 @@ def _is_field(name: str, value: str) -> bool:
 
 def _axis_values(axis: Setting[Any], text: str, origin: str) -> tuple[tuple[Any, ...], list[Mistake]]:
     values: list[Any] = []
-    found: list[Mistake] = []
+    wrong: list[Mistake] = []
     for part in text.split(","):
         try:
             if not part.strip():
@@ -142,8 +164,8 @@ def _axis_values(axis: Setting[Any], text: str, origin: str) -> tuple[tuple[Any,
             values += [axis.parse(axis.name, single) for single in spread(axis, part.strip())]
         except ValueError as error:
             message = str(error)
-            found.append(Mistake(origin, message if message.endswith((".", "?")) else f"{message}."))
-    return tuple(dict.fromkeys(values)), found
+            wrong.append(Mistake(origin, message if message.endswith((".", "?")) else f"{message}."))
+    return tuple(dict.fromkeys(values)), wrong
 
 
 def _field_value(name: str, text: str) -> str | list[str] | list[int]:
@@ -165,3 +187,60 @@ def _hint(name: str) -> str:
     known = list(dict.fromkeys([*SETTINGS, *FIELDS]))
     near = suggestion(name, known)
     return f" Known: {', '.join(known)}." if near.startswith(" Known") else near
+
+
+def _read_against(text: str) -> Variant | Mistake:
+    option = f"--against {printable(text)[:200]}"
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not (equals and name and value) or "," in value:
+        return Mistake(option, "expected AXIS=VALUE, as in --against congestion=bbr.")
+    if name not in SETTINGS:
+        return Mistake(option, f'unknown axis "{printable(name)[:64]}".{suggestion(name, list(SETTINGS))}')
+    try:
+        return Variant(SETTINGS[name], SETTINGS[name].parse(name, value), option)
+    except ValueError as error:
+        return Mistake(option, f"{str(error).rstrip('.')}.")
+
+
+def with_variant(matrix: Matrix, variant: Variant) -> tuple[Matrix, Any] | Mistake:
+    """Return `matrix` with both values of the axis, and the value of the first variant; or why there is none."""
+    axis = variant.axis
+    others = list(dict.fromkeys(row[axis] for row in expand(matrix) if row[axis] != variant.value))
+    if len(others) == 1:
+        return with_axis(matrix, axis, (others[0], variant.value)), others[0]
+    if not others:
+        given = value_text(axis, variant.value)
+        return Mistake(variant.option, f"every test has {axis.name} {given} already. Name another value.")
+    texts = [value_text(axis, value) for value in others]
+    what = f"the scenario has {len(others)} other values of {axis.name}: {', '.join(texts[:5])}. Choose one of them"
+    return Mistake(variant.option, f"{what}: --set {axis.name}={texts[0]}.")
+
+
+def against_of(tests: Sequence[Test], variant: Variant, before: object, repeat: int) -> Against | Mistake:
+    """Return which tests, by their numbers from 1, are the two variants of each other; or why they cannot be compared.
+
+    `before` is the value of the first variant.
+    """
+    axis = variant.axis
+
+    def without_axis(test: Test) -> tuple[Settings, PairSet]:
+        return test.row | {axis: axis.unset}, test.pairs
+
+    numbered = list(enumerate(tests, 1))
+    firsts = {without_axis(test): number for number, test in numbered if test.row[axis] == before}
+    twins = [
+        (firsts[without_axis(test)], number)
+        for number, test in numbered
+        if test.row[axis] == variant.value and without_axis(test) in firsts
+    ]
+    if not twins:
+        return Mistake(variant.option, "no test can have both values: a row of exclude or include names them.")
+    if repeat < LEAST:
+        what = f"a comparison needs {LEAST} repetitions or more, the scenario has {repeat}."
+        return Mistake(variant.option, f"{what} Give --repeat {LEAST} or more.")
+    return Against(axis.name, value_text(axis, before), value_text(axis, variant.value), tuple(sorted(twins)))
+
+
+def value_text(axis: Setting[Any], value: object) -> str:
+    """Return a value as a scenario has it."""
+    return axis.default if value is None else axis.text(value)

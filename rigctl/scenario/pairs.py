@@ -17,8 +17,8 @@ from rigctl.rig.ranges import members
 from rigctl.scenario.matrix import MAX_CELLS
 from rigctl.settings import CONDITION, PairGrid, Settings
 from rigctl.settings.shape import MAX_PAIRS
-from rigctl.yamlfile import Document, Mistake, Path, kind, suggestion
-from rigctl.yamlfile.fields import FieldError, shown
+from rigctl.yamlfile import Document, FieldError, Mistake, Path, describe, suggestion
+from rigctl.yamlfile.fields import shown
 
 MESH: Final = "mesh"
 PARALLEL: Final = "mesh-parallel"
@@ -74,7 +74,7 @@ def parse_rounds(name: str, value: object) -> Rounds | None:
     sides = given if isinstance(given, list) and word != STAR else [given]
     names = [side.strip() for side in sides if isinstance(side, str) and side.strip()]
     if len(names) < len(sides) or not sides:
-        found = kind(next(side for side in sides if side not in names)) if sides else "an empty list"
+        found = describe(next(side for side in sides if side not in names)) if sides else "an empty list"
         expected = "the name of a node" if word == STAR else "names of nodes"
         raise FieldError(f"{name}: {word}: expected {expected}, as in {_MESH_EXAMPLES[word]}, found {found}")
     return Rounds(word, tuple(names))
@@ -160,7 +160,7 @@ def parse_entry(name: str, value: object) -> Entry | Rounds:
         return asked
     if not isinstance(value, str):
         hint = ". How many at once is the axis pairs, in matrix" if isinstance(value, int) else ""
-        raise FieldError(f"{name}: {_EXPECTED}, found {kind(value)}{hint}")
+        raise FieldError(f"{name}: {_EXPECTED}, found {describe(value)}{hint}")
     match = _ENTRY.fullmatch(value) if len(value) <= _LONGEST else None
     if match is None:
         hint = suggestion(value.partition(":")[0].strip(), WORDS)

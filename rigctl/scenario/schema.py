@@ -1,4 +1,7 @@
-"""The shape of a scenario file. What holds between its values (pairs and nodes, omit and duration) is in `mistakes`."""
+"""The keys of a scenario file, their types, and descriptions for editors.
+
+Rules between values (pairs and nodes, omit and duration) are in `mistakes`.
+"""
 
 import math
 import re
@@ -21,29 +24,27 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from rigctl.base.units import parse_duration
-from rigctl.scenario.card import Section
 from rigctl.scenario.classes import AXES, CLASS_NAME, TAKEN, parse_class
 from rigctl.scenario.conditions import ConditionName, ConditionSection
 from rigctl.scenario.expecting import expect_section
 from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, as_list, spread
 from rigctl.scenario.pairs import PAIR_SCHEMA, Entry, Rounds, parse_entry
-from rigctl.scenario.repeating import RetestOrText, UntilOrText
 from rigctl.settings import SETTINGS, Setting
 from rigctl.settings.kinds import KINDS
-from rigctl.yamlfile import suggestion
+from rigctl.yamlfile import FieldError, Section
 from rigctl.yamlfile.fields import (
-    FieldError,
     LongText,
     Text,
+    empty_if_none,
     named,
+    parse_between,
     parse_flag,
-    parse_quantity,
     parse_text,
     parse_whole,
+    parse_word,
     shown,
 )
 
-TESTS: Final = tuple(KINDS)
 MIN_DURATION_S: Final = 0.1
 MAX_DURATION_S: Final = 86_400.0
 MAX_REPEAT: Final = 1000
@@ -55,6 +56,8 @@ MIN_BIN_S: Final = 0.0001
 MAX_BIN_S: Final = 1.0
 MOST_BINS: Final = 4_000_000
 """Bins of a cell, over all its flows."""
+_TEST: Final = named(lambda name, value: parse_word(name, value, KINDS))
+_EMPTY_LIST: Final = BeforeValidator(lambda value: [] if value is None else value)
 _DURATION_SCHEMA: Final = {
     "anyOf": [
         {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*(us|ms|s|m|min|h)?\s*$"},
@@ -63,33 +66,19 @@ _DURATION_SCHEMA: Final = {
 }
 
 
-def _seconds(low: float, high: float, expected: str, example: str, name: str, value: object) -> float:
-    found = parse_quantity(name, value, parse_duration, example)
-    if not low <= found <= high:
-        raise FieldError(f"{name} {shown(value)}: expected {expected}, as in {example}")
-    return found
+def _seconds(low: float, high: float, expected: str, example: str) -> Callable[[str, object], float]:
+    return lambda name, value: parse_between(name, value, parse_duration, (low, high), expected, example)
 
 
-parse_duration_field: Final = partial(_seconds, MIN_DURATION_S, MAX_DURATION_S, "100 ms to 24 h", "10s")
-parse_omit: Final = partial(_seconds, 0.0, math.inf, "0 s or more", "2s")
-parse_max_skew: Final = partial(_seconds, sys.float_info.min, math.inf, "more than 0", "10ms")
+parse_duration_field: Final = _seconds(MIN_DURATION_S, MAX_DURATION_S, "100 ms to 24 h", "10s")
+parse_omit: Final = _seconds(0.0, math.inf, "0 s or more", "2s")
+parse_max_skew: Final = _seconds(sys.float_info.min, math.inf, "more than 0", "10ms")
+_parse_bin: Final = _seconds(MIN_BIN_S, MAX_BIN_S, "0.1 ms to 1 s", "0.5ms")
 
 
 def parse_bins(name: str, value: object) -> float | None:
-    """Return the seconds of a bin; None for no bins. Raise `FieldError`."""
-    return None if value is None else _seconds(MIN_BIN_S, MAX_BIN_S, "0.1 ms to 1 s", "0.5ms", name, value)
-
-
-def parse_repeat(name: str, value: object) -> int:
-    """Measurements of each cell. Raises `FieldError`."""
-    return parse_whole(name, value, 1, MAX_REPEAT, 3)
-
-
-def _test(name: str, value: object) -> str:
-    text = parse_text(name, value, f"one of: {', '.join(TESTS)}")
-    if text not in TESTS:
-        raise FieldError(f"{name} {shown(text)}: unknown.{suggestion(text, TESTS)}")
-    return text
+    """Return the seconds of a bin, or None for no bins. Raise `FieldError`."""
+    return None if value is None else _parse_bin(name, value)
 
 
 def _capture(name: str, value: object) -> bool | tuple[int, ...]:
@@ -119,22 +108,22 @@ def _head(name: str, value: object) -> str:
     return text
 
 
-def _max_loss(name: str, value: object) -> float:
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", value) if isinstance(value, str) else None
-    if match is None or float(match[1]) >= 100:
-        raise FieldError(f"{name} {shown(value)}: expected a share below 100 %, as in 0.1%")
-    return float(match[1]) / 100
+def _share(pattern: str, expected: str, *, zero: bool = False) -> Callable[[str, object], float]:
+    """Return a parser of a percentage in a text, the group of `pattern`, as a share of 1. `zero`: 0 % is allowed."""
 
+    def parse(name: str, value: object) -> float:
+        match = re.fullmatch(rf"\s*{pattern}\s*", value) if isinstance(value, str) else None
+        if match is None or float(match[1]) >= 100 or (float(match[1]) == 0 and not zero):
+            raise FieldError(f"{name} {shown(value)}: expected {expected}")
+        return float(match[1]) / 100
 
-def _empty_if_none(kind_: type[Any]) -> BeforeValidator:
-    """A key whose value is commented out (`matrix:`) is as good as left out."""
-    return BeforeValidator(lambda value: kind_() if value is None else value)
+    return parse
 
 
 Head: TypeAlias = Annotated[
     str, named(_head), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MOST_HEAD})
 ]
-Heads: TypeAlias = Annotated[dict[Head, Head], _empty_if_none(dict)]
+Heads: TypeAlias = Annotated[dict[Head, Head], BeforeValidator(empty_if_none)]
 
 
 class _OneOrMany:
@@ -193,7 +182,7 @@ ClassName = Annotated[str, named(parse_class), WithJsonSchema({"type": "string",
 class ClassKeys(Section):
     """The keys of a class beside its settings."""
 
-    test: Annotated[str | None, named(_test), WithJsonSchema({"enum": [kind.name for kind in TAKEN]})] = Field(
+    test: Annotated[str | None, _TEST, WithJsonSchema({"enum": [kind.name for kind in TAKEN]})] = Field(
         None, description="Kind of test. Default: that of the scenario.", examples=["udp"]
     )
 
@@ -205,6 +194,38 @@ _OF_CLASS: Final[dict[str, Any]] = {
     "class": (ClassName | None, Field(None, description="Only tests of this class.", examples=["voice"]))
 }
 ExpectSection = expect_section(create_model("Where", __base__=RowSection, **_OF_CLASS))
+
+
+def _text_is_when(value: object) -> object:
+    return {"when": value} if isinstance(value, str) else value
+
+
+_More = Annotated[
+    int,
+    named(lambda name, value: parse_whole(name, value, 2, MAX_REPEAT, 15)),
+    WithJsonSchema({"type": "integer", "minimum": 2, "maximum": MAX_REPEAT}),
+]
+
+
+class RetestSection(Section):
+    """Tests whose repetitions differ are measured again."""
+
+    when: Annotated[
+        float, named(_share(r"variation\s*>\s*(\d+(?:\.\d+)?)\s*%", '"variation > 5%", between 0 and 100 %'))
+    ] = Field(
+        description="How far they must differ: mean absolute deviation, as a share of the mean.",
+        examples=["variation > 5%"],
+    )
+    repeat: _More = Field(15, description="How often they are measured then.")
+
+
+class UntilSection(Section):
+    """Tests are measured until the confidence interval of their mean is small enough."""
+
+    when: Annotated[float, named(_share(r"ci95\s*<\s*(\d+(?:\.\d+)?)\s*%", '"ci95 < 1%", between 0 and 100 %'))] = (
+        Field(description="Half the width of the mean's 95 % confidence interval.", examples=["ci95 < 1%"])
+    )
+    most: _More = Field(50, description="Repetitions of a test at most.")
 
 
 class ScenarioKeys(Section):
@@ -235,25 +256,25 @@ class ScenarioKeys(Section):
     conditions: Annotated[
         dict[
             ConditionName,
-            Annotated[ConditionSection, _empty_if_none(dict)],
+            Annotated[ConditionSection, BeforeValidator(empty_if_none)],
         ],
-        _empty_if_none(dict),
+        BeforeValidator(empty_if_none),
     ] = Field(default_factory=dict, description="Named sets of host settings; every test is measured under each.")
     classes: Annotated[
-        dict[ClassName, Annotated[ClassSection, _empty_if_none(dict)]],  # type: ignore[valid-type]
-        _empty_if_none(dict),
+        dict[ClassName, Annotated[ClassSection, BeforeValidator(empty_if_none)]],  # type: ignore[valid-type]
+        BeforeValidator(empty_if_none),
     ] = Field(
         default_factory=dict,
         description="Classes of traffic that run together in each pair; each test becomes one test for each class.",
         examples=[{"voice": {"test": "udp", "rate": "2M"}, "bulk": {"parallel": 4}}],
     )
-    matrix: Annotated[MatrixSection, _empty_if_none(dict)] = Field(  # type: ignore[valid-type]
+    matrix: Annotated[MatrixSection, BeforeValidator(empty_if_none)] = Field(  # type: ignore[valid-type]
         default_factory=MatrixSection, description="Axes and their values: every combination is one test."
     )
-    exclude: Annotated[tuple[RowSection, ...], _empty_if_none(list)] = Field(  # type: ignore[valid-type]
+    exclude: Annotated[tuple[RowSection, ...], _EMPTY_LIST] = Field(  # type: ignore[valid-type]
         (), description="Combinations to leave out: a test with all the values of a row is dropped."
     )
-    include: Annotated[tuple[RowSection, ...], _empty_if_none(list)] = Field(  # type: ignore[valid-type]
+    include: Annotated[tuple[RowSection, ...], _EMPTY_LIST] = Field(  # type: ignore[valid-type]
         (), description="Tests of their own, after those of the matrix, in this order."
     )
     duration: Annotated[float, named(parse_duration_field), WithJsonSchema(_DURATION_SCHEMA)] = Field(
@@ -269,19 +290,25 @@ class ScenarioKeys(Section):
         examples=["10ms"],
     )
     repeat: Annotated[
-        int | None, named(parse_repeat), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_REPEAT})
+        int | None,
+        named(lambda name, value: parse_whole(name, value, 1, MAX_REPEAT, 3)),
+        WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_REPEAT}),
     ] = Field(
         None,
         description="How often each test is measured. Default: once; twice with retest or until.",
         examples=[3, 5],
     )
-    retest: RetestOrText = Field(
-        None, description="Tests whose repetitions differ are measured again, and shown in a table of their own."
-    )
-    until: UntilOrText = Field(
-        None, description="Tests are measured until the confidence interval of their mean is small enough."
-    )
-    test: Annotated[str, named(_test), WithJsonSchema({"enum": list(TESTS)})] = Field(
+    retest: Annotated[
+        RetestSection | None,
+        BeforeValidator(_text_is_when),
+        WithJsonSchema({"anyOf": [{"type": "string", "pattern": "^ *variation *>"}, {"type": "object"}]}),
+    ] = Field(None, description="Tests whose repetitions differ are measured again, and shown in a table of their own.")
+    until: Annotated[
+        UntilSection | None,
+        BeforeValidator(_text_is_when),
+        WithJsonSchema({"anyOf": [{"type": "string", "pattern": "^ *ci95 *<"}, {"type": "object"}]}),
+    ] = Field(None, description="Tests are measured until the confidence interval of their mean is small enough.")
+    test: Annotated[str, _TEST, WithJsonSchema({"enum": list(KINDS)})] = Field(
         "tcp",
         description="What is measured: tcp or udp (goodput), pingpong or blast (messages), or file (a transfer).",
         examples=["tcp"],
@@ -306,11 +333,13 @@ class ScenarioKeys(Section):
         examples=[True, [1, 3]],
     )
     max_loss: Annotated[
-        float, named(_max_loss), WithJsonSchema({"type": "string", "pattern": r"^ *[0-9]+(\.[0-9]+)? *% *$"})
+        float,
+        named(_share(r"(\d+(?:\.\d+)?)\s*%", "a share below 100 %, as in 0.1%", zero=True)),
+        WithJsonSchema({"type": "string", "pattern": r"^ *[0-9]+(\.[0-9]+)? *% *$"}),
     ] = Field(0.001, description="Highest loss at which a rate passes, in the search of rate: max.", examples=["0.1%"])
     expect: Annotated[
         tuple[ExpectSection, ...],  # type: ignore[valid-type]
-        BeforeValidator(lambda value: [] if value is None else as_list(value)),
+        _EMPTY_LIST,
         _OneOrMany(),
     ] = Field(
         (),

@@ -12,7 +12,7 @@ from enum import Enum, IntEnum
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from rigctl.settings.kinds import AGENT, IPERF3, Kind
-from rigctl.yamlfile.fields import parse_flag, parse_whole
+from rigctl.yamlfile.fields import parse_choice, parse_flag, parse_whole
 
 T = TypeVar("T")
 DEFAULT: Final = "default"
@@ -320,6 +320,18 @@ def whole(name: str, low: int, high: int, example: int, **more: Any) -> Setting[
             "examples": [example],
         },
         "unset": None,
+    }
+    return Setting(name=name, **named | more)
+
+
+def choice(name: str, words: Sequence[str], **more: Any) -> Setting[Any]:  # noqa: ANN401 — fields of Setting
+    """Return a setting that is one of a few words."""
+    named: dict[str, Any] = {
+        "parse": lambda key, value: parse_choice(key, value, words),
+        "text": or_dash(str),
+        "schema": {"enum": list(words), "examples": [words[-1]]},
+        "unset": None,
+        "type": str,
     }
     return Setting(name=name, **named | more)
 

@@ -6,10 +6,9 @@ from enum import StrEnum
 from typing import Final
 
 from rigctl.settings.kinds import AGENT, LIMITS
-from rigctl.settings.setting import MEASURED, Column, Setting, measured, or_dash
+from rigctl.settings.setting import MEASURED, Column, Setting, choice, measured, or_dash
 from rigctl.settings.sockets import RANGE_SCHEMA
-from rigctl.yamlfile import suggestion
-from rigctl.yamlfile.fields import FieldError, parse_text, parse_whole, shown
+from rigctl.yamlfile.fields import FieldError, parse_choice, parse_text, parse_whole, shown
 
 MAX_PARALLEL: Final = 128
 MAX_PAIRS: Final = 1000
@@ -37,7 +36,7 @@ class PairGrid:
 
 
 def parse_condition(name: str, value: object) -> str:
-    """Return the name of a condition. Raises `FieldError`."""
+    """Return the name of a condition, or raise `FieldError`."""
     text = parse_text(name, value, "the name of a condition")
     if not _CONDITION.fullmatch(text):
         raise FieldError(f"{name} {shown(text)}: expected 1 to 40 letters, digits, blanks and any of . _ + -")
@@ -52,26 +51,6 @@ def _pairs(name: str, value: object) -> int | PairGrid:
         return parse_whole(name, value, 1, MAX_PAIRS, 4)
     except FieldError as error:
         raise FieldError(f"{error}; or N sources each to M destinations, as in 3x4") from None
-
-
-def _direction(name: str, value: object) -> Direction:
-    text = parse_text(name, value, "forward, reverse or both")
-    known = [str(direction) for direction in Direction]
-    if text not in known:
-        raise FieldError(f"{name} {shown(text)}: expected forward, reverse or both.{_near(text, known)}")
-    return Direction(text)
-
-
-def _engine(name: str, value: object) -> str:
-    text = parse_text(name, value, "agent or iperf3")
-    if text not in LIMITS:
-        raise FieldError(f"{name} {shown(text)}: expected agent or iperf3.{_near(text, list(LIMITS))}")
-    return text
-
-
-def _near(text: str, known: list[str]) -> str:
-    hint = suggestion(text, known)
-    return "" if hint.startswith(" Known") else hint
 
 
 CONDITION: Final[Setting[str | None]] = Setting(
@@ -120,25 +99,22 @@ PAIRS: Final[Setting[int | PairGrid | None]] = Setting(
     stored=None,
     spans="numbers",
 )
-DIRECTION: Final[Setting[Direction]] = Setting(
-    name="direction",
+DIRECTION: Final[Setting[Direction]] = choice(
+    "direction",
+    tuple(Direction),
     meaning="Direction of the data: forward (source to destination), reverse, or both at once.",
     header="Direction",
-    parse=_direction,
-    text=str,
+    parse=lambda name, value: Direction(parse_choice(name, value, tuple(Direction))),
     schema={"enum": [str(direction) for direction in Direction], "examples": ["forward", "both"]},
     unset=Direction.FORWARD,
     said=lambda direction: "both directions" if direction is Direction.BOTH else "reverse",
 )
-ENGINE: Final[Setting[str]] = Setting(
-    name="engine",
+ENGINE: Final[Setting[str]] = choice(
+    "engine",
+    tuple(LIMITS),
     meaning="Who makes and measures the traffic: rigctl's agent, or the nodes' own iperf3 (tests tcp and udp).",
     header="Engine",
-    parse=_engine,
-    text=str,
-    schema={"enum": list(LIMITS), "examples": ["iperf3"]},
     unset=AGENT,
-    type=str,
     requested="engine",
     columns=(Column("engine", "", MEASURED, "who made and measured the traffic: agent or iperf3"),),
     said=str,

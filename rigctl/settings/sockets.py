@@ -22,7 +22,7 @@ from rigctl.settings.setting import (
     or_default,
     whole,
 )
-from rigctl.yamlfile.fields import FieldError, parse_quantity, parse_text, shown
+from rigctl.yamlfile.fields import FieldError, parse_between, parse_text, shown
 
 CONNECTIONS: Final = (TCP, PINGPONG, BLAST, FILE)
 """Kinds of tests over TCP."""
@@ -59,10 +59,7 @@ CONGESTION_NAME: Final = re.compile(r"[a-z0-9_-]{1,15}", re.ASCII)
 
 
 def _window(name: str, value: object) -> int:
-    size = parse_quantity(name, value, parse_bytes, "64K")
-    if not MIN_WINDOW <= size <= MAX_WINDOW:
-        raise FieldError(f'{name} "{value}": expected 1K to 1024M, as in 64K')
-    return size
+    return parse_between(name, value, parse_bytes, (MIN_WINDOW, MAX_WINDOW), "1K to 1024M", "64K")
 
 
 def _granted_window(side: Any) -> int | None:  # noqa: ANN401 — a Side, which is above this room

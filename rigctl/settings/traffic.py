@@ -13,6 +13,7 @@ from rigctl.settings.setting import (
     Effective,
     Order,
     Setting,
+    choice,
     flag,
     measured,
     or_dash,
@@ -20,7 +21,7 @@ from rigctl.settings.setting import (
     whole,
 )
 from rigctl.settings.sockets import RANGE_SCHEMA
-from rigctl.yamlfile.fields import FieldError, parse_flag, parse_quantity, parse_text, parse_whole, shown
+from rigctl.yamlfile.fields import FieldError, parse_between, parse_flag, parse_quantity, parse_whole, shown
 
 UNLIMITED: Final = "unlimited"
 """The rate of a sender that sends as fast as it can."""
@@ -34,17 +35,9 @@ MAX_RATE_BPS: Final = 10**12
 WHOLE_BYTES: Final = 8
 """A kernel paces by whole bytes per second."""
 MAX_BURST: Final = 1_000_000
-TRANSPORTS: Final = ("tcp", "udp")
 DEFAULT_PROBES_MS: Final = 20
 """Time between probes where the scenario does not say."""
 MIN_PROBES_MS, MAX_PROBES_MS = 1, 1000
-
-
-def _size(name: str, value: object) -> int:
-    size = parse_quantity(name, value, parse_bytes, "64K")
-    if not 1 <= size <= MAX_FILE:
-        raise FieldError(f'{name} "{value}": expected 1 to 1048576M, as in 64K')
-    return size
 
 
 def _rate(name: str, value: object) -> int | str:
@@ -57,20 +50,6 @@ def _rate(name: str, value: object) -> int | str:
     if not MIN_RATE_BPS <= rate_bps <= MAX_RATE_BPS:
         raise FieldError(f'{name} "{value}": expected 1k to 1T bit/s, max or unlimited, as in 100M')
     return rate_bps
-
-
-def _place(name: str, value: object) -> str:
-    text = parse_text(name, value, "disk or memory")
-    if text not in PLACES:
-        raise FieldError(f"{name} {shown(text)}: expected disk or memory")
-    return text
-
-
-def _transport(name: str, value: object) -> str:
-    text = parse_text(name, value, "tcp or udp")
-    if text not in TRANSPORTS:
-        raise FieldError(f"{name} {shown(text)}: expected tcp or udp")
-    return text
 
 
 def parse_latency(name: str, value: object) -> int | None:
@@ -105,7 +84,7 @@ SIZE: Final[Setting[int | None]] = Setting(
     meaning="Bytes of a message, 1 to 16M, of the tests pingpong and blast; of udp the payload of a datagram, "
     "16 to 65507 (default: what fits the MTU); of file all of it, up to 1048576M.",
     header="Size",
-    parse=_size,
+    parse=lambda name, value: parse_between(name, value, parse_bytes, (1, MAX_FILE), "1 to 1048576M", "64K"),
     text=or_dash(format_bytes),
     schema={
         "anyOf": [
@@ -212,43 +191,33 @@ BURST: Final = whole(
     ),
     said=lambda count: f"burst {count}",
 )
-TRANSPORT: Final[Setting[str]] = Setting(
-    name="transport",
+TRANSPORT: Final[Setting[str]] = choice(
+    "transport",
+    ("tcp", "udp"),
     meaning="Transport of a ping-pong: tcp or udp.",
     header="Transport",
-    parse=_transport,
-    text=str,
-    schema={"enum": list(TRANSPORTS), "examples": ["udp"]},
     unset="tcp",
-    type=str,
     kinds=(PINGPONG,),
     engines=(AGENT,),
     requested="transport",
     columns=(measured("transport", "", "tcp or udp"),),
 )
-READ: Final[Setting[str | None]] = Setting(
-    name="read",
+READ: Final[Setting[str | None]] = choice(
+    "read",
+    PLACES,
     meaning="Test file: where the sender reads the bytes, disk or memory.",
     header="Read",
-    parse=_place,
-    text=or_dash(str),
     schema={"enum": list(PLACES), "examples": ["disk"]},
-    unset=None,
-    type=str,
     kinds=(FILE,),
     engines=(AGENT,),
     requested="read",
     columns=(measured("read", "", "where the sender reads a file: disk or memory"),),
 )
-WRITE: Final[Setting[str | None]] = Setting(
-    name="write",
+WRITE: Final[Setting[str | None]] = choice(
+    "write",
+    PLACES,
     meaning="Test file: where the receiver writes the bytes, disk or memory.",
     header="Write",
-    parse=_place,
-    text=or_dash(str),
-    schema={"enum": list(PLACES), "examples": ["memory"]},
-    unset=None,
-    type=str,
     kinds=(FILE,),
     engines=(AGENT,),
     requested="write",

@@ -1,7 +1,6 @@
 """YAML files, read within bounds and checked against a model; all mistakes are reported with line and column."""
 
-from rigctl.yamlfile.compose import parse_document
-from rigctl.yamlfile.document import Document, Path
-from rigctl.yamlfile.files import MAX_BYTES, find, find_bundled, read_document, read_text
-from rigctl.yamlfile.mistakes import Mistake, MistakesError, suggestion
-from rigctl.yamlfile.validate import kind, validated
+from rigctl.yamlfile.document import MOST_FOUND, Document, Mistake, MistakesError, Path, Span, in_order, suggestion
+from rigctl.yamlfile.fields import FieldError, Section, describe
+from rigctl.yamlfile.read import MAX_BYTES, find, find_bundled, parse_document, read_document, read_text
+from rigctl.yamlfile.validate import validated

@@ -1,13 +1,17 @@
-"""Checking a document against a pydantic model; errors get their place in the file and rigctl's wording."""
+"""Checking a document against a pydantic model: errors get their place in the file and rigctl's wording.
 
+The same models give the JSON Schemas of docs/schemas, for editors.
+"""
+
+import json
 from collections.abc import Iterator
-from typing import Final, TypeVar, get_args
+from typing import Any, Final, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from rigctl.yamlfile.document import Document, Path
-from rigctl.yamlfile.mistakes import MOST_FOUND, SECRET_KEYS, Mistake, suggestion
+from rigctl.yamlfile.document import MOST_FOUND, SECRET_KEYS, Document, Mistake, Path, suggestion
+from rigctl.yamlfile.fields import describe
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _ADVICE: Final = (
@@ -34,19 +38,6 @@ def validated(document: Document, model: type[_Model]) -> tuple[_Model | None, l
     return None, found + [_mistake(document, model, detail) for detail in details[:MOST_FOUND]]
 
 
-def kind(value: object) -> str:
-    """Describe a value for a message: `a list`, `the number 5`, `nothing`."""
-    if value is None:
-        return "nothing"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return f"the number {value}"
-    if isinstance(value, str):
-        return "a text"
-    return "a list" if isinstance(value, list | tuple) else "keys and values"
-
-
 def _mistake(document: Document, model: type[BaseModel], detail: ErrorDetails) -> Mistake:
     path: Path = detail["loc"]
     if path and path[-1] == "[key]":
@@ -70,7 +61,7 @@ def _own_words(detail: ErrorDetails, path: Path) -> str:
         return str(raised)
     name = next((str(part) for part in reversed(path) if isinstance(part, str)), "value")
     expected = _SHAPES.get(detail["type"], "something else")
-    return f"{name}: expected {expected}, found {kind(detail['input'])}"
+    return f"{name}: expected {expected}, found {describe(detail['input'])}"
 
 
 def _sentence(text: str) -> str:
@@ -96,3 +87,20 @@ def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
         yield annotation
     for argument in get_args(annotation):
         yield from _models_in(argument)
+
+
+def json_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of the keys and values that a file may hold."""
+    schema = model.model_json_schema(mode="validation")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_without_nulls(schema)}
+
+
+def json_schema_text(model: type[BaseModel]) -> str:
+    """Return the JSON Schema of a file as docs/schemas has it."""
+    return json.dumps(json_schema(model), indent=2, ensure_ascii=False, default=str) + "\n"
+
+
+def _without_nulls(schema: dict[str, Any]) -> dict[str, Any]:
+    """Remove `"default": null`: a file leaves the key out, and may not say null."""
+    kept = {key: value for key, value in schema.items() if not (key == "default" and value is None)}
+    return {key: _without_nulls(value) if isinstance(value, dict) else value for key, value in kept.items()}

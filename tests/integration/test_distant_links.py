@@ -12,7 +12,7 @@ from virtual_rigs import NAME, output, rig, survivors
 
 from rigctl.base.errors import RigError
 from rigctl.rig.inventory import Rig
-from rigctl.rig.schema import load_rig
+from rigctl.rig.load import load_rig
 from rigctl.virtual.provide import provided
 
 

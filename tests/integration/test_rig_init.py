@@ -17,7 +17,7 @@ from openssh_lab import Lab, announcing, cable, linked, serve, sh
 from processes import end
 
 from rigctl.rig.inventory import Rig
-from rigctl.rig.schema import load_rig
+from rigctl.rig.load import load_rig
 
 HOSTS = {"pi1": "10.98.0.1", "pi2": "10.98.0.2", "pi3": "10.98.0.3"}
 BEHIND, NOBODY, CONTROLLER, SWITCH = "10.98.0.4", "10.98.0.5", "10.98.0.9", "10.98.0.254"

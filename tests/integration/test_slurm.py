@@ -342,7 +342,7 @@ NODE_LEAVES = """
 import asyncio, subprocess, sys
 from rigctl.base.errors import NodeError
 from rigctl.remote.host import connected
-from rigctl.rig.schema import load_rig
+from rigctl.rig.load import load_rig
 
 async def main():
     nodes = load_rig("slurm").nodes

@@ -15,7 +15,7 @@ import pytest
 from virtual_rigs import NAME, login, output, wait_until
 
 from rigctl.rig.inventory import Rig
-from rigctl.rig.schema import load_rig
+from rigctl.rig.load import load_rig
 from rigctl.virtual.links import node_bucket, port_bucket, shaped_bps
 from rigctl.virtual.provide import provided
 

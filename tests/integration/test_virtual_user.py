@@ -11,7 +11,7 @@ from rigctl.base import resources
 
 SCRIPT = """
 import asyncio, os, sys
-from rigctl.rig.schema import load_rig
+from rigctl.rig.load import load_rig
 from rigctl.virtual.provide import provided
 sys.path.insert(0, sys.argv[2])
 from virtual_rigs import output
@@ -48,7 +48,7 @@ def test_an_ordinary_user_has_the_same_rig(tmp_path: Path) -> None:
 
 SWITCHES = """
 import asyncio, subprocess, sys
-from rigctl.rig.schema import load_rig
+from rigctl.rig.load import load_rig
 from rigctl.virtual.provide import provided
 sys.path.insert(0, sys.argv[2])
 from virtual_rigs import output

@@ -31,7 +31,7 @@ from rigctl.records import (
 )
 from rigctl.records.flat import GRANTED, GROUPS
 from rigctl.rig.inventory import Rig
-from rigctl.rig.schema import load_rig
+from rigctl.rig.load import load_rig
 from rigctl.settings import CONGESTION, MSS, NODELAY, WINDOW, Settings
 from rigctl.store import Store
 

@@ -28,7 +28,7 @@ from rigctl.protocol.report import endpoint_report
 from rigctl.records import Pair, PortSeries, Status
 from rigctl.remote.clocks import ClockOffset, Clocks
 from rigctl.report.product.theme import load_theme
-from rigctl.rig.schema import load_rig
+from rigctl.rig.load import load_rig
 from rigctl.runner.outcome import measurement, recorded
 from rigctl.runner.schedule import Order
 from rigctl.scenario.load import Overrides, load_plan

@@ -19,7 +19,7 @@ from user import User
 from virtual_rigs import openssh
 
 from rigctl.records import Facts
-from rigctl.rig.schema import load_rig
+from rigctl.rig.load import load_rig
 from rigctl.store import open_store
 from rigctl.virtual.provide import down, up
 

@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from rigctl.cli.app import every_command
 from rigctl.columns import COLUMNS
-from rigctl.scenario.jsonschema import FILES, schema_of
+from rigctl.rig.schema import RigFile
+from rigctl.scenario.schema import ScenarioFile
+from rigctl.yamlfile.validate import json_schema
 
 ROOT: Final = Path(__file__).parents[2]
 _COMMANDS: Final = every_command()  # here: asyncssh starts ldconfig when it is imported, which no unit test may
@@ -45,8 +47,8 @@ def templates() -> Seen:
 
 def schemas() -> Seen:
     """Descriptions in the schemas of scenarios and rigs, which editors show."""
-    for name, model in FILES.items():
-        yield from _described(name.partition(".")[0], schema_of(model))
+    yield from _described("scenario", json_schema(ScenarioFile))
+    yield from _described("rig", json_schema(RigFile))
 
 
 def messages() -> Seen:

@@ -13,7 +13,7 @@ import asyncssh
 import pytest
 
 from rigctl.rig.inventory import Rig
-from rigctl.rig.schema import load_rig
+from rigctl.rig.load import load_rig
 from rigctl.virtual.provide import down, up
 
 NAME = f"test{os.getpid()}"

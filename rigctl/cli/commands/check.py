@@ -29,7 +29,7 @@ from rigctl.report.blocks import Column, Document, Entry, Row, Section, Table
 from rigctl.report.printers.json import JsonFinding
 from rigctl.report.printers.terminal import print_document
 from rigctl.rig.inventory import Rig
-from rigctl.rig.schema import bundled_folder, bundled_rigs, load_rig
+from rigctl.rig.load import bundled_folder, bundled_rigs, load_rig
 from rigctl.scenario.load import Overrides, bundled_scenarios, find_scenario, load_plan
 from rigctl.virtual.provide import provided
 from rigctl.yamlfile import find, read_document

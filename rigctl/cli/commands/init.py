@@ -12,7 +12,7 @@ from rigctl.base.errors import InputError
 from rigctl.base.resources import modeline
 from rigctl.cli.options import scenario_and_rig_names
 from rigctl.cli.output import Model, Versioned
-from rigctl.rig.schema import bundled_folder, bundled_rigs
+from rigctl.rig.load import bundled_folder, bundled_rigs
 from rigctl.scenario.load import bundled_scenarios
 from rigctl.yamlfile import find_bundled, read_document, suggestion
 

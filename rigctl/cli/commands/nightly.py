@@ -28,7 +28,7 @@ from rigctl.nightly.settings import NAME, Settings, load, names, open_secret, st
 from rigctl.records import Night, NightOutcome, RunPlan
 from rigctl.report.words.text import plural
 from rigctl.rig.inventory import Rig
-from rigctl.rig.schema import bundled_folder
+from rigctl.rig.load import bundled_folder
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.site.folder import check_folder
 from rigctl.store import NoStoreError, SilentStoreError, open_store

@@ -28,7 +28,7 @@ from rigctl.discovery.targets import Target, allocated, targets_of
 from rigctl.remote.host import Process, connected
 from rigctl.report.words.text import plural
 from rigctl.rig.inventory import Rig
-from rigctl.rig.schema import load_rig
+from rigctl.rig.load import load_rig
 from rigctl.scenario.pairs import pairs_option
 from rigctl.virtual.provide import completed, find, layout_of, provided
 from rigctl.virtual.provide import down as end_rig

@@ -25,7 +25,7 @@ from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
 from rigctl.probe.switches.reading import PortCounters, Reader, resolved
 from rigctl.probe.switches.secrets import variable
-from rigctl.rig.files import wrong_file
+from rigctl.rig.fields import wrong_file
 from rigctl.rig.inventory import Secrets, Switch
 
 _HEAD: Final = re.compile(

@@ -11,9 +11,9 @@ from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from rigctl.report.product.colours import DARK, GRAPHICS_RATIO, HEX, LIGHT, NEEDS, SERIES, Palette, contrast, legible
-from rigctl.yamlfile import Document, Mistake, MistakesError, kind, read_document, validated
+from rigctl.yamlfile import Document, Mistake, MistakesError, describe, read_document, validated
+from rigctl.yamlfile.document import in_order
 from rigctl.yamlfile.fields import FieldError, Flag, LongText, Text, json_type, named, parse_whole, shown
-from rigctl.yamlfile.mistakes import in_order
 
 MOST_BYTES: Final = 256 * 1024
 MOST_PIXELS: Final = 4_000_000
@@ -74,7 +74,7 @@ def _matching(pattern: str, expected: str) -> Parser:
     def parse(name: str, value: object) -> str:
         if isinstance(value, str) and re.fullmatch(pattern, value, re.ASCII):
             return value
-        found = shown(value) if isinstance(value, str) else kind(value)
+        found = shown(value) if isinstance(value, str) else describe(value)
         raise FieldError(f"{name}: expected {expected}, found {found}")
 
     return parse

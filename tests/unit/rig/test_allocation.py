@@ -6,7 +6,7 @@ from rigctl.base.errors import InputError
 from rigctl.rig import allocation
 from rigctl.rig.allocation import Member, members_of, node_names
 from rigctl.rig.inventory import Rig
-from rigctl.rig.schema import load_rig, rig_of
+from rigctl.rig.load import load_rig, rig_of
 from rigctl.yamlfile import MistakesError, parse_document
 
 TOLD = """\

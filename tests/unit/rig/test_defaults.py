@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rigctl.rig.inventory import Rig
-from rigctl.rig.schema import rig_of
+from rigctl.rig.load import rig_of
 from rigctl.yamlfile import MistakesError, parse_document
 
 NODES = "nodes: {a: {address: a.lan}, b: {address: b.lan, user: own}, 'n[1..2]': {address: '{name}.lan'}}\n"

@@ -7,7 +7,7 @@ from builders import message, rig_from
 
 from rigctl.base.errors import InputError
 from rigctl.records import Link
-from rigctl.rig.schema import bundled_rigs, load_rig
+from rigctl.rig.load import bundled_rigs, load_rig
 
 
 def test_a_real_rig_has_all_that_ssh_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,7 +154,10 @@ def test_without_conditions_the_nodes_stay_as_they_are(tmp_path: Path) -> None:
         ("conditions: {a: {coalesce: {adaptive_rx: 2}}}", 'coalesce adaptive_rx "2": expected on or off.'),
         ("conditions: {a: {pause: {rx: maybe}}}", 's.yaml:3:30: pause rx "maybe": expected on or off.'),
         ("conditions: {a: {qdisc: pfif}}", 's.yaml:3:25: qdisc "pfif": unknown. Did you mean "pfifo"?'),
-        ("conditions: {a: {qdisc: [fq]}}", "qdisc \"['fq']\": unknown."),
+        (
+            "conditions: {a: {qdisc: [fq]}}",
+            "qdisc: expected one of: pfifo, bfifo, tbf, fq, fq_codel, pfifo_fast, mq, noqueue, found",
+        ),
         ("conditions: {a: {qdisc: {limit: 5}}}", '"kind" is missing.'),
         ("conditions: {a: {qdisc: {kind: tbf, rate: fast}}}", 'qdisc rate "fast": '),
         ("conditions: {a: {qdisc: {kind: pfifo, limit: 0}}}", 'qdisc limit "0": expected 1 byte to 4 GiB'),

@@ -9,7 +9,7 @@ from planning import message, planned
 from rigctl.base.units import parse_processors, processors_text
 from rigctl.cli.commands.plan import cell_table
 from rigctl.measure.orders import channels, sockets
-from rigctl.scenario.against import value_text
+from rigctl.scenario.overrides import value_text
 from rigctl.settings import PLACEMENT
 
 

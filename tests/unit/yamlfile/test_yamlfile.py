@@ -32,7 +32,7 @@ def test_what_only_looks_like_a_number_or_date_stays_a_text(text: str) -> None:
 def test_without_libyaml_the_same_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "a: [1, 'ä', 1.5]\nb: {c: &x [交換, y], d: *x}\n"
     fast = parse_document("f.yaml", text)
-    monkeypatch.setattr("rigctl.yamlfile.compose._Parser", yaml.SafeLoader)
+    monkeypatch.setattr("rigctl.yamlfile.read._Parser", yaml.SafeLoader)
     assert parse_document("f.yaml", text) == fast
     assert refused("a: [1, 2\nb: 3\n").startswith("f.yaml:2:2: not valid YAML")
 

@@ -1,0 +1,140 @@
+"""From a rig file, and the values of `--rig-set`, to the `Rig` that it describes, or to every mistake in it."""
+
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+from rigctl.base import resources
+from rigctl.records import Link, Port, Trunk
+from rigctl.rig.allocation import allocated, is_ahead
+from rigctl.rig.fields import expanded_path, is_address, plain_name
+from rigctl.rig.inventory import VIRTUAL_MTU, Cli, Node, Rig, Snmp, Switch
+from rigctl.rig.mistakes import mistakes
+from rigctl.rig.ranges import expand_names
+from rigctl.rig.schema import NodeSection, RigFile, SwitchEntry
+from rigctl.rig.shorthands import with_defaults, with_options, with_ranges, without_repeats
+from rigctl.yamlfile import MOST_FOUND, Document, MistakesError, find, find_bundled, in_order, read_document, validated
+
+
+def load_rig(reference: str, relative_to: Path | None = None, sets: Sequence[str] = ()) -> Rig:
+    """Return the rig in a file or of a bundled name. Raise `InputError`, with all mistakes of the file.
+
+    A relative path starts from `relative_to`, else from the working folder. `sets` are the values of `--rig-set`,
+    each a PATH=VALUE as in `trunk.rate=10G`.
+    """
+    path = find(reference, what="rig", bundled=bundled_folder(), relative_to=relative_to)
+    return rig_of(read_document(path), path, sets)
+
+
+def bundled_folder() -> Path:
+    """Return the folder of the rigs that come with rigctl."""
+    return resources.scenarios() / "rigs"
+
+
+def bundled_rigs() -> list[str]:
+    """Return the names of the rigs that come with rigctl."""
+    return list(find_bundled(bundled_folder()))
+
+
+def rig_of(document: Document, path: Path, sets: Sequence[str] = ()) -> Rig:
+    """Return the rig that a document describes, or raise `MistakesError`; `path` is its file."""
+    document, wrong_options = with_options(document, [text for text in sets if is_ahead(text)])
+    document, note = allocated(document)
+    document = with_ranges(document)
+    document, more_wrong_options = with_options(document, [text for text in sets if not is_ahead(text)])
+    document = with_defaults(document)
+    wrong_options += more_wrong_options
+    model, found = validated(document, RigFile)
+    if model is not None and not (found or wrong_options):
+        found = list(islice(mistakes(document, model, path.parent), MOST_FOUND))
+    if model is None or found or wrong_options:
+        raise MistakesError([*wrong_options, *in_order(without_repeats(found))])
+    switches = {key: switch_of(key, entry, path.parent) for key, entry in model.switches.items()}
+    titles = " and ".join(switch.title for switch in switches.values())
+    ends = list(switches)
+    only = ends[0] if len(ends) == 1 else None
+    return Rig(
+        name=path.stem,
+        title=model.title or path.stem,
+        nodes={name: _resolved(name, section, model, path.parent, only) for name, section in model.nodes.items()},
+        switch=model.switch.name if model.switch else titles or None,
+        notes="\n".join(filter(None, (model.notes.strip(), note))),
+        virtual=model.virtual,
+        ip_version=_ip_version(model),
+        text=document.text,
+        source=path,
+        groups=_groups(model),
+        switches=switches,
+        ports=_ports(model),
+        trunk=None if model.trunk is None else Trunk((ends[0], ends[1]), model.trunk.rate),
+    )
+
+
+def _ip_version(model: RigFile) -> Literal[4, 6]:
+    """Return the IP version of the data addresses: of real nodes 6 if all addresses in the file are IPv6."""
+    if model.virtual is not None:
+        return model.ip_version
+    # The addresses of host names and interfaces are not known here.
+    given = [node.data_address or (None if node.data_interface else node.address) for node in model.nodes.values()]
+    literal = [address for address in given if address is not None and is_address(address)]
+    return 6 if literal and all(":" in address for address in literal) else 4
+
+
+def _resolved(name: str, section: NodeSection, model: RigFile, folder: Path, only_switch: str | None) -> Node:
+    links, transport = model.links, section.transport or model.transport
+    rate = section.rate if section.rate is not None else links.rate
+    mtu = section.mtu if section.mtu is not None else links.mtu
+    if mtu is None and model.virtual in ("namespaces", "machines"):
+        mtu = VIRTUAL_MTU
+    return Node(
+        name=name,
+        # Of a virtual node, rigctl.virtual fills in the real address.
+        address=section.address or (name if transport == "srun" else "127.0.0.1"),
+        link=Link(rate, mtu, section.switch or only_switch, section.rtt if section.rtt is not None else links.rtt),
+        port=section.port,
+        user=section.user,
+        key=expanded_path(section.key, folder) if section.key else None,
+        known_hosts=expanded_path(section.known_hosts, folder) if section.known_hosts else None,
+        jump=section.jump,
+        data_address=section.data_address,
+        data_interface=section.data_interface,
+        sudo=section.sudo,
+        data_ports=section.data_ports or model.data_ports,
+        transport=transport,
+        bottleneck_bps=section.bottleneck,
+        arch=section.arch,
+        nic=section.nic or links.nic or "virtio-net",
+        sysctls=tuple((plain_name(name), value) for name, value in section.sysctl.items()),
+    )
+
+
+def switch_of(key: str, entry: SwitchEntry, folder: Path) -> Switch:
+    """Return the switch of an entry; `folder` is that of the rig file."""
+    snmp = cli = None
+    if entry.snmp is not None:
+        snmp = Snmp(entry.snmp.version, entry.snmp.port, entry.snmp.auth, entry.snmp.priv)
+    if entry.cli is not None:
+        known_hosts = expanded_path(entry.cli.known_hosts, folder) if entry.cli.known_hosts else None
+        cli = Cli(entry.cli.kind, entry.cli.port, known_hosts)
+    return Switch(key, entry.title or key, entry.mtu, entry.address, snmp, cli, entry.poll)
+
+
+def _ports(model: RigFile) -> tuple[Port, ...]:
+    """Return the ports that the file names: those of nodes, then the ends of the trunk."""
+    only = next(iter(model.switches), None)
+    ports: list[Port] = []
+    for name, node in model.nodes.items():
+        switch = node.switch or only
+        if switch is not None and node.switch_port is not None:
+            ports.append(Port(switch, node.switch_port, node=name))
+    for switch, names in (model.trunk.ports if model.trunk is not None else {}).items():
+        peer = next(other for other in model.switches if other != switch)
+        ports += (Port(switch, name, peer=peer) for name in names)
+    return tuple(ports)
+
+
+def _groups(model: RigFile) -> dict[str, tuple[str, ...]]:
+    return {
+        group: tuple(name for member in given for name in expand_names(member)) for group, given in model.groups.items()
+    }

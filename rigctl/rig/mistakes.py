@@ -1,0 +1,196 @@
+"""Mistakes between the values of a rig file, which its types cannot find."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path as Folder
+from typing import Any, Final
+
+from rigctl.rig.fields import expanded_path
+from rigctl.rig.ranges import expand_names
+from rigctl.rig.schema import SSH_ONLY, LinkSection, NodeSection, RigFile, SwitchEntry, TrunkSection
+from rigctl.yamlfile import Document, FieldError, Mistake, Path, suggestion
+
+_ACCESS: Final = ("address", "transport", *SSH_ONLY, "sudo", "data_address", "data_interface")
+"""Keys of real nodes: rigctl makes those of a virtual rig."""
+_VIRTUAL_FIELDS: Final = {"namespaces": ("rtt", "bottleneck", "sysctl"), "machines": ("arch", "nic")}
+"""Keys of a node for one kind of virtual rig."""
+_REAL_ONLY: Final = {
+    "transport": "rigctl reaches those of a virtual rig by itself",
+    "defaults": "rigctl makes those of a virtual rig",
+}
+"""Keys of a rig for real nodes only, and why."""
+_MADE: Final = "is for real switches; rigctl makes those of a virtual rig"
+_MOST_SWITCHES: Final = 2
+
+
+def mistakes(document: Document, model: RigFile, folder: Folder) -> Iterator[Mistake]:
+    """Yield keys for another kind of rig, missing key files and switches. `folder` is that of the rig file."""
+    if len(model.nodes) < 2:
+        none = "the rig has none. Name at least two, as in pi1: {address: pi1.lan}."
+        what = "there is only one. A pair needs two." if model.nodes else none
+        yield document.mistake(("nodes",), f"nodes: {what}")
+    if model.virtual is None and "ip_version" in model.model_fields_set:
+        what = "ip_version: for virtual rigs only; on real nodes the data addresses determine it. Leave it out."
+        yield document.mistake(("ip_version",), what, at_key=True)
+    for key, why in _REAL_ONLY.items():
+        if model.virtual is not None and key in document.data:
+            yield document.mistake((key,), f"{key}: for real nodes only; {why}. Leave it out.", at_key=True)
+    yield from _virtual_mistakes(document, model.links, ("links",), model)
+    first_with_address: dict[tuple[Any, ...], str] = {}
+    for name, node in model.nodes.items():
+        yield from _virtual_mistakes(document, node, ("nodes", name), model)
+        if model.virtual is not None:
+            why = "is for real nodes; rigctl makes those of a virtual rig"
+            yield from _unwanted(document, ("nodes", name), _ACCESS, f'node "{name}"', why)
+        else:
+            yield from _node_mistakes(document, name, node, model, folder)
+        if node.address is None or (node.transport or model.transport) == "local":
+            continue  # several nodes may be this machine, with different data addresses
+        first = first_with_address.setdefault((node.address, node.port, node.jump), name)
+        if first != name:
+            what = f'node "{name}": has the same address as "{first}". One host is one node.'
+            yield document.mistake(("nodes", name, "address"), what)
+    yield from _switch_mistakes(document, model)
+    for name, entry in model.switches.items():
+        yield from _counter_mistakes(document, name, entry, model)
+    if model.trunk is not None:
+        yield from _trunk_mistakes(document, model.trunk, model)
+    yield from _port_mistakes(document, model)
+    yield from _group_mistakes(document, model)
+
+
+def _unwanted(document: Document, path: Path, keys: Iterable[str], subject: str, why: str) -> Iterator[Mistake]:
+    """Yield a mistake for each of `keys` in the section at `path`."""
+    section = document.at(path)
+    for key in keys:
+        if isinstance(section, dict) and key in section:
+            yield document.mistake((*path, key), f'{subject}: "{key}" {why}. Leave it out.', at_key=True)
+
+
+def _node_mistakes(
+    document: Document, name: str, node: NodeSection, model: RigFile, folder: Folder
+) -> Iterator[Mistake]:
+    path, subject, transport = ("nodes", name), f'node "{name}"', node.transport or model.transport
+    if transport != "ssh":
+        yield from _unwanted(document, path, SSH_ONLY, subject, f"is for SSH, and its transport is {transport}")
+        if node.data_address is None and node.data_interface is None:
+            what = (
+                f'{subject}: "data_interface" is missing. With transport {transport} it, or data_address, '
+                f"determines where data flow, as in data_interface: eth0."
+            )
+            yield document.mistake(path, what, at_key=True)
+    elif node.address is None:
+        what = f'{subject}: "address" is missing. It is where SSH reaches the node, as in address: {name}.lan'
+        what += ' (in a range: "{name}.lan").'
+        yield document.mistake(path, what, at_key=True)
+    if node.key is not None and not (file := expanded_path(node.key, folder)).is_file():
+        yield document.mistake((*path, "key"), f'key "{document.at((*path, "key"))}": there is no file {file}.')
+
+
+def _virtual_mistakes(
+    document: Document, section: LinkSection, path: tuple[str, ...], model: RigFile
+) -> Iterator[Mistake]:
+    for kind, keys in _VIRTUAL_FIELDS.items():
+        for key in keys if model.virtual != kind else ():
+            if key in section.model_fields_set:
+                what = f"{key}: for virtual rigs with {kind} only. Leave it out."
+                yield document.mistake((*path, key), what, at_key=True)
+
+
+def _switch_mistakes(document: Document, model: RigFile) -> Iterator[Mistake]:
+    path, several, virtual = ("switches",), len(model.switches), model.virtual
+    if "switches" not in model.model_fields_set:
+        return
+    if model.switch is not None:
+        what = "there is switch too. Keep switches, and give the name as a title, as in force10: Force10 E600."
+        yield document.mistake(path, f"switches: {what}", at_key=True)
+    if not several:
+        what = "switches: is empty. Name one, as in {force10: Force10 E600}, or leave it out."
+        yield document.mistake(path, what)
+    elif several > _MOST_SWITCHES:
+        yield document.mistake(path, f"switches: {several} given. A rig has one or two.", at_key=True)
+    if virtual in ("loopback", "machines"):
+        why = f"its nodes share one {'interface' if virtual == 'loopback' else 'hub'}"
+        what = f"switches: a rig with virtual: {virtual} has none, {why}. Leave it out."
+        yield document.mistake(path, what, at_key=True)
+    elif virtual == "namespaces" and several == _MOST_SWITCHES and model.trunk is None:
+        what = "switches: the two are not connected. Add a trunk, as in trunk: {rate: 8G}."
+        yield document.mistake(path, what, at_key=True)
+
+
+def _counter_mistakes(document: Document, name: str, entry: SwitchEntry, model: RigFile) -> Iterator[Mistake]:
+    """Yield mistakes in how the counters of a switch are read."""
+    path, subject = ("switches", name), f'switch "{name}"'
+    if model.virtual is None:
+        reader = "snmp" if entry.snmp is not None else "cli" if entry.cli is not None else None
+        if reader is not None and entry.address is None:
+            what = f'{subject}: "address" is missing. It is where {reader} reaches it, as in address: 10.1.1.1.'
+            yield document.mistake((*path, reader), what, at_key=True)
+        return
+    yield from _unwanted(document, path, ("address", "cli"), subject, _MADE)
+    why = "is for real switches; a virtual one answers version 2c"
+    yield from _unwanted(document, (*path, "snmp"), ("port", "auth", "priv"), subject, why)
+    if entry.snmp is not None and entry.snmp.version == "3":
+        what = f"{subject}: a virtual switch answers version 2c only. Leave version out."
+        yield document.mistake((*path, "snmp", "version"), what)
+
+
+def _trunk_mistakes(document: Document, trunk: TrunkSection, model: RigFile) -> Iterator[Mistake]:
+    known = list(model.switches)
+    if len(known) != _MOST_SWITCHES:
+        what = f"trunk: connects two switches; switches names {len(known) or 'none'}."
+        yield document.mistake(("trunk",), what, at_key=True)
+    if trunk.ports and model.virtual is not None:
+        yield document.mistake(("trunk", "ports"), f"ports: {_MADE}. Leave it out.", at_key=True)
+    for name in trunk.ports:
+        if name not in known:
+            what = f'trunk: there is no switch "{name}".{suggestion(name, known)}'
+            yield document.mistake(("trunk", "ports", name), what, at_key=True)
+
+
+def _port_mistakes(document: Document, model: RigFile) -> Iterator[Mistake]:
+    """Yield nodes on unknown switches, and ports that are used twice."""
+    known = list(model.switches)
+    trunk = model.trunk.ports if model.trunk is not None else {}
+    users = {(switch, port): "the trunk" for switch, ports in trunk.items() for port in ports}
+    for name, node in model.nodes.items():
+        path, subject = ("nodes", name), f'node "{name}"'
+        if node.switch is not None and node.switch not in known:
+            hint = suggestion(node.switch, known) or " Name it under switches."
+            yield document.mistake((*path, "switch"), f'{subject}: there is no switch "{node.switch}".{hint}')
+        elif node.switch is None and len(known) == _MOST_SWITCHES:
+            what = f'{subject}: "switch" is missing. It is the switch of the node: {" or ".join(known)}.'
+            yield document.mistake(path, what, at_key=True)
+        if node.switch_port is None:
+            continue
+        switch = node.switch or next(iter(known), None)
+        if model.virtual is not None:
+            yield from _unwanted(document, path, ["switch_port"], subject, _MADE)
+        elif switch is None:
+            what = f'{subject}: "switch_port" needs a switch. Name it under switches.'
+            yield document.mistake((*path, "switch_port"), what, at_key=True)
+        elif (first := users.setdefault((switch, node.switch_port), subject)) != subject:
+            what = f'{subject}: {first} is on port "{node.switch_port}" of {switch} already.'
+            yield document.mistake((*path, "switch_port"), what)
+
+
+def _group_mistakes(document: Document, model: RigFile) -> Iterator[Mistake]:
+    for group, members in model.groups.items():
+        path, subject = ("groups", group), f'group "{group}"'
+        if group in model.nodes:
+            yield document.mistake(path, f"{subject}: a node has this name. Give it another name.", at_key=True)
+        seen: set[str] = set()
+        for position, member in enumerate(members):
+            at = (*path, position)
+            try:
+                names = expand_names(member)
+            except FieldError as error:
+                yield document.mistake(at, f"{subject}: {error}.")
+                continue
+            unknown = next((name for name in names if name not in model.nodes), None)
+            twice = next((name for name in names if name in seen), None)
+            seen.update(names)
+            if unknown is not None:
+                hint = suggestion(unknown, list(model.nodes))
+                yield document.mistake(at, f'{subject}: there is no node "{unknown}".{hint}')
+            elif twice is not None:
+                yield document.mistake(at, f'{subject}: "{twice}" is in it twice. Keep one of them.')

@@ -1,0 +1,171 @@
+"""Shorthands of a rig file, written out before it is checked: ranges of nodes, `defaults`, and `--rig-set`."""
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final
+
+from rigctl.base.texts import printable
+from rigctl.rig.ranges import Named, expand, expand_names, is_range
+from rigctl.rig.schema import SSH_ONLY, RigFile
+from rigctl.yamlfile import Document, FieldError, Mistake, Path, suggestion
+from rigctl.yamlfile.read import plain_value
+
+_OPTION: Final = "--rig-set"
+_EXAMPLES: Final = {"nodes": "nodes.pi1.rate=100M", "switches": "switches.force10.mtu=9216"}
+"""Their keys are names that the file gives: an option makes no new ones."""
+_MOST_PARTS: Final = 5
+_EXAMPLE: Final = f"{_OPTION} trunk.rate=10G"
+
+
+def with_ranges(document: Document) -> Document:
+    """Return the rig file with each range of `nodes` expanded.
+
+    A value may hold `{n}` and `{name}`. Each node has the places of its range.
+    """
+    nodes = document.data.get("nodes")
+    if not isinstance(nodes, dict) or not any(is_range(key) for key in nodes):
+        return document
+    sections: dict[str, Any] = {}
+    keys: dict[str, str] = {}  # of the file, by the name of a node
+    wrong: list[Mistake] = []
+    for key, section in nodes.items():
+        try:
+            names = expand(key) if is_range(key) else [Named(key, None)]
+        except FieldError as error:
+            wrong.append(document.mistake(("nodes", key), f"{error}.", at_key=True))
+            continue
+        for named in names:
+            if named.name in sections:
+                first = document.keys.get(("nodes", keys[named.name]))
+                line = f", first in line {first.line}" if first else ""
+                what = f"nodes: {named.name} is given twice{line}. Keep one of them."
+                wrong.append(document.mistake(("nodes", key), what, at_key=True))
+                continue
+            sections[named.name] = named.filled(section) if is_range(key) else section
+            keys[named.name] = key
+    placed = document
+    for key in filter(is_range, nodes):
+        placed = placed.placed(("nodes", key), *(("nodes", name) for name, own in keys.items() if own == key))
+    data = {**document.data, "nodes": sections}
+    return replace(placed, data=data, mistakes=(*document.mistakes, *wrong))
+
+
+def without_repeats(mistakes: Sequence[Mistake]) -> list[Mistake]:
+    """Return the mistakes with those at one place only for the first of the nodes.
+
+    The nodes of a range have their places in common, and all nodes those of `defaults`, which come first.
+    """
+    first: dict[str, Path] = {}
+    return [
+        mistake
+        for mistake in mistakes
+        if first.setdefault(mistake.where, mistake.path[:2]) == mistake.path[:2] or mistake.path[:1] != ("nodes",)
+    ]
+
+
+def with_defaults(document: Document) -> Document:
+    """Return the rig file with the defaults in each node that has no value of its own.
+
+    A group's value goes before that of all nodes. A node in two groups with different values is a mistake. Keys of SSH
+    are not given to nodes that another transport reaches. A value has the place where it was written.
+    """
+    defaults, nodes = document.data.get("defaults"), document.data.get("nodes")
+    if not isinstance(defaults, dict) or not isinstance(nodes, dict) or document.data.get("virtual") is not None:
+        return document
+    of_groups, wrong = _group_defaults(document, defaults, nodes)
+    common: dict[str, Path] = {key: ("defaults", key) for key in defaults if key != "groups"}
+    sections: dict[str, Any] = {}
+    users: dict[Path, list[Path]] = {}  # the places to which each default is copied
+    for name, own in nodes.items():
+        if not isinstance(own or {}, dict):
+            sections[name] = own  # reported by the schema
+            continue
+        section = sections[name] = dict(own or {})
+        by_ssh = (section.get("transport") or document.data.get("transport") or "ssh") == "ssh"
+        for key, origin in {**common, **of_groups[name]}.items():
+            if key not in section and (by_ssh or key not in SSH_ONLY):
+                section[key] = document.at(origin)
+                users.setdefault(origin, []).append(("nodes", name, key))
+    placed = document
+    for origin, places in users.items():
+        placed = placed.placed(origin, *places)
+    return replace(placed, data={**document.data, "nodes": sections}, mistakes=(*document.mistakes, *wrong))
+
+
+def _group_defaults(
+    document: Document, defaults: Mapping[str, Any], nodes: Mapping[str, Any]
+) -> tuple[dict[str, dict[str, Path]], list[Mistake]]:
+    """Return by node and key the place of its groups' default, and the mistakes of nodes in several groups."""
+    places: dict[str, dict[str, Path]] = {name: {} for name in nodes}
+    wrong: list[Mistake] = []
+    groups, of_groups = document.data.get("groups"), defaults.get("groups")
+    for group, section in (of_groups if isinstance(of_groups, dict) else {}).items():
+        if not isinstance(groups, dict) or group not in groups:
+            what = f'defaults: there is no group "{group}" in groups.'
+            wrong.append(document.mistake(("defaults", "groups", group), what, at_key=True))
+            continue
+        for name in _members(groups[group]):
+            for key in section if name in nodes and isinstance(section, dict) else ():
+                place: Path = ("defaults", "groups", group, key)
+                before = places[name].setdefault(key, place)
+                if document.at(before) != document.at(place) and document.at(("nodes", name, key)) is None:
+                    what = f'node "{name}" is also in group "{before[2]}", with another {key}. Give it at the node.'
+                    wrong.append(document.mistake(place, f"defaults: {what}"))
+    return places, wrong
+
+
+def _members(group: object) -> list[str]:
+    names: list[str] = []
+    for member in group if isinstance(group, list) else [group]:
+        with suppress(FieldError):  # reported by the schema
+            names += expand_names(str(member))
+    return names
+
+
+def with_options(document: Document, sets: Sequence[str]) -> tuple[Document, list[Mistake]]:
+    """Return the rig file with each `PATH=VALUE` of `sets` in place, and the mistakes in the paths.
+
+    The values are checked later, with the file. A range in a path stands for all its nodes.
+    """
+    wrong: list[Mistake] = []
+    for text in sets:
+        origin = f"{_OPTION} {printable(text)[:200]}"
+        path, equals, value = text.partition("=")
+        # A dot inside the brackets of a range separates nothing.
+        parts = [part.strip() for part in re.split(r"\.(?![^\[]*\])", path)]
+        if not equals or not all(parts) or len(parts) > _MOST_PARTS:
+            wrong.append(Mistake(origin, f"expected PATH=VALUE, as in {_EXAMPLE}."))
+            continue
+        unknown = _unknown(document, parts)
+        if unknown is not None:
+            wrong.append(Mistake(origin, unknown))
+            continue
+        paths = [(parts[0], name, *parts[2:]) for name in _names(parts)] if parts[0] in _EXAMPLES else [tuple(parts)]
+        for place in paths:
+            document = document.replaced(place, plain_value(parts[-1], value), origin)
+    return document, wrong
+
+
+def _names(parts: Sequence[str]) -> list[str]:
+    """Return the nodes or the switch that a path names. Raise `FieldError` if the range is none."""
+    return expand_names(parts[1]) if parts[0] == "nodes" else [parts[1]]
+
+
+def _unknown(document: Document, parts: Sequence[str]) -> str | None:
+    first = parts[0]
+    if first not in RigFile.model_fields:
+        return f'unknown key "{printable(first)[:64]}".{suggestion(first, list(RigFile.model_fields))}'
+    if first not in _EXAMPLES:
+        return None
+    if len(parts) < 3:
+        return f"expected a key of one of the {first}, as in {_OPTION} {_EXAMPLES[first]}."
+    known = document.data.get(first)
+    known = list(known) if isinstance(known, dict) else []
+    try:
+        name = next((name for name in _names(parts) if name not in known), None)
+    except FieldError as error:
+        return f"{error}."
+    what = "node" if first == "nodes" else "switch"
+    return name and f'the rig file has no {what} "{printable(name)[:64]}".{suggestion(name, known)}'

@@ -40,7 +40,7 @@ _ASKED: Final = {
     "namespace": "readlink /proc/self/ns/net",
     "ssh": "echo $SSH_CONNECTION",
     "uid": "id -u",
-    # The agent needs a shell as root (remote.rights): a rule for some commands only is not enough.
+    # The agent needs a shell as root (remote.host.shell): a rule for some commands only is not enough.
     "sudo": "command -v sudo >/dev/null || echo absent; [ $(id -u) = 0 ] || "
     "$limit sudo -n -- sh -c 'echo granted' 2>&1",
     "ip": "command -v ip",

@@ -28,7 +28,7 @@ from rigctl.virtual.machines.image import Image, archive, padded
 from rigctl.virtual.machines.qemu import Accel, hub, hub_socket, machine, overlay, own_files
 
 BOOT_S: Final = 280.0
-"""Deadline for all machines of a rig together. `rigctl.virtual.start` waits a little longer."""
+"""Deadline for all machines of a rig together. `rigctl.virtual.provide` waits a little longer."""
 _AGAIN_S: Final = 1.0
 """Time from a machine's end until power returns."""
 _QUICK_S: Final = 3.0

@@ -1,6 +1,6 @@
-"""Lay out the state of a run as lines for a terminal's width and height. Pure: no clock, no terminal.
+"""Layout of a run's state as lines for a terminal's width and height. It reads no clock and no terminal.
 
-Made for 100 × 30, a 7-inch screen of 800 × 480; smaller screens lose the less important parts first.
+The layout is designed for 100 × 30, a 7-inch screen of 800 × 480; smaller screens lose the less important parts first.
 """
 
 import textwrap
@@ -36,11 +36,11 @@ def latest(lines: Sequence[str], width: int, height: int, since_s: float) -> lis
 
 
 def _fitted(lines: Sequence[Text], width: int, height: int) -> list[Text]:
-    made = [line.copy() for line in lines[:height]]
-    made += [Text() for _ in range(height - len(made))]
-    for line in made:
+    fitted = [line.copy() for line in lines[:height]]
+    fitted += [Text() for _ in range(height - len(fitted))]
+    for line in fitted:
         line.truncate(width, pad=True)
-    return made
+    return fitted
 
 
 def _head(shown: Published, width: int) -> Text:
@@ -81,10 +81,10 @@ def _foot(shown: Published, width: int, height: int, since_s: float) -> list[Tex
         most = "at most " if state.left_at_most else ""
         known = state.left_s is not None
         left = f"{most}{_time(max(0.0, (state.left_s or 0.0) - since_s))} left" if known else "time left not known"
-    # As many lines as this screen has for messages: nothing above them moves.
+    # The number of lines does not depend on the message, so that nothing above it moves.
     lines = 3 if height >= 28 else 2 if height >= 20 else 1
-    said = _news(shown, since_s) or (state.messages[-1] if state.messages else None)
-    notes = ((_wrapped(said, width) if said is not None else []) + [Text()] * lines)[:lines]
+    message = _news(shown, since_s) or (state.messages[-1] if state.messages else None)
+    notes = ((_wrapped(message, width) if message is not None else []) + [Text()] * lines)[:lines]
     return [Text(f" {_progress(share, max(4, width - 34))} {100 * share:3.0f} %  {left}"), *notes]
 
 
@@ -109,8 +109,8 @@ def _news(shown: Published, since_s: float) -> Said | None:
     return None
 
 
-def _wrapped(said: Said, width: int) -> list[Text]:
-    return [Text(f" {line}", style=_STYLES[said.level]) for line in textwrap.wrap(said.text, max(1, width - 2))]
+def _wrapped(message: Said, width: int) -> list[Text]:
+    return [Text(f" {line}", style=_STYLES[message.level]) for line in textwrap.wrap(message.text, max(1, width - 2))]
 
 
 def _brief(shown: Published, width: int, since_s: float) -> list[Text]:
@@ -132,7 +132,7 @@ def _results(shown: Published, width: int, height: int, since_s: float) -> list[
 
 
 def _paged(lines: Sequence[str], height: int, since_s: float, foot: str) -> list[Text]:
-    """Return the page of `lines` whose turn it is, with a foot. A page ends at an empty line of its lower half."""
+    """Return the current page of `lines`, with a foot. A page ends at an empty line of its lower half."""
     room = max(1, height - 1)
     pages: list[Sequence[str]] = []
     while lines:

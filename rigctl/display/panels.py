@@ -28,7 +28,7 @@ _HALVES: Final = {(False, False): " ", (True, False): "▀", (False, True): "▄
 
 
 def size_of(text: str, scale: int) -> tuple[int, int]:
-    """Return the columns and rows of `text` at this scale."""
+    """Return the width and height of `text` at this scale, in columns and rows."""
     return scale * (sum(len(_GLYPHS[letter][0]) + 1 for letter in text) - 1), -(-_PIXELS * scale // 2)
 
 
@@ -39,7 +39,7 @@ def scale_for(text: str, width: int, height: int) -> int:
 
 
 def big(text: str, scale: int) -> list[str]:
-    """Draw `text`, of digits and `.,–`, as rows of equal length. A pixel is `scale` columns and `scale` half rows."""
+    """Return `text`, of digits and `.,–`, as rows of equal length. A pixel is `scale` columns and `scale` half rows."""
     pixels = [" ".join(_GLYPHS[letter][row] for letter in text) for row in range(_PIXELS)]
     halves = [[mark == "#" for mark in row for _ in range(scale)] for row in pixels for _ in range(scale)]
     if len(halves) % 2:
@@ -51,7 +51,7 @@ def big(text: str, scale: int) -> list[str]:
 
 
 def bars(values: Sequence[float], most: float, width: int, height: int) -> list[str]:
-    """Draw the latest of `values` as columns of up to `height` rows."""
+    """Return the latest of `values` as columns of up to `height` rows."""
     # A value above 0 is always visible.
     halves = [max(value > 0, min(2 * height, round(2 * height * value / (most or 1.0)))) for value in values[-width:]]
     return [
@@ -72,7 +72,7 @@ _HISTORY_ROWS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A figure with its name, what it means, and bars of its history."""
+    """A figure with its name, its meaning, and bars of its history."""
 
     name: str
     mbps: float | None
@@ -81,8 +81,8 @@ class Panel:
     history: tuple[float, ...]
     most: float  # of the scale of the bars
 
-    def drawn(self, width: int, height: int, scale: int) -> list[Text]:
-        """Draw the panel in `height` rows, with digits of this scale if there is room for them."""
+    def rows(self, width: int, height: int, scale: int) -> list[Text]:
+        """Return the panel in `height` rows, with digits of this scale if there is room for them."""
         number, unit = number_text(self.mbps)
         if scale < 1 or height < 3:
             line = Text(f"{self.name} ", style="bold").append(f"{number} ", style=self.style)
@@ -97,7 +97,7 @@ class Panel:
 
 
 def number_text(mbps: float | None) -> tuple[str, str]:
-    """Return number and unit, as `941`, `Mbit/s` or `18.31`, `Gbit/s`: as many digits as one can read at a glance."""
+    """Return number and unit, as `941`, `Mbit/s` or `18.31`, `Gbit/s`, with three to five digits."""
     if mbps is None:
         return "–", "Mbit/s"
     if mbps >= _GBIT_FROM:
@@ -106,15 +106,15 @@ def number_text(mbps: float | None) -> tuple[str, str]:
 
 
 def total_of(streams: Sequence[Stream]) -> Stream:
-    """Return the sum of the streams; a figure that one of them lacks is unknown."""
+    """Return the sum of the streams; a figure is None if a stream lacks it."""
     shortest = min((len(stream.history_mbps) for stream in streams), default=0)
-    latest = (stream.history_mbps[len(stream.history_mbps) - shortest :] for stream in streams)
-    # Not validated: the sum of valid figures may be above the limit of one.
+    histories = (stream.history_mbps[len(stream.history_mbps) - shortest :] for stream in streams)
+    # Not validated: the sum of valid figures may be above the limit of a single figure.
     return Stream.model_construct(
         name=f"total of {len(streams)}",
         now_mbps=_sum([stream.now_mbps for stream in streams]),
         measured_mbps=_sum([stream.measured_mbps for stream in streams]),
-        history_mbps=tuple(map(sum, zip(*latest, strict=True))),
+        history_mbps=tuple(map(sum, zip(*histories, strict=True))),
     )
 
 
@@ -139,7 +139,7 @@ def panel_of(stream: Stream, test: CurrentTest) -> Panel:
 
 
 def stream_rows(streams: Sequence[Stream], test: CurrentTest, width: int, height: int) -> list[Text]:
-    """Draw the streams in at most `height` rows: each as a panel, or their total and the slowest of them."""
+    """Return the streams in at most `height` rows: each as a panel, or their total and the slowest of them."""
     panels = [panel_of(stream, test) for stream in streams]
     if len(panels) <= MOST_PANELS:
         return grid(panels, width, height)
@@ -149,11 +149,11 @@ def stream_rows(streams: Sequence[Stream], test: CurrentTest, width: int, height
     tall = min(height, size_of(number, scale)[1] + 5 if scale else 2)
     columns = max(1, width // (2 * _LEAST_LIST))
     shown = sorted(panels, key=lambda panel: panel.mbps or 0.0)[: columns * max(0, height - tall - 1)]
-    lines = total.drawn(width, tall, scale)
+    lines = total.rows(width, tall, scale)
     lines.append(Text(f"the {len(shown)} slowest of {len(panels)}:", style="dim"))
     inner = width // columns - _MARGIN
     for first in range(0, len(shown), columns):
-        lines.append(_beside([_entry(panel, inner) for panel in shown[first : first + columns]], inner))
+        lines.append(_joined([_entry(panel, inner) for panel in shown[first : first + columns]], inner))
     return lines[:height]
 
 
@@ -165,7 +165,7 @@ def _entry(panel: Panel, width: int) -> Text:
 
 
 def grid(panels: Sequence[Panel], width: int, height: int) -> list[Text]:
-    """Draw the panels side by side, in the number of columns that gives the biggest digits."""
+    """Return the rows of the panels side by side, in the number of columns that gives the biggest digits."""
     if not panels or height < 1 or width < 1:
         return []
     best: tuple[int, bool, int, int] = (-1, False, 0, 1)
@@ -179,12 +179,12 @@ def grid(panels: Sequence[Panel], width: int, height: int) -> list[Text]:
     inner, tall = max(1, width // columns - _MARGIN), max(1, height // -(-len(panels) // columns))
     lines: list[Text] = []
     for first in range(0, len(panels), columns):
-        drawn = [panel.drawn(inner, tall, scale) for panel in panels[first : first + columns]]
-        lines += [_beside(parts, inner) for parts in zip(*drawn, strict=True)]
+        beside = [panel.rows(inner, tall, scale) for panel in panels[first : first + columns]]
+        lines += [_joined(parts, inner) for parts in zip(*beside, strict=True)]
     return lines[:height]
 
 
-def _beside(parts: Sequence[Text], inner: int) -> Text:
+def _joined(parts: Sequence[Text], inner: int) -> Text:
     line = Text()
     for part in parts:
         part.truncate(inner, pad=True)

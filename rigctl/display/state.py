@@ -140,13 +140,13 @@ def _place() -> Path:
 
 
 def _owned(folder: Path) -> int | None:
-    """Return the owner of `folder`; None if it is no folder, or others can write to it."""
-    found = folder.lstat()
-    return found.st_uid if stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o022 else None
+    """Return the owner of `folder`, or None if it is no folder, or others can write to it."""
+    status = folder.lstat()
+    return status.st_uid if stat.S_ISDIR(status.st_mode) and not stat.S_IMODE(status.st_mode) & 0o022 else None
 
 
 def own_folder() -> Path | None:
-    """Return this user's folder, made if it is missing; None if others can write to it, or it cannot be made."""
+    """Return this user's folder, creating it if needed; None if that fails, or others can write to it."""
     folder = _place() / f"{_PREFIX}{os.geteuid()}"
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o755, exist_ok=True)
@@ -155,7 +155,7 @@ def own_folder() -> Path | None:
 
 
 def tidy(folder: Path) -> None:
-    """Remove the files of runs that ended or died a minute ago or earlier; others may still read later ones."""
+    """Remove the files of runs that ended or died at least a minute ago; others may still read newer files."""
     for path in (*folder.glob("*.json"), *folder.glob(".*.new")):
         with contextlib.suppress(OSError, ValueError):
             if time.time() - path.stat().st_mtime > _KEPT_S and process(int(path.stem.removeprefix("."))) is None:
@@ -176,11 +176,11 @@ def path_of(folder: Path, pid: int) -> Path:
 
 def published() -> list[Published]:
     """Return the readable states of all users, the earliest run first."""
-    found = [state for folder in _place().glob(f"{_PREFIX}*") for state in _states(folder)]
-    return sorted(found, key=lambda each: each.state.began_at)
+    runs = [run for folder in _place().glob(f"{_PREFIX}*") for run in _runs(folder)]
+    return sorted(runs, key=lambda run: run.state.began_at)
 
 
-def _states(folder: Path) -> Iterator[Published]:
+def _runs(folder: Path) -> Iterator[Published]:
     with contextlib.suppress(OSError):
         owner = _owned(folder)
         if owner is None or folder.name != f"{_PREFIX}{owner}":
@@ -195,8 +195,8 @@ def _read(path: Path, owner: int) -> State | None:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(descriptor, "rb") as file:  # noqa: PTH123 — it is open already
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode) or found.st_uid != owner:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != owner:
                 return None
             state = State.model_validate_json(file.read(_MOST_BYTES))
     except (OSError, ValidationError):
@@ -264,4 +264,4 @@ def publishing(snapshot: Callable[[], State]) -> Iterator[Callable[[], None]]:
     finally:
         over.set()
         changed.set()
-        thread.join(SIGN_OF_LIFE_S)  # a file system that hangs holds nobody up
+        thread.join(SIGN_OF_LIFE_S)  # a file system that hangs must not delay the run

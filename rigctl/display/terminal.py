@@ -1,4 +1,4 @@
-"""Draw on a terminal's alternate screen until a key is pressed, the terminal is lost or the source ends.
+"""The loop that draws on a terminal's alternate screen until a key is pressed, the terminal is lost or the source ends.
 
 The size is read before each frame. A hangup (SIGHUP, or a terminal that is gone) ends drawing without a message.
 """
@@ -23,13 +23,13 @@ _LEAVING: Final = frozenset(b"qQ\x1b\x03")
 
 
 class _GoneError(Exception):
-    """The terminal is not there any more."""
+    """The terminal has hung up."""
 
 
 def watch(lines: Callable[[int, int], Sequence[Text] | None], file: IO[str], *, interrupts: bool = True) -> bool:
-    """Draw what `lines` gives for width and height, until it gives None, `q` is pressed, or the terminal is lost.
+    """Draw the result of `lines` for width and height until it is None, `q` is pressed, or the terminal is lost.
 
-    Return True if the terminal is still there. Without `interrupts` Ctrl-C is left to the parent process.
+    Return True if the terminal still exists. Without `interrupts`, Ctrl-C acts on the parent process only.
     """
     environment = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
     console = Console(file=file, force_terminal=True, highlight=False, legacy_windows=False, _environ=environment)
@@ -91,4 +91,4 @@ def _signals(interrupts: bool) -> Iterator[None]:
         yield
     finally:
         for number in (signal.SIGHUP, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)  # what is left is the way out
+            signal.signal(number, signal.SIG_IGN)  # the process is about to end

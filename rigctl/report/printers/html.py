@@ -1,7 +1,7 @@
-"""The page: a document as one self-contained HTML file without requests, and with no font but the reader's own.
+"""A document as one self-contained HTML file, which makes no request and uses the reader's fonts.
 
-One script of ours runs where there are charts (reports/templates/charts.js): the page's policy allows its hash and no
-other script. Without it the page is whole.
+A page with charts has one script (reports/templates/charts.js). The page's policy allows its hash and no other script.
+Without the script the page is complete.
 """
 
 import base64
@@ -43,19 +43,19 @@ from rigctl.report.words.text import plural
 
 MOST_FINDINGS: Final = 3
 SHORT_PAGE: Final = 4
-"""A page of no more parts than this needs no contents."""
+"""A page of at most so many parts has no list of contents."""
 ONE_LINE: Final = 9
-"""Contents of more entries than this are folded on a wide screen, too."""
+"""A longer list of contents is folded on a wide screen, too."""
 STYLES: Final = ("report.css", "matrix.css")
 """The style sheet of a page; its colours and letters are custom properties at the top of the first."""
 READABLE: Final = " data-axis="
-"""In the text of a page with a chart whose values can be read."""
+"""Text in every page with a chart whose values the script shows."""
 _COMMAND: Final = re.compile(r"`([^`\n]+)`")
 """A command in a sentence."""
 MOST_BYTES: Final = 2_000_000
 """Size of a page with its data."""
 PLACE: Final = "<!--data-->"
-"""Place of the data in the template; a text of the user cannot hold it, because it is escaped."""
+"""Place of the data in the template. No text of the user can contain it, because these are escaped."""
 SCRIPT_PLACE: Final = "<!--script-->"
 POLICY_PLACE: Final = "script-src 'none'; "
 _SCRIPT: Final = '<script type="application/json" id="rigctl-data">\n{}\n</script>'
@@ -72,7 +72,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """Links of a page to the site it lies in; a page on its own has none."""
+    """Links from a page to the other pages of its site; None if the page stands alone."""
 
     home: Place | None = None
     earlier: Place | None = None
@@ -98,7 +98,7 @@ class Anchored:
 
 
 def write_page(document: Document, path: Path, brand: Brand | None = None) -> None:
-    """Write the page to `path`, whole or not at all. Raises `InputError` where that can't be."""
+    """Write the page to `path`, whole or not at all. Raises `InputError` if that fails."""
     write_whole(path, page(document, brand=brand).encode("utf-8", "replace"))
 
 
@@ -141,7 +141,7 @@ def _script() -> tuple[str, str]:
 
 
 def with_script(page: str) -> str:
-    """Return `page` with the script of its charts; a page without charts whose values can be read has none."""
+    """Return `page` with the script of its charts, if it has charts whose values the script shows."""
     element, policy = _script() if READABLE in page else ("", POLICY_PLACE)
     return page.replace(SCRIPT_PLACE, element, 1).replace(POLICY_PLACE, policy, 1)
 
@@ -159,7 +159,7 @@ def environment() -> Environment:
     def prose(text: str) -> Markup:
         return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 — escaped
 
-    # What ends in .html.j2 is escaped too; only the style sheet and the charts, which are ours, go in as they are.
+    # Templates that end in .html.j2 are escaped, too; only our own style sheet and charts are inserted as they are.
     made = Environment(
         loader=FileSystemLoader(templates()),
         autoescape=True,
@@ -209,7 +209,7 @@ def _label(chart: Chart) -> str:
 
 
 def with_data(page: str, document: Document) -> str:
-    """Return `page` with as much of the data as its size allows, and a sentence that says what is inside."""
+    """Return `page` with as much of the data as its size allows, and a sentence about the data inside."""
     if not document.export:
         return page.replace(PLACE, "", 1)
     room = MOST_BYTES - len(page.encode("utf-8", "replace")) - 500

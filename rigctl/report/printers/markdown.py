@@ -19,11 +19,11 @@ from rigctl.report.blocks import (
 from rigctl.report.words.text import escaped
 
 MOST_FOLDED: Final = 24
-"""Rows of a folded table, at most: Markdown can't fold."""
+"""Most rows of a folded table that is printed, because Markdown cannot fold."""
 
 
 def markdown(document: Document) -> str:
-    """Return title, rig and date, answer, results, findings and the brief sections."""
+    """Return the document as Markdown: title, rig and date, answer, results, findings and the brief sections."""
     lines = [f"# {escaped(document.title)}", ""]
     if document.about:
         lines += [escaped(" · ".join(document.about)), ""]
@@ -67,7 +67,7 @@ def _block(block: Block) -> list[str]:
 
 
 def _only_long(block: Block) -> bool:
-    """Tell whether a block is a long table that is not of tests, as of 100 flows: its summary stands before it."""
+    """Tell whether a block is a long table without tests, such as 100 flows, of which the summary is enough."""
     return isinstance(block, Table) and len(block.rows) > MOST_FOLDED and all(row.test is None for row in block.rows)
 
 

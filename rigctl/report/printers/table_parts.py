@@ -23,7 +23,7 @@ MOST_CARDS: Final = 60
 
 
 def paper_parts(table: Table) -> list[Table]:
-    """Return tables that fit paper, led by the first column; none where the table is to be printed across."""
+    """Return tables that fit paper, each with the first column; empty if the table is printed across."""
     parts = _parts(table, TIGHT_CHARACTERS if len(_parts(table, TIGHT_CHARACTERS)) == 1 else PAPER_CHARACTERS)
     return [] if len(parts) > 1 and len(table.rows) > MOST_PAPER_ROWS else parts
 
@@ -39,15 +39,15 @@ def screen_parts(table: Table) -> list[Table]:
 
 
 def repeated(table: Table) -> dict[int, tuple[str, str]]:
-    """Return title and text of the columns that are the same in all rows, by number; none of measured values."""
-    found = {}
+    """Return title and text of the columns that are the same in all rows, by number, except measured columns."""
+    repeated_columns = {}
     for number, column in enumerate(table.columns):
         entries = [row.entries[number] for row in (*table.rows, *((table.total,) if table.total else ()))]
         alike = len({entry.text for entry in entries}) == 1 and not any(entry.mark for entry in entries)
         if number and alike and len(table.rows) > 1 and column.group != "measured":
             unit = "" if not column.unit or entries[0].text in ("–", "default") else f" {column.unit}"
-            found[number] = (column.title, f"{entries[0].text}{unit}")
-    return found
+            repeated_columns[number] = (column.title, f"{entries[0].text}{unit}")
+    return repeated_columns
 
 
 def anchors(table: Table) -> frozenset[int]:
@@ -73,16 +73,16 @@ def _parts(table: Table, most: int) -> list[Table]:
     widths[-1] += LINE_CHARACTERS * any(row.over_time for row in table.rows)
     if sum(widths) <= most:
         return [table]
-    # Of as few parts as fit, the narrowest: none is left with a column or two.
+    # The fewest parts that fit, of about equal width, so that no part has only a column or two.
     parts = _split(widths, most)
     while len(narrower := _split(widths, most := most - 1)) == len(parts) and most > widths[0] + max(widths):
         parts = narrower
-    made = [_columns_of(table, part) for part in parts]
-    return [_without_the_end(part) for part in made[:-1]] + made[-1:]
+    tables = [_columns_of(table, part) for part in parts]
+    return [_without_the_end(part) for part in tables[:-1]] + tables[-1:]
 
 
 def _without_the_end(table: Table) -> Table:
-    """Return a part of a table without what the last part has: notes, legend and the lines over time."""
+    """Return a part of a table without notes, legend and lines over time, which the last part has."""
     return replace(table, notes=(), legend=(), rows=tuple(replace(row, over_time=None) for row in table.rows))
 
 

@@ -39,7 +39,7 @@ _STYLES: Final = {Severity.WARNING: "yellow", Severity.ERROR: "red"}
 
 
 def print_document(document: Document, console: Console, *, everything: bool = False) -> None:
-    """Print `document`; with `everything` all findings and notes, not only the weightiest."""
+    """Print `document`; with `everything`, print all findings and notes, not only the weightiest."""
     console.print(Text(document.title, style="bold"))
     if document.about:
         console.print(Text(" · ".join(document.about), style="dim"))
@@ -106,13 +106,16 @@ def _print_block(block: Block, console: Console, everything: bool) -> None:
 
 def _print_heat_map(heat_map: HeatMap, unit: str, console: Console) -> None:
     console.print(Text(f"\n{heat_map.title}{': ' if heat_map.title else ''}{unit}"))
-    made = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    made.add_column(heat_map.corner, justify="right", no_wrap=True)
-    for name in heat_map.columns:
-        made.add_column(Text(name), justify="right", no_wrap=True)
+    grid = _empty_table()
+    for name in (heat_map.corner, *heat_map.columns):
+        grid.add_column(Text(name), justify="right", no_wrap=True)
     for label, fields in heat_map.rows:
-        made.add_row(label, *(field.text for field in fields))
-    console.print(made)
+        grid.add_row(label, *(field.text for field in fields))
+    console.print(grid)
+
+
+def _empty_table() -> RichTable:
+    return RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
 
 
 def _print_table(table: Table, console: Console, everything: bool) -> None:
@@ -136,9 +139,9 @@ def _print_notes(table: Table, console: Console, everything: bool) -> None:
 
 
 def _parts(table: Table, console: Console) -> list[list[int]]:
-    """Return the columns by number in as few tables as the width allows, split before those that are derived.
+    """Return the numbers of the columns of each table, in as few tables as the width allows; nothing is cut.
 
-    The first column leads each table. What still does not fit gets a table of its own; nothing is cut.
+    The first column leads each table. Derived columns begin a table of their own.
     """
     every = list(range(1, len(table.columns)))
     widest = _widest(table)
@@ -157,7 +160,7 @@ def _parts(table: Table, console: Console) -> list[list[int]]:
 
 
 def _widest(table: Table) -> Table:
-    """Return `table` with one row of its widest texts: measuring all rows for many widths is slow."""
+    """Return `table` with a single row of its widest texts, which is faster to measure than all rows."""
     rows = (*table.rows, *((table.total,) if table.total else ()))
     columns = [[row.entries[number].text for row in rows] for number in range(len(table.columns))]
     columns[0] = [text + "".join(map(_raised, row.notes)) for text, row in zip(columns[0], rows, strict=True)]
@@ -179,22 +182,22 @@ def _raised(number: int) -> str:
 
 
 def _rich_table(table: Table, columns: Sequence[int]) -> RichTable:
-    made = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    rich_table = _empty_table()
     kept = [0, *columns]
     for number in kept:
         column = table.columns[number]
-        made.add_column(_header(column), justify="left" if column.words else "right", no_wrap=True)
+        rich_table.add_column(_header(column), justify="left" if column.words else "right", no_wrap=True)
     for row in (*table.rows, *((table.total,) if table.total else ())):
         texts = [Text(row.entries[number].text) for number in kept]
         for note in row.notes:
             texts[0].append(_raised(note), style="yellow")
         style = "bold" if row is table.total else None if row.counted else "dim"
-        made.add_row(*texts, style=style, end_section=bool(table.total) and row is table.rows[-1])
-    return made
+        rich_table.add_row(*texts, style=style, end_section=bool(table.total) and row is table.rows[-1])
+    return rich_table
 
 
 def _header(column: Column) -> Text:
-    """Return a title in short lines, the unit in the last: narrow columns leave room for more of them."""
+    """Return a title in short lines, with the unit in the last line, so that columns are narrow."""
     words = column.title.split(" ", 1)
     lines = words if len(words[-1]) <= 12 else column.title.rsplit(" ", 2)
     return Text("\n".join([*lines, *([column.unit] if column.unit else [])]))

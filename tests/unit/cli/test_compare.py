@@ -66,7 +66,7 @@ def test_the_latest_is_compared_with_the_one_before_where_none_is_named(
     assert made["tests"][1]["same_within_pct"] < 1
 
 
-def test_a_run_is_not_compared_with_itself_nor_with_one_that_is_not_there(
+def test_what_cannot_be_compared_or_written_is_refused_with_the_reason(
     address: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs = three(address)
@@ -74,6 +74,7 @@ def test_a_run_is_not_compared_with_itself_nor_with_one_that_is_not_there(
         ([runs[0], runs[0]], "is A and B"),
         (["latest~7"], "the store has 3 runs"),
         (["2024"], "no run"),
+        (["-o", "c.txt"], "c.txt: no format is known by this ending"),
     ):
         compare(address, *words, code=2)
         assert what in capsys.readouterr().err
@@ -87,12 +88,6 @@ def test_a_file_gets_the_format_of_its_ending(
     compare(address, "-o", name, code=1)
     assert (tmp_path / name).read_text().lstrip().startswith(begins)
     assert capsys.readouterr().out.strip() == str(tmp_path / name)
-
-
-def test_a_file_of_unknown_ending_needs_a_format(address: str, capsys: pytest.CaptureFixture[str]) -> None:
-    three(address)
-    compare(address, "-o", "c.txt", code=2)
-    assert "c.txt: no format is known by this ending" in capsys.readouterr().err
 
 
 def test_a_wider_bound_leaves_a_slower_test_open(address: str, capsys: pytest.CaptureFixture[str]) -> None:

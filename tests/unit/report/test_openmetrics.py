@@ -23,12 +23,14 @@ def values(text: str, name: str) -> dict[tuple[str, ...], float]:
     return {tuple(s.labels[label] for label in labels if label in s.labels): s.value for s in samples}
 
 
-def test_both_parsers_read_the_same() -> None:
-    text = text_of(*builders.gigablox())
+def test_both_parsers_read_the_same_and_no_series_is_new_with_each_run() -> None:
+    info, repetitions = builders.gigablox()
+    text = text_of(info, repetitions)
     read = [{(s.name, *sorted(s.labels.items())): s.value for f in parse(text) for s in f.samples}
             for parse in (openmetrics, prometheus)]  # fmt: skip
     assert read[0] == read[1]
     assert len(read[0]) > 50
+    assert info.run not in text
 
 
 def test_the_text_suits_node_exporter() -> None:
@@ -47,11 +49,6 @@ def test_what_was_not_measured_is_absent() -> None:
         assert {test for (test,) in values(text, name)} == {"1", "2", "4", "5", "6", "7"}
     assert "latency" not in text
     assert " NaN" not in text
-
-
-def test_no_series_is_new_with_each_run() -> None:
-    info, repetitions = builders.gigablox()
-    assert info.run not in text_of(info, repetitions)
 
 
 def test_expectations_are_met_or_not() -> None:

@@ -66,9 +66,10 @@ def test_pictures_are_svg_and_png_with_their_source_inside() -> None:
     assert size == CARD
 
 
-def test_nothing_is_drawn_outside_a_picture() -> None:
+def test_every_kind_of_test_has_a_page_and_nothing_is_drawn_outside_its_pictures() -> None:
     for name, make in pages.RUNS.items():
         made = product(*make(), replace(THEME, name="A product with a rather long name, second edition"))
+        assert {"fragment.html", "table.svg", "table.png", "og.png"} <= set(files_of(made)), name
         for svg in filter(None, (table(made), bars(made), bars(made, 340, framed=False))):
             root = ElementTree.fromstring(svg)
             width = float(root.attrib["width"])
@@ -79,12 +80,6 @@ def test_nothing_is_drawn_outside_a_picture() -> None:
                 start = x - wide if text.attrib.get("text-anchor") == "end" else x
                 assert start >= -2, (name, text.text)
                 assert start + wide <= width + 2, (name, text.text)
-
-
-def test_every_kind_of_test_has_a_page() -> None:
-    for name, make in pages.RUNS.items():
-        files = files_of(product(*make(), THEME))
-        assert {"fragment.html", "table.svg", "table.png", "og.png"} <= set(files), name
 
 
 @pytest.mark.parametrize(

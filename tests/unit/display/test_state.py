@@ -50,9 +50,15 @@ def test_what_was_written_is_read_by_whoever_may_look(folder: Path) -> None:
     assert [path.name for path in folder.iterdir()] == [f"{state.pid}.json"]
 
 
-def test_a_run_whose_process_is_gone_died(folder: Path) -> None:
-    write(folder, own(pid=NOBODY))
-    assert fates() == [Fate.DIED]
+@pytest.mark.parametrize(
+    ("fields", "fate"),
+    [({"pid": NOBODY}, Fate.DIED), ({"clock_s": max(0.0, time.monotonic() - 3600)}, Fate.SILENT)],
+)
+def test_a_run_is_dead_without_its_process_and_silent_if_it_writes_no_more(
+    folder: Path, fields: dict[str, Any], fate: Fate
+) -> None:
+    write(folder, own(**fields))
+    assert fates() == [fate]
 
 
 def test_a_process_that_proc_hides_has_not_died(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,11 +68,6 @@ def test_a_process_that_proc_hides_has_not_died(folder: Path, monkeypatch: pytes
     write(folder, own(pid=NOBODY))
     monkeypatch.setattr("os.kill", refuse)
     assert fates() == [Fate.RUNNING]
-
-
-def test_a_run_that_writes_no_more_is_silent(folder: Path) -> None:
-    write(folder, own(clock_s=max(0.0, time.monotonic() - 60)))
-    assert fates() == [Fate.SILENT]
 
 
 def test_what_is_no_state_is_passed_over(folder: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from talk import Talk, joined, report_of, started
@@ -18,11 +19,19 @@ from rigctl.remote.build import TARGETS, build, host_machine
 QEMU = {"x86_64": "x86_64", "aarch64": "aarch64", "armv7": "arm", "armv6": "arm", "riscv64": "riscv64"}
 SEEN_AS = {"armv7": "armv7l", "armv6": "armv7l"}  # qemu says so of both, whatever processor it plays
 pytestmark = pytest.mark.timeout(600)  # the first one builds a compiler's cache
+OFTEN = (host_machine(), "aarch64", "armv7", "freebsd-x86_64")
+"""Raspberry Pis, and the other system. The compiler makes a C library for each machine, in half a minute."""
 LINUX = [name for name, target in TARGETS.items() if target.system == "linux"]
-FOREIGN = [machine for machine in LINUX if machine != host_machine()]
+FREEBSD = [name for name, target in TARGETS.items() if target.system == "freebsd"]
 
 
-@pytest.fixture(params=FOREIGN)
+def marked(machines: list[str]) -> list[Any]:
+    """Return the machines as parameters; those that only `make torture` builds are marked."""
+    marks = (pytest.mark.torture, pytest.mark.long)
+    return [pytest.param(machine, marks=() if machine in OFTEN else marks) for machine in machines]
+
+
+@pytest.fixture(params=marked([machine for machine in LINUX if machine != host_machine()]))
 def pair(request: pytest.FixtureRequest, release: Path) -> Iterator[tuple[str, Talk, Talk]]:
     """A machine's name, its agent, and this machine's agent."""
     machine: str = request.param
@@ -58,25 +67,25 @@ def test_traffic_flows_from_here_to_a_foreign_agent_and_back(pair: tuple[str, Ta
             assert agent.ask("close endpoint=1")["ok"]
 
 
-def test_the_binary_is_small_static_and_of_its_machine() -> None:
-    for binary in build(LINUX):
-        assert binary.size_bytes <= 128 * 1024
-        said = subprocess.run(["file", "-b", binary.path], capture_output=True, text=True, check=True).stdout
-        assert "statically linked" in said or "static-pie linked" in said
-        # 128 KiB do not hold what can be moved in the instructions of the first Raspberry Pi.
-        assert ("static-pie" in said) == (binary.machine != "armv6")
-        headers = subprocess.run(["readelf", "-lW", binary.path], capture_output=True, text=True, check=True).stdout
-        assert ("GNU_RELRO" in headers) == (binary.machine != "armv6")
+@pytest.mark.parametrize("machine", marked(LINUX))
+def test_the_binary_is_small_static_and_of_its_machine(machine: str) -> None:
+    (binary,) = build([machine])
+    assert binary.size_bytes <= 128 * 1024
+    kind = subprocess.run(["file", "-b", binary.path], capture_output=True, text=True, check=True).stdout
+    assert "statically linked" in kind or "static-pie linked" in kind
+    # 128 KiB do not hold what can be moved in the instructions of the first Raspberry Pi.
+    assert ("static-pie" in kind) == (machine != "armv6")
+    headers = subprocess.run(["readelf", "-lW", binary.path], capture_output=True, text=True, check=True).stdout
+    assert ("GNU_RELRO" in headers) == (machine != "armv6")
 
 
-def test_the_agent_for_freebsd_is_built_and_asks_for_its_own_libraries_only() -> None:
+@pytest.mark.parametrize("machine", marked(FREEBSD))
+def test_the_agent_for_freebsd_is_built_and_asks_for_its_own_libraries_only(machine: str) -> None:
     """It can't be run here (docs/reference/freebsd.md): what is checked is that its sources compile and link."""
-    machines = [name for name, target in TARGETS.items() if target.system == "freebsd"]
-    assert machines == ["freebsd-x86_64", "freebsd-aarch64"]
-    for binary in build(machines):
-        assert binary.size_bytes <= 128 * 1024
-        said = subprocess.run(["readelf", "-hldW", binary.path], capture_output=True, text=True, check=True).stdout
-        assert "/libexec/ld-elf.so.1" in said
-        assert "GNU_RELRO" in said
-        needed = {line.rpartition("[")[2].rstrip("]") for line in said.splitlines() if "(NEEDED)" in line}
-        assert needed <= {"libc.so.7", "libthr.so.3", "libpthread.so", "libm.so.5", "libsys.so.7"}
+    (binary,) = build([machine])
+    assert binary.size_bytes <= 128 * 1024
+    headers = subprocess.run(["readelf", "-hldW", binary.path], capture_output=True, text=True, check=True).stdout
+    assert "/libexec/ld-elf.so.1" in headers
+    assert "GNU_RELRO" in headers
+    needed = {line.rpartition("[")[2].rstrip("]") for line in headers.splitlines() if "(NEEDED)" in line}
+    assert needed <= {"libc.so.7", "libthr.so.3", "libpthread.so", "libm.so.5", "libsys.so.7"}

@@ -1,4 +1,4 @@
-"""The wheel, as `pip install .` makes it: what a user without a checkout gets."""
+"""The wheel, unpacked: what a user without a checkout gets."""
 
 import hashlib
 import json
@@ -14,21 +14,17 @@ import yaml
 
 from rigctl.remote.build import TARGETS
 
-ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.timeout(900)  # the wheel's agents are built for seven machines
+pytestmark = pytest.mark.packages
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with rigctl as the wheel has it, and nothing of the checkout."""
-    made = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(made), str(ROOT)]
-    subprocess.run(build, check=True, capture_output=True, timeout=600)
-    (wheel,) = made.glob("*.whl")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with rigctl as the wheel has it, and nothing of the checkout."""
     assert wheel.name.endswith("-py3-none-any.whl")
+    folder = tmp_path_factory.mktemp("site")
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(made / "site")
-    return made / "site"
+        archive.extractall(folder)
+    return folder
 
 
 def rigctl(installed: Path, cwd: Path, *words: str) -> str:

@@ -49,15 +49,14 @@ def allocated(document: Document) -> tuple[Document, str]:
         raise MistakesError([document.mistake((KEY,), what, at_key=True)])
     section = document.data[KEY] or {}
     if not isinstance(section, dict):
-        return document, ""  # the schema tells
+        return document, ""  # reported by the schema
     transport = section.get("transport") or document.data.get("transport") or "ssh"
     members = members_here(srun=transport == "srun")
     names = node_names([member.name for member in members])
-    found = "data_interface" in section
     nodes: dict[str, Any] = {
         name: {
             "address": member.name,
-            **({} if found or transport == "ssh" else {"data_address": _numeric(member)}),
+            **({} if "data_interface" in section or transport == "ssh" else {"data_address": _numeric(member)}),
             **section,
         }
         for name, member in zip(names, members, strict=True)
@@ -77,16 +76,16 @@ def node_names(names: Sequence[str]) -> list[str]:
     return [f"node{number:0{width}}" for number in range(1, len(names) + 1)]
 
 
-def members_of(told: str) -> list[Member]:
-    """Return the nodes in the output of `scontrol --oneliner show node`, in its order."""
-    found = []
-    for line in told.splitlines():
+def members_of(output: str) -> list[Member]:
+    """Return the nodes in the `output` of `scontrol --oneliner show node`, in its order."""
+    members = []
+    for line in output.splitlines():
         fields = dict(_FIELD.findall(line))
         name = fields.get("NodeName")
         if name:
             address = fields.get("NodeAddr") or fields.get("NodeHostName") or name
-            found.append(Member(name, address if address != "(null)" else name))
-    return found
+            members.append(Member(name, address if address != "(null)" else name))
+    return members
 
 
 def members_here(*, srun: bool) -> list[Member]:
@@ -111,8 +110,8 @@ def members_here(*, srun: bool) -> list[Member]:
     members = members_of(done.stdout)
     if done.returncode != 0 or not members:
         lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-        said = printable(lines[-1])[:_SHOWN] if lines else f"exit code {done.returncode}"
-        raise InputError(f"slurm: scontrol does not tell the nodes of the allocation {listed[:_SHOWN]}: {said}")
+        reason = printable(lines[-1])[:_SHOWN] if lines else f"exit code {done.returncode}"
+        raise InputError(f"slurm: scontrol does not tell the nodes of the allocation {listed[:_SHOWN]}: {reason}")
     if len(members) < 2:
         raise InputError(f"slurm: the allocation has one node, {members[0].name}. Ask for two or more, as in -N 2")
     return members

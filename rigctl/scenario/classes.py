@@ -1,6 +1,6 @@
 """Classes of traffic: `classes` makes each row of the matrix several tests, which are measured at the same time.
 
-A class has its own kind of test, and the settings of its row that its kind takes; what it names itself comes first.
+A class has its own kind of test, and the settings of its row that its kind takes. Its own settings take precedence.
 """
 
 import re
@@ -33,7 +33,7 @@ AXES: Final = tuple(
 
 
 def parse_class(name: str, value: object) -> str:
-    """Return the name of a class. Raises `FieldError`."""
+    """Return the name of a class, or raise `FieldError`."""
     text = parse_text(name, value, "the name of a class")
     if not CLASS_NAME.fullmatch(text):
         raise FieldError(f"class {shown(text)}: expected 1 to 20 letters, digits, blanks and any of . _ + -")
@@ -60,7 +60,7 @@ class Test(NamedTuple):
 
     @property
     def about(self) -> str:
-        """Return how its kind is named in a message: `test: udp`."""
+        """Return the kind of test as a message names it: `test: udp`."""
         return f"test: {self.kind.name}"
 
 

@@ -1,7 +1,7 @@
 """The expectations of a scenario: `expect`, from the scenario's text to the plan.
 
-Figures are columns of the column table without their unit, which the bound has: `goodput: ">= 930M"` is of the column
-goodput_mbps. They are judged on reading, by `rigctl.analysis.views.expectations`.
+A figure is a column of the column table without its unit, which the bound has: `goodput: ">= 930M"` is a bound of the
+column goodput_mbps. `rigctl.analysis.views.expectations` judges the results when a run is read.
 """
 
 import re
@@ -46,13 +46,13 @@ OF_KIND: Final[Mapping[str, tuple[str, ...]]] = {
     "blast": (*_MESSAGES, "efficiency"),
     "file": (*_MESSAGES, "efficiency"),
 }
-"""The columns of which something can be expected."""
+"""The columns that can have an expectation, by kind of test."""
 _SUFFIXES: Final = {"Mbit/s": "_mbps", "us": "_us", "%": "_pct", "s": "_s", "B": "_bytes", "B/s": "_bytes_per_s"}
 _SHORT: Final = {
     "rtt_p50": ("app_rtt_p50_us", "latency_loaded_p50_us"),
     "rtt_p99": ("app_rtt_p99_us", "latency_loaded_p99_us"),
 }
-"""Names of two columns: round trips of messages, and of the probes beside streams."""
+"""Figures of two columns: round-trip times of messages, and of the probes beside streams."""
 _EXAMPLES: Final = {
     **{"Mbit/s": ">= 930M", "us": "< 500us", "%": "< 0.1%", "s": "< 2s", "B": ">= 64K", "B/s": ">= 100M/s"},
     **{"": "< 100", "efficiency": ">= 0.97"},
@@ -63,7 +63,7 @@ _PLAIN: Final = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The value of one figure in `expect`, read."""
+    """The parsed bound of one figure in `expect`."""
 
     text: str
     comparison: Comparison
@@ -73,11 +73,12 @@ class Bound:
 
     @property
     def downwards(self) -> bool:
+        """Tell whether the bound is an upper bound."""
         return self.comparison in (Comparison.AT_MOST, Comparison.BELOW)
 
 
 def name_of(column: Column) -> str:
-    """`goodput` of goodput_mbps."""
+    """Return the name of a figure, a column without its unit: `goodput` of goodput_mbps."""
     return column.name.removesuffix(_SUFFIXES.get(column.unit, "\0"))
 
 
@@ -85,18 +86,18 @@ COLUMNS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     **{name_of(BY_NAME[name]): (name,) for own in OF_KIND.values() for name in own},
     **_SHORT,
 }
-"""Columns of each figure, by its name: one for a kind of test."""
+"""Columns by the name of their figure; a kind of test has at most one of them."""
 
 
 def column_of(figure: str, kind_: Kind) -> str | None:
-    """The column of a figure in tests of a kind; `None` where they have no such figure."""
+    """Return the column of a figure in tests of a kind, or None if they have no such figure."""
     if figure == "limit":
         return None if kind_.in_messages else figure
     return next((name for name in COLUMNS_OF[figure] if name in OF_KIND[kind_.name]), None)
 
 
 def parse_bound(name: str, value: object) -> Bound:
-    """The bound of a figure, as `>= 930M per pair`. Raises `FieldError`."""
+    """Return the bound of a figure from a text such as `>= 930M per pair`. Raise `FieldError`."""
     column = BY_NAME[COLUMNS_OF[name][0]]
     example = _EXAMPLES.get(column.name) or _EXAMPLES[column.unit]
     match = _BOUND.fullmatch(value) if isinstance(value, str) and len(value) <= MAX_VALUE_CHARS else None
@@ -133,7 +134,7 @@ def _number(name: str, column: Column, text: str, example: str) -> float:
 
 
 def parse_limits(name: str, value: object) -> Bound:
-    """The bottlenecks that are expected: one, or one of several. Raises `FieldError`."""
+    """Return the bottlenecks that are expected: one, or one of several. Raise `FieldError`."""
     words = as_list(value)
     for word in words or [value]:
         if not isinstance(word, str) or word not in LIMITS:
@@ -161,7 +162,7 @@ _Bound = Annotated[
 
 
 def expect_section(row: type[BaseModel]) -> type[BaseModel]:
-    """The model of one entry of `expect`; `row` is that of a row of `exclude`."""
+    """Return the model of one entry of `expect`. `row` is the model of a row of settings, for its key `where`."""
     fields: dict[str, Any] = {
         "tests": (_Tests, Field(None, description="Only these tests, by their numbers.", examples=[[1, 3]])),
         "where": (
@@ -212,9 +213,9 @@ def expectations_of(sections: Sequence[BaseModel], tests: Sequence[Test]) -> tup
 def expect_mistakes(
     document: Document, sections: Sequence[BaseModel], tests: Sequence[Test], *, overridden: bool
 ) -> Iterator[Mistake]:
-    """Entries without a figure or without a test, and figures that their tests don't have.
+    """Yield the entries that name no figure or no test, and the figures that their tests do not have.
 
-    With axes replaced on the command line (`overridden`) an entry may lose its tests without anyone's mistake.
+    `overridden`: the command line replaced axes, so an entry may have lost its tests. That is no mistake.
     """
     for place, section in enumerate(sections):
         path = ("expect", place)

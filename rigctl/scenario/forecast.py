@@ -47,7 +47,7 @@ class Forecast:
 
 
 def forecasts(cell: Cell, plan: RunPlan, ip_version: int) -> tuple[Forecast, ...]:
-    """One forecast per pair: the narrower of its two links rules; TCP timestamps are on where nothing sets them."""
+    """Return one forecast per pair, by the slower rate and the smaller MTU of its two links."""
     expected = []
     stamped = timestamps(cell, plan)
     set_mtu = plan.condition_mtu(cell.condition)
@@ -95,7 +95,7 @@ def sum_ceiling_bps(expected: Sequence[Forecast], plan: RunPlan) -> float | None
 
 
 def table_axes(plan: RunPlan) -> list[Setting[Any]]:
-    """Return the settings that deserve a column: the page's three, and what varies."""
+    """Return the settings that have a column in the plan: window, MSS and parallel, and those that vary."""
     datagrams = any(cell.transport == "udp" for cell in plan.cells)
     always = () if plan.in_messages else (PARALLEL,) if datagrams else _ALWAYS
     shown = [axis for axis in SETTINGS.values() if axis is not PAIRS and (axis in always or _varies(plan, axis))]
@@ -109,7 +109,7 @@ def table_axes(plan: RunPlan) -> list[Setting[Any]]:
 
 
 def constants(plan: RunPlan) -> list[str]:
-    """Return the other settings that every test has with one value, as `congestion cubic`."""
+    """Return the settings without a column that have the same value in every test, as `congestion cubic`."""
     others = (*table_axes(plan), PAIRS, CONDITION)
     return [
         f"{axis.name} {axis.text(value)}"
@@ -125,7 +125,7 @@ def _varies(plan: RunPlan, axis: Setting[Any]) -> bool:
 
 
 def total_s(plan: RunPlan) -> float:
-    """Seconds of traffic in all, idle baselines included, as far as they are known before: see `bound`."""
+    """Return the expected seconds of traffic, idle baselines included. `bound` tells how exact they are."""
     took_s: dict[int, float] = {}
     for cell in plan.cells:  # classes take their time together
         took_s[cell.first] = max(took_s.get(cell.first, 0.0), cell.duration_s + baseline_s(cell))
@@ -133,7 +133,7 @@ def total_s(plan: RunPlan) -> float:
 
 
 def bound(plan: RunPlan) -> str:
-    """How `total_s` is meant: `at least`, `at most`, `about`, or empty where it is exact."""
+    """Return how exact `total_s` is: `at least`, `at most`, `about`, or an empty text if it is exact."""
     noisy = plan.repeat > 1 and (plan.retest is not None or plan.until is not None)
     more = noisy or any(cell[RATE] == MAX_RATE for cell in plan.cells)
     less = any(
@@ -143,7 +143,7 @@ def bound(plan: RunPlan) -> str:
 
 
 def notes(plan: RunPlan, ip_version: int) -> list[str]:
-    """Return what the ceilings assume, and which requests cannot go over the wire."""
+    """Return sentences on the assumptions of the ceilings, and on requested segment sizes that do not fit."""
     shared = ["Classes share the links of their pair; the ceiling of each is that of the link by itself."]
     shared = shared if any(cell.traffic_class is not None for cell in plan.cells) else []
     if any(cell.transport == "udp" for cell in plan.cells):

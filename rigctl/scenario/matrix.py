@@ -1,4 +1,4 @@
-"""From axes to tests: the product (first axis slowest), less `exclude`, then the rows of `include`, order kept."""
+"""From axes to tests: the product (the first axis changes slowest) without `exclude`, then the rows of `include`."""
 
 import itertools
 import math
@@ -25,7 +25,7 @@ _SPAN: Final = re.compile(r"\s*(?P<low>[^\s.]+)\s*\.\.\s*(?P<high>[^\s.]+)(?:\s+
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Values by setting. A row names the settings it speaks of; the others are unset."""
+    """Values by setting. Settings that a row does not name are unset."""
 
     axes: Mapping[Setting[Any], Sequence[Any]] = field(default_factory=dict)
     exclude: Sequence[Row] = ()
@@ -33,7 +33,7 @@ class Matrix:
 
 
 def matrix_of(data: Mapping[str, Any]) -> Matrix:
-    """Return the matrix in a scenario's data. Raises `ValueError` for a wrong value, which the schema has told."""
+    """Return the matrix in a scenario's data. Raise `ValueError` for a wrong value; the schema reports it."""
     settings = _row({name: data[name] for name in AT_TOP if name in data})
     axes = {SETTINGS[name]: values for name, values in (data.get("matrix") or {}).items()}
     include = [{**settings, **_row(row)} for row in data.get("include") or []]
@@ -49,7 +49,7 @@ def as_list(value: object) -> list[Any]:
 
 
 def _with_conditions(matrix: Matrix, names: Sequence[str]) -> Matrix:
-    """Return `matrix` under each condition, where it does not say under which; conditions change slowest."""
+    """Return `matrix` with an axis of all conditions, unless it has such an axis. Conditions change slowest."""
     if not names:
         return matrix
     chosen = matrix.axes.get(CONDITION, names)
@@ -78,12 +78,12 @@ def with_axis(matrix: Matrix, axis: Setting[Any], values: Sequence[Any]) -> Matr
 
 
 def count(matrix: Matrix) -> int:
-    """Return how many tests there are before `exclude`; nothing is expanded."""
+    """Return the number of tests before `exclude`, without expanding the matrix."""
     return _product_size(matrix) + len(matrix.include)
 
 
 def expand(matrix: Matrix) -> list[Settings]:
-    """Return all tests in order, each once, those of a condition together. Check `count` first."""
+    """Return all tests in order, without repeats, the tests of a condition together. Check `count` first."""
     rows = list(dict.fromkeys([*product(matrix)[0], *map(Settings, matrix.include)]))
     order = {name: at for at, name in enumerate(dict.fromkeys(row[CONDITION] for row in rows))}
     return sorted(rows, key=lambda row: order[row[CONDITION]])
@@ -127,7 +127,7 @@ def _row(row: Mapping[str, Any]) -> Row:
 
 
 def spread(axis: Setting[Any], value: object) -> list[Any]:
-    """Return the values of an axis as given: one, a list, or ranges in place of any of them. Raises `FieldError`.
+    """Return the values of an axis with its ranges expanded. Raise `FieldError`.
 
     A range is `1..12`, `1..9 step 2` or `32K..256K times 2`; both ends count.
     """
@@ -135,7 +135,7 @@ def spread(axis: Setting[Any], value: object) -> list[Any]:
     given = as_list(value)
     for entry in given:
         found += _spread_one(axis, entry)
-        if len(found) > max(MAX_VALUES, len(given)):  # of a range, that is: single values are counted elsewhere
+        if len(found) > max(MAX_VALUES, len(given)):  # `count` limits single values
             raise FieldError(f"{axis.name}: more than {MAX_VALUES:,} values")
     return found
 

@@ -1,7 +1,7 @@
-"""Mistakes between the values of a scenario, and between a scenario and its rig, which its schema cannot tell.
+"""Mistakes between the values of a scenario, and between a scenario and its rig, which its schema cannot find.
 
-Each check looks at the data as read and skips what the schema has refused already: a file with one wrong value still
-gets every other mistake told.
+Each check looks at the data as read and skips what the schema has refused. So a file with one wrong value still gets
+every other mistake reported.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -47,22 +47,22 @@ _LONGEST_S: Final = 86400
 
 
 def mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:
-    """Every mistake but those of the shape and of the matrix as a whole. Without a rig its nodes are not asked for."""
+    """Yield every mistake but those of the schema and of the matrix as a whole. Without a rig no node is checked."""
     yield from islice(pair_mistakes(document, rig), MOST_FOUND)
-    yield from time_mistakes(document)
+    yield from _time_mistakes(document)
     yield from _repeating_mistakes(document)
-    yield from islice(axis_mistakes(document), MOST_FOUND)
+    yield from islice(_axis_mistakes(document), MOST_FOUND)
     yield from islice(condition_mistakes(document, rig), MOST_FOUND)
 
 
 def cell_mistakes(document: Document, tests: Sequence[Test], options: Mapping[Setting[Any], str]) -> Iterator[Mistake]:
-    """Settings of a cell that do not go together, each kind told once, with the first test it is in.
+    """Yield settings of a test that conflict: each conflict once, with the first test that has it.
 
-    `options` maps an axis to the option that set it, which is named in place of the file.
+    `options` maps an axis to the option that set it. A mistake then names the option in place of the file.
     """
     yield from _capture_mistakes(document, len(tests))
     yield from _search_mistakes(document, [test.row for test in tests])
-    told: set[tuple[str, tuple[str, ...] | None]] = set()
+    reported: set[tuple[str, tuple[str, ...] | None]] = set()
     conditions = document.data.get("conditions") or {}
     for number, test in enumerate(tests, 1):
         row, kind = test.row, test.kind
@@ -75,8 +75,8 @@ def cell_mistakes(document: Document, tests: Sequence[Test], options: Mapping[Se
         )
         for name, what in clashes:
             own = place_of(document, test, name) if name in SETTINGS else None
-            if (about := (what.partition(":")[0], own)) not in told:
-                told.add(about)
+            if (about := (what.partition(":")[0], own)) not in reported:
+                reported.add(about)
                 path = ("matrix", name) if name in (document.data.get("matrix") or {}) else ("include",)
                 path = (name,) if name in _KEYS or (name in AT_TOP and name in document.data) else path
                 mistaken, option = f"{what} (test {number}).", options.get(SETTINGS[name]) if name in SETTINGS else None
@@ -114,7 +114,7 @@ def fitting_bytes(rig: Rig, pairs: Sequence[Pair], condition: Condition | None) 
 
 
 def datagram_mistakes(document: Document, tests: Sequence[Test], rig: Rig) -> Iterator[Mistake]:
-    """Datagrams without a size, on links whose MTU the rig file does not say."""
+    """Yield datagrams without a size if the rig file lacks the MTU of a link."""
     unsized = [test for test in tests if test.kind.counts == "datagrams" and test.row[SIZE] is None]
     for test in {test.traffic_class: test for test in reversed(unsized)}.values():
         if any(fitting_bytes(rig, pairs, None) is None for pairs in {other.pairs for other in unsized}):
@@ -149,7 +149,7 @@ def _row_clashes(row: Settings, pairs: tuple[Pair, ...], conditions: Sequence[st
 
 
 def _kind_clashes(row: Settings, kind: Kind) -> Iterator[tuple[str, str]]:
-    """Settings that the test lacks, sizes that it cannot have, and settings that are another test's."""
+    """Yield settings that a kind of test lacks, sizes that it cannot have, and settings of other kinds."""
     for setting in _BY_NAME:
         if kind in setting.needed_by and row[setting] is None:
             examples = " or ".join(f"{setting.name}: {example}" for example in setting.schema["examples"])
@@ -215,8 +215,8 @@ def _bin_clashes(test: Test, document: Document) -> Iterator[tuple[str, str]]:
         yield "bins", f"bins: {count}; at most {MOST_BINS:,}. Make them wider, or the test shorter"
 
 
-def time_mistakes(document: Document) -> Iterator[Mistake]:
-    """Nothing left of the duration once `omit` is cut off."""
+def _time_mistakes(document: Document) -> Iterator[Mistake]:
+    """Yield an `omit` that is as long as the duration."""
     data = document.data
     duration_s = _parsed(parse_duration_field, "duration", data.get("duration", "10s"))
     omit_s = _parsed(parse_omit, "omit", data.get("omit", 0))
@@ -227,8 +227,8 @@ def time_mistakes(document: Document) -> Iterator[Mistake]:
     yield document.mistake(at, what)
 
 
-def axis_mistakes(document: Document) -> Iterator[Mistake]:
-    """Axes without a value, values that are there twice, rows that say nothing."""
+def _axis_mistakes(document: Document) -> Iterator[Mistake]:
+    """Yield axes without a value, values that are given twice, and rows without a setting."""
     matrix = document.data.get("matrix")
     for name, values in (matrix if isinstance(matrix, dict) else {}).items():
         if name not in SETTINGS:
@@ -249,13 +249,13 @@ def axis_mistakes(document: Document) -> Iterator[Mistake]:
 
 
 def _twice(document: Document, name: str, values: object) -> Iterator[Mistake]:
-    """Entries of an axis that name a value once more: once per entry, which may be a range."""
+    """Yield the entries of an axis, values or ranges, that repeat a value."""
     axis, seen = SETTINGS[name], dict[Any, Any]()
     for index, given in enumerate(as_list(values)):
         try:
             parsed = [axis.parse(name, value) for value in spread(axis, [given])]
         except ValueError:
-            continue  # the schema has told
+            continue  # reported by the schema
         again = [value for value in parsed if value in seen]  # None is the value of `default`
         if again:
             first = seen[again[0]]
@@ -267,9 +267,9 @@ def _twice(document: Document, name: str, values: object) -> Iterator[Mistake]:
 
 
 def matrix_mistakes(document: Document, matrix: Matrix, *, overridden: bool) -> Iterator[Mistake]:
-    """Too many cells (told by counting), rows without effect, nothing left. For a matrix whose values are right.
+    """Yield too many tests, rows without effect, and an `exclude` that drops every test.
 
-    With axes replaced on the command line (`overridden`) a row may lose its effect without anyone's mistake.
+    `overridden`: the command line replaced axes, so a row may have lost its effect. That is no mistake.
     """
     cells = count(matrix)
     if cells > MAX_CELLS:

@@ -14,7 +14,7 @@ from rigctl.model import rounds
 from rigctl.records import Pair
 from rigctl.rig.inventory import Rig
 from rigctl.rig.ranges import members
-from rigctl.scenario.matrix import MAX_CELLS
+from rigctl.scenario.matrix import MAX_CELLS, as_list
 from rigctl.settings import CONDITION, PairGrid, Settings
 from rigctl.settings.shape import MAX_PAIRS
 from rigctl.yamlfile import Document, FieldError, Mistake, Path, describe, suggestion
@@ -53,7 +53,10 @@ class Rounds:
 
 
 def parse_rounds(name: str, value: object) -> Rounds | None:
-    """A mesh or star, or `None` where no such is meant. Raises `FieldError`; what it names is not asked here."""
+    """Return the mesh or star that a value names, or None for another value. Raise `FieldError`.
+
+    Whether its nodes exist is checked by `rounds_mistakes`.
+    """
     if isinstance(value, str):
         match = _ROUNDS.fullmatch(value[:200])
         if match is None:
@@ -85,15 +88,15 @@ def is_rounds(text: str) -> bool:
     return _ROUNDS.fullmatch(text[:200]) is not None
 
 
-def pair_sets(asked: Rounds, rig: Rig) -> tuple[PairSet, ...]:
-    """The sets of pairs, in the order of their tests. `rounds_mistakes` has told of what is wrong."""
+def _round_sets(asked: Rounds, rig: Rig) -> tuple[PairSet, ...]:
+    """Return the sets of pairs of a mesh or star without mistakes, in the order of their tests."""
     every = tuple(rig.nodes)
     if asked.word == STAR:
-        made = rounds.around(asked.sides[0], every)
+        sets = rounds.around(asked.sides[0], every)
     else:
         names = [name for side in asked.sides for name in members(side, rig.groups, rig.nodes)] or every
-        made = rounds.ordered(names) if asked.word == MESH else rounds.disjoint(names)
-    return tuple(tuple(Pair(*ends) for ends in together) for together in made)
+        sets = rounds.ordered(names) if asked.word == MESH else rounds.disjoint(names)
+    return tuple(tuple(Pair(*ends) for ends in together) for together in sets)
 
 
 def rounds_mistakes(asked: Rounds, rig: Rig | None) -> list[tuple[Path, str]]:
@@ -154,7 +157,10 @@ class Entry:
 
 
 def parse_entry(name: str, value: object) -> Entry | Rounds:
-    """An entry from `pi1 -> pi2`, `left x right` or `mesh`. Raises `FieldError`; what it names is not asked here."""
+    """Return the entry that is written as `pi1 -> pi2`, `left x right` or `mesh`. Raise `FieldError`.
+
+    Whether its nodes exist is checked by `pair_mistakes`.
+    """
     asked = parse_rounds(name, value)
     if asked is not None:
         return asked
@@ -176,7 +182,7 @@ def is_entry(text: str) -> bool:
 
 
 def pairs_of(entry: Entry, rig: Rig | None) -> list[Pair]:
-    """The pairs that an entry stands for. Raises `FieldError`: no range, unequal sides, too many pairs."""
+    """Return the pairs of an entry. Raise `FieldError` for a wrong range, unequal sides or too many pairs."""
     sources, destinations = (_members(side, rig) for side in (entry.source, entry.destination))
     if entry.each:
         if len(sources) * len(destinations) > MAX_PAIRS:
@@ -191,14 +197,14 @@ def pairs_of(entry: Entry, rig: Rig | None) -> list[Pair]:
 
 
 def sets_of(entries: Sequence[Entry | Rounds], rig: Rig) -> tuple[PairSet, ...]:
-    """The scenario's sets of pairs: several of a mesh or star, else one. Raises as `pairs_of`: `pair_mistakes` told."""
+    """Return the sets of pairs of entries without mistakes: several for a mesh or star, else one."""
     if isinstance(entries[0], Rounds):
-        return pair_sets(entries[0], rig)
+        return _round_sets(entries[0], rig)
     return (tuple(pair for entry in entries if isinstance(entry, Entry) for pair in pairs_of(entry, rig)),)
 
 
 def chosen(pairs: tuple[Pair, ...], choice: int | PairGrid | None) -> tuple[Pair, ...]:
-    """The pairs of a cell: all, the first N, or a grid. Raises `FieldError` if the list has fewer."""
+    """Return the pairs of a test: all, the first N, or a grid. Raise `FieldError` if the list has fewer."""
     if choice is None:
         return pairs
     if not isinstance(choice, PairGrid):
@@ -221,11 +227,10 @@ def chosen(pairs: tuple[Pair, ...], choice: int | PairGrid | None) -> tuple[Pair
 
 
 def pair_mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:
-    """No pair at all, unknown nodes, sides that do not fit, a node with itself, the same pair twice, too many."""
+    """Yield an empty list, unknown nodes, unequal sides, a node paired with itself, repeated pairs, too many pairs."""
     if "pairs" not in document.data:
         return
-    given = document.data["pairs"]
-    entries = given if isinstance(given, list) else [given]
+    entries = as_list(document.data["pairs"])
     if not entries:
         yield document.mistake(("pairs",), "pairs: the list is empty. Name at least one, as in pi1 -> pi2.")
     seen: set[Pair] = set()
@@ -233,7 +238,7 @@ def pair_mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:
         try:
             entry = parse_entry("pairs", value)
         except FieldError:
-            continue  # the schema has told
+            continue  # reported by the schema
         if isinstance(entry, Rounds):
             yield from _rounds_mistakes(document, entry, rig, index)
             continue
@@ -251,8 +256,7 @@ def pair_mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:
 
 def foreign_pairs(document: Document, rig: Rig) -> bool:
     """Return True if `pairs` names a node that the rig does not have."""
-    given = document.data.get("pairs")
-    for value in given if isinstance(given, list) else [given]:
+    for value in as_list(document.data.get("pairs")):
         try:
             entry = parse_entry("pairs", value)
             sides = entry.sides if isinstance(entry, Rounds) else (entry.source, entry.destination)
@@ -270,9 +274,8 @@ def pairs_option(nodes: Sequence[str]) -> str:
 
 
 def _rounds_mistakes(document: Document, asked: Rounds, rig: Rig | None, index: int) -> Iterator[Mistake]:
-    given = document.data["pairs"]
-    at: Path = ("pairs", index) if isinstance(given, list) else ("pairs",)
-    if isinstance(given, list) and len(given) > 1:
+    at: Path = ("pairs", index)
+    if len(as_list(document.data["pairs"])) > 1:
         what = f"pairs: {asked.word} stands alone: its pairs are tests one after the other. Give no other pairs."
         yield document.mistake(at, what)
         return

@@ -141,7 +141,7 @@ _Keys = TypeVar("_Keys", bound=BaseModel)
 
 
 def _one_value(axis: Setting[Any]) -> Callable[[str, object], Any]:
-    """Return the axis's parser; a list that it refuses is told its place."""
+    """Return the axis's parser. If it refuses a list, the message says where several values belong."""
 
     def parse(name: str, value: object) -> Any:  # noqa: ANN401 — the type of the axis
         try:
@@ -155,7 +155,7 @@ def _one_value(axis: Setting[Any]) -> Callable[[str, object], Any]:
 
 
 def _axes_model(title: str, doc: str, base: type[_Keys], names: Collection[str], *, many: bool) -> type[_Keys]:
-    """`base` with one optional key per axis: a value in a row, one or many in the matrix."""
+    """Return `base` with one optional key per axis: of one value, or of one or `many`."""
     fields: dict[str, Any] = {}
     for axis in map(SETTINGS.__getitem__, names):
         value: Any = Annotated[Any, named(axis.parse if many else _one_value(axis)), WithJsonSchema(axis.schema)]

@@ -51,6 +51,7 @@ class Column:
 
     @property
     def header(self) -> str:
+        """Return the name with its unit, as exports have it."""
         return f"{self.name} [{self.unit}]" if self.unit else self.name
 
 
@@ -62,6 +63,7 @@ class Ends(Enum):
     BOTH = "both"
 
     def has(self, *, sender: bool) -> bool:
+        """Tell whether the sender, or the receiver, is one of these ends."""
         return self is not (Ends.RECEIVER if sender else Ends.SENDER)
 
 
@@ -143,7 +145,7 @@ class Subflows(tuple[tuple[str, str, int, int | None], ...]):
 
     @property
     def used(self) -> int:
-        """Return how many carried data."""
+        """Return the number of subflows that carried data."""
         return sum(count > 0 for _, _, count, _ in self)
 
 
@@ -231,6 +233,7 @@ class Setting(Generic[T]):
 
     @property
     def stored_as(self) -> str | None:
+        """Return its name in stored plans, or None if it is not kept in cells."""
         return self.name if self.stored == "" else self.stored
 
     def takes(self, kind: Kind) -> bool:
@@ -294,6 +297,7 @@ def or_dash(text: Callable[[Any], str]) -> Callable[[Any], str]:
 
 
 def flag_words(value: bool | None) -> str:
+    """Return a flag as a scenario has it."""
     return DEFAULT if value is None else "true" if value else "false"
 
 

@@ -53,7 +53,7 @@ def _rate(name: str, value: object) -> int | str:
 
 
 def parse_latency(name: str, value: object) -> int | None:
-    """Return the milliseconds between probes; None: no probes. Raises `FieldError`."""
+    """Return the milliseconds between probes, or None for no probes. Raise `FieldError`."""
     with suppress(FieldError):
         return DEFAULT_PROBES_MS if parse_flag(name, value) else None
     interval_ms = 0.0

@@ -53,6 +53,7 @@ def shown(value: object) -> str:
 
 
 def unfit(name: str, value: object, expected: str) -> str:
+    """Return the message about a value of the wrong type, or of the wrong form."""
     if isinstance(value, str | float) or (isinstance(value, int) and not isinstance(value, bool)):
         return f"{name} {shown(value)}: expected {expected}"
     return f"{name}: expected {expected}, found {describe(value)}"
@@ -162,6 +163,7 @@ def named(parse: Callable[[str, object], object]) -> PlainValidator:
 
 
 def json_type(kind_: str, **more: object) -> WithJsonSchema:
+    """Return the JSON Schema of a value by its type and further keywords."""
     return WithJsonSchema({"type": kind_, **more})
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel
 
-from rigctl.scenario.matrix import MAX_CELLS, Matrix, Row, count
+from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, Matrix, Row, count
 from rigctl.scenario.pairs import PairSet
 from rigctl.settings import CONDITION, ENGINE, ITERATIONS, MAX_RATE, PAIRS, RATE, SETTINGS, WINDOW, Setting, Settings
 from rigctl.settings.kinds import AGENT, KINDS, TCP, UDP, Kind
@@ -133,10 +133,7 @@ def _idle_settings(
         if setting in OF_THE_ROW or any(setting not in each.own for each in takers):
             continue
         why = "every class that takes it names its own" if takers else "no class takes it"
-        path = ("matrix", setting.name) if setting.name in (document.data.get("matrix") or {}) else ("include",)
-        path = (setting.name,) if setting.name in document.data else path
-        what = f"{setting.name}: {why}. Leave it out."
-        yield Mistake(options[setting], what) if setting in options else document.mistake(path, what)
+        yield setting_mistake(document, setting, f"{setting.name}: {why}. Leave it out.", options)
 
 
 def class_clashes(test: Test, first: Test, resized: bool) -> Iterator[tuple[str, str]]:
@@ -172,3 +169,17 @@ def place_of(document: Document, test: Test, setting: str) -> tuple[str, ...] | 
         for row in [document.data, document.data.get("matrix") or {}, *(document.data.get("include") or [])]
     )
     return None if in_rows else ("classes", name)
+
+
+def setting_mistake(
+    document: Document, setting: Setting[Any], what: str, options: Mapping[Setting[Any], str]
+) -> Mistake:
+    """Return a mistake in the values of a setting, at the option that set it or at its place in the file.
+
+    The place is at the top, in `matrix` or else in `include`.
+    """
+    name = setting.name
+    if setting in options:
+        return Mistake(options[setting], what)
+    path = ("matrix", name) if name in (document.data.get("matrix") or {}) else ("include",)
+    return document.mistake((name,) if name in AT_TOP and name in document.data else path, what)

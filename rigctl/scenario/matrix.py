@@ -10,7 +10,8 @@ from typing import Any, Final, TypeAlias
 
 from rigctl.base.units import parse_bytes
 from rigctl.settings import CONDITION, PAIRS, SETTINGS, Setting, Settings
-from rigctl.yamlfile.fields import FieldError, shown
+from rigctl.yamlfile import FieldError
+from rigctl.yamlfile.fields import shown
 
 MAX_CELLS: Final = 100_000
 MAX_VALUES: Final = 10_000

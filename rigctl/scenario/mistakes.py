@@ -12,7 +12,7 @@ from rigctl.base.units import format_bytes, format_duration
 from rigctl.model.limits.ceilings import Packet
 from rigctl.records import Condition, Pair
 from rigctl.rig.inventory import Rig
-from rigctl.scenario.classes import Test, class_clashes, place_of
+from rigctl.scenario.classes import Test, class_clashes, place_of, setting_mistake
 from rigctl.scenario.conditions import condition_mistakes
 from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, Matrix, Pattern, as_list, count, pattern_of, product, spread
 from rigctl.scenario.pairs import chosen, pair_mistakes
@@ -40,8 +40,6 @@ from rigctl.yamlfile import MOST_FOUND, Document, FieldError, Mistake, Path, sug
 
 _T = TypeVar("_T")
 _BY_NAME: Final = sorted(SETTINGS.values(), key=lambda setting: setting.name)
-_KEYS: Final = frozenset({"duration", *(key for limits in LIMITS.values() if limits for key in limits.keys)})
-"""Keys of a scenario that some engine cannot have."""
 _LONGEST_S: Final = 86400
 """Upper bound of iperf3 -t, which takes whole seconds."""
 
@@ -75,13 +73,14 @@ def cell_mistakes(document: Document, tests: Sequence[Test], options: Mapping[Se
         )
         for name, what in clashes:
             own = place_of(document, test, name) if name in SETTINGS else None
-            if (about := (what.partition(":")[0], own)) not in reported:
-                reported.add(about)
-                path = ("matrix", name) if name in (document.data.get("matrix") or {}) else ("include",)
-                path = (name,) if name in _KEYS or (name in AT_TOP and name in document.data) else path
-                mistaken, option = f"{what} (test {number}).", options.get(SETTINGS[name]) if name in SETTINGS else None
-                option = None if own is not None else option
-                yield Mistake(option, mistaken) if option is not None else document.mistake(own or path, mistaken)
+            if (about := (what.partition(":")[0], own)) in reported:
+                continue
+            reported.add(about)
+            sentence = f"{what} (test {number})."
+            if own is None and name in SETTINGS:
+                yield setting_mistake(document, SETTINGS[name], sentence, options)
+            else:
+                yield document.mistake(own or (name,), sentence)
 
 
 def _resizes(conditions: Mapping[str, Any], row: Settings) -> bool:

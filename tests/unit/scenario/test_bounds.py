@@ -146,12 +146,13 @@ def test_shares_and_times_of_a_plan_are_taken_up_to_their_ends(tmp_path: Path) -
     assert planned(tmp_path, "max_skew: 1us").max_skew_s == pytest.approx(1e-6)
     assert planned(tmp_path, "max_skew: 2").max_skew_s == 2.0
     assert planned(tmp_path, "repeat: 1000").repeat == 1000
-    assert planned(tmp_path, f"heads: {{Mean: {'x' * 40}}}").heads == (("Mean", "x" * 40),)
+    heads = planned(tmp_path, f"heads: {{Mean: {'x' * 40}, RTT mean: RTT}}").heads
+    assert heads == (("Mean", "x" * 40), ("RTT mean", "RTT"))
 
 
 def test_left_out_the_bounds_of_a_run_are_those_of_the_documentation(tmp_path: Path) -> None:
-    plan = planned(tmp_path, "")
-    assert (plan.max_skew_s, plan.max_loss, plan.repeat) == (0.1, 0.001, 1)
+    plan = planned(tmp_path, "heads:")
+    assert (plan.max_skew_s, plan.max_loss, plan.repeat, plan.heads) == (0.1, 0.001, 1, ())
 
 
 def test_a_folder_may_be_255_bytes_long(tmp_path: Path) -> None:

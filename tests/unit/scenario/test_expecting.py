@@ -107,7 +107,7 @@ def test_of_two_bounds_from_the_same_side_the_last_holds(tmp_path: Path) -> None
 
 
 def test_they_are_stored_with_the_plan_and_a_plan_without_them_is_read(tmp_path: Path) -> None:
-    plan = planned(tmp_path, 'expect: {goodput: ">= 930M per pair", limit: line-rate}')
+    plan = planned(tmp_path, 'heads: {Mean: AVG}\nexpect: {goodput: ">= 930M per pair", limit: line-rate}')
     stored = as_json(plan)
     assert plan_from(json.dumps(stored)) == plan
     del stored["expectations"]

@@ -192,3 +192,11 @@ def test_another_time_between_probes_is_refused(tmp_path: Path, given: str) -> N
 def test_messages_have_no_probes_beside_them(tmp_path: Path) -> None:
     said = message(tmp_path, "test: pingpong\nmatrix: {latency: true, size: 64}")
     assert "latency: only for test: tcp or udp" in said
+
+
+def test_the_nettest_tables_have_the_titles_of_their_page() -> None:
+    heads = {name: load_plan(name, Overrides())[0].heads for name in ("nettest-pingpong", "nettest-blast")}
+    assert heads == {
+        "nettest-pingpong": (("Mean", "AVG"), ("RTT mean", "RTT")),
+        "nettest-blast": (("Mean", "AVG"),),
+    }

@@ -6,6 +6,7 @@ import json_schemas
 import pytest
 
 from rigctl.cli.app import COMMANDS, every_command, exit_code
+from rigctl.cli.options import UNFINISHED, with_resumed
 
 EVERY = every_command()  # here: asyncssh starts ldconfig when it is imported, which no unit test may
 
@@ -40,3 +41,16 @@ def test_the_schema_in_docs_is_what_the_model_makes(name: str) -> None:
 def test_each_schema_is_on_its_page() -> None:
     page = (DOCS / "reference" / "json.md").read_text()
     assert [name for name in json_schemas.FILES if f"schemas/{name})" not in page] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        (["run", "s.yaml", "--resume"], ["run", "s.yaml", "--resume", UNFINISHED]),
+        (["run", "--resume", "s.yaml"], ["run", "--resume", UNFINISHED, "s.yaml"]),
+        (["run", "s.yaml", "--resume", "latest"], ["run", "s.yaml", "--resume", "latest"]),
+        (["run", "s.yaml"], ["run", "s.yaml"]),
+    ],
+)
+def test_resume_needs_no_value(words: list[str], completed: list[str]) -> None:
+    assert with_resumed(words) == completed

@@ -1,4 +1,4 @@
-"""`--json` of every command that tells something: one document on standard output, as its schema has it."""
+"""Commands on stored runs: `--json` prints one document, as its schema has it, and every command knows `latest~N`."""
 
 import json
 from pathlib import Path
@@ -61,3 +61,24 @@ def test_of_what_comes_with_rigctl(address: str, capsys: pytest.CaptureFixture[s
     assert exit_code(["init", "gigablox", "--json"]) == 2
     assert all(len(one["sha256"]) == 64 for one in printed(capsys, "agents", "agent", "list")["agents"])
     assert printed(capsys, "rig-status", "rig", "status", "gigablox") == {"version": 1, "rig": "gigablox", "up": []}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("export", "--format", "junit"),
+        ("tag",),
+        ("regress", "--format", "json"),
+        ("accept", "--because", "new cable"),
+        ("runs", "rm", "--yes"),
+    ],
+)
+def test_every_command_that_takes_a_run_knows_latest(
+    address: str, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    with open_store(address) as store:
+        runs = store.run_ids()
+    assert exit_code([*words, "latest~1", "--store", address]) == 0
+    printed = capsys.readouterr().out
+    assert runs[1] in printed
+    assert runs[0] not in printed

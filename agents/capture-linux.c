@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "system.h"
+
 #define FRAMES 32 /* in one call */
 #define HEADER_BYTES 128 /* kept of each frame: Ethernet, IP and TCP with all options but the rarest */
 #define BUFFER_BYTES (16 << 20)
@@ -71,7 +73,7 @@ static int packet_socket(const char *interface, int port)
 {
     struct sockaddr_ll address = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL)};
     struct timeval look = {.tv_usec = LOOK_US};
-    int buffer = BUFFER_BYTES, on = 1, error;
+    int buffer = BUFFER_BYTES, on = 1;
     /* Without a protocol it hears nothing until it is bound, with its filter in place. */
     int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 
@@ -86,10 +88,7 @@ static int packet_socket(const char *interface, int port)
             setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
         return fd;
     }
-    error = errno;
-    close(fd);
-    errno = error;
-    return -1;
+    return system_close_failed(fd);
 }
 
 static void put32(struct capture *capture, uint32_t value)

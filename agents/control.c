@@ -75,9 +75,22 @@ bool control_lost(void)
     return lost;
 }
 
-void line_begin(void)
+void answer_begin(int64_t id)
 {
     line_used = 0;
+    line_add("{\"id\":%lld", (long long)id);
+}
+
+void answer_begin_ok(int64_t id)
+{
+    answer_begin(id);
+    line_add(",\"ok\":true");
+}
+
+void event_begin(const char *name)
+{
+    line_used = 0;
+    line_add("{\"event\":\"%s\"", name);
 }
 
 void line_add(const char *format, ...)
@@ -107,6 +120,15 @@ void line_add_string(const char *text)
     line_add("\"");
 }
 
+void line_add_text(const char *name, const char *text)
+{
+    line_add(",\"%s\":", name);
+    if (text != NULL)
+        line_add_string(text);
+    else
+        line_add("null");
+}
+
 void line_add_count(const char *name, int64_t number)
 {
     if (number < 0)
@@ -127,7 +149,7 @@ size_t line_length(void)
 
 void line_end(void)
 {
-    line_add("\n");
+    line_add("}\n");
     if (output_start > 0) {
         memmove(output, output + output_start, control_pending());
         output_end -= output_start;
@@ -143,8 +165,7 @@ void line_end(void)
 
 void answer_ok(int64_t id)
 {
-    line_begin();
-    line_add("{\"id\":%lld,\"ok\":true}", (long long)id);
+    answer_begin_ok(id);
     line_end();
 }
 
@@ -156,28 +177,26 @@ void answer_error(int64_t id, int error, const char *format, ...)
     va_start(values, format);
     vsnprintf(message, sizeof message, format, values);
     va_end(values);
-    line_begin();
-    line_add("{\"id\":%lld,\"ok\":false,\"error\":\"%s\",\"message\":", (long long)id, errno_name(error));
-    line_add_string(message);
-    line_add("}");
+    answer_begin(id);
+    line_add(",\"ok\":false");
+    line_add_text("error", errno_name(error));
+    line_add_text("message", message);
     line_end();
 }
 
 const char *errno_name(int error)
 {
     static char other[16];
+#define NAMED(error) {error, #error}
     static const struct {
         int error;
         const char *name;
     } names[] = {
-        {EACCES, "EACCES"}, {EADDRINUSE, "EADDRINUSE"}, {EADDRNOTAVAIL, "EADDRNOTAVAIL"}, {EAFNOSUPPORT, "EAFNOSUPPORT"},
-        {EAGAIN, "EAGAIN"}, {EBADF, "EBADF"}, {EBUSY, "EBUSY"}, {ECONNABORTED, "ECONNABORTED"}, {ECONNREFUSED, "ECONNREFUSED"},
-        {ECONNRESET, "ECONNRESET"}, {EEXIST, "EEXIST"}, {EHOSTUNREACH, "EHOSTUNREACH"}, {EINVAL, "EINVAL"}, {EIO, "EIO"},
-        {EMFILE, "EMFILE"}, {ENETDOWN, "ENETDOWN"}, {ENETUNREACH, "ENETUNREACH"}, {ENFILE, "ENFILE"}, {ENOBUFS, "ENOBUFS"},
-        {ENODEV, "ENODEV"}, {ENOENT, "ENOENT"}, {ENOMEM, "ENOMEM"}, {ENOPROTOOPT, "ENOPROTOOPT"}, {ENOSPC, "ENOSPC"},
-        {ENOTCONN, "ENOTCONN"}, {ENOTDIR, "ENOTDIR"}, {EISDIR, "EISDIR"}, {ELOOP, "ELOOP"}, {EMSGSIZE, "EMSGSIZE"},
-        {EOPNOTSUPP, "EOPNOTSUPP"}, {EPERM, "EPERM"}, {EPIPE, "EPIPE"}, {EPROTO, "EPROTO"}, {ERANGE, "ERANGE"},
-        {EROFS, "EROFS"}, {ETIMEDOUT, "ETIMEDOUT"},
+        NAMED(EACCES), NAMED(EADDRINUSE), NAMED(EADDRNOTAVAIL), NAMED(EAFNOSUPPORT), NAMED(EAGAIN), NAMED(EBADF), NAMED(EBUSY),
+        NAMED(ECONNABORTED), NAMED(ECONNREFUSED), NAMED(ECONNRESET), NAMED(EEXIST), NAMED(EHOSTUNREACH), NAMED(EINVAL), NAMED(EIO),
+        NAMED(EISDIR), NAMED(ELOOP), NAMED(EMFILE), NAMED(EMSGSIZE), NAMED(ENETDOWN), NAMED(ENETUNREACH), NAMED(ENFILE),
+        NAMED(ENOBUFS), NAMED(ENODEV), NAMED(ENOENT), NAMED(ENOMEM), NAMED(ENOPROTOOPT), NAMED(ENOSPC), NAMED(ENOTCONN),
+        NAMED(ENOTDIR), NAMED(EOPNOTSUPP), NAMED(EPERM), NAMED(EPIPE), NAMED(EPROTO), NAMED(ERANGE), NAMED(EROFS), NAMED(ETIMEDOUT),
     };
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

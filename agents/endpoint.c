@@ -2,17 +2,13 @@
 #include "endpoint.h"
 
 #include <arpa/inet.h>
-#include <netinet/in.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "opening.h"
-
 struct endpoint *endpoints[ENDPOINTS_MAX];
-int wake_fd = -1;
 
 struct endpoint *endpoint_find(int64_t number)
 {
@@ -20,22 +16,6 @@ struct endpoint *endpoint_find(int64_t number)
         if (endpoints[i] != NULL && endpoints[i]->number == number)
             return endpoints[i];
     return NULL;
-}
-
-static void set_flow(struct flow *flow, int number, bool sender, const struct settings *settings)
-{
-    flow_init(flow, number, sender, wake_fd);
-    flow->work = settings->work;
-    flow->family = settings->address.ss_family;
-    flow->asked = &settings->sockopts;
-    flow->placement = &settings->placement;
-    flow->message.size = settings->size;
-    flow->message.busy = settings->busy;
-    flow->copying.zerocopy = settings->zerocopy;
-    flow->copying.copy = settings->copy;
-    flow->window.bytes = sockopts_window(&settings->sockopts);
-    flow->window.unheld = 4 * flow->window.bytes;
-    flow->datagram.tag = datagram_tag(settings->token, (uint32_t)number);
 }
 
 struct endpoint *endpoint_new(int64_t number, bool sender, int64_t flows, const struct settings *settings)
@@ -64,21 +44,29 @@ struct endpoint *endpoint_new(int64_t number, bool sender, int64_t flows, const 
     endpoint->flow_count = (int)flows;
     endpoint->openings.listen_fd = endpoint->openings.datagram_fd = -1;
     for (int i = 0; i < endpoint->flow_count; i++)
-        set_flow(&endpoint->flows[i], i, sender, &endpoint->settings);
+        flow_init(&endpoint->flows[i], i, sender, &endpoint->settings, &endpoint->start);
     endpoints[place] = endpoint;
     return endpoint;
 }
 
+const void *address_bytes(const struct sockaddr_storage *address)
+{
+    if (address->ss_family == AF_INET6)
+        return &((const struct sockaddr_in6 *)address)->sin6_addr;
+    return &((const struct sockaddr_in *)address)->sin_addr;
+}
+
+const char *address_text(const struct sockaddr_storage *address)
+{
+    static char text[INET6_ADDRSTRLEN];
+
+    return inet_ntop(address->ss_family, address_bytes(address), text, sizeof text) != NULL ? text : "";
+}
+
 void endpoint_set_port(struct endpoint *endpoint, int port)
 {
-    const struct sockaddr_storage *address = &endpoint->settings.address;
-    const void *bytes = address->ss_family == AF_INET6 ? (const void *)&((const struct sockaddr_in6 *)address)->sin6_addr
-                                                       : (const void *)&((const struct sockaddr_in *)address)->sin_addr;
-    char text[INET6_ADDRSTRLEN] = "";
-
     endpoint->port = port;
-    inet_ntop(address->ss_family, bytes, text, sizeof text);
-    snprintf(endpoint->peer, sizeof endpoint->peer, "%s port %d", text, port);
+    snprintf(endpoint->peer, sizeof endpoint->peer, "%s port %d", address_text(&endpoint->settings.address), port);
 }
 
 int64_t endpoint_bytes(const struct endpoint *endpoint)
@@ -93,7 +81,7 @@ int64_t endpoint_bytes(const struct endpoint *endpoint)
 void endpoint_stop(struct endpoint *endpoint)
 {
     for (int i = 0; i < endpoint->flow_count; i++) {
-        if (!endpoint->flows[i].life.running)
+        if (!endpoint->flows[i].running)
             continue;
         atomic_store(&endpoint->flows[i].stopped, true);
         flow_stop(&endpoint->flows[i]);
@@ -110,10 +98,10 @@ void endpoint_free(struct endpoint *endpoint)
     for (int i = 0; i < endpoint->flow_count; i++) {
         struct flow *flow = &endpoint->flows[i];
 
-        if (flow->life.running) {
-            /* A sender may wait for its peer: what it waits on ends, so that the join does, too. */
+        if (flow->running) {
+            /* A sender may wait for its peer: without its connection it ends at once. */
             shutdown(flow->fd, SHUT_RDWR);
-            pthread_join(flow->life.thread, NULL);
+            pthread_join(flow->thread, NULL);
         }
         flow_free(flow);
     }

@@ -1,4 +1,4 @@
-/* What all flows share, whatever they do: a thread, its end, its samples, and the window that is held. */
+/* What all flows share, whatever they do: the thread and its end, sending and receiving, samples, and the window that is held. */
 #include "flow.h"
 
 #include <errno.h>
@@ -12,7 +12,6 @@
 #include "clock.h"
 #include "mptcp.h"
 #include "system.h"
-#include "zerocopy.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define STACK_BYTES (1024 * 1024)
@@ -20,17 +19,54 @@
 #define STACK_BYTES (64 * 1024)
 #endif
 #define NAP_NS (20 * MS)
-#define FOLLOW_EVERY 64 /* moves: its packets may come to arrive elsewhere */
-#define MANY_TIMEOUTS 3 /* in a row: at least 1.4 s without an acknowledgement */
+#define FOLLOW_EVERY 64   /* calls that moved bytes: later packets may arrive on another processor */
+#define ACKNOWLEDGED 0x06 /* a receiver's one byte: it has everything */
+#define DRAIN_S 10        /* how long a sender waits for its receiver to end */
+/* Large buffers begin at a page's start: elsewhere a copy takes 1.5 times the processor time (docs/measured/peers.md). */
+#define PAGE_BYTES 4096
 
-void flow_init(struct flow *flow, int number, bool sender, int wake)
+int wake_fd = -1;
+unsigned char data_bytes[DATA_BYTES] __attribute__((aligned(PAGE_BYTES)));
+
+void data_make(void)
+{
+    uint64_t state = UINT64_C(0x9e3779b97f4a7c15); /* xorshift */
+
+    if (data_bytes[0] != 0)
+        return;
+    for (size_t i = 0; i < DATA_BYTES; i++) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        data_bytes[i] = (unsigned char)state;
+    }
+}
+
+void flow_init(struct flow *flow, int number, bool sender, const struct settings *settings, const struct start *start)
 {
     flow->fd = flow->datagram.fd = flow->file.fd = -1;
     flow->file.disk_ns = flow->file.sync_ns = -1;
     flow->number = number;
-    flow->places.processor = flow->places.moved_to = -1;
     flow->sender = sender;
-    flow->life.wake = wake;
+    flow->settings = settings;
+    flow->start = start;
+    flow->work = settings->work;
+    flow->places.processor = flow->places.moved_to = -1;
+    flow->window.bytes = sockopts_window(&settings->sockopts);
+    flow->window.unheld = 4 * flow->window.bytes;
+    flow->datagram.tag = datagram_tag(settings->token, (uint32_t)number);
+}
+
+int flow_buffer(struct flow *flow, int64_t bytes)
+{
+    size_t room = ((size_t)bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+
+    flow->buffer = aligned_alloc(PAGE_BYTES, room);
+    if (flow->buffer == NULL)
+        return ENOMEM;
+    for (size_t done = 0; flow->sender && done < room; done += DATA_BYTES)
+        memcpy(flow->buffer + done, data_bytes, room - done < DATA_BYTES ? room - done : DATA_BYTES);
+    return 0;
 }
 
 void flow_fail(struct flow *flow, const char *where, int error)
@@ -51,11 +87,47 @@ void flow_sleep_until(const struct flow *flow, int64_t at)
 {
     int64_t now;
 
-    /* In naps, so that an order to stop need not wait; the last one goes to the very instant. */
+    /* In naps, so that an order to stop need not wait; the last one ends at that very instant. */
     while (!flow_stopping(flow) && at - (now = clock_now()) > 2 * NAP_NS)
         clock_sleep_until(now + NAP_NS);
     if (!flow_stopping(flow))
         clock_sleep_until(at);
+}
+
+bool flow_send(struct flow *flow, size_t bytes)
+{
+    for (size_t sent = 0; sent < bytes;) {
+        ssize_t put = send(flow->fd, flow->buffer + sent, bytes - sent, MSG_NOSIGNAL);
+
+        if (put > 0) {
+            sent += (size_t)put;
+        } else if (errno != EINTR) {
+            flow_broke(flow, "send", errno);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool flow_receive(struct flow *flow, size_t piece, bool (*keep)(struct flow *flow, size_t bytes))
+{
+    ssize_t got;
+
+    while ((got = flow->buffer != NULL ? recv(flow->fd, flow->buffer, piece, 0) : system_discard(flow->fd, piece)) != 0) {
+        int64_t now = clock_now();
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0) {
+            flow_broke(flow, "recv", errno);
+            return false;
+        }
+        flow_hold_window(flow, got);
+        if (keep != NULL && !keep(flow, (size_t)got))
+            return false;
+        flow_took(flow, flow->fd, now, got);
+    }
+    return true;
 }
 
 static void nothing_more(struct flow *flow)
@@ -92,6 +164,14 @@ void flow_finish(struct flow *flow)
         flow_fail(flow, "waiting for the receiver to end", errno);
 }
 
+void flow_acknowledge(struct flow *flow)
+{
+    static const unsigned char byte = ACKNOWLEDGED;
+
+    if (send(flow->fd, &byte, 1, MSG_NOSIGNAL) != 1)
+        flow_broke(flow, "send", errno);
+}
+
 void flow_await_acknowledgement(struct flow *flow)
 {
     unsigned char byte = 0;
@@ -103,44 +183,47 @@ void flow_await_acknowledgement(struct flow *flow)
         flow_fail(flow, "waiting for the receiver's acknowledgement", ETIMEDOUT);
 }
 
-/* Linux computes anew what fits into a socket's buffer when it sees how well segments fill their memory, and then advertises up to a
- * third more than was asked for, of jumbo frames nearly twice that (6.18). It forgets a clamp that was set before. Until a few windows
- * have passed it is left alone: a window that has once been wider comes back to whole segments, one that has not stays short of them
- * by the opening's bytes. */
+void flow_end(struct flow *flow)
+{
+    sample_tcp(flow->fd, flow->multipath, &flow->totals);
+    shutdown(flow->fd, SHUT_WR);
+}
+
+/* Linux recomputes what fits into a socket's buffer when it sees how well segments fill their memory, and then advertises up to a third
+ * more than was requested, with jumbo frames nearly twice that (6.18). It forgets a clamp that was set before. So the window is held only
+ * after a few windows have passed: a window that was wider before comes back to whole segments, another stays short of them by the bytes
+ * of the opening. */
 void flow_hold_window(struct flow *flow, int64_t got)
 {
-    int bytes = (int)flow->window.bytes;
-
-    if (bytes <= 0)
+    if (flow->window.bytes <= 0)
         return;
     if (flow->window.unheld > 0)
         flow->window.unheld -= got;
     else
-        system_clamp_window(flow->fd, bytes);
-}
-
-ssize_t flow_discard(struct flow *flow, size_t bytes)
-{
-    return system_discard(flow->fd, bytes);
-}
-
-void flow_took(struct flow *flow, int64_t got)
-{
-    flow->last_byte_ns = clock_now();
-    if (flow->first_byte_ns == 0)
-        flow->first_byte_ns = flow->last_byte_ns;
-    flow_bin(flow, flow->last_byte_ns, got);
-    flow_hold_window(flow, got);
+        system_clamp_window(flow->fd, (int)flow->window.bytes);
 }
 
 /* A processor that sleeps takes some ten microseconds to wake: a thread that runs where its packets arrive is woken by one that is awake. */
-void flow_moved(struct flow *flow, int fd)
+void flow_moved(struct flow *flow, int fd, int64_t now, int64_t bytes)
 {
     struct places *places = &flow->places;
 
-    if (flow->placement->packets && places->steps++ % FOLLOW_EVERY == 1)
+    flow->last_byte_ns = now;
+    if (flow->first_byte_ns == 0)
+        flow->first_byte_ns = now;
+    atomic_fetch_add_explicit(&flow->bytes, bytes, memory_order_relaxed);
+    if (flow->settings->placement.packets && places->steps++ % FOLLOW_EVERY == 1)
         places->moved_to = placement_follow(fd, places->moved_to);
     atomic_store_explicit(&places->processor, placement_now(), memory_order_relaxed);
+}
+
+void flow_took(struct flow *flow, int fd, int64_t now, int64_t bytes)
+{
+    int64_t bin = flow->bins.bytes == NULL ? -1 : (now - flow->start->at_ns) / flow->start->bin_ns;
+
+    if (bin >= 0 && bin < flow->bins.room)
+        flow->bins.bytes[bin] += (uint32_t)bytes;
+    flow_moved(flow, fd, now, bytes);
 }
 
 static void note_place(struct places *places)
@@ -161,19 +244,19 @@ static void *run(void *argument)
 {
     struct flow *flow = argument;
     uint64_t one = 1;
-
-    int error = flow->placement->fixed ? placement_apply(flow->placement) : 0;
+    int error = flow->settings->placement.fixed ? placement_apply(&flow->settings->placement) : 0;
 
     if (error != 0)
         flow_fail(flow, "placement", error);
     system_wake_exactly();
     if (flow->sender)
-        flow_sleep_until(flow, flow->time.at_ns);
-    flow->work->run(flow);
+        flow_sleep_until(flow, flow->start->at_ns);
+    (flow->sender ? flow->work->send : flow->work->receive)(flow);
+    flow->work->finish(flow);
     if (flow->last_byte_ns == 0)
         flow->first_byte_ns = 0;
     atomic_store(&flow->ended, true);
-    if (write(flow->life.wake, &one, sizeof one) < 0)
+    if (write(wake_fd, &one, sizeof one) < 0)
         return NULL; /* the counter is full: the main loop is awake anyway */
     return NULL;
 }
@@ -187,8 +270,8 @@ int flow_start(struct flow *flow)
         return error;
     error = pthread_attr_setstacksize(&attributes, STACK_BYTES);
     if (error == 0)
-        error = pthread_create(&flow->life.thread, &attributes, run, flow);
-    flow->life.running = error == 0;
+        error = pthread_create(&flow->thread, &attributes, run, flow);
+    flow->running = error == 0;
     pthread_attr_destroy(&attributes);
     return error;
 }
@@ -202,7 +285,7 @@ void flow_stop(struct flow *flow)
     shutdown(flow->fd, flow->sender ? SHUT_WR : SHUT_RD);
 }
 
-void flow_sample(struct flow *flow, int64_t now)
+void flow_sample(struct flow *flow)
 {
     int columns = flow_columns(flow);
     int64_t *row = flow->samples.rows + (size_t)flow->samples.count * (size_t)columns;
@@ -211,7 +294,7 @@ void flow_sample(struct flow *flow, int64_t now)
     note_place(&flow->places);
     if (flow->samples.count == flow->samples.room || (flow->sender && flow->work->paced))
         return;
-    row[0] = now;
+    row[0] = clock_now();
     row[1] = atomic_load_explicit(&flow->bytes, memory_order_relaxed);
     if (flow->multipath != NULL && atomic_load(&flow->ended))
         flow->multipath->ending = true;
@@ -229,35 +312,25 @@ void flow_sample(struct flow *flow, int64_t now)
     flow->samples.count++;
 }
 
-bool flow_unacknowledged(const struct flow *flow)
+void flow_close(struct flow *flow)
 {
-    return flow->sender && flow->totals.unacked > 0 && flow->totals.timeouts >= MANY_TIMEOUTS;
-}
+    int *const descriptors[] = {&flow->fd, &flow->datagram.fd, &flow->file.fd};
 
-static void close_one(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
+    for (size_t i = 0; i < sizeof descriptors / sizeof *descriptors; i++) {
+        if (*descriptors[i] >= 0)
+            close(*descriptors[i]);
+        *descriptors[i] = -1;
+    }
 }
 
 void flow_free(struct flow *flow)
 {
-    close_one(&flow->fd);
-    close_one(&flow->datagram.fd);
-    close_one(&flow->file.fd);
+    flow_close(flow);
     free(flow->samples.rows);
     free(flow->buffer);
-    free(flow->message.trips);
+    free(flow->trips);
     free(flow->datagram.counts);
     free(flow->bins.bytes);
     free(flow->marks);
-    mptcp_free(flow->multipath);
-    flow->samples = (struct flow_samples){0};
-    flow->buffer = NULL;
-    flow->message.trips = NULL;
-    flow->datagram.counts = NULL;
-    flow->bins.bytes = NULL;
-    flow->marks = NULL;
-    flow->multipath = NULL;
+    free(flow->multipath);
 }

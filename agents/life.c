@@ -1,37 +1,102 @@
-/* Samples, and ends: the main loop looks at an endpoint whenever its time has come or a flow has ended. */
-#include "life.h"
-
+/* From start to end: memory for all that flows count, a thread for each, samples at their times, and an end for everything, whatever the
+ * peer does. The main loop looks at an endpoint whenever its time has come or a flow has ended. */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
 #include "control.h"
 #include "endpoint.h"
+#include "mptcp.h"
 
-#define CPU_LEAD_NS (2 * MS) /* reading /proc/stat must not delay the start itself */
+#define GRACE_SILENT_S 2      /* a receiver without end-of-file: no data any more … */
+#define GRACE_S 10            /* … or still some */
+#define CPU_LEAD_NS (2 * MS)  /* reading /proc/stat must not delay the start itself */
 #define SMALL_BYTES 4096      /* what passes in small segments: the opening, and the first send of a stream */
+#define MANY_TIMEOUTS 3       /* in a row: at least 1.4 s without an acknowledgement */
 
-static void say_ended(const struct endpoint *endpoint)
+static int reserve_samples(struct flow *flow)
 {
-    line_begin();
-    line_add("{\"event\":\"ended\",\"endpoint\":%d,\"error\":", endpoint->number);
-    if (endpoint->failure.error != 0) {
-        line_add("\"%s\",\"message\":", errno_name(endpoint->failure.error));
-        line_add_string(endpoint->failure.message);
-        line_add("}");
-    } else {
-        line_add("null,\"message\":null}");
+    /* Until the drain is over, and one more at the end. */
+    int64_t duration_ns = flow->start->end_ns - flow->start->at_ns;
+    int64_t rows = (duration_ns + (GRACE_S + 2) * SECOND) / flow->settings->interval_ns + 2;
+    struct tcp_totals totals;
+
+    sample_tcp(flow->fd, flow->multipath, &totals);
+    flow->samples.advertised = totals.advertised_window >= 0;
+    flow->samples.multipath = flow->multipath != NULL && flow->multipath->state != MULTIPATH_FELL_BACK;
+    flow->samples.counted = totals.retransmits >= 0;
+    flow->samples.rows = calloc((size_t)rows * (size_t)flow_columns(flow), sizeof *flow->samples.rows);
+    flow->samples.room = (int)rows;
+    return flow->samples.rows == NULL ? ENOMEM : 0;
+}
+
+static int reserve_bins(struct flow *flow)
+{
+    const struct start *start = flow->start;
+
+    if (start->bin_ns == 0 || flow->sender || !flow->work->bins)
+        return 0;
+    flow->bins.room = (start->end_ns - start->at_ns + GRACE_SILENT_S * SECOND) / start->bin_ns + 1;
+    flow->bins.bytes = calloc((size_t)flow->bins.room, sizeof *flow->bins.bytes);
+    return flow->bins.bytes == NULL ? ENOMEM : 0;
+}
+
+static int prepare(struct flow *flow)
+{
+    int flags = fcntl(flow->fd, F_GETFL), error;
+
+    /* Threads block in the kernel; only openings are served by poll. */
+    if (flags < 0 || fcntl(flow->fd, F_SETFL, flags & ~O_NONBLOCK) != 0)
+        return errno;
+    if (flow->sender && flow->work->trips && (flow->trips = calloc(1, sizeof *flow->trips)) == NULL)
+        return ENOMEM;
+    error = flow->work->prepare(flow);
+    if (error == 0)
+        error = reserve_samples(flow);
+    return error != 0 ? error : reserve_bins(flow);
+}
+
+int life_start(struct endpoint *endpoint)
+{
+    const struct settings *settings = &endpoint->settings;
+    int error = 0;
+
+    if (endpoint->start.capture > 0) {
+        endpoint->capture = capture_start(settings->interface, endpoint->port, (size_t)endpoint->start.capture);
+        if (endpoint->capture == NULL)
+            return errno;
     }
+    sample_nic(settings->interface, &endpoint->life.nic);
+    memset(&endpoint->life.before, 0xff, sizeof endpoint->life.before); /* every value unknown */
+    endpoint->life.next_sample_ns = endpoint->start.at_ns + settings->interval_ns;
+    for (int i = 0; i < endpoint->flow_count && error == 0; i++)
+        error = prepare(&endpoint->flows[i]);
+    for (int i = 0; i < endpoint->flow_count && error == 0; i++)
+        error = flow_start(&endpoint->flows[i]);
+    endpoint->state = RUNNING;
+    return error;
+}
+
+static void write_ended(const struct endpoint *endpoint)
+{
+    bool failed = endpoint->failure.error != 0;
+
+    event_begin("ended");
+    line_add_count("endpoint", endpoint->number);
+    line_add_text("error", failed ? errno_name(endpoint->failure.error) : NULL);
+    line_add_text("message", failed ? endpoint->failure.message : NULL);
     line_end();
 }
 
 /* A sender whose segments are retransmitted again and again reports more than a timeout. */
-static void judge(struct endpoint *endpoint, const struct flow *flow)
+static void note_failure(struct endpoint *endpoint, const struct flow *flow)
 {
     const struct tcp_totals *totals = &flow->totals;
     const char *side = endpoint->sender ? "to" : "at";
 
-    if (flow_unacknowledged(flow))
+    if (flow->sender && totals->unacked > 0 && totals->timeouts >= MANY_TIMEOUTS)
         endpoint_fail(endpoint, ETIMEDOUT,
                       "flow %d %s %s: %lld segments of at most %lld bytes were retransmitted, %lld timeouts in a row, and not "
                       "acknowledged; %lld bytes were acknowledged before%s",
@@ -50,16 +115,16 @@ static void join_ended(struct endpoint *endpoint)
     for (int i = 0; i < endpoint->flow_count; i++) {
         struct flow *flow = &endpoint->flows[i];
 
-        if (!flow->life.running)
+        if (!flow->running)
             continue;
         if (!atomic_load(&flow->ended)) {
             running++;
             continue;
         }
-        pthread_join(flow->life.thread, NULL);
-        flow->life.running = false;
-        flow_sample(flow, clock_now());
-        judge(endpoint, flow);
+        pthread_join(flow->thread, NULL);
+        flow->running = false;
+        flow_sample(flow);
+        note_failure(endpoint, flow);
     }
     if (running > 0)
         return;
@@ -67,25 +132,25 @@ static void join_ended(struct endpoint *endpoint)
     if (endpoint->capture != NULL)
         capture_stop(endpoint->capture);
     endpoint->state = ENDED;
-    say_ended(endpoint);
+    write_ended(endpoint);
 }
 
-/* When a sender that still runs is made to end. A message that is on its way is let through: its peer waits for all of it. */
+/* Return when a sender that still runs is made to end. A message in transit may still arrive: the peer waits for all of it. */
 static int64_t late_ns(const struct endpoint *endpoint)
 {
-    return endpoint->life.end_ns + (endpoint->settings.work->messages ? GRACE_SILENT_S * SECOND : 0);
+    return endpoint->start.end_ns + (endpoint->settings.work->messages ? GRACE_SILENT_S * SECOND : 0);
 }
 
-/* A sender that is blocked when its time is over is woken; a receiver whose peer fell silent is given up. */
+/* Wake a sender that is blocked when its time is over; give up a receiver whose peer fell silent. */
 static void end_late(struct endpoint *endpoint, int64_t now)
 {
     int64_t bytes;
 
-    if (now < endpoint->life.end_ns)
+    if (now < endpoint->start.end_ns)
         return;
     if (endpoint->sender) {
         for (int i = 0; i < endpoint->flow_count && now >= late_ns(endpoint); i++)
-            if (endpoint->flows[i].life.running && !atomic_load(&endpoint->flows[i].stopping))
+            if (endpoint->flows[i].running && !atomic_load(&endpoint->flows[i].stopping))
                 flow_stop(&endpoint->flows[i]);
         return;
     }
@@ -94,7 +159,7 @@ static void end_late(struct endpoint *endpoint, int64_t now)
         endpoint->life.moved_bytes = bytes;
         endpoint->life.moved_ns = now;
     }
-    if (now - endpoint->life.moved_ns >= GRACE_SILENT_S * SECOND || now - endpoint->life.end_ns >= GRACE_S * SECOND)
+    if (now - endpoint->life.moved_ns >= GRACE_SILENT_S * SECOND || now - endpoint->start.end_ns >= GRACE_S * SECOND)
         endpoint_fail(endpoint, ETIMEDOUT, "no end-of-file from the sender at %s: %lld bytes came in all",
                       endpoint->peer, (long long)bytes);
 }
@@ -104,8 +169,8 @@ static void take_samples(struct endpoint *endpoint, int64_t now)
     if (now < endpoint->life.next_sample_ns)
         return;
     for (int i = 0; i < endpoint->flow_count; i++)
-        if (endpoint->flows[i].life.running)
-            flow_sample(&endpoint->flows[i], clock_now());
+        if (endpoint->flows[i].running)
+            flow_sample(&endpoint->flows[i]);
     /* On absolute times: a late wake-up does not move the later ones; missed ones are not made up. */
     while (endpoint->life.next_sample_ns <= now)
         endpoint->life.next_sample_ns += endpoint->settings.interval_ns;
@@ -115,10 +180,8 @@ void life_serve(struct endpoint *endpoint, int64_t now)
 {
     if (endpoint->state != RUNNING)
         return;
-    if (!endpoint->life.cpu_taken && now >= endpoint->life.at_ns - CPU_LEAD_NS) {
+    if (endpoint->life.before.at_us < 0 && now >= endpoint->start.at_ns - CPU_LEAD_NS)
         sample_cpu(&endpoint->life.before);
-        endpoint->life.cpu_taken = true;
-    }
     take_samples(endpoint, now);
     end_late(endpoint, now);
     join_ended(endpoint);
@@ -130,11 +193,11 @@ int64_t life_deadline(const struct endpoint *endpoint)
 
     if (endpoint->state != RUNNING)
         return INT64_MAX;
-    if (!endpoint->life.cpu_taken)
-        return endpoint->life.at_ns - CPU_LEAD_NS;
+    if (endpoint->life.before.at_us < 0)
+        return endpoint->start.at_ns - CPU_LEAD_NS;
     if (endpoint->sender) {
         for (int i = 0; i < endpoint->flow_count; i++)
-            if (endpoint->flows[i].life.running && !atomic_load(&endpoint->flows[i].stopping) && late_ns(endpoint) < next)
+            if (endpoint->flows[i].running && !atomic_load(&endpoint->flows[i].stopping) && late_ns(endpoint) < next)
                 next = late_ns(endpoint);
     }
     return next;

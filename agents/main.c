@@ -17,13 +17,8 @@
 #include "clock.h"
 #include "control.h"
 #include "endpoint.h"
-#include "files.h"
-#include "life.h"
 #include "lock.h"
-#include "opening.h"
 #include "orders.h"
-#include "report.h"
-#include "sample.h"
 #include "settings.h"
 #include "system.h"
 #include "text.h"
@@ -42,7 +37,7 @@ enum { POLL_STDIN, POLL_STDOUT, POLL_SIGNAL, POLL_WAKE, POLL_FIXED };
 
 static struct pollfd polls[POLLS_MAX];
 static int64_t heard_ns, next_progress_ns = INT64_MAX;
-static bool begun; /* the node is ours, and the hello is said */
+static bool begun; /* the node is ours, and the hello is sent */
 
 static const char *machine(void)
 {
@@ -51,19 +46,17 @@ static const char *machine(void)
     return uname(&name) == 0 ? name.machine : "unknown";
 }
 
-static void say_hello(void)
+static void write_hello(void)
 {
-    line_begin();
-    line_add("{\"event\":\"hello\",\"protocol\":%d,\"agent\":\"%s\",\"machine\":\"%s\",\"pid\":%d,\"cpus\":%d,\"clock_ns\":%lld",
-             PROTOCOL, AGENT_VERSION, machine(), (int)getpid(), sample_cpus(), (long long)clock_now());
+    event_begin("hello");
+    line_add_count("protocol", PROTOCOL);
+    line_add_text("agent", AGENT_VERSION);
+    line_add_text("machine", machine());
+    line_add_count("pid", getpid());
+    line_add_count("cpus", sample_cpus());
+    line_add_count("clock_ns", clock_now());
     line_add_count("restored", settings_restored());
-    if (settings_unrestored() != NULL) {
-        line_add(",\"unrestored\":");
-        line_add_string(settings_unrestored());
-    } else {
-        line_add(",\"unrestored\":null");
-    }
-    line_add("}");
+    line_add_text("unrestored", settings_unrestored());
     line_end();
 }
 
@@ -72,41 +65,38 @@ static bool receiving(const struct endpoint *endpoint)
     return endpoint != NULL && !endpoint->sender && endpoint->state == RUNNING;
 }
 
-/* One line a second for all receivers together; none where the peer has not read the last one. */
-static void say_progress(int64_t now)
+/* Write the bytes that all receivers have so far: one line for all of them. */
+static void write_progress(int64_t now)
 {
-    bool any = false;
+    const char *gap = "";
 
+    event_begin("progress");
+    line_add_count("clock_ns", now);
+    line_add(",\"bytes\":{");
     for (int i = 0; i < ENDPOINTS_MAX; i++) {
         if (!receiving(endpoints[i]))
             continue;
-        if (!any) {
-            line_begin();
-            line_add("{\"event\":\"progress\",\"clock_ns\":%lld,\"bytes\":{", (long long)now);
-        }
-        line_add("%s\"%d\":%lld", any ? "," : "", endpoints[i]->number,
-                 (long long)endpoint_bytes(endpoints[i]));
-        any = true;
+        line_add("%s\"%d\":%lld", gap, endpoints[i]->number, (long long)endpoint_bytes(endpoints[i]));
+        gap = ",";
     }
-    if (any) {
-        line_add("}}");
-        line_end();
-    }
+    line_add("}");
+    line_end();
 }
 
+/* Report progress once a second, while there are receivers and the peer has read the last line. */
 static void serve_progress(int64_t now)
 {
     bool any = false;
 
     for (int i = 0; i < ENDPOINTS_MAX && !any; i++)
         any = receiving(endpoints[i]);
-    if (!any)
+    if (!any) {
         next_progress_ns = INT64_MAX;
-    else if (next_progress_ns == INT64_MAX)
+    } else if (next_progress_ns == INT64_MAX) {
         next_progress_ns = now + PROGRESS_NS;
-    else if (now >= next_progress_ns) {
+    } else if (now >= next_progress_ns) {
         if (control_pending() == 0)
-            say_progress(now);
+            write_progress(now);
         next_progress_ns += PROGRESS_NS;
     }
 }
@@ -136,7 +126,7 @@ static int64_t earliest_deadline(int64_t watchdog_ns)
     return first;
 }
 
-static int wait_for_news(int64_t deadline, int counts[ENDPOINTS_MAX])
+static int wait_for_news(int64_t deadline)
 {
     int64_t left = deadline - clock_now();
     struct timespec wait = clock_spec(left);
@@ -145,13 +135,15 @@ static int wait_for_news(int64_t deadline, int counts[ENDPOINTS_MAX])
     polls[POLL_STDIN].events = POLLIN;
     polls[POLL_STDOUT] = (struct pollfd){.fd = control_pending() > 0 ? STDOUT_FILENO : -1, .events = POLLOUT};
     for (int i = 0; i < ENDPOINTS_MAX; i++) {
-        counts[i] = endpoints[i] == NULL ? 0 : opening_polls(endpoints[i], polls + used, POLLS_MAX - used);
-        used += counts[i];
+        if (endpoints[i] == NULL)
+            continue;
+        opening_poll(endpoints[i], polls + used, POLLS_MAX - used);
+        used += endpoints[i]->openings.polled;
     }
     return ppoll(polls, (nfds_t)used, &wait, NULL);
 }
 
-static void serve_endpoints(const int counts[ENDPOINTS_MAX])
+static void serve_endpoints(bool news)
 {
     int used = POLL_FIXED;
     int64_t now = clock_now();
@@ -159,16 +151,14 @@ static void serve_endpoints(const int counts[ENDPOINTS_MAX])
     for (int i = 0; i < ENDPOINTS_MAX; i++) {
         if (endpoints[i] == NULL)
             continue;
-        opening_serve(endpoints[i], polls + used, counts[i]);
-        used += counts[i];
-        opening_expire(endpoints[i], now);
-        files_serve(endpoints[i]);
+        opening_serve(endpoints[i], news ? polls + used : NULL, now);
+        used += endpoints[i]->openings.polled;
         life_serve(endpoints[i], now);
         report_serve(endpoints[i]);
     }
 }
 
-/* Say hello once the node is ours; until then, where we stand. Returns 0, or the exit code. */
+/* Send the hello once the lock is ours; until then, our place in the queue. Returns 0, or the exit code. */
 static int begin(void)
 {
     enum lock lock = lock_advance();
@@ -180,21 +170,20 @@ static int begin(void)
     if (lock == LOCK_HELD) {
         begun = true;
         settings_start();
-        say_hello();
+        write_hello();
         return 0;
     }
     if (lock == LOCK_MOVED || !lock_waits()) {
-        line_begin();
-        line_add("{\"event\":\"busy\",\"place\":%d}", lock_place());
+        event_begin("busy");
+        line_add_count("place", lock_place());
         line_end();
     }
     return lock_waits() ? 0 : BUSY;
 }
 
-/* Until there is nobody to work for. Returns the exit code. */
+/* Serve until the controller is gone or says `quit`. Returns the exit code. */
 static int loop(int64_t watchdog_ns)
 {
-    int counts[ENDPOINTS_MAX];
     uint64_t ignored;
 
     heard_ns = clock_now();
@@ -203,18 +192,14 @@ static int loop(int64_t watchdog_ns)
 
         if (!control_flush() || code != 0)
             return code != 0 ? code : 1;
-        news = wait_for_news(earliest_deadline(watchdog_ns), counts);
-
+        news = wait_for_news(earliest_deadline(watchdog_ns));
         if (news < 0 && errno != EINTR)
             return 1;
         if (news > 0 && polls[POLL_SIGNAL].revents != 0)
             return 0;
         if (news > 0 && polls[POLL_WAKE].revents != 0 && read(polls[POLL_WAKE].fd, &ignored, sizeof ignored) < 0)
             ignored = 0;
-        if (news > 0)
-            serve_endpoints(counts);
-        else
-            serve_endpoints((const int[ENDPOINTS_MAX]){0});
+        serve_endpoints(news > 0);
         serve_progress(clock_now());
         if (news > 0 && polls[POLL_STDIN].revents != 0) {
             heard_ns = clock_now();

@@ -1,7 +1,6 @@
 /* linux/mptcp.h: MPTCP_INFO, MPTCP_TCPINFO and MPTCP_SUBFLOW_ADDRS (Linux 5.16), by their numbers, as C libraries lack them. */
 #include "mptcp.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "control.h"
+#include "endpoint.h"
 
 #define PROTOCOL_MPTCP 262
 #define LEVEL_MPTCP 284
@@ -20,7 +20,6 @@
 #define OPTION_TCPINFO 2
 #define OPTION_ADDRESSES 3
 #define INFO_BYTES 512
-#define SUM(field) offsetof(struct tcp_totals, field) / sizeof(int64_t)
 
 struct head { /* struct mptcp_subflow_data */
     uint32_t size, subflows, size_kernel, size_user;
@@ -57,13 +56,6 @@ struct multipath *mptcp_new(void)
         return NULL;
     }
     return paths;
-}
-
-void mptcp_free(struct multipath *paths)
-{
-    if (paths != NULL)
-        pthread_mutex_destroy(&paths->lock);
-    free(paths);
 }
 
 static bool told(int fd)
@@ -182,26 +174,17 @@ static void look(int fd, struct multipath *paths)
     }
 }
 
-/* The first one's, with those of another. */
+#define SUM(name) whole->name = whole->name < 0 || part->name < 0 ? -1 : whole->name + part->name;
+#define SAME(name) whole->name = whole->name == part->name ? whole->name : -1;
+#define NONE(name) whole->name = -1;
+#define AS_JOINED(name, field, rule) rule(name)
+
+/* Add the values of a further subflow. */
 static void join(struct tcp_totals *whole, const struct tcp_totals *part)
 {
-    static const unsigned char summed[] = {SUM(retransmits), SUM(retransmitted_bytes), SUM(segs_out), SUM(segs_in), SUM(acked_bytes),
-                                           SUM(unacked), SUM(delivered), SUM(delivered_ce), SUM(received_ce)};
-    int64_t *values = (int64_t *)whole;
-    const int64_t *others = (const int64_t *)part;
-
-    for (unsigned i = 0; i < sizeof summed; i++) {
-        int64_t *sum = &values[summed[i]], other = others[summed[i]];
-
-        *sum = *sum < 0 || other < 0 ? -1 : *sum + other;
-    }
-    if (whole->pmtu != part->pmtu)
-        whole->pmtu = -1;
-    if (whole->timestamps != part->timestamps)
-        whole->timestamps = -1;
-    whole->rcv_mss = whole->advmss = -1;
-    whole->rtt_us = whole->rtt_min_us = whole->cwnd = whole->advertised_window = whole->max_pacing_bps = -1;
-    whole->busy_us = whole->rwnd_limited_us = whole->sndbuf_limited_us = -1;
+    TCP_COUNTS(AS_JOINED)
+    SUM(received_ce)
+    SAME(timestamps)
 }
 
 static void add_up(const struct multipath *paths, struct tcp_totals *totals)
@@ -238,16 +221,6 @@ void mptcp_sample(int fd, struct multipath *paths, struct tcp_totals *totals)
     pthread_mutex_unlock(&paths->lock);
 }
 
-static void add_address(const struct sockaddr_storage *address)
-{
-    const void *bytes = address->ss_family == AF_INET6 ? (const void *)&((const struct sockaddr_in6 *)address)->sin6_addr
-                                                       : (const void *)&((const struct sockaddr_in *)address)->sin_addr;
-    char text[INET6_ADDRSTRLEN] = "";
-
-    inet_ntop(address->ss_family, bytes, text, sizeof text);
-    line_add_string(text);
-}
-
 void mptcp_report(const struct multipath *paths, bool sender)
 {
     if (paths == NULL || paths->state == MULTIPATH_UNTOLD) {
@@ -260,9 +233,9 @@ void mptcp_report(const struct multipath *paths, bool sender)
         const struct tcp_totals *totals = &subflow->totals;
 
         line_add("%s[", i > 0 ? "," : "");
-        add_address(sender ? &subflow->ends.local : &subflow->ends.remote);
+        line_add_string(address_text(sender ? &subflow->ends.local : &subflow->ends.remote));
         line_add(",");
-        add_address(sender ? &subflow->ends.remote : &subflow->ends.local);
+        line_add_string(address_text(sender ? &subflow->ends.remote : &subflow->ends.local));
         line_add(",%lld,", (long long)(sender ? totals->acked_bytes : totals->received_bytes));
         if (subflow->lost)
             line_add("null]");

@@ -32,9 +32,8 @@ struct multipath {
 /* An unconnected socket, as socket(2): of plain TCP where the system has Multipath TCP switched off, as connections then fall back.
  * -1 with errno, EPROTONOSUPPORT where the system has none. */
 int mptcp_socket(int family, int flags);
-/* NULL with errno. */
+/* What free(3) takes back; NULL with errno. */
 struct multipath *mptcp_new(void);
-void mptcp_free(struct multipath *paths);
 /* As sample_info(), of all subflows: counts are sums, and what only a single one has is unknown once there are several. */
 void mptcp_sample(int fd, struct multipath *paths, struct tcp_totals *totals);
 /* Add the subflows to the line of a flow's totals: addresses of sender and receiver, bytes acknowledged to a sender or received, and

@@ -1,8 +1,6 @@
-/* Connections that do not bring the token are dropped and counted. */
-#include "opening.h"
-
+/* The openings of data connections, and a sender's files, which have to be there before its flows count as open. Connections that do not
+ * bring the token are dropped and counted. */
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -53,7 +51,7 @@ void opening_stop(struct openings *openings)
     openings->listen_fd = openings->datagram_fd = -1;
 }
 
-/* Tell who waits for the flows that they are open, or why they are not. */
+/* Answer the order that waits for the flows: they are open, or why they are not. */
 static void answer_waiting(struct endpoint *endpoint)
 {
     if (endpoint->openings.waiting_id != 0 && endpoint->state == READY)
@@ -63,14 +61,16 @@ static void answer_waiting(struct endpoint *endpoint)
     endpoint->openings.waiting_id = 0;
 }
 
-static void opened(struct endpoint *endpoint)
+static bool is_opening(const struct endpoint *endpoint)
 {
-    if (++endpoint->openings.opened == endpoint->flow_count && !endpoint->files.filling)
-        opening_finish(endpoint);
+    return endpoint->state == LISTENING || endpoint->state == CONNECTING;
 }
 
-void opening_finish(struct endpoint *endpoint)
+/* Make the endpoint ready once all its flows and files are there. */
+static void finish_if_complete(struct endpoint *endpoint)
 {
+    if (!is_opening(endpoint) || endpoint->openings.opened < endpoint->flow_count || endpoint->files.filling)
+        return;
     endpoint->state = READY;
     /* A further subflow is only taken where there is a listening socket. */
     if (!endpoint->settings.mptcp)
@@ -90,18 +90,26 @@ static void drop_oldest(struct endpoint *endpoint)
     drop_stranger(endpoint, oldest);
 }
 
+/* End the endpoint: flow `number` could not be opened, or its file not be made. */
+static void fail(struct endpoint *endpoint, int number, const char *where, int error)
+{
+    endpoint->state = ENDED;
+    endpoint_fail(endpoint, error, "flow %d %s %s: %s: %s", number, endpoint->sender ? "to" : "at", endpoint->peer, where,
+                  strerror(error));
+    answer_waiting(endpoint);
+    for (int i = 0; i < endpoint->flow_count; i++)
+        flow_close(&endpoint->flows[i]);
+}
+
 static bool at_own_address(const struct endpoint *endpoint, int fd)
 {
     const struct sockaddr_storage *own = &endpoint->settings.address;
     struct sockaddr_storage here;
     socklen_t length = sizeof here;
 
-    if (getsockname(fd, (struct sockaddr *)&here, &length) != 0 || here.ss_family != own->ss_family)
-        return false;
-    if (here.ss_family == AF_INET6)
-        return memcmp(&((struct sockaddr_in6 *)&here)->sin6_addr, &((const struct sockaddr_in6 *)own)->sin6_addr,
-                      sizeof(struct in6_addr)) == 0;
-    return ((struct sockaddr_in *)&here)->sin_addr.s_addr == ((const struct sockaddr_in *)own)->sin_addr.s_addr;
+    return getsockname(fd, (struct sockaddr *)&here, &length) == 0 && here.ss_family == own->ss_family &&
+           memcmp(address_bytes(&here), address_bytes(own),
+                  own->ss_family == AF_INET6 ? sizeof(struct in6_addr) : sizeof(struct in_addr)) == 0;
 }
 
 static void accept_one(struct endpoint *endpoint, int64_t now)
@@ -110,7 +118,7 @@ static void accept_one(struct endpoint *endpoint, int64_t now)
     int fd = accept4(openings->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     if (fd < 0) {
-        /* It went away again; or there is no descriptor or memory for it: it stays in the queue, and asking at once would be in vain. */
+        /* Without a descriptor or memory for the connection it stays in the queue: a try at once would fail, too. */
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
             openings->accept_at_ns = now + PAUSE_NS;
         return;
@@ -126,66 +134,54 @@ static void accept_one(struct endpoint *endpoint, int64_t now)
     openings->pending[openings->count++] = (struct opening){.fd = fd, .until_ns = now + OPENING_S * SECOND};
 }
 
-/* The connection of flow `number` is accepted: what its kind of work needs is made. 0 or an errno value. */
-static int open_flow(struct endpoint *endpoint, int number, int fd)
+/* Make what the kind of work needs, now that the connection of flow `number` is accepted. If that fails, the
+ * endpoint ends. */
+static void open_flow(struct endpoint *endpoint, int number, int fd)
 {
+    static const unsigned char accepted = ACCEPTED;
     struct flow *flow = &endpoint->flows[number];
+    bool marked = sockopts_marked(&endpoint->settings.sockopts);
+    int error = 0;
 
     flow->fd = fd;
-    if (sockopts_marked(flow->asked)) {
+    if (marked)
         flow->marks = calloc(1, sizeof *flow->marks);
-        if (flow->marks == NULL)
-            return ENOMEM;
+    if (endpoint->settings.mptcp)
+        flow->multipath = mptcp_new();
+    if ((marked && flow->marks == NULL) || (endpoint->settings.mptcp && flow->multipath == NULL))
+        error = ENOMEM;
+    else if (flow->work->open != NULL)
+        error = flow->work->open(flow);
+    else if (marked && !flow->sender)
+        marks_handshake(fd, endpoint->settings.address.ss_family, flow->marks);
+    if (error == 0 && !flow->sender && send(fd, &accepted, 1, MSG_NOSIGNAL) != 1)
+        error = errno;
+    if (error != 0) {
+        fail(endpoint, number, flow->sender ? "datagram socket" : "accept", error);
+        return;
     }
-    if (endpoint->settings.mptcp && (flow->multipath = mptcp_new()) == NULL)
-        return ENOMEM;
-    if (flow->work->open != NULL)
-        return flow->work->open(flow);
-    if (flow->marks != NULL && !flow->sender)
-        marks_handshake(fd, flow->family, flow->marks);
-    return 0;
+    endpoint->openings.opened++;
+    finish_if_complete(endpoint);
 }
 
 static void read_opening(struct endpoint *endpoint, int place)
 {
-    static const unsigned char accepted = ACCEPTED;
     struct opening *opening = &endpoint->openings.pending[place];
-    int number, fd, error;
-    ssize_t got = recv(opening->fd, opening->bytes + opening->got, (size_t)(OPENING_BYTES - opening->got), 0);
+    int number, fd = opening->fd;
+    ssize_t got = recv(fd, opening->bytes + opening->got, (size_t)(OPENING_BYTES - opening->got), 0);
 
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (got <= 0) {
-        drop_stranger(endpoint, place);
+    opening->got += got > 0 ? (int)got : 0;
+    if (got > 0 && opening->got < OPENING_BYTES)
         return;
-    }
-    opening->got += (int)got;
-    if (opening->got < OPENING_BYTES)
-        return;
-    if (!opening_valid(opening->bytes, endpoint->settings.token, endpoint->flow_count, &number) ||
+    if (got <= 0 || !opening_valid(opening->bytes, endpoint->settings.token, endpoint->flow_count, &number) ||
         endpoint->flows[number].fd >= 0) {
         drop_stranger(endpoint, place);
         return;
     }
-    fd = opening->fd;
     forget(endpoint, place);
-    error = open_flow(endpoint, number, fd);
-    if (error == 0 && send(fd, &accepted, 1, MSG_NOSIGNAL) != 1)
-        error = errno;
-    if (error != 0)
-        opening_fail(endpoint, number, "accept", error);
-    else
-        opened(endpoint);
-}
-
-void opening_fail(struct endpoint *endpoint, int number, const char *where, int error)
-{
-    endpoint->state = ENDED;
-    endpoint_fail(endpoint, error, "flow %d %s %s: %s: %s", number, endpoint->sender ? "to" : "at", endpoint->peer, where,
-                  strerror(error));
-    answer_waiting(endpoint);
-    for (int i = 0; i < endpoint->flow_count; i++)
-        flow_free(&endpoint->flows[i]);
+    open_flow(endpoint, number, fd);
 }
 
 static void write_opening(struct endpoint *endpoint, struct opening *opening)
@@ -202,7 +198,7 @@ static void write_opening(struct endpoint *endpoint, struct opening *opening)
     if (error == 0 && send(opening->fd, bytes, sizeof bytes, MSG_NOSIGNAL) != (ssize_t)sizeof bytes)
         error = errno;
     if (error != 0)
-        opening_fail(endpoint, opening->number, "connect", error);
+        fail(endpoint, opening->number, "connect", error);
     else
         opening->got = OPENING_BYTES;
 }
@@ -214,36 +210,31 @@ static void read_acceptance(struct endpoint *endpoint, int place)
     ssize_t got = recv(opening->fd, &byte, 1, 0);
 
     if (got == 1 && byte == ACCEPTED) {
-        int number = opening->number, error = open_flow(endpoint, number, opening->fd);
+        int number = opening->number, fd = opening->fd;
 
         forget(endpoint, place);
-        if (error != 0)
-            opening_fail(endpoint, number, "datagram socket", error);
-        else
-            opened(endpoint);
+        open_flow(endpoint, number, fd);
     } else if (got >= 0) {
-        opening_fail(endpoint, opening->number, "connect", ECONNABORTED);
+        fail(endpoint, opening->number, "connect", ECONNABORTED);
     } else if (errno != EAGAIN && errno != EINTR) {
-        opening_fail(endpoint, opening->number, "connect", errno);
+        fail(endpoint, opening->number, "connect", errno);
     }
 }
 
-int opening_polls(const struct endpoint *endpoint, struct pollfd *polls, int room)
+void opening_poll(struct endpoint *endpoint, struct pollfd *polls, int room)
 {
-    int count = 0;
-    bool paused = endpoint->openings.accept_at_ns > clock_now();
+    struct openings *openings = &endpoint->openings;
 
-    if (endpoint->state != LISTENING && endpoint->state != CONNECTING)
-        return 0;
-    if (endpoint->openings.listen_fd >= 0 && count < room && !paused)
-        polls[count++] = (struct pollfd){.fd = endpoint->openings.listen_fd, .events = POLLIN};
-    for (int i = 0; i < endpoint->openings.count && count < room; i++) {
-        const struct opening *opening = &endpoint->openings.pending[i];
-        bool writing = endpoint->sender && opening->got == 0;
+    openings->polled = 0;
+    if (!is_opening(endpoint))
+        return;
+    if (openings->listen_fd >= 0 && room > 0 && openings->accept_at_ns <= clock_now())
+        polls[openings->polled++] = (struct pollfd){.fd = openings->listen_fd, .events = POLLIN};
+    for (int i = 0; i < openings->count && openings->polled < room; i++) {
+        bool writing = endpoint->sender && openings->pending[i].got == 0;
 
-        polls[count++] = (struct pollfd){.fd = opening->fd, .events = writing ? POLLOUT : POLLIN};
+        polls[openings->polled++] = (struct pollfd){.fd = openings->pending[i].fd, .events = writing ? POLLOUT : POLLIN};
     }
-    return count;
 }
 
 static int place_of(const struct endpoint *endpoint, int fd)
@@ -254,27 +245,23 @@ static int place_of(const struct endpoint *endpoint, int fd)
     return -1;
 }
 
-void opening_serve(struct endpoint *endpoint, const struct pollfd *polls, int count)
+static void serve_one(struct endpoint *endpoint, int fd)
 {
-    int place;
+    int place = place_of(endpoint, fd);
 
-    for (int i = 0; i < count; i++) {
-        if (polls[i].revents == 0 || (endpoint->state != LISTENING && endpoint->state != CONNECTING))
-            continue;
-        if (polls[i].fd == endpoint->openings.listen_fd)
-            accept_one(endpoint, clock_now());
-        else if ((place = place_of(endpoint, polls[i].fd)) < 0)
-            continue;
-        else if (!endpoint->sender)
-            read_opening(endpoint, place);
-        else if (endpoint->openings.pending[place].got == 0)
-            write_opening(endpoint, &endpoint->openings.pending[place]);
-        else
-            read_acceptance(endpoint, place);
-    }
+    if (fd == endpoint->openings.listen_fd)
+        accept_one(endpoint, clock_now());
+    else if (place < 0)
+        return;
+    else if (!endpoint->sender)
+        read_opening(endpoint, place);
+    else if (endpoint->openings.pending[place].got == 0)
+        write_opening(endpoint, &endpoint->openings.pending[place]);
+    else
+        read_acceptance(endpoint, place);
 }
 
-/* What those that are not open lack. */
+/* Return what the flows that are not open lack. */
 static const char *missing(const struct endpoint *endpoint)
 {
     const struct openings *openings = &endpoint->openings;
@@ -287,9 +274,9 @@ static const char *missing(const struct endpoint *endpoint)
                                          : "connected, but not accepted";
 }
 
-void opening_expire(struct endpoint *endpoint, int64_t now)
+static void expire(struct endpoint *endpoint, int64_t now)
 {
-    if (endpoint->state != LISTENING && endpoint->state != CONNECTING)
+    if (!is_opening(endpoint))
         return;
     for (int i = endpoint->openings.count - 1; i >= 0 && !endpoint->sender; i--)
         if (endpoint->openings.pending[i].until_ns <= now)
@@ -303,12 +290,63 @@ void opening_expire(struct endpoint *endpoint, int64_t now)
     opening_stop(&endpoint->openings);
 }
 
+static void *fill_files(void *argument)
+{
+    struct endpoint *endpoint = argument;
+    uint64_t one = 1;
+
+    for (int i = 0; i < endpoint->flow_count && endpoint->files.error == 0; i++)
+        endpoint->files.error = file_fill(endpoint->flows[i].file.fd, endpoint->settings.size, &endpoint->files.stop);
+    atomic_store(&endpoint->files.filled, true);
+    return write(wake_fd, &one, sizeof one) < 0 ? NULL : NULL; /* a full counter: the main loop is awake anyway */
+}
+
+int opening_begin_files(struct endpoint *endpoint)
+{
+    int error;
+
+    if (!endpoint->settings.disk)
+        return 0;
+    for (int i = 0; i < endpoint->flow_count; i++) {
+        endpoint->flows[i].file.fd = file_open(endpoint->settings.folder);
+        if (endpoint->flows[i].file.fd < 0)
+            return errno;
+        endpoint->flows[i].file.disk_ns = 0;
+    }
+    if (!endpoint->sender)
+        return 0;
+    error = pthread_create(&endpoint->files.thread, NULL, fill_files, endpoint);
+    endpoint->files.filling = error == 0;
+    return error;
+}
+
+static void serve_files(struct endpoint *endpoint)
+{
+    if (!endpoint->files.filling || !atomic_load(&endpoint->files.filled))
+        return;
+    pthread_join(endpoint->files.thread, NULL);
+    endpoint->files.filling = false;
+    if (endpoint->files.error != 0)
+        fail(endpoint, 0, "making the file", endpoint->files.error);
+    else
+        finish_if_complete(endpoint);
+}
+
+void opening_serve(struct endpoint *endpoint, const struct pollfd *polls, int64_t now)
+{
+    for (int i = 0; polls != NULL && i < endpoint->openings.polled; i++)
+        if (polls[i].revents != 0 && is_opening(endpoint))
+            serve_one(endpoint, polls[i].fd);
+    expire(endpoint, now);
+    serve_files(endpoint);
+}
+
 int64_t opening_deadline(const struct endpoint *endpoint, int64_t now)
 {
     const struct openings *openings = &endpoint->openings;
     int64_t first = openings->until_ns;
 
-    if (endpoint->state != LISTENING && endpoint->state != CONNECTING)
+    if (!is_opening(endpoint))
         return INT64_MAX;
     if (openings->accept_at_ns > now && openings->accept_at_ns < first)
         first = openings->accept_at_ns;

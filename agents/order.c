@@ -79,9 +79,9 @@ const char *order_numbers(struct order *order, const struct order_key *keys, siz
     static char wrong[80];
 
     for (const struct order_key *at = keys; at < keys + count; at++) {
-        const char *text = order_value(order, at->key);
+        const char *text = at->key == NULL ? NULL : order_value(order, at->key);
 
-        if (text == NULL ? at->optional : parse_number(text, at->low, at->high, at->number))
+        if (text == NULL ? at->optional || at->key == NULL : parse_number(text, at->low, at->high, at->number))
             continue;
         snprintf(wrong, sizeof wrong, "%s: expected %lld %s %lld", at->key, (long long)at->low, at->high == 1 ? "or" : "to",
                  (long long)at->high);
@@ -95,14 +95,14 @@ const char *order_number(struct order *order, const char *key, int64_t low, int6
     return order_numbers(order, &(struct order_key){key, low, high, number, false}, 1);
 }
 
-const char *order_unused(const struct order *order)
+bool order_refused(const struct order *order, const char *wrong)
 {
-    static char wrong[ORDER_MAX + 16];
-
-    for (int i = 0; i < order->count; i++)
+    for (int i = 0; i < order->count && wrong == NULL; i++)
         if (!order->used[i]) {
-            snprintf(wrong, sizeof wrong, "%s: unknown key", order->keys[i]);
-            return wrong;
+            answer_refused(order->id, "%s: unknown key", order->keys[i]);
+            return true;
         }
-    return NULL;
+    if (wrong != NULL)
+        answer_refused(order->id, "%s", wrong);
+    return wrong != NULL;
 }

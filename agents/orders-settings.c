@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "control.h"
 #include "orders.h"
 #include "settings.h"
 #include "text.h"
@@ -88,22 +87,17 @@ void orders_set(struct order *order)
 
     if (wrong == NULL)
         wrong = order_numbers(order, &(struct order_key){"dry", 0, 1, &dry, true}, 1);
-    if (wrong != NULL || (wrong = order_unused(order)) != NULL) {
-        answer_refused(order->id, "%s", wrong);
+    if (order_refused(order, wrong))
         return;
-    }
     error = strcmp(setting.kind, "governor") == 0 ? set_governors(&setting, value, dry == 1, old, now, message, sizeof message)
                                                   : settings_set(&setting, value, dry == 1, old, now, message, sizeof message);
     if (error != 0) {
         answer_error(order->id, error, "%s", message);
         return;
     }
-    line_begin();
-    line_add("{\"id\":%lld,\"ok\":true,\"old\":", (long long)order->id);
-    line_add_string(old);
-    line_add(",\"value\":");
-    line_add_string(now);
-    line_add("}");
+    answer_begin_ok(order->id);
+    line_add_text("old", old);
+    line_add_text("value", now);
     line_end();
 }
 
@@ -116,7 +110,7 @@ void orders_restore(struct order *order)
         answer_error(order->id, error, "%s", message);
         return;
     }
-    line_begin();
-    line_add("{\"id\":%lld,\"ok\":true,\"restored\":%d}", (long long)order->id, done);
+    answer_begin_ok(order->id);
+    line_add_count("restored", done);
     line_end();
 }

@@ -1,47 +1,143 @@
 /* The orders of the protocol: a table of verbs. An order is checked whole before anything is done. */
+#include "orders.h"
+
+#include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "clock.h"
-#include "control.h"
-#include "data.h"
 #include "endpoint.h"
-#include "files.h"
-#include "opening.h"
-#include "orders.h"
-#include "probe.h"
-#include "report.h"
-#include "start.h"
+#include "settings.h"
 #include "system.h"
-#include "tcp.h"
+#include "text.h"
+
+#define ITERATIONS_MAX 1000000000
+#define RATE_MAX INT64_C(1000000000000)
+#define BURST_MAX 1000000
+#define HOLD_US 1000 /* between the first send of a flow and its next, if the order does not say */
 
 bool orders_quit;
 
+static bool parse_address(const char *text, int64_t port, struct sockaddr_storage *address, socklen_t *length)
+{
+    struct sockaddr_in *v4 = (struct sockaddr_in *)address;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)address;
+
+    memset(address, 0, sizeof *address);
+    if (text != NULL && inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons((uint16_t)port);
+        *length = sizeof *v4;
+        return true;
+    }
+    if (text != NULL && inet_pton(AF_INET6, text, &v6->sin6_addr) == 1) {
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port = htons((uint16_t)port);
+        *length = sizeof *v6;
+        return true;
+    }
+    return false;
+}
+
+static bool parse_token(const char *text, unsigned char *token)
+{
+    if (text == NULL || strlen(text) != 2 * TOKEN_BYTES)
+        return false;
+    for (int i = 0; i < TOKEN_BYTES; i++) {
+        int byte = text_hex(text + 2 * i);
+
+        if (byte < 0)
+            return false;
+        token[i] = (unsigned char)byte;
+    }
+    return true;
+}
+
+const char *orders_parse_path(struct order *order, int64_t port, bool bind, struct settings *settings)
+{
+    if (!parse_address(order_value(order, "address"), port, &settings->address, &settings->address_length))
+        return "address: expected an IPv4 or IPv6 address";
+    if (bind && (!parse_address(order_value(order, "bind"), 0, &settings->bind, &settings->address_length) ||
+                 settings->bind.ss_family != settings->address.ss_family))
+        return "bind: expected an address of the family of address";
+    if (!parse_token(order_value(order, "token"), settings->token))
+        return "token: expected 32 hexadecimal digits";
+    return NULL;
+}
+
+/* Read what is done with the flows: a stream if the order does not say. */
+static const char *parse_work(struct order *order, const struct work **work)
+{
+    const char *test = order_value(order, "test"), *transport = order_value(order, "transport");
+
+    if (transport == NULL)
+        transport = "tcp";
+    if (strcmp(transport, "tcp") != 0 && strcmp(transport, "udp") != 0)
+        return "transport: expected tcp or udp";
+    if (test != NULL && (*test == '\0' || (work_find(test, "tcp") == NULL && work_find(test, "udp") == NULL)))
+        return "test: expected pingpong, blast, file or probe";
+    *work = work_find(test == NULL ? "" : test, transport);
+    if (*work == NULL)
+        return *transport == 't' ? "transport: such a test goes over udp" : "transport: such a test goes over tcp";
+    return NULL;
+}
+
+/* Read the keys of `listen` and `connect`. Returns what is wrong, or NULL. */
+static const char *parse_endpoint(struct order *order, bool sender, struct settings *settings, int64_t *number, int64_t *flows,
+                                  int64_t *wait_ms)
+{
+    const char *interface = order_value(order, "interface"), *folder = order_value(order, "folder"), *wrong;
+    const struct work *work = NULL;
+    int64_t port = 0, interval_ms = 0;
+
+    if ((wrong = parse_work(order, &work)) != NULL)
+        return wrong;
+    const struct order_key keys[] = {
+        {"endpoint", 1, 65535, number, false},
+        {"flows", 1, FLOWS_MAX, flows, false},
+        {"interval_ms", 1, 60000, &interval_ms, false},
+        {"wait_ms", 1, 600000, wait_ms, false},
+        {sender ? "port" : NULL, 1, 65535, &port, false},
+        {sender ? NULL : "first_port", 1, 65535, &settings->first_port, true},
+        {sender ? NULL : "last_port", 1, 65535, &settings->last_port, true},
+        {work->size_high > 0 ? "size" : NULL, work->size_low, work->size_high, &settings->size, false},
+        {work->trips ? "busy" : NULL, 0, 1, &settings->busy, true},
+        {work->disk ? "disk" : NULL, 0, 1, &settings->disk, false},
+        {work->copies && sender ? "zerocopy" : NULL, 0, 1, &settings->zerocopy, true},
+        {work->copies && !sender ? "copy" : NULL, 0, 1, &settings->copy, true},
+        {"mptcp", 0, 1, &settings->mptcp, true},
+    };
+
+    if ((wrong = order_numbers(order, keys, sizeof keys / sizeof *keys)) != NULL ||
+        (wrong = orders_parse_path(order, port, sender, settings)) != NULL ||
+        (wrong = sockopts_parse(order, &settings->sockopts)) != NULL)
+        return wrong;
+    if ((settings->first_port == 0) != (settings->last_port == 0) || settings->last_port < settings->first_port)
+        return "first_port: expected with a last_port that is not below it";
+    if (settings->disk && (folder == NULL || !percent_decode(folder, settings->folder, sizeof settings->folder)))
+        return "folder: expected a folder, at most 255 bytes";
+    if (interface != NULL && (*interface == '\0' || strlen(interface) >= sizeof settings->interface))
+        return "interface: expected a name of 1 to 15 characters";
+    if (settings->mptcp && strcmp(work->transport, "tcp") != 0)
+        return "mptcp: for tests over tcp only";
+    snprintf(settings->interface, sizeof settings->interface, "%s", interface != NULL ? interface : "");
+    settings->interval_ns = interval_ms * MS;
+    settings->work = work;
+    return NULL;
+}
+
+/* Make the endpoint that an order describes. Returns NULL after refusing the order. */
 static struct endpoint *make(struct order *order, bool sender)
 {
     struct settings settings = {0};
     struct endpoint *endpoint;
-    int64_t number, port = 0, flows, wait_ms;
-    const struct order_key keys[] = {{"endpoint", 1, 65535, &number, false}, {"port", 1, 65535, &port, false}};
-    const char *wrong, *placement = order_value(order, "placement");
+    int64_t number = 0, flows = 0, wait_ms = 0;
+    const char *placement = order_value(order, "placement");
+    const char *wrong = parse_endpoint(order, sender, &settings, &number, &flows, &wait_ms);
 
-    wrong = order_numbers(order, keys, sender ? 2 : 1);
-    if (wrong != NULL)
-        ; /* told below */
-    else if (!parse_address(order_value(order, "address"), port, &settings.address, &settings.address_length))
-        wrong = "address: expected an IPv4 or IPv6 address";
-    else if (sender && !parse_address(order_value(order, "bind"), 0, &settings.bind, &settings.address_length))
-        wrong = "bind: expected an IPv4 or IPv6 address";
-    else if (sender && settings.bind.ss_family != settings.address.ss_family)
-        wrong = "bind: expected an address of the same family";
-    else
-        wrong = parse_settings(order, &settings, &flows, &wait_ms);
-    if (wrong == NULL)
-        wrong = parse_end(order, &settings, sender);
-    if (wrong != NULL || (wrong = order_unused(order)) != NULL) {
-        answer_refused(order->id, "%s", wrong);
+    if (order_refused(order, wrong))
         return NULL;
-    }
     if ((wrong = placement_parse(placement, settings.interface, &settings.placement)) != NULL) {
         answer_error(order->id, EINVAL, "%s", wrong);
         return NULL;
@@ -61,7 +157,7 @@ static struct endpoint *make(struct order *order, bool sender)
 
 static bool begin_files(struct order *order, struct endpoint *endpoint)
 {
-    int error = files_begin(endpoint);
+    int error = opening_begin_files(endpoint);
 
     if (error == 0)
         return true;
@@ -71,6 +167,13 @@ static bool begin_files(struct order *order, struct endpoint *endpoint)
     return false;
 }
 
+/* Answer why an endpoint failed, and forget it. */
+static void refuse_failed(struct order *order, struct endpoint *endpoint)
+{
+    answer_error(order->id, endpoint->failure.error, "%s", endpoint->failure.message);
+    endpoint_free(endpoint);
+}
+
 static void do_listen(struct order *order)
 {
     struct endpoint *endpoint = make(order, false);
@@ -78,15 +181,12 @@ static void do_listen(struct order *order)
     if (endpoint == NULL)
         return;
     if (tcp_listen(endpoint) != 0) {
-        answer_error(order->id, endpoint->failure.error, "%s", endpoint->failure.message);
-        endpoint_free(endpoint);
-        return;
+        refuse_failed(order, endpoint);
+    } else if (begin_files(order, endpoint)) {
+        answer_begin_ok(order->id);
+        line_add_count("port", endpoint->port);
+        line_end();
     }
-    if (!begin_files(order, endpoint))
-        return;
-    line_begin();
-    line_add("{\"id\":%lld,\"ok\":true,\"port\":%d}", (long long)order->id, endpoint->port);
-    line_end();
 }
 
 static void do_connect(struct order *order)
@@ -95,38 +195,31 @@ static void do_connect(struct order *order)
 
     if (endpoint == NULL)
         return;
-    if (tcp_connect(endpoint) != 0 || data_make() != 0) {
-        endpoint_note(endpoint, errno, "no memory for the data to send");
-        answer_error(order->id, endpoint->failure.error, "%s", endpoint->failure.message);
-        endpoint_free(endpoint);
-        return;
+    data_make();
+    if (tcp_connect(endpoint) != 0) {
+        refuse_failed(order, endpoint);
+    } else if (begin_files(order, endpoint)) {
+        opening_begin(endpoint);
+        endpoint->openings.waiting_id = order->id;
     }
-    if (!begin_files(order, endpoint))
-        return;
-    opening_begin(endpoint);
-    endpoint->openings.waiting_id = order->id;
 }
 
-/* The endpoint an order names; refuses the order where there is none, or where a key is left over. */
+/* Return the endpoint that an order names. Returns NULL after refusing the order: there is none, or a key is left over. */
 static struct endpoint *named(struct order *order)
 {
-    int64_t number;
+    int64_t number = 0;
     struct endpoint *endpoint = NULL;
-    const char *wrong = order_number(order, "endpoint", 1, 65535, &number);
 
-    if (wrong != NULL || (wrong = order_unused(order)) != NULL)
-        answer_refused(order->id, "%s", wrong);
-    else if ((endpoint = endpoint_find(number)) == NULL)
+    if (order_refused(order, order_number(order, "endpoint", 1, 65535, &number)))
+        return NULL;
+    endpoint = endpoint_find(number);
+    if (endpoint == NULL)
         answer_error(order->id, ENOENT, "there is no endpoint %lld", (long long)number);
     return endpoint;
 }
 
-static void do_ready(struct order *order)
+static void do_ready(struct order *order, struct endpoint *endpoint)
 {
-    struct endpoint *endpoint = named(order);
-
-    if (endpoint == NULL)
-        return;
     if (endpoint->sender || endpoint->openings.waiting_id != 0 || endpoint->state == RUNNING)
         answer_error(order->id, EINVAL, "endpoint %d is not waiting for its flows", endpoint->number);
     else if (endpoint->state == ENDED)
@@ -137,18 +230,42 @@ static void do_ready(struct order *order)
         endpoint->openings.waiting_id = order->id;
 }
 
+static const char *parse_start(struct order *order, struct start *start)
+{
+    int64_t hold_us = HOLD_US, duration_ms = 0, bin_us = 0;
+    const struct order_key keys[] = {
+        {"at_ns", 1, INT64_MAX / 2, &start->at_ns, false},
+        {"duration_ms", 1, 86400000, &duration_ms, false},
+        {"hold_us", 0, 1000000, &hold_us, true},
+        {"iterations", 1, ITERATIONS_MAX, &start->iterations, true},
+        {"rate", 1, RATE_MAX, &start->rate, true},
+        {"burst", 1, BURST_MAX, &start->burst, true},
+        {"bin_us", 100, 1000000, &bin_us, true},
+        {"capture", 4096, CAPTURE_MOST, &start->capture, true},
+    };
+    const char *wrong;
+
+    *start = (struct start){.iterations = INT64_MAX};
+    wrong = order_numbers(order, keys, sizeof keys / sizeof *keys);
+    start->end_ns = start->at_ns + duration_ms * MS;
+    start->bulk_ns = start->at_ns + hold_us * US;
+    start->bin_ns = bin_us * US;
+    return wrong;
+}
+
 /* Returns why this endpoint cannot start so, or NULL. */
 static const char *refuse_start(const struct endpoint *endpoint, const struct start *start)
 {
     const struct settings *settings = &endpoint->settings;
+    int64_t duration_ns = start->end_ns - start->at_ns;
 
     if (endpoint->state != READY)
         return "the endpoint is not ready to start";
     if (start->at_ns > clock_now() + 3600 * SECOND)
         return "at_ns is more than an hour ahead";
-    if (start->duration_ns / settings->interval_ns > SAMPLES_MAX)
+    if (duration_ns / settings->interval_ns > SAMPLES_MAX)
         return "more than 36000 samples per flow: ask for a longer interval_ms";
-    if (start->bin_ns > 0 && start->duration_ns / start->bin_ns > BINS_MAX)
+    if (start->bin_ns > 0 && duration_ns / start->bin_ns > BINS_MAX)
         return "more than 4000000 bins per flow: ask for a longer bin_us";
     if (start->iterations < INT64_MAX && !settings->work->messages)
         return "iterations: a stream has none";
@@ -182,7 +299,8 @@ static void do_start(struct order *order)
         answer_error(order->id, EINVAL, "%s", wrong);
         return;
     }
-    error = start_flows(endpoint, &start);
+    endpoint->start = start;
+    error = life_start(endpoint);
     if (error != 0) {
         answer_error(order->id, error, "start%s: %s", start.capture > 0 && endpoint->capture == NULL ? ": capture" : "",
                      strerror(error));
@@ -192,47 +310,35 @@ static void do_start(struct order *order)
     }
 }
 
-static void do_stop(struct order *order)
+static void do_stop(struct order *order, struct endpoint *endpoint)
 {
-    struct endpoint *endpoint = named(order);
-
-    if (endpoint == NULL)
-        return;
     endpoint_stop(endpoint);
     answer_ok(order->id);
 }
 
-static void do_report(struct order *order)
+static void do_report(struct order *order, struct endpoint *endpoint)
 {
-    struct endpoint *endpoint = named(order);
-
-    if (endpoint == NULL)
-        return;
-    if (endpoint->state != ENDED || endpoint->report.id != 0) {
+    if (endpoint->state != ENDED || endpoint->report.id != 0)
         answer_error(order->id, EBUSY, "endpoint %d has not ended", endpoint->number);
-        return;
-    }
-    report_begin(endpoint, order->id);
+    else
+        report_begin(endpoint, order->id);
 }
 
-static void do_close(struct order *order)
+static void do_close(struct order *order, struct endpoint *endpoint)
 {
-    struct endpoint *endpoint = named(order);
+    const int64_t waiting[] = {endpoint->openings.waiting_id, endpoint->report.id};
 
-    if (endpoint == NULL)
-        return;
-    if (endpoint->openings.waiting_id != 0)
-        answer_error(endpoint->openings.waiting_id, ECONNABORTED, "endpoint %d was closed", endpoint->number);
-    if (endpoint->report.id != 0)
-        answer_error(endpoint->report.id, ECONNABORTED, "endpoint %d was closed", endpoint->number);
+    for (size_t i = 0; i < sizeof waiting / sizeof *waiting; i++)
+        if (waiting[i] != 0)
+            answer_error(waiting[i], ECONNABORTED, "endpoint %d was closed", endpoint->number);
     endpoint_free(endpoint);
     answer_ok(order->id);
 }
 
 static void do_clock(struct order *order)
 {
-    line_begin();
-    line_add("{\"id\":%lld,\"ok\":true,\"clock_ns\":%lld}", (long long)order->id, (long long)clock_now());
+    answer_begin_ok(order->id);
+    line_add_count("clock_ns", clock_now());
     line_end();
 }
 
@@ -247,16 +353,30 @@ static void do_quit(struct order *order)
     orders_quit = true;
 }
 
-static const struct {
-    const char *verb;
-    bool bare; /* takes no keys */
+/* The verbs: those without any key, those with keys that they check themselves, and those that only name an endpoint. */
+static const struct verb {
+    const char *name;
+    void (*bare)(struct order *order);
     void (*act)(struct order *order);
+    void (*at)(struct order *order, struct endpoint *endpoint);
 } verbs[] = {
-    {"clock", true, do_clock},   {"listen", false, do_listen}, {"connect", false, do_connect}, {"ready", false, do_ready},
-    {"start", false, do_start},  {"stop", false, do_stop},     {"report", false, do_report},   {"close", false, do_close},
-    {"ping", true, do_ping},     {"quit", true, do_quit},      {"set", false, orders_set},     {"restore", true, orders_restore},
-    {"probe", false, orders_probe}, {"probed", false, orders_probed},
+    {"clock", .bare = do_clock}, {"ping", .bare = do_ping}, {"quit", .bare = do_quit}, {"restore", .bare = orders_restore},
+    {"listen", .act = do_listen}, {"connect", .act = do_connect}, {"start", .act = do_start}, {"set", .act = orders_set},
+    {"probe", .act = orders_probe}, {"probed", .act = orders_probed},
+    {"ready", .at = do_ready}, {"stop", .at = do_stop}, {"report", .at = do_report}, {"close", .at = do_close},
 };
+
+static void carry_out(const struct verb *verb, struct order *order)
+{
+    struct endpoint *endpoint;
+
+    if (verb->act != NULL)
+        verb->act(order);
+    else if (verb->bare != NULL && !order_refused(order, NULL))
+        verb->bare(order);
+    else if (verb->at != NULL && (endpoint = named(order)) != NULL)
+        verb->at(order, endpoint);
+}
 
 void orders_take(char *line, bool whole)
 {
@@ -269,14 +389,10 @@ void orders_take(char *line, bool whole)
         answer_refused(order.id, "%s", wrong);
         return;
     }
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
-        if (strcmp(verbs[i].verb, order.verb) != 0)
-            continue;
-        if (verbs[i].bare && order.count > 0)
-            answer_refused(order.id, "%s: unknown key", order.keys[0]);
-        else
-            verbs[i].act(&order);
-        return;
-    }
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+        if (strcmp(verbs[i].name, order.verb) == 0) {
+            carry_out(&verbs[i], &order);
+            return;
+        }
     answer_refused(order.id, "%.40s: unknown verb", order.verb);
 }

@@ -13,6 +13,7 @@
 
 #include "endpoint.h"
 #include "orders.h"
+#include "system.h"
 #include "text.h"
 
 #define TARGETS_MAX 256
@@ -39,17 +40,14 @@ static struct target *find(int64_t number)
 static int new_socket(int type, const struct settings *settings)
 {
     const struct sockaddr *here = (const struct sockaddr *)&settings->bind, *there = (const struct sockaddr *)&settings->address;
-    int fd = socket(here->sa_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error;
+    int fd = socket(here->sa_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     if (fd < 0)
         return -1;
     if ((type == SOCK_STREAM || probe_whole(fd, here->sa_family) == 0) && bind(fd, here, settings->address_length) == 0 &&
         (connect(fd, there, settings->address_length) == 0 || errno == EINPROGRESS))
         return fd;
-    error = errno;
-    close(fd);
-    errno = error;
-    return -1;
+    return system_close_failed(fd);
 }
 
 /* Send one datagram for each size of the list; adds those that were refused here to the answer, as `9000:EPERM`. */
@@ -91,7 +89,7 @@ static bool sizes_valid(const char *sizes)
 
 static const char *parse(struct order *order, struct settings *settings, int64_t *number, int64_t *source, int64_t *stream)
 {
-    int64_t port;
+    int64_t port = 0;
     const struct order_key keys[] = {
         {"target", 1, 65535, number, false},
         {"source", 1, 65535, source, false},
@@ -100,32 +98,21 @@ static const char *parse(struct order *order, struct settings *settings, int64_t
     };
     const char *wrong = order_numbers(order, keys, sizeof keys / sizeof *keys);
 
-    if (wrong != NULL)
-        return wrong;
-    if (!parse_address(order_value(order, "bind"), 0, &settings->bind, &settings->address_length))
-        return "bind: expected an IPv4 or IPv6 address";
-    if (!parse_address(order_value(order, "address"), port, &settings->address, &settings->address_length) ||
-        settings->bind.ss_family != settings->address.ss_family)
-        return "address: expected an address of the family of bind";
-    if (!parse_token(order_value(order, "token"), settings->token))
-        return "token: expected 32 hexadecimal digits";
-    return NULL;
+    return wrong != NULL ? wrong : orders_parse_path(order, port, true, settings);
 }
 
 void orders_probe(struct order *order)
 {
     static unsigned char datagram[SIZE_MAX_BYTES];
     struct settings settings = {0};
-    int64_t number, source, stream;
+    int64_t number = 0, source = 0, stream = 0;
     const char *wrong = parse(order, &settings, &number, &source, &stream), *sizes = order_value(order, "sizes");
     struct target *target;
 
     if (wrong == NULL && !sizes_valid(sizes))
         wrong = "sizes: expected 20 to 65507, with commas between them";
-    if (wrong != NULL || (wrong = order_unused(order)) != NULL) {
-        answer_refused(order->id, "%s", wrong);
+    if (order_refused(order, wrong))
         return;
-    }
     target = find(number);
     if (target == NULL && target_count == TARGETS_MAX) {
         answer_error(order->id, ENOBUFS, "no room for another target");
@@ -141,8 +128,8 @@ void orders_probe(struct order *order)
         target = &targets[target_count++];
         *target = (struct target){.number = (int)number, .datagram_fd = fd, .stream_fd = -1};
     }
-    line_begin();
-    line_add("{\"id\":%lld,\"ok\":true,\"refused\":\"", (long long)order->id);
+    answer_begin_ok(order->id);
+    line_add(",\"refused\":\"");
     memcpy(datagram, settings.token, TOKEN_BYTES);
     for (int i = 0; i < 4; i++)
         datagram[TOKEN_BYTES + i] = (unsigned char)((uint32_t)source >> (24 - 8 * i));
@@ -153,7 +140,6 @@ void orders_probe(struct order *order)
         if (target->stream_fd < 0)
             line_add(",\"stream\":\"%s\"", errno_name(errno));
     }
-    line_add("}");
     line_end();
 }
 
@@ -210,15 +196,13 @@ static void add_stream(struct target *target, const char *gap)
 
 void orders_probed(struct order *order)
 {
-    int64_t last;
+    int64_t last = 0;
     const char *gap = "";
 
-    if (order_number(order, "last", 0, 1, &last) != NULL || order_unused(order) != NULL) {
-        answer_refused(order->id, "last: expected 0 or 1, and nothing else");
+    if (order_refused(order, order_number(order, "last", 0, 1, &last)))
         return;
-    }
-    line_begin();
-    line_add("{\"id\":%lld,\"ok\":true,\"heard\":\"", (long long)order->id);
+    answer_begin_ok(order->id);
+    line_add(",\"heard\":\"");
     add_heard();
     line_add("\",\"errors\":\"");
     add_errors();
@@ -231,7 +215,7 @@ void orders_probed(struct order *order)
         add_stream(&targets[i], gap);
         gap = " ";
     }
-    line_add("\"}");
+    line_add("\"");
     line_end();
     while (last == 1 && target_count > 0) {
         close(targets[--target_count].datagram_fd);

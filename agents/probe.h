@@ -5,12 +5,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "control.h"
-
-/* The verbs `probe` and `probed`. */
-void orders_probe(struct order *order);
-void orders_probed(struct order *order);
-
 /* What a router or the peer said of a datagram: an ICMP error. */
 struct probe_error {
     int error, type, code;

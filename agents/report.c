@@ -1,8 +1,4 @@
 /* The report: written piece by piece as the peer reads, so that it needs no memory of its own. */
-#include "report.h"
-
-#include <unistd.h>
-
 #include "control.h"
 #include "endpoint.h"
 #include "marks.h"
@@ -36,48 +32,29 @@ static void write_places(const struct flow *flow)
     if (most > 0)
         line_add("]");
     line_add_count("numa_node", node);
-    line_add_count("card_numa_node", flow->placement->card_node);
+    line_add_count("card_numa_node", flow->settings->placement.card_node);
 }
+
+/* Begin a line about a flow. */
+static void flow_begin(int64_t id, const struct flow *flow)
+{
+    answer_begin(id);
+    line_add_count("flow", flow->number);
+}
+
+#define AS_COUNT(name, field, rule) line_add_count(#name, totals->name);
 
 static void write_totals(int64_t id, const struct flow *flow)
 {
     const struct tcp_totals *totals = &flow->totals;
-    const struct histogram *trips = flow->message.trips;
-    const struct {
-        const char *name;
-        int64_t number;
-    } counts[] = {
-        {"bytes", flow->bytes},
-        {"first_byte_ns", known(flow->first_byte_ns)},
-        {"last_byte_ns", known(flow->last_byte_ns)},
-        {"mss", totals->mss},
-        {"rcv_mss", totals->rcv_mss},
-        {"advmss", totals->advmss},
-        {"pmtu", totals->pmtu},
-        {"rtt_us", totals->rtt_us},
-        {"rtt_min_us", totals->rtt_min_us},
-        {"retransmits", totals->retransmits},
-        {"retransmitted_bytes", totals->retransmitted_bytes},
-        {"cwnd", totals->cwnd},
-        {"busy_us", totals->busy_us},
-        {"rwnd_limited_us", totals->rwnd_limited_us},
-        {"sndbuf_limited_us", totals->sndbuf_limited_us},
-        {"advertised_window", totals->advertised_window},
-        {"segs_out", totals->segs_out},
-        {"segs_in", totals->segs_in},
-        {"acked_bytes", totals->acked_bytes},
-        {"unacked", totals->unacked},
-        {"timeouts", totals->timeouts},
-        {"max_pacing_bps", totals->max_pacing_bps},
-        {"delivered", totals->delivered},
-        {"delivered_ce", totals->delivered_ce},
-        {"received_ce", totals->received_ce},
-    };
+    const struct histogram *trips = flow->trips;
 
-    line_begin();
-    line_add("{\"id\":%lld,\"flow\":%d", (long long)id, flow->number);
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        line_add_count(counts[i].name, counts[i].number);
+    flow_begin(id, flow);
+    line_add_count("bytes", flow->bytes);
+    line_add_count("first_byte_ns", known(flow->first_byte_ns));
+    line_add_count("last_byte_ns", known(flow->last_byte_ns));
+    TCP_COUNTS(AS_COUNT)
+    line_add_count("received_ce", totals->received_ce);
     sockopts_report(&totals->sockopts);
     line_add_flag("timestamps", totals->timestamps);
     line_add_count("round_trips", trips != NULL ? trips->count : -1);
@@ -86,13 +63,12 @@ static void write_totals(int64_t id, const struct flow *flow)
     line_add_count("rtt_max_ns", trips != NULL && trips->count > 0 ? trips->max_ns : -1);
     line_add_count("disk_us", flow->file.disk_ns < 0 ? -1 : flow->file.disk_ns / 1000);
     line_add_count("sync_us", flow->file.sync_ns < 0 ? -1 : flow->file.sync_ns / 1000);
-    line_add_count("sends", flow->work->copies && flow->sender ? flow->copying.sends : -1);
-    line_add_count("uncopied_sends", flow->copying.zerocopy ? flow->copying.uncopied : -1);
+    line_add_count("sends", flow->work->copies && flow->sender ? flow->sends.count : -1);
+    line_add_count("uncopied_sends", flow->settings->zerocopy ? flow->sends.uncopied : -1);
     marks_report(flow->marks);
     mptcp_report(flow->multipath, flow->sender);
     write_places(flow);
-    line_add_flag("copied", flow->work->copies && !flow->sender ? flow->copying.copy || !SYSTEM_DISCARDS : -1);
-    line_add("}");
+    line_add_flag("copied", flow->work->copies && !flow->sender ? flow->settings->copy || !SYSTEM_DISCARDS : -1);
     line_end();
 }
 
@@ -106,9 +82,8 @@ static int write_samples(int64_t id, const struct flow *flow, int from)
                         : columns == COLUMNS_ADVERTISED ? "bytes\",\"retransmits\",\"rtt_us\",\"cwnd\",\"mss\",\"advertised_window"
                         : columns == COLUMNS_SENDER ? "bytes\",\"retransmits\",\"rtt_us\",\"cwnd\",\"mss" : "bytes";
 
-    line_begin();
-    line_add("{\"id\":%lld,\"flow\":%d,\"from\":%d,\"columns\":[\"t_ns\",\"%s\"],\"rows\":[", (long long)id, flow->number,
-             from, names);
+    flow_begin(id, flow);
+    line_add(",\"from\":%d,\"columns\":[\"t_ns\",\"%s\"],\"rows\":[", from, names);
     for (; row < flow->samples.count && row < from + PIECE_ROWS && line_length() + ROW_MAX < ANSWER_MAX; row++) {
         const int64_t *now = flow->samples.rows + (size_t)row * (size_t)columns;
 
@@ -117,7 +92,7 @@ static int write_samples(int64_t id, const struct flow *flow, int from)
                      (long long)(row > 0 ? now[i] - now[i - columns] : now[i]));
         line_add("]");
     }
-    line_add("]}");
+    line_add("]");
     line_end();
     return row;
 }
@@ -126,8 +101,7 @@ static void write_datagrams(int64_t id, const struct flow *flow)
 {
     const struct datagrams *datagrams = flow->datagram.counts;
 
-    line_begin();
-    line_add("{\"id\":%lld,\"flow\":%d", (long long)id, flow->number);
+    flow_begin(id, flow);
     line_add_count("datagrams", datagrams->count);
     line_add_count("refused", flow->sender || flow->work->messages ? datagrams->refused : -1);
     line_add_count("duplicates", flow->sender ? -1 : datagrams->duplicates);
@@ -139,15 +113,14 @@ static void write_datagrams(int64_t id, const struct flow *flow)
     line_add_count("jitter_max_ns", datagrams->jitter_max_ns);
     line_add_count("burst", datagrams->burst);
     line_add_flag("segmented", datagrams->segmented);
-    line_add("}");
     line_end();
 }
 
 /* A flow's histogram: a ping-pong's of its round trips, a datagram receiver's of how many were lost in a row. */
 static const struct histogram *buckets_of(const struct flow *flow)
 {
-    if (flow->message.trips != NULL)
-        return flow->message.trips;
+    if (flow->trips != NULL)
+        return flow->trips;
     return flow->datagram.counts != NULL && !flow->sender && flow->work->bursts ? &flow->datagram.counts->bursts : NULL;
 }
 
@@ -157,15 +130,15 @@ static int write_buckets(int64_t id, const struct flow *flow, int from)
     const uint32_t *buckets = buckets_of(flow)->buckets;
     int bucket = from;
 
-    line_begin();
-    line_add("{\"id\":%lld,\"flow\":%d,\"buckets\":[", (long long)id, flow->number);
+    flow_begin(id, flow);
+    line_add(",\"buckets\":[");
     for (int written = 0; bucket < HISTOGRAM_BUCKETS && written < PIECE_ROWS; bucket++) {
         if (buckets[bucket] == 0)
             continue;
         line_add("%s[%d,%lu]", written > 0 ? "," : "", bucket, (unsigned long)buckets[bucket]);
         written++;
     }
-    line_add("]}");
+    line_add("]");
     line_end();
     while (bucket < HISTOGRAM_BUCKETS && buckets[bucket] == 0)
         bucket++;
@@ -187,23 +160,25 @@ static int64_t write_bins(int64_t id, const struct flow *flow, int64_t from, int
 {
     int64_t bin = from;
 
-    line_begin();
-    line_add("{\"id\":%lld,\"flow\":%d,\"bin_us\":%lld,\"from\":%lld,\"bins\":[", (long long)id, flow->number,
-             (long long)(flow->bins.width_ns / 1000), (long long)from);
+    flow_begin(id, flow);
+    line_add_count("bin_us", flow->start->bin_ns / 1000);
+    line_add_count("from", from);
+    line_add(",\"bins\":[");
     for (; bin < used && bin < from + PIECE_BINS; bin++)
         line_add("%s%lu", bin > from ? "," : "", (unsigned long)flow->bins.bytes[bin]);
-    line_add("]}");
+    line_add("]");
     line_end();
     return bin;
 }
 
 static void write_capture(int64_t id, const struct capture *capture)
 {
-    line_begin();
-    line_add("{\"id\":%lld,\"capture\":{\"frames\":%lld", (long long)id, (long long)capture->frames);
+    answer_begin(id);
+    line_add(",\"capture\":{\"frames\":%lld", (long long)capture->frames);
     line_add_count("lost", capture->lost);
     line_add_count("bytes", (int64_t)capture->used);
-    line_add(",\"cut\":%s}}", capture->cut ? "true" : "false");
+    line_add_flag("cut", capture->cut);
+    line_add("}");
     line_end();
 }
 
@@ -213,8 +188,8 @@ static size_t write_pcap(int64_t id, const struct capture *capture, size_t from)
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     size_t until = capture->used - from < PIECE_PCAP ? capture->used : from + PIECE_PCAP;
 
-    line_begin();
-    line_add("{\"id\":%lld,\"pcap\":\"", (long long)id);
+    answer_begin(id);
+    line_add(",\"pcap\":\"");
     for (size_t at = from; at < until; at += 3) {
         size_t left = until - at;
         uint32_t group = (uint32_t)capture->data[at] << 16 | (left > 1 ? (uint32_t)capture->data[at + 1] << 8 : 0) |
@@ -223,51 +198,36 @@ static size_t write_pcap(int64_t id, const struct capture *capture, size_t from)
         line_add("%c%c%c%c", digits[group >> 18], digits[group >> 12 & 63], left > 1 ? digits[group >> 6 & 63] : '=',
                  left > 2 ? digits[group & 63] : '=');
     }
-    line_add("\"}");
+    line_add("\"");
     line_end();
     return until;
 }
 
-static int64_t difference(int64_t after, int64_t before)
+/* Add how far a value rose; null if it is unknown or fell. */
+static void add_difference(const char *name, int64_t after, int64_t before)
 {
-    return after < 0 || before < 0 || after < before ? -1 : after - before;
+    line_add_count(name, after < 0 || before < 0 || after < before ? -1 : after - before);
 }
 
-/* How far the interface's counters rose since `start`. */
-static void write_nic(const struct nic_counters *before, const char *interface)
-{
-    struct nic_counters after;
+#define AS_DIFFERENCE(name) add_difference(#name, nic.name, endpoint->life.nic.name);
 
-    sample_nic(interface, &after);
-    line_add_count("rx_bytes", difference(after.rx_bytes, before->rx_bytes));
-    line_add_count("rx_packets", difference(after.rx_packets, before->rx_packets));
-    line_add_count("rx_dropped", difference(after.rx_dropped, before->rx_dropped));
-    line_add_count("rx_errors", difference(after.rx_errors, before->rx_errors));
-    line_add_count("tx_bytes", difference(after.tx_bytes, before->tx_bytes));
-    line_add_count("tx_packets", difference(after.tx_packets, before->tx_packets));
-    line_add_count("tx_dropped", difference(after.tx_dropped, before->tx_dropped));
-    line_add_count("tx_errors", difference(after.tx_errors, before->tx_errors));
-    line_add_count("queue_drops", difference(after.queue_drops, before->queue_drops));
-    line_add_count("carrier_changes", difference(after.carrier_changes, before->carrier_changes));
-}
-
-static void write_last(const struct endpoint *endpoint, int cpus)
+static void write_last(const struct endpoint *endpoint)
 {
     const struct cpu_times *before = &endpoint->life.before, *after = &endpoint->life.after;
-    bool taken = endpoint->life.cpu_taken;
+    struct nic_counters nic;
 
-    line_begin();
-    line_add("{\"id\":%lld,\"ok\":true,\"endpoint\":%d", (long long)endpoint->report.id, endpoint->number);
+    sample_nic(endpoint->settings.interface, &nic);
+    answer_begin_ok(endpoint->report.id);
+    line_add_count("endpoint", endpoint->number);
     line_add_count("strangers", endpoint->openings.strangers);
-    line_add_count("span_us", taken ? difference(after->at_ns, before->at_ns) / 1000 : -1);
-    line_add_count("agent_cpu_us", taken ? difference(after->agent_us, before->agent_us) : -1);
-    line_add_count("node_busy_us", taken ? difference(after->node_busy_us, before->node_busy_us) : -1);
-    line_add_count("node_irq_us", taken ? difference(after->node_irq_us, before->node_irq_us) : -1);
-    line_add_count("throttled_us", taken ? difference(after->throttled_us, before->throttled_us) : -1);
-    line_add_count("busiest_cpu_us", taken ? sample_busiest_us(before, after) : -1);
-    line_add_count("cpus", cpus);
-    write_nic(&endpoint->life.nic, endpoint->settings.interface);
-    line_add("}");
+    add_difference("span_us", after->at_us, before->at_us);
+    add_difference("agent_cpu_us", after->agent_us, before->agent_us);
+    add_difference("node_busy_us", after->node_busy_us, before->node_busy_us);
+    add_difference("node_irq_us", after->node_irq_us, before->node_irq_us);
+    add_difference("throttled_us", after->throttled_us, before->throttled_us);
+    line_add_count("busiest_cpu_us", sample_busiest_us(before, after));
+    line_add_count("cpus", sample_cpus());
+    NIC_COUNTS(AS_DIFFERENCE)
     line_end();
 }
 
@@ -310,7 +270,7 @@ void report_serve(struct endpoint *endpoint)
                 write_capture(report->id, capture);
             report->captured = write_pcap(report->id, capture, report->captured);
         } else {
-            write_last(endpoint, sample_cpus());
+            write_last(endpoint);
             report->id = 0;
         }
     }

@@ -2,6 +2,7 @@
  * among them: they stay unknown. */
 #include "sample.h"
 
+#include <ifaddrs.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/param.h>
@@ -9,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/sysctl.h>
 #include <sys/time.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
@@ -71,4 +73,29 @@ int sample_cpus(void)
     size_t length = sizeof cpus;
 
     return sysctlbyname("hw.ncpu", &cpus, &length, NULL, 0) == 0 ? cpus : 1;
+}
+
+/* struct if_data of the link-level address (net/if.h). It has no drops of queueing disciplines, and no count of carrier changes. */
+void sample_nic(const char *interface, struct nic_counters *counters)
+{
+    struct ifaddrs *all;
+
+    memset(counters, 0xff, sizeof *counters); /* every one unknown */
+    if (*interface == '\0' || getifaddrs(&all) != 0)
+        return;
+    for (const struct ifaddrs *at = all; at != NULL; at = at->ifa_next) {
+        const struct if_data *data = at->ifa_data;
+
+        if (at->ifa_addr == NULL || at->ifa_addr->sa_family != AF_LINK || data == NULL || strcmp(at->ifa_name, interface) != 0)
+            continue;
+        counters->rx_bytes = (int64_t)data->ifi_ibytes;
+        counters->rx_packets = (int64_t)data->ifi_ipackets;
+        counters->rx_dropped = (int64_t)data->ifi_iqdrops;
+        counters->rx_errors = (int64_t)data->ifi_ierrors;
+        counters->tx_bytes = (int64_t)data->ifi_obytes;
+        counters->tx_packets = (int64_t)data->ifi_opackets;
+        counters->tx_dropped = (int64_t)data->ifi_oqdrops;
+        counters->tx_errors = (int64_t)data->ifi_oerrors;
+    }
+    freeifaddrs(all);
 }

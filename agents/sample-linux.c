@@ -1,8 +1,14 @@
-/* TCP_INFO, /proc/stat and cpu.stat of control groups. An older kernel gives a shorter TCP_INFO: what it lacks stays unknown. */
+/* TCP_INFO, /proc/stat and cpu.stat of control groups; of an interface IFLA_STATS64 and IFLA_CARRIER_CHANGES of RTM_GETLINK, and the root's
+ * drops of RTM_GETQDISC (rtnetlink(7)). An older kernel gives a shorter TCP_INFO: what it lacks stays unknown. */
 #include "sample.h"
 
+#include <assert.h>
 #include <fcntl.h>
+#include <linux/gen_stats.h>
+#include <linux/if_link.h>
+#include <linux/pkt_sched.h>
 #include <linux/tcp.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -13,12 +19,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "netlink.h"
 #include "text.h"
 
 #define RECEIVED_CE_AT 248 /* bytes into TCP_INFO: tcpi_received_ce of Linux 6.18, which headers do not have yet */
 
-/* The field of TCP_INFO, or -1 where the kernel's struct ends before it. */
-#define FIELD(name) (offsetof(struct tcp_info, name) + sizeof info.name <= length ? (int64_t)info.name : -1)
+/* The field of TCP_INFO, or -1 if the kernel's struct ends before it. */
+#define READ(field) (offsetof(struct tcp_info, field) + sizeof info.field <= length ? (int64_t)info.field : -1)
+#define AS_READ(name, field, rule) totals->name = READ(field);
 
 void sample_info(int fd, struct tcp_totals *totals)
 {
@@ -35,37 +43,18 @@ void sample_parse(const unsigned char *bytes, size_t length, struct tcp_totals *
     uint32_t received_ce;
 
     memcpy(&info, bytes, length < sizeof info ? length : sizeof info);
-    totals->mss = FIELD(tcpi_snd_mss);
-    totals->rcv_mss = FIELD(tcpi_rcv_mss);
-    totals->advmss = FIELD(tcpi_advmss);
-    totals->pmtu = FIELD(tcpi_pmtu);
-    totals->rtt_us = FIELD(tcpi_rtt);
-    totals->rtt_min_us = FIELD(tcpi_min_rtt);
+    TCP_COUNTS(AS_READ)
+    totals->received_bytes = READ(tcpi_bytes_received);
     if (totals->rtt_min_us == UINT32_MAX) /* no round trip was measured yet */
         totals->rtt_min_us = -1;
-    totals->retransmits = FIELD(tcpi_total_retrans);
-    totals->retransmitted_bytes = FIELD(tcpi_bytes_retrans);
-    totals->cwnd = FIELD(tcpi_snd_cwnd);
-    totals->busy_us = FIELD(tcpi_busy_time);
-    totals->rwnd_limited_us = FIELD(tcpi_rwnd_limited);
-    totals->sndbuf_limited_us = FIELD(tcpi_sndbuf_limited);
-    totals->advertised_window = FIELD(tcpi_snd_wnd);
-    totals->segs_out = FIELD(tcpi_segs_out);
-    totals->segs_in = FIELD(tcpi_segs_in);
-    totals->acked_bytes = FIELD(tcpi_bytes_acked);
-    totals->unacked = FIELD(tcpi_unacked);
-    totals->received_bytes = FIELD(tcpi_bytes_received);
-    totals->max_pacing_bps = FIELD(tcpi_max_pacing_rate) < 0 ? -1 : 8 * FIELD(tcpi_max_pacing_rate);
-    totals->timeouts = FIELD(tcpi_retransmits);
-    totals->delivered = FIELD(tcpi_delivered);
-    /* Without ECN nothing can be marked: then there is no count. */
-    if (info.tcpi_options & TCPI_OPT_ECN) {
-        totals->delivered_ce = FIELD(tcpi_delivered_ce);
-        if (length >= RECEIVED_CE_AT + sizeof received_ce) {
-            memcpy(&received_ce, bytes + RECEIVED_CE_AT, sizeof received_ce);
-            totals->received_ce = received_ce;
-        }
+    if (totals->max_pacing_bps >= 0)
+        totals->max_pacing_bps *= 8;
+    if (length >= RECEIVED_CE_AT + sizeof received_ce) {
+        memcpy(&received_ce, bytes + RECEIVED_CE_AT, sizeof received_ce);
+        totals->received_ce = received_ce;
     }
+    if ((info.tcpi_options & TCPI_OPT_ECN) == 0) /* without ECN nothing can be marked: then there is no count */
+        totals->delivered_ce = totals->received_ce = -1;
     totals->timestamps = (info.tcpi_options & TCPI_OPT_TIMESTAMPS) != 0;
 }
 
@@ -118,28 +107,18 @@ int sample_cpus(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-/* What the file at `path` begins with, as a string; "" where it cannot be read. */
-static char *begins(const char *path, char text[static 1024])
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? 0 : read(fd, text, 1023);
-
-    if (fd >= 0)
-        close(fd);
-    text[got > 0 ? got : 0] = '\0';
-    return text;
-}
-
 /* How long quotas held back this process's control group and those above it, by their cpu.stat; -1 where none has one. A line of
  * /proc/self/cgroup is `number:controllers:/path`, version 2's has no controllers; cgroups(7). Version 1 counts in ns. What is not
  * visible here, as of a container, is passed over. */
 static int64_t throttled_us(void)
 {
     char text[1024], path[1100];
-    const char *group = strstr(begins("/proc/self/cgroup", text), ":cpu,");
+    const char *group;
     int64_t sum = -1;
     int end, root;
 
+    text_read("/proc/self/cgroup", text, sizeof text);
+    group = strstr(text, ":cpu,");
     if (group == NULL)
         group = strstr(text, ":cpu:");
     root = snprintf(path, 20, group != NULL ? "/sys/fs/cgroup/cpu" : "/sys/fs/cgroup");
@@ -153,7 +132,8 @@ static int64_t throttled_us(void)
         const char *line, *rest;
 
         strcpy(path + end, "/cpu.stat");
-        line = strstr(begins(path, text), "\nthrottled_");
+        text_read(path, text, sizeof text);
+        line = strstr(text, "\nthrottled_");
         if (line != NULL)
             sum = (sum < 0 ? 0 : sum) + text_number(line + 16, &rest) / (line[11] == 'u' ? 1 : 1000);
         while (--end >= root && path[end] != '/')
@@ -190,4 +170,72 @@ void sample_node(struct cpu_times *times)
         memmove(text, line, have);
     }
     close(fd);
+}
+
+static_assert(offsetof(struct nic_counters, queue_drops) == offsetof(struct rtnl_link_stats64, multicast), "the same numbers");
+
+static void take_link(struct nlmsghdr *message, struct nic_counters *counters)
+{
+    struct ifinfomsg *body = NLMSG_DATA(message);
+    uint32_t changes;
+    /* Older kernels end the struct earlier: what is read of it has been there from the first. */
+    size_t size = offsetof(struct rtnl_link_stats64, multicast);
+    struct rtattr *found = netlink_attribute(IFLA_RTA(body), (int)IFLA_PAYLOAD(message), IFLA_CARRIER_CHANGES, sizeof changes);
+
+    if (found != NULL) {
+        memcpy(&changes, RTA_DATA(found), sizeof changes);
+        counters->carrier_changes = changes;
+    }
+    found = netlink_attribute(IFLA_RTA(body), (int)IFLA_PAYLOAD(message), IFLA_STATS64, size);
+    if (found != NULL)
+        memcpy(counters, RTA_DATA(found), size);
+}
+
+/* The root's count holds that of what is below it. */
+static void take_qdisc(struct nlmsghdr *message, int index, struct nic_counters *counters)
+{
+    struct tcmsg *body = NLMSG_DATA(message);
+    struct gnet_stats_queue queue;
+    struct rtattr *stats, *found = NULL;
+
+    if (body->tcm_ifindex != index || body->tcm_parent != TC_H_ROOT)
+        return;
+    stats = netlink_attribute(TCA_RTA(body), (int)TCA_PAYLOAD(message), TCA_STATS2, 0);
+    if (stats != NULL)
+        found = netlink_attribute(RTA_DATA(stats), (int)RTA_PAYLOAD(stats), TCA_STATS_QUEUE, sizeof queue);
+    if (found == NULL)
+        return;
+    memcpy(&queue, RTA_DATA(found), sizeof queue);
+    counters->queue_drops = queue.drops;
+}
+
+/* The counters of an interface, and which it is. */
+struct asked {
+    int index;
+    struct nic_counters *counters;
+};
+
+static void take(struct nlmsghdr *message, void *into)
+{
+    struct asked *asked = into;
+
+    if (message->nlmsg_type == RTM_NEWLINK)
+        take_link(message, asked->counters);
+    else if (message->nlmsg_type == RTM_NEWQDISC)
+        take_qdisc(message, asked->index, asked->counters);
+}
+
+void sample_nic(const char *interface, struct nic_counters *counters)
+{
+    int index = *interface != '\0' ? (int)if_nametoindex(interface) : 0;
+    struct netlink_request link = {.head = {NLMSG_LENGTH(sizeof(struct ifinfomsg)), RTM_GETLINK, NLM_F_REQUEST, 0, 0}};
+    struct netlink_request qdisc = {.head = {NLMSG_LENGTH(sizeof(struct tcmsg)), RTM_GETQDISC, NLM_F_REQUEST | NLM_F_DUMP, 0, 0}};
+
+    memset(counters, 0xff, sizeof *counters); /* every one unknown */
+    if (index == 0)
+        return;
+    ((struct ifinfomsg *)link.body)->ifi_index = index;
+    ((struct tcmsg *)qdisc.body)->tcm_ifindex = index;
+    netlink_ask(&link, take, &(struct asked){index, counters});
+    netlink_ask(&qdisc, take, &(struct asked){index, counters});
 }

@@ -29,7 +29,7 @@ void sample_cpu(struct cpu_times *times)
 {
     struct rusage usage;
 
-    times->at_ns = clock_now();
+    times->at_us = clock_now() / US;
     times->agent_us = -1;
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         times->agent_us = (int64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 + usage.ru_utime.tv_usec +

@@ -7,35 +7,55 @@
 
 #include "sockopts.h"
 
+/* What TCP_INFO counts: the name in reports, the field of Linux's struct tcp_info, and what a connection of several subflows has: the SUM,
+ * the SAME value or nothing, or NONE, as each subflow has its own. */
+#define TCP_COUNTS(X) \
+    X(mss, tcpi_snd_mss, NONE) \
+    X(rcv_mss, tcpi_rcv_mss, NONE) \
+    X(advmss, tcpi_advmss, NONE) \
+    X(pmtu, tcpi_pmtu, SAME) \
+    X(rtt_us, tcpi_rtt, NONE) \
+    X(rtt_min_us, tcpi_min_rtt, NONE) \
+    X(retransmits, tcpi_total_retrans, SUM) \
+    X(retransmitted_bytes, tcpi_bytes_retrans, SUM) \
+    X(cwnd, tcpi_snd_cwnd, NONE) \
+    X(busy_us, tcpi_busy_time, NONE) \
+    X(rwnd_limited_us, tcpi_rwnd_limited, NONE) \
+    X(sndbuf_limited_us, tcpi_sndbuf_limited, NONE) \
+    X(advertised_window, tcpi_snd_wnd, NONE) /* by the peer */ \
+    X(segs_out, tcpi_segs_out, SUM) \
+    X(segs_in, tcpi_segs_in, SUM) \
+    X(acked_bytes, tcpi_bytes_acked, SUM) \
+    X(unacked, tcpi_unacked, SUM) /* segments */ \
+    X(timeouts, tcpi_retransmits, NONE) /* retransmission timeouts in a row, by now */ \
+    X(max_pacing_bps, tcpi_max_pacing_rate, NONE) \
+    X(delivered, tcpi_delivered, SUM) /* segments that arrived, and those acknowledged with the echo of a mark (ECN) */ \
+    X(delivered_ce, tcpi_delivered_ce, SUM)
+
+#define AS_FIELD(name, field, rule) int64_t name;
 struct tcp_totals {
-    int64_t mss, rcv_mss, advmss, pmtu;
-    int64_t rtt_us, rtt_min_us;
-    int64_t retransmits, retransmitted_bytes;
-    int64_t cwnd;
-    int64_t busy_us, rwnd_limited_us, sndbuf_limited_us;
-    int64_t advertised_window; /* by the peer */
-    int64_t segs_out, segs_in;
-    int64_t acked_bytes, unacked; /* bytes acknowledged, segments sent and not */
+    TCP_COUNTS(AS_FIELD)
+    int64_t received_ce; /* segments that arrived marked */
     int64_t received_bytes;
-    int64_t max_pacing_bps;       /* that a rate was asked for */
-    int64_t timeouts;             /* retransmission timeouts in a row, by now */
-    int64_t delivered, delivered_ce; /* segments that arrived, and of those the ones acknowledged with the echo of a mark (ECN) */
-    int64_t received_ce;             /* segments that arrived marked */
     int timestamps; /* 0, 1 or -1 */
     struct sockopts sockopts; /* as read back */
 };
 
-/* rtnl_link_stats64 of an interface, as /proc/net/dev shows it, the drops of its queueing disciplines, and how often its carrier
- * came or went. */
+/* The counters of an interface: the first eight as rtnl_link_stats64 begins, the drops of its queueing disciplines, and how often its
+ * carrier came or went. */
+#define NIC_COUNTS(X) \
+    X(rx_packets) X(tx_packets) X(rx_bytes) X(tx_bytes) X(rx_errors) X(tx_errors) X(rx_dropped) X(tx_dropped) \
+    X(queue_drops) X(carrier_changes)
+
+#define AS_COUNTER(name) int64_t name;
 struct nic_counters {
-    int64_t rx_bytes, rx_packets, rx_dropped, rx_errors, tx_bytes, tx_packets, tx_dropped, tx_errors, queue_drops,
-        carrier_changes;
+    NIC_COUNTS(AS_COUNTER)
 };
 
 #define MOST_CPUS 256
 
 struct cpu_times {
-    int64_t at_ns;
+    int64_t at_us;
     int64_t agent_us; /* user + system of this process */
     int64_t node_busy_us; /* all CPUs, all but idle and iowait */
     int64_t node_irq_us;  /* of that, irq and softirq */

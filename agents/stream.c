@@ -4,38 +4,26 @@
  * send(2) in pieces of 512 KiB out of one buffer, which stays in the processor's cache. Measured between two namespaces on 2 cores,
  * cubic, one flow, median Gbit/s (CPU of the receiver, ns per byte): pieces of 128 KiB 57 (0.058), 256 KiB 64 (0.048),
  * 512 KiB 69 (0.051), 1 MiB 71 (0.047); sendfile(2) from a memory file 60 (0.077); iperf3 3.12 beside them 41 (0.105): three runs of
- * 2 s each, which differ by up to a third, so 256 KiB to 1 MiB are alike. With bbr 512 KiB did best, as noisily. Either way TCP itself
- * is left as it is.
+ * 2 s each, which differ by up to a third, so 256 KiB to 1 MiB are alike. With bbr 512 KiB did best, as noisily.
  */
-#include "stream.h"
+#include "flow.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 
 #include "clock.h"
-#include "data.h"
-#include "flow.h"
 #include "system.h"
-#include "zerocopy.h"
 
-/* The first send is small, and the next one waits for bulk_ns: on a machine with more flows than processors (a virtual rig) nobody's
+/* The first send is small, and the next one waits for bulk_ns: on a machine with more flows than processors (a virtual rig) no flow's
  * first burst then delays another's first byte. */
 #define FIRST_BYTES 1448
-#define UNPACED_SEGMENTS 10 /* the kernel paces none of the first ones: a slow flow would begin with a burst */
+#define UNPACED_SEGMENTS 10 /* the kernel does not pace the first ones: a slow flow would begin with a burst */
 #define DISCARD_BYTES (1 << 20)
 #define COPY_BYTES (256 << 10)
 
-static ssize_t put_piece(struct flow *flow, size_t bytes)
-{
-    if (flow->copying.zerocopy)
-        return zerocopy_send(flow, data_bytes(), bytes);
-    return send(flow->fd, data_bytes(), bytes, MSG_NOSIGNAL);
-}
-
-/* Of a paced stream the bytes of 5 ms, or two segments where these take at most 100 ms: the kernel paces them, and twice as many at most
- * wait for it, so that a slow flow ends when its time ends. */
+/* Return how much a paced stream sends at once: the bytes of 5 ms, or two segments if these take at most 100 ms. The kernel paces them,
+ * and at most twice as many wait in it, so that a slow flow ends when its time ends. */
 static int paced_bytes(int64_t rate)
 {
     int64_t slow = rate / 80, bytes = rate / 1600;
@@ -56,29 +44,28 @@ static void await_room(struct flow *flow)
     while ((got < 0 && errno == EINTR) || (got > 0 && writable.revents == POLLERR && zerocopy_collect(flow)));
 }
 
-static void send_all(struct flow *flow)
+void stream_send(struct flow *flow)
 {
-    size_t all = flow->rate > 0 ? (size_t)paced_bytes(flow->rate) : DATA_BYTES;
+    int64_t rate = flow->start->rate;
+    size_t all = rate > 0 ? (size_t)paced_bytes(rate) : DATA_BYTES;
     size_t piece = all < FIRST_BYTES ? all : FIRST_BYTES;
 
     flow->first_byte_ns = clock_now();
     while (!flow_stopping(flow)) {
         ssize_t put;
 
-        if (flow->rate > 0)
+        if (rate > 0)
             await_room(flow);
-        put = put_piece(flow, piece);
+        put = flow->settings->zerocopy ? zerocopy_send(flow, data_bytes, piece) : send(flow->fd, data_bytes, piece, MSG_NOSIGNAL);
         if (put > 0) {
-            flow->copying.sends++;
-            flow_moved(flow, flow->fd);
-            flow->last_byte_ns = clock_now();
-            flow_count(flow, put);
-            if (flow->last_byte_ns >= flow->time.end_ns)
+            flow->sends.count++;
+            flow_moved(flow, flow->fd, clock_now(), put);
+            if (flow->last_byte_ns >= flow->start->end_ns)
                 break;
-            if (flow->copying.sends == 1)
-                flow_sleep_until(flow, flow->time.bulk_ns);
-            else if (flow->rate > 0 && flow->copying.sends <= UNPACED_SEGMENTS)
-                flow_sleep_until(flow, flow->time.bulk_ns + (int64_t)(8e9 * (double)flow->bytes / (double)flow->rate));
+            if (flow->sends.count == 1)
+                flow_sleep_until(flow, flow->start->bulk_ns);
+            else if (rate > 0 && flow->sends.count <= UNPACED_SEGMENTS)
+                flow_sleep_until(flow, flow->start->bulk_ns + (int64_t)(8e9 * (double)flow->bytes / (double)rate));
             piece = all;
         } else if (errno != EINTR) {
             /* flow_stop() shuts the sending side down to wake a blocked sender: that is its end, not an error. */
@@ -89,14 +76,22 @@ static void send_all(struct flow *flow)
     }
 }
 
-static void run_sender(struct flow *flow)
+void stream_receive(struct flow *flow)
+{
+    flow_receive(flow, flow->settings->copy ? COPY_BYTES : DISCARD_BYTES, NULL);
+}
+
+void stream_finish(struct flow *flow)
 {
     struct tcp_totals after;
 
-    send_all(flow);
+    if (!flow->sender) {
+        flow_end(flow);
+        return;
+    }
     sample_tcp(flow->fd, flow->multipath, &flow->totals);
     flow_finish(flow);
-    if (flow->copying.zerocopy)
+    if (flow->settings->zerocopy)
         zerocopy_finish(flow);
     sample_tcp(flow->fd, flow->multipath, &after);
     flow->totals.retransmits = after.retransmits;
@@ -106,37 +101,11 @@ static void run_sender(struct flow *flow)
     flow->totals.timeouts = after.timeouts;
 }
 
-static void run_receiver(struct flow *flow)
-{
-    for (;;) {
-        ssize_t got = flow->copying.copy ? recv(flow->fd, flow->buffer, COPY_BYTES, 0) : flow_discard(flow, DISCARD_BYTES);
-
-        if (got > 0) {
-            flow_took(flow, got);
-            flow_moved(flow, flow->fd);
-            flow_count(flow, got);
-        } else if (got == 0) {
-            break;
-        } else if (errno != EINTR) {
-            flow_fail(flow, "recv", errno);
-            break;
-        }
-    }
-    sample_tcp(flow->fd, flow->multipath, &flow->totals);
-    shutdown(flow->fd, SHUT_WR);
-}
-
 int stream_prepare(struct flow *flow)
 {
-    if (flow->sender)
-        return flow->rate > 0 ? system_pace(flow->fd, flow->rate, paced_bytes(flow->rate)) : 0;
-    if (!flow->copying.copy)
-        return 0;
-    flow->buffer = aligned_alloc(PAGE_BYTES, COPY_BYTES);
-    return flow->buffer == NULL ? ENOMEM : 0;
-}
+    int64_t rate = flow->start->rate;
 
-void stream_run(struct flow *flow)
-{
-    (flow->sender ? run_sender : run_receiver)(flow);
+    if (flow->sender)
+        return rate > 0 ? system_pace(flow->fd, rate, paced_bytes(rate)) : 0;
+    return flow->settings->copy ? flow_buffer(flow, COPY_BYTES) : 0;
 }

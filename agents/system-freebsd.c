@@ -15,9 +15,9 @@
 
 #include "capture.h"
 #include "control.h"
+#include "flow.h"
 #include "mptcp.h"
 #include "probe.h"
-#include "zerocopy.h"
 
 #define SCRATCH_BYTES (256 << 10)
 
@@ -198,11 +198,6 @@ struct multipath *mptcp_new(void)
 {
     errno = EPROTONOSUPPORT;
     return NULL;
-}
-
-void mptcp_free(struct multipath *paths)
-{
-    (void)paths;
 }
 
 void mptcp_sample(int fd, struct multipath *paths, struct tcp_totals *totals)

@@ -2,7 +2,6 @@
 #include "system.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
 #include <netinet/in.h>
@@ -17,6 +16,8 @@
 #include <sys/un.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#include "text.h"
 
 int system_signals(const sigset_t *signals)
 {
@@ -63,27 +64,20 @@ int system_claim(const char *name)
     /* An abstract address (unix(7)): no file, one set of names per network namespace, listed for everybody in /proc/net/unix. */
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t length = strlen(name) < sizeof address.sun_path ? strlen(name) : sizeof address.sun_path - 1;
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), error;
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
     memcpy(address.sun_path + 1, name, length);
     if (fd < 0 || bind(fd, (const struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) == 0)
         return fd;
-    error = errno;
-    close(fd);
-    errno = error;
-    return -1;
+    return system_close_failed(fd);
 }
 
 bool system_boot_id(char text[64])
 {
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, text, 63);
+    bool known = text_read("/proc/sys/kernel/random/boot_id", text, 64) > 0;
 
-    if (fd >= 0)
-        close(fd);
-    text[got > 0 ? got : 0] = '\0';
     text[strcspn(text, "\n")] = '\0';
-    return got > 0;
+    return known;
 }
 
 ssize_t system_program(char *path, size_t room)

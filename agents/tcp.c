@@ -1,6 +1,4 @@
 /* TCP: sockets with the settings asked for, set before listen or connect, so that they hold from the first segment on. */
-#include "tcp.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -10,7 +8,7 @@
 #include "endpoint.h"
 #include "marks.h"
 #include "mptcp.h"
-#include "zerocopy.h"
+#include "system.h"
 
 #define TRIES 16 /* for a port of the kernel's choice that is free for UDP, too */
 
@@ -68,9 +66,8 @@ static int listen_on(struct endpoint *endpoint, int port)
     struct openings *openings = &endpoint->openings;
     struct sockaddr_storage address = endpoint->settings.address;
     socklen_t length = sizeof address;
-    int on = 1, fd = -1, datagram_fd = -1, error;
+    int on = 1, fd = new_socket(endpoint, address.ss_family), datagram_fd = -1, error;
 
-    fd = new_socket(endpoint, address.ss_family);
     if (fd < 0)
         return endpoint->failure.error;
     if (sockopts_marked(&endpoint->settings.sockopts))
@@ -101,7 +98,7 @@ out:
 
 int tcp_listen(struct endpoint *endpoint)
 {
-    int first = endpoint->settings.first_port, last = first == 0 ? TRIES - 1 : endpoint->settings.last_port;
+    int first = (int)endpoint->settings.first_port, last = first == 0 ? TRIES - 1 : (int)endpoint->settings.last_port;
     int error = EADDRINUSE;
 
     for (int port = first; port <= last && error == EADDRINUSE; port++)

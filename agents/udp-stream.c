@@ -4,8 +4,6 @@
  * that cannot keep up, up to 1024) in one call, in pieces that the kernel (or the NIC) cuts into datagrams (udp(7), UDP_SEGMENT), and
  * come back from it in such pieces (UDP_GRO). Where it cannot cut, each datagram is handed over by itself, many in one call.
  */
-#include "udp.h"
-
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -33,10 +31,10 @@
 #define FASTEST_NS 50.0         /* no sender without a rate spends less time on a datagram */
 #define MARGIN_NS (500 * MS)
 
-int udp_prepare_stream(struct flow *flow)
+int udp_stream_prepare(struct flow *flow)
 {
-    int on = 1, size = (int)flow->message.size;
-    int error = udp_prepare(flow, flow->sender ? BATCH_BYTES + DATAGRAM_MAX : (size_t)PIECES * PIECE_BYTES);
+    int on = 1, size = (int)flow->settings->size;
+    int error = udp_allocate(flow, flow->sender ? BATCH_BYTES + DATAGRAM_MAX : PIECES * PIECE_BYTES);
 
     if (error != 0)
         return error;
@@ -63,7 +61,7 @@ static void no_segments(struct flow *flow)
 /* So many datagrams as fit one call, at most `due`, laid out and numbered. Returns how many; `*pieces` messages hold them. */
 static int64_t lay_out(struct flow *flow, struct mmsghdr *messages, struct iovec *vectors, int64_t due, int *pieces)
 {
-    int64_t size = flow->message.size, now = clock_now(), laid = 0;
+    int64_t size = flow->settings->size, now = clock_now(), laid = 0;
     int64_t whole = flow->datagram.counts->segmented ? DATAGRAM_MAX / size : 1; /* datagrams in a piece */
     unsigned char *at = flow->buffer;
 
@@ -92,8 +90,8 @@ static int64_t send_due(struct flow *flow, int64_t due)
     sent = sendmmsg(flow->datagram.fd, messages, (unsigned)pieces, 0);
     if (sent < 0 && (errno == ENOBUFS || errno == EAGAIN)) {
         /* Never sent, so its numbers are given again; its time is over all the same. */
-        flow->datagram.counts->refused += (int64_t)vectors[0].iov_len / flow->message.size;
-        return (int64_t)vectors[0].iov_len / flow->message.size;
+        flow->datagram.counts->refused += (int64_t)vectors[0].iov_len / flow->settings->size;
+        return (int64_t)vectors[0].iov_len / flow->settings->size;
     }
     if (sent < 0 && flow->datagram.counts->segmented && (errno == EINVAL || errno == EIO || errno == EMSGSIZE)) {
         no_segments(flow);
@@ -106,11 +104,10 @@ static int64_t send_due(struct flow *flow, int64_t due)
         return -1;
     }
     for (int i = 0; i < sent; i++)
-        taken += (int64_t)vectors[i].iov_len / flow->message.size;
+        taken += (int64_t)vectors[i].iov_len / flow->settings->size;
     flow->datagram.counts->count += taken;
     flow->datagram.counts->next += taken;
-    flow_count(flow, taken * flow->message.size);
-    flow_moved(flow, flow->datagram.fd);
+    flow_moved(flow, flow->datagram.fd, clock_now(), taken * flow->settings->size);
     return taken;
 }
 
@@ -125,11 +122,11 @@ static struct pace pace_of(const struct flow *flow)
 {
     struct pace pace = {.at_ns = clock_now()};
 
-    if (flow->rate == 0)
+    if (flow->start->rate == 0)
         return pace;
     flow->datagram.counts->burst = 0;
-    pace.each_ns = 8e9 * (double)flow->message.size / (double)flow->rate;
-    pace.most = flow->datagram.burst > 0 ? flow->datagram.burst : (int64_t)(BURST_NS / pace.each_ns) + 1;
+    pace.each_ns = 8e9 * (double)flow->settings->size / (double)flow->start->rate;
+    pace.most = flow->start->burst > 0 ? flow->start->burst : (int64_t)(BURST_NS / pace.each_ns) + 1;
     /* The other half of the burst is for a sender that wakes late. */
     pace.quantum_ns = (int64_t)((double)(pace.most - 1) * pace.each_ns / 2);
     if (pace.quantum_ns > QUANTUM_NS)
@@ -152,17 +149,16 @@ static int64_t send_paced(struct flow *flow, struct pace *pace, int64_t now, int
     return sent;
 }
 
-static void send_stream(struct flow *flow)
+void udp_stream_send(struct flow *flow)
 {
     struct pace pace = pace_of(flow);
-    int64_t from = flow->time.bulk_ns, gone = 0, now;
+    int64_t from = flow->start->bulk_ns, gone = 0, now;
 
     flow->first_byte_ns = clock_now();
     if (send_paced(flow, &pace, flow->first_byte_ns, 1) < 0)
         return;
-    flow->last_byte_ns = clock_now();
     flow_sleep_until(flow, from);
-    while ((now = clock_now()) < flow->time.end_ns && !flow_stopping(flow)) {
+    while ((now = clock_now()) < flow->start->end_ns && !flow_stopping(flow)) {
         int64_t due = INT64_MAX, sent;
 
         if (pace.each_ns > 0) {
@@ -177,7 +173,7 @@ static void send_stream(struct flow *flow)
 
                 if (next < now + pace.quantum_ns && pace.each_ns < (double)pace.quantum_ns)
                     next = now + pace.quantum_ns;
-                flow_sleep_until(flow, next < flow->time.end_ns ? next : flow->time.end_ns);
+                flow_sleep_until(flow, next < flow->start->end_ns ? next : flow->start->end_ns);
                 continue;
             }
         }
@@ -185,15 +181,14 @@ static void send_stream(struct flow *flow)
         if (sent < 0)
             return;
         gone += sent;
-        flow->last_byte_ns = clock_now();
     }
 }
 
 /* How many datagrams the sender can have sent by now, with a margin for what its clock may be off. */
 static int64_t most_by(const struct flow *flow, int64_t now)
 {
-    double each_ns = flow->rate > 0 ? 8e9 * (double)flow->message.size / (double)flow->rate : FASTEST_NS;
-    double most = (double)(now - flow->time.at_ns + MARGIN_NS) / each_ns + 2;
+    double each_ns = flow->start->rate > 0 ? 8e9 * (double)flow->settings->size / (double)flow->start->rate : FASTEST_NS;
+    double most = (double)(now - flow->start->at_ns + MARGIN_NS) / each_ns + 2;
 
     return most < 1 ? 1 : most > 1e15 ? INT64_C(1000000000000000) : (int64_t)most;
 }
@@ -229,7 +224,7 @@ static int64_t take_piece(struct flow *flow, struct msghdr *header, size_t lengt
     return counted;
 }
 
-static void receive_stream(struct flow *flow)
+void udp_stream_receive(struct flow *flow)
 {
     struct mmsghdr messages[PIECES];
     struct iovec vectors[PIECES];
@@ -265,18 +260,7 @@ static void receive_stream(struct flow *flow)
             break;
         if (counted == 0)
             continue;
-        flow->last_byte_ns = now;
-        if (flow->first_byte_ns == 0)
-            flow->first_byte_ns = now;
-        flow_count(flow, counted);
-        flow_moved(flow, flow->datagram.fd);
-        flow_bin(flow, now, counted);
+        flow_took(flow, flow->datagram.fd, now, counted);
     }
     datagrams_end(flow->datagram.counts);
-}
-
-void udp_stream(struct flow *flow)
-{
-    (flow->sender ? send_stream : receive_stream)(flow);
-    udp_finish(flow);
 }

@@ -1,28 +1,32 @@
-/* What both kinds of datagram flows share: the socket, its memory, and its end. */
-#include "udp.h"
-
+/* Datagrams: the socket that all kinds of them share, ping-pong (each is sent back; one that is not back in time is given up), and
+ * probes of the round trip beside other traffic. */
+#include <endian.h>
 #include <errno.h>
 #if defined(__linux__)
 #include <linux/sock_diag.h>
 #endif
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <unistd.h>
 
 #include "clock.h"
-#include "data.h"
 #include "flow.h"
 #include "marks.h"
+#include "system.h"
 
+#define TRIP_S 1       /* a round trip that takes longer counts as lost */
+#define SPINS 4096     /* receive calls of a busy ping-pong between two looks at the clock */
+#define NAP_NS (50 * MS) /* of a prober, so that an order to stop need not wait */
 #define RECEIVER_BYTES (4 << 20) /* of its buffer where no window is asked for, as far as the node grants it */
 
 static int connected_socket(const struct flow *flow)
 {
     struct sockaddr_storage here, there;
     socklen_t here_length = sizeof here, there_length = sizeof there;
-    int on = 1, fd, error;
+    int on = 1, fd;
 
     if (getsockname(flow->fd, (struct sockaddr *)&here, &here_length) != 0 ||
         getpeername(flow->fd, (struct sockaddr *)&there, &there_length) != 0)
@@ -34,48 +38,45 @@ static int connected_socket(const struct flow *flow)
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 && bind(fd, (struct sockaddr *)&here, here_length) == 0 &&
         connect(fd, (struct sockaddr *)&there, there_length) == 0)
         return fd;
-    error = errno;
-    close(fd);
-    errno = error;
-    return -1;
+    return system_close_failed(fd);
 }
 
 int udp_open(struct flow *flow)
 {
     int large = RECEIVER_BYTES;
-    bool streams = !flow->work->messages;
+    bool large_buffer = !flow->work->messages && !flow->sender && flow->window.bytes < 0;
 
     flow->datagram.fd = connected_socket(flow);
     if (flow->datagram.fd < 0)
         return errno;
-    if (sockopts_apply(flow->datagram.fd, flow->family, false, flow->asked) != NULL)
+    if (sockopts_apply(flow->datagram.fd, flow->settings->address.ss_family, false, &flow->settings->sockopts) != NULL)
         return errno;
     if (flow->marks != NULL)
-        marks_receive(flow->datagram.fd, flow->family);
-    if (flow->window.bytes >= 0)
-        return 0;
-    /* What a host drops because its processor was elsewhere for a millisecond says nothing of the network. */
+        marks_receive(flow->datagram.fd, flow->settings->address.ss_family);
+    /* What a host drops because its processor was busy for a millisecond says nothing about the network. */
 #if defined(SO_RCVBUFFORCE)
-    if (streams && !flow->sender && setsockopt(flow->datagram.fd, SOL_SOCKET, SO_RCVBUFFORCE, &large, sizeof large) == 0)
+    if (large_buffer && setsockopt(flow->datagram.fd, SOL_SOCKET, SO_RCVBUFFORCE, &large, sizeof large) == 0)
         return 0;
 #endif
-    if (streams && !flow->sender)
+    if (large_buffer)
         setsockopt(flow->datagram.fd, SOL_SOCKET, SO_RCVBUF, &large, sizeof large);
     return 0;
 }
 
-int udp_prepare(struct flow *flow, size_t room)
+int udp_allocate(struct flow *flow, int64_t bytes)
 {
-    struct timeval quiet = {.tv_usec = UDP_QUIET_US}, trip = {.tv_sec = UDP_TRIP_S};
+    struct timeval quiet = {.tv_usec = UDP_QUIET_US}, trip = {.tv_sec = TRIP_S};
 
-    flow->buffer = malloc(room);
     flow->datagram.counts = calloc(1, sizeof *flow->datagram.counts);
-    if (flow->buffer == NULL || flow->datagram.counts == NULL)
+    if (flow->datagram.counts == NULL || flow_buffer(flow, bytes) != 0)
         return ENOMEM;
     datagrams_begin(flow->datagram.counts, flow->datagram.tag);
-    if (flow->sender)
-        data_fill(flow->buffer, room);
     return setsockopt(flow->datagram.fd, SOL_SOCKET, SO_RCVTIMEO, flow->sender ? &trip : &quiet, sizeof quiet) == 0 ? 0 : errno;
+}
+
+int udp_prepare(struct flow *flow)
+{
+    return udp_allocate(flow, DATAGRAM_MAX);
 }
 
 bool udp_ended(const struct flow *flow)
@@ -85,8 +86,8 @@ bool udp_ended(const struct flow *flow)
     return recv(flow->fd, &byte, 1, MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EINTR);
 }
 
-/* What the kernel says of the socket, and no more: a UDP socket has no TCP_INFO. */
-static void sample_socket(struct flow *flow)
+/* A UDP socket has no TCP_INFO: only its options and its drops can be read. */
+void udp_finish(struct flow *flow)
 {
     sample_unknown(&flow->totals);
     sockopts_read(flow->datagram.fd, &flow->totals.sockopts, false);
@@ -98,10 +99,179 @@ static void sample_socket(struct flow *flow)
         length > SK_MEMINFO_DROPS * sizeof *memory)
         flow->datagram.counts->overflow = memory[SK_MEMINFO_DROPS];
 #endif
+    flow_finish(flow);
 }
 
-void udp_finish(struct flow *flow)
+/* Receive a datagram into the buffer. Returns its length, or -1 if none came in time or the flow has ended. */
+static ssize_t receive_one(struct flow *flow, int64_t until)
 {
-    sample_socket(flow);
-    flow_finish(flow);
+    for (int spins = 1;; spins++) {
+        ssize_t got = marks_recv(flow->marks, flow->datagram.fd, flow->buffer, DATAGRAM_MAX, flow->settings->busy ? MSG_DONTWAIT : 0);
+
+        if (got >= 0)
+            return got;
+        if (errno != EAGAIN && errno != EINTR && errno != ECONNREFUSED) {
+            flow_broke(flow, "recv", errno);
+            return -1;
+        }
+        if (flow->settings->busy && spins % SPINS != 0)
+            continue;
+        if (flow_stopping(flow) || (flow->sender ? clock_now() >= until : udp_ended(flow)))
+            return -1;
+    }
+}
+
+/* Write a message's tag, if it is long enough for one, and as many bytes of its number as there is room for. Returns their bytes. */
+static size_t mark(struct flow *flow, uint64_t number)
+{
+    size_t size = (size_t)flow->settings->size, tagged = size < DATAGRAM_HEADER ? 0 : TAG_BYTES;
+    size_t numbered = size - tagged < sizeof number ? size - tagged : sizeof number;
+
+    number = htole64(number);
+    if (tagged > 0)
+        datagram_put_tag(flow->buffer, flow->datagram.tag);
+    memcpy(flow->buffer + tagged, &number, numbered);
+    return tagged + numbered;
+}
+
+void udp_ping(struct flow *flow)
+{
+    size_t size = (size_t)flow->settings->size;
+    int64_t before = flow->first_byte_ns = clock_now();
+
+    for (int64_t number = 1; number <= flow->start->iterations && before < flow->start->end_ns && !flow_stopping(flow); number++) {
+        unsigned char marked[DATAGRAM_HEADER];
+        size_t header = mark(flow, (uint64_t)number);
+        int64_t until = before + TRIP_S * SECOND, now;
+        ssize_t got;
+
+        memcpy(marked, flow->buffer, header);
+        if (send(flow->datagram.fd, flow->buffer, size, 0) < 0 && errno != ENOBUFS && errno != ECONNREFUSED) {
+            flow_broke(flow, "send", errno);
+            return;
+        }
+        flow->datagram.counts->count++;
+        /* An answer to an earlier message that comes late has another number. */
+        while ((got = receive_one(flow, until)) >= 0 && ((size_t)got != size || memcmp(flow->buffer, marked, header) != 0)) {
+            flow->datagram.counts->strays++;
+            if (clock_now() >= until)
+                break;
+        }
+        if (flow->failure.error != 0)
+            return;
+        now = clock_now();
+        if (got == (ssize_t)size && memcmp(flow->buffer, marked, header) == 0) {
+            histogram_add(flow->trips, now - before);
+            marks_count(flow->marks, 1);
+            flow_moved(flow, flow->datagram.fd, now, got);
+        }
+        before = clock_now();
+    }
+}
+
+void udp_pong(struct flow *flow)
+{
+    ssize_t got;
+
+    while ((got = receive_one(flow, 0)) >= 0) {
+        if (got != (ssize_t)flow->settings->size ||
+            (got >= DATAGRAM_HEADER && !datagram_has_tag(flow->buffer, flow->datagram.tag))) {
+            flow->datagram.counts->strays++;
+            if (flow_stopping(flow) || udp_ended(flow))
+                break;
+            continue;
+        }
+        flow_moved(flow, flow->datagram.fd, clock_now(), got);
+        marks_count(flow->marks, 1);
+        flow->datagram.counts->count++;
+        if (send(flow->datagram.fd, flow->buffer, (size_t)got, 0) < 0 && errno == ENOBUFS)
+            flow->datagram.counts->refused++;
+    }
+}
+
+/* Probes: a datagram every interval. A late answer does not delay the next probe. Each has a row of samples: when it was sent, how many
+ * probes up to it were answered, and its round trip. */
+static int64_t *row_of(const struct flow *flow, int64_t number)
+{
+    return flow->samples.rows + (size_t)number * COLUMNS_PROBE;
+}
+
+static void send_probe(struct flow *flow)
+{
+    int64_t now = clock_now();
+
+    if (flow->samples.count == 0)
+        flow->first_byte_ns = now;
+    datagram_write(flow->buffer, flow->datagram.tag, flow->samples.count, now);
+    row_of(flow, flow->samples.count)[0] = now;
+    flow->samples.count++;
+    flow->datagram.counts->count++;
+    /* Lost like one that any other queue drops. */
+    if (send(flow->datagram.fd, flow->buffer, (size_t)flow->settings->size, 0) < 0)
+        flow->datagram.counts->refused++;
+}
+
+/* Take all answers that are there. */
+static void take_answers(struct flow *flow)
+{
+    ssize_t got;
+
+    while ((got = recv(flow->datagram.fd, flow->buffer, DATAGRAM_MAX, MSG_DONTWAIT)) >= 0) {
+        int64_t now = clock_now(), number = got == flow->settings->size ? datagram_number(flow->buffer) : INT64_MAX;
+
+        /* A second answer to a probe does not count. */
+        if (number >= flow->samples.count || !datagram_has_tag(flow->buffer, flow->datagram.tag) || row_of(flow, number)[1] != 0) {
+            flow->datagram.counts->strays++;
+            continue;
+        }
+        row_of(flow, number)[1] = 1;
+        row_of(flow, number)[2] = now - row_of(flow, number)[0];
+        flow_moved(flow, flow->datagram.fd, now, got);
+    }
+}
+
+/* Return until when answers are awaited: a second after the last probe without an answer. */
+static int64_t patience_ns(const struct flow *flow)
+{
+    for (int64_t number = flow->samples.count - 1; number >= 0; number--)
+        if (row_of(flow, number)[1] == 0)
+            return row_of(flow, number)[0] + TRIP_S * SECOND;
+    return 0;
+}
+
+static void send_probes(struct flow *flow)
+{
+    struct pollfd answers = {.fd = flow->datagram.fd, .events = POLLIN};
+    int64_t next = flow->start->at_ns, now;
+
+    while (!flow_stopping(flow) && ((now = clock_now()) < flow->start->end_ns || now < patience_ns(flow))) {
+        struct timespec nap;
+
+        if (now >= next && next < flow->start->end_ns && flow->samples.count < flow->samples.room) {
+            send_probe(flow);
+            next += flow->settings->interval_ns;
+        }
+        nap = clock_spec(next > now && next - now < NAP_NS ? next - now : NAP_NS);
+        if (next > now || next >= flow->start->end_ns)
+            ppoll(&answers, 1, &nap, NULL);
+        take_answers(flow);
+    }
+}
+
+/* Turn single rows into running sums. A probe without an answer takes the round trip of the one before. */
+static void sum_up(struct flow *flow)
+{
+    for (int64_t number = 1; number < flow->samples.count; number++) {
+        int64_t *row = row_of(flow, number), *before = row_of(flow, number - 1);
+
+        if (row[1] == 0)
+            row[2] = before[2];
+        row[1] += before[1];
+    }
+}
+
+void udp_probe(struct flow *flow)
+{
+    send_probes(flow);
+    sum_up(flow);
 }

@@ -1,5 +1,5 @@
 /* MSG_ZEROCOPY, its completions taken from the socket's error queue. */
-#include "zerocopy.h"
+#include "system.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -11,6 +11,7 @@
 #include <linux/errqueue.h>
 
 #include "clock.h"
+#include "flow.h"
 
 #define COLLECT_EVERY 16 /* sends: the queue's memory is limited (net.core.optmem_max) */
 #define WAIT_MS 100
@@ -35,9 +36,9 @@ static void take(struct flow *flow, struct msghdr *message)
     if (said.ee_origin != SO_EE_ORIGIN_ZEROCOPY)
         return;
     sends = (int64_t)(uint32_t)(said.ee_data - said.ee_info) + 1;
-    flow->copying.pending -= sends;
+    flow->sends.pending -= sends;
     if ((said.ee_code & SO_EE_CODE_ZEROCOPY_COPIED) == 0)
-        flow->copying.uncopied += sends;
+        flow->sends.uncopied += sends;
 }
 
 bool zerocopy_collect(struct flow *flow)
@@ -72,14 +73,14 @@ ssize_t zerocopy_send(struct flow *flow, const void *bytes, size_t count)
         ssize_t put = send(flow->fd, bytes, count, MSG_NOSIGNAL | MSG_ZEROCOPY);
 
         if (put > 0) {
-            flow->copying.pending++;
-            if (flow->copying.pending >= COLLECT_EVERY)
+            flow->sends.pending++;
+            if (flow->sends.pending >= COLLECT_EVERY)
                 zerocopy_collect(flow);
         }
         if (put >= 0 || errno != ENOBUFS)
             return put;
         /* More pages or completions than the limits allow (RLIMIT_MEMLOCK, net.core.optmem_max). */
-        if (flow_stopping(flow) || flow->copying.pending <= 0 || !await(flow))
+        if (flow_stopping(flow) || flow->sends.pending <= 0 || !await(flow))
             return send(flow->fd, bytes, count, MSG_NOSIGNAL);
     }
 }
@@ -88,6 +89,6 @@ void zerocopy_finish(struct flow *flow)
 {
     int64_t until = clock_now() + WAIT_MS * MS;
 
-    while (flow->copying.pending > 0 && clock_now() < until && await(flow))
+    while (flow->sends.pending > 0 && clock_now() < until && await(flow))
         continue;
 }

@@ -10,7 +10,6 @@
 #include "clock.h"
 #include "control.h"
 #include "endpoint.h"
-#include "opening.h"
 #include "work.h"
 
 #define PEERS 12
@@ -66,10 +65,10 @@ static void go(struct peer *peer)
 static void serve(struct endpoint *endpoint)
 {
     struct pollfd polls[OPENINGS_MAX];
-    int count = opening_polls(endpoint, polls, OPENINGS_MAX);
 
-    if (poll(polls, (nfds_t)count, 0) > 0)
-        opening_serve(endpoint, polls, count);
+    opening_poll(endpoint, polls, OPENINGS_MAX);
+    if (poll(polls, (nfds_t)endpoint->openings.polled, 0) > 0)
+        opening_serve(endpoint, polls, clock_now());
     if (!control_flush() || control_lost())
         abort();
 }
@@ -101,7 +100,7 @@ static void step(struct endpoint *endpoint, struct peer *peer, int act, const ui
     else if (act == 1)
         go(peer);
     else if (act == 2)
-        opening_expire(endpoint, clock_now() + 2 * SECOND * (int64_t)length);
+        opening_serve(endpoint, NULL, clock_now() + 2 * SECOND * (int64_t)length);
     else if (peer->fd >= 0 && send(peer->fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)length) {
         if (peer->sent + length <= KEPT)
             memcpy(peer->bytes + peer->sent, bytes, length);

@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             if (order_number(&order, order.keys[i], 0, 1000, &number) == NULL && (number < 0 || number > 1000))
                 abort();
         }
-        if (order_unused(&order) != NULL)
+        if (order_refused(&order, NULL))
             abort();
     }
     return 0;

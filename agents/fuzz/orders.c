@@ -11,8 +11,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#include "file.h"
-
 #define MOST 8192
 #define ANSWERS (1 << 20)
 
@@ -154,17 +152,12 @@ int LLVMFuzzerInitialize(int *count, char ***words)
 /* As the loop does it, some rounds and without waiting. */
 static void serve(int rounds)
 {
-    int counts[ENDPOINTS_MAX];
-
     while (rounds-- > 0) {
-        int news;
-
         earliest_deadline(SECOND);
         polls[POLL_STDIN].fd = -1;
-        news = wait_for_news(clock_now(), counts);
-        serve_endpoints(news > 0 ? counts : (const int[ENDPOINTS_MAX]){0});
+        serve_endpoints(wait_for_news(clock_now()) > 0);
         if (rounds % 2 == 0)
-            say_progress(clock_now());
+            write_progress(clock_now());
         if (!control_flush() || control_lost())
             abort();
     }

@@ -72,7 +72,7 @@ def test_wrong_orders_are_refused_by_name(start: Start) -> None:
         ({"target": 0}, "target: expected 1"),
         ({"source": 0}, "source: expected 1"),
         ({"stream": 2}, "stream: expected 0 or 1"),
-        ({"bind": "::1"}, "address: expected an address of the family of bind"),
+        ({"bind": "::1"}, "bind: expected an address of the family of address"),
         ({"more": 1}, "more"),
     ):
         answer = probe(agent, 4711, **how)

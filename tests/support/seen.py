@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -85,10 +86,16 @@ SOURCES: Final[dict[str, Callable[[], Seen]]] = {
 }
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Return the syntax tree of a module."""
+    return ast.parse(path.read_text())
+
+
 def _modules(*rooms: str) -> Iterator[tuple[str, ast.Module]]:
     for room in rooms:
         for path in sorted((ROOT / "rigctl" / room).rglob("*.py")):
-            yield str(path.relative_to(ROOT)), ast.parse(path.read_text())
+            yield str(path.relative_to(ROOT)), parsed(path)
 
 
 def _called(call: ast.Call) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from seen import SOURCES
+from seen import SOURCES, parsed
 
 ROOT = Path(__file__).parents[2]
 MOST_CHARACTERS = 160
@@ -99,7 +99,7 @@ def test_no_line_of_prose_is_too_long(path: Path) -> None:
 
 def docstrings(path: Path) -> list[str]:
     """Return the docstrings of a module, its classes and functions, and those below its constants."""
-    bodies = [getattr(node, "body", None) for node in ast.walk(ast.parse(path.read_text()))]
+    bodies = [getattr(node, "body", None) for node in ast.walk(parsed(path))]
     lines = [line for body in bodies if isinstance(body, list) for line in body]
     values = [line.value for line in lines if isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant)]
     return [value.value.strip() for value in values if isinstance(value.value, str)]

@@ -74,23 +74,14 @@ class ListedRun:
 
 def stored_runs(opened: Store) -> tuple[list[ListedRun], list[str]]:
     """Return the runs that can be read, the earliest first, and a message for each of the others."""
-    infos, damaged = _readable(opened)
+    damaged: dict[str, str] = {}
+    infos = list(opened.latest_first(damaged))[::-1]
     measured, controllers, now = opened.measured(), opened.controllers(), time.time()
-    runs = [ListedRun(info, measured.get(info.run, {}), fate(controllers.get(info.run)), now) for info in infos]
-    return runs, damaged
-
-
-def _readable(opened: Store) -> tuple[list[RunInfo], list[str]]:
-    try:
-        return opened.runs(), []
-    except InputError:
-        infos, damaged = [], []
-        for run in opened.run_ids():
-            try:
-                infos.append(opened.run(run))
-            except InputError as error:
-                damaged.append(str(error))
-        return infos, damaged
+    runs = []
+    for info in infos:
+        controller = controllers.get(info.run) if info.status is RunStatus.RUNNING else None
+        runs.append(ListedRun(info, measured.get(info.run, {}), fate(controller), now))
+    return runs, list(damaged.values())[::-1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,7 +161,8 @@ class Session:
     async def _asked(self, oids: Sequence[str]) -> list[tuple[Any, Any]]:
         # pysnmp looks up an OID in its MIBs at the first request of an object: 1 to 2 ms of processor time.
         for oid in oids:
-            self.objects.setdefault(oid, hlapi.ObjectType(hlapi.ObjectIdentity(oid)))
+            if oid not in self.objects:
+                self.objects[oid] = hlapi.ObjectType(hlapi.ObjectIdentity(oid))
         asked = [self.objects[oid] for oid in oids]
         answer = await hlapi.get_cmd(self.engine, self.user, self.target, hlapi.ContextData(), *asked, lookupMib=False)
         return list(self._bindings(answer))

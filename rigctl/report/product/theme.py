@@ -6,14 +6,14 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from rigctl.report.product.colours import DARK, GRAPHICS_RATIO, HEX, LIGHT, NEEDS, SERIES, Palette, contrast, legible
 from rigctl.yamlfile import Document, Mistake, MistakesError, describe, read_document, validated
 from rigctl.yamlfile.document import in_order
-from rigctl.yamlfile.fields import FieldError, Flag, LongText, Text, json_type, named, parse_whole, shown
+from rigctl.yamlfile.fields import FieldError, Flag, LongText, Section, Text, json_type, named, parse_whole, shown
 
 MOST_BYTES: Final = 256 * 1024
 MOST_PIXELS: Final = 4_000_000
@@ -126,12 +126,6 @@ Number = Annotated[
     named(lambda name, value: parse_whole(name, value, 1, 10**6, 5)),
     json_type("integer", minimum=1),
 ]
-
-
-class Section(BaseModel):
-    """A mapping in the file. Unknown keys are mistakes."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
 
 
 class ColoursSection(Section):

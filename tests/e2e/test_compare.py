@@ -5,7 +5,7 @@ from typing import Any
 
 from user import User, ended
 
-HEAD = "rig: rig.yaml\npairs: [a -> b]\nduration: 500ms\nomit: 50ms\nmax_skew: 1s\nrepeat: 4\n"
+HEAD = "rig: rig.yaml\npairs: [a -> b]\nduration: 1s\nomit: 50ms\nmax_skew: 1s\nrepeat: 4\n"
 RIG = "virtual: namespaces\nlinks:\n  rate: 20M\n  mtu: 1500\nnodes:\n  a:\n  b:\n"
 
 

@@ -66,18 +66,18 @@ class Visit:
         state, node = self.state, self.state.node
         wanted = node.data_interface, node.data_address or node.address, CHECKED
         asked_s = time.time()
-        state.facts = await gather(host.said, *wanted)
+        state.facts = await gather(host.output, *wanted)
         if state.facts.get("carrier") == 0:
             await asyncio.sleep(LINK_UP_S)
             asked_s = time.time()
-            state.facts = await gather(host.said, *wanted)
+            state.facts = await gather(host.output, *wanted)
         answered_s, said_s = time.time(), state.facts.get("time_s")
         if said_s is not None:
             step_s = 1.0 if said_s.is_integer() else 0.0  # date(1) without %N
             state.clock_ahead_s = (said_s - answered_s, said_s + step_s - asked_s)
         state.address = data_address_of(node, state.facts, self._rig.ip_version)
         if unusable(node, state.facts):
-            state.failure = Failure("address", why_unusable(node, state.facts, await interfaces(host.said)))
+            state.failure = Failure("address", why_unusable(node, state.facts, await interfaces(host.output)))
             state.address = None
 
     async def _look_at(self, agent: Agent) -> None:
@@ -111,7 +111,7 @@ async def gathered(rig: Rig, plan: RunPlan | None, holder: str) -> RigState:
         usable = [pair for pair in known if spots[pair[0]].version == spots[pair[1]].version]
         paths = await probed(agents, spots, usable, round_trips=True)
         hosts = {name: visit.host for name, visit in visits.items() if visit.host is not None}
-        await ask_neighbours({name: host.said for name, host in hosts.items()}, nodes, paths)
+        await ask_neighbours({name: host.output for name, host in hosts.items()}, nodes, paths)
         return RigState(rig, plan, nodes, paths, counters)
     finally:
         await asyncio.gather(*(visit.leave() for visit in visits.values()))
@@ -137,7 +137,7 @@ async def read_ports(rig: Rig, names: Collection[str]) -> dict[str, PortCounters
 async def _ask_conditions(visit: Visit, plan: RunPlan | None) -> None:
     if plan is not None and visit.agent is not None and visit.host is not None:
         interface = visit.state.node.data_interface or visit.state.interface
-        visit.state.refused = await refusals(visit.agent, visit.host.said, plan.conditions, interface)
+        visit.state.refused = await refusals(visit.agent, visit.host.output, plan.conditions, interface)
 
 
 async def ask_neighbours(run: Mapping[str, Run], nodes: Mapping[str, NodeState], paths: Sequence[PathState]) -> None:
@@ -183,7 +183,7 @@ async def _look_around(
     disks = {cell.folder for cell in cells if cell.folder and "disk" in (cell[READ], cell[WRITE])}
     wanted = {name for cell in cells if (name := cell[CONGESTION]) is not None}
     try:
-        await look_around(host.said, state, peers_of(state.name, nodes, pairs), sorted(disks), sorted(wanted))
+        await look_around(host.output, state, peers_of(state.name, nodes, pairs), sorted(disks), sorted(wanted))
     except NodeError:
         return
 

@@ -182,7 +182,7 @@ def settings_words(cell: Cell, pairs: Literal["", "count", "names"] = "") -> dic
             words["flows"] = f"{cell.parallel} flow{'s' if cell.parallel > 1 else ''}"
         if setting is SIZE and cell.transport == "udp" and cell.message_bytes is not None:
             words["size"] = f"datagrams of {cell.message_bytes} bytes"
-        value = cell[setting] if setting.said is not None else setting.unset
-        if setting.said is not None and value != setting.unset and not (setting is WINDOW and cell[WINDOW_TOTAL]):
-            words[setting.called or setting.name] = setting.said(value)
+        value = cell[setting] if setting.phrase is not None else setting.unset
+        if setting.phrase is not None and value != setting.unset and not (setting is WINDOW and cell[WINDOW_TOTAL]):
+            words[setting.noun or setting.name] = setting.phrase(value)
     return words

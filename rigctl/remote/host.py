@@ -181,7 +181,7 @@ class Host:
         except ExceptionGroup as group_error:
             raise group_error.exceptions[0] from None
 
-    async def said(self, command: str) -> str:
+    async def output(self, command: str) -> str:
         """Return the output of `command`, whatever its exit code. Raise as `run` does."""
         return (await self.run(command)).stdout
 

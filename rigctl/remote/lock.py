@@ -95,7 +95,7 @@ class Queue:
     async def _first(self) -> Use | None:
         """Return the run that has the node, or is the next to have it; None if no label tells that."""
         name = lock_name(self._host.node)
-        labels = await self._host.said(f"sed -n 's/.* @rigctl-lock-{name}-//p' /proc/net/unix")
+        labels = await self._host.output(f"sed -n 's/.* @rigctl-lock-{name}-//p' /proc/net/unix")
         matches = [match for line in labels.splitlines() if (match := _LABEL.fullmatch(printable(line)))]
         uses = [Use(int(match[1]), match[2], int(match[3]), match[4]) for match in matches]
         return min(uses, key=lambda use: use.place, default=None)

@@ -74,7 +74,7 @@ class Nodes:
         async def identity(name: str) -> tuple[str, str] | None:
             try:
                 async with connected(self.rig.nodes[name]) as host:
-                    return await host.said(_IDENTITY), name
+                    return await host.output(_IDENTITY), name
             except NodeError:
                 return None
 
@@ -147,7 +147,7 @@ class Nodes:
 
         async def run(command: str) -> str:
             host, _ = await self._sessions[name].opened()
-            return await host.said(command)
+            return await host.output(command)
 
         return run
 
@@ -178,9 +178,9 @@ class Nodes:
         node = self.rig.nodes[name]
         try:
             host, agent = await self._sessions[name].opened()
-            facts = await gather(host.said, node.data_interface, node.data_address or node.address)
+            facts = await gather(host.output, node.data_interface, node.data_address or node.address)
             if unusable(node, facts):
-                self._unusable[name] = why_unusable(node, facts, await interfaces(host.said))
+                self._unusable[name] = why_unusable(node, facts, await interfaces(host.output))
         except NodeError:
             return
         facts["data_address"] = data_address_of(node, facts, self.rig.ip_version)

@@ -74,7 +74,7 @@ def _as_asked(asked: str | None, side: Any) -> bool:  # noqa: ANN401 — a Side,
     return {processor for processor, _ in side[PLACEMENT]} <= parse_processors(end)
 
 
-def _said(placement: str | None) -> str:
+def _phrase(placement: str | None) -> str:
     ends = (placement or SCHEDULER).split("/")
     return f"placement {ends[0]}" if len(ends) == 1 else f"placement {ends[0]} (sender), {ends[1]} (receiver)"
 
@@ -123,5 +123,5 @@ PLACEMENT: Final[Setting[Any]] = Setting(
         measured("card_numa_receiver", "", "NUMA node of the receiver's card, likewise"),
     ),
     title=Title("Placement"),
-    said=_said,
+    phrase=_phrase,
 )

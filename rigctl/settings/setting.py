@@ -165,7 +165,7 @@ class Effective(Generic[T]):
     """The value that a kernel made of a request, and where it is found.
 
     `key` is the agent's word for it in a flow's totals; it is stored under the same name. Without a key, or
-    with `told`, the value is computed by `of` from what a side tells. `column` of the exports has it.
+    with `reported_type`, the value is computed by `of` from what a side tells. `column` of the exports has it.
 
     With `counted` the key has `Counts`; the value in effect is a text of all values that were seen, the most frequent
     first.
@@ -177,10 +177,10 @@ class Effective(Generic[T]):
     of: Callable[[Any], T | None] | None = None  # from a `rigctl.records.Side`
     equal: Callable[[T, Any], bool] | None = None  # a request and what is in effect; None: by ==
     column: str | None = None  # None: filled by its own function in rigctl.analysis.rows
-    told: Any = None  # type of the value of `key`, where `of` computes the value in effect from it
+    reported_type: Any = None  # type of the value of `key`, where `of` computes the value in effect from it
     columns: tuple[str, ...] = ()  # of `Counts`, in place of `column`: one for the senders, one for the receivers
     counted: Counted | None = None
-    shown: Callable[[T], Any] | None = None  # the value in the unit of `column`; None: as it is
+    in_unit: Callable[[T], Any] | None = None  # the value in the unit of `column`; None: as it is
 
 
 @dataclass(frozen=True)
@@ -217,8 +217,8 @@ class Setting(Generic[T]):
     columns: tuple[Column, ...] = ()  # of the exports
     requested: str | None = None  # the column that has the request
     title: Title[T] | None = None
-    said: Callable[[T], str] | None = None  # in a sentence: "MSS 1460"
-    called: str = ""  # its name in sentences: "default MSS"; "": `name`
+    phrase: Callable[[T], str] | None = None  # in a sentence: "MSS 1460"
+    noun: str = ""  # its name in sentences: "default MSS"; "": `name`
     hint: str = ""  # what to use instead, for kinds that refuse this setting
 
     def __repr__(self) -> str:
@@ -229,7 +229,7 @@ class Setting(Generic[T]):
         """Return the type of what an end tells of its effective value: counts, or the value itself."""
         if self.effective is None:
             return None
-        return self.effective.told or (Counts if self.effective.counted is not None else self.effective.type)
+        return self.effective.reported_type or (Counts if self.effective.counted is not None else self.effective.type)
 
     @property
     def stored_as(self) -> str | None:
@@ -309,7 +309,7 @@ def flag(name: str, **more: Any) -> Setting[bool | None]:  # noqa: ANN401 — fi
         "schema": {"anyOf": [{"type": "boolean"}, {"const": DEFAULT}], "examples": [True, False]},
         "unset": None,
         "type": bool,
-        "said": lambda on: name if on else f"no {name}",
+        "phrase": lambda on: name if on else f"no {name}",
     }
     return Setting(name=name, **named | more)
 

@@ -107,7 +107,7 @@ DIRECTION: Final[Setting[Direction]] = choice(
     parse=lambda name, value: Direction(parse_choice(name, value, tuple(Direction))),
     schema={"enum": [str(direction) for direction in Direction], "examples": ["forward", "both"]},
     unset=Direction.FORWARD,
-    said=lambda direction: "both directions" if direction is Direction.BOTH else "reverse",
+    phrase=lambda direction: "both directions" if direction is Direction.BOTH else "reverse",
 )
 ENGINE: Final[Setting[str]] = choice(
     "engine",
@@ -117,5 +117,5 @@ ENGINE: Final[Setting[str]] = choice(
     unset=AGENT,
     requested="engine",
     columns=(Column("engine", "", MEASURED, "who made and measured the traffic: agent or iperf3"),),
-    said=str,
+    phrase=str,
 )

@@ -117,7 +117,7 @@ WINDOW: Final[Setting[int | None]] = Setting(
         Column("rcvbuf_bytes", "B", ONLY_FLOWS, "SO_RCVBUF at the receiver as read back (Linux doubles it)"),
     ),
     title=Title("Window", "KiB", kib_text),
-    said=lambda size: f"window {size_words(size or 0)}",
+    phrase=lambda size: f"window {size_words(size or 0)}",
 )
 WINDOW_TOTAL: Final[Setting[int | None]] = Setting(
     name="window_total",
@@ -132,8 +132,8 @@ WINDOW_TOTAL: Final[Setting[int | None]] = Setting(
     requested="window_total_bytes",
     columns=(measured("window_total_bytes", "B", "window requested for all flows of a pair together"),),
     title=Title("Total window", "KiB", kib_text),
-    said=lambda size: f"total window {size_words(size or 0)}",
-    called="window",
+    phrase=lambda size: f"total window {size_words(size or 0)}",
+    noun="window",
 )
 MSS: Final = whole(
     "mss",
@@ -163,8 +163,8 @@ MSS: Final = whole(
         measured("mtu", "B", "path MTU as the sender's kernel has it (tcpi_pmtu)"),
     ),
     title=Title("MSS", "B"),
-    said=lambda size: f"MSS {size}",
-    called="MSS",
+    phrase=lambda size: f"MSS {size}",
+    noun="MSS",
 )
 CONGESTION: Final[Setting[str | None]] = Setting(
     name="congestion",
@@ -181,8 +181,8 @@ CONGESTION: Final[Setting[str | None]] = Setting(
     effective=Effective("congestion", str, column="congestion"),
     columns=(measured("congestion", "", "congestion control in use"),),
     title=Title("Congestion control"),
-    said=str,
-    called="congestion control",
+    phrase=str,
+    noun="congestion control",
 )
 NODELAY: Final = flag(
     "nodelay",
@@ -273,8 +273,8 @@ DSCP: Final[Setting[str | None]] = Setting(
         measured("dscp_kept_pct", "%", "share of these packets that arrived with the mark requested", 2),
     ),
     title=Title("DSCP"),
-    said=lambda mark: f"DSCP {mark}",
-    called="DSCP",
+    phrase=lambda mark: f"DSCP {mark}",
+    noun="DSCP",
 )
 
 
@@ -292,7 +292,7 @@ MPTCP: Final = flag(
     kinds=CONNECTIONS,
     engines=(AGENT,),
     order=Order("mptcp"),
-    effective=Effective("mptcp", bool, Ends.BOTH, of=_multipath, column="mptcp_effective", told=Subflows),
+    effective=Effective("mptcp", bool, Ends.BOTH, of=_multipath, column="mptcp_effective", reported_type=Subflows),
     requested="mptcp",
     columns=(
         measured("mptcp", "", "whether connections of Multipath TCP were requested; empty: no request"),
@@ -306,8 +306,8 @@ MPTCP: Final = flag(
         ),
     ),
     title=Title("MPTCP"),
-    said=lambda on: "MPTCP" if on else "no MPTCP",
-    called="MPTCP",
+    phrase=lambda on: "MPTCP" if on else "no MPTCP",
+    noun="MPTCP",
 )
 OF_CONNECTIONS: Final = (CONGESTION, NODELAY, ZEROCOPY, COPY, DSCP, MPTCP)
 """The other settings of sockets, in the order of tables. A new one is its record and its name here."""

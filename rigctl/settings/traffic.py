@@ -151,7 +151,7 @@ RATE: Final[Setting[int | str | None]] = Setting(
         "max_pacing_bps",
         equal=lambda asked, side: not isinstance(asked, int) or abs(asked - side[RATE]) < WHOLE_BYTES,
         column="rate_effective_mbps",
-        shown=lambda bps: bps / 1e6 if isinstance(bps, int) else None,
+        in_unit=lambda bps: bps / 1e6 if isinstance(bps, int) else None,
     ),
     columns=(
         measured("rate_mbps", "Mbit/s", "rate requested of each flow, payload; empty: as fast as it can", 1),
@@ -162,7 +162,7 @@ RATE: Final[Setting[int | str | None]] = Setting(
             1,
         ),
     ),
-    said=lambda rate: f"rate {rate_words(rate)}",
+    phrase=lambda rate: f"rate {rate_words(rate)}",
     hint=". The others send as fast as they can",
 )
 BURST: Final = whole(
@@ -189,7 +189,7 @@ BURST: Final = whole(
             "all",
         ),
     ),
-    said=lambda count: f"burst {count}",
+    phrase=lambda count: f"burst {count}",
 )
 TRANSPORT: Final[Setting[str]] = choice(
     "transport",
@@ -238,7 +238,7 @@ BUSY_POLL: Final = flag(
             "whether busy polling was requested of a ping-pong: waiting without sleeping; empty: no request",
         ),
     ),
-    said=None,
+    phrase=None,
 )
 LATENCY: Final[Setting[int | None]] = Setting(
     name="latency",
@@ -258,6 +258,6 @@ LATENCY: Final[Setting[int | None]] = Setting(
     stored="latency_ms",
     kinds=(TCP, UDP),
     engines=(AGENT,),
-    said=lambda interval_ms: f"probes every {interval_ms} ms",
-    called="probes",
+    phrase=lambda interval_ms: f"probes every {interval_ms} ms",
+    noun="probes",
 )

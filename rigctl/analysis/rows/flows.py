@@ -59,7 +59,7 @@ def _effective_value(setting: Setting[Any], sides: Sequence[Side]) -> object:
     effective = setting.effective
     assert effective is not None
     value = _COMBINED[effective.type](side[setting] for side in sides if effective.ends.has(sender=side.sending))
-    return value if value is None or effective.shown is None else effective.shown(value)
+    return value if value is None or effective.in_unit is None else effective.in_unit(value)
 
 
 def _values_of_ends(sides: Sequence[Side]) -> dict[str, Any]:

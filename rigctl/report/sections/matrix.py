@@ -300,11 +300,11 @@ def _part(name: str, value: object) -> str:
     setting = SETTINGS.get(_WINDOWS.get(name, name))
     if name in ("duration_s", "omit_s") and isinstance(value, float | int):
         return f"{format_duration(value)}{' omitted' if name == 'omit_s' else ''}"
-    if setting is None or setting.said in (None, str) or value == Direction.FORWARD:
+    if setting is None or setting.phrase in (None, str) or value == Direction.FORWARD:
         return str(value) if setting is DIRECTION else f"{name} {DEFAULT if value is None else value}"
     if value is None:
-        return "window not set" if name in _WINDOWS else f"{setting.called or name} {setting.default}"
-    return setting.said(value)
+        return "window not set" if name in _WINDOWS else f"{setting.noun or name} {setting.default}"
+    return setting.phrase(value)
 
 
 def setting_name(name: str) -> str:

@@ -212,7 +212,7 @@ def _of_flows(rows: Sequence[Values]) -> Iterator[tuple[str, str]]:
     for name, column in COUNTED_COLUMNS.items():
         asking = [row for row in rows if row[name] is not None]
         if asking:
-            yield f"Effective {SETTINGS[name].called or name}", _names(row[column] for row in asking)
+            yield f"Effective {SETTINGS[name].noun or name}", _names(row[column] for row in asking)
     idle, loaded, least = (
         [row[name] for row in rows if row[name] is not None]
         for name in ("latency_idle_p50_us", "latency_loaded_p50_us", "rtt_min_us")

@@ -26,8 +26,8 @@ _LINK: Final = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """`decisions/*` in the navigation: each page of that folder that is not named elsewhere, by its name."""
-    named = set(_named(config.nav))
-    config.nav = _expanded(config.nav, named)
+    navigation = config.nav or []
+    config.nav = _expanded(navigation, set(_named(navigation)))
     return config
 
 

@@ -131,7 +131,9 @@ def invalid_reason(
     if window is None:
         return "a flow transferred nothing in the measurement interval"
     if window.skew_ns > skew_bound_s * 1e9:
-        return f"start skew {window.skew_ns / 1e6:.1f} ms exceeds the limit of {skew_bound_s * 1e3:g} ms"
+        skew_ms, limit_ms = window.skew_ns / 1e6, skew_bound_s * 1e3
+        decimals = next((count for count in (1, 3) if round(skew_ms, count) > limit_ms), 6)
+        return f"start skew {skew_ms:.{decimals}f} ms exceeds the limit of {limit_ms:g} ms"
     asked_s = cell.duration_s - cell.omit_s
     if window.length_s < LEAST_WINDOW_SHARE * asked_s:
         return (

@@ -191,8 +191,11 @@ def test_a_departure_says_where_what_was_asked_for_and_what_was_granted() -> Non
 def test_the_reasons_of_an_invalid_repetition_in_full() -> None:
     assert invalid_reason(CELL, None, [], 0.010) == "a flow transferred nothing in the measurement interval"
     skewed, short = CommonWindow(0, 10 * S, 10_000_001), CommonWindow(0, 8_990_000_000, 0)
-    said = "start skew 10.0 ms exceeds the limit of 10 ms"
-    assert invalid_reason(CELL, skewed, [], 0.010) == said
+    assert invalid_reason(CELL, skewed, [], 0.010) == "start skew 10.000001 ms exceeds the limit of 10 ms"
+    assert invalid_reason(CELL, skewed, [], 0.0099) == "start skew 10.0 ms exceeds the limit of 9.9 ms"
+    assert invalid_reason(CELL, CommonWindow(0, 10 * S, 25_000), [], 1e-6) == (
+        "start skew 0.025 ms exceeds the limit of 0.001 ms"
+    )
     assert invalid_reason(CELL, CommonWindow(0, 10 * S, 10_000_000), [], 0.010) is None
     assert invalid_reason(CELL, short, [], 0.010) == "all flows ran together for only 8.99 s, less than 90% of 10 s"
     assert invalid_reason(CELL, CommonWindow(0, 9 * S, 0), [], 0.010) is None

@@ -4,7 +4,7 @@ The samples are made from the totals, with a fixed seed, so that cutting them gi
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,8 @@ from rigctl.model.window import CommonWindow, cut
 from rigctl.records import (
     REQUESTED,
     Cell,
+    Datagrams,
+    Direction,
     Flow,
     Link,
     NodeUsage,
@@ -68,6 +70,29 @@ def counting(the_side: Side, **counted: Any) -> Side:
     granted = {GRANTED[name]: counted.pop(name) for name in list(counted) if name in GRANTED}
     tcp = {name: counted.pop(name) for name in GROUPS["tcp"] if name in counted}
     return replace(the_side, tcp=replace(the_side.tcp, **tcp), granted=the_side.granted | granted, **counted)
+
+
+def changing(
+    flow: Flow, sender: dict[str, Any] | None = None, receiver: dict[str, Any] | None = None, **fields: Any
+) -> Flow:
+    """`flow` with other `fields`, and with other values of its sides, as `counting` takes them."""
+    if sender is not None:
+        assert flow.sender is not None
+        fields["sender"] = counting(flow.sender, **sender)
+    if receiver is not None:
+        assert flow.receiver is not None
+        fields["receiver"] = counting(flow.receiver, **receiver)
+    return replace(flow, **fields)
+
+
+def changing_flows(one: Repetition, **changes: Any) -> Repetition:
+    """`one` with each of its flows changed in the same way."""
+    return replace(one, flows=tuple(changing(flow, **changes) for flow in one.flows))
+
+
+def using(one: Repetition, usage: Mapping[str, Mapping[str, Any]]) -> Repetition:
+    """`one` with other values of what these nodes used."""
+    return replace(one, nodes=tuple(replace(node, **usage.get(node.node, {})) for node in one.nodes))
 
 
 def gigablox_cells(duration_s: float = 10.0) -> tuple[Cell, ...]:
@@ -236,6 +261,15 @@ def gigablox(duration_s: float = 10.0) -> tuple[RunInfo, list[Repetition]]:
     made = gigablox_cells(duration_s)
     measured = [repetition(one, row[3], row[4]) for one, row in zip(made, GIGABLOX, strict=True)]
     return run(plan(made)), measured
+
+
+def datagram_flow(sent: int, came: int, number: int = 1, *, refused: int = 0, **counts: Any) -> Flow:
+    """One second of datagrams of 1250 bytes from a to b; `counts` are those of the receiver."""
+    begin, end = BEGIN_NS, BEGIN_NS + 10**9
+    received = Datagrams(came, **{"highest": sent} | counts)
+    sender = Side(sent * 1250, begin, end, datagrams=Datagrams(sent, refused=refused))
+    receiver = Side(came * 1250, begin, end, datagrams=received)
+    return Flow(Pair("a", "b"), Direction.FORWARD, number, sender, receiver, bytes=came * 1250)
 
 
 TOP_NS: Final = 2**40 - 1

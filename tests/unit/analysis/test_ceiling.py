@@ -7,15 +7,10 @@ import builders
 import das2
 import pytest
 
-from rigctl.analysis.limits.ceiling import data_path, datagram_path, efficiency, link_mtu, path_rate_bps
+from rigctl.analysis.limits.ceiling import data_path, datagram_path, link_mtu, path_rate_bps
 from rigctl.analysis.rows.cells import derive
 from rigctl.model.limits.ceilings import trunk_link
 from rigctl.records import Cell, Condition, HostSetting, Link, Pair, RunInfo, Trunk
-
-
-def test_an_efficiency_needs_both_its_sides() -> None:
-    assert efficiency(941.0, None) is None
-    assert efficiency(None, 941.5) is None
 
 
 def test_the_ceiling_of_a_cell_is_that_of_the_trunk_at_the_mtu_in_use() -> None:

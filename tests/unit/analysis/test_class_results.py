@@ -79,20 +79,13 @@ def test_interfaces_are_balanced_with_the_payload_of_all_classes() -> None:
 
 def test_the_header_of_a_packet_is_the_mean_over_tcp_and_udp() -> None:
     _, (voice, bulk) = measured()
-    flows = (*voice.flows, *(counted(flow, 1000) for flow in bulk.flows))
+    segments = {"segs_out": 1000}
+    flows = (*voice.flows, *builders.changing_flows(bulk, sender=segments, receiver=segments).flows)
     data, back = data_of(flows), acknowledgements_of(flows)
     assert data.payload == sum(flow.sender.bytes for flow in flows if flow.sender is not None)
     assert (data.datagrams, data.segments) == (data_of(voice.flows).datagrams, data.datagrams + 2000)
     assert 14 + 28 < Framing().header_bytes(OUT, data) < 14 + 52
     assert Framing().header_bytes(OUT, back) == 14 + 52
-
-
-def counted(flow: Any, segments: int) -> Any:
-    return replace(
-        flow,
-        sender=builders.counting(flow.sender, segs_out=segments),
-        receiver=builders.counting(flow.receiver, segs_out=segments),
-    )
 
 
 @pytest.mark.parametrize(

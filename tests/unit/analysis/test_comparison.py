@@ -1,6 +1,7 @@
 """Two runs test by test: tests known again, those in one run only, and all that else differs."""
 
 from dataclasses import replace
+from typing import Any
 
 import builders
 import compared_runs
@@ -8,8 +9,9 @@ import pytest
 
 from rigctl.analysis.nights.comparison import Comparison, compared, of_variants
 from rigctl.analysis.nights.setup_changes import SetupChange, Source
+from rigctl.analysis.run_view import RunView
 from rigctl.model.statistics.samples import Verdict
-from rigctl.records import Against, Direction, Repetition, Status, Trunk
+from rigctl.records import Against, Direction, Status, Trunk
 
 TESTS = compared_runs.cells(4)
 
@@ -44,10 +46,11 @@ def test_tests_in_one_run_only_are_listed() -> None:
 def test_a_test_without_a_valid_repetition_is_invalid_with_the_reason() -> None:
     skewed = builders.repetition(TESTS[0], (90.0,), status=Status.INVALID, reason="start skew 14 ms")
     after = compared_runs.view(TESTS, without={1: skewed, 2: builders.failed(TESTS[1])})
-    reasons = {
-        c.cell.number: c.reason for c in compared(compared_runs.view(TESTS), after).with_verdict(Verdict.INVALID)
+    found = compared(compared_runs.view(TESTS), after).with_verdict(Verdict.INVALID)
+    assert {change.cell.number: change.reason for change in found} == {
+        1: "after: invalid: start skew 14 ms",
+        2: "after: failed: pi4: connection refused",
     }
-    assert reasons == {1: "after: invalid: start skew 14 ms", 2: "after: failed: pi4: connection refused"}
 
 
 def test_a_test_that_was_not_measured_at_all_is_invalid() -> None:
@@ -90,7 +93,7 @@ def test_a_trunk_is_compared_by_its_parts() -> None:
 def test_what_kernels_granted_and_how_long_a_test_was_watched_are_compared() -> None:
     longer = [replace(cell, duration_s=3.0) if cell.number == 2 else cell for cell in TESTS]
     after = compared_runs.view(longer)
-    after.every = tuple(_with_congestion(repetition, "bbr") for repetition in after.every)
+    after.every = tuple(builders.changing_flows(one, sender={"congestion": "bbr"}) for one in after.every)
     found = compared(compared_runs.view(TESTS), after)
     granted = differing(found, Source.GRANTED)["congestion"]
     assert (granted.before, granted.after, granted.everywhere) == ("cubic", "bbr", True)
@@ -98,28 +101,23 @@ def test_what_kernels_granted_and_how_long_a_test_was_watched_are_compared() -> 
     assert (duration.before, duration.after, duration.where) == (2.0, 3.0, ("2",))
 
 
-def _with_congestion(repetition: Repetition, name: str) -> Repetition:
-    flows = (
-        replace(flow, sender=flow.sender and builders.counting(flow.sender, congestion=name))
-        for flow in repetition.flows
-    )
-    return replace(repetition, flows=tuple(flows))
+def variants(**fields: Any) -> RunView:
+    """A run of each test, and of the same with BBR."""
+    twins = [builders.asking(cell, number=cell.number + 4, congestion="bbr") for cell in TESTS]
+    against = Against("congestion", "default", "bbr", tuple((n, n + 4) for n in range(1, 5)))
+    return compared_runs.view([*TESTS, *twins], plan={"against": against}, **fields)
 
 
 @pytest.mark.parametrize("factor", [0.9, 1.1])
 def test_the_variants_of_one_run_are_compared_with_each_other(factor: float) -> None:
-    twins = [builders.asking(cell, number=cell.number + 4, congestion="bbr") for cell in TESTS]
-    against = Against("congestion", "default", "bbr", tuple((n, n + 4) for n in range(1, 5)))
-    run = compared_runs.view([*TESTS, *twins], factors={6: factor}, plan={"against": against})
-    found = of_variants(run)
+    found = of_variants(variants(factors={6: factor}))
     assert [(change.before.cell.number, change.cell.number) for change in found.tests[:1]] == [(2, 6)]
     assert len(found.tests) == 4
     assert found.worse == (factor < 1)
 
 
 def test_the_axis_under_comparison_is_not_what_else_differs() -> None:
-    twins = [builders.asking(cell, number=cell.number + 4, congestion="bbr") for cell in TESTS]
-    against = Against("congestion", "default", "bbr", tuple((n, n + 4) for n in range(1, 5)))
-    run = compared_runs.view([*TESTS, *twins], plan={"against": against})
-    run.every = tuple(_with_congestion(one, "bbr" if one.cell > 4 else "cubic") for one in run.every)
+    run = variants()
+    granted = {number: {"congestion": "bbr" if number > 4 else "cubic"} for number in range(1, 9)}
+    run.every = tuple(builders.changing_flows(one, sender=granted[one.cell]) for one in run.every)
     assert of_variants(run).differs == ()

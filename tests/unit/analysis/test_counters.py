@@ -9,6 +9,7 @@ import pytest
 from switched import SECOND, Paper, several
 
 from rigctl.analysis.rows.counters import Balance, Balances, port_octets, port_rates, trunk_total
+from rigctl.model.counters.balance import Reconciliation
 from rigctl.model.counters.points import CountingPoint, PointKind
 from rigctl.records import PortSeries, Repetition, RunInfo
 from rigctl.settings import Subflows
@@ -24,6 +25,11 @@ def balances(paper: Paper, **fields: Any) -> Balances:
 def balance(paper: Paper, **fields: Any) -> Balance:
     (found,) = balances(paper, **fields).each
     return found
+
+
+def total_of(found: Balance) -> Reconciliation:
+    assert found.total is not None
+    return found.total
 
 
 def point(found: Balances, kind: PointKind, owner: str, *ports: str) -> tuple[int | None, int | None, float | None]:
@@ -61,12 +67,11 @@ class TestTotal:
         self, paper: Paper, unread: tuple[str, ...], where: str, counted: int, retransmitted: int
     ) -> None:
         found = balance(paper, counters=without(paper.repetition(), *unread).counters)
-        assert found.total is not None
-        assert (found.where, found.total.counted, found.total.retransmitted) == (where, counted, retransmitted)
+        total = total_of(found)
+        assert (found.where, total.counted, total.retransmitted) == (where, counted, retransmitted)
 
     def test_without_losses_counters_and_flows_agree(self) -> None:
-        total = balance(Paper()).total
-        assert total is not None
+        total = total_of(balance(Paper()))
         assert total.expected == pytest.approx(DATA, rel=1e-5)
         assert total.difference_pct == pytest.approx(0, abs=0.001)
         assert (total.flagged, total.coarse, total.why) == (False, False, None)
@@ -78,31 +83,25 @@ class TestTotal:
 
     def test_other_traffic_is_a_difference_in_per_cent_of_what_was_sent_and_flagged(self) -> None:
         paper = Paper(foreign_octets={("up", "out"): 50_000_000})
-        total = balance(paper).total
-        assert total is not None
-        assert total.expected is not None
-        assert total.difference_pct == pytest.approx(100 * 50_000_000 / total.expected, abs=0.001)
+        total = total_of(balance(paper))
+        assert total.difference_pct == pytest.approx(100 * 50_000_000 / (total.expected or 0), abs=0.001)
         assert total.flagged
         assert total.why == "more than the flows with their headers; other traffic passed here, or a counter is wrong"
 
     def test_one_port_that_is_flagged_flags_the_sum(self) -> None:
-        total = balance(Paper(trunk=False, foreign_octets={("p2", "in"): 500_000_000})).total
-        assert total is not None
+        total = total_of(balance(Paper(trunk=False, foreign_octets={("p2", "in"): 500_000_000})))
         assert (total.flagged, "other traffic passed here" in (total.why or "")) == (True, True)
 
     def test_readings_that_are_too_coarse_give_no_difference(self) -> None:
-        total = balance(Paper(duration_s=2, cache_s=15, phase_s=14)).total
-        assert total is not None
+        total = total_of(balance(Paper(duration_s=2, cache_s=15, phase_s=14)))
         assert (total.coarse, total.difference_pct, total.flagged) == (True, None, False)
 
     def test_where_a_kernel_does_not_count_retransmits_the_expected_is_unknown(self) -> None:
         paper = Paper()
         first, second = paper.flows()
-        assert second.sender is not None
-        unknown = builders.counting(second.sender, retransmits=None, retransmitted_bytes=None)
-        flows = (first, replace(second, sender=unknown, retransmits=None))
-        total = balance(paper, flows=flows).total
-        assert total is not None
+        unknown = {"retransmits": None, "retransmitted_bytes": None}
+        flows = (first, builders.changing(second, sender=unknown, retransmits=None))
+        total = total_of(balance(paper, flows=flows))
         assert (total.expected, total.difference_pct) == (None, None)
         assert total.counted == 2 * paper.segments * FRAME
 
@@ -113,10 +112,8 @@ class TestEach:
         found = Balances(info, reversed([replace(one, started_at=at) for at, one in enumerate(measured)]))
         assert [each.repetition.cell for each in found.each] == [1, 2, 3]
         assert found.each[0].traffic_s == 10.0
-        for repetition in measured:
-            own = found.of(repetition)
-            assert own is not None
-            assert own.repetition.cell == repetition.cell
+        own = [found.of(repetition) for repetition in measured]
+        assert [each and each.repetition.cell for each in own] == [1, 2, 3]
 
     def test_a_repetition_without_flows_has_none(self) -> None:
         paper = Paper()
@@ -138,25 +135,18 @@ class TestEach:
 
 
 class TestColumns:
-    def test_a_cell_shows_what_the_trunk_carried(self) -> None:
-        paper = Paper(foreign_octets={("up", "out"): 50_000_000})
-        found = balance(paper)
-        assert found.total is not None
+    @pytest.mark.parametrize(("port", "trunk"), [(("up", "out"), True), (("p1", "in"), False)])
+    def test_a_cell_shows_what_the_trunk_carried_and_without_one_the_difference_only(
+        self, port: tuple[str, str], trunk: bool
+    ) -> None:
+        found = balance(Paper(trunk=trunk, foreign_octets={port: 50_000_000}))
+        total = total_of(found)
         assert trunk_total(found) == {
-            "trunk_octets": found.total.counted,
-            "trunk_expected_octets": found.total.expected,
-            "counters_difference_pct": found.total.difference_pct,
+            "trunk_octets": total.counted if trunk else None,
+            "trunk_expected_octets": total.expected if trunk else None,
+            "counters_difference_pct": total.difference_pct,
         }
-
-    def test_without_a_trunk_only_the_difference_is_shown(self) -> None:
-        found = balance(Paper(trunk=False, foreign_octets={("p1", "in"): 50_000_000}))
-        assert found.total is not None
-        assert trunk_total(found) == {
-            "trunk_octets": None,
-            "trunk_expected_octets": None,
-            "counters_difference_pct": found.total.difference_pct,
-        }
-        assert found.total.difference_pct == pytest.approx(2.2, abs=0.1)
+        assert total.difference_pct == pytest.approx(2.2, abs=0.1)
 
     def test_without_a_balance_all_are_unknown(self) -> None:
         assert set(trunk_total(None).values()) == {None}
@@ -200,10 +190,8 @@ class TestWhole:
     def test_a_port_without_readings_is_left_out_too(self) -> None:
         paper = Paper()
         info, (first, second) = several(2, paper)
-        silent = altered(
-            second,
-            lambda port: replace(port, columns={name: [] for name in port.columns}) if port.port == "up" else port,
-        )
+        empty: dict[str, list[int]] = {name: [] for name in second.counters[0].columns}
+        silent = altered(second, lambda port: replace(port, columns=empty) if port.port == "up" else port)
         _, counted, _ = point(Balances(info, [first, silent]), PointKind.TRUNK_OUT, "a", "up")
         assert counted == pytest.approx(2 * paper.segments * FRAME, abs=10)
 
@@ -236,27 +224,17 @@ class TestWhole:
 
 def test_data_that_may_have_gone_over_other_links_are_in_no_balance() -> None:
     info, measured = several(3, Paper())
-
-    def multipath(repetition: Repetition) -> Repetition:
-        told = Subflows([("10.0.0.1", "10.0.0.2", 9, 0)])
-        sides = [(flow, flow.receiver) for flow in repetition.flows]
-        flows = tuple(
-            replace(flow, receiver=builders.counting(side, mptcp=told) if side else None) for flow, side in sides
-        )
-        return replace(repetition, flows=flows)
-
-    found = Balances(info, [measured[0], multipath(measured[1]), measured[2]])
+    told = {"mptcp": Subflows([("10.0.0.1", "10.0.0.2", 9, 0)])}
+    multipath = builders.changing_flows(measured[1], receiver=told)
+    found = Balances(info, [measured[0], multipath, measured[2]])
     assert [found.of(each) is None for each in measured] == [False, True, False]
     assert found.whole() == {}
 
 
 def shifted(port: PortSeries, octets: int) -> PortSeries:
     """Return the readings as they are after other traffic of `octets` in each direction."""
-    columns = {
-        name: [value + octets for value in values] if name.endswith("octets") else values
-        for name, values in port.columns.items()
-    }
-    return replace(port, columns=columns)
+    counted = {name: [value + octets for value in port.columns[name]] for name in port.columns if "octets" in name}
+    return replace(port, columns=port.columns | counted)
 
 
 def slow_switch(count: int, cache_s: int) -> tuple[RunInfo, list[Repetition]]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import builders
 import pytest
-from builders import bucket_of
+from builders import BEGIN_NS, bucket_of, changing, datagram_flow
 
 from rigctl.analysis.rows.flows import DATAGRAM_NAMES as NAMES
 from rigctl.analysis.rows.flows import asked_mbps, datagram_values, flow_values
@@ -13,23 +13,14 @@ from rigctl.records import Cell, Copying, Datagrams, Direction, Flow, Pair, Repe
 from rigctl.settings import COPY, NODELAY, RATE, Settings
 
 PAIR = Pair("a", "b")
-SECOND = 10**9
 CELL = Cell(1, "udp", (PAIR,), 1.0, 0.0, 1, transport="udp", message_bytes=1250, settings=Settings({RATE: 10**8}))
 
 
-def flow(sent: int, came: int, burst: int = 1, *, refused: int = 0, highest: int | None = None, **more: Any) -> Flow:
-    """A second of datagrams of 1250 bytes, `burst` at most missing in a row, `highest` the last that came."""
+def flow(sent: int, came: int, burst: int = 1, **more: Any) -> Flow:
+    """One in which `burst` datagrams at most are missing in a row."""
     counts = {"duplicates": 0, "reordered": 0, "overflow": 0, "jitter_ns": 5000, "jitter_max_ns": 9000} | more
-    here = Datagrams(came, highest=sent if highest is None else highest, **counts)
     lost = ((bucket_of(burst), 1),) if came < sent else ()
-    return Flow(
-        PAIR,
-        Direction.FORWARD,
-        1,
-        Side(sent * 1250, SECOND, 2 * SECOND, datagrams=Datagrams(sent, refused=refused)),
-        Side(came * 1250, SECOND, 2 * SECOND, histogram=lost, datagrams=here),
-        bytes=came * 1250,
-    )
+    return changing(datagram_flow(sent, came, **counts), receiver={"histogram": lost})
 
 
 def test_what_was_lost_is_what_was_sent_and_did_not_come() -> None:
@@ -75,10 +66,8 @@ def test_a_side_that_is_not_known_leaves_sums_unknown() -> None:
 
 
 def test_a_receiver_that_got_nothing_has_an_unknown_burst_and_loses_all() -> None:
-    silent = flow(1000, 0)
-    assert silent.receiver is not None
-    nothing = replace(silent.receiver, first_byte_ns=None, last_byte_ns=None, histogram=(), datagrams=Datagrams(0))
-    values = datagram_values([replace(silent, receiver=nothing)])
+    nothing = {"first_byte_ns": None, "last_byte_ns": None, "histogram": (), "datagrams": Datagrams(0)}
+    values = datagram_values([changing(flow(1000, 0), receiver=nothing)])
     assert (values["datagrams_lost"], values["loss_pct"], values["loss_burst_max"]) == (1000, 100.0, None)
     assert (values["jitter_us"], values["jitter_max_us"], values["duplicates"]) == (None, None, None)
 
@@ -88,11 +77,9 @@ def test_a_sender_that_sent_nothing_has_no_share_of_loss() -> None:
     assert (values["datagrams_sent"], values["datagrams_lost"], values["loss_pct"]) == (0, 0, None)
 
 
-@pytest.mark.parametrize("times", [{"first_byte_ns": None}, {"last_byte_ns": None}, {"last_byte_ns": SECOND}])
+@pytest.mark.parametrize("times", [{"first_byte_ns": None}, {"last_byte_ns": None}, {"last_byte_ns": BEGIN_NS}])
 def test_a_time_that_is_unknown_or_nothing_gives_no_rate(times: dict[str, int | None]) -> None:
-    sent = flow(1, 1)
-    assert sent.sender is not None
-    values = datagram_values([replace(sent, sender=replace(sent.sender, **times))])  # type: ignore[arg-type]
+    values = datagram_values([changing(flow(1, 1), sender=times)])
     assert (values["sent_mbps"], values["datagrams_sent"]) == (None, 1)
 
 
@@ -120,8 +107,7 @@ def together(*flows: Flow) -> dict[str, Any]:
 
 
 def test_the_effective_share_is_of_all_sends_of_all_flows() -> None:
-    flows = [copied(Copying(300, 300), True, True), copied(Copying(100, 0), True, True)]
-    values = together(*flows)
+    values = together(copied(Copying(300, 300), True, True), copied(Copying(100, 0), True, True))
     assert (values["copy_effective"], values["nodelay"], values["congestion"]) == (True, True, None)
     assert values["zerocopy_effective"] == 0.75
     assert together(copied(Copying(300, 0)))["zerocopy_effective"] == 0.0

@@ -22,7 +22,6 @@ from rigctl.records import (
     HostSetting,
     Link,
     NicCounters,
-    NodeUsage,
     Pair,
     Repetition,
     RunInfo,
@@ -33,6 +32,10 @@ ONE_PAIR = (Pair("pi1", "pi2"),)
 HELD = {"busy_us": 1_000_000, "rwnd_limited_us": 900_000, "sndbuf_limited_us": 60_000}
 FAR = {**HELD, "advertised_window_bytes": 8704, "rtt_min_us": 5000, "series": Series()}
 """8 KiB over 5 ms: six segments of 1448 bytes a round trip, 13.9 Mbit/s."""
+
+
+def one_flow(**settings: Any) -> Cell:
+    return builders.cell(pairs=ONE_PAIR, parallel=1, **{"window_bytes": None, "mss": None, **settings})
 
 
 def outcome(cell: Cell, *measured: Repetition, virtual: str | None = None) -> tuple[RunInfo, CellSummary]:
@@ -119,10 +122,8 @@ def test_on_a_busy_machine_the_window_binds_where_flows_achieve_what_it_allows(g
 def test_several_repetitions_weigh_as_one_does() -> None:
     cell = builders.cell(window_bytes=8192, pairs=ONE_PAIR, parallel=1)
     for goodput, binds in ((13.9, "window"), (10.0, "sender")):
-        measured = [
-            working(builders.repetition(cell, (goodput,), number=number, sender=FAR), {"pi1": 99.0})
-            for number in (1, 2, 3)
-        ]
+        repetitions = [builders.repetition(cell, (goodput,), number=number, sender=FAR) for number in (1, 2, 3)]
+        measured = [working(repetition, {"pi1": 99.0}) for repetition in repetitions]
         info, summary = outcome(cell, *measured)
         assert summary.limit == binds
         assert {row["limit"] for row in load(info, measured).derived.cells} == {binds}
@@ -143,9 +144,7 @@ def test_the_shares_of_processors_are_columns() -> None:
 def test_one_processor_full_of_interrupts_is_what_limits() -> None:
     cell = builders.cell(pairs=ONE_PAIR, parallel=1)
     one = working(builders.repetition(cell, (400,)), {"pi1": 30.0, "pi2": 25.0})
-    shares = {"pi1": 0.5, "pi2": 0.99}
-    nodes = [replace(node, busiest_cpu_us=round(shares[node.node] * (node.span_us or 0))) for node in one.nodes]
-    one = replace(one, nodes=tuple(nodes))
+    one = builders.using(one, {"pi1": {"busiest_cpu_us": 5_000_000}, "pi2": {"busiest_cpu_us": 9_900_000}})
     info, summary = outcome(cell, one)
     row = load(info, [one]).derived.pairs[0]
     assert (row["busiest_cpu_source_pct"], row["busiest_cpu_destination_pct"]) == pytest.approx((50.0, 99.0))
@@ -155,10 +154,8 @@ def test_one_processor_full_of_interrupts_is_what_limits() -> None:
 
 def test_what_was_busy_waiting_is_no_limit() -> None:
     cell = builders.cell(pairs=ONE_PAIR, parallel=1, test="pingpong", message_bytes=64, busy_poll=True)
-    _, summary = outcome(
-        cell, working(builders.repetition(cell, (400,)), {"pi1": 100.0, "pi2": 100.0}, agent_pct=100.0)
-    )
-    assert summary.limit == "unknown"
+    one = working(builders.repetition(cell, (400,)), {"pi1": 100.0, "pi2": 100.0}, agent_pct=100.0)
+    assert outcome(cell, one)[1].limit == "unknown"
 
 
 def test_processors_busy_with_other_programs_are_not_called_the_limit() -> None:
@@ -177,6 +174,7 @@ def test_processors_busy_with_other_programs_are_not_called_the_limit() -> None:
     assert row["limit"] == "unknown"
 
 
+AFTER_BEGIN = [builders.BEGIN_NS + at for at in (1, 2, 3)]
 SENDING = {
     **{"busy_us": 9_000_000, "rwnd_limited_us": 300_000, "sndbuf_limited_us": 0},
     **{"congestion": "cubic", "rtt_us": 5000, "series": Series()},
@@ -192,11 +190,7 @@ SENDING = {
         ({"congestion": "reno"}, 2000, "unknown"),  # that allows a tenth of the goodput
         ({}, 4, "unknown"),  # that allows more than twice as much: something else is slow
         ({"rtt_us": 500}, 20, "unknown"),
-        (
-            {"series": Series({"t_ns": [builders.BEGIN_NS + at for at in (1, 2, 3)], "rtt_us": [0, 500, 500]})},
-            20,
-            "unknown",
-        ),
+        ({"series": Series({"t_ns": AFTER_BEGIN, "rtt_us": [0, 500, 500]})}, 20, "unknown"),
         ({"congestion": "bbr"}, 2000, "unknown"),
         ({"congestion": None}, 2000, "unknown"),
         ({}, 0, "unknown"),
@@ -220,16 +214,13 @@ BUSY = {"busy_us": 10_000_000, "rwnd_limited_us": 0, "sndbuf_limited_us": 0, "rt
 
 def measured(mbps: float, received: dict[str, int], sent: dict[str, int] | None = None, **sender: Any) -> Repetition:
     """10 s of one flow from pi1 to pi2, with what the interfaces counted."""
-    cell = builders.cell(pairs=(Pair("pi1", "pi2"),), parallel=1, window_bytes=None, mss=None)
-    one = builders.repetition(cell, (mbps,), sender={**BUSY, **sender})
-    counted = {"pi1": NicCounters(**(sent or {})), "pi2": NicCounters(**received)}
-    return replace(one, nodes=tuple(replace(usage, nic=counted[usage.node]) for usage in one.nodes))
+    one = builders.repetition(one_flow(), (mbps,), sender={**BUSY, **sender})
+    return builders.using(one, {"pi1": {"nic": NicCounters(**(sent or {}))}, "pi2": {"nic": NicCounters(**received)}})
 
 
 def summary_of(one: Repetition) -> tuple[CellSummary, Evidence]:
-    cell = builders.cell(pairs=(Pair("pi1", "pi2"),), parallel=1, window_bytes=None, mss=None)
     facts = {name: builders.facts(speed_bps=None) for name in LINKS}
-    info = builders.run(builders.plan([cell], virtual=None, links=LINKS), facts=facts)
+    info = builders.run(builders.plan([one_flow()], virtual=None, links=LINKS), facts=facts)
     frames = load(info, [one])
     ((seen,),) = (one.seen.values() for one in frames.derived.derivations)
     return summaries(frames)[0], seen
@@ -251,9 +242,7 @@ def with_others(mbps: float, others_mbps: float, packet_payload: int = 1448) -> 
 @pytest.mark.parametrize("packet_payload", [1448, 43_440])  # frames, and super-packets of 30 with one header
 def test_what_an_interface_counts_beyond_the_run_is_other_traffic(packet_payload: int) -> None:
     summary, seen = summary_of(measured(55.0, with_others(55.0, 40.0, packet_payload), segs_out=47_500))
-    assert seen.other_mbps == pytest.approx(40.0, rel=0.06)
-    assert seen.other_mbps is not None
-    assert seen.other_mbps <= 40.05  # never more than there was
+    assert 40.0 * 0.94 <= (seen.other_mbps or 0) <= 40.05  # never more than there was
     assert summary.limit == "other-traffic"
     assert (seen.other_counter, seen.other_link) == ("pi2 eth0", "to pi2")
 
@@ -283,11 +272,8 @@ def test_without_counters_it_is_unknown() -> None:
 def test_segments_lost_before_the_interface_do_not_hide_other_traffic() -> None:
     """A tenth of the segments was sent twice: the receiver's own count of segments says that they did not arrive."""
     one = measured(55.0, with_others(55.0, 40.0), segs_out=52_200, retransmitted_bytes=6_878_000)
-    (flow,) = one.flows
-    assert flow.receiver is not None
-    arrived = replace(flow, receiver=builders.counting(flow.receiver, segs_in=47_500))
     _, blind = summary_of(one)
-    _, seen = summary_of(replace(one, flows=(arrived,)))
+    _, seen = summary_of(builders.changing_flows(one, receiver={"segs_in": 47_500}))
     assert seen.other_mbps == pytest.approx(40.0, rel=0.06)
     assert blind.other_mbps is not None
     assert seen.other_mbps is not None
@@ -320,10 +306,6 @@ def one_run(
     return info, one, summaries(load(info, [one]))[0]
 
 
-def one_flow(**settings: Any) -> Cell:
-    return builders.cell(pairs=ONE_PAIR, parallel=1, **{"window_bytes": None, "mss": None, **settings})
-
-
 def test_a_queue_that_stands_at_a_constant_rate_is_a_shaper() -> None:
     info, one, summary = one_run(one_flow(), 285.0, rtt_us=9000, rtt_min_us=200, series=sampled(9000))
     assert (summary.limit, summary.verdict.rule) == ("path", "shaper")
@@ -351,11 +333,9 @@ def varying(changes: list[int], flows: int = 1) -> Evidence:
     counted = list(accumulate(10_000_000 + change for change in changes))
     times, lost = TIMES[:steps], [4 * step for step in range(steps)]
     sender = Series({"t_ns": times, "bytes": counted, "retransmits": lost, "rtt_us": [900] * steps})
-    made = []
-    for flow in builders.flows(cell, (800.0,), None, **QUIET, rtt_min_us=200, series=sender):
-        assert flow.receiver is not None
-        series = Series({"t_ns": times, "bytes": counted})
-        made.append(replace(flow, receiver=replace(flow.receiver, bytes=counted[-1], series=series)))
+    one = builders.repetition(cell, (800.0,), sender={**QUIET, "rtt_min_us": 200, "series": sender})
+    receiver = {"bytes": counted[-1], "series": Series({"t_ns": times, "bytes": counted})}
+    made = builders.changing_flows(one, receiver=receiver).flows
     return Evidence(**of_flows(made, 800.0, CommonWindow(times[0], times[-1], 0)))
 
 
@@ -381,12 +361,10 @@ def test_unevenness_is_that_of_one_flow_or_of_one_loss() -> None:
 
 
 def test_a_rate_that_was_not_sampled_is_not_constant() -> None:
-    cell = one_flow()
-    (flow,) = builders.flows(cell, (285.0,), None, **QUIET, rtt_min_us=200, series=sampled(9000))
-    assert flow.receiver is not None
+    (flow,) = builders.flows(one_flow(), (285.0,), None, **QUIET, rtt_min_us=200, series=sampled(9000))
     window = CommonWindow(builders.BEGIN_NS, builders.BEGIN_NS + 10_000_000_000, 0)
     assert of_flows([flow], 285.0, window)["variation"] is not None
-    blind = replace(flow, receiver=replace(flow.receiver, series=Series()))
+    blind = builders.changing(flow, receiver={"series": Series()})
     assert "variation" not in of_flows([blind], 285.0, window)
 
 
@@ -400,12 +378,8 @@ WINDOW: dict[str, Any] = {
 
 
 def test_a_window_is_told_with_the_sysctl_that_bounds_it() -> None:
-    cell = one_flow(condition="small")
-    info = builders.run(builders.plan([cell], virtual=None, conditions=(SMALL,)))
-    one = builders.repetition(cell, (10.3,), sender={**QUIET, **WINDOW})
-    (flow,) = one.flows
-    assert flow.receiver is not None
-    one = replace(one, flows=(replace(flow, receiver=replace(flow.receiver, rcvbuf_bytes=20_000)),))
+    info, one, _ = one_run(one_flow(condition="small"), 10.3, {"conditions": (SMALL,)}, **WINDOW)
+    one = builders.changing_flows(one, receiver={"rcvbuf_bytes": 20_000})
     (summary,) = summaries(load(info, [one]))
     assert (summary.limit, summary.verdict.rule) == ("window", "window in flight")
     assert summary.window_cause is not None
@@ -415,11 +389,8 @@ def test_a_window_is_told_with_the_sysctl_that_bounds_it() -> None:
 
 
 def test_a_requested_window_that_the_kernel_cut_names_the_bound() -> None:
-    cell = one_flow(window_bytes=65536)
-    info, one, _ = one_run(cell, 10.3, **WINDOW)
-    (flow,) = one.flows
-    assert flow.receiver is not None
-    one = replace(one, flows=(replace(flow, receiver=replace(flow.receiver, rcvbuf_bytes=50_000)),))
+    info, one, _ = one_run(one_flow(window_bytes=65536), 10.3, **WINDOW)
+    one = builders.changing_flows(one, receiver={"rcvbuf_bytes": 50_000})
     (summary,) = summaries(load(info, [one]))
     assert summary.window_cause is not None
     assert (summary.window_cause.sysctl, summary.window_cause.value) == ("net.core.rmem_max", "212992")
@@ -427,12 +398,8 @@ def test_a_requested_window_that_the_kernel_cut_names_the_bound() -> None:
 
 
 def test_a_quota_is_told_with_the_share_of_time() -> None:
-    cell = one_flow()
-    info, one, _ = one_run(cell, 400.0)
-    usage = tuple(
-        NodeUsage(node, span_us=10**7, cpus=4, throttled_us=us) for node, us in (("pi1", 9 * 10**6), ("pi2", 0))
-    )
-    one = replace(one, nodes=usage)
+    info, one, _ = one_run(one_flow(), 400.0)
+    one = builders.using(one, {"pi1": {"throttled_us": 9 * 10**6}, "pi2": {"throttled_us": 0}})
     (summary,) = summaries(load(info, [one]))
     assert (summary.limit, summary.verdict.cause) == ("sender", "quota")
     assert "cpu.max" in (finding(info, [one], "Limited by the sender").remedy or "")
@@ -465,13 +432,13 @@ def datagrams(
     """Of one flow of datagrams of 1,250 bytes; its receiver had `counted` bytes after each tenth of a second."""
     cell = one_flow(transport="udp", duration_s=len(counted or STEPS * [0]) / 10)
     (flow,) = builders.flows(cell, (800.0,))
-    assert flow.sender is not None
-    assert flow.receiver is not None
-    sender = replace(flow.sender, datagrams=Datagrams(sent or 0), series=Series())
     series = Series({"t_ns": TIMES[: len(counted)], "bytes": counted}) if counted else Series()
     here = None if came is None else Datagrams(came, overflow=overflow)
-    receiver = replace(flow.receiver, bytes=1250 * (came or 0), datagrams=here, series=series)
-    made = replace(flow, sender=sender, receiver=receiver)
+    made = builders.changing(
+        flow,
+        sender={"datagrams": Datagrams(sent or 0), "series": Series()},
+        receiver={"bytes": 1250 * (came or 0), "datagrams": here, "series": series},
+    )
     window = CommonWindow(TIMES[0], TIMES[len(counted or TIMES) - 1], 0)
     return Evidence(**of_flows([made], 800.0, window))
 

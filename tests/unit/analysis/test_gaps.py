@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import builders
 import pytest
+from builders import changing, changing_flows
 from probing import MS, PAIR, stopped, stream, with_gap
 
 from rigctl.analysis.views.over_time import Gap, gaps_of
-from rigctl.records import Direction, NicCounters, Pair, Series, Side, Status, Stream
+from rigctl.records import Direction, NicCounters, Pair, Series, Status, Stream
 from rigctl.settings import ITERATIONS, Settings
 
 
@@ -27,24 +28,18 @@ def test_of_flows_that_stop_at_different_times_the_gap_is_what_they_share() -> N
 def test_what_one_sampling_interval_may_hide_is_not_claimed() -> None:
     """Samples a second apart: bytes that rose between two of them say nothing of a gap."""
     repetition = with_gap(stream(), 1000, 1900)
-    flow = repetition.flows[0]
-    assert flow.receiver is not None
-    columns = {name: values[9::10] for name, values in flow.receiver.series.columns.items()}
-    rare = replace(flow, receiver=replace(flow.receiver, series=Series(columns)))
-    assert gaps_of(stream(), replace(repetition, flows=(rare,))) == []
+    received = repetition.flows[0].receiver
+    assert received is not None
+    rare = Series({name: values[9::10] for name, values in received.series.columns.items()})
+    assert gaps_of(stream(), changing_flows(repetition, receiver={"series": rare})) == []
 
 
 def test_without_series_nothing_is_claimed() -> None:
     repetition = with_gap(stream(), 1000, 3000)
-
-    def bare(side: Side | None) -> Side | None:
-        return side and replace(side, series=Series())
-
-    flows = tuple(replace(flow, sender=bare(flow.sender), receiver=bare(flow.receiver)) for flow in repetition.flows)
-    assert gaps_of(stream(), replace(repetition, flows=flows)) == []
-    missing = tuple(replace(flow, receiver=None) for flow in repetition.flows)
-    assert gaps_of(stream(), replace(repetition, flows=missing)) == []
-    assert gaps_of(stream(), replace(repetition, flows=())) == []
+    (flow,) = repetition.flows
+    bare = changing(flow, sender={"series": Series()}, receiver={"series": Series()})
+    for flows in ((bare,), (replace(flow, receiver=None),), ()):
+        assert gaps_of(stream(), replace(repetition, flows=flows)) == []
 
 
 def test_what_lies_outside_the_measurement_interval_does_not_count() -> None:
@@ -79,22 +74,17 @@ def test_several_gaps_of_a_stream_are_in_the_order_of_time() -> None:
 
 def test_what_comes_before_the_first_byte_or_after_the_last_is_no_gap() -> None:
     repetition = with_gap(stream(), 1000, 3000)
-    (flow,) = repetition.flows
-    assert flow.receiver is not None
     begin = builders.BEGIN_NS
     for first_ms, last_ms, length_s in ((2000, 5000, 1.0), (0, 2000, 1.0), (1500, 2500, 1.0), (3000, 5000, None)):
-        side = replace(flow.receiver, first_byte_ns=begin + first_ms * MS, last_byte_ns=begin + last_ms * MS)
-        found = gaps_of(stream(), replace(repetition, flows=(replace(flow, receiver=side),)))
+        times = {"first_byte_ns": begin + first_ms * MS, "last_byte_ns": begin + last_ms * MS}
+        found = gaps_of(stream(), changing_flows(repetition, receiver=times))
         assert [gap.length_s for gap in found] == ([] if length_s is None else [pytest.approx(length_s)])
 
 
 def test_a_receiver_that_got_nothing_at_all_has_no_gap() -> None:
-    repetition = with_gap(stream(), 1000, 3000)
-    (flow,) = repetition.flows
-    assert flow.receiver is not None
-    for unknown in ({"first_byte_ns": None}, {"last_byte_ns": None}):
-        side = replace(flow.receiver, **unknown)  # type: ignore[arg-type]
-        assert gaps_of(stream(), replace(repetition, flows=(replace(flow, receiver=side),))) == []
+    for unknown in ("first_byte_ns", "last_byte_ns"):
+        silent = changing_flows(with_gap(stream(), 1000, 3000), receiver={unknown: None})
+        assert gaps_of(stream(), silent) == []
 
 
 def test_messages_rest_without_a_gap() -> None:
@@ -109,14 +99,12 @@ def test_without_a_measurement_interval_nothing_is_claimed(bound: str) -> None:
 
 def test_a_gap_is_longer_than_two_round_trips() -> None:
     repetition = with_gap(stream(), 1000, 1400)
-    (flow,) = repetition.flows
-    assert flow.sender is not None
+    sender = repetition.flows[0].sender
+    assert sender is not None
     for rtt_us, gaps in ((199_000, 1), (201_000, 0)):
         # The median while bytes flowed: a sample of 0 says nothing, and one that is far off neither.
-        columns = flow.sender.series.columns | {"rtt_us": [0] * 20 + [rtt_us] * 29 + [9_000_000]}
-        sender = replace(flow.sender, series=Series(columns))
-        found = gaps_of(stream(), replace(repetition, flows=(replace(flow, sender=sender),)))
-        assert len(found) == gaps
+        series = Series(sender.series.columns | {"rtt_us": [0] * 20 + [rtt_us] * 29 + [9_000_000]})
+        assert len(gaps_of(stream(), changing_flows(repetition, sender={"series": series}))) == gaps
 
 
 def test_a_gap_is_longer_than_three_times_between_two_datagrams() -> None:

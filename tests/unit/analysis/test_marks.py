@@ -17,7 +17,7 @@ from rigctl.measure.orders import channels, sockets
 from rigctl.model.contract import departures
 from rigctl.protocol.lines import FlowTotals, parse_line
 from rigctl.protocol.orders import Connect
-from rigctl.records import Cell, Datagrams, Flow, Pair, Repetition, Side
+from rigctl.records import Cell, Datagrams, Pair, Repetition, Series, Side
 from rigctl.records.flat import flattened, side_values
 from rigctl.settings import DSCP, Counts
 from rigctl.settings.sockets import MARK_NAMES, MARKS, mark_number
@@ -115,18 +115,12 @@ def test_a_mark_that_does_not_arrive_is_a_departure(counts: list[tuple[int, int]
 def measured(cell: Cell, *counts: list[tuple[int, int]], answers: list[tuple[int, int]] | None = None) -> Repetition:
     """A repetition whose receivers counted packets by their marks, pair by pair."""
     one = builders.repetition(cell, (100.0,) * len(counts))
-
-    def with_marks(flow: Flow, seen: list[tuple[int, int]]) -> Flow:
-        assert flow.receiver is not None
-        assert flow.sender is not None
-        back = Counts(answers) if answers else None
-        return replace(
-            flow,
-            receiver=builders.counting(flow.receiver, marks=Counts(seen) if seen else None),
-            sender=builders.counting(flow.sender, marks=back),
-        )
-
-    return replace(one, flows=tuple(with_marks(flow, own) for flow, own in zip(one.flows, counts, strict=True)))
+    back = {"marks": Counts(answers) if answers else None}
+    flows = (
+        builders.changing(flow, sender=back, receiver={"marks": Counts(seen) if seen else None})
+        for flow, seen in zip(one.flows, counts, strict=True)
+    )
+    return replace(one, flows=tuple(flows))
 
 
 def test_what_arrived_otherwise_is_told_with_its_pairs_and_the_count_of_each_mark() -> None:
@@ -162,12 +156,8 @@ def test_marks_of_congestion_are_shares_of_what_arrived() -> None:
     info = builders.run(builders.plan([cell]))
 
     def shares(sender: dict[str, int | None], received: dict[str, int | None]) -> tuple[object, object]:
-        one = builders.repetition(cell, (100.0,))
-        (flow,) = one.flows
-        assert flow.sender is not None
-        assert flow.receiver is not None
-        sides = builders.counting(flow.sender, **sender), builders.counting(flow.receiver, **received)
-        (row,) = load(info, [replace(one, flows=(replace(flow, sender=sides[0], receiver=sides[1]),))]).derived.pairs
+        one = builders.changing_flows(builders.repetition(cell, (100.0,)), sender=sender, receiver=received)
+        (row,) = load(info, [one]).derived.pairs
         return row["ce_pct"], row["ce_echo_pct"]
 
     assert shares({"delivered": 1000, "delivered_ce": 40}, {"segs_in": 1000, "received_ce": 5}) == (0.5, 4.0)
@@ -178,11 +168,8 @@ def test_marks_of_congestion_are_shares_of_what_arrived() -> None:
 def test_datagrams_that_met_congestion_are_counted_by_their_marks() -> None:
     cell = builders.cell(pairs=PAIRS[:1], test="udp", transport="udp", message_bytes=500, rate=10**6, dscp="BE")
     info = builders.run(builders.plan([cell]))
-    one = measured(cell, [(2, 75), (3, 25)])
-    (flow,) = one.flows
-    assert flow.receiver is not None
-    flow = replace(flow, receiver=replace(flow.receiver, datagrams=Datagrams(100)))
-    (row,) = load(info, [replace(one, flows=(flow,))]).derived.pairs
+    one = builders.changing_flows(measured(cell, [(2, 75), (3, 25)]), receiver={"datagrams": Datagrams(100)})
+    (row,) = load(info, [one]).derived.pairs
     assert (row["ce_pct"], row["ce_echo_pct"], row["dscp_kept_pct"]) == (25.0, None, 100.0)
 
 
@@ -195,11 +182,7 @@ def test_a_sender_that_marks_hold_back_is_limited_by_the_path() -> None:
 
     def limit(marked: int, **more: Any) -> tuple[str, str]:
         told = {**busy, "delivered": 64_000, "delivered_ce": marked, "rtt_us": 4000, "rtt_min_us": 3900, **more}
-        one = builders.repetition(cell, (75.0,), (0,), sender=told)
-        (flow,) = one.flows
-        assert flow.sender is not None
-        series = replace(flow.sender.series, columns=columns)
-        one = replace(one, flows=(replace(flow, sender=replace(flow.sender, series=series)),))
+        one = builders.repetition(cell, (75.0,), (0,), sender=told | {"series": Series(columns)})
         (summary,) = summaries(load(info, [one]))
         if summary.limit == "path":
             found = finding(info, [one], "Limited by the path")

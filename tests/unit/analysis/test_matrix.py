@@ -48,9 +48,8 @@ def made(info: RunInfo, measured: list[Repetition]) -> Matrix:
 
 def test_every_window_is_a_panel_with_a_field_for_each_number_of_pairs_and_flows() -> None:
     found = made(*das2.run(**SMALL))
-    assert [panel_title(panel.setting) for panel in found.conditions[0].panels] == [
-        f"Total window {size} KiB" for size in (64, 128)
-    ]
+    titles = [panel_title(panel.setting) for panel in found.conditions[0].panels]
+    assert titles == ["Total window 64 KiB", "Total window 128 KiB"]
     assert all(len(panel.sums_mbps) == 6 for panel in found.conditions[0].panels)
     assert (found.pairs, found.flows) == ((1, 4, 8), (1, 2))
 
@@ -77,10 +76,8 @@ def test_cells_that_share_a_field_are_no_matrix() -> None:
 
 def test_whatever_else_varies_makes_panels_of_its_own() -> None:
     one = das2.cells(**SMALL)
-    other = tuple(
-        builders.asking(cell, number=cell.number + len(one), mss=536, window_total_bytes=None) for cell in one
-    )
-    other = tuple(builders.asking(cell, window_bytes=None) for cell in other if cell[WINDOW_TOTAL] is None)[:6]
+    unlike: dict[str, Any] = {"mss": 536, "window_total_bytes": None, "window_bytes": None}
+    other = [builders.asking(cell, number=cell.number + len(one), **unlike) for cell in one[:6]]
     info = builders.run(das2.plan((*one, *other)))
     panels = made(info, [das2.repetition(cell) for cell in one]).conditions[0].panels
     assert [panel_title(panel.setting) for panel in panels] == [
@@ -128,13 +125,8 @@ def test_fields_that_only_one_condition_has_are_left_out_of_the_difference() -> 
 
 
 def test_a_condition_is_compared_with_the_one_that_differs_in_the_fewest_settings() -> None:
-    named = (
-        ("fixed 1500", 1500, False),
-        ("fixed 8176", 8176, False),
-        ("resize 1500", 1500, True),
-        ("resize 8192", 8192, True),
-    )
-    conditions = tuple(Condition(name, (HostSetting("mtu", str(mtu)),), resize) for name, mtu, resize in named)
+    named = (("fixed 1500", False), ("fixed 8176", False), ("resize 1500", True), ("resize 8192", True))
+    conditions = [Condition(name, (HostSetting("mtu", name.split()[1]),), resize) for name, resize in named]
     found = made(*das2.run(conditions, das2.Shape(), **SMALL))
     assert [(one.earlier.name, one.later.name, list(changed(one))) for one in found.differences] == [
         ("fixed 1500", "fixed 8176", ["mtu"]),
@@ -177,8 +169,7 @@ def test_all_tests_of_a_run_of_48_are_drawn() -> None:
 
 
 def test_a_panel_of_one_test_is_drawn_once() -> None:
-    one = [builders.cell(1, window_bytes=1024 * size) for size in range(1, 4)]
-    cells = [replace(cell, number=number) for number, cell in enumerate(one, 1)]
+    cells = [builders.cell(number, window_bytes=1024 * number) for number in range(1, 4)]
     assert [cell.number for cell in charted(builders.plan(cells), 2)] == [1, 3]
 
 
@@ -197,10 +188,15 @@ def sums(counts: Sequence[int], each: float, level: float, noise: float = 0.0, s
     return {count: min(each * count, level) * (1 + luck.gauss(0, noise)) for count in counts}
 
 
+def limit_of(known: dict[int, float]) -> Trend:
+    found = shared_limit(known)
+    assert found is not None
+    return found
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_plateau_of_8_gigabit_is_found_from_8_of_12_pairs_on_in_spite_of_noise(seed: int) -> None:
-    found = shared_limit(sums(TWELVE, 989, 7910, 0.005, seed))
-    assert found is not None
+    found = limit_of(sums(TWELVE, 989, 7910, 0.005, seed))
     assert found.pairs == 8
     assert found.goodput_mbps == pytest.approx(7910, rel=0.01)
     assert found.each_mbps == pytest.approx(989, rel=0.01)
@@ -218,20 +214,17 @@ def test_straight_growth_has_no_limit_however_its_noise_falls(noise: float, seed
 
 
 def test_a_trunk_of_10_gigabit_is_found_with_two_numbers_of_pairs_beyond_it() -> None:
-    found = shared_limit(sums(TWELVE, 989, 9890))
-    assert found is not None
+    found = limit_of(sums(TWELVE, 989, 9890))
     assert (found.pairs, found.points) == (10, 3)
 
 
 def test_the_knee_may_lie_between_two_numbers_of_pairs() -> None:
-    found = shared_limit(sums([1, 2, 3, 4, 5, 6], 941, 3300))
-    assert found is not None
+    found = limit_of(sums([1, 2, 3, 4, 5, 6], 941, 3300))
     assert (found.pairs, found.goodput_mbps) == (4, 3300)
 
 
 def test_one_point_beyond_the_growth_is_a_limit_only_where_each_pair_clearly_has_less() -> None:
-    clear = shared_limit({2: 1880, 4: 3760, 12: 7910})
-    assert clear is not None
+    clear = limit_of({2: 1880, 4: 3760, 12: 7910})
     assert (clear.pairs, clear.points) == (12, 1)
     assert shared_limit({4: 3760, 8: 7520, 9: 7800}) is None  # 8 % short: could be one slow pair
     assert shared_limit({4: 3760, 12: 7910}) is None  # one point of growth, one beyond: nothing to tell it by
@@ -243,8 +236,7 @@ def test_too_few_points_or_no_traffic_tell_nothing(known: dict[int, float]) -> N
 
 
 def test_a_sum_that_no_pair_adds_to_is_shared_from_the_fewest_pairs_on() -> None:
-    found = shared_limit({1: 940.0, 2: 941.0, 3: 939.0, 4: 941.0})
-    assert found is not None
+    found = limit_of({1: 940.0, 2: 941.0, 3: 939.0, 4: 941.0})
     assert (found.pairs, found.each_mbps) == (1, None)
     assert shared_limit({10: 940.0, 11: 941.0, 12: 939.0}) is None  # 10 % more pairs: that could be chance
 
@@ -269,27 +261,24 @@ def test_growth_that_slackens_bit_by_bit_is_neither() -> None:
 
 @given(each=st.floats(1, 1e5), knee=st.integers(3, 9), scale=st.floats(0.001, 1000))
 def test_the_rule_does_not_depend_on_the_unit(each: float, knee: int, scale: float) -> None:
-    one = shared_limit(sums(TWELVE, each, each * knee))
-    other = shared_limit({count: total * scale for count, total in sums(TWELVE, each, each * knee).items()})
-    assert one is not None
-    assert other is not None
-    assert one.pairs == other.pairs == knee
+    one = sums(TWELVE, each, each * knee)
+    other = {count: total * scale for count, total in one.items()}
+    assert limit_of(one).pairs == limit_of(other).pairs == knee
 
 
 COARSE: dict[str, Any] = {"windows": (131072,), "flows": (1,)}
 QUIET = das2.Shape(noise=0.0)
 
 
-def trend_of(info: RunInfo, measured: list[Repetition]) -> Trend | None:
-    found = matrix(info.plan, summaries(load(info, measured)))
+def trend_of(info: RunInfo, measured: list[Repetition]) -> Trend:
+    found = trend(info, made(info, measured).conditions[0])
     assert found is not None
-    return trend(info, found.conditions[0])
+    return found
 
 
 @pytest.mark.parametrize(("condition", "goodput_mbps"), [(das2.OFF, 7531.9), (das2.JUMBO, 7911.2)])
 def test_a_plateau_is_the_same_rate_on_the_wire_for_any_frame_size(condition: Condition, goodput_mbps: float) -> None:
     found = trend_of(*das2.run((condition,), QUIET, **COARSE))
-    assert found is not None
     assert (found.kind, found.pairs, found.points, found.busy) == ("limit", 8, 5, False)
     assert found.goodput_mbps == pytest.approx(goodput_mbps, rel=1e-3)
     assert found.wire_mbps == pytest.approx(8000, rel=1e-3)
@@ -297,7 +286,6 @@ def test_a_plateau_is_the_same_rate_on_the_wire_for_any_frame_size(condition: Co
 
 def test_growth_names_the_most_pairs_and_what_each_achieves() -> None:
     found = trend_of(*das2.run((das2.OFF,), das2.Shape(trunk_bps=None, noise=0.0), **COARSE))
-    assert found is not None
     assert (found.kind, found.pairs, found.wire_mbps) == ("growth", 12, None)
     assert found.each_mbps == pytest.approx(941.5, rel=1e-3)
     assert found.goodput_mbps == pytest.approx(12 * 941.5, rel=1e-3)
@@ -306,43 +294,32 @@ def test_growth_names_the_most_pairs_and_what_each_achieves() -> None:
 def test_what_is_neither_has_its_highest_sum_with_its_efficiency() -> None:
     shape = das2.Shape(goodput_mbps=lambda cell, mtu: 900.0 * len(cell.pairs) ** 0.6, noise=0.0)
     found = trend_of(*das2.run((das2.OFF,), shape, **COARSE))
-    assert found is not None
     assert (found.kind, found.pairs) == ("neither", 12)
     assert found.efficiency == pytest.approx(900 * 12**0.6 / 7531.9, rel=1e-3)
 
 
 def test_one_number_of_pairs_that_was_measured_shows_no_trend() -> None:
     info, measured = das2.run((das2.OFF,), **COARSE)
-    assert trend_of(info, measured[:1]) is None
+    assert trend(info, made(info, measured[:1]).conditions[0]) is None
 
 
 def test_busy_processors_in_half_of_the_plateau_are_named() -> None:
     info, measured = das2.run((das2.OFF,), das2.Shape(goodput_mbps=lambda cell, mtu: 3600.0, noise=0.0), **COARSE)
-    idle = trend_of(info, measured)
-    busy = [
-        replace(
-            repetition,
-            nodes=tuple(replace(node, node_busy_us=2 * (node.span_us or 0)) for node in repetition.nodes),
-        )
-        for repetition in measured
-    ]
-    found = trend_of(info, busy)
-    assert idle is not None
-    assert found is not None
-    assert (idle.busy, found.busy) == (False, True)
+    assert not trend_of(info, measured).busy
+    for at, repetition in enumerate(measured):
+        nodes = tuple(replace(node, node_busy_us=2 * (node.span_us or 0)) for node in repetition.nodes)
+        measured[at] = replace(repetition, nodes=nodes)
+    assert trend_of(info, measured).busy
 
 
 def test_unlike_frames_leave_the_rate_on_the_wire_unknown() -> None:
     info, measured = das2.run((das2.OFF,), QUIET, **COARSE)
     cells = summaries(load(info, measured))
     assert payload_share(info, cells) == pytest.approx(1448 / 1538)
-    mixed = []
-    for repetition in measured:
-        side = repetition.flows[0].sender
-        assert side is not None
-        first = replace(repetition.flows[0], sender=builders.counting(side, mss=1000))
-        mixed.append(replace(repetition, flows=(first, *repetition.flows[1:])))
-    assert payload_share(info, summaries(load(info, mixed))) is None
+    for at, repetition in enumerate(measured):
+        first, *others = repetition.flows
+        measured[at] = replace(repetition, flows=(builders.changing(first, sender={"mss": 1000}), *others))
+    assert payload_share(info, summaries(load(info, measured))) is None
 
 
 def test_limits_within_three_per_cent_on_the_wire_are_alike() -> None:
@@ -366,10 +343,9 @@ def test_a_column_is_its_field_furthest_below_the_best_of_its_number_of_pairs() 
 
     shape = das2.Shape(trunk_bps=None, goodput_mbps=goodput_mbps, noise=0.0)
     info, measured = das2.run((das2.OFF,), shape, windows=(65536, 131072), flows=(1, 4), pairs=(1, 2))
-    found = matrix(info.plan, summaries(load(info, measured)))
-    assert found is not None
-    assert len(columns(found.conditions[0])) == 4
-    seen = {(each.flows, str(dict(each.setting)["window_total_bytes"])): each for each in columns(found.conditions[0])}
+    found = columns(made(info, measured).conditions[0])
+    assert len(found) == 4
+    seen = {(each.flows, str(dict(each.setting)["window_total_bytes"])): each for each in found}
     best = {(1, "65536"): (2, 200), (4, "65536"): (1, 100), (1, "131072"): (2, 200), (4, "131072"): (1, 100)}
     for key, (pairs, mbps) in best.items():
         assert seen[key].pairs == pairs

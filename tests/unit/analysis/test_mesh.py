@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import permutations
 
 import pytest
-from builders import asking, cell, counting, failed, plan, repetition, run
+from builders import asking, cell, changing, failed, plan, repetition, run
 from meshes import Made, made_meshes, messages_between
 
 from rigctl.analysis.run_view import RunView
@@ -28,6 +28,7 @@ from rigctl.settings import WINDOW
 
 TUNED, PROVED, COUNT = 1, 20260, 400
 ABC = ("a", "b", "c", "d")
+ROUNDS = [(Pair(a, b), Pair(c, d)) for a, b, c, d in ("abcd", "badc", "acbd", "cadb", "adbc", "dacb")]
 
 
 def ways(rates: dict[str, float], spread: float | None = None) -> dict[Ends, Way]:
@@ -144,8 +145,7 @@ def test_each_point_of_the_other_axes_is_a_mesh_of_its_own() -> None:
 
 
 def test_rounds_of_disjoint_pairs_are_a_mesh_and_pairs_that_share_a_node_are_none() -> None:
-    rounds = ["ab cd", "ba dc", "ac bd", "ca db", "ad bc", "da cb"]
-    cells = [cell(n, pairs=tuple(Pair(*ends) for ends in words.split())) for n, words in enumerate(rounds, 1)]
+    cells = [cell(number, pairs=pairs) for number, pairs in enumerate(ROUNDS, 1)]
     (mesh,) = meshes_of(cells)
     assert len(mesh.ways) == 12
     assert mesh.ways["a", "b"].limit is not None
@@ -153,10 +153,12 @@ def test_rounds_of_disjoint_pairs_are_a_mesh_and_pairs_that_share_a_node_are_non
     assert meshes_of([replace(each, number=number) for number, each in enumerate(shared, 1)]) == ()
 
 
-def test_an_incomplete_mesh_two_nodes_and_one_direction_only_are_no_mesh() -> None:
+def test_an_incomplete_mesh_two_nodes_one_direction_only_and_a_star_are_no_mesh() -> None:
     assert meshes_of(mesh_cells()[:-1]) == ()
     assert meshes_of(mesh_cells("ab")) == ()
     assert meshes_of([cell(1, pairs=(Pair("a", "b"),)), cell(2, pairs=(Pair("a", "c"),))]) == ()
+    star = [ends for (ends,) in around("a", ABC)]
+    assert meshes_of([cell(number, pairs=(Pair(*ends),)) for number, ends in enumerate(star, 1)]) == ()
 
 
 def test_a_way_without_a_result_is_in_the_mesh_and_not_known() -> None:
@@ -190,43 +192,19 @@ def test_reverse_ways_are_those_of_the_data() -> None:
 
 
 def test_unlike_pairs_of_one_round_have_limits_of_their_own() -> None:
-    rounds = ["ab cd", "ba dc", "ac bd", "ca db", "ad bc", "da cb"]
-    cells = [
-        asking(cell(n, pairs=tuple(Pair(*ends) for ends in words.split())), window_bytes=None, mss=None)
-        for n, words in enumerate(rounds, 1)
-    ]
+    cells = [cell(number, pairs=pairs, window_bytes=None, mss=None) for number, pairs in enumerate(ROUNDS, 1)]
 
     def measured(each: Cell) -> Repetition:
         made = repetition(each, [300 if stream.ends == ("a", "b") else 941.4 for stream in each.streams], [0, 0])
-        flows = tuple(
-            replace(flow, sender=counting(flow.sender, rwnd_limited_us=9 * 10**6, busy_us=10**7, series=Series()))
-            if flow.sender is not None and flow.stream.ends == ("a", "b")
-            else flow
-            for flow in made.flows
+        held = {"rwnd_limited_us": 9 * 10**6, "busy_us": 10**7, "series": Series()}
+        return replace(
+            made,
+            flows=tuple(changing(flow, sender=held if flow.stream.ends == ("a", "b") else {}) for flow in made.flows),
         )
-        return replace(made, flows=flows)
 
     links = dict.fromkeys("abcd", Link(10**9, 1500))
     (mesh,) = RunView(run(plan(cells, links=links)), [measured(each) for each in cells]).meshes
     assert (mesh.ways["a", "b"].limit, mesh.ways["c", "d"].limit) == ("window", "line-rate")
-
-
-NODES = ("c", "x", "y", "z")
-STAR = [ends for (ends,) in around("c", NODES)]
-
-
-def mesh_of(ends: list[tuple[str, str]]) -> Mesh | None:
-    cells = [cell(number, pairs=(Pair(*pair),)) for number, pair in enumerate(ends, 1)]
-    measured = [repetition(each, [900] * len(each.streams), [2] * len(each.streams)) for each in cells]
-    return next(iter(RunView(run(plan(cells)), measured).meshes), None)
-
-
-def test_one_direction_only_a_star_and_a_missing_way_are_no_mesh() -> None:
-    whole = [ends for (ends,) in ordered("abc")]
-    assert mesh_of(whole) is not None
-    assert mesh_of(whole[:-1]) is None
-    assert mesh_of([("c", "x"), ("c", "y"), ("c", "z")]) is None
-    assert mesh_of(STAR) is None
 
 
 def test_a_mesh_of_messages_that_come_back_has_round_trips_and_no_goodput() -> None:
@@ -240,9 +218,10 @@ def test_a_mesh_of_messages_that_come_back_has_round_trips_and_no_goodput() -> N
 
 
 def test_no_node_is_far_whose_shortest_round_trip_is_the_usual_one() -> None:
-    trips = {ends: Way(*ends, 1, None, None, rtt_p50_us=90.0 if ends == ("a", "b") else 20.0) for ends in STAR}
-    assert far_nodes(NODES, trips) == ()
-    assert far_nodes(NODES, {}) == ()
+    star = [ends for (ends,) in around("a", ABC)]
+    trips = {ends: Way(*ends, 1, None, None, rtt_p50_us=90.0 if ends == ("a", "b") else 20.0) for ends in star}
+    assert far_nodes(ABC, trips) == ()
+    assert far_nodes(ABC, {}) == ()
 
 
 def jumbo(sizes: dict[str, int]) -> dict[Ends, Way]:

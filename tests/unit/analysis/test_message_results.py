@@ -14,7 +14,6 @@ from rigctl.records import (
     Datagrams,
     Direction,
     DiskTimes,
-    Flow,
     Link,
     Pair,
     Repetition,
@@ -32,10 +31,7 @@ ROWS = [(1024, 100, (1.0, 1.5))]
 def with_senders(repetition: Repetition, *changes: dict[str, Any]) -> Repetition:
     """The repetition with a flow of one sender for each of `changes`; the fields of TCP by their names."""
     (flow,) = repetition.flows
-    assert flow.sender is not None
-    flows = [
-        replace(flow, number=at, sender=builders.counting(flow.sender, **own)) for at, own in enumerate(changes, 1)
-    ]
+    flows = (builders.changing(flow, sender=own, number=at) for at, own in enumerate(changes, 1))
     return replace(repetition, flows=tuple(flows))
 
 
@@ -155,9 +151,8 @@ class TestWhich:
         both = []
         for repetition in repetitions:
             (flow,) = repetition.flows
-            assert flow.sender is not None
-            slow = replace(flow.sender, last_byte_ns=10**12 + 5 * 10**9)
-            both.append(replace(repetition, flows=(flow, replace(flow, pair=BACK, sender=slow))))
+            back = builders.changing(flow, sender={"last_byte_ns": 10**12 + 5 * 10**9}, pair=BACK)
+            both.append(replace(repetition, flows=(flow, back)))
         found = message_results(replace(info, plan=replace(info.plan, cells=cells)), both)
         assert [(result.cell.number, str(result.stream.pair), result.elapsed_s) for result in found] == [
             (1, "dublin -> cork", (1.0,)), (1, "cork -> dublin", (5.0,)),
@@ -197,8 +192,7 @@ class TestOthers:
     def test_of_a_file_the_shares_of_its_disks(self) -> None:
         info, (repetition,) = measured("file", [(10**6, 1, (2.0,))])
         (flow,) = repetition.flows
-        assert flow.sender is not None
-        sender = replace(flow.sender, disk=DiskTimes(disk_us=500_000))
         receiver = Side(10**6, 1, 2, disk=DiskTimes(disk_us=1_500_000, sync_us=250_000))
-        found = only(info, [replace(repetition, flows=(Flow(PAIR, flow.direction, 1, sender, receiver),))])
+        both = replace(builders.changing(flow, sender={"disk": DiskTimes(disk_us=500_000)}), receiver=receiver)
+        found = only(info, [replace(repetition, flows=(both,))])
         assert (found.disk.read_share, found.disk.write_share, found.disk.sync_s) == (0.25, 0.75, 0.25)

@@ -8,10 +8,8 @@ import pytest
 from rigctl.analysis.rows.cells import derive
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
-from rigctl.records import Cell, Datagrams, Flow, Pair, Repetition, Retest, RunInfo, Side, Status
-from rigctl.settings import MAX_RATE, RATE, Settings
-
-SECOND = 10**9
+from rigctl.records import Pair, Repetition, Retest, RunInfo, Status
+from rigctl.settings import MAX_RATE
 
 
 def retested() -> tuple[RunInfo, list[Repetition]]:
@@ -24,18 +22,14 @@ def retested() -> tuple[RunInfo, list[Repetition]]:
 
 def searched(*shares: float) -> tuple[RunInfo, list[Repetition]]:
     """A search whose trials sent 100 Mbit/s less each and received a share of it."""
-    pair = Pair("a", "b")
-    cell = Cell(
-        1, "udp", (pair,), 1.0, 0.0, 1, transport="udp", message_bytes=1250, settings=Settings({RATE: MAX_RATE})
+    cell = builders.cell(
+        test="udp", transport="udp", rate=MAX_RATE, message_bytes=1250, pairs=(Pair("a", "b"),), duration_s=1.0
     )
     trials = []
     for number, share in enumerate(shares, 1):
         sent = 10_000 * (len(shares) + 1 - number)
-        came = round(sent * share)
-        sender = Side(sent * 1250, SECOND, 2 * SECOND, datagrams=Datagrams(sent, refused=0))
-        receiver = Side(came * 1250, SECOND, 2 * SECOND, datagrams=Datagrams(came, highest=sent))
-        flow = Flow(pair, cell.direction, 1, sender, receiver, bytes=came * 1250)
-        trials.append(Repetition(1, number, 1, Status.OK, None, 0.0, 1.0, SECOND, 2 * SECOND, 1.0, 1.0, flows=(flow,)))
+        flow = builders.datagram_flow(sent, round(sent * share))
+        trials.append(builders.repetition(cell, (1.0,), number=number, flows=(flow,)))
     return builders.run(builders.plan([cell])), trials
 
 

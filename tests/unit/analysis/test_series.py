@@ -6,7 +6,7 @@ from typing import Any
 import builders
 import numpy as np
 import pytest
-from builders import bucket_of
+from builders import bucket_of, changing
 
 from rigctl.analysis.rows.frames import bin_rows, bucket_rows, load, stream_bins
 from rigctl.analysis.views.over_time import resampled
@@ -54,18 +54,12 @@ def test_no_interval_has_negative_retransmits_where_the_window_begins_between_sa
         assert min(row["retransmits"] for row in rows) >= 0
 
 
-def one_flow(sender: Series, receiver: Series, **fields: Any) -> list[dict[str, Any]]:
+def one_flow(sender: Series, receiver: Series) -> list[dict[str, Any]]:
     """The rows of a flow of 4 s whose measurement interval is from 1 s on, for 2 s."""
     cell = builders.cell(pairs=(Pair("a", "b"),))
     second = 10**9
-    flow = Flow(
-        Pair("a", "b"),
-        Direction.FORWARD,
-        1,
-        Side(4000, 0, 4 * second, series=sender),
-        Side(4000, 0, 4 * second, series=receiver),
-        **{"bytes": 2000, "retransmits": 5} | fields,
-    )
+    sides = [Side(4000, 0, 4 * second, series=series) for series in (sender, receiver)]
+    flow = Flow(Pair("a", "b"), Direction.FORWARD, 1, *sides, bytes=2000, retransmits=5)
     one = Repetition(1, 1, 1, Status.OK, None, 0.0, 4.0, second, 3 * second, 0.0, 0.0, flows=(flow,))
     return load(builders.run(builders.plan([cell])), [one]).rows(Level.INTERVALS)
 
@@ -75,15 +69,9 @@ RECEIVED = Series({"t_ns": EVERY_HALF_SECOND, "bytes": [at * 500 for at in range
 
 
 def test_gauges_are_those_of_the_sample_at_the_end_of_an_interval() -> None:
-    sent = Series(
-        {
-            "t_ns": EVERY_HALF_SECOND,
-            "rtt_us": [at * 100 for at in range(9)],
-            "cwnd": [at + 10 for at in range(9)],
-            "retransmits": [0, 1, 1, 1, 4, 4, 6, 9, 9],
-        }
-    )
-    rows = one_flow(sent, RECEIVED)
+    gauges = {"rtt_us": [at * 100 for at in range(9)], "cwnd": [at + 10 for at in range(9)]}
+    counted = {"retransmits": [0, 1, 1, 1, 4, 4, 6, 9, 9]}
+    rows = one_flow(Series({"t_ns": EVERY_HALF_SECOND} | gauges | counted), RECEIVED)
     assert [row["t_s"] for row in rows] == pytest.approx([0.5, 1.0, 1.5, 2.0])
     assert [row["rtt_us"] for row in rows] == [300, 400, 500, 600]
     assert [row["cwnd"] for row in rows] == [13, 14, 15, 16]
@@ -156,27 +144,21 @@ def test_only_the_measurement_interval_counts() -> None:
 
 @pytest.mark.parametrize("bounds", [{"start_ns": None}, {"end_ns": None}])
 def test_a_file_has_none_and_counts_from_its_first_byte_to_its_last(bounds: dict[str, None]) -> None:
-    first, second = (FOUR[0], FOUR[2])
-    assert first.receiver is not None
-    late = replace(first, receiver=replace(first.receiver, first_byte_ns=MS, last_byte_ns=None))
-    assert second.receiver is not None
-    early = replace(second, receiver=replace(second.receiver, first_byte_ns=MS // 2, last_byte_ns=3 * MS // 2))
+    flows = (FOUR[0], FOUR[2])
+    late = changing(flows[0], receiver={"first_byte_ns": MS, "last_byte_ns": None})
+    early = changing(flows[1], receiver={"first_byte_ns": MS // 2, "last_byte_ns": 3 * MS // 2})
     (found,) = stream_bins(CELL, repetition(late, early, **bounds)).values()
     assert found.bytes == (22, 33)
-    unknown = [
-        replace(one, receiver=replace(one.receiver, first_byte_ns=None)) for one in (first, second) if one.receiver
-    ]
+    unknown = [changing(each, receiver={"first_byte_ns": None}) for each in flows]
     assert stream_bins(CELL, repetition(*unknown, **bounds)) == {}
 
 
 def test_a_stream_with_a_flow_whose_bins_are_unknown_is_left_out() -> None:
     lost = FOUR[0]
-    assert lost.receiver is not None
-    for broken in (replace(lost, receiver=None), replace(lost, receiver=replace(lost.receiver, bins=None))):
+    other_width = flow(PAIRS[0], 1, (1, 2), width_us=1000)
+    for broken in (replace(lost, receiver=None), changing(lost, receiver={"bins": None}), other_width):
         found = stream_bins(CELL, repetition(broken, *FOUR[1:]))
         assert [str(stream.pair) for stream in found] == ["c -> d"]
-    other_width = flow(PAIRS[0], 1, (1, 2), width_us=1000)
-    assert [str(stream.pair) for stream in stream_bins(CELL, repetition(other_width, *FOUR[1:]))] == ["c -> d"]
 
 
 def test_each_bin_is_a_row_at_its_end() -> None:
@@ -209,20 +191,14 @@ def test_the_round_trips_of_a_ping_pong_in_us() -> None:
     buckets = ((200, 3), (bucket_of(50_000), 7))
     cell, one = measured("pingpong", Side(64, 1, 2, histogram=buckets), Side(64, 1, 2))
     rows = bucket_rows(builders.run(builders.plan([cell])), cell, one)
-    assert [(row["count"], row["loss_burst_low"], row["loss_burst_high"]) for row in rows] == [
-        (3, None, None),
-        (7, None, None),
-    ]
+    losses = [(row["count"], row["loss_burst_low"], row["loss_burst_high"]) for row in rows]
+    assert losses == [(3, None, None), (7, None, None)]
     assert (rows[0]["app_rtt_bucket_low_us"], rows[0]["app_rtt_bucket_high_us"]) == (0.2, 0.2)
     # 2^15 to 2^16 ns in 128 buckets: 256 ns each.
     assert rows[1]["app_rtt_bucket_low_us"] <= 50 <= rows[1]["app_rtt_bucket_high_us"]
     assert rows[1]["app_rtt_bucket_high_us"] - rows[1]["app_rtt_bucket_low_us"] == pytest.approx(0.255)
-    assert (rows[0]["source"], rows[0]["destination"], rows[0]["flow"], rows[0]["message_bytes"]) == (
-        "pi1",
-        "pi2",
-        1,
-        64,
-    )
+    place = {"source": "pi1", "destination": "pi2", "flow": 1, "message_bytes": 64}
+    assert rows[0].items() >= place.items()
 
 
 def test_the_datagrams_lost_in_a_row() -> None:
@@ -235,8 +211,7 @@ def test_the_datagrams_lost_in_a_row() -> None:
 def test_what_has_no_histogram_has_no_rows() -> None:
     cell, one = measured("tcp", Side(64, 1, 2), Side(64, 1, 2))
     assert bucket_rows(builders.run(builders.plan([cell])), cell, one) == []
-    failed = builders.failed(cell)
-    assert bucket_rows(builders.run(builders.plan([cell])), cell, failed) == []
+    assert bucket_rows(builders.run(builders.plan([cell])), cell, builders.failed(cell)) == []
 
 
 def counted_at(*samples: tuple[float, int]) -> Side:

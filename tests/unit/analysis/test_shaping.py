@@ -32,24 +32,23 @@ def measured(goodput_mbps: float, mss: int = 1448, duration_s: float = 10.0) -> 
     return info, summaries(load(info, [repetition]))[0]
 
 
+def with_links(first: Link, second: Link) -> RunInfo:
+    return builders.run(builders.plan([builders.cell(pairs=(PAIR,))], links={"pi1": first, "pi2": second}), facts={})
+
+
 def test_full_frames_take_what_they_take_on_a_wire() -> None:
     info, _ = measured(900)
     assert shaped_mbps(info, STREAM, 1448, TCP) == pytest.approx(1000 * 1448 / 1538)
 
 
 def test_the_largest_mtu_of_a_path_is_that_of_the_shaping() -> None:
-    info, _ = measured(900)
-    unlike = replace(
-        info, plan=replace(info.plan, links={"pi1": Link(10**9, 9000), "pi2": Link(10**9, 1500)}), facts={}
-    )
+    unlike = with_links(Link(10**9, 9000), Link(10**9, 1500))
     assert shaped_mbps(unlike, STREAM, 1448, TCP) == pytest.approx(1000 * 9014 / 9038 * 1448 / 1514)
 
 
 def test_a_rate_or_mtu_that_is_unknown_leaves_it_unknown() -> None:
-    info, _ = measured(900)
     for link in (Link(None, 1500), Link(10**9, None)):
-        unknown = replace(info, plan=replace(info.plan, links=dict.fromkeys(("pi1", "pi2"), link)), facts={})
-        assert shaped_mbps(unknown, STREAM, 1448, TCP) is None
+        assert shaped_mbps(with_links(link, link), STREAM, 1448, TCP) is None
 
 
 @pytest.mark.parametrize(("duration_s", "explained"), [(0.5, True), (10.0, False)])

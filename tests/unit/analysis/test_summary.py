@@ -5,12 +5,12 @@ from typing import Any, Final
 
 import builders
 import pytest
+from builders import datagram_flow
 
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import CellSummary, Exclusion, StreamSummary, summaries
 from rigctl.records import (
     Cell,
-    Datagrams,
     Direction,
     Flow,
     Link,
@@ -18,7 +18,6 @@ from rigctl.records import (
     Repetition,
     RunStatus,
     Series,
-    Side,
     Status,
 )
 from rigctl.report.words.limits import bottleneck_text
@@ -89,7 +88,7 @@ class TestMeans:
         assert (stream.rtt_min_us, stream.advertised_bytes, stream.congestion) == (None, None, None)
 
     def test_every_test_of_the_plan_has_a_row_in_its_order(self) -> None:
-        cells = [builders.cell(3, pairs=(PAIR,)), builders.cell(1, pairs=(PAIR,)), builders.cell(2, pairs=(PAIR,))]
+        cells = [builders.cell(number, pairs=(PAIR,)) for number in (3, 1, 2)]
         measured = [builders.repetition(cells[2], (800,)), builders.repetition(cells[0], (900,))]
         found = summaries(load(builders.run(builders.plan(cells)), measured))
         assert [row.cell.number for row in found] == [3, 1, 2]
@@ -100,12 +99,9 @@ class TestMeans:
 class TestStreams:
     def test_each_has_its_own_limit_and_the_test_that_of_the_one_furthest_below_its_ceiling(self) -> None:
         cell = builders.cell(pairs=(PAIR, Pair("c", "d")))
-        full, held = builders.repetition(cell, (940.0, 200.0)).flows
-        assert held.sender is not None
-        waiting = builders.counting(
-            replace(held.sender, series=Series()), busy_us=1_000_000, rwnd_limited_us=900_000, sndbuf_limited_us=0
-        )
-        found = summary(cell, builders.repetition(cell, (940.0, 200.0), flows=(full, replace(held, sender=waiting))))
+        one = builders.repetition(cell, (940.0, 200.0))
+        waiting = {"series": Series(), "busy_us": 1_000_000, "rwnd_limited_us": 900_000, "sndbuf_limited_us": 0}
+        found = summary(cell, replace(one, flows=(one.flows[0], builders.changing(one.flows[1], sender=waiting))))
         assert [stream.limit for stream in found.streams] == ["line-rate", "window"]
         assert (found.limit, found.binding, found.held_share) == ("window", found.streams[1], 0.9)
         assert found.window_cause is not None
@@ -120,21 +116,17 @@ class TestStreams:
 
     def test_each_pair_and_direction_has_its_own_numbers(self) -> None:
         cell = builders.cell(pairs=(PAIR, Pair("c", "d")), direction=Direction.BOTH)
-        found = summary(cell, builders.repetition(cell, (100, 200, 300, 400), (1, 2, 3, 4)))
-        numbers = [(str(stream), stream.goodput_mbps, stream.retransmits) for stream in found.streams]
-        assert [(name, round(goodput.mean), again) for name, goodput, again in numbers if goodput] == [
-            (str(stream), mbps, again)
-            for stream, mbps, again in zip(cell.streams, (100, 200, 300, 400), (1, 2, 3, 4), strict=True)
-        ]
+        found = summary(cell, builders.repetition(cell, (100, 200, 300, 400), (1, 2, 3, 4))).streams
+        assert [str(stream) for stream in found] == [str(stream) for stream in cell.streams]
+        assert [round(stream.goodput_mbps.mean) for stream in found if stream.goodput_mbps] == [100, 200, 300, 400]
+        assert [stream.retransmits for stream in found] == [1, 2, 3, 4]
 
     def test_what_the_kernels_granted_is_the_least_of_the_flows(self) -> None:
         cell = builders.cell(pairs=(PAIR,), parallel=2)
         made = builders.repetition(cell, (900,))
         first, second = made.flows
-        assert second.sender is not None
-        lesser = builders.counting(second.sender, mss=1400, pmtu=1452, rtt_min_us=220, congestion="bbr")
-        lesser = replace(lesser, sndbuf_bytes=65536)
-        found = only_stream(replace(made, flows=(first, replace(second, sender=lesser))), cell=cell)
+        lesser = {"mss": 1400, "pmtu": 1452, "rtt_min_us": 220, "congestion": "bbr", "sndbuf_bytes": 65536}
+        found = only_stream(replace(made, flows=(first, builders.changing(second, sender=lesser))), cell=cell)
         assert (found.mss_effective, found.mss_differs, found.mtu) == (1400, True, 1452)
         assert found.window_effective_bytes == 32768
         assert (found.rtt_min_us, found.congestion) == (200.0, "bbr, cubic")
@@ -144,10 +136,7 @@ class TestStreams:
         known = only_stream(first)
         assert (known.mss_effective, known.mtu, known.timestamps, known.congestion) == (1448, 1500, True, "cubic")
         assert (known.rtt_min_us, known.advertised_bytes, known.datagrams) == (180.0, 65536, None)
-        (flow,) = second.flows
-        assert flow.sender is not None
-        unknown = replace(flow, sender=builders.counting(flow.sender, mss=None))
-        found = only_stream(first, replace(second, flows=(unknown,)))
+        found = only_stream(first, builders.changing_flows(second, sender={"mss": None}))
         assert (found.mss_effective, found.mss_differs) == (1448, False)
 
     def test_timestamps_that_differ_are_unknown(self) -> None:
@@ -160,9 +149,7 @@ class TestStreams:
     def test_the_flows_of_another_pair_are_not_its_own(self) -> None:
         cell = builders.cell()
         made = builders.repetition(cell, (900, 900))
-        other = made.flows[1]
-        assert other.sender is not None
-        slow = replace(other, sender=builders.counting(other.sender, mss=500, rtt_min_us=999, timestamps=False))
+        slow = builders.changing(made.flows[1], sender={"mss": 500, "rtt_min_us": 999, "timestamps": False})
         first, second = summary(cell, replace(made, flows=(made.flows[0], slow))).streams
         assert (first.mss_effective, first.rtt_min_us, first.timestamps) == (1448, 180.0, True)
         assert (second.mss_effective, second.rtt_min_us, second.timestamps) == (500, 999.0, False)
@@ -213,44 +200,19 @@ class TestLimit:
         assert summary(ONE, builders.repetition(ONE, (940.0,), (20,), sender=dict(lossy))).losses is None
 
 
-def udp_flow(sent: int, came: int, number: int = 1, *, refused: int = 0, **more: Any) -> Flow:
-    there = Datagrams(sent, refused=refused)
-    here = Datagrams(came, highest=sent, **more)
-    begin = builders.BEGIN_NS
-    return Flow(
-        PAIR,
-        Direction.FORWARD,
-        number,
-        Side(sent * 1250, begin, begin + 10**9, datagrams=there),
-        Side(came * 1250, begin, begin + 10**9, datagrams=here),
-        bytes=came * 1250,
-    )
-
-
-def udp_repetition(flows: list[Flow], number: int = 1) -> Repetition:
-    return builders.repetition(
-        builders.cell(pairs=(PAIR,)),
-        (1.0,),
-        number=number,
-        flows=tuple(flows),
-        window_end_ns=builders.BEGIN_NS + 10**9,
-    )
+def udp_repetition(flow: Flow, number: int = 1) -> Repetition:
+    end_ns = builders.BEGIN_NS + 10**9
+    return builders.repetition(ONE, (1.0,), number=number, flows=(flow,), window_end_ns=end_ns)
 
 
 class TestDatagrams:
     CELL: Final = replace(ONE, test="udp", transport="udp", message_bytes=1250, settings=Settings({RATE: "unlimited"}))
-    COUNTED: Final[dict[str, Any]] = {
-        "reordered": 4,
-        "duplicates": 2,
-        "overflow": 6,
-        "jitter_ns": 5000,
-        "jitter_max_ns": 9000,
-    }
+    COUNTED: Final = {"reordered": 4, "duplicates": 2, "overflow": 6, "jitter_ns": 5000, "jitter_max_ns": 9000}
 
     def test_what_became_of_them_is_a_mean_over_repetitions_and_the_longest_burst(self) -> None:
-        first = udp_flow(10_000, 9_990, refused=8, **self.COUNTED)
-        second = udp_flow(20_000, 19_950, refused=0, reordered=0, duplicates=0, overflow=0, jitter_ns=7000)
-        found = only_stream(udp_repetition([first]), udp_repetition([second], 2), cell=self.CELL).datagrams
+        first = datagram_flow(10_000, 9_990, refused=8, **self.COUNTED)
+        second = datagram_flow(20_000, 19_950, reordered=0, duplicates=0, overflow=0, jitter_ns=7000)
+        found = only_stream(udp_repetition(first), udp_repetition(second, 2), cell=self.CELL).datagrams
         assert found is not None
         assert (found.sent, found.lost) == (15_000, 30)
         assert found.loss_pct == pytest.approx((0.1 + 0.25) / 2)
@@ -260,13 +222,10 @@ class TestDatagrams:
         assert found.burst_max == 0
 
     def test_the_longest_burst_of_any_repetition_stands(self) -> None:
-        measured = []
-        for number, missing in enumerate((3, 40, 5), 1):
-            flow = udp_flow(1000, 1000 - missing)
-            assert flow.receiver is not None
-            assert flow.receiver.datagrams is not None
-            ended = replace(flow.receiver.datagrams, highest=1000 - missing)
-            measured.append(udp_repetition([replace(flow, receiver=replace(flow.receiver, datagrams=ended))], number))
+        measured = [
+            udp_repetition(datagram_flow(1000, came, highest=came), number)
+            for number, came in enumerate((997, 960, 995), 1)
+        ]
         found = only_stream(*measured, cell=self.CELL).datagrams
         assert found is not None
         assert found.burst_max == 40

@@ -61,10 +61,15 @@ def test_one_that_is_not_there_names_those_that_are(name: str) -> None:
         load(name)
 
 
+def secrets(folder: Path, text: str, mode: int = 0o600) -> Path:
+    file = folder / "secrets"
+    file.write_text(text)
+    file.chmod(mode)
+    return file
+
+
 def test_a_secret_comes_from_the_environment_first_then_from_the_file(tmp_path: Path) -> None:
-    file = tmp_path / "secrets"
-    file.write_text("# ours\nTOKEN='from file'\nexport OTHER=b=c\n\n")
-    file.chmod(0o600)
+    file = secrets(tmp_path, "# ours\nTOKEN='from file'\nexport OTHER=b=c\n\n")
     assert secrets_of(file, {}) == {"TOKEN": "from file", "OTHER": "b=c"}
     known = secrets_of(file, {"TOKEN": "from environment"})
     assert filled_in("Bearer ${TOKEN} $x ${OTHER}", known) == "Bearer from environment $x b=c"
@@ -72,19 +77,14 @@ def test_a_secret_comes_from_the_environment_first_then_from_the_file(tmp_path: 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
 def test_a_file_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
-    file = tmp_path / "secrets"
-    file.write_text("TOKEN=hidden")
-    file.chmod(mode)
     expected = rf"others may read it \(mode {mode:04o}\), so it is not used\. chmod 600"
     with pytest.raises(InputError, match=expected) as refused:
-        secrets_of(file, {})
+        secrets_of(secrets(tmp_path, "TOKEN=hidden", mode), {})
     assert "hidden" not in str(refused.value)
 
 
 def test_a_line_that_is_none_is_not_shown(tmp_path: Path) -> None:
-    file = tmp_path / "secrets"
-    file.write_text("A=1\nhidden\n")
-    file.chmod(0o600)
+    file = secrets(tmp_path, "A=1\nhidden\n")
     with pytest.raises(InputError) as caught:
         secrets_of(file, {})
     assert str(caught.value) == f"{file}:2: expected NAME=VALUE"

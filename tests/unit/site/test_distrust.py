@@ -3,9 +3,8 @@
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from many_nights import FIRST_S
@@ -54,21 +53,12 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def changed(file: Path, change: Callable[[Any], None]) -> None:
-    said = json.loads(file.read_bytes())
-    change(said)
-    file.write_text(json.dumps(said))
-
-
 @pytest.mark.parametrize("name", ["{}/file", "../victim/file", "../../victim/file", "/etc/passwd"])
 def test_a_page_that_the_manifest_names_lies_in_the_folder(store: Store, site: Path, precious: Path, name: str) -> None:
-
     run = name.format(precious)
-
-    def named(manifest: Any) -> None:
-        manifest[run] = manifest[store.run_ids()[0]] | {"scenario": run, "rig": run}
-
-    changed(site / OWN / "manifest.json", named)
+    manifest = json.loads((site / OWN / "manifest.json").read_bytes())
+    manifest[run] = manifest[store.run_ids()[0]] | {"scenario": run, "rig": run}
+    (site / OWN / "manifest.json").write_text(json.dumps(manifest))
     assert publish(store, site, NOW).removed == (run,)
     assert files(precious) == {"file.html": b"precious"}
     assert (site / page_of_run(run)).is_file()

@@ -49,13 +49,6 @@ def site(tmp_path: Path) -> Iterator[Site]:
         yield Site(store, tmp_path / "site")
 
 
-def test_nothing_new_is_not_written_again(site: Site) -> None:
-    site.publish()
-    before = site.files()
-    assert site.publish().written == ()
-    assert site.files() == before
-
-
 def test_a_new_night_writes_its_own_pages_and_those_beside_it(site: Site) -> None:
     site.publish()
     before = site.store.run_ids()

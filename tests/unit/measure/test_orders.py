@@ -16,23 +16,14 @@ from rigctl.settings import MAX_RATE, NO_SETTINGS
 CELL = Cell(1, "tcp", (Pair("a", "b"), Pair("c", "d")), 10.0, 0.0, 5)
 
 
-def numbered(cell: Cell) -> list[tuple[int, str, str, str]]:
-    tokens = count()
-    return [(c.endpoint, *c.stream.ends, c.token) for c in channels([cell], lambda: f"token{next(tokens)}")]
-
-
-def test_every_pair_is_a_stream_with_a_token_of_its_own() -> None:
-    assert numbered(CELL) == [(1, "a", "b", "token0"), (2, "c", "d", "token1")]
-
-
-def test_reverse_sends_from_destination_to_source() -> None:
-    assert [s[1:3] for s in numbered(replace(CELL, direction=Direction.REVERSE))] == [("b", "a"), ("d", "c")]
-
-
-def test_both_is_two_streams_per_pair() -> None:
-    sides = [s[1:3] for s in numbered(replace(CELL, direction=Direction.BOTH))]
-    assert sides == [("a", "b"), ("b", "a"), ("c", "d"), ("d", "c")]
-    assert len({s[0] for s in numbered(replace(CELL, direction=Direction.BOTH))}) == 4
+@pytest.mark.parametrize(
+    ("direction", "ends"), [("forward", ["ab", "cd"]), ("reverse", ["ba", "dc"]), ("both", ["ab", "ba", "cd", "dc"])]
+)
+def test_every_pair_is_a_stream_or_two_each_with_a_token_of_its_own(direction: str, ends: list[str]) -> None:
+    tokens = count(1)
+    found = channels([replace(CELL, direction=Direction(direction))], lambda: f"token{next(tokens)}")
+    numbers = [(channel.endpoint, "".join(channel.stream.ends), channel.token) for channel in found]
+    assert numbers == [(at, each, f"token{at}") for at, each in enumerate(ends, 1)]
 
 
 def asked_of(cell: Cell, *, sends: bool = False) -> dict[str, Any]:

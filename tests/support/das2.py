@@ -68,12 +68,10 @@ def cells(
     """The cells in the order of a scenario with these axes; 480 per condition unless told otherwise."""
     points = [(c, w, f, p) for c in conditions for w in windows for f in flows for p in pairs]
     return tuple(
-        Cell(
-            number=number,
-            test="tcp",
+        builders.cell(
+            number,
             pairs=PAIRS[:count],
             duration_s=duration_s,
-            omit_s=0.0,
             parallel=parallel,
             condition=condition.name,
             settings=Settings({WINDOW: None if window is None else window // parallel, WINDOW_TOTAL: window}),
@@ -87,18 +85,15 @@ def plan(the_cells: Sequence[Cell], conditions: Sequence[Condition] = (OFF,), **
     ports = tuple(Port(SWITCHES[0], f"g0/{at}", node=pair.source) for at, pair in enumerate(PAIRS, 1))
     ports += tuple(Port(SWITCHES[1], f"g1/{at}", node=pair.destination) for at, pair in enumerate(PAIRS, 1))
     ports += tuple(Port(here, TRUNK_PORT, peer=there) for here, there in (SWITCHES, SWITCHES[::-1]))
-    base = RunPlan(
+    base = builders.plan(
+        the_cells,
         title="DAS-2: node pairs, flows and windows through a trunk",
         notes="",
         scenario_name="das2",
         scenario_yaml="title: DAS-2\nrig: das2\n",
         rig_name="das2",
         rig_yaml="virtual: namespaces\n",
-        overrides=(),
-        repeat=1,
-        cells=tuple(the_cells),
         links={name: Link(10**9, 1500, SWITCHES[int(name[1:]) > 12]) for name in NODES},
-        virtual="namespaces",
         conditions=tuple(conditions),
         ports=ports,
         trunk=Trunk(SWITCHES, 8 * 10**9),
@@ -183,13 +178,8 @@ def _series(cell: Cell, total: int, again: int, samples: int, noise: random.Rand
     step_ns = round(cell.duration_s * 1e9 / samples)
     times = [builders.BEGIN_NS + at * step_ns for at in range(1, samples + 1)]
     sampled = {"t_ns": times, "bytes": counts}
-    more = {
-        "retransmits": [again] * samples,
-        "rtt_us": [800] * samples,
-        "cwnd": [22] * samples,
-        "mss": [1448] * samples,
-    }
-    return Series(sampled | more), Series(sampled)
+    constant = {"retransmits": again, "rtt_us": 800, "cwnd": 22, "mss": 1448}
+    return Series(sampled | {name: [value] * samples for name, value in constant.items()}), Series(sampled)
 
 
 def run(

@@ -30,12 +30,6 @@ def test_tests_are_known_again_whatever_their_numbers_and_come_by_the_size_of_th
     assert sizes == sorted(sizes, reverse=True)
 
 
-def test_a_run_with_a_test_that_got_worse_is_worse() -> None:
-    before = compared_runs.view(TESTS)
-    assert compared(before, compared_runs.view(TESTS, factors={2: 0.9})).worse
-    assert not compared(before, compared_runs.view(TESTS, factors={2: 1.1})).worse
-
-
 def test_tests_in_one_run_only_are_listed() -> None:
     found = compared(compared_runs.view(TESTS[:3]), compared_runs.view(TESTS[1:]))
     assert [cell.number for cell in found.only_before] == [1]

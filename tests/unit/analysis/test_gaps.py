@@ -17,7 +17,7 @@ def test_two_hundred_milliseconds_are_the_least(to_ms: int, gaps: int) -> None:
     assert len(gaps_of(stream(), with_gap(stream(), 1000, to_ms))) == gaps
 
 
-def test_of_flows_that_stop_at_different_times_the_gap_is_what_they_share() -> None:
+def test_of_flows_that_stop_at_different_times_the_gaps_are_what_they_share_in_the_order_of_time() -> None:
     cell = stream(parallel=2)
     whole = builders.repetition(cell, [900.0])
     first, second = whole.flows
@@ -63,13 +63,6 @@ def test_a_gap_names_its_test_repetition_and_stream() -> None:
     assert gaps_of(cell, whole) == []
     second = replace(repetition, flows=(whole.flows[0], stopped(whole.flows[1], 1000, 3000)))
     assert gaps_of(cell, second) == [Gap(7, 3, Stream(Pair("c", "d"), Direction.FORWARD), 1.0, 2.0)]
-
-
-def test_several_gaps_of_a_stream_are_in_the_order_of_time() -> None:
-    (flow,) = builders.repetition(stream(), [900.0]).flows
-    twice = stopped(stopped(flow, 500, 1000), 2000, 4000)
-    found = gaps_of(stream(), replace(with_gap(stream(), 1000, 3000), flows=(twice,)))
-    assert [(gap.start_s, gap.length_s) for gap in found] == [(0.5, 0.5), (2.0, 2.0)]
 
 
 def test_what_comes_before_the_first_byte_or_after_the_last_is_no_gap() -> None:

@@ -1,6 +1,5 @@
 """Whose window is the limit, whether it was requested, and the sysctl that bounds it."""
 
-from dataclasses import replace
 from typing import Any
 
 import builders
@@ -12,6 +11,7 @@ from rigctl.records import Condition, HostSetting, Pair
 
 SCALING = "net.ipv4.tcp_window_scaling"
 RMEM, WMEM = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
+RMEM_MAX, WMEM_MAX = "net.core.rmem_max", "net.core.wmem_max"
 PAIRS = (Pair("pi1", "pi2"),)  # pi1 sends
 THREE = "4096 131072 6291456"
 
@@ -34,13 +34,12 @@ def told(
     plan = builders.plan([cell], conditions=(condition,) if condition else ())
     info = builders.run(plan, facts={node: {"sysctls": (sysctls or {}).get(node, {})} for node in plan.links})
     flows = [
-        replace(
+        builders.changing(
             flow,
-            sender=builders.counting(flow.sender, sndbuf_bytes=sndbuf, advertised_window_bytes=advertised),
-            receiver=builders.counting(flow.receiver, rcvbuf_bytes=rcvbuf),
+            sender={"sndbuf_bytes": sndbuf, "advertised_window_bytes": advertised},
+            receiver={"rcvbuf_bytes": rcvbuf},
         )
         for flow in builders.flows(cell, (100.0,))
-        if flow.sender is not None and flow.receiver is not None
     ]
     return window_cause(info, cell, cell.streams[0], flows, Verdict("window", cause=cause), sndbuf_share)
 
@@ -59,16 +58,13 @@ def told(
         ({"sndbuf_share": 1.0, "sndbuf": 6_291_456}, WindowCause("send", "pi1", 6_291_456, False, WMEM, THREE)),
         # Requested: granted twice over, or cut by the kernel.
         ({"asked": 200_000}, WindowCause("receive", "pi2", 400_000, True)),
-        ({"asked": 200_001}, WindowCause("receive", "pi2", 400_000, False, "net.core.rmem_max", "212992")),
+        ({"asked": 200_001}, WindowCause("receive", "pi2", 400_000, False, RMEM_MAX, "212992")),
         ({"asked": 200_001, "rcvbuf": None}, WindowCause("receive", "pi2", None, True)),
-        (
-            {"asked": 300_000, "cause": "send"},
-            WindowCause("send", "pi1", 400_000, False, "net.core.wmem_max", "212992"),
-        ),
+        ({"asked": 300_000, "cause": "send"}, WindowCause("send", "pi1", 400_000, False, WMEM_MAX, "212992")),
     ],
 )
 def test_the_end_and_the_sysctl_that_bound_a_window(known: dict[str, Any], found: WindowCause) -> None:
-    node = {RMEM: THREE, WMEM: THREE, "net.core.rmem_max": "212992", "net.core.wmem_max": "212992"}
+    node = {RMEM: THREE, WMEM: THREE, RMEM_MAX: "212992", WMEM_MAX: "212992"}
     assert told({"pi1": node, "pi2": node}, **known) == found
 
 

@@ -58,8 +58,8 @@ def one_flow(sender: Series, receiver: Series) -> list[dict[str, Any]]:
     """The rows of a flow of 4 s whose measurement interval is from 1 s on, for 2 s."""
     cell = builders.cell(pairs=(Pair("a", "b"),))
     second = 10**9
-    sides = [Side(4000, 0, 4 * second, series=series) for series in (sender, receiver)]
-    flow = Flow(Pair("a", "b"), Direction.FORWARD, 1, *sides, bytes=2000, retransmits=5)
+    sent, received = (Side(4000, 0, 4 * second, series=series) for series in (sender, receiver))
+    flow = Flow(Pair("a", "b"), Direction.FORWARD, 1, sent, received, bytes=2000, retransmits=5)
     one = Repetition(1, 1, 1, Status.OK, None, 0.0, 4.0, second, 3 * second, 0.0, 0.0, flows=(flow,))
     return load(builders.run(builders.plan([cell])), [one]).rows(Level.INTERVALS)
 

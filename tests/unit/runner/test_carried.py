@@ -68,9 +68,8 @@ def test_counters_alone_are_believed_of_tests_that_last_longer_than_drivers_take
 
 
 def test_peers_on_the_same_host_and_interfaces_below_a_bond_have_no_verdict() -> None:
-    assert (
-        verdict(0, 0, 10.0, "@route 10.0.0.2 local 10.0.0.2 dev lo\n@route 10.0.0.1 local 10.0.0.1 dev lo\n")[0] is None
-    )
+    same_host = "@route 10.0.0.2 local 10.0.0.2 dev lo\n@route 10.0.0.1 local 10.0.0.1 dev lo\n"
+    assert verdict(0, 0, 10.0, same_host)[0] is None
     assert verdict(0, 0, 10.0, "@above bond0\n@route 10.0.0.2 10.0.0.2 dev bond0\n")[0] is None
 
 

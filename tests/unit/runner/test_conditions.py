@@ -8,7 +8,7 @@ import builders
 import pytest
 
 from rigctl.base.errors import NodeError
-from rigctl.records import Cell, Condition, HostSetting, Link
+from rigctl.records import Cell, Condition, HostSetting, Link, RunPlan
 from rigctl.remote.agent import RefusedError
 from rigctl.rig.inventory import Node
 from rigctl.runner.conditions import Conditions, advised, buffers_start_at, conditions_of
@@ -55,6 +55,10 @@ class FakeNodes:
         self.remembered: dict[tuple[str, str], Any] = {}
         self.lost: dict[str, NodeError] = {}
 
+    def of(self, name: str) -> list[str]:
+        """The lines of a node."""
+        return [line for line in self.log if line.startswith(name)]
+
     def new(self, name: str) -> FakeAgent:
         return FakeAgent(name, self.log, self.refuses.get(name))
 
@@ -81,8 +85,17 @@ def cell(condition: str | None, **fields: Any) -> Cell:
     return builders.cell(condition=condition, **fields)
 
 
-def of(nodes: FakeNodes) -> Conditions:
-    return Conditions(PLAN, cast(Nodes, nodes), NAMES)
+def of(nodes: FakeNodes, plan: RunPlan = PLAN) -> Conditions:
+    return Conditions(plan, cast(Nodes, nodes), NAMES)
+
+
+async def held(first: Cell, plan: RunPlan = PLAN) -> tuple[FakeNodes, Conditions]:
+    """Nodes that have the settings of `first`; the log begins after it."""
+    nodes = FakeNodes()
+    conditions = of(nodes, plan)
+    await conditions.hold(first)
+    nodes.log.clear()
+    return nodes, conditions
 
 
 async def test_all_nodes_are_set_once_however_many_cells_follow_and_restored_at_the_end() -> None:
@@ -90,8 +103,7 @@ async def test_all_nodes_are_set_once_however_many_cells_follow_and_restored_at_
     async with conditions_of(PLAN, cast(Nodes, nodes), NAMES, nodes.log.append) as conditions:
         for _ in range(3):
             await conditions.hold(cell("jumbo"))
-    own = [line for line in nodes.log if line.startswith("pi3")]
-    assert own == ["pi3 set mtu=8192 on eth0", "pi3 set net.ipv4.tcp_sack=0", "pi3 restore"]
+    assert nodes.of("pi3") == ["pi3 set mtu=8192 on eth0", "pi3 set net.ipv4.tcp_sack=0", "pi3 restore"]
     assert len(nodes.log) == 3 * len(NAMES)
     assert nodes.remembered["pi1", "condition jumbo"] == {"mtu": "before -> 8192", "net.ipv4.tcp_sack": "before -> 0"}
 
@@ -106,25 +118,18 @@ async def test_they_are_restored_also_when_the_run_breaks() -> None:
 
 
 async def test_the_next_condition_begins_from_the_old_values() -> None:
-    nodes = FakeNodes()
-    conditions = of(nodes)
-    await conditions.hold(cell("jumbo"))
-    nodes.log.clear()
+    nodes, conditions = await held(cell("jumbo"))
     await conditions.hold(cell("plain"))
-    assert [line for line in nodes.log if line.startswith("pi1")] == ["pi1 restore", "pi1 set net.ipv4.tcp_sack=1"]
+    assert nodes.of("pi1") == ["pi1 restore", "pi1 set net.ipv4.tcp_sack=1"]
     nodes.log.clear()
     await conditions.hold(cell(None))
     assert sorted(nodes.log) == [f"{name} restore" for name in NAMES]
 
 
 async def test_where_buffers_start_follows_the_window_and_nothing_else_is_set_again() -> None:
-    nodes = FakeNodes()
-    conditions = of(nodes)
-    await conditions.hold(cell("resize", resize=True, window_bytes=32768))
-    nodes.log.clear()
+    nodes, conditions = await held(cell("resize", resize=True, window_bytes=32768))
     await conditions.hold(cell("resize", resize=True, window_bytes=65536))
-    own = [line for line in nodes.log if line.startswith("pi1")]
-    assert own == [
+    assert nodes.of("pi1") == [
         "pi1 set net.ipv4.tcp_rmem=4096 131072 6291456",
         "pi1 set net.ipv4.tcp_wmem=4096 131072 6291456",
     ]
@@ -135,13 +140,9 @@ async def test_what_follows_a_changed_setting_is_set_again() -> None:
         Condition(name, (HostSetting("mtu", "8192"), HostSetting("channels", name, "rx"), HostSetting("rps", "off")))
         for name in ("2", "4")
     )
-    nodes = FakeNodes()
-    conditions = Conditions(builders.plan(conditions=(few, many)), cast(Nodes, nodes), NAMES)
-    await conditions.hold(cell("2"))
-    nodes.log.clear()
+    nodes, conditions = await held(cell("2"), builders.plan(conditions=(few, many)))
     await conditions.hold(cell("4"))
-    own = [line for line in nodes.log if line.startswith("pi1")]
-    assert own == ["pi1 set rx=4 on eth0", "pi1 set rps=00000000 on eth0"]  # of the new queues, too
+    assert nodes.of("pi1") == ["pi1 set rx=4 on eth0", "pi1 set rps=00000000 on eth0"]  # of the new queues, too
 
 
 def test_buffers_never_start_below_the_least_nor_above_the_most() -> None:
@@ -150,19 +151,14 @@ def test_buffers_never_start_below_the_least_nor_above_the_most() -> None:
 
 
 async def test_a_new_agent_is_given_the_settings_anew() -> None:
-    nodes = FakeNodes()
-    conditions = of(nodes)
-    await conditions.hold(cell("jumbo"))
-    nodes.log.clear()
+    nodes, conditions = await held(cell("jumbo"))
     nodes.agents["pi2"] = nodes.new("pi2")
     await conditions.hold(cell("jumbo"))
     assert nodes.log == ["pi2 set mtu=8192 on eth0", "pi2 set net.ipv4.tcp_sack=0"]
 
 
 async def test_settings_whose_agent_ended_hold_no_more_until_its_successor_has_them() -> None:
-    nodes = FakeNodes()
-    conditions = of(nodes)
-    await conditions.hold(cell("jumbo"))
+    nodes, conditions = await held(cell("jumbo"))
     conditions.check(cell("jumbo"))
     nodes.agents["pi2"].ended = True
     nodes.agents["pi2"] = nodes.new("pi2")  # opened anew by somebody else, without the settings
@@ -179,25 +175,22 @@ async def test_a_refusal_leaves_nothing_half_done_is_told_in_the_nodes_words_and
     for _ in range(2):
         with pytest.raises(NodeError, match=r"pi4: condition jumbo: set: net.ipv4.tcp_sack: .*\(EPERM\)"):
             await conditions.hold(cell("jumbo"))
-    assert [line for line in nodes.log if line.startswith("pi4")] == ["pi4 set mtu=8192 on eth0", "pi4 restore"]
+    assert nodes.of("pi4") == ["pi4 set mtu=8192 on eth0", "pi4 restore"]
 
 
 async def test_a_refusal_does_not_fail_the_cells_that_do_not_need_that_node() -> None:
     nodes = FakeNodes({"pi4": "mtu"})
     await of(nodes).hold(cell("jumbo", pairs=builders.PAIRS[:1]))
-    assert not [line for line in nodes.log if line.startswith("pi4 set")]
+    assert nodes.of("pi4 set") == []
 
 
 async def test_a_node_whose_agent_ended_is_contacted_once_more_and_what_stays_changed_is_told() -> None:
-    nodes = FakeNodes()
-    conditions = of(nodes)
-    await conditions.hold(cell("jumbo"))
+    nodes, conditions = await held(cell("jumbo"))
     for name in NAMES[:3]:
         nodes.agents[name].ended = True
         nodes.agents[name] = nodes.new(name)
     nodes.agents["pi2"].hello.unrestored = "mtu of eth0: No such device"
     nodes.lost["pi3"] = NodeError("pi3", "no route to it")
-    nodes.log.clear()
     changed = await conditions.release()
     assert [line.partition(":")[0] for line in changed] == ["pi2", "pi3"]
     assert "mtu, net.ipv4.tcp_sack" in changed[0]

@@ -99,6 +99,7 @@ def test_a_repetition_gets_what_brackets_it() -> None:
     assert readings.between(25, 55, "a")["t_ns"] == [20, 30, 40, 50, 60]
     assert readings.between(20, 50, "a")["in_octets"] == [200, 300, 400, 500]
     assert readings.between(-5, 900, "b")["t_ns"] == [10 * at + 1 for at in range(10)]
+    assert kept(0).between(0, 10, "a") == {}
 
 
 def test_unknown_is_left_out_or_minus_one() -> None:
@@ -133,7 +134,3 @@ def test_of_too_many_every_other_one_is_dropped_but_not_the_ends() -> None:
     assert (times[0], times[-1]) == (0, 10 * MOST_READINGS)
     assert kept(5 * MOST_READINGS).between(0, 10**9, "a")["t_ns"][-1] == 10 * (5 * MOST_READINGS - 1)
     assert len(kept(5 * MOST_READINGS)) <= MOST_READINGS
-
-
-def test_without_readings_there_is_nothing() -> None:
-    assert kept(0).between(0, 10, "a") == {}

@@ -17,8 +17,8 @@ CELL = builders.cell(pairs=PAIR, parallel=5)
 PLAN = RunPlan("t", "", "s", "", "r", "", (), 1, (CELL, replace(CELL, number=2)))
 
 
-def result(status: Status = Status.OK, attempt: int = 1, wall_s: float = 10.5) -> Repetition:
-    return Repetition(1, 1, attempt, status, None if status is Status.OK else "it broke", 0.0, wall_s)
+def result(status: Status = Status.OK, wall_s: float = 10.5) -> Repetition:
+    return Repetition(1, 1, 1, status, None if status is Status.OK else "it broke", 0.0, wall_s)
 
 
 def lines(quiet: bool = False) -> tuple[Lines, StringIO]:

@@ -1,14 +1,14 @@
 """What a run publishes of itself."""
 
-from collections.abc import Sequence
 from dataclasses import replace
+from unittest.mock import call, create_autospec
 
 import builders
 
 from rigctl.base.processes import Process
 from rigctl.display.state import MOST_HISTORY, State
-from rigctl.measure.orders import Channel, channels
-from rigctl.records import Cell, Repetition, RunStatus, Status
+from rigctl.measure.orders import channels
+from rigctl.records import RunStatus, Status
 from rigctl.runner.progress import Everybody, Progress
 from rigctl.runner.published import Board
 from rigctl.runner.schedule import missing
@@ -18,35 +18,20 @@ FIRST = PLAN.cells[0]
 LIVE = channels([FIRST], lambda: "0" * 32)
 
 
-class Heard(Progress):
-    """Progress that keeps what it hears."""
-
-    def __init__(self) -> None:
-        self.heard: list[str] = []
-
-    def began(self, cell: Cell, repetition: int, attempt: int, others: Sequence[Cell] = ()) -> None:
-        self.heard.append(f"began {cell.number}")
-
-    def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None:
-        self.heard.append("received")
-
-    def ended(self, cell: Cell, result: Repetition, notes: Sequence[str] = ()) -> None:
-        self.heard.append("ended")
-
-    def say(self, line: str) -> None:
-        self.heard.append(line)
-
-
 def board() -> Board:
     made = Board(PLAN, missing(PLAN, {}), Process(4711, 1), 0.0)
     made.stored(builders.run(PLAN))
     return made
 
 
-def counted(made: Board, seconds: int, mbps: float = 941.0) -> None:
+def measuring(seconds: int) -> Board:
+    """The first test, whose pairs have received 941 Mbit/s each for so long."""
+    made = board()
+    made.began(FIRST, 1, 1)
     for second in range(seconds + 1):
         for channel in LIVE:
-            made.received(channel, (second + 1) * 10**9, round(second * mbps * 125_000))
+            made.received(channel, (second + 1) * 10**9, second * 941 * 125_000)
+    return made
 
 
 def test_before_the_first_test_nodes_are_prepared() -> None:
@@ -56,10 +41,7 @@ def test_before_the_first_test_nodes_are_prepared() -> None:
 
 
 def test_while_a_test_runs_each_pair_has_what_its_receiver_counted_in_the_last_second() -> None:
-    made = board()
-    made.began(FIRST, 1, 1)
-    counted(made, 3)
-    state = made.snapshot()
+    state = measuring(3).snapshot()
     assert [stream.name for stream in state.streams] == ["pi1 → pi2", "pi3 → pi4"]
     assert [round(stream.now_mbps or 0) for stream in state.streams] == [941, 941]
     assert [len(stream.history_mbps) for stream in state.streams] == [3, 3]
@@ -69,23 +51,15 @@ def test_while_a_test_runs_each_pair_has_what_its_receiver_counted_in_the_last_s
 
 
 def test_before_two_counts_there_is_no_figure() -> None:
-    made = board()
-    made.began(FIRST, 1, 1)
-    counted(made, 0)
-    assert [stream.now_mbps for stream in made.snapshot().streams] == [None, None]
+    assert [stream.now_mbps for stream in measuring(0).snapshot().streams] == [None, None]
 
 
 def test_a_long_test_keeps_its_last_two_minutes() -> None:
-    made = board()
-    made.began(FIRST, 1, 1)
-    counted(made, MOST_HISTORY + 50)
-    assert len(made.snapshot().streams[0].history_mbps) == MOST_HISTORY
+    assert len(measuring(MOST_HISTORY + 50).snapshot().streams[0].history_mbps) == MOST_HISTORY
 
 
 def test_after_a_repetition_its_goodput_and_share_of_the_ceiling_stand_there() -> None:
-    made = board()
-    made.began(FIRST, 1, 1)
-    counted(made, 3)
+    made = measuring(3)
     made.ended(FIRST, builders.repetition(FIRST, (911, 941)))
     made.over(RunStatus.COMPLETE)
     state = made.snapshot()
@@ -96,9 +70,7 @@ def test_after_a_repetition_its_goodput_and_share_of_the_ceiling_stand_there() -
 
 
 def test_the_next_test_does_not_inherit_figures() -> None:
-    made = board()
-    made.began(FIRST, 1, 1)
-    counted(made, 3)
+    made = measuring(3)
     made.ended(FIRST, builders.failed(FIRST))
     made.began(PLAN.cells[1], 1, 1)
     (first, _) = made.snapshot().streams
@@ -126,21 +98,21 @@ def test_a_resumed_run_begins_where_it_was() -> None:
 
 
 def test_the_progress_beside_it_hears_everything() -> None:
-    made, heard, changes = board(), Heard(), []
+    made, heard, changes = board(), create_autospec(Progress, instance=True), []
     made.changed = lambda: changes.append(1)
-    everybody = Everybody(made, heard)
+    everybody, failed = Everybody(made, heard), builders.failed(FIRST)
     everybody.began(FIRST, 1, 1)
     everybody.received(LIVE[0], 1, 1)
     everybody.say("measuring 2 more")
-    everybody.ended(FIRST, builders.failed(FIRST))
-    assert heard.heard == ["began 1", "received", "measuring 2 more", "ended"]
+    everybody.ended(FIRST, failed)
+    heard.assert_has_calls(
+        [call.began(FIRST, 1, 1), call.received(LIVE[0], 1, 1), call.say("measuring 2 more"), call.ended(FIRST, failed)]
+    )
     assert changes
 
 
 def test_the_most_that_is_published_is_read_back() -> None:
-    made = board()
-    made.began(FIRST, 1, 1)
-    counted(made, MOST_HISTORY + 1)
+    made = measuring(MOST_HISTORY + 1)
     for number in range(300):
         made.say(f"line {number} " + "x" * 2000)
     published = made.snapshot()

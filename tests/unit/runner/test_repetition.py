@@ -173,15 +173,10 @@ async def test_a_stage_that_fails_ends_the_repetition_with_its_reason(stage: str
     assert result.window_start_ns is None
 
 
-async def test_a_node_that_cannot_be_had_costs_no_traffic() -> None:
-    result, log = await measured("agents")
-    assert (result.status, result.reason) == (Status.FAILED, "a: agents failed")
-    assert log == ["hold"]
-
-
-async def test_a_condition_that_a_node_refuses_costs_no_traffic() -> None:
-    result, log = await measured("hold")
-    assert (result.status, result.reason) == (Status.FAILED, "a: hold failed")
+@pytest.mark.parametrize("fails_at", ["agents", "hold"])
+async def test_a_node_that_cannot_be_had_or_refuses_a_condition_costs_no_traffic(fails_at: str) -> None:
+    result, log = await measured(fails_at)
+    assert (result.status, result.reason) == (Status.FAILED, f"a: {fails_at} failed")
     assert log == ["hold"]
 
 

@@ -68,14 +68,12 @@ def test_another_agent_is_no_way_to_go_on() -> None:
 def test_a_run_that_another_living_process_measures_is_left_alone() -> None:
     info = builders.run(PLAN)
     host, _, _ = controller_id().split(" ")
-    parent = os.getppid()
-    found = process(parent)
-    assert found is not None
-    started = found.started
-    with pytest.raises(InputError, match=f"is still running: process {parent} on {host}"):
-        check(info, PLAN, {}, f"{host} {parent} {started}")
-    check(info, PLAN, {}, f"{host} {parent} {started + 1}")  # its process id was used again
-    check(info, PLAN, {}, f"elsewhere {parent} {started}")  # the nodes' locks keep two runs apart
+    parent = process(os.getppid())
+    assert parent is not None
+    with pytest.raises(InputError, match=f"is still running: process {parent.pid} on {host}"):
+        check(info, PLAN, {}, f"{host} {parent.pid} {parent.started}")
+    check(info, PLAN, {}, f"{host} {parent.pid} {parent.started + 1}")  # its process id was used again
+    check(info, PLAN, {}, f"elsewhere {parent.pid} {parent.started}")  # the nodes' locks keep two runs apart
 
 
 def test_the_fate_of_a_controller_is_known_on_its_own_host_only() -> None:

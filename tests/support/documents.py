@@ -80,8 +80,8 @@ def result_table(info: RunInfo, measured: Sequence[Repetition]) -> Table:
     return next(block for block in made if isinstance(block, Table))
 
 
-def printed(info: RunInfo, measured: Sequence[Repetition], width: int = 100, *, everything: bool = False) -> list[str]:
-    """What a terminal shows of a run."""
+def printed(made: Document, width: int = 100, *, everything: bool = False) -> list[str]:
+    """What a terminal shows of a document."""
     text = io.StringIO()
-    print_document(document(info, measured), Console(file=text, width=width), everything=everything)
+    print_document(made, Console(file=text, width=width), everything=everything)
     return text.getvalue().splitlines()

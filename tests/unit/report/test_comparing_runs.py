@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import builders
 import compared_runs
+from documents import column, section
 
 from rigctl.analysis.nights.comparison import compared
 from rigctl.model.statistics.samples import Difference, Verdict
@@ -15,16 +16,10 @@ TESTS = compared_runs.cells(6)
 LATER = "20261121-214501-77aa"
 
 
-def shown(document: Document, title: str) -> Table:
-    sections = (*document.results, *document.sections)
-    block = next(section for section in sections if section.title == title).blocks[0]
-    assert isinstance(block, Table)
-    return block
-
-
-def texts(table: Table, title: str) -> list[str]:
-    place = [column.title for column in table.columns].index(title)
-    return [row.entries[place].text for row in table.rows]
+def table_of(document: Document, title: str) -> Table:
+    table = section(document, title).blocks[0]
+    assert isinstance(table, Table)
+    return table
 
 
 def test_runs_without_a_common_test_say_so() -> None:
@@ -42,13 +37,13 @@ def test_every_test_without_a_verdict_has_its_reason() -> None:
     skewed = builders.repetition(TESTS[0], (90.0,), status=Status.INVALID, reason="start skew 14 ms")
     few = compared_runs.view(TESTS[:2], repeat=3, seed=2, run=LATER, without={1: skewed})
     document = comparison_document(compared(compared_runs.view(TESTS[:2]), few))
-    reasons = next(section for section in document.sections if section.title == "Without a verdict").blocks[0]
+    reasons = section(document, "Without a verdict").blocks[0]
     assert isinstance(reasons, Items)
     assert reasons.sentences[0].startswith(
         "Test 2 (hub → n02): inconclusive: 3 repetitions; a verdict needs 4 on either side. Changes from "
     )
     assert reasons.sentences[1] == "Test 1 (hub → n01): invalid: after: invalid: start skew 14 ms."
-    table = shown(document, "Changes")
+    table = table_of(document, "Changes")
     assert table.notes == ("Invalid: after: invalid: start skew 14 ms.",)
     assert [row.counted for row in table.rows] == [True, False]
 
@@ -57,7 +52,7 @@ def test_pairs_of_a_test_have_a_table_of_their_own() -> None:
     tests = [replace(cell, direction=Direction.BOTH) for cell in TESTS]
     after = compared_runs.view(tests, seed=2, factors={3: 0.9}, run=LATER)
     document = comparison_document(compared(compared_runs.view(tests), after))
-    assert texts(shown(document, "Pairs"), "Pair")[:2] in (["hub → n03", "hub ← n03"], ["hub ← n03", "hub → n03"])
+    assert column(table_of(document, "Pairs"), "Pair")[:2] in (["hub → n03", "hub ← n03"], ["hub ← n03", "hub → n03"])
     assert any(finding.text.startswith("2 pairs got worse: ") for finding in document.findings)
 
 
@@ -74,7 +69,7 @@ def test_of_very_many_pairs_the_largest_changes_are_shown() -> None:
     before, after = (
         compared_runs.view(tests, repeat=4, seed=seed, run=f"20261120-21450{seed}-3f9a") for seed in (1, 2)
     )
-    folded, more = next(s for s in comparison_document(compared(before, after)).results if s.title == "Pairs").blocks
+    folded, more = section(comparison_document(compared(before, after)), "Pairs").blocks
     assert isinstance(folded, Folded) and isinstance(folded.blocks[0], Table)
     assert len(folded.blocks[0].rows) == MOST_PAIRS
     assert str(MOST_PAIRS + 5) in str(more)

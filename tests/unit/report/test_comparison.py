@@ -16,8 +16,8 @@ def table_of(info: RunInfo, measured: list[Repetition]) -> Table:
     return comparison(info, cells_of(info, measured))
 
 
-def table_for(cell: Cell, *measured: Repetition, **plan: object) -> Table:
-    return table_of(builders.run(builders.plan([cell], **plan)), list(measured))
+def table_for(cell: Cell, *measured: Repetition) -> Table:
+    return table_of(builders.run(builders.plan([cell])), list(measured))
 
 
 def test_only_the_axes_that_are_set_have_a_column() -> None:

@@ -13,34 +13,25 @@ from rigctl.report.blocks import Folded, Part, Table
 from rigctl.report.sections.counters import part
 
 
-def part_of(info: RunInfo, repetitions: Sequence[Repetition]) -> Part | None:
-    return part(RunView(info, repetitions))
-
-
-def made(paper: Paper, **fields: object) -> Part:
-    found = part_of(paper.run(), [replace(paper.repetition(), **fields)])  # type: ignore[arg-type]
+def part_of(info: RunInfo, repetitions: Sequence[Repetition]) -> Part:
+    found = part(RunView(info, repetitions))
     assert found is not None
     return found
+
+
+def made(paper: Paper) -> Part:
+    return part_of(paper.run(), [paper.repetition()])
 
 
 def sentences(found: Part) -> tuple[str, ...]:
     return tuple(finding.text for finding in found.findings)
 
 
-def said(paper: Paper, **fields: object) -> tuple[str, ...]:
-    return sentences(made(paper, **fields))
-
-
-def table_of(found: Part, summary: str) -> Table:
-    """The table that is folded behind a summary that begins so."""
-    folded = [block for block in found.details[0].blocks if isinstance(block, Folded)]
-    (table,) = next(block.blocks for block in folded if block.summary.startswith(summary))
-    assert isinstance(table, Table)
-    return table
-
-
 def rows_by_test(found: Part) -> list[dict[str, str]]:
-    return documents.rows_of(table_of(found, "Test by test"))
+    folded = [block for block in found.details[0].blocks if isinstance(block, Folded)]
+    (table,) = next(block.blocks for block in folded if block.summary.startswith("Test by test"))
+    assert isinstance(table, Table)
+    return documents.rows_of(table)
 
 
 def test_traffic_at_one_port_only_is_not_taken_for_the_trunks() -> None:
@@ -50,11 +41,12 @@ def test_traffic_at_one_port_only_is_not_taken_for_the_trunks() -> None:
 
 
 def test_of_a_few_retransmits_nothing_is_said() -> None:
-    assert not [text for text in said(Paper(losses={(0, "switch out"): 1})) if "retransmit" in text]
+    found = made(Paper(losses={(0, "switch out"): 1}))
+    assert not [text for text in sentences(found) if "retransmit" in text]
 
 
 def test_what_was_lost_before_the_counters_explains_that_they_show_less() -> None:
-    whole, *_ = said(Paper(losses={(0, "switch in"): 2000}))
+    whole, *_ = sentences(made(Paper(losses={(0, "switch in"): 2000})))
     assert whole.endswith(" %, which segments lost before these counters explain.")
 
 
@@ -72,23 +64,14 @@ def test_a_resumed_run_does_not_count_what_passed_meanwhile() -> None:
         for one in repetitions[1].counters
     )
     found = part_of(info, [repetitions[0], replace(repetitions[1], counters=later)])
-    assert found is not None
     assert sentences(found)[0].endswith("a difference of less than 0.1 %.")
 
 
-PAIR = Pair("pi1", "pi2")
-AT_SENDER = Capture("pi1", PAIR, Direction.FORWARD, "r-pi1.pcap", 900, 0, False, 3, 3)
-
-
-def captured(*captures: Capture) -> tuple[RunInfo, list[Repetition]]:
-    """A run of one test with these captures."""
-    cell = builders.cell(pairs=(PAIR,), duration_s=1.0)
-    repetition = replace(builders.repetition(cell, [900.0]), captures=captures)
-    return builders.run(builders.plan((cell,))), [repetition]
-
-
 def test_a_full_file_is_not_compared() -> None:
-    full = replace(AT_SENDER, cut=True, retransmits_seen=None)
-    said_of_run = documents.texts(*captured(full))
-    assert "Captures of test 1 were full before the end: their retransmits are not compared." in said_of_run
-    assert not [text for text in said_of_run if "differ" in text or "confirm" in text]
+    pair = Pair("pi1", "pi2")
+    cell = builders.cell(pairs=(pair,), duration_s=1.0)
+    full = Capture("pi1", pair, Direction.FORWARD, "r-pi1.pcap", 900, 0, True, None, 3)
+    measured = builders.repetition(cell, [900.0], captures=(full,))
+    said = documents.texts(builders.run(builders.plan((cell,))), [measured])
+    assert "Captures of test 1 were full before the end: their retransmits are not compared." in said
+    assert not [text for text in said if "differ" in text or "confirm" in text]

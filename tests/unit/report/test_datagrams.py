@@ -17,15 +17,10 @@ from rigctl.records import (
     Pair,
     Repetition,
     RunInfo,
-    RunPlan,
     Side,
     Status,
 )
-from rigctl.report.sections.datagrams import (
-    datagram_findings,
-    explain,
-    search_findings,
-)
+from rigctl.report.sections.datagrams import datagram_findings, explain, search_findings
 from rigctl.settings import MAX_RATE, RATE, Settings
 
 PAIR = Pair("a", "b")
@@ -33,14 +28,9 @@ SECOND = 10**9
 CELL = Cell(1, "udp", (PAIR,), 1.0, 0.0, 1, transport="udp", message_bytes=1250, settings=Settings({RATE: 10**8}))
 
 
-def plan_of(*cells: Cell) -> RunPlan:
-    return replace(
-        builders.plan(cells), links=dict.fromkeys(("a", "b"), Link(10**9, 1500)), virtual=None, max_loss=0.001
-    )
-
-
-def info_of(*cells: Cell) -> RunInfo:
-    return replace(builders.run(plan_of(*cells)), facts={})
+def info_of(cell: Cell) -> RunInfo:
+    links = dict.fromkeys(("a", "b"), Link(10**9, 1500))
+    return builders.run(builders.plan([cell], links=links, virtual=None, max_loss=0.001), facts={})
 
 
 def flow(sent: int, came: int, burst: int = 1, refused: int = 0, sent_burst: int | None = None, **counted: Any) -> Flow:
@@ -118,26 +108,22 @@ def test_a_sender_that_cannot_keep_up_is_reported() -> None:
     )
 
 
-def said_of(plan: RunPlan, trials: list[Repetition]) -> Finding:
-    (found,) = search_findings(RunView(replace(info_of(), plan=plan), trials))
+def search_finding(*trials: Repetition) -> Finding:
+    (found,) = search_findings(RunView(info_of(builders.asking(CELL, rate=MAX_RATE)), trials))
     return found
 
 
 def test_a_rate_that_the_senders_did_not_keep_to_is_no_verdict_on_the_network() -> None:
-    cell = builders.asking(CELL, rate=MAX_RATE)
-    lost, short = (
-        measured(flow(100_000, 50_000), 1),
-        measured(flow(30_000, 30_000, sent_burst=9), 2, 500_000_000),
-    )
-    text = said_of(plan_of(cell), [lost, short]).text
+    lost = measured(flow(100_000, 50_000), 1)
+    short = measured(flow(30_000, 30_000, sent_burst=9), 2, 500_000_000)
+    text = search_finding(lost, short).text
     assert "is 300 Mbit/s" in text
     assert "500 Mbit/s were requested" in text
     assert "the loss is" not in text
 
 
 def test_trials_of_which_none_could_be_measured_are_no_verdict_on_the_network() -> None:
-    cell = builders.asking(CELL, rate=MAX_RATE)
-    said = said_of(plan_of(cell), [measured(flow(1, 1), 1, status=Status.FAILED)])
+    said = search_finding(measured(flow(1, 1), 1, status=Status.FAILED))
     assert "no trial could be measured (1 trial)" in said.text
     assert "loss" not in said.text
     assert (said.weight, said.level) == (Weight.MISSING, Severity.ERROR)

@@ -11,7 +11,7 @@ from rigctl.analysis.nights.history import night_values
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Finding, Severity, Weight, by_weight
 from rigctl.records import Comparison, Expectation, Pair, Repetition, Retest, RunInfo, RunStatus, Status, Until
-from rigctl.report.blocks import Document, Table
+from rigctl.report.blocks import Table
 from rigctl.report.document import MOST_ROWS, document
 from rigctl.report.printers.html import page
 from rigctl.settings.kinds import KINDS
@@ -19,10 +19,6 @@ from rigctl.store import open_store
 
 CLOSING = ["Reproduce", "Method", "The rig", "Scenario and rig file"]
 VARIED = [(1, 100, (1.0, 2.0, 1.0, 1.0, 1.0)), (64, 100, (3.0, 3.0, 3.0, 3.0, 3.0))]
-
-
-def headings(made: Document) -> list[str]:
-    return [each.title for each in (*made.results, *made.sections)]
 
 
 def test_the_findings_are_by_weight_and_equal_ones_keep_their_order() -> None:
@@ -74,7 +70,7 @@ def test_a_run_of_any_kind_of_which_nothing_was_measured_has_a_document(kind: st
     table = made.results[0].blocks[0]
     assert isinstance(table, Table)
     assert table.notes == ("Test 1: failed: pi4: connection refused.",)
-    assert headings(made)[-4:] == CLOSING
+    assert [section.title for section in made.sections][-4:] == CLOSING
 
 
 def test_tags_that_users_gave_are_on_the_page_and_in_the_terminal_and_markup_in_them_is_text() -> None:
@@ -84,27 +80,20 @@ def test_tags_that_users_gave_are_on_the_page_and_in_the_terminal_and_markup_in_
     assert made.tags == (("baseline", ""), ("firmware", "<b>1.2</b>"))
     assert "<dt>firmware</dt><dd>&lt;b&gt;1.2&lt;/b&gt;</dd>" in page(made)
     assert "<dt>Tags</dt><dd>baseline</dd>" in page(made)
-    assert printed(tagged, measured, 120)[2] == "baseline firmware=<b>1.2</b>"
-    assert printed(info, measured, 120)[2].startswith("The lowest goodput")
-
-
-def run_with(*reasons: str, status: RunStatus = RunStatus.PARTIAL) -> tuple[RunInfo, list[Repetition]]:
-    """The page's run whose first tests failed, each for one of `reasons`."""
-    info, measured = builders.gigablox()
-    for number, reason in enumerate(reasons):
-        measured[number] = builders.failed(info.plan.cells[number], reason)
-    return replace(info, status=status), measured
+    assert printed(made, 120)[2] == "baseline firmware=<b>1.2</b>"
+    assert printed(document(info, measured), 120)[2].startswith("The lowest goodput")
 
 
 def test_tests_that_were_left_out_are_named() -> None:
-    info, measured = run_with()
-    assert document(info, measured[:5]).answer == "2 of 7 tests not measured: tests 6 and 7."
+    info, measured = builders.gigablox()
+    partial = replace(info, status=RunStatus.PARTIAL)
+    assert document(partial, measured[:5]).answer == "2 of 7 tests not measured: tests 6 and 7."
 
 
 def test_a_test_of_which_a_later_attempt_counts_has_not_failed() -> None:
-    info, measured = run_with()
+    info, measured = builders.gigablox()
     again = [builders.failed(info.plan.cells[0]), replace(measured[0], attempt=2), *measured[1:]]
-    assert document(info, again).answer.startswith("The lowest goodput is ")
+    assert document(replace(info, status=RunStatus.PARTIAL), again).answer.startswith("The lowest goodput is ")
 
 
 def test_a_retest_that_gave_nothing_is_a_warning_that_comes_early() -> None:
@@ -126,15 +115,15 @@ TWO_CELLS = tuple(builders.cell(number, parallel=number) for number in (1, 2))
 PER_PAIR = Expectation("goodput", "goodput_mbps", ">= 900M per pair", Comparison.AT_LEAST, (1, 2), 900.0, per_pair=True)
 
 
-def in_part(result: Repetition) -> Repetition:
-    flows = tuple(flow for flow in result.flows if flow.pair == Pair("pi1", "pi2"))
-    return replace(result, flows=flows, reason=REASON, goodput_median_bps=None)
-
-
 def run_in_part(*lacking: int, expected: tuple[Expectation, ...] = ()) -> tuple[RunInfo, list[Repetition]]:
+    """Two tests; of those in `lacking` the first pair only was measured."""
     info = builders.run(builders.plan(TWO_CELLS, expectations=expected), status=RunStatus.PARTIAL)
-    whole = [builders.repetition(cell, (941.0, 930.0)) for cell in TWO_CELLS]
-    return info, [in_part(each) if each.cell in lacking else each for each in whole]
+    measured = [builders.repetition(cell, (941.0, 930.0)) for cell in TWO_CELLS]
+    for number in lacking:
+        whole = measured[number - 1]
+        flows = tuple(flow for flow in whole.flows if flow.pair == Pair("pi1", "pi2"))
+        measured[number - 1] = replace(whole, flows=flows, reason=REASON, goodput_median_bps=None)
+    return info, measured
 
 
 def test_the_pairs_that_were_measured_are_kept_and_the_sum_is_unknown() -> None:

@@ -1,13 +1,13 @@
-"""What is not as expected: first among the findings, marked in the table, a section, in JSON and in JUnit."""
+"""What is not as expected: its verdicts and findings, and its mark in the table."""
 
 from dataclasses import replace
 
 import builders
 import message_runs
+from documents import column, result_table
 
 from rigctl.findings import Weight
 from rigctl.records import Comparison, Expectation, Repetition, RunInfo, RunStatus, Status
-from rigctl.report.blocks import Document, Table
 from rigctl.report.document import document
 
 
@@ -21,19 +21,15 @@ def run_of(*expectations: Expectation) -> tuple[RunInfo, list[Repetition]]:
     return replace(info, plan=replace(info.plan, expectations=expectations)), repetitions
 
 
-def column(made_document: Document) -> list[str]:
-    (section,) = made_document.results
-    table = next(block for block in section.blocks if isinstance(block, Table))
-    place = [each.title for each in table.columns].index("As expected")
-    return [row.entries[place].text for row in table.rows]
+def marks(info: RunInfo, repetitions: list[Repetition]) -> list[str]:
+    return column(result_table(info, repetitions), "As expected")
 
 
 def test_a_table_with_a_row_for_each_pair_marks_the_pair() -> None:
     info, repetitions = message_runs.measured("pingpong", message_runs.PING)
     trip = Expectation("rtt_p99", "app_rtt_p99_us", "< 5ms", Comparison.BELOW, (1, 2), 5000.0)
-    assert column(document(replace(info, plan=replace(info.plan, expectations=(trip,))), repetitions)) == [
-        "yes", "no: rtt_p99",
-    ]  # fmt: skip
+    expecting = replace(info, plan=replace(info.plan, expectations=(trip,)))
+    assert marks(expecting, repetitions) == ["yes", "no: rtt_p99"]
 
 
 def test_a_value_is_printed_with_the_digits_that_tell_it_from_its_bound() -> None:
@@ -55,7 +51,7 @@ def test_what_failed_cannot_be_judged_and_is_never_the_furthest() -> None:
     (unknown,) = (finding for finding in shown.findings if finding.weight is Weight.EXPECTED)
     assert unknown.text == "Goodput >= 900M per pair cannot be judged in test 2: not measured."
     assert (unknown.numbers["not_met"], unknown.numbers["not_known"]) == (0, 2)
-    assert column(shown)[:2] == ["yes", "–"]
+    assert marks(info, repetitions)[:2] == ["yes", "–"]
 
 
 def test_tests_that_an_interrupt_left_out_are_not_judged() -> None:

@@ -67,9 +67,8 @@ def test_a_page_has_the_elements_of_any_other(text: str) -> None:
     """As with words of the same length, so that tables are as wide."""
     hostile, plain = of_page(text), of_page("x" * len(text))
     assert tags(hostile).keys() == tags(plain).keys()
-    assert (
-        tags(hostile)["script", ("id", "type")] == tags(hostile)["script", ()] == 1
-    )  # the data, and that of the charts
+    # The data, and the script of the charts.
+    assert tags(hostile)["script", ("id", "type")] == tags(hostile)["script", ()] == 1
     assert hostile.count("<script") == 2
     data = DATA.search(hostile)
     assert data is not None
@@ -85,7 +84,7 @@ def test_markdown_is_no_more_than_words(text: str) -> None:
 
 @pytest.mark.parametrize("text", hostile_runs.MARKUP[1:3])
 def test_a_terminal_shows_markup_as_it_is(text: str) -> None:
-    shown = "\n".join(printed(*hostile_runs.run(text), 4000, everything=True))
+    shown = "\n".join(printed(document(*hostile_runs.run(text)), 4000, everything=True))
     assert f"{text}GigaBlox" in shown
     assert "\x1b" not in shown
 

@@ -7,10 +7,9 @@ from typing import Any
 import das2
 import documents
 
-from rigctl.analysis.views.matrix import Matrix, matrix
-from rigctl.findings import Finding
+from rigctl.analysis.views.matrix import matrix
 from rigctl.records import Cell, Condition, HostSetting, Repetition, RunInfo, Trunk
-from rigctl.report.blocks import HeatField, HeatMap, HeatMaps, Section
+from rigctl.report.blocks import Document, HeatField, HeatMap, HeatMaps
 from rigctl.report.document import document
 from rigctl.report.printers.html import page
 from rigctl.report.sections.matrix import matrix_findings
@@ -19,18 +18,10 @@ QUIET = das2.Shape(noise=0.0)
 COARSE: dict[str, Any] = {"windows": (131072,), "flows": (1, 2)}
 
 
-def matrix_of(run: tuple[RunInfo, list[Repetition]]) -> Matrix:
+def told(run: tuple[RunInfo, list[Repetition]]) -> str:
     found = matrix(run[0].plan, documents.cells_of(*run))
     assert found is not None
-    return found
-
-
-def findings_of(run: tuple[RunInfo, list[Repetition]]) -> list[Finding]:
-    return list(matrix_findings(run[0], matrix_of(run)))
-
-
-def told(run: tuple[RunInfo, list[Repetition]]) -> str:
-    return " ".join(finding.text for finding in findings_of(run))
+    return " ".join(finding.text for finding in matrix_findings(run[0], found))
 
 
 def test_the_limit_is_found_without_the_rig_file_and_a_rig_file_that_disagrees_is_named() -> None:
@@ -82,37 +73,30 @@ def test_a_sysctl_that_can_not_have_done_anything_is_said() -> None:
 SMALL: dict[str, Any] = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (1, 4, 8)}
 
 
-def sections_of(info: RunInfo, measured: list[Repetition], begins: str) -> list[Section]:
-    """Those of the document whose title begins so."""
-    made = document(info, measured)
-    return [section for section in (*made.results, *made.sections) if section.title.startswith(begins)]
-
-
-def heat_maps(section: Section) -> HeatMaps:
-    (found,) = (block for block in section.blocks if isinstance(block, HeatMaps))
-    return found
+def heat_maps(made: Document, begins: str) -> tuple[HeatMap, ...]:
+    """Those of the first section whose title begins so."""
+    (found,) = (block for block in documents.section(made, begins).blocks if isinstance(block, HeatMaps))
+    return found.maps
 
 
 def fields(heat: HeatMap) -> Iterator[HeatField]:
     return (field for _, row in heat.rows for field in row)
 
 
-def rendered(info: RunInfo, measured: list[Repetition]) -> str:
-    return page(document(info, measured))
-
-
 def test_a_field_that_was_not_measured_is_a_dash_without_a_colour() -> None:
     info, measured = das2.run((das2.OFF, das2.ON), **SMALL)
+    made = document(info, measured[1:])
     for begins in ("Total goodput", "Difference"):
-        first = next(fields(heat_maps(sections_of(info, measured[1:], begins)[0]).maps[0]))
+        first = next(fields(heat_maps(made, begins)[0]))
         assert (first.text, first.colour, first.value) == ("–", "", None)
-    assert rendered(info, measured[1:]).count('<td class="none">–</td>') == 2
+    assert page(made).count('<td class="none">–</td>') == 2
 
 
 def test_a_difference_that_is_only_noise_stays_pale() -> None:
+    def colours(run: tuple[RunInfo, list[Repetition]]) -> set[str]:
+        return {field.colour for heat in heat_maps(document(*run), "Difference") for field in fields(heat)}
+
     twin = replace(das2.OFF, name="twin")
-    (noise,) = sections_of(*das2.run((das2.OFF, twin), das2.Shape(noise=0.002), **SMALL), "Difference")
-    assert {field.colour for heat in heat_maps(noise).maps for field in fields(heat)} == {"z0"}
+    assert colours(das2.run((das2.OFF, twin), das2.Shape(noise=0.002), **SMALL)) == {"z0"}
     small = das2.Shape(goodput_mbps=lambda cell, mtu: 800.0 * len(cell.pairs) + 200 * cell.resize, noise=0.0)
-    (section,) = sections_of(*das2.run((das2.OFF, das2.ON), small, **SMALL), "Difference")
-    assert {field.colour for heat in heat_maps(section).maps for field in fields(heat)} == {"p2"}
+    assert colours(das2.run((das2.OFF, das2.ON), small, **SMALL)) == {"p2"}

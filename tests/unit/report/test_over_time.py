@@ -8,14 +8,16 @@ from typing import Any
 
 import builders
 import das2
+import pages
 import pytest
+from documents import finding
 from probing import MS, stream, with_gap
 
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
 from rigctl.columns import Level
 from rigctl.findings import Finding, Severity, Weight
-from rigctl.records import Bins, Cell, Direction, Flow, NicCounters, Pair, Repetition, RunInfo, Side, Status
+from rigctl.records import NicCounters, Repetition, RunInfo, Status
 from rigctl.report.blocks import Charts, Folded, Paragraph, Section, Table
 from rigctl.report.charts.plot import Axis, Bars, Line, Panel, Plot, Points, Rule
 from rigctl.report.charts.svg import render_svg
@@ -29,9 +31,9 @@ from rigctl.report.sections.soak import sum_over_time
 LEVEL = [940.0, 941.0, 939.5, 941.2, 940.4, 938.8, 941.0, 940.0, 939.0, 941.1]
 
 
-def trace(goodput_mbps: list[float], retransmits: list[int] | None = None, name: str = "a → b") -> Trace:
+def trace(goodput_mbps: list[float], retransmits: list[int] | None = None) -> Trace:
     middles_s = [0.5 + number for number in range(len(goodput_mbps))]
-    return Trace(name, float(len(goodput_mbps)), middles_s, goodput_mbps, retransmits or [0] * len(goodput_mbps))
+    return Trace("a → b", float(len(goodput_mbps)), middles_s, goodput_mbps, retransmits or [0] * len(goodput_mbps))
 
 
 @pytest.mark.parametrize(
@@ -134,13 +136,12 @@ def test_a_page_without_charts_has_no_script_and_allows_none() -> None:
     assert re.findall(r"script-src ('[^']*')", with_charts)[0].startswith("'sha256-")
 
 
-def gap_findings(*repetitions: Repetition, cells: tuple[Cell, ...] = (), **plan: Any) -> list[Finding]:
-    info = builders.run(builders.plan(cells or (stream(),), **plan))
-    return [made for made in document(info, repetitions).findings if "rrived" in made.text]
+def gap_finding(repetition: Repetition) -> Finding:
+    return finding(builders.run(builders.plan((stream(),))), [repetition], "Nothing arrived")
 
 
 def test_a_gap_of_two_seconds_is_a_finding_with_test_pair_start_and_length() -> None:
-    (found,) = gap_findings(with_gap(stream(), 1000, 3000))
+    found = gap_finding(with_gap(stream(), 1000, 3000))
     assert found.text == "Nothing arrived for 2 s or longer on pi1 → pi2 in test 1 (from 1.0 s on)."
     assert (found.weight, found.level, found.subject.names) == (Weight.SUSPECT, Severity.WARNING, ("1",))
     assert found.numbers["gaps"] == 1
@@ -150,16 +151,10 @@ def test_a_gap_of_two_seconds_is_a_finding_with_test_pair_start_and_length() -> 
 
 def test_a_length_is_never_rounded_up() -> None:
     repetition = replace(with_gap(stream(), 1000, 3000), window_start_ns=builders.BEGIN_NS + 1050 * MS)
-    (found,) = gap_findings(repetition)
+    found = gap_finding(repetition)
     assert found.text == "Nothing arrived for 1.9 s or longer on pi1 → pi2 in test 1 (from 0.0 s on)."
     early = replace(repetition, window_start_ns=builders.BEGIN_NS + 1002 * MS)
-    assert "for 2 s or longer" in gap_findings(early)[0].text  # a sample that is taken 2 ms late
-
-
-def test_the_flows_of_a_pair_have_a_gap_where_all_of_them_have() -> None:
-    cell = stream(parallel=3)
-    assert gap_findings(with_gap(cell, 1000, 3000, slice(0, 2)), cells=(cell,)) == []
-    assert len(gap_findings(with_gap(cell, 1000, 3000), cells=(cell,))) == 1
+    assert "for 2 s or longer" in gap_finding(early).text  # a sample that is taken 2 ms late
 
 
 def test_a_link_that_went_down_meanwhile_is_named() -> None:
@@ -167,27 +162,15 @@ def test_a_link_that_went_down_meanwhile_is_named() -> None:
     nodes = tuple(
         replace(usage, nic=NicCounters(carrier_changes=2 if usage.node == "pi2" else 0)) for usage in repetition.nodes
     )
-    (found,) = gap_findings(replace(repetition, nodes=nodes))
+    found = gap_finding(replace(repetition, nodes=nodes))
     assert found.text.endswith("Meanwhile the carrier changed 2 times on pi2: a link went down or came up.")
     assert found.remedy == "Check the cable, the switch port and its log."
     assert found.numbers["carrier_changes"] == 2
 
 
-BINNED = Pair("pi1", "pi2")
-
-
-def binned(values: tuple[int, ...], width_us: int = 500) -> tuple[RunInfo, list[Repetition]]:
-    cell = Cell(1, "tcp", (BINNED,), 1.0, 0.0, 1, bin_us=width_us)
-    end_ns = len(values) * width_us * 1000
-    side = Side(sum(values), 1, end_ns, bins=Bins(0, width_us, values))
-    flow = Flow(BINNED, Direction.FORWARD, 1, Side(sum(values), 1, end_ns), side, bytes=sum(values))
-    info = builders.run(builders.plan((cell,)))
-    one = Repetition(1, 1, 1, Status.OK, None, 0.0, 1.0, 0, end_ns, 0.0, 0.0, flows=(flow,))
-    return info, [one]
-
-
 def test_bins_of_what_does_not_count_are_not_exported() -> None:
-    info, (one,) = binned((1000, 0, 3000), 500)
+    info, (one,) = pages.bins()
+    assert len(load(info, [one]).rows(Level.BINS)) == 2000
     assert load(info, [replace(one, status=Status.INVALID, reason="start skew")]).rows(Level.BINS) == []
     unasked = [replace(cell, bin_us=None) for cell in info.plan.cells]
     assert load(replace(info, plan=replace(info.plan, cells=tuple(unasked))), [one]).rows(Level.BINS) == []
@@ -203,12 +186,6 @@ def soak_section(info: RunInfo, measured: list[Repetition]) -> Section:
     return section
 
 
-def soak_table(info: RunInfo, measured: list[Repetition]) -> Table:
-    table = soak_section(info, measured).blocks[0]
-    assert isinstance(table, Table)
-    return table
-
-
 def charts_of(section: Section) -> list[Charts]:
     return [block for block in section.blocks if isinstance(block, Charts)]
 
@@ -218,7 +195,9 @@ def test_a_flow_of_which_some_repetition_is_unknown_has_no_mean() -> None:
     cell = info.plan.cells[0]
     one, two = (das2.repetition(cell, number=number) for number in (1, 2))
     two = replace(two, flows=(replace(two.flows[0], bytes=None), *two.flows[1:]))
-    entry = soak_table(info, [one, two]).rows[0].entries[2]
+    table = soak_section(info, [one, two]).blocks[0]
+    assert isinstance(table, Table)
+    entry = table.rows[0].entries[2]
     assert (entry.text, entry.value) == ("–", None)
 
 

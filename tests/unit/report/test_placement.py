@@ -1,7 +1,6 @@
 """Findings on placement: other NUMA nodes than the card's, shared processors, and silence on a default run."""
 
 from dataclasses import replace
-from typing import Any
 
 import builders
 import pytest
@@ -20,10 +19,9 @@ def placed(
     asked: str | None,
     sender: tuple[tuple[int, int], ...],
     numa: Numa = Numa(),  # noqa: B008 — frozen
-    **settings: Any,
 ) -> tuple[RunInfo, list[Repetition]]:
     """Return a run of two flows whose senders ran on these processors, each with its count of samples."""
-    cell = builders.cell(pairs=(Pair("pi1", "pi2"),), parallel=2, placement=asked, **settings)
+    cell = builders.cell(pairs=(Pair("pi1", "pi2"),), parallel=2, placement=asked)
     made = builders.repetition(cell, (400.0,))
 
     def at(flow: Flow) -> Flow:

@@ -1,6 +1,5 @@
 """Every printer prints any document: the answer, the results, three findings; and executes nothing of its texts."""
 
-import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from documents import printed
 from rich.console import Console
 
-from rigctl.findings import Finding, Severity, Weight
+from rigctl.findings import Finding, Weight
 from rigctl.report.blocks import (
     Chart,
     Charts,
@@ -33,10 +32,11 @@ from rigctl.report.blocks import (
     Verbatim,
 )
 from rigctl.report.charts.plot import Axis, Line, plot
+from rigctl.report.document import document
 from rigctl.report.printers.html import page
 from rigctl.report.printers.json import as_json
 from rigctl.report.printers.table_parts import MOST_PAPER_ROWS, PAPER_CHARACTERS, paper_parts, screen_parts
-from rigctl.report.printers.terminal import _rich_table, _widest, print_document
+from rigctl.report.printers.terminal import _rich_table, _widest
 
 PLOT = plot(200, 100, Axis("seconds"), Axis("Mbit/s"), (Line(((0, 1), (1, 2)), "s1"),))
 TABLE = Table(
@@ -50,16 +50,15 @@ TABLE = Table(
 )
 
 
-def finding(number: int, level: Severity = Severity.NOTE) -> Finding:
-    return Finding(f"Finding {number}.", Weight.DETAIL, level, numbers={"goodput_mbps": 941.2})
-
-
 DOCUMENT = Document(
     title="A title",
     run="20261122-041500-ab12",
     about=("rig", "2026-11-22"),
     notes="Some notes.",
-    findings=(Finding("The answer.", Weight.ANSWER), *(finding(number) for number in range(1, 6))),
+    findings=(
+        Finding("The answer.", Weight.ANSWER),
+        *(Finding(f"Finding {number}.", Weight.DETAIL, numbers={"goodput_mbps": 941.2}) for number in range(1, 6)),
+    ),
     results=(Section("Results", (TABLE,), brief=True),),
     sections=(
         Section("Brief", (Paragraph("A paragraph."), Items(("An item.",))), brief=True),
@@ -78,12 +77,6 @@ DOCUMENT = Document(
 )
 
 
-def terminal(document: Document, width: int = 100, *, everything: bool = False) -> list[str]:
-    text = io.StringIO()
-    print_document(document, Console(file=text, width=width), everything=everything)
-    return text.getvalue().splitlines()
-
-
 @pytest.mark.parametrize("width", [30, 40, 60])
 def test_a_narrow_terminal_gets_the_table_in_parts_and_nothing_is_cut(width: int) -> None:
     wide = replace(
@@ -91,7 +84,7 @@ def test_a_narrow_terminal_gets_the_table_in_parts_and_nothing_is_cut(width: int
         columns=(TABLE.columns[0], *(Column(f"Column{number}") for number in range(8))),
         rows=(Row((Entry("1", 1), *(Entry(f"{number}" * 6, number) for number in range(8))), 1),),
     )
-    lines = terminal(replace(DOCUMENT, results=(Section("Results", (wide,), brief=True),)), width)
+    lines = printed(replace(DOCUMENT, results=(Section("Results", (wide,), brief=True),)), width)
     table = lines[: next(at for at, line in enumerate(lines) if "Finding" in line)]
     assert max(map(len, table)) <= width
     for number in range(8):
@@ -129,8 +122,7 @@ def test_a_wide_table_of_many_rows_is_printed_across_instead_of_twice() -> None:
 
 
 def test_a_narrow_terminal_shows_two_tables_and_cuts_nothing() -> None:
-    info, measured = builders.gigablox()
-    lines = printed(info, measured, 80)
+    lines = printed(document(*builders.gigablox()), 80)
     assert not any("…" in line for line in lines)
     assert max(len(line) for line in lines) <= 80
     heads = [line for line in lines if line.strip().startswith("Test ")]

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import builders
 import claim_cases
@@ -11,7 +11,7 @@ import pytest
 from claim_cases import Measured
 
 from rigctl.analysis.run_view import RunView
-from rigctl.records import Comparison, Direction, Expectation, Link, Repetition, RunInfo, RunStatus, Status
+from rigctl.records import Cell, Comparison, Direction, Expectation, Link, Repetition, RunInfo, RunStatus, Status
 from rigctl.report.product.claim import Claim, NoClaim, claim, floored_text, lowest, three_digits
 from rigctl.report.product.theme import ClaimSection
 
@@ -54,19 +54,27 @@ def test_a_figure_is_rounded_down(mbps: float, printed: str) -> None:
     assert floored_text(mbps) == printed
 
 
-def run(*, numbers: tuple[int, ...] = (5,), repeat: int = 4, **info: Any) -> tuple[RunInfo, list[Repetition]]:
+Run: TypeAlias = tuple[RunInfo, list[Repetition]]
+
+
+def run(*, numbers: tuple[int, ...] = (5,), repeat: int = 4, plan: dict[str, Any] | None = None, **info: Any) -> Run:
     """Tests of the page on hardware, each four times: the pairs have 941 and 940 Mbit/s."""
     cells = tuple(builders.cell(number, parallel=5) for number in numbers)
-    plan = builders.plan(cells, virtual=None, repeat=repeat)
+    made = builders.plan(cells, **{"virtual": None, "repeat": repeat} | (plan or {}))
     measured = [
         builders.repetition(cell, (941 - 0.1 * at, 940.4 - 0.1 * at), number=at + 1)
         for cell in cells
         for at in range(repeat)
     ]
-    return builders.run(plan, **info), measured
+    return builders.run(made, **info), measured
 
 
-def judged(made: tuple[RunInfo, list[Repetition]], **asked: Any) -> Claim | NoClaim:
+def four_times(cell: Cell, *mbps: float, **fields: Any) -> Run:
+    measured = [builders.repetition(cell, mbps, number=number, **fields) for number in (1, 2, 3, 4)]
+    return builders.run(builders.plan([cell], virtual=None, repeat=4)), measured
+
+
+def judged(made: Run, **asked: Any) -> Claim | NoClaim:
     return claim(RunView(*made), ClaimSection.model_construct(**asked))
 
 
@@ -94,51 +102,36 @@ def test_a_claim_says_of_which_tests_it_is_made(tests: Any, said: str) -> None:
 
 
 def test_both_directions_are_in_the_claim() -> None:
-    cell = builders.cell(1, direction=Direction.BOTH)
-    measured = [builders.repetition(cell, (940.2, 940.5, 941, 940.8), number=at) for at in (1, 2, 3, 4)]
-    found = judged((builders.run(builders.plan([cell], virtual=None, repeat=4)), measured))
+    found = judged(four_times(builders.cell(1, direction=Direction.BOTH), 940.2, 940.5, 941, 940.8))
     assert str(found).startswith("940 Mbit/s on both pairs, in both directions at once: 99.8 %")
 
 
 def test_small_segments_are_in_the_claim() -> None:
     """99 % of what small segments allow is not 99 % of what the line allows."""
     cell = builders.cell(1, pairs=builders.PAIRS[:1], mss=548)
-    measured = [builders.repetition(cell, (855,), number=at, sender={"mss": 536}) for at in (1, 2, 3, 4)]
-    found = str(judged((builders.run(builders.plan([cell], virtual=None, repeat=4)), measured)))
+    found = str(judged(four_times(cell, 855, sender={"mss": 536})))
     assert "between two ports" in found
     assert found.endswith("of what gigabit Ethernet allows with segments of 536 bytes")
 
 
-def replaced(number: int, *mbps: float, **fields: Any) -> tuple[RunInfo, list[Repetition]]:
+def replaced(number: int, *mbps: float, **fields: Any) -> Run:
     """Five repetitions, one of which is another."""
     info, measured = run(repeat=5)
     measured[number] = replace(builders.repetition(info.plan.cells[0], mbps or (941, 940), number=number + 1), **fields)
     return info, measured
 
 
-def on(info: RunInfo, **plan: Any) -> RunInfo:
-    return replace(info, plan=replace(info.plan, **plan))
-
-
-def busy() -> tuple[RunInfo, list[Repetition]]:
+def busy() -> Run:
     """Senders without a processor to spare."""
-    info, _ = run()
+    info, slow = four_times(builders.cell(5, parallel=5), 800, 800)
     used: dict[str, Any] = {"agent_cpu_us": 10**7, "node_busy_us": 10**7, "cpus": 1}
-    slow = [builders.repetition(info.plan.cells[0], (800, 800), number=at) for at in range(1, 5)]
     return info, [replace(one, nodes=tuple(replace(node, **used) for node in one.nodes)) for one in slow]
 
 
-def short() -> tuple[RunInfo, list[Repetition]]:
-    cell = builders.cell(1, duration_s=1.0)
-    measured = [builders.repetition(cell, (941, 941), number=at) for at in (1, 2, 3, 4)]
-    return builders.run(builders.plan([cell], virtual=None, repeat=4)), measured
-
-
 BOUND = Expectation("goodput", "goodput_mbps", ">= 1900M", Comparison.AT_LEAST, (5,), bound=1900.0)
-SLOW_LINK = {"pi2": builders.facts(speed_bps=10**8)}
 NO_RATES = {name: builders.facts(speed_bps=None) for name in run()[0].plan.links}
 NO_LINKS = {name: Link(None, 1500) for name in NO_RATES}
-AGAINST: dict[str, tuple[tuple[RunInfo, list[Repetition]], dict[str, Any], str]] = {
+AGAINST: dict[str, tuple[Run, dict[str, Any], str]] = {
     "few": (run(repeat=3), {}, "made: 3 repetitions count, 4 are needed."),
     "invalid": (
         replaced(2, status=Status.INVALID, reason="start skew 14 ms"),
@@ -155,20 +148,20 @@ AGAINST: dict[str, tuple[tuple[RunInfo, list[Repetition]], dict[str, Any], str]]
     ),
     "impossible": (replaced(3, 944, 941), {}, "100.3 % of what the link allows is not possible"),
     "hosts": (busy(), {"least": 0.5}, "it is limited by sender, not by the line"),
-    "expected": ((on(run()[0], expectations=(BOUND,)), run()[1]), {}, "made: it is not what the scenario expects."),
-    "virtual": ((on(run()[0], virtual="namespaces"), run()[1]), {}, "virtual rig, which says nothing about a product"),
-    "loopback": ((on(run()[0], virtual="loopback"), run()[1]), {"virtual": True}, "on a machine's loopback"),
+    "expected": (run(plan={"expectations": (BOUND,)}), {}, "made: it is not what the scenario expects."),
+    "virtual": (run(plan={"virtual": "namespaces"}), {}, "virtual rig, which says nothing about a product"),
+    "loopback": (run(plan={"virtual": "loopback"}), {"virtual": True}, "on a machine's loopback"),
     "other rate": (
-        (replace(run()[0], facts={**run()[0].facts, **SLOW_LINK}), run()[1]),
+        run(facts=run()[0].facts | {"pi2": builders.facts(speed_bps=10**8)}),
         {},
         "the rig file gives pi2 a link of 1 Gbit/s, its interface has 100 Mbit/s",
     ),
-    "unknown rate": (
-        (replace(on(run()[0], links=NO_LINKS), facts=NO_RATES), run()[1]),
+    "unknown rate": (run(plan={"links": NO_LINKS}, facts=NO_RATES), {}, "what its links allow is not known"),
+    "short": (
+        four_times(builders.cell(1, duration_s=1.0), 941, 941),
         {},
-        "what its links allow is not known",
+        "made: 1 s of each repetition count, 5 s are needed.",
     ),
-    "short": (short(), {}, "made: 1 s of each repetition count, 5 s are needed."),
 }
 
 
@@ -181,7 +174,7 @@ def test_a_reason_against_a_claim_is_named(case: str) -> None:
 
 
 def test_a_claim_on_a_virtual_rig_begins_with_these_words() -> None:
-    found = judged((on(run()[0], virtual="namespaces"), run()[1]), virtual=True)
+    found = judged(run(plan={"virtual": "namespaces"}), virtual=True)
     assert str(found).startswith("Virtual rig: 940 Mbit/s on both pairs at once")
 
 

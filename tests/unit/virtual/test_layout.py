@@ -60,7 +60,7 @@ def test_what_cannot_be_built_is_refused_before_anything_starts() -> None:
     layout_of(rig(link=Link(10**9, 1279)))
 
 
-def das2(**fields: Any) -> Rig:
+def das2() -> Rig:
     """Two switches with two nodes each."""
     switches = {"f10": Switch("f10", "Force10", 9216, snmp=Snmp()), "cisco": Switch("cisco", "Cisco")}
     nodes = {
@@ -68,7 +68,7 @@ def das2(**fields: Any) -> Rig:
         for name, switch, mtu in (("a", "f10", 1500), ("b", "f10", 4000), ("c", "cisco", 1500), ("d", "cisco", 1500))
     }
     trunk = Trunk(("f10", "cisco"), 8 * 10**9)
-    return replace(Rig("lab", "A lab", nodes, None, virtual="namespaces"), switches=switches, trunk=trunk, **fields)
+    return replace(Rig("lab", "A lab", nodes, None, virtual="namespaces"), switches=switches, trunk=trunk)
 
 
 def test_ports_have_the_mtu_of_their_switch_or_of_the_largest_node() -> None:

@@ -19,8 +19,8 @@ from rigctl.virtual.links import (
 MTUS = dict.fromkeys(("pi1", "pi2", "a", "b", "near", "slow"), 1500)
 
 
-def place(name: str = "pi1", number: int = 1, rate_bps: int | None = 10**9, mtu: int = 1500) -> Place:
-    return Place(name, number, rate_bps, mtu)
+def place(name: str = "pi1", number: int = 1, rate_bps: int | None = 10**9) -> Place:
+    return Place(name, number, rate_bps, 1500)
 
 
 def layout(*places: Place) -> Layout:

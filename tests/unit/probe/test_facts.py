@@ -99,6 +99,8 @@ IP_ADDR = """\
         (parsers.sysctls, "", None),
         (parsers.addresses, IP_ADDR, ["10.0.0.1", "10.0.0.7", "fd77::1"]),
         (parsers.addresses, "", None),
+        (parsers.offloads, ETHTOOL_K, {
+            "tso": False, "gso": True, "gro": True, "lro": False, "sg": True, "tx": True, "rx": True}),
         (parsers.offloads, "", None),
         (parsers.throttled, "throttled=0x0\n", []),
         (parsers.throttled, "throttled=0x50005\n", [
@@ -110,11 +112,6 @@ IP_ADDR = """\
 )  # fmt: skip
 def test_a_parser_reads_what_was_recorded(parser: Any, output: str, value: object) -> None:
     assert parser(output) == value
-
-
-def test_offloads_go_by_the_names_ethtool_takes() -> None:
-    expected = {"tso": False, "gso": True, "gro": True, "lro": False, "sg": True, "tx": True, "rx": True}
-    assert parsers.offloads(ETHTOOL_K) == expected
 
 
 def answer(**outputs: str) -> str:

@@ -51,9 +51,9 @@ def targets(folder: Path, text: str, *groups: str, name: str = "hosts.ini") -> l
     return inventory_targets(read_inventory(path), groups)
 
 
-def refused(folder: Path, text: str, *groups: str, name: str = "hosts.ini") -> str:
+def refused(folder: Path, text: str, name: str) -> str:
     with pytest.raises(InputError) as caught:
-        targets(folder, text, *groups, name=name)
+        targets(folder, text, name=name)
     return str(caught.value).replace(f"{folder}/", "")
 
 
@@ -81,30 +81,21 @@ def test_a_group_chooses_its_hosts_and_those_of_its_children(tmp_path: Path) -> 
         ("[a\nx\n", 'hosts.ini:1:1: section "[a": expected [GROUP]'),
         ("[a]\nx ansible_port=many\n", 'hosts.ini:2:3: ansible_port "many": expected a whole number'),
         ("[a:children]\nb\n", 'hosts.ini:2:1: group "a": there is no group "b"'),
-        ("[a:children]\nb\n[b:children]\na\n", 'group "a": "b" contains it in turn'),
+        ("[a:children]\nb\n[b:children]\na\n", 'hosts.ini:2:1: group "a": "b" contains it in turn'),
         ("[a]\nx\n[a:vars]\nansible_user={{ me }}\n", "hosts.ini:4:1: ansible_user"),
         ("[a]\nx\n[a:vars]\njust words\n", "hosts.ini:4:1: expected NAME=VALUE"),
         ('x ansible_user="pi\n', "hosts.ini:1:16: the quote is not closed"),
         ("n[3:1]\n", "hosts.ini:1:1: host "),
         ("-x\n", 'hosts.ini:1:1: host "-x": expected a host name'),
         ("# nothing\n", "hosts.ini: names no host"),
-    ],
-)
-def test_a_mistake_of_the_ini_form_has_its_line_and_column(tmp_path: Path, text: str, expected: str) -> None:
-    assert expected in refused(tmp_path, text)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
         ("all: [a, b]\n", 'hosts.yaml:1:6: group "all": expected a mapping with hosts, vars or children'),
         ("all:\n  host: {a: }\n", 'hosts.yaml:2:3: group "all": "host" is unknown. Known: hosts, vars, children'),
         ("all:\n  hosts:\n    a: {ansible_port: 0}\n", 'hosts.yaml:3:23: ansible_port "0": expected 1 to 65535'),
         ("all:\n  vars: {ansible_user: !vault x}\n", "hosts.yaml:2:24: tag"),
     ],
 )
-def test_a_mistake_of_the_yaml_form_has_its_line_and_column(tmp_path: Path, text: str, expected: str) -> None:
-    assert expected in refused(tmp_path, text, name="hosts.yaml")
+def test_a_mistake_of_either_form_has_its_line_and_column(tmp_path: Path, text: str, expected: str) -> None:
+    assert expected in refused(tmp_path, text, name=expected.partition(":")[0])
 
 
 def test_a_file_and_its_group_are_told_apart(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from rigctl.probe.switches import Forwarding
 MACS = {number: f"02:00:00:00:00:{number:02x}" for number in range(1, 9)}
 
 
-def end(number: int, *neighbours: Neighbour, lldp: str | None = "absent") -> Surroundings:
-    return simple(number, neighbours=neighbours, lldp=None if neighbours else lldp)
+def end(number: int, *neighbours: Neighbour) -> Surroundings:
+    return simple(number, neighbours=neighbours, lldp=None if neighbours else "absent")
 
 
 def ports_of(

@@ -7,10 +7,8 @@ import pytest
 from rigctl.base.errors import NodeError, RigError
 from rigctl.cli import errors
 
-pytestmark = pytest.mark.usefixtures("no_debug")
 
-
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def no_debug(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RIGCTL_DEBUG", raising=False)
 

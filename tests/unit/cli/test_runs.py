@@ -32,12 +32,6 @@ def listed(
     return ListedRun(info, {"ok": 6, "failed": 1}, fate, builders.STARTED_AT + age_s)
 
 
-def printed(*runs: ListedRun, **console: Any) -> str:
-    text = io.StringIO()
-    print_runs(runs, Console(file=text, **console))
-    return text.getvalue()
-
-
 def test_a_tag_is_a_name_and_a_value_or_a_name_alone() -> None:
     given = ["firmware=1.2.3", "baseline", "note= a = b ", "firmware=1.2.3"]
     assert tags_of(given, "--tag") == {"firmware": "1.2.3", "baseline": "", "note": "a = b"}
@@ -117,9 +111,10 @@ def test_a_run_that_died_is_told_from_one_that_goes_on(status: RunStatus, age_s:
 
 @pytest.mark.parametrize("width", [30, 80, 200])
 def test_the_list_counts_the_tests_that_have_a_result_and_keeps_ids_whole(width: int) -> None:
-    text = printed(listed(), width=width, force_terminal=True)
-    assert "6/7" in text
-    assert listed().info.run in text
+    text = io.StringIO()
+    print_runs([listed()], Console(file=text, width=width, force_terminal=True))
+    assert "6/7" in text.getvalue()
+    assert listed().info.run in text.getvalue()
 
 
 def old(name: str, days: float, rig: str = "lab", fate: Fate = Fate.UNKNOWN, **changed: Any) -> ListedRun:

@@ -29,12 +29,12 @@ Speak = Callable[[int, str, dict[str, str]], Replies]
 class FakeAgent:
     """What an agent process looks like from the controller: it greets, and `speak` answers each order."""
 
-    def __init__(self, speak: Speak, greeting: bytes | None = None) -> None:
+    def __init__(self, speak: Speak, *greeting: bytes) -> None:
         self.speak = speak
         self.orders: list[str] = []
         self.said: asyncio.Queue[bytes] = asyncio.Queue()
         self.ended = False
-        self.say(greeting if greeting is not None else json.dumps(HELLO).encode() + b"\n")
+        self.say(*greeting)
 
     def say(self, *lines: bytes) -> None:
         for line in lines:
@@ -84,8 +84,9 @@ def mute(number: int, verb: str, keys: dict[str, str]) -> Replies:
 
 
 @asynccontextmanager
-async def talking(speak: Speak = obliging, greeting: bytes | None = None) -> AsyncIterator[tuple[Agent, FakeAgent]]:
-    fake = FakeAgent(speak, greeting)
+async def talking(speak: Speak = obliging, **hello: object) -> AsyncIterator[tuple[Agent, FakeAgent]]:
+    """An agent whose greeting has `hello` in place of the usual fields."""
+    fake = FakeAgent(speak, line(**HELLO | hello))
     async with running("pi1", cast(Process, fake)) as agent:
         yield agent, fake
 
@@ -159,7 +160,7 @@ async def test_an_agent_that_never_answers_costs_its_deadline_and_a_late_answer_
         (b'{"id":1', "expected a whole line"),
         (b'{"id":99,"ok":true}\n', "an answer to order 99, which was not sent"),
         (b"x" * 16385, "expected at most 16384 bytes per line"),
-        (json.dumps(HELLO).encode() + b"\n", "a second hello"),
+        (line(**HELLO), "a second hello"),
         (line(**(TOTALS | {"id": 1})), "a flow's report in answer to stop"),
     ],
 )
@@ -186,19 +187,14 @@ async def test_when_the_agent_ends_every_order_that_waits_fails_with_its_last_wo
 
 async def test_an_agent_that_does_not_greet_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_module, "HELLO_DEADLINE_S", 0.05)
-
-    class Mute(FakeAgent):
-        def say(self, *lines: bytes) -> None:
-            super().say(*(each for each in lines if each == b""))
-
     with pytest.raises(NodeError, match=r"pi1: the agent sent nothing within 0.05 s of its start"):
-        async with running("pi1", cast(Process, Mute(mute))):
+        async with running("pi1", cast(Process, FakeAgent(mute))):
             pass
 
 
 async def test_an_agent_of_another_protocol_is_refused() -> None:
     with pytest.raises(NodeError, match=r"pi1: the agent speaks protocol 5.*rigctl agent build"):
-        async with talking(greeting=json.dumps(HELLO | {"protocol": 5}).encode() + b"\n"):
+        async with talking(protocol=5):
             pass
 
 
@@ -244,7 +240,7 @@ async def test_buckets_weigh_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rigctl.remote.agent.ROWS_LIMIT", 60)
 
     def many(number: int, verb: str, keys: dict[str, str]) -> Replies:
-        return [line(**{"id": number, "flow": 0, "buckets": [[0, 0]] * 1000})] * 2
+        return [line(id=number, flow=0, buckets=[[0, 0]] * 1000)] * 2
 
     async with talking(many) as (agent, _):
         with pytest.raises(NodeError, match="a report of over 60 rows"):
@@ -256,7 +252,7 @@ async def test_what_an_agent_says_is_made_printable() -> None:
     async with talking(lambda number, *_: [line(**{"id": number} | said)]) as (agent, _):
         with pytest.raises(NodeError, match=re.escape("stop: ?]0;pwned? no (EIO)")):
             await agent.order(Stop(1))
-    async with talking(lambda *_: [json.dumps({"id": 1, "ok": True, "\x1b[2J": "x"}).encode() + b"\n"]) as (agent, _):
+    async with talking(lambda *_: [line(**{"id": 1, "ok": True, "\x1b[2J": "x"})]) as (agent, _):
         with pytest.raises(NodeError) as caught:
             await agent.order(Stop(1))
         # The line itself is shown as the JSON that it is.

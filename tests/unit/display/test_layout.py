@@ -48,14 +48,14 @@ def shown(the_state: State | None = None, fate: Fate = Fate.RUNNING) -> Publishe
     return Published(the_state or state(), "anna", fate)
 
 
-def text_of(published: Published, width: int = 100, height: int = 30, clock_s: float = 102.0) -> str:
-    return "\n".join(line.plain.rstrip() for line in screen(published, width, height, clock_s))
+def text_of(published: Published, height: int = 30, clock_s: float = 102.0) -> str:
+    return "\n".join(line.plain.rstrip() for line in screen(published, 100, height, clock_s))
 
 
-def ended(rows: int = 7, columns: int = 4, **fields: Any) -> State:
+def ended(rows: int = 7, columns: int = 4) -> State:
     table = [" ".join(f"{row}.{at}" for at in range(columns)) for row in range(rows)]
     results = ("Line rate in all tests.", "", *table, "", "MSS 8960 was requested, 1448 went over the wire.")
-    return state(phase="ended", outcome="complete", results=results, **fields)
+    return state(phase="ended", outcome="complete", results=results)
 
 
 EVERY = {

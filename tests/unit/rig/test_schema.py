@@ -9,6 +9,9 @@ from rigctl.base.errors import InputError
 from rigctl.records import Link
 from rigctl.rig.load import bundled_rigs, load_rig
 
+REAL = "nodes: {a: {address: x}, b: {address: y}}\n"
+VIRTUAL = "nodes: {a: , b: }\n"
+
 
 def test_a_real_rig_has_all_that_ssh_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -22,24 +25,11 @@ def test_a_real_rig_has_all_that_ssh_needs(tmp_path: Path, monkeypatch: pytest.M
         "      data_address: 'FD00::1', data_interface: enp3s0, sudo: yes, rate: 2.5 Gbit/s, mtu: 1500}\n"
     )
     rig = rig_from(tmp_path, text)
-    assert (rig.name, rig.title, rig.switch, rig.virtual, rig.text, rig.notes) == (
-        "r",
-        "Two rooms",
-        "Blox",
-        None,
-        text,
-        "n",
-    )
-    assert rig.source == tmp_path / "r.yaml"
+    assert (rig.name, rig.title, rig.switch, rig.notes) == ("r", "Two rooms", "Blox", "n")
+    assert (rig.virtual, rig.text, rig.source) == (None, text, tmp_path / "r.yaml")
     a, b = rig.nodes["a"], rig.nodes["b"]
-    assert (a.address, a.key, a.user, a.port, a.sudo, a.link) == (
-        "a.lab",
-        tmp_path / "key",
-        "pi",
-        None,
-        False,
-        Link(10**9, 9000),
-    )
+    assert (a.address, a.key, a.user) == ("a.lab", tmp_path / "key", "pi")
+    assert (a.port, a.sudo, a.link) == (None, False, Link(10**9, 9000))
     assert (b.port, b.key, b.known_hosts) == (2222, tmp_path / "home" / "id", tmp_path / "kh")
     assert (b.jump, b.data_address, b.data_interface) == ("x@gate.lab:22", "fd00::1", "enp3s0")
     assert (b.sudo, b.link) == (True, Link(2_500_000_000, 1500))
@@ -104,7 +94,7 @@ def test_an_address_that_ssh_could_misread_is_refused(tmp_path: Path, address: s
         ("nodes: {a: {address: x}, b: {address: x}}\n", 'r.yaml:1:39: node "b": has the same address as "a".'),
         ("nodes: {a: {address: x}, a: {address: y}, b: {address: z}}\n", 'r.yaml:1:26: key "a" is given twice'),
         (
-            "virtual: docker\nnodes: {a: , b: }\n",
+            f"virtual: docker\n{VIRTUAL}",
             'r.yaml:1:10: virtual "docker": unknown. Known: namespaces, loopback, machines.',
         ),
         (
@@ -115,33 +105,18 @@ def test_an_address_that_ssh_could_misread_is_refused(tmp_path: Path, address: s
             "virtual: namespaces\nnodes: {a: {sysctl: {kernel.panic: 1}}, b: }\n",
             'r.yaml:2:22: sysctl "kernel.panic": expected one below net',
         ),
-        (
-            "virtual: machines\nlinks: {rtt: 1ms}\nnodes: {a: , b: }\n",
-            "r.yaml:2:9: rtt: for virtual",
-        ),
+        (f"virtual: machines\nlinks: {{rtt: 1ms}}\n{VIRTUAL}", "r.yaml:2:9: rtt: for virtual"),
         ("virtual: namespaces\nnodes: {a: {arch: x86_64}, b: }\n", "r.yaml:2:13: arch: for virtual rigs with machines"),
-        (
-            "virtual: machines\nnodes: {a: {arch: vax}, b: }\n",
-            'r.yaml:2:19: arch "vax": unknown. Known: x86_64',
-        ),
-        (
-            "virtual: machines\nlinks: {nic: ne2k}\nnodes: {a: , b: }\n",
-            'r.yaml:2:14: nic "ne2k": unknown. Known:',
-        ),
-        ("virtual: machines\nswitches: {x: X}\nnodes: {a: , b: }\n", "r.yaml:2:1: switches: a rig"),
-        ("virtual: loopback\nlinks: {rtt: 1ms}\nnodes: {a: , b: }\n", "r.yaml:2:9: rtt: for virtual rigs with"),
+        ("virtual: machines\nnodes: {a: {arch: vax}, b: }\n", 'r.yaml:2:19: arch "vax": unknown. Known: x86_64'),
+        (f"virtual: machines\nlinks: {{nic: ne2k}}\n{VIRTUAL}", 'r.yaml:2:14: nic "ne2k": unknown. Known:'),
+        (f"virtual: machines\nswitches: {{x: X}}\n{VIRTUAL}", "r.yaml:2:1: switches: a rig"),
+        (f"virtual: loopback\nlinks: {{rtt: 1ms}}\n{VIRTUAL}", "r.yaml:2:9: rtt: for virtual rigs with"),
         ("virtual: loopback\nnodes: {a: {user: x}, b: }\n", 'r.yaml:2:13: node "a": "user" is for real nodes'),
-        ("ip_version: 6\nnodes: {a: {address: x}, b: {address: y}}\n", "r.yaml:1:1: ip_version: for virtual rigs only"),
-        ("virtual: loopback\nip_version: 5\nnodes: {a: , b: }\n", 'r.yaml:2:13: ip_version "5": expected 4 or 6.'),
-        ("switch: {}\nnodes: {a: {address: x}, b: {address: y}}\n", 'r.yaml:1:1: "name" is missing.'),
-        (
-            "switch: 5\nnodes: {a: {address: x}, b: {address: y}}\n",
-            "r.yaml:1:9: name: expected a text, found the number 5.",
-        ),
-        (
-            "links: {speed: 1G}\nnodes: {a: {address: x}, b: {address: y}}\n",
-            'r.yaml:1:9: unknown key "speed". Known: rate, mtu, rtt, nic.',
-        ),
+        (f"ip_version: 6\n{REAL}", "r.yaml:1:1: ip_version: for virtual rigs only"),
+        (f"virtual: loopback\nip_version: 5\n{VIRTUAL}", 'r.yaml:2:13: ip_version "5": expected 4 or 6.'),
+        (f"switch: {{}}\n{REAL}", 'r.yaml:1:1: "name" is missing.'),
+        (f"switch: 5\n{REAL}", "r.yaml:1:9: name: expected a text, found the number 5."),
+        (f"links: {{speed: 1G}}\n{REAL}", 'r.yaml:1:9: unknown key "speed". Known: rate, mtu, rtt, nic.'),
     ],
 )
 def test_a_mistake_of_the_file_is_told_at_its_place(tmp_path: Path, text: str, expected: str) -> None:
@@ -153,13 +128,8 @@ def test_all_mistakes_of_the_file_are_told_at_once(tmp_path: Path) -> None:
     told = message(
         tmp_path, "swich: x\nlinks: {rate: q}\nnodes:\n  a: {port: 0}\n  b c: {address: y, password: s3cret}\n"
     )
-    assert [line.split(": ")[0] for line in told.splitlines() if line.startswith("r.yaml")] == [
-        "r.yaml:1:1",
-        "r.yaml:2:15",
-        "r.yaml:4:13",
-        "r.yaml:5:3",
-        "r.yaml:5:21",
-    ]
+    places = [line.split(": ")[0] for line in told.splitlines() if line.startswith("r.yaml")]
+    assert places == [f"r.yaml:{place}" for place in ("1:1", "2:15", "4:13", "5:3", "5:21")]
     assert "s3cret" not in told
 
 

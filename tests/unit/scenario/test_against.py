@@ -6,7 +6,6 @@ from pathlib import Path
 import planning
 import pytest
 
-from rigctl.scenario.load import Overrides
 from rigctl.settings import CONGESTION
 
 HEAD = "rig: gigablox\npairs: [pi1 -> pi2]\nrepeat: 4\n"
@@ -43,11 +42,6 @@ def test_a_condition_is_compared_with_the_other_one_or_with_none(tmp_path: Path)
     made = planned(tmp_path, two, against="condition=large")
     assert made.against is not None
     assert (made.against.before, made.against.twins) == ("small", ((1, 3), (2, 4)))
-
-
-def test_options_are_taken_up_again_from_what_was_stored() -> None:
-    given = Overrides(sets=("parallel=1",), against="congestion=bbr", repeat=5)
-    assert Overrides.from_given(given.as_given()) == given
 
 
 def test_several_other_values_are_refused_until_one_is_chosen(tmp_path: Path) -> None:

@@ -44,10 +44,6 @@ def test_a_larger_one_goes_in_fragments_and_its_ceiling_says_so(tmp_path: Path) 
         ("test: blast\nmatrix: {size: 1, rate: 1M}", "rate: only for test: tcp or udp. The others send as fast as"),
         ("test: udp\nmatrix: {rate: fast}", "or max, or unlimited"),
         ("test: udp\nmatrix: {rate: 10M, mss: 1460}", "mss: only for TCP; this test sends datagrams"),
-        (
-            "test: udp\nmatrix: {rate: 10M, iterations: 5}",
-            "only for test: pingpong or blast. To measure more often use repeat",
-        ),
         ("test: udp\nrepeat: 3\nmatrix: {rate: max}", ":4:1: repeat: rate: max is searched once, trial by trial."),
         ("test: udp\nmatrix: {rate: max}\nmax_loss: 1", 'max_loss "1": expected a share below 100 %, as in 0.1%'),
         ("test: pingpong\nmatrix: {size: 64K, transport: udp}", "size: 65536 bytes are not the payload"),

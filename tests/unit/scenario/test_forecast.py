@@ -19,7 +19,7 @@ from rigctl.records import (
     Trunk,
     Until,
 )
-from rigctl.scenario.forecast import Forecast, bound, constants, forecasts, notes, sum_ceiling_bps, table_axes, total_s
+from rigctl.scenario.forecast import bound, constants, forecasts, notes, sum_ceiling_bps, table_axes, total_s
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.settings import ITERATIONS, MSS, RATE, Settings
 
@@ -32,12 +32,6 @@ def plan_of(links: dict[str, Link], **settings: Any) -> RunPlan:
     return RunPlan("t", "", "s", "", "r", "", (), 3, cells, links)
 
 
-def only_forecast(links: dict[str, Link], ip_version: int = 4) -> Forecast:
-    """That of the one pair of `CELL`."""
-    (expected,) = forecasts(CELL, plan_of(links), ip_version)
-    return expected
-
-
 def test_the_page_s_941_is_the_ceiling_of_mtu_1500_whatever_the_mss_asked_for() -> None:
     plan, _ = load_plan("gigablox", Overrides())
     for cell in plan.cells:
@@ -46,42 +40,28 @@ def test_the_page_s_941_is_the_ceiling_of_mtu_1500_whatever_the_mss_asked_for() 
             assert expected.ceiling_bps == pytest.approx(941.4824e6, rel=1e-6)
 
 
-def test_jumbo_frames_raise_the_ceiling() -> None:
-    expected = only_forecast(dict.fromkeys("ab", Link(10**9, 9000)))
-    assert expected.mss == 8948
-    assert expected.ceiling_bps == pytest.approx(1e9 * 8948 / 9038)
-
-
-def test_the_narrower_end_rules_rate_and_mtu() -> None:
-    expected = only_forecast({"a": Link(10**8, 9000), "b": GIGABIT})
-    assert expected.mss == 1448
-    assert expected.ceiling_bps == pytest.approx(1e8 * 1448 / 1538)
-
-
 @pytest.mark.parametrize(
-    ("link", "mss"), [(Link(None, 1500), 1448), (Link(10**9, None), None), (Link(None, None), None)]
+    ("link", "other", "ip_version", "mss", "ceiling_bps"),
+    [
+        (Link(10**9, 9000), Link(10**9, 9000), 4, 8948, 1e9 * 8948 / 9038),
+        (Link(10**8, 9000), GIGABIT, 4, 1448, 1e8 * 1448 / 1538),
+        (GIGABIT, GIGABIT, 6, 1428, 1e9 * 1428 / 1538),
+        (Link(None, 1500), GIGABIT, 4, 1448, None),
+        (Link(10**9, None), GIGABIT, 4, None, None),
+        (Link(None, None), GIGABIT, 4, None, None),
+    ],
 )
-def test_what_the_rig_file_does_not_say_stays_unknown(link: Link, mss: int | None) -> None:
-    expected = only_forecast({"a": link, "b": GIGABIT})
-    assert (expected.mss, expected.ceiling_bps) == (mss, None)
+def test_the_narrower_end_rules_rate_and_mtu_and_what_the_rig_file_does_not_say_stays_unknown(
+    link: Link, other: Link, ip_version: int, mss: int | None, ceiling_bps: float | None
+) -> None:
+    (expected,) = forecasts(CELL, plan_of({"a": link, "b": other}), ip_version)
+    assert expected.mss == mss
+    assert expected.ceiling_bps == (None if ceiling_bps is None else pytest.approx(ceiling_bps))
 
 
-def test_ipv6_takes_twenty_bytes_more() -> None:
-    assert only_forecast(dict.fromkeys("ab", GIGABIT), 6).mss == 1428
-
-
-def test_the_total_counts_each_cell_s_duration_and_the_repetitions() -> None:
+def test_the_total_counts_durations_repetitions_and_the_idle_baseline_of_tests_with_probes() -> None:
     assert total_s(plan_of(dict.fromkeys("ab", GIGABIT))) == 45.0
-
-
-def test_the_total_counts_the_idle_baseline_of_tests_with_probes() -> None:
     assert total_s(plan_of(dict.fromkeys("ab", GIGABIT), latency_ms=20)) == 45.0 + 3 * 1.0
-
-
-def test_the_notes_say_what_is_assumed_and_what_does_not_fit() -> None:
-    said = notes(plan_of(dict.fromkeys("ab", GIGABIT)), 4)
-    assert "TCP timestamps (12 bytes of every segment)" in said[0]
-    assert said[-1] == "MSS 8960 does not fit into MTU 1500: 1448 will go over the wire."
 
 
 def test_an_unknown_link_is_said_in_place_of_a_ceiling() -> None:

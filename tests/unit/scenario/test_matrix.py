@@ -8,7 +8,7 @@ import pytest
 from rigctl.records import Direction
 from rigctl.records.flat import flattened
 from rigctl.scenario.matrix import MAX_CELLS, Matrix, count, expand, matrix_of, with_axis
-from rigctl.settings import CONGESTION, MSS, NO_SETTINGS, NODELAY, PARALLEL, SETTINGS, WINDOW, Settings
+from rigctl.settings import CONGESTION, MSS, NO_SETTINGS, PARALLEL, SETTINGS, WINDOW, Settings
 
 
 def settings_of(rows: list[Settings], *names: str) -> list[tuple[object, ...]]:
@@ -43,11 +43,6 @@ def test_a_setting_at_the_top_is_an_axis_with_one_value() -> None:
 def test_a_setting_at_the_top_holds_in_rows_that_do_not_name_it_and_adds_no_test() -> None:
     rows = expand(matrix_of({"copy": True, "include": [{"mss": 1460}, {"mss": 1460, "copy": False}]}))
     assert settings_of(rows, "mss", "copy") == [(1460, True), (1460, False)]
-
-
-def test_default_means_not_asked_for() -> None:
-    rows = expand(matrix_of({"matrix": {"window": ["default", "64K"], "mss": "default"}}))
-    assert settings_of(rows, "window", "mss") == [(None, None), (65536, None)]
 
 
 def test_exclude_drops_what_has_all_its_values() -> None:
@@ -118,7 +113,3 @@ def test_every_axis_reads_its_own_examples_and_says_what_it_means(name: str) -> 
         value = axis.parse(name, example)
         assert axis.parse(name, axis.text(value)) == value
     assert axis.meaning.endswith(".")
-
-
-def test_a_full_row_keeps_what_was_said() -> None:
-    assert Settings({NODELAY: False})[NODELAY] is False

@@ -60,6 +60,11 @@ def test_the_message_of_the_design_word_for_word(tmp_path: Path) -> None:
         ("window:", "wndow:", 't.yaml:6:3: unknown key "wndow". Did you mean "window"?'),
         ("[64K, 200K]", "[]", "t.yaml:6:11: window: an empty axis."),
         ("[64K, 200K]", "[64K, 65536]", 't.yaml:6:17: window "65536": is given twice, first as "64K".'),
+        (
+            "[64K, 200K]",
+            "[default, 64K, default]",
+            't.yaml:6:26: window "default": is given twice, first as "default".',
+        ),
         ("[64K, 200K]", "[-64K]", 't.yaml:6:12: window "-64K": must not be negative.'),
         (
             "[64K, 200K]",
@@ -77,6 +82,12 @@ def test_the_message_of_the_design_word_for_word(tmp_path: Path) -> None:
             "t.yaml:6:13: parallel: expected a whole number from 1 to 128, as in 5, found true.",
         ),
         ("window: [64K, 200K]", "parallel: -5", 't.yaml:6:13: parallel "-5": must not be negative.'),
+        ("window: [64K, 200K]", "parallel: 9..1", 't.yaml:6:13: parallel "9..1": runs backwards. Write 1..9'),
+        (
+            "window: [64K, 200K]",
+            "window: 64K\n  window_total: [64K, 128K]",
+            "t.yaml:7:17: window_total: window is set too.",
+        ),
         ("window: [64K, 200K]", "congestion: 'a b; rm'", 't.yaml:6:15: congestion "a b; rm": expected a name'),
         ("window: [64K, 200K]", "nodelay: maybe", 't.yaml:6:12: nodelay "maybe": expected true or false.'),
         (
@@ -112,6 +123,12 @@ def test_the_message_of_the_design_word_for_word(tmp_path: Path) -> None:
             "t.yaml:7:23: include: the same test as row 1 of include.",
         ),
         ("duration: 10s", "include: [{mas: 100}]", 't.yaml:7:12: unknown key "mas". Did you mean "mss"?'),
+        (
+            "duration: 10s",
+            "include: [{window: 1M}, {}]",
+            "t.yaml:7:25: include: a row that names no axis. Name one, as in window: 64K.",
+        ),
+        ("duration: 10s", "include: [{burst: 8}]", "t.yaml:7:10: burst: only for test: udp (test 3)."),
     ],
 )
 def test_one_mistake_is_told_at_its_place(tmp_path: Path, line: str, instead: str, expected: str) -> None:
@@ -186,6 +203,11 @@ class TestOptions:
             ("pairs=", "--set pairs=: pairs: a value is missing, as in pairs=4,3x4."),
             ("repeat=x", '--set repeat=x: repeat "x": expected a whole number'),
             ("title=", "--set title=: title: expected a text, found an empty one."),
+            ("parallel=1-5", '--set parallel=1-5: parallel "1-5": a range is written 1..5.'),
+            ("window=32K-256K", '--set window=32K-256K: window "32K-256K": a range is written 32K..256K times 2.'),
+            ("window=1G", '--set window=1G: window "1G": unknown unit "G". Use K or M, as in 1024M.'),
+            ("window=1.5GiB", '--set window=1.5GiB: window "1.5GiB": unknown unit "GiB". Use K or M, as in 1536M.'),
+            ("capture=9", "--set capture=9: capture: there is no test 9; the scenario has 2."),
             ("window=\x1b[31m", '--set window=?[31m: window "'),
         ],
     )
@@ -264,69 +286,11 @@ def test_default_may_stand_anywhere_in_an_axis(tmp_path: Path, values: str) -> N
     assert None in [cell[WINDOW] for cell in plan.cells]
 
 
-def test_default_twice_is_still_a_mistake(tmp_path: Path) -> None:
-    said = message(tmp_path, GOOD.replace("[64K, 200K]", "[default, 64K, default]"))
-    assert 't.yaml:6:26: window "default": is given twice, first as "default".' in said
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("parallel=1-5", 'parallel "1-5": a range is written 1..5.'),
-        ("window=32K-256K", 'window "32K-256K": a range is written 32K..256K times 2.'),
-        ("window=1G", 'window "1G": unknown unit "G". Use K or M, as in 1024M.'),
-        ("window=1.5GiB", "as in 1536M."),
-        ("capture=9", "--set capture=9: capture: there is no test 9; the scenario has 2."),
-        ("until=ci95 > 1%", 'when "ci95 > 1%": expected "ci95 < 1%"'),
-    ],
-)
-def test_an_option_that_is_wrong_gets_a_hint(tmp_path: Path, given: str, expected: str) -> None:
-    assert expected in message(tmp_path, GOOD, Overrides(sets=(given,)))
-
-
 def test_an_unknown_name_of_an_option_lists_every_known_one(tmp_path: Path) -> None:
     said = message(tmp_path, GOOD, Overrides(sets=("zzzz=1",)))
     assert '--set zzzz=1: unknown name "zzzz". Known: condition, window,' in said
     assert "…" not in said
     assert all(f" {name}" in said for name in (*SETTINGS, *FIELDS))
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (
-            GOOD + "include: [{window: 1M}, {}]\n",
-            "t.yaml:8:25: include: a row that names no axis. Name one, as in window: 64K.",
-        ),
-        (
-            GOOD.replace("window: [64K, 200K]", "window: 64K\n  window_total: [64K, 128K]"),
-            "t.yaml:7:17: window_total: window is set too.",
-        ),
-        (GOOD + "include: [{burst: 8}]\n", "t.yaml:8:10: burst: only for test: udp (test 3)."),
-        (
-            GOOD.replace("window: [64K, 200K]", "parallel: 9..1"),
-            't.yaml:6:13: parallel "9..1": runs backwards. Write 1..9',
-        ),
-        (
-            GOOD.replace("window: [64K, 200K]", "parallel: 1..9 times 1"),
-            't.yaml:6:13: parallel "1..9 times 1": never reaches its end. Use step 1 or more, times 2 or more',
-        ),
-        (
-            GOOD.replace("window: [64K, 200K]", "window: 64K..128K times 2K"),
-            't.yaml:6:11: window "64K..128K times 2K": "2K" is not a number',
-        ),
-        (
-            "rig: gigablox\npairs: [pi1 -> pi2]\nrepeat: 1\nretest: variation > 5%\n",
-            "t.yaml:4:1: retest: a variation needs two repetitions. Give repeat: 2 or more.",
-        ),
-        (
-            "rig: gigablox\npairs: [pi1 -> pi2]\ntest: udp\nmatrix: {rate: max}\nretest: variation > 5%\n",
-            "t.yaml:5:1: retest: rate: max is searched once, trial by trial.",
-        ),
-    ],
-)
-def test_what_contradicts_itself_is_told_at_its_place(tmp_path: Path, text: str, said: str) -> None:
-    assert message(tmp_path, text).startswith(said)
 
 
 def test_a_kind_of_clash_is_told_once_with_the_first_test_it_is_in(tmp_path: Path) -> None:

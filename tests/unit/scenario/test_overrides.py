@@ -28,11 +28,7 @@ def test_options_are_written_down_as_they_are_typed() -> None:
 
 @pytest.mark.parametrize(
     "overrides",
-    [
-        EVERY,
-        Overrides(),
-        Overrides(repeat=1, sets=("title=a b",)),
-    ],
+    [EVERY, Overrides(), Overrides(repeat=1, sets=("title=a b",)), Overrides(against="congestion=bbr", repeat=5)],
 )
 def test_what_was_written_down_is_read_again(overrides: Overrides) -> None:
     assert Overrides.from_given(overrides.as_given()) == overrides

@@ -21,10 +21,7 @@ def test_both_are_read_with_their_defaults(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (
-            'repeat: 5\nretest: {when: "variation < 5%"}',
-            ':4:16: when "variation < 5%": expected "variation > 5%"',
-        ),
+        ('repeat: 5\nretest: {when: "variation < 5%"}', ':4:16: when "variation < 5%": expected "variation > 5%"'),
         ('repeat: 5\nretest: {when: "variation > 0%"}', "between 0 and 100 %"),
         ("repeat: 5\nretest: {when: 5}", 'expected "variation > 5%"'),
         ('repeat: 5\nretest: {when: "variation > 5%", repeat: 1}', 'repeat "1": expected 2 to 1000'),
@@ -33,12 +30,16 @@ def test_both_are_read_with_their_defaults(tmp_path: Path) -> None:
         ("repeat: 5\nuntil: {when: ci95 < 1%, most: 1001}", 'most "1001": expected 2 to 1000'),
         (
             'repeat: 1\nretest: {when: "variation > 5%"}',
-            "retest: a variation needs two repetitions.",
+            ":4:1: retest: a variation needs two repetitions. Give repeat: 2 or more.",
         ),
         ('repeat: 1\nuntil: "ci95 < 1%"', "until: a variation needs two repetitions. Give repeat: 2"),
         (
             'repeat: 5\nuntil: "ci95 < 1%"\nretest: {when: "variation > 5%"}',
             ":4:1: until: retest is given too. Choose one of them.",
+        ),
+        (
+            "test: udp\nmatrix: {rate: max}\nretest: variation > 5%",
+            ":5:1: retest: rate: max is searched once, trial by trial.",
         ),
     ],
 )

@@ -46,6 +46,7 @@ def test_a_range_is_its_values_with_both_ends(name: str, value: Any, values: lis
         ("window", "32K..64K", "needs a step, as in 32K..64K times 2"),
         ("parallel", "1..x", '"x" is not a number'),
         ("window", "1K..1Q step 1K", '"1Q" is not a number'),
+        ("window", "64K..128K times 2K", '"2K" is not a number'),
         ("parallel", f"1..{MAX_VALUES + 1}", "parallel: more than 10,000 values"),
         ("parallel", ["1..6000", "1..6000"], "parallel: more than 10,000 values"),
     ],

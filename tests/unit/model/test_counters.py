@@ -92,8 +92,7 @@ def test_a_changed_discontinuity_makes_the_rise_unknown_even_where_nothing_fell(
     series = readings([100, 200, 5000], discontinuity=[0, 0, 77])
     one = rise(series, PortDirection.IN, traffic(0.1, 1.9))
     assert one.octets is None
-    assert one.why is not None
-    assert "ifCounterDiscontinuityTime" in one.why
+    assert "ifCounterDiscontinuityTime" in str(one.why)
 
 
 def test_32_bits_that_may_wrap_more_than_once_between_readings_are_unknown() -> None:
@@ -101,8 +100,7 @@ def test_32_bits_that_may_wrap_more_than_once_between_readings_are_unknown() -> 
     series = readings([4_000_000_000, 1_000_000_000, 1_500_000_000], [0, 5, 10])
     one = rise(series, PortDirection.IN, traffic(0.1, 9.9), rate_bps=10e9)
     assert one.octets is None
-    assert one.why is not None
-    assert "more than once" in one.why
+    assert "more than once" in str(one.why)
 
 
 def test_a_lost_reading_in_the_middle_costs_nothing() -> None:
@@ -194,9 +192,6 @@ def test_several_counts_are_added_and_what_one_of_them_lacks_is_unknown() -> Non
 @pytest.mark.parametrize(("took_s", "cached"), [(0.01, True), (0.9, False)])
 def test_an_answer_that_took_long_is_no_old_one(took_s: float, cached: bool) -> None:
     # Read before the traffic, half-way through it, and after: the second answer may be as late as the traffic's end.
-    series = readings([0, 900, 900], [0.0, 1.2, 1.7])
-    slow = PortSeries(
-        series.switch, series.port, series.source, {**series.columns, "took_ns": [round(took_s * 1e9)] * 3}
-    )
-    found = refresh_seconds(slow, PortDirection.IN, [traffic(0.1, 1.6)])
+    series = readings([0, 900, 900], [0.0, 1.2, 1.7], took_ns=[round(took_s * SECOND)] * 3)
+    found = refresh_seconds(series, PortDirection.IN, [traffic(0.1, 1.6)])
     assert (found is not None) == cached

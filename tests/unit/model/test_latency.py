@@ -1,5 +1,8 @@
 """Round trips: histograms as the agent keeps them, and probes idle and under load."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import probing
 import pytest
@@ -48,10 +51,6 @@ def test_a_percentile_is_never_outside_of_what_was_measured() -> None:
     assert percentile_ns([(bucket, 3)], 50) == middle_ns(bucket)
 
 
-def test_of_no_round_trips_nothing_is_known() -> None:
-    assert percentile_ns((), 50) is None
-
-
 def test_several_histograms_are_one() -> None:
     assert merged([((1, 2), (5, 1)), (), ((1, 1), (3, 4))]) == ((1, 3), (3, 4), (5, 1))
 
@@ -96,6 +95,7 @@ def test_a_percentile_is_the_nearest_rank() -> None:
     found = [percentile_ns(buckets, percent) for percent in (0, 25, 50, 51, 75, 76, 100)]
     assert found == [10, 10, 10, 20, 20, 30, 30]
     assert percentile_ns(((10, 999), (20, 1)), 99.9) == 10
+    assert percentile_ns((), 50) is None
 
 
 def test_two_heights_with_a_valley_of_half_between_are_one_peak() -> None:
@@ -114,33 +114,30 @@ def test_the_bounds_meet_where_buckets_grow_wider() -> None:
     ]  # fmt: skip
 
 
-def test_a_sum_of_which_a_part_is_unknown_is_unknown() -> None:
-    assert total([1, 2]) == 3
-    assert total([1, None]) is None
-    assert total([]) is None
-
-
-def test_what_is_known_can_be_summed_alone() -> None:
-    assert known_total([1, None]) == 1
-    assert known_total([None]) is None
-
-
-def test_extremes_and_means_are_of_what_is_known() -> None:
-    values = [3, None, 1]
-    assert (least(values), most(values), mean(values)) == (1, 3, 2)
-    assert least([]) is most([None]) is mean([None]) is None
-
-
-def test_a_mean_of_all_needs_all() -> None:
-    assert mean_of_all([1, 3]) == 2
-    assert mean_of_all([1, None]) is None
-    assert mean_of_all([]) is None
-
-
-def test_names_are_joined_and_flags_agree_or_are_unknown() -> None:
-    assert joined(["cubic", None, "bbr", "cubic"]) == "bbr, cubic"
-    assert agreed([True, True]) is True
-    assert agreed([True, False]) is None
+@pytest.mark.parametrize(
+    ("combined", "values", "result"),
+    [
+        (total, [1, 2], 3),
+        (total, [1, None], None),
+        (total, [], None),
+        (known_total, [1, None], 1),
+        (known_total, [None], None),
+        (least, [3, None, 1], 1),
+        (least, [], None),
+        (most, [3, None, 1], 3),
+        (most, [None], None),
+        (mean, [3, None, 1], 2),
+        (mean, [None], None),
+        (mean_of_all, [1, 3], 2),
+        (mean_of_all, [1, None], None),
+        (mean_of_all, [], None),
+        (joined, ["cubic", None, "bbr", "cubic"], "bbr, cubic"),
+        (agreed, [True, True], True),
+        (agreed, [True, False], None),
+    ],
+)
+def test_values_of_which_some_are_unknown(combined: Callable[[Any], object], values: list[Any], result: object) -> None:
+    assert combined(values) == result
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ def seen(**values: Any) -> Evidence:
 
 
 SHARED = {"efficiency": 0.48, "shared_share": 0.96, "shared_link": "to far"}
+MARKED = {"marked_share": 0.03, "marks_allow": 0.7}
 OTHERS = {"other_share": 0.4, "other_mbps": 40.0, "other_link": "to far", "other_counter": "far eth0"}
 
 
@@ -127,19 +128,7 @@ OTHERS = {"other_share": 0.4, "other_mbps": 40.0, "other_link": "to far", "other
             "window",
             "receive",
         ),
-    ],
-)
-def test_a_limit_follows_from_its_evidence(values: dict[str, Any], limit: str, cause: str | None) -> None:
-    verdict = judged(seen(**values))
-    assert (verdict.limit, verdict.cause) == (limit, cause)
-
-
-MARKED = {"marked_share": 0.03, "marks_allow": 0.7}
-
-
-@pytest.mark.parametrize(
-    ("values", "limit", "cause"),
-    [
+        # Marks of congestion, where they explain the goodput.
         (MARKED, "path", "marks"),
         ({**MARKED, "marks_allow": 2.0}, "path", "marks"),
         ({**MARKED, "marks_allow": 2.1}, "unknown", None),
@@ -159,9 +148,7 @@ MARKED = {"marked_share": 0.03, "marks_allow": 0.7}
         ),
     ],
 )
-def test_marks_of_congestion_are_the_limit_where_they_explain_the_goodput(
-    values: dict[str, Any], limit: str, cause: str | None
-) -> None:
+def test_a_limit_follows_from_its_evidence(values: dict[str, Any], limit: str, cause: str | None) -> None:
     verdict = judged(seen(**values))
     assert (verdict.limit, verdict.cause) == (limit, cause)
 

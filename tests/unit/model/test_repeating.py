@@ -53,38 +53,40 @@ def test_the_value_of_streams_is_the_sum_of_their_goodput() -> None:
     assert value_of(CELL, timed(1, 2.0)) == 2.0
 
 
-class TestRetest:
-    RETEST = Retest(0.05, 2)
-
-    def test_what_varies_is_wanted_again_and_what_does_not_is_left(self) -> None:
-        assert further(plan(retest=self.RETEST), CELL, measured(NOISY)) == [4, 5]
-        assert further(plan(retest=self.RETEST), CELL, measured(STEADY)) == []
-        assert further(plan(), CELL, measured(NOISY)) == []
-
-    def test_what_is_there_of_it_is_not_wanted_again_however_it_came_out(self) -> None:
-        done = measured([*NOISY, 9.0])
-        assert further(plan(retest=self.RETEST), CELL, done) == [5]
-        failed = done | {5: timed(5, 1.0, Status.FAILED)}
-        assert further(plan(retest=self.RETEST), CELL, failed) == []
-
-    def test_the_retest_s_own_times_do_not_count_for_asking_for_it(self) -> None:
-        assert further(plan(retest=self.RETEST), CELL, measured([*STEADY, 9.0])) == []
-
-    def test_one_value_says_nothing(self) -> None:
-        assert further(plan(retest=self.RETEST), CELL, measured([1.0])) == []
+FAILED_AGAIN = {5: timed(5, 1.0, Status.FAILED)}
+RETEST, UNTIL = {"retest": Retest(0.05, 2)}, {"until": Until(0.05, 5)}
 
 
-class TestUntil:
-    UNTIL = Until(0.05, 5)
-
-    def test_one_more_each_time_until_it_is_known_or_enough(self) -> None:
-        assert further(plan(until=self.UNTIL), CELL, measured(NOISY)) == [4]
-        assert further(plan(until=self.UNTIL), CELL, measured(STEADY)) == []
-        assert further(plan(until=self.UNTIL), CELL, measured([*NOISY, 1.0, 1.0])) == []
-
-    def test_where_nothing_counts_nothing_more_is_tried(self) -> None:
-        failed = {number: timed(number, 1.0, Status.FAILED) for number in (1, 2, 3)}
-        assert further(plan(until=self.UNTIL), CELL, failed) == []
+@pytest.mark.parametrize(
+    ("fields", "done", "wanted"),
+    [
+        # What varies is wanted again, and what does not is left.
+        (RETEST, measured(NOISY), [4, 5]),
+        (RETEST, measured(STEADY), []),
+        ({}, measured(NOISY), []),
+        # A spread that is just allowed is enough: these have a mean deviation of one half.
+        ({"retest": Retest(0.5, 2)}, measured([1.0, 3.0]), []),
+        ({"retest": Retest(0.49, 2)}, measured([1.0, 3.0]), [4, 5]),
+        # A retest that is there is not wanted again, however it came out.
+        (RETEST, measured([*NOISY, 9.0]), [5]),
+        (RETEST, measured([*NOISY, 9.0]) | FAILED_AGAIN, []),
+        # The plan's own repetitions decide: all of them, and not those of the retest.
+        (RETEST, measured([*STEADY, 9.0]), []),
+        (RETEST, measured([2.0, 1.0, 1.0]), [4, 5]),
+        (RETEST, measured([2.0, 1.0, 1.0, 1.0]), [5]),
+        (RETEST, measured([1.0]), []),
+        # One more each time until it is known, or enough, or nothing counts.
+        (UNTIL, measured(NOISY), [4]),
+        (UNTIL, measured(STEADY), []),
+        (UNTIL, measured([*NOISY, 1.0, 1.0]), []),
+        (UNTIL, {number: timed(number, 1.0, Status.FAILED) for number in (1, 2, 3)}, []),
+        (UNTIL, {}, []),
+    ],
+)
+def test_further_repetitions_are_wanted_as_far_as_the_plan_asks_for_them(
+    fields: dict[str, Any], done: dict[int, Repetition], wanted: list[int]
+) -> None:
+    assert further(plan(**fields), CELL, done) == wanted
 
 
 def test_further_orders_are_of_the_cells_in_their_order_and_an_interrupted_one_is_made_up_for() -> None:
@@ -116,17 +118,3 @@ def test_the_elapsed_time_of_messages_is_that_of_the_slowest_flow_and_needs_all(
     for broken in (None, Side(640, None, 5), Side(640, 5, None)):
         lacking = replace(both.flows[0], sender=broken)
         assert value_of(CELL, replace(both, flows=(lacking, both.flows[1]))) is None
-
-
-def test_a_spread_that_is_just_allowed_is_enough() -> None:
-    exact = measured([1.0, 3.0])  # a mean deviation of one half
-    assert further(plan(retest=Retest(0.5, 2)), CELL, exact) == []
-    assert further(plan(retest=Retest(0.49, 2)), CELL, exact) == [4, 5]
-
-
-def test_only_the_plan_s_own_repetitions_decide_whether_more_are_wanted() -> None:
-    steady_but_the_first = measured([2.0, 1.0, 1.0])
-    assert further(plan(retest=Retest(0.05, 2)), CELL, steady_but_the_first) == [4, 5]
-    later = steady_but_the_first | {4: timed(4, 1.0)}
-    assert further(plan(retest=Retest(0.05, 2)), CELL, later) == [5]
-    assert further(plan(until=Until(0.05, 9)), CELL, {}) == []

@@ -162,12 +162,8 @@ def test_a_stall_lowers_the_average_and_not_the_median() -> None:
 
 def test_there_is_no_median_of_too_few_intervals_nor_of_a_flow_that_was_not_reported() -> None:
     assert median_goodput_bps([receiving([1e9] * 10)], CommonWindow(START_NS, START_NS + 4 * 10**8, 0), 0.1) is None
-    assert (
-        median_goodput_bps(
-            [receiving([1e9] * 10), Flow(builders.PAIRS[1], Direction.FORWARD, 1, None, None)], WINDOW, 1
-        )
-        is None
-    )
+    unreported = Flow(builders.PAIRS[1], Direction.FORWARD, 1, None, None)
+    assert median_goodput_bps([receiving([1e9] * 10), unreported], WINDOW, 1) is None
     assert median_goodput_bps([], WINDOW, 0.1) is None
     one = sum_over_flows([receiving([1e9] * 10)], WINDOW, 6)
     assert one is not None

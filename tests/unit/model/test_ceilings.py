@@ -164,40 +164,34 @@ def test_no_path_and_a_path_of_unknown_ceiling_have_no_sum() -> None:
     assert at_once(path("a", "b"), DataPath("c", "d", None, 900.0)) is None
 
 
-def test_pairs_of_their_own_add_up() -> None:
-    assert at_once(path("a", "b")) == pytest.approx(900)
-    assert at_once(path("a", "b"), path("c", "d"), path("e", "f")) == pytest.approx(2700)
-
-
-def test_a_node_that_sends_twice_or_receives_twice_has_one_link_for_both() -> None:
-    assert at_once(path("a", "b"), path("a", "c")) == pytest.approx(900)
-    assert at_once(path("b", "a"), path("c", "a")) == pytest.approx(900)
-    assert at_once(path("a", "b"), path("a", "b")) == pytest.approx(900)
-    assert at_once(path("a", "b"), path("a", "b"), a=2 * GIGABIT, b=2 * GIGABIT) == pytest.approx(1800)
-
-
-def test_a_link_carries_its_rate_in_each_direction() -> None:
-    assert at_once(path("a", "b"), path("b", "a")) == pytest.approx(1800)
-    assert at_once(path("a", "b"), path("b", "c"), path("c", "a")) == pytest.approx(2700)
-
-
-def test_a_faster_link_is_shared_by_as_many_slower_ones_as_it_holds() -> None:
-    paths = [path("s", node) for node in "abc"]
-    assert at_once(*paths, s=10 * GIGABIT) == pytest.approx(2700)
-    assert at_once(*paths, s=2 * GIGABIT) == pytest.approx(1800)
-    assert at_once(*[path(node, "s") for node in "abc"], s=2 * GIGABIT) == pytest.approx(1800)
-
-
-def test_a_node_whose_rate_is_not_known_is_taken_to_have_that_of_its_path() -> None:
-    assert at_once(path("a", "b"), path("a", "c"), a=None) == pytest.approx(900)
-
-
-def test_what_one_sender_leaves_another_takes() -> None:
-    # a feeds b and c, d feeds c: a → b and d → c, or the sum would be half as large.
-    assert at_once(path("a", "c"), path("a", "b"), path("d", "c")) == pytest.approx(1800)
-    # The same in a chain, where an early choice has to be taken back.
-    chain = [path("a", "x"), path("a", "y"), path("b", "x"), path("b", "z"), path("c", "y")]
-    assert at_once(*chain) == pytest.approx(2700)
+@pytest.mark.parametrize(
+    ("ends", "rates", "sum_mbps"),
+    [
+        # Pairs of their own add up.
+        ("a>b", {}, 900),
+        ("a>b c>d e>f", {}, 2700),
+        # A node that sends twice or receives twice has one link for both.
+        ("a>b a>c", {}, 900),
+        ("b>a c>a", {}, 900),
+        ("a>b a>b", {}, 900),
+        ("a>b a>b", {"a": 2 * GIGABIT, "b": 2 * GIGABIT}, 1800),
+        # A link carries its rate in each direction.
+        ("a>b b>a", {}, 1800),
+        ("a>b b>c c>a", {}, 2700),
+        # A faster link is shared by as many slower ones as it holds.
+        ("s>a s>b s>c", {"s": 10 * GIGABIT}, 2700),
+        ("s>a s>b s>c", {"s": 2 * GIGABIT}, 1800),
+        ("a>s b>s c>s", {"s": 2 * GIGABIT}, 1800),
+        # A node whose rate is not known is taken to have that of its path.
+        ("a>b a>c", {"a": None}, 900),
+        # What one sender leaves another takes: a > b and d > c here, or the sum would be half as large.
+        ("a>c a>b d>c", {}, 1800),
+        # The same in a chain, where an early choice has to be taken back.
+        ("a>x a>y b>x b>z c>y", {}, 2700),
+    ],
+)
+def test_pairs_together_have_what_their_links_carry(ends: str, rates: dict[str, int | None], sum_mbps: float) -> None:
+    assert at_once(*[path(*pair.split(">")) for pair in ends.split()], **rates) == pytest.approx(sum_mbps)
 
 
 def test_the_smaller_share_of_payload_is_that_of_its_own_path() -> None:

@@ -123,8 +123,7 @@ def test_a_step_after_a_few_noisy_nights_is_found() -> None:
 
 
 def test_a_large_confirmed_return_is_a_change_at_once() -> None:
-    values = [*quiet(20), 0.7 * LEVEL]
-    own = [*points(values[:20]), Point(values[20], values[20] * 1.001)]
+    own = [*points(quiet(20)), Point(0.7 * LEVEL, 0.7 * LEVEL * 1.001)]
     assert [change.at for change in judged([own])[0].changes] == [20]
     again = [*own, Point(LEVEL, LEVEL * 1.001)]
     found = judged([again])[0].changes
@@ -221,6 +220,5 @@ def test_a_night_is_compared_with_a_level_from_outside() -> None:
     assert compared(points(quiet(6)), 1000.0) is not None
     far = compared(points([*quiet(20)[:-1], 500.0]), 1000.0)
     assert far is not None
-    assert (far[0].noise, far[0].after) == pytest.approx(
-        (change.noise, 500.0)
-    )  # the noise is that of the nights before
+    # The noise is that of the nights before.
+    assert (far[0].noise, far[0].after) == pytest.approx((change.noise, 500.0))

@@ -64,8 +64,7 @@ def test_the_other_columns_rise_too_and_what_is_not_there_is_unknown() -> None:
         readings([0, 9000, 9000], in_packets=[5, 11, 11], in_discards=[0, 2, 3]), PortDirection.IN, traffic(0.1, 0.9)
     )
     assert (one.packets, one.drops, one.damaged) == (6, 3, None)
-    other = rise(readings([0, 9000, 9000]), PortDirection.OUT, traffic(0.1, 0.9))
-    assert other.octets is None
+    assert rise(readings([0, 9000, 9000]), PortDirection.OUT, traffic(0.1, 0.9)).octets is None
 
 
 @pytest.mark.parametrize("bits", [32, 64])
@@ -193,5 +192,4 @@ def test_several_counts_are_added_and_what_one_of_them_lacks_is_unknown() -> Non
 def test_an_answer_that_took_long_is_no_old_one(took_s: float, cached: bool) -> None:
     # Read before the traffic, half-way through it, and after: the second answer may be as late as the traffic's end.
     series = readings([0, 900, 900], [0.0, 1.2, 1.7], took_ns=[round(took_s * SECOND)] * 3)
-    found = refresh_seconds(series, PortDirection.IN, [traffic(0.1, 1.6)])
-    assert (found is not None) == cached
+    assert (refresh_seconds(series, PortDirection.IN, [traffic(0.1, 1.6)]) is not None) == cached

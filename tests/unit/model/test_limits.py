@@ -20,7 +20,11 @@ def seen(**values: Any) -> Evidence:
     return Evidence(**(SENDS | values))
 
 
+FILLED = {"in_flight_share": 0.98, "held_share": 0.4}
+BUFFER = {"in_flight_sndbuf": 1.0, "in_flight_cwnd": 0.4}
 SHARED = {"efficiency": 0.48, "shared_share": 0.96, "shared_link": "to far"}
+FULL = {"in_flight_share": 1.03, "held_share": 0.98, "variation": 0.09}
+SMALL_FRAMES = {"queue_ms": 6.8, "queue_growth": 310.0, "variation": 0.168}
 MARKED = {"marked_share": 0.03, "marks_allow": 0.7}
 OTHERS = {"other_share": 0.4, "other_mbps": 40.0, "other_link": "to far", "other_counter": "far eth0"}
 
@@ -46,29 +50,15 @@ OTHERS = {"other_share": 0.4, "other_mbps": 40.0, "other_link": "to far", "other
         # 20,000 bytes: the last write exceeds it by a super-packet, and the kernel counted no waiting.
         ({"in_flight_sndbuf": 3.18, "in_flight_cwnd": 0.14}, "window", "send"),
         # The same over 10 µs, which hosts make 60: a queue would be a millisecond.
-        (
-            {"in_flight_share": 0.98, "held_share": 0.4, "rtt_growth": 1.9, "rtt_ms": 0.019, "rtt_min_ms": 0.01}
-            | {"window_share": 0.52},
-            "window",
-            "receive",
-        ),
+        (FILLED | {"rtt_growth": 1.9, "rtt_ms": 0.019, "rtt_min_ms": 0.01, "window_share": 0.52}, "window", "receive"),
         # A window of 10 KB through a shaper of 3 of 10 Gbit/s: it allows three times as much, and waits all the time.
         (
-            {"in_flight_share": 0.98, "held_share": 1.0, "rtt_growth": 3.0, "rtt_ms": 0.03, "rtt_min_ms": 0.01}
-            | {"window_share": 0.32},
+            FILLED | {"held_share": 1.0, "rtt_growth": 3.0, "rtt_ms": 0.03, "rtt_min_ms": 0.01, "window_share": 0.32},
             "unknown",
             None,
         ),
-        (
-            {"in_flight_share": 0.98, "held_share": 0.4, "rtt_growth": 300.0, "rtt_ms": 3.0, "rtt_min_ms": 0.01},
-            "unknown",
-            None,
-        ),
-        (
-            {"in_flight_sndbuf": 1.0, "in_flight_cwnd": 0.4, "rtt_growth": 6.0, "rtt_ms": 0.06, "rtt_min_ms": 0.01},
-            "window",
-            "send",
-        ),
+        (FILLED | {"rtt_growth": 300.0, "rtt_ms": 3.0, "rtt_min_ms": 0.01}, "unknown", None),
+        (BUFFER | {"rtt_growth": 6.0, "rtt_ms": 0.06, "rtt_min_ms": 0.01}, "window", "send"),
         ({"shared_share": 0.99, "shared_link": "to far"}, "shared-link", None),
         ({"quota_receiver": 0.6, "quota_sender": 0.2}, "receiver", "quota"),
         ({"quota_sender": None, "quota_receiver": None}, "unknown", None),
@@ -80,11 +70,7 @@ OTHERS = {"other_share": 0.4, "other_mbps": 40.0, "other_link": "to far", "other
         # bbr over 12 ms.
         ({"queue_ms": 2.1, "queue_growth": 1.18, "rtt_growth": 1.18, "variation": 0.003}, "path", "shaper"),
         # A window that fills the queue of a shaper: the goodput is the shaper's.
-        (
-            {"in_flight_share": 0.98, "held_share": 0.96, "queue_ms": 4.7, "queue_growth": 2.2, "rtt_growth": 2.2},
-            "path",
-            "shaper",
-        ),
+        (FILLED | {"held_share": 0.96, "queue_ms": 4.7, "queue_growth": 2.2, "rtt_growth": 2.2}, "path", "shaper"),
         ({"efficiency": 0.95, "queue_ms": 3.0, "queue_growth": 30.0, "lost_share": 0.2}, "line-rate", None),
         ({"efficiency": 0.95, "queue_ms": 3.0, "queue_growth": 30.0, "lost_share": 0.05}, "loss", None),
         ({"halves": False, "lost_share": 0.36, "variation": 1.2}, "loss", None),
@@ -107,27 +93,16 @@ OTHERS = {"other_share": 0.4, "other_mbps": 40.0, "other_link": "to far", "other
         # A short test: goodput rose in half of it, or was not sampled often enough. The queue never was empty.
         ({"queue_ms": 63.0, "queue_growth": 2740.0, "variation": 0.19}, "path", "shaper"),
         ({"queue_ms": 12.8, "queue_growth": 1300.0, "variation": None, "lost_share": 0.002}, "path", "shaper"),
-        (
-            {"in_flight_share": 1.03, "held_share": 0.98, "window_share": 0.4, "variation": 0.09, "queue_ms": 6.0}
-            | {"queue_growth": 2.2, "rtt_growth": 2.5},
-            "unknown",
-            None,
-        ),
+        (FULL | {"window_share": 0.4, "queue_ms": 6.0, "queue_growth": 2.2, "rtt_growth": 2.5}, "unknown", None),
         # A line of small frames on a busy machine: goodput varies by 17 %, and is 86 % of what the line carries.
-        ({"queue_ms": 6.8, "queue_growth": 310.0, "variation": 0.168, "efficiency": 0.861}, "unknown", None),
+        (SMALL_FRAMES | {"efficiency": 0.861}, "unknown", None),
         (
-            {"queue_ms": 6.8, "queue_growth": 310.0, "variation": 0.168, "efficiency": 0.6, "processors": "others"}
-            | {"others_pct": 87.0, "agent_share": 0.23},
+            SMALL_FRAMES | {"efficiency": 0.6, "processors": "others", "others_pct": 87.0, "agent_share": 0.23},
             "unknown",
             "others",
         ),
         # A full window beside hosts that answer late: little of it stands in that queue.
-        (
-            {"in_flight_share": 1.03, "held_share": 0.98, "window_share": 0.55, "variation": 0.09, "queue_ms": 3.4}
-            | {"queue_growth": 1.7, "rtt_growth": 1.9},
-            "window",
-            "receive",
-        ),
+        (FULL | {"window_share": 0.55, "queue_ms": 3.4, "queue_growth": 1.7, "rtt_growth": 1.9}, "window", "receive"),
         # Marks of congestion, where they explain the goodput.
         (MARKED, "path", "marks"),
         ({**MARKED, "marks_allow": 2.0}, "path", "marks"),
@@ -141,11 +116,7 @@ OTHERS = {"other_share": 0.4, "other_mbps": 40.0, "other_link": "to far", "other
         # What allows less holds the flow back: marks or losses.
         ({**MARKED, "lost_share": 0.0005, "loss_allows": 1.1}, "path", "marks"),
         ({**MARKED, "lost_share": 0.0005, "loss_allows": 0.6}, "loss", None),
-        (
-            {**MARKED, "lost_share": 0.0005, "loss_allows": 1.1, "agent_share": 0.05, "loss_clumps": 0.5},
-            "path",
-            "marks",
-        ),
+        (MARKED | {"lost_share": 0.0005, "loss_allows": 1.1, "agent_share": 0.05, "loss_clumps": 0.5}, "path", "marks"),
     ],
 )
 def test_a_limit_follows_from_its_evidence(values: dict[str, Any], limit: str, cause: str | None) -> None:
@@ -203,8 +174,6 @@ def test_losses_at_random_are_told_from_those_of_a_policer(values: dict[str, Any
 
 QUEUE = {"queue_ms": 4.7, "queue_growth": 5.8, "variation": 0.05}
 DEEP = {"queue_ms": 5.0, "queue_growth": 3.0, "variation": 0.2, "efficiency": 0.6}
-BUFFER = {"in_flight_sndbuf": 1.0, "in_flight_cwnd": 0.4}
-FILLED = {"in_flight_share": 0.98, "held_share": 0.4}
 NEARBY = {"rtt_growth": 1.9, "rtt_ms": 1.25, "rtt_min_ms": 0.5}
 HELD = {"held_share": 0.8, "rtt_growth": 3.0, "window_share": 0.7}
 BESIDE = {**OTHERS, "link_share": 0.98}

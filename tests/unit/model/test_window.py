@@ -203,8 +203,7 @@ def test_where_nothing_was_counted_any_more_the_bins_are_empty() -> None:
 
 def test_flows_are_added_bin_by_bin() -> None:
     assert within(0, 3, bins(1, 2, 3), bins(10, 20), bins(100)) == (111, 22, 3)
-    found = together([bins(5), bins(6)], START, START + WIDTH)
-    assert found == BinSeries(500, (11,))
+    assert together([bins(5), bins(6)], START, START + WIDTH) == BinSeries(500, (11,))
 
 
 def test_bins_that_do_not_fit_together_are_no_series() -> None:

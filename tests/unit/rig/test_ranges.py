@@ -72,8 +72,7 @@ def test_a_range_of_nodes_is_so_many_nodes_in_its_place(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_of_a_range_is_told_at_its_place(tmp_path: Path, nodes: str, expected: str) -> None:
-    told = message(tmp_path, f"nodes:\n{nodes}")
-    assert told.startswith(expected), told
+    assert message(tmp_path, f"nodes:\n{nodes}").startswith(expected)
 
 
 def test_what_is_wrong_with_all_nodes_of_a_range_is_told_once(tmp_path: Path) -> None:

@@ -120,8 +120,7 @@ def test_an_address_that_ssh_could_misread_is_refused(tmp_path: Path, address: s
     ],
 )
 def test_a_mistake_of_the_file_is_told_at_its_place(tmp_path: Path, text: str, expected: str) -> None:
-    told = message(tmp_path, text)
-    assert told.startswith(expected), told
+    assert message(tmp_path, text).startswith(expected)
 
 
 def test_all_mistakes_of_the_file_are_told_at_once(tmp_path: Path) -> None:

@@ -1,32 +1,27 @@
 """`pairs: mesh`, `mesh-parallel` and `{star: NODE}`: their tests, beside axes, conditions and options; mistakes."""
 
+from functools import partial
 from pathlib import Path
 
+import planning
 import pytest
 from planning import message_of
 
-from rigctl.base.errors import InputError
 from rigctl.records import RunPlan
-from rigctl.scenario.load import Overrides, load_plan
 from rigctl.settings import WINDOW
 
+HEAD = "rig: rig.yaml\n"
 RIG = 'virtual: namespaces\nnodes: {"n[1..4]": {}}\ngroups: {left: [n1, n2], all: "n[1..4]"}\n'
+plan_of, message = partial(planning.planned, head=HEAD), partial(planning.message, head=HEAD)
 
 
-def plan_of(folder: Path, text: str, *sets: str) -> RunPlan:
-    (folder / "rig.yaml").write_text(RIG)
-    (folder / "s.yaml").write_text(f"rig: rig.yaml\n{text}\n")
-    return load_plan(str(folder / "s.yaml"), Overrides(sets=sets))[0]
+@pytest.fixture(autouse=True)
+def _rig(tmp_path: Path) -> None:
+    (tmp_path / "rig.yaml").write_text(RIG)
 
 
 def pairs_of(plan: RunPlan) -> list[str]:
     return [" ".join(f"{pair.source}>{pair.destination}" for pair in cell.pairs) for cell in plan.cells]
-
-
-def message(folder: Path, text: str, *sets: str) -> str:
-    with pytest.raises(InputError) as caught:
-        plan_of(folder, text, *sets)
-    return str(caught.value)
 
 
 def test_a_mesh_is_a_test_for_every_ordered_pair_of_the_rig(tmp_path: Path) -> None:

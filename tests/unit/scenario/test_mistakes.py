@@ -180,8 +180,7 @@ def test_very_many_mistakes_are_cut_short(tmp_path: Path) -> None:
 )
 def test_a_file_of_nothing_but_mistakes_costs_only_seconds(tmp_path: Path, text: str) -> None:
     began_s = time.process_time()  # of this process: others run beside it
-    told = message(tmp_path, f"rig: gigablox\npairs: [pi1 -> pi2]\n{text}")
-    assert told.endswith("more mistakes.")
+    assert message(tmp_path, f"rig: gigablox\npairs: [pi1 -> pi2]\n{text}").endswith("more mistakes.")
     assert time.process_time() - began_s < 20
 
 
@@ -212,8 +211,7 @@ class TestOptions:
         ],
     )
     def test_a_mistake_in_set_names_the_option(self, tmp_path: Path, option: str, expected: str) -> None:
-        told = message(tmp_path, GOOD, Overrides(sets=(option,)))
-        assert told.startswith(expected), told
+        assert message(tmp_path, GOOD, Overrides(sets=(option,))).startswith(expected)
 
     def test_the_same_name_twice_is_a_mistake(self, tmp_path: Path) -> None:
         told = message(tmp_path, GOOD, Overrides(sets=("duration=5s",), duration="6s"))

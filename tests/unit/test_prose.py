@@ -67,8 +67,7 @@ def read(source: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("retired", RETIRED)
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_retired_word_is_not_seen_any_more(source: str, retired: str) -> None:
-    found = found_in(source, retired)
-    assert found == [], f"write: {RETIRED[retired][1]}"
+    assert found_in(source, retired) == [], f"write: {RETIRED[retired][1]}"
 
 
 @pytest.mark.parametrize("source", SOURCES)

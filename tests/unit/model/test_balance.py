@@ -322,7 +322,7 @@ BETWEEN = "between n1's interface and n3's interface"
 def test_a_loss_is_named_as_far_as_the_counters_show_it(
     paper: Paper, fields: dict[str, Any], found: list[tuple[Where, str, int]]
 ) -> None:
-    named = [(one.where, one.name, one.segments_about) for one in attributed(paper, **fields)]
+    named: list[tuple[Any, ...]] = [(one.where, one.name, one.segments_about) for one in attributed(paper, **fields)]
     assert named == [(where, name, pytest.approx(number, abs=6)) for where, name, number in found]
 
 

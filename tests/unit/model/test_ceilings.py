@@ -191,7 +191,8 @@ def test_no_path_and_a_path_of_unknown_ceiling_have_no_sum() -> None:
     ],
 )
 def test_pairs_together_have_what_their_links_carry(ends: str, rates: dict[str, int | None], sum_mbps: float) -> None:
-    assert at_once(*[path(*pair.split(">")) for pair in ends.split()], **rates) == pytest.approx(sum_mbps)
+    made = [path(source, receiver) for source, receiver in (pair.split(">") for pair in ends.split())]
+    assert at_once(*made, trunk=None, **rates) == pytest.approx(sum_mbps)
 
 
 def test_the_smaller_share_of_payload_is_that_of_its_own_path() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from talk import Talk, joined, report_of, started
+from talk import Talk, completed, joined, report_of, started
 
 from rigctl.protocol.lines import VERSION
 from rigctl.remote.build import TARGETS, build, host_machine
@@ -58,8 +58,7 @@ def test_traffic_flows_from_here_to_a_foreign_agent_and_back(pair: tuple[str, Ta
     for receiver, sender in ((foreign, own), (own, foreign)):
         joined(receiver, sender, flows=2)
         started([receiver, sender], 500)
-        assert sender.event("ended")["error"] is None
-        assert receiver.event("ended")["error"] is None
+        completed(sender, receiver)
         received, sent = report_of(receiver), report_of(sender)
         for flow in (0, 1):
             assert received.totals[flow]["bytes"] == sent.totals[flow]["bytes"] > 0

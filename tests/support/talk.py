@@ -125,6 +125,18 @@ def settings(flows: int = 1, interval_ms: int = 50, wait_ms: int = 3000, extra: 
     return f"token={TOKEN} flows={flows} interval_ms={interval_ms} wait_ms={wait_ms} {extra}"
 
 
+def listening(receiver: Talk, address: str = "127.0.0.1", **how: Any) -> int:
+    """The port at which endpoint 1 waits for its flows."""
+    answer = receiver.ask(f"listen endpoint=1 address={address} {settings(**how)}")
+    assert answer["ok"], answer
+    return int(answer["port"])
+
+
+def connecting(port: int, **how: Any) -> str:
+    """The order that connects endpoint 1 to a port of 127.0.0.1."""
+    return f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {settings(**how)}"
+
+
 def joined(
     receiver: Talk,
     sender: Talk,
@@ -153,13 +165,18 @@ def started(agents: Sequence[Talk], duration_ms: int, how: str = "") -> int:
     return at_ns
 
 
+def completed(*agents: Talk) -> None:
+    """Wait until the traffic of each has ended, without an error."""
+    for agent in agents:
+        assert agent.event("ended")["error"] is None
+
+
 def ran(start: Callable[[], Talk], duration_ms: int, how: str = "", **what: Any) -> tuple[Talk, Talk]:
     """A receiver and a sender whose traffic has ended without an error. `what`: as for `joined`."""
     receiver, sender = start(), start()
     joined(receiver, sender, **what)
     started([receiver, sender], duration_ms, how)
-    for agent in (receiver, sender):
-        assert agent.event("ended")["error"] is None
+    completed(receiver, sender)
     return receiver, sender
 
 

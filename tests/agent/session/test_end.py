@@ -10,17 +10,19 @@ from pathlib import Path
 
 import pytest
 from processes import running
-from talk import Start, joined, settings, started
+from talk import Start, Talk, completed, connecting, joined, listening, started
 
 from rigctl.base.version import __version__
 from rigctl.protocol.lines import VERSION
 
 
-@pytest.mark.parametrize("state", ["idle", "listening", "connected", "running", "ended"])
-def test_end_of_file_ends_it_in_every_state(start: Start, state: str) -> None:
-    receiver, sender = start(), start()
+def brought_to(state: str, receiver: Talk, sender: Talk) -> None:
     if state == "listening":
-        assert receiver.ask(f"listen endpoint=1 address=127.0.0.1 {settings()}")["ok"]
+        listening(receiver)
+    elif state == "connecting":
+        # 198.51.100.0/24 leads nowhere: but no packet may leave the machine, so a full backlog on loopback stands in.
+        sender.send(connecting(listening(receiver, flows=2, wait_ms=5000), flows=3, wait_ms=5000))
+        time.sleep(0.1)
     elif state != "idle":
         joined(receiver, sender, flows=3)
     if state in ("running", "ended"):
@@ -28,6 +30,12 @@ def test_end_of_file_ends_it_in_every_state(start: Start, state: str) -> None:
         time.sleep(0.1)
     if state == "ended":
         receiver.event("ended")
+
+
+@pytest.mark.parametrize("state", ["idle", "listening", "connected", "running", "ended"])
+def test_end_of_file_ends_it_in_every_state(start: Start, state: str) -> None:
+    receiver, sender = start(), start()
+    brought_to(state, receiver, sender)
     for agent in (receiver, sender):
         began_s = time.monotonic()
         assert agent.end() == 0
@@ -93,23 +101,8 @@ def test_a_reader_that_does_not_read_ends_the_agent(binary: Path) -> None:
 @pytest.mark.parametrize("state", ["listening", "connecting", "connected", "running", "ended"])
 def test_close_and_stop_are_served_in_every_state(start: Start, order: str, state: str) -> None:
     receiver, sender = start(), start()
+    brought_to(state, receiver, sender)
     agent = sender if state == "connecting" else receiver
-    if state == "listening":
-        assert receiver.ask(f"listen endpoint=1 address=127.0.0.1 {settings()}")["ok"]
-    elif state == "connecting":
-        # 198.51.100.0/24 leads nowhere: but no packet may leave the machine, so a full backlog on loopback stands in.
-        port = receiver.ask(f"listen endpoint=9 address=127.0.0.1 {settings(flows=2, wait_ms=5000)}")["port"]
-        sender.send(
-            f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {settings(flows=3, wait_ms=5000)}"
-        )
-        time.sleep(0.1)
-    else:
-        joined(receiver, sender)
-    if state in ("running", "ended"):
-        started([receiver, sender], 5000 if state == "running" else 100)
-        time.sleep(0.2)
-    if state == "ended":
-        receiver.event("ended")
     assert agent.ask(order)["ok"]
     assert agent.ask("clock")["ok"]
 
@@ -127,17 +120,16 @@ def test_flows_that_wait_for_their_time_are_ended_at_once(start: Start, order: s
     time.sleep(0.1)
     assert sender.ask(order)["ok"]
     if order.startswith("stop"):
-        assert sender.event("ended")["error"] is None
+        completed(sender)
     assert receiver.ask(order)["ok"]
 
 
 def test_a_receiver_that_breaks_off_after_the_last_byte_is_an_error(start: Start) -> None:
     """It may have lost what was in transit: the sender cannot know that all of it arrived."""
     sender = start()
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-        number = sender.send(f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {settings()}")
-        peer, _ = listening.accept()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        number = sender.send(connecting(listener.getsockname()[1]))
+        peer, _ = listener.accept()
     with peer:
         assert len(peer.recv(20, socket.MSG_WAITALL)) == 20
         peer.sendall(b"\x06")

@@ -18,16 +18,16 @@ HELLO, FIRST, SECOND = '"event":"hello"', '{"event":"busy","place":1}', '{"event
 
 
 class Asker:
-    """An agent that asks for a lock; `say` gives its next line."""
+    """An agent that asks for a lock; `says` reads its next line."""
 
     def __init__(self, binary: Path, lock: str, holder: str, how: str, watchdog_s: int) -> None:
         words = [str(binary), "--watchdog", str(watchdog_s), "--lock", lock, f"17 {holder}", how]
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
 
-    def says(self, *expected: str) -> None:
+    def says(self, text: str) -> "Asker":
         assert self.process.stdout is not None
-        for text in expected:
-            assert text in self.process.stdout.readline()
+        assert text in self.process.stdout.readline()
+        return self
 
     def has_it(self) -> None:
         """Wait for its hello; until then it tells how it moves up."""
@@ -60,19 +60,16 @@ def ask(binary: Path) -> Iterator[Any]:
 
 @pytest.mark.parametrize("how", ["now", "wait", "first"])
 def test_a_lock_that_nobody_has_is_had_at_once(ask: Any, how: str) -> None:
-    holder = ask("anna", how)
-    holder.says(HELLO)
+    holder = ask("anna", how).says(HELLO)
     holder.write("1 ping\n")
     holder.says('"ok":true')
 
 
 def test_first_come_first_served_and_nobody_who_does_not_wait_comes_between(ask: Any) -> None:
-    holder = ask("anna")
-    holder.says(HELLO)
+    holder = ask("anna").says(HELLO)
     waiters = []
     for number in range(1, 5):
-        waiters.append(ask(f"waiter {number}"))
-        waiters[-1].says(f'{{"event":"busy","place":{number}}}')
+        waiters.append(ask(f"waiter {number}").says(f'{{"event":"busy","place":{number}}}'))
     for waiter in waiters:
         holder.kill()
         hasty = ask("hasty", "now")
@@ -83,23 +80,18 @@ def test_first_come_first_served_and_nobody_who_does_not_wait_comes_between(ask:
 
 def test_a_waiter_that_is_killed_is_out_of_the_queue(ask: Any) -> None:
     ask("anna").says(HELLO)
-    first, second = ask("bob"), None
-    first.says(FIRST)
-    second = ask("carl")
-    second.says(SECOND)
+    first = ask("bob").says(FIRST)
+    second = ask("carl").says(SECOND)
     first.kill()
     second.says(FIRST)
 
 
 def test_a_run_that_had_the_node_goes_before_those_who_wait(ask: Any) -> None:
-    holder = ask("anna")
-    holder.says(HELLO)
-    waiter = ask("bob")
-    waiter.says(FIRST)
+    holder = ask("anna").says(HELLO)
+    waiter = ask("bob").says(FIRST)
     waiter.process.send_signal(signal.SIGSTOP)
     holder.kill()
-    again = ask("anna", "first")
-    again.says(HELLO)
+    again = ask("anna", "first").says(HELLO)
     waiter.process.send_signal(signal.SIGCONT)
     again.kill()
     waiter.says(HELLO)
@@ -108,8 +100,7 @@ def test_a_run_that_had_the_node_goes_before_those_who_wait(ask: Any) -> None:
 @pytest.mark.parametrize("how", ["end of input", "SIGTERM", "silence"])
 def test_a_waiter_ends_as_an_agent_does(ask: Any, how: str) -> None:
     ask("anna").says(HELLO)
-    waiter = ask("bob", watchdog_s=1 if how == "silence" else DEADLINE_S)
-    waiter.says(FIRST)
+    waiter = ask("bob", watchdog_s=1 if how == "silence" else DEADLINE_S).says(FIRST)
     if how == "end of input":
         waiter.process.stdin.close()
     elif how == "SIGTERM":
@@ -118,10 +109,8 @@ def test_a_waiter_ends_as_an_agent_does(ask: Any, how: str) -> None:
 
 
 def test_a_sign_of_life_keeps_a_waiter_and_its_orders_are_not_taken(ask: Any) -> None:
-    holder = ask("anna")
-    holder.says(HELLO)
-    waiter = ask("bob", watchdog_s=2)
-    waiter.says(FIRST)
+    holder = ask("anna").says(HELLO)
+    waiter = ask("bob", watchdog_s=2).says(FIRST)
     until_s = time.monotonic() + 3
     while time.monotonic() < until_s:
         waiter.write("\n1 ping\n")
@@ -131,7 +120,6 @@ def test_a_sign_of_life_keeps_a_waiter_and_its_orders_are_not_taken(ask: Any) ->
 
 
 def test_who_has_it_is_told_to_everybody_cut_to_what_a_name_may_hold(ask: Any) -> None:
-    holder = ask("anna@lab7 pid 4711" + "x" * 100)
-    holder.says(HELLO)
+    holder = ask("anna@lab7 pid 4711" + "x" * 100).says(HELLO)
     (label,) = re.findall(rf"@rigctl-lock-\w+-0 {holder.process.pid} 17 (.*)", Path("/proc/net/unix").read_text())
     assert label.startswith("anna@lab7 pid 4711xxx")

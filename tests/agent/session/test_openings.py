@@ -6,20 +6,11 @@ import socket
 import struct
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
-from talk import TOKEN, Line, Start, Talk, joined, report_of, settings, started
+from talk import TOKEN, Start, Talk, connecting, joined, listening, report_of, started
 
 OPENING = bytes.fromhex(TOKEN) + struct.pack(">I", 0)
-
-
-def listening(receiver: Talk, **how: Any) -> int:
-    return int(receiver.ask(f"listen endpoint=1 address=127.0.0.1 {settings(**how)}")["port"])
-
-
-def connected(sender: Talk, port: int, **how: Any) -> Line:
-    return sender.ask(f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {settings(**how)}")
 
 
 def knock(port: int, data: bytes) -> socket.socket:
@@ -31,7 +22,7 @@ def knock(port: int, data: bytes) -> socket.socket:
 def test_there_is_no_port_but_that_of_a_receiver_on_its_own_address(start: Start) -> None:
     receiver = start()
     assert receiver.listening_ports() == []
-    port = receiver.ask(f"listen endpoint=1 address=127.0.0.2 {settings()}")["port"]
+    port = listening(receiver, "127.0.0.2")
     assert receiver.listening_ports() == [port]
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), timeout=30)
@@ -54,7 +45,7 @@ def test_strangers_are_dropped_and_counted_and_the_right_flows_accepted(start: S
     assert silent.recv(1) == b""
     assert half.recv(1) == b""
     assert time.monotonic() - began_s > 1.0
-    assert connected(sender, port)["ok"]
+    assert sender.ask(connecting(port))["ok"]
     assert receiver.ask("ready endpoint=1")["ok"]
     started([receiver, sender], 200)
     receiver.event("ended")
@@ -65,7 +56,7 @@ def test_many_silent_strangers_do_not_keep_the_right_one_out(start: Start) -> No
     receiver, sender = start(), start()
     port = listening(receiver, wait_ms=8000)
     strangers = [knock(port, b"") for _ in range(300)]
-    assert connected(sender, port)["ok"]
+    assert sender.ask(connecting(port))["ok"]
     assert receiver.ask("ready endpoint=1")["ok"]
     for stranger in strangers:
         stranger.close()
@@ -91,7 +82,7 @@ def test_a_number_that_is_taken_is_a_stranger(start: Start) -> None:
 
 def test_nobody_coming_is_a_time_out(start: Start) -> None:
     receiver = start()
-    assert receiver.ask(f"listen endpoint=1 address=127.0.0.1 {settings(flows=3, wait_ms=200)}")["ok"]
+    listening(receiver, flows=3, wait_ms=200)
     answer = receiver.ask("ready endpoint=1")
     assert answer["error"] == "ETIMEDOUT"
     assert answer["message"].startswith("0 of 3 flows opened in time at 127.0.0.1 port ")
@@ -102,7 +93,7 @@ def test_nobody_coming_is_a_time_out(start: Start) -> None:
 def test_a_closed_port_refuses(start: Start) -> None:
     receiver, sender = start(), start()
     port = joined(receiver, sender)
-    answer = sender.ask(f"connect endpoint=2 address=127.0.0.1 port={port} bind=127.0.0.1 {settings(wait_ms=500)}")
+    answer = sender.ask(connecting(port, wait_ms=500).replace("endpoint=1", "endpoint=2"))
     assert answer["error"] == "ECONNREFUSED"
     assert answer["message"] == f"flow 0 to 127.0.0.1 port {port}: connect: Connection refused"
 
@@ -111,19 +102,17 @@ def test_a_peer_that_never_accepts_is_a_time_out(start: Start) -> None:
     sender = start()
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = mute.getsockname()[1]
-        answer = connected(sender, port, wait_ms=300)
+        answer = sender.ask(connecting(port, wait_ms=300))
     assert answer["error"] == "ETIMEDOUT"
-    said = "connected, but not accepted"
-    assert answer["message"] == f"0 of 1 flows opened in time to 127.0.0.1 port {port}: {said}"
+    expected = f"0 of 1 flows opened in time to 127.0.0.1 port {port}: connected, but not accepted"
+    assert answer["message"] == expected
 
 
 def test_a_peer_that_accepts_wrongly_is_no_peer(start: Start) -> None:
     sender = start()
     with socket.create_server(("127.0.0.1", 0)) as liar:
         port = liar.getsockname()[1]
-        number = sender.send(
-            f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {settings(wait_ms=2000)}"
-        )
+        number = sender.send(connecting(port, wait_ms=2000))
         peer, _ = liar.accept()
         peer.sendall(b"\x15")
         assert sender.answer(number)[-1]["error"] == "ECONNABORTED"
@@ -155,9 +144,7 @@ def test_the_first_free_port_of_a_range_is_taken(start: Start, transport: str) -
     receiver, sender = start(), start()
     with socket.create_server(("127.0.0.1", 0)) as other:
         first = min(other.getsockname()[1], 65535 - 20)
-        extra = f"transport={transport}"
-        order = f"listen endpoint=1 address=127.0.0.1 {settings(extra=extra)} first_port={first} last_port={first + 20}"
-        port = receiver.ask(order)["port"]
+        port = listening(receiver, extra=f"transport={transport} first_port={first} last_port={first + 20}")
         assert first < port <= first + 20
-    assert connected(sender, port, extra=extra)["ok"]
+    assert sender.ask(connecting(port, extra=f"transport={transport}"))["ok"]
     assert receiver.ask("ready endpoint=1")["ok"]

@@ -3,15 +3,9 @@
 import time
 from typing import Any
 
-from talk import TOKEN, Start, Talk, settings
+from talk import TOKEN, Line, Start, Talk, listening
 
-Line = dict[str, Any]
-
-
-def listening(receiver: Talk, address: str = "127.0.0.1") -> int:
-    answer = receiver.ask(f"listen endpoint=9 address={address} {settings(extra='transport=udp size=100')}")
-    assert answer["ok"], answer
-    return int(answer["port"])
+UDP = "transport=udp size=100"
 
 
 def probe(sender: Talk, port: int, sizes: str = "100", address: str = "127.0.0.1", **how: Any) -> Line:
@@ -20,7 +14,7 @@ def probe(sender: Talk, port: int, sizes: str = "100", address: str = "127.0.0.1
     return sender.ask(f"probe address={address} port={port} sizes={sizes} {words}")
 
 
-def told(agent: Talk, key: str, within_s: float = 5.0) -> list[str]:
+def reported(agent: Talk, key: str, within_s: float = 5.0) -> list[str]:
     """What `probed` gives under `key`, as soon as there is something."""
     until_s = time.monotonic() + within_s
     while time.monotonic() < until_s:
@@ -34,33 +28,33 @@ def told(agent: Talk, key: str, within_s: float = 5.0) -> list[str]:
 def test_datagrams_are_reported_by_sender_and_size_and_the_connection_with_its_round_trip(start: Start) -> None:
     receiver, sender = start(), start()
     for address in ("127.0.0.1", "::1"):
-        port = listening(receiver, address)
+        port = listening(receiver, address, extra=UDP)
         answer = probe(sender, port, "20,1400,60000", address)
         assert answer == {"id": answer["id"], "ok": True, "refused": ""}
-        assert sorted(told(receiver, "heard")) == ["7:1400", "7:20", "7:60000"]
-        number, error, rtt_us = told(sender, "streams")[0].split(":")
+        assert sorted(reported(receiver, "heard")) == ["7:1400", "7:20", "7:60000"]
+        number, error, rtt_us = reported(sender, "streams")[0].split(":")
         assert (number, error) == ("1", "0")
         assert int(rtt_us) > 0
         assert sender.ask("probed last=1")["ok"]
-        assert receiver.ask("close endpoint=9")["ok"]
+        assert receiver.ask("close endpoint=1")["ok"]
 
 
 def test_a_datagram_with_another_token_is_not_reported(start: Start) -> None:
     receiver, sender = start(), start()
-    port = listening(receiver)
+    port = listening(receiver, extra=UDP)
     assert probe(sender, port, "200", token="f" * 32)["ok"]
     assert probe(sender, port, "300", target=2)["ok"]
-    assert told(receiver, "heard") == ["7:300"]
+    assert reported(receiver, "heard") == ["7:300"]
 
 
 def test_a_port_that_nobody_listens_on_is_refused_for_datagrams_and_connections(start: Start) -> None:
     receiver, sender = start(), start()
-    port = listening(receiver)
-    assert receiver.ask("close endpoint=9")["ok"]
+    port = listening(receiver, extra=UDP)
+    assert receiver.ask("close endpoint=1")["ok"]
     assert probe(sender, port)["ok"]
-    assert told(sender, "errors") == ["1:ECONNREFUSED:3:3:0:127.0.0.1"]
+    assert reported(sender, "errors") == ["1:ECONNREFUSED:3:3:0:127.0.0.1"]
     assert probe(sender, port, target=2)["ok"]
-    assert [word.split(":")[1] for word in told(sender, "streams")] == ["ECONNREFUSED"]
+    assert [word.split(":")[1] for word in reported(sender, "streams")] == ["ECONNREFUSED"]
 
 
 def test_wrong_orders_are_refused_by_name(start: Start) -> None:
@@ -84,7 +78,7 @@ def test_wrong_orders_are_refused_by_name(start: Start) -> None:
 
 def test_targets_have_a_bound_and_are_forgotten_when_asked(start: Start) -> None:
     receiver, sender = start(), start()
-    port = listening(receiver)
+    port = listening(receiver, extra=UDP)
     for target in range(1, 257):
         assert probe(sender, port, target=target, stream=0)["ok"]
     assert probe(sender, port, target=257, stream=0)["error"] == "ENOBUFS"

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from lab import Lab
-from talk import joined, ran, report_of, settings, started
+from talk import connecting, joined, listening, ran, report_of, started
 
 
 def firewall(lab: Lab, rule: str) -> None:
@@ -22,9 +22,8 @@ def firewall(lab: Lab, rule: str) -> None:
 def test_a_firewall_is_told_by_how_it_refuses(lab: Lab, rule: str, error: str, said: str) -> None:
     receiver, sender = lab.start(), lab.start()
     firewall(lab, rule)
-    port = receiver.ask(f"listen endpoint=1 address=127.0.0.1 {settings()}")["port"]
-    how = settings(wait_ms=500)
-    answer = sender.ask(f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {how}")
+    port = listening(receiver)
+    answer = sender.ask(connecting(port, wait_ms=500))
     assert answer["error"] == error
     assert f"to 127.0.0.1 port {port}: " in answer["message"]
     assert said in answer["message"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from lab import Lab, laboratory
-from talk import Line, Talk, joined, started
+from talk import Line, Talk, completed, joined, started
 
 from rigctl.model.capture import retransmits_seen, segments
 
@@ -37,8 +37,7 @@ def captured(lab: Lab, capture: int, extra: str = "", flows: int = 1) -> tuple[l
     receiver, sender = lab.start(), lab.start()
     port = joined(receiver, sender, extra=f"interface=lo {extra}".strip(), flows=flows)
     started([receiver, sender], 300, f"capture={capture}")
-    for agent in (receiver, sender):
-        assert agent.event("ended", 20)["error"] is None
+    completed(receiver, sender)
     return [capture_of(receiver), capture_of(sender)], port
 
 

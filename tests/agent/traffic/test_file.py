@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from lab import eventually
-from talk import Start, joined, ran, report_of, settings, started
+from talk import Start, connecting, joined, listening, ran, report_of, started
 
 SIZE = 3_000_001
 PLACES = ["disk=0", "disk=1"]
@@ -56,10 +56,9 @@ def test_a_transfer_that_is_not_over_in_time_ends_short(start: Start) -> None:
 def test_a_disk_without_room_is_told(start: Start, folder: str) -> None:
     receiver, sender = start(), start()
     free = os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize
-    common = settings(wait_ms=10_000, extra=f"test=file size={min(2**40, free * 2)} disk=1 folder={folder}")
-    port = receiver.ask(f"listen endpoint=1 address=127.0.0.1 {common}")["port"]
+    extra = f"test=file size={min(2**40, free * 2)} disk=1 folder={folder}"
     # The disk is not filled here: closing the endpoint ends the making of the file at once.
-    sender.send(f"connect endpoint=1 address=127.0.0.1 bind=127.0.0.1 port={port} {common}")
+    sender.send(connecting(listening(receiver, extra=extra), wait_ms=10_000, extra=extra))
     eventually(lambda: bool(sender.ask("ping")["ok"]))
     assert sender.ask("close endpoint=1")["ok"]
     assert os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize > free / 2

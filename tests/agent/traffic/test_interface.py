@@ -4,7 +4,7 @@ import json
 
 import pytest
 from lab import Lab
-from talk import joined, ran, report_of, started
+from talk import completed, joined, ran, report_of, started
 
 COUNTERS = ("rx_bytes", "rx_packets", "rx_dropped", "rx_errors", "tx_bytes", "tx_packets", "tx_dropped", "tx_errors")
 
@@ -22,10 +22,7 @@ def test_what_went_through_the_interface_is_in_the_report(lab: Lab) -> None:
 
 @pytest.mark.parametrize("interface", ["", "interface=nosuch"])
 def test_an_interface_that_is_not_named_or_not_there_is_unknown(lab: Lab, interface: str) -> None:
-    receiver, sender = lab.start(), lab.start()
-    joined(receiver, sender, extra=interface)
-    started([receiver, sender], 50)
-    receiver.event("ended")
+    receiver, _ = ran(lab.start, 50, extra=interface)
     last = report_of(receiver).last
     assert [last[name] for name in (*COUNTERS, "queue_drops", "carrier_changes")] == [None] * 10
 
@@ -45,6 +42,5 @@ def test_a_link_that_goes_and_comes_back_changes_its_carrier_twice(lab: Lab) -> 
     started([receiver, sender], 50)
     for state in ("down", "up"):
         lab.run("ip", "link", "set", "v1", state)
-    receiver.event("ended")
-    sender.event("ended")
+    completed(receiver, sender)
     assert report_of(receiver).last["carrier_changes"] == 2

@@ -37,10 +37,3 @@ def test_messages_and_their_answers_are_both_counted(start: Start, address: str,
     receiver, sender = ran(start, 3000, "iterations=50", address=address, extra=test)
     assert report_of(receiver).totals[0]["marks"] == [[184, 50]]
     assert report_of(sender).totals[0]["marks"] == [[184, 50]]
-
-
-@pytest.mark.parametrize("transport", ["", "transport=udp size=200"])
-def test_without_a_mark_none_is_counted(start: Start, transport: str) -> None:
-    receiver, sender = ran(start, 100, "rate=1000000" if transport else "", extra=transport)
-    assert report_of(receiver).totals[0]["marks"] is None
-    assert report_of(sender).totals[0]["marks"] is None

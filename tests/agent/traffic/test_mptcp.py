@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from lab import eventually
 from processes import running
-from talk import Line, Report, Start, Talk, joined, ran, report_of, started
+from talk import Line, Report, Start, Talk, completed, joined, ran, report_of, started
 from two_links import Namespace, link, two_namespaces, use
 
 OPENING = 20  # bytes, on the first subflow
@@ -30,8 +30,7 @@ class Ends:
 
     def reports(self) -> tuple[Report, Report]:
         """Those of sender and receiver, once both have ended without an error."""
-        for agent in (self.sender, self.receiver):
-            assert agent.event("ended")["error"] is None
+        completed(self.sender, self.receiver)
         return report_of(self.sender), report_of(self.receiver)
 
 
@@ -147,12 +146,6 @@ def test_a_device_that_removes_the_option_makes_it_tcp(ends: Ends) -> None:
     ends.start(200)
     sent, received = ends.reports()
     assert sent.totals[0]["mptcp"] == received.totals[0]["mptcp"] == []
-
-
-def test_without_it_nothing_is_told(start: Start) -> None:
-    receiver, sender = ran(start, 100)
-    assert report_of(receiver).totals[0]["mptcp"] is None
-    assert report_of(sender).totals[0]["mptcp"] is None
 
 
 def test_over_ipv6_it_listens_there_only(start: Start) -> None:

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from talk import Report, Start, Talk, joined, ran, report_of, settings, started
+from talk import Report, Start, Talk, completed, joined, ran, report_of, settings, started
 
 CPUS = sorted(os.sched_getaffinity(0))
 FIRST, LAST = CPUS[0], CPUS[-1]
@@ -67,8 +67,7 @@ def test_only_a_flow_that_is_to_follow_its_packets_is_moved(start: Start, what: 
     for agent in (receiver, sender):
         (own,) = allowed(agent)
         assert own.isdigit() is follows
-    for agent in (receiver, sender):
-        assert agent.event("ended")["error"] is None
+    completed(receiver, sender)
 
 
 @pytest.mark.parametrize(

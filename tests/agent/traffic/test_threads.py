@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from talk import Start, Talk, joined, report_of, settings, started
+from talk import Start, Talk, completed, connecting, joined, listening, report_of, started
 
 
 @pytest.fixture
@@ -31,8 +31,7 @@ KINDS = {
 def ended_cleanly(agent: Talk) -> None:
     code = agent.end()
     assert agent.process.stderr is not None
-    said = agent.process.stderr.read().decode()
-    assert code == 0, said
+    assert code == 0, agent.process.stderr.read().decode()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -41,11 +40,9 @@ def test_no_race_from_the_start_to_the_report(start: Start, kind: str) -> None:
     what, how = KINDS[kind]
     joined(receiver, sender, extra=what, flows=3, interval_ms=10)
     started([receiver, sender], 1200, how)  # long enough for a line of progress
+    completed(receiver, sender)
     for agent in (receiver, sender):
-        assert agent.event("ended", 30)["error"] is None
-    assert report_of(receiver).last["ok"]
-    assert report_of(sender).last["ok"]
-    for agent in (receiver, sender):
+        assert report_of(agent).last["ok"]
         assert agent.ask("close endpoint=1")["ok"]
         ended_cleanly(agent)
 
@@ -68,13 +65,11 @@ def test_no_race_while_files_are_made_and_read(start: Start, tmp_path: Path) -> 
     receiver, sender = start(), start()
     joined(receiver, sender, extra=f"test=file size=3000000 disk=1 folder={tmp_path}", flows=2)
     started([receiver, sender], 10_000)
+    completed(receiver, sender)
     for agent in (receiver, sender):
-        assert agent.event("ended", 30)["error"] is None
         ended_cleanly(agent)
     # One that is closed while its files are made.
     other = start()
-    port = start().ask(f"listen endpoint=1 address=127.0.0.1 {settings()}")["port"]
-    big = f"{settings()} test=file size=10000000000 disk=1 folder={tmp_path}"
-    other.send(f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {big}")
+    other.send(connecting(listening(start()), extra=f"test=file size=10000000000 disk=1 folder={tmp_path}"))
     assert other.ask("close endpoint=1")["ok"]
     ended_cleanly(other)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from builders import bucket_of
 from lab import Lab, beside_the_sender, drop, dropped, laboratory
-from talk import Report, Start, joined, ran, report_of, settings, started
+from talk import Report, Start, completed, joined, ran, report_of, settings, started
 
 
 def reports(start: Start, what: str, how: str = "", duration_ms: int = 500) -> tuple[Report, Report]:
@@ -49,8 +49,7 @@ def test_a_sender_that_was_stopped_makes_up_for_no_more_than_its_burst(start: St
         os.kill(sender.process.pid, signal.SIGSTOP)
         time.sleep(0.1)
         os.kill(sender.process.pid, signal.SIGCONT)
-        for agent in (receiver, sender):
-            assert agent.event("ended", 20)["error"] is None
+        completed(receiver, sender)
         there, here = report_of(sender).datagrams[0], report_of(receiver).datagrams[0]
         assert here["burst"] is None
         assert there["datagrams"] <= 14_200  # of 15,000: the time of 0.1 s was given up
@@ -59,15 +58,11 @@ def test_a_sender_that_was_stopped_makes_up_for_no_more_than_its_burst(start: St
     assert bursts[1] in (100, 101)  # those of 10 ms
 
 
-def test_without_a_rate_there_is_no_burst(start: Start) -> None:
-    sent, _ = reports(start, "size=1472", duration_ms=100)
-    assert sent.datagrams[0]["burst"] is None
-
-
 def test_as_fast_as_it_can_what_is_missing_was_lost_in_a_row(start: Start) -> None:
     sent, came = reports(start, "size=1472 window=20000", duration_ms=300)
     here = came.datagrams[0]
     missing = here["highest"] - here["datagrams"]
+    assert sent.datagrams[0]["burst"] is None  # without a rate there is none
     assert sent.datagrams[0]["datagrams"] >= here["highest"] > 1000
     assert (missing > 0) == (len(came.buckets[0]) > 0)
     # The kernel counts a piece of many datagrams as one.
@@ -132,8 +127,7 @@ def test_a_sender_that_begins_before_its_receiver_is_not_refused(start: Start) -
     started([sender], 300, "rate=1000000")
     time.sleep(0.2)
     started([receiver], 300)
-    for agent in (receiver, sender):
-        assert agent.event("ended", 20)["error"] is None
+    completed(receiver, sender)
     assert report_of(receiver).datagrams[0]["datagrams"] == report_of(sender).datagrams[0]["datagrams"]
 
 
@@ -145,8 +139,7 @@ def test_many_flows_into_one_node_all_arrive(start: Start, flows: int) -> None:
     at_ns = time.monotonic_ns() + 20_000_000
     orders = [(a, a.send(f"start endpoint=1 at_ns={at_ns} duration_ms=500 rate=10000000")) for a in (sender, receiver)]
     assert all(agent.answer(number)[-1]["ok"] for agent, number in orders)
-    assert sender.event("ended", 20)["error"] is None
-    assert receiver.event("ended", 20)["error"] is None
+    completed(sender, receiver)
     sent, came = report_of(sender), report_of(receiver)
     assert all(0 < came.datagrams[n]["datagrams"] <= sent.datagrams[n]["datagrams"] for n in range(flows))
 
@@ -160,8 +153,7 @@ def test_forged_datagrams_are_strays(start: Start, what: str, how: str) -> None:
             forger.send(struct.pack(">QII", 0, number, 7) + bytes(48))
         forger.send(b"short")
     started([receiver, sender], 300, how)
-    for agent in (receiver, sender):
-        assert agent.event("ended", 20)["error"] is None
+    completed(receiver, sender)
     sent, came = report_of(sender).datagrams[0], report_of(receiver).datagrams[0]
     assert (came["strays"], came["duplicates"], came["datagrams"]) == (6, 0, sent["datagrams"])
     assert sent["strays"] == 0

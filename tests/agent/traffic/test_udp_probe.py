@@ -1,7 +1,7 @@
 """Probes: a datagram every interval, each sent back. Late answers count, lost ones are counted."""
 
 from lab import Lab, beside_the_sender, drop, dropped
-from talk import Report, Start, Talk, joined, report_of, started
+from talk import Report, Start, Talk, completed, joined, report_of, started
 
 PROBE = "transport=udp test=probe size=64"
 COLUMNS = ["t_ns", "answered", "rtt_ns"]
@@ -12,8 +12,7 @@ NEARLY_ALL = range(20, 31)
 def probed(receiver: Talk, sender: Talk) -> tuple[Report, Report]:
     joined(receiver, sender, extra=PROBE, interval_ms=10)
     at_ns = started([receiver, sender], 300)
-    for agent in (receiver, sender):
-        assert agent.event("ended", 20)["error"] is None
+    completed(receiver, sender)
     sent, came = report_of(sender), report_of(receiver)
     assert sent.columns == COLUMNS
     assert all(row[0] >= at_ns + number * 10_000_000 for number, row in enumerate(sent.rows[0]))
@@ -62,7 +61,6 @@ def test_forged_answers_are_strays(start: Start) -> None:
         forger.send(bytes(64))
         forger.send(b"short")
     started([receiver, sender], 200)
-    for agent in (receiver, sender):
-        assert agent.event("ended", 20)["error"] is None
+    completed(receiver, sender)
     assert report_of(receiver).datagrams[0]["strays"] == 2
     assert 10 < report_of(sender).rows[0][-1][1] <= 20  # none of the two is counted as an answer

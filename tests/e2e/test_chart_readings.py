@@ -10,6 +10,7 @@ from typing import Any, Final
 import pages
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from browsing import opened
 from playwright.sync_api import Browser, Locator, Page
 
 from rigctl.base.resources import templates
@@ -17,8 +18,7 @@ from rigctl.report.document import document
 from rigctl.report.printers.html import page as page_of
 
 MOST_BYTES: Final = 6 * 1024
-DESKTOP: Final = {"width": 1280, "height": 900}
-PHONE: Final = {"width": 390, "height": 844}
+PHONE: Final[dict[str, Any]] = {"width": 390, "height": 844}
 
 
 @pytest.fixture(scope="module")
@@ -30,17 +30,11 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def opened(browser: Browser, report: Path, **context: Any) -> Iterator[Page]:
-    """Yield the page with all that is folded open; nothing may be complained of."""
-    said: list[str] = []
-    page = browser.new_context(**context).new_page()
-    page.set_default_timeout(20_000)
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.goto(report.as_uri())
-    page.evaluate("document.querySelectorAll('details').forEach((folded) => folded.open = true)")
-    yield page
-    assert said == []
+def unfolded(browser: Browser, report: Path, **context: Any) -> Iterator[Page]:
+    """Yield the page with all that is folded open."""
+    with opened(browser, report, **context) as page:
+        page.evaluate("document.querySelectorAll('details').forEach((folded) => folded.open = true)")
+        yield page
 
 
 def charts(page: Page) -> Locator:
@@ -70,7 +64,7 @@ def told(chart: Locator, name: str, at: int, panel: int = 0) -> tuple[str, str]:
 
 
 def test_the_mouse_reads_each_series_and_the_cursor_stands_in_all_charts(browser: Browser, report: Path) -> None:
-    with opened(browser, report, viewport=DESKTOP) as page:
+    with unfolded(browser, report) as page:
         first = charts(page).first
         page.mouse.move(*middle(first))
         lines = reading(page)
@@ -93,7 +87,7 @@ def test_the_mouse_reads_each_series_and_the_cursor_stands_in_all_charts(browser
 
 
 def test_a_finger_reads_a_chart_and_a_touch_elsewhere_ends_it(browser: Browser, report: Path) -> None:
-    with opened(browser, report, viewport=PHONE, has_touch=True, is_mobile=True) as page:
+    with unfolded(browser, report, **PHONE, has_touch=True, is_mobile=True) as page:
         chart = charts(page).nth(1)
         page.touchscreen.tap(*middle(chart))
         assert reading(page)[1] == "Mbit/s"
@@ -109,7 +103,7 @@ def test_a_finger_reads_a_chart_and_a_touch_elsewhere_ends_it(browser: Browser, 
 
 
 def test_arrow_keys_read_point_by_point(browser: Browser, report: Path) -> None:
-    with opened(browser, report, viewport=DESKTOP) as page:
+    with unfolded(browser, report) as page:
         chart = charts(page).first
         figure = chart.locator("xpath=ancestor::figure")
         figure.focus()
@@ -137,7 +131,7 @@ def test_arrow_keys_read_point_by_point(browser: Browser, report: Path) -> None:
 def test_a_key_of_the_legend_hides_its_series_also_by_keyboard_and_paper_has_all(
     browser: Browser, report: Path
 ) -> None:
-    with opened(browser, report, viewport=DESKTOP) as page:
+    with unfolded(browser, report) as page:
         key = page.get_by_role("button", name="pi1 → pi2")
         own = page.locator('svg [data-name="pi1 → pi2"]')
         assert own.first.is_visible()
@@ -162,7 +156,7 @@ def test_a_key_of_the_legend_hides_its_series_also_by_keyboard_and_paper_has_all
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_violation_while_a_chart_is_read(browser: Browser, report: Path, scheme: Any) -> None:
-    with opened(browser, report, viewport=DESKTOP, color_scheme=scheme, bypass_csp=True) as page:
+    with unfolded(browser, report, color_scheme=scheme, bypass_csp=True) as page:
         page.get_by_role("button", name="pi1 → pi2").click()
         page.mouse.move(*middle(charts(page).first))
         assert reading(page)
@@ -183,7 +177,7 @@ def test_the_policy_allows_this_script_and_no_other(browser: Browser, report: Pa
 
 
 def test_without_its_script_a_page_is_whole(browser: Browser, report: Path) -> None:
-    with opened(browser, report, viewport=DESKTOP, java_script_enabled=False) as page:
+    with unfolded(browser, report, java_script_enabled=False) as page:
         assert page.locator("figure svg path").count() > 10
         assert page.get_by_role("button").count() == 0
 
@@ -192,7 +186,7 @@ def test_without_its_script_a_page_is_whole(browser: Browser, report: Path) -> N
 def test_the_values_of_every_chart_lie_where_they_are_drawn(browser: Browser, name: str, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text(page_of(document(*pages.RUNS[name]())), encoding="utf-8")
-    with opened(browser, path, viewport=DESKTOP) as page:
+    with unfolded(browser, path) as page:
         for number in range(charts(page).count()):
             chart = charts(page).nth(number)
             figure = chart.locator("xpath=ancestor::figure")

@@ -9,6 +9,7 @@ from typing import Any, Final
 import builders
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from browsing import opened
 from playwright.sync_api import Browser, Page
 
 from rigctl.report.product.content import product
@@ -110,7 +111,7 @@ def fragment_of(theme: Theme) -> str:
     return fragment(product(builders.run(plan), measured, theme))
 
 
-def opened(browser: Browser, text: str, width: int = 1280, **context: Any) -> Page:
+def shown(browser: Browser, text: str, width: int = 1280, **context: Any) -> Page:
     page = browser.new_context(viewport={"width": width, "height": 900}, **context).new_page()
     page.route("**/*", lambda route: route.abort() if route.request.url.startswith("http") else route.continue_())
     page.set_content(text)
@@ -121,7 +122,7 @@ def opened(browser: Browser, text: str, width: int = 1280, **context: Any) -> Pa
 def test_the_page_looks_the_same_with_and_without_it(browser: Browser, pasted: str, name: str) -> None:
     """Every computed style of every element, but how high those are that the fragment is in."""
     page = HOSTS[name].replace(ROOM, '<div class="rigctl-product"></div>')
-    before, after = (opened(browser, text).evaluate(HOST) for text in (page, HOSTS[name].replace(ROOM, pasted)))
+    before, after = (shown(browser, text).evaluate(HOST) for text in (page, HOSTS[name].replace(ROOM, pasted)))
     assert [tag for tag, _ in before] == [tag for tag, _ in after]
     changed = {
         (tag, ours, theirs)
@@ -135,7 +136,7 @@ def test_the_page_looks_the_same_with_and_without_it(browser: Browser, pasted: s
 
 def test_it_looks_the_same_in_unlike_pages(browser: Browser, pasted: str) -> None:
     """Every computed style of every element of it, and its size."""
-    seen = [opened(browser, page.replace(ROOM, pasted)).evaluate(INSIDE) for page in HOSTS.values()]
+    seen = [shown(browser, page.replace(ROOM, pasted)).evaluate(INSIDE) for page in HOSTS.values()]
     assert len(seen[0]) == len(seen[1]) > 100
     differing = {
         (ours[0], mine, its)
@@ -148,7 +149,7 @@ def test_it_looks_the_same_in_unlike_pages(browser: Browser, pasted: str) -> Non
 
 @pytest.mark.parametrize("width", [390, 768, 1280])
 def test_nothing_is_wider_than_the_window(browser: Browser, pasted: str, width: int) -> None:
-    page = opened(browser, f'<!doctype html><meta name="viewport" content="width=device-width">{pasted}', width)
+    page = shown(browser, f'<!doctype html><meta name="viewport" content="width=device-width">{pasted}', width)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     cut = page.evaluate(
         "(() => { const box = document.querySelector('.rigctl-product').shadowRoot.querySelector('.scroll');"
@@ -158,7 +159,7 @@ def test_nothing_is_wider_than_the_window(browser: Browser, pasted: str, width: 
 
 
 def test_the_conditions_are_one_click_away(browser: Browser, pasted: str) -> None:
-    page = opened(browser, f"<!doctype html>{pasted}")
+    page = shown(browser, f"<!doctype html>{pasted}")
     text = page.locator("dd", has_text="The slowest of 4 repetitions of the slowest pair")
     assert not text.is_visible()
     page.get_by_text("How this was measured").click()
@@ -167,7 +168,7 @@ def test_the_conditions_are_one_click_away(browser: Browser, pasted: str) -> Non
 
 
 def test_axe_finds_nothing(browser: Browser, pasted: str) -> None:
-    page = opened(browser, f'<!doctype html><html lang="en"><title>A</title><main><h1>A</h1>{pasted}</main>')
+    page = shown(browser, f'<!doctype html><html lang="en"><title>A</title><main><h1>A</h1>{pasted}</main>')
     page.get_by_text("How this was measured").click()
     found = Axe().run(page)
     assert [violation["id"] for violation in found.response["violations"]] == []
@@ -176,15 +177,12 @@ def test_axe_finds_nothing(browser: Browser, pasted: str) -> None:
 def test_what_users_wrote_is_text(browser: Browser) -> None:
     evil = '</script></template></style><script>document.title = "evil"</script>'
     theme = replace(Theme(evil), maker=evil, columns=(("Test", evil),))
-    page = opened(browser, f"<!doctype html><title>fine</title>{fragment_of(theme)}")
+    page = shown(browser, f"<!doctype html><title>fine</title>{fragment_of(theme)}")
     assert page.title() == "fine"
     assert page.get_by_role("heading", level=2).inner_text() == f"{evil} {evil}"
 
 
 def test_it_asks_for_nothing(browser: Browser, pasted: str, tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text(f"<!doctype html>{pasted}")
-    page = browser.new_page()
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(f"file://{tmp_path / 'page.html'}")
-    assert [url for url in asked if not url.startswith("data:")] == [f"file://{tmp_path / 'page.html'}"]
+    with opened(browser, tmp_path / "page.html") as page:
+        page.wait_for_load_state("networkidle")

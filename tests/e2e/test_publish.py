@@ -4,17 +4,17 @@ import json
 import os
 import re
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import jsonschema
 import pytest
 from atom import dead
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page
-from processes import end, mounted
+from browsing import opened
+from playwright.sync_api import Browser
+from processes import end, mounted, waited
 from sites import put_night, weeks
-from user import User, waited
+from user import User
 
 from rigctl.site.folder import OWN
 from rigctl.store import open_store
@@ -34,57 +34,34 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> User:
     return made
 
 
-@pytest.fixture
-def requests() -> list[str]:
-    return []
-
-
-@pytest.fixture
-def page(browser: Browser, user: User, requests: list[str]) -> Iterator[Page]:
-    """A page without a network; whatever it complains of is a request that is not expected."""
-    context = browser.new_context(offline=True)
-    made = context.new_page()
-    made.set_default_timeout(20_000)
-    made.on("request", lambda request: requests.append(request.url))
-    made.on("console", lambda message: requests.append(message.text))
-    made.on("pageerror", lambda error: requests.append(str(error)))
-    yield made
-
-
-def test_a_page_asks_for_nothing(page: Page, user: User, requests: list[str]) -> None:
+def test_a_page_asks_for_nothing(browser: Browser, user: User) -> None:
     site = user.folder / "site"
-    run = next(path for path in sorted((site / "runs").iterdir()))
-    for path in (site / "index.html", site / COURSE, run):
-        page.goto(path.as_uri())
-        page.wait_for_load_state("networkidle")
-    assert requests == [path.as_uri() for path in (site / "index.html", site / COURSE, run)]
+    for path in (site / "index.html", site / COURSE, min((site / "runs").iterdir())):
+        with opened(browser, path, offline=True) as page:
+            page.wait_for_load_state("networkidle")
 
 
 @pytest.mark.parametrize(("name", "scheme"), [("index.html", "light"), (COURSE, "light"), (COURSE, "dark")])
 def test_axe_finds_nothing(browser: Browser, user: User, name: str, scheme: str) -> None:
-    context = browser.new_context(color_scheme="dark" if scheme == "dark" else "light")
-    page = context.new_page()
-    page.goto((user.folder / "site" / name).as_uri())
-    found = Axe().run(page)
+    with opened(browser, user.folder / "site" / name, color_scheme=scheme, bypass_csp=True) as page:
+        found = Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
 
 
-def test_the_cursor_stands_at_the_same_night_in_all_trends(page: Page, user: User) -> None:
-    page.goto((user.folder / "site" / COURSE).as_uri())
-    charts = page.locator("svg[data-axis]")
-    assert charts.count() > 1
-    charts.first.hover()
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", page.locator(".reading b").inner_text())
-    assert page.locator(".cursor").count() == charts.count()
+def test_the_cursor_stands_at_the_same_night_in_all_trends(browser: Browser, user: User) -> None:
+    with opened(browser, user.folder / "site" / COURSE) as page:
+        charts = page.locator("svg[data-axis]")
+        assert charts.count() > 1
+        charts.first.hover()
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", page.locator(".reading b").inner_text())
+        assert page.locator(".cursor").count() == charts.count()
 
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_no_page_is_wider_than_its_screen(browser: Browser, user: User, width: int) -> None:
-    context = browser.new_context(viewport={"width": width, "height": 900})
-    page = context.new_page()
     for name in ("index.html", COURSE):
-        page.goto((user.folder / "site" / name).as_uri())
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+        with opened(browser, user.folder / "site" / name, width) as page:
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, name
 
 
 def test_a_publisher_that_is_killed_leaves_nothing_that_the_next_one_does_not_mend(user: User) -> None:

@@ -1,7 +1,7 @@
 """The page in a real browser: Chromium opens it, nothing is asked for, nothing complained of, all of it is readable."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,7 +9,8 @@ import builders
 import pages
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page
+from browsing import opened
+from playwright.sync_api import Browser
 
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.report.comparison import comparison_document
@@ -22,14 +23,11 @@ AXE: Final = (
     (COMPARISON, "light"),
 )  # fmt: skip
 """Pages that together have each element and class of all kinds of pages. Contrasts in charts: test_palette.py."""
-
-
-@dataclass
-class Seen:
-    """What the browser did and said while the page was open."""
-
-    requests: list[str] = field(default_factory=list)
-    complaints: list[str] = field(default_factory=list)
+CARDS: Final = """box => {
+  const cells = [...box.querySelectorAll("tbody th, tbody td")].filter((cell) => cell.offsetWidth);
+  return [Math.max(...cells.map((cell) => cell.getBoundingClientRect().right)),
+    cells.map((cell) => getComputedStyle(cell, "::before").content).join() + box.innerText];
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -53,43 +51,29 @@ def report(page_of: Callable[[str], Path]) -> Path:
     return page_of("streams")
 
 
-def opened(browser: Browser, report: Path, seen: Seen, **context: Any) -> Page:
-    page = browser.new_context(**context).new_page()
-    page.set_default_timeout(20_000)
-    page.on("request", lambda request: seen.requests.append(request.url))
-    page.on("console", lambda message: seen.complaints.append(message.text))
-    page.on("pageerror", lambda error: seen.complaints.append(str(error)))
-    page.goto(report.as_uri())
-    return page
-
-
 def test_nothing_is_asked_for_and_nothing_complained_of(browser: Browser, report: Path) -> None:
-    seen = Seen()
-    page = opened(browser, report, seen)
-    page.wait_for_load_state("networkidle")
-    assert seen.requests == [report.as_uri()]
-    assert seen.complaints == []
-    assert page.title() == builders.plan().title
+    with opened(browser, report) as page:
+        page.wait_for_load_state("networkidle")
+        assert page.title() == builders.plan().title
 
 
 @pytest.mark.parametrize(("name", "scheme"), AXE)
 def test_axe_finds_no_violation_on_a_page_of_any_kind(
     browser: Browser, page_of: Callable[[str], Path], name: str, scheme: Any
 ) -> None:
-    size: Any = {"width": 1280, "height": 900}
-    page = opened(browser, page_of(name), Seen(), viewport=size, bypass_csp=True, color_scheme=scheme)
-    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
-    page.evaluate("document.querySelectorAll('details').forEach((folded) => folded.open = true)")
-    found = Axe().run(page, options={"resultTypes": ["violations"]})
+    with opened(browser, page_of(name), bypass_csp=True, color_scheme=scheme) as page:
+        paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
+        page.evaluate("document.querySelectorAll('details').forEach((folded) => folded.open = true)")
+        found = Axe().run(page, options={"resultTypes": ["violations"]})
     assert found.violations_count == 0, found.generate_report()
 
 
 def test_axe_finds_no_violation_on_the_page_of_a_mesh_on_a_phone(browser: Browser) -> None:
     sample = Path(__file__).parents[2] / "reports" / "samples" / "10gbe-mesh.html"
-    page = opened(browser, sample, Seen(), viewport={"width": 390, "height": 844}, bypass_csp=True)
-    assert page.evaluate("document.documentElement.scrollWidth") == 390
-    found = Axe().run(page)
+    with opened(browser, sample, 390, 844, bypass_csp=True) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        found = Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
 
 
@@ -99,20 +83,18 @@ def test_axe_finds_no_violation_on_the_page_of_a_mesh_on_a_phone(browser: Browse
 def test_on_a_phone_the_first_table_is_read_without_scrolling_sideways(
     browser: Browser, page_of: Callable[[str], Path], name: str
 ) -> None:
-    page = opened(browser, page_of(name), Seen(), viewport={"width": 390, "height": 844})
-    assert page.evaluate("document.documentElement.scrollWidth") == 390
-    first = page.locator(".result .scroll").first
-    assert first.evaluate("box => box.scrollWidth <= box.clientWidth")
-    rows = first.locator("tbody tr")
-    width, texts = first.evaluate(
-        """box => { const cells = [...box.querySelectorAll("tbody th, tbody td")].filter((cell) => cell.offsetWidth);
-        return [Math.max(...cells.map((cell) => cell.getBoundingClientRect().right)),
-          cells.map((cell) => getComputedStyle(cell, "::before").content).join() + box.innerText]; }"""
-    )
-    assert width <= 390
-    assert rows.count() >= 1
-    for title in first.locator("thead th").evaluate_all("heads => heads.map((head) => head.firstChild.textContent)"):
-        assert title in texts  # named in its cards, or once above them
+    with opened(browser, page_of(name), 390, 844) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        first = page.locator(".result .scroll").first
+        assert first.evaluate("box => box.scrollWidth <= box.clientWidth")
+        rows = first.locator("tbody tr")
+        width, texts = first.evaluate(CARDS)
+        assert width <= 390
+        assert rows.count() >= 1
+        for title in first.locator("thead th").evaluate_all(
+            "heads => heads.map((head) => head.firstChild.textContent)"
+        ):
+            assert title in texts  # named in its cards, or once above them
 
 
 def test_the_first_screen_has_the_answer_what_fell_short_and_the_table(browser: Browser, tmp_path: Path) -> None:
@@ -121,35 +103,33 @@ def test_the_first_screen_has_the_answer_what_fell_short_and_the_table(browser: 
     short = [Finding(f"Not as expected: {number}.", Weight.EXPECTED, Severity.ERROR) for number in range(3)]
     path = tmp_path / "short.html"
     write_page(replace(made, findings=(made.findings[0], *short, *made.findings[1:])), path)
-    page = opened(browser, path, Seen(), viewport={"width": 1280, "height": 800})
-    for seen_first in (".lead", ".short li:last-child", "#test-7", ".settings"):
-        box = page.locator(seen_first).first.bounding_box()
-        assert box is not None
-        assert box["y"] + box["height"] <= 800, seen_first
+    with opened(browser, path, height=800) as page:
+        for seen_first in (".lead", ".short li:last-child", "#test-7", ".settings"):
+            box = page.locator(seen_first).first.bounding_box()
+            assert box is not None
+            assert box["y"] + box["height"] <= 800, seen_first
 
 
 def test_the_contents_lead_to_each_section_and_the_data_can_be_read_from_the_page(
     browser: Browser, report: Path
 ) -> None:
-    seen = Seen()
-    page = opened(browser, report, seen, viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
-    assert page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
-    page.locator(".contents.wide a", has_text="Reproduce").click()
-    assert page.locator(":target h2").inner_text() == "Reproduce"
-    data = page.evaluate("JSON.parse(document.getElementById('rigctl-data').textContent)")
-    assert data["run"] in page.locator(".meta").inner_text()
-    assert len(data["pairs"]["rows"]) == 16  # seven tests of two pairs, one of them twice
-    assert seen.complaints == []
+    with opened(browser, report, reduced_motion="reduce") as page:
+        assert page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
+        page.locator(".contents.wide a", has_text="Reproduce").click()
+        assert page.locator(":target h2").inner_text() == "Reproduce"
+        data = page.evaluate("JSON.parse(document.getElementById('rigctl-data').textContent)")
+        assert data["run"] in page.locator(".meta").inner_text()
+        assert len(data["pairs"]["rows"]) == 16  # seven tests of two pairs, one of them twice
 
 
 def test_print_shows_all_of_the_table_and_the_folded_parts(browser: Browser, report: Path) -> None:
     # 182 mm, an A4 page less its margins, at 96 dots per inch.
-    page = opened(browser, report, Seen(), color_scheme="dark", viewport={"width": 688, "height": 1000})
-    page.emulate_media(media="print")
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert page.evaluate("document.querySelector('.results').scrollWidth") <= 688
-    assert page.locator("details pre").first.bounding_box() is not None
-    assert page.pdf(prefer_css_page_size=True).startswith(b"%PDF")
+    with opened(browser, report, 688, 1000, color_scheme="dark") as page:
+        page.emulate_media(media="print")
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert page.evaluate("document.querySelector('.results').scrollWidth") <= 688
+        assert page.locator("details pre").first.bounding_box() is not None
+        assert page.pdf(prefer_css_page_size=True).startswith(b"%PDF")
 
 
 def test_a_title_that_is_a_script_is_shown_and_not_run(browser: Browser, tmp_path: Path) -> None:
@@ -157,20 +137,15 @@ def test_a_title_that_is_a_script_is_shown_and_not_run(browser: Browser, tmp_pat
     title = "<script>document.title = 'broken in'</script>"
     path = tmp_path / "nasty.html"
     write_page(document(builders.run(builders.plan(title=title)), measured), path)
-    seen = Seen()
-    page = opened(browser, path, seen)
-    assert page.title() == title
-    assert page.locator("h1").inner_text() == title
-    assert seen.complaints == []
+    with opened(browser, path) as page:
+        assert page.title() == title
+        assert page.locator("h1").inner_text() == title
 
 
 @pytest.mark.parametrize("name", ["matrix", "soak", COMPARISON])
 def test_a_large_page_is_as_wide_as_the_window_and_not_endless(
     browser: Browser, page_of: Callable[[str], Path], name: str
 ) -> None:
-    seen = Seen()
-    page = opened(browser, page_of(name), seen, viewport={"width": 1280, "height": 900})
-    assert page.evaluate("document.documentElement.scrollWidth") == 1280
-    assert page.evaluate("document.documentElement.scrollHeight") < 30_000
-    assert seen.requests == [page_of(name).as_uri()]
-    assert seen.complaints == []
+    with opened(browser, page_of(name)) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") == 1280
+        assert page.evaluate("document.documentElement.scrollHeight") < 30_000

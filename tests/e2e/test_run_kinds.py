@@ -18,14 +18,6 @@ def test_a_file_is_put_from_disk_to_disk_beside_the_stream(guest: User) -> None:
     assert "Sync" in (guest.folder / "f.html").read_text()
 
 
-def test_a_folder_that_is_not_there_fails_the_cell_with_the_nodes_own_words(guest: User) -> None:
-    scenario = guest.scenario(
-        "rig: gigablox\ntest: file\npairs: [pi1 -> pi2]\nduration: 5s\nfolder: /not/here\nmatrix: {size: 1M}\n"
-    )
-    said = guest.rigctl("run", scenario, "--no-report", code=3).replace("\n", " ")
-    assert "folder /not/here: No such file or directory" in said
-
-
 def test_latency_is_measured_beside_the_streams_where_it_is_asked_for(guest: User) -> None:
     scenario = guest.scenario(LATENCY)
     plan = guest.rigctl("plan", scenario, "--duration", "1s")

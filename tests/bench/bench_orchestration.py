@@ -103,7 +103,7 @@ def started(lab: PairLab, command: list[str]) -> Iterator["subprocess.Popen[byte
     try:
         yield process
     finally:
-        for pid in lab.controllers():
+        for pid in lab.processes("ctl"):
             os.kill(pid, signal.SIGKILL)
         process.wait(END_S)
         log.close()

@@ -11,7 +11,7 @@ from typing import Final
 
 from bench import ROOT
 from openssh import new_key
-from openssh_lab import Lab, cable, serve, sh
+from openssh_lab import Lab, cable, serve, sh, switched
 from processes import end, running
 
 HERE: Final = ROOT / "tests" / "bench"
@@ -41,23 +41,14 @@ class PairLab(Lab):
     def nodes(self) -> list[str]:
         return [*self.senders, *self.receivers]
 
-    def controllers(self) -> list[int]:
-        """What runs on the controller's host."""
-        return [int(pid) for pid in sh("ip", "netns", "pids", self.host("ctl")).split()]
-
 
 @contextmanager
 def pair_lab(folder: Path, prefix: str, pairs: int) -> Iterator[PairLab]:
     """Hosts, links of `RATE`, OpenSSH on every node; the files that rigctl, ssh and ansible read. All gone after."""
     lab = PairLab(folder, prefix, pairs)
-    Path("/run/sshd").mkdir(exist_ok=True)
-    with ExitStack() as stack:
-        _host(lab, stack, "switch")
-        sh("ip", "-n", lab.host("switch"), "link", "add", "br0", "type", "bridge")
-        sh("ip", "-n", lab.host("switch"), "link", "set", "br0", "up")
+    with switched(lab), ExitStack() as stack:
         new_key(folder / "id")
         for name, address in lab.addresses.items():
-            stack.callback(subprocess.run, ["ip", "netns", "del", lab.host(name)], check=False)
             cable(lab, name, address)
             shaped = f"root tbf rate {RATE} burst 64kb limit 256kb".split()
             if name != "ctl":
@@ -68,11 +59,6 @@ def pair_lab(folder: Path, prefix: str, pairs: int) -> Iterator[PairLab]:
         _files(lab)
         _wait(lab)
         yield lab
-
-
-def _host(lab: PairLab, stack: ExitStack, name: str) -> None:
-    stack.callback(subprocess.run, ["ip", "netns", "del", lab.host(name)], check=False)
-    sh("ip", "netns", "add", lab.host(name))
 
 
 def _files(lab: PairLab) -> None:

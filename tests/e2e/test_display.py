@@ -12,8 +12,8 @@ from pathlib import Path
 
 import builders
 import pytest
-from processes import end
-from user import User, ended, waited
+from processes import end, waited
+from user import User, ended
 
 from rigctl.base.processes import process
 from rigctl.store import open_store

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
+from processes import program
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from user import User
 
@@ -26,11 +27,8 @@ def lab(user: User) -> User:
     scenario = user.folder / "link.yaml"
     # Other tests run beside this one: it may start late and move less.
     scenario.write_text(scenario.read_text().replace(">= 80M", ">= 20M") + "max_skew: 1s\n")
-    program = user.folder / "bin" / "rigctl"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m rigctl "$@"\n')
-    program.chmod(0o755)
-    user.environment["PATH"] = f"{program.parent}:{os.environ['PATH']}"
+    rigctl = program(user.folder / "bin" / "rigctl", f'exec {sys.executable} -m rigctl "$@"')
+    user.environment["PATH"] = f"{rigctl.parent}:{os.environ['PATH']}"
     return user
 
 
@@ -96,11 +94,10 @@ def test_the_job_fails_where_an_expectation_does_and_still_leaves_its_reports(la
 def test_a_job_installs_the_wheel_that_was_pinned_and_no_other(
     lab: User, script: str, variables: dict[str, str]
 ) -> None:
-    wheel, pip, asked = lab.folder / variables["RIGCTL_WHEEL"], lab.folder / "bin" / "pip", lab.folder / "asked"
+    wheel, asked = lab.folder / variables["RIGCTL_WHEEL"], lab.folder / "asked"
     wheel.parent.mkdir()
     wheel.write_bytes(b"as it was built")
-    pip.write_text(f'#!/bin/sh\necho "$@" >>{asked}\n')
-    pip.chmod(0o755)
+    program(lab.folder / "bin" / "pip", f'echo "$@" >>{asked}')
     assert shell(lab, script, **variables) != 0
     assert not asked.exists()
     pinned = variables | {"RIGCTL_SHA256": hashlib.sha256(wheel.read_bytes()).hexdigest()}

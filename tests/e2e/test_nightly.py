@@ -8,8 +8,8 @@ from typing import Any
 
 import jsonschema
 import pytest
-from processes import end
-from user import User, all_commands, waited
+from processes import all_commands, end, program, waited
+from user import User
 
 from rigctl.base.errors import InputError
 from rigctl.records import RunStatus
@@ -24,11 +24,8 @@ class Sleeper(User):
 
     def __init__(self, folder: Path, duration: str = "600ms", host: User | None = None) -> None:
         super().__init__(folder, host)
-        tools = folder / "tools"
-        tools.mkdir()
-        (tools / "systemctl").write_text("#!/bin/sh\nexit 1\n")
-        (tools / "systemctl").chmod(0o755)
-        self.environment["PATH"] = f"{tools}:{os.environ['PATH']}"
+        systemctl = program(folder / "tools" / "systemctl", "exit 1")
+        self.environment["PATH"] = f"{systemctl.parent}:{os.environ['PATH']}"
         for name in ("CONFIG", "STATE"):
             self.environment[f"XDG_{name}_HOME"] = str(folder / name.lower())
         (folder / "quick.yaml").write_text(SCENARIO.format(duration))

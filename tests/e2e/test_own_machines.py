@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator
 
 import pytest
-from openssh_lab import Lab, laboratory
+from openssh_lab import Lab, laboratory, named_in_ssh_config
 from shell_blocks import fences, shortened
 
 HOSTS = ("node01", "node02", "node03", "node04")
@@ -14,13 +14,8 @@ HOSTS = ("node01", "node02", "node03", "node04")
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Hosts that the user's ~/.ssh/config names, as `ssh node01` would reach them."""
-    folder = tmp_path_factory.mktemp("own")
-    with laboratory(folder, HOSTS, named=True) as made:
-        settings = folder / ".ssh"
-        settings.mkdir(mode=0o700)
-        hosts = "".join(f"Host {name}\n  HostName 10.98.0.{number}\n" for number, name in enumerate(HOSTS, 1))
-        trust = f"Host *\n  User root\n  IdentityFile {folder}/id\n  UserKnownHostsFile {folder}/known\n"
-        (settings / "config").write_text(hosts + trust)
+    with laboratory(tmp_path_factory.mktemp("own"), HOSTS, named=True) as made:
+        named_in_ssh_config(made, HOSTS)
         yield made
 
 

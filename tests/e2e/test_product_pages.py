@@ -1,14 +1,13 @@
 """`rigctl report --theme`, `--fragment` and `--compare`, as a user calls them."""
 
 import json
-import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import builders
 import pytest
-from user import ended
+import user
 
 from rigctl.records import Repetition, RunInfo
 from rigctl.store import open_store
@@ -34,8 +33,7 @@ def store(tmp_path: Path) -> Path:
 
 
 def rigctl(store: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    done = ended(words, store.parent, os.environ | {"RIGCTL_STORE": str(store)})
-    return subprocess.CompletedProcess(words, done.returncode, done.stdout.decode(), done.stderr.decode())
+    return user.rigctl(store.parent, *words, RIGCTL_STORE=str(store))
 
 
 def test_a_fragment_has_everything_that_is_published(store: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import builders
 import pytest
-from user import ended
+import user
 
 from rigctl.records import RunStatus
 from rigctl.runner.resume import controller_id
@@ -28,15 +28,14 @@ def store(tmp_path: Path) -> Path:
     return path
 
 
-def rigctl(*arguments: str, store: Path | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
-    environment = os.environ | {"COLUMNS": "160", "TERM": "dumb"} | ({"RIGCTL_STORE": str(store)} if store else {})
-    return ended(arguments, cwd or Path.cwd(), environment)
+def rigctl(*arguments: str, store: Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return user.rigctl(cwd or store.parent, *arguments, COLUMNS="160", RIGCTL_STORE=str(store))
 
 
 def test_show_takes_the_beginning_of_an_id_and_can_speak_markdown(store: Path) -> None:
     done = rigctl("show", "20261120", "--markdown", store=store)
     assert done.returncode == 0
-    lines = done.stdout.decode().splitlines()
+    lines = done.stdout.splitlines()
     assert lines[0] == "# GigaBlox: seven tests, two pairs at once"
     assert lines[2].startswith("gigablox, virtual rig")
     assert lines[4].startswith("The lowest goodput is ")
@@ -45,7 +44,7 @@ def test_show_takes_the_beginning_of_an_id_and_can_speak_markdown(store: Path) -
 
 def test_report_writes_one_file_and_says_where(store: Path, tmp_path: Path) -> None:
     done = rigctl("report", "-o", "page.html", store=store, cwd=tmp_path)
-    assert done.stdout.decode().strip() == str(tmp_path / "page.html")
+    assert done.stdout.strip() == str(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text("utf-8").startswith("<!doctype html>")
     rigctl("report", store=store, cwd=tmp_path)
     assert len(list(tmp_path.glob("gigablox-20261120-*.html"))) == 1
@@ -61,8 +60,8 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(store: Path, tmp_path: Path) 
     ]:
         done = rigctl(*arguments, store=store)
         assert done.returncode == 2, arguments
-        assert words in done.stderr.decode()
-        assert b"Traceback" not in done.stderr
+        assert words in done.stderr
+        assert "Traceback" not in done.stderr
     assert not (tmp_path / "none.db").exists()
 
 
@@ -87,9 +86,9 @@ def test_a_run_that_cannot_be_read_hides_no_other(store: Path) -> None:
     other.close()
     done = rigctl("runs", store=store)
     assert done.returncode == 2
-    assert first in done.stdout.decode()
-    assert done.stderr.decode().startswith(f"rigctl: store {store}: run {second} can't be read (")
-    assert done.stderr.decode().count("\n") == 1
+    assert first in done.stdout
+    assert done.stderr.startswith(f"rigctl: store {store}: run {second} can't be read (")
+    assert done.stderr.count("\n") == 1
     assert rigctl("show", first, store=store).returncode == 0
 
 
@@ -99,14 +98,14 @@ def test_a_run_that_cannot_be_read_hides_no_other(store: Path) -> None:
 def test_an_argument_that_is_no_text_is_told(store: Path, words: list[str]) -> None:
     done = rigctl(*words, store=store)
     assert done.returncode == 2
-    assert done.stderr.decode().endswith('\\xff" contains bytes that are not UTF-8. Name files and values in UTF-8\n')
+    assert done.stderr.endswith('\\xff" contains bytes that are not UTF-8. Name files and values in UTF-8\n')
 
 
 @pytest.mark.parametrize("given", [[], ["--store", "other.db"]])
 def test_runs_before_the_first_run_is_an_empty_list(tmp_path: Path, given: list[str]) -> None:
     done = rigctl("runs", *given, store=tmp_path / "none.db", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout == b"No runs yet. Start one with `rigctl run SCENARIO`.\n"
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "No runs yet. Start one with `rigctl run SCENARIO`.\n"
     empty = json.loads(rigctl("runs", "--json", *given, store=tmp_path / "none.db", cwd=tmp_path).stdout)
     assert empty == {"version": 1, "runs": [], "damaged": []}
     assert list(tmp_path.iterdir()) == []
@@ -118,7 +117,7 @@ def test_a_run_that_is_being_measured_is_not_removed(store: Path) -> None:
         run = opened.begin(info.plan, info.versions, info.facts, time.time(), controller=controller_id())
     done = rigctl("runs", "rm", run, "--yes", store=store)
     assert done.returncode == 2
-    assert "is still running" in done.stderr.decode()
+    assert "is still running" in done.stderr
 
 
 @pytest.mark.parametrize("words", [["show"], ["--version"]])

@@ -5,7 +5,8 @@ import re
 import signal
 
 import pytest
-from user import User, kept_up, traffic, waited
+from processes import waited
+from user import User, kept_up, traffic
 
 PAIR = "rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\n"
 BESIDE = PAIR + "max_skew: 1s\n"  # other tests run beside this one

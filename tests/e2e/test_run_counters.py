@@ -1,6 +1,5 @@
 """Counters of real switches beside real flows: they agree without losses, and losses are found where they are."""
 
-import json
 import re
 import subprocess
 
@@ -27,9 +26,7 @@ def test_counters_agree_with_the_flows_and_losses_in_a_switch_are_found_at_its_p
     with kept_up(user, "rig.yaml"):
         user.rigctl("run", scenario, "--no-report")
         assert re.search(r"counters show .*: a difference of (less than 0\.1|0\.[1-9]) %", user.findings())
-        (state,) = (user.folder / "runtime").glob("rigctl/*/state.json")
-        holder = str(json.loads(state.read_text())["holder"]["pid"])
         table = f"table bridge loss {{ chain some {{ type filter hook forward priority 0; oifname b {DROPPED}\n}}\n}}\n"
-        subprocess.run(["nsenter", "-t", holder, "-n", "nft", "-f", "-"], input=table, text=True, check=True)
+        subprocess.run(["nsenter", "-t", user.holder(), "-n", "nft", "-f", "-"], input=table, text=True, check=True)
         user.rigctl("run", scenario, "--no-report")
         assert re.search(r"Of about \d.* retransmits .* were lost at switch right, port b", user.findings())

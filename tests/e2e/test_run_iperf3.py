@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from processes import end
-from user import User, all_commands, waited
+from processes import all_commands, end, waited
+from user import User
 
 from rigctl.store import open_store
 

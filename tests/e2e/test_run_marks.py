@@ -42,8 +42,7 @@ def rig(user: User, ip_version: int, *paths: str) -> Iterator[str]:
     head = f"virtual: namespaces\nip_version: {ip_version}\nlinks: {{rate: 100M, mtu: 1500}}\nnodes:\n"
     (user.folder / "rig.yaml").write_text(head + nodes)
     with kept_up(user, "rig.yaml"):
-        (state,) = (user.folder / "runtime").glob("rigctl/*/state.json")
-        holder = str(json.loads(state.read_text())["holder"]["pid"])
+        holder = user.holder()
         rules = [rule.format(ip="ip" if ip_version == 4 else "ip6") for rule in RULES.values()]
         nft(holder, "table bridge marks {\nchain forward {\ntype filter hook forward priority 0\n", *rules, "}\n}")
         yield holder

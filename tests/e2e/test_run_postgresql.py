@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import postgres
 import pytest
-from user import User, waited
+from processes import waited
+from user import User
 
 from rigctl.store import NoStoreError, open_store
 

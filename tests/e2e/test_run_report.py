@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from user import User, waited
+from processes import waited
+from user import User
 
 QUICK = "rig: loopback\npairs: [pi1 -> pi2]\nduration: 500ms\nmax_skew: 1s\n"
 

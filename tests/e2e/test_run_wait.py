@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from user import User, waited
+from processes import waited
+from user import User
 
 SCENARIO = """
 title: waiting

@@ -1,15 +1,15 @@
 """What the integration tests share: `sshd` starts real OpenSSH servers, `home` is an empty one, `name` is a node's."""
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from openssh import Sshd, SshdFactory
+from openssh import SshdFactory, Start
 
 
 @pytest.fixture
-def sshd(tmp_path: Path) -> Iterator[Callable[..., Sshd]]:
+def sshd(tmp_path: Path) -> Iterator[Start]:
     """Starts an sshd at each call; all end with the test."""
     factory = SshdFactory(tmp_path)
     yield factory
@@ -25,6 +25,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     return folder
+
+
+@pytest.fixture
+def runtime_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Virtual rigs of this test have a place of their own: the folder that is returned."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return tmp_path / "rigctl"
 
 
 @pytest.fixture

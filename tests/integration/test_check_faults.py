@@ -34,8 +34,7 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
 
 
 @pytest.fixture
-async def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+async def ready(tmp_path: Path, runtime_folder: Path) -> AsyncIterator[Rig]:
     async with provided(rig(tmp_path, "a", "b", "c", links=LINKS)) as started:
         yield started
 
@@ -89,10 +88,8 @@ async def test_a_clean_rig_has_no_warning_and_says_what_is_in_order(standing: Ri
     assert "all 6 paths" in sizes.text
 
 
-async def test_a_black_hole_of_ipv6_is_the_only_finding_of_its_rig(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+@pytest.mark.usefixtures("runtime_folder")
+async def test_a_black_hole_of_ipv6_is_the_only_finding_of_its_rig(tmp_path: Path) -> None:
     async with provided(rig(tmp_path, "a", "b", links=LINKS, ip_version=6)) as started:
         await output(started, "b", nft("input", 'iifname "eth0" ip6 length > 3000 drop'))
         hole = only(await unhealthy(started))
@@ -156,10 +153,8 @@ async def test_a_firewall_that_drops_silently_is_told_in_the_direction_it_drops(
         assert "dropped without an answer" in finding.text
 
 
-async def test_a_cache_without_execution_is_passed_over_and_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+@pytest.mark.usefixtures("runtime_folder")
+async def test_a_cache_without_execution_is_passed_over_and_told(tmp_path: Path) -> None:
     with mounted(tmp_path / "noexec", "noexec") as cache:
         async with provided(rig(tmp_path, "a", "b")) as started:
             await output(started, "a", f"ln -s {cache} ~/.cache")
@@ -227,11 +222,9 @@ async def test_a_route_that_forbids_a_peer_is_told_and_no_firewall(standing: Rig
         assert (finding.remedy or "").startswith("On the node, as root: ip route del prohibit")
 
 
-async def test_the_round_trip_is_that_of_the_path_and_not_of_arp(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("runtime_folder")
+async def test_the_round_trip_is_that_of_the_path_and_not_of_arp(tmp_path: Path) -> None:
     """20 ms over two links, which ARP before the first packet doubles: neighbours are forgotten before the check."""
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     async with provided(rig(tmp_path, "a", "b", links="{rate: 1G, mtu: 1500, rtt: 10ms}")) as started:
         for name in "ab":
             await output(started, name, "ip neigh flush all")

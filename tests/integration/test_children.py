@@ -3,18 +3,17 @@
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
 
 import pytest
-from openssh import Sshd
-from user import all_commands, ancestors, waited
+from openssh import Start
+from processes import all_commands, ancestors, waited
 
 from rigctl.base.errors import NodeError
 from rigctl.remote.children import children_on
 from rigctl.remote.host import connected
 
-Start = Callable[..., Sshd]
 pytestmark = pytest.mark.usefixtures("home")
 _DEADLINES = count(100_000 + os.getpid() * 20)
 

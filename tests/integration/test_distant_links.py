@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from processes import all_commands, ancestors, command_line
 from virtual_rigs import NAME, output, rig, survivors
 
 from rigctl.base.errors import RigError
@@ -15,10 +16,7 @@ from rigctl.rig.inventory import Rig
 from rigctl.rig.load import load_rig
 from rigctl.virtual.provide import provided
 
-
-@pytest.fixture(autouse=True)
-def own_runtime_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+pytestmark = pytest.mark.usefixtures("runtime_folder")
 
 
 def distant(folder: Path, rtt: str, ip_version: int = 4) -> Rig:
@@ -29,19 +27,9 @@ def distant(folder: Path, rtt: str, ip_version: int = 4) -> Rig:
 
 
 def relays() -> list[int]:
-    """Relays of rigs of this test process: their parent is its holder."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                of = (Path("/proc") / str(parent) / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if b"rigctl.virtual.relay" in words and f"{NAME}-".encode() in of:
-                found.append(int(entry.name))
-    return found
+    """Relays of rigs of this test process: descendants of its holders."""
+    every = (pid for pid, words in all_commands() if "rigctl.virtual.relay" in words)
+    return [pid for pid in every if any(f"{NAME}-" in command_line(above) for above in ancestors(pid))]
 
 
 async def least_ms(ready: Rig, source: str, destination: str) -> float:

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 from freebsd_host import CC_TABLE, IFCONFIG, NETSTAT, NO_CARRIER, OTHERS, PCICONF, ROUTED
+from processes import program
 
 from rigctl.probe import facts, surroundings
 from rigctl.probe.readiness import CHECKED, parse_surroundings, surroundings_script
@@ -36,8 +37,7 @@ def answered(command: str, folder: Path) -> str:
     for name, body in PROGRAMS.items():
         for text in TEXTS:
             body = body.replace(f"cat {text}", f"cat {shlex.quote(str(folder / f'{text}.txt'))}")
-        (folder / name).write_text(f"#!/bin/sh\n{body}\n")
-        (folder / name).chmod(0o755)
+        program(folder / name, body)
     path = f"{folder}:{os.environ['PATH']}"
     environment = {"PATH": path, "SSH_CONNECTION": "10.0.0.9 50122 10.0.0.1 22"}
     return subprocess.check_output(["sh", "-c", command], env=environment, text=True, timeout=30)

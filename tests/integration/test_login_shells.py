@@ -1,18 +1,16 @@
 """Login shells that are no POSIX shell: their users' nodes are measured; those that run nothing are told of."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from openssh import Sshd
+from openssh import Start
 
 from rigctl.base.errors import NodeError
 from rigctl.probe import facts
 from rigctl.remote.deploy import agent_on, deploy
 from rigctl.remote.host import connected
 
-Start = Callable[..., Sshd]
 pytestmark = pytest.mark.usefixtures("home")
 
 

@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import waited
 
 from rigctl.base.errors import RigError
 from rigctl.nightly.message import Message, tell
@@ -153,10 +153,7 @@ def test_a_command_that_fails_is_tried_again(tmp_path: Path) -> None:
 
 def waited_for_the_end_of(file: Path) -> bool:
     pid = file.read_text().strip()
-    until_s = time.monotonic() + 10
-    while Path(f"/proc/{pid}/exe").exists() and time.monotonic() < until_s:
-        time.sleep(0.02)
-    return not Path(f"/proc/{pid}/exe").exists()
+    return waited(lambda: not Path(f"/proc/{pid}/exe").exists(), 10)
 
 
 def test_a_command_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> None:

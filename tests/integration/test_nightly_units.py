@@ -8,6 +8,7 @@ from datetime import time
 from pathlib import Path
 
 import pytest
+from processes import program
 
 from rigctl.nightly import install
 from rigctl.nightly.install import service, timer, unit_name
@@ -31,12 +32,12 @@ def verified(folder: Path, *names: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_systemd_finds_nothing_wrong_with_units_of_odd_names_and_paths(tmp_path: Path) -> None:
-    program = tmp_path / "my tools 100%" / "py thon"
-    program.parent.mkdir()
-    program.symlink_to(sys.executable)
+    python = tmp_path / "my tools 100%" / "py thon"
+    python.parent.mkdir()
+    python.symlink_to(sys.executable)
     files = []
     for name in ODD:
-        words = [str(program), "-m", "rigctl", "nightly", "run", name]
+        words = [str(python), "-m", "rigctl", "nightly", "run", name]
         (tmp_path / f"{unit_name(name)}.service").write_text(service(name, words, {"XDG_STATE_HOME": "/a b/%$x"}))
         (tmp_path / f"{unit_name(name)}.timer").write_text(timer(name, time(2, 30)))
         files += [f"./{unit_name(name)}.timer", f"./{unit_name(name)}.service"]
@@ -58,11 +59,8 @@ def settings() -> Settings:
 
 def stand_in(home: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Path:
     """A systemctl that notes what it is asked."""
-    tools = home / "tools"
-    tools.mkdir(exist_ok=True)
-    (tools / "systemctl").write_text(f'#!/bin/sh\necho "$*" >>"{home}/asked"\n{script}\n')
-    (tools / "systemctl").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    systemctl = program(home / "tools" / "systemctl", f'echo "$*" >>"{home}/asked"\n{script}')
+    monkeypatch.setenv("PATH", f"{systemctl.parent}:{os.environ['PATH']}")
     return home / "asked"
 
 

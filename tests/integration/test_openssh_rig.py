@@ -46,7 +46,7 @@ def test_a_lab_with_openssh_is_measured_and_left_as_it_was(lab: Lab) -> None:
     assert len(rows) == 4
     assert all(row["status"] == "ok" and row["mss_effective"] == 1448 and row["ceiling_mbps"] is None for row in rows)
     for name in NODES:
-        assert all("sshd" in command for command in lab.processes(name)), lab.processes(name)
+        assert all("sshd" in command for command in lab.processes(name).values()), lab.processes(name)
 
 
 def test_a_data_interface_that_leads_nowhere_ends_the_run_before_any_traffic(lab: Lab) -> None:

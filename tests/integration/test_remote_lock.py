@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 import pytest
-from openssh import Sshd, hosts_of, places, rig_of
+from openssh import Start, hosts_of, places, rig_of
 from processes import DEADLINE_S, running
 
 from rigctl.base.errors import BusyError, NodeError
@@ -24,7 +24,6 @@ from rigctl.remote.session import Session
 from rigctl.rig.inventory import Node
 from rigctl.runner.nodes import nodes_of
 
-Start = Callable[..., Sshd]
 pytestmark = pytest.mark.usefixtures("home")
 
 HOLD = """

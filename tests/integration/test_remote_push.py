@@ -5,19 +5,18 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from openssh import Sshd
+from openssh import Start
 from processes import mounted
 
 from rigctl.base.errors import NodeError
 from rigctl.remote.deploy import agent_on, deploy
 from rigctl.remote.host import Host, connected
 
-Start = Callable[..., Sshd]
 pytestmark = pytest.mark.usefixtures("home")
 MACHINE = {"aarch64": "aarch64", "armv7l": "armv7", "armv6l": "armv6"}.get(os.uname().machine, os.uname().machine)
 TOOLS = ("sh", "tr", "uname", "mkdir", "cat", "chmod", "mv", "rm", "id", "touch", "find")

@@ -9,11 +9,11 @@ import struct
 import subprocess
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from openssh import USER, Sshd, free_port, new_key
+from openssh import USER, Start, free_port, new_key
 from processes import running
 
 from rigctl.base.errors import NodeError, RigError
@@ -23,7 +23,6 @@ from rigctl.remote import host as host_module
 from rigctl.remote.host import Host, connected
 from rigctl.rig.inventory import Node
 
-Start = Callable[..., Sshd]
 pytestmark = pytest.mark.usefixtures("home")
 
 

@@ -3,19 +3,18 @@
 import os
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from openssh import GUEST, Sshd
+from openssh import GUEST, Sshd, Start
 from user import User
 
 from rigctl.base.errors import NodeError
 from rigctl.remote.deploy import agent_on, deploy
 from rigctl.remote.host import Host, connected
 
-Start = Callable[..., Sshd]
 LETS = f"root ALL=(ALL) ALL\n{GUEST} ALL=(root) NOPASSWD: ALL\n"
 ASKS = f"root ALL=(ALL) ALL\n{GUEST} ALL=(root) ALL\n"
 KNOWS_NOT = "root ALL=(ALL) ALL\n"

@@ -9,11 +9,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from openssh import new_key
-from openssh_lab import Lab, announcing, cable, linked, serve, sh
+from openssh_lab import Lab, announcing, bridge, cable, linked, serve, sh, switched
 from processes import end
 
 from rigctl.rig.inventory import Rig
@@ -29,47 +30,34 @@ FORWARDING = Path(__file__).parents[1] / "support" / "bridge_mib.py"
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     made = Lab(tmp_path_factory.mktemp("riginit"), f"riginit{os.getpid()}")
-    Path("/run/sshd").mkdir(exist_ok=True)
-    running: list[subprocess.Popen[bytes]] = []
-    names = [*HOSTS, "pi4", "ctl"]
-    try:
-        sh("ip", "netns", "add", made.host("switch"))
-        sh("ip", "-n", made.host("switch"), "link", "add", "br0", "type", "bridge")
+    with switched(made), ExitStack() as running:
         sh("ip", "-n", made.host("switch"), "address", "add", f"{SWITCH}/24", "dev", "br0")
-        for device in ("br0", "lo"):
-            sh("ip", "-n", made.host("switch"), "link", "set", device, "up")
+        sh("ip", "-n", made.host("switch"), "link", "set", "lo", "up")
         new_key(made.folder / "id")
         for name, address in {**HOSTS, "ctl": CONTROLLER}.items():
             cable(made, name, address)
         second_switch(made)
         # One of its addresses is on no other host's network.
         sh("ip", "-n", made.host("pi1"), "address", "add", "172.17.0.1/16", "dev", "eth0")
-        running.append(subprocess.Popen(made.inside("switch", *announcing("switch"), "sleep", "300")))
-        running += [subprocess.Popen(made.inside("switch", *snmpd(made, kind))) for kind in PORTS]
-        running += [serve(made, name, HOSTS[name], lldp=name != "pi3") for name in HOSTS]
-        running.append(serve(made, "pi4", BEHIND))
+        for command in (*announcing("switch"), "sleep", "300"), *(snmpd(made, kind) for kind in PORTS):
+            running.callback(end, subprocess.Popen(made.inside("switch", *command)), politely_for_s=5)
+        for name, address in {**HOSTS, "pi4": BEHIND}.items():
+            running.callback(end, serve(made, name, address, lldp=name in ("pi1", "pi2")), politely_for_s=5)
         home(made)
         until_ready(made)
         yield made
-    finally:
-        for process in running:
-            end(process, politely_for_s=5)
-        for name in [*names, "switch", "second"]:
-            subprocess.run(["ip", "netns", "del", made.host(name)], check=False, stderr=subprocess.DEVNULL)
 
 
 def second_switch(lab: Lab) -> None:
     """pi4's, between it and the first; more addresses have been seen behind it."""
     host, second = lab.host("pi4"), lab.host("second")
-    for name in (host, second):
-        sh("ip", "netns", "add", name)
-        sh("ip", "-n", name, "link", "set", "lo", "up")
+    sh("ip", "netns", "add", host)
+    sh("ip", "-n", host, "link", "set", "lo", "up")
+    bridge(second)
     linked(lab, second, "up0", "uplink")
-    sh("ip", "-n", second, "link", "add", "br0", "type", "bridge")
     sh("ip", "link", "add", "eth0", "netns", host, "type", "veth", "peer", "name", "pi4", "netns", second)
     for device in ("up0", "pi4"):
         sh("ip", "-n", second, "link", "set", device, "master", "br0", "up")
-    sh("ip", "-n", second, "link", "set", "br0", "up")
     sh("ip", "-n", host, "link", "set", "eth0", "up")
     sh("ip", "-n", host, "address", "add", f"{BEHIND}/24", "dev", "eth0")
     for number in range(6):

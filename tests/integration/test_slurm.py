@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -17,7 +16,8 @@ from typing import Final
 import pytest
 from builders import put
 from meshes import mesh_run
-from processes import end
+from openssh_lab import Lab, cable, sh, switched
+from processes import end, program, waited
 
 from rigctl.store import open_store
 
@@ -66,16 +66,13 @@ PartitionName=all Nodes={names} Default=YES MaxTime=60 State=UP OverSubscribe=YE
 def missing() -> list[str]:
     """What a cluster takes and this machine has not."""
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-    lacking = [program for program in PROGRAMS if shutil.which(program, path=path) is None]
+    lacking = [name for name in PROGRAMS if shutil.which(name, path=path) is None]
     return lacking + ([] if os.geteuid() == 0 else ["root"])
 
 
 @dataclass
-class Cluster:
-    folder: Path
-    prefix: str
+class Cluster(Lab):
     names: tuple[str, ...]
-    slurmds: dict[str, "subprocess.Popen[bytes]"]
 
     @property
     def environment(self) -> dict[str, str]:
@@ -88,14 +85,10 @@ class Cluster:
             "PYTHONPATH": str(ROOT),
         }
 
-    def on(self, host: str, *words: str) -> list[str]:
-        """The words of a command on the head or a node."""
-        return ["ip", "netns", "exec", f"{self.prefix}-{host}", *words]
-
     def run(self, *words: str, deadline_s: float = 60) -> "subprocess.CompletedProcess[str]":
         """A command at the head, to its end."""
         return subprocess.run(
-            self.on("head", *words), cwd=self.folder, env=self.environment, text=True, capture_output=True,
+            self.inside("head", *words), cwd=self.folder, env=self.environment, text=True, capture_output=True,
             stdin=subprocess.DEVNULL, timeout=deadline_s,
         )  # fmt: skip
 
@@ -104,45 +97,9 @@ class Cluster:
         command = [sys.executable, "-m", "rigctl", *words[1:]] if words[:1] == ("rigctl",) else list(words)
         return ["salloc", "--quiet", f"--nodes={nodes}", "--exclusive", *command]
 
-    def processes(self, host: str) -> dict[int, str]:
-        """The command line of each process on a host."""
-        listed = subprocess.run(
-            ["ip", "netns", "pids", f"{self.prefix}-{host}"], capture_output=True, text=True, check=False
-        ).stdout.split()
-        lines = {int(pid): _command_line(int(pid)) for pid in listed}
-        return {pid: line for pid, line in lines.items() if line}
-
     def left(self, name: str) -> list[str]:
         """What runs on a node besides Slurm's daemon."""
-        return [line for line in self.processes(name).values() if "slurmd " not in line + " "]
-
-
-def _command_line(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace").strip()
-    except OSError:
-        return ""
-
-
-def _sh(*words: str) -> None:
-    subprocess.run(words, check=True, capture_output=True, timeout=30)
-
-
-def _wired(prefix: str, hosts: dict[str, str], stack: ExitStack) -> None:
-    """A namespace for each host, its eth0 on a bridge of a namespace of its own."""
-    switch = f"{prefix}-switch"
-    for name in (switch, *(f"{prefix}-{host}" for host in hosts)):
-        _sh("ip", "netns", "add", name)
-        stack.callback(subprocess.run, ["ip", "netns", "delete", name], check=False)
-    _sh("ip", "-n", switch, "link", "add", "br0", "type", "bridge")
-    _sh("ip", "-n", switch, "link", "set", "br0", "up")
-    for host, address in hosts.items():
-        space = f"{prefix}-{host}"
-        _sh("ip", "link", "add", "eth0", "netns", space, "type", "veth", "peer", "name", host, "netns", switch)
-        _sh("ip", "-n", switch, "link", "set", host, "master", "br0", "up")
-        _sh("ip", "-n", space, "address", "add", f"{address}/24", "dev", "eth0")
-        _sh("ip", "-n", space, "link", "set", "eth0", "up")
-        _sh("ip", "-n", space, "link", "set", "lo", "up")
+        return [line for line in self.processes(name).values() if "slurmd " not in line]
 
 
 def _started(stack: ExitStack, words: list[str], environment: dict[str, str]) -> "subprocess.Popen[bytes]":
@@ -159,7 +116,7 @@ def cluster(folder: Path, nodes: int) -> Iterator[Cluster]:
     """A cluster of `nodes` nodes n1, n2, … that are all idle; at the end of the block nothing of it is left."""
     names = tuple(f"n{number}" for number in range(1, nodes + 1))
     hosts = {"head": f"{SUBNET}.1"} | {name: f"{SUBNET}.{10 + number}" for number, name in enumerate(names, 1)}
-    made = Cluster(folder, f"slurm-{os.getpid()}", names, {})
+    made = Cluster(folder, f"slurm{os.getpid()}", names)
     (folder / "state").mkdir()
     lines = "\n".join(f"NodeName={name} NodeAddr={hosts[name]} CPUs=1 State=UNKNOWN" for name in names)
     text = CONFIGURATION.format(subnet=SUBNET, folder=folder, nodes=lines, names=",".join(names))
@@ -172,34 +129,30 @@ def cluster(folder: Path, nodes: int) -> Iterator[Cluster]:
     key.write_bytes(os.urandom(128))
     key.chmod(0o600)
     environment = made.environment | {"PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"}
-    with ExitStack() as stack:
+    with switched(made), ExitStack() as stack:
         stack.callback(_swept, made)
-        _wired(made.prefix, hosts, stack)
+        for name, address in hosts.items():
+            cable(made, name, address)
         # --force: the folder is a test's, its parents are not root's alone. No seed, pid or log file elsewhere.
         files = [f"--{what}={folder}/munge.{end}" for what, end in (("key-file", "key"), ("socket", "socket"),
                  ("pid-file", "pid"), ("log-file", "log"), ("seed-file", "seed"))]  # fmt: skip
         _started(stack, ["munged", "--foreground", "--force", "--num-threads=1", *files], environment)
         _await(lambda: (folder / "munge.socket").exists(), folder)
         _started(
-            stack, made.on("head", "unshare", "--uts", "sh", "-c", "hostname head; exec slurmctld -D"), environment
+            stack, made.inside("head", "unshare", "--uts", "sh", "-c", "hostname head; exec slurmctld -D"), environment
         )
         for name in names:
-            command = made.on(name, "unshare", "--uts", "sh", "-c", f"hostname {name}; exec slurmd -D")
-            made.slurmds[name] = _started(stack, command, environment)
+            command = made.inside(name, "unshare", "--uts", "sh", "-c", f"hostname {name}; exec slurmd -D")
+            _started(stack, command, environment)
         _await(lambda: made.run("sinfo", "-h", "-t", "idle", "-o", "%D").stdout.strip() == str(nodes), folder)
         yield made
         made.run("scancel", "--user=root")
 
 
-def _await(holds: "object", folder: Path) -> None:
-    until = time.monotonic() + READY_S
-    while not holds():  # type: ignore[operator]
-        if time.monotonic() > until:
-            logs = "\n".join(
-                f"{path.name}: {path.read_text(errors='replace')[-1500:]}" for path in folder.glob("*.log")
-            )
-            raise AssertionError(f"the cluster is not up within {READY_S:g} s\n{logs}")
-        time.sleep(0.05)
+def _await(holds: Callable[[], bool], folder: Path) -> None:
+    if not waited(holds, READY_S):
+        logs = "\n".join(f"{path.name}: {path.read_text(errors='replace')[-1500:]}" for path in folder.glob("*.log"))
+        raise AssertionError(f"the cluster is not up within {READY_S:g} s\n{logs}")
 
 
 def _swept(made: Cluster) -> None:
@@ -235,25 +188,17 @@ def scenario(slurm: Cluster, duration: str) -> str:
     return str(path)
 
 
-def eventually(holds: Callable[[], bool], what: str) -> None:
-    until = time.monotonic() + DEADLINE_S
-    while not holds():
-        assert time.monotonic() < until, what
-        time.sleep(0.1)
-
-
 def mtus(slurm: Cluster) -> list[str]:
-    return [
-        subprocess.run(
-            slurm.on(name, "cat", "/sys/class/net/eth0/mtu"), capture_output=True, text=True, check=True
-        ).stdout.strip()
-        for name in slurm.names
-    ]
+    return [sh(*slurm.inside(name, "cat", "/sys/class/net/eth0/mtu")).strip() for name in slurm.names]
+
+
+def nothing_runs(slurm: Cluster) -> None:
+    assert waited(lambda: not any(map(slurm.left, slurm.names)), DEADLINE_S), "something is left on the nodes"
 
 
 def traceless(slurm: Cluster) -> None:
     """Within the deadline nothing runs on the nodes, and their settings are as before."""
-    eventually(lambda: not any(slurm.left(name) for name in slurm.names), "something is left on the nodes")
+    nothing_runs(slurm)
     assert mtus(slurm) == ["1500", "1500"]
 
 
@@ -261,18 +206,17 @@ def flows(slurm: Cluster) -> None:
     """Wait until traffic flows, under the condition."""
 
     def received() -> int:
-        counter = slurm.on("n2", "cat", "/sys/class/net/eth0/statistics/rx_bytes")
-        return int(subprocess.run(counter, capture_output=True, text=True, check=True).stdout)
+        return int(sh(*slurm.inside("n2", "cat", "/sys/class/net/eth0/statistics/rx_bytes")))
 
-    eventually(lambda: mtus(slurm) == ["1400", "1400"], "the condition was not applied")
+    assert waited(lambda: mtus(slurm) == ["1400", "1400"], DEADLINE_S), "the condition was not applied"
     before = received()
-    eventually(lambda: received() > before + 10_000_000, "no traffic")
+    assert waited(lambda: received() > before + 10_000_000, DEADLINE_S), "no traffic"
 
 
 def measuring(slurm: Cluster) -> "subprocess.Popen[str]":
     """A run of half a minute in an allocation, once its traffic flows."""
     process = subprocess.Popen(
-        slurm.on("head", *slurm.salloc(2, "rigctl", "run", scenario(slurm, "30s"), "--rig", "slurm")),
+        slurm.inside("head", *slurm.salloc(2, "rigctl", "run", scenario(slurm, "30s"), "--rig", "slurm")),
         cwd=slurm.folder, env=slurm.environment, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
@@ -321,7 +265,7 @@ def test_where_srun_was_killed_nothing_runs_on_and_the_next_run_finds_settings_r
         os.kill(pid, signal.SIGKILL)
     said, _ = process.communicate(timeout=DEADLINE_S)
     assert "killed by SIGKILL" in said
-    eventually(lambda: not any(slurm.left(name) for name in slurm.names), "something is left on the nodes")
+    nothing_runs(slurm)
     # Slurm may have killed the agent with its guard, by SIGKILL: then the journal restores at the next contact.
     slurm.run(*slurm.salloc(2, "rigctl", "run", scenario(slurm, "1s"), "--rig", "slurm", "--quiet"))
     traceless(slurm)
@@ -379,11 +323,8 @@ def submitted(slurm: Cluster, duration: str) -> str:
     (script,) = re.findall(r"^(#!/bin/sh\n.*?)^```", page, re.DOTALL | re.MULTILINE)
     (slurm.folder / "job.sh").write_text(script, encoding="utf-8")
     (slurm.folder / "scenario.yaml").write_text(SCENARIO.format(duration=duration), encoding="utf-8")
-    program = slurm.folder / "bin" / "rigctl"
-    program.parent.mkdir(exist_ok=True)
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m rigctl "$@"\n')
-    program.chmod(0o755)
-    path = f"PATH={program.parent}:{os.environ['PATH']}"
+    rigctl = program(slurm.folder / "bin" / "rigctl", f'exec {sys.executable} -m rigctl "$@"')
+    path = f"PATH={rigctl.parent}:{os.environ['PATH']}"
     done = slurm.run("env", path, "sbatch", "--parsable", "--nodes=2", "--output=job.out", "job.sh")
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -391,7 +332,7 @@ def submitted(slurm: Cluster, duration: str) -> str:
 
 def job_ended(slurm: Cluster, job: str) -> str:
     """What the job has printed, once it is over."""
-    eventually(lambda: job not in slurm.run("squeue", "-h", "-o", "%i").stdout.split(), f"job {job} goes on")
+    assert waited(lambda: job not in slurm.run("squeue", "-h", "-o", "%i").stdout.split(), DEADLINE_S), job
     return (slurm.folder / "job.out").read_text(encoding="utf-8")
 
 

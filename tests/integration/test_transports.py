@@ -2,14 +2,13 @@
 
 import asyncio
 import os
-import subprocess
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from openssh import Sshd
+from openssh import Start
+from processes import all_commands, waited
 from user import User
 
 from rigctl.base.errors import NodeError
@@ -19,7 +18,6 @@ from rigctl.remote.host import Host, connected
 from rigctl.remote.lock import Claim
 from rigctl.rig.inventory import Node
 
-Start = Callable[..., Sshd]
 TRANSPORTS = pytest.mark.parametrize("transport", ["ssh", "local"])
 
 
@@ -103,11 +101,5 @@ def test_two_local_nodes_measure_without_ssh_and_leave_nothing(tmp_path: Path) -
     )
     (row,) = user.rows()
     assert row["goodput_mbps"] > 0, said
-    until = time.monotonic() + 10
-    while user.agents() or _mine(tmp_path):
-        assert time.monotonic() < until
-        time.sleep(0.05)
-
-
-def _mine(folder: Path) -> str:
-    return subprocess.run(["pgrep", "-f", f"{folder}/.cache/rigctl"], capture_output=True, text=True).stdout
+    left = f"{tmp_path}/.cache/rigctl"
+    assert waited(lambda: not user.agents() and not any(left in words for _, words in all_commands()), 10)

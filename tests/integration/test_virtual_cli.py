@@ -11,10 +11,7 @@ from processes import running
 from user import ended
 from virtual_rigs import NAME, rig, survivors
 
-
-@pytest.fixture(autouse=True)
-def runtime_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+pytestmark = pytest.mark.usefixtures("runtime_folder")
 
 
 def rigctl(*words: str) -> "subprocess.CompletedProcess[bytes]":

@@ -6,17 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from virtual_rigs import login, machine, output, rig, survivors, wait_until
+from processes import waited
+from virtual_rigs import login, machine, output, rig, survivors
 
 from rigctl.base.processes import Process
 from rigctl.virtual.provide import down, find, layout_of, provided, start, up
 from rigctl.virtual.state import sweep
 
-
-@pytest.fixture(autouse=True)
-def runtime_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    return tmp_path / "rigctl"
+pytestmark = pytest.mark.usefixtures("runtime_folder")
 
 
 @pytest.fixture(autouse=True)
@@ -39,10 +36,10 @@ async def test_kill_9_of_holder_or_starter_leaves_nothing(
         os.kill(victim.pid, signal.SIGKILL)
         if kind == "namespaces":
             # The kernel's doing, without a next command.
-            assert wait_until(lambda: survivors(state.folder.name) == [], 5), survivors(state.folder.name)
-        assert wait_until(lambda: not state.up, 5)
+            assert waited(lambda: survivors(state.folder.name) == [], 5), survivors(state.folder.name)
+        assert waited(lambda: not state.up, 5)
     assert sweep() == [state.folder.name]
-    assert wait_until(lambda: survivors(state.folder.name) == [], 5), survivors(state.folder.name)
+    assert waited(lambda: survivors(state.folder.name) == [], 5), survivors(state.folder.name)
     assert find(tested) == []
     assert not state.folder.exists()
 
@@ -67,7 +64,7 @@ async def test_a_starter_that_dies_before_it_wrote_the_state_leaves_no_rig(
     started = await start(layout_of(rig(tmp_path)), source=None, stay=True)
     assert started.state.up
     started.lifeline.close()  # what the kernel does for a killed starter
-    assert wait_until(lambda: not started.state.up, 5)
+    assert waited(lambda: not started.state.up, 5)
     assert sweep() == [started.state.folder.name]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import asyncssh
 import pytest
+from processes import program
 from virtual_rigs import NAME, login, machine, openssh, output, rig, survivors
 
 from rigctl.base.errors import RigError
@@ -16,10 +17,7 @@ from rigctl.rig.inventory import Rig
 from rigctl.rig.load import load_rig
 from rigctl.virtual.provide import provided
 
-
-@pytest.fixture(autouse=True)
-def own_runtime_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+pytestmark = pytest.mark.usefixtures("runtime_folder")
 
 
 async def interface(ready: Rig, node: str) -> dict[str, Any]:
@@ -133,27 +131,24 @@ async def test_nothing_of_a_rig_is_seen_outside_or_left_after(tmp_path: Path) ->
     assert list((tmp_path / "rigctl").iterdir()) == []
 
 
-async def test_a_refused_namespace_names_the_loopback_rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = tmp_path / "bin" / "unshare"
-    fake.parent.mkdir()
-    fake.write_text("#!/bin/sh\necho 'unshare: unshare failed: Operation not permitted' >&2\nexit 1\n")
-    fake.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{fake.parent}:/usr/bin:/bin")
-    with pytest.raises(RigError, match=r"neither as root nor in a user namespace.*--rig loopback"):
-        async with provided(rig(tmp_path)):
-            pass
-    assert list((tmp_path / "rigctl").iterdir()) == []
-
-
-async def test_a_holder_that_cannot_build_says_which_line_failed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("tool", "complaint", "message"),
+    [
+        (
+            "unshare",
+            "unshare: unshare failed: Operation not permitted",
+            r"neither as root nor in a user namespace.*--rig loopback",
+        ),
+        ("tc", "Error: Specified qdisc kind is unknown.", "Specified qdisc kind is unknown"),
+    ],
+)
+async def test_a_rig_that_cannot_be_built_says_why(
+    tmp_path: Path, runtime_folder: Path, monkeypatch: pytest.MonkeyPatch, tool: str, complaint: str, message: str
 ) -> None:
-    fake = tmp_path / "bin" / "tc"
-    fake.parent.mkdir()
-    fake.write_text("#!/bin/sh\necho 'Error: Specified qdisc kind is unknown.' >&2\nexit 2\n")
-    fake.chmod(0o755)
+    fake = program(tmp_path / "bin" / tool, f"echo '{complaint}' >&2; exit 2")
     monkeypatch.setenv("PATH", f"{fake.parent}:/usr/sbin:/usr/bin:/sbin:/bin")
-    with pytest.raises(RigError, match=re.escape("Specified qdisc kind is unknown")):
+    with pytest.raises(RigError, match=message):
         async with provided(rig(tmp_path)):
             pass
     assert survivors(f"{NAME}-") == []
+    assert list(runtime_folder.iterdir()) == []

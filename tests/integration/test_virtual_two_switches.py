@@ -12,12 +12,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from virtual_rigs import NAME, login, output, wait_until
+from processes import waited
+from virtual_rigs import NAME, login, output
 
 from rigctl.rig.inventory import Rig
 from rigctl.rig.load import load_rig
 from rigctl.virtual.links import node_bucket, port_bucket, shaped_bps
 from rigctl.virtual.provide import provided
+
+pytestmark = pytest.mark.usefixtures("runtime_folder")
 
 IF_NAME, IF_HC_IN, IF_HC_OUT = (f".1.3.6.1.2.1.31.1.1.1.{column}" for column in (1, 6, 10))
 LINKS = "links: {rate: 1G, mtu: 1500}"
@@ -34,23 +37,21 @@ TEXT = (
 )
 
 
-@pytest.fixture(autouse=True)
-def own_runtime_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-
-
 def rig(folder: Path, *, trunk: str = "8G", links: str = LINKS, sets: Sequence[str] = ()) -> Rig:
     file = folder / f"{NAME}.yaml"
     file.write_text(TEXT.format(trunk=trunk, links=links))
     return load_rig(str(file), sets=sets)
 
 
-async def on_switches(ready: Rig, command: str) -> str:
-    """What a command prints in the namespace of the switches, where the holder itself is."""
+def holder_of(ready: Rig) -> int:
     key = next(iter(ready.nodes.values())).key
     assert key is not None
-    holder = json.loads((key.parent / "state.json").read_text())["holder"]["pid"]
-    words = ["nsenter", f"--net=/proc/{holder}/ns/net", "sh", "-c", command]
+    return int(json.loads((key.parent / "state.json").read_text())["holder"]["pid"])
+
+
+async def on_switches(ready: Rig, command: str) -> str:
+    """What a command prints in the namespace of the switches, where the holder itself is."""
+    words = ["nsenter", f"--net=/proc/{holder_of(ready)}/ns/net", "sh", "-c", command]
     done = await asyncio.to_thread(subprocess.run, words, capture_output=True, text=True, check=True, timeout=20)
     return done.stdout
 
@@ -177,14 +178,12 @@ async def test_what_overflows_a_ports_queue_is_a_discard_of_that_port(tmp_path: 
 
 async def test_a_rig_whose_holder_is_killed_takes_its_snmpd_along(tmp_path: Path) -> None:
     async with provided(rig(tmp_path)) as ready:
-        key = ready.nodes["a1"].key
-        assert key is not None
-        state = json.loads((key.parent / "state.json").read_text())
-        children = Path(f"/proc/{state['holder']['pid']}/task/{state['holder']['pid']}/children").read_text().split()
+        holder = holder_of(ready)
+        children = Path(f"/proc/{holder}/task/{holder}/children").read_text().split()
         names = {pid: Path(f"/proc/{pid}/comm").read_text().strip() for pid in children}
         (snmpd,) = (pid for pid, name in names.items() if name == "snmpd")
-        os.kill(state["holder"]["pid"], signal.SIGKILL)
-        assert wait_until(lambda: not Path(f"/proc/{snmpd}").exists(), 3)
+        os.kill(holder, signal.SIGKILL)
+        assert waited(lambda: not Path(f"/proc/{snmpd}").exists(), 3)
 
 
 async def test_without_snmpd_the_switches_have_no_address_and_all_else_works(

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from machine_lab import RIGS
-from user import User, waited
+from processes import waited
+from user import User
 
 pytestmark = [pytest.mark.machines, pytest.mark.timeout(600)]
 

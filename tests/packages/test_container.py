@@ -120,4 +120,4 @@ def test_a_run_uses_the_keys_of_the_agent_and_leaves_its_store_in_the_folder(
     table = buildah("run", *volumes, container, "--", "rigctl", "show", before=CLOSED)
     assert "Goodput" in table
     for name in HOSTS:
-        assert [line for line in lab.processes(name) if "sshd" not in line] == []
+        assert [line for line in lab.processes(name).values() if "sshd" not in line] == []

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from openssh_lab import Lab, laboratory
+from openssh_lab import Lab, laboratory, named_in_ssh_config
 from packaged import CLOSED, said
 from shell_blocks import fences
 
@@ -30,10 +30,7 @@ def test_a_wheelhouse_installs_with_the_network_closed(wheelhouse: Path, tmp_pat
 def lab(tmp_path: Path) -> Iterator[Lab]:
     """Two hosts that `ssh node01` reaches."""
     with laboratory(tmp_path, HOSTS, named=True) as made:
-        (tmp_path / ".ssh").mkdir(mode=0o700)
-        hosts = "".join(f"Host {name}\n  HostName 10.98.0.{number}\n" for number, name in enumerate(HOSTS, 1))
-        trust = f"Host *\n  User root\n  IdentityFile {tmp_path}/id\n  UserKnownHostsFile {tmp_path}/known\n"
-        (tmp_path / ".ssh" / "config").write_text(hosts + trust)
+        named_in_ssh_config(made, HOSTS)
         yield made
 
 

@@ -1,18 +1,15 @@
 """A small host: busybox and dropbear in a root of their own, nothing else."""
 
-import contextlib
 import re
 import shutil
-import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from openssh import Sshd, free_port, new_key
+from openssh import Sshd, accepts, free_port, new_key
 from openssh_lab import Lab
-from processes import end
+from processes import end, waited
 
 _FOLDERS = ("bin", "dev", "etc", "lib64", "proc", "root/.ssh", "sys", "tmp", "usr/sbin", "var/lib", "var/tmp")
 _ENTER = """
@@ -66,11 +63,7 @@ def dropbear(folder: Path) -> Iterator[Sshd]:
     known.write_text(f"[127.0.0.1]:{port} {(root / 'host_key.pub').read_text()}")
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
-        until = time.monotonic() + 20
-        while time.monotonic() < until:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                break
-            time.sleep(0.01)
+        assert waited(lambda: accepts(port), 20), "dropbear did not start"
         yield Sshd(port, folder, key, known, process, user="root")
     finally:
         end(process, politely_for_s=5)

@@ -5,12 +5,11 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from processes import running
+from processes import running, waited
 from talk import Talk
 
 SETUP = (
@@ -61,10 +60,7 @@ def laboratory(binary: Path, folder: Path) -> Iterator[Lab]:
 
 
 def eventually(holds: Callable[[], bool], within_s: float = 2.0) -> None:
-    began_s = time.monotonic()
-    while not holds():
-        assert time.monotonic() - began_s < within_s
-        time.sleep(0.01)
+    assert waited(holds, within_s)
 
 
 def guard_of(agent: Talk) -> int:

@@ -7,13 +7,12 @@ import re
 import shutil
 import socket
 import subprocess
-import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from processes import end
+from processes import end, waited
 
 from rigctl.records import Link
 from rigctl.remote.host import Host, connected
@@ -53,6 +52,13 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def accepts(port: int) -> bool:
+    """Whether a server greets who connects to this port of 127.0.0.1."""
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1) as probe:
+        return probe.recv(1) != b""
+    return False
 
 
 @dataclass
@@ -102,10 +108,7 @@ class Sshd:
 
     def emptied(self) -> bool:
         """Whether every connection's process ends within a few seconds: a client is gone a moment before its server."""
-        until = time.monotonic() + 5
-        while self.sessions() and time.monotonic() < until:
-            time.sleep(0.01)
-        return not self.sessions()
+        return waited(lambda: not self.sessions(), 5)
 
     def stop(self) -> None:
         """End it and its connections."""
@@ -113,6 +116,10 @@ class Sshd:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, 9)
         end(self.process, politely_for_s=5)
+
+
+Start = Callable[..., Sshd]
+"""The fixture `sshd` of the integration tests: starts a server that ends with the test."""
 
 
 def rig_of(*nodes: Node) -> Rig:
@@ -179,15 +186,9 @@ class SshdFactory:
     @staticmethod
     def _wait(server: Sshd) -> None:
         """Until it accepts connections, and its process for the one that found out has ended."""
-        until = time.monotonic() + 20
-        while time.monotonic() < until and server.process.poll() is None:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", server.port), 1) as probe:
-                probe.recv(1)
-                probe.close()
-                if server.emptied():
-                    return
-            time.sleep(0.01)
-        raise RuntimeError(f"sshd did not start: {(server.folder / 'log').read_text()}")
+        waited(lambda: server.process.poll() is not None or accepts(server.port), 20)
+        if server.process.poll() is not None or not server.emptied():
+            raise RuntimeError(f"sshd did not start: {(server.folder / 'log').read_text()}")
 
 
 @asynccontextmanager

@@ -6,13 +6,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from openssh import new_key
-from processes import end
+from processes import command_line, end
 from user import ended
 
 ROOT = Path(__file__).parents[2]
@@ -33,9 +33,10 @@ class Lab:
     def inside(self, name: str, *words: str) -> list[str]:
         return ["ip", "netns", "exec", self.host(name), *words]
 
-    def processes(self, name: str) -> list[str]:
-        pids = sh("ip", "netns", "pids", self.host(name)).split()
-        return [Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode() for pid in pids]
+    def processes(self, name: str) -> dict[int, str]:
+        """The command line of each process on a host."""
+        lines = {pid: command_line(pid) for pid in map(int, sh("ip", "netns", "pids", self.host(name)).split())}
+        return {pid: line for pid, line in lines.items() if line}
 
     def control_packets(self) -> int:
         """Packets of SSH that have reached the controller so far."""
@@ -77,17 +78,14 @@ def laboratory(
     With `named` each host calls itself by its name; without, by that of this machine.
     """
     made = Lab(folder, f"rigtest{os.getpid()}")
-    Path("/run/sshd").mkdir(exist_ok=True)
-    servers = []
     hosts = {name: f"10.98.0.{number}" for number, name in enumerate([*names, "ctl"], 1)}
-    try:
-        sh("ip", "netns", "add", made.host("switch"))
-        sh("ip", "-n", made.host("switch"), "link", "add", "br0", "type", "bridge")
-        sh("ip", "-n", made.host("switch"), "link", "set", "br0", "up")
+    with switched(made), ExitStack() as servers:
         new_key(folder / "id")
         for name, address in hosts.items():
             cable(made, name, address)
-        servers = [serving(made, n, hosts[n]) if serving else serve(made, n, hosts[n], named=named) for n in names]
+        for name in names:
+            server = serving(made, name, hosts[name]) if serving else serve(made, name, hosts[name], named=named)
+            servers.callback(end, server, politely_for_s=5)
         known = [f"{hosts[n]} {(folder / n / 'host_key.pub').read_text()}" for n in names]
         (folder / "known").write_text("".join(known))
         trust = "user: root, key: id, known_hosts: known"
@@ -95,11 +93,34 @@ def laboratory(
         (folder / "lab.yaml").write_text(f"switch: bridge\nlinks: {{mtu: 1500}}\nnodes:\n{nodes}")
         time.sleep(0.5)
         yield made
+
+
+@contextmanager
+def switched(lab: Lab) -> Iterator[None]:
+    """The switch of a lab; with the block all hosts of the lab end."""
+    try:
+        bridge(lab.host("switch"))
+        yield
     finally:
-        for server in servers:
-            end(server, politely_for_s=5)
-        for name in [*hosts, "switch"]:
-            subprocess.run(["ip", "netns", "del", made.host(name)], check=False)
+        for line in sh("ip", "netns", "list").splitlines():
+            if line.startswith(f"{lab.prefix}-"):
+                subprocess.run(["ip", "netns", "del", line.split()[0]], check=False)
+
+
+def bridge(space: str) -> None:
+    """A new namespace with a bridge br0."""
+    sh("ip", "netns", "add", space)
+    sh("ip", "-n", space, "link", "add", "br0", "type", "bridge")
+    sh("ip", "-n", space, "link", "set", "br0", "up")
+
+
+def named_in_ssh_config(lab: Lab, names: Sequence[str]) -> None:
+    """Let `ssh NAME` reach each host, for the user whose home is the lab's folder."""
+    settings = lab.folder / ".ssh"
+    settings.mkdir(mode=0o700)
+    hosts = "".join(f"Host {name}\n  HostName 10.98.0.{number}\n" for number, name in enumerate(names, 1))
+    trust = f"Host *\n  User root\n  IdentityFile {lab.folder}/id\n  UserKnownHostsFile {lab.folder}/known\n"
+    (settings / "config").write_text(hosts + trust)
 
 
 def cable(lab: Lab, name: str, address: str) -> None:
@@ -119,6 +140,7 @@ def serve(
     With `lldp` lldpd announces the host and listens, on a socket that only this host has. With `at_home` all that
     looks for a home finds this one, not rigctl alone. With `named` the host calls itself `name`.
     """
+    Path("/run/sshd").mkdir(exist_ok=True)
     home = lab.folder / name
     home.mkdir()
     new_key(home / "host_key")

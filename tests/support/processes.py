@@ -1,7 +1,8 @@
-"""Processes and file systems of tests: each ends with its block, and no wait for one is without a deadline."""
+"""Processes and file systems of tests: each ends with its block, and no wait is without a deadline."""
 
 import subprocess
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,50 @@ def end(process: "subprocess.Popen[Any]", politely_for_s: float = 0) -> None:
     if process.poll() is None:
         process.kill()
     process.wait(DEADLINE_S)
+
+
+def waited(holds: Callable[[], object], deadline_s: float) -> bool:
+    """Whether it holds before the deadline."""
+    until_s = time.monotonic() + deadline_s
+    while not holds():
+        if time.monotonic() > until_s:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def command_line(pid: int) -> str:
+    """The words of a process, with spaces between; empty: there is none, or it is one of the kernel."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def all_commands() -> Iterator[tuple[int, str]]:
+    """Every process of this machine with its command line."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (words := command_line(int(entry.name))):
+            yield int(entry.name), words
+
+
+def ancestors(pid: int) -> set[int]:
+    found: set[int] = set()
+    while pid > 1:
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            break
+        found.add(pid)
+    return found
+
+
+def program(path: Path, script: str) -> Path:
+    """Make a shell script that can be started, and its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
 
 
 @contextmanager

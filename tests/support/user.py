@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerContext
@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from processes import end
+from processes import all_commands, ancestors, end, waited
 
 from rigctl.cli.app import COMMANDS
 
@@ -156,52 +156,23 @@ class User:
     def processes(self) -> dict[int, str]:
         """Every process of this user's rigs, by what its environment says, agents and holders included."""
         found = {}
-        for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit():
-                continue
-            try:
-                words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                inherited = (entry / "environ").read_bytes()
-            except OSError:
-                continue
-            mine = str(self.rigs).encode() in inherited or str(self.rigs) in words
-            if mine and (HOLDER.search(words) or AGENT.search(words) or b"RIGCTL_RIG=" in inherited):
-                found[int(entry.name)] = words
+        for pid, words in all_commands():
+            with suppress(OSError):
+                inherited = Path(f"/proc/{pid}/environ").read_bytes()
+                mine = str(self.rigs).encode() in inherited or str(self.rigs) in words
+                if mine and (HOLDER.search(words) or AGENT.search(words) or b"RIGCTL_RIG=" in inherited):
+                    found[pid] = words
         return found
+
+    def holder(self) -> str:
+        """The process that holds this user's only rig: the namespace of its switch is its own."""
+        (state,) = (self.folder / "runtime").glob("rigctl/*/state.json")
+        return str(json.loads(state.read_text())["holder"]["pid"])
 
     def agents(self) -> list[int]:
         """Agents on the rigs of this user: descendants of its holders."""
         holders = {pid for pid, words in self.processes().items() if HOLDER.search(words)}
         return [pid for pid, words in all_commands() if AGENT.search(words) and ancestors(pid) & holders]
-
-
-def all_commands() -> Iterator[tuple[int, str]]:
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                yield int(entry.name), (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
-
-
-def ancestors(pid: int) -> set[int]:
-    found: set[int] = set()
-    while pid > 1:
-        try:
-            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            break
-        found.add(pid)
-    return found
-
-
-def waited(what: Any, deadline_s: float) -> bool:
-    until_s = time.monotonic() + deadline_s
-    while time.monotonic() < until_s:
-        if what():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 @contextmanager
@@ -226,6 +197,7 @@ def traffic(user: User, *words: str) -> Iterator["subprocess.Popen[str]"]:
         process.communicate(timeout=10)
 
 
-def rigctl(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    done = ended(arguments, folder, {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"})
+def rigctl(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A command in a folder, to its end."""
+    done = ended(arguments, folder, {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", **variables})
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())

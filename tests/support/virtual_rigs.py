@@ -4,13 +4,13 @@ import asyncio
 import os
 import re
 import subprocess
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import asyncssh
 import pytest
+from processes import all_commands
 
 from rigctl.rig.inventory import Rig
 from rigctl.rig.load import load_rig
@@ -81,19 +81,13 @@ def openssh(ready: Rig, name: str) -> list[str]:
 def survivors(mark: str) -> list[str]:
     """Processes that belong to the rig whose folder's name holds `mark`, by command line or environment."""
     found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        try:
-            if (entry / "stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                continue  # our own child, not yet waited for
-            words = (entry / "cmdline").read_bytes().split(b"\0")
-            said = (entry / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        of_rig = any(word.startswith(mark.encode()) for word in words)
-        if of_rig or any(pair.startswith(b"RIGCTL_RIG=" + mark.encode()) for pair in said):
-            found.append(f"{entry.name} {b' '.join(words).decode()}")
+    for pid, words in all_commands():
+        if pid != os.getpid():
+            with suppress(OSError):
+                inherited = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                of_rig = any(word.startswith(mark) for word in words.split())
+                if of_rig or any(pair.startswith(b"RIGCTL_RIG=" + mark.encode()) for pair in inherited):
+                    found.append(f"{pid} {words}")
     return found
 
 
@@ -126,12 +120,3 @@ def _mounted_by_a_rig(words: list[str]) -> bool:
     where, source = Path(words[4]), words[words.index("-") + 2]
     of_a_node = where.parent == Path("/run/netns") and OF_A_RIG.fullmatch(where.name)
     return source == "rigctl" or NAME in words[4] or bool(of_a_node)
-
-
-def wait_until(true: Callable[[], bool], within_s: float) -> bool:
-    deadline = time.monotonic() + within_s
-    while not true():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True

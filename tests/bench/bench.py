@@ -25,7 +25,7 @@ class Spent:
     wall_s: float
     cpu_s: float
     peak_mib: float
-    said: str
+    output: str
 
     def __str__(self) -> str:
         return f"{self.wall_s:.2f} s, CPU {self.cpu_s:.2f} s"
@@ -65,12 +65,12 @@ def timed(
     began_s = time.monotonic()
     process = subprocess.Popen([*RIGCTL, *words], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    said = process.stdout.read()
+    output = process.stdout.read()
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in codes:
-        sys.exit(f"rigctl {' '.join(words)} ended with {process.returncode}: {said}")
-    return Spent(time.monotonic() - began_s, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, said)
+        sys.exit(f"rigctl {' '.join(words)} ended with {process.returncode}: {output}")
+    return Spent(time.monotonic() - began_s, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, output)
 
 
 def run_rows(folder: Path, scenario: str, *words: str) -> list[dict[str, Any]]:
@@ -78,5 +78,5 @@ def run_rows(folder: Path, scenario: str, *words: str) -> list[dict[str, Any]]:
     file, store = folder / "scenario.yaml", folder / f"{time.monotonic_ns()}.db"
     file.write_text(scenario)
     timed("run", str(file), "--quiet", "--no-report", *words, store=store)
-    rows: list[dict[str, Any]] = json.loads(timed("export", "--format", "json", "--level", "pairs", store=store).said)
+    rows: list[dict[str, Any]] = json.loads(timed("export", "--format", "json", "--level", "pairs", store=store).output)
     return rows

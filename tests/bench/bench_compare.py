@@ -1,6 +1,6 @@
 """What `rigctl compare` says of runs of the same thing, and of runs in which one test of twenty was slowed down.
 
-`python tests/bench/bench_compare.py measure FOLDER [--runs N] [--before COMMAND]` measures into FOLDER/store.db and can
+`python tests/bench/bench_compare.py measure FOLDER [--runs N]` measures into FOLDER/store.db and can
 be interrupted and started again; `judge FOLDER…` compares what is there.
 A hub and ten nodes on links of 100 Mbit/s, twenty tests of one pair each, five repetitions of 0.25 s. The slowdown is a
 lower rate of a node's own shaping, of which no fact of the rig tells.
@@ -8,16 +8,14 @@ lower rate of a node's own shaping, of which no fact of the rig tells.
 
 import argparse
 import json
-import os
-import shlex
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Final
+
+from bench import timed
 
 from rigctl.analysis.nights.comparison import compared
 from rigctl.analysis.run_view import RunView
@@ -51,8 +49,8 @@ LATENCY: Final = ("burst", "12kb", "latency", "122ms")
 class Bench:
     """The folder with the rig, the scenario, the store and the list of its runs."""
 
-    def __init__(self, folder: Path, before: str = "") -> None:
-        self.folder, self._before = folder, shlex.split(before)
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.rig, self.scenario = folder / "rig.yaml", folder / "compare.yaml"
         self.store, self._list = folder / "store.db", folder / "runs.json"
@@ -63,29 +61,27 @@ class Bench:
         if self._list.exists():
             self.runs = [(run, node, percent) for run, node, percent in json.loads(self._list.read_text())]
 
-    def rigctl(self, *words: str, patient: bool = False) -> str:
-        """What it prints. A run in which a repetition failed (exit code 3) is a run all the same."""
+    def rigctl(self, *words: str, codes: Sequence[int] = (0,)) -> str:
         runtime = self.folder / "runtime"  # its rig is not that of another folder
         runtime.mkdir(mode=0o700, exist_ok=True)
-        environment = {**os.environ, "RIGCTL_STORE": str(self.store), "XDG_RUNTIME_DIR": str(runtime.resolve())}
-        command = [*(self._before if patient else ()), sys.executable, "-m", "rigctl", *words]
-        done = subprocess.run(command, env=environment, check=False, text=True, stdout=subprocess.PIPE)
-        if done.returncode not in (0, 3) or (not done.stdout and patient):
-            raise subprocess.CalledProcessError(done.returncode, command)
-        return done.stdout
+        return timed(*words, store=self.store, codes=codes, XDG_RUNTIME_DIR=str(runtime.resolve())).output
 
-    def measure(self, node: str = "", percent: int = 0) -> None:
-        """One run, with the link of `node` to the switch slower by `percent`."""
+    def measure(self, node: str = "", percent: int = 0) -> bool:
+        """One run, with the link of `node` to the switch slower by `percent`. Whether there is one.
+
+        A run in which a repetition failed (exit code 3) is a run all the same.
+        """
         base = self._rate_kbit("n01")
         if node:
             self._shape(node, base * (100 - percent) // 100)
         try:
-            said = self.rigctl("run", str(self.scenario), "--quiet", "--no-report", patient=True)
+            ids = self.rigctl("run", str(self.scenario), "--quiet", "--no-report", codes=range(4)).split()
         finally:
             if node:
                 self._shape(node, base)
-        self.runs.append((said.split()[-1], node, percent))
+        self.runs += [(run, node, percent) for run in ids]
         self._list.write_text(json.dumps(self.runs))
+        return ids != []
 
     def _rate_kbit(self, node: str) -> int:
         words = self._on(node, "tc", "qdisc", "show", "dev", "eth0").split()
@@ -109,13 +105,10 @@ def measure(bench: Bench, count: int, most_s: float, first: int) -> None:
             node, percent = "", 0
             if plain // 2 > slowed:
                 node, percent = f"n{slowed % 10 + 1:02}", SLOWDOWNS[(slowed + first) % len(SLOWDOWNS)]
-            try:
-                bench.measure(node, percent)
-            except subprocess.CalledProcessError as error:
+            if bench.measure(node, percent):
+                print(len(bench.runs), *bench.runs[-1], flush=True)
+            else:
                 failed += 1
-                print(f"a run failed with {error.returncode}", flush=True)
-                continue
-            print(len(bench.runs), *bench.runs[-1], flush=True)
     finally:
         bench.rigctl("rig", "down", str(bench.rig))
 
@@ -161,12 +154,11 @@ def main() -> None:
     parser.add_argument("what", choices=("measure", "judge"))
     parser.add_argument("folder", type=Path, nargs="*")
     parser.add_argument("--runs", type=int, default=51)
-    parser.add_argument("--before", default="", help="a command that starts each run, as nice")
     parser.add_argument("--seconds", type=float, default=36_000, help="start no run after that time")
     parser.add_argument("--first", type=int, default=0, help="the slowdown to begin with, counted from 0")
     arguments = parser.parse_args()
     if arguments.what == "measure":
-        measure(Bench(arguments.folder[0], arguments.before), arguments.runs, arguments.seconds, arguments.first)
+        measure(Bench(arguments.folder[0]), arguments.runs, arguments.seconds, arguments.first)
     else:
         judge(arguments.folder)
 

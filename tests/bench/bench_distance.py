@@ -50,8 +50,8 @@ def ratios(store: Path, rtt_ms: int, mss: int, seconds: float) -> list[tuple[flo
 
 def round_trip_us(rig: str, near: str, far: str) -> tuple[float, float]:
     """Mean and largest round trip of pings."""
-    said = timed("rig", "exec", rig, near, "--", "ping", "-q", "-c", "300", "-i", "0.005", far).said
-    found = re.search(r"= [\d.]+/([\d.]+)/([\d.]+)/", said)
+    output = timed("rig", "exec", rig, near, "--", "ping", "-q", "-c", "300", "-i", "0.005", far).output
+    found = re.search(r"= [\d.]+/([\d.]+)/([\d.]+)/", output)
     assert found is not None
     return 1e3 * float(found[1]), 1e3 * float(found[2])
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from bench import RIGCTL, in_turn, spread, table, timed
+from bench import in_turn, spread, table, timed
 
 from rigctl.analysis.rows.cells import Row, derive
 from rigctl.records import Repetition
@@ -44,13 +44,12 @@ def rig_up(folder: Path, name: str) -> Iterator[tuple[Path, int]]:
     """The rig's file, and the process whose network namespace has its switch."""
     file = folder / f"bench-{name}.yaml"
     file.write_text(RIGS[name])
-    said = subprocess.run([*RIGCTL, "rig", "up", str(file)], check=True, capture_output=True, text=True)
-    found = re.search(r"pid (\d+)", said.stdout + said.stderr)
+    found = re.search(r"pid (\d+)", timed("rig", "up", str(file)).output)
     assert found is not None
     try:
         yield file, int(found[1])
     finally:
-        subprocess.run([*RIGCTL, "rig", "down", str(file)], check=True, capture_output=True)
+        timed("rig", "down", str(file))
 
 
 def measured(folder: Path, rig: Path, duration_s: int, *sets: str, more: str = "") -> tuple[Row, Repetition]:

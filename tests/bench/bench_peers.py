@@ -3,7 +3,7 @@
 `measure` writes one JSON line per run, so that a comparison can be measured in slices; `table` judges any number of
 such files. Peers that are not installed are left out by name; `--peers FOLDER` says where others have been built.
 
-    python tests/bench/bench_peers.py measure streams --place namespaces --rounds 5 --out raw.jsonl
+    python tests/bench/bench_peers.py measure streams --rounds 5 --out raw.jsonl
     python tests/bench/bench_peers.py table raw.jsonl
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 import peers_datagrams
 import peers_messages
 import peers_streams
-from peers_lab import Place, laid_out, program
+from peers_lab import Place, laid_out, measured, program
 from peers_table import Record, tables
 
 from rigctl.remote.build import build, host_machine
@@ -34,10 +34,7 @@ def main() -> None:
     steps = parser.add_subparsers(dest="step")
     measure = steps.add_parser("measure")
     measure.add_argument("kind", choices=KINDS)
-    measure.add_argument("--place", choices=("namespaces", "loopback"), action="append")
-    measure.add_argument("--pairs", type=int, action="append")
     measure.add_argument("--flows", type=int, action="append")
-    measure.add_argument("--mtu", type=int, action="append")
     measure.add_argument("--offloads", choices=("on", "off"), action="append")
     measure.add_argument("--placement", choices=("scheduler", "taskset"), action="append")
     measure.add_argument("--size", type=int, action="append")
@@ -62,28 +59,6 @@ def main() -> None:
     print("\n".join(tables(records)))
 
 
-def places(asked: argparse.Namespace) -> Iterator[Place]:
-    for kind, offloads, mtu, pairs, placement in itertools.product(
-        asked.place or ["namespaces", "loopback"],
-        asked.offloads or ["on"],
-        asked.mtu or [1500],
-        asked.pairs or [1],
-        asked.placement or ["scheduler"],
-    ):
-        yield Place(kind, pairs, offloads == "on", mtu, placement == "taskset")
-
-
-def describe(place: Place) -> dict[str, object]:
-    placement = "taskset" if place.pinned else "scheduler"
-    return {
-        "place": place.kind,
-        "pairs": place.pairs,
-        "offloads": place.offloads,
-        "mtu": place.mtu,
-        "placement": placement,
-    }
-
-
 def measure_all(asked: argparse.Namespace) -> Iterator[Record]:
     own = asked.agent or str(build([host_machine()])[0].path)
     room = {"streams": peers_streams, "messages": peers_messages, "datagrams": peers_datagrams}[asked.kind]
@@ -95,15 +70,17 @@ def measure_all(asked: argparse.Namespace) -> Iterator[Record]:
     for name in dict.fromkeys(tool.program for tool, found in tools if found is None):
         print(f"left out: {name} is not installed", file=sys.stderr)
     axis = asked.flows if asked.kind == "streams" else asked.size
-    for place in places(asked):
-        with laid_out(place) as pairs:
+    for offloads, placement in itertools.product(asked.offloads or ["on"], asked.placement or ["scheduler"]):
+        place = Place(offloads == "on", placement == "taskset")
+        with laid_out(place) as ends:
             for step, number in itertools.product(range(asked.rounds), axis or list(room.DEFAULTS)):
                 for tool, found in tools[step % len(tools) :] + tools[: step % len(tools)]:
                     if found is None or number > tool.most:
                         continue
                     record: Record = {
                         "kind": asked.kind,
-                        **describe(place),
+                        "offloads": place.offloads,
+                        "placement": place.placement,
                         "number": number,
                         "tool": tool.name,
                         "own": tool.own,
@@ -111,7 +88,7 @@ def measure_all(asked: argparse.Namespace) -> Iterator[Record]:
                         "round": step,
                     }
                     try:
-                        record |= room.measured(tool, found, pairs, number, asked.seconds, pinned=place.pinned)
+                        record |= measured(tool, found, ends, number, asked.seconds, pinned=place.pinned)
                     except FAILURES as error:
                         record["failed"] = f"{type(error).__name__}: {error}"[:200]
                         print(f"{place}, {number}: {tool.name} failed: {record['failed']}", file=sys.stderr)

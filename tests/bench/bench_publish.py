@@ -107,7 +107,7 @@ def main() -> None:
 
         def written() -> Iterator[tuple[object, ...]]:
             for what, one in sites(folder, given.nights):
-                made.extend(json.loads(one.said)["written"] if "regress" not in what else ())
+                made.extend(json.loads(one.output)["written"] if "regress" not in what else ())
                 yield what, f"{one.wall_s:.2f}", f"{one.cpu_s:.2f}", f"{one.peak_mib:.0f}"
 
         table(f"{given.nights} nights of two scenarios", ("", "on the clock, s", "CPU, s", "peak, MiB"), written())

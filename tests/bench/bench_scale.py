@@ -1,21 +1,19 @@
 """How rigctl grows with its nodes: N/2 pairs of 20 Mbit/s on a virtual rig, two tests of 4 s.
 
 `python tests/bench/bench_scale.py [--counts N,N]`. Start skew, goodput, time beyond the durations; wall time and the
-controller's own processor time and peak memory; the exponents are least squares in log-log.
+controller's own processor time and peak memory.
 """
 
 import argparse
 import math
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from bench import RIGCTL, table
+from bench import table, timed
 
 TRAFFIC = (24, 100, 200)
 RATE_MBPS = 20
@@ -33,11 +31,9 @@ def measured(folder: Path, rig_file: Path) -> dict[str, float]:
         f"title: scale\nrig: {rig_file}\npairs: [left -> right]\nduration: {DURATION_S:g}s\nrepeat: {REPEAT}\n"
         "matrix: {congestion: cubic}\n"
     )
-    command = [*RIGCTL, "run", str(scenario), "--quiet", "--store", str(store)]
     began_ns = time.monotonic_ns()
-    process = subprocess.Popen([*command, "--report", str(folder / "page.html")], stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    wall_s = (time.monotonic_ns() - began_ns) / 1e9
+    report = str(folder / "page.html")
+    spent = timed("run", str(scenario), "--quiet", "--report", report, store=store, codes=(0, 3))
     with open_store(str(store)) as known:
         repetitions = known.repetitions(known.run(None).run)
     valid = [repetition for repetition in repetitions if repetition.status is Status.OK]
@@ -56,32 +52,17 @@ def measured(folder: Path, rig_file: Path) -> dict[str, float]:
         "beyond_s": statistics.median(repetition.wall_s - DURATION_S for repetition in repetitions),
         "skew_ms": statistics.median(skews_ms) if skews_ms else math.nan,
         "goodput_mbps": statistics.median(goodput) if goodput else math.nan,
-        "wall_s": wall_s,
-        "cpu_s": usage.ru_utime + usage.ru_stime,
-        "peak_mib": usage.ru_maxrss / 1024,
-        "exit": float(os.waitstatus_to_exitcode(status)),
+        "wall_s": spent.wall_s,
+        "cpu_s": spent.cpu_s,
+        "peak_mib": spent.peak_mib,
     }
 
 
-def exponent(numbers: Sequence[int], values: Sequence[float]) -> float:
-    """Of a power law through the points, by least squares in log-log."""
-    return statistics.linear_regression([math.log(n) for n in numbers], [math.log(v) for v in values]).slope
-
-
-def told(count: int, row: dict[str, float]) -> dict[str, float]:
-    """`row`, told at once: a later part may fail."""
+def reported(count: int, row: dict[str, float]) -> dict[str, float]:
+    """Print `row` at once: a later part may fail."""
     words = ", ".join(f"{name} {value:.4g}" for name, value in row.items())
     print(f"{count}: {words}", file=sys.stderr, flush=True)
     return row
-
-
-def show(title: str, rows: Mapping[int, Mapping[str, float]], fitted: Sequence[str]) -> None:
-    names = list(next(iter(rows.values())))
-    cells = ((count, *(f"{row[name]:.4g}" for name in names)) for count, row in rows.items())
-    table(title, ("nodes", *names), cells)
-    if len(rows) > 2:
-        fits = [f"{name} {exponent(list(rows), [row[name] for row in rows.values()]):.2f}" for name in fitted]
-        print(f"\nExponents: {', '.join(fits)}.", flush=True)
 
 
 def traffic(counts: Sequence[int]) -> None:
@@ -94,8 +75,10 @@ def traffic(counts: Sequence[int]) -> None:
                 f"nodes:\n  a[001..{half:03}]: {{}}\n  b[001..{half:03}]: {{}}\n"
                 f"groups:\n  left: a[001..{half:03}]\n  right: b[001..{half:03}]\n"
             )
-            rows[count] = told(count, measured(Path(name), rig))
-    show(f"Virtual nodes, pairs of {RATE_MBPS} Mbit/s, {REPEAT} tests of {DURATION_S:g} s", rows, ["first_s", "cpu_s"])
+            rows[count] = reported(count, measured(Path(name), rig))
+    names = list(next(iter(rows.values())))
+    cells = ((count, *(f"{row[name]:.4g}" for name in names)) for count, row in rows.items())
+    table(f"Virtual nodes, pairs of {RATE_MBPS} Mbit/s, {REPEAT} tests of {DURATION_S:g} s", ("nodes", *names), cells)
 
 
 def main() -> None:

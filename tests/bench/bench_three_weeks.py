@@ -11,8 +11,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time as clock
@@ -24,6 +22,8 @@ from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from bench import timed
+
 from rigctl.nightly.commands import Commands
 from rigctl.nightly.message import Message
 from rigctl.nightly.night import News, Nightly, one_night
@@ -32,7 +32,6 @@ from rigctl.nightly.settings import Settings
 from rigctl.records import Night
 from rigctl.store import open_store
 
-RIGCTL: Final = (sys.executable, "-m", "rigctl")
 SCENARIO: Final = "title: Nights\nrig: gigablox\npairs: mesh\nduration: 300ms\n"
 NIGHTS: Final = 21
 FAILED, MISSED, HUNG, SLOWER = 5, 9, 12, 15
@@ -84,16 +83,15 @@ def _stop_the_run(store: str) -> None:
 
 @contextmanager
 def kept_up() -> Iterator[None]:
-    subprocess.run([*RIGCTL, "rig", "up", "gigablox"], check=True, stdout=subprocess.DEVNULL, timeout=60)
+    timed("rig", "up", "gigablox")
     try:
         yield
     finally:
-        subprocess.run([*RIGCTL, "rig", "down", "gigablox"], check=True, stdout=subprocess.DEVNULL, timeout=60)
+        timed("rig", "down", "gigablox")
 
 
 def on_pi3(*words: str) -> str:
-    command = [*RIGCTL, "rig", "exec", "gigablox", "pi3", "--", *words]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    return timed("rig", "exec", "gigablox", "pi3", "--", *words).output
 
 
 def slower(share: float) -> None:
@@ -131,9 +129,8 @@ def main() -> None:
         if asked.keep:
             shutil.copy(settings.store, asked.keep)
         print("\n" + "\n---\n".join(message.markdown for message in lab.told))
-        command = [*RIGCTL, "regress", "--format", "json", "--store", settings.store]
-        said = subprocess.run(command, capture_output=True, timeout=60, check=False)
-        for change in json.loads(said.stdout)["changes"]:
+        judged = timed("regress", "--format", "json", store=Path(settings.store), codes=(0, 1))
+        for change in json.loads(judged.output)["changes"]:
             print(change["subject"]["name"], change["change_pct"], change["since"], change["facts"])
 
 

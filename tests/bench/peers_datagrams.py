@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 import bench  # noqa: F401
 from peers_lab import Figures, Job, Tool, qperf_test
-from peers_streams import measured
 from talk import report_of, started
 
 DEFAULTS = (64, 1472)
@@ -55,14 +54,6 @@ def neper(job: Job) -> Figures:
     return arrived(float(said["local_throughput"]) / 8 / job.number * job.seconds, job.seconds)
 
 
-def netperf(job: Job) -> Figures:
-    port, _ = job.serve("-D -p {port} -L {address}", program="netserver")
-    words = f"-P 0 -p {port} -H {{address}} -t UDP_STREAM -l {{seconds}}"
-    words += " -- -R 1 -m {number} -o REMOTE_BYTES_RECVD,ELAPSED_TIME"
-    said = job.drive(words).strip().splitlines()[-1].split(",")
-    return arrived(float(said[0]) / job.number, float(said[1]))
-
-
 def nuttcp(job: Job) -> Figures:
     port, _ = job.serve("-S -1 -P {port}")
     text = job.drive(f"-P {port} -p {job.port()} -fparse -u -l{{number}} -Ru -T{{seconds}} {{address}}")
@@ -91,9 +82,7 @@ TOOLS = (
     Tool("iperf3", "iperf3", iperf3(), SINGLE),
     Tool("iperf", "iperf", iperf, SINGLE),
     Tool("neper", "udp_stream", neper, SINGLE),
-    Tool("netperf", "netperf", netperf, SINGLE),
     Tool("nuttcp", "nuttcp", nuttcp, SINGLE),
     Tool("qperf", "qperf", qperf, SINGLE),
     Tool("sockperf", "sockperf", sockperf, SINGLE),
 )
-__all__ = ["DEFAULTS", "TOOLS", "measured"]

@@ -1,7 +1,6 @@
-"""Where the peers are compared: pairs of hosts in namespaces of their own, and processor time by control group.
+"""Where the peers are compared: two namespaces with a link between them, and processor time by control group.
 
-Every tool meets the same kernel settings: cubic by the route, buffers as the kernel tunes them. "loopback"
-is the loopback device of one namespace, with its MTU and offloads set like a link's.
+Every tool meets the same kernel settings: cubic by the route, buffers as the kernel tunes them.
 """
 
 import itertools
@@ -28,7 +27,7 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True)
 class Ends:
-    """A pair: in which namespaces its two ends run, and the receiver's address."""
+    """In which namespaces the two ends run, and their addresses."""
 
     sender: str
     receiver: str
@@ -38,17 +37,15 @@ class Ends:
 
 @dataclass(frozen=True)
 class Place:
-    kind: str  # namespaces | loopback
-    pairs: int
     offloads: bool
-    mtu: int
-    pinned: (
-        bool  # senders on processor 0, receivers on processor 1, as taskset does it; else where the scheduler puts them
-    )
+    pinned: bool  # senders on processor 0, receivers on 1, as taskset does it; else where the scheduler puts them
 
     def __str__(self) -> str:
-        offloads, placement = "on" if self.offloads else "off", "taskset" if self.pinned else "scheduler"
-        return f"{self.kind}, MTU {self.mtu}, offloads {offloads}, pairs {self.pairs}, placement {placement}"
+        return f"offloads {'on' if self.offloads else 'off'}, placement {self.placement}"
+
+    @property
+    def placement(self) -> str:
+        return "taskset" if self.pinned else "scheduler"
 
 
 def quietly(*words: str, check: bool = True) -> None:
@@ -56,55 +53,30 @@ def quietly(*words: str, check: bool = True) -> None:
 
 
 @contextmanager
-def laid_out(place: Place) -> Iterator[list[Ends]]:
-    """The pairs of a place; nothing of them is left afterwards."""
+def laid_out(place: Place) -> Iterator[Ends]:
+    """Two namespaces with a link between them; nothing of them is left afterwards."""
     stem = f"rigctl-peers-{os.getpid()}"
-    names: list[str] = []
-    pairs: list[Ends] = []
+    ends = Ends(f"{stem}-s", f"{stem}-r", "10.99.0.1", "10.99.0.2")
+    addresses = {ends.sender: ends.sender_address, ends.receiver: ends.address}
     try:
-        if place.kind == "loopback":
-            names.append(f"{stem}-l")
-            quietly("ip", "netns", "add", names[0])
-            _set_device(names[0], "lo", place)
-            # Without an address of another kind getaddrinfo(3) finds none for netperf.
-            quietly("ip", "-n", names[0], "address", "add", "10.98.0.1/32", "dev", "lo")
-            for own in ("127.0.0.0/8", "127.0.0.1"):  # the kernel makes a route for each
-                _cubic(names[0], "table", "local", "local", own, "dev", "lo", "scope", "host", "src", "127.0.0.1")
-            for i in range(1, place.pairs + 1):
-                pairs.append(Ends(names[0], names[0], f"127.0.0.{100 + i}", f"127.0.0.{i}"))
-        else:
-            for i in range(place.pairs):
-                here, there = f"{stem}-s{i}", f"{stem}-r{i}"
-                names += [here, there]
-                quietly("ip", "netns", "add", here)
-                quietly("ip", "netns", "add", there)
-                veth = ("link", "add", "eth0", "netns", here, "type", "veth", "peer", "name", "eth0", "netns", there)
-                quietly("ip", *veth)
-                for name, last in ((here, 1), (there, 2)):
-                    quietly("ip", "-n", name, "address", "add", f"10.99.{i}.{last}/24", "dev", "eth0")
-                    _set_device(name, "lo", None)
-                    _set_device(name, "eth0", place)
-                    _cubic(name, f"10.99.{i}.0/24", "dev", "eth0", "scope", "link", "src", f"10.99.{i}.{last}")
-                pairs.append(Ends(here, there, f"10.99.{i}.1", f"10.99.{i}.2"))
+        for name in addresses:
+            quietly("ip", "netns", "add", name)
+        peer = ("peer", "name", "eth0", "netns", ends.receiver)
+        quietly("ip", "link", "add", "eth0", "netns", ends.sender, "type", "veth", *peer)
+        for name, address in addresses.items():
+            quietly("ip", "-n", name, "address", "add", f"{address}/24", "dev", "eth0")
+            for offload in () if place.offloads else OFFLOADS:
+                quietly(*inside(name, "ethtool", "-K", "eth0", offload, "off"))
+            for device in ("lo", "eth0"):
+                quietly("ip", "-n", name, "link", "set", device, "up")
+            # Cubic by the route: a namespace may not choose for itself what its host has not allowed to everybody.
+            route = ("10.99.0.0/24", "dev", "eth0", "scope", "link", "src", address, "proto", "kernel")
+            quietly("ip", "-n", name, "route", "replace", *route, "congctl", "cubic")
         time.sleep(0.3)
-        yield pairs
+        yield ends
     finally:
-        for name in names:
+        for name in addresses:
             quietly("ip", "netns", "del", name, check=False)
-
-
-def _cubic(name: str, *route: str) -> None:
-    """By the route: a namespace may not choose for itself what its host has not allowed to everybody."""
-    quietly("ip", "-n", name, "route", "replace", *route, "proto", "kernel", "congctl", "cubic")
-
-
-def _set_device(name: str, device: str, place: Place | None) -> None:
-    if place is not None:
-        quietly("ip", "-n", name, "link", "set", device, "mtu", str(place.mtu))
-        if not place.offloads:
-            for offload in OFFLOADS:  # the loopback device refuses some of them
-                quietly(*inside(name, "ethtool", "-K", device, offload, "off"), check=device != "lo")
-    quietly("ip", "-n", name, "link", "set", device, "up")
 
 
 def inside(name: str, *words: str) -> list[str]:
@@ -184,7 +156,7 @@ class Crew:
 
 @dataclass(frozen=True)
 class Job:
-    """One run of a tool on one pair. Words may hold {port}, {address}, {seconds} and {number}."""
+    """One run of a tool. Words may hold {port}, {address}, {seconds} and {number}."""
 
     receivers: Crew
     senders: Crew
@@ -197,23 +169,20 @@ class Job:
         """A port of its own for each run: none waits for the one before it to be forgotten."""
         return 20000 + next(_numbers) % 10000
 
-    def _words(self, words: str, binary: str, port: int = 0) -> list[str]:
-        said = words.format(port=port, address=self.ends.address, seconds=self.seconds, number=self.number)
-        return [binary, *said.split()]
+    def _words(self, words: str, port: int = 0) -> list[str]:
+        filled = words.format(port=port, address=self.ends.address, seconds=self.seconds, number=self.number)
+        return [self.binary, *filled.split()]
 
-    def serve(self, words: str, program: str = "", udp: bool = False) -> tuple[int, subprocess.Popen[str]]:
-        """Start the tool's server, or another program from beside it; return its port when it listens."""
-        port, binary = self.port(), str(Path(self.binary).with_name(program)) if program else self.binary
-        server = self.receivers.start(self.ends.receiver, self._words(words, binary, port))
+    def serve(self, words: str, udp: bool = False) -> tuple[int, subprocess.Popen[str]]:
+        """Start the tool's server; return its port when it listens."""
+        port = self.port()
+        server = self.receivers.start(self.ends.receiver, self._words(words, port))
         await_listening(self.ends.receiver, port, udp)
         return port, server
 
-    def start(self, words: str) -> subprocess.Popen[str]:
-        return self.senders.start(self.ends.sender, self._words(words, self.binary))
-
     def drive(self, words: str) -> str:
         """Run the tool's client; return what it printed."""
-        return self.senders.finished(self.start(words))
+        return self.senders.finished(self.senders.start(self.ends.sender, self._words(words)))
 
     @contextmanager
     def agents(self, **how: Any) -> Iterator[tuple[Talk, Talk]]:
@@ -234,6 +203,18 @@ class Tool:
     work: str  # tools that do the same work are compared
     own: bool = False
     most: int = 1_000_000  # flows, or bytes of a message
+
+
+def measured(tool: Tool, binary: str, ends: Ends, number: int, seconds: int, *, pinned: bool) -> Figures:
+    """One run of a tool, and the processor time that it took."""
+    with Crew(1 if pinned else None) as receivers, Crew(0 if pinned else None) as senders:
+        before = machine_busy_s()
+        figures = tool.run(Job(receivers, senders, ends, number, seconds, binary))
+        return figures | {
+            "machine_cpu_s": machine_busy_s() - before,
+            "sender_cpu_s": senders.cpu_s(),
+            "receiver_cpu_s": receivers.cpu_s(),
+        }
 
 
 def machine_busy_s() -> float:

@@ -1,6 +1,6 @@
 """Ping-pong over TCP by each tool: p50 and p99 of the whole round trip, one message at a time.
 
-sockperf and qperf print half a round trip; sockperf's messages have 14 to 65,507 bytes; qperf knows the mean alone.
+sockperf prints half a round trip; its messages have 14 to 65,507 bytes.
 But for those that are named so, both ends of every tool sleep in the kernel while they wait.
 """
 
@@ -9,8 +9,7 @@ import signal
 from collections.abc import Callable
 
 import bench  # noqa: F401
-from peers_lab import Figures, Job, Tool, qperf_test
-from peers_streams import measured
+from peers_lab import Figures, Job, Tool
 from talk import report_of, started
 
 from rigctl.model.latency import percentile_ns
@@ -25,11 +24,9 @@ def agent(*, busy: bool) -> Callable[[Job], Figures]:
             started([receiver, sender], job.seconds * 1000)
             assert sender.event("ended", job.seconds + 15)["error"] is None
             report = report_of(sender)
-        (totals,) = report.totals.values()
         p50, p99 = (percentile_ns([(b, n) for b, n in report.buckets[0]], percent) for percent in (50, 99))
         assert p50 is not None and p99 is not None
-        mean_us = totals["rtt_sum_ns"] / totals["round_trips"] / 1e3
-        return {"p50_us": p50 / 1e3, "p99_us": p99 / 1e3, "mean_us": mean_us}
+        return {"p50_us": p50 / 1e3, "p99_us": p99 / 1e3}
 
     return run
 
@@ -41,9 +38,7 @@ def sockperf(extra: str = "") -> Callable[[Job], Figures]:
         said = job.drive(f"ping-pong --tcp -i {{address}} -p {port} {extra} -m {size} -t {{seconds}}")
         job.receivers.finished(server, signal.SIGTERM)
         halves = {percent: float(us) for percent, us in re.findall(r"percentile ([\d.]+) = +([\d.]+)", said)}
-        mean = re.search(r"Latency is ([\d.]+) usec", said)
-        assert mean is not None, said
-        return {"p50_us": 2 * halves["50.000"], "p99_us": 2 * halves["99.000"], "mean_us": 2 * float(mean[1])}
+        return {"p50_us": 2 * halves["50.000"], "p99_us": 2 * halves["99.000"]}
 
     return run
 
@@ -55,18 +50,7 @@ def neper(job: Job) -> Figures:
     text = job.drive(f"-C {port} {words} -c -H {{address}}")
     job.receivers.finished(server)
     said = dict(line.partition("=")[::2] for line in text.splitlines())
-    return {f"{name}_us": 1e6 * float(said[f"latency_{name}"]) for name in ("p50", "p99", "mean")}
-
-
-def netperf(job: Job) -> Figures:
-    port, _ = job.serve("-D -p {port} -L {address}", program="netserver")
-    words = f"-P 0 -p {port} -H {{address}} -t TCP_RR -l {{seconds}} -- -D -r {{number}},{{number}}"
-    said = job.drive(f"{words} -o P50_LATENCY,P99_LATENCY,MEAN_LATENCY").strip().splitlines()[-1].split(",")
-    return dict(zip(("p50_us", "p99_us", "mean_us"), map(float, said), strict=True))
-
-
-def qperf(job: Job) -> Figures:
-    return {"mean_us": 2e-3 * qperf_test(job, "tcp_lat")["latency"]}
+    return {f"{name}_us": 1e6 * float(said[f"latency_{name}"]) for name in ("p50", "p99")}
 
 
 SLEEP, POLL = "sleeps while it waits", "polls while it waits"
@@ -75,8 +59,5 @@ TOOLS = (
     Tool("rigctl, busy polling", "", agent(busy=True), POLL, own=True),
     Tool("sockperf", "sockperf", sockperf(), SLEEP),
     Tool("neper", "tcp_rr", neper, SLEEP),
-    Tool("netperf", "netperf", netperf, SLEEP),
-    Tool("qperf", "qperf", qperf, SLEEP),
     Tool("sockperf --nonblocked", "sockperf", sockperf("--nonblocked"), POLL),
 )
-__all__ = ["DEFAULTS", "TOOLS", "measured"]

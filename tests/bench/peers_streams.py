@@ -1,16 +1,15 @@
-"""Streams over TCP by each tool: one run between pairs of hosts, what arrived, and what it cost.
+"""Streams over TCP by each tool: what arrived.
 
-Each tool counts at its receiver. A tool that has no parallel streams (netperf) runs one process for each of them.
+Each tool counts at its receiver.
 """
 
 import json
 import signal
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import bench  # noqa: F401
-from peers_lab import Crew, Ends, Figures, Job, Tool, machine_busy_s, qperf_test
+from peers_lab import Figures, Job, Tool, qperf_test
 from talk import report_of, started
 
 DEFAULTS = (1, 10)
@@ -53,18 +52,6 @@ def neper(extra: str = "") -> Stream:
     return run
 
 
-def netperf(extra: str = "") -> Stream:
-    def run(job: Job) -> Figures:
-        port, _ = job.serve("-D -p {port} -L {address}", program="netserver")
-        words = f"-p {port} -H {{address}} -t TCP_STREAM -l {{seconds}} -P 0 --"
-        words += f" {extra} -o REMOTE_BYTES_RECVD,REMOTE_RECV_THROUGHPUT"
-        clients = [job.start(words) for _ in range(job.number)]
-        said = [job.senders.finished(client).strip().splitlines()[-1].split(",") for client in clients]
-        return brought(sum(float(line[0]) for line in said), sum(float(line[1]) for line in said) / 1e3)
-
-    return run
-
-
 def nuttcp(job: Job) -> Figures:
     port, _ = job.serve("-S -1 -P {port}")
     flows = "-N{number}" if job.number > 1 else ""
@@ -102,8 +89,6 @@ TOOLS = (
     Tool("iperf", "iperf", iperf, COPY),
     Tool("neper", "tcp_stream", neper(), COPY),
     Tool("neper -B 512K", "tcp_stream", neper("-B 524288"), COPY),
-    Tool("netperf", "netperf", netperf(), COPY),
-    Tool("netperf -m 512K", "netperf", netperf("-m 524288 -M 524288"), COPY),
     Tool("nuttcp", "nuttcp", nuttcp, COPY),
     Tool("qperf", "qperf", qperf, COPY, most=1),
     Tool("iperf3 --skip-rx-copy", "iperf3", iperf3("--skip-rx-copy"), DISCARD),
@@ -111,21 +96,3 @@ TOOLS = (
     Tool("iperf3 -l 512K -Z --skip-rx-copy", "iperf3", iperf3("-l 512K -Z --skip-rx-copy"), DISCARD),
     Tool("neper -B 512K --skip-rx-copy", "tcp_stream", neper("-B 524288 --skip-rx-copy"), DISCARD),
 )
-
-
-def measured(tool: Tool, binary: str, pairs: list[Ends], flows: int, seconds: int, *, pinned: bool) -> Figures:
-    """Run the tool between all pairs at once; return sums over the pairs."""
-    with (
-        Crew(1 if pinned else None) as receivers,
-        Crew(0 if pinned else None) as senders,
-        ThreadPoolExecutor(len(pairs)) as threads,
-    ):
-        before = machine_busy_s()
-        runs = list(threads.map(lambda ends: tool.run(Job(receivers, senders, ends, flows, seconds, binary)), pairs))
-        machine_s = machine_busy_s() - before
-        sums = {name: sum(run[name] for run in runs) for name in runs[0]}
-        return sums | {
-            "sender_cpu_s": senders.cpu_s(),
-            "receiver_cpu_s": receivers.cpu_s(),
-            "machine_cpu_s": machine_s,
-        }

@@ -12,12 +12,12 @@ Where = tuple[Any, ...]
 
 class Figure(NamedTuple):
     head: str
-    of: Callable[[Record], float | None]
+    of: Callable[[Record], float]
     best: Callable[[Iterable[float]], float]
     digits: int
 
 
-def per_gb(side: str) -> Callable[[Record], float | None]:
+def per_gb(side: str) -> Callable[[Record], float]:
     return lambda r: float(r[f"{side}_cpu_s"] / (r["bytes"] / 1e9))
 
 
@@ -31,9 +31,8 @@ FIGURES: Final = {
         *(Figure(f"{side}, s/GB", per_gb(side), min, 3) for side in ("sender", "receiver", "machine")),
     ),
     "messages": (
-        Figure("p50, µs", lambda r: r.get("p50_us"), min, 1),
-        Figure("p99, µs", lambda r: r.get("p99_us"), min, 1),
-        Figure("mean, µs", lambda r: r["mean_us"], min, 1),
+        Figure("p50, µs", lambda r: r["p50_us"], min, 1),
+        Figure("p99, µs", lambda r: r["p99_us"], min, 1),
     ),
     "datagrams": (
         Figure("arrived, 1000/s", lambda r: r["packets"] / r["seconds"] / 1e3, max, 0),
@@ -57,30 +56,29 @@ def tables(records: Sequence[Record]) -> list[str]:
             own, peers = ({r["tool"]: None for r in same if r["own"] == mine} for mine in (True, False))
             if peers:
                 lines += ["", f"{kind}, {work}: rigctl ÷ best peer", "", *_ratios(kind, medians, list(own), set(peers))]
-        for (place, mtu, offloads, pairs, placement, number), each in cells.items():
+        for (offloads, placement, number), each in cells.items():
             rounds = len({record["round"] for record in each})
-            where = f"{place}, MTU {mtu}, offloads {offloads}, pairs {pairs}, {placement}, {UNITS[kind]} {number}"
+            where = f"offloads {offloads}, {placement}, {UNITS[kind]} {number}"
             lines += ["", f"**{where}**, rounds: {rounds}", "", *_all_tools(kind, medians[_where(each[0])])]
     return lines
 
 
 def _where(record: Record) -> Where:
-    offloads = "on" if record["offloads"] else "off"
-    return record["place"], record["mtu"], offloads, record["pairs"], record["placement"], record["number"]
+    return "on" if record["offloads"] else "off", record["placement"], record["number"]
 
 
 def _medians(kind: str, records: Sequence[Record]) -> Medians:
     found: Medians = {}
     for tool in dict.fromkeys(record["tool"] for record in records):
         runs = [record for record in records if record["tool"] == tool and "failed" not in record]
-        values = [[value for run in runs if (value := figure.of(run)) is not None] for figure in FIGURES[kind]]
+        values = [[figure.of(run) for run in runs] for figure in FIGURES[kind]]
         found[tool] = [statistics.median(known) if known else None for known in values]
     return found
 
 
 def _ratios(kind: str, medians: dict[Where, Medians], own: Sequence[str], peers: set[str]) -> list[str]:
     figures = FIGURES[kind]
-    heads = ["place", "MTU", "offloads", "pairs", "placement", UNITS[kind]]
+    heads = ["offloads", "placement", UNITS[kind]]
     heads += [f"{tool}: {figure.head.partition(',')[0]}" for tool in own for figure in figures]
     lines = [f"| {' | '.join(heads)} |", "|:--" + "|--:" * (len(heads) - 1) + "|"]
     for where, each in medians.items():

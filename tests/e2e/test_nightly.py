@@ -3,6 +3,9 @@
 import json
 import os
 import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +37,15 @@ class Sleeper(User):
         told = f"cat >>{self.folder}/told.md"
         given = ("quick.yaml", "--rig", "gigablox", "--at", "02:30", "--notify", told, "--name", "lab", *words)
         return self.rigctl("nightly", "install", *given, code=code)
+
+    @contextmanager
+    def running_night(self, *words: str) -> Iterator["subprocess.Popen[str]"]:
+        self.install(*words)
+        night = self.start("nightly", "run", "lab")
+        try:
+            yield night
+        finally:
+            end(night)
 
     @property
     def told(self) -> str:
@@ -112,15 +124,11 @@ def test_nights_and_their_site_from_their_installation_to_their_removal(user: Sl
 
 def test_a_night_that_hangs_is_ended_and_its_rig_is_left_without_a_trace(tmp_path: Path) -> None:
     user = Sleeper(tmp_path, "60s")
-    user.install("--deadline", "9s", "--wait", "0s")
-    night = user.start("nightly", "run", "lab")
-    try:
+    with user.running_night("--deadline", "9s", "--wait", "0s") as night:
         measures = waited(lambda: user.began_to_measure, 7)
         for hung in [pid for pid, _ in all_commands() if _is_run(pid, user)]:
             os.kill(hung, signal.SIGSTOP)  # it cannot even heed SIGTERM
         out, errors = night.communicate(timeout=90)
-    finally:
-        end(night)
     assert night.returncode == 3, errors
     assert "the night was ended at its deadline: not finished after 9 s, so it was ended" in out
     assert "; last in its log: " in out or not measures
@@ -142,14 +150,10 @@ def _is_run(pid: int, user: User) -> bool:
 
 def test_a_night_that_is_ended_ends_its_run(tmp_path: Path) -> None:
     user = Sleeper(tmp_path, "60s")
-    user.install()
-    night = user.start("nightly", "run", "lab")
-    try:
+    with user.running_night() as night:
         assert waited(lambda: len(user.agents()) >= 2, 30)
         night.terminate()
         night.communicate(timeout=60)
-    finally:
-        end(night)
     assert night.returncode == 130
     assert waited(lambda: not user.processes(), 30), user.processes()
     assert user.night()["reason"] == "rigctl nightly was ended by a signal"
@@ -157,14 +161,10 @@ def test_a_night_that_is_ended_ends_its_run(tmp_path: Path) -> None:
 
 def test_a_night_that_is_killed_alone_ends_its_run(tmp_path: Path) -> None:
     user = Sleeper(tmp_path, "60s")
-    user.install()
-    night = user.start("nightly", "run", "lab")
-    try:
+    with user.running_night() as night:
         assert waited(lambda: user.began_to_measure, 30)
         night.kill()
         night.communicate(timeout=60)
-    finally:
-        end(night)
     assert waited(lambda: not user.processes(), 30), user.processes()
     with open_store(str(user.folder / "store.db"), create=False) as store:
         assert [info.status for info in store.runs()] == [RunStatus.INTERRUPTED]

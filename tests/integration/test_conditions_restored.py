@@ -19,7 +19,6 @@ from rich.console import Console
 from virtual_rigs import login, rig
 
 from rigctl.records import Status
-from rigctl.rig.inventory import Rig
 from rigctl.runner.run import measure_run
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.store import open_store
@@ -69,19 +68,19 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @asynccontextmanager
-async def standing(folder: Path) -> AsyncIterator[tuple[Rig, Shells]]:
-    """A rig that stays up, and a shell on each of its nodes."""
+async def standing(folder: Path) -> AsyncIterator[Shells]:
+    """A shell on each node of a rig that stays up."""
     made = rig(folder, *NODES)
     (folder / "s.yaml").write_text(SCENARIO.replace("RIG", str(made.source)))
     ready, _, _ = await up(made)
     try:
         async with login(ready, "a") as a, login(ready, "b") as b:
-            yield ready, {"a": a, "b": b}
+            yield {"a": a, "b": b}
     finally:
         await down(made)
 
 
-async def said(shells: Shells, command: str) -> tuple[str, ...]:
+async def outputs(shells: Shells, command: str) -> tuple[str, ...]:
     """What `command` prints on each node."""
     return tuple([str((await shells[name].run(command, check=False)).stdout) for name in NODES])
 
@@ -90,7 +89,7 @@ async def restored(shells: Shells, before: tuple[str, ...], within_s: float = BA
     """Seconds until the old settings are back on all nodes and nothing is left; fails after `within_s`."""
     began = time.monotonic()
     while True:
-        now, left = await said(shells, SETTINGS), await said(shells, LEFT)
+        now, left = await outputs(shells, SETTINGS), await outputs(shells, LEFT)
         if now == before and not any(left):
             return time.monotonic() - began
         assert time.monotonic() - began < within_s, f"not back: {now}, was {before}; left: {left}"
@@ -117,16 +116,23 @@ def started(folder: Path) -> BaseProcess:
 async def changed(shells: Shells, before: tuple[str, ...], within_s: float = 30) -> None:
     """Wait until a condition holds on both nodes."""
     began = time.monotonic()
-    while any(one == other for one, other in zip(await said(shells, SETTINGS), before, strict=True)):
+    while any(one == other for one, other in zip(await outputs(shells, SETTINGS), before, strict=True)):
         assert time.monotonic() - began < within_s, "the condition was never applied"
         await asyncio.sleep(0.01)
 
 
-async def test_a_killed_agent_leaves_its_node_as_it_was_and_the_run_goes_on(place: Path) -> None:
-    async with standing(place) as (_, shells):
-        before = await said(shells, SETTINGS)
+@asynccontextmanager
+async def under_a_condition(place: Path) -> AsyncIterator[tuple[BaseProcess, Shells, tuple[str, ...]]]:
+    """A run whose condition holds on both nodes, a shell on each, and the settings before."""
+    async with standing(place) as shells:
+        before = await outputs(shells, SETTINGS)
         process = started(place)
         await changed(shells, before)
+        yield process, shells, before
+
+
+async def test_a_killed_agent_leaves_its_node_as_it_was_and_the_run_goes_on(place: Path) -> None:
+    async with under_a_condition(place) as (process, shells, before):
         await shells["a"].run('pkill -9 "^agent-"')  # by its name, which the guard does not have
         await asyncio.to_thread(process.join, 60)
         assert process.exitcode == 0
@@ -144,14 +150,11 @@ async def test_a_killed_agent_leaves_its_node_as_it_was_and_the_run_goes_on(plac
 
 
 async def test_an_agent_killed_with_its_controller_is_followed_by_its_guard(place: Path) -> None:
-    async with standing(place) as (_, shells):
-        before = await said(shells, SETTINGS)
-        process = started(place)
-        await changed(shells, before)
+    async with under_a_condition(place) as (process, shells, before):
         os.kill(process.pid or 0, signal.SIGSTOP)  # it can't open the node anew
         await shells["a"].run('pkill -9 "^agent-"')
         began = time.monotonic()
-        while (await said(shells, SETTINGS))[0] != before[0]:
+        while (await outputs(shells, SETTINGS))[0] != before[0]:
             assert time.monotonic() - began < 20, "the guard did not restore"
         process.kill()
         process.join(5)
@@ -159,19 +162,16 @@ async def test_an_agent_killed_with_its_controller_is_followed_by_its_guard(plac
 
 
 async def test_agent_and_guard_both_killed_the_next_contact_restores(place: Path) -> None:
-    async with standing(place) as (_, shells):
-        before = await said(shells, SETTINGS)
-        process = started(place)
-        await changed(shells, before)
+    async with under_a_condition(place) as (process, shells, before):
         os.kill(process.pid or 0, signal.SIGSTOP)
         for shell in shells.values():
             # Stopped first: a guard that sees its agent die in between would restore.
             await shell.run("pkill -STOP -f '[.]cache/rigctl/.*/agent-'; pkill -KILL -f '[.]cache/rigctl/.*/agent-'")
         process.kill()
         process.join(5)
-        after = await said(shells, SETTINGS)
+        after = await outputs(shells, SETTINGS)
         assert all(now != old for now, old in zip(after, before, strict=True))  # nobody was left to restore
-        assert all("settings-" in left for left in await said(shells, LEFT))
+        assert all("settings-" in left for left in await outputs(shells, LEFT))
         (place / "s.yaml").write_text(f"rig: {next(place.glob('test*.yaml'))}\npairs: [a -> b]\nduration: 100ms\n")
         contact = started(place)
         await asyncio.to_thread(contact.join, 60)
@@ -179,13 +179,13 @@ async def test_agent_and_guard_both_killed_the_next_contact_restores(place: Path
         with open_store(f"{place}/store-{contact.pid}.db", create=False) as store:
             known = store.run().facts
         assert [known[node]["mtu"] for node in NODES] == [1500, 1500], "facts are those after the restoration"
-        assert await said(shells, SETTINGS) == before
+        assert await outputs(shells, SETTINGS) == before
         await restored(shells, before)
 
 
 async def test_agent_and_guard_both_killed_the_run_itself_restores_at_its_end(place: Path) -> None:
-    async with standing(place) as (_, shells):
-        before = await said(shells, SETTINGS)
+    async with standing(place) as shells:
+        before = await outputs(shells, SETTINGS)
         one_test = SCENARIO.replace("400ms", "5s").partition("matrix:")[0] + "matrix: {condition: [one]}\n"
         (place / "s.yaml").write_text(one_test.replace("RIG", str(next(place.glob("test*.yaml")))))
         process = started(place)
@@ -194,5 +194,5 @@ async def test_agent_and_guard_both_killed_the_run_itself_restores_at_its_end(pl
             await shell.run("pkill -STOP -f '[.]cache/rigctl/.*/agent-'; pkill -KILL -f '[.]cache/rigctl/.*/agent-'")
         await asyncio.to_thread(process.join, 60)
         assert process.exitcode == 0
-        assert await said(shells, SETTINGS) == before
+        assert await outputs(shells, SETTINGS) == before
         await restored(shells, before)

@@ -9,7 +9,7 @@ import struct
 import subprocess
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,28 +20,22 @@ from rigctl.base.errors import NodeError, RigError
 from rigctl.base.texts import printable
 from rigctl.cli import app
 from rigctl.remote import host as host_module
-from rigctl.remote.host import Host, connected
+from rigctl.remote.host import connected
 from rigctl.rig.inventory import Node
 
 pytestmark = pytest.mark.usefixtures("home")
 
 
-@contextlib.asynccontextmanager
-async def one(node: Node) -> AsyncIterator[Host]:
-    async with connected(node) as host:
-        yield host
-
-
 async def refusal(node: Node) -> str:
     with pytest.raises(NodeError) as caught:
-        async with one(node):
+        async with connected(node):
             pass
     assert caught.value.node == node.name
     return str(caught.value)
 
 
 async def test_a_command_that_hangs_costs_its_deadline(sshd: Start) -> None:
-    async with one(sshd().node()) as host:
+    async with connected(sshd().node()) as host:
         began = time.monotonic()
         with pytest.raises(NodeError, match=r"pi1: not finished within 0\.2 s: sleep 30"):
             await host.run("sleep 30", deadline_s=0.2)
@@ -50,14 +44,14 @@ async def test_a_command_that_hangs_costs_its_deadline(sshd: Start) -> None:
 
 
 async def test_output_is_bounded(sshd: Start) -> None:
-    async with one(sshd().node()) as host:
+    async with connected(sshd().node()) as host:
         with pytest.raises(NodeError, match="pi1: more than 4194304 bytes of output: yes"):
             await host.run("yes")
 
 
 async def test_lines_come_one_by_one_and_a_huge_one_in_parts(sshd: Start) -> None:
     async with (
-        one(sshd().node()) as host,
+        connected(sshd().node()) as host,
         host.process("echo one; read x; echo got $x; head -c 100000 /dev/zero; echo; echo -n end") as process,
     ):
         assert await process.readline() == b"one\n"
@@ -74,7 +68,7 @@ async def test_a_process_sees_the_end_of_its_input_when_its_block_ends(
     sshd: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_module, "END_DEADLINE_S", 30.0)  # a file system that others sync can hold a file up
-    async with one(sshd().node()) as host:
+    async with connected(sshd().node()) as host:
         async with host.process(f"cat >/dev/null; echo over > {tmp_path}/ended"):
             pass
         assert (tmp_path / "ended").read_text() == "over\n"
@@ -84,7 +78,7 @@ async def test_a_process_that_ignores_the_end_of_its_input_holds_nobody_up(
     sshd: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_module, "END_DEADLINE_S", 0.2)
-    async with one(sshd().node()) as host:
+    async with connected(sshd().node()) as host:
         async with host.process("exec sleep 30"):
             began = time.monotonic()
         assert 0.2 <= time.monotonic() - began < 20
@@ -93,7 +87,7 @@ async def test_a_process_that_ignores_the_end_of_its_input_holds_nobody_up(
 
 async def test_the_last_words_of_a_process_say_why_it_ended(sshd: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_module, "LAST_WORDS_DEADLINE_S", 30.0)
-    async with one(sshd().node()) as host:
+    async with connected(sshd().node()) as host:
         async with host.process("echo first >&2; echo 'no such luck' >&2; exit 3") as process:
             assert await process.readline() == b""
             assert await process.last_words() == "no such luck (exit code 3)"
@@ -110,7 +104,7 @@ async def test_an_unknown_host_key_is_refused_with_its_fingerprint_and_the_comma
     assert message.startswith(f"pi1: its host key is not known: ssh-ed25519 {server.fingerprint}.")
     command = message.partition("if it is the same: ")[2]
     subprocess.run(["sh", "-c", command], check=True, env={"HOME": str(home), "PATH": os.environ["PATH"]})
-    async with one(node) as host:
+    async with connected(node) as host:
         assert (await host.run("echo in")).stdout == "in\n"
 
 
@@ -122,7 +116,7 @@ async def test_a_changed_host_key_is_refused_and_the_command_given_mends_it(sshd
     assert f"its host key has CHANGED: it now shows ssh-ed25519 {server.fingerprint}" in message
     assert str(server.known_hosts) in message
     subprocess.run(["sh", "-c", message.partition("reinstalled: ")[2]], check=True, capture_output=True)
-    async with one(server.node()):
+    async with connected(server.node()):
         pass
 
 
@@ -156,7 +150,7 @@ async def test_a_refused_key_of_the_home_folder_is_named_by_its_file(sshd: Start
     (home / ".ssh/config").write_text(f"Host *\n  IdentityFile {named}\n")
     assert f"keys tried: {named}." in await refusal(server.node(key=None))
     (home / ".ssh/config").write_text(f"Host *\n  IdentityFile {server.key}\n")
-    async with one(server.node(key=None)):
+    async with connected(server.node(key=None)):
         pass
 
 
@@ -170,13 +164,13 @@ async def test_a_key_in_the_ssh_agent_is_used(sshd: Start, tmp_path: Path, monke
         for number in range(7):  # more than the server's MaxAuthTries
             subprocess.run(["ssh-add", "-q", str(new_key(tmp_path / f"k{number}"))], check=True)
         with pytest.raises(NodeError, match="those of the ssh-agent"):
-            async with one(server.node(key=None)):
+            async with connected(server.node(key=None)):
                 pass
-        async with one(server.node()):  # the rig's own key is not drowned by them
+        async with connected(server.node()):  # the rig's own key is not drowned by them
             pass
         subprocess.run(["ssh-add", "-q", "-D"], check=True)
         subprocess.run(["ssh-add", "-q", str(server.key)], check=True)
-        async with one(server.node(key=None)):
+        async with connected(server.node(key=None)):
             pass
 
 
@@ -210,7 +204,7 @@ async def test_an_alias_of_the_ssh_config_is_honoured_and_the_rig_file_wins(sshd
         f"{alias}  IdentityFile {server.key}\n  UserKnownHostsFile {server.known_hosts}\n"
     )
     plain = server.node(address="lab-pi", port=None, key=None, known_hosts=None)
-    async with one(plain) as host:
+    async with connected(plain) as host:
         assert (await host.run("id -un")).stdout.strip() == USER
     assert "refuses to log in nobody-of-that-name" in await refusal(
         server.node(address="lab-pi", port=None, key=None, known_hosts=None, user=None)
@@ -222,7 +216,7 @@ async def test_a_jump_host_is_gone_through(sshd: Start) -> None:
     gate_key = gate.folder / "authorized_keys"
     gate_key.write_text(inner.key.with_suffix(".pub").read_text())
     inner.known_hosts.write_text(inner.known_hosts.read_text() + gate.known_hosts.read_text())
-    async with one(inner.node(jump=f"{USER}@127.0.0.1:{gate.port}")) as host:
+    async with connected(inner.node(jump=f"{USER}@127.0.0.1:{gate.port}")) as host:
         way = (await host.run("echo $SSH_CONNECTION")).stdout.split()
         assert way[3] == str(inner.port)
         assert len(gate.sessions()) == 1
@@ -243,7 +237,7 @@ async def test_a_jump_host_that_fails_is_named(sshd: Start) -> None:
 
 async def test_a_connection_that_is_cut_fails_the_command_at_once(sshd: Start) -> None:
     server = sshd()
-    async with one(server.node()) as host:
+    async with connected(server.node()) as host:
         work = asyncio.create_task(host.run("sleep 20", deadline_s=20))
         await asyncio.sleep(0.3)
         for pid in server.sessions():
@@ -259,7 +253,7 @@ async def test_a_connection_that_is_cut_fails_the_command_at_once(sshd: Start) -
 async def test_silence_of_the_network_is_noticed(sshd: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rigctl.remote.ssh.KEEPALIVE_S", 0.2)
     server = sshd()
-    async with one(server.node()) as host:
+    async with connected(server.node()) as host:
         frozen = server.sessions()
         for pid in frozen:
             os.kill(pid, signal.SIGSTOP)
@@ -282,7 +276,7 @@ async def test_a_key_that_others_may_read_is_not_used(sshd: Start) -> None:
         f"If it is still yours alone: chmod 600 {server.key}"
     )
     server.key.chmod(0o400)
-    async with one(server.node()):
+    async with connected(server.node()):
         pass
 
 

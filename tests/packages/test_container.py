@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from openssh_lab import Lab, laboratory
-from packaged import CLOSED, ROOT, index, said
+from packaged import CLOSED, ROOT, index, output_of
 from processes import running
 
 pytestmark = [pytest.mark.packages, pytest.mark.timeout(900)]
@@ -31,7 +31,7 @@ def buildah(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Buildah]:
     """Commands on images of a store that this module has alone."""
     folder = tmp_path_factory.mktemp("store")
     store = ("--root", folder / "images", "--runroot", folder / "run", "--storage-driver", "vfs")
-    yield lambda *words, before=(): said(*before, "env", "BUILDAH_ISOLATION=chroot", "buildah", *store, *words)
+    yield lambda *words, before=(): output_of(*before, "env", "BUILDAH_ISOLATION=chroot", "buildah", *store, *words)
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -39,7 +39,7 @@ def buildah(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Buildah]:
 def base(buildah: Buildah, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("base")
     like = f"--customize-hook={LIKE_PIPS_PYTHON}"
-    said(
+    output_of(
         "mmdebstrap",
         "--quiet",
         "--variant=minbase",
@@ -93,8 +93,8 @@ def agent(lab: Lab, tmp_path: Path) -> Iterator[Path]:
     own = ("setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups")
     with running([*own, "ssh-agent", "-D", "-a", "agent"], cwd=folder, stdout=subprocess.DEVNULL):
         environment = os.environ | {"SSH_AUTH_SOCK": str(folder / "agent")}
-        said("sh", "-c", "until [ -S $SSH_AUTH_SOCK ]; do sleep 0.05; done", environment=environment)
-        said("ssh-add", "-q", lab.folder / "id", environment=environment)
+        output_of("sh", "-c", "until [ -S $SSH_AUTH_SOCK ]; do sleep 0.05; done", environment=environment)
+        output_of("ssh-add", "-q", lab.folder / "id", environment=environment)
         yield folder / "agent"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from openssh_lab import Lab, laboratory, named_in_ssh_config
-from packaged import CLOSED, said
+from packaged import CLOSED, output_of
 from shell_blocks import fences
 
 HOSTS = ("node01", "node02")
@@ -17,13 +17,14 @@ pytestmark = [pytest.mark.packages, pytest.mark.timeout(900)]
 
 
 def test_a_wheelhouse_installs_with_the_network_closed(wheelhouse: Path, tmp_path: Path) -> None:
-    said("python3", "-m", "venv", tmp_path / "venv")
+    output_of("python3", "-m", "venv", tmp_path / "venv")
     line = (wheelhouse / "INSTALL").read_text().split()
-    said(*CLOSED, tmp_path / "venv/bin" / line[0], *line[1:], cwd=wheelhouse.parent)
+    output_of(*CLOSED, tmp_path / "venv/bin" / line[0], *line[1:], cwd=wheelhouse.parent)
     rigctl = (*CLOSED, tmp_path / "venv/bin/rigctl")
-    assert re.fullmatch(r"rigctl \d+\.\d+\.\d+\n", said(*rigctl, "--version"))
-    assert "941.5" in said(*rigctl, "plan", "gigablox", cwd=tmp_path)
-    assert said(*CLOSED, tmp_path / "venv/bin/python", "-m", "rigctl", "--version") == said(*rigctl, "--version")
+    version = output_of(*rigctl, "--version")
+    assert re.fullmatch(r"rigctl \d+\.\d+\.\d+\n", version)
+    assert "941.5" in output_of(*rigctl, "plan", "gigablox", cwd=tmp_path)
+    assert output_of(*CLOSED, tmp_path / "venv/bin/python", "-m", "rigctl", "--version") == version
 
 
 @pytest.fixture

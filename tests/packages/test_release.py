@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from packaged import ROOT, said
+from packaged import ROOT, output_of
 
 from rigctl.base.version import __version__
 
@@ -32,7 +32,7 @@ def test_the_packages_are_tested_before_they_are_built_and_published() -> None:
 
 def test_a_release_has_wheel_wheelhouses_agents_parts_list_sums_and_notes(tmp_path: Path) -> None:
     clone, published = tmp_path / "clone", tmp_path / "published"
-    said("git", "clone", "--quiet", ROOT, clone)
+    output_of("git", "clone", "--quiet", ROOT, clone)
     (tmp_path / "bin").mkdir()
     publish = tmp_path / "bin" / "gh"
     publish.write_text(PUBLISH)
@@ -40,7 +40,7 @@ def test_a_release_has_wheel_wheelhouses_agents_parts_list_sums_and_notes(tmp_pa
     path = f"{publish.parent}:{os.environ['PATH']}"
     environment = os.environ | {"PATH": path, "GITHUB_REF_NAME": f"v{__version__}", "PUBLISHED": str(published)}
     for step in ("Build", "Publish"):
-        said("bash", "-e", "-c", COMMANDS[step], cwd=clone, environment=environment)
+        output_of("bash", "-e", "-c", COMMANDS[step], cwd=clone, environment=environment)
 
     words = published.read_text().split("\0")
     assert words[:3] == ["release", "create", f"v{__version__}"]
@@ -54,7 +54,7 @@ def test_a_release_has_wheel_wheelhouses_agents_parts_list_sums_and_notes(tmp_pa
     (parts,) = (name for name in files if name.endswith(".json"))
     assert files == {f"rigctl-{__version__}-py3-none-any.whl", "SHA256SUMS", parts} | agents | houses
     assert json.loads((clone / "dist" / parts).read_text())["bomFormat"] == "CycloneDX"
-    summed = said("sha256sum", "--check", "--strict", "SHA256SUMS", cwd=clone / "dist")
+    summed = output_of("sha256sum", "--check", "--strict", "SHA256SUMS", cwd=clone / "dist")
     assert {line.partition(":")[0] for line in summed.splitlines()} == files - {"SHA256SUMS"}
     for machine in ("x86_64", "aarch64"):
         with tarfile.open(clone / "dist" / f"rigctl-{__version__}-wheelhouse-{machine}.tar") as house:

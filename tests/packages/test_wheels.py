@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from packaged import ROOT, index, said, tags
+from packaged import ROOT, index, output_of, tags
 
 from rigctl.virtual.machines.image import downloaded
 
@@ -55,16 +55,16 @@ def test_the_command_line_runs_on_aarch64(wheel: Path, tmp_path: Path) -> None:
     system, site = tmp_path / "system", tmp_path / "site"
     system.mkdir()
     for package in downloaded(tmp_path / "apt", "arm64", ["python3-minimal", "libpython3-stdlib", "libstdc++6"]):
-        said("dpkg-deb", "--extract", package, system)
+        output_of("dpkg-deb", "--extract", package, system)
     (python,) = system.glob("usr/bin/python3.??")
     options = [*tags("aarch64", GLIBC), "--python-version", python.name.removeprefix("python")]
     done = index("install", "--quiet", "-c", ROOT / "constraints.txt", "--target", site, *options, wheel)
     assert done.returncode == 0, done.stderr
     aarch64 = ("env", f"PYTHONPATH={site}", "qemu-aarch64-static", "-L", system, python)
-    assert said(*aarch64, "-m", "rigctl", "--version").startswith("rigctl ")
+    assert output_of(*aarch64, "-m", "rigctl", "--version").startswith("rigctl ")
     plan = ("-m", "rigctl", "plan", "gigablox", "--json")
-    assert said(*aarch64, *plan, cwd=tmp_path) == said(sys.executable, *plan, cwd=tmp_path)
+    assert output_of(*aarch64, *plan, cwd=tmp_path) == output_of(sys.executable, *plan, cwd=tmp_path)
     # The libraries with code of their own: statistics, frames, the store, a key for SSH.
     key = "asyncssh.generate_private_key('ssh-ed25519').get_algorithm()"
     code = f"import scipy.stats, pandas, asyncssh, rigctl.store; print({key})"
-    assert said(*aarch64, "-c", code) == "ssh-ed25519\n"
+    assert output_of(*aarch64, "-c", code) == "ssh-ed25519\n"

@@ -12,7 +12,7 @@ CLOSED: Final = ("unshare", "--net")
 """Begins a command that has no network, not even a loopback interface that is up."""
 
 
-def said(*words: str | Path, cwd: Path | None = None, environment: dict[str, str] | None = None) -> str:
+def output_of(*words: str | Path, cwd: Path | None = None, environment: dict[str, str] | None = None) -> str:
     """Return the output of a command. Fail with all that it printed if it fails."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON"))}
     done = subprocess.run(

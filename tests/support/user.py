@@ -43,7 +43,7 @@ def _command(
     words: Sequence[str],
     environment: dict[str, str],
     folder: Path,
-    said: Sequence[Path],
+    outputs: Sequence[Path],
     uid: int | None,
     network: Path | None,
 ) -> None:
@@ -57,7 +57,7 @@ def _command(
     os.environ.clear()
     os.environ.update(environment)
     sys.path.insert(0, str(folder))  # as `python -m` does
-    for number, path in enumerate(said, 1):
+    for number, path in enumerate(outputs, 1):
         written = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(written, number)
         os.close(written)
@@ -74,15 +74,15 @@ def begun(
     words: Sequence[str],
     folder: Path,
     environment: dict[str, str],
-    said: Sequence[Path],
+    outputs: Sequence[Path],
     uid: int | None = None,
     network: Path | None = None,
 ) -> BaseProcess:
     """A command as a process of its own, forked from one that need not import everything again.
 
-    `said`: the files of its output and of its messages. `network`: the network namespace that it is to be in.
+    `outputs`: the files of its output and of its messages. `network`: the network namespace that it is to be in.
     """
-    process = _imported().Process(target=_command, args=(words, environment, folder, said, uid, network))
+    process = _imported().Process(target=_command, args=(words, environment, folder, outputs, uid, network))
     process.start()
     return process
 
@@ -96,16 +96,16 @@ def ended(
     network: Path | None = None,
 ) -> "subprocess.CompletedProcess[bytes]":
     """What a command printed and how it ended."""
-    with TemporaryDirectory(prefix="rigctl-said-") as place:
-        said = Path(place, "out"), Path(place, "errors")
-        process = begun(words, folder, environment, said, uid, network)
+    with TemporaryDirectory(prefix="rigctl-outputs-") as place:
+        outputs = Path(place, "out"), Path(place, "errors")
+        process = begun(words, folder, environment, outputs, uid, network)
         try:
             process.join(deadline_s)
             code = process.exitcode
         finally:
             process.kill()
             process.join()
-        out, errors = (path.read_bytes() if path.exists() else b"" for path in said)
+        out, errors = (path.read_bytes() if path.exists() else b"" for path in outputs)
     assert code is not None, f"{words} had not ended after {deadline_s:g} s:\n{out!r}\n{errors!r}"
     return subprocess.CompletedProcess(list(words), code, out, errors)
 

@@ -24,10 +24,10 @@ OF_A_RIG = re.compile(r"[a-d]\d?|(br|port|trunk)\.?\d+")
 
 def rig(folder: Path, *names: str, **fields: object) -> Rig:
     """A gigabit rig of `names` (a, b, c, d), read from a file of its own."""
-    said = {"virtual": "namespaces", "links": "{rate: 1G, mtu: 1500}", **fields}
+    keys = {"virtual": "namespaces", "links": "{rate: 1G, mtu: 1500}", **fields}
     nodes = "".join(f"  '{node}':\n" for node in names or ("a", "b", "c", "d"))
     file = folder / f"{NAME}.yaml"
-    file.write_text("".join(f"{key}: {value}\n" for key, value in said.items()) + f"nodes:\n{nodes}")
+    file.write_text("".join(f"{key}: {value}\n" for key, value in keys.items()) + f"nodes:\n{nodes}")
     return load_rig(str(file))
 
 

@@ -7,7 +7,7 @@ LISTEN = f"listen endpoint=1 address=127.0.0.1 {settings()}"
 
 
 @pytest.mark.parametrize(
-    ("order", "said"),
+    ("order", "message"),
     [
         ("frobnicate", "unknown verb"),
         ("clock now=1", "now: unknown key"),
@@ -32,11 +32,11 @@ LISTEN = f"listen endpoint=1 address=127.0.0.1 {settings()}"
         (f"connect endpoint=1 address=::1 port=1 bind=127.0.0.1 {settings()}", "family"),
     ],
 )
-def test_an_order_without_sense_is_refused_by_name(start: Start, order: str, said: str) -> None:
+def test_an_order_without_sense_is_refused_by_name(start: Start, order: str, message: str) -> None:
     agent = start()
     answer = agent.ask(order)
     assert (answer["ok"], answer["error"]) == (False, "EPROTO")
-    assert said in answer["message"]
+    assert message in answer["message"]
     assert agent.listening_ports() == []
     assert agent.ask("close endpoint=1")["error"] == "ENOENT"
 
@@ -80,7 +80,7 @@ def test_an_endpoint_number_serves_once_at_a_time(start: Start) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "said"),
+    ("what", "message"),
     [
         ("transport=udp", "size: expected 16 to 65507"),
         ("transport=udp size=15", "size: expected 16 to 65507"),
@@ -118,13 +118,13 @@ def test_an_endpoint_number_serves_once_at_a_time(start: Start) -> None:
         ("first_port=5 last_port=65536", "last_port: expected 1 to 65535"),
     ],
 )
-def test_a_test_that_makes_no_sense_is_refused_by_its_key(start: Start, what: str, said: str) -> None:
+def test_a_test_that_makes_no_sense_is_refused_by_its_key(start: Start, what: str, message: str) -> None:
     answer = start().ask(f"{LISTEN} {what}")
-    assert (answer["ok"], answer["message"]) == (False, said)
+    assert (answer["ok"], answer["message"]) == (False, message)
 
 
 @pytest.mark.parametrize(
-    ("what", "how", "said"),
+    ("what", "how", "message"),
     [
         ("", "duration_ms=100 iterations=5", "iterations: a stream has none"),
         ("", "duration_ms=100 iterations=0", "iterations: expected 1 to 1000000000"),
@@ -139,10 +139,10 @@ def test_a_test_that_makes_no_sense_is_refused_by_its_key(start: Start, what: st
     ],
 )
 def test_a_start_that_makes_no_sense_is_refused_before_any_traffic(
-    start: Start, what: str, how: str, said: str
+    start: Start, what: str, how: str, message: str
 ) -> None:
     receiver, sender = start(), start()
     joined(receiver, sender, extra=what, interval_ms=60000)
     for agent in (receiver, sender):
         answer = agent.ask(f"start endpoint=1 at_ns=1 {how}")
-        assert (answer["ok"], answer["message"]) == (False, said)
+        assert (answer["ok"], answer["message"]) == (False, message)

@@ -1,4 +1,4 @@
-"""Networks that do not let everything through: the message says who to whom, and what was missing."""
+"""Networks that do not let everything through: the message names who to whom, and what was missing."""
 
 import re
 
@@ -12,21 +12,21 @@ def firewall(lab: Lab, rule: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "error", "said"),
+    ("rule", "error", "message"),
     [
         ("tcp flags syn drop", "ETIMEDOUT", "no answer, not even a refusal (a firewall that drops, or no such host)"),
         ("tcp flags syn reject with tcp reset", "ECONNREFUSED", "connect: Connection refused"),
         ("tcp flags syn reject with icmp type admin-prohibited", "EHOSTUNREACH", "connect: "),
     ],
 )
-def test_a_firewall_is_told_by_how_it_refuses(lab: Lab, rule: str, error: str, said: str) -> None:
+def test_a_firewall_is_told_by_how_it_refuses(lab: Lab, rule: str, error: str, message: str) -> None:
     receiver, sender = lab.start(), lab.start()
     firewall(lab, rule)
     port = listening(receiver)
     answer = sender.ask(connecting(port, wait_ms=500))
     assert answer["error"] == error
     assert f"to 127.0.0.1 port {port}: " in answer["message"]
-    assert said in answer["message"]
+    assert message in answer["message"]
 
 
 @pytest.mark.parametrize(

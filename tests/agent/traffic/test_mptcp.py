@@ -84,14 +84,14 @@ def test_the_bytes_of_each_subflow_are_those_that_the_kernel_counted(ends: Ends,
             assert found is not None and acked is not None, (address, info)
             counted.setdefault((found[1], found[2]), []).append(int(acked[1]))
     assert set(counted) == {FIRST, SECOND}
-    told = [of_subflows(received.totals[flow]) for flow in (0, 1)]
+    reported = [of_subflows(received.totals[flow]) for flow in (0, 1)]
     for subflow, kernel in counted.items():
         # The kernel counts the SYN and the FIN as a byte each.
-        assert sorted(each[subflow] for each in told) == sorted(count - 2 for count in kernel)
+        assert sorted(each[subflow] for each in reported) == sorted(count - 2 for count in kernel)
         own = sorted(of_subflows(sent.totals[flow])[subflow] for flow in (0, 1))
         assert all(count - 1 <= mine <= count for mine, count in zip(own, sorted(kernel), strict=True))
     for flow in (0, 1):
-        assert sum(told[flow].values()) >= received.totals[flow]["bytes"] + OPENING  # some data come twice
+        assert sum(reported[flow].values()) >= received.totals[flow]["bytes"] + OPENING  # some data come twice
         assert sent.totals[flow]["bytes"] == received.totals[flow]["bytes"]
 
 
@@ -174,11 +174,11 @@ def test_a_link_that_is_cut_ends_its_subflow_and_the_rest_goes_over_the_other(en
         ends.far.run("ip", "addr", "del", "10.78.2.2/24", "dev", "w2")
     sent, received = ends.reports()
     assert sent.totals[0]["bytes"] == received.totals[0]["bytes"]
-    told = of_subflows(received.totals[0])
-    assert set(told) == {FIRST, SECOND}
+    reported = of_subflows(received.totals[0])
+    assert set(reported) == {FIRST, SECOND}
     if how == "down":  # else the second subflow is told as of the last sample
-        assert sum(told.values()) >= received.totals[0]["bytes"] + OPENING
-    assert told[FIRST] > told[SECOND] > 0
+        assert sum(reported.values()) >= received.totals[0]["bytes"] + OPENING
+    assert reported[FIRST] > reported[SECOND] > 0
     timeouts = {(source, destination): count for source, destination, _, count in sent.totals[0]["mptcp"]}
     assert timeouts[FIRST] == 0
     assert timeouts[SECOND] is None or timeouts[SECOND] >= 3

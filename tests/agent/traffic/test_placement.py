@@ -71,7 +71,7 @@ def test_only_a_flow_that_is_to_follow_its_packets_is_moved(start: Start, what: 
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("asked", "message"),
     [
         ("1023", "placement: processor 1023 is not among those that the agent may use: "),
         ("nic", "placement: nic: this system does not tell the NUMA node of lo; name processors instead"),
@@ -79,10 +79,10 @@ def test_only_a_flow_that_is_to_follow_its_packets_is_moved(start: Start, what: 
           for text in ("near", "1,", "2-1", "1024", "-1", "")),
     ],
 )  # fmt: skip
-def test_what_a_node_cannot_do_is_one_message(start: Start, asked: str, said: str) -> None:
+def test_what_a_node_cannot_do_is_one_message(start: Start, asked: str, message: str) -> None:
     order = f"listen endpoint=1 address=127.0.0.1 {settings()} interface=lo placement={asked}"
     answer = start().ask(order)
-    assert (answer["ok"], answer["message"][: len(said)]) == (False, said)
+    assert (answer["ok"], answer["message"][: len(message)]) == (False, message)
 
 
 @contextmanager
@@ -118,7 +118,7 @@ def test_a_card_without_a_node_is_at_the_only_node(binary: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("card", "asked", "said"),
+    ("card", "asked", "message"),
     [
         ("-1", "nic", "placement: nic: this system does not tell the NUMA node of lo; name processors instead"),
         ("1", "nic", "placement: nic: the agent may use no processor of NUMA node 1, the node of lo"),
@@ -126,8 +126,8 @@ def test_a_card_without_a_node_is_at_the_only_node(binary: Path, tmp_path: Path)
     ],
 )
 def test_a_processor_outside_the_agent_s_own_is_refused(
-    binary: Path, tmp_path: Path, card: str, asked: str, said: str
+    binary: Path, tmp_path: Path, card: str, asked: str, message: str
 ) -> None:
     with recorded(binary, tmp_path, card, only=FIRST) as start:
         order = f"listen endpoint=1 address=127.0.0.1 {settings()} interface=lo placement={asked}"
-        assert start().ask(order)["message"] == said
+        assert start().ask(order)["message"] == message

@@ -19,10 +19,12 @@ from rigctl.report.printers.html import write_page
 
 COMPARISON: Final = "comparison"
 AXE: Final = (
-    ("streams", "light"), ("streams", "dark"), ("matrix", "dark"), ("soak", "light"), ("datagrams", "light"),
-    (COMPARISON, "light"),
+    ("matrix", "dark"), ("soak", "light"), ("datagrams", "light"), (COMPARISON, "light"),
 )  # fmt: skip
-"""Pages that together have each element and class of all kinds of pages. Contrasts in charts: test_palette.py."""
+"""Pages that together with that of streams (test_chart_readings.py) have each element and class of all kinds of pages.
+
+Contrasts in charts: test_palette.py.
+"""
 CARDS: Final = """box => {
   const cells = [...box.querySelectorAll("tbody th, tbody td")].filter((cell) => cell.offsetWidth);
   return [Math.max(...cells.map((cell) => cell.getBoundingClientRect().right)),

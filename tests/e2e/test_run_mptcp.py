@@ -95,25 +95,6 @@ def test_a_fallback_names_the_end_that_has_it_switched_off(user: User) -> None:
         assert "the sender's kernel (near) and the receiver's kernel (far) have" in next(iter(findings(user)))
 
 
-def test_a_fallback_that_no_kernel_wanted_is_laid_on_the_path(user: User) -> None:
-    with rig(user) as (_, far):
-        rule = "chain c {\ntype filter hook prerouting priority 0\nreset tcp option mptcp\n}\n"
-        far.run("nft", f"table ip strip {{\n{rule}}}\n")
-        user.rigctl("run", user.scenario(HEAD + "duration: 300ms\nmatrix: {mptcp: true}\n"))
-        (text,) = findings(user)
-    assert text.startswith("near → far fell back to TCP: both kernels have net.mptcp.enabled = 1, so a device on the")
-
-
-def test_one_subflow_and_a_condition_that_switches_it_off(user: User) -> None:
-    conditions = "conditions: {on: {}, off: {sysctl: {net.mptcp.enabled: 0}}}\n"
-    with rig(user):
-        user.rigctl("run", user.scenario(f"{HEAD}{conditions}duration: 300ms\nmatrix: {{mptcp: true}}\n"))
-        alone, fell = sorted(findings(user), key=lambda text: "fell back" in text)
-        assert "near → far used one subflow of MPTCP: there is no second address" in alone
-        assert "the sender's kernel (near) and the receiver's kernel (far) have net.mptcp.enabled = 0" in fell
-        assert [(row["condition"], row["subflows"]) for row in user.rows()] == [("on", 1), ("off", 0)]
-
-
 def test_a_link_that_is_cut_in_mid_test_is_told_and_the_test_ends(user: User) -> None:
     scenario = user.scenario(HEAD + "duration: 5s\nmatrix: {mptcp: true, congestion: cubic}\n")
     with rig(user) as (near, far):

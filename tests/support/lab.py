@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
@@ -78,13 +79,26 @@ def is_running(pid: int) -> bool:
         return False
 
 
+def kill_with_guard(lab: Lab, agent: Talk) -> None:
+    """SIGKILL for an agent and its guard: nobody is left to restore its settings."""
+    guard = guard_of(agent)
+    for number in (signal.SIGSTOP, signal.SIGKILL):  # a guard that sees its agent die in between would restore
+        lab.run("kill", f"-{number:d}", str(guard), str(agent.process.pid))
+    eventually(lambda: not is_running(guard))
+    assert lab.journal.exists()
+
+
+def firewall(lab: Lab, rule: str) -> None:
+    """A rule for all that arrives in the namespace."""
+    lab.run("nft", f"table inet wall {{ chain in {{ type filter hook input priority 0; {rule}\n}}\n}}\n")
+
+
 def drop(lab: Lab, rule: str) -> None:
-    hook = "type filter hook input priority 0"
-    lab.run("nft", f"table inet loss {{ chain some {{ {hook}; meta l4proto udp {rule} counter drop\n}}\n}}\n")
+    firewall(lab, f"meta l4proto udp {rule} counter drop")
 
 
 def dropped(lab: Lab) -> int:
-    listed = json.loads(lab.run("nft", "-j", "list", "table", "inet", "loss"))["nftables"]
+    listed = json.loads(lab.run("nft", "-j", "list", "table", "inet", "wall"))["nftables"]
     (rule,) = (one["rule"] for one in listed if "rule" in one)
     return next(int(part["counter"]["packets"]) for part in rule["expr"] if "counter" in part)
 

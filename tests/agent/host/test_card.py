@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import struct
 import subprocess
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from lab import Lab, eventually, guard_of, is_running, laboratory
+from lab import Lab, eventually, kill_with_guard, laboratory
 from talk import Talk
 
 from rigctl.protocol.card import from_agent, to_agent
@@ -38,11 +37,7 @@ def killed(lab: Lab, agent: Talk, *, guard: bool) -> None:
         agent.process.kill()
         eventually(lambda: not lab.journal.exists(), within_s=10)
         return
-    child = guard_of(agent)
-    for number in (signal.SIGSTOP, signal.SIGKILL):
-        lab.run("kill", f"-{number:d}", str(child), str(agent.process.pid))
-    eventually(lambda: not is_running(child))
-    assert lab.journal.exists()
+    kill_with_guard(lab, agent)
     assert lab.start().hello["unrestored"] is None
     assert not lab.journal.exists()
 

@@ -2,12 +2,11 @@
 
 import fcntl
 import resource
-import signal
 import time
 from pathlib import Path
 
 import pytest
-from lab import Lab, eventually, guard_of, is_running
+from lab import Lab, eventually, kill_with_guard
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 SET_MTU = "set kind=mtu interface=v0 value=1400"
@@ -37,11 +36,8 @@ def test_where_agent_and_guard_were_killed_the_next_agent_restores_before_its_he
     agent = lab.start()
     agent.ask(SET_MTU)
     agent.ask("set kind=sysctl name=net.ipv4.tcp_sack value=0")
-    guard = guard_of(agent)
-    lab.run("kill", f"-{signal.SIGSTOP:d}", str(guard), str(agent.process.pid))
-    lab.run("kill", "-9", str(guard), str(agent.process.pid))
-    eventually(lambda: not is_running(guard))
-    assert (lab.mtu(), lab.journal.exists()) == (1400, True)
+    kill_with_guard(lab, agent)
+    assert lab.mtu() == 1400
     following = lab.start()
     assert (following.hello["restored"], following.hello["unrestored"]) == (2, None)
     assert (lab.mtu(), lab.sysctl("net.ipv4.tcp_sack")) == (1500, "1")

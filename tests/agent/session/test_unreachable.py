@@ -3,12 +3,8 @@
 import re
 
 import pytest
-from lab import Lab
+from lab import Lab, firewall
 from talk import connecting, joined, listening, ran, report_of, started
-
-
-def firewall(lab: Lab, rule: str) -> None:
-    lab.run("nft", f"table inet wall {{ chain in {{ type filter hook input priority 0; {rule}\n}}\n}}\n")
 
 
 @pytest.mark.parametrize(

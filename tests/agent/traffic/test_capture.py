@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab import Lab, laboratory
+from lab import Lab, firewall, laboratory
 from talk import Line, Talk, completed, joined, started
 
 from rigctl.model.capture import retransmits_seen, segments
@@ -58,9 +58,7 @@ def test_every_byte_of_a_flow_is_in_a_frame(lab: Lab) -> None:
 
 
 def test_segments_sent_again_are_those_that_tcp_counts(lab: Lab) -> None:
-    drop = "meta l4proto tcp ip length > 500 numgen inc mod 50 == 25 counter drop"
-    hook = "type filter hook input priority 0"
-    lab.run("nft", f"table inet loss {{ chain some {{ {hook}; {drop}\n}}\n}}\n")
+    firewall(lab, "meta l4proto tcp ip length > 500 numgen inc mod 50 == 25 counter drop")
     lab.run("ip", "link", "set", "lo", "mtu", "1500")
     (_, (counts, pcap, totals)), port = captured(lab, 67108864, "congestion=reno window=200000")
     assert (counts["lost"], counts["cut"]) == (0, False)

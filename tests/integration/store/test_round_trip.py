@@ -1,7 +1,9 @@
 """What is read from the store is equal to what was written, whatever it is."""
 
 from dataclasses import fields, replace
-from typing import Any, Final
+from enum import Enum
+from types import UnionType
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import builders
 import pytest
@@ -13,28 +15,20 @@ from rigctl.records import (
     Bins,
     Capture,
     Cell,
-    Condition,
-    Datagrams,
-    Direction,
     DiskTimes,
     Flow,
     HostSetting,
-    Link,
-    NicCounters,
-    NodeUsage,
     Pair,
     Port,
     PortSeries,
     Probes,
     Repetition,
-    RoundTrips,
+    Retest,
     RunPlan,
     RunStatus,
     Series,
     Side,
-    Status,
-    TcpInfo,
-    Trunk,
+    Until,
 )
 from rigctl.records.flat import GRANTED
 from rigctl.settings import Counts, Settings, Subflows
@@ -56,40 +50,44 @@ TEXT = st.text(SIGNS, max_size=20)
 NAME = st.text("abcxyz019-_", min_size=1, max_size=15)
 
 
-@st.composite
-def series(draw: st.DrawFn) -> Series:
-    samples = draw(st.integers(0, 5))
-    more = draw(st.lists(st.sampled_from(["retransmits", "rtt_us", "cwnd"]), unique=True))
-    names = draw(st.sampled_from([[], ["t_ns", "bytes", *more]]))
-    return Series({name: draw(st.lists(INT64, min_size=samples, max_size=samples)) for name in names})
-
-
-@st.composite
-def answers(draw: st.DrawFn) -> Series:
-    samples = draw(st.integers(0, 5))
-    names = ("t_ns", "answered", "rtt_ns")
-    return Series({name: draw(st.lists(INT64, min_size=samples, max_size=samples)) for name in names})
-
-
-@st.composite
-def counted(draw: st.DrawFn) -> dict[str, list[int]]:
-    """A switch's counters: none is below 0, and they may take all 64 bits (RFC 2578, Counter64)."""
-    samples = draw(st.integers(0, 5))
-    value = st.integers(0, 2**64 - 1)
-    return {name: draw(st.lists(value, min_size=samples, max_size=samples)) for name in ("t_ns", "in_octets")}
-
-
 def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.none() | strategy
 
 
-PAIR = st.builds(Pair, NAME, NAME)
+def few(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.lists(strategy, max_size=2).map(tuple)
+
+
+@st.composite
+def columns(draw: st.DrawFn, *names: str, value: st.SearchStrategy[int] = INT64) -> dict[str, list[int]]:
+    """Columns of equal length."""
+    samples = draw(st.integers(0, 5))
+    return {name: draw(st.lists(value, min_size=samples, max_size=samples)) for name in names}
+
+
+def by_type(hint: Any) -> st.SearchStrategy[Any]:
+    """A strategy for a type, as a field of a record has it."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint in KNOWN:
+        return KNOWN[hint]
+    if origin is UnionType:
+        return maybe(by_type(arguments[0]))
+    if origin is tuple:
+        return few(by_type(arguments[0])) if arguments[-1] is ... else st.tuples(*map(by_type, arguments))
+    if origin is dict:
+        return st.dictionaries(NAME, by_type(arguments[1]), max_size=2)
+    return st.sampled_from(hint) if issubclass(hint, Enum) else any_of(hint)
+
+
+def any_of(record: Any, /, **special: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """A record; each field by its type, but for those that are special."""
+    hints = get_type_hints(record)
+    others = {each.name: by_type(hints[each.name]) for each in fields(record) if each.name not in special}
+    return st.builds(record, **others, **special)
+
+
 ADDRESS = st.sampled_from(["192.168.7.1", "fd00::7"])
-TCP_INFO = st.builds(
-    TcpInfo,
-    **{field.name: maybe(COUNT) for field in fields(TcpInfo)} | {"timestamps": maybe(st.booleans())},
-)
-OF_TYPE: Final[dict[Any, st.SearchStrategy[Any]]] = {
+OF_SETTING: Final[dict[Any, st.SearchStrategy[Any]]] = {
     int: COUNT,
     str: NAME,
     bool: st.booleans(),
@@ -97,106 +95,73 @@ OF_TYPE: Final[dict[Any, st.SearchStrategy[Any]]] = {
     Counts: st.lists(st.tuples(COUNT, COUNT), max_size=3).map(Counts),
     Subflows: st.lists(st.tuples(ADDRESS, ADDRESS, COUNT, maybe(COUNT)), max_size=3).map(Subflows),
 }
-DISK = st.builds(DiskTimes, COUNT, maybe(COUNT)) | st.builds(DiskTimes, st.none(), COUNT)
-SIDE = st.builds(
-    Side,
-    COUNT,
-    *[maybe(COUNT)] * 4,
-    tcp=TCP_INFO,
-    granted=st.fixed_dictionaries({}, optional={one: OF_TYPE[one.read_as] for one in GRANTED.values()}).map(Settings),
-    round_trips=maybe(st.builds(RoundTrips, COUNT, *[maybe(COUNT)] * 3)),
-    disk=maybe(DISK),
-    histogram=st.lists(st.tuples(st.integers(0, 4351), COUNT), max_size=3).map(tuple),
-    datagrams=maybe(st.builds(Datagrams, COUNT, *[maybe(COUNT)] * 8, maybe(st.booleans()))),
-    series=series(),
-)
-BINS = st.builds(Bins, INT64, st.integers(100, 10**6), st.lists(st.integers(0, 2**32 - 1), max_size=4).map(tuple))
-RECEIVER = st.tuples(SIDE, maybe(BINS)).map(lambda both: replace(both[0], bins=both[1]))
-FLOW = st.builds(
+GRANTS = st.fixed_dictionaries({}, optional={one: OF_SETTING[one.read_as] for one in GRANTED.values()}).map(Settings)
+REQUESTS = st.fixed_dictionaries({}, optional={one: OF_SETTING[one.type] for one in REQUESTED.values()}).map(Settings)
+SAMPLES = columns("t_ns", "bytes") | columns("t_ns", "bytes", "retransmits", "rtt_us", "cwnd")
+# A switch's counters: none is below 0, and they may take all 64 bits (RFC 2578, Counter64).
+COUNTERS = columns("t_ns", "in_octets", value=st.integers(0, 2**64 - 1))
+REPEAT = st.integers(1, 9)
+KNOWN: Final[dict[Any, st.SearchStrategy[Any]]] = {
+    int: COUNT,
+    str: NAME,
+    float: SPAN,
+    bool: st.booleans(),
+    Series: st.builds(Series, SAMPLES | st.just({})),
+}
+KNOWN[DiskTimes] = st.builds(DiskTimes, COUNT, maybe(COUNT)) | st.builds(DiskTimes, st.none(), COUNT)
+KNOWN[Bins] = any_of(Bins, start_ns=INT64, width_us=st.integers(100, 10**6), bytes=few(st.integers(0, 2**32 - 1)))
+KNOWN[PortSeries] = any_of(PortSeries, port=TEXT, source=st.sampled_from(["snmp", "cli"]), columns=COUNTERS)
+KNOWN[Probes] = any_of(Probes, started_ns=INT64, series=st.builds(Series, columns("t_ns", "answered", "rtt_ns")))
+KNOWN[Capture] = any_of(Capture, file=TEXT)
+KNOWN[Retest] = any_of(Retest, repeat=REPEAT)
+KNOWN[Until] = any_of(Until, most=REPEAT)
+KNOWN[Port] = any_of(Port, name=TEXT)
+KNOWN[HostSetting] = any_of(HostSetting, kind=st.sampled_from(["mtu", "sysctl", "offload", "governor"]), value=TEXT)
+_SIDE = {"granted": GRANTS, "histogram": few(st.tuples(st.integers(0, 4351), COUNT)), "sending": st.just(True)}
+KNOWN[Flow] = any_of(
     Flow,
-    PAIR,
-    st.sampled_from(Direction),
-    st.integers(1, 128),
-    maybe(SIDE),
-    maybe(RECEIVER),
-    maybe(COUNT),
-    maybe(COUNT),
+    number=st.integers(1, 128),
+    sender=maybe(any_of(Side, **_SIDE, bins=st.none())),
+    receiver=maybe(any_of(Side, **_SIDE)),
 )
-REPETITION = st.builds(
+KNOWN[Cell] = any_of(
+    Cell,
+    number=st.integers(1, 99),
+    test=st.sampled_from(sorted(KINDS)),
+    pairs=st.lists(by_type(Pair), min_size=1, max_size=2).map(tuple),
+    parallel=st.integers(1, 128),
+    bin_us=maybe(st.integers(100, 10**6)),
+    transport=st.sampled_from(["tcp", "udp"]),
+    message_bytes=maybe(st.integers(0, 2**50)),
+    settings=REQUESTS,
+    folder=maybe(TEXT),
+    latency_ms=maybe(st.integers(1, 10_000)),
+)
+REPETITION = any_of(
     Repetition,
     cell=st.integers(1, 100_000),
     repetition=st.integers(1, 99),
     attempt=st.integers(1, 2),
-    status=st.sampled_from(Status),
     reason=maybe(TEXT),
     started_at=INSTANT,
-    wall_s=SPAN,
     window_start_ns=maybe(st.integers(-(2**62), 2**62)),
     window_end_ns=st.none(),
-    start_skew_us=maybe(SPAN),
-    clock_error_us=maybe(SPAN),
-    flows=st.lists(FLOW, max_size=3).map(tuple),
     goodput_median_bps=maybe(RATE),
-    rate_bps=maybe(COUNT),
-    nodes=st.lists(st.builds(NodeUsage, NAME, nic=maybe(st.builds(NicCounters, *[maybe(COUNT)] * 9))), max_size=2).map(
-        tuple
-    ),
-    counters=st.lists(
-        st.builds(PortSeries, NAME, TEXT, st.sampled_from(["snmp", "cli"]), counted()),
-        max_size=2,
-    ).map(tuple),
-    counters_missing=st.lists(TEXT, max_size=2).map(tuple),
-    probes=st.lists(st.builds(Probes, PAIR, st.sampled_from(Direction), INT64, answers()), max_size=2).map(tuple),
-    captures=st.lists(
-        st.builds(
-            Capture,
-            NAME,
-            PAIR,
-            st.sampled_from(Direction),
-            TEXT,
-            COUNT,
-            maybe(COUNT),
-            st.booleans(),
-            maybe(COUNT),
-            maybe(COUNT),
-        ),
-        max_size=2,
-    ).map(tuple),
+    counters_missing=few(TEXT),
 )
 WITH_INTERVAL = st.builds(
     lambda one, ns: one if one.window_start_ns is None else replace(one, window_end_ns=one.window_start_ns + ns),
     REPETITION,
     st.integers(1, 10**15),
 )
-SETTING = st.builds(HostSetting, st.sampled_from(["mtu", "sysctl", "offload", "governor"]), TEXT, maybe(NAME))
-CELL = st.builds(
-    Cell,
-    number=st.integers(1, 99),
-    test=st.sampled_from(sorted(KINDS)),
-    pairs=st.lists(PAIR, min_size=1, max_size=2).map(tuple),
-    duration_s=SPAN,
-    omit_s=SPAN,
-    parallel=st.integers(1, 128),
-    direction=st.sampled_from(Direction),
-    condition=maybe(NAME),
-    transport=st.sampled_from(["tcp", "udp"]),
-    settings=st.fixed_dictionaries({}, optional={one: OF_TYPE[one.type] for one in REQUESTED.values()}).map(Settings),
-    resize=st.booleans(),
-    folder=maybe(TEXT),
-)
-PLAN = st.builds(
+PLAN = any_of(
     RunPlan,
-    *[TEXT] * 6,
-    overrides=st.lists(TEXT, max_size=2).map(tuple),
-    repeat=st.integers(1, 9),
-    cells=st.lists(CELL, max_size=3, unique_by=lambda cell: cell.number).map(tuple),
-    links=st.dictionaries(NAME, st.builds(Link, maybe(COUNT), maybe(COUNT)), max_size=2),
-    virtual=maybe(NAME),
-    conditions=st.lists(
-        st.builds(Condition, NAME, st.lists(SETTING, max_size=2).map(tuple), st.booleans()), max_size=2
-    ).map(tuple),
-    ports=st.lists(st.builds(Port, NAME, TEXT, maybe(NAME), maybe(NAME)), max_size=2).map(tuple),
-    trunk=maybe(st.builds(Trunk, st.tuples(NAME, NAME), maybe(COUNT))),
+    **dict.fromkeys(("title", "notes", "scenario_name", "scenario_yaml", "rig_name", "rig_yaml"), TEXT),
+    overrides=few(TEXT),
+    repeat=REPEAT,
+    cells=st.lists(by_type(Cell), max_size=3, unique_by=lambda cell: cell.number).map(tuple),
+    max_loss=st.floats(0, 1),
+    ip_version=st.sampled_from([4, 6]),
 )
 JSON = st.recursive(
     st.none() | st.booleans() | INT64 | FLOAT | TEXT,

@@ -92,8 +92,8 @@ class Backlog:
 
 def queue(folder: Path, rounds: int) -> None:
     """A table of the rise and of the queue over the rate."""
-    heads = ["link", "flows", "goodput, Mbit/s", "retransmits", "queue, mean, bytes", "queue / rate, ms"]
-    heads += ["limit / rate, ms", "idle, ms", "loaded, ms", "loaded p99, ms", "rise, ms", "rise / (queue / rate)"]
+    heads = ["link", "flows", "goodput, Mbit/s", "queue, mean, bytes", "queue / rate, ms"]
+    heads += ["idle, ms", "loaded, ms", "loaded p99, ms", "rise, ms", "rise / (queue / rate)"]
     ratios: dict[str, list[float]] = {}
 
     def rows() -> Iterator[list[str]]:
@@ -105,14 +105,13 @@ def queue(folder: Path, rounds: int) -> None:
                 for flows in [1, 4] * rounds:
                     row, depths, rate_bps = filled(folder, rig, holder, flows, PLAIN if name == "slower" else "")
                     depth = statistics.mean(depths)
-                    times_us = [8e6 * depth / rate_bps, 8e6 * LIMIT_BYTES / rate_bps]
-                    times_us += [row[f"latency_{what}_us"] for what in TIMES]
+                    times_us = [8e6 * depth / rate_bps, *(row[f"latency_{what}_us"] for what in TIMES)]
                     ratios.setdefault(name, []).append(row["latency_rise_us"] / times_us[0])
-                    known = [name, str(flows), f"{row['goodput_mbps']:.1f}", str(row["retransmits"]), f"{depth:.0f}"]
+                    known = [name, str(flows), f"{row['goodput_mbps']:.1f}", f"{depth:.0f}"]
                     known += [f"{time_us / 1e3:.3f}" for time_us in times_us]
-                    yield [*known, f"{ratios[name][-1]:.3f}", f"{row['rtt_us'] / 1e3:.3f}"]
+                    yield [*known, f"{ratios[name][-1]:.3f}"]
 
-    table(f"Latency under load; load {os.getloadavg()[0]:.1f}", [*heads, "TCP's RTT, ms"], rows())
+    table(f"Latency under load; load {os.getloadavg()[0]:.1f}", heads, rows())
     for name, found in ratios.items():
         print(f"\n{name}: ratios {spread(found, 3)}")
 

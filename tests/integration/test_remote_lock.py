@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 import pytest
-from openssh import Start, hosts_of, places, rig_of
+from openssh import Start, places, rig_of
 from processes import DEADLINE_S, running
 
 from rigctl.base.errors import BusyError, NodeError
@@ -175,8 +175,8 @@ async def test_a_node_that_others_wait_for_is_had_again_after_its_connection_was
 async def test_a_lock_that_a_lost_connection_of_this_run_left_is_waited_for(sshd: Start, name: str) -> None:
     server = sshd()
     node = server.node(name)
-    async with hosts_of(server, name) as before:
-        async with agent_on(before[name], Claim("anna@lab7 pid 12")):
+    async with connected(node) as before:
+        async with agent_on(before, Claim("anna@lab7 pid 12")):
             mine = Session(rig_of(node), name, Claim("anna@lab7 pid 12", had_it=True))
             other = Session(rig_of(node), name, Claim("anna@lab7 pid 1"))
             with pytest.raises(BusyError, match="in use by anna@lab7 pid 12"):

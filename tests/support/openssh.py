@@ -7,15 +7,13 @@ import re
 import shutil
 import socket
 import subprocess
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from processes import end, waited
 
 from rigctl.records import Link
-from rigctl.remote.host import Host, connected
 from rigctl.remote.lock import lock_name
 from rigctl.rig.inventory import Node, Rig
 
@@ -189,12 +187,6 @@ class SshdFactory:
         waited(lambda: server.process.poll() is not None or accepts(server.port), 20)
         if server.process.poll() is not None or not server.emptied():
             raise RuntimeError(f"sshd did not start: {(server.folder / 'log').read_text()}")
-
-
-@asynccontextmanager
-async def hosts_of(server: Sshd, *names: str) -> AsyncIterator[dict[str, Host]]:
-    async with AsyncExitStack() as stack:
-        yield {name: await stack.enter_async_context(connected(server.node(name))) for name in names}
 
 
 def places(node: Node) -> dict[int, tuple[int, str]]:

@@ -23,6 +23,7 @@ def test_a_bucket_has_the_kernels_struct() -> None:
         ("noqueue", "noqueue:0:"),
         ("fq limit 5000 pacing off maxrate 8M", "fq:0:08000100881300000800050000000000080007004042" + "0f00"),
         ("fq_codel target 2500us ecn on", "fq_codel:0:08000100c40900000800040001000000"),
+        ("fq_codel target 5ms", "fq_codel:0:0800010088130000"),
     ],
 )
 def test_other_kinds_have_attributes_or_one_number(text: str, value: str) -> None:

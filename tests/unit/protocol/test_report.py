@@ -51,14 +51,15 @@ def pcap(data: bytes) -> Any:
 
 
 def test_samples_come_back_from_their_differences() -> None:
-    found = report(totals(), rows(0, [100, 5], [200, 9]), rows(2, [50, 0]))
-    assert found.sides[0].series.columns == {"t_ns": [100, 300, 350], "bytes": [5, 14, 14]}
+    found = report(totals(), rows(0, [100, 0], [200, 9]), rows(2, [50, 0]))
+    assert found.sides[0].series.columns == {"t_ns": [100, 300, 350], "bytes": [0, 9, 9]}
     assert (found.endpoint, found.usage.span_us, found.usage.cpus, found.usage.node) == (1, 5001000, 4, "pi1")
 
 
-def test_a_last_sample_a_moment_before_the_one_before_is_put_beside_it() -> None:
-    found = report(totals(), rows(0, [100_000, 5], [50_000, 9], [-1222, 1]))
-    assert found.sides[0].series.columns == {"t_ns": [100_000, 150_000, 150_000], "bytes": [5, 14, 15]}
+@pytest.mark.parametrize("back_ns", [1, 1222, 1_000_000])
+def test_a_last_sample_a_moment_before_the_one_before_is_put_beside_it(back_ns: int) -> None:
+    found = report(totals(), rows(0, [100_000, 5], [2_000_000, 9], [-back_ns, 1]))
+    assert found.sides[0].series.columns == {"t_ns": [100_000, 2_100_000, 2_100_000], "bytes": [5, 14, 15]}
 
 
 @pytest.mark.parametrize(
@@ -135,3 +136,8 @@ def test_the_interface_is_unknown_where_none_of_its_counters_is_known() -> None:
 @pytest.mark.parametrize("last", [{"endpoint": 0}, {"endpoint": None}, {"strangers": None}, {"more": 1}])
 def test_the_last_line_has_its_numbers_and_no_others(last: dict[str, Any]) -> None:
     assert '"endpoint"' in broken(**last)
+
+
+def test_a_last_line_without_its_numbers_is_told_which_they_are() -> None:
+    names = ", ".join(sorted(LAST.keys() - {"endpoint"}))
+    assert broken(more=1) == f'"endpoint", {names} in its last line'

@@ -133,9 +133,8 @@ def judge(folders: Sequence[Path]) -> None:
                     pairs += 1
                     widest += [found.within for found in others if found.verdict is Verdict.SAME and found.within]
             last = run if not node else last
-    print(
-        f"{pairs} pairs of runs of the same thing: {counted(plain)}; same within, median {100 * median(widest):.2f} %"
-    )
+    within = f"{100 * median(widest):.2f} %" if widest else "–"
+    print(f"{pairs} pairs of runs of the same thing: {counted(plain)}; same within, median {within}")
     print(f"the other tests of {len(rows)} runs with a slower one: {counted(beside)}\n")
     print("| slower by, % | from | measured, % | interval, % | chance | verdict |\n|--:|:--|--:|--:|--:|:--|")
     for percent, node, change in sorted(rows, key=lambda row: row[:2]):

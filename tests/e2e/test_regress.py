@@ -16,7 +16,7 @@ SCENARIO = """
 title: Nightly
 rig: fast-ethernet
 pairs: [dublin -> cork]
-duration: 400ms
+duration: 800ms
 max_skew: 500ms
 matrix: {congestion: cubic}
 """
@@ -49,7 +49,7 @@ def test_a_slower_rig_is_measured_again_reported_with_what_changed_and_accepted(
     assert "expected percent" in slower.rigctl("regress", "--bound", "much", code=2)
     assert "--format md" in slower.rigctl("regress", "--brief", code=2)
     assert "expected a reason" in slower.rigctl("accept", "--because", " ", code=2)
-    slower.scenario(SCENARIO.replace("400ms", "400ms\nomit: 100ms").replace("cubic", "reno"))
+    slower.scenario(SCENARIO.replace("800ms", "800ms\nomit: 100ms").replace("cubic", "reno"))
     assert "the scenario has changed since" in slower.rigctl("regress", "--confirm", "--scenario", "s.yaml", code=2)
     slower.scenario(SCENARIO)
 

@@ -7,7 +7,7 @@ from rigctl.model.capture import segments
 SCENARIO = """
 rig: gigablox
 pairs: [pi1 -> pi2, pi3 -> pi2]
-duration: 500ms
+duration: 800ms
 bins: 0.5ms
 max_skew: 1s  # other tests run beside this one
 matrix: {parallel: [1, 2]}

@@ -30,7 +30,7 @@ FOUND = {
 """The mark with which packets arrive that arrive with another than the requested one, with every transport."""
 UDP_ONLY = {("protocol", "EF"): "BE", ("protocol", "AF41"): "BE"}
 SCENARIO = (
-    "rig: ./rig.yaml\ntest: {test}\npairs: [{pairs}]\nduration: 300ms\nmax_skew: 1s\n"
+    "rig: ./rig.yaml\ntest: {test}\npairs: [{pairs}]\nduration: 800ms\nmax_skew: 1s\n"
     "matrix: {{dscp: [EF, AF41]{more}}}\n"
 )
 

@@ -9,7 +9,7 @@ import pytest
 from user import User, kept_up
 
 RIG = 'virtual: namespaces\nnodes: {"n[1..3]": {rate: 300M}, n4: {rate: 100M}}\n'
-MESH = "rig: ./rig.yaml\npairs: mesh\nduration: 500ms\nmax_skew: 1s\n"  # other tests run beside this one
+MESH = "rig: ./rig.yaml\npairs: mesh\nduration: 800ms\nmax_skew: 1s\n"  # other tests run beside this one
 NODES = ("n1", "n2", "n3", "n4")
 
 

@@ -65,7 +65,7 @@ def test_what_varies_is_measured_again_in_a_table_of_its_own(guest: User) -> Non
 
 def test_a_cell_is_measured_until_its_mean_is_known(guest: User) -> None:
     scenario = guest.scenario(
-        "rig: fast-ethernet\npairs: [dublin -> cork]\nrepeat: 2\nduration: 400ms\nmax_skew: 1s\n"
+        "rig: fast-ethernet\npairs: [dublin -> cork]\nrepeat: 2\nduration: 800ms\nmax_skew: 1s\n"
         "until: {when: ci95 < 0.0001%, most: 4}\n"
     )
     said = guest.rigctl("run", scenario, "--no-report")

@@ -75,7 +75,7 @@ def test_two_links_give_the_sum_of_both_and_the_ceiling_of_one_does_not_hold(use
 
 
 def test_a_fallback_names_the_end_that_has_it_switched_off(user: User) -> None:
-    scenario = user.scenario(HEAD + "duration: 300ms\nmatrix: {mptcp: true, congestion: cubic}\n")
+    scenario = user.scenario(HEAD + "duration: 800ms\nmatrix: {mptcp: true, congestion: cubic}\n")
     with rig(user) as (near, far):
         far.switch_off()
         checked = json.loads(user.rigctl("check", scenario, "--json"))["findings"]

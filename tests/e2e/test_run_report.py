@@ -6,7 +6,7 @@ from pathlib import Path
 from processes import waited
 from user import User
 
-QUICK = "rig: loopback\npairs: [pi1 -> pi2]\nduration: 500ms\nmax_skew: 1s\n"
+QUICK = "rig: loopback\npairs: [pi1 -> pi2]\nduration: 800ms\nmax_skew: 1s\n"
 
 
 def test_a_place_where_no_report_can_be_written_is_refused_before_measuring(user: User) -> None:
@@ -44,7 +44,7 @@ def test_pages_are_kept_in_a_folder_of_their_own_or_not_at_all(user: User) -> No
 def test_whatever_happens_to_the_page_the_table_and_the_id_are_printed(user: User) -> None:
     # Good when it is looked at, no more when it is written: the page turns into a folder meanwhile.
     page = user.folder / "page.html"
-    process = user.start("run", user.scenario(QUICK.replace("500ms", "2s")), "--report", "page.html")
+    process = user.start("run", user.scenario(QUICK.replace("800ms", "2s")), "--report", "page.html")
     assert waited(lambda: (user.folder / "store.db").exists(), 30)
     page.mkdir()
     out, errors = process.communicate(timeout=60)

@@ -127,7 +127,7 @@ def test_a_run_changes_settings_and_captures_on_nodes_with_sudo(sshd: Start, tmp
     (tmp_path / "lab.yaml").write_text(f"switch: none\nlinks: {{rate: 10G, mtu: 65536}}\nnodes:\n{nodes}")
     user = User(tmp_path)
     user.scenario(
-        "rig: lab.yaml\npairs: [a -> b]\nduration: 300ms\ncapture: true\n"
+        "rig: lab.yaml\npairs: [a -> b]\nduration: 800ms\ncapture: true\n"
         f"conditions: {{same: {{sysctl: {{{SETTING}: {before}}}}}}}\nmatrix: {{window: [16K]}}\n"
     )
     user.rigctl("run", "s.yaml")

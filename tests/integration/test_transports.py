@@ -97,7 +97,7 @@ def test_two_local_nodes_measure_without_ssh_and_leave_nothing(tmp_path: Path) -
     user = User(tmp_path)
     (tmp_path / "local.yaml").write_text(LOCAL)
     said = user.rigctl(
-        "run", user.scenario("pairs: here -> there\nduration: 500ms\nrepeat: 1\n"), "--rig", "local.yaml", "--quiet"
+        "run", user.scenario("pairs: here -> there\nduration: 800ms\nrepeat: 1\n"), "--rig", "local.yaml", "--quiet"
     )
     (row,) = user.rows()
     assert row["goodput_mbps"] > 0, said

@@ -69,6 +69,11 @@ def test_an_expectation_chooses_a_class_and_has_the_figure_of_its_kind(tmp_path:
         ("classes:\n  a: {test: udp, rate: 1M}\nmatrix: {mss: 100}\n", "5:15", "mss: no class takes it. Leave it out."),
         ("classes:\n  a: {mss: 99}\nmss: 100\n", "5:6", "mss: every class that takes it names its own. Leave it out."),
         ("classes:\n" + "".join(f"  c{n}:\n" for n in range(9)), "3:1", "classes: 9 of them; at most 8."),
+        (
+            "classes:\n  a:\n  b:\nmatrix: {parallel: 1..128, mss: 100..600}\n",
+            "3:1",
+            "classes: 2 classes make 128,256 tests: at most 100,000. Give the axes fewer values.",
+        ),
         (f"{TWO}expect: {{loss: < 1%}}\n", "6:10", "Choose its class, as in where: {class: NAME}."),
         (f"{TWO}expect: {{where: {{class: vioce}}, goodput: '> 1M'}}\n", "6:17", "expect: no test has these values."),
         (

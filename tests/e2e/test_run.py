@@ -32,7 +32,8 @@ def test_a_run_measures_stores_and_explains_every_cell(user: User) -> None:
         assert row["mss_effective"] == 1448
         assert row["window_effective_bytes"] == row["window_bytes"]
         assert row["ceiling_mbps"] == pytest.approx(941.5, abs=0.05)
-        assert 100 < row["goodput_mbps"] < 960  # how near to the ceiling: tests/bench/bench_fidelity.py
+        # On a busy machine a reader that was late reads what queued before the interval: up to 3 MB of a test of 1 s.
+        assert 100 < row["goodput_mbps"] < 1.05 * 941.5  # how near to the ceiling: tests/bench/bench_fidelity.py
         assert row["efficiency"] == pytest.approx(row["goodput_mbps"] / row["ceiling_mbps"])
         assert row["limit"] == "line-rate" or row["efficiency"] < 0.98
         assert 0 <= row["start_skew_us"] < 1_000_000

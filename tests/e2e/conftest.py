@@ -10,6 +10,7 @@ from typing import Final
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
+from processes import program
 from user import User, kept_up
 
 QUIETLY: Final = (
@@ -54,10 +55,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ["nice", "-n", "5", installed]
     if os.geteuid() == 0:
         words = ["setpriv", "--inh-caps=-sys_nice", "--bounding-set=-sys_nice", *words]
-    script = tmp_path_factory.mktemp("browser") / "chromium"
-    script.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
-    script.chmod(0o755)
-    return script
+    return program(tmp_path_factory.mktemp("browser") / "chromium", f'exec {shlex.join(words)} "$@"')
 
 
 @pytest.fixture(scope="module")

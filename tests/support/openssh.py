@@ -105,8 +105,8 @@ class Sshd:
         return [int(pid) for pid in listed.stdout.split()]
 
     def emptied(self) -> bool:
-        """Whether every connection's process ends within a few seconds: a client is gone a moment before its server."""
-        return waited(lambda: not self.sessions(), 5)
+        """Whether every connection's process ends in time: a client is gone a moment before its server."""
+        return waited(lambda: not self.sessions(), 20)
 
     def stop(self) -> None:
         """End it and its connections."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import builders
 import pytest
-from processes import end, waited
+from processes import end, eventually
 from user import User, ended
 
 from rigctl.base.processes import process
@@ -114,7 +114,7 @@ def test_a_run_has_its_screen_and_outlives_its_terminal(user: User) -> None:
             own.tmux("kill-server")
         other.shows(lambda text: "of each pair" in text and "complete" in text)
         other.press("q")
-    assert waited(lambda: process(pid) is None, 30)
+    eventually(lambda: process(pid) is None)
     (listed,) = json.loads(user.rigctl("runs", "--json"))["runs"]
     assert listed["status"] == "complete"
 
@@ -152,7 +152,7 @@ def test_a_killed_run_has_died_and_the_latest_table_of_the_store_is_shown(user: 
             end(killed)
     (shown,) = json.loads(user.rigctl("display", "--json"))["runs"]
     assert shown["fate"] == "died"
-    assert waited(lambda: not user.processes(), 30)
+    eventually(lambda: not user.processes())
 
 
 def test_without_a_terminal_there_is_no_screen(user: User) -> None:

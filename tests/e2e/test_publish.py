@@ -12,7 +12,7 @@ from atom import dead
 from axe_playwright_python.sync_playwright import Axe
 from browsing import opened
 from playwright.sync_api import Browser
-from processes import end, mounted, waited
+from processes import end, eventually, mounted
 from sites import put_night, weeks
 from user import User
 
@@ -79,7 +79,7 @@ def _killed_when_staged(user: User, site: Path, files: int) -> bool:
     publisher = user.start("publish", site.name)
     stage = site / OWN / "stage"
     try:
-        assert waited(lambda: len(list(stage.rglob("*.html"))) >= files or publisher.poll() is not None, 60)
+        eventually(lambda: len(list(stage.rglob("*.html"))) >= files or publisher.poll() is not None)
         os.killpg(publisher.pid, signal.SIGKILL)
     finally:
         end(publisher)

@@ -5,7 +5,7 @@ import re
 import signal
 
 import pytest
-from processes import waited
+from processes import eventually
 from user import User, kept_up, traffic
 
 PAIR = "rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\n"
@@ -105,12 +105,12 @@ def test_a_rig_that_stays_is_held_by_one_run_and_is_clean_after_an_interruption_
             out, _ = run.communicate(timeout=20)  # 0.4 s on an idle machine; the tests would take 40 s
         assert run.returncode == 130
         assert "interrupted" in out
-        assert waited(lambda: user.agents() == [], 10)
+        eventually(lambda: user.agents() == [])
         assert [row["status"] for row in user.rows("cells")][:1] == ["interrupted"]
         assert len(user.rigctl("runs").strip().splitlines()) == 3  # head, rule, one run: the second stored nothing
         with traffic(user, scenario) as run:
             os.kill(run.pid, signal.SIGKILL)
-            assert waited(lambda: user.agents() == [], 10)
+            eventually(lambda: user.agents() == [])
         listening = user.rigctl("rig", "exec", "gigablox", "pi2", "--", "cat /proc/net/tcp")
         states = [line.split()[3] for line in listening.splitlines() if ":" in line][1:]
         assert states.count("0A") <= 1  # the node's own SSH server

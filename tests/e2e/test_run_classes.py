@@ -7,7 +7,7 @@ import time
 from typing import Any, Final
 
 import pytest
-from processes import end, waited
+from processes import end, eventually
 from user import User
 
 SHAPED_BPS: Final = 19e6
@@ -93,7 +93,7 @@ def test_an_agent_killed_in_a_test_fails_all_its_classes_and_a_resumed_run_measu
     )
     process = user.start("run", scenario, "--no-report")
     try:
-        assert waited(lambda: len(user.agents()) >= 2, 60)
+        eventually(lambda: len(user.agents()) >= 2)
         time.sleep(1.5)
         os.kill(user.agents()[0], signal.SIGKILL)
         said = process.communicate(timeout=90)

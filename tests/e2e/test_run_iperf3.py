@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from processes import all_commands, end, waited
+from processes import all_commands, end, eventually
 from user import User
 
 from rigctl.store import open_store
@@ -104,7 +104,7 @@ def running(user: User, there: set[str], *words: str) -> Iterator["subprocess.Po
     """A run whose client and server exchange data, on the nodes whose namespaces are `there`."""
     process = user.start("run", user.scenario(LONG), *words)
     try:
-        assert waited(lambda: sum(words.startswith("iperf3 ") for words in at_work(there).values()) >= 2, 20)
+        eventually(lambda: sum(words.startswith("iperf3 ") for words in at_work(there).values()) >= 2)
         time.sleep(0.5)
         yield process
     finally:
@@ -116,7 +116,7 @@ def test_a_controller_that_is_killed_leaves_no_process_and_no_port(guest: User) 
     there = namespaces(guest, "pi1", "pi2")
     with running(guest, there) as run:
         os.kill(run.pid, signal.SIGKILL)
-        assert waited(lambda: at_work(there) == {}, 10)
+        eventually(lambda: at_work(there) == {})
     listening = guest.rigctl("rig", "exec", "gigablox", "pi2", "--", "cat /proc/net/tcp")
     states = [line.split()[3] for line in listening.splitlines() if ":" in line][1:]
     assert states.count("0A") <= 1  # the node's own SSH server
@@ -133,4 +133,4 @@ def test_an_iperf3_that_is_killed_fails_only_its_own_repetition_and_nothing_stay
     first, second = guest.rows("cells")
     assert (first["status"], second["status"]) == ("failed", "ok")
     assert "iperf3: " in first["reason"]
-    assert waited(lambda: at_work(there) == {}, 5)
+    eventually(lambda: at_work(there) == {})

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import pytest
-from lab import eventually
-from processes import end
+from processes import end, eventually
 from two_links import Namespace, link, namespace_of, use
 from user import User, kept_up
 
@@ -30,7 +29,7 @@ def inside(user: User, node: str, stack: ExitStack) -> Namespace:
     sleeper = user.start("rig", "exec", "rig.yaml", node, "--", "sleep", "300")
     stack.callback(sleeper.communicate, timeout=10)
     stack.callback(end, sleeper)
-    eventually(lambda: namespace_of(inode, "sleep") is not None, 20)
+    eventually(lambda: namespace_of(inode, "sleep") is not None)
     found = namespace_of(inode, "sleep")
     assert found is not None
     return found
@@ -101,7 +100,7 @@ def test_a_link_that_is_cut_in_mid_test_is_told_and_the_test_ends(user: User) ->
         use(near, far, 1)
         running = user.start("run", scenario, "--no-report")
         try:
-            eventually(lambda: sent(near, "w1") > 3_000_000, 60)
+            eventually(lambda: sent(near, "w1") > 3_000_000)
             near.run("ip", "link", "set", "w1", "down")
             out, errors = running.communicate(timeout=60)
         finally:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import postgres
 import pytest
-from processes import waited
+from processes import eventually
 from user import User
 
 from rigctl.store import NoStoreError, open_store
@@ -28,7 +28,7 @@ def test_a_server_that_goes_in_mid_run_ends_it_with_one_message_and_the_run_is_t
     guest.environment["RIGCTL_STORE"] = server.url("postgres")
     scenario = guest.scenario(SCENARIO)
     process = guest.start("run", scenario, "--no-report", "--quiet", "--tag", "firmware=1.2.3")
-    assert waited(lambda: measured(server) >= 1, 60)
+    eventually(lambda: measured(server) >= 1)
     server.stop()
     out, errors = process.communicate(timeout=60)
     assert (process.returncode, out) == (3, "")

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from processes import waited
+from processes import eventually
 from user import User
 
 QUICK = "rig: loopback\npairs: [pi1 -> pi2]\nduration: 800ms\nmax_skew: 1s\n"
@@ -45,7 +45,7 @@ def test_whatever_happens_to_the_page_the_table_and_the_id_are_printed(user: Use
     # Good when it is looked at, no more when it is written: the page turns into a folder meanwhile.
     page = user.folder / "page.html"
     process = user.start("run", user.scenario(QUICK.replace("800ms", "2s")), "--report", "page.html")
-    assert waited(lambda: (user.folder / "store.db").exists(), 30)
+    eventually(lambda: (user.folder / "store.db").exists())
     page.mkdir()
     out, errors = process.communicate(timeout=60)
     assert process.returncode == 3

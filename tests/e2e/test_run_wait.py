@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from processes import waited
+from processes import eventually
 from user import User
 
 SCENARIO = """
@@ -52,7 +52,7 @@ def holding(user: User) -> Iterator["subprocess.Popen[str]"]:
     """A run that has the rig."""
     first = user.start("run", str(scenario(user, "first", "60s")), "--no-report")
     try:
-        assert waited(lambda: len(user.agents()) >= 2, 30)
+        eventually(lambda: len(user.agents()) >= 2)
         yield first
     finally:
         first.terminate()

@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 from openssh import Start
-from processes import all_commands, ancestors, waited
+from processes import all_commands, ancestors, eventually, eventually_async
 
 from rigctl.base.errors import NodeError
 from rigctl.remote.children import children_on
@@ -41,7 +41,7 @@ async def test_programs_run_side_by_side_and_each_gives_its_own_output(sshd: Sta
     assert third.exit_code == 2
     assert b"No such file" in third.output
     assert children.result(one) == first
-    assert waited(lambda: survivors(deadline_s) == [], 5)
+    eventually(lambda: survivors(deadline_s) == [])
 
 
 async def test_a_connection_that_is_cut_ends_every_program(sshd: Start, deadline_s: int) -> None:
@@ -49,11 +49,11 @@ async def test_a_connection_that_is_cut_ends_every_program(sshd: Start, deadline
     node = server.node()
     async with connected(node) as host, children_on(host, deadline_s) as children:
         number = children.start(["sleep", "600"])
-        assert await asyncio.to_thread(waited, lambda: len(survivors(deadline_s)) >= 3, 5)
+        await eventually_async(lambda: len(survivors(deadline_s)) >= 3)
         for pid, words in list(all_commands()):
             if words.startswith("sshd: ") and server.process.pid in ancestors(pid):
                 os.kill(pid, signal.SIGKILL)
-        assert await asyncio.to_thread(waited, lambda: survivors(deadline_s) == [], 5)
+        await eventually_async(lambda: survivors(deadline_s) == [])
         async with asyncio.timeout(5):
             with pytest.raises(NodeError, match=node.name):
                 await children.ended(number)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import waited
+from processes import eventually
 
 from rigctl.base.errors import RigError
 from rigctl.nightly.message import Message, tell
@@ -151,20 +151,21 @@ def test_a_command_that_fails_is_tried_again(tmp_path: Path) -> None:
         tell(TOLD, settings("echo no >&2; false"), {"PATH": "/usr/bin:/bin"}, pauses_s=AT_ONCE)
 
 
-def waited_for_the_end_of(file: Path) -> bool:
+def has_ended(file: Path) -> bool:
+    """Wait until the process whose number is in `file` has ended."""
     pid = file.read_text().strip()
-    return waited(lambda: not Path(f"/proc/{pid}/exe").exists(), 10)
+    return eventually(lambda: not Path(f"/proc/{pid}/exe").exists())
 
 
 def test_a_command_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> None:
     command = f"sleep 61 & echo $! >{tmp_path}/pid; wait"
     with pytest.raises(RigError, match=r"not finished within 0\.5 s"):
         tell(TOLD, settings(command), {"PATH": "/usr/bin:/bin"}, pauses_s=(), command_s=0.5)
-    assert waited_for_the_end_of(tmp_path / "pid")
+    assert has_ended(tmp_path / "pid")
 
 
 def test_a_command_that_leaves_a_child_behind_is_run_once_and_its_child_ended(tmp_path: Path) -> None:
     command = f"cat >>{tmp_path}/told; sleep 600 & echo $! >{tmp_path}/pid"
     tell(TOLD, settings(command), {"PATH": "/usr/bin:/bin"}, command_s=30)
     assert (tmp_path / "told").read_text() == TOLD.markdown
-    assert waited_for_the_end_of(tmp_path / "pid")
+    assert has_ended(tmp_path / "pid")

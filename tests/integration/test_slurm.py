@@ -17,14 +17,13 @@ import pytest
 from builders import put
 from meshes import mesh_run
 from openssh_lab import Lab, cable, sh, switched
-from processes import end, program, waited
+from processes import end, eventually, program
 
 from rigctl.store import open_store
 
 ROOT: Final = Path(__file__).parents[2]
 PROGRAMS: Final = ("slurmctld", "slurmd", "srun", "sbatch", "salloc", "scancel", "scontrol", "munged", "ip", "unshare")
 SUBNET: Final = "10.87.0"
-READY_S: Final = 20.0
 # No cgroups: a container may have none to give. SlurmdTimeout 0: a slow machine makes no node "down".
 CONFIGURATION: Final = """
 ClusterName=rigctl
@@ -150,9 +149,11 @@ def cluster(folder: Path, nodes: int) -> Iterator[Cluster]:
 
 
 def _await(holds: Callable[[], bool], folder: Path) -> None:
-    if not waited(holds, READY_S):
+    try:
+        eventually(holds)
+    except AssertionError as error:
         logs = "\n".join(f"{path.name}: {path.read_text(errors='replace')[-1500:]}" for path in folder.glob("*.log"))
-        raise AssertionError(f"the cluster is not up within {READY_S:g} s\n{logs}")
+        raise AssertionError(f"the cluster is not up\n{logs}") from error
 
 
 def _swept(made: Cluster) -> None:
@@ -193,7 +194,7 @@ def mtus(slurm: Cluster) -> list[str]:
 
 
 def nothing_runs(slurm: Cluster) -> None:
-    assert waited(lambda: not any(map(slurm.left, slurm.names)), DEADLINE_S), "something is left on the nodes"
+    eventually(lambda: not any(map(slurm.left, slurm.names)), "something is left on the nodes")
 
 
 def traceless(slurm: Cluster) -> None:
@@ -208,9 +209,9 @@ def flows(slurm: Cluster) -> None:
     def received() -> int:
         return int(sh(*slurm.inside("n2", "cat", "/sys/class/net/eth0/statistics/rx_bytes")))
 
-    assert waited(lambda: mtus(slurm) == ["1400", "1400"], DEADLINE_S), "the condition was not applied"
+    eventually(lambda: mtus(slurm) == ["1400", "1400"], "the condition was not applied")
     before = received()
-    assert waited(lambda: received() > before + 10_000_000, DEADLINE_S), "no traffic"
+    eventually(lambda: received() > before + 10_000_000, "no traffic")
 
 
 def measuring(slurm: Cluster) -> "subprocess.Popen[str]":
@@ -332,7 +333,7 @@ def submitted(slurm: Cluster, duration: str) -> str:
 
 def job_ended(slurm: Cluster, job: str) -> str:
     """What the job has printed, once it is over."""
-    assert waited(lambda: job not in slurm.run("squeue", "-h", "-o", "%i").stdout.split(), DEADLINE_S), job
+    eventually(lambda: job not in slurm.run("squeue", "-h", "-o", "%i").stdout.split())
     return (slurm.folder / "job.out").read_text(encoding="utf-8")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from openssh import Start
-from processes import all_commands, waited
+from processes import all_commands, eventually
 from user import User
 
 from rigctl.base.errors import NodeError
@@ -102,4 +102,4 @@ def test_two_local_nodes_measure_without_ssh_and_leave_nothing(tmp_path: Path) -
     (row,) = user.rows()
     assert row["goodput_mbps"] > 0, said
     left = f"{tmp_path}/.cache/rigctl"
-    assert waited(lambda: not user.agents() and not any(left in words for _, words in all_commands()), 10)
+    eventually(lambda: not user.agents() and not any(left in words for _, words in all_commands()))

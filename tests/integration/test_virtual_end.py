@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from processes import waited
+from processes import eventually
 from virtual_rigs import login, machine, output, rig, survivors
 
 from rigctl.base.processes import Process
@@ -36,10 +36,10 @@ async def test_kill_9_of_holder_or_starter_leaves_nothing(
         os.kill(victim.pid, signal.SIGKILL)
         if kind == "namespaces":
             # The kernel's doing, without a next command.
-            assert waited(lambda: survivors(state.folder.name) == [], 5), survivors(state.folder.name)
-        assert waited(lambda: not state.up, 5)
+            eventually(lambda: survivors(state.folder.name) == [])
+        eventually(lambda: not state.up)
     assert sweep() == [state.folder.name]
-    assert waited(lambda: survivors(state.folder.name) == [], 5), survivors(state.folder.name)
+    eventually(lambda: survivors(state.folder.name) == [])
     assert find(tested) == []
     assert not state.folder.exists()
 
@@ -64,7 +64,7 @@ async def test_a_starter_that_dies_before_it_wrote_the_state_leaves_no_rig(
     started = await start(layout_of(rig(tmp_path)), source=None, stay=True)
     assert started.state.up
     started.lifeline.close()  # what the kernel does for a killed starter
-    assert waited(lambda: not started.state.up, 5)
+    eventually(lambda: not started.state.up)
     assert sweep() == [started.state.folder.name]
 
 

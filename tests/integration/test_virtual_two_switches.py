@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from processes import waited
+from processes import eventually
 from virtual_rigs import NAME, login, output
 
 from rigctl.rig.inventory import Rig
@@ -183,7 +183,7 @@ async def test_a_rig_whose_holder_is_killed_takes_its_snmpd_along(tmp_path: Path
         names = {pid: Path(f"/proc/{pid}/comm").read_text().strip() for pid in children}
         (snmpd,) = (pid for pid, name in names.items() if name == "snmpd")
         os.kill(holder, signal.SIGKILL)
-        assert waited(lambda: not Path(f"/proc/{snmpd}").exists(), 3)
+        eventually(lambda: not Path(f"/proc/{snmpd}").exists())
 
 
 async def test_without_snmpd_the_switches_have_no_address_and_all_else_works(

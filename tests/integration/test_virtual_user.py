@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from processes import waited
+from processes import eventually
 from virtual_rigs import NAME, rig, survivors
 
 from rigctl.base import resources
@@ -43,7 +43,7 @@ def test_an_ordinary_user_has_the_same_rig(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[:3] == ["0", "eth0", "lo"]
     assert "1 received" in done.stdout
     assert "tbf" in done.stdout
-    assert waited(lambda: survivors(f"{NAME}-") == [], 5)
+    eventually(lambda: survivors(f"{NAME}-") == [])
     assert list((tmp_path / "rigctl").iterdir()) == []
 
 
@@ -73,5 +73,5 @@ def test_an_ordinary_user_has_switches_that_answer_and_links_that_follow(tmp_pat
     assert done.returncode == 0, done.stderr
     assert "rate 997083Kbit" in done.stdout
     assert {'"trunk.0"', '"trunk.1"', '"node112"'} <= set(done.stdout.split())
-    assert waited(lambda: survivors(f"{NAME}-") == [], 5)
+    eventually(lambda: survivors(f"{NAME}-") == [])
     assert list((tmp_path / "rigctl").iterdir()) == []

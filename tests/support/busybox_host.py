@@ -9,7 +9,7 @@ from pathlib import Path
 
 from openssh import Sshd, accepts, free_port, new_key
 from openssh_lab import Lab
-from processes import end, waited
+from processes import end, eventually
 
 _FOLDERS = ("bin", "dev", "etc", "lib64", "proc", "root/.ssh", "sys", "tmp", "usr/sbin", "var/lib", "var/tmp")
 _ENTER = """
@@ -63,7 +63,7 @@ def dropbear(folder: Path) -> Iterator[Sshd]:
     known.write_text(f"[127.0.0.1]:{port} {(root / 'host_key.pub').read_text()}")
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
-        assert waited(lambda: accepts(port), 20), "dropbear did not start"
+        eventually(lambda: accepts(port), "dropbear did not start")
         yield Sshd(port, folder, key, known, process, user="root")
     finally:
         end(process, politely_for_s=5)

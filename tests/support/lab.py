@@ -6,11 +6,11 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from processes import running, waited
+from processes import eventually, running
 from talk import Talk
 
 SETUP = (
@@ -58,10 +58,6 @@ def laboratory(binary: Path, folder: Path) -> Iterator[Lab]:
         assert holder.stdout.readline() == b"made\n"
         with ExitStack() as stack:
             yield Lab(holder.pid, copy, stack)
-
-
-def eventually(holds: Callable[[], bool], within_s: float = 2.0) -> None:
-    assert waited(holds, within_s)
 
 
 def guard_of(agent: Talk) -> int:

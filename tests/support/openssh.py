@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from processes import end, waited
+from processes import end, eventually
 
 from rigctl.records import Link
 from rigctl.remote.lock import lock_name
@@ -105,8 +105,8 @@ class Sshd:
         return [int(pid) for pid in listed.stdout.split()]
 
     def emptied(self) -> bool:
-        """Whether every connection's process ends in time: a client is gone a moment before its server."""
-        return waited(lambda: not self.sessions(), 20)
+        """Wait until every connection's process has ended: a client is gone a moment before its server."""
+        return eventually(lambda: not self.sessions())
 
     def stop(self) -> None:
         """End it and its connections."""
@@ -184,7 +184,7 @@ class SshdFactory:
     @staticmethod
     def _wait(server: Sshd) -> None:
         """Until it accepts connections, and its process for the one that found out has ended."""
-        waited(lambda: server.process.poll() is not None or accepts(server.port), 20)
+        eventually(lambda: server.process.poll() is not None or accepts(server.port))
         if server.process.poll() is not None or not server.emptied():
             raise RuntimeError(f"sshd did not start: {(server.folder / 'log').read_text()}")
 

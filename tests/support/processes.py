@@ -1,13 +1,17 @@
-"""Processes and file systems of tests: each ends with its block, and no wait is without a deadline."""
+"""Processes and file systems of tests: each ends with its block, and every wait is for an event and has a deadline."""
 
+import asyncio
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-DEADLINE_S = 10.0
+DEADLINE_S = 60.0
+"""Of every wait: a test that has to wait so long fails, and no busy machine takes so long."""
+_LOOK_S = 0.02
+T = TypeVar("T")
 
 
 @contextmanager
@@ -41,14 +45,31 @@ def end(process: "subprocess.Popen[Any]", politely_for_s: float = 0) -> None:
     process.wait(DEADLINE_S)
 
 
-def waited(holds: Callable[[], object], deadline_s: float) -> bool:
-    """Whether it holds before the deadline."""
-    until_s = time.monotonic() + deadline_s
-    while not holds():
-        if time.monotonic() > until_s:
-            return False
-        time.sleep(0.02)
-    return True
+def eventually(holds: Callable[[], T], what: str = "") -> T:
+    """Wait until `holds` returns something true, and return that. Fail after `DEADLINE_S`, with `what`."""
+    until_s = time.monotonic() + DEADLINE_S
+    while not (held := holds()):
+        assert time.monotonic() < until_s, f"not within {DEADLINE_S:g} s: {what or holds}"
+        time.sleep(_LOOK_S)
+    return held
+
+
+async def eventually_async(holds: Callable[[], Awaitable[T] | T], what: str = "") -> T:
+    """Wait as `eventually` does, in an event loop. `holds` may be a coroutine function."""
+    until_s = time.monotonic() + DEADLINE_S
+    while True:
+        now = holds()
+        held: T = await now if isinstance(now, Awaitable) else now
+        if held:
+            return held
+        assert time.monotonic() < until_s, f"not within {DEADLINE_S:g} s: {what or holds}"
+        await asyncio.sleep(_LOOK_S)
+
+
+async def turns(count: int = 1) -> None:
+    """Let the other tasks of the event loop run, `count` times."""
+    for _ in range(count):
+        await asyncio.sleep(0)
 
 
 def command_line(pid: int) -> str:

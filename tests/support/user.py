@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from processes import all_commands, ancestors, end, waited
+from processes import all_commands, ancestors, end, eventually
 
 from rigctl.cli.app import COMMANDS
 
@@ -189,7 +189,7 @@ def traffic(user: User, *words: str) -> Iterator["subprocess.Popen[str]"]:
     """A run whose first cell is sending."""
     process = user.start("run", "--no-report", *words)
     try:
-        assert waited(lambda: len(user.agents()) >= 4, 60)
+        eventually(lambda: len(user.agents()) >= 4)
         time.sleep(1.0)
         yield process
     finally:

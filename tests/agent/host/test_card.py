@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from lab import Lab, eventually, kill_with_guard, laboratory
+from lab import Lab, kill_with_guard, laboratory
+from processes import eventually
 from talk import Talk
 
 from rigctl.protocol.card import from_agent, to_agent

@@ -6,7 +6,8 @@ import time
 from pathlib import Path
 
 import pytest
-from lab import Lab, eventually, kill_with_guard
+from lab import Lab, kill_with_guard
+from processes import eventually
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 SET_MTU = "set kind=mtu interface=v0 value=1400"

@@ -4,7 +4,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from lab import Lab, eventually, guard_of, is_running
+from lab import Lab, guard_of, is_running
+from processes import eventually
 
 RMEM = "net.ipv4.tcp_rmem"
 SET_MTU = "set kind=mtu interface=v0 value=1400"

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from lab import eventually
+from processes import eventually
 from talk import Start, connecting, joined, listening, ran, report_of, started
 
 SIZE = 3_000_001

@@ -8,8 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from lab import eventually
-from processes import running
+from processes import eventually, running
 from talk import Line, Report, Start, Talk, completed, joined, ran, report_of, started
 from two_links import Namespace, link, two_namespaces, use
 

@@ -186,7 +186,7 @@ void flow_await_acknowledgement(struct flow *flow)
 void flow_end(struct flow *flow)
 {
     sample_tcp(flow->fd, flow->multipath, &flow->totals);
-    shutdown(flow->fd, SHUT_WR);
+    nothing_more(flow);
 }
 
 /* Linux recomputes what fits into a socket's buffer when it sees how well segments fill their memory, and then advertises up to a third

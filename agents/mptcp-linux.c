@@ -116,14 +116,24 @@ static bool read_subflows(int fd, struct addresses *addresses, struct infos *inf
            memcmp(addresses, &again, sizeof again) == 0 && infos->head.subflows == again.head.subflows;
 }
 
-static struct subflow *place_of(struct multipath *paths, const struct ends *ends)
+/* At its end the kernel clears the address of a subflow's peer. */
+static bool has_peer(const struct ends *ends)
+{
+    const struct sockaddr_in6 *six = (const void *)&ends->remote;
+    const struct sockaddr_in *four = (const void *)&ends->remote;
+
+    return ends->remote.ss_family == AF_INET6 ? !IN6_IS_ADDR_UNSPECIFIED(&six->sin6_addr) : four->sin_addr.s_addr != INADDR_ANY;
+}
+
+/* The place of a subflow, new if the subflow is; NULL if it has ended, or if there are too many. */
+static struct subflow *place_of(struct multipath *paths, const struct ends *ends, bool closed)
 {
     struct subflow *new;
 
     for (int i = 0; i < paths->count; i++)
         if (memcmp(&paths->found[i].ends, ends, sizeof *ends) == 0)
             return &paths->found[i];
-    if (paths->count == SUBFLOWS_MAX)
+    if (closed || !has_peer(ends) || paths->count == SUBFLOWS_MAX)
         return NULL;
     new = &paths->found[paths->count++];
     new->ends = *ends;
@@ -159,10 +169,11 @@ static void look(int fd, struct multipath *paths)
         paths->found[i].open = false;
     }
     for (uint32_t i = 0; i < addresses.head.subflows; i++) {
-        struct subflow *subflow = place_of(paths, &addresses.of[i]);
+        const unsigned char *info = infos.bytes + i * infos.head.size_user;
+        struct subflow *subflow = place_of(paths, &addresses.of[i], info[0] == TCP_CLOSE);
 
         if (subflow != NULL)
-            take(subflow, infos.bytes + i * infos.head.size_user, (socklen_t)infos.head.size_user);
+            take(subflow, info, (socklen_t)infos.head.size_user);
     }
     for (int i = 0; i < paths->count; i++) {
         struct subflow *subflow = &paths->found[i];

@@ -273,7 +273,7 @@ def _repetition(cell: Cell, number: int, both: Sequence[ReportFile]) -> Repetiti
     elif len(both) == 1:
         measured = _with_totals(measured, report, cell)
     window = _window(cell, measured)
-    reason = invalid_reason(cell, window, (), float("inf"))
+    reason = invalid_reason(cell, window, (), 0.0, skew_known=False)
     received = [flow.receiver for flow in measured]
     sampled = window is not None and all(side and len(side.series.columns.get("t_ns", ())) > 1 for side in received)
     return Repetition(

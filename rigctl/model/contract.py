@@ -9,8 +9,8 @@ from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Facts, Flow, Link, NodeUsage, Side
 from rigctl.settings import ITERATIONS, SETTINGS, WINDOW
 
-LEAST_WINDOW_SHARE: Final = 0.9
-"""A measurement interval shorter than this share of the time to be measured makes the repetition invalid."""
+LATE_SHARE: Final = 0.1
+"""Share of the time to be measured that a late flow may cost in any case."""
 _FILE_PIECE: Final = 64 * 1024
 """A file's sender counts what it sends in pieces of this size (docs/reference/agent-protocol.md, "Files")."""
 
@@ -125,21 +125,27 @@ def _messages(flow: Flow, size: int) -> int:
 
 
 def invalid_reason(
-    cell: Cell, window: CommonWindow | None, nodes: Sequence[NodeUsage], skew_bound_s: float
+    cell: Cell,
+    window: CommonWindow | None,
+    nodes: Sequence[NodeUsage],
+    max_skew_s: float,
+    skew_known: bool = True,
 ) -> str | None:
-    """Return why a repetition must not be averaged in, or None if it may."""
+    """Return why a repetition must not be averaged in, or None if it may.
+
+    Both bounds follow from how late a flow may be, `max_skew_s`: that of the start skew (where it is known), and the
+    shortest interval, which is the time to be measured less `max_skew_s`, or less a tenth of it if that is more.
+    """
     if window is None:
         return "a flow transferred nothing in the measurement interval"
-    if window.skew_ns > skew_bound_s * 1e9:
-        skew_ms, limit_ms = window.skew_ns / 1e6, skew_bound_s * 1e3
+    if skew_known and window.skew_ns > max_skew_s * 1e9:
+        skew_ms, limit_ms = window.skew_ns / 1e6, max_skew_s * 1e3
         decimals = next((count for count in (1, 3) if round(skew_ms, count) > limit_ms), 6)
         return f"start skew {skew_ms:.{decimals}f} ms exceeds the limit of {limit_ms:g} ms"
     asked_s = cell.duration_s - cell.omit_s
-    if window.length_s < LEAST_WINDOW_SHARE * asked_s:
-        return (
-            f"all flows ran together for only {window.length_s:.2f} s, "
-            f"less than {LEAST_WINDOW_SHARE:.0%} of {asked_s:g} s"
-        )
+    least_s = asked_s - max(LATE_SHARE * asked_s, max_skew_s)
+    if window.length_s < least_s:
+        return f"all flows ran together for only {window.length_s:.2f} s of {asked_s:g} s, less than {least_s:.2f} s"
     throttled = [usage.node for usage in nodes if usage.throttled]
     if throttled:
         return f"throttled during the repetition: {', '.join(throttled)}. Cool it or check its power supply"

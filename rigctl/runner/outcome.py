@@ -135,7 +135,7 @@ def recorded(
     cell, flows = order.cell, measured.flows
     window = _window(cell, measured, status)
     if status is Status.OK:
-        status, reason = _judged(cell, measured, window, max_skew_s if measured.skew_known else math.inf)
+        status, reason = _judged(cell, measured, window, max_skew_s)
         if status is not Status.FAILED and misrouted is not None:
             status, reason = Status.INVALID, misrouted
     return Repetition(
@@ -179,7 +179,7 @@ def _judged(
         if (unfinished := unfinished_reason(cell, measured.flows)) is not None:
             return Status.FAILED, unfinished
     else:
-        reason = invalid_reason(cell, window, measured.usage, max_skew_s)
+        reason = invalid_reason(cell, window, measured.usage, max_skew_s, measured.skew_known)
     reason = reason or impossible_reason(cell, measured.flows)
     return (Status.OK if reason is None else Status.INVALID), reason
 

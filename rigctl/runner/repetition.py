@@ -22,7 +22,7 @@ from rigctl.runner.engine import DRAIN_S, SALVAGE_S, Attempt, Bench, Engine
 from rigctl.runner.nodes import Nodes
 from rigctl.runner.outcome import Measurement, combined_status, recorded, write_captures
 from rigctl.runner.progress import Progress
-from rigctl.runner.schedule import Blocked, Order, pairs_without
+from rigctl.runner.schedule import MOST_ATTEMPTS, Blocked, Order, pairs_without
 from rigctl.settings import MAX_RATE, RATE
 from rigctl.settings.kinds import AGENT, IPERF3
 
@@ -150,14 +150,19 @@ class _Observer:
                 wall_s=time.monotonic() - self._began_s,
                 counters=self._ports,
                 counters_missing=self._silent,
-                captures=write_captures(own.ends, self._prefix(order)) if order.cell.capture else (),
+                captures=write_captures(own.ends, self._prefix(order)) if _keeps_captures(order, result) else (),
             )
             for result, (order, own) in zip(results, each, strict=True)
         ]
 
     def _prefix(self, order: Order) -> str:
-        attempt = "" if order.attempt == 1 else f"-attempt{order.attempt}"
-        return f"{self._captures}-test{order.cell.number}-{order.repetition}{attempt}"
+        return f"{self._captures}-test{order.cell.number}-{order.repetition}"
+
+
+def _keeps_captures(order: Order, result: Repetition) -> bool:
+    """Tell whether the captures are written: a repetition that is measured once more keeps those of its last attempt."""
+    measured_again = result.status is Status.INVALID and order.attempt < MOST_ATTEMPTS
+    return order.cell.capture and not measured_again
 
 
 async def measurable(orders: Sequence[Order], nodes: Nodes, blocked: Blocked) -> tuple[Sequence[Order], str | None]:

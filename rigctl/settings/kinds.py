@@ -71,7 +71,6 @@ LIMITS: Final[dict[str, Limits | None]] = {
     IPERF3: Limits(
         kinds=(TCP, UDP),
         keys={
-            "max_skew": "it does not report when a flow began",
             "bins": "its shortest interval is 100 ms",
             "capture": "it captures nothing",
         },

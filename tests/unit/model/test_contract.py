@@ -189,13 +189,22 @@ def test_the_reasons_of_an_invalid_repetition_in_full() -> None:
         "start skew 0.025 ms exceeds the limit of 0.001 ms"
     )
     assert invalid_reason(CELL, CommonWindow(0, 10 * S, 10_000_000), [], 0.010) is None
-    assert invalid_reason(CELL, short, [], 0.010) == "all flows ran together for only 8.99 s, less than 90% of 10 s"
+    assert invalid_reason(CELL, short, [], 0.010) == "all flows ran together for only 8.99 s of 10 s, less than 9.00 s"
     assert invalid_reason(CELL, CommonWindow(0, 9 * S, 0), [], 0.010) is None
     hot = [NodeUsage("pi1", throttled=True), NodeUsage("pi2", throttled=True)]
     whole = CommonWindow(0, 10 * S, 0)
     assert invalid_reason(CELL, whole, hot, 0.010) == (
         "throttled during the repetition: pi1, pi2. Cool it or check its power supply"
     )
+
+
+def test_how_late_a_flow_may_be_is_one_number_for_skew_and_interval() -> None:
+    late = CommonWindow(2 * S, 10 * S, 2 * S)
+    assert invalid_reason(CELL, late, [], 2.0) is None
+    assert invalid_reason(CELL, late, [], 1.9) == "start skew 2000.0 ms exceeds the limit of 1900 ms"
+    unknown = invalid_reason(CELL, late, [], 1.9, skew_known=False)
+    assert unknown == "all flows ran together for only 8.00 s of 10 s, less than 8.10 s"
+    assert invalid_reason(replace(CELL, duration_s=0.4), CommonWindow(0, 1, 0), [], 1.0) is None
 
 
 def sampled(side: Side, counts: list[int]) -> Side:

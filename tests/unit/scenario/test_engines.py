@@ -28,7 +28,6 @@ def test_one_table_can_have_both_and_the_agent_measures_where_nothing_is_said(
         ("test: pingpong", "size: 1, ", "s.yaml:4:27: engine: iperf3 can run test: tcp and udp, not pingpong"),
         ("test: blast", "size: 1, ", "engine: iperf3 can run test: tcp and udp, not blast"),
         ("test: file", "size: 1M, ", "engine: iperf3 can run test: tcp and udp, not file"),
-        ("max_skew: 1ms", "", "s.yaml:3:11: max_skew: not with engine: iperf3, it does not report when a flow"),
         ("bins: 10ms", "", "s.yaml:3:7: bins: not with engine: iperf3, its shortest interval is 100 ms"),
         ("capture: true", "", "s.yaml:3:10: capture: not with engine: iperf3, it captures nothing"),
         ("capture: [2]", "", "s.yaml:3:10: capture: not with engine: iperf3, it captures nothing"),

@@ -160,7 +160,7 @@ class _Observer:
 
 
 def _keeps_captures(order: Order, result: Repetition) -> bool:
-    """Tell whether the captures are written: a repetition that is measured once more keeps those of its last attempt."""
+    """Tell whether captures are written: a repetition that is measured once more keeps those of its last attempt."""
     measured_again = result.status is Status.INVALID and order.attempt < MOST_ATTEMPTS
     return order.cell.capture and not measured_again
 

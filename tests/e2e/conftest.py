@@ -47,6 +47,14 @@ def guest(tmp_path: Path, host: User) -> User:
     return User(tmp_path, host)
 
 
+@pytest.fixture
+def replayed(tmp_path: Path) -> User:
+    """Someone whose runs are replayed: no node, no traffic; `replay.says` what they return."""
+    made = User(tmp_path)
+    made.replays()
+    return made
+
+
 @pytest.fixture(scope="session")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A browser of low priority, for other tests measure beside it. Started by root it would set itself to nice -8."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from openssh import Sshd, accepts, free_port, new_key
+from openssh import Sshd, accepts, kept_port, new_key
 from openssh_lab import Lab
 from processes import end, eventually
 
@@ -57,13 +57,13 @@ def serve_small(lab: Lab, name: str, address: str) -> "subprocess.Popen[bytes]":
 @contextmanager
 def dropbear(folder: Path) -> Iterator[Sshd]:
     """Serve a small host on 127.0.0.1."""
-    key, root, port = new_key(folder / "user_key"), folder / "host", free_port()
-    command = small_host(root, key, f"127.0.0.1:{port}")
-    known = folder / "known_hosts"
-    known.write_text(f"[127.0.0.1]:{port} {(root / 'host_key.pub').read_text()}")
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    try:
-        eventually(lambda: accepts(port), "dropbear did not start")
-        yield Sshd(port, folder, key, known, process, user="root")
-    finally:
-        end(process, politely_for_s=5)
+    key, root, known = new_key(folder / "user_key"), folder / "host", folder / "known_hosts"
+    with kept_port() as port:
+        command = small_host(root, key, f"127.0.0.1:{port}")
+        known.write_text(f"[127.0.0.1]:{port} {(root / 'host_key.pub').read_text()}")
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        try:
+            eventually(lambda: accepts(port), "dropbear did not start")
+            yield Sshd(port, folder, key, known, process, user="root")
+        finally:
+            end(process, politely_for_s=5)

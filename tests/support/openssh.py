@@ -5,13 +5,14 @@ import os
 import pwd
 import re
 import shutil
+import signal
 import socket
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from processes import end, eventually
+from processes import DEADLINE_S, end, eventually
 
 from rigctl.records import Link
 from rigctl.remote.lock import lock_name
@@ -21,6 +22,8 @@ USER = pwd.getpwuid(os.getuid()).pw_name
 GUEST = "rigguest"
 GUEST_ID = 47110
 GUEST_HOME = "/mnt/rigguest"
+PATIENCE = 6
+"""Factor on rigctl's own deadlines of 5 to 30 s, in tests that are not about them."""
 # $1: the server's folder; the rest: what is started. Accounts and rules are copies, mounted over the real ones.
 _OWN_SYSTEM = f"""
 set -e; folder=$1; shift
@@ -42,26 +45,32 @@ exec "$@"
 def new_key(path: Path, comment: str = "test", passphrase: str = "") -> Path:
     """An ED25519 key pair at `path` and `path`.pub."""
     command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-C", comment, "-f", str(path)]
-    subprocess.run(command, check=True, timeout=10)
+    subprocess.run(command, check=True, timeout=DEADLINE_S)
     return path
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+@contextlib.contextmanager
+def kept_port() -> Iterator[int]:
+    """Keep a port of 127.0.0.1 that nobody else gets during the block, and on which nobody listens.
+
+    A server that sets SO_REUSEADDR may listen on it all the same, as sshd and dropbear do.
+    """
+    with socket.socket() as keeping:
+        keeping.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        keeping.bind(("127.0.0.1", 0))
+        yield keeping.getsockname()[1]
 
 
 def accepts(port: int) -> bool:
-    """Whether a server greets who connects to this port of 127.0.0.1."""
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1) as probe:
+    """Tell whether a server greets who connects to this port of 127.0.0.1."""
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), DEADLINE_S) as probe:
         return probe.recv(1) != b""
     return False
 
 
 @dataclass
 class Sshd:
-    """A running sshd. `key` opens it; `known_hosts` vouches for it."""
+    """A running server of SSH. `key` opens it; `known_hosts` vouches for it."""
 
     port: int
     folder: Path
@@ -90,6 +99,7 @@ class Sshd:
             "known_hosts": self.known_hosts,
             # Servers on one host are told apart by this, as the loopback rig's nodes are.
             "data_address": "127.0.0.1",
+            "patience": PATIENCE,
         }
         return Node(**(settings | changes))  # type: ignore[arg-type]
 
@@ -108,11 +118,16 @@ class Sshd:
         """Wait until every connection's process has ended: a client is gone a moment before its server."""
         return eventually(lambda: not self.sessions())
 
+    @staticmethod
+    def signal(pids: Iterable[int], number: int) -> None:
+        """Send a signal to those of these processes that are left."""
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
     def stop(self) -> None:
         """End it and its connections."""
-        for pid in self.sessions():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, 9)
+        self.signal(self.sessions(), signal.SIGKILL)
         end(self.process, politely_for_s=5)
 
 
@@ -135,12 +150,20 @@ class SshdFactory:
         With `sudoers` its user is no root but GUEST, under these rules of sudo, and /var/lib and /run are its own: all
         in a mount namespace, so that nothing is left of it.
         """
+        with kept_port() as port:
+            server = self._started(port, options, sudoers)
+            self.servers.append(server)
+            eventually(lambda: server.process.poll() is not None or accepts(port))
+        if server.process.poll() is not None or not server.emptied():
+            raise RuntimeError(f"sshd did not start: {(server.folder / 'log').read_text()}")
+        return server
+
+    def _started(self, port: int, options: tuple[str, ...], sudoers: str | None) -> Sshd:
         folder = self.folder / f"sshd{len(self.servers) + 1}"
         folder.mkdir()
         new_key(folder / "host_key")
         key = new_key(folder / "user_key")
         shutil.copy(key.with_suffix(".pub"), folder / "authorized_keys")
-        port = free_port()
         config = folder / "sshd_config"
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
@@ -150,18 +173,12 @@ class SshdFactory:
             options = (f"AuthorizedKeysFile {GUEST_HOME}/authorized_keys", *options)
             command = ["unshare", "--mount", "sh", "-c", _OWN_SYSTEM, "sh", str(folder), *command]
         config.write_text("\n".join([*options, *self._base(folder, port)]) + "\n")  # the first of a kind holds
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stderr=(folder / "log").open("wb"),
-        )
         public = (folder / "host_key.pub").read_text().split()
         known = folder / "known_hosts"
         known.write_text(f"[127.0.0.1]:{port} {public[0]} {public[1]}\n")
-        server = Sshd(port, folder, key, known, process, user=USER if sudoers is None else GUEST)
-        self.servers.append(server)
-        self._wait(server)
-        return server
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=log)
+        return Sshd(port, folder, key, known, process, user=USER if sudoers is None else GUEST)
 
     @staticmethod
     def _base(folder: Path, port: int) -> list[str]:
@@ -181,12 +198,20 @@ class SshdFactory:
             "LogLevel ERROR",
         ]
 
-    @staticmethod
-    def _wait(server: Sshd) -> None:
-        """Until it accepts connections, and its process for the one that found out has ended."""
-        eventually(lambda: server.process.poll() is not None or accepts(server.port))
-        if server.process.poll() is not None or not server.emptied():
-            raise RuntimeError(f"sshd did not start: {(server.folder / 'log').read_text()}")
+
+@dataclass(frozen=True)
+class Hanging:
+    """A command that outlasts every test. The process writes its number to `file`."""
+
+    file: Path
+
+    @property
+    def command(self) -> str:
+        return f"echo $$ >{self.file}; exec sleep 300"
+
+    @property
+    def begun(self) -> bool:
+        return self.file.exists() and self.file.read_text().endswith("\n")
 
 
 def places(node: Node) -> dict[int, tuple[int, str]]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import replay
 from processes import all_commands, ancestors, end, eventually
 
 from rigctl.cli.app import COMMANDS
@@ -57,6 +58,7 @@ def _command(
     os.environ.clear()
     os.environ.update(environment)
     sys.path.insert(0, str(folder))  # as `python -m` does
+    replay.install(environment)
     for number, path in enumerate(outputs, 1):
         written = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(written, number)
@@ -111,7 +113,12 @@ def ended(
 
 
 class User:
-    """Someone at a terminal, with a home, a store and a runtime folder of their own."""
+    """Someone at a terminal, with a home, a store and a runtime folder of their own.
+
+    `replay`: what their runs return instead of measuring, if they are replayed.
+    """
+
+    replay: replay.Replay
 
     def __init__(self, folder: Path, host: "User | None" = None) -> None:
         """`host`: a user whose rigs this one uses."""
@@ -126,6 +133,13 @@ class User:
             "COLUMNS": "200",
             "PYTHONPATH": str(Path(__file__).parents[2]),
         }
+
+    def replays(self) -> None:
+        """Replay the runs of this user from here on, those of processes that commands start too."""
+        self.replay = replay.Replay(self.folder)
+        support = Path(__file__).parent
+        self.environment[replay.SCRIPT] = str(self.replay.path)
+        self.environment["PYTHONPATH"] = f"{support / 'replaying'}:{support}:{self.environment['PYTHONPATH']}"
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
         return subprocess.Popen(

@@ -1,0 +1,205 @@
+"""A third engine, for tests: it returns stored measurements at once. No node, no traffic, no luck.
+
+Commands of a `User` with `replay` set run with it, in processes of their own: everything else of a run is the real
+thing (plan, order, resuming, store, report, messages, exit codes). What it returns follows from a script, a JSON file.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import builders
+import message_runs
+
+from rigctl.base.errors import NodeError
+from rigctl.records import Cell, Datagrams, Facts, Flow, NodeUsage, PortSeries, RunPlan
+from rigctl.rig.inventory import Rig
+from rigctl.runner import repetition, run
+from rigctl.runner.engine import Bench
+from rigctl.runner.outcome import Measurement
+from rigctl.runner.progress import Progress
+from rigctl.runner.schedule import Order
+from rigctl.settings import ITERATIONS, RATE
+
+SCRIPT: Final = "RIGCTL_REPLAY"
+"""The environment variable that names the script; without it nothing is replayed."""
+EVERY: Final = "*"
+LATE_NS: Final = 60_000_000_000
+
+
+@dataclass(slots=True)
+class Script:
+    """What is returned, by the number of the test, or for `EVERY` other test."""
+
+    measured: dict[str, list[float]] = field(default_factory=lambda: {EVERY: [900.0]})
+    """A value per repetition, then from the first again: Mbit/s of each pair, or the mean round trip in µs."""
+    failing: dict[str, str] = field(default_factory=dict)
+    """Tests that fail, with the reason."""
+    late: dict[str, int] = field(default_factory=dict)
+    """Tests whose flows start a minute apart in so many attempts."""
+    held: list[str] = field(default_factory=list)
+    """Tests that do not end before `release`."""
+
+
+class Replay:
+    """The script of a test, and what has been measured by it. Its two files lie in `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "replay.json"
+        self.says()
+
+    def says(self, **script: Any) -> None:
+        """Write the script; what is not given has its default."""
+        self.path.write_text(json.dumps(asdict(Script(**script))))
+
+    def release(self) -> None:
+        """Let the tests that are held go on."""
+        self._with(".released").touch()
+
+    @property
+    def began(self) -> list[tuple[int, int, int]]:
+        """Test, repetition and attempt of everything that began, in order."""
+        trace = self._with(".trace")
+        lines = trace.read_text().splitlines() if trace.exists() else []
+        return [(int(test), int(number), int(attempt)) for test, number, attempt in map(str.split, lines)]
+
+    def _with(self, suffix: str) -> Path:
+        return self.path.with_suffix(suffix)
+
+
+class _Attempt:
+    """One repetition of the script (`rigctl.runner.engine.Attempt`)."""
+
+    def __init__(self, path: Path, orders: Sequence[Order], _bench: Bench, _progress: Progress) -> None:
+        self.orders, self.path = orders, path
+        self.script = Script(**json.loads(path.read_text()))
+        self.at_ns = builders.BEGIN_NS
+
+    async def prepare(self) -> None:
+        first = self.orders[0]
+        with self.path.with_suffix(".trace").open("a") as trace:
+            trace.write(f"{first.cell.number} {first.repetition} {first.attempt}\n")
+
+    async def traffic(self) -> None:
+        number = str(self.orders[0].cell.number)
+        while number in self.script.held and not self.path.with_suffix(".released").exists():
+            await asyncio.sleep(0.02)
+        if number in self.script.failing:
+            raise NodeError(min(self.orders[0].cell.nodes), self.script.failing[number])
+
+    async def stop(self, reason: str) -> str:
+        return reason
+
+    async def collect(self, _deadline_s: float) -> Sequence[Measurement]:
+        return [self._measured(order) for order in self.orders]
+
+    async def close(self) -> None: ...
+
+    def _measured(self, order: Order) -> Measurement:
+        cell, number = order.cell, str(order.cell.number)
+        values = self.script.measured.get(number) or self.script.measured[EVERY]
+        value = values[(order.repetition - 1) % len(values)]
+        late = order.attempt <= self.script.late.get(number, 0)
+        return Measurement(
+            flows=tuple(_flows(cell, value, late)),
+            usage=tuple(NodeUsage(name, 10**6, 2 * 10**5, 10**6, 4, None) for name in sorted(cell.nodes)),
+            at_ns=self.at_ns,
+            clock_error_ns=61_000,
+        )
+
+
+def _flows(cell: Cell, value: float, late: bool) -> Iterable[Flow]:
+    if cell.in_messages:
+        size, iterations = cell.message_bytes or 1, cell[ITERATIONS] or 100
+        side = message_runs.side(size, iterations, iterations * value / 1e6, cell.test == "pingpong")
+        return [Flow(stream.pair, stream.direction, 1, side, side) for stream in cell.streams]
+    rate = cell[RATE]
+    mbps = rate * cell.parallel / 1e6 if isinstance(rate, int) else value
+    made = builders.flows(cell, [mbps] * len(cell.streams))
+    if cell.transport == "udp" and cell.message_bytes is not None:
+        made = tuple(_in_datagrams(flow, cell.message_bytes) for flow in made)
+    if not late:
+        return made
+    last = made[-1]
+    assert last.receiver is not None
+    return [*made[:-1], replace(last, receiver=replace(last.receiver, first_byte_ns=builders.BEGIN_NS + LATE_NS))]
+
+
+def _in_datagrams(flow: Flow, size: int) -> Flow:
+    """Return `flow` with the counts of its datagrams, none of which was lost."""
+    assert flow.sender is not None
+    assert flow.receiver is not None
+    count = flow.sender.bytes // size
+    arrived = replace(flow.receiver, datagrams=Datagrams(count, highest=count))
+    return replace(flow, sender=replace(flow.sender, datagrams=Datagrams(count)), receiver=arrived)
+
+
+class _Nodes:
+    """The nodes of a rig, all of which are there (`rigctl.runner.nodes.Nodes`)."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig, self.facts_changed = rig, False
+
+    async def open_or_wait(self, *_: object) -> dict[str, Any]:
+        return {}
+
+    async def facts(self, names: Iterable[str]) -> dict[str, Facts]:
+        return {name: builders.facts(iperf3="3.16") for name in names}
+
+    def check_data_addresses(self) -> None: ...
+
+    async def lost(self, _: Collection[str]) -> dict[str, NodeError]:
+        return {}
+
+    async def agents(self, _: Collection[str]) -> dict[str, Any]:
+        return {}
+
+    def is_pi(self, _: str) -> bool:
+        return False
+
+
+class _Nothing:
+    """Host settings that always hold, and switches without counters."""
+
+    async def hold(self, _: Cell) -> None: ...
+
+    def check(self, _: Cell) -> None: ...
+
+    async def begin(self) -> None: ...
+
+    async def end(self, *_: object) -> tuple[tuple[PortSeries, ...], tuple[str, ...]]:
+        return (), ()
+
+
+def install(environment: Mapping[str, str]) -> None:
+    """Replace the engines and all that reaches nodes in this process, if `environment` names a script."""
+    if SCRIPT not in environment:
+        return
+    path = Path(environment[SCRIPT])
+
+    @asynccontextmanager
+    async def provided(rig: Rig) -> AsyncIterator[Rig]:
+        yield rig
+
+    @asynccontextmanager
+    async def nodes_of(rig: Rig, _: str) -> AsyncIterator[_Nodes]:
+        yield _Nodes(rig)
+
+    @asynccontextmanager
+    async def nothing(*_: object) -> AsyncIterator[_Nothing]:
+        yield _Nothing()
+
+    async def prechecked(_plan: RunPlan, *_: object, **__: object) -> tuple[list[str], dict[Any, str]]:
+        return [], {}
+
+    def attempt(orders: Sequence[Order], bench: Bench, progress: Progress) -> _Attempt:
+        return _Attempt(path, orders, bench, progress)
+
+    vars(repetition)["ENGINES"] = dict.fromkeys(repetition.ENGINES, attempt)
+    vars(run).update(
+        provided=provided, nodes_of=nodes_of, conditions_of=nothing, counters_of=nothing, prechecked=prechecked
+    )

@@ -11,34 +11,46 @@ DEMO_STORE := $(VENV)/demo.db
 # What is imported is compiled once and kept. Where a container sets this, each start of rigctl compiles all of it again: 3 s for 1.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: samples demo test whole foreign lint types unit bench clean system agents mutants torture machines docs pages fuzz golden quiet wheel wheelhouse house release packages
+.PHONY: samples demo test tests foreign lint types unit bench clean system agents mutants torture machines docs pages fuzz golden steady wheel wheelhouse house release packages
 
 demo: $(VENV)/run.stamp $(AGENT)
 	@echo "Seven tests of 5 s each on the virtual rig: about one minute."
 	@$(BIN)/rigctl run scenarios/gigablox.yaml --duration 5s --store $(DEMO_STORE) --report reports/demo.html
 
-# What computes comes first: type checker, unit tests, the compiler for other machines. Then the tests that mostly wait, four
-# files at a time, and at the end, alone, those that judge what a machine at rest achieves.
+# The tests that wait, those that compute and the type checker run side by side. What needs long and changes with its own sources only
+# (agents for other machines, the site of the documentation) runs where those have changed since it last passed, and in each new clone.
 test:
 	$(MAKE) -j2 --output-sync=target system $(VENV)/dev.stamp
 	$(MAKE) -j2 --output-sync=target $(AGENT) lint
-	$(MAKE) -j3 --output-sync=line types unit foreign
-	$(MAKE) whole
-	$(MAKE) quiet
+	$(MAKE) -j3 --output-sync=line types tests $(VENV)/foreign.stamp $(VENV)/docs.stamp
+
+# Whole files go to four workers, those that take longest first: end-to-end tests mostly wait.
+FLOORS := tests/e2e tests/integration tests/agent tests/golden tests/unit
+FOREIGN := tests/agent/test_foreign.py
+SITE := tests/e2e/test_docs_site.py
+APART := --ignore=$(FOREIGN) --ignore=$(SITE)
+tests: $(VENV)/dev.stamp $(AGENT)
+	CI=1 $(BIN)/python -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder --durations=15 $(FLOORS) $(APART)
 
 # Agents of other machines: the compiler makes a C library for each, so that Raspberry Pis and FreeBSD stand for all of them here.
 # `make torture` and `make packages` build every agent.
-FOREIGN := tests/agent/test_foreign.py
-whole: $(VENV)/dev.stamp $(AGENT)
-	CI=1 $(BIN)/python -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder --durations=15 \
-		tests/e2e tests/integration tests/agent $(FOREIGN:%=--ignore=%) -m "not quiet"
-
-quiet: $(VENV)/dev.stamp $(AGENT)
-	CI=1 $(BIN)/python -m pytest -q -m quiet tests/e2e tests/agent
-
 foreign: $(VENV)/dev.stamp
 	nice -n 5 $(BIN)/rigctl agent build --target aarch64 --target armv7 --target freebsd-x86_64
 	CI=1 $(BIN)/python -m pytest -q $(FOREIGN)
+
+$(VENV)/foreign.stamp: $(VENV)/dev.stamp $(SOURCES) $(FOREIGN) rigctl/remote/build.py
+	$(MAKE) foreign
+	touch $@
+
+$(VENV)/docs.stamp: $(VENV)/dev.stamp mkdocs.yml $(SITE) $(shell find docs -type f -name '*.*')
+	CI=1 $(BIN)/python -m pytest -q $(SITE)
+	touch $@
+
+# Not in CI: each run takes as long as `make test`. Runs all tests N times, on an idle machine, on a busy one, on one processor, in random
+# order, and prints each that failed. ON=busy TESTS="tests/agent/traffic" for some of them.
+N ?= 5
+steady: system $(VENV)/dev.stamp agents
+	$(BIN)/python tests/bench/steady.py --runs $(N) $(if $(ON),--on $(ON)) $(TESTS)
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

@@ -1,10 +1,11 @@
 """For every test: no signal is inherited as ignored, and a test that hangs shows where each of its tasks stands.
 
-The files that take longest come first: one that begins last leaves the other processors idle.
+RIGCTL_ORDER=SEED gives files, and the tests of each file, a random order (`make steady`).
 """
 
 import asyncio
 import os
+import random
 import signal
 import sys
 from collections.abc import Callable, Generator
@@ -13,11 +14,6 @@ from typing import Any, Protocol
 
 import pytest
 
-_LONGEST = (
-    "test_openssh_rig", "test_report_page", "test_run", "test_nightly", "test_docs_commands", "test_slurm",
-    "test_check_faults", "test_examples", "test_remote_lock", "test_display", "test_conditions_restored",
-    "test_remote_ssh", "test_fuzz", "test_threads", "test_publish", "test_remote_push", "test_rig_init",
-)  # fmt: skip
 _IGNORED_BY_SHELLS = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 
 
@@ -42,8 +38,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("long")]
         items[:] = [item for item in items if not item.get_closest_marker("long")]
         config.hook.pytest_deselected(items=left_out)
-    place = {name: number for number, name in enumerate(_LONGEST)}
-    items.sort(key=lambda item: place.get(item.path.stem, len(place)))
+    if (seed := os.environ.get("RIGCTL_ORDER")) is not None:
+        order = random.Random(seed)
+        order.shuffle(items)
+        files = {path: order.random() for path in sorted({item.path for item in items})}
+        items.sort(key=lambda item: files[item.path])
 
 
 def _nothing(number: int, frame: FrameType | None) -> None:

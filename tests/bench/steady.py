@@ -1,0 +1,124 @@
+"""Proof that no test fails by luck: run the tests many times, on an idle and on a busy machine, in random order.
+
+`python tests/bench/steady.py [--runs N] [--on idle,busy,one] [PATH …]`, or `make steady N=10 ON=busy TESTS=PATH`. A run
+is one pytest over PATH, by default over all that `make test` runs. `busy`: a program on each processor that only
+computes; `one`: everything on one processor. Of ten runs four are idle, four busy and two on one processor.
+
+Prints a line per run, then each test that failed at least once with its share of the runs that had it, and the seeds:
+RIGCTL_ORDER=SEED gives the same order again. Exits with 1 if any test failed.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Final
+
+from bench import ROOT, SUPPORT, table
+
+sys.path.insert(0, str(SUPPORT))
+from processes import running
+
+ON: Final = ("idle", "busy", "idle", "busy", "one")
+TESTS: Final = ("tests/e2e", "tests/integration", "tests/agent", "tests/golden", "tests/unit")
+LONGEST_S: Final = 3600
+"""Of one run: then it is ended, and counted as failed."""
+COMPUTE: Final = ("timeout", str(LONGEST_S), sys.executable, "-c", "while True: pass")
+
+
+@contextmanager
+def machine(on: str) -> Iterator[list[str]]:
+    """Yield the words that a command begins with, while the machine is as `on` says."""
+    processors = sorted(os.sched_getaffinity(0))
+    with ExitStack() as stack:
+        for processor in processors if on == "busy" else []:
+            stack.enter_context(running(["taskset", "-c", str(processor), *COMPUTE]))
+        yield ["taskset", "-c", str(processors[-1])] if on == "one" else []
+
+
+def outcomes(report: Path) -> tuple[set[str], dict[str, str]]:
+    """Return the tests of a run, and those that failed, each with the first line of why. Source: pytest's JUnit XML."""
+    if not report.exists():
+        return set(), {"(the run as a whole)": f"not finished after {LONGEST_S} s, or no test ran"}
+    ran, failed = set[str](), dict[str, str]()
+    for case in ET.parse(report).iter("testcase"):
+        name = f"{case.get('classname')}::{case.get('name')}"
+        ran.add(name)
+        for bad in (*case.iter("failure"), *case.iter("error")):
+            failed.setdefault(name, (bad.get("message") or "").strip().partition("\n")[0][:150])
+    return ran, failed
+
+
+def one_run(on: str, seed: int, workers: int, paths: Sequence[str]) -> tuple[set[str], dict[str, str]]:
+    """Run the tests once; print a line on it, and keep what pytest printed if a test failed."""
+    with tempfile.TemporaryDirectory() as folder, machine(on) as begin:
+        report, log = Path(folder, "report.xml"), Path(folder, "log")
+        words = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-n",
+            str(workers),
+            "--dist",
+            "loadfile",
+            "-p",
+            "no:cacheprovider",
+        ]
+        command = [*begin, *words, "--no-loadscope-reorder", f"--junitxml={report}", *paths]
+        environment = os.environ | {"CI": "1", "RIGCTL_ORDER": str(seed)}
+        began_s = time.monotonic()
+        with log.open("wb") as output:
+            try:
+                subprocess.run(
+                    command, cwd=ROOT, env=environment, stdout=output, stderr=output, timeout=LONGEST_S, check=False
+                )
+            except subprocess.TimeoutExpired:
+                report.unlink(missing_ok=True)
+        ran, failed = outcomes(report)
+        took_s = time.monotonic() - began_s
+        print(f"{on:5} seed {seed}: {len(ran)} tests, {len(failed)} failed, {took_s:.0f} s", flush=True)
+        if failed:
+            kept = ROOT / "build" / f"steady-{on}-{seed}.log"
+            kept.parent.mkdir(exist_ok=True)
+            shutil.copy(log, kept)
+            print(f"      {kept.relative_to(ROOT)}", flush=True)
+        return ran, failed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=len(ON))
+    parser.add_argument("--on", default=",".join(ON), help="kinds of runs in turn: idle, busy, one")
+    parser.add_argument("--seed", type=int, default=int(time.time()) % 100_000)
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("paths", nargs="*", default=list(TESTS))
+    given = parser.parse_args()
+    if unknown := [kind for kind in given.on.split(",") if kind not in ON]:
+        parser.error(f"--on: {unknown[0]}: expected idle, busy or one")
+    times, failures, reasons = Counter[str](), Counter[str](), dict[str, str]()
+    for number, on in enumerate(islice(cycle(given.on.split(",")), given.runs)):
+        ran, failed = one_run(on, given.seed + number, given.workers, given.paths)
+        times.update(ran)
+        failures.update(failed.keys())
+        reasons |= failed
+    rows = [
+        (re.sub(r"^tests\.", "", name), f"{count} of {max(times[name], count)}", reasons[name])
+        for name, count in failures.most_common()
+    ]
+    table(f"Tests that failed, of {len(times)} in {given.runs} runs: {len(rows)}", ("Test", "Failed", "Reason"), rows)
+    return 1 if rows else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

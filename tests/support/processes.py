@@ -1,12 +1,14 @@
 """Processes and file systems of tests: each ends with its block, and every wait is for an event and has a deadline."""
 
 import asyncio
+import os
+import signal
 import subprocess
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 DEADLINE_S = 60.0
 """Of every wait: a test that has to wait so long fails, and no busy machine takes so long."""
@@ -45,6 +47,17 @@ def end(process: "subprocess.Popen[Any]", politely_for_s: float = 0) -> None:
     process.wait(DEADLINE_S)
 
 
+@contextmanager
+def paused(process: "subprocess.Popen[Any]") -> Iterator[None]:
+    """Stop a child by SIGSTOP, all its threads, and let it go on when the block ends."""
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
+
+
 def eventually(holds: Callable[[], T], what: str = "") -> T:
     """Wait until `holds` returns something true, and return that. Fail after `DEADLINE_S`, with `what`."""
     until_s = time.monotonic() + DEADLINE_S
@@ -54,12 +67,16 @@ def eventually(holds: Callable[[], T], what: str = "") -> T:
     return held
 
 
-async def eventually_async(holds: Callable[[], Awaitable[T] | T], what: str = "") -> T:
+@overload
+async def eventually_async(holds: Callable[[], Coroutine[Any, Any, T]], what: str = "") -> T: ...
+@overload
+async def eventually_async(holds: Callable[[], T], what: str = "") -> T: ...
+async def eventually_async(holds: Callable[[], Any], what: str = "") -> Any:
     """Wait as `eventually` does, in an event loop. `holds` may be a coroutine function."""
     until_s = time.monotonic() + DEADLINE_S
     while True:
         now = holds()
-        held: T = await now if isinstance(now, Awaitable) else now
+        held = await now if isinstance(now, Coroutine) else now
         if held:
             return held
         assert time.monotonic() < until_s, f"not within {DEADLINE_S:g} s: {what or holds}"

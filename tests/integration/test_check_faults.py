@@ -29,7 +29,7 @@ NO_RULE = "nft delete table inet fault"
 @pytest.fixture(scope="module")
 def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """A rig that is up, for faults that a command takes away again."""
-    with kept_up(tmp_path_factory.mktemp("rig"), "a", "b", "c", links=LINKS) as started:
+    with kept_up(rig(tmp_path_factory.mktemp("rig"), "a", "b", "c", links=LINKS)) as started:
         yield started
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from processes import running
+from processes import DEADLINE_S, running
 from user import ended
 from virtual_rigs import NAME, rig, survivors
 
@@ -16,6 +16,10 @@ pytestmark = pytest.mark.usefixtures("runtime_folder")
 
 def rigctl(*words: str) -> "subprocess.CompletedProcess[bytes]":
     return ended(("rig", *words), Path.cwd(), dict(os.environ))
+
+
+def executing(file: str, command: str) -> list[str]:
+    return [sys.executable, "-m", "rigctl", "rig", "exec", file, "a", "--", command]
 
 
 def test_up_status_exec_down(tmp_path: Path) -> None:
@@ -28,29 +32,30 @@ def test_up_status_exec_down(tmp_path: Path) -> None:
         status = rigctl("status", file).stdout.decode()
         assert "b  10.77.0.2  eth0  1 Gbit/s  MTU 1500" in status
         ssh = next(line.strip() for line in status.splitlines() if line.strip().startswith("ssh "))
-        said = subprocess.run([*shlex.split(ssh), "echo $RIGCTL_NODE"], capture_output=True, timeout=20, check=False)
+        command = [*shlex.split(ssh), "echo $RIGCTL_NODE"]
+        said = subprocess.run(command, capture_output=True, timeout=DEADLINE_S, check=False)
         assert said.stdout == b"a\n", said.stderr
         assert rigctl("exec", file, "b", "--", "echo", "two  words").stdout == b"two  words\n"
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with running(executing(file, "echo early >&2; cat"), **pipes) as process:
+            assert process.stderr is not None
+            assert process.stderr.readline() == b"early\n"  # while it still waits for its input
+            process.communicate(b"", timeout=DEADLINE_S)
+            assert process.returncode == 0
     finally:
         ended = rigctl("down", file)
     assert (ended.returncode, ended.stdout) == (0, f"{NAME}: ended\n".encode())
     assert survivors(f"{NAME}-") == []
 
 
-def test_exec_takes_a_file_as_input_and_shows_errors_as_they_come(tmp_path: Path) -> None:
+def test_exec_starts_a_rig_for_one_command_and_takes_a_file_as_input(tmp_path: Path) -> None:
     file = tmp_path / "input"
     file.write_bytes(b"x" * 300_000)
-    command = [sys.executable, "-m", "rigctl", "rig", "exec", str(rig(tmp_path).source), "a", "--"]
+    command = executing(str(rig(tmp_path).source), "wc -c")
     with file.open("rb") as opened:
-        done = subprocess.run([*command, "wc -c"], stdin=opened, capture_output=True, timeout=60, check=False)
+        done = subprocess.run(command, stdin=opened, capture_output=True, timeout=DEADLINE_S, check=False)
     assert done.stdout == b"300000\n", done.stderr
-    with running(
-        [*command, "echo early >&2; cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        assert process.stderr is not None
-        assert process.stderr.readline() == b"early\n"  # while it still waits for its input
-        process.communicate(b"", timeout=30)
-        assert process.returncode == 0
+    assert survivors(f"{NAME}-") == []
 
 
 @pytest.mark.parametrize("command", ["up", "down", "status"])

@@ -3,20 +3,21 @@
 import asyncio
 import hashlib
 import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import asyncssh
 import pytest
-from virtual_rigs import kept_up, login, output
+from processes import all_commands, eventually_async
+from virtual_rigs import kept_up, login, output, rig
 
 from rigctl.rig.inventory import Rig
 
 
 @pytest.fixture(scope="module", params=["namespaces", "loopback"])
 def ready(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
-    with kept_up(tmp_path_factory.mktemp("rig"), "a", "b", virtual=request.param, links="{mtu: 1500}") as started:
+    made = rig(tmp_path_factory.mktemp("rig"), "a", "b", virtual=request.param, links="{mtu: 1500}")
+    with kept_up(made) as started:
         yield started
 
 
@@ -48,33 +49,28 @@ async def test_many_commands_run_at_once_on_nodes_with_homes_of_their_own(ready:
 
 
 async def test_a_lost_client_means_end_of_file_and_a_background_job_stays(ready: Rig, tmp_path: Path) -> None:
-    told = tmp_path / "told"
+    told, go, mark = tmp_path / "told", tmp_path / "go", tmp_path / "later"
     async with login(ready, "a") as connection:
-        process = await connection.create_process(f"echo up; cat >/dev/null; sleep 0.3; echo eof > {told}")
+        # In a session of its own: the command is killed some seconds after the client has gone.
+        reading = f"echo up; cat >/dev/null; echo eof > {told}"
+        process = await connection.create_process(f"setsid --wait sh -c '{reading}'")
         assert await process.stdout.readline() == "up\n"
         connection.abort()
-    await until(told.exists, within_s=10)
-    mark = tmp_path / "later"
-    await output(ready, "a", f"(sleep 0.5; touch {mark}) >/dev/null 2>&1 </dev/null &")
-    await until(mark.exists, within_s=10)
+    await eventually_async(told.exists)
+    waiting = f"until [ -e {go} ]; do sleep 0.02; done; touch {mark}"
+    await output(ready, "a", f"({waiting}) >/dev/null 2>&1 </dev/null &")
+    go.touch()
+    await eventually_async(mark.exists)
 
 
 async def test_what_ignores_the_end_of_its_input_is_killed_with_its_children(ready: Rig, tmp_path: Path) -> None:
-    alive = tmp_path / "alive"
-    script = f"trap '' TERM HUP; echo up; while :; do date +%s%N > {alive}; sleep 0.05; done"
+    def alive() -> list[int]:
+        return [pid for pid, words in all_commands() if str(tmp_path) in words]
+
+    script = f"trap '' TERM HUP; echo up; while :; do sleep 0.05; : {tmp_path}; done"
     async with login(ready, "a") as connection:
         process = await connection.create_process(f"sh -c {script!r} & wait")
         assert await process.stdout.readline() == "up\n"
+        assert alive()
         connection.abort()
-
-    def quiet() -> bool:
-        # Written within the last half second: still there.
-        return alive.exists() and time.time() - alive.stat().st_mtime > 0.5
-
-    await until(quiet, within_s=10)
-
-
-async def until(true: Callable[[], bool], within_s: float) -> None:
-    async with asyncio.timeout(within_s):
-        while not true():
-            await asyncio.sleep(0.02)
+    await eventually_async(lambda: not alive())

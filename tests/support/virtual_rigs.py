@@ -3,14 +3,17 @@
 import asyncio
 import os
 import re
+import shlex
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import asyncssh
 import pytest
-from processes import all_commands
+from processes import DEADLINE_S, all_commands
 
 from rigctl.rig.inventory import Rig
 from rigctl.rig.load import load_rig
@@ -32,17 +35,17 @@ def rig(folder: Path, *names: str, **fields: object) -> Rig:
 
 
 @contextmanager
-def kept_up(folder: Path, *names: str, **fields: object) -> Iterator[Rig]:
-    """Keep a rig up, for the tests of a file."""
-    made = rig(folder, *names, **fields)
+def kept_up(made: Rig) -> Iterator[Rig]:
+    """Keep a rig up, for the tests of a file. The folder of its file is its place: XDG_RUNTIME_DIR."""
+    assert made.source is not None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", str(folder))
+        patch.setenv("XDG_RUNTIME_DIR", str(made.source.parent))
         started, _, _ = asyncio.run(up(made))
     try:
         yield started
     finally:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("XDG_RUNTIME_DIR", str(folder))
+            patch.setenv("XDG_RUNTIME_DIR", str(made.source.parent))
             asyncio.run(down(made))
 
 
@@ -57,8 +60,8 @@ async def login(ready: Rig, name: str) -> AsyncIterator[asyncssh.SSHClientConnec
         known_hosts=str(node.known_hosts),
         agent_path=None,
         config=None,
-        connect_timeout=30,
-        login_timeout=30,
+        connect_timeout=DEADLINE_S,
+        login_timeout=DEADLINE_S,
     ) as connection:
         yield connection
 
@@ -68,6 +71,39 @@ async def output(ready: Rig, name: str, command: str) -> str:
     async with login(ready, name) as connection:
         done = await connection.run(command, check=True)
         return str(done.stdout)
+
+
+async def answers(ready: Rig, source: str, destination: str, *options: str) -> bool:
+    """Tell whether a ping from one node to another is answered, however busy the machine is."""
+    words = " ".join(("ping -c 1 -W", f"{DEADLINE_S:g}", *options, destination))
+    return "1 received" in await output(ready, source, f"{words} || true")
+
+
+RECEIVE = """
+import socket
+peer, _ = socket.create_server(("", 7000)).accept()
+print(sum(map(len, iter(lambda: peer.recv(65536), b""))))
+"""
+
+
+async def sent_at_once(
+    ready: Rig, pairs: Sequence[tuple[str, str]], size: int, sent_so_far: Callable[[], Awaitable[str]]
+) -> tuple[int, float]:
+    """Send `size` bytes over TCP from each source to its destination, all at once.
+
+    Return by how much `sent_so_far` has risen meanwhile, and the seconds that this took at most.
+    """
+    sending = f"until head -c {size} /dev/zero 2>/dev/null >/dev/tcp/OTHER/7000; do sleep 0.02; done"
+    began_s, before = time.monotonic(), int(await sent_so_far())
+    received = await asyncio.gather(
+        *(output(ready, other, shlex.join([sys.executable, "-c", RECEIVE])) for _, other in pairs),
+        *(
+            output(ready, source, shlex.join(["bash", "-c", sending.replace("OTHER", other)]))
+            for source, other in pairs
+        ),
+    )
+    assert received == [f"{size}\n"] * len(pairs) + [""] * len(pairs)
+    return int(await sent_so_far()) - before, time.monotonic() - began_s
 
 
 def openssh(ready: Rig, name: str) -> list[str]:
@@ -107,7 +143,7 @@ def machine() -> dict[str, list[str]]:
 
 
 def _listed(*command: str) -> list[str]:
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=DEADLINE_S)
     return sorted(done.stdout.splitlines())
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import asyncssh
 import pytest
+from processes import DEADLINE_S
 
 from rigctl.base.errors import NodeError
 from rigctl.probe.switches import cli, reader_of
@@ -18,6 +19,13 @@ from rigctl.rig.inventory import Switch as Asked
 USER, PASSWORD, ENABLE = "monitor", "pass-word", "en-able"
 FIXTURES = Path(__file__).parents[1] / "unit" / "fixtures" / "switches"
 LINES_PER_PAGE = 24
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give a switch all the time it takes, in tests that are not about its silence."""
+    for name in ("CONNECT_S", "ANSWER_S", "_LOGIN_S"):
+        monkeypatch.setattr(cli, name, DEADLINE_S)
 
 
 @dataclass(slots=True)
@@ -68,7 +76,7 @@ class _Terminal:
 
     async def serve(self) -> None:
         if self.switch.silent:
-            await asyncio.sleep(60)
+            await self.process.stdin.read()
             return
         self._write(f"\r\nThis is {self.switch.prompt}.\r\n\r\n")
         while True:
@@ -208,7 +216,7 @@ async def test_counters_that_were_cleared_meanwhile_are_said_to_be_others(
     async with listening(Switch(*dialect, cleared="5d03h")) as switch:
         async with reader_of(asked(switch, tmp_path), [switch.interface]) as reader:
             first = (await reader.read())[switch.interface]
-            switch.cleared = "00:00:01"
+            switch.cleared = "0d00h"  # within this hour: true of both answers, however long they take
             second = (await reader.read())[switch.interface]
             third = (await reader.read())[switch.interface]
     assert first.discontinuity != second.discontinuity == third.discontinuity
@@ -265,29 +273,27 @@ async def test_an_unknown_host_key_gets_no_password(known: str, tmp_path: Path) 
     assert ("is not known" if known == "none" else "a host key that differs from the known one") in said
 
 
-async def test_a_connection_that_is_cut_is_said_and_the_next_one_works(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cli, "ANSWER_S", 1.0)
+async def test_a_connection_that_is_cut_is_said_and_the_next_one_works(tmp_path: Path) -> None:
     async with listening(Switch(*IOS, cut_after=2)) as switch:
         wanted = asked(switch, tmp_path)
         async with reader_of(wanted, [switch.interface]) as reader:
             await reader.read()
-            began_s = time.monotonic()
-            with pytest.raises(NodeError, match=r"core: the connection was cut|core: no answer to"):
+            with pytest.raises(NodeError, match="core: the connection was cut: "):
                 await reader.read()
-            assert time.monotonic() - began_s < 15
         switch.cut_after = None
         async with reader_of(wanted, [switch.interface]) as reader:
             assert await reader.read()
 
 
-async def test_a_switch_that_is_silent_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "_LOGIN_S", 1.0)
+@pytest.mark.parametrize(("login_s", "prompt_s"), [(0.5, 2.0), (DEADLINE_S, 0.5)], ids=["login", "prompt"])
+async def test_a_switch_that_is_silent_is_given_up(
+    login_s: float, prompt_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = cli._options
+    monkeypatch.setattr(cli, "_options", lambda *given: options(*given) | {"read_timeout_override": prompt_s})
+    monkeypatch.setattr(cli, "_LOGIN_S", login_s)
     async with listening(Switch(*IOS, silent=True)) as switch:
-        began_s = time.monotonic()
         said = await refused(asked(switch, tmp_path), [switch.interface])
-        assert time.monotonic() - began_s < 15
     assert said == f"core: no prompt from 127.0.0.1, SSH port {switch.port}: is that the command line of a cisco_ios?"
 
 

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, TypeVar
 
 from netmiko import BaseConnection, ConnectHandler
-from netmiko.exceptions import ReadTimeout
+from netmiko.exceptions import ReadException, ReadTimeout
+from paramiko import Channel
 from paramiko.ssh_exception import AuthenticationException, SSHException
 
 from rigctl.base.errors import NodeError
@@ -201,7 +202,7 @@ class CliReader:
             text = await _threaded(lambda: self._said(command), 2 * ANSWER_S)
         except TimeoutError:
             raise NodeError(self.switch.key, f"no answer to `{command}` within {ANSWER_S:g} s") from None
-        except (OSError, EOFError, SSHException) as error:
+        except (OSError, EOFError, SSHException, ReadException) as error:
             raise NodeError(self.switch.key, f"the connection was cut: {_short(error)}") from None
         took_ns = time.monotonic_ns() - before_ns
         t_ns = before_ns + took_ns // 2
@@ -298,7 +299,14 @@ def _connected(options: dict[str, Any], *, enable: bool) -> BaseConnection:
                 raise
     except ReadTimeout:
         raise TimeoutError from None
+    _end_noticed(session.remote_conn)
     return session
+
+
+def _end_noticed(channel: Channel) -> None:
+    """Let netmiko notice the end of a session: it reads only when `recv_ready` says so, which an end never does."""
+    has_data = channel.recv_ready
+    channel.recv_ready = lambda: has_data() or channel.closed or channel.eof_received
 
 
 def _meaning(error: Exception, place: str, user: str) -> str:

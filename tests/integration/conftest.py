@@ -1,11 +1,14 @@
-"""What the integration tests share: `sshd` starts real OpenSSH servers, `home` is an empty one, `name` is a node's."""
+"""Fixtures of the integration tests: `sshd` starts real OpenSSH servers, `home` is an empty one, `name` is a node's."""
 
+import os
 import secrets
+import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from openssh import SshdFactory, Start
+from openssh import Hanging, SshdFactory, Start
 
 
 @pytest.fixture
@@ -15,6 +18,16 @@ def sshd(tmp_path: Path) -> Iterator[Start]:
     yield factory
     for server in factory.servers:
         server.stop()
+
+
+@pytest.fixture
+def hanging(tmp_path: Path) -> Iterator[Hanging]:
+    """Give a command that does not end; it is killed with the test."""
+    made = Hanging(tmp_path / "hanging")
+    yield made
+    if made.begun:
+        with suppress(ProcessLookupError):
+            os.kill(int(made.file.read_text()), signal.SIGKILL)
 
 
 @pytest.fixture

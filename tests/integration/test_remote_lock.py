@@ -6,13 +6,14 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from openssh import Start, places, rig_of
-from processes import DEADLINE_S, running
+from processes import DEADLINE_S, command_line, eventually_async, running
 
 from rigctl.base.errors import BusyError, NodeError
 from rigctl.remote import deploy
@@ -34,12 +35,12 @@ from rigctl.runner.nodes import nodes_of
 
 async def hold(name, port, key, known, wait_s):
     node = Node(name, "127.0.0.1", Link(None, None), port=int(port), key=pathlib.Path(key),
-                known_hosts=pathlib.Path(known), data_address="127.0.0.1")
+                known_hosts=pathlib.Path(known), data_address="127.0.0.1", patience=6)
     async with nodes_of(Rig("r", "", {name: node}, None), "anna@lab7 pid 4711") as nodes:
         said = lambda line: print(line, flush=True)
         await nodes.open_or_wait([name], float(wait_s), said)
         print("had", flush=True)
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
 
 asyncio.run(hold(*sys.argv[1:]))
 """
@@ -47,9 +48,10 @@ asyncio.run(hold(*sys.argv[1:]))
 
 @asynccontextmanager
 async def had(node: Node, holder: str) -> AsyncIterator[Agent]:
-    """The agent on a node whose lock `holder` has."""
+    """The agent on a node whose lock `holder` has. The lock is free again after the block."""
     async with connected(node) as host, agent_on(host, Claim(holder)) as agent:
         yield agent
+    await eventually_async(lambda: not Path(f"/proc/{agent.hello.pid}").exists())
 
 
 async def refused(node: Node) -> str:
@@ -60,16 +62,11 @@ async def refused(node: Node) -> str:
     return str(caught.value)
 
 
-async def eventually(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not holds():
-            await asyncio.sleep(0.02)
-
-
 async def test_who_has_it_and_since_when_is_told(sshd: Start, name: str) -> None:
     server = sshd()
     node = server.node(name)
     async with had(node, "anna@lab7 pid 4711") as agent:
+        assert f" --watchdog {deploy.WATCHDOG_S} " in command_line(agent.hello.pid)  # it lets go if it hears nothing
         since = r"since \d\d:\d\d:\d\d\. Wait for it to end \(--wait 30m\), or end it"
         expected = rf"{name}: in use by anna@lab7 pid 4711, {since} \(on the node: process {agent.hello.pid}\)"
         assert re.fullmatch(expected, await refused(node))
@@ -120,17 +117,7 @@ async def test_a_controller_that_is_killed_lets_go(sshd: Start, name: str, waits
             assert "anna@lab7 pid 4711" in {holder for _, holder in places(node).values()}
             controller.kill()
             controller.wait(DEADLINE_S)
-            await eventually(lambda: "anna@lab7 pid 4711" not in {holder for _, holder in places(node).values()})
-
-
-async def test_an_agent_that_hears_nothing_lets_go(sshd: Start, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deploy, "WATCHDOG_S", 2)
-    monkeypatch.setattr("rigctl.remote.agent.PING_AFTER_S", 60)
-    server = sshd()
-    node = server.node(name)
-    async with had(node, "anna"):
-        assert places(node)
-        await eventually(lambda: not places(node))
+            await eventually_async(lambda: "anna@lab7 pid 4711" not in {holder for _, holder in places(node).values()})
 
 
 async def test_two_runs_that_want_the_same_nodes_in_another_order_both_come_to_their_turn(
@@ -147,7 +134,7 @@ async def test_two_runs_that_want_the_same_nodes_in_another_order_both_come_to_t
                 assert not [outcome for outcome in outcomes.values() if isinstance(outcome, NodeError)]
                 done.append(who)
 
-    async with asyncio.timeout(100), asyncio.TaskGroup() as group:
+    async with asyncio.TaskGroup() as group:
         group.create_task(run("x", names))
         group.create_task(run("y", names[::-1]))
     assert sorted(done) == ["x"] * 2 + ["y"] * 2
@@ -159,7 +146,7 @@ async def test_a_node_that_others_wait_for_is_had_again_after_its_connection_was
     async with nodes_of(rig_of(node), "anna") as nodes, nodes_of(rig_of(node), "bob") as others:
         ((_, agent),) = (await nodes.open([name])).values()  # type: ignore[misc]
         waiting = asyncio.create_task(others.open_or_wait([name], 60, said.append))
-        await eventually(lambda: any("in use by anna" in line for line in said))
+        await eventually_async(lambda: any("in use by anna" in line for line in said))
         for pid in places(node).values():
             os.kill(pid[0], signal.SIGSTOP)  # nobody moves up meanwhile
         os.kill(agent.hello.pid, signal.SIGKILL)
@@ -176,16 +163,15 @@ async def test_a_lock_that_a_lost_connection_of_this_run_left_is_waited_for(sshd
     server = sshd()
     node = server.node(name)
     async with connected(node) as before:
-        async with agent_on(before, Claim("anna@lab7 pid 12")):
+        async with agent_on(before, Claim("anna@lab7 pid 12")) as left:
             mine = Session(rig_of(node), name, Claim("anna@lab7 pid 12", had_it=True))
             other = Session(rig_of(node), name, Claim("anna@lab7 pid 1"))
             with pytest.raises(BusyError, match="in use by anna@lab7 pid 12"):
                 await other.opened()
             await other.close()
             assert mine.usable
-            assert len(places(node)) == 1
-        async with asyncio.timeout(60):
-            _, agent = await mine.opened()
+            assert places(node)[0] == (left.hello.pid, "anna@lab7 pid 12")
+        _, agent = await mine.opened()
         assert not agent.ended
         await mine.close()
-    assert places(node) == {}
+    await eventually_async(lambda: not places(node))

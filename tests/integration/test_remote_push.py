@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from openssh import Start
-from processes import mounted
+from processes import eventually_async, mounted
 
 from rigctl.base.errors import NodeError
 from rigctl.remote.deploy import agent_on, deploy
@@ -129,7 +129,7 @@ async def test_where_neither_home_nor_tmp_may_run_programs_var_tmp_does(sshd: St
             assert place == Path(f"/var/tmp/rigctl-{os.getuid()}")
             assert agent.note is not None
             assert f"the agent was kept in {place} and removed at its end" in agent.note
-        assert not place.exists()
+        await eventually_async(lambda: not place.exists())
 
 
 async def test_an_agent_beside_a_full_home_is_told_of_and_leaves_nothing(sshd: Start, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ async def test_an_agent_beside_a_full_home_is_told_of_and_leaves_nothing(sshd: S
                 assert agent.note.startswith(f"the agent was kept in {tmp_path}/spare/rigctl-")
                 assert "No space left on device" in agent.note or "I/O error" in agent.note
                 assert names(tmp_path / "spare") != []
-            assert names(tmp_path / "spare") == []
+            await eventually_async(lambda: not names(tmp_path / "spare"))
 
 
 async def test_a_full_disk_is_told(sshd: Start, folder: Path, tmp_path: Path) -> None:

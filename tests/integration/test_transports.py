@@ -1,18 +1,19 @@
 """What every transport gives, whichever it is: SSH and a process of this machine here, srun in test_slurm.py."""
 
-import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from openssh import Start
-from processes import all_commands, eventually
+from openssh import PATIENCE, Hanging, Start
+from processes import DEADLINE_S, all_commands, eventually, eventually_async
 from user import User
 
 from rigctl.base.errors import NodeError
 from rigctl.records import Link
+from rigctl.remote import host as host_module
+from rigctl.remote import local
 from rigctl.remote.deploy import agent_on
 from rigctl.remote.host import Host, connected
 from rigctl.remote.lock import Claim
@@ -23,7 +24,7 @@ TRANSPORTS = pytest.mark.parametrize("transport", ["ssh", "local"])
 
 @asynccontextmanager
 async def host(transport: str, sshd: Start) -> AsyncIterator[Host]:
-    here = Node("here", "127.0.0.1", Link(None, None), transport="local")
+    here = Node("here", "127.0.0.1", Link(None, None), transport="local", patience=PATIENCE)
     node = sshd().node(name="here") if transport == "ssh" else here
     async with connected(node) as host:
         yield host
@@ -44,7 +45,10 @@ async def test_bytes_pass_whole(transport: str, sshd: Start) -> None:
 
 
 @TRANSPORTS
-async def test_a_signal_that_ended_a_command_is_named(transport: str, sshd: Start) -> None:
+async def test_a_signal_that_ended_a_command_is_named(
+    transport: str, sshd: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_module, "LAST_WORDS_DEADLINE_S", DEADLINE_S)
     async with host(transport, sshd) as node, node.process("kill -KILL $$") as process:
         assert await process.readline() == b""
         assert await process.last_words() == "killed by SIGKILL"
@@ -56,14 +60,28 @@ async def test_input_that_nobody_reads_is_no_failure(transport: str, sshd: Start
         assert (await node.run("exec <&-; exit 3", input=b"x" * 1024 * 1024)).exit_code == 3
 
 
-async def test_a_local_command_that_hangs_is_ended(sshd: Start, tmp_path: Path) -> None:
-    async with host("local", sshd) as node:
+@TRANSPORTS
+async def test_a_command_that_hangs_costs_its_deadline(
+    transport: str, sshd: Start, hanging: Hanging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_module, "END_DEADLINE_S", 0.2)
+    async with host(transport, sshd) as node:
         with pytest.raises(NodeError, match=r"here: not finished within 0\.3 s: echo"):
-            await node.run(f"echo $$ >{tmp_path}/pid; trap '' TERM; sleep 30", deadline_s=0.3)
-    pid = int((tmp_path / "pid").read_text())
-    async with asyncio.timeout(10):
-        while Path(f"/proc/{pid}").exists():
-            await asyncio.sleep(0.05)
+            await node.run(hanging.command, deadline_s=0.3 / PATIENCE)
+        assert (await node.run("echo still here")).stdout == "still here\n"
+
+
+async def test_a_local_command_that_ignores_sigterm_is_killed_with_its_children(
+    sshd: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_module, "END_DEADLINE_S", 0.2)
+    monkeypatch.setattr(local, "STOP_DEADLINE_S", 0.2)
+    async with (
+        host("local", sshd) as node,
+        node.process("trap '' TERM; sleep 300 & echo $$ $!; wait; sleep 300") as process,
+    ):
+        pids = (await process.readline()).split()
+    await eventually_async(lambda: not any(Path(f"/proc/{int(pid)}/exe").exists() for pid in pids))
 
 
 async def test_a_local_command_is_not_in_the_controllers_session(sshd: Start) -> None:
@@ -96,9 +114,8 @@ nodes:
 def test_two_local_nodes_measure_without_ssh_and_leave_nothing(tmp_path: Path) -> None:
     user = User(tmp_path)
     (tmp_path / "local.yaml").write_text(LOCAL)
-    said = user.rigctl(
-        "run", user.scenario("pairs: here -> there\nduration: 800ms\nrepeat: 1\n"), "--rig", "local.yaml", "--quiet"
-    )
+    scenario = user.scenario("pairs: here -> there\nduration: 500ms\nmax_skew: 1s\nrepeat: 1\n")
+    said = user.rigctl("run", scenario, "--rig", "local.yaml", "--quiet")
     (row,) = user.rows()
     assert row["goodput_mbps"] > 0, said
     left = f"{tmp_path}/.cache/rigctl"

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 from openssh import new_key
 from openssh_lab import Lab, announcing, bridge, cable, linked, serve, sh, switched
-from processes import end
+from processes import DEADLINE_S, end, eventually
 
 from rigctl.rig.inventory import Rig
 from rigctl.rig.load import load_rig
@@ -39,7 +38,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         second_switch(made)
         # One of its addresses is on no other host's network.
         sh("ip", "-n", made.host("pi1"), "address", "add", "172.17.0.1/16", "dev", "eth0")
-        for command in (*announcing("switch"), "sleep", "300"), *(snmpd(made, kind) for kind in PORTS):
+        for command in (*announcing("switch"), "sleep", "infinity"), *(snmpd(made, kind) for kind in PORTS):
             running.callback(end, subprocess.Popen(made.inside("switch", *command)), politely_for_s=5)
         for name, address in {**HOSTS, "pi4": BEHIND}.items():
             running.callback(end, serve(made, name, address, lldp=name in ("pi1", "pi2")), politely_for_s=5)
@@ -86,20 +85,19 @@ def home(lab: Lab) -> None:
 
 
 def until_ready(lab: Lab) -> None:
-    """SSH answers, snmpd answers, and lldpd has heard its neighbour."""
-    ready = "for i in $(seq 40); do lldpcli show neighbors | grep -q SysName:.*switch && exit; sleep 0.1; done; exit 1"
+    """Wait until SSH and both tables of snmpd answer, and lldpd has heard its neighbour."""
     ssh = ["ssh", "-F", "none", "-i", str(lab.folder / ".ssh/id_ed25519"), "-o", "BatchMode=yes"]
-    ssh += ["-o", f"UserKnownHostsFile={lab.folder}/.ssh/known_hosts", "-o", "ConnectTimeout=2"]
-    until_s = time.monotonic() + 30
-    waiting = {**HOSTS, "pi4": BEHIND}
-    while waiting:
-        assert time.monotonic() < until_s, f"not ready: {waiting}"
-        for name, address in list(waiting.items()):
-            command = ready if name in ("pi1", "pi2") else "true"
-            words = lab.inside("ctl", *ssh, f"root@{address}", command)
-            if subprocess.run(words, check=False, capture_output=True, timeout=15).returncode == 0:
-                del waiting[name]
-        time.sleep(0.1)
+    ssh += ["-o", f"UserKnownHostsFile={lab.folder}/.ssh/known_hosts"]
+    heard = "lldpcli show neighbors | grep -q SysName:.*switch"
+    for name, address in {**HOSTS, "pi4": BEHIND}.items():
+        until_it_works(lab, *ssh, f"root@{address}", heard if name in ("pi1", "pi2") else "true")
+    for port in PORTS.values():
+        until_it_works(lab, "snmpwalk", "-v2c", "-c", COMMUNITY, f"{SWITCH}:{port}", "1.3.6.1.2.1.17.1.4")
+
+
+def until_it_works(lab: Lab, *words: str) -> None:
+    command = lab.inside("ctl", *words)
+    eventually(lambda: subprocess.run(command, capture_output=True, timeout=DEADLINE_S).returncode == 0, words[-1])
 
 
 def made_by(lab: Lab, *words: str, code: int = 0) -> str:

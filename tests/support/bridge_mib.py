@@ -31,13 +31,16 @@ def rows(bridge: str, kind: str) -> dict[tuple[int, ...], int]:
 
 
 def answers(bridge: str, kind: str) -> Iterator[str]:
+    """Answer each request. The table is read once per walk: its row after a row of the last table is in that table."""
+    table: dict[tuple[int, ...], int] = {}
     for line in sys.stdin:
         verb = line.strip()
         if verb == "PING":
             yield "PONG"
         elif verb in ("get", "getnext"):
             asked = tuple(int(part) for part in sys.stdin.readline().strip().strip(".").split("."))
-            table = rows(bridge, kind)
+            if asked not in table:
+                table = rows(bridge, kind)
             found = asked if verb == "get" else min((oid for oid in table if oid > asked), default=())
             known = found in table
             yield f".{'.'.join(map(str, found))}\ninteger\n{table[found]}" if known else "NONE"

@@ -17,7 +17,8 @@ import pytest
 from builders import put
 from meshes import mesh_run
 from openssh_lab import Lab, cable, sh, switched
-from processes import end, eventually, program
+from processes import DEADLINE_S, end, eventually, program
+from user import ended
 
 from rigctl.store import open_store
 
@@ -84,12 +85,18 @@ class Cluster(Lab):
             "PYTHONPATH": str(ROOT),
         }
 
-    def run(self, *words: str, deadline_s: float = 60) -> "subprocess.CompletedProcess[str]":
+    def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """A command at the head, to its end."""
         return subprocess.run(
             self.inside("head", *words), cwd=self.folder, env=self.environment, text=True, capture_output=True,
-            stdin=subprocess.DEVNULL, timeout=deadline_s,
+            stdin=subprocess.DEVNULL, timeout=DEADLINE_S,
         )  # fmt: skip
+
+    def exported(self, *words: str) -> str:
+        """The output of `rigctl export`, which takes no allocation."""
+        done = ended(("export", *words), self.folder, self.environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.decode()
 
     def salloc(self, nodes: int, *words: str) -> list[str]:
         """The words of a command in an allocation of its own; with --rigctl as the first, of this checkout's rigctl."""
@@ -169,10 +176,10 @@ title: Between the halves of an allocation
 pairs: left -> right
 duration: {duration}
 repeat: 1
+max_skew: 1s
 conditions:
   smaller: {{mtu: 1400}}
 """
-DEADLINE_S = 40.0
 
 
 @pytest.fixture(scope="module")
@@ -228,16 +235,6 @@ def measuring(slurm: Cluster) -> "subprocess.Popen[str]":
 def at_the_head(slurm: Cluster, pattern: str) -> list[int]:
     """Processes there whose command line matches."""
     return [pid for pid, line in slurm.processes("head").items() if re.search(pattern, line)]
-
-
-def test_a_run_in_an_allocation_measures_and_leaves_nothing(slurm: Cluster) -> None:
-    done = slurm.run(*slurm.salloc(2, "rigctl", "run", scenario(slurm, "1s"), "--rig", "slurm", "--quiet"))
-    assert done.returncode == 0, done.stdout + done.stderr
-    exported = slurm.run(sys.executable, "-m", "rigctl", "export", "--format", "json", "--level", "pairs")
-    (row,) = json.loads(exported.stdout)
-    assert (row["source"], row["destination"], row["mtu"]) == ("n1", "n2", 1400)
-    assert row["goodput_mbps"] > 0
-    traceless(slurm)
 
 
 def test_a_cancelled_job_leaves_nothing_and_the_run_says_why(slurm: Cluster) -> None:
@@ -326,22 +323,27 @@ def submitted(slurm: Cluster, duration: str) -> str:
     (slurm.folder / "scenario.yaml").write_text(SCENARIO.format(duration=duration), encoding="utf-8")
     rigctl = program(slurm.folder / "bin" / "rigctl", f'exec {sys.executable} -m rigctl "$@"')
     path = f"PATH={rigctl.parent}:{os.environ['PATH']}"
+    for left in ("job.out", "report.html"):
+        (slurm.folder / left).unlink(missing_ok=True)
     done = slurm.run("env", path, "sbatch", "--parsable", "--nodes=2", "--output=job.out", "job.sh")
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
 def job_ended(slurm: Cluster, job: str) -> str:
-    """What the job has printed, once it is over."""
+    """What the job has printed, once it has reported and is over."""
+    eventually((slurm.folder / "report.html").exists, "no report")
     eventually(lambda: job not in slurm.run("squeue", "-h", "-o", "%i").stdout.split())
     return (slurm.folder / "job.out").read_text(encoding="utf-8")
 
 
-def test_the_job_script_of_the_documentation_runs(slurm: Cluster) -> None:
+def test_the_job_script_of_the_documentation_measures_and_leaves_nothing(slurm: Cluster) -> None:
     said = job_ended(slurm, submitted(slurm, "1s"))
     assert "Goodput" in said
     assert "failed" not in said
-    assert (slurm.folder / "report.html").exists()
+    (row,) = json.loads(slurm.exported("--format", "json", "--level", "pairs"))
+    assert (row["source"], row["destination"], row["mtu"]) == ("n1", "n2", 1400)
+    assert row["goodput_mbps"] > 0
     traceless(slurm)
 
 
@@ -353,16 +355,15 @@ def test_a_job_near_its_time_limit_is_interrupted_and_reports(slurm: Cluster) ->
     slurm.run("scancel", "--batch", "--signal=INT", job)
     said = job_ended(slurm, job)
     assert "Interrupted after " in said
-    assert (slurm.folder / "report.html").exists()
     traceless(slurm)
 
 
 def test_the_exported_command_drains_the_slow_node_of_a_mesh(slurm: Cluster) -> None:
     with open_store(slurm.environment["RIGCTL_STORE"]) as store:
         run = put(store, *mesh_run({("n2", ""): 3000}))
-    exported = slurm.run(sys.executable, "-m", "rigctl", "export", run, "--format", "slurm")
+    command = slurm.exported(run, "--format", "slurm")
     try:
-        done = slurm.run("sh", "-c", exported.stdout)
+        done = slurm.run("sh", "-c", command)
         assert (done.returncode, done.stderr) == (0, "")
         shown = slurm.run("scontrol", "show", "node", "n2").stdout
         assert re.search(r"State=\S*DRAIN", shown)

@@ -1,6 +1,7 @@
 """Telling somebody: a real web server that fails, hangs and redirects; real commands that do."""
 
 import json
+import subprocess
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,14 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import eventually
+from processes import DEADLINE_S, eventually
 
 from rigctl.base.errors import RigError
+from rigctl.nightly import message
 from rigctl.nightly.message import Message, tell
 from rigctl.nightly.settings import Settings
 
 TOLD = Message("an-id", "s on r: slower", "**s on r: slower**\n\n| ü |\n", "2026-11-22", "news", "run1")
 AT_ONCE = (0.0, 0.0, 0.0)
+PACE_S = 0.1
+"""Of a server that answers byte by byte."""
 
 
 @dataclass
@@ -41,10 +45,10 @@ def site() -> Iterator[Site]:
             made.seen.append((self.path, dict(self.headers), body))
             answer = made.answers.pop(0) if len(made.answers) > 1 else made.answers[0]
             if answer == "hang":
-                made.over.wait(20)
+                made.over.wait()
                 return
             if answer == "drip":
-                while not made.over.wait(0.1):
+                while not made.over.wait(PACE_S):
                     self.wfile.write(b"x")
                 return
             if answer == "garbage":
@@ -65,7 +69,7 @@ def site() -> Iterator[Site]:
     yield made
     made.over.set()
     server.shutdown()
-    thread.join(10)
+    thread.join(DEADLINE_S)
     server.server_close()
 
 
@@ -104,9 +108,15 @@ def test_or_the_markdown_itself_and_secrets_from_a_file(site: Site, tmp_path: Pa
 
 
 @pytest.mark.parametrize("first", [[429, 503], ["garbage", "hang"], [503, "drip"]])
-def test_one_that_fails_twice_is_tried_a_third_time(site: Site, first: list[int | str]) -> None:
+def test_one_that_fails_twice_is_tried_a_third_time(
+    site: Site, first: list[int | str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     site.answers = [*first, 204]
-    tell(TOLD, settings(site.address), {}, pauses_s=AT_ONCE, answer_s=0.5)
+    # Only an answer that never comes is not waited for.
+    limits_s = [0.5 if answer in ("hang", "drip") else DEADLINE_S for answer in site.answers]
+    within = message._within
+    monkeypatch.setattr(message, "_within", lambda _, attempt: within(limits_s.pop(0), attempt))
+    tell(TOLD, settings(site.address), {}, pauses_s=AT_ONCE, answer_s=DEADLINE_S)
     assert len(site.seen) == 3
     assert {headers["Idempotency-Key"] for _, headers, _ in site.seen} == {"an-id"}
 
@@ -151,21 +161,30 @@ def test_a_command_that_fails_is_tried_again(tmp_path: Path) -> None:
         tell(TOLD, settings("echo no >&2; false"), {"PATH": "/usr/bin:/bin"}, pauses_s=AT_ONCE)
 
 
-def has_ended(file: Path) -> bool:
-    """Wait until the process whose number is in `file` has ended."""
-    pid = file.read_text().strip()
-    return eventually(lambda: not Path(f"/proc/{pid}/exe").exists())
+def has_ended(pid: str) -> bool:
+    """Wait until a process has ended."""
+    return eventually(lambda: not Path(f"/proc/{pid.strip()}/exe").exists())
 
 
-def test_a_command_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> None:
-    command = f"sleep 61 & echo $! >{tmp_path}/pid; wait"
+def test_a_command_that_hangs_is_ended_with_all_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "pid"
+
+    class Begun(subprocess.Popen[bytes]):
+        """A command whose time begins when it has started a child."""
+
+        def wait(self, timeout: float | None = None) -> int:
+            eventually(lambda: file.exists() and file.read_text().endswith("\n"))
+            return super().wait(timeout)
+
+    monkeypatch.setattr(subprocess, "Popen", Begun)
     with pytest.raises(RigError, match=r"not finished within 0\.5 s"):
+        command = f"sleep 300 & echo $! >{file}; wait"
         tell(TOLD, settings(command), {"PATH": "/usr/bin:/bin"}, pauses_s=(), command_s=0.5)
-    assert has_ended(tmp_path / "pid")
+    assert has_ended(file.read_text())
 
 
 def test_a_command_that_leaves_a_child_behind_is_run_once_and_its_child_ended(tmp_path: Path) -> None:
-    command = f"cat >>{tmp_path}/told; sleep 600 & echo $! >{tmp_path}/pid"
-    tell(TOLD, settings(command), {"PATH": "/usr/bin:/bin"}, command_s=30)
+    command = f"cat >>{tmp_path}/told; sleep 300 & echo $! >{tmp_path}/pid"
+    tell(TOLD, settings(command), {"PATH": "/usr/bin:/bin"}, command_s=DEADLINE_S)
     assert (tmp_path / "told").read_text() == TOLD.markdown
-    assert has_ended(tmp_path / "pid")
+    assert has_ended((tmp_path / "pid").read_text())

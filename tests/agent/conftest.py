@@ -1,4 +1,7 @@
-"""The real agent, twice: as it is shipped, and with AddressSanitizer and UBSan. `threaded`: with ThreadSanitizer."""
+"""The real agent, twice: as it is shipped, and with AddressSanitizer and UBSan. `threaded`: with ThreadSanitizer.
+
+`clock` starts sanitized agents whose clock the test moves.
+"""
 
 import fcntl
 import subprocess
@@ -6,7 +9,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import fake_clock
 import pytest
+from fake_clock import FakeClock
 from lab import Lab, laboratory
 from talk import AGENTS, Start, Talk
 
@@ -37,7 +42,9 @@ def threaded() -> Path:
 
 
 # The shipped agent carries all end-to-end tests; these tests of it are for `make torture`.
-@pytest.fixture(params=[pytest.param("release", marks=[pytest.mark.torture, pytest.mark.long]), "sanitized"])
+@pytest.fixture(
+    scope="session", params=[pytest.param("release", marks=[pytest.mark.torture, pytest.mark.long]), "sanitized"]
+)
 def binary(request: pytest.FixtureRequest) -> Path:
     path: Path = request.getfixturevalue(request.param)
     return path
@@ -50,8 +57,40 @@ def start(binary: Path) -> Iterator[Start]:
         yield lambda *arguments: stack.enter_context(Talk([str(binary)], *arguments))
 
 
+@pytest.fixture(scope="module")
+def agent(binary: Path) -> Iterator[Talk]:
+    """One agent for all tests of a file that leave it as it was."""
+    with Talk([str(binary)]) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def unchanged(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """One network namespace for all tests of a file that change nothing in it."""
+    with laboratory(binary, tmp_path_factory.mktemp("lab")) as made:
+        yield made
+
+
 @pytest.fixture
 def lab(binary: Path, tmp_path: Path) -> Iterator[Lab]:
     """A network namespace with agents in it."""
     with laboratory(binary, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def clock_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return fake_clock.preloaded(fake_clock.SOURCE, tmp_path_factory.mktemp("clock"))
+
+
+@pytest.fixture
+def clock(sanitized: Path, clock_library: Path, tmp_path: Path) -> Iterator[FakeClock]:
+    with ExitStack() as stack:
+        yield FakeClock(sanitized, clock_library, tmp_path, stack)
+
+
+@pytest.fixture
+def still_lab(sanitized: Path, tmp_path: Path) -> Iterator[Lab]:
+    """A network namespace for agents that are started `by` the clock."""
+    with laboratory(sanitized, tmp_path) as made:
         yield made

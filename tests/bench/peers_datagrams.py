@@ -22,7 +22,7 @@ def arrived(packets: float, seconds: float) -> Figures:
 
 def agent(job: Job) -> Figures:
     with job.agents(extra=f"transport=udp size={job.number}") as (receiver, sender):
-        started([receiver, sender], job.seconds * 1000)
+        started(receiver, sender, job.seconds * 1000)
         for side in (sender, receiver):
             assert side.event("ended", job.seconds + 15)["error"] is None
         return arrived(float(report_of(receiver).datagrams[0]["datagrams"]), job.seconds)

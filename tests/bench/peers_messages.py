@@ -21,7 +21,7 @@ def agent(*, busy: bool) -> Callable[[Job], Figures]:
     def run(job: Job) -> Figures:
         extra = f"test=pingpong size={job.number} busy={int(busy)} nodelay=1"
         with job.agents(extra=extra) as (receiver, sender):
-            started([receiver, sender], job.seconds * 1000)
+            started(receiver, sender, job.seconds * 1000)
             assert sender.event("ended", job.seconds + 15)["error"] is None
             report = report_of(sender)
         p50, p99 = (percentile_ns([(b, n) for b, n in report.buckets[0]], percent) for percent in (50, 99))

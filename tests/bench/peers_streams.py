@@ -68,7 +68,7 @@ def qperf(job: Job) -> Figures:
 def agent(listen: str = "") -> Stream:
     def run(job: Job) -> Figures:
         with job.agents(interval_ms=100, flows=job.number, listen=listen) as (receiver, sender):
-            started([receiver, sender], job.seconds * 1000)
+            started(receiver, sender, job.seconds * 1000)
             for side in (sender, receiver):
                 assert side.event("ended", job.seconds + 15)["error"] is None
             totals = report_of(receiver).totals.values()

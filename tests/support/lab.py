@@ -31,7 +31,7 @@ class Lab:
 
     def start(self, *arguments: str, by: tuple[str, ...] = ()) -> Talk:
         """An agent in the namespace; it ends with the test."""
-        return self._stack.enter_context(Talk([*self._enter, *by, str(self.binary)], *arguments))
+        return self._stack.enter_context(Talk([*self._enter, *by, str(self.binary)], *arguments, enter=self._enter))
 
     def run(self, *command: str) -> str:
         return subprocess.run([*self._enter, *command], check=True, capture_output=True, text=True).stdout

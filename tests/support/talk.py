@@ -2,6 +2,7 @@
 
 import json
 import queue
+import re
 import subprocess
 import threading
 import time
@@ -9,19 +10,31 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from processes import DEADLINE_S, eventually
+
 Line = dict[str, Any]
 TOKEN = "0123456789abcdef" * 2
-DEADLINE_S = 30.0
 AGENTS: Final = Path(__file__).parents[2] / "agents"
+LONG_MS: Final = 300_000
+"""A duration of traffic that ends by its work or by `stop`: no test lasts so long."""
+_ACKNOWLEDGED_BEFORE: Final = 21
+"""Bytes of a connection before its first data: SYN and opening."""
+_AHEAD_NS: Final = 30_000_000
+_PATIENT = ("--watchdog", "3600")
 
 
 class Talk:
-    """`command` is the agent's; use it as a context manager."""
+    """`command` is the agent's; use it as a context manager. `enter`: what runs a program in the agent's network.
 
-    def __init__(self, command: Sequence[str], *arguments: str) -> None:
+    Without a `--watchdog` of its own the agent waits an hour for its next order, so that no slow test loses it.
+    """
+
+    def __init__(self, command: Sequence[str], *arguments: str, enter: Sequence[str] = ()) -> None:
+        words = [*command, *(() if "--watchdog" in arguments else _PATIENT), *arguments]
         self.process = subprocess.Popen(
-            [*command, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
         )
+        self.enter = enter
         self._lines: queue.Queue[bytes] = queue.Queue()
         self._events: list[Line] = []
         self._number = 0
@@ -43,7 +56,10 @@ class Talk:
         self._lines.put(b"")
 
     def _line(self, until_s: float) -> Line:
-        line = self._lines.get(timeout=max(0.01, until_s - time.monotonic()))
+        try:
+            line = self._lines.get(timeout=max(0.01, until_s - time.monotonic()))
+        except queue.Empty:
+            raise TimeoutError(f"no line came in time; events so far: {self._events}") from None
         if not line:
             assert self.process.stderr is not None
             raise EOFError(self.process.stderr.read().decode())
@@ -121,7 +137,7 @@ def ports_of(pid: int) -> list[int]:
     return found
 
 
-def settings(flows: int = 1, interval_ms: int = 50, wait_ms: int = 3000, extra: str = "") -> str:
+def settings(flows: int = 1, interval_ms: int = 50, wait_ms: int = 60_000, extra: str = "") -> str:
     return f"token={TOKEN} flows={flows} interval_ms={interval_ms} wait_ms={wait_ms} {extra}"
 
 
@@ -158,24 +174,83 @@ def joined(
     return port
 
 
-def started(agents: Sequence[Talk], duration_ms: int, how: str = "") -> int:
-    at_ns = time.monotonic_ns() + 30_000_000
-    for agent in agents:
-        assert agent.ask(f"start endpoint=1 at_ns={at_ns} duration_ms={duration_ms} {how}".rstrip())["ok"]
+def begin(agent: Talk, duration_ms: int = LONG_MS, how: str = "", at_ns: int | None = None) -> int:
+    """Start the traffic of endpoint 1; return the instant, which is a little ahead where none is given."""
+    at_ns = time.monotonic_ns() + _AHEAD_NS if at_ns is None else at_ns
+    answer = agent.ask(f"start endpoint=1 at_ns={at_ns} duration_ms={duration_ms} {how}".rstrip())
+    assert answer["ok"], answer
     return at_ns
+
+
+def started(receiver: Talk, sender: Talk, duration_ms: int = LONG_MS, how: str = "", at_ns: int | None = None) -> int:
+    """Start traffic, which the sender ends after `duration_ms`. The receiver takes what comes, however late."""
+    return begin(sender, duration_ms, how, begin(receiver, LONG_MS, how, at_ns))
+
+
+def acknowledged(sender: Talk, port: int, address: str = "127.0.0.1") -> list[int]:
+    """Return how many bytes of each connection to a port the other end has acknowledged, as the kernel says."""
+    to = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+    shown = subprocess.run([*sender.enter, "ss", "-Htin", "dst", to], check=True, capture_output=True, text=True).stdout
+    return [int(count) for count in re.findall(r"bytes_acked:(\d+)", shown)]
+
+
+def arrived(sender: Talk, port: int, count: int = 1, flows: int = 1, address: str = "127.0.0.1") -> None:
+    """Wait until `count` bytes of each of the flows have arrived."""
+    least = _ACKNOWLEDGED_BEFORE + count
+    eventually(lambda: sum(acked >= least for acked in acknowledged(sender, port, address)) >= flows)
+
+
+def progressed(receiver: Talk, count: int = 1) -> int:
+    """Wait until a receiver has told of `count` bytes at endpoint 1, which it does once a second; return its bytes."""
+    while (told := int(receiver.event("progress")["bytes"].get("1", 0))) < count:
+        pass
+    return told
+
+
+def at_work(agent: Talk) -> None:
+    """Wait until every thread of an agent's flows has taken a millisecond of processor time: it moves bytes."""
+    flows = [task for task in tasks_of(agent) if task.name != str(agent.process.pid)]
+    assert flows
+    eventually(lambda: all(int((flow / "schedstat").read_text().split()[0]) > 1_000_000 for flow in flows))
+
+
+def asleep(agent: Talk) -> None:
+    """Wait until every thread of an agent sleeps."""
+    tasks = tasks_of(agent)
+    eventually(lambda: all((task / "stat").read_text().rpartition(")")[2].split()[0] == "S" for task in tasks))
+
+
+def tasks_of(agent: Talk) -> list[Path]:
+    return list(Path(f"/proc/{agent.process.pid}/task").iterdir())
 
 
 def completed(*agents: Talk) -> None:
     """Wait until the traffic of each has ended, without an error."""
     for agent in agents:
-        assert agent.event("ended")["error"] is None
+        ended = agent.event("ended")
+        assert ended["error"] is None, ended
 
 
-def ran(start: Callable[[], Talk], duration_ms: int, how: str = "", **what: Any) -> tuple[Talk, Talk]:
-    """A receiver and a sender whose traffic has ended without an error. `what`: as for `joined`."""
+def ran(
+    start: Callable[[], Talk],
+    how: str = "",
+    *,
+    duration_ms: int = LONG_MS,
+    until: int | None = None,
+    address: str = "127.0.0.1",
+    **what: Any,
+) -> tuple[Talk, Talk]:
+    """Return a receiver and a sender whose traffic has ended without an error. `what`: as for `joined`.
+
+    The sender ends by itself when its work is done or `duration_ms` are over. It is stopped, of connections of TCP,
+    when `until` bytes of each flow have arrived: so many are sent however slow the machine is.
+    """
     receiver, sender = start(), start()
-    joined(receiver, sender, **what)
-    started([receiver, sender], duration_ms, how)
+    port = joined(receiver, sender, address, **what)
+    started(receiver, sender, duration_ms, how)
+    if until is not None:
+        arrived(sender, port, until, what.get("flows", 1), address)
+        assert sender.ask("stop endpoint=1")["ok"]
     completed(receiver, sender)
     return receiver, sender
 

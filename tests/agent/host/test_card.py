@@ -3,12 +3,12 @@
 import os
 import re
 import struct
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from fake_clock import preloaded, with_library
 from lab import Lab, kill_with_guard, laboratory
 from processes import eventually
 from talk import Talk
@@ -36,7 +36,7 @@ def killed(lab: Lab, agent: Talk, *, guard: bool) -> None:
     """Kill an agent; with `guard` its guard, too, and start another agent."""
     if not guard:
         agent.process.kill()
-        eventually(lambda: not lab.journal.exists(), within_s=10)
+        eventually(lambda: not lab.journal.exists())
         return
     kill_with_guard(lab, agent)
     assert lab.start().hello["unrestored"] is None
@@ -217,20 +217,20 @@ class FakeCard:
     library: Path
 
     def start(self) -> Talk:
-        words = [f"LD_PRELOAD={self.library}", f"FAKE_CARD={self.file}", "ASAN_OPTIONS=verify_asan_link_order=0"]
-        return self.lab.start(by=("env", *words))
+        return self.lab.start(by=with_library(self.library, FAKE_CARD=self.file))
 
     def numbers(self, *places: int) -> list[int]:
         held = _NUMBERS.unpack(self.file.read_bytes())
         return [held[place] for place in places]
 
 
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return preloaded(Path(__file__).with_name("fake_card.c"), tmp_path_factory.mktemp("card"))
+
+
 @pytest.fixture
-def card(sanitized: Path, tmp_path: Path) -> Iterator[FakeCard]:
-    """Sanitized only: the shipped agent is linked statically, so that no library comes before its C library."""
-    library = tmp_path / "fake_card.so"
-    source = Path(__file__).with_name("fake_card.c")
-    subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+def card(sanitized: Path, library: Path, tmp_path: Path) -> Iterator[FakeCard]:
     held = [0] * 45
     held[_RX_MAX] = held[_TX_MAX] = 4096
     held[_RX] = held[_TX] = 256

@@ -2,12 +2,13 @@
 
 import fcntl
 import resource
-import time
 from pathlib import Path
 
 import pytest
+from fake_clock import FakeClock
 from lab import Lab, kill_with_guard
 from processes import eventually
+from talk import Talk
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 SET_MTU = "set kind=mtu interface=v0 value=1400"
@@ -94,10 +95,11 @@ def test_what_can_not_be_put_back_stays_in_the_journal_and_is_said_until_it_can(
     assert not lab.journal.exists()
 
 
-def test_while_one_agent_holds_settings_another_can_not_change_any(lab: Lab) -> None:
+def test_while_one_agent_holds_settings_another_can_not_change_any(still_lab: Lab, clock: FakeClock) -> None:
+    lab = still_lab
     first = lab.start()
     first.ask(SET_MTU)
-    second = lab.start()
+    second = lab.start(by=clock.by_jumps)  # waits for who restores, and gives up
     assert second.hello["unrestored"] == "another agent holds this node's settings"
     answer = second.ask("set kind=mtu interface=v1 value=1400")
     assert (answer["ok"], answer["error"]) == (False, "EBUSY")
@@ -155,14 +157,19 @@ def test_a_line_for_which_there_was_no_room_does_not_spoil_those_that_follow(lab
     eventually(lambda: not lab.journal.exists())
 
 
-def test_a_journal_that_its_last_holder_removes_meanwhile_is_made_anew(lab: Lab) -> None:
-    lab.journal.write_text(header())
-    with lab.journal.open() as held:
+def test_a_journal_that_its_last_holder_removes_meanwhile_is_made_anew(still_lab: Lab, clock: FakeClock) -> None:
+    journal = still_lab.journal
+    agent = still_lab.start(by=clock.by)
+    journal.write_text(header())
+    with journal.open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        agent = lab.start()  # waits for who restores, and gives up
-        assert agent.hello["unrestored"] == "another agent holds this node's settings"
         number = agent.send(SET_MTU)
-        time.sleep(0.3)  # it waits again
-        lab.journal.unlink()
+        eventually(lambda: opened(agent, journal))  # it waits for the lock
+        journal.unlink()
+    clock.advance(0.01)
     assert agent.answer(number)[-1]["ok"]
-    assert lab.journal.read_text() == header() + OLD_MTU
+    assert journal.read_text() == header() + OLD_MTU
+
+
+def opened(agent: Talk, file: Path) -> bool:
+    return any(entry.readlink() == file for entry in Path(f"/proc/{agent.process.pid}/fd").iterdir())

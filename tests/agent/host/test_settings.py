@@ -4,12 +4,21 @@ import signal
 from pathlib import Path
 
 import pytest
+from fake_clock import FakeClock
 from lab import Lab, guard_of, is_running
-from processes import eventually
+from processes import DEADLINE_S, eventually
+from talk import Talk
 
 RMEM = "net.ipv4.tcp_rmem"
 SET_MTU = "set kind=mtu interface=v0 value=1400"
 SET_SACK = "set kind=sysctl name=net.ipv4.tcp_sack value=0"
+
+
+@pytest.fixture(scope="module")
+def idle(unchanged: Lab) -> Talk:
+    """Return an agent that changes nothing."""
+    unchanged.run("ip", "tuntap", "add", "t0", "mode", "tap")  # carries 65521 at most
+    return unchanged.start()
 
 
 def test_each_kind_is_changed_and_read_back_and_the_old_value_told(lab: Lab) -> None:
@@ -109,15 +118,14 @@ def test_offloads_are_as_before_even_where_their_single_features_differed(
     ],
 )  # fmt: skip
 def test_what_the_node_refuses_is_said_in_its_words_and_nothing_is_changed(
-    lab: Lab, order: str, error: str, message: str
+    unchanged: Lab, idle: Talk, order: str, error: str, message: str
 ) -> None:
-    lab.run("ip", "tuntap", "add", "t0", "mode", "tap")  # carries 65521 at most
-    agent = lab.start()
-    answer = agent.ask(f"set {order}")
+    answer = idle.ask(f"set {order}")
     assert (answer["ok"], answer["error"]) == (False, error)
     assert answer["message"].startswith(message)
-    assert (lab.sysctl("net.ipv4.tcp_sack"), lab.mtu("t0")) == ("1", 1500)
-    assert agent.ask("ping")["ok"]
+    assert (unchanged.sysctl("net.ipv4.tcp_sack"), unchanged.mtu("t0")) == ("1", 1500)
+    assert idle.ask("restore")["ok"]
+    assert not unchanged.journal.exists()
 
 
 @pytest.mark.parametrize(
@@ -146,12 +154,11 @@ def test_what_the_node_refuses_is_said_in_its_words_and_nothing_is_changed(
         ("kind=mtu interface=v0 value=1400 more=1", "more: unknown key"),
     ],
 )
-def test_an_order_without_sense_is_refused_by_its_key(lab: Lab, order: str, message: str) -> None:
-    agent = lab.start()
-    answer = agent.ask(f"set {order}".rstrip())
+def test_an_order_without_sense_is_refused_by_its_key(unchanged: Lab, idle: Talk, order: str, message: str) -> None:
+    answer = idle.ask(f"set {order}".rstrip())
     assert (answer["ok"], answer["error"]) == (False, "EPROTO")
     assert answer["message"].startswith(message)
-    assert not lab.journal.exists()
+    assert not unchanged.journal.exists()
 
 
 def test_without_permission_nothing_is_changed_and_that_is_said(lab: Lab) -> None:
@@ -175,21 +182,37 @@ def test_at_most_64_settings_are_held_and_the_65th_changes_nothing(lab: Lab) -> 
     assert agent.ask("restore")["restored"] == 64
 
 
-@pytest.mark.parametrize("how", ["end of file", "quit", signal.SIGTERM, signal.SIGINT, signal.SIGHUP, "silence"])
+@pytest.mark.parametrize("how", ["end of file", "quit", signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_however_the_agent_ends_the_old_values_are_back_and_nothing_is_left(
     lab: Lab, how: str | signal.Signals
 ) -> None:
-    agent = lab.start(*(["--watchdog", "1"] if how == "silence" else []))
-    agent.ask(SET_MTU)
-    agent.ask(SET_SACK)
-    guard = guard_of(agent)
+    agent = lab.start()
+    guard = holding(agent)
     if isinstance(how, signal.Signals):
         agent.process.send_signal(how)
     elif how == "quit":
         assert agent.ask("quit")["ok"]
-    elif how == "end of file":
+    else:
         agent.end()
-    agent.process.wait(3)
+    ended_and_restored(lab, agent, guard)
+
+
+def test_silence_ends_an_agent_and_the_old_values_are_back(still_lab: Lab, clock: FakeClock) -> None:
+    agent = still_lab.start("--watchdog", "10", by=clock.by)
+    guard = holding(agent)
+    clock.advance(10)
+    ended_and_restored(still_lab, agent, guard)
+
+
+def holding(agent: Talk) -> int:
+    """Let an agent hold two settings; return its guard."""
+    for order in (SET_MTU, SET_SACK):
+        assert agent.ask(order)["ok"]
+    return guard_of(agent)
+
+
+def ended_and_restored(lab: Lab, agent: Talk, guard: int) -> None:
+    agent.process.wait(DEADLINE_S)
     assert (lab.mtu(), lab.sysctl("net.ipv4.tcp_sack")) == (1500, "1")
     assert not lab.journal.exists()
     eventually(lambda: not is_running(guard))
@@ -207,7 +230,7 @@ def test_the_guard_outlives_signals_and_holds_nothing_of_the_session(lab: Lab) -
         lab.run("kill", f"-{number:d}", str(guard))
     assert is_running(guard)
     agent.process.kill()
-    eventually(lambda: not is_running(guard), within_s=10)
+    eventually(lambda: not is_running(guard))
     assert lab.mtu() == 1500
 
 
@@ -221,5 +244,5 @@ def test_a_guard_that_was_killed_is_followed_by_another(lab: Lab) -> None:
     second = guard_of(agent)
     assert second != first
     agent.process.kill()
-    eventually(lambda: not is_running(second), within_s=10)
+    eventually(lambda: not is_running(second))
     assert (lab.mtu(), lab.sysctl("net.ipv4.tcp_sack")) == (1500, "1")

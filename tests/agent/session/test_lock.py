@@ -1,27 +1,29 @@
 """One run at a time has a node: agents that ask for the same lock, and what becomes of it when one of them ends."""
 
+import fcntl
 import re
 import secrets
-import signal
+import struct
 import subprocess
-import time
+import termios
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import end
+from fake_clock import FakeClock
+from processes import DEADLINE_S, end, eventually, paused
 
-DEADLINE_S = 30
+WATCHDOG_S = 3600
 HELLO, FIRST, SECOND = '"event":"hello"', '{"event":"busy","place":1}', '{"event":"busy","place":2}'
 
 
 class Asker:
     """An agent that asks for a lock; `says` reads its next line."""
 
-    def __init__(self, binary: Path, lock: str, holder: str, how: str, watchdog_s: int) -> None:
-        words = [str(binary), "--watchdog", str(watchdog_s), "--lock", lock, f"17 {holder}", how]
+    def __init__(self, command: list[str], lock: str, holder: str, how: str, watchdog_s: int) -> None:
+        words = [*command, "--watchdog", str(watchdog_s), "--lock", lock, f"17 {holder}", how]
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
 
     def says(self, text: str) -> "Asker":
@@ -39,9 +41,14 @@ class Asker:
         assert self.process.stdin is not None
         self.process.stdin.write(text)
 
+    def taken(self) -> None:
+        """Wait until the agent has read all that was written."""
+        assert self.process.stdin is not None
+        unread = self.process.stdin.fileno()
+        eventually(lambda: struct.unpack("i", fcntl.ioctl(unread, termios.FIONREAD, bytes(4))) == (0,))
+
     def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait(DEADLINE_S)
+        end(self.process)
 
 
 @pytest.fixture
@@ -49,8 +56,8 @@ def ask(binary: Path) -> Iterator[Any]:
     lock = secrets.token_hex(6)
     with ExitStack() as stack:
 
-        def asker(holder: str, how: str = "wait", watchdog_s: int = DEADLINE_S) -> Asker:
-            made = Asker(binary, lock, holder, how, watchdog_s)
+        def asker(holder: str, how: str = "wait", watchdog_s: int = WATCHDOG_S, by: tuple[str, ...] = ()) -> Asker:
+            made = Asker([*by, str(binary)], lock, holder, how, watchdog_s)
             stack.callback(end, made.process)
             return made
 
@@ -89,10 +96,9 @@ def test_a_waiter_that_is_killed_is_out_of_the_queue(ask: Any) -> None:
 def test_a_run_that_had_the_node_goes_before_those_who_wait(ask: Any) -> None:
     holder = ask("anna").says(HELLO)
     waiter = ask("bob").says(FIRST)
-    waiter.process.send_signal(signal.SIGSTOP)
-    holder.kill()
-    again = ask("anna", "first").says(HELLO)
-    waiter.process.send_signal(signal.SIGCONT)
+    with paused(waiter.process):
+        holder.kill()
+        again = ask("anna", "first").says(HELLO)
     again.kill()
     waiter.says(HELLO)
 
@@ -100,7 +106,7 @@ def test_a_run_that_had_the_node_goes_before_those_who_wait(ask: Any) -> None:
 @pytest.mark.parametrize("how", ["end of input", "SIGTERM", "silence"])
 def test_a_waiter_ends_as_an_agent_does(ask: Any, how: str) -> None:
     ask("anna").says(HELLO)
-    waiter = ask("bob", watchdog_s=1 if how == "silence" else DEADLINE_S).says(FIRST)
+    waiter = ask("bob", watchdog_s=1 if how == "silence" else WATCHDOG_S).says(FIRST)
     if how == "end of input":
         waiter.process.stdin.close()
     elif how == "SIGTERM":
@@ -108,13 +114,14 @@ def test_a_waiter_ends_as_an_agent_does(ask: Any, how: str) -> None:
     assert waiter.process.wait(DEADLINE_S) == (1 if how == "silence" else 0)
 
 
-def test_a_sign_of_life_keeps_a_waiter_and_its_orders_are_not_taken(ask: Any) -> None:
+@pytest.mark.parametrize("binary", ["sanitized"], indirect=True)
+def test_a_sign_of_life_keeps_a_waiter_and_its_orders_are_not_taken(ask: Any, clock: FakeClock) -> None:
     holder = ask("anna").says(HELLO)
-    waiter = ask("bob", watchdog_s=2).says(FIRST)
-    until_s = time.monotonic() + 3
-    while time.monotonic() < until_s:
+    waiter = ask("bob", watchdog_s=10, by=clock.by).says(FIRST)
+    for _ in range(3):
+        clock.advance(9)
         waiter.write("\n1 ping\n")
-        time.sleep(0.2)
+        waiter.taken()
     holder.kill()
     waiter.says(HELLO)
 

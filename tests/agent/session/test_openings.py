@@ -1,22 +1,59 @@
 """Who may bring data: the token, in time; strangers are dropped and counted."""
 
-import os
 import resource
 import socket
 import struct
-import time
+import subprocess
 from pathlib import Path
 
 import pytest
+from fake_clock import FakeClock
+from processes import DEADLINE_S, eventually
 from talk import TOKEN, Start, Talk, connecting, joined, listening, report_of, started
 
 OPENING = bytes.fromhex(TOKEN) + struct.pack(">I", 0)
 
 
 def knock(port: int, data: bytes) -> socket.socket:
-    made = socket.create_connection(("127.0.0.1", port), timeout=30)
+    made = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_S)
     made.sendall(data)
     return made
+
+
+def shown(*words: str) -> list[list[str]]:
+    """Return the lines of `ss`, as words."""
+    lines = subprocess.run(["ss", "-Htn", *words], check=True, capture_output=True, text=True).stdout.splitlines()
+    return [line.split() for line in lines]
+
+
+def taken(agent: Talk, stranger: socket.socket, count: int) -> None:
+    """Wait until an agent has read `count` bytes of a connection."""
+    peer = f"127.0.0.1:{stranger.getsockname()[1]}"
+
+    def read() -> bool:
+        words = [word for line in shown("-i", "dst", peer) for word in line]
+        return words[:2] == ["ESTAB", "0"] and f"bytes_received:{count}" in words
+
+    eventually(read)
+    served(agent)
+
+
+def served(agent: Talk) -> None:
+    """Return when an agent has served whatever came before: it answers an order after that."""
+    for _ in range(2):
+        assert agent.ask("ping")["ok"]
+
+
+def waits(stranger: socket.socket) -> bool:
+    """Tell whether nothing came, and no end-of-file."""
+    stranger.setblocking(False)
+    try:
+        stranger.recv(1)
+    except BlockingIOError:
+        return True
+    finally:
+        stranger.settimeout(DEADLINE_S)
+    return False
 
 
 def test_there_is_no_port_but_that_of_a_receiver_on_its_own_address(start: Start) -> None:
@@ -24,15 +61,15 @@ def test_there_is_no_port_but_that_of_a_receiver_on_its_own_address(start: Start
     assert receiver.listening_ports() == []
     port = listening(receiver, "127.0.0.2")
     assert receiver.listening_ports() == [port]
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", port), timeout=30)
+    own = [line for line in shown("-lp", "sport", "=", f":{port}") if f"pid={receiver.process.pid}," in line[-1]]
+    assert [line[3] for line in own] == [f"127.0.0.2:{port}"]
     assert receiver.ask("close endpoint=1")["ok"]
     assert receiver.listening_ports() == []
 
 
-def test_strangers_are_dropped_and_counted_and_the_right_flows_accepted(start: Start) -> None:
-    receiver, sender = start(), start()
-    port = listening(receiver, wait_ms=8000)
+def test_strangers_are_dropped_and_counted_and_the_right_flows_accepted(clock: FakeClock) -> None:
+    receiver, sender = clock.start(), clock.start()
+    port = listening(receiver)
     wrong = [
         knock(port, b"\x00" * 20),
         knock(port, bytes.fromhex(TOKEN) + struct.pack(">I", 7)),
@@ -41,20 +78,25 @@ def test_strangers_are_dropped_and_counted_and_the_right_flows_accepted(start: S
     silent, half = knock(port, b""), knock(port, OPENING[:10])
     for stranger in wrong:
         assert stranger.recv(1) == b""
-    began_s = time.monotonic()
+    taken(receiver, half, 10)
+    clock.advance(1.9)
+    served(receiver)
+    assert waits(silent)
+    assert waits(half)
+    clock.advance(0.1)
     assert silent.recv(1) == b""
     assert half.recv(1) == b""
-    assert time.monotonic() - began_s > 1.0
     assert sender.ask(connecting(port))["ok"]
     assert receiver.ask("ready endpoint=1")["ok"]
-    started([receiver, sender], 200)
+    started(receiver, sender, at_ns=clock.now_ns)
+    assert sender.ask("stop endpoint=1")["ok"]
     receiver.event("ended")
     assert report_of(receiver).last["strangers"] == 5
 
 
 def test_many_silent_strangers_do_not_keep_the_right_one_out(start: Start) -> None:
     receiver, sender = start(), start()
-    port = listening(receiver, wait_ms=8000)
+    port = listening(receiver)
     strangers = [knock(port, b"") for _ in range(300)]
     assert sender.ask(connecting(port))["ok"]
     assert receiver.ask("ready endpoint=1")["ok"]
@@ -66,7 +108,7 @@ def test_an_opening_in_pieces_is_accepted(start: Start) -> None:
     receiver = start()
     port = listening(receiver)
     slow = knock(port, OPENING[:3])
-    time.sleep(0.1)
+    taken(receiver, slow, 3)
     slow.sendall(OPENING[3:])
     assert slow.recv(1) == b"\x06"
     assert receiver.ask("ready endpoint=1")["ok"]
@@ -93,16 +135,21 @@ def test_nobody_coming_is_a_time_out(start: Start) -> None:
 def test_a_closed_port_refuses(start: Start) -> None:
     receiver, sender = start(), start()
     port = joined(receiver, sender)
-    answer = sender.ask(connecting(port, wait_ms=500).replace("endpoint=1", "endpoint=2"))
+    answer = sender.ask(connecting(port).replace("endpoint=1", "endpoint=2"))
     assert answer["error"] == "ECONNREFUSED"
     assert answer["message"] == f"flow 0 to 127.0.0.1 port {port}: connect: Connection refused"
 
 
-def test_a_peer_that_never_accepts_is_a_time_out(start: Start) -> None:
-    sender = start()
+def test_a_peer_that_never_accepts_is_a_time_out(clock: FakeClock) -> None:
+    sender = clock.start()
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = mute.getsockname()[1]
-        answer = sender.ask(connecting(port, wait_ms=300))
+        number = sender.send(connecting(port, wait_ms=300))
+        peer, _ = mute.accept()
+        with peer:
+            assert peer.recv(20, socket.MSG_WAITALL) == OPENING
+            clock.advance(0.3)
+            (answer,) = sender.answer(number)
     assert answer["error"] == "ETIMEDOUT"
     expected = f"0 of 1 flows opened in time to 127.0.0.1 port {port}: connected, but not accepted"
     assert answer["message"] == expected
@@ -112,29 +159,25 @@ def test_a_peer_that_accepts_wrongly_is_no_peer(start: Start) -> None:
     sender = start()
     with socket.create_server(("127.0.0.1", 0)) as liar:
         port = liar.getsockname()[1]
-        number = sender.send(connecting(port, wait_ms=2000))
+        number = sender.send(connecting(port))
         peer, _ = liar.accept()
         peer.sendall(b"\x15")
         assert sender.answer(number)[-1]["error"] == "ECONNABORTED"
 
 
-def cpu_s(agent: Talk) -> float:
-    words = Path(f"/proc/{agent.process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def test_without_descriptors_it_waits_and_then_accepts(start: Start) -> None:
-    receiver = start()
-    port = listening(receiver, wait_ms=8000)
-    taken = len(list(Path(f"/proc/{receiver.process.pid}/fd").iterdir()))
+def test_without_descriptors_it_waits_and_then_accepts(clock: FakeClock) -> None:
+    receiver = clock.start()
+    port = listening(receiver)
+    used = len(list(Path(f"/proc/{receiver.process.pid}/fd").iterdir()))
     _, most = resource.prlimit(receiver.process.pid, resource.RLIMIT_NOFILE)
-    resource.prlimit(receiver.process.pid, resource.RLIMIT_NOFILE, (taken, most))
+    resource.prlimit(receiver.process.pid, resource.RLIMIT_NOFILE, (used, most))
     waiting = knock(port, OPENING)
-    before_s = cpu_s(receiver)
-    time.sleep(1)
-    # It would spin all that second.
-    assert cpu_s(receiver) - before_s < 0.15
+    eventually(lambda: shown("-l", "src", f"127.0.0.1:{port}")[0][1] == "1")  # in the queue
+    served(receiver)
     resource.prlimit(receiver.process.pid, resource.RLIMIT_NOFILE, (most, most))
+    served(receiver)
+    assert waits(waiting)  # it does not try all the time, but 0.1 s later
+    clock.advance(0.1)
     assert waiting.recv(1) == b"\x06"
     assert receiver.ask("ready endpoint=1")["ok"]
 

@@ -12,10 +12,12 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerContext
+from multiprocessing.forkserver import ensure_running
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import replay
 from processes import all_commands, ancestors, end, eventually
@@ -29,7 +31,7 @@ INVALID = ": invalid: "
 
 # Every command: one that runs as another user may not be able to read the folder that Python is installed in.
 MODULES = sorted({f"rigctl.cli.{place.partition(':')[0]}" for place, _ in COMMANDS.values()})
-PRELOADED = ("rigctl.cli.app", *MODULES, "rigctl.runner.by_iperf3", "asyncssh")
+PRELOADED = (*MODULES, "rigctl.runner.by_iperf3", "rigctl.model.statistics.comparing", "asyncssh", "user")
 
 
 @cache
@@ -37,6 +39,8 @@ def _imported() -> ForkServerContext:
     """A server of this test process that has imported what commands need, and forks them."""
     context = get_context("forkserver")
     context.set_forkserver_preload(list(PRELOADED))
+    with patch.dict(os.environ, PYTHONPATH=str(Path(__file__).parent)):  # the server finds this module there
+        ensure_running()
     return context
 
 

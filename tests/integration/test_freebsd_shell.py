@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from freebsd_host import CC_TABLE, IFCONFIG, NETSTAT, NO_CARRIER, OTHERS, PCICONF, ROUTED
-from processes import program
+from processes import DEADLINE_S, program
 
 from rigctl.probe import facts, surroundings
 from rigctl.probe.readiness import CHECKED, parse_surroundings, surroundings_script
@@ -40,7 +40,7 @@ def answered(command: str, folder: Path) -> str:
         program(folder / name, body)
     path = f"{folder}:{os.environ['PATH']}"
     environment = {"PATH": path, "SSH_CONNECTION": "10.0.0.9 50122 10.0.0.1 22"}
-    return subprocess.check_output(["sh", "-c", command], env=environment, text=True, timeout=30)
+    return subprocess.check_output(["sh", "-c", command], env=environment, text=True, timeout=DEADLINE_S)
 
 
 def test_the_facts_of_a_check_come_back_from_the_shell(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from node_trees import TREES, made
+from processes import DEADLINE_S
 
 from rigctl.base.units import parse_processors
 from rigctl.probe.facts import parse, script
@@ -29,7 +30,7 @@ def test_busybox_and_the_files_of_a_node_are_enough(name: str, tmp_path: Path) -
     for applet in ("sh", "cat", "grep", "readlink", "ls", "uname", "od", "tr", "nproc", "id", "date"):
         (tmp_path / "bin" / applet).symlink_to("busybox")
     words = ["unshare", "-rm", "sh", "-c", ENTER, "sh", str(tmp_path), script("eth0", "10.0.0.1", EVERY)]
-    said = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    said = subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE_S)
     assert said.stderr == ""
     facts = parse(said.stdout, EVERY)
     expected = TREES[name].facts
@@ -40,7 +41,9 @@ def test_busybox_and_the_files_of_a_node_are_enough(name: str, tmp_path: Path) -
 def test_what_this_kernel_has_is_read_and_what_it_lacks_is_unknown() -> None:
     cards = [path.name for path in Path("/sys/class/net").iterdir() if (path / "device").exists()]
     for interface in [*cards, "lo"]:
-        said = subprocess.run(["sh", "-c", script(interface, "", EVERY)], capture_output=True, text=True, timeout=60)
+        said = subprocess.run(
+            ["sh", "-c", script(interface, "", EVERY)], capture_output=True, text=True, timeout=DEADLINE_S
+        )
         facts = parse(said.stdout, EVERY)
         assert (facts["interface"], facts.keys() >= set(MINE)) == (interface, True)
         queues = list(Path("/sys/class/net", interface, "queues").glob("rx-*"))

@@ -18,6 +18,8 @@ from rigctl.remote.host import Host, Process, shell
 
 MOST_OUTPUT: Final = 64 * 1024**2
 """Bytes of one program's output."""
+SHELL_OUTLIVES_S: Final = 10
+"""Time for which the shell on the node outlives its programs' deadline: on a busy node, their ends come out late."""
 PATH: Final = "PATH=$PATH:/usr/local/bin:/usr/sbin:/sbin:/usr/local/sbin; export PATH"
 """A shell without a login may lack the folders of programs that were built on the node."""
 # In each pipeline the left side runs the program and prints its pid and exit code; the right side ends it on SIGTERM.
@@ -134,7 +136,7 @@ class Children:
 async def children_on(host: Host, deadline_s: float) -> AsyncIterator[Children]:
     """Yield the programs of `host`, which last for the block, `deadline_s` at most: none is left at its end."""
     script = _SCRIPT.format(path=PATH, deadline=round(deadline_s) + 1)
-    whole = f"{PATH}; exec timeout -k 3 {round(deadline_s) + 3} sh -c {shlex.quote(script)}"
+    whole = f"{PATH}; exec timeout -k 3 {round(deadline_s) + SHELL_OUTLIVES_S} sh -c {shlex.quote(script)}"
     async with host.process(shell(whole, sudo=False)) as process:
         children = Children(host.node.name, process)
         reader = asyncio.create_task(children.read(), name=f"programs {host.node.name}")

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,10 +14,9 @@ from typing import Final
 
 import psycopg
 import pytest
-from processes import end
+from processes import DEADLINE_S, end, eventually
 
 _NOBODY: Final = 65534
-_DEADLINE_S: Final = 30.0
 _SETTINGS: Final = (
     "listen_addresses=", "fsync=off", "full_page_writes=off", "shared_buffers=16MB",
     "max_connections=40", "dynamic_shared_memory_type=mmap", "autovacuum=off", "log_min_messages=fatal",
@@ -57,7 +55,7 @@ class Server:
 
     def _run(self, program: str, *words: str) -> None:
         done = subprocess.run(
-            [*self._as_user(), self._bin / program, *words], capture_output=True, text=True, timeout=_DEADLINE_S,
+            [*self._as_user(), self._bin / program, *words], capture_output=True, text=True, timeout=DEADLINE_S,
             cwd=self.folder,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
@@ -68,20 +66,20 @@ class Server:
             [*self._as_user(), self._bin / "postgres", "-D", self._data, "-k", self.folder, *options],
             cwd=self.folder, stdout=subprocess.DEVNULL, stderr=(self.folder / "log").open("ab"),
         )  # fmt: skip
-        deadline = time.monotonic() + _DEADLINE_S
-        while True:
-            with suppress(psycopg.OperationalError):
-                self.sql("SELECT 1")
-                break
-            log = (self.folder / "log").read_text()
-            assert self._process.poll() is None, f"the server has ended: {log}"
-            assert time.monotonic() < deadline, f"the server does not answer: {log}"
-            time.sleep(0.02)
+        eventually(self._answers, "the server does not answer")
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, f"the server has ended: {(self.folder / 'log').read_text()}"
+        with suppress(psycopg.OperationalError):
+            self.sql("SELECT 1")
+            return True
+        return False
 
     def stop(self) -> None:
         if self._process is not None:
             self._process.send_signal(3)  # SIGQUIT: at once
-            end(self._process, politely_for_s=_DEADLINE_S)
+            end(self._process, politely_for_s=DEADLINE_S)
 
     def sql(self, *statements: str, database: str = "postgres") -> None:
         with psycopg.connect(host=str(self.folder), user="rigctl", dbname=database, autocommit=True) as connection:

@@ -1,4 +1,4 @@
-"""The Grafana dashboards: each panel's query against a real PostgreSQL with 30 nights, each metric against a file."""
+"""Grafana dashboards: each panel's query against a PostgreSQL with a week of nights, each metric against a file."""
 
 import json
 import re
@@ -27,7 +27,7 @@ FOLDER: Final = Path(__file__).parents[3] / "examples" / "grafana"
 STORE: Final = json.loads((FOLDER / "postgresql.json").read_bytes())
 METRICS: Final = json.loads((FOLDER / "openmetrics.json").read_bytes())
 RUNS: Final = Path(__file__).parents[2] / "golden" / "runs"
-NIGHTS: Final = 30
+NIGHTS: Final = 7
 QUOTE: Final = "it's"
 """A scenario's name, which must not end a text of SQL."""
 
@@ -38,7 +38,7 @@ def panels(board: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def nights(server: postgres.Server) -> Iterator[tuple[str, Store]]:
-    """The database with a month of nights, one of which failed in a test."""
+    """The database with a week of nights, one of which failed in a test."""
     database = server.emptied()
     with open_store(server.url(database)) as store:
         plan = many_nights.mesh_plan(("a", "b", "c"), repeat=2, scenario_name=QUOTE)

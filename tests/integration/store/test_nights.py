@@ -163,7 +163,7 @@ def test_a_plan_that_cannot_be_read_is_named_where_nights_are_looked_for(store: 
 
 
 def test_the_flows_that_a_plan_claims_take_no_memory(store: Store) -> None:
-    cells = [make.cell(number, parallel=10_000) for number in range(1, 200)]
+    cells = [make.cell(number, parallel=10_000) for number in range(1, 40)]
     info = store.run(store.begin(make.plan(cells), {}, {}, FIRST_S))
     store.add(info.run, make.repetition(make.cell(1), [900, 900]))
     tracemalloc.start()

@@ -4,12 +4,14 @@ import socket
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
-from threading import Event, Thread
+from threading import Event, Thread, Timer
+from typing import Any
 
 import builders
 import postgres
 import psycopg
 import pytest
+from processes import DEADLINE_S
 
 from rigctl.base.errors import InputError, RigError
 from rigctl.store import NoStoreError, Store, open_store
@@ -17,6 +19,8 @@ from rigctl.store.errors import SilentStoreError, explained
 from rigctl.store.rows import flow_row
 
 PASSWORD = "hush-5417"
+PACE_S = 0.2
+"""Time between two notices of a server that says nothing else."""
 
 
 @pytest.fixture
@@ -96,22 +100,19 @@ def test_tables_of_other_programs_may_stand_beside_but_not_in_the_way(server: po
     assert "is the database of another program (it has a table flows)" in refused(server.url(database))
 
 
-@pytest.fixture
-def own_server() -> Iterator[postgres.Server]:
-    """One that a test may stop."""
-    with postgres.server() as started:
-        yield started
-
-
-def test_a_server_that_goes_in_mid_run_loses_nothing_that_was_stored(own_server: postgres.Server) -> None:
-    with open_store(own_server.url("postgres")) as store:
+def test_a_server_that_goes_in_mid_run_loses_nothing_that_was_stored(server: postgres.Server, database: str) -> None:
+    with open_store(server.url(database)) as store:
         run = store.begin(builders.plan(), {}, {}, 1.0)
         store.add(run, builders.repetition(builders.cell()))
-        own_server.stop()
-        for what in (lambda: store.add(run, builders.failed(builders.cell(2))), lambda: store.repetitions(run)):
-            with pytest.raises((RigError, InputError), match=r"^store postgresql://rigctl@/postgres cannot be reached"):
-                what()
-        own_server.start()
+        server.stop()
+        try:
+            for what in (lambda: store.add(run, builders.failed(builders.cell(2))), lambda: store.repetitions(run)):
+                with pytest.raises(
+                    (RigError, InputError), match=rf"^store postgresql://rigctl@/{database} cannot be reached"
+                ):
+                    what()
+        finally:
+            server.start()
         store.add(run, builders.failed(builders.cell(2)))
         assert store.repetitions(run) == [builders.repetition(builders.cell()), builders.failed(builders.cell(2))]
 
@@ -138,8 +139,12 @@ def _end_connections_at_the_flows(monkeypatch: pytest.MonkeyPatch, server: postg
     monkeypatch.setattr("rigctl.store.store.flow_row", ending)
 
 
-@pytest.mark.parametrize("notice", [b"", b"N" + struct.pack(">I", 5) + b"\0"], ids=["silent", "a notice now and then"])
-def test_a_server_that_takes_connections_and_answers_nothing_is_given_up(notice: bytes) -> None:
+@pytest.mark.parametrize(
+    ("notice", "create"),
+    [(b"", True), (b"N" + struct.pack(">I", 5) + b"\0", False)],
+    ids=["silent", "a notice now and then"],
+)
+def test_a_server_that_takes_connections_and_answers_nothing_is_given_up(notice: bytes, create: bool) -> None:
     """It lets anybody in, then says at most notices."""
     version = b"server_version\x0016.0\0"
     greeting = b"R" + struct.pack(">II", 8, 0) + b"S" + struct.pack(">I", 4 + len(version)) + version
@@ -151,7 +156,7 @@ def test_a_server_that_takes_connections_and_answers_nothing_is_given_up(notice:
                 connection.sendall(b"N")
                 connection.recv(4096)
             connection.sendall(greeting)
-            while not ended.wait(0.2):
+            while not ended.wait(PACE_S):
                 connection.sendall(notice)
 
     def serve() -> None:
@@ -163,19 +168,28 @@ def test_a_server_that_takes_connections_and_answers_nothing_is_given_up(notice:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         Thread(target=serve, daemon=True).start()
         address = f"postgresql://u@127.0.0.1:{listening.getsockname()[1]}/x?rigctl_timeout=1"
-        for create in (True, False):
-            with pytest.raises(SilentStoreError, match="the server does not answer, waited 1 s"):
-                open_store(address, create=create)
+        with pytest.raises(SilentStoreError, match="the server does not answer, waited 1 s"):
+            open_store(address, create=create)
         ended.set()
         listening.shutdown(socket.SHUT_RDWR)
 
 
 def test_a_statement_that_takes_too_long_is_given_up_and_the_next_one_has_a_new_connection(
-    server: postgres.Server, database: str
+    server: postgres.Server, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with open_store(f"{server.url(database)}&rigctl_timeout=2") as store:
-        with pytest.raises(SilentStoreError), explained(store.place), store._engine.connect() as connection:
-            connection.exec_driver_sql("SELECT pg_sleep(60)")
+    def timer(most_s: float, *given: Any) -> Timer:
+        """Only the statement that sleeps is given up in time."""
+        return Timer(most_s if sleeps.is_set() else DEADLINE_S, *given)
+
+    sleeps = Event()
+    monkeypatch.setattr("rigctl.store.postgresql.Timer", timer)
+    with open_store(f"{server.url(database)}&rigctl_timeout=1") as store:
+        with store._engine.connect() as connection:
+            connection.exec_driver_sql("SELECT 1")
+            sleeps.set()
+            with pytest.raises(SilentStoreError), explained(store.place):
+                connection.exec_driver_sql("SELECT pg_sleep(600)")
+            sleeps.clear()
         assert store.run_ids() == []
 
 

@@ -175,7 +175,7 @@ def test_a_series_with_columns_of_unequal_length_is_refused() -> None:
         pack(Series({"t_ns": [1, 2], "bytes": [1]}))
 
 
-@settings(max_examples=25, suppress_health_check=[*SLOW, HealthCheck.data_too_large], deadline=None)
+@settings(max_examples=15, suppress_health_check=[*SLOW, HealthCheck.data_too_large], deadline=None)
 @given(st.lists(WITH_INTERVAL, max_size=3, unique_by=lambda one: one.key[:2]))
 def test_every_repetition_comes_back_equal_and_in_the_order_of_the_scenario(
     store: Store, measured: list[Repetition]
@@ -218,7 +218,7 @@ def test_a_run_that_is_resumed_is_running_until_it_ends_again(store: Store) -> N
     assert (store.run(run).status, store.run(run).ended_at) == (RunStatus.COMPLETE, 9.0)
 
 
-@settings(max_examples=25, suppress_health_check=SLOW, deadline=None)
+@settings(max_examples=15, suppress_health_check=SLOW, deadline=None)
 @given(PLAN, st.dictionaries(NAME, st.dictionaries(TEXT, JSON, max_size=3), max_size=2), st.floats(0, 4e9))
 def test_every_plan_and_its_facts_come_back_equal(
     store: Store, plan: RunPlan, facts: dict[str, Any], started_at: float

@@ -26,7 +26,7 @@ WAIT_S: Final = 1.5
 _SETTLE_S: Final = 0.15
 """Shortest wait for the datagrams of one step of the search."""
 _MOST_SETTLE_S: Final = 2.0
-_PAUSES_S: Final = (0.0, 0.01, 0.03, 0.06, 0.1)
+_PAUSES_S: Final = (0.01, 0.03, 0.06, 0.1)
 _AGAIN_S: Final = (0.3, 0.6)
 _STEPS: Final = 16
 """Most sizes tried at once in the search."""
@@ -306,21 +306,24 @@ class _Probing:
         ]
 
     async def _wait(self) -> None:
-        """Wait for all answers, at most `wait_s`; send again what is missing."""
+        """Wait for all answers, at most `wait_s`; send again what is missing.
+
+        The last reading is after that time: answers that came while the controller was held up count.
+        """
         began_s = time.monotonic()
         again = list(_AGAIN_S)
         pauses = list(_PAUSES_S)
         while waiting := self._open():
             spent_s = time.monotonic() - began_s
-            if spent_s >= self.wait_s:
-                break
-            await asyncio.sleep(pauses.pop(0) if pauses else 0.1)
             if again and spent_s >= again[0]:
                 del again[0]
                 missing = {pair: lacked for pair in waiting if (lacked := self.paths[pair].missing)}
                 for members in rounds(missing):
                     await self._send({pair: missing[pair] for pair in members})
             await self._read({name for pair in waiting for name in pair})
+            if spent_s >= self.wait_s:
+                break
+            await asyncio.sleep(pauses.pop(0) if pauses else 0.1)
         for path in self.paths.values():
             path.lost.update(path.missing)
 

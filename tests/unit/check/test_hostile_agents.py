@@ -30,10 +30,29 @@ class Fake:
         return None
 
 
-def state(said: Mapping[str, str]) -> list[PathState]:
+class Late(Fake):
+    """An agent that says `said` of its probes when it is asked again."""
+
+    asked = 0
+
+    async def probed(self, *, last: bool = False) -> dict[str, str]:
+        self.asked += 1
+        return self.said if self.asked > 1 else {}
+
+
+def paths_of(agents: Mapping[str, Fake]) -> list[PathState]:
+    """Return the paths, looked at no longer than one look takes."""
     spots = {name: Spot(name, "127.0.0.1", 1500) for name in "ab"}
-    agents = {"a": Fake(said), "b": Fake({})}
     return asyncio.run(probed(agents, spots, [("a", "b"), ("b", "a")], wait_s=0.0))
+
+
+def state(said: Mapping[str, str]) -> list[PathState]:
+    return paths_of({"a": Fake(said), "b": Fake({})})
+
+
+def test_answers_that_came_while_the_controller_was_held_up_count() -> None:
+    a, b = Late({"streams": "2:0:100", "heard": "2:100 2:1472"}), Late({"streams": "1:0:100", "heard": "1:100 1:1472"})
+    assert [path.whole for path in paths_of({"a": a, "b": b})] == [True, True]
 
 
 @pytest.mark.parametrize(

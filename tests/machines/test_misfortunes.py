@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -17,7 +16,7 @@ def during(lab: Lab, what: Callable[[], object]) -> tuple[int, str]:
     """Do something once a condition holds and traffic flows: exit code and messages of the run."""
     name = lab.scenario(LONG)
     with lab.running(name, "arm") as process:
-        time.sleep(4)
+        lab.await_traffic("arm")
         what()
         out, errors = process.communicate(timeout=300)
     return process.returncode, out + errors

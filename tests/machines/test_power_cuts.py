@@ -2,10 +2,10 @@
 
 import os
 import random
-import time
 
 import pytest
 from machine_lab import FILES, LEFT, SETTINGS, Lab
+from torture import wait_at_random
 
 pytestmark = pytest.mark.machines
 CUTS = int(os.environ.get("RIGCTL_CUTS", "20"))
@@ -42,7 +42,7 @@ def test_after_a_power_cut_settings_and_files_are_as_before_at_the_next_contact(
         victim = mixed.nodes[number % 2]
         boot = mixed.boot_id(victim)
         with mixed.running(name, victim) as process:
-            time.sleep(moments.uniform(0, 2))
+            wait_at_random(moments, 0, 2)
             mixed.power_cut(victim)
             back.append(mixed.back(victim, boot))
             left = mixed.ssh(victim, LEFT)

@@ -15,6 +15,7 @@ from tempfile import mkdtemp
 from typing import Final
 
 import pytest
+from processes import eventually
 from user import User
 from virtual_rigs import openssh
 
@@ -142,6 +143,12 @@ class Lab:
         code, said = self.run(name, *words, deadline_s=deadline_s)
         assert code == 0, said
         return said
+
+    def await_traffic(self, node: str) -> None:
+        """Wait until far more has arrived at a node than an agent or a handshake."""
+        received = "awk 'NR > 2 {sum += $2} END {print sum}' /proc/net/dev"
+        before = int(self.ssh(node, received))
+        eventually(lambda: int(self.ssh(node, received)) > before + 10_000_000, "no traffic")
 
     @contextmanager
     def running(self, name: str, victim: str) -> Iterator["subprocess.Popen[str]"]:

@@ -7,24 +7,23 @@ import asyncio
 import multiprocessing
 import os
 import signal
-import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import asyncssh
 import pytest
+from processes import DEADLINE_S, eventually_async
 from rich.console import Console
-from virtual_rigs import login, rig
+from virtual_rigs import kept_up, login, rig
 
 from rigctl.records import Status
+from rigctl.rig.inventory import Rig
 from rigctl.runner.run import measure_run
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.store import open_store
-from rigctl.virtual.provide import down, up
 
-BACK_S = 20.0
 NODES = ("a", "b")
 # Of the queueing discipline kind and handle: a bucket of a virtual rig follows the MTU a moment later.
 SETTINGS = (
@@ -38,11 +37,15 @@ LEFT = (
     "for p in /proc/[0-9]*; do "
     "tr '\\0' ' ' <$p/cmdline 2>/dev/null | grep \"$HOME/.cache/rigctl/.*/[a]gent-\"; done; true"
 )
+# The first test lasts until something of it is killed; the others, under each condition, end by themselves.
+ENDLESS = 10**9
 SCENARIO = """
 rig: RIG
+test: pingpong
+size: 1
 pairs: [a -> b]
-duration: 400ms
-max_skew: 1s
+duration: 60s
+max_skew: 60s
 conditions:
   one:
     mtu: 1400
@@ -50,149 +53,150 @@ conditions:
     sysctl: {net.ipv4.tcp_sack: 0, net.ipv4.tcp_rmem: "4096 65536 1048576"}
     offload: {gro: off}
   two: {mtu: 1300, resize: true}
-matrix: {window: [32K, 64K], parallel: [1, 2]}
 """
+THREE_TESTS = f"matrix: {{iterations: [{ENDLESS}, 100]}}\nexclude: [{{condition: two, iterations: {ENDLESS}}}]\n"
+ONE_TEST = f"matrix: {{condition: [one], iterations: [{ENDLESS}]}}\n"
 if os.geteuid() == 0:  # in a user namespace the kernel lets nobody set rps_cpus
     SCENARIO = SCENARIO.replace("    mtu: 1400", "    mtu: 1400\n    rps: all")
 
 Shells = dict[str, asyncssh.SSHClientConnection]
+Settings = tuple[str, ...]
+"""Of each node."""
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    with kept_up(rig(tmp_path_factory.mktemp("rig"), *NODES)) as started:
+        yield started
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a scenario of two conditions; virtual rigs of our own."""
-    runtime = tmp_path / "runtime"
-    runtime.mkdir(mode=0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
-    return tmp_path
+async def shells(ready: Rig) -> AsyncIterator[Shells]:
+    """A shell on each node."""
+    async with login(ready, "a") as a, login(ready, "b") as b:
+        yield {"a": a, "b": b}
 
 
-@asynccontextmanager
-async def standing(folder: Path) -> AsyncIterator[Shells]:
-    """A shell on each node of a rig that stays up."""
-    made = rig(folder, *NODES)
-    (folder / "s.yaml").write_text(SCENARIO.replace("RIG", str(made.source)))
-    ready, _, _ = await up(made)
-    try:
-        async with login(ready, "a") as a, login(ready, "b") as b:
-            yield {"a": a, "b": b}
-    finally:
-        await down(made)
-
-
-async def outputs(shells: Shells, command: str) -> tuple[str, ...]:
+async def outputs(shells: Shells, command: str) -> Settings:
     """What `command` prints on each node."""
     return tuple([str((await shells[name].run(command, check=False)).stdout) for name in NODES])
 
 
-async def restored(shells: Shells, before: tuple[str, ...], within_s: float = BACK_S) -> float:
-    """Seconds until the old settings are back on all nodes and nothing is left; fails after `within_s`."""
-    began = time.monotonic()
-    while True:
-        now, left = await outputs(shells, SETTINGS), await outputs(shells, LEFT)
-        if now == before and not any(left):
-            return time.monotonic() - began
-        assert time.monotonic() - began < within_s, f"not back: {now}, was {before}; left: {left}"
-        await asyncio.sleep(0.02)
+async def restored(shells: Shells, before: Settings) -> None:
+    """Wait until the old settings are back on all nodes and nothing is left."""
+
+    async def back() -> bool:
+        return await outputs(shells, SETTINGS) == before and not any(await outputs(shells, LEFT))
+
+    await eventually_async(back, f"as before: {before}")
 
 
-def controller(folder: str) -> None:
+def controller(scenario: str, place: str, store: str) -> None:
     """A whole run, in a process of its own."""
-    os.environ["XDG_RUNTIME_DIR"] = f"{folder}/runtime"  # the server has that of the first test
-    plan, inventory = load_plan(f"{folder}/s.yaml", Overrides())
-    with open_store(f"{folder}/store-{os.getpid()}.db") as store:
-        measure_run(plan, inventory, store, Console(file=open(os.devnull, "w")), quiet=True)  # noqa: SIM115, PTH123
+    os.environ["XDG_RUNTIME_DIR"] = place
+    plan, inventory = load_plan(scenario, Overrides())
+    with open_store(store) as opened:
+        measure_run(plan, inventory, opened, Console(file=open(os.devnull, "w")), quiet=True)  # noqa: SIM115, PTH123
 
 
-def started(folder: Path) -> BaseProcess:
+def started(ready: Rig, folder: Path, scenario: str) -> BaseProcess:
+    """Start a run of `scenario`, whose store is s.db."""
+    assert ready.source is not None
+    file, place = folder / "s.yaml", ready.source.parent
+    file.write_text(scenario.replace("RIG", str(ready.source)))
     # A server process with everything imported forks each controller: a kill hits a run, not its imports.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["rigctl.runner.run", "rigctl.scenario.load", "rigctl.remote.agent", "asyncssh"])
-    process = context.Process(target=controller, args=(str(folder),))
+    process = context.Process(target=controller, args=(str(file), str(place), str(folder / "s.db")))
     process.start()
     return process
 
 
-async def changed(shells: Shells, before: tuple[str, ...], within_s: float = 30) -> None:
-    """Wait until a condition holds on both nodes."""
-    began = time.monotonic()
-    while any(one == other for one, other in zip(await outputs(shells, SETTINGS), before, strict=True)):
-        assert time.monotonic() - began < within_s, "the condition was never applied"
-        await asyncio.sleep(0.01)
-
-
 @asynccontextmanager
-async def under_a_condition(place: Path) -> AsyncIterator[tuple[BaseProcess, Shells, tuple[str, ...]]]:
-    """A run whose condition holds on both nodes, a shell on each, and the settings before."""
-    async with standing(place) as shells:
-        before = await outputs(shells, SETTINGS)
-        process = started(place)
-        await changed(shells, before)
-        yield process, shells, before
+async def under_a_condition(
+    ready: Rig, shells: Shells, folder: Path, tests: str
+) -> AsyncIterator[tuple[BaseProcess, Settings]]:
+    """A run whose condition holds on both nodes, and the settings before."""
+    before = await outputs(shells, SETTINGS)
+    process = started(ready, folder, SCENARIO + tests)
+
+    async def changed() -> bool:
+        return all(now != old for now, old in zip(await outputs(shells, SETTINGS), before, strict=True))
+
+    try:
+        await eventually_async(changed)
+        yield process, before
+    finally:
+        process.kill()
+        process.join(DEADLINE_S)
 
 
-async def test_a_killed_agent_leaves_its_node_as_it_was_and_the_run_goes_on(place: Path) -> None:
-    async with under_a_condition(place) as (process, shells, before):
+async def kill_with_guards(shells: Shells) -> None:
+    for shell in shells.values():
+        # Stopped first: a guard that sees its agent die in between would restore.
+        await shell.run("pkill -STOP -f '[.]cache/rigctl/.*/agent-'; pkill -KILL -f '[.]cache/rigctl/.*/agent-'")
+
+
+async def test_a_killed_agent_leaves_its_node_as_it_was_and_the_run_goes_on(
+    ready: Rig, shells: Shells, tmp_path: Path
+) -> None:
+    async with under_a_condition(ready, shells, tmp_path, THREE_TESTS) as (process, before):
         await shells["a"].run('pkill -9 "^agent-"')  # by its name, which the guard does not have
-        await asyncio.to_thread(process.join, 60)
+        await asyncio.to_thread(process.join, DEADLINE_S)
         assert process.exitcode == 0
         await restored(shells, before)
-        (stored,) = place.glob("store-*.db")
-        with open_store(str(stored)) as store:
-            repetitions = store.repetitions(store.run().run)
-            granted = store.run().facts["b"]["condition one"]
-        assert granted["qdisc"].startswith("tbf rate ")
-        assert granted["qdisc"].endswith(" -> pfifo limit 500")
-        assert granted.get("rps", "off -> 0").startswith("off -> 0")
-        measured = {one.cell for one in repetitions if one.status is Status.OK}
-        assert len({one.cell for one in repetitions} - measured) <= 1  # the one it hit, at most
-        assert {flow.sender.tcp.mss for one in repetitions for flow in one.flows if flow.sender} <= {1348, 1248}
+    with open_store(str(tmp_path / "s.db")) as store:
+        repetitions = store.repetitions(store.run().run)
+        granted = store.run().facts["b"]["condition one"]
+    assert granted["qdisc"].startswith("tbf rate ")
+    assert granted["qdisc"].endswith(" -> pfifo limit 500")
+    assert granted.get("rps", "off -> 0").startswith("off -> 0")
+    assert [one.status for one in repetitions] == [Status.FAILED, Status.OK, Status.OK]
+    senders = [flow.sender for one in repetitions[1:] for flow in one.flows]
+    assert [sender.tcp.mss for sender in senders if sender] == [1348, 1248]
 
 
-async def test_an_agent_killed_with_its_controller_is_followed_by_its_guard(place: Path) -> None:
-    async with under_a_condition(place) as (process, shells, before):
+async def test_an_agent_killed_with_its_controller_is_followed_by_its_guard(
+    ready: Rig, shells: Shells, tmp_path: Path
+) -> None:
+    async with under_a_condition(ready, shells, tmp_path, ONE_TEST) as (process, before):
         os.kill(process.pid or 0, signal.SIGSTOP)  # it can't open the node anew
         await shells["a"].run('pkill -9 "^agent-"')
-        began = time.monotonic()
-        while (await outputs(shells, SETTINGS))[0] != before[0]:
-            assert time.monotonic() - began < 20, "the guard did not restore"
-        process.kill()
-        process.join(5)
-        await restored(shells, before)
+
+        async def followed() -> bool:
+            return (await outputs(shells, SETTINGS))[0] == before[0]
+
+        await eventually_async(followed, "the guard restores")
+    await restored(shells, before)
 
 
-async def test_agent_and_guard_both_killed_the_next_contact_restores(place: Path) -> None:
-    async with under_a_condition(place) as (process, shells, before):
+async def test_agent_and_guard_both_killed_the_next_contact_restores(
+    ready: Rig, shells: Shells, tmp_path: Path
+) -> None:
+    async with under_a_condition(ready, shells, tmp_path, ONE_TEST) as (process, before):
         os.kill(process.pid or 0, signal.SIGSTOP)
-        for shell in shells.values():
-            # Stopped first: a guard that sees its agent die in between would restore.
-            await shell.run("pkill -STOP -f '[.]cache/rigctl/.*/agent-'; pkill -KILL -f '[.]cache/rigctl/.*/agent-'")
-        process.kill()
-        process.join(5)
-        after = await outputs(shells, SETTINGS)
-        assert all(now != old for now, old in zip(after, before, strict=True))  # nobody was left to restore
-        assert all("settings-" in left for left in await outputs(shells, LEFT))
-        (place / "s.yaml").write_text(f"rig: {next(place.glob('test*.yaml'))}\npairs: [a -> b]\nduration: 100ms\n")
-        contact = started(place)
-        await asyncio.to_thread(contact.join, 60)
-        assert contact.exitcode == 0
-        with open_store(f"{place}/store-{contact.pid}.db", create=False) as store:
-            known = store.run().facts
-        assert [known[node]["mtu"] for node in NODES] == [1500, 1500], "facts are those after the restoration"
-        assert await outputs(shells, SETTINGS) == before
-        await restored(shells, before)
+        await kill_with_guards(shells)
+    after = await outputs(shells, SETTINGS)
+    assert all(now != old for now, old in zip(after, before, strict=True))  # nobody was left to restore
+    assert all("settings-" in left for left in await outputs(shells, LEFT))
+    other = tmp_path / "other"
+    other.mkdir()
+    contact = started(ready, other, "rig: RIG\npairs: [a -> b]\nduration: 100ms\nmax_skew: 60s\n")
+    await asyncio.to_thread(contact.join, DEADLINE_S)
+    assert contact.exitcode == 0
+    with open_store(str(other / "s.db"), create=False) as store:
+        known = store.run().facts
+    assert [known[node]["mtu"] for node in NODES] == [1500, 1500], "facts are those after the restoration"
+    assert await outputs(shells, SETTINGS) == before
+    await restored(shells, before)
 
 
-async def test_agent_and_guard_both_killed_the_run_itself_restores_at_its_end(place: Path) -> None:
-    async with standing(place) as shells:
-        before = await outputs(shells, SETTINGS)
-        one_test = SCENARIO.replace("400ms", "5s").partition("matrix:")[0] + "matrix: {condition: [one]}\n"
-        (place / "s.yaml").write_text(one_test.replace("RIG", str(next(place.glob("test*.yaml")))))
-        process = started(place)
-        await changed(shells, before)
-        for shell in shells.values():
-            await shell.run("pkill -STOP -f '[.]cache/rigctl/.*/agent-'; pkill -KILL -f '[.]cache/rigctl/.*/agent-'")
-        await asyncio.to_thread(process.join, 60)
+async def test_agent_and_guard_both_killed_the_run_itself_restores_at_its_end(
+    ready: Rig, shells: Shells, tmp_path: Path
+) -> None:
+    async with under_a_condition(ready, shells, tmp_path, ONE_TEST) as (process, before):
+        await kill_with_guards(shells)
+        await asyncio.to_thread(process.join, DEADLINE_S)
         assert process.exitcode == 0
         assert await outputs(shells, SETTINGS) == before
         await restored(shells, before)

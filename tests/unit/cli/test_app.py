@@ -54,3 +54,17 @@ def test_each_schema_is_on_its_page() -> None:
 )
 def test_resume_needs_no_value(words: list[str], completed: list[str]) -> None:
     assert with_resumed(words) == completed
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"), [("rigctl run giga", ["gigablox"]), ("rigctl plan gigablox --rig fast", ["fast-ethernet"])]
+)
+def test_a_shell_completes_names(
+    typed: str, completed: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_RIGCTL_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(typed.count(" ")))
+    with pytest.raises(SystemExit):
+        exit_code([])
+    assert capsys.readouterr().out.split() == completed

@@ -1,19 +1,17 @@
 """`rigctl expect` as a user types it."""
 
-from pathlib import Path
-
 import pytest
-from user import rigctl
+from in_process import Rigctl
 
 
 def rows(output: str) -> list[list[str]]:
     return [line.split() for line in output.splitlines() if line.strip()[:1].isdigit()]
 
 
-def test_the_published_table_comes_out(tmp_path: Path) -> None:
-    done = rigctl(tmp_path, "expect", "--rate", "650M,750M,350M", "--payload", "1,1472u,1460")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert rows(done.stdout)[:3] == [
+def test_the_published_table_comes_out(rigctl: Rigctl) -> None:
+    printed = rigctl("expect", "--rate", "650M,750M,350M", "--payload", "1,1472u,1460")
+    assert printed.errors == ""
+    assert rows(printed.out)[:3] == [
         ["1", "TCP", "64", "10.2", "11.7", "5.5"],
         ["1472", "UDP", "1518", "630", "727", "339"],
         ["1460", "TCP", "1518", "625", "721", "337"],
@@ -34,7 +32,7 @@ def test_the_published_table_comes_out(tmp_path: Path) -> None:
         (["--window", "64K", "--rtt", "1h,x"], '--rtt: duration "x": expected a number with a unit'),
     ],
 )
-def test_a_mistake_names_its_option(tmp_path: Path, options: list[str], said: str) -> None:
-    done = rigctl(tmp_path, "expect", *options)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"rigctl: {said}")
+def test_a_mistake_names_its_option(rigctl: Rigctl, options: list[str], said: str) -> None:
+    printed = rigctl("expect", *options, code=2)
+    assert printed.out == ""
+    assert printed.errors.startswith(f"rigctl: {said}")

@@ -1,0 +1,112 @@
+"""What only a start of Python shows: what it imports, its standard output, what a shell completes, missing extras."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import builders
+import pytest
+from processes import DEADLINE_S
+
+from rigctl.store import open_store
+
+ROOT: Final = Path(__file__).parents[2]
+HEAVY: Final = {"sqlalchemy", "numpy", "pandas", "scipy", "asyncssh", "jinja2", "pydantic"}
+IMPORTED: Final = "import json, sys, rigctl.cli.app as a; a.exit_code(['-h']); print(json.dumps([*sys.modules]))"
+WITHOUT: Final = """
+import contextlib, importlib.abc, io, json, sys
+
+class Missing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] in {"fontpkg_arimo", "prometheus_client", "psycopg", "pyarrow", "resvg_py"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+from rigctl.cli.app import exit_code
+
+for words in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as errors:
+        code = exit_code(words)
+    print(json.dumps([code, out.getvalue(), errors.getvalue()]))
+"""
+POSTGRESQL: Final = "postgresql://anna:secret@127.0.0.1:1/rigctl"
+NEEDING: Final[dict[str, tuple[str, list[str]]]] = {
+    "openmetrics": ("export --format openmetrics", ["export", "--format", "openmetrics", "-o", "made"]),
+    "parquet": ("export --format parquet", ["export", "--format", "parquet", "-o", "made"]),
+    "pictures": ("report --fragment", ["report", "--fragment", "made"]),
+    "postgresql": ("store postgresql://anna:***@127.0.0.1:1/rigctl", ["runs", "--store", POSTGRESQL]),
+}
+"""What each extra is for, as its message says, and a command that needs it."""
+NEEDING_NONE: Final = (["show"], ["report", "-o", "page.html"], ["regress"])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    path = tmp_path / "r.db"
+    info, measured = builders.gigablox()
+    with open_store(str(path)) as opened:
+        builders.put(opened, info, measured)
+    return path
+
+
+def ended(store: Path, *command: str, given: str = "", **variables: str) -> "subprocess.CompletedProcess[str]":
+    environment = os.environ | {"RIGCTL_STORE": str(store), "PYTHONPATH": str(ROOT), "COLUMNS": "200", **variables}
+    return subprocess.run(
+        command, cwd=store.parent, env=environment, input=given, capture_output=True, text=True, timeout=DEADLINE_S,
+        check=False,
+    )  # fmt: skip
+
+
+def in_bash(store: Path, line: str) -> "subprocess.CompletedProcess[str]":
+    """Run a line of bash in which `rigctl` is a new Python."""
+    return ended(store, "bash", "-o", "pipefail", "-c", f"{sys.executable} -m rigctl {line}")
+
+
+def test_a_reader_that_goes_away_is_no_error(store: Path) -> None:
+    done = in_bash(store, "export --level intervals | head -1")
+    assert done.stdout.startswith("run,cell,")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("show >/dev/full", "No space left"),
+        ("--version >/dev/full", "No space left"),  # so little that it is written at the end
+        ("show >&-", "is closed"),
+    ],
+)
+def test_output_that_cannot_be_written_is_one_message(store: Path, line: str, said: str) -> None:
+    done = in_bash(store, line)
+    assert done.returncode == 3
+    assert done.stderr.count("\n") == 1
+    assert said in done.stderr
+
+
+def test_a_shell_completes_names(store: Path) -> None:
+    typed = {"_RIGCTL_COMPLETE": "complete_bash", "COMP_WORDS": "rigctl run giga", "COMP_CWORD": "2"}
+    assert ended(store, sys.executable, "-m", "rigctl", **typed).stdout.split() == ["gigablox"]
+
+
+def test_the_list_of_commands_imports_none_of_them(store: Path) -> None:
+    imported = json.loads(ended(store, sys.executable, "-c", IMPORTED).stdout.splitlines()[-1])
+    assert "rigctl.cli.app" in imported
+    assert HEAVY & set(imported) == set(), "each start of rigctl would take tenths of a second more"
+
+
+def test_a_missing_extra_is_named_with_the_line_that_installs_it_and_all_else_works(store: Path) -> None:
+    commands = [*NEEDING_NONE, *(command for _, command in NEEDING.values())]
+    done = ended(store, sys.executable, "-c", WITHOUT, given=json.dumps(commands))
+    assert done.returncode == 0, done.stderr
+    made: list[Any] = [json.loads(line) for line in done.stdout.splitlines()]
+    for _, (code, out, errors) in zip(NEEDING_NONE, made, strict=False):
+        assert code == 0, errors
+        assert out
+        assert "Traceback" not in errors
+    for (extra, (purpose, _)), answer in zip(NEEDING.items(), made[len(NEEDING_NONE) :], strict=True):
+        message = f"rigctl: {purpose} needs the extra {extra} of rigctl: pip install 'rigctl[{extra}]'\n"
+        assert answer == [2, "", message]
+    assert {path.name for path in store.parent.iterdir()} == {"page.html", "r.db"}

@@ -1,0 +1,49 @@
+"""The command line in the test's own process: no start of Python, and each line of it counts as covered."""
+
+import os
+import socket
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from rigctl.base.processes import process
+from rigctl.cli.app import every_command, exit_code
+
+every_command()  # here: asyncssh starts ldconfig when it is imported, which no unit test may
+
+
+class Printed(NamedTuple):
+    """Output and messages of a command."""
+
+    out: str
+    errors: str
+
+
+class Rigctl:
+    """Runs `rigctl` in `folder`, on the store `r.db` there."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+        self.folder, self.store = folder, folder / "r.db"
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+        monkeypatch.setenv("COLUMNS", "200")
+        monkeypatch.setenv("NO_COLOR", "1")
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder / "runtime"))
+        monkeypatch.chdir(folder)
+
+    def __call__(self, *words: str, code: int = 0, store: Path | None = None) -> Printed:
+        """Run a command that ends with `code`, on another store if one is given."""
+        self._monkeypatch.setenv("RIGCTL_STORE", str(store or self.store))
+        self._monkeypatch.setenv("RIGCTL_DEBUG", "")
+        self._capsys.readouterr()
+        ended = exit_code(list(words))
+        printed = Printed(*self._capsys.readouterr())
+        assert ended == code, f"{words} gave {ended}:\n{printed.out}\n{printed.errors}"
+        return printed
+
+
+def live_controller() -> str:
+    """Return what the store notes of a process that measures: a live one that is not the test's own."""
+    parent = process(os.getppid())
+    assert parent is not None
+    return f"{socket.gethostname()} {parent.pid} {parent.started}"

@@ -26,7 +26,7 @@ def _shown(param: Click) -> bool:
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     root = every_command()
     own = [*(param for param in root.params if param.name in _COMMON)]
     lines = [_HEAD, "## Options of every command", "Before the command's name or after it.", "", *_table(own)]

@@ -17,7 +17,7 @@ reasons stand in that file; what they mean, in [limits](../explanation/limits.md
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     rows = [
         f"| {number} | `{rule.limit}` | {rule.name} | {', '.join(f'`{name}`' for name in rule.needs)} |"
         for number, rule in enumerate(RULES, 1)

@@ -47,7 +47,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _in_site(link: str, source: str, page: str) -> str:
-    """The link from `page` of the site to what `link` means in the file `source` of the repository."""
+    """Return the link from `page` of the site to what `link` means in the file `source` of the repository."""
     target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link))
     for path, place in PLACES.items():
         if target == path or target.startswith(f"{path}/"):

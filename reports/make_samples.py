@@ -67,7 +67,7 @@ def measured(name: str) -> None:
 
 
 def printed(name: str) -> None:
-    """The page, what a terminal shows, and of the first one the export."""
+    """Write the page, what a terminal shows, and of the first run the export."""
     rigctl(name, "report", "-o", str(SAMPLES / f"{name}.html"))
     (SAMPLES / f"{name}.txt").write_text(rigctl(name, "show"))
     if name == "gigablox-60s":
@@ -75,7 +75,7 @@ def printed(name: str) -> None:
 
 
 def published() -> None:
-    """The fragment of a product, a shop's page with it, and the whole report in the theme."""
+    """Write the fragment of a product, a shop's page with it, and the whole report in the theme."""
     folder = SAMPLES / "product"
     with_theme = ("report", "--theme", str(folder / "gigablox.yaml"))
     rigctl("product-gigablox", *with_theme, "-o", str(folder / "report.html"), "--fragment", str(folder / "gigablox"))
@@ -85,7 +85,7 @@ def published() -> None:
 
 
 def pictured(names: list[str]) -> None:
-    """The top of some pages, 1280 pixels wide, by the system's Chromium."""
+    """Picture the top of some pages, 1280 pixels wide, by the system's Chromium."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -99,7 +99,7 @@ def pictured(names: list[str]) -> None:
 
 
 def screened() -> None:
-    """The rig's screen in the middle of a run, and after it: as `rigctl display` shows them, 100 × 30."""
+    """Write the rig's screen in the middle of a run, and after it: as `rigctl display` shows them, 100 × 30."""
     from rigctl.display.layout import screen
     from rigctl.display.state import VARIABLE, published
 

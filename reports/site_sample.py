@@ -33,7 +33,7 @@ def measured(store: Path) -> None:
 
 
 def dated(source: Store, target: Store) -> None:
-    """The runs of `source` in `target`, each at the time of its night."""
+    """Copy the runs of `source` to `target`, each at the time of its night."""
     nights = source.history.nights()
     due = {night.run: night.due_at for night in nights if night.run is not None}
     names: dict[str, str] = {}

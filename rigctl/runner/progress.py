@@ -30,15 +30,15 @@ class Progress:
     """Listens to the runner's events, and ignores them all. Each call returns at once."""
 
     def stored(self, info: RunInfo) -> None:
-        """The run has its id and its facts."""
+        """Note that the run has its id and its facts."""
 
     def began(self, cell: Cell, repetition: int, attempt: int, others: Sequence[Cell] = ()) -> None:
-        """A repetition of `cell` begins, with `others`: the other classes of its test."""
+        """Note that a repetition of `cell` begins, with `others`: the other classes of its test."""
 
     def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None: ...
 
     def ended(self, cell: Cell, result: Repetition, notes: Sequence[str] = ()) -> None:
-        """A repetition ended. `notes`: a line for each setting that was not granted."""
+        """Note that a repetition ended. `notes`: a line for each setting that was not granted."""
 
     def say(self, line: str) -> None: ...
 

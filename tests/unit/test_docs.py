@@ -1,4 +1,4 @@
-"""README and documentation: commands that the command line takes, links that lead somewhere, worked numbers."""
+"""README and documentation: commands that the command line takes, links that lead somewhere, worked numbers, lines."""
 
 import doctest
 import re
@@ -22,6 +22,7 @@ PROGRAMS = (
     "salloc", "ip", "tar", "podman", "sudo", ".", "rigctl-env/bin/pip", "rigctl-env/bin/python",
 )  # fmt: skip
 """What else stands in shell blocks."""
+MOST_CHARACTERS = 160
 
 
 def parsed(words: list[str]) -> None:
@@ -76,6 +77,21 @@ def test_every_block_has_a_language_and_a_title_that_is_known() -> None:
 def test_every_relative_link_leads_to_a_file(page: Path) -> None:
     links = re.findall(r"\]\((?!\w+:)([^)#\s]+)", page.read_text())
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def long_lines(path: Path) -> list[str]:
+    """Lines of prose that are too long: no table, heading, code, or link that can't be broken."""
+    found, code = [], False
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        code ^= line.startswith("```")
+        fixed = code or line.startswith(("|", "#", "    ", "![", "```")) or " " not in line.strip()
+        if not fixed and len(line) > MOST_CHARACTERS:
+            found.append(f"{path.name}:{number}: {len(line)} characters: {line[:60]} …")
+    return found
+
+
+def test_no_line_of_prose_is_too_long() -> None:
+    assert [line for path in (*pages(), ROOT / "CHANGELOG.md") for line in long_lines(path)] == []
 
 
 @pytest.mark.parametrize("folder", ["decisions", "measured"])

@@ -163,7 +163,7 @@ def _pairs_line(run_plan: RunPlan) -> str:
 
 
 def _expected_lines(run_plan: RunPlan) -> list[str]:
-    """Return lines such as `Expected: goodput >= 930M, limit line-rate (tests 1 and 3).`"""
+    """Return lines such as `Expected: goodput >= 930M, limit line-rate (tests 1 and 3)`."""
     by_tests: dict[tuple[int, ...], list[str]] = {}
     for expected in run_plan.expectations:
         by_tests.setdefault(expected.tests, []).append(f"{expected.name} {expected.text}")

@@ -92,7 +92,7 @@ def _total(given: Sequence[Verdict]) -> str:
 
 
 def _finding(expectation: Expectation, same: Sequence[Verdict]) -> Finding:
-    """Return `goodput 812 Mbit/s in test 3, pi1 → pi2; expected >= 930M per pair. Not met in tests 3 and 5; …`"""
+    """Return `goodput 812 Mbit/s in test 3, pi1 → pi2; expected >= 930M per pair. Not met in tests 3 and 5; …`."""
     missed = [verdict for verdict in same if not verdict.met]
     known = [verdict for verdict in missed if verdict.value is not None]
     unknown = [verdict for verdict in missed if verdict.value is None]

@@ -313,7 +313,7 @@ def setting_name(name: str) -> str:
 
 
 def condition_text(condition: Condition | None) -> str:
-    """Return the settings of a condition: `MTU 1500, resizing of buffers off.`"""
+    """Return the settings of a condition: `MTU 1500, resizing of buffers off`."""
     if condition is None:
         return ""
     words = ", ".join(f"{setting_name(name)} {value}" for name, value in settings_of(condition).items())

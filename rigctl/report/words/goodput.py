@@ -42,7 +42,7 @@ _LIMITS: Final = {
 
 
 def goodput_text(info: RunInfo, cell: CellSummary) -> str:
-    """Return `911 and 941 of 941.5 Mbit/s are 96.8 % and 99.9 % of the ceiling; together 98.4 %.`"""
+    """Return `911 and 941 of 941.5 Mbit/s are 96.8 % and 99.9 % of the ceiling; together 98.4 %`."""
     streams = [stream for stream in cell.streams if stream.goodput_mbps is not None]
     if not streams or cell.goodput_mbps is None:
         return ""

@@ -25,7 +25,7 @@ from rigctl.report.words.text import (
 
 
 def exclusion_text(excluded: Exclusion) -> str:
-    """Return `Test 3, repetition 2: invalid: start skew … (911, 941 Mbit/s, not counted); measured once more.`"""
+    """Return `Test 3, repetition 2: invalid: start skew … (911, 941 Mbit/s, not counted); measured once more`."""
     which = f"Test {excluded.test}"
     if excluded.status is None:
         return f"{which} was not measured{' yet' if excluded.running else ''}."
@@ -126,7 +126,7 @@ def retest_part(view: RunView, again: RunView, table: Table) -> Part:
 
 
 def _retest_finding(cell: Cell, before: Sequence[Repetition], again: Sequence[Repetition]) -> Finding:
-    """Return `Test 3 varied by 28 % over 5 repetitions; over 15 more by 12 %, its mean 4 % lower.`"""
+    """Return `Test 3 varied by 28 % over 5 repetitions; over 15 more by 12 %, its mean 4 % lower`."""
     first, second = (_values(cell, repetitions) for repetitions in (before, again))
     spread, later = variation(first), variation(second)
     text = f"Test {cell.number} varied by {_percent(spread)} over {plural(len(first), 'repetition')}"

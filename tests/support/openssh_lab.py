@@ -2,24 +2,25 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 from openssh import new_key
-from processes import command_line, end
+from processes import DEADLINE_S, command_line, end, eventually
 from user import ended
 
 ROOT = Path(__file__).parents[2]
 
 
 def sh(*words: str) -> str:
-    return subprocess.run(words, check=True, capture_output=True, text=True, timeout=30).stdout
+    return subprocess.run(words, check=True, capture_output=True, text=True, timeout=DEADLINE_S).stdout
 
 
 @dataclass
@@ -43,6 +44,17 @@ class Lab:
         listed = json.loads(sh(*self.inside("ctl", "nft", "-j", "list", "table", "ip", "count")))
         rules = [one["rule"] for one in listed["nftables"] if "rule" in one]
         return int(rules[0]["expr"][-1]["counter"]["packets"])
+
+    def received(self, name: str) -> int:
+        """Bytes that have reached the interface of a host so far."""
+        (link,) = json.loads(sh("ip", "-n", self.host(name), "-s", "-j", "link", "show", "eth0"))
+        return int(link["stats64"]["rx"]["bytes"])
+
+    def at(self, folder: Path) -> "Lab":
+        """Return the same hosts for another home and another store."""
+        for name in ("id", "known", "lab.yaml"):
+            shutil.copy(self.folder / name, folder)
+        return replace(self, folder=folder)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -91,7 +103,8 @@ def laboratory(
         trust = "user: root, key: id, known_hosts: known"
         nodes = "".join(f"  {name}: {{address: {hosts[name]}, {trust}, data_interface: eth0}}\n" for name in names)
         (folder / "lab.yaml").write_text(f"switch: bridge\nlinks: {{mtu: 1500}}\nnodes:\n{nodes}")
-        time.sleep(0.5)
+        for name in names:
+            eventually(partial(sh, *made.inside(name, "ss", "-Hltn", "sport = 22")), f"{name} listens")
         yield made
 
 

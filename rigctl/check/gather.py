@@ -24,7 +24,8 @@ from rigctl.remote.session import AT_ONCE, Session
 from rigctl.rig.inventory import Rig, Switch
 from rigctl.settings import CONGESTION, READ, WRITE
 
-CLOCK_DEADLINE_S: Final = 2.0
+CLOCK_DEADLINE_S: Final = 10.0
+"""For eight exchanges, each a round trip to the node: it may be half a second away."""
 LINK_UP_S: Final = 3.0
 """Some drivers (e1000e) need this time to have a link again after a run has restored settings."""
 

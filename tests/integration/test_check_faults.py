@@ -28,7 +28,6 @@ NO_RULE = "nft delete table inet fault"
 @pytest.fixture(autouse=True)
 def clocks_may_be_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """How long the exchanges with the agents' clocks take is no subject of these tests."""
-    monkeypatch.setattr("rigctl.check.gather.CLOCK_DEADLINE_S", DEADLINE_S)
     monkeypatch.setattr("rigctl.check.rules.nodes.SKEW_S", DEADLINE_S)
 
 

@@ -5,12 +5,14 @@ import shlex
 import shutil
 import signal
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 from processes import program
+from real_runs import Make, Real, RealRun, real_runs
 from user import User, kept_up
 
 QUIETLY: Final = (
@@ -47,12 +49,26 @@ def guest(tmp_path: Path, host: User) -> User:
     return User(tmp_path, host)
 
 
+@pytest.fixture(scope="session")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Real:
+    """Return the real runs of a maker by their names; they are made once for all workers, and only read."""
+    own = tmp_path_factory.getbasetemp()
+    shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "real"
+
+    @cache
+    def made(make: Make, host: User | None = None) -> dict[str, RealRun]:
+        return real_runs(shared, make, host)
+
+    return made
+
+
 @pytest.fixture
-def replayed(tmp_path: Path) -> User:
+def replayed(tmp_path: Path) -> Iterator[User]:
     """Someone whose runs are replayed: no node, no traffic; `replay.says` what they return."""
     made = User(tmp_path)
     made.replays()
-    return made
+    yield made
+    made.replay.release()  # a run that is held would outlive the test
 
 
 @pytest.fixture(scope="session")

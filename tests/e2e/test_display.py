@@ -5,14 +5,14 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import builders
 import pytest
-from processes import end, eventually
+from processes import DEADLINE_S, end, eventually
 from user import User, ended
 
 from rigctl.base.processes import process
@@ -27,20 +27,17 @@ class Terminal:
 
     def tmux(self, *words: str) -> str:
         command = ["tmux", "-S", str(self._socket), "-f", "/dev/null", *words]
-        return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
+        return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=True).stdout
 
-    def screen(self) -> list[str]:
-        return self.tmux("capture-pane", "-p").splitlines()
+    def screen(self) -> str:
+        return self.tmux("capture-pane", "-p")
 
-    def shows(self, seen: Callable[[str], bool], deadline_s: float = 60) -> str:
-        """The screen, once `seen` holds for it."""
-        until_s = time.monotonic() + deadline_s
-        while time.monotonic() < until_s:
-            text = "\n".join(self.screen())
-            if seen(text):
-                return text
-            time.sleep(0.1)
-        raise AssertionError(f"not shown within {deadline_s:g} s:\n{text}")
+    def shows(self, *words: str) -> str:
+        """The screen, once it has all of these words."""
+        try:
+            return eventually(lambda: text if all(word in (text := self.screen()) for word in words) else "")
+        except AssertionError:
+            raise AssertionError(f"{words} not shown:\n{self.screen()}") from None
 
     def resize(self, columns: int, rows: int) -> None:
         self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
@@ -66,31 +63,25 @@ def terminal(
     try:
         yield found
     finally:
-        subprocess.run(["tmux", "-S", str(found._socket), "kill-server"], capture_output=True, timeout=20, check=False)
+        with suppress(subprocess.CalledProcessError):  # it may have ended
+            found.tmux("kill-server")
 
 
 RIGCTL = (sys.executable, "-m", "rigctl")
 NOBODY = 65534
 BIG = "██"
-SCENARIO = """\
-title: Two pairs
-rig: gigablox
-pairs: [pi1 -> pi2, pi3 -> pi4]
-duration: {duration_s}s
-max_skew: 1s
-matrix:
-  parallel: [1, 2]
-"""
+SCENARIO = "rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\nduration: 4s\nmatrix: {parallel: [1, 2]}\n"
 
 
 @pytest.fixture
-def user(tmp_path: Path) -> Iterator[User]:
-    """Whose runs publish themselves where every user may look, and nobody else's do."""
+def user(replayed: User) -> Iterator[User]:
+    """Whose runs publish themselves where every user may look, and nobody else's do. Their second test is held."""
     with tempfile.TemporaryDirectory(prefix="rigctl-display-") as folder:
         Path(folder).chmod(0o1777)
-        someone = User(tmp_path)
-        someone.environment["RIGCTL_DISPLAY_FOLDER"] = folder
-        yield someone
+        replayed.environment["RIGCTL_DISPLAY_FOLDER"] = folder
+        replayed.replay.says(held=["2"])
+        replayed.scenario(SCENARIO)
+        yield replayed
 
 
 def changed(user: User) -> dict[str, str]:
@@ -98,64 +89,70 @@ def changed(user: User) -> dict[str, str]:
 
 
 def test_a_run_has_its_screen_and_outlives_its_terminal(user: User) -> None:
-    scenario = user.scenario(SCENARIO.format(duration_s=4))
-    command = [*RIGCTL, "run", scenario, "--display", "--no-report"]
     assert json.loads(user.rigctl("display", "--json")) == {"version": 1, "runs": []}
     with terminal(user.folder, [*RIGCTL, "display", "gigablox"], changed(user), 80, 24) as other:
-        other.shows(lambda text: "No run yet" in text)
-        with terminal(user.folder, command, changed(user)) as own:
-            during = own.shows(lambda text: "Mbit/s now" in text)
-            assert during.count(BIG) > 20
-            assert "test 1 of 2" in during
+        other.shows("No run yet")
+        with terminal(user.folder, [*RIGCTL, "run", "s.yaml", "--display", "--no-report"], changed(user)) as own:
+            own.shows("Mbit/s now", "test 2 of 2")
+            eventually(lambda: own.screen().count(BIG) > 20)
             pid = own.process()
             seen_by_another(user)
-            other.shows(lambda text: "pi3 → pi4" in text)
+            other.shows("pi3 → pi4", "test 2 of 2")
             resized(own)
             own.tmux("kill-server")
-        other.shows(lambda text: "of each pair" in text and "complete" in text)
+        user.replay.release()
+        other.shows("of each pair", "complete")
         other.press("q")
     eventually(lambda: process(pid) is None)
     (listed,) = json.loads(user.rigctl("runs", "--json"))["runs"]
-    assert listed["status"] == "complete"
+    assert (listed["status"], listed["measured"]) == ("complete", {"ok": 2})
 
 
 def resized(own: Terminal) -> None:
     own.resize(60, 20)
-    small = own.shows(lambda text: "left" in text and len(text.splitlines()) <= 20)
-    assert max(map(len, small.splitlines())) <= 60
+
+    def small() -> bool:
+        lines = own.screen().splitlines()
+        return any("left" in line for line in lines) and len(lines) <= 20 and max(map(len, lines)) <= 60
+
+    eventually(small, "a screen of 60 by 20")
 
 
 def seen_by_another(user: User) -> None:
     """What another user of the machine gets to know."""
     if os.geteuid() != 0:
         return
-    said = ended(("display", "--json"), user.folder, user.environment, uid=NOBODY)
-    (shown,) = json.loads(said.stdout)["runs"]
-    assert (shown["user"], shown["fate"], shown["state"]["phase"]) == ("root", "running", "measuring")
-    assert [stream["name"] for stream in shown["state"]["streams"]] == ["pi1 → pi2", "pi3 → pi4"]
-    assert "store.db" not in json.dumps(shown)
+
+    def shown() -> dict[str, Any]:
+        said = ended(("display", "--json"), user.folder, user.environment, uid=NOBODY)
+        (run,) = json.loads(said.stdout)["runs"]
+        assert (run["user"], run["state"]["phase"]) == ("root", "measuring")
+        return run if run["fate"] == "running" else {}
+
+    run = eventually(shown)
+    streams = [(stream["name"], stream["now_mbps"]) for stream in run["state"]["streams"]]
+    assert streams == [("pi1 → pi2", 900), ("pi3 → pi4", 900)]
+    assert "store.db" not in json.dumps(run)
 
 
 def test_a_killed_run_has_died_and_the_latest_table_of_the_store_is_shown(user: User) -> None:
     with open_store(user.environment["RIGCTL_STORE"]) as store:
         builders.put(store, *builders.gigablox())
     with terminal(user.folder, [*RIGCTL, "display"], changed(user)) as idle:
-        idle.shows(lambda text: "of each pair" in text and "no run in progress" in text)
-        scenario = user.scenario(SCENARIO.format(duration_s=20))
-        killed = user.start("run", scenario, "--quiet", "--no-report")
+        idle.shows("of each pair", "no run in progress")
+        killed = user.start("run", "s.yaml", "--quiet", "--no-report")
         try:
-            idle.shows(lambda text: "Mbit/s now" in text)
+            idle.shows("Mbit/s now")
             killed.kill()
-            killed.communicate(timeout=10)
-            idle.shows(lambda text: f"process {killed.pid} is gone" in text)
+            killed.communicate(timeout=DEADLINE_S)
+            idle.shows(f"process {killed.pid} is gone")
         finally:
             end(killed)
     (shown,) = json.loads(user.rigctl("display", "--json"))["runs"]
     assert shown["fate"] == "died"
-    eventually(lambda: not user.processes())
 
 
 def test_without_a_terminal_there_is_no_screen(user: User) -> None:
-    user.scenario(SCENARIO.format(duration_s=1))
     assert "--json" in user.rigctl("display", code=2)
     assert "is no terminal" in user.rigctl("run", "s.yaml", "--display", code=2)
+    assert user.replay.began == []

@@ -1,37 +1,40 @@
-"""Nights as a user has them: installed, run on a real rig, hung, refused, and what is left of each."""
+"""Nights as a user has them: installed, run, hung, refused, and what is left of each."""
 
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
-from processes import all_commands, end, eventually, program
-from user import User
+from processes import DEADLINE_S, all_commands, eventually, program
+from user import User, begun
 
 from rigctl.base.errors import InputError
 from rigctl.records import RunStatus
 from rigctl.store import open_store
 
-SCENARIO = "title: nightly\nrig: gigablox\npairs: [pi1 -> pi2]\nduration: {}\nmax_skew: 1s\n"
+SCENARIO = "title: nightly\nrig: gigablox\npairs: [pi1 -> pi2]\nduration: 60s\nmax_skew: 1s\n"
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 class Sleeper(User):
     """Someone without systemd, with folders of their own."""
 
-    def __init__(self, folder: Path, duration: str = "600ms", host: User | None = None) -> None:
-        super().__init__(folder, host)
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
         systemctl = program(folder / "tools" / "systemctl", "exit 1")
         self.environment["PATH"] = f"{systemctl.parent}:{os.environ['PATH']}"
         for name in ("CONFIG", "STATE"):
             self.environment[f"XDG_{name}_HOME"] = str(folder / name.lower())
-        (folder / "quick.yaml").write_text(SCENARIO.format(duration))
+        self.measures()
+
+    def measures(self, more: str = "") -> None:
+        (self.folder / "quick.yaml").write_text(SCENARIO + more)
 
     def install(self, *words: str, code: int = 0) -> str:
         told = f"cat >>{self.folder}/told.md"
@@ -39,13 +42,17 @@ class Sleeper(User):
         return self.rigctl("nightly", "install", *given, code=code)
 
     @contextmanager
-    def running_night(self, *words: str) -> Iterator["subprocess.Popen[str]"]:
-        self.install(*words)
-        night = self.start("nightly", "run", "lab")
+    def running_night(self) -> Iterator[BaseProcess]:
+        """A night whose run has begun to measure."""
+        self.install()
+        outputs = self.folder / "out", self.folder / "errors"
+        night = begun(("nightly", "run", "lab"), self.folder, self.environment, outputs)
         try:
+            eventually(lambda: self.began_to_measure)
             yield night
         finally:
-            end(night)
+            night.kill()
+            night.join(DEADLINE_S)
 
     @property
     def told(self) -> str:
@@ -60,6 +67,11 @@ class Sleeper(User):
         except InputError:
             return False
 
+    @property
+    def runs(self) -> list[int]:
+        """The processes that nights of this user have started."""
+        return [pid for pid, words in all_commands() if f" --log-file {self.folder}/" in words and " run " in words]
+
     def night(self) -> dict[str, Any]:
         """The last night, as a program sees it."""
         status = json.loads(self.rigctl("nightly", "status", "--json"))
@@ -69,11 +81,16 @@ class Sleeper(User):
 
 
 @pytest.fixture
-def user(tmp_path: Path, host: User) -> Sleeper:
-    return Sleeper(tmp_path, host=host)
+def user(tmp_path: Path) -> Iterator[Sleeper]:
+    """Someone whose nights are replayed."""
+    made = Sleeper(tmp_path)
+    made.replays()
+    yield made
+    made.replay.release()
 
 
 def test_nights_and_their_site_from_their_installation_to_their_removal(user: Sleeper) -> None:
+    user.replay.says(undivided=True)
     out = user.install("--publish", "site")
     assert "Add this line to your crontab (crontab -e)" in out
     assert "30 2 * * * " in out
@@ -94,7 +111,7 @@ def test_nights_and_their_site_from_their_installation_to_their_removal(user: Sl
     assert f"runs/{night['run']}.html" in front.read_text()
     assert "Next expected " in front.read_text()
 
-    (user.folder / "quick.yaml").write_text(SCENARIO.format("600ms") + 'expect: {goodput: ">= 2G"}\n')
+    user.measures('expect: {goodput: ">= 2G"}\n')
     assert "is damaged" not in user.rigctl("nightly", "run", "lab", code=1)
     night = user.night()
     assert (night["outcome"], night["reason"]) == ("not-as-expected", None)
@@ -104,18 +121,16 @@ def test_nights_and_their_site_from_their_installation_to_their_removal(user: Sl
     assert f'class="night unexpected" href="runs/{night["run"]}.html"' in front.read_text()
     (user.folder / "told.md").unlink()
 
-    (user.folder / "quick.yaml").write_text(SCENARIO.format("600ms") + "titel: broken\n")
+    user.measures("titel: broken\n")
     user.rigctl("nightly", "run", "lab", code=3)
     assert user.night()["outcome"] == "failed"
     assert "the night failed: " in user.told
     assert 'unknown key "titel". Did you mean "title"?' in user.told
     assert "unknown key" in front.read_text()
 
-    (user.folder / "quick.yaml").write_text(SCENARIO.format("600ms"))
     (user.folder / "site/.rigctl-site/site.json").unlink()
     assert "the site was not published: " in user.rigctl("nightly", "run", "lab", code=3)
     assert "holds files that are of no site of rigctl" in user.told
-    assert user.night()["outcome"] == "quiet"
 
     assert "config/rigctl/nightly/lab.yaml" in user.rigctl("nightly", "remove", "lab")
     assert "No nightly is installed" in user.rigctl("nightly", "status")
@@ -123,63 +138,43 @@ def test_nights_and_their_site_from_their_installation_to_their_removal(user: Sl
 
 
 def test_a_night_that_hangs_is_ended_and_its_rig_is_left_without_a_trace(tmp_path: Path) -> None:
-    user = Sleeper(tmp_path, "60s")
-    with user.running_night("--deadline", "9s", "--wait", "0s") as night:
-        eventually(lambda: user.began_to_measure)
-        for hung in [pid for pid, _ in all_commands() if _is_run(pid, user)]:
-            os.kill(hung, signal.SIGSTOP)  # it cannot even heed SIGTERM
-        out, errors = night.communicate(timeout=90)
-    assert night.returncode == 3, errors
-    assert "the night was ended at its deadline: not finished after 9 s, so it was ended" in out
-    assert "; last in its log: " in out
-    last = user.night()
-    assert last["outcome"] == "overdue"
-    assert last["run"] is not None
-    assert "not finished after 9 s" in user.told
-    eventually(lambda: not user.processes())
-
-
-def _is_run(pid: int, user: User) -> bool:
-    """Whether it is the run that a night of this user started."""
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        return b"run" in words and b"--log-file" in words and str(user.folder).encode() in b" ".join(words)
-    except OSError:
-        return False
-
-
-def test_a_night_that_is_ended_ends_its_run(tmp_path: Path) -> None:
-    user = Sleeper(tmp_path, "60s")
+    user = Sleeper(tmp_path)
     with user.running_night() as night:
-        eventually(lambda: len(user.agents()) >= 2)
+        (hung,) = user.runs
+        os.kill(hung, signal.SIGSTOP)  # it cannot even heed SIGTERM
         night.terminate()
-        night.communicate(timeout=60)
-    assert night.returncode == 130
+        night.join(DEADLINE_S)
+        assert night.exitcode == 130
+    assert user.runs == []
     eventually(lambda: not user.processes())
     assert user.night()["reason"] == "rigctl nightly was ended by a signal"
 
 
-def test_a_night_that_is_killed_alone_ends_its_run(tmp_path: Path) -> None:
-    user = Sleeper(tmp_path, "60s")
+def test_a_night_that_is_not_finished_at_its_deadline_is_ended_and_told(user: Sleeper) -> None:
+    user.replay.says(held=["1"])
+    user.install("--deadline", "1s", "--wait", "0s")  # whatever it has come to by then
+    reason = "the night was ended at its deadline: not finished after 1 s, so it was ended"
+    assert reason in user.rigctl("nightly", "run", "lab", code=3)
+    assert user.night()["outcome"] == "overdue"
+    assert reason in user.told
+    assert user.runs == []
+
+
+def test_a_night_that_is_killed_alone_ends_its_run(user: Sleeper) -> None:
+    user.replay.says(held=["1"])
     with user.running_night() as night:
-        eventually(lambda: user.began_to_measure)
         night.kill()
-        night.communicate(timeout=60)
-    eventually(lambda: not user.processes())
+        night.join(DEADLINE_S)
+    eventually(lambda: not user.runs)
     with open_store(str(user.folder / "store.db"), create=False) as store:
         assert [info.status for info in store.runs()] == [RunStatus.INTERRUPTED]
 
 
 def test_a_rig_that_is_in_use_all_the_time_is_the_nights_result(user: Sleeper) -> None:
+    user.replay.says(in_use="anna@desk pid 7, since 02:29:59", undivided=True)
     user.install("--wait", "1s")
-    (user.folder / "long.yaml").write_text(SCENARIO.format("60s"))
-    holder = user.start("run", "long.yaml", "--no-report")
-    try:
-        eventually(lambda: len(user.agents()) >= 2)
-        assert "the rig was in use all the time: pi1: in use by" in user.rigctl("nightly", "run", "lab", code=3)
-    finally:
-        holder.terminate()
-        holder.communicate(timeout=30)
+    said = user.rigctl("nightly", "run", "lab", code=3)
+    assert "the rig was in use all the time: pi1: in use by anna@desk" in said
     assert user.night()["outcome"] == "busy"
 
 

@@ -7,15 +7,19 @@ thing (plan, order, resuming, store, report, messages, exit codes). What it retu
 import asyncio
 import json
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass, field, replace
+from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 
 import builders
 import message_runs
 
-from rigctl.base.errors import NodeError
+from rigctl.base.errors import BusyError, NodeError
+from rigctl.cli.app import exit_code
+from rigctl.measure.orders import channels
+from rigctl.nightly import commands
 from rigctl.records import Cell, Datagrams, Facts, Flow, NodeUsage, PortSeries, RunPlan
 from rigctl.rig.inventory import Rig
 from rigctl.runner import repetition, run
@@ -36,13 +40,17 @@ class Script:
     """What is returned, by the number of the test, or for `EVERY` other test."""
 
     measured: dict[str, list[float]] = field(default_factory=lambda: {EVERY: [900.0]})
-    """A value per repetition, then from the first again: Mbit/s of each pair, or the mean round trip in µs."""
+    """A value per repetition, then from the first again: Mbit/s of each pair, or µs of each message."""
     failing: dict[str, str] = field(default_factory=dict)
     """Tests that fail, with the reason."""
     late: dict[str, int] = field(default_factory=dict)
     """Tests whose flows start a minute apart in so many attempts."""
     held: list[str] = field(default_factory=list)
     """Tests that do not end before `release`."""
+    in_use: str = ""
+    """Who has the rig all the time; empty: nobody."""
+    undivided: bool = False
+    """Nights run their commands in their own process: a new one takes a second until it has imported everything."""
 
 
 class Replay:
@@ -71,12 +79,16 @@ class Replay:
         return self.path.with_suffix(suffix)
 
 
+def _script(path: Path) -> Script:
+    return Script(**json.loads(path.read_text()))
+
+
 class _Attempt:
     """One repetition of the script (`rigctl.runner.engine.Attempt`)."""
 
-    def __init__(self, path: Path, orders: Sequence[Order], _bench: Bench, _progress: Progress) -> None:
-        self.orders, self.path = orders, path
-        self.script = Script(**json.loads(path.read_text()))
+    def __init__(self, path: Path, orders: Sequence[Order], _bench: Bench, progress: Progress) -> None:
+        self.orders, self.path, self.progress = orders, path, progress
+        self.script = _script(path)
         self.at_ns = builders.BEGIN_NS
 
     async def prepare(self) -> None:
@@ -86,6 +98,7 @@ class _Attempt:
 
     async def traffic(self) -> None:
         number = str(self.orders[0].cell.number)
+        self._counted()
         while number in self.script.held and not self.path.with_suffix(".released").exists():
             await asyncio.sleep(0.02)
         if number in self.script.failing:
@@ -99,10 +112,21 @@ class _Attempt:
 
     async def close(self) -> None: ...
 
+    def _counted(self) -> None:
+        """Report what each receiver counted in the first second, as far as it goes on a screen."""
+        for order in self.orders:
+            total_bytes = round(self._value(order) * 1e6 / 8)
+            for channel in channels([order.cell], lambda: "0" * 32):
+                if not channel.probing:
+                    self.progress.received(channel, 0, 0)
+                    self.progress.received(channel, 10**9, total_bytes)
+
+    def _value(self, order: Order) -> float:
+        values = self.script.measured.get(str(order.cell.number)) or self.script.measured[EVERY]
+        return values[(order.repetition - 1) % len(values)]
+
     def _measured(self, order: Order) -> Measurement:
-        cell, number = order.cell, str(order.cell.number)
-        values = self.script.measured.get(number) or self.script.measured[EVERY]
-        value = values[(order.repetition - 1) % len(values)]
+        cell, number, value = order.cell, str(order.cell.number), self._value(order)
         late = order.attempt <= self.script.late.get(number, 0)
         return Measurement(
             flows=tuple(_flows(cell, value, late)),
@@ -114,8 +138,9 @@ class _Attempt:
 
 def _flows(cell: Cell, value: float, late: bool) -> Iterable[Flow]:
     if cell.in_messages:
-        size, iterations = cell.message_bytes or 1, cell[ITERATIONS] or 100
-        side = message_runs.side(size, iterations, iterations * value / 1e6, cell.test == "pingpong")
+        size = cell.message_bytes or 1
+        count = min(cell[ITERATIONS] or 100, round(cell.duration_s * 1e6 / value))  # those that fit the time
+        side = message_runs.side(size, count, count * value / 1e6, cell.test == "pingpong")
         return [Flow(stream.pair, stream.direction, 1, side, side) for stream in cell.streams]
     rate = cell[RATE]
     mbps = rate * cell.parallel / 1e6 if isinstance(rate, int) else value
@@ -141,10 +166,12 @@ def _in_datagrams(flow: Flow, size: int) -> Flow:
 class _Nodes:
     """The nodes of a rig, all of which are there (`rigctl.runner.nodes.Nodes`)."""
 
-    def __init__(self, rig: Rig) -> None:
-        self.rig, self.facts_changed = rig, False
+    def __init__(self, rig: Rig, in_use: str) -> None:
+        self.rig, self.facts_changed, self._in_use = rig, False, in_use
 
-    async def open_or_wait(self, *_: object) -> dict[str, Any]:
+    async def open_or_wait(self, names: Iterable[str], *_: object) -> dict[str, Any]:
+        if self._in_use:
+            raise BusyError(min(names), f"in use by {self._in_use}")
         return {}
 
     async def facts(self, names: Iterable[str]) -> dict[str, Facts]:
@@ -175,6 +202,13 @@ class _Nothing:
         return (), ()
 
 
+def _called(words: Sequence[str], _deadline_s: float, _folder: Path) -> commands.Ended:
+    """Run a command of a night, as `rigctl.nightly.commands.supervised` does in another process."""
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as errors:
+        code = exit_code(list(words))
+    return commands.Ended(code, out.getvalue(), errors.getvalue())
+
+
 def install(environment: Mapping[str, str]) -> None:
     """Replace the engines and all that reaches nodes in this process, if `environment` names a script."""
     if SCRIPT not in environment:
@@ -187,7 +221,7 @@ def install(environment: Mapping[str, str]) -> None:
 
     @asynccontextmanager
     async def nodes_of(rig: Rig, _: str) -> AsyncIterator[_Nodes]:
-        yield _Nodes(rig)
+        yield _Nodes(rig, _script(path).in_use)
 
     @asynccontextmanager
     async def nothing(*_: object) -> AsyncIterator[_Nothing]:
@@ -199,6 +233,8 @@ def install(environment: Mapping[str, str]) -> None:
     def attempt(orders: Sequence[Order], bench: Bench, progress: Progress) -> _Attempt:
         return _Attempt(path, orders, bench, progress)
 
+    if _script(path).undivided:
+        vars(commands)["supervised"] = _called
     vars(repetition)["ENGINES"] = dict.fromkeys(repetition.ENGINES, attempt)
     vars(run).update(
         provided=provided, nodes_of=nodes_of, conditions_of=nothing, counters_of=nothing, prechecked=prechecked

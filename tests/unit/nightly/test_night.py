@@ -286,6 +286,13 @@ def told(*log: dict[str, Any]) -> str:
     return sentence(night)
 
 
+def test_a_night_that_is_ended_at_its_deadline_names_its_run_and_what_that_did_last() -> None:
+    log = [ended(1, "ok"), {"run": "r1", "message": "test begins: 1 pair"}]
+    night = measured(Night("s", "r", 0.0, 0.0, None, None, None, None), Ended(None, "", ""), log, 9.0)
+    assert (night.run, night.outcome) == ("r1", NightOutcome.OVERDUE)
+    assert night.reason == "not finished after 9 s, so it was ended; last in its log: test begins: 1 pair"
+
+
 def test_a_night_without_any_result_failed_and_one_with_some_was_measured_in_part() -> None:
     failed, in_part = "the night failed: ", "the night was measured in part: "
     no_answer = ended(1, "failed", "d: no answer")

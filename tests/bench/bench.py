@@ -73,10 +73,10 @@ def timed(
     return Spent(time.monotonic() - began_s, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, output)
 
 
-def run_rows(folder: Path, scenario: str, *words: str) -> list[dict[str, Any]]:
-    """Run a scenario into a store of its own in `folder`; return its rows of level `pairs`."""
+def run_rows(folder: Path, scenario: str, *words: str, level: str = "pairs") -> list[dict[str, Any]]:
+    """Run a scenario into a store of its own in `folder`; return its rows of `level`."""
     file, store = folder / "scenario.yaml", folder / f"{time.monotonic_ns()}.db"
     file.write_text(scenario)
     timed("run", str(file), "--quiet", "--no-report", *words, store=store)
-    rows: list[dict[str, Any]] = json.loads(timed("export", "--format", "json", "--level", "pairs", store=store).output)
+    rows: list[dict[str, Any]] = json.loads(timed("export", "--format", "json", "--level", level, store=store).output)
     return rows

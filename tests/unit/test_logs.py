@@ -5,6 +5,8 @@ import json
 import logging
 from typing import Any
 
+from processes import turns
+
 from rigctl.base.logs import JsonLines, TextLines, about, learnt
 
 
@@ -49,7 +51,7 @@ async def test_a_task_learns_what_its_block_learns_later() -> None:
 
     with about():
         tasks = [asyncio.create_task(node(name)) for name in ("pi1", "pi2")]
-        await asyncio.sleep(0)
+        await turns()
         learnt(run="r1", cell=2)
         known.set()
         assert await asyncio.gather(*tasks) == [("r1", 2, "pi1"), ("r1", 2, "pi2")]

@@ -5,13 +5,14 @@ import contextlib
 import gc
 import json
 import re
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import cast
 
 import pytest
+from jumping_clock import JumpingClock
+from processes import eventually_async, turns
 from wire import HELLO, LAST, TOTALS
 
 from rigctl.base.errors import NodeError
@@ -32,6 +33,7 @@ class FakeAgent:
     def __init__(self, speak: Speak, *greeting: bytes) -> None:
         self.speak = speak
         self.orders: list[str] = []
+        self.signs_of_life = 0
         self.said: asyncio.Queue[bytes] = asyncio.Queue()
         self.ended = False
         self.say(*greeting)
@@ -45,12 +47,15 @@ class FakeAgent:
 
     def write(self, data: bytes) -> None:
         assert data.endswith(b"\n")
+        if data == b"\n":
+            self.signs_of_life += 1
+            return
         number, verb, *words = data.decode().split()
         self.orders.append(verb)
         self.say(*self.speak(int(number), verb, dict(word.split("=", 1) for word in words)))
 
     async def drain(self) -> None:
-        await asyncio.sleep(0)
+        await turns()
 
     def write_eof(self) -> None:
         self.ended = True
@@ -67,7 +72,7 @@ def line(**values: object) -> bytes:
 def obliging(number: int, verb: str, keys: dict[str, str]) -> Replies:
     match verb:
         case "clock":
-            return [line(id=number, ok=True, clock_ns=time.monotonic_ns() + 5_000_000_000)]
+            return [line(id=number, ok=True, clock_ns=1)]
         case "listen":
             return [line(id=number, ok=True, port=40001)]
         case "report":
@@ -81,6 +86,11 @@ def obliging(number: int, verb: str, keys: dict[str, str]) -> Replies:
 
 def mute(number: int, verb: str, keys: dict[str, str]) -> Replies:
     return []
+
+
+@pytest.fixture
+async def clock(monkeypatch: pytest.MonkeyPatch) -> JumpingClock:
+    return JumpingClock(monkeypatch, agent_module)
 
 
 @asynccontextmanager
@@ -119,9 +129,9 @@ async def test_answers_may_come_in_any_order() -> None:
             return []
         return [*obliging(number, verb, keys), *held]
 
-    async with talking(late) as (agent, _), asyncio.timeout(1):
+    async with talking(late) as (agent, fake):
         waiting = asyncio.create_task(agent.ready(1))
-        await asyncio.sleep(0)
+        await eventually_async(lambda: fake.orders == ["ready"])
         await agent.stop(1)
         await waiting
 
@@ -140,12 +150,12 @@ async def test_a_refusal_tells_what_and_why_and_the_agent_lives_on() -> None:
         await agent.stop(1)
 
 
-async def test_an_agent_that_never_answers_costs_its_deadline_and_a_late_answer_is_ignored() -> None:
+async def test_an_agent_that_never_answers_costs_its_deadline_and_a_late_answer_is_ignored(
+    clock: JumpingClock,
+) -> None:
     async with talking(mute) as (agent, fake):
-        began = time.monotonic()
-        with pytest.raises(NodeError, match=r"pi1: no answer to clock within 0.05 s"):
-            await agent.order(Clock(), deadline_s=0.05)
-        assert time.monotonic() - began < 5
+        with pytest.raises(NodeError, match=r"pi1: no answer to clock within 2 s"):
+            await agent.order(Clock(), deadline_s=2)
         fake.speak = obliging
         fake.say(line(id=1, ok=True, clock_ns=1))
         await agent.stop(1)
@@ -167,7 +177,7 @@ async def test_an_agent_that_never_answers_costs_its_deadline_and_a_late_answer_
 async def test_a_broken_protocol_fails_what_waits_and_all_that_follows(said: bytes, expected: str) -> None:
     async with talking(lambda *_: [said]) as (agent, _):
         with pytest.raises(NodeError) as caught:
-            await agent.order(Stop(1), deadline_s=1)
+            await agent.order(Stop(1))
         assert str(caught.value).startswith("pi1: the agent violated the protocol")
         assert expected in str(caught.value)
         assert agent.ended
@@ -179,17 +189,19 @@ async def test_when_the_agent_ends_every_order_that_waits_fails_with_its_last_wo
     async with talking(mute) as (agent, fake):
         orders = [asyncio.create_task(agent.order(Stop(n))) for n in (1, 2, 3)]
         end = asyncio.create_task(agent.ended_endpoint(1))
-        await asyncio.sleep(0.01)
+        await eventually_async(lambda: fake.orders == ["stop"] * 3)
+        await turns()  # the wait for the end begins, too
         fake.say(b"")
         failures = await asyncio.gather(*orders, end, return_exceptions=True)
     assert [str(failure) for failure in failures] == ["pi1: the agent ended: Killed (exit code 137)"] * 4
 
 
-async def test_an_agent_that_does_not_greet_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_module, "HELLO_DEADLINE_S", 0.05)
-    with pytest.raises(NodeError, match=r"pi1: the agent sent nothing within 0.05 s of its start"):
-        async with running("pi1", cast(Process, FakeAgent(mute))):
+async def test_an_agent_that_does_not_greet_is_given_up_after_signs_of_life(clock: JumpingClock) -> None:
+    silent = FakeAgent(mute)
+    with pytest.raises(NodeError, match=r"pi1: the agent sent nothing within 10 s of its start"):
+        async with running("pi1", cast(Process, silent)):
             pass
+    assert silent.signs_of_life == agent_module.HELLO_DEADLINE_S / agent_module.LOOK_S - 1
 
 
 async def test_an_agent_of_another_protocol_is_refused() -> None:
@@ -200,7 +212,7 @@ async def test_an_agent_of_another_protocol_is_refused() -> None:
 
 async def test_events_reach_those_who_asked_for_them() -> None:
     seen: list[tuple[int, int]] = []
-    async with talking() as (agent, fake), asyncio.timeout(1):
+    async with talking() as (agent, fake):
         await agent.listen(LISTEN)
         agent.on_progress(1, lambda clock_ns, total: seen.append((clock_ns, total)))
         fake.say(line(event="progress", clock_ns=7, bytes={"1": 10, "2": 20}))
@@ -214,26 +226,15 @@ async def test_events_reach_those_who_asked_for_them() -> None:
             await agent.ended_endpoint(1)
 
 
-async def until(what: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not what():
-            await asyncio.sleep(0.005)
-
-
-async def test_silence_is_filled_with_pings_and_an_unanswered_one_ends_the_agent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(agent_module, "PING_AFTER_S", 0.02)
+async def test_silence_is_filled_with_pings_and_an_unanswered_one_ends_the_agent(clock: JumpingClock) -> None:
     async with talking() as (agent, fake):
-        began = time.monotonic()
-        await until(lambda: fake.orders.count(Ping.VERB) >= 2)
-        assert fake.orders.count(Ping.VERB) <= (time.monotonic() - began) / 0.02 + 1
+        began_s = clock.monotonic()
+        await eventually_async(lambda: fake.orders == [Ping.VERB] * 2)
+        assert clock.monotonic() - began_s == pytest.approx(2 * agent_module.PING_AFTER_S, abs=0.1)
         fake.speak = mute
-        order = agent.order
-        monkeypatch.setattr(agent, "order", lambda it: order(it, deadline_s=0.02))
-        await until(lambda: agent.ended)
+        await eventually_async(lambda: agent.ended)
         with pytest.raises(NodeError, match="no answer to ping"):
-            await order(Stop(1))
+            await agent.order(Stop(1))
 
 
 async def test_buckets_weigh_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,13 +275,13 @@ async def test_an_end_that_nobody_waits_for_is_no_unretrieved_exception() -> Non
     assert problems == []
 
 
-async def test_the_clock_offset_comes_from_the_quickest_exchange() -> None:
+async def test_the_clock_offset_comes_from_the_quickest_exchange(clock: JumpingClock) -> None:
     def queued(number: int, verb: str, keys: dict[str, str]) -> Replies:
-        if number != 3:
-            time.sleep(0.003)  # a queue before the clock is read: such an exchange is 1.5 ms off
-        return obliging(number, verb, keys)
+        # A queue before the clock is read: such an exchange is 1.5 ms off.
+        clock.now_s += 0.0001 if number == 3 else 0.003
+        return [line(id=number, ok=True, clock_ns=clock.monotonic_ns() + 5_000_000_000)]
 
     async with talking(queued) as (agent, fake):
         offset = await estimate_offset(agent)
     assert fake.orders == ["clock"] * 8
-    assert abs(offset.offset_ns - 5_000_000_000) <= offset.error_ns < 1_000_000
+    assert abs(offset.offset_ns - 5_000_000_000) <= offset.error_ns == pytest.approx(50_000, abs=1)

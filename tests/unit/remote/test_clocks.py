@@ -1,10 +1,9 @@
 """Clocks are compared without one node's exchanges lengthening another's."""
 
-import asyncio
-import time
 from typing import cast
 
 import pytest
+from processes import turns
 
 from rigctl.remote.agent import Agent, Reading
 from rigctl.remote.clocks import EXCHANGE_S, LEAST_LEAD_S, ClockOffset, Clocks, measure_clocks
@@ -22,10 +21,10 @@ class Node:
         self.exchanges += 1
         Node.busy += 1
         Node.most = max(Node.most, Node.busy)
-        await asyncio.sleep(0)
+        await turns()
         Node.busy -= 1
-        sent_ns, trip_ns = time.monotonic_ns(), round(self.round_trip_s * 1e9)
-        return Reading(sent_ns, sent_ns + trip_ns // 2 + self.ahead_ns, sent_ns + trip_ns)
+        trip_ns = round(self.round_trip_s * 1e9)
+        return Reading(0, trip_ns // 2 + self.ahead_ns, trip_ns)
 
 
 async def compared(count: int, round_trip_s: float) -> tuple[dict[str, Node], int]:

@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from typing import cast
 
 import pytest
+from jumping_clock import JumpingClock
+from processes import turns
 
 from rigctl.base.errors import NodeError
 from rigctl.records import Link
@@ -32,7 +34,7 @@ class Connecting:
         self.now.add(node.name)
         self.most = max(self.most, len(self.now))
         try:
-            await asyncio.sleep(0)
+            await turns()
             if self._failing:
                 raise NodeError(node.name, "connection refused")
             await asyncio.Event().wait()
@@ -41,45 +43,35 @@ class Connecting:
             self.now.discard(node.name)
 
 
-def test_only_so_many_nodes_are_opened_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def open_all() -> list[object]:
-        turns = asyncio.Semaphore(4)
-        sessions = [Session(RIG, name, Claim("me"), turns=turns) for name in NAMES]
-        return await asyncio.gather(*(each.opened() for each in sessions), return_exceptions=True)
-
+async def test_only_so_many_nodes_are_opened_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     connecting = Connecting(monkeypatch, failing=True)
-    assert [str(outcome) for outcome in asyncio.run(open_all())] == [f"{name}: connection refused" for name in NAMES]
+    gate = asyncio.Semaphore(4)
+    sessions = [Session(RIG, name, Claim("me"), turns=gate) for name in NAMES]
+    outcomes = await asyncio.gather(*(each.opened() for each in sessions), return_exceptions=True)
+    assert [str(outcome) for outcome in outcomes] == [f"{name}: connection refused" for name in NAMES]
     assert connecting.most == 4
 
 
-def test_a_node_that_is_let_go_before_its_turn_is_not_connected(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def let_go() -> bool:
-        turns = asyncio.Semaphore(1)
-        first = Session(RIG, "pi0", Claim("me"), turns=turns)
-        second = Session(RIG, "pi1", Claim("me"), turns=turns)
-        await asyncio.sleep(0)
-        monkeypatch.setattr(session, "CLOSE_DEADLINE_S", 0.01)
-        await second.close()
-        await first.close()
-        with pytest.raises(NodeError, match="pi1: cancelled before it was ready"):
-            await second.opened()
-        return "pi1" in connecting.now
-
+async def test_a_node_that_is_let_go_before_its_turn_is_not_connected(monkeypatch: pytest.MonkeyPatch) -> None:
+    JumpingClock(monkeypatch)
     connecting = Connecting(monkeypatch, failing=False)
-    assert asyncio.run(let_go()) is False
+    gate = asyncio.Semaphore(1)
+    first, second = (Session(RIG, name, Claim("me"), turns=gate) for name in NAMES[:2])
+    await turns()
+    assert connecting.now == {"pi0"}
+    await second.close()
+    await first.close()
+    with pytest.raises(NodeError, match="pi1: cancelled before it was ready"):
+        await second.opened()
+    assert connecting.now == set()
     assert connecting.most == 1
 
 
-def test_a_node_that_is_late_is_told_with_the_jump_host_that_it_was_reached_through(
+async def test_a_node_that_is_late_is_told_with_the_jump_host_that_it_was_reached_through(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    JumpingClock(monkeypatch)
     Connecting(monkeypatch, failing=False)
-    monkeypatch.setattr(session, "OPEN_DEADLINE_S", 0.01)
     far = Rig("lab", "", {"pi0": Node("pi0", "192.0.2.1", Link(None, None), jump="anna@gate")}, None)
-
-    async def late() -> str:
-        with pytest.raises(NodeError) as caught:
-            await Session(far, "pi0", Claim("me")).opened()
-        return str(caught.value)
-
-    assert asyncio.run(late()).startswith("pi0: not connected through its jump host anna@gate within ")
+    with pytest.raises(NodeError, match="pi0: not connected through its jump host anna@gate within 20 s"):
+        await Session(far, "pi0", Claim("me")).opened()

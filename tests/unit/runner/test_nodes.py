@@ -39,7 +39,7 @@ async def test_every_exception_ends_the_wait(monkeypatch: pytest.MonkeyPatch, ra
     monkeypatch.setattr(session, "connected", connected)
     problems: list[str] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: problems.append(context["message"]))
-    async with asyncio.timeout(5), nodes_of(RIG, "anna") as opened:
+    async with nodes_of(RIG, "anna") as opened:
         with pytest.raises(NodeError, match=told):
             await opened.agents(["a"])
     gc.collect()

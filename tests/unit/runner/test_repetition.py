@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 import pytest
+from processes import turns
 
 from rigctl.base.errors import NodeError
 from rigctl.protocol.orders import Connect, Listen
@@ -121,7 +122,7 @@ class FakeCounters:
         self.log.append("counters before")
 
     async def end(self, *_: Any) -> tuple[tuple[PortSeries, ...], tuple[str, ...]]:
-        await asyncio.sleep(0.01)  # the answer of a switch takes longer than the first step of a report
+        await turns(50)  # the answer of a switch takes longer than the first step of a report
         self.log.append("counters after")
         return (), ("sw: silent",)
 
@@ -207,7 +208,7 @@ async def test_what_a_sender_knows_is_said_beside_what_its_receiver_missed() -> 
             if self.node == "b":
                 raise NodeError("b", "no end-of-file from the sender")
             if "stop" not in self.log:
-                await asyncio.sleep(30)
+                await asyncio.Event().wait()
             raise NodeError("a", "7 segments were sent again")
 
     result, _ = await measured(None, CELL, Jammed)

@@ -1,0 +1,31 @@
+"""A clock for code that waits: it stands still while anything happens, and jumps to the next deadline when nothing does."""
+
+import asyncio
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+
+class JumpingClock:
+    """The clock of the running event loop, and of modules that get it in place of `time`. Tests may move it, too."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> None:
+        loop: Any = asyncio.get_running_loop()
+        self.now_s = 1000.0
+        self._select = loop._selector.select
+        monkeypatch.setattr(loop, "time", self.monotonic)
+        monkeypatch.setattr(loop._selector, "select", self._jump)
+        for module in modules:
+            monkeypatch.setattr(module, "time", self)
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def monotonic_ns(self) -> int:
+        return round(self.now_s * 1e9)
+
+    def _jump(self, timeout_s: float | None) -> object:
+        if timeout_s:
+            self.now_s += timeout_s
+        return self._select(timeout_s and 0)

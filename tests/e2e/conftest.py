@@ -7,13 +7,16 @@ import signal
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 from processes import program
 from real_runs import Make, Real, RealRun, real_runs
 from user import User, kept_up
+
+if TYPE_CHECKING:
+    from browsing import Pages
 
 QUIETLY: Final = (
     "--no-sandbox",
@@ -83,16 +86,17 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def launched(chromium: Path) -> Iterator[Browser]:
+def browser(chromium: Path) -> Iterator[Browser]:
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=chromium, args=list(QUIETLY))
         yield opened
         opened.close()
 
 
-@pytest.fixture
-def browser(launched: Browser) -> Iterator[Browser]:
-    """The browser; the pages of a test are closed with it."""
-    yield launched
-    for context in launched.contexts:
-        context.close()
+@pytest.fixture(scope="session")
+def page_of(tmp_path_factory: pytest.TempPathFactory) -> "Pages":
+    """Return the pages of runs of every kind, by name."""
+    from browsing import Pages  # imports all that prints
+
+    own = tmp_path_factory.getbasetemp()
+    return Pages((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "printed-pages")

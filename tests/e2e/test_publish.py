@@ -4,31 +4,51 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema
 import pytest
 from atom import dead
-from axe_playwright_python.sync_playwright import Axe
-from browsing import opened
+from browsing import opened, violations
 from playwright.sync_api import Browser
-from processes import end, eventually, mounted
+from processes import DEADLINE_S, mounted
 from sites import put_night, weeks
-from user import User
+from user import User, begun
 
 from rigctl.site.folder import OWN
 from rigctl.store import open_store
 
 DOCS = Path(__file__).parents[2] / "docs" / "schemas"
 COURSE = "scenarios/nightly@lab.html"
+DYING = """
+import os, signal, sys
+from rigctl.cli.app import exit_code
+
+called, left = sys.argv[1], int(sys.argv[2])
+call = getattr(os, called)
+
+def counted(*words, **named):
+    global left
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return call(*words, **named)
+
+setattr(os, called, counted)
+exit_code(["publish", sys.argv[3]])
+"""
+"""A publisher that is killed when it calls a function of the operating system for the n-th time."""
 
 
 @pytest.fixture(scope="module")
 def user(tmp_path_factory: pytest.TempPathFactory) -> User:
-    """Someone with three weeks of nights of two scenarios, published."""
+    """Someone with three weeks of nights of a scenario and three nights of another, published."""
     made = User(tmp_path_factory.mktemp("user"))
     with open_store(made.environment["RIGCTL_STORE"]) as store:
-        weeks(store, scenarios=("nightly", "other"))
+        weeks(store)
+        weeks(store, range(3), ["other"])
     said = json.loads(made.rigctl("publish", "site", "--title", "Our lab", "--json"))
     jsonschema.validate(said, json.loads((DOCS / "publish.schema.json").read_text()))
     return made
@@ -41,11 +61,10 @@ def test_a_page_asks_for_nothing(browser: Browser, user: User) -> None:
             page.wait_for_load_state("networkidle")
 
 
-@pytest.mark.parametrize(("name", "scheme"), [("index.html", "light"), (COURSE, "light"), (COURSE, "dark")])
-def test_axe_finds_nothing(browser: Browser, user: User, name: str, scheme: str) -> None:
-    with opened(browser, user.folder / "site" / name, color_scheme=scheme, bypass_csp=True) as page:
-        found = Axe().run(page)
-    assert found.violations_count == 0, found.generate_report()
+def test_axe_finds_nothing(browser: Browser, user: User) -> None:
+    for name in ("index.html", COURSE):
+        with opened(browser, user.folder / "site" / name, bypass_csp=True) as page:
+            assert violations(page, "dark") == ""
 
 
 def test_the_cursor_stands_at_the_same_night_in_all_trends(browser: Browser, user: User) -> None:
@@ -66,34 +85,34 @@ def test_no_page_is_wider_than_its_screen(browser: Browser, user: User, width: i
 
 def test_a_publisher_that_is_killed_leaves_nothing_that_the_next_one_does_not_mend(user: User) -> None:
     site = user.folder / "killed"
-    was_killed = _killed_when_staged(user, site, 12)
-    assert not was_killed or [path.name for path in site.iterdir()] == [OWN] or dead(site, "index.html") == []
+    killed(user, site, "fsync", 12)  # while it makes pages
+    assert [path.name for path in site.iterdir()] == [OWN]
+    assert (site / OWN / "stage").exists()
+    killed(user, site, "replace", 8)  # while it puts them in their places
+    assert not (site / "index.html").exists()
+    assert 0 < len(pages(site)) < len(pages(user.folder / "site"))
     user.rigctl("publish", "killed")
     assert dead(site) == []
     assert not (site / OWN / "stage").exists()
     assert pages(site) == pages(user.folder / "site")
 
 
-def _killed_when_staged(user: User, site: Path, files: int) -> bool:
-    """Publish, and kill it once it has made these many pages; whether it was still at work."""
-    publisher = user.start("publish", site.name)
-    stage = site / OWN / "stage"
-    try:
-        eventually(lambda: len(list(stage.rglob("*.html"))) >= files or publisher.poll() is not None)
-        os.killpg(publisher.pid, signal.SIGKILL)
-    finally:
-        end(publisher)
-    return publisher.returncode == -signal.SIGKILL
+def killed(user: User, site: Path, called: str, times: int) -> None:
+    command = [sys.executable, "-c", DYING, called, str(times), site.name]
+    done = subprocess.run(command, cwd=user.folder, env=user.environment, timeout=DEADLINE_S, check=False)
+    assert done.returncode == -signal.SIGKILL
 
 
 def test_two_publishers_at_once_make_one_site(user: User) -> None:
-    publishers = [user.start("publish", "both") for _ in range(2)]
+    said = [[user.folder / f"{name}{number}" for name in ("out", "errors")] for number in range(2)]
+    publishers = [begun(("publish", "both"), user.folder, user.environment, each) for each in said]
     try:
-        said = [publisher.communicate(timeout=90) for publisher in publishers]
+        for publisher in publishers:
+            publisher.join(DEADLINE_S)
     finally:
         for publisher in publishers:
-            end(publisher)
-    assert [publisher.returncode for publisher in publishers] == [0, 0], said
+            publisher.kill()
+    assert [publisher.exitcode for publisher in publishers] == [0, 0], [errors.read_text() for _, errors in said]
     assert dead(user.folder / "both") == []
     assert pages(user.folder / "both") == pages(user.folder / "site")
 
@@ -126,5 +145,4 @@ def _room(path: Path) -> int:
 
 def pages(site: Path) -> dict[str, bytes]:
     """The pages of runs and scenarios."""
-    found = (path for path in site.rglob("*.html") if path.parent != site)
-    return {path.relative_to(site).as_posix(): path.read_bytes() for path in found}
+    return {path.relative_to(site).as_posix(): path.read_bytes() for path in site.glob("*s/*.html")}

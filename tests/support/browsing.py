@@ -1,11 +1,70 @@
-"""A page in a real browser, which may ask for nothing but itself and complain of nothing."""
+"""Pages in a real browser, which may ask for nothing but themselves and complain of nothing."""
 
-from collections.abc import Iterator
+import fcntl
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal, TypeAlias
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
+from processes import DEADLINE_S
+
+from rigctl.report.comparison import comparison_document
+from rigctl.report.document import document
+from rigctl.report.printers.html import write_page
+
+Scheme: TypeAlias = Literal["light", "dark"]
+COMPARISON: Final = "comparison"
+_ALIKE: Final = """() => {
+  const kind = (element) => element.tagName + element.getAttribute("class") + [...element.children].map(kind);
+  for (const parent of document.querySelectorAll("tbody, svg g, ul")) {
+    const seen = {};
+    for (const child of [...parent.children]) {
+      const own = kind(child);
+      if ((seen[own] = 1 + (seen[own] || 0)) > 2) child.remove();
+    }
+  }
+}"""
+"""Keeps two of all rows, marks and entries that consist of the same elements and classes."""
+
+
+class Pages:
+    """The pages of runs of every kind, each printed once for all processes of a run of pytest."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(exist_ok=True)
+
+    def __call__(self, name: str) -> Path:
+        """Return the file of a page by the name of its run in `pages.RUNS`, or of the comparison."""
+        import pages  # takes a second
+
+        path = self._folder / f"{name}.html"
+        with (self._folder / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not path.exists():
+                compared = name == COMPARISON
+                made = comparison_document(pages.comparison()) if compared else document(*pages.RUNS[name]())
+                write_page(made, path)  # by a rename: a file is there as a whole
+        return path
+
+
+_windows: Final[dict[tuple[Browser, str], Page]] = {}
+
+
+def window(browser: Browser, width: int = 1280, height: int = 900, scheme: Scheme = "light", **context: Any) -> Page:
+    """Return an empty page of this size, which scrolls at once. Others had it before: a new one takes a second."""
+    key = (browser, repr(sorted(context.items())))
+    page = _windows.get(key)
+    if page is None:
+        page = _windows[key] = browser.new_context(**context).new_page()
+        page.set_default_timeout(DEADLINE_S * 1000)
+    page.mouse.move(0, 0)
+    page.goto("about:blank")
+    page.set_viewport_size({"width": width, "height": height})
+    page.emulate_media(media="null", color_scheme=scheme, reduced_motion="reduce")
+    return page
 
 
 @contextmanager
@@ -13,13 +72,37 @@ def opened(browser: Browser, file: Path, width: int = 1280, height: int = 900, *
     """Yield the page of a file, in a window of this size; at the end it has made no other request and no complaint."""
     requests: list[str] = []
     complaints: list[str] = []
-    with browser.new_context(viewport={"width": width, "height": height}, **context) as made:
-        page = made.new_page()
-        page.set_default_timeout(20_000)
-        page.on("request", lambda request: requests.append(request.url))
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+    page = window(browser, width, height, **context)
+    heard: dict[Any, Callable[[Any], None]] = {
+        "request": lambda request: requests.append(request.url),
+        "console": lambda message: complaints.append(message.text),
+        "pageerror": lambda error: complaints.append(str(error)),
+    }
+    for event, hear in heard.items():
+        page.on(event, hear)
+    try:
         page.goto(file.as_uri())
         yield page
-        assert [url for url in requests if not url.startswith("data:")] == [file.as_uri()]
-        assert complaints == []
+    finally:
+        for event, hear in heard.items():
+            page.remove_listener(event, hear)
+    assert [url for url in requests if not url.startswith("data:")] == [file.as_uri()]
+    assert complaints == []
+
+
+def unfold(page: Page) -> None:
+    page.evaluate("document.querySelectorAll('details').forEach((folded) => folded.open = true)")
+
+
+def violations(page: Page, *schemes: Scheme) -> str:
+    """Return what axe finds on a page with all that is folded open; empty: nothing.
+
+    Themes differ in colours only: of each further one of `schemes`, contrasts are looked at.
+    """
+    unfold(page)
+    page.evaluate(_ALIKE)
+    found = [Axe().run(page, options={"resultTypes": ["violations"]})]
+    for scheme in schemes:
+        page.emulate_media(color_scheme=scheme)
+        found.append(Axe().run(page, options={"resultTypes": ["violations"], "runOnly": ["color-contrast"]}))
+    return "".join(each.generate_report() for each in found if each.violations_count)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from talk import Talk, completed, joined, report_of, started
+from talk import Talk, arrived, completed, joined, report_of, started
 
 from rigctl.protocol.lines import VERSION
 from rigctl.remote.build import TARGETS, build, host_machine
@@ -56,8 +56,10 @@ def test_a_foreign_agent_speaks_the_protocol(pair: tuple[str, Talk, Talk]) -> No
 def test_traffic_flows_from_here_to_a_foreign_agent_and_back(pair: tuple[str, Talk, Talk]) -> None:
     _, foreign, own = pair
     for receiver, sender in ((foreign, own), (own, foreign)):
-        joined(receiver, sender, flows=2)
-        started([receiver, sender], 500)
+        port = joined(receiver, sender, flows=2)
+        started(receiver, sender)
+        arrived(sender, port, flows=2)
+        assert sender.ask("stop endpoint=1")["ok"]
         completed(sender, receiver)
         received, sent = report_of(receiver), report_of(sender)
         for flow in (0, 1):

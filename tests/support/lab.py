@@ -99,6 +99,12 @@ def dropped(lab: Lab) -> int:
     return next(int(part["counter"]["packets"]) for part in rule["expr"] if "counter" in part)
 
 
+def taken(lab: Lab) -> int:
+    """Return how many datagrams programs have received in the namespace."""
+    names, counts = (line.split() for line in lab.run("cat", "/proc/net/snmp").splitlines() if line.startswith("Udp:"))
+    return int(counts[names.index("InDatagrams")])
+
+
 def beside_the_sender(port: int) -> socket.socket:
     """A socket whose datagrams have the addresses and ports of the flow into `port`."""
     lines = [line.split() for line in Path("/proc/net/udp").read_text().splitlines()[1:]]

@@ -207,11 +207,14 @@ def progressed(receiver: Talk, count: int = 1) -> int:
     return told
 
 
-def at_work(agent: Talk) -> None:
-    """Wait until every thread of an agent's flows has taken a millisecond of processor time: it moves bytes."""
-    flows = [task for task in tasks_of(agent) if task.name != str(agent.process.pid)]
-    assert flows
-    eventually(lambda: all(int((flow / "schedstat").read_text().split()[0]) > 1_000_000 for flow in flows))
+def at_work(agent: Talk, flows: int) -> None:
+    """Wait until the threads of so many flows have taken a millisecond of processor time each: they move bytes."""
+    threads = [task for task in tasks_of(agent) if task.name != str(agent.process.pid)]
+
+    def busy() -> int:
+        return sum(int((thread / "schedstat").read_text().split()[0]) > 1_000_000 for thread in threads)
+
+    eventually(lambda: busy() >= flows)
 
 
 def asleep(agent: Talk) -> None:

@@ -4,23 +4,29 @@ import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from processes import running
 
 UP = "ip link set lo up && echo up && exec sleep 300"
 
 
-class Namespace:
-    """The network namespace of a process."""
+def _nsenter(pid: int | str) -> list[str]:
+    as_user = ["-U", "--preserve-credentials"] if os.geteuid() != 0 else []
+    return ["nsenter", "-t", str(pid), *as_user, "-n"]
 
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-        as_user = ["-U", "--preserve-credentials"] if os.geteuid() != 0 else []
-        self.enter = ["nsenter", "-t", str(pid), *as_user, "-n"]
+
+class Namespace:
+    """A network namespace: the words that enter it, and its name in others, as ip(8) takes it."""
+
+    def __init__(self, enter: list[str], name: str) -> None:
+        self.enter, self.name = enter, name
 
     def run(self, *command: str) -> str:
         return subprocess.run([*self.enter, *command], check=True, capture_output=True, text=True).stdout
+
+    def run_lines(self, *lines: str) -> None:
+        """Run lines of a shell script, in one process."""
+        self.run("sh", "-ec", "\n".join(lines))
 
     def switch_off(self) -> None:
         self.run("sysctl", "-qw", "net.mptcp.enabled=0")
@@ -38,32 +44,28 @@ def two_namespaces() -> Iterator[tuple[Namespace, Namespace]]:
 def made(holder: "subprocess.Popen[bytes]") -> Namespace:
     assert holder.stdout is not None
     assert holder.stdout.readline() == b"up\n"
-    return Namespace(holder.pid)
+    return Namespace(_nsenter(holder.pid), str(holder.pid))
+
+
+def of_node(holder: str, node: str) -> Namespace:
+    """The network namespace of a node, by the process that holds its rig."""
+    return Namespace([*_nsenter(holder), "-m", "-p", "ip", "netns", "exec", node], node)
 
 
 def link(near: Namespace, far: Namespace, number: int, rate: str = "100mbit") -> None:
     """A cable from w1, w2, … to the other's of that name, with the addresses 10.78.1.1 and 10.78.1.2, …"""
     name = f"w{number}"
-    near.run("ip", "link", "add", name, "type", "veth", "peer", "name", name, "netns", str(far.pid))
+    near.run("ip", "link", "add", name, "type", "veth", "peer", "name", name, "netns", far.name)
     for host, end in enumerate((near, far), 1):
-        end.run("ip", "addr", "add", f"10.78.{number}.{host}/24", "dev", name)
-        end.run("ip", "link", "set", name, "up")
-        end.run("tc", "qdisc", "add", "dev", name, "root", "tbf", "rate", rate, "burst", "32kb", "limit", "400kb")
+        end.run_lines(
+            f"ip addr add 10.78.{number}.{host}/24 dev {name}",
+            f"ip link set {name} up",
+            f"tc qdisc add dev {name} root tbf rate {rate} burst 32kb limit 400kb",
+        )
 
 
 def use(near: Namespace, far: Namespace, number: int) -> None:
     """Let connections from `near` to `far` use this link, too: the receiver announces its address there."""
-    for end in (near, far):
-        end.run("ip", "mptcp", "limits", "set", "subflow", "4", "add_addr_accepted", "4")
-    far.run("ip", "mptcp", "endpoint", "add", f"10.78.{number}.2", "dev", f"w{number}", "signal")
-
-
-def namespace_of(inode: str, command: str) -> Namespace | None:
-    """The network namespace with this inode, by a process that runs `command` in it."""
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if str((process / "ns/net").readlink()) == inode and (process / "comm").read_text() == f"{command}\n":
-                return Namespace(int(process.name))
-        except OSError:
-            continue
-    return None
+    limits = "ip mptcp limits set subflow 4 add_addr_accepted 4"
+    near.run_lines(limits)
+    far.run_lines(limits, f"ip mptcp endpoint add 10.78.{number}.2 dev w{number} signal")

@@ -78,7 +78,7 @@ def test_quit_is_answered_first(start: Start) -> None:
     ["--nosuch", "--watchdog", "--watchdog 0", "--watchdog 1x", "a b c", "--lock", "--lock a 1", "--lock a 1 never"],
 )
 def test_wrong_arguments_are_reported_in_a_line(binary: Path, arguments: str) -> None:
-    command = [binary, *arguments.split()]
+    command = [str(binary), *arguments.split()]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE_S, check=False)
     assert done.returncode == 2
     assert b"usage:" in done.stderr

@@ -4,17 +4,18 @@ import json
 
 import pytest
 from lab import Lab
+from processes import eventually
 from talk import completed, joined, ran, report_of, started
 
 COUNTERS = ("rx_bytes", "rx_packets", "rx_dropped", "rx_errors", "tx_bytes", "tx_packets", "tx_dropped", "tx_errors")
 
 
 def test_what_went_through_the_interface_is_in_the_report(lab: Lab) -> None:
-    receiver, _ = ran(lab.start, 300, extra="interface=lo")
-    report = report_of(receiver)
+    receiver, sender = ran(lab.start, until=10_000_000, extra="interface=lo")
+    report, sent = report_of(receiver), report_of(sender).totals[0]
     payload = report.totals[0]["bytes"]
     # One way: payload, at least 66 bytes of headers to each packet; the other way only acknowledgements.
-    assert payload < report.last["rx_bytes"] < 1.05 * payload
+    assert payload < report.last["rx_bytes"] < 1.05 * (payload + sent["retransmitted_bytes"])
     assert report.last["rx_packets"] == report.last["tx_packets"]  # the loopback's own
     assert report.last["rx_bytes"] >= payload + 66 * report.last["rx_packets"] // 2
     assert report.last["rx_dropped"] == 0
@@ -22,24 +23,33 @@ def test_what_went_through_the_interface_is_in_the_report(lab: Lab) -> None:
 
 @pytest.mark.parametrize("interface", ["", "interface=nosuch"])
 def test_an_interface_that_is_not_named_or_not_there_is_unknown(lab: Lab, interface: str) -> None:
-    receiver, _ = ran(lab.start, 50, extra=interface)
+    receiver, _ = ran(lab.start, duration_ms=50, extra=interface)
     last = report_of(receiver).last
     assert [last[name] for name in (*COUNTERS, "queue_drops", "carrier_changes")] == [None] * 10
 
 
 def test_drops_of_the_sender_s_queue_are_counted_as_the_kernel_counts_them(lab: Lab) -> None:
     lab.run(*["tc", "qdisc", "add", "dev", "lo", "root", "tbf", "rate", "50mbit", "burst", "70k", "limit", "90k"])
-    _, sender = ran(lab.start, 500, flows=4, extra="interface=lo window=65536")
-    dropped = report_of(sender).last["queue_drops"]
-    (qdisc,) = json.loads(lab.run("tc", "-s", "-j", "qdisc", "show", "dev", "lo"))
-    assert 0 < dropped <= qdisc["drops"]
+
+    def drops() -> int:
+        (qdisc,) = json.loads(lab.run("tc", "-s", "-j", "qdisc", "show", "dev", "lo"))
+        return int(qdisc["drops"])
+
+    receiver, sender = lab.start(), lab.start()
+    joined(receiver, sender, flows=4, extra="interface=lo window=65536")
+    before = drops()
+    started(receiver, sender)
+    eventually(lambda: drops() > before)
+    assert sender.ask("stop endpoint=1")["ok"]
+    completed(receiver, sender)
+    assert report_of(sender).last["queue_drops"] == drops() - before
 
 
 def test_a_link_that_goes_and_comes_back_changes_its_carrier_twice(lab: Lab) -> None:
     lab.run("ip", "link", "set", "v1", "up")
     receiver, sender = lab.start(), lab.start()
     joined(receiver, sender, extra="interface=v0")
-    started([receiver, sender], 50)
+    started(receiver, sender, 50)
     for state in ("down", "up"):
         lab.run("ip", "link", "set", "v1", state)
     completed(receiver, sender)

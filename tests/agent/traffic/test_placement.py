@@ -4,9 +4,11 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from talk import Report, Start, Talk, completed, joined, ran, report_of, settings, started
+from processes import eventually
+from talk import Report, Start, Talk, arrived, joined, ran, report_of, settings, started
 
 CPUS = sorted(os.sched_getaffinity(0))
 FIRST, LAST = CPUS[0], CPUS[-1]
@@ -25,49 +27,49 @@ def allowed(agent: Talk) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("what", "how"),
+    ("what", "how", "ends"),
     [
-        ("", ""),
-        ("", "rate=1000000"),
-        ("test=blast size=1000", ""),
-        ("test=pingpong size=64", ""),
-        ("test=file size=1000000 disk=0", ""),
-        ("transport=udp size=100", "rate=1000000"),
-        ("transport=udp test=pingpong size=64", ""),
+        ("", "", {"until": 1}),
+        ("", "rate=1000000", {"until": 1}),
+        ("test=blast size=1000", "iterations=10", {}),
+        ("test=pingpong size=64", "iterations=10", {}),
+        ("test=file size=1000000 disk=0", "", {}),
+        ("transport=udp size=100", "rate=1000000", {"duration_ms": 50}),
+        ("transport=udp test=pingpong size=64", "iterations=10", {}),
     ],
 )
-def test_both_ends_run_on_the_processors_that_were_asked_for(start: Start, what: str, how: str) -> None:
+def test_both_ends_run_on_the_processors_that_were_asked_for(
+    start: Start, what: str, how: str, ends: dict[str, Any]
+) -> None:
     receiver, sender = ran(
-        start, 300, how, flows=2, extra=what, listen=f"placement={LAST}", connect=f"placement={FIRST}"
+        start, how, flows=2, extra=what, listen=f"placement={LAST}", connect=f"placement={FIRST}", **ends
     )
     assert (processors(report_of(sender)), processors(report_of(receiver))) == ({FIRST}, {LAST})
 
 
-def test_a_list_may_have_ranges(start: Start) -> None:
-    receiver, sender = ran(start, 300, flows=2, extra=f"placement={FIRST},{FIRST}-{FIRST},{LAST}")
+def test_a_list_may_have_ranges_and_each_sample_notes_a_processor(start: Start) -> None:
+    placement = f"placement={FIRST},{FIRST}-{FIRST},{LAST}"
+    receiver, sender = ran(start, until=10_000_000, flows=2, interval_ms=10, extra=placement)
     for report in (report_of(sender), report_of(receiver)):
         assert processors(report) <= {FIRST, LAST}
-        assert all(sum(count for _, count in totals["processors"]) > 2 for totals in report.totals.values())
+        for flow, totals in report.totals.items():
+            assert 0 < sum(count for _, count in totals["processors"]) <= len(report.rows[flow])
 
 
-@pytest.mark.parametrize(
-    ("what", "follows"),
-    [
-        ("", False),
-        ("placement=packets", True),
-        ("placement=packets busy=1", True),
-        ("placement=packets transport=udp", True),
-    ],
-)
-def test_only_a_flow_that_is_to_follow_its_packets_is_moved(start: Start, what: str, follows: bool) -> None:
+@pytest.mark.parametrize("what", ["", "busy=1", "transport=udp"])
+def test_a_flow_that_is_to_follow_its_packets_is_moved(start: Start, what: str) -> None:
     receiver, sender = start(), start()
-    joined(receiver, sender, extra=f"test=pingpong size=64 {what}")
-    started([receiver, sender], 1500)
-    receiver.event("progress")  # after a second
-    for agent in (receiver, sender):
-        (own,) = allowed(agent)
-        assert own.isdigit() is follows
-    completed(receiver, sender)
+    joined(receiver, sender, extra=f"test=pingpong size=64 placement=packets {what}".strip())
+    started(receiver, sender)
+    eventually(lambda: all(own.isdigit() for agent in (receiver, sender) for own in allowed(agent)))
+
+
+def test_another_flow_is_not_moved(start: Start) -> None:
+    receiver, sender = start(), start()
+    port = joined(receiver, sender, extra="test=pingpong size=64")
+    started(receiver, sender)
+    arrived(sender, port, 64_000)
+    assert not any(own.isdigit() for agent in (receiver, sender) for own in allowed(agent))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,9 @@ def recorded(binary: Path, folder: Path, card: str, online: str = "0-1", only: i
 @pytest.mark.parametrize(("card", "own", "other"), [("1", LAST, FIRST), ("0", FIRST, LAST)])
 def test_nic_is_the_numa_node_of_the_card(binary: Path, tmp_path: Path, card: str, own: int, other: int) -> None:
     with recorded(binary, tmp_path, card) as start:
-        receiver, sender = ran(start, 300, extra="interface=lo", listen="placement=nic", connect=f"placement={other}")
+        receiver, sender = ran(
+            start, until=1, extra="interface=lo", listen="placement=nic", connect=f"placement={other}"
+        )
         came, sent = report_of(receiver), report_of(sender)
         assert (processors(came), processors(sent)) == ({own}, {other})
         assert (came.totals[0]["numa_node"], came.totals[0]["card_numa_node"]) == (int(card), int(card))
@@ -113,7 +117,7 @@ def test_nic_is_the_numa_node_of_the_card(binary: Path, tmp_path: Path, card: st
 
 def test_a_card_without_a_node_is_at_the_only_node(binary: Path, tmp_path: Path) -> None:
     with recorded(binary, tmp_path, "-1", online="0") as start:
-        receiver, _ = ran(start, 200, extra="interface=lo placement=nic")
+        receiver, _ = ran(start, until=1, extra="interface=lo placement=nic")
         assert processors(report_of(receiver)) == {FIRST}
 
 

@@ -1,30 +1,29 @@
 """Races between the main loop and the flows' threads: ThreadSanitizer ends an agent at the first one that it sees."""
 
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from talk import Start, Talk, completed, connecting, joined, listening, report_of, started
+from talk import Start, Talk, at_work, completed, connecting, joined, listening, progressed, report_of, started
 
 
 @pytest.fixture
 def start(threaded: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    monkeypatch.setenv("TSAN_OPTIONS", "halt_on_error=1 report_thread_leaks=0")
+    monkeypatch.setenv("TSAN_OPTIONS", "halt_on_error=1 report_thread_leaks=0 atexit_sleep_ms=50")
     with ExitStack() as stack:
         yield lambda *arguments: stack.enter_context(Talk([str(threaded)], *arguments))
 
 
 KINDS = {
     "stream": ("", "bin_us=1000"),
-    "pingpong": ("test=pingpong size=100", "iterations=2000"),
+    "pingpong": ("test=pingpong size=100", ""),
     "busy pingpong": ("test=pingpong size=100 busy=1", ""),
-    "blast": ("test=blast size=4000", "iterations=1000"),
-    "file": ("test=file size=20000000 disk=0", ""),
+    "blast": ("test=blast size=4000", ""),
+    "file": ("test=file size=1000000000000 disk=0", ""),
     "udp": ("transport=udp size=400", "rate=5000000 bin_us=1000"),
     "udp as fast as it goes": ("transport=udp size=1472", ""),
-    "udp pingpong": ("transport=udp test=pingpong size=64", "iterations=500"),
+    "udp pingpong": ("transport=udp test=pingpong size=64", ""),
 }
 
 
@@ -39,7 +38,7 @@ def test_no_race_from_the_start_to_the_report(start: Start, kind: str) -> None:
     receiver, sender = start(), start()
     what, how = KINDS[kind]
     joined(receiver, sender, extra=what, flows=3, interval_ms=10)
-    started([receiver, sender], 1200, how)  # long enough for a line of progress
+    started(receiver, sender, 300, how)
     completed(receiver, sender)
     for agent in (receiver, sender):
         assert report_of(agent).last["ok"]
@@ -53,10 +52,20 @@ def test_no_race_where_it_is_cut_off(start: Start, kind: str, order: str) -> Non
     receiver, sender = start(), start()
     what, how = KINDS[kind]
     joined(receiver, sender, extra=what, flows=3, interval_ms=10)
-    started([receiver, sender], 20_000, how)
-    time.sleep(0.2)
+    started(receiver, sender, how=how)
+    for agent in (sender, receiver):
+        at_work(agent, 3)
     for agent in (sender, receiver):
         assert agent.ask(f"{order} endpoint=1")["ok"]
+    for agent in (sender, receiver):
+        ended_cleanly(agent)
+
+
+def test_no_race_while_progress_is_told(start: Start) -> None:
+    receiver, sender = start(), start()
+    joined(receiver, sender, extra="transport=udp size=400", flows=3)
+    started(receiver, sender, how="rate=5000000")
+    progressed(receiver)
     for agent in (sender, receiver):
         ended_cleanly(agent)
 
@@ -64,7 +73,7 @@ def test_no_race_where_it_is_cut_off(start: Start, kind: str, order: str) -> Non
 def test_no_race_while_files_are_made_and_read(start: Start, tmp_path: Path) -> None:
     receiver, sender = start(), start()
     joined(receiver, sender, extra=f"test=file size=3000000 disk=1 folder={tmp_path}", flows=2)
-    started([receiver, sender], 10_000)
+    started(receiver, sender)
     completed(receiver, sender)
     for agent in (receiver, sender):
         ended_cleanly(agent)

@@ -3,33 +3,66 @@
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from processes import running
-from talk import Start, completed, joined, ran, report_of, started
+from fake_clock import FakeClock
+from processes import eventually, paused, running
+from talk import Start, Talk, acknowledged, arrived, begin, completed, joined, ran, report_of, started
+
+MANY = 1_000_000
+WINDOW = "window=65536 mss=1460"
+"""Much less than MANY: when so many more have arrived, the receiver's thread has taken some."""
+AT_ONCE = "hold_us=0"
+"""By a clock that stands still no second send would come."""
 
 
-@pytest.mark.parametrize(("address", "flows"), [("127.0.0.1", 1), ("127.0.0.1", 5), ("::1", 3), ("127.0.0.1", 128)])
-def test_every_byte_that_is_sent_is_received(start: Start, address: str, flows: int) -> None:
-    receiver, sender = start(), start()
-    joined(receiver, sender, address, flows=flows)
-    assert receiver.listening_ports() == []
-    started([receiver, sender], 500)
-    completed(sender, receiver)
+def flowed(sender: Talk, port: int) -> None:
+    """Wait until MANY more bytes of both flows have arrived."""
+    arrived(sender, port, max(acknowledged(sender, port)) + MANY, flows=2)
+
+
+@pytest.mark.parametrize(
+    ("address", "flows", "how"),
+    [("127.0.0.1", 1, ""), ("127.0.0.1", 5, ""), ("::1", 3, ""), ("127.0.0.1", 128, "rate=1000000")],
+)
+def test_every_byte_that_is_sent_is_received(start: Start, address: str, flows: int, how: str) -> None:
+    receiver, sender = ran(start, how, until=1, address=address, flows=flows)
     received, sent = report_of(receiver), report_of(sender)
     assert sorted(received.totals) == list(range(flows))
-    assert all(received.totals[flow]["bytes"] == sent.totals[flow]["bytes"] for flow in range(flows))
-    assert sum(received.totals[flow]["bytes"] for flow in range(flows)) > 0
+    assert all(received.totals[flow]["bytes"] == sent.totals[flow]["bytes"] > 0 for flow in range(flows))
 
 
-def test_samples_rise_from_the_ordered_instant_on_and_end_at_the_totals(start: Start) -> None:
+def test_a_receiver_listens_no_longer_than_it_waits_for_flows(start: Start) -> None:
     receiver, sender = start(), start()
-    joined(receiver, sender, flows=2, interval_ms=20)
-    at_ns = started([receiver, sender], 600)
+    joined(receiver, sender)
+    assert receiver.listening_ports() == []
+
+
+def test_a_stream_ends_by_itself_when_its_time_is_over(clock: FakeClock) -> None:
+    receiver, sender = clock.start(), clock.start()
+    port = joined(receiver, sender, flows=2)
+    started(receiver, sender, 5000, AT_ONCE, at_ns=clock.now_ns)
+    arrived(sender, port, MANY, flows=2)
+    assert sender.ask("ping")["ok"]
+    assert sender.events("ended") == []
+    clock.advance(5)
+    completed(sender, receiver)
+    received, sent = report_of(receiver), report_of(sender)
+    assert all(received.totals[flow]["bytes"] == sent.totals[flow]["bytes"] >= MANY for flow in (0, 1))
+
+
+def test_samples_rise_from_the_ordered_instant_on_and_end_at_the_totals(clock: FakeClock) -> None:
+    receiver, sender = clock.start(), clock.start()
+    port = joined(receiver, sender, flows=2, interval_ms=20, extra=WINDOW)
+    at_ns = started(receiver, sender, how=AT_ONCE, at_ns=clock.now_ns)
+    for _ in range(3):
+        flowed(sender, port)
+        clock.advance(0.02)
+        assert all(agent.ask("ping")["ok"] for agent in (receiver, sender))
+    assert sender.ask("stop endpoint=1")["ok"]
     completed(receiver, sender)
     for agent, columns in (
         (receiver, ["t_ns", "bytes"]),
@@ -39,84 +72,115 @@ def test_samples_rise_from_the_ordered_instant_on_and_end_at_the_totals(start: S
         assert report.columns == columns
         for flow, rows in report.rows.items():
             times, counts = [row[0] for row in rows], [row[1] for row in rows]
-            assert times == sorted(times)
+            assert times == [at_ns + number * 20_000_000 for number in (1, 2, 3, 3)]
             assert counts == sorted(counts)
+            assert counts[0] < counts[1] < counts[2]
             assert counts[-1] == report.totals[flow]["bytes"]
-            assert len(rows) > 2  # how many a busy machine gets in is not ours to say
-            assert at_ns < times[0]
-            assert at_ns <= report.totals[flow]["first_byte_ns"] < report.totals[flow]["last_byte_ns"]
 
 
 @pytest.mark.parametrize(("what", "how"), [("", ""), ("transport=udp size=200", "rate=1000000")])
 def test_what_was_not_asked_for_is_not_reported(start: Start, what: str, how: str) -> None:
-    for agent in ran(start, 100, how, extra=what):
+    for agent in ran(start, how, duration_ms=50, extra=what):
         totals = report_of(agent).totals[0]
         assert (totals["marks"], totals["mptcp"]) == (None, None)
 
 
 def test_settings_are_made_before_the_handshake_and_read_back(start: Start) -> None:
-    receiver, sender = ran(start, 300, extra="window=65536 mss=1000 congestion=reno nodelay=1")
-    sent, received = report_of(sender).totals[0], report_of(receiver).totals[0]
-    assert sent["mss"] == 1000 - (12 if sent["timestamps"] else 0)
-    assert sent["sndbuf"] == received["rcvbuf"] == 2 * 65536
-    assert sent["congestion"] == received["congestion"] == "reno"
-    assert sent["nodelay"] is True
-    assert sent["rtt_us"] > 0
-    assert sent["advertised_window"] <= 2 * 65536
+    receiver, sender = ran(start, until=MANY, extra="window=65536 mss=1000 congestion=reno nodelay=1")
+    totals, received = report_of(sender).totals[0], report_of(receiver).totals[0]
+    assert totals["mss"] == 1000 - (12 if totals["timestamps"] else 0)
+    assert totals["sndbuf"] == received["rcvbuf"] == 2 * 65536
+    assert totals["congestion"] == received["congestion"] == "reno"
+    assert totals["nodelay"] is True
+    assert totals["rtt_us"] > 0
+    assert totals["advertised_window"] <= 2 * 65536
+    assert totals["first_byte_ns"] < totals["last_byte_ns"]
+    assert totals["first_byte_ns"] < received["first_byte_ns"] < received["last_byte_ns"]
 
 
-def test_cpu_times_cover_the_traffic(start: Start) -> None:
-    _, sender = ran(start, 1000)
+def test_cpu_times_cover_the_traffic(clock: FakeClock) -> None:
+    receiver, sender = clock.start(), clock.start()
+    port = joined(receiver, sender)
+    started(receiver, sender, 60_000, AT_ONCE, at_ns=clock.now_ns)
+    arrived(sender, port, MANY)
+    assert sender.ask("ping")["ok"]  # what the processors did before was read by then
+    clock.advance(60)
+    completed(receiver, sender)
     last = report_of(sender).last
-    assert last["span_us"] > 950_000
+    assert last["span_us"] == 60_000_000
     assert 0 < last["agent_cpu_us"] <= last["span_us"] * last["cpus"]
     assert 0 <= last["node_irq_us"] <= last["node_busy_us"]
     # Ticks of 10 ms, read one after the other.
-    assert last["node_busy_us"] / last["cpus"] - 50_000 <= last["busiest_cpu_us"] <= last["span_us"] + 50_000
+    assert last["node_busy_us"] / last["cpus"] - 50_000 <= last["busiest_cpu_us"]
     assert last["strangers"] == 0
+
+
+def cpu_us(pid: int) -> int:
+    """Return how long a process has had a processor, in user mode."""
+    ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
+    return ticks * 1_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 def test_one_processor_that_is_busy_all_the_time_shows(start: Start) -> None:
     receiver, sender = start(), start()
-    joined(receiver, sender)
+    joined(receiver, sender, extra="transport=udp size=64")
     code = f"import os\nos.sched_setaffinity(0, [{min(os.sched_getaffinity(0))}])\nprint(flush=True)\nwhile True: pass"
     with running([sys.executable, "-c", code], stdout=subprocess.PIPE) as busy:
         assert busy.stdout is not None
         busy.stdout.readline()
-        started([receiver, sender], 1000)
-        receiver.event("ended")
-    last = report_of(receiver).last
-    assert last["busiest_cpu_us"] > 0.8 * last["span_us"]
+        started(receiver, sender, how="rate=1")
+        assert receiver.ask("ping")["ok"]
+        before_us = cpu_us(busy.pid)
+        eventually(lambda: cpu_us(busy.pid) >= before_us + 300_000)
+        assert sender.ask("stop endpoint=1")["ok"]
+        completed(receiver, sender)
+    assert report_of(receiver).last["busiest_cpu_us"] >= 0.8 * 300_000
 
 
-def test_progress_comes_once_a_second_and_from_receivers_only(start: Start) -> None:
-    receiver, sender = ran(start, 2500, flows=2)
-    first, second = receiver.events("progress")
-    assert first["bytes"]["1"] < second["bytes"]["1"]
+def test_progress_comes_once_a_second_and_from_receivers_only(clock: FakeClock) -> None:
+    receiver, sender = clock.start(), clock.start()
+    port = joined(receiver, sender, flows=2, extra=WINDOW)
+    started(receiver, sender, how=AT_ONCE, at_ns=clock.now_ns)
+    told = []
+    for _ in range(2):
+        flowed(sender, port)
+        clock.advance(0.9)
+        assert all(agent.ask("ping")["ok"] for agent in (receiver, sender))
+        assert receiver.events("progress") == []
+        clock.advance(0.1)
+        told.append(receiver.event("progress")["bytes"]["1"])
+    assert told[0] < told[1]
+    assert sender.ask("ping")["ok"]
     assert sender.events("progress") == []
 
 
-def test_a_long_report_comes_in_pieces(start: Start) -> None:
-    receiver, sender = ran(start, 1500, flows=2, interval_ms=1)
+def test_a_long_report_comes_in_pieces(clock: FakeClock) -> None:
+    receiver, sender = clock.start(), clock.start()
+    joined(receiver, sender, flows=2, interval_ms=1, extra="transport=udp size=64")
+    at_ns = clock.now_ns
+    for agent in (receiver, sender):
+        begin(agent, 5000, "rate=1000", at_ns)
+    for _ in range(250):
+        clock.advance(0.001)
+        assert all(agent.ask("ping")["ok"] for agent in (receiver, sender))
+    clock.advance(5)
+    completed(sender, receiver)
     for agent in (receiver, sender):
         lines = agent.answer(agent.send("report endpoint=1"))
-        for flow in (0, 1):  # how many samples a busy machine gets in is not ours to say
+        for flow in (0, 1):
             pieces = [line for line in lines if "rows" in line and line["flow"] == flow]
-            assert len(pieces) > 1
-            assert [line["from"] for line in pieces] == [200 * place for place in range(len(pieces))]
-            assert [len(line["rows"]) for line in pieces[:-1]] == [200] * (len(pieces) - 1)
-            assert 0 < len(pieces[-1]["rows"]) <= 200
+            assert [(line["from"], len(line["rows"])) for line in pieces] == [(0, 200), (200, 52)]
 
 
 @pytest.mark.parametrize("dies", ["receiver", "sender"])
 def test_a_killed_peer_ends_the_endpoint_with_an_error(start: Start, dies: str) -> None:
-    agents = {"receiver": start(), "sender": start()}
-    joined(agents["receiver"], agents["sender"])
-    started(list(agents.values()), 3000)
-    time.sleep(0.3)
-    agents.pop(dies).process.kill()
-    (survivor,) = agents.values()
-    ended = survivor.event("ended", 20)
+    receiver, sender = start(), start()
+    port = joined(receiver, sender)
+    started(receiver, sender)
+    arrived(sender, port)
+    killed, survivor = (receiver, sender) if dies == "receiver" else (sender, receiver)
+    killed.process.kill()
+    ended = survivor.event("ended")
     # A killed sender's kernel closes in order where all was sent: what lacks then is time, and the controller sees.
     assert ended["error"] in ({"ECONNRESET", "EPIPE"} if dies == "receiver" else {None, "ECONNRESET"})
     assert survivor.ask("clock")["ok"]
@@ -125,10 +189,10 @@ def test_a_killed_peer_ends_the_endpoint_with_an_error(start: Start, dies: str) 
 def test_a_sender_that_falls_silent_is_given_up(start: Start) -> None:
     receiver, sender = start(), start()
     joined(receiver, sender)
-    started([receiver, sender], 500)
-    time.sleep(0.2)
-    sender.process.send_signal(19)  # SIGSTOP
-    ended = receiver.event("ended", 20)
+    begin(sender)
+    with paused(sender.process):
+        begin(receiver, 1)
+        ended = receiver.event("ended")
     assert ended["error"] == "ETIMEDOUT"
     assert "end-of-file" in ended["message"]
 
@@ -160,12 +224,24 @@ def quota(pid: int, share: float) -> Iterator[None]:
         group.rmdir()
 
 
+def throttled(pid: int) -> int:
+    """Return how often a quota has held a process's group back."""
+    path = Path(f"/proc/{pid}/cgroup").read_text()
+    group = next(line.rpartition(":")[2] for line in path.splitlines() if "rigctl-test" in line)
+    root = next(root for root in CPU_GROUPS if (root / group.lstrip("/") / "cpu.stat").exists())
+    words = (root / group.lstrip("/") / "cpu.stat").read_text().split()
+    return int(words[words.index("nr_throttled") + 1])
+
+
 def test_a_quota_that_holds_an_agent_back_is_reported(start: Start) -> None:
     receiver, sender = start(), start()
     with quota(sender.process.pid, 0.04):
         joined(receiver, sender, flows=2)
-        started([receiver, sender], 500)
+        started(receiver, sender)
+        assert sender.ask("ping")["ok"]
+        before = throttled(sender.process.pid)
+        eventually(lambda: throttled(sender.process.pid) >= before + 3)
+        assert sender.ask("stop endpoint=1")["ok"]
         completed(receiver, sender)
-        held = report_of(sender).last["throttled_us"]
-        assert held > 100_000  # of half a second
+        assert report_of(sender).last["throttled_us"] > 0
         assert report_of(receiver).last["throttled_us"] in (None, 0)

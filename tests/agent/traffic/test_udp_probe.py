@@ -1,66 +1,83 @@
 """Probes: a datagram every interval, each sent back. Late answers count, lost ones are counted."""
 
-from lab import Lab, beside_the_sender, drop, dropped
-from talk import Report, Start, Talk, completed, joined, report_of, started
+import pytest
+from fake_clock import FakeClock
+from lab import Lab, beside_the_sender, drop, dropped, taken
+from processes import eventually
+from talk import Report, Start, at_work, completed, joined, ran, report_of, started
 
 PROBE = "transport=udp test=probe size=64"
 COLUMNS = ["t_ns", "answered", "rtt_ns"]
-NEARLY_ALL = range(20, 31)
-"""Of 30 probes: a sender that a busy machine lets wait leaves out those whose time is over."""
+COUNT = 30
 
 
-def probed(receiver: Talk, sender: Talk) -> tuple[Report, Report]:
-    joined(receiver, sender, extra=PROBE, interval_ms=10)
-    at_ns = started([receiver, sender], 300)
+def probed(lab: Lab, clock: FakeClock, rule: str, came: int, answered: int) -> tuple[Report, Report]:
+    """Return the reports of sender and receiver.
+
+    So many probes and answers pass the rule. The clock moves when they are sent, and when they have been taken.
+    """
+    receiver, sender = lab.start(by=clock.by), lab.start(by=clock.by)
+    port = joined(receiver, sender, extra=PROBE, interval_ms=10)
+    drop(lab, rule.format(port=port))
+    before = taken(lab)
+    at_ns = started(receiver, sender, 10 * COUNT, at_ns=clock.now_ns)
+    clock.advance(0.01 * COUNT - 0.005)
+    eventually(lambda: (taken(lab) - before, dropped(lab)) == (came + answered, COUNT - answered))
+    clock.advance(1)
     completed(receiver, sender)
-    sent, came = report_of(sender), report_of(receiver)
+    sent, came_in = report_of(sender), report_of(receiver)
     assert sent.columns == COLUMNS
+    assert len(sent.rows[0]) == sent.datagrams[0]["datagrams"] == COUNT
     assert all(row[0] >= at_ns + number * 10_000_000 for number, row in enumerate(sent.rows[0]))
-    return sent, came
+    assert came_in.datagrams[0]["datagrams"] == came
+    assert sent.rows[0][-1][1] == answered
+    return sent, came_in
 
 
-def test_every_probe_has_a_row_with_its_round_trip(start: Start) -> None:
-    sent, came = probed(start(), start())
-    times, answered, trips = zip(*sent.rows[0], strict=True)
-    count = len(times)
-    assert count in NEARLY_ALL
-    assert answered == tuple(range(1, count + 1))
+def test_every_probe_has_a_row_with_its_round_trip(still_lab: Lab, clock: FakeClock) -> None:
+    sent, came = probed(still_lab, clock, "udp length 1", COUNT, COUNT)
+    times, answered, _ = zip(*sent.rows[0], strict=True)
+    assert answered == tuple(range(1, COUNT + 1))
     assert sorted(times) == list(times)
-    assert all(0 < trip_ns < 1_000_000_000 for trip_ns in trips)
-    counted = sent.datagrams[0]
-    assert (counted["datagrams"], counted["refused"], counted["strays"]) == (count, 0, 0)
-    assert sent.totals[0]["bytes"] == came.totals[0]["bytes"] == count * 64
+    assert (sent.datagrams[0]["refused"], sent.datagrams[0]["strays"]) == (0, 0)
+    assert sent.totals[0]["bytes"] == came.totals[0]["bytes"] == COUNT * 64
     assert (sent.totals[0]["round_trips"], sent.buckets[0]) == (None, [])
 
 
-def test_a_lost_probe_is_one_that_has_no_answer(lab: Lab) -> None:
-    drop(lab, "udp length 72 numgen inc mod 10 == 3")
-    sent, _ = probed(lab.start(), lab.start())
-    answered = [row[1] for row in sent.rows[0]]
-    assert len(answered) in NEARLY_ALL
-    # Probes and answers pass the rule in turn: one of either kind in ten is dropped.
-    assert len(answered) - answered[-1] == dropped(lab) > 0
-    gone = [number for number in range(1, len(answered)) if answered[number] == answered[number - 1]]
-    assert len(gone) == dropped(lab)
+def test_round_trips_of_probes_are_timed(start: Start) -> None:
+    _, sender = ran(start, duration_ms=300, extra=PROBE, interval_ms=10)
+    answered_before = 0
+    for _, answered, trip_ns in report_of(sender).rows[0]:
+        assert trip_ns > 0 or answered == answered_before == 0
+        answered_before = answered
+
+
+@pytest.mark.parametrize(("way", "came"), [("dport", COUNT - 3), ("sport", COUNT)])
+def test_a_lost_probe_is_one_that_has_no_answer(still_lab: Lab, clock: FakeClock, way: str, came: int) -> None:
+    """The probe is lost, or its answer: one in ten."""
+    sent, _ = probed(still_lab, clock, f"udp {way} {{port}} numgen inc mod 10 == 3", came, COUNT - 3)
+    rows = sent.rows[0]
+    gone = [number for number in range(1, COUNT) if rows[number][1] == rows[number - 1][1]]
+    assert len(gone) == 3
     # Of one without an answer the round trip stands as it was.
-    assert all(sent.rows[0][number][2] == sent.rows[0][number - 1][2] for number in gone)
+    assert all(rows[number][2] == rows[number - 1][2] for number in gone)
 
 
-def test_nothing_comes_back_and_it_ends_all_the_same(lab: Lab) -> None:
-    drop(lab, "udp length 72")
-    sent, came = probed(lab.start(), lab.start())
-    assert len(sent.rows[0]) in NEARLY_ALL
+def test_nothing_comes_back_and_it_ends_all_the_same(still_lab: Lab, clock: FakeClock) -> None:
+    sent, _ = probed(still_lab, clock, "udp length 72", 0, 0)
     assert {tuple(row[1:]) for row in sent.rows[0]} == {(0, 0)}
-    assert came.datagrams[0]["datagrams"] == 0
 
 
-def test_forged_answers_are_strays(start: Start) -> None:
-    receiver, sender = start(), start()
+def test_forged_answers_are_strays(clock: FakeClock) -> None:
+    receiver, sender = clock.start(), clock.start()
     port = joined(receiver, sender, extra=PROBE, interval_ms=10)
     with beside_the_sender(port) as forger:
         forger.send(bytes(64))
         forger.send(b"short")
-    started([receiver, sender], 200)
+    started(receiver, sender, 200, at_ns=clock.now_ns)
+    at_work(sender, 1)
+    clock.advance(0.2)
     completed(receiver, sender)
     assert report_of(receiver).datagrams[0]["strays"] == 2
-    assert 10 < report_of(sender).rows[0][-1][1] <= 20  # none of the two is counted as an answer
+    # Every probe is answered, and none of the two counts as an answer.
+    assert 1 <= report_of(sender).rows[0][-1][1] == len(report_of(sender).rows[0]) <= 20

@@ -53,14 +53,19 @@ def guest(tmp_path: Path, host: User) -> User:
 
 
 @pytest.fixture(scope="session")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Real:
-    """Return the real runs of a maker by their names; they are made once for all workers, and only read."""
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of a run of pytest share."""
     own = tmp_path_factory.getbasetemp()
-    shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "real"
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session")
+def real(shared: Path) -> Real:
+    """Return the real runs of a maker by their names; they are made once for all workers, and only read."""
 
     @cache
     def made(make: Make, host: User | None = None) -> dict[str, RealRun]:
-        return real_runs(shared, make, host)
+        return real_runs(shared / "real", make, host)
 
     return made
 
@@ -94,9 +99,8 @@ def browser(chromium: Path) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def page_of(tmp_path_factory: pytest.TempPathFactory) -> "Pages":
+def page_of(shared: Path) -> "Pages":
     """Return the pages of runs of every kind, by name."""
     from browsing import Pages  # imports all that prints
 
-    own = tmp_path_factory.getbasetemp()
-    return Pages((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "printed-pages")
+    return Pages(shared / "pages")

@@ -1,6 +1,5 @@
 """Pages in a real browser, which may ask for nothing but themselves and complain of nothing."""
 
-import fcntl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 from processes import DEADLINE_S
+from real_runs import locked
 
 from rigctl.report.comparison import comparison_document
 from rigctl.report.document import document
@@ -41,8 +41,7 @@ class Pages:
         import pages  # takes a second
 
         path = self._folder / f"{name}.html"
-        with (self._folder / f"{name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with locked(self._folder / f"{name}.lock"):
             if not path.exists():
                 compared = name == COMPARISON
                 made = comparison_document(pages.comparison()) if compared else document(*pages.RUNS[name]())

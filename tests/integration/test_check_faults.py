@@ -23,6 +23,7 @@ from rigctl.virtual.provide import provided
 UNHEALTHY = (Severity.ERROR, Severity.WARNING)
 LINKS = "{rate: 1G, mtu: 9000}"
 NO_RULE = "nft delete table inet fault"
+A, B, C = (f"10.77.0.{number}" for number in (1, 2, 3))
 
 
 @pytest.fixture(autouse=True)
@@ -113,36 +114,32 @@ async def test_a_smaller_mtu_than_the_rig_files_is_named_with_the_command_that_m
 
 async def test_a_path_that_answers_large_packets_is_no_black_hole(standing: Rig) -> None:
     """c routes from a to b, over a route with MTU 1400."""
-    there, router = standing.nodes["b"].data_address, standing.nodes["c"].data_address
     routes = (
         "echo 1 >/proc/sys/net/ipv4/ip_forward; echo 0 >/proc/sys/net/ipv4/conf/eth0/send_redirects;"
-        f"echo 0 >/proc/sys/net/ipv4/conf/all/send_redirects; ip route add {there}/32 dev eth0 mtu 1400"
+        f"echo 0 >/proc/sys/net/ipv4/conf/all/send_redirects; ip route add {B}/32 dev eth0 mtu 1400"
     )
-    none = f"ip route del {there}/32"
+    none = f"ip route del {B}/32"
     async with (
         fault(standing, "c", routes, f"echo 0 >/proc/sys/net/ipv4/ip_forward; {none}"),
-        fault(standing, "a", f"ip route add {there}/32 via {router}", none),
+        fault(standing, "a", f"ip route add {B}/32 via {C}", none),
     ):
         findings = await unhealthy(standing)
     (answered,) = (finding for finding in findings if finding.subject.names == ("a -> b",))
     assert answered.level is Severity.WARNING
-    assert f"answered by {router} (ICMP, MTU 1400)" in answered.text
+    assert f"answered by {C} (ICMP, MTU 1400)" in answered.text
     assert answered.numbers["path_mtu_bytes"] == 1400
     (route,) = (finding for finding in findings if finding is not answered)
     assert route.text == "c: the route to b has MTU 1400, its interface 9000."
 
 
 async def test_a_firewall_of_the_sender_is_told_by_its_error(standing: Rig) -> None:
-    async with fault(
-        standing, "a", nft("output", f"ip daddr {standing.nodes['b'].data_address} udp dport 1-65535 drop")
-    ):
+    async with fault(standing, "a", nft("output", f"ip daddr {B} udp dport 1-65535 drop")):
         finding = only(await unhealthy(standing))
         assert finding.text.startswith("a -> b: UDP to port ")
         assert finding.text.endswith(": refused by the sender's own firewall (EPERM); TCP passes.")
 
 
 async def test_a_firewall_that_rejects_is_told_with_what_came_back(standing: Rig) -> None:
-    own = standing.nodes["b"].data_address
     rule = (
         'iifname "eth0" meta l4proto tcp reject with tcp reset; '
         'iifname "eth0" meta l4proto udp reject with icmp type admin-prohibited'
@@ -152,11 +149,11 @@ async def test_a_firewall_that_rejects_is_told_with_what_came_back(standing: Rig
     (finding,) = (each for each in findings if "a -> b" in each.subject.names)
     assert finding.text.partition(": ")[2].startswith("TCP to port ")
     assert "rejected, a reset or ICMP port unreachable came back" in finding.text
-    assert f"ICMP administratively prohibited from {own} came back" in finding.text
+    assert f"ICMP administratively prohibited from {B} came back" in finding.text
 
 
 async def test_a_firewall_that_drops_silently_is_told_in_the_direction_it_drops(standing: Rig) -> None:
-    async with fault(standing, "b", nft("input", f"ip saddr {standing.nodes['a'].data_address} ct state new drop")):
+    async with fault(standing, "b", nft("input", f"ip saddr {A} ct state new drop")):
         finding = only(await unhealthy(standing))
         assert finding.subject.names == ("a -> b",)
         assert "TCP and UDP to port" in finding.text
@@ -173,11 +170,10 @@ async def test_a_cache_without_execution_is_passed_over_and_told(standing: Rig, 
 
 
 async def test_data_that_leave_by_another_interface_are_told_and_not_measured(standing: Rig, tmp_path: Path) -> None:
-    there = standing.nodes["b"].data_address
     made = "ip link add m0 type veth peer name m1 && ip link set m0 up && ip link set m1 up"
-    async with fault(standing, "a", f"{made} && ip route add {there}/32 dev m0", "ip link del m0"):
+    async with fault(standing, "a", f"{made} && ip route add {B}/32 dev m0", "ip link del m0"):
         route = only(await unhealthy(standing))
-        assert route.text == f"a: data to b ({there}) leave by m0, not by eth0."
+        assert route.text == f"a: data to b ({B}) leave by m0, not by eth0."
         assert route.level is Severity.ERROR
         plan = plan_of(standing, tmp_path, "pairs: [a -> b]")
         (cell,) = plan.cells
@@ -199,42 +195,29 @@ async def test_an_interface_that_is_down_is_told_and_nothing_that_follows_from_i
 
 
 async def test_an_address_that_two_nodes_have_is_told_as_the_cause(standing: Rig, tmp_path: Path) -> None:
-    there, own = (standing.nodes[name].data_address for name in "bc")
-    twice = replace(standing, nodes={**standing.nodes, "c": replace(standing.nodes["c"], data_address=there)})
+    twice = replace(standing, nodes={**standing.nodes, "c": replace(standing.nodes["c"], data_address=B)})
     forget = "ip neigh flush all"
     async with (
         fault(standing, "a", "true", forget),
         fault(standing, "b", "true", forget),
-        fault(
-            standing, "c", *(f"ip -4 addr flush dev eth0 && ip addr add {each}/24 dev eth0" for each in (there, own))
-        ),
+        fault(standing, "c", *(f"ip -4 addr flush dev eth0 && ip addr add {each}/24 dev eth0" for each in (B, C))),
     ):
         finding = only(await unhealthy(twice))
         assert finding.subject.names == ("b", "c")
-        assert f"{there} is the data address of each of them" in finding.text
+        assert f"{B} is the data address of each of them" in finding.text
         assert finding.text in await refusal(twice, plan_of(standing, tmp_path, "pairs: [a -> b, a -> c]"))
 
 
 async def test_a_host_that_answers_for_a_nodes_address_is_told(standing: Rig) -> None:
     """a has a wrong entry for b, as if a third host had been faster: nothing listens there."""
-    there = standing.nodes["b"].data_address
-    async with fault(
-        standing,
-        "a",
-        f"ip neigh replace {there} lladdr 02:00:00:00:00:99 dev eth0 nud permanent",
-        f"ip neigh del {there} dev eth0",
-    ):
+    wrong = f"ip neigh replace {B} lladdr 02:00:00:00:00:99 dev eth0 nud permanent"
+    async with fault(standing, "a", wrong, f"ip neigh del {B} dev eth0"):
         finding = only(await unhealthy(standing))
-        assert f"a: {there} of b is answered for by 02:00:00:00:00:99, an interface of another host" in finding.text
+        assert f"a: {B} of b is answered for by 02:00:00:00:00:99, an interface of another host" in finding.text
 
 
 async def test_a_route_that_forbids_a_peer_is_told_and_no_firewall(standing: Rig) -> None:
-    async with fault(
-        standing,
-        "a",
-        f"ip route add prohibit {standing.nodes['b'].data_address}/32",
-        f"ip route del prohibit {standing.nodes['b'].data_address}/32",
-    ):
+    async with fault(standing, "a", f"ip route add prohibit {B}/32", f"ip route del prohibit {B}/32"):
         finding = only(await unhealthy(standing))
         assert "a route of type prohibit covers it" in finding.text
         assert (finding.remedy or "").startswith("On the node, as root: ip route del prohibit")
@@ -254,7 +237,7 @@ async def test_other_traffic_on_the_data_interface_is_told(standing: Rig) -> Non
     """At most 50 datagrams of 1400 bytes every 2 ms: 280 Mbit/s."""
     flood = (
         "import socket,time; s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n"
-        f"while True: [s.sendto(bytes(1400),('{standing.nodes['b'].data_address}',9)) for _ in range(50)];"
+        f"while True: [s.sendto(bytes(1400),('{B}',9)) for _ in range(50)];"
         " print(flush=True); time.sleep(.002)"
     )
     async with login(standing, "a") as connection:

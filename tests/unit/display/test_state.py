@@ -1,21 +1,24 @@
 """Where runs publish their state: what is believed of a file that any user may have made."""
 
 import os
-import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from rigctl.base.processes import process
-from rigctl.display.state import MOST_RUNS, Fate, State, own_folder, path_of, published, tidy, write
+from rigctl.display import state as display_state
+from rigctl.display.state import MOST_RUNS, SILENT_S, Fate, State, own_folder, path_of, published, tidy, write
 
 NOBODY = 2**22 + 1  # above the highest process id of Linux
+NOW_S = 5000.0
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("RIGCTL_DISPLAY_FOLDER", str(tmp_path))
+    monkeypatch.setattr(display_state, "time", SimpleNamespace(monotonic=lambda: NOW_S, time=lambda: NOW_S))
     made = own_folder()
     assert made is not None
     return made
@@ -27,7 +30,7 @@ def own(**fields: Any) -> State:
     assert me is not None
     known = {
         "pid": me.pid, "started": me.started, "rig": "gigablox", "scenario": "s", "title": "t", "began_at": 1.0,
-        "written_at": 2.0, "clock_s": time.monotonic(), "phase": "measuring", "tests": 1, "done": 0, "total": 1,
+        "written_at": 2.0, "clock_s": NOW_S, "phase": "measuring", "tests": 1, "done": 0, "total": 1,
     }  # fmt: skip
     return State.model_validate(known | fields)
 
@@ -52,7 +55,7 @@ def test_what_was_written_is_read_by_whoever_may_look(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("fields", "fate"),
-    [({"pid": NOBODY}, Fate.DIED), ({"clock_s": max(0.0, time.monotonic() - 3600)}, Fate.SILENT)],
+    [({}, Fate.RUNNING), ({"pid": NOBODY}, Fate.DIED), ({"clock_s": NOW_S - SILENT_S}, Fate.SILENT)],
 )
 def test_a_run_is_dead_without_its_process_and_silent_if_it_writes_no_more(
     folder: Path, fields: dict[str, Any], fate: Fate
@@ -90,11 +93,9 @@ def test_a_folder_that_others_can_write_to_is_neither_used_nor_believed(folder: 
 
 
 def test_what_ended_a_while_ago_is_tidied_away_and_nothing_else(folder: Path) -> None:
-    for pid in (NOBODY, NOBODY + 1):
+    for pid, ago_s in ((NOBODY, 61), (NOBODY + 1, 59), (os.getpid(), 61)):
         write(folder, own(pid=pid))
-    write(folder, own())
-    os.utime(path_of(folder, NOBODY), (0, 0))
-    os.utime(path_of(folder, os.getpid()), (0, 0))
+        os.utime(path_of(folder, pid), (NOW_S - ago_s, NOW_S - ago_s))
     tidy(folder)
     assert {path.stem for path in folder.glob("*.json")} == {str(NOBODY + 1), str(os.getpid())}
 

@@ -1,6 +1,5 @@
 """Host facts from recorded outputs, and the address that a node's data have."""
 
-import time
 from typing import Any
 
 import pytest
@@ -202,12 +201,10 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("output", HOSTILE.values(), ids=HOSTILE.keys())
-def test_whatever_a_node_prints_each_parser_is_done_at_once(output: str) -> None:
-    """Milliseconds of processor time; one that backtracks takes minutes at this size."""
-    began = time.process_time()
+def test_whatever_a_node_prints_no_parser_backtracks(output: str) -> None:
+    """One that does takes minutes at this size, until the deadline of all tests."""
     for fact in FACTS.values():
         fact.parse(output)
-    assert time.process_time() - began < 2
 
 
 def test_facts_hold_no_number_and_no_text_that_could_not_be_stored_or_shown() -> None:

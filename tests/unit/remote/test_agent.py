@@ -284,4 +284,4 @@ async def test_the_clock_offset_comes_from_the_quickest_exchange(clock: JumpingC
     async with talking(queued) as (agent, fake):
         offset = await estimate_offset(agent)
     assert fake.orders == ["clock"] * 8
-    assert abs(offset.offset_ns - 5_000_000_000) <= offset.error_ns == pytest.approx(50_000, abs=1)
+    assert abs(offset.offset_ns - 5_000_000_000) <= offset.error_ns == pytest.approx(50_000, abs=5000)

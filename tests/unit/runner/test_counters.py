@@ -1,6 +1,5 @@
 """The switches' readings: when they are taken around repetitions, what is kept, and what a repetition gets."""
 
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -8,6 +7,7 @@ from typing import Any, cast
 
 import builders
 import pytest
+from jumping_clock import JumpingClock
 
 from rigctl.base.errors import NodeError
 from rigctl.probe.switches import PortCounters
@@ -22,67 +22,68 @@ RIG = cast(Rig, SimpleNamespace(ports=(Port("sw", "p1", node="pi1"),), switches=
 
 
 class Told:
-    """A switch that answers at once, until it is told not to."""
+    """A switch that answers within 10 ms, until it is told not to."""
 
     source = "snmp"
 
-    def __init__(self) -> None:
-        self.readings, self.silent = 0, False
+    def __init__(self, clock: JumpingClock) -> None:
+        self.readings, self.silent, self.clock = 0, False, clock
 
     async def read(self) -> dict[str, PortCounters]:
         if self.silent:
             raise NodeError("sw", "does not answer")
         self.readings += 1
-        return {"p1": PortCounters(time.monotonic_ns(), 1, in_octets=100 * self.readings)}
+        self.clock.now_s += 0.01
+        return {"p1": PortCounters(self.clock.monotonic_ns(), 1, in_octets=100 * self.readings)}
 
 
 @pytest.fixture
-def switch(monkeypatch: pytest.MonkeyPatch) -> Told:
-    told = Told()
+async def switch(monkeypatch: pytest.MonkeyPatch) -> Told:
+    told = Told(JumpingClock(monkeypatch, counters))
 
     @asynccontextmanager
     async def reader_of(*_: Any) -> AsyncIterator[Told]:
         yield told
 
     monkeypatch.setattr(counters, "reader_of", reader_of)
-    monkeypatch.setattr(counters, "REUSED_NS", 60_000_000_000)  # a busy machine is slow
     return told
 
 
-async def repetition(watched: Counters) -> tuple[list[int], tuple[str, ...]]:
-    """The octets that were read around one, and who is missing."""
+async def repetition(watched: Counters, switch: Told) -> tuple[list[int], tuple[str, ...]]:
+    """The octets that were read around one of 10 s, and who is missing."""
     await watched.begin()
-    start_ns = time.monotonic_ns()
-    series, missing = await watched.end(CELL, start_ns, time.monotonic_ns())
+    start_ns = switch.clock.monotonic_ns()
+    switch.clock.now_s += 10
+    series, missing = await watched.end(CELL, start_ns, switch.clock.monotonic_ns())
     return [value for one in series for value in one.columns["in_octets"]], missing
 
 
 async def test_the_reading_after_a_repetition_is_the_one_before_the_next(switch: Told) -> None:
     async with counters_of(builders.plan([CELL]), RIG) as watched:
-        first, second = await repetition(watched), await repetition(watched)
+        first = await repetition(watched, switch)
+        switch.clock.now_s += 0.9 * counters.REUSED_NS / 1e9
+        second = await repetition(watched, switch)
     assert first[0][-1] == second[0][0]
     assert len(second[0]) == 2
     assert (first[1], second[1]) == ((), ())
 
 
-async def test_after_a_pause_or_a_repetition_without_an_end_it_is_read_anew(
-    switch: Told, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_after_a_pause_or_a_repetition_without_an_end_it_is_read_anew(switch: Told) -> None:
     async with counters_of(builders.plan([CELL]), RIG) as watched:
-        await repetition(watched)
+        await repetition(watched, switch)
         before = switch.readings
         await watched.begin()  # this one fails: nobody asks what was counted
         assert switch.readings == before
-        assert (await repetition(watched))[0] == [100 * (before + 1), 100 * (before + 2)]
-        monkeypatch.setattr(counters, "REUSED_NS", 0)
-        assert (await repetition(watched))[0] == [100 * (before + 3), 100 * (before + 4)]
+        assert (await repetition(watched, switch))[0] == [100 * (before + 1), 100 * (before + 2)]
+        switch.clock.now_s += 1.1 * counters.REUSED_NS / 1e9
+        assert (await repetition(watched, switch))[0] == [100 * (before + 3), 100 * (before + 4)]
 
 
 async def test_a_switch_that_falls_silent_is_missing(switch: Told) -> None:
     async with counters_of(builders.plan([CELL]), RIG) as watched:
-        await repetition(watched)
+        await repetition(watched, switch)
         switch.silent = True
-        assert (await repetition(watched))[1] == ("sw: does not answer",)
+        assert (await repetition(watched, switch))[1] == ("sw: does not answer",)
 
 
 def kept(count: int) -> Readings:
@@ -132,5 +133,6 @@ def test_of_too_many_every_other_one_is_dropped_but_not_the_ends() -> None:
     times = readings.between(0, 10**9, "a")["t_ns"]
     assert len(times) == len(readings) < MOST_READINGS * 0.6
     assert (times[0], times[-1]) == (0, 10 * MOST_READINGS)
-    assert kept(5 * MOST_READINGS).between(0, 10**9, "a")["t_ns"][-1] == 10 * (5 * MOST_READINGS - 1)
-    assert len(kept(5 * MOST_READINGS)) <= MOST_READINGS
+    many = kept(5 * MOST_READINGS)
+    assert many.between(0, 10**9, "a")["t_ns"][-1] == 10 * (5 * MOST_READINGS - 1)
+    assert len(many) <= MOST_READINGS

@@ -1,4 +1,4 @@
-"""Cells with other traffic, full shared links, short tests, a clamped MSS, or pairs whose limits differ.
+"""Cells with other traffic, full shared links, short tests, a clamped MSS, marks, or pairs whose limits differ.
 
 Made by a seed, for `limits.py`. `@far` in a command stands for the data address of that node.
 """
@@ -155,4 +155,19 @@ def unlike(seed: int) -> list[Case]:
             second = "line-rate" if full else "path"
             note = f"{label} and {second}, {flows} {congestion}"
             made.append(Case(label, f"unlike {kind}", note, link, asked, commands + others, of_pairs=(label, second)))
+    return made
+
+
+def marked(seed: int) -> list[Case]:
+    """A queue 5 ms away that marks packets of ECN instead of dropping them."""
+    rng = random.Random(seed)
+    made = []
+    for one_in in (150, 300, 600) * 2:
+        flows, congestion = rng.choice((1, 2)), rng.choice(CUTTING)
+        hook = "type filter hook ingress device eth0 priority 0;"
+        rule = f"ip protocol tcp ip length > 500 numgen random mod {one_in} < 1 ip ecn set ce"
+        command = f"printf 'table netdev marks {{ chain some {{ {hook}\\n{rule}\\n}}\\n}}\\n' | nft -f -"
+        asked = scenario(flows, congestion, 5.0) | {"conditions": {"ecn": {"sysctl": {"net.ipv4.tcp_ecn": 1}}}}
+        note, says = f"1 in {one_in}, {flows} {congestion}", "marks packets instead of dropping them"
+        made.append(Case("path", "marks", note, rig(10**9, 5), asked, (("far", command),), says=says))
     return made

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
-from limit_beside_cells import beside, unlike
+from limit_beside_cells import beside, marked, unlike
 from limit_cells import Case, cases
 
 from rigctl.analysis.rows.frames import load
@@ -38,6 +38,7 @@ SETS: Final = {
     "beside": (beside, 18),
     "beside-proof": (beside, 20261124),
     "unlike": (unlike, 512),
+    "marked": (marked, 300),
 }
 """The function that makes the cells of each set, and its seed."""
 AGENT: Final = re.compile(rb"/agent-[0-9a-f]{64}")

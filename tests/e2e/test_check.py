@@ -47,17 +47,19 @@ def test_a_black_hole_is_an_error_of_check_and_run_refuses_it_before_the_first_t
 
 
 def test_a_run_says_which_tests_cannot_work_and_measures_the_others(guest: User) -> None:
-    pairs = "pairs: [pi3 -> pi4, pi1 -> pi2]\nmatrix: {pairs: [1, 2]}"
-    scenario = guest.scenario(f"rig: gigablox\nduration: 500ms\nmax_skew: 1s\n{pairs}\n")
+    pairs = "pairs: [pi3 -> pi4, pi1 -> pi2]\nmatrix: {pairs: [2, 1]}"
+    scenario = guest.scenario(f"rig: gigablox\nduration: 800ms\nmax_skew: 800ms\n{pairs}\n")
     with ruled(guest, HOLE.replace(RULE, "drop")):
         said = guest.rigctl("run", scenario, "--no-report", code=3)
-        assert "TCP and UDP to port" in said
-        assert sorted(row["status"] for row in guest.rows("cells")) == ["failed", "ok"]
+    assert "pi1 -> pi2: TCP and UDP to port" in said
+    first, second = guest.rows("cells")
+    assert (first["status"], second["status"]) == ("failed", "ok")
+    assert first["reason"].startswith("pi1: connect: ")
 
 
 def test_a_condition_that_a_node_cannot_have_is_an_error_of_check_in_the_words_of_the_run(guest: User) -> None:
     scenario = guest.scenario(
-        "rig: gigablox\npairs: [pi1 -> pi2]\nduration: 300ms\nmax_skew: 1s\n"
+        "rig: gigablox\npairs: [pi1 -> pi2]\nduration: 800ms\nmax_skew: 800ms\n"
         "conditions:\n  rings: {mtu: 1400, rings: {rx: 512}}\n  name: {sysctl: {net.ipv4.tcp_nonsense: 1}}\n"
         "  processor: {rps: 1000}\n  fine: {qdisc: {kind: pfifo, limit: 500}}\n"
     )

@@ -4,11 +4,10 @@ import contextlib
 import os
 import random
 import signal
-import time
 from multiprocessing.process import BaseProcess
 
 import pytest
-from fire import CELLS, CONDITIONS, Ground, ground, whole
+from fire import CELLS, CONDITIONS, Ground, ground, pause, whole
 from torture import SEED, TIMES, told
 from user import User
 
@@ -30,7 +29,7 @@ def test_controllers_killed_at_random_moments_lose_nothing_and_leave_nothing(use
         latest_s = 4.0
         while kills < KILLS:
             process = made.begin(*made.run_words())
-            time.sleep(moments.uniform(0.05, latest_s))
+            pause(moments, 0.05, latest_s)
             killed = made.kill(process)
             hit = killed and made.was_measuring()
             made.aftermath()
@@ -58,7 +57,7 @@ def test_agents_killed_at_random_moments_lose_nothing_and_leave_nothing(user: Us
         while kills < KILLS:
             process = made.begin(*made.run_words())
             while process.is_alive() and kills < KILLS:
-                time.sleep(moments.uniform(0.1, 1.5))
+                pause(moments, 0.1, 1.5)
                 with_guards = moments.random() < 0.2
                 hit = _kill_agent(made, moments, with_guards)
                 kills, guards = kills + hit, guards + (hit and with_guards)

@@ -4,11 +4,10 @@ import contextlib
 import os
 import random
 import signal
-import time
 from collections import Counter
 
 import pytest
-from fire import CELLS, NODES, lab_ground, whole
+from fire import CELLS, NODES, lab_ground, pause, whole
 from openssh_lab import Lab, sh
 from torture import SEED, TIMES, told
 from user import User
@@ -42,11 +41,11 @@ def test_connections_cut_nodes_frozen_and_ports_flapping(user: User) -> None:
         while kinds.total() < BLOWS:
             process = made.begin(*made.run_words())
             hits = 0
-            time.sleep(moments.uniform(0.3, 3))
+            pause(moments, 0.3, 3)
             while process.is_alive() and hits < PER_RUN and kinds.total() < BLOWS:
                 kinds[blow(lab, moments)] += 1
                 hits += 1
-                time.sleep(moments.uniform(0.1, 3))
+                pause(moments, 0.1, 3)
             process.join(900)
             errors = (made.user.folder / "errors").read_text()
             assert process.exitcode in (0, 3), errors
@@ -63,23 +62,23 @@ def test_connections_cut_nodes_frozen_and_ports_flapping(user: User) -> None:
 def blow(lab: Lab, moments: random.Random) -> str:
     """Hit a node; return how. One in five blows is longer than the watchdogs of agent (15 s) and lock (20 s)."""
     node = moments.choice(NODES)
-    lasts_s = moments.uniform(14, 25) if moments.random() < 0.2 else moments.uniform(0.02, 4)
+    least_s, most_s = (14, 25) if moments.random() < 0.2 else (0.02, 4)
     kind = moments.choice(("reset", "silent", "frozen", "port_down"))
     if kind == "reset":
         # Both ends get it, and nothing can be sent between (ss(8), -K).
         sh(*lab.inside(node, "ss", "-K", "state", "established", "sport", "=", ":22"))
     elif kind == "silent":
         sh(*lab.inside(node, "nft", CLOSED))
-        time.sleep(lasts_s)
+        pause(moments, least_s, most_s)
         sh(*lab.inside(node, "nft", "delete table ip fire"))
     elif kind == "frozen":
         pids = [int(pid) for pid in sh("ip", "netns", "pids", lab.host(node)).split()]
         _signal(pids, signal.SIGSTOP)
-        time.sleep(lasts_s)
+        pause(moments, least_s, most_s)
         _signal(pids, signal.SIGCONT)
     else:
         sh(*lab.inside("switch", "ip", "link", "set", node, "down"))
-        time.sleep(lasts_s / 2)
+        pause(moments, least_s / 2, most_s / 2)
         sh(*lab.inside("switch", "ip", "link", "set", node, "up"))
     return kind
 

@@ -1,82 +1,72 @@
 """The engine iperf3, for real: the same cells in the same table, and nothing of it left on a node."""
 
-import contextlib
 import os
 import re
 import shutil
 import signal
-import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from processes import all_commands, end, eventually
-from user import User
+from processes import eventually
+from real_runs import Maker, Real, RealRun
+from user import User, traffic
 
 from rigctl.store import open_store
 
-BOTH = """
-rig: gigablox
-pairs: [pi1 -> pi2, pi3 -> pi4]
-duration: 1s
-matrix: {congestion: cubic, engine: [agent, iperf3]}
+HEAD = "\nrig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\nduration: 1s\nmax_skew: 1s\n"
+STREAMS = f"""{HEAD}congestion: cubic
+include:
+- {{engine: agent, direction: both, parallel: 2}}
+- {{engine: iperf3, direction: both, parallel: 2}}
+- {{engine: iperf3, direction: reverse, window: 64K, mss: 1000}}
+- {{engine: iperf3, direction: reverse, window: 64K, mss: 8960}}
 """
-LONG = "rig: gigablox\npairs: [pi1 -> pi2]\nduration: 30s\nmatrix: {engine: iperf3}\n"
+DATAGRAMS = f"{HEAD}test: udp\nmatrix: {{rate: 20M, engine: iperf3}}\n"
+LONG = "rig: gigablox\npairs: [pi1 -> pi2]\nduration: 60s\nmax_skew: 60s\nmatrix: {engine: iperf3, rate: 20M}\n"
+AT_WORK = re.compile("iperf3 -|read -r id command")
+"""iperf3, and the shells and timeouts that run it."""
 
 
-def namespaces(user: User, *nodes: str) -> set[str]:
-    """The network namespaces of nodes of a rig that is up, as /proc has them."""
-    return {user.rigctl("rig", "exec", "gigablox", node, "--", "readlink /proc/self/ns/net").strip() for node in nodes}
+def streams(maker: Maker) -> None:
+    maker.measures("streams", STREAMS, "--no-report")
 
 
-def at_work(namespaces: set[str]) -> dict[int, str]:
-    """Processes of iperf3 there, and the shells and timeouts that run them."""
-    found = {}
-    for pid, words in all_commands():
-        if "iperf3 -" in words or "read -r id command" in words:
-            with contextlib.suppress(OSError):
-                if str(Path(f"/proc/{pid}/ns/net").readlink()) in namespaces:
-                    found[pid] = words
-    return found
+def datagrams(maker: Maker) -> None:
+    maker.measures("datagrams", DATAGRAMS, "--no-report")
 
 
-@pytest.mark.quiet  # a run with iperf3 cannot be given a larger bound of the start skew
-def test_both_engines_measure_the_same_cells_into_one_table(user: User) -> None:
-    said = user.rigctl("run", user.scenario(BOTH), "--no-report", "--set", "direction=both", "--set", "parallel=2")
-    assert "Engine" in said
-    rows = user.rows("pairs")
-    assert [row["engine"] for row in rows].count("agent") == [row["engine"] for row in rows].count("iperf3") == 4
+@pytest.fixture(scope="module")
+def run(real: Real, host: User) -> RealRun:
+    return real(streams, host)["streams"]
+
+
+def test_both_engines_measure_the_same_cells_into_one_table(run: RealRun) -> None:
+    assert "Engine" in run.said
+    rows = [row for row in run.rows() if row["cell"] in (1, 2)]
+    assert [row["engine"] for row in rows] == ["agent"] * 4 + ["iperf3"] * 4
     for row in rows:
         assert (row["status"], row["mss_effective"], row["mtu"], row["congestion"]) == ("ok", 1448, 1500, "cubic")
-        assert 0 < row["goodput_mbps"] < 1.02 * row["ceiling_mbps"]
+        assert 0 < row["bytes"] * 8e-6 < 1.01 * row["ceiling_mbps"]  # in a second
         assert row["retransmits"] is not None
-        assert row["duration_s"] == pytest.approx(1.0, abs=0.3)
         assert (row["start_skew_us"] is None) == (row["engine"] == "iperf3")
-    assert {row["engine"] for row in user.rows("flows")} == {row["engine"] for row in user.rows("cells")}
-    with open_store(str(user.folder / "store.db")) as store:
-        info = store.run(None)
-        assert re.fullmatch(r"3\.\d+.*", info.versions["iperf3"])
-        assert {facts["iperf3"] for facts in info.facts.values()} == {info.versions["iperf3"]}
+    assert {row["engine"] for row in run.rows("flows")} == {row["engine"] for row in run.rows("cells")}
+    with open_store(run.user.environment["RIGCTL_STORE"]) as store:
+        info = store.run(run.run)
+    assert re.fullmatch(r"3\.\d+.*", info.versions["iperf3"])
+    assert {facts["iperf3"] for facts in info.facts.values()} == {info.versions["iperf3"]}
 
 
-def test_what_iperf3_grants_is_held_against_what_was_requested(guest: User) -> None:
-    scenario = BOTH.replace("engine: [agent, iperf3]", "engine: iperf3, window: 64K, mss: [1000, 8960]")
-    said = guest.rigctl("run", guest.scenario(scenario), "--set", "direction=reverse", "--no-report")
-    rows = guest.rows("pairs")
+def test_what_iperf3_grants_is_held_against_what_was_requested(run: RealRun) -> None:
+    rows = [row for row in run.rows() if row["cell"] in (3, 4)]
     assert [row["mss_effective"] for row in rows] == [988, 988, 1448, 1448]
     assert {row["window_effective_bytes"] for row in rows} == {65536}
-    assert "mss 8960 requested, 1448 effective (2 pairs)" in said
-    assert "mss 1000 requested" not in said
+    assert "mss 8960 requested, 1448 effective (2 pairs)" in run.said
+    assert "mss 1000 requested" not in run.said
 
 
-def test_datagrams_are_counted(guest: User) -> None:
-    scenario = BOTH.replace("congestion: cubic, engine: [agent, iperf3]", "rate: 20M, engine: iperf3")
-    scenario = scenario.replace("matrix", "test: udp\nmatrix")
-    guest.rigctl("run", guest.scenario(scenario), "--no-report")
-    for row in guest.rows("pairs"):
-        assert row["goodput_mbps"] == pytest.approx(20, rel=0.3)  # a busy machine may send less
+def test_datagrams_are_counted(real: Real, host: User) -> None:
+    for row in real(datagrams, host)["datagrams"].rows():
+        assert 0 < row["bytes"] * 8e-6 < 1.05 * row["rate_mbps"]  # in a second
         assert row["datagrams_sent"] >= row["datagrams_lost"] >= 0
         assert row["jitter_us"] is not None
 
@@ -92,45 +82,44 @@ def test_without_iperf3_nothing_is_measured_and_the_error_says_how_to_install_it
                 (programs / program.name).symlink_to(program)
     assert shutil.which("iperf3", path=str(programs)) is None
     monkeypatch.setitem(user.environment, "PATH", str(programs))
-    said = user.rigctl("run", user.scenario(BOTH), code=3)
+    said = user.rigctl("run", user.scenario(STREAMS), code=3)
     assert said.count("iperf3 is not installed") == 1
     assert "pi1, pi2, pi3, pi4: iperf3 is not installed" in said
     assert "apt-get install iperf3" in said
     assert not (user.folder / "store.db").exists() or "no run" in user.rigctl("show", code=2)
 
 
-@contextmanager
-def running(user: User, there: set[str], *words: str) -> Iterator["subprocess.Popen[str]"]:
-    """A run whose client and server exchange data, on the nodes whose namespaces are `there`."""
-    process = user.start("run", user.scenario(LONG), *words)
-    try:
-        eventually(lambda: sum(words.startswith("iperf3 ") for words in at_work(there).values()) >= 2)
-        time.sleep(0.5)
-        yield process
-    finally:
-        end(process, politely_for_s=5)
-        process.communicate(timeout=10)
-
-
 def test_a_controller_that_is_killed_leaves_no_process_and_no_port(guest: User) -> None:
-    there = namespaces(guest, "pi1", "pi2")
-    with running(guest, there) as run:
+    def iperf3() -> dict[int, str]:
+        return guest.on_nodes(AT_WORK)
+
+    with traffic(guest, guest.scenario(LONG), by=iperf3) as run:
+        assert sum(line.startswith("iperf3 ") for line in iperf3().values()) == 2
         os.kill(run.pid, signal.SIGKILL)
-        eventually(lambda: at_work(there) == {})
+        eventually(lambda: iperf3() == {})
     listening = guest.rigctl("rig", "exec", "gigablox", "pi2", "--", "cat /proc/net/tcp")
     states = [line.split()[3] for line in listening.splitlines() if ":" in line][1:]
     assert states.count("0A") <= 1  # the node's own SSH server
 
 
 def test_an_iperf3_that_is_killed_fails_only_its_own_repetition_and_nothing_stays(guest: User) -> None:
-    there = namespaces(guest, "pi1", "pi2")
-    with running(guest, there, "--repeat", "2", "--duration", "3s") as run:
-        for pid, words in at_work(there).items():
-            if words.startswith("iperf3 -s"):
-                os.kill(pid, signal.SIGKILL)
-        out, errors = run.communicate(timeout=40)
-    assert run.returncode == 3, out + errors
+    def iperf3() -> dict[int, str]:
+        return guest.on_nodes(AT_WORK)
+
+    with traffic(guest, guest.scenario(LONG), "--repeat", "2", by=iperf3) as run:
+        killed = {pid for pid, line in iperf3().items() if line.startswith("iperf3 -s")}
+        for pid in killed:
+            os.kill(pid, signal.SIGKILL)
+        # The second would take a minute: that it is measured is enough.
+        eventually(lambda: "repetition 2/2" in run.messages())
+        eventually(lambda: any(line.startswith("iperf3 -c") for line in iperf3().values()))
+        os.kill(run.pid, signal.SIGINT)
+        done = run.ended()
+    assert done.returncode == 130, done.stderr
     first, second = guest.rows("cells")
-    assert (first["status"], second["status"]) == ("failed", "ok")
+    assert (first["status"], second["status"]) == ("failed", "interrupted")
     assert "iperf3: " in first["reason"]
-    eventually(lambda: at_work(there) == {})
+    eventually(lambda: iperf3() == {})
+    guest.rigctl("run", "s.yaml", "--no-report", "--duration", "1s")
+    assert [row["status"] for row in guest.rows("cells")] == ["ok"]
+    eventually(lambda: iperf3() == {})

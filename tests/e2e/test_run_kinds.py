@@ -1,33 +1,59 @@
-"""Files, round trips beside streams and datagrams as a user measures them: virtual rigs, real SSH, real agents."""
+"""Streams, datagrams, files and ping-pongs as a user measures them: real SSH, real agents, on the rig gigablox.
 
-import json
+Each run is made once, and the tests read it.
+"""
 
+from pathlib import Path
+
+import pytest
+from real_runs import Maker, Real, RealRun
 from user import User
 
-LATENCY = "rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\nmatrix: {latency: [false, 5ms], congestion: cubic}\n"
+from rigctl.model.capture import segments
+
+TRAFFIC = """
+rig: gigablox
+pairs: [pi1 -> pi2, pi3 -> pi2]
+duration: 1s
+bins: 0.5ms
+max_skew: 1s
+include:
+- {parallel: 1, latency: false}
+- {parallel: 2, latency: 5ms}
+"""
+ONE_PAIR = "rig: gigablox\npairs: [pi1 -> pi2]\nmax_skew: 60s\n"
 
 
-def test_a_file_is_put_from_disk_to_disk_beside_the_stream(guest: User) -> None:
-    scenario = guest.scenario(
-        "rig: gigablox\ntest: file\npairs: [pi1 -> pi2]\nduration: 20s\n"
-        "matrix: {size: 10M, read: [disk, memory], write: [disk, memory]}\n"
-    )
-    said = guest.rigctl("run", scenario, "--report", "f.html", deadline_s=90).replace("\n", " ")
-    assert "The fastest transfer of 10 MiB" in said
-    assert "% of memory to memory" in said
-    assert "Sync" in (guest.folder / "f.html").read_text()
+def streams(maker: Maker) -> None:
+    scenario = maker.scenario(TRAFFIC)
+    assert "Total time: 3 s (2 tests)" in maker.rigctl("plan", scenario)  # the idle baseline of the second is counted
+    maker.measures("streams", TRAFFIC, "--capture", "2", "--report", "streams.html")
 
 
-def test_latency_is_measured_beside_the_streams_where_it_is_asked_for(guest: User) -> None:
-    scenario = guest.scenario(LATENCY)
-    plan = guest.rigctl("plan", scenario, "--duration", "1s")
-    assert "Total time: 3 s (2 tests)" in plan  # the idle baseline of the second is counted
-    options = ("--duration", "1s", "--set", "max_skew=1s", "--report", "l.html")  # other tests run beside this one
-    said = guest.rigctl("run", scenario, *options)
-    assert "Latency under load" in said
-    page = (guest.folder / "l.html").read_text()
-    assert "Round trips over time of test 2" in page
-    rows = guest.rows()
+def datagrams(maker: Maker) -> None:
+    words = ["--set", "size=1472", "--set", "rate=20M,max", "--duration", "500ms", "--set", "max_skew=500ms"]
+    maker.measures("datagrams", "udp", *words, "--report", "datagrams.html")
+
+
+def files(maker: Maker) -> None:
+    ways = "matrix: {size: 10M, read: [disk, memory], write: [disk, memory]}\n"
+    maker.measures("files", f"{ONE_PAIR}test: file\nduration: 60s\n{ways}", "--report", "files.html")
+
+
+def ping_pong(maker: Maker) -> None:
+    ways = "matrix: {size: 64, iterations: 200, transport: [tcp, udp]}\n"
+    maker.measures("ping-pong", f"{ONE_PAIR}test: pingpong\nduration: 60s\n{ways}", "--no-report")
+
+
+@pytest.fixture(scope="module")
+def streamed(real: Real, host: User) -> RealRun:
+    return real(streams, host)["streams"]
+
+
+def test_latency_is_measured_beside_the_streams_where_it_is_asked_for(streamed: RealRun) -> None:
+    assert "Latency under load" in streamed.said
+    assert "Round trips over time of test 2" in (streamed.folder / "streams.html").read_text()
+    rows = streamed.rows()
     assert [(row["cell"], row["latency_idle_p50_us"] is None, row["latency_rpm"] is None) for row in rows] == [
         (1, True, True), (1, True, True), (2, False, False), (2, False, False),
     ]  # fmt: skip
@@ -36,31 +62,62 @@ def test_latency_is_measured_beside_the_streams_where_it_is_asked_for(guest: Use
         assert 0 < row["latency_loaded_p50_us"] <= row["latency_loaded_p99_us"]
         assert 0 <= row["latency_lost_pct"] <= 100
         assert row["goodput_mbps"] > 0
-    assert "nder load the round trip of" in guest.findings() or "nder load the round trip stays" in guest.findings()
+    assert "nder load the round trip of" in streamed.findings or "nder load the round trip stays" in streamed.findings
 
 
-def test_a_rate_is_kept_and_the_highest_one_is_found(guest: User) -> None:
-    options = ["--set", "size=1472", "--set", "rate=20M,max", "--duration", "500ms", "--report", "u.html"]
-    options += ["--set", "max_skew=1s"]  # other tests run beside this one
-    said = guest.rigctl("run", "udp", *options, deadline_s=120)
-    assert "Test 2 (datagrams of 1472 bytes): " in said
-    assert "PDR (loss 0.1 %, trials of 500 ms) is " in said.replace("\n", " ")
-    assert "The search for the highest rate, trial by trial" in (guest.folder / "u.html").read_text()
-    rows = guest.rows("cells")
+def test_a_capture_of_both_ends_lies_beside_the_report(streamed: RealRun, tmp_path: Path) -> None:
+    captures = sorted(streamed.folder.glob("*.pcap"))
+    ends = [file.name.partition("-test2-1-")[2] for file in captures]
+    assert ends == [
+        "pi1-to-pi2-at-pi1.pcap", "pi1-to-pi2-at-pi2.pcap", "pi3-to-pi2-at-pi2.pcap", "pi3-to-pi2-at-pi3.pcap",
+    ]  # fmt: skip
+    for file in captures:
+        assert file.name in streamed.said  # in the table of captures
+        assert len({one.flow for one in segments(file.read_bytes()) if one.payload > 100}) == 2
+    # Two gigabits meet at one port, which drops: what the captures say of it is compared with TCP's own count.
+    page = (streamed.folder / "streams.html").read_text()
+    assert "2 captures at senders confirm TCP&#39;s counters" in page or "of 2 captures differ from what TCP" in page
+    again = tmp_path / "again.html"
+    streamed.user.rigctl("report", streamed.run, "--output", str(again))
+    assert captures[0].name in again.read_text()
+
+
+def test_fine_bins_are_drawn_and_exported(streamed: RealRun) -> None:
+    assert "Throughput over time, in bins of 0.5 ms" in (streamed.folder / "streams.html").read_text()
+    bins = streamed.rows("bins")
+    assert {(row["cell"], row["source"]) for row in bins} == {(cell, pi) for cell in (1, 2) for pi in ("pi1", "pi3")}
+
+
+def test_a_rate_is_kept_and_the_highest_one_is_searched(real: Real, host: User) -> None:
+    run = real(datagrams, host)["datagrams"]
+    assert "Test 2 (datagrams of 1472 bytes): " in run.said
+    assert "PDR (loss 0.1 %, trials of 500 ms)" in run.findings  # or that no rate passed: a busy machine may lose some
+    assert "The search for the highest rate, trial by trial" in (run.folder / "datagrams.html").read_text()
+    rows = run.rows("cells")
     first = next(row for row in rows if row["cell"] == 1)
     assert (first["rate_mbps"], first["transport"], first["status"]) == (20.0, "udp", "ok")
-    assert 10 < first["sent_mbps"] < 41
-    assert 0 <= first["datagrams_lost"] < 0.3 * first["datagrams_sent"]  # a busy machine may lose some
+    assert 0 <= first["datagrams_lost"] < first["datagrams_sent"]
+    assert first["datagrams_sent"] * 1472 * 8 <= 1.05 * 2 * 20e6 * 0.5  # two pairs for half a second
     trials = [row for row in rows if row["cell"] == 2]
     assert trials[0]["rate_mbps"] is None
     numbers = [row["repetition"] for row in trials]
     assert numbers == sorted(set(numbers))
 
 
-def test_a_ping_pong_of_datagrams_and_one_of_tcp_side_by_side(guest: User) -> None:
-    options = ["--set", "size=64", "--set", "iterations=200", "--set", "transport=tcp,udp", "--repeat", "1"]
-    scenario = guest.scenario("rig: gigablox\ntest: pingpong\npairs: [pi1 -> pi2]\nduration: 5s\nmatrix: {size: 1}\n")
-    said = guest.rigctl("run", scenario, *options, "--no-report", deadline_s=60)
-    assert "Transport" in said
-    rows = json.loads(guest.rigctl("export", "--format", "json", "--level", "flows"))
-    assert [(row["transport"], row["messages"]) for row in rows] == [("tcp", 200), ("udp", 200)]
+def test_a_file_is_put_from_disk_to_disk_beside_the_stream(real: Real, host: User) -> None:
+    run = real(files, host)["files"]
+    said = run.said.replace("\n", " ")
+    assert "The fastest transfer of 10 MiB" in said
+    assert "% of memory to memory" in said
+    assert "Sync" in (run.folder / "files.html").read_text()
+
+
+def test_a_ping_pong_of_datagrams_and_one_of_tcp_side_by_side(real: Real, host: User) -> None:
+    run = real(ping_pong, host)["ping-pong"]
+    assert "Transport" in run.said
+    assert [(row["transport"], row["messages"]) for row in run.rows("flows")] == [("tcp", 200), ("udp", 200)]
+
+
+def test_a_test_that_is_not_there_cannot_be_captured(user: User) -> None:
+    said = user.rigctl("run", user.scenario(TRAFFIC), "--capture", "3", code=2)
+    assert "--capture 3: capture: there is no test 3; the scenario has 2." in said

@@ -8,6 +8,7 @@ must be. It waits by counting its own looks, so that a test that is stopped for 
 import contextlib
 import json
 import os
+import random
 import re
 import shlex
 import signal
@@ -71,6 +72,11 @@ def until(holds: Callable[[], bool]) -> bool:
             return True
         time.sleep(0.1)
     return holds()
+
+
+def pause(chance: random.Random, least_s: float, most_s: float) -> None:
+    """Let a random time pass: the moment at which something is hit, or how long a blow lasts."""
+    time.sleep(chance.uniform(least_s, most_s))
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,8 @@ import os
 import re
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerContext
@@ -20,13 +19,15 @@ from typing import Any
 from unittest.mock import patch
 
 import replay
-from processes import all_commands, ancestors, end, eventually
+from processes import DEADLINE_S, all_commands, ancestors, eventually
 
 from rigctl.cli.app import COMMANDS
 
 AGENT = re.compile(r"/agent-[0-9a-f]{64}")
 HOLDER = re.compile(r"-m rigctl\.virtual\.(machines\.)?holder ")
 INVALID = ": invalid: "
+TRAFFIC_BYTES = 1_000_000
+"""More than a node exchanges before the traffic of a test: then that flows."""
 
 
 # Every command: one that runs as another user may not be able to read the folder that Python is installed in.
@@ -102,18 +103,48 @@ def ended(
     network: Path | None = None,
 ) -> "subprocess.CompletedProcess[bytes]":
     """What a command printed and how it ended."""
+    with running(words, folder, environment, uid, network) as command:
+        return command.ended(deadline_s)
+
+
+class Command:
+    """A command that runs; what it has printed so far can be read at any time."""
+
+    def __init__(self, words: Sequence[str], process: BaseProcess, outputs: Sequence[Path]) -> None:
+        assert process.pid is not None
+        self._words, self._process, self._outputs, self.pid = list(words), process, outputs, process.pid
+
+    def messages(self) -> str:
+        return self._printed()[1].decode()
+
+    def ended(self, deadline_s: float = DEADLINE_S) -> "subprocess.CompletedProcess[bytes]":
+        """Wait for the command's end; return its code, output and messages."""
+        self._process.join(deadline_s)
+        code, (out, errors) = self._process.exitcode, self._printed()
+        assert code is not None, f"{self._words} had not ended after {deadline_s:g} s:\n{out!r}\n{errors!r}"
+        return subprocess.CompletedProcess(self._words, code, out, errors)
+
+    def _printed(self) -> list[bytes]:
+        return [path.read_bytes() if path.exists() else b"" for path in self._outputs]
+
+
+@contextmanager
+def running(
+    words: Sequence[str],
+    folder: Path,
+    environment: dict[str, str],
+    uid: int | None = None,
+    network: Path | None = None,
+) -> Iterator[Command]:
+    """A command that is killed when the block ends."""
     with TemporaryDirectory(prefix="rigctl-outputs-") as place:
         outputs = Path(place, "out"), Path(place, "errors")
         process = begun(words, folder, environment, outputs, uid, network)
         try:
-            process.join(deadline_s)
-            code = process.exitcode
+            yield Command(words, process, outputs)
         finally:
             process.kill()
             process.join()
-        out, errors = (path.read_bytes() if path.exists() else b"" for path in outputs)
-    assert code is not None, f"{words} had not ended after {deadline_s:g} s:\n{out!r}\n{errors!r}"
-    return subprocess.CompletedProcess(list(words), code, out, errors)
 
 
 class User:
@@ -158,6 +189,10 @@ class User:
         assert done.returncode == code, f"{words} gave {done.returncode}:\n{out}\n{errors}"
         return out + errors
 
+    def running(self, *words: str) -> AbstractContextManager[Command]:
+        """A command that runs beside the test, and is killed when the block ends."""
+        return running(words, self.folder, self.environment)
+
     def scenario(self, text: str) -> str:
         (self.folder / "s.yaml").write_text(text)
         return "s.yaml"
@@ -182,15 +217,27 @@ class User:
                     found[pid] = words
         return found
 
+    def holders(self) -> set[int]:
+        """The processes that hold the rigs of this user, of those that are up."""
+        found = set()
+        for state in (self.rigs / "runtime").glob("rigctl/*/state.json"):
+            with suppress(OSError):  # the rig ends
+                found.add(int(json.loads(state.read_text())["holder"]["pid"]))
+        return found
+
     def holder(self) -> str:
         """The process that holds this user's only rig: the namespace of its switch is its own."""
-        (state,) = (self.folder / "runtime").glob("rigctl/*/state.json")
-        return str(json.loads(state.read_text())["holder"]["pid"])
+        (pid,) = self.holders()
+        return str(pid)
 
     def agents(self) -> list[int]:
-        """Agents on the rigs of this user: descendants of its holders."""
-        holders = {pid for pid, words in self.processes().items() if HOLDER.search(words)}
-        return [pid for pid, words in all_commands() if AGENT.search(words) and ancestors(pid) & holders]
+        """Agents on the rigs of this user."""
+        return list(self.on_nodes(AGENT))
+
+    def on_nodes(self, sought: re.Pattern[str]) -> dict[int, str]:
+        """Processes on the rigs of this user by their command lines: descendants of its holders."""
+        holders = self.holders()
+        return {pid: words for pid, words in all_commands() if sought.search(words) and ancestors(pid) & holders}
 
 
 @contextmanager
@@ -203,16 +250,30 @@ def kept_up(user: User, rig: str = "gigablox") -> Iterator[None]:
 
 
 @contextmanager
-def traffic(user: User, *words: str) -> Iterator["subprocess.Popen[str]"]:
-    """A run whose first cell is sending."""
-    process = user.start("run", "--no-report", *words)
-    try:
-        eventually(lambda: len(user.agents()) >= 4)
-        time.sleep(1.0)
-        yield process
-    finally:
-        end(process)
-        process.communicate(timeout=10)
+def traffic(user: User, *words: str, by: Callable[[], Iterable[int]] | None = None) -> Iterator[Command]:
+    """A run without a report, once a megabyte has crossed the data interface of a node.
+
+    `by`: returns the processes that make the traffic, if they are not the agents.
+    """
+    first: dict[int, int] = {}
+
+    def flows() -> bool:
+        now = {pid: carried(pid) for pid in (by or user.agents)()}
+        return any(count - first.setdefault(pid, count) > TRAFFIC_BYTES for pid, count in now.items())
+
+    with running(("run", "--no-report", *words), user.folder, user.environment) as command:
+        eventually(flows, "traffic")
+        yield command
+
+
+def carried(pid: int, interface: str = "eth0") -> int:
+    """The bytes that an interface has sent and received, in the network namespace of a process; 0: it is gone."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/net/dev").read_text().splitlines():
+            name, _, counts = line.strip().partition(":")
+            if name == interface:
+                return int(counts.split()[0]) + int(counts.split()[8])
+    return 0
 
 
 def rigctl(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -5,14 +5,13 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
-from processes import DEADLINE_S, all_commands, eventually, program
-from user import User, begun
+from processes import all_commands, eventually, program
+from user import Command, User
 
 from rigctl.base.errors import InputError
 from rigctl.records import RunStatus
@@ -42,17 +41,16 @@ class Sleeper(User):
         return self.rigctl("nightly", "install", *given, code=code)
 
     @contextmanager
-    def running_night(self) -> Iterator[BaseProcess]:
+    def running_night(self) -> Iterator[Command]:
         """A night whose run has begun to measure."""
         self.install()
-        outputs = self.folder / "out", self.folder / "errors"
-        night = begun(("nightly", "run", "lab"), self.folder, self.environment, outputs)
-        try:
-            eventually(lambda: self.began_to_measure)
-            yield night
-        finally:
-            night.kill()
-            night.join(DEADLINE_S)
+        with self.running("nightly", "run", "lab") as night:
+            try:
+                eventually(lambda: self.began_to_measure)
+                yield night
+            finally:
+                for pid in self.runs:
+                    os.kill(pid, signal.SIGKILL)
 
     @property
     def told(self) -> str:
@@ -142,10 +140,9 @@ def test_a_night_that_hangs_is_ended_and_its_rig_is_left_without_a_trace(tmp_pat
     with user.running_night() as night:
         (hung,) = user.runs
         os.kill(hung, signal.SIGSTOP)  # it cannot even heed SIGTERM
-        night.terminate()
-        night.join(DEADLINE_S)
-        assert night.exitcode == 130
-    assert user.runs == []
+        os.kill(night.pid, signal.SIGTERM)
+        assert night.ended().returncode == 130
+        assert user.runs == []
     eventually(lambda: not user.processes())
     assert user.night()["reason"] == "rigctl nightly was ended by a signal"
 
@@ -163,9 +160,8 @@ def test_a_night_that_is_not_finished_at_its_deadline_is_ended_and_told(user: Sl
 def test_a_night_that_is_killed_alone_ends_its_run(user: Sleeper) -> None:
     user.replay.says(held=["1"])
     with user.running_night() as night:
-        night.kill()
-        night.join(DEADLINE_S)
-    eventually(lambda: not user.runs)
+        os.kill(night.pid, signal.SIGKILL)
+        eventually(lambda: not user.runs)
     with open_store(str(user.folder / "store.db"), create=False) as store:
         assert [info.status for info in store.runs()] == [RunStatus.INTERRUPTED]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import postgres
 import pytest
-from processes import DEADLINE_S, eventually
+from processes import eventually
 from user import User
 
 SCENARIO = "rig: gigablox\npairs: [pi1 -> pi2]\nduration: 1s\nmatrix: {parallel: [1, 2, 3, 4]}\n"
@@ -23,14 +23,14 @@ def test_a_server_that_goes_in_mid_run_ends_it_with_one_message_and_the_run_is_t
     replayed.environment["RIGCTL_STORE"] = server.url("postgres")
     scenario = replayed.scenario(SCENARIO)
     replayed.replay.says(held=["2"])
-    process = replayed.start("run", scenario, "--no-report", "--quiet", "--tag", "firmware=1.2.3")
-    eventually(lambda: len(replayed.replay.began) == 2)
-    server.stop()
-    replayed.replay.release()
-    out, errors = process.communicate(timeout=DEADLINE_S)
-    assert (process.returncode, out) == (3, "")
-    assert errors.startswith("rigctl: store postgresql://rigctl@/postgres ")
-    assert len(errors.splitlines()) == 1
+    with replayed.running("run", scenario, "--no-report", "--quiet", "--tag", "firmware=1.2.3") as run:
+        eventually(lambda: len(replayed.replay.began) == 2)
+        server.stop()
+        replayed.replay.release()
+        done = run.ended()
+    assert (done.returncode, done.stdout) == (3, b"")
+    (error,) = done.stderr.decode().splitlines()
+    assert error.startswith("rigctl: store postgresql://rigctl@/postgres ")
     server.start()
     (stored,) = json.loads(replayed.rigctl("runs", "--tag", "firmware=1.2.3", "--json"))["runs"]
     assert (stored["status"], stored["measured"]) == ("died", {"ok": 1})

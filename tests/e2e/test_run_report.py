@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from processes import DEADLINE_S, eventually
+from processes import eventually
 from user import User
 
 QUICK = "rig: loopback\npairs: [pi1 -> pi2]\nduration: 1s\n"
@@ -45,14 +45,15 @@ def test_whatever_happens_to_the_page_the_table_and_the_id_are_printed(replayed:
     # Good when it is looked at, no more when it is written: the page turns into a folder meanwhile.
     page = replayed.folder / "page.html"
     replayed.replay.says(held=["1"])
-    process = replayed.start("run", replayed.scenario(QUICK), "--report", "page.html")
-    eventually(lambda: replayed.replay.began)
-    page.mkdir()
-    replayed.replay.release()
-    out, errors = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == 3
-    run = json.loads(replayed.rigctl("runs", "--json"))["runs"][0]["run"]
-    assert f"run    {run}" in out
+    with replayed.running("run", replayed.scenario(QUICK), "--report", "page.html") as run:
+        eventually(lambda: replayed.replay.began)
+        page.mkdir()
+        replayed.replay.release()
+        done = run.ended()
+    out, errors = done.stdout.decode(), done.stderr.decode()
+    assert done.returncode == 3
+    (stored,) = json.loads(replayed.rigctl("runs", "--json"))["runs"]
+    assert f"run    {stored['run']}" in out
     assert "Mbit/s" in out
     last = errors.splitlines()[-1]
     assert last.startswith("rigctl: page.html: is a folder. Name a file in it. The run is stored: rigctl report")

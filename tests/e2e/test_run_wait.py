@@ -1,59 +1,42 @@
 """Two runs of one rig at once, as users: the second waits for its turn, or gives up in time."""
 
 import json
+import os
 import re
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+import signal
 
-from processes import DEADLINE_S, end, eventually
+from processes import eventually
 from user import User
 
-SCENARIO = "title: waiting\nrig: gigablox\npairs: [pi1 -> pi2]\nduration: 500ms\nmax_skew: 1s\n"
-
-
-@contextmanager
-def running(user: User, *words: str) -> Iterator["subprocess.Popen[str]"]:
-    process = user.start("run", "s.yaml", "--no-report", *words)
-    try:
-        yield process
-    finally:
-        end(process, politely_for_s=DEADLINE_S)
-        process.communicate(timeout=DEADLINE_S)
-
-
-def streams(user: User) -> list[dict[str, Any]]:
-    """The present figures of the run that is shown to everybody."""
-    (run,) = json.loads(user.rigctl("display", "--json"))["runs"]
-    shown: list[dict[str, Any]] = run["state"]["streams"]
-    return shown
-
-
-def told(process: "subprocess.Popen[str]") -> str:
-    """The next line of its messages."""
-    assert process.stderr is not None
-    return process.stderr.readline()
+ENDLESS = "rig: gigablox\npairs: [pi1 -> pi2]\nduration: 1h\n"
+BRIEF = "rig: gigablox\ntest: pingpong\npairs: [pi1 -> pi2]\nduration: 60s\nmatrix: {size: 1K, iterations: 100}\n"
 
 
 def test_a_run_gives_up_in_time_or_waits_for_another_and_shows_who_is_ahead(guest: User) -> None:
-    guest.scenario(SCENARIO)
+    for name, text in (("first.yaml", ENDLESS), ("second.yaml", BRIEF)):
+        (guest.folder / name).write_text(text)
     guest.environment["RIGCTL_DISPLAY_FOLDER"] = str(guest.folder)
-    with running(guest, "--duration", "1h") as first:
-        assert told(first).startswith("test 1/1: 1 pair")
-        eventually(lambda: [each["now_mbps"] is not None for each in streams(guest)] == [True])
-        out = guest.rigctl("run", "s.yaml", "--wait", "1s", "--no-report", "--quiet", code=3)
+    with guest.running("run", "first.yaml", "--no-report") as first:
+        eventually(lambda: shows_traffic(guest))
+        out = guest.rigctl("run", "second.yaml", "--wait", "1s", "--no-report", "--quiet", code=3)
         assert out.startswith("rigctl: pi1: in use by ")
         assert "waited for 1 s. Wait longer (--wait), or end it" in out
         assert len(out.splitlines()) == 1
-        with running(guest, "--wait", "1h") as second:
-            said = told(second)
-            first.terminate()
-            _, errors = second.communicate(timeout=DEADLINE_S)
+        with guest.running("run", "second.yaml", "--wait", "1h", "--no-report") as second:
+            (said,) = eventually(lambda: second.messages().splitlines())
+            os.kill(first.pid, signal.SIGTERM)
+            assert first.ended().returncode == 130
+            done = second.ended()
     ahead = rf"pi1 is in use by \S+ pid {first.pid}, since .*; nobody ahead in the queue; waiting at most 1h 00m"
     assert re.match(ahead, said)
-    assert second.returncode == 0
-    assert errors.startswith("test 1/1: 1 pair")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.decode().splitlines()[1].startswith("test 1/1: 1 pair")
+
+
+def shows_traffic(user: User) -> bool:
+    """Whether a run shows a present speed: its receiver has counted twice."""
+    runs = json.loads(user.rigctl("display", "--json"))["runs"]
+    return any(stream["now_mbps"] is not None for run in runs for stream in run["state"]["streams"])
 
 
 def test_a_wrong_time_to_wait_touches_nothing(replayed: User) -> None:

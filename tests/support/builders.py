@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
-
 from rigctl.base.errors import InputError
 from rigctl.model.window import CommonWindow, cut
 from rigctl.records import (
@@ -301,6 +299,8 @@ def rig_from(folder: Path, text: str, sets: Sequence[str] = ()) -> Rig:
 
 
 def message(folder: Path, text: str, sets: Sequence[str] = ()) -> str:
+    import pytest  # not for the commands that a test starts: a fifth of a second
+
     with pytest.raises(InputError) as caught:
         rig_from(folder, text, sets)
     return str(caught.value).replace(f"{folder}/", "")

@@ -1,6 +1,6 @@
 """The shell blocks of README and documentation, run as they stand: in one folder, with one store.
 
-The first run of each bundled scenario is measured on its rig, and so are those of pages about rigs; others are replayed.
+The first run of each bundled scenario is measured on its rig, as are those of pages about rigs; others are replayed.
 """
 
 import json
@@ -61,9 +61,9 @@ class Reader:
         return first
 
     def rigctl(self, words: list[str], *, measured: bool = False) -> "subprocess.CompletedProcess[bytes]":
-        environment = {
-            name: value for name, value in self.user.environment.items() if not (measured and name == SCRIPT)
-        }
+        environment = dict(self.user.environment)
+        if measured:
+            del environment[SCRIPT]
         return ended(words, self.user.folder, environment, deadline_s=90)
 
     def latest(self) -> dict[str, Any]:

@@ -274,9 +274,3 @@ def carried(pid: int, interface: str = "eth0") -> int:
             if name == interface:
                 return int(counts.split()[0]) + int(counts.split()[8])
     return 0
-
-
-def rigctl(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """A command in a folder, to its end."""
-    done = ended(arguments, folder, {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", **variables})
-    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())

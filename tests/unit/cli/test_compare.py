@@ -1,7 +1,6 @@
 """`rigctl compare`: which runs are meant, what is printed in each format, and the exit code."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +8,9 @@ import builders
 import compared_runs
 import jsonschema
 import pytest
+from in_process import Rigctl
 
 from rigctl.analysis.run_view import RunView
-from rigctl.cli.app import exit_code
 from rigctl.records import Against
 from rigctl.store import open_store
 
@@ -19,44 +18,30 @@ TESTS = compared_runs.cells(3)
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "schemas" / "compare.schema.json").read_text())
 
 
-@pytest.fixture
-def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "160")
-    return f"sqlite:///{tmp_path / 'store.db'}"
-
-
-def stored(address: str, *views: RunView) -> list[str]:
-    """The ids of runs with these repetitions, an hour after each other."""
-    with open_store(address) as store:
+def stored(rigctl: Rigctl, *views: RunView) -> list[str]:
+    """Return the ids of runs with these repetitions, an hour after each other."""
+    with open_store(str(rigctl.store)) as store:
         return [
             builders.put(store, view.info, view.every, view.info.started_at + 3600 * number)
             for number, view in enumerate(views)
         ]
 
 
-def compare(address: str, *words: str, code: int = 0) -> None:
-    assert exit_code(["compare", *words, "--store", address]) == code
+@pytest.fixture
+def runs(rigctl: Rigctl) -> list[str]:
+    """The ids of two equal runs and one with a slower test."""
+    slow = compared_runs.view(TESTS, seed=3, factors={2: 0.9})
+    return stored(rigctl, compared_runs.view(TESTS), compared_runs.view(TESTS, seed=2), slow)
 
 
-def compared(capsys: pytest.CaptureFixture[str], address: str, *words: str, code: int = 0) -> dict[str, Any]:
-    compare(address, *words, "--json", code=code)
-    made: dict[str, Any] = json.loads(capsys.readouterr().out)
+def compared(rigctl: Rigctl, *words: str, code: int = 0) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(rigctl("compare", *words, "--json", code=code).out)
     jsonschema.validate(made, SCHEMA)
     return made
 
 
-def three(address: str) -> Sequence[str]:
-    """Two equal ones and one with a slower test."""
-    slow = compared_runs.view(TESTS, seed=3, factors={2: 0.9})
-    return stored(address, compared_runs.view(TESTS), compared_runs.view(TESTS, seed=2), slow)
-
-
-def test_the_latest_is_compared_with_the_one_before_where_none_is_named(
-    address: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    runs = three(address)
-    made = compared(capsys, address, code=1)
+def test_the_latest_is_compared_with_the_one_before_where_none_is_named(runs: list[str], rigctl: Rigctl) -> None:
+    made = compared(rigctl, code=1)
     assert [made[side]["run"] for side in ("before", "after")] == [runs[1], runs[2]]
     assert made["worse"]
     worst = made["tests"][0]
@@ -66,41 +51,33 @@ def test_the_latest_is_compared_with_the_one_before_where_none_is_named(
     assert made["tests"][1]["same_within_pct"] < 1
 
 
-def test_what_cannot_be_compared_or_written_is_refused_with_the_reason(
-    address: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    runs = three(address)
+def test_what_cannot_be_compared_or_written_is_refused_with_the_reason(runs: list[str], rigctl: Rigctl) -> None:
     for words, what in (
         ([runs[0], runs[0]], "is A and B"),
         (["latest~7"], "the store has 3 runs"),
         (["2024"], "no run"),
         (["-o", "c.txt"], "c.txt: no format is known by this ending"),
     ):
-        compare(address, *words, code=2)
-        assert what in capsys.readouterr().err
+        assert what in rigctl("compare", *words, code=2).errors
 
 
 @pytest.mark.parametrize(("name", "begins"), [("c.html", "<!doctype html>"), ("c.md", "# "), ("c.json", "{")])
-def test_a_file_gets_the_format_of_its_ending(
-    address: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, begins: str
-) -> None:
-    three(address)
-    compare(address, "-o", name, code=1)
-    assert (tmp_path / name).read_text().lstrip().startswith(begins)
-    assert capsys.readouterr().out.strip() == str(tmp_path / name)
+@pytest.mark.usefixtures("runs")
+def test_a_file_gets_the_format_of_its_ending(rigctl: Rigctl, name: str, begins: str) -> None:
+    path = rigctl.folder / name
+    assert rigctl("compare", "-o", name, code=1).out.strip() == str(path)
+    assert path.read_text().lstrip().startswith(begins)
 
 
-def test_a_wider_bound_leaves_a_slower_test_open(address: str, capsys: pytest.CaptureFixture[str]) -> None:
-    three(address)
-    made = compared(capsys, address, "--bound", "20")
+@pytest.mark.usefixtures("runs")
+def test_a_wider_bound_leaves_a_slower_test_open(rigctl: Rigctl) -> None:
+    made = compared(rigctl, "--bound", "20")
     assert (made["bound_pct"], made["tests"][0]["verdict"]) == (20, "inconclusive")
 
 
-def test_the_variants_of_a_run_are_compared_where_it_is_named_alone(
-    address: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_variants_of_a_run_are_compared_where_it_is_named_alone(rigctl: Rigctl) -> None:
     against = Against("parallel", "1", "5", ((1, 2),))
-    stored(address, compared_runs.view(TESTS, factors={2: 0.9}, plan={"against": against}))
-    made = compared(capsys, address, code=1)
+    stored(rigctl, compared_runs.view(TESTS, factors={2: 0.9}, plan={"against": against}))
+    made = compared(rigctl, code=1)
     assert made["against"] == {"setting": "parallel", "before": "1", "after": "5"}
     assert [(test["test_before"], test["test"]) for test in made["tests"]] == [(1, 2)]

@@ -32,7 +32,7 @@ def goodput_mbps(flows: int, seconds: int) -> float:
         totals = report_of(receiver).totals.values()
     # What stands in queues at the end arrives later.
     span_ns = max(each["last_byte_ns"] for each in totals) - min(each["first_byte_ns"] for each in totals)
-    return float(sum(each["bytes"] for each in totals)) * 8e3 / span_ns
+    return float(sum(each["bytes"] for each in totals) * 8e3 / span_ns)
 
 
 def rows(seconds: int) -> Iterator[tuple[object, ...]]:

@@ -9,14 +9,19 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Final
 
 from processes import eventually, running
 from talk import Talk
 
 SETUP = (
     "mount -t sysfs sysfs /sys && ip link set lo up && ip link add v0 type veth peer name v1 && ip link set v0 up "
-    "&& echo made && exec sleep 300"
+    "&& echo made && exec cat"
 )
+
+
+PIPES: Final = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+"""Of a process that holds a namespace: it ends when nobody holds its input any more."""
 
 
 class Lab:
@@ -53,7 +58,7 @@ def laboratory(binary: Path, folder: Path) -> Iterator[Lab]:
     copy = folder / "rigctl-agent"
     shutil.copy(binary, copy)
     as_user = ["-Ur"] if os.geteuid() != 0 else []
-    with running(["unshare", *as_user, "-n", "-m", "sh", "-c", SETUP], stdout=subprocess.PIPE) as holder:
+    with running(["unshare", *as_user, "-n", "-m", "sh", "-c", SETUP], **PIPES) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"made\n"
         with ExitStack() as stack:

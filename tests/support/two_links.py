@@ -5,9 +5,10 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from lab import PIPES
 from processes import running
 
-UP = "ip link set lo up && echo up && exec sleep 300"
+UP = "ip link set lo up && echo up && exec cat"
 
 
 def _nsenter(pid: int | str) -> list[str]:
@@ -35,9 +36,9 @@ class Namespace:
 @contextmanager
 def two_namespaces() -> Iterator[tuple[Namespace, Namespace]]:
     as_user = ["-Ur"] if os.geteuid() != 0 else []
-    with running(["unshare", *as_user, "-n", "sh", "-c", UP], stdout=subprocess.PIPE) as one:
+    with running(["unshare", *as_user, "-n", "sh", "-c", UP], **PIPES) as one:
         near = made(one)
-        with running([*near.enter, "unshare", "-n", "sh", "-c", UP], stdout=subprocess.PIPE) as other:
+        with running([*near.enter, "unshare", "-n", "sh", "-c", UP], **PIPES) as other:
             yield near, made(other)
 
 

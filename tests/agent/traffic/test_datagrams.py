@@ -83,7 +83,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(steps)
 def test_the_window_says_what_a_full_memory_says(library: ctypes.CDLL, moves: list[int]) -> None:
     at, numbers = 0, []

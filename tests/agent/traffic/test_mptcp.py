@@ -13,6 +13,7 @@ from talk import LONG_MS, Line, Report, Start, Talk, completed, connecting, join
 from two_links import Namespace, link, two_namespaces, use
 
 OPENING = 20  # bytes, on the first subflow
+ACKNOWLEDGED, TIMEOUTS = r" bytes_acked:([0-9]+)", r" timer:\(on,[^,]+,([0-9]+)\)"
 FIRST, SECOND = ("10.78.1.1", "10.78.1.2"), ("10.78.2.1", "10.78.2.2")
 
 
@@ -41,19 +42,23 @@ class Ends:
         completed(self.sender, self.receiver)
         return report_of(self.sender), report_of(self.receiver)
 
-    def seen(self, subflow: tuple[str, str], word: str) -> list[int]:
-        """Return what `ss` says by that word of the sender's subflows between these addresses; 0 where it says none."""
-        shown = self.near.run("ss", "-HtinO", "src", subflow[0], "dst", f"{subflow[1]}:{self.port}")
-        found = [re.search(rf" {word}:([0-9]+)", line) for line in shown.splitlines()]
+    def seen(self, subflow: tuple[str, str], pattern: str = ACKNOWLEDGED) -> list[int]:
+        """Return what `ss` shows of each of the sender's subflows between these addresses; 0 where it shows nothing."""
+        shown = self.near.run("ss", "-HtinoO", "src", subflow[0], "dst", f"{subflow[1]}:{self.port}")
+        found = [re.search(pattern, line) for line in shown.splitlines()]
         return [int(one[1]) if one else 0 for one in found]
 
     def carry(self, *subflows: tuple[str, str], flows: int = 1, count: int = 100_000) -> None:
         """Wait until each of these subflows of each flow has carried so many bytes."""
         for subflow in subflows:
-            self.eventually(subflow, "bytes_acked", lambda counts: sum(n > count for n in counts) >= flows)
+            self.eventually(subflow, ACKNOWLEDGED, lambda counts: sum(n > count for n in counts) >= flows)
 
-    def eventually(self, subflow: tuple[str, str], word: str, holds: Callable[[list[int]], bool]) -> None:
-        eventually(lambda: holds(self.seen(subflow, word)))
+    def wait_in_vain(self, subflow: tuple[str, str]) -> None:
+        """Wait until a subflow's retransmission timer has run out three times in a row."""
+        self.eventually(subflow, TIMEOUTS, lambda counts: all(count >= 3 for count in counts))
+
+    def eventually(self, subflow: tuple[str, str], pattern: str, holds: Callable[[list[int]], bool]) -> None:
+        eventually(lambda: holds(self.seen(subflow, pattern)))
 
 
 @pytest.fixture
@@ -83,7 +88,7 @@ def test_the_bytes_of_each_subflow_are_those_that_the_kernel_counted(ends: Ends,
         assert witness.stdout is not None
         eventually(lambda: watched(ends.near))
         port = ends.join(f"mptcp=1 {test}", flows=2)
-        ends.eventually(SECOND, "mss", lambda counts: len(counts) == 2)
+        ends.eventually(SECOND, ACKNOWLEDGED, lambda counts: len(counts) == 2)
         ends.start(how="iterations=2" if test else "")
         if not test:
             ends.carry(FIRST, SECOND, flows=2)
@@ -179,14 +184,12 @@ def test_a_link_that_is_cut_ends_its_subflow_and_the_rest_goes_over_the_other(en
     ends.start()
     ends.carry(FIRST, SECOND)
     if how == "down":
-        ends.near.run("ip", "link", "set", "w2", "down")
-        ends.eventually(SECOND, "backoff", lambda counts: all(count >= 3 for count in counts))
+        ends.far.run("ip", "link", "set", "w2", "down")
+        ends.wait_in_vain(SECOND)
     else:
         ends.far.run("ip", "mptcp", "endpoint", "flush")
         ends.far.run("ip", "addr", "del", "10.78.2.2/24", "dev", "w2")
-    (over_first,) = ends.seen(FIRST, "bytes_acked")
-    over_second = sum(ends.seen(SECOND, "bytes_acked"))
-    ends.carry(FIRST, count=over_first + over_second + 1_000_000)
+    ends.carry(FIRST, count=sum(ends.seen(FIRST)) + sum(ends.seen(SECOND)) + 1_000_000)
     sent, received = ends.stop()
     assert sent.totals[0]["bytes"] == received.totals[0]["bytes"]
     reported = of_subflows(received.totals[0])
@@ -206,7 +209,7 @@ def test_with_all_links_cut_the_test_fails(ends: Ends) -> None:
     # What comes is dropped, so that the receiver, which is closed at last, still ends the sender.
     ends.far.run("nft", "table ip cut { chain c { type filter hook input priority 0; policy drop; }; }")
     for subflow in (FIRST, SECOND):
-        ends.eventually(subflow, "backoff", lambda counts: min(counts) >= 3)
+        ends.wait_in_vain(subflow)
     assert ends.receiver.ask("close endpoint=1")["ok"]
     assert ends.sender.ask("stop endpoint=1")["ok"]
     ended = ends.sender.event("ended")

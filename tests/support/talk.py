@@ -227,6 +227,12 @@ def tasks_of(agent: Talk) -> list[Path]:
     return list(Path(f"/proc/{agent.process.pid}/task").iterdir())
 
 
+def served(*agents: Talk) -> None:
+    """Return when each agent has served what came before, as it does before it answers an order."""
+    for _ in range(2):
+        assert all(agent.ask("ping")["ok"] for agent in agents)
+
+
 def completed(*agents: Talk) -> None:
     """Wait until the traffic of each has ended, without an error."""
     for agent in agents:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fake_clock import FakeClock
 from processes import DEADLINE_S, eventually
-from talk import TOKEN, Start, Talk, connecting, joined, listening, report_of, started
+from talk import TOKEN, Start, Talk, connecting, joined, listening, report_of, served, started
 
 OPENING = bytes.fromhex(TOKEN) + struct.pack(">I", 0)
 
@@ -36,12 +36,6 @@ def taken(agent: Talk, stranger: socket.socket, count: int) -> None:
 
     eventually(read)
     served(agent)
-
-
-def served(agent: Talk) -> None:
-    """Return when an agent has served whatever came before: it answers an order after that."""
-    for _ in range(2):
-        assert agent.ask("ping")["ok"]
 
 
 def waits(stranger: socket.socket) -> bool:

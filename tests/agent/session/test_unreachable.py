@@ -5,7 +5,7 @@ import re
 import pytest
 from lab import Lab, firewall
 from processes import eventually
-from talk import connecting, joined, listening, ran, report_of, started
+from talk import Talk, connecting, joined, listening, ran, report_of, started
 
 
 @pytest.mark.parametrize(
@@ -26,20 +26,30 @@ def test_a_firewall_is_told_by_how_it_refuses(lab: Lab, rule: str, error: str, m
     assert message in answer["message"]
 
 
-@pytest.mark.parametrize(
-    "what", ["", "test=pingpong size=4000", "test=blast size=4000", "test=file size=100000 disk=0"]
-)
-def test_where_only_small_segments_pass_the_sender_says_so(lab: Lab, what: str) -> None:
-    receiver, sender = lab.start(), lab.start()
-    to = joined(receiver, sender, extra=f"mss=1000 {what}".strip())
+KINDS = ("", " test=pingpong size=4000", " test=blast size=4000", " test=file size=100000 disk=0")
+
+
+def test_where_only_small_segments_pass_the_sender_says_so(lab: Lab) -> None:
+    pairs = [(lab.start(), lab.start()) for _ in KINDS]
+    ports = [joined(*pair, extra=f"mss=1000{kind}") for pair, kind in zip(pairs, KINDS, strict=True)]
     firewall(lab, "meta l4proto tcp meta length > 600 drop")
-    started(receiver, sender)
-    # Its retransmission timer runs, after three timeouts in a row.
-    eventually(lambda: re.search(r"timer:\(on,[^,]+,([3-9]|\d\d)\)", lab.run("ss", "-Htno", "dst", f"127.0.0.1:{to}")))
-    assert receiver.ask("close endpoint=1")["ok"]
-    assert sender.ask("stop endpoint=1")["ok"]
+    for pair in pairs:
+        started(*pair)
+    eventually(lambda: all(in_vain(lab, port) for port in ports))
+    for port, (receiver, sender) in zip(ports, pairs, strict=True):
+        assert receiver.ask("close endpoint=1")["ok"]
+        assert sender.ask("stop endpoint=1")["ok"]
+        says_so(sender, port)
+
+
+def in_vain(lab: Lab, port: int) -> bool:
+    """Tell whether a retransmission timer runs after three timeouts in a row."""
+    shown = lab.run("ss", "-Htno", "dst", f"127.0.0.1:{port}")
+    return re.search(r"timer:\(on,[^,]+,([3-9]|\d\d)\)", shown) is not None
+
+
+def says_so(sender: Talk, port: int) -> None:
     ended = sender.event("ended")
-    port = re.escape(ended["message"].partition(" port ")[2].partition(":")[0])
     expected = (
         rf"flow 0 to 127\.0\.0\.1 port {port}: \d+ segments of at most (\d+) bytes were retransmitted, "
         r"(\d+) timeouts in a row, and not acknowledged; "

@@ -70,7 +70,7 @@ def test_a_killed_agent_fails_only_its_own_repetition(guest: User) -> None:
 
 
 def test_an_invalid_repetition_is_shown_measured_once_more_and_never_averaged(guest: User) -> None:
-    scenario = guest.scenario(PAIR + "duration: 500ms\nmax_skew: 0.001us\ncapture: true\n")
+    scenario = guest.scenario(PAIR + "duration: 1s\nmax_skew: 0.001us\ncapture: true\n")
     said = guest.rigctl("run", scenario, "--report", "page.html", code=3)
     assert said.count("test 1: invalid: ") == 2  # each attempt is told once
     assert "test ended" not in said

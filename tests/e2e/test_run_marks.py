@@ -1,6 +1,7 @@
 """Marks on a path with a device that rewrites or clears them: each change is found, with its pair and its counts."""
 
 import json
+import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -145,7 +146,7 @@ def test_a_mark_that_some_datagrams_keep_is_told_with_the_counts_of_each_mark(re
 
 def test_answers_of_datagrams_carry_the_mark_and_are_found_without_it(real: Real) -> None:
     (text,) = changes(real(over_ipv4)["answers"])
-    assert text.startswith("EF arrived as BE on d1 → s2 (50 of 50): ")
+    assert re.match(r"EF arrived as BE on d1 → s2 \((\d+) of \1\): ", text)
 
 
 def test_segments_and_probes_beside_them_carry_the_mark(real: Real) -> None:

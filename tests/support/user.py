@@ -115,7 +115,7 @@ class Command:
         self._words, self._process, self._outputs, self.pid = list(words), process, outputs, process.pid
 
     def messages(self) -> str:
-        return self._printed()[1].decode()
+        return self._printed()[1].decode(errors="replace")
 
     def ended(self, deadline_s: float = DEADLINE_S) -> "subprocess.CompletedProcess[bytes]":
         """Wait for the command's end; return its code, output and messages."""

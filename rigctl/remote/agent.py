@@ -32,6 +32,8 @@ from rigctl.remote.host import Process
 from rigctl.remote.lock import Queue
 
 ORDER_DEADLINE_S: Final = 5.0
+UNREAD_S: Final = 0.1
+"""Time after a deadline to read an answer that has come already: the controller itself may have been held up."""
 HELLO_DEADLINE_S: Final = 10.0
 PING_AFTER_S: Final = 5.0
 """The agent's watchdog bites after 15 s without a line (docs/reference/agent-protocol.md)."""
@@ -281,9 +283,13 @@ class Agent:
                 self._silent_since_s = time.monotonic()
                 self._lines.write(line)
                 await self._lines.drain()
-                answer, received_ns = await pending.last
+                answer, received_ns = await asyncio.shield(pending.last)
         except TimeoutError:
-            raise NodeError(self.node, f"no answer to {order.VERB} within {deadline_s:g} s") from None
+            await asyncio.wait({pending.last}, timeout=UNREAD_S)
+            if pending.last.done():
+                answer, received_ns = pending.last.result()
+            else:
+                raise NodeError(self.node, f"no answer to {order.VERB} within {deadline_s:g} s") from None
         except OSError as error:
             raise NodeError(self.node, f"the connection to the agent was lost: {error}") from None
         finally:

@@ -150,6 +150,11 @@ async def test_a_refusal_tells_what_and_why_and_the_agent_lives_on() -> None:
         await agent.stop(1)
 
 
+async def test_an_answer_that_lies_unread_when_the_deadline_has_passed_counts() -> None:
+    async with talking() as (agent, _):
+        assert (await agent.order(Clock(), deadline_s=0)).ok
+
+
 async def test_an_agent_that_never_answers_costs_its_deadline_and_a_late_answer_is_ignored(
     clock: JumpingClock,
 ) -> None:

@@ -29,13 +29,16 @@ from rigctl.probe.switches.secrets import variable
 from rigctl.rig.fields import wrong_file
 from rigctl.rig.inventory import Secrets, Switch
 
+_NAME: Final = r"(?P<name>[A-Za-z][A-Za-z0-9 ./:-]{0,255}?)"
 _HEAD: Final = re.compile(
-    r"(?P<name>[A-Za-z][A-Za-z0-9 ./:-]{0,255}?) is (?:up|down|administratively down|deleted)\b.*"
+    # Whatever the state is (reset, initializing, up (looped), …) if the state of the line protocol follows it.
+    rf"{_NAME} is (?:(?:up|down|administratively down|deleted)\b|[^,]{{1,60}}, line protocol is ).*"
 )
 _CLEARED: Final = re.compile(r'Last clearing of "show interface" counters (?P<ago>\S{1,40})')
 _CLOCK: Final = re.compile(r"(\d+):(\d\d):(\d\d)")
-_LONG: Final = re.compile(r"(\d+)([ywdh])(\d+)([ywdh])")
-_SECONDS: Final = {"y": 365 * 86400, "w": 7 * 86400, "d": 86400, "h": 3600}
+_SPAN: Final = re.compile(r"(?:\d{1,9}[ywdhms])+")
+_PART: Final = re.compile(r"(\d+)([ywdhms])")
+_SECONDS: Final = {"y": 365 * 86400, "w": 7 * 86400, "d": 86400, "h": 3600, "m": 60, "s": 1}
 MOST_TEXT: Final = 64 * 1024
 """An answer for one interface takes some 2,000 characters."""
 _SLACK_S: Final = 2.0
@@ -133,9 +136,11 @@ def _cleared_s_ago(text: str) -> tuple[float, float] | None:
         hours, minutes, seconds = (int(part) for part in clock.groups())
         ago_s = hours * 3600 + minutes * 60 + seconds
         return ago_s, ago_s + 1
-    if (long := _LONG.fullmatch(match["ago"])) is not None:
-        ago_s = int(long[1]) * _SECONDS[long[2]] + int(long[3]) * _SECONDS[long[4]]
-        return ago_s, ago_s + _SECONDS[long[4]]
+    if _SPAN.fullmatch(match["ago"]) is not None:
+        # IOS prints the two largest units (1d02h), OS9 three (2d13h6m). The smallest one bounds the rest.
+        parts = [(int(number), _SECONDS[unit]) for number, unit in _PART.findall(match["ago"])]
+        ago_s = sum(number * unit_s for number, unit_s in parts)
+        return ago_s, ago_s + min(unit_s for _, unit_s in parts)
     raise UnreadableError(f"its counters were cleared {match['ago'][:20]!r} ago, which is not a time")
 
 

@@ -1,6 +1,7 @@
 """What switches answer becomes counters or is refused, never a 0; names of ports; credentials."""
 
 import asyncio
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -58,7 +59,7 @@ def test_an_interface_of_os9_is_read_whole() -> None:
         "in_errors": 10,  # runts, giants, CRC and overruns
         "out_errors": 4,
     }
-    assert shown.cleared_s_ago == (26 * 3600, 27 * 3600)
+    assert shown.cleared_s_ago == (219960, 220020)
 
 
 @DIALECTS
@@ -107,11 +108,22 @@ def test_an_answer_that_ends_anywhere_is_whole_or_refused(parse: Parse, name: st
         ("1d02h", (93600, 97200)),
         ("2w3d", (1468800, 1555200)),
         ("1y5w", (34560000, 35164800)),
+        ("2d13h6m", (219960, 220020)),  # OS9, as in dell_os9.txt
+        ("34w5d18h", (21060000, 21063600)),
+        ("5m30s", (330, 331)),
+        ("7h", (25200, 28800)),
     ],
 )
 def test_when_counters_were_cleared_is_bounded_by_what_is_printed(ago: str, seconds: tuple[int, int] | None) -> None:
-    shown = cisco_ios(printed("cisco_ios").replace("00:17:26", ago))
-    assert shown.cleared_s_ago == seconds
+    assert cisco_ios(printed("cisco_ios").replace("00:17:26", ago)).cleared_s_ago == seconds
+    assert dell_os9(printed("dell_os9").replace("2d13h6m", ago)).cleared_s_ago == seconds
+
+
+@pytest.mark.parametrize("state", ["reset", "initializing", "up (looped)", "standby mode", "administratively down"])
+def test_an_interface_in_any_state_has_its_counters(state: str) -> None:
+    text = printed("cisco_ios")
+    shown = cisco_ios(re.sub(r" is \w+, line protocol", f" is {state}, line protocol", text, count=1))
+    assert shown == cisco_ios(text)
 
 
 class TestClearing:

@@ -8,12 +8,13 @@ within a process is known: `anchor_ns` places it on the controller's clock. Read
 """
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Annotated, Any, Final, Self, TypeAlias
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from rigctl.base.texts import printable
 from rigctl.model.limits.ceilings import IP_HEADER, TCP_HEADER
@@ -59,8 +60,27 @@ class ReportError(ValueError):
     """Raised for the output of a test that was not measured; the text is iperf3's own where it gives one."""
 
 
-Whole: TypeAlias = Annotated[int, Field(ge=-1, le=2**53)]
-Seconds: TypeAlias = Annotated[float, Field(ge=0, le=1e7, allow_inf_nan=False)]
+_MOST_COUNT: Final = 2**53
+_MOST_S: Final = 1e7
+_MOST_JITTER_MS: Final = 3_600_000.0
+
+
+def _or_unknown(value: Any) -> Any:  # noqa: ANN401 — as the JSON has it
+    """Return None for what iperf3 prints where it does not know: -1, -2, nan, and jitters of years."""
+    known = not isinstance(value, int | float) or (math.isfinite(value) and 0 <= value <= _MOST_COUNT)
+    return value if known else None
+
+
+Whole: TypeAlias = Annotated[int, Field(ge=-1, le=_MOST_COUNT)]
+Count: TypeAlias = Annotated[int | None, BeforeValidator(_or_unknown)]
+"""A number that iperf3 may not know: on the BSDs and macOS it prints -1 for the path MTU, and more."""
+Seconds: TypeAlias = Annotated[float, Field(ge=0, le=_MOST_S, allow_inf_nan=False)]
+
+
+def _jitter_or_unknown(value: Any) -> Any:  # noqa: ANN401 — as the JSON has it
+    """Return None for a jitter that no datagrams can have: iperf3 prints 6·10⁸ ms where clocks were set."""
+    known = _or_unknown(value)
+    return known if not isinstance(known, int | float) or known <= _MOST_JITTER_MS else None
 
 
 class _Connected(BaseModel):
@@ -89,8 +109,8 @@ class _TestStart(BaseModel):
     blocks: Whole = 0
     reverse: int = 0
     tos: Annotated[int, Field(ge=0, le=255)] = 0  # since 3.2
-    target_bitrate: Whole | None = None  # since 3.10
-    fqrate: Whole | None = None
+    target_bitrate: Count = None  # since 3.10
+    fqrate: Count = None
     bidir: int = 0  # since 3.17
 
 
@@ -103,13 +123,13 @@ class _Start(BaseModel):
     accepted_connection: _Host | None = None  # of a server
     cookie: str = ""
     test_start: _TestStart | None = None
-    target_bitrate: Whole | None = None
-    fq_rate: Whole | None = None
-    tcp_mss: Whole | None = None  # the one requested
-    tcp_mss_default: Whole | None = None  # of the control connection, where no MSS was requested; 0 at a server
+    target_bitrate: Count = None
+    fq_rate: Count = None
+    tcp_mss: Count = None  # the one requested
+    tcp_mss_default: Count = None  # of the control connection, where no MSS was requested; 0 at a server
     sock_bufsize: Whole = 0
-    sndbuf_actual: Whole | None = None
-    rcvbuf_actual: Whole | None = None
+    sndbuf_actual: Count = None
+    rcvbuf_actual: Count = None
 
 
 class Sample(BaseModel):
@@ -119,11 +139,11 @@ class Sample(BaseModel):
     bytes: Annotated[int, Field(ge=0, le=2**53)]
     sender: bool | None = None  # since 3.7
     omitted: bool = False
-    retransmits: Whole | None = None
-    snd_cwnd: Whole | None = None  # bytes: segments × MSS
-    snd_wnd: Whole | None = None  # since 3.11
-    rtt: Whole | None = None
-    pmtu: Whole | None = None
+    retransmits: Count = None
+    snd_cwnd: Count = None  # bytes: segments × MSS
+    snd_wnd: Count = None  # since 3.11
+    rtt: Count = None
+    pmtu: Count = None
 
 
 class Interval(BaseModel):
@@ -137,11 +157,11 @@ class _Sum(BaseModel):
 
 class Total(_Sum):
     socket: int
-    retransmits: Whole | None = None
-    packets: Annotated[int, Field(ge=0, le=2**53)] | None = None
-    lost_packets: int | None = None
-    out_of_order: Whole | None = None
-    jitter_ms: Seconds | None = None
+    retransmits: Count = None
+    packets: Count = None
+    lost_packets: Count = None
+    out_of_order: Count = None
+    jitter_ms: Annotated[float | None, BeforeValidator(_jitter_or_unknown)] = None
 
     @property
     def arrived(self) -> int:
@@ -160,7 +180,7 @@ class EndOfStream(BaseModel):
 
 
 class _Processor(BaseModel):
-    host_total: float
+    host_total: Annotated[float | None, BeforeValidator(_or_unknown)] = None
 
 
 class _End(BaseModel):
@@ -197,7 +217,9 @@ class Report(BaseModel):
     def cpu_us(self) -> int | None:
         """Return the user and system time of the process during the test."""
         used = self.end.cpu_utilization_percent
-        return None if used is None else round(used.host_total / 100 * self.seconds * 1e6)
+        if used is None or used.host_total is None:
+            return None
+        return round(used.host_total / 100 * self.seconds * 1e6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,8 +300,8 @@ class _FlowEnd:
             bytes=counted,
             first_byte_ns=self._anchor_ns,
             last_byte_ns=self._at_ns(last_s),
-            sndbuf_bytes=_known(start.sndbuf_actual) if asked else None,
-            rcvbuf_bytes=_known(start.rcvbuf_actual) if asked else None,
+            sndbuf_bytes=start.sndbuf_actual if asked else None,
+            rcvbuf_bytes=start.rcvbuf_actual if asked else None,
             tcp=tcp,
             granted=Settings({CONGESTION: self.report.end.sender_tcp_congestion} if sends and not udp else {}),
             datagrams=_datagrams(total, sends, counted, cell) if udp and total is not None else None,
@@ -290,7 +312,7 @@ class _FlowEnd:
         return self._anchor_ns + round(seconds * 1e9)
 
     def _columns(self, counts: list[int], mss: int | None) -> dict[str, list[int]]:
-        retransmits = [_known(sample.retransmits) for sample in self.samples]
+        retransmits = [sample.retransmits for sample in self.samples]
         gauges: dict[str, list[Any]] = {
             "retransmits": retransmits if None in retransmits else list(accumulate(each or 0 for each in retransmits)),
             "rtt_us": [sample.rtt for sample in self.samples],
@@ -309,9 +331,9 @@ def _tcp(sender: _FlowEnd, cell: Cell, default_mss: int | None, ip_version: int)
     mss, timestamps = segment(sender.samples, default_mss, cell[MSS], ip_version)
     return TcpInfo(
         mss=mss,
-        pmtu=last.pmtu,
+        pmtu=last.pmtu or None,
         rtt_us=last.rtt,
-        retransmits=None if total is None else _known(total.retransmits),
+        retransmits=None if total is None else total.retransmits,
         cwnd=_segments(last.snd_cwnd, mss),
         advertised_window_bytes=last.snd_wnd,
         timestamps=timestamps,
@@ -353,8 +375,3 @@ def _datagrams(total: Total, sends: bool, counted: int, cell: Cell) -> Datagrams
         return Datagrams(count=total.packets)
     most = counted // cell.message_bytes if cell.message_bytes else total.packets
     return Datagrams(min(total.arrived, most), reordered=total.out_of_order, jitter_ns=total.jitter_ns)
-
-
-def _known(value: int | None) -> int | None:
-    """Return a count, or None: iperf3 prints -1 where the platform does not count."""
-    return None if value is None or value < 0 else value

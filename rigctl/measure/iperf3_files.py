@@ -4,7 +4,9 @@ Each end reports what it knows: a client has its own samples and the totals that
 has its own samples only. What the JSON does not say is None. Read: iperf3 3.1 to 3.21.
 """
 
+import codecs
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -41,6 +43,11 @@ _BEGIN_NS: Final = 10**9
 """When each test began on a clock of its own: iperf3 tells whole seconds only."""
 _MOST_NAME: Final = 64
 _NOTHING: Final = "Nothing was imported"
+_MOST_QUOTE: Final = 60
+_OBJECT: Final = re.compile(r"^[ \t]*\{", re.MULTILINE)
+_NEXT: Final = re.compile(r"[\s,\[]*\{")
+_C_NAN: Final = re.compile(r"(?<=[:\s])-?(?:nan|inf)(?=[\s,}\]])")
+"""Numbers as C prints them, which JSON has not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,7 @@ class Imported:
 
     plan: RunPlan
     repetitions: tuple[Repetition, ...]
+    places: tuple[str, ...]  # of the reports of each repetition
     facts: Mapping[str, Facts]
     versions: Mapping[str, str]
 
@@ -81,25 +89,55 @@ class Imported:
 
 
 def reports_of(place: str, content: bytes) -> list[ReportFile]:
-    """Return the reports in a file: one, or several after each other as a server writes. Raise `InputError`."""
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{place}: is no text: byte {error.start} is not UTF-8. {_NOTHING}") from None
-    decoder, at, found = json.JSONDecoder(), 0, []
-    while text[at:].strip():
-        at += len(text[at:]) - len(text[at:].lstrip())
-        line = text.count("\n", 0, at) + 1
-        try:
-            value, at = decoder.raw_decode(text, at)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{place}:{error.lineno}:{error.colno}: is no JSON: {error.msg}. {_NOTHING}") from None
-        except (RecursionError, ValueError):
-            raise InputError(f"{place}:{line}: is JSON that is too deep or too large. {_NOTHING}") from None
+    """Return the reports in a file: one, or several, with any text around them. Raise `InputError` if there is none.
+
+    Programs that start iperf3 add its messages and their own lines; PowerShell writes UTF-16.
+    """
+    text, at, found = _text(place, content), 0, []
+    while (begin := _object_at(text, at)) is not None:
+        value, at = _value(place, text, begin)
+        line = text.count("\n", 0, begin) + 1
         found.append(_report_file(place if line == 1 else f"{place}:{line}", value))
     if not found:
-        raise InputError(f"{place}: is empty. {_NOTHING}")
+        first = next((line.strip() for line in text.splitlines() if line.strip()), None)
+        is_what = "is empty" if first is None else f"has no JSON. It begins with {printable(first[:_MOST_QUOTE])!r}"
+        raise InputError(f"{place}: {is_what}. rigctl reads what iperf3 prints with -J. {_NOTHING}")
     return found
+
+
+def _text(place: str, content: bytes) -> str:
+    """Return the text of a file in UTF-8 or UTF-16, whose first byte pair tells. Raise `InputError`."""
+    try:
+        if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return content.decode("utf-16")
+        if content[1:2] == b"\0":
+            return content.decode("utf-16-le")
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{place}: is no text: byte {error.start} is not {error.encoding}. {_NOTHING}") from None
+
+
+def _object_at(text: str, at: int) -> int | None:
+    """Return where the next JSON object begins, or None: right at `at`, at the start of a line, else anywhere."""
+    if (match := _NEXT.match(text, at) or _OBJECT.search(text, at)) is not None:
+        return match.end() - 1
+    begin = text.find("{") if at == 0 else -1
+    return begin if begin >= 0 else None
+
+
+def _value(place: str, text: str, begin: int) -> tuple[object, int]:
+    """Return the JSON value at `begin`, and where it ends. Raise `InputError` with the place of a mistake."""
+    decoder = json.JSONDecoder()
+    try:
+        return decoder.raw_decode(text, begin)
+    except json.JSONDecodeError as error:
+        repaired = _C_NAN.sub(lambda token: "NaN".rjust(len(token[0])), text)  # as long: places stay
+        if repaired != text:
+            return _value(place, repaired, begin)
+        raise InputError(f"{place}:{error.lineno}:{error.colno}: is no JSON: {error.msg}. {_NOTHING}") from None
+    except (RecursionError, ValueError):
+        line = text.count("\n", 0, begin) + 1
+        raise InputError(f"{place}:{line}: is JSON that is too deep or too large. {_NOTHING}") from None
 
 
 def _report_file(place: str, value: object) -> ReportFile:
@@ -154,12 +192,13 @@ def imported(taken: Sequence[ReportFile], nodes: Mapping[str, str]) -> Imported:
     tests = _by_test(taken)
     names = _names(taken, nodes)
     cells: dict[Cell, int] = {}
-    repetitions = []
+    repetitions, places = [], []
     for both in sorted(tests, key=_started_at):
         cell = _cell(both, names)
         cells[cell] = cells.get(cell, 0) + 1
         number = list(cells).index(cell) + 1
         repetitions.append(_repetition(replace(cell, number=number), cells[cell], both))
+        places.append(" and ".join(one.place for one in both))
     numbered = tuple(replace(cell, number=number) for number, cell in enumerate(cells, 1))
     versions = sorted({printable(one.report.start.version.removeprefix("iperf ")[:_MOST_NAME]) for one in taken})
     plan = RunPlan(
@@ -176,7 +215,9 @@ def imported(taken: Sequence[ReportFile], nodes: Mapping[str, str]) -> Imported:
         ip_version=6 if any(":" in address for one in taken for address in one.addresses) else 4,
     )
     facts = {names[address]: known for one in taken for address, known in [_facts(one)]}
-    return Imported(plan, tuple(repetitions), facts, {"rigctl": __version__, IPERF3: ", ".join(versions)})
+    return Imported(
+        plan, tuple(repetitions), tuple(places), facts, {"rigctl": __version__, IPERF3: ", ".join(versions)}
+    )
 
 
 def _by_test(taken: Sequence[ReportFile]) -> list[list[ReportFile]]:
@@ -325,8 +366,8 @@ def _total_of(total: Total | None) -> Side | None:
     """Return a side of which only the total is known; None for 0 bytes, which iperf3 prints for the unknown."""
     if total is None or not total.bytes or not total.end:
         return None
-    retransmits = total.retransmits if total.retransmits is not None and total.retransmits >= 0 else None
-    return Side(total.bytes, _BEGIN_NS, _BEGIN_NS + round(total.end * 1e9), tcp=TcpInfo(retransmits=retransmits))
+    end_ns = _BEGIN_NS + round(total.end * 1e9)
+    return Side(total.bytes, _BEGIN_NS, end_ns, tcp=TcpInfo(retransmits=total.retransmits))
 
 
 def _sent(total: Total | None, receiver: Side | None) -> Side | None:

@@ -273,6 +273,19 @@ def repetition_from(
     return repetition
 
 
+def refusal(repetition: Repetition) -> str | None:
+    """Return why the store could not read a repetition back, or None."""
+    try:
+        check_repetition(repetition)
+        for flow in repetition.flows:
+            row = flow_row(flow)
+            sides = {end: None if row[end] is None else json.dumps(row[end]) for end in ("sender", "receiver")}
+            flow_from(row | sides)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
 def flow_from(row: Row) -> Flow:
     made: Row = {
         "pair": {"source": row["source"], "destination": row["destination"]},

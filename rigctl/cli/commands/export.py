@@ -25,6 +25,7 @@ from rigctl.report.printers.junit import junit
 from rigctl.rig.fields import NODE_NAME
 from rigctl.runner.resume import Fate, fate
 from rigctl.store import Store, open_store
+from rigctl.store.rows import refusal
 
 Format: TypeAlias = Literal[
     "csv",
@@ -200,7 +201,10 @@ def _node_names(nodes: list[str]) -> dict[str, str]:
 
 
 def _put(opened: Store, result: Imported) -> str:
-    """Store an imported run whole, or not at all. Return its id."""
+    """Store an imported run whole, or not at all. Return its id. Raise `InputError` for an impossible value."""
+    for place, repetition in zip(result.places, result.repetitions, strict=True):
+        if (why := refusal(repetition)) is not None:
+            raise InputError(f"{place}: has an impossible value: {why}. Nothing was imported")
     run = opened.begin(result.plan, result.versions, result.facts, result.started_at)
     try:
         opened.add(run, *result.repetitions)

@@ -1,7 +1,9 @@
 """Results of iperf3 as a run: what the receiver counted or unknown, settings, repetitions, files that are refused."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from rigctl.measure.iperf3_files import Imported, imported, reports_of
 from rigctl.records import RunInfo, RunStatus, Status
 from rigctl.report.document import document
 from rigctl.settings import CONGESTION, DSCP, MSS, RATE, WINDOW
+from rigctl.store.rows import refusal
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "iperf3"
 NODES = {"10.9.9.1": "a", "10.9.9.2": "b"}
@@ -217,19 +220,82 @@ def test_what_rigctl_cannot_represent_is_refused(edit: Edit, said: str) -> None:
     ("content", "said"),
     [
         (b"", " is empty"),
-        (b"iperf3: error - unable to connect\n", "1:1: is no JSON"),
+        (b"iperf3: error - unable to connect\n", " has no JSON. It begins with 'iperf3: error - unable to connect'"),
         (b'{\n "start": {,}\n}', "2:12: is no JSON"),
         (b'{"start": ', "1:11: is no JSON"),
-        (b"\xff\xfe", "byte 0 is not UTF-8"),
-        (b"[" * 100_000, "1: is JSON that is too deep"),
+        (b"\xff\xfe", " is empty"),
+        (b"\xff{}", "byte 0 is not utf-8"),
+        (b'{"a": ' * 100_000, "1: is JSON that is too deep"),
         (b'{"event": "start", "data": {}}\n{"event": "end"}', "--json-stream"),
-        (b'[{"name": "x"}]', "is no report of iperf3"),
+        (b'[{"name": "x"}]', "is no report of a whole test"),
         (b'{"name": "x"}', "is no report of a whole test"),
     ],
 )
 def test_damaged_and_foreign_files_are_refused_with_their_place(content: bytes, said: str) -> None:
     with pytest.raises(InputError, match=f"^f.json:.*{said}"):
         reports_of("f.json", content)
+
+
+def _as_one_line(text: str) -> str:
+    return json.dumps(json.loads(text))
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda text: f"{text}iperf3: error - unable to send control message: Broken pipe\n".encode(),
+        lambda text: f"warning: UDP block size 8192 exceeds TCP MSS 1448\n{text}".encode(),
+        lambda text: f"2026-11-26T09:00:00 host-a {_as_one_line(text)}".encode(),
+        lambda text: f"[{text}]".encode(),
+        lambda text: text.encode("utf-16"),  # with a byte order mark, as `>` of PowerShell writes
+        lambda text: text.replace("\n", "\r\n").encode("utf-16-le"),
+        lambda text: b"\xef\xbb\xbf" + text.encode(),
+    ],
+)
+def test_text_around_a_report_and_its_encoding_do_not_matter(around: Callable[[str], bytes]) -> None:
+    content = (FIXTURES / "3.12/tcp.client.json").read_bytes()
+    (plain,), (other,) = reports_of("f", content), reports_of("f", around(content.decode()))
+    assert other.report == plain.report
+
+
+def test_several_reports_with_lines_between_and_without_are_all_read() -> None:
+    text = (FIXTURES / "3.12/tcp.client.json").read_text("utf-8")
+    one = _as_one_line(text)
+    assert len(reports_of("log", f"run 1\n{text}\nrun 2\n{text}".encode())) == 2
+    assert len(reports_of("log", f"{one}{one}\n[{one}, {one}]".encode())) == 4
+
+
+def _unknown_of_a_bsd(one: dict[str, Any]) -> None:
+    for interval in one["intervals"]:
+        interval["streams"][0].update(pmtu=-1, rttvar=-1)
+
+
+def _unknown_altogether(one: dict[str, Any]) -> None:
+    for interval in one["intervals"]:
+        interval["streams"][0].update(pmtu=-1, rtt=-1, snd_wnd=-1, snd_cwnd=-1, retransmits=-2)
+
+
+@pytest.mark.parametrize(
+    ("edit", "rtt_us", "retransmits"), [(_unknown_of_a_bsd, 4804, 0), (_unknown_altogether, None, 0)]
+)
+def test_what_iperf3_does_not_know_is_unknown(edit: Edit, rtt_us: int | None, retransmits: int) -> None:
+    run = made("3.12/tcp.client", edit=edit)
+    (flow,) = run.repetitions[0].flows
+    assert flow.sender is not None
+    assert flow.sender.tcp.pmtu is None
+    assert flow.sender.tcp.rtt_us == rtt_us
+    assert flow.retransmits == retransmits
+    assert [row["goodput_mbps"] for row in rows(run)] == goodput("3.12/tcp.client")
+
+
+@pytest.mark.parametrize("jitter", ["-nan", "nan", "-1", "612345678.9"])
+def test_a_jitter_that_cannot_be_is_unknown(jitter: str) -> None:
+    text = (FIXTURES / "3.12/udp.server.json").read_text("utf-8")
+    changed = re.sub(r'("jitter_ms":\s*)[0-9.e-]+', rf"\g<1>{jitter}", text)
+    (row,) = rows(imported(reports_of("f", changed.encode()), NODES))
+    (before,) = rows(made("3.12/udp.server"))
+    assert row["jitter_us"] is None
+    assert row["datagrams_lost"] == before["datagrams_lost"]
 
 
 _SOURCE = json.loads((FIXTURES / "3.21/many.client.json").read_bytes())
@@ -255,4 +321,14 @@ def test_any_value_in_any_place_is_imported_or_refused(path: tuple[Any, ...], va
     except InputError as error:
         assert str(error).startswith("f.json: ")
         return
+    assert [refusal(one) for one in run.repetitions] == [None] * len(run.repetitions)
     document(info(run), run.repetitions)
+
+
+def test_a_record_that_no_store_takes_is_refused_with_the_reason() -> None:
+    (repetition,) = made("3.12/tcp.client").repetitions
+    (flow,) = repetition.flows
+    assert flow.sender is not None
+    wrong = replace(flow, sender=replace(flow.sender, tcp=replace(flow.sender.tcp, pmtu=-1)))
+    assert refusal(repetition) is None
+    assert refusal(replace(repetition, flows=(wrong,))) == "pmtu is below 0"

@@ -39,6 +39,7 @@ async def discovered(targets: Sequence[Target], switches: Sequence[Switch] = ())
     outcomes = await asyncio.gather(*map(_table, switches))
     tables = [(switch, one) for switch, one in zip(switches, outcomes, strict=True) if isinstance(one, Forwarding)]
     notes = [f"switch {outcome}" for outcome in outcomes if isinstance(outcome, str)]
+    notes += [f"switch {switch.key}: {_at_no_port(one)}" for switch, one in tables if one.unplaced]
     return drafted(asked, again, tables, notes)
 
 
@@ -47,7 +48,14 @@ async def _table(switch: Switch) -> Forwarding | str:
         table = await forwarding_of(switch)
     except NodeError as error:
         return str(error)
-    return table if table.ports else f"{switch.key}: it answers, but has no forwarding table (BRIDGE-MIB, Q-BRIDGE-MIB)"
+    if table.ports or table.unplaced:
+        return table
+    return f"{switch.key}: it answers, but has no forwarding table (BRIDGE-MIB, Q-BRIDGE-MIB)"
+
+
+def _at_no_port(table: Forwarding) -> str:
+    more = " more" if table.ports else ""
+    return f"{table.unplaced}{more} addresses of its forwarding table are at ports that it does not name"
 
 
 async def _asked(target: Target, gate: asyncio.Semaphore) -> Asked:

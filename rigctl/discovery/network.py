@@ -7,7 +7,7 @@ hardware, most hosts, fastest, used by SSH, IPv4.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network, ip_address
 from typing import Final, TypeAlias
 
@@ -15,6 +15,7 @@ from rigctl.base.units import format_rate
 from rigctl.probe.network import Interface, Neighbour
 from rigctl.probe.surroundings import Surroundings
 from rigctl.probe.switches import Forwarding
+from rigctl.probe.switches.reading import port_name, resolved
 
 Network: TypeAlias = IPv4Network | IPv6Network
 Held: TypeAlias = IPv4Interface | IPv6Interface
@@ -185,6 +186,8 @@ def located(
     unknown: dict[str, str] = {}
     for name, found in hosts.items():
         outcome = _by_lldp(found, paths[name].interface, own)
+        if isinstance(outcome, SwitchPort):
+            outcome = _as_named(outcome, tables)
         if not isinstance(outcome, SwitchPort) and tables:
             others = set().union(*(macs[other] for other in hosts if other != name))
             outcome = _by_table(macs[name], others, tables)
@@ -215,6 +218,17 @@ def _by_lldp(found: Surroundings, interface: Interface | None, own: set[str]) ->
     if chassis is None or port is None:
         return "the switch announces no name or port by LLDP"
     return SwitchPort(chassis, port, "LLDP", neighbour.management)
+
+
+def _as_named(port: SwitchPort, tables: Sequence[tuple[str, Forwarding]]) -> SwitchPort | str:
+    """Return an announced port by the name that its switch has for it, or why it has none; as it is if not asked."""
+    known = next((table for _, table in tables if (table.name or "").casefold() == port.switch.casefold()), None)
+    if known is None or not known.interfaces:
+        return port
+    indexes, refused = resolved([port.port], known.interfaces)
+    if refused:
+        return f"{port.switch} announces {port.port} by LLDP; asked by SNMP, {refused[port.port]}"
+    return replace(port, port=port_name(indexes[port.port], known.interfaces) or port.port)
 
 
 def _may_be_switch(neighbour: Neighbour, own: set[str]) -> bool:

@@ -1,10 +1,10 @@
 """Readings of a switch, however it is asked: counters and forwarding table; and the names of its ports."""
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 _PARTS: Final = re.compile(r"\s*([A-Za-z-]*)\s*(.*?)\s*")
 
@@ -41,36 +41,76 @@ class Reader(Protocol):
         ...
 
 
+Names: TypeAlias = Mapping[int, tuple[str, ...]]
+"""Interface index → ifName, ifDescr, ifAlias. A name may be empty; two interfaces may have the same one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Forwarding:
-    """A switch's own name, and the MAC addresses, as 02:00:00:00:00:01, behind each port, by interface name."""
+    """A switch's own name, and the MAC addresses, as 02:00:00:00:00:01, behind each port, by interface name.
+
+    `unplaced`: addresses at ports that it does not name. `interfaces`: the names of all its interfaces.
+    """
 
     name: str | None
     ports: dict[str, frozenset[str]]
+    unplaced: int = 0
+    interfaces: Names = field(default_factory=dict)
 
 
-def resolved(
-    wanted: Iterable[str], known: Mapping[int, tuple[str, ...]]
-) -> tuple[dict[str, int], dict[str, list[str]]]:
-    """Return the interface index of each wanted name, and for each name without one the nearest known names.
+def resolved(wanted: Iterable[str], known: Names) -> tuple[dict[str, int], dict[str, str]]:
+    """Return the interface index of each wanted name, and for each name without one the reason, part of a sentence.
 
-    `known`: the names of each interface (ifName, ifDescr, ifAlias). The same name wins; else a name whose letters
-    begin alike and whose numbers are equal, as Gi1/1 and GigabitEthernet1/1, if only one interface fits.
+    In this order: the same ifName or ifDescr; a name whose letters begin alike and whose numbers are equal, as Gi1/1
+    and GigabitEthernet1/1; what follows an interface and a slash, as in MikroTik's bridge/ether5; the same ifAlias,
+    which often names the port at the far end. Where several interfaces fit, none is taken.
     """
-    exact = {name.casefold(): index for index, names in reversed(list(known.items())) for name in names if name}
+    ranks = [{index: names[rank] for index, names in known.items() if len(names) > rank} for rank in range(3)]
     indexes: dict[str, int] = {}
-    missing: dict[str, list[str]] = {}
+    refused: dict[str, str] = {}
     for name in wanted:
-        index = exact.get(name.casefold())
-        if index is None:
-            alike = {key for key, names in known.items() for other in names if other and _alike(name, other)}
-            index = alike.pop() if len(alike) == 1 else None
-        if index is None:
-            every = list(dict.fromkeys(names[0] for names in known.values() if names and names[0]))
-            missing[name] = get_close_matches(name, every, 3, 0.3) or every[:3]
+        fitting = _fitting(name, ranks)
+        if len(fitting) == 1:
+            indexes[name] = fitting[0]
+        elif fitting:
+            each = [f"{index} ({', '.join(dict.fromkeys(filter(None, known[index])))})" for index in fitting[:4]]
+            several = f"{len(fitting)} of its interfaces: {', '.join(each)}"
+            refused[name] = f'"{name}" fits {several}. Use a name that only one has'
         else:
-            indexes[name] = index
-    return indexes, missing
+            firsts = (next(filter(None, names), "") for names in known.values())
+            every = [text for text in dict.fromkeys(firsts) if text]
+            near = get_close_matches(name, every, 3, 0.3) or every[:3]
+            refused[name] = f'it has no interface "{name}". Similar: {", ".join(near) or "none"}'
+    return indexes, refused
+
+
+def _fitting(name: str, ranks: Sequence[Mapping[int, str]]) -> list[int]:
+    """Return the interfaces that `name` fits best, by `ranks` of names."""
+    folded = name.casefold()
+    if not folded:
+        return []
+    own, described, alias = ({index: text.casefold() for index, text in rank.items()} for rank in ranks)
+
+    def same(rank: Mapping[int, str], text: str = folded) -> list[int]:
+        return [index for index, other in rank.items() if other == text]
+
+    def alike(rank: Mapping[int, str]) -> list[int]:
+        return [index for index, other in rank.items() if other and _alike(name, other)]
+
+    def best_first() -> Iterator[list[int]]:
+        yield same(own)
+        yield same(described)
+        yield alike(own) or alike(described)
+        above, _, below = folded.partition("/")
+        yield same(own, below) if below and same(own, above) else []
+        yield same(alias)
+
+    return next(filter(None, best_first()), [])
+
+
+def port_name(index: int, known: Names) -> str | None:
+    """Return a name by which `resolved` finds an interface: its ifName, else ifDescr, else ifAlias; else None."""
+    return next((name for name in known.get(index, ()) if name and resolved([name], known)[0] == {name: index}), None)
 
 
 def _alike(one: str, other: str) -> bool:

@@ -1,8 +1,8 @@
 """A switch's interface counters and forwarding table by SNMP, v2c and v3, with pysnmp.
 
 Numeric OIDs only: no MIB is looked up or compiled. One GET asks for the counters (IF-MIB, RFC 2863) of several ports.
-The forwarding table is Q-BRIDGE-MIB (RFC 4363) if the switch knows VLANs, else BRIDGE-MIB (RFC 4188). Both number the
-ports of the bridge: dot1dBasePortIfIndex leads to the interface, and ifName (RFC 2863) to its name.
+The forwarding table is Q-BRIDGE-MIB (RFC 4363) and BRIDGE-MIB (RFC 4188) together. Both number the ports of the bridge:
+dot1dBasePortIfIndex leads to the interface, and ifName (RFC 2863) to its name.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from pysnmp.hlapi.v3arch import asyncio as hlapi
 
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
-from rigctl.probe.switches.reading import Forwarding, PortCounters, Reader, resolved
+from rigctl.probe.switches.reading import Forwarding, Names, PortCounters, Reader, port_name, resolved
 from rigctl.probe.switches.secrets import secrets_of, variable
 from rigctl.rig.inventory import Secrets, Switch
 
@@ -38,6 +38,7 @@ _BASE_PORT: Final = "1.3.6.1.2.1.17.1.4.1.2"  # dot1dBasePortIfIndex: bridge por
 _BY_VLAN: Final = "1.3.6.1.2.1.17.7.1.2.2.1.2"  # dot1qTpFdbPort: table and MAC → bridge port
 _BY_MAC: Final = "1.3.6.1.2.1.17.4.3.1.2"  # dot1dTpFdbPort: MAC → bridge port
 MOST_LEARNT: Final = 32_768
+_FIRST_OF_TP_LINK: Final = 49_152
 _MAC_BYTES: Final = 6
 # Each counter is the sum of these columns: 64-bit ones, and the 32-bit ones where a switch has no others.
 _COLUMNS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
@@ -72,11 +73,10 @@ async def snmp_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) ->
     """Yield a reader over SNMP. Raise `NodeError` if the switch does not answer or lacks a port."""
     async with snmp_session(switch, secrets) as session:
         names = await session.names()
-        found, missing = resolved(ports, names)
-        if missing:
-            name, near = next(iter(missing.items()))
-            more = f" and {len(missing) - 1} more ports" if len(missing) > 1 else ""
-            raise NodeError(switch.key, f'it has no interface "{name}"{more}. Similar: {", ".join(near) or "none"}')
+        found, refused = resolved(ports, names)
+        if refused:
+            more = f" ({len(refused) - 1} more ports are not found either)" if len(refused) > 1 else ""
+            raise NodeError(switch.key, f"{next(iter(refused.values()))}{more}")
         yield SnmpReader(session, found)
 
 
@@ -167,15 +167,16 @@ class Session:
         answer = await hlapi.get_cmd(self.engine, self.user, self.target, hlapi.ContextData(), *asked, lookupMib=False)
         return list(self._bindings(answer))
 
-    async def names(self) -> dict[int, tuple[str, ...]]:
-        """Return the names of every interface by its index: ifName, ifDescr, ifAlias."""
-        found: dict[int, list[str]] = {}
-        for column in (_NAME, _DESCRIPTION, _ALIAS):
-            for index, value in await self.walk(column, MOST_INTERFACES):
-                found.setdefault(index[-1], []).append(text_of(value))
-        if not found:
+    async def names(self) -> Names:
+        """Return the names of every interface by its index: ifName, ifDescr, ifAlias, empty where it has none."""
+        columns = [
+            {index[-1]: text_of(value) for index, value in await self.walk(column, MOST_INTERFACES)}
+            for column in (_NAME, _DESCRIPTION, _ALIAS)
+        ]
+        indexes = dict.fromkeys(index for column in columns for index in column)
+        if not indexes:
             raise NodeError(self.switch.key, "it answers, but shows no interfaces. Is its view restricted?")
-        return {index: tuple(names) for index, names in found.items()}
+        return {index: tuple(column.get(index, "") for column in columns) for index in indexes}
 
     async def text(self, oid: str) -> str | None:
         """Return one text; None if the switch has none."""
@@ -275,22 +276,31 @@ async def read_forwarding(switch: Switch) -> Forwarding:
         name = await session.text(_SYSTEM_NAME)
         names = await session.names()
         interfaces = {index[-1]: whole(value) for index, value in await session.walk(_BASE_PORT, MOST_LEARNT)}
-        learnt: dict[str, set[str]] = {}
-        for mac, bridge_port in await _learnt(session):
-            # 0: known, but not where (dot1dTpFdbPort); the bridge's own addresses have no port either.
-            index = interfaces.get(bridge_port) if bridge_port else None
-            if index is not None and index in names:
-                learnt.setdefault(names[index][0], set()).add(mac)
-    return Forwarding(name or None, {port: frozenset(macs) for port, macs in learnt.items()})
+        learnt: dict[int | None, set[str]] = {}
+        for mac, bridge_port in (await _learnt(session)).items():
+            if bridge_port:  # 0: known, but not where (dot1dTpFdbPort); the bridge's own addresses have no port either
+                learnt.setdefault(_interface(bridge_port, interfaces, names), set()).add(mac)
+    named = {index: port_name(index, names) for index in learnt if index is not None}
+    ports = {port: frozenset(learnt[index]) for index, port in named.items() if port is not None}
+    unplaced = sum(map(len, learnt.values())) - sum(map(len, ports.values()))
+    return Forwarding(name or None, ports, unplaced, names)
 
 
-async def _learnt(session: Session) -> list[tuple[str, int | None]]:
-    for column in (_BY_VLAN, _BY_MAC):
-        rows = await session.walk(column, MOST_LEARNT)
-        if rows:
-            return [
-                (":".join(f"{part:02x}" for part in index[-_MAC_BYTES:]), whole(value))
-                for index, value in rows
-                if len(index) >= _MAC_BYTES and all(part < 256 for part in index[-_MAC_BYTES:])
-            ]
-    return []
+def _interface(bridge_port: int, interfaces: Mapping[int, int | None], names: Names) -> int | None:
+    """Return the interface of a bridge port, or None.
+
+    Switches that do not list the port use the interface's index itself, or number interfaces from 49153 (TP-Link).
+    """
+    known = interfaces.get(bridge_port)
+    candidates = (known,) if known is not None else (bridge_port, _FIRST_OF_TP_LINK + bridge_port)
+    return next((index for index in candidates if index in names), None)
+
+
+async def _learnt(session: Session) -> dict[str, int | None]:
+    """Return the bridge port of each address of both tables; that of Q-BRIDGE-MIB where they differ."""
+    learnt: dict[str, int | None] = {}
+    for column in (_BY_MAC, _BY_VLAN):
+        for index, value in await session.walk(column, MOST_LEARNT):
+            if len(index) >= _MAC_BYTES and all(part < 256 for part in index[-_MAC_BYTES:]):
+                learnt[":".join(f"{part:02x}" for part in index[-_MAC_BYTES:])] = whole(value)
+    return learnt

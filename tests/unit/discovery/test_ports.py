@@ -56,3 +56,17 @@ def test_a_port_with_many_addresses_or_two_nodes_leads_to_another_switch() -> No
     assert {name: port.port for name, port in ports.items()} == {"a": "p1"}
     assert unknown["b"] == f"seen only behind ports that lead to other switches: core up ({MOST_MACS + 2} addresses)"
     assert unknown["c"] == "seen only behind ports that lead to other switches: core both (2 addresses)"
+
+
+def test_a_port_found_by_lldp_is_written_as_its_switch_names_it() -> None:
+    """MikroTik announces its bridge and the port (netdisco issue 1495)."""
+    ends = {"a": end(1, hears("eth0", "core", "bridge/ether5")), "b": end(2, hears("eth0", "core", "lan9"))}
+    names = {5: ("ether5", "ether5", ""), 6: ("bridge", "bridge", ""), 7: ("ether7", "ether7", "")}
+    learnt = Forwarding("Core", {"ether7": frozenset({MACS[2]})}, interfaces=names)
+    ports, unknown = ports_of(ends, ("core", learnt))
+    assert ports["a"] == SwitchPort("core", "ether5", "LLDP", "10.0.0.254")
+    assert ports["b"] == SwitchPort("core", "ether7", "the forwarding table")
+    assert unknown == {}
+    ports, unknown = ports_of({"b": ends["b"]}, ("core", Forwarding("core", {}, interfaces=names)))
+    assert ports == {}
+    assert "in no forwarding table" in unknown["b"]

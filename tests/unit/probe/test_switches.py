@@ -14,7 +14,7 @@ from pysnmp.proto import rfc1902
 from rigctl.base.errors import NodeError
 from rigctl.probe.switches import snmp
 from rigctl.probe.switches.cli import Clearing, Shown, UnreadableError, cisco_ios, dell_os9
-from rigctl.probe.switches.reading import resolved
+from rigctl.probe.switches.reading import port_name, resolved
 from rigctl.probe.switches.secrets import secrets_of
 from rigctl.probe.switches.snmp import Session, text_of, whole
 from rigctl.rig.inventory import Secrets, Snmp, Switch
@@ -182,13 +182,47 @@ def test_a_name_is_found_whole_or_by_how_its_word_begins(name: str, index: int) 
 def test_a_name_that_fits_none_is_missing_with_the_nearest(name: str) -> None:
     found, missing = resolved([name], KNOWN)
     assert found == {}
-    assert len(missing[name]) in (1, 2, 3)
+    said, _, near = missing[name].partition(" Similar: ")
+    assert said == f'it has no interface "{name}".'
+    assert len(near.split(", ")) in (1, 2, 3)
 
 
-def test_a_name_that_fits_two_is_missing() -> None:
+def test_a_name_that_fits_two_is_refused_with_both() -> None:
     two = {1: ("Gi1/1", "", ""), 2: ("Gig1/1", "", "")}
-    assert resolved(["G1/1"], two)[0] == {}
+    found, refused = resolved(["G1/1"], two)
+    assert (found, refused["G1/1"]) == (
+        {},
+        '"G1/1" fits 2 of its interfaces: 1 (Gi1/1), 2 (Gig1/1). Use a name that only one has',
+    )
     assert resolved(["Gi1/1"], two)[0] == {"Gi1/1": 1}  # the same name wins
+
+
+DESCRIBED = {
+    1: ("Gi1/0/1", "GigabitEthernet1/0/1", "Gi1/0/2"),  # the port at the far end
+    2: ("Gi1/0/2", "GigabitEthernet1/0/2", ""),
+    3: ("Gi1/0/3", "GigabitEthernet1/0/3", "uplink"),
+    4: ("", "TenGigabitEthernet 1/33", "uplink"),
+    5: ("", "TenGigabitEthernet 1/33", ""),
+    6: ("ether5", "ether5", ""),
+    7: ("bridge", "bridge", ""),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [("Gi1/0/2", 2), ("GigabitEthernet1/0/2", 2), ("gig1/0/2", 2), ("bridge/ether5", 6), ("vlan/ether5", None),
+     ("Te 1/33", None), ("TenGigabitEthernet 1/33", None), ("uplink", None)],
+)  # fmt: skip
+def test_names_are_ranked_and_a_tie_is_refused(name: str, index: int | None) -> None:
+    found, refused = resolved([name], DESCRIBED)
+    assert found.get(name) == index
+    assert ("fits 2 of its interfaces" in refused.get(name, "")) == (index is None and name != "vlan/ether5")
+
+
+def test_a_port_has_the_first_name_by_which_it_is_found() -> None:
+    assert [port_name(index, DESCRIBED) for index in range(1, 9)] == [
+        "Gi1/0/1", "Gi1/0/2", "Gi1/0/3", None, None, "ether5", "bridge", None,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

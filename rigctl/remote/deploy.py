@@ -168,7 +168,6 @@ def _read_check(host: Host, binaries: dict[str, Binary], reply: Completed) -> tu
     if not system and host.node.sudo and (refusal := sudo_refusal(host.node, reply)) is not None:
         raise NodeError(name, refusal)
     if not system or (reply.exit_code and system not in _SYSTEMS):
-        # A login shell as nologin, or a server for files only, answers with a sentence and an exit code.
         answer = printable(reply.stdout.strip())[:_MOST_QUOTED]
         answer = f"{answer} ({reply.complaint})" if answer else reply.complaint
         help_ = "The user needs a login shell that runs commands, as /bin/sh, and uname"

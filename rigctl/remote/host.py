@@ -14,6 +14,8 @@ from rigctl.remote.transport import Channel, Connection, Ending
 from rigctl.rig.inventory import Node, Transport
 
 RUN_DEADLINE_S: Final = 10.0
+BEGIN_DEADLINE_S: Final = 30.0
+"""For the start-up files of a login shell, before a command's own deadline begins."""
 OUTPUT_LIMIT: Final = 4 * 1024**2
 """Bytes of output that a command may give on each stream."""
 LINE_BOUND: Final = 64 * 1024
@@ -21,6 +23,8 @@ LINE_BOUND: Final = 64 * 1024
 END_DEADLINE_S: Final = 2.0
 LAST_WORDS_DEADLINE_S: Final = 2.0
 _CHUNK: Final = 64 * 1024
+_MARK: Final = "@@rigctl begins"
+"""A line that is printed before each command: what start-up files print, or a server in place of a shell, is not it."""
 _LAST_WORDS: Final = 400
 _SIGNAL: Final = 20
 """Characters of a signal's name, which an SSH server may make up."""
@@ -78,7 +82,24 @@ class Process:
         self._on_errors = on_errors
         self._buffer = bytearray()
         self._errors = bytearray()
+        self._greeting = bytearray()
         self._listener = asyncio.create_task(self._listen_to_errors())
+
+    async def begin(self) -> bool:
+        """Pass over what is printed before the command begins. Return False if it ended without beginning."""
+        while (line := await self.readline()).strip() != _MARK.encode():
+            if not line:
+                return False
+            self._greeting += line
+            del self._greeting[:-_CHUNK]
+        return True
+
+    @property
+    def greeting(self) -> str:
+        """Return the first line that was printed before the command, in quotes; empty if there was none."""
+        lines = self._greeting.decode("utf-8", "replace").split("\n")
+        first = next((printable(line.strip()) for line in lines if line.strip()), "")
+        return f'"{first[:_LAST_WORDS]}"' if first else ""
 
     async def readline(self) -> bytes:
         """Return the next line with its newline; at the end the rest, then b""; of a line above `LINE_BOUND` a part."""
@@ -171,7 +192,7 @@ class Host:
         """
         deadline_s *= self.node.patience
         try:
-            async with asyncio.timeout(deadline_s), self.process(command) as process:
+            async with self.process(command) as process, asyncio.timeout(deadline_s):
                 async with asyncio.TaskGroup() as group:
                     output = group.create_task(self._output(process, command))
                     group.create_task(_feed(process, input))
@@ -189,13 +210,40 @@ class Host:
     async def process(self, command: str, on_errors: Callable[[bytes], None] | None = None) -> AsyncIterator[Process]:
         """Run `command` in the user's shell during the block; at its end close the input, upon which it must end.
 
-        `on_errors` gets the standard error as it comes.
+        The block begins when the command does. `on_errors` gets the standard error as it comes. Raise `NodeError` if
+        the user's shell does not begin the command in time, or at all.
         """
-        process = Process(await self._connection.start(command), self._connection.what, on_errors)
+        marked = f"echo; echo '{_MARK}'; {command}"
+        process = Process(await self._connection.start(marked), self._connection.what, on_errors)
         try:
+            await self._begin(process)
             yield process
         finally:
             await process.end()
+
+    async def _begin(self, process: Process) -> None:
+        deadline_s = BEGIN_DEADLINE_S * self.node.patience
+        try:
+            async with asyncio.timeout(deadline_s):
+                begun = await process.begin()
+        except TimeoutError:
+            said = f"; it printed {process.greeting}" if process.greeting else ""
+            raise NodeError(
+                self.node.name,
+                f"its login shell did not begin a command within {deadline_s:g} s{said}. Does a start-up file of the "
+                "user (~/.bashrc, ~/.profile) wait for input? Let it do so in interactive shells only",
+            ) from None
+        except ConnectionError as error:
+            raise NodeError(self.node.name, f"the {self._connection.what} was lost: {error}") from None
+        if not begun:
+            # nologin, a forced command of sshd, a server for files only: they answer with a sentence and an exit code.
+            said = (
+                f"{process.greeting} ({await process.last_words()})" if process.greeting else await process.last_words()
+            )
+            raise NodeError(
+                self.node.name,
+                f"no command runs on it: {said}. The user needs a login shell that runs commands, as /bin/sh",
+            )
 
     async def _output(self, process: Process, command: str) -> bytes:
         output = bytearray()

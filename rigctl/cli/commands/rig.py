@@ -366,7 +366,8 @@ async def _execute(rig: Rig, node: str, line: str) -> int:
     async with (
         provided(rig) as ready,
         connected(ready.nodes[node]) as host,
-        host.process(line, on_errors=lambda data: _put(2, data)) as process,
+        # eval: a mistake in the line is one of the command, not of the line that its shell begins with.
+        host.process(f"eval {shlex.quote(line)}", on_errors=lambda data: _put(2, data)) as process,
     ):
         feeding = asyncio.create_task(_feed(process))
         try:

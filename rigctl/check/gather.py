@@ -108,9 +108,7 @@ async def gathered(rig: Rig, plan: RunPlan | None, holder: str) -> RigState:
         await asyncio.gather(*(_ask_conditions(visit, plan) for visit in visits.values()))
         agents = {name: visit.agent for name, visit in visits.items() if visit.agent is not None}
         spots = {name: spot for name in agents if (spot := await spot_of(nodes[name])) is not None}
-        known = [pair for pair in pairs if set(pair) <= spots.keys()]
-        usable = [pair for pair in known if spots[pair[0]].version == spots[pair[1]].version]
-        paths = await probed(agents, spots, usable, round_trips=True)
+        paths = await probed(agents, spots, same_family(pairs, spots), round_trips=True)
         hosts = {name: visit.host for name, visit in visits.items() if visit.host is not None}
         await ask_neighbours({name: host.output for name, host in hosts.items()}, nodes, paths)
         return RigState(rig, plan, nodes, paths, counters)
@@ -168,6 +166,12 @@ def pairs_of(plan: RunPlan | None, names: list[str]) -> list[tuple[str, str]]:
     return [(name, names[(number + step) % count]) for step in steps for number, name in enumerate(names)]
 
 
+def same_family(pairs: Iterable[tuple[str, str]], spots: Mapping[str, Spot]) -> list[tuple[str, str]]:
+    """Return the pairs whose ends are both known, and of one address family."""
+    known = [pair for pair in pairs if set(pair) <= spots.keys()]
+    return [(source, peer) for source, peer in known if spots[source].version == spots[peer].version]
+
+
 async def spot_of(state: NodeState) -> Spot | None:
     """Return a node as an end of paths; None if its address is not known."""
     address = await literal(state.address) if state.address is not None else None
@@ -190,9 +194,10 @@ async def _look_around(
 
 
 def peers_of(name: str, nodes: Mapping[str, NodeState], pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the data addresses that a node sends to."""
+    """Return the data addresses that a node sends to; those of another family than its own are left out."""
+    own = nodes[name].address or ""
     found = (nodes[destination].address for source, destination in pairs if source == name)
-    return [address for address in found if address is not None]
+    return [address for address in found if address is not None and (":" in address) == (":" in own)]
 
 
 async def look_around(

@@ -10,12 +10,14 @@ import re
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from ipaddress import ip_address
 from typing import Final, TypeAlias
 
 from rigctl.base.texts import harmless
 from rigctl.probe import freebsd, parsers, processors
 from rigctl.probe.parsers import Fact, read
 from rigctl.records import Facts
+from rigctl.rig.fields import is_address
 from rigctl.rig.inventory import Node
 
 Run: TypeAlias = Callable[[str], Awaitable[str]]
@@ -57,6 +59,7 @@ FACTS: Final[dict[str, Fact]] = {
     "memory_bytes": read("/proc/meminfo", parsers.memory_bytes),
     "boot_id": read("/proc/sys/kernel/random/boot_id", parsers.text),
     "interface": Fact('echo "$IF"', parsers.text, "ip"),
+    "ssh_address": Fact("echo $SSH_CONNECTION", parsers.ssh_address),
     "addresses": Fact(f'{_IF}ip -o addr show dev "$IF"', parsers.addresses, "ip"),
     "driver": Fact(f'{_IF}{{ ethtool -i "$IF" || readlink "{_NET}/device/driver"; }}', parsers.driver, "ethtool"),
     "firmware": Fact(f'{_IF}[ -e "{_NET}/device" ] && ethtool -i "$IF"', parsers.firmware, "ethtool"),
@@ -192,31 +195,50 @@ def data_address_of(node: Node, facts: Facts, ip_version: int = 4) -> str | None
     """Return the address of a node's data. What the rig file names is never replaced silently.
 
     It is the rig file's `data_address`; else the first global address of `data_interface`, of `ip_version` if it has
-    one; else, if no interface is named, the address that SSH uses. None: the interface has no address.
+    one; else, if no interface is named, the address that SSH uses: of a host name the address that SSH reached. None:
+    no such address.
     """
     if node.data_address is not None:
         return node.data_address
+    held = [str(address).split("/")[0] for address in facts.get("addresses") or ()]
     if node.data_interface is None:
-        return node.address
-    addresses = [str(address).split("/")[0] for address in facts.get("addresses") or ()]
-    fitting = [address for address in addresses if (":" in address) == (ip_version == 6)]
-    return next(iter(fitting or addresses), None)
+        if is_address(node.address):
+            return node.address
+        held = [*filter(None, [facts.get("ssh_address")]), *held]
+    usable = [address for address in held if carries_data(address)]
+    fitting = [address for address in usable if (":" in address) == (ip_version == 6)]
+    return next(iter(fitting or usable), None)
+
+
+def carries_data(address: str) -> bool:
+    """Return False for an address that holds on one link only (fe80::…), or that no host has."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return False
+    return not (parsed.is_link_local or parsed.is_unspecified or parsed.is_multicast)
 
 
 def unusable(node: Node, facts: Facts) -> bool:
-    """Tell whether the rig file names an interface that is missing, or that has no address and needs one."""
-    if node.data_interface is None:
-        return False
-    return facts.get("interface") is None or data_address_of(node, facts) is None
+    """Tell whether a node has no address for its data, or the rig file names an interface that is missing."""
+    address = data_address_of(node, facts)
+    missing = node.data_interface is not None and facts.get("interface") is None
+    return missing or address is None or not carries_data(address)
 
 
 def why_unusable(node: Node, facts: Facts, there: Mapping[str, Sequence[str]]) -> str:
     """Return the message for an `unusable` node. `there`: its interfaces with their global addresses."""
     missing = facts.get("interface") is None
-    what = "does not exist" if missing else "has no global address"
     has = ", ".join(f"{name} ({', '.join(addresses) or 'no global address'})" for name, addresses in there.items())
-    change = "" if missing else ", or give data_address"
-    return (
-        f"data_interface {node.data_interface} {what}. Interfaces of the node: {has or 'unknown, it has no ip(8)'}. "
-        f"Name one of them in the rig file{change}"
-    )
+    change = "Name one of them in the rig file"
+    if (address := data_address_of(node, facts)) is not None and not carries_data(address):
+        key = "data_address" if node.data_address is not None else "address"
+        what = f"{key} {address} cannot carry data: it is no address of a host beyond one link"
+        change = "Give data_address or data_interface in the rig file"
+    elif node.data_interface is None:
+        what = f"it is unknown which address its data shall use: {node.address} is a name"
+        change = "Give data_address or data_interface in the rig file"
+    else:
+        what = f"data_interface {node.data_interface} {'does not exist' if missing else 'has no global address'}"
+        change += "" if missing else ", or give data_address"
+    return f"{what}. Interfaces of the node: {has or 'unknown, it has no ip(8)'}. {change}"

@@ -11,6 +11,8 @@ from ipaddress import IPv4Interface, IPv6Interface, ip_interface
 from itertools import chain
 from typing import Any, Final, TypeVar
 
+from rigctl.rig.fields import is_address
+
 _ARM_PARTS: Final = {
     "0xb76": "ARM1176JZF-S",
     "0xc07": "Cortex-A7",
@@ -80,6 +82,12 @@ def questions(commands: Mapping[str, str]) -> list[str]:
 def answers(output: str) -> dict[str, str]:
     """Return the output of each command of `questions`, by key. A banner before the first is passed over."""
     return {key: text for key, _, text in (part.partition("\n") for part in f"\n{output}".split(f"\n{MARK}")[1:])}
+
+
+def ssh_address(output: str) -> str | None:
+    """Return the node's own address from SSH_CONNECTION (sshd(8)): client, port, server, port. None without SSH."""
+    words = output.split()
+    return words[2] if len(words) == 4 and is_address(words[2].partition("%")[0]) else None
 
 
 def first(pattern: str, convert: Callable[[str], T]) -> Callable[[str], T | None]:

@@ -156,7 +156,8 @@ class Nodes:
         node = self.rig.nodes[name]
         address = data_address_of(node, self._facts.get(name, {}), self.rig.ip_version)
         if name in self._unusable or address is None:
-            raise NodeError(name, self._unusable.get(name, f"the address of {node.data_interface} could not be read"))
+            what = f"the address of {node.data_interface or node.address} could not be read"
+            raise NodeError(name, self._unusable.get(name, what))
         return address
 
     async def drop(self, name: str) -> None:

@@ -213,6 +213,19 @@ def addresses(state: RigState) -> Iterator[Finding]:
         yield cause.finding
 
 
+def families(state: RigState) -> Iterator[Finding]:
+    """Check that both ends of each pair have addresses of one family."""
+    plan = state.plan
+    pairs = dict.fromkeys(pair for cell in plan.cells for pair in cell.pairs) if plan is not None else ()
+    for pair in pairs:
+        ends = [state.nodes.get(name) for name in (pair.source, pair.destination)]
+        addresses = [each.address for each in ends if each is not None and each.address is not None]
+        if len(addresses) == 2 and len({":" in address for address in addresses}) == 2:
+            text = f"{addresses[0]} and {addresses[1]} are of two families: no packet goes from IPv4 to IPv6."
+            remedy = "Give both data_address in the rig file, of one family."
+            yield error(paths_of((pair.source, pair.destination)), text, remedy)
+
+
 def explained(state: RigState) -> frozenset[Ends]:
     """Return the paths with a fault that another rule reports: link, routes or addresses."""
     known = _of_links(state)

@@ -9,6 +9,7 @@ import pytest
 from rigctl.check.judge import answer, judged
 from rigctl.check.paths import Icmp, PathState
 from rigctl.check.records import Failure, NodeState, RigState
+from rigctl.check.rules.paths import families
 from rigctl.findings import Finding, Severity
 from rigctl.probe.readiness import Disk, Route, Surroundings
 from rigctl.records import Cell, Condition, HostSetting, Link, Pair, RunPlan
@@ -195,6 +196,15 @@ def test_two_nodes_of_a_rig_may_be_one_interface_of_one_host() -> None:
     assert texts(state) == []
     state.nodes["c"].address = state.nodes["b"].address
     assert texts(state) == []
+
+
+def test_ends_of_two_families_are_an_error_of_their_pair_only() -> None:
+    state = seen_of({}, {}, {}, plan=plan_with(Cell(1, "tcp", (Pair("a", "b"), Pair("a", "c")), 1.0, 0.0, 1)))
+    state.nodes["b"].address = "fd00::2"
+    (finding,) = families(state)
+    assert finding.subject.names == ("a -> b",)
+    assert finding.text == "10.0.0.1 and fd00::2 are of two families: no packet goes from IPv4 to IPv6."
+    assert finding.remedy == "Give both data_address in the rig file, of one family."
 
 
 def test_a_mac_address_that_two_nodes_have_is_the_cause_of_what_is_dropped_between_them() -> None:

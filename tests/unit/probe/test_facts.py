@@ -1,5 +1,6 @@
 """Host facts from recorded outputs, and the address that a node's data have."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -250,6 +251,52 @@ def test_an_interface_that_leads_nowhere_is_never_replaced_by_another() -> None:
     assert unusable(node(data_interface="lo"), facts("lo"))
     assert not unusable(node(data_interface="eth1", data_address="10.0.0.9"), facts("eth1"))
     assert not unusable(node(), facts(None))
+
+
+SSH = {"interface": "eth0", "addresses": ["10.98.0.1", "10.98.0.7", "fd98::1"], "ssh_address": "10.98.0.7"}
+BY_NAME = Node("pi1", "pi1.lab", Link(None, None))
+
+
+@pytest.mark.parametrize(
+    ("asked", "ip_version", "address"),
+    [
+        (SSH, 4, "10.98.0.7"),  # the one that SSH reached, of several
+        (SSH, 6, "fd98::1"),
+        (SSH | {"ssh_address": "fd98::1"}, 4, "10.98.0.1"),  # of one family with the other end
+        (SSH | {"ssh_address": "fe80::4c%eth0", "addresses": ["fd98::1"]}, 4, "fd98::1"),
+        (SSH | {"ssh_address": "127.0.0.1", "addresses": None}, 4, "127.0.0.1"),  # localhost
+        (SSH | {"ssh_address": "fe80::4c%eth0", "addresses": None}, 4, None),
+        ({"ssh_address": None, "interface": None, "addresses": None}, 4, None),
+    ],
+)
+def test_a_node_by_name_has_the_address_that_ssh_reached(asked: Facts, ip_version: int, address: str | None) -> None:
+    assert data_address_of(BY_NAME, asked, ip_version) == address
+    assert unusable(BY_NAME, asked) == (address is None)
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        (BY_NAME, "it is unknown which address its data shall use: pi1.lab is a name. Interfaces of the node: lo (no "),
+        (node(data_address="fe80::4c"), "data_address fe80::4c cannot carry data"),
+        (replace(BY_NAME, address="fe80::4c%eth0"), "address fe80::4c%eth0 cannot carry data"),
+        (node(data_address="0.0.0.0"), "data_address 0.0.0.0 cannot carry data"),
+    ],
+)
+def test_what_cannot_carry_data_is_refused_with_the_keys_that_help(own: Node, said: str) -> None:
+    assert unusable(own, facts(None))
+    message = why_unusable(own, facts(None), {"lo": []})
+    assert message.startswith(said)
+    assert message.endswith("Give data_address or data_interface in the rig file")
+
+
+@pytest.mark.parametrize(
+    ("said", "address"),
+    [("10.0.0.5 52100 10.0.0.1 22\n", "10.0.0.1"), ("fe80::1%eth0 1 fe80::2%eth0 22", "fe80::2%eth0"),
+     ("\n", None), ("a b c d", None), ("1.2.3.4 1 1.2.3.5", None)],
+)  # fmt: skip
+def test_the_own_address_is_the_third_word_of_ssh_connection(said: str, address: str | None) -> None:
+    assert parsers.ssh_address(said) == address
 
 
 async def test_the_message_names_the_interfaces_that_are_there() -> None:

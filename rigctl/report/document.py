@@ -71,7 +71,8 @@ def of_view(view: RunView) -> Document:
     findings = [finding for part in parts for finding in part.findings]
     findings += [*expectations.findings(view.plan, verdicts), *shortfall(view)]
     answers = [finding for finding in findings if finding.weight is Weight.ANSWER]
-    findings = [finding for finding in findings if finding not in answers[1:]]  # a matrix or mesh answers for its tests
+    if not _has_several_kinds(view):  # a matrix or mesh answers for its tests
+        findings = [finding for finding in findings if finding not in answers[1:]]
     if not any(finding.weight in (Weight.ANSWER, Weight.IMPOSSIBLE, Weight.FAILED) for finding in findings):
         findings.append(Finding("The tests were measured, but gave no figure.", Weight.ANSWER, Severity.ERROR))
     # The rows of the export have all repetitions.
@@ -94,6 +95,12 @@ def of_view(view: RunView) -> Document:
     )
 
 
+def _has_several_kinds(view: RunView) -> bool:
+    """Tell whether tests of several kinds are in the run, as imported ones may be; classes are tables of their own."""
+    cells = view.plan.cells
+    return len({cell.test for cell in cells}) > 1 and all(cell.traffic_class is None for cell in cells)
+
+
 def _parts(view: RunView) -> list[Part]:
     return [part for part_of in SECTIONS if (part := part_of(view)) is not None]
 
@@ -105,12 +112,18 @@ def _results(
     lead = [section for part in parts for section in part.lead]
     rest = [section for part in parts for section in part.sections]
     rest += [section for part in parts for section in part.details]
-    table = next((part.results for part in parts if part.results is not None), None)
-    if table is None:
+    tables = [part.results for part in parts if part.results is not None]
+    if not tables:
         return (), [*lead, *rest]
-    table = expectations.with_column(_headed(view.info, table), view.plan, verdicts)
     lines = {number: line for part in parts for number, line in part.sparklines.items()}
-    table = replace(table, rows=tuple(replace(row, over_time=lines.get(row.test or 0)) for row in table.rows))
+
+    def composed(table: Table) -> Table:
+        table = expectations.with_column(_headed(view.info, table), view.plan, verdicts)
+        return replace(table, rows=tuple(replace(row, over_time=lines.get(row.test or 0)) for row in table.rows))
+
+    if _has_several_kinds(view):
+        return (Section("Results", tuple(map(composed, tables)), brief=True),), [*lead, *rest]
+    table = composed(tables[0])
     if lead and (len(table.rows) > MOST_ROWS or any(part.leads for part in parts)):
         count, run = len(table.rows), view.info.run
         more = Paragraph(f"`rigctl export {run} --level cells` gives {count} rows of values.", small=True)

@@ -16,8 +16,10 @@ from rigctl.analysis.nights.figures import keys_of_tests
 from rigctl.analysis.rows.frames import load
 from rigctl.base.errors import InputError
 from rigctl.columns import Level
+from rigctl.findings import Weight
 from rigctl.measure.iperf3_files import Imported, imported, reports_of
 from rigctl.records import RunInfo, RunStatus, Status
+from rigctl.report.blocks import Table
 from rigctl.report.document import document
 from rigctl.settings import CONGESTION, DSCP, MSS, RATE, WINDOW
 from rigctl.store.rows import refusal
@@ -332,3 +334,12 @@ def test_a_record_that_no_store_takes_is_refused_with_the_reason() -> None:
     wrong = replace(flow, sender=replace(flow.sender, tcp=replace(flow.sender.tcp, pmtu=-1)))
     assert refusal(repetition) is None
     assert refusal(replace(repetition, flows=(wrong,))) == "pmtu is below 0"
+
+
+def test_each_kind_of_imported_tests_has_its_table_and_its_answer() -> None:
+    run = made("3.12/tcp.client", "3.12/udp.client", "3.12/udp-lossy.client")
+    page = document(info(run), run.repetitions)
+    (results,) = page.results
+    tables = [block for block in results.blocks if isinstance(block, Table)]
+    assert [[row.test for row in table.rows] for table in tables] == [[1], [2, 3]]
+    assert [finding.weight for finding in page.findings].count(Weight.ANSWER) == 2

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from math import log
 from typing import Final
@@ -15,6 +16,8 @@ from rigctl.model.statistics.changes import LEAST_NIGHTS, Rules, Verdict, compar
 from rigctl.records import CONFIRMS, Accepted, RunInfo
 from rigctl.store import Store
 
+_HELD: Final = 7
+"""Nights for which a level must have been held to be the normal one."""
 _DATE_DIGITS: Final = 8
 """A number with this many digits is the beginning of a run's id, as 20261122."""
 
@@ -97,17 +100,16 @@ def of_nights(seen: Nights, accepted: Iterable[Accepted], rules: Rules | None = 
     )
     last, latest = len(seen.runs) - 1, max(at, default=-1)
     # A pair that was found later than its node, or than the sum over its test, is no news of its own.
-    earlier = [own for event in events if latest < event.found < last for own in (event, *event.explains)]
+    since_accepted = [own for event in events if event.found > latest for own in (event, *event.explains)]
     tonight_too = [own for event in events if event.found == last for own in (event, *event.explains)]
-    changed = {shift.series.subject for shift in earlier}
-    standing = [*earlier, *(shift for shift in tonight_too if shift.series.subject in changed)]
+    standing = [own for own in map(partial(_standing, rules=rules, last=last), _by_subject(since_accepted)) if own]
     tonight = [(series, verdict) for series, verdict in pairs if series.points[-1].value is not None]
     return Regressions(
         run=seen.runs[-1],
         nights=seen,
         rules=rules,
-        news=_by_size(_net([shift for shift in events if shift.found == last], rules)),
-        standing=_by_size(grouped(_net(standing, rules))),
+        news=_by_size(_of_tonight([shift for shift in events if shift.found == last], rules)),
+        standing=_by_size(grouped(standing)),
         suspected=_suspected(pairs, [shift.series for shift in tonight_too]),
         history=tuple(sorted(events, key=lambda shift: (shift.change.at, -shift.weight))),
         levels=tuple(found.values()),
@@ -141,20 +143,68 @@ def _by_size(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
     return tuple(sorted(shifts, key=lambda shift: -shift.weight))
 
 
-def _net(shifts: Sequence[Shift], rules: Rules) -> list[Shift]:
-    """Join the changes of each series: from the level before the first to that after the last."""
+def _by_subject(shifts: Iterable[Shift]) -> list[list[Shift]]:
+    """Return the changes of each series, the earliest first."""
     by_subject: dict[Subject, list[Shift]] = {}
-    for shift in shifts:
+    for shift in sorted(shifts, key=lambda own: own.change.at):
         by_subject.setdefault(shift.series.subject, []).append(shift)
+    return list(by_subject.values())
+
+
+def _of_tonight(shifts: Sequence[Shift], rules: Rules) -> list[Shift]:
+    """Return what tonight's changes of each series amount to: steps in one direction are one change.
+
+    A change that an opposite one took back is none.
+    """
     kept = []
-    for own in by_subject.values():
-        first, last = (end(own, key=lambda shift: shift.change.at) for end in (min, max))
-        change = replace(last.change, at=first.change.at, before=first.change.before)
-        if first is last:
-            kept.append(first)
-        elif abs(change.ratio - 1) >= rules.bound:
-            kept.append(replace(last, change=change, since=first.since, facts=first.facts, returns=None))
+    for own in _by_subject(shifts):
+        steps = _last_run(own)
+        net = replace(steps[-1].change, at=steps[0].change.at, before=steps[0].change.before)
+        taken_back = len(steps) < len(own) and abs(net.after / own[0].change.before - 1) < rules.bound
+        if abs(net.ratio - 1) >= rules.bound and not taken_back:
+            returns = steps[-1].returns if len(steps) == 1 else None
+            kept.append(replace(steps[-1], change=net, since=steps[0].since, facts=steps[0].facts, returns=returns))
     return kept
+
+
+def _last_run(shifts: Sequence[Shift]) -> Sequence[Shift]:
+    """Return the last changes that go in one direction."""
+    first = len(shifts) - 1
+    while first and shifts[first - 1].better == shifts[-1].better:
+        first -= 1
+    return shifts[first:]
+
+
+def _standing(shifts: Sequence[Shift], rules: Rules, last: int) -> Shift | None:
+    """Return how the level of now differs from the normal one, or None if the difference is below the bound, or news.
+
+    `shifts`: the changes of a series since its level was accepted. Nobody accepts gains, so the normal level is the
+    best of the accepted one and those that were held for a week since. The difference stands since the first night
+    after which every level differs by the bound or more: a dip that ended by itself, or a gain, is not netted with it.
+    """
+    now, better = shifts[-1].change.after, shifts[-1].series.better
+    held = [shifts[0].change.before]
+    held += [one.change.after for one, two in pairwise(shifts) if two.change.at - one.change.at >= _HELD]
+    normal = held[0]
+    for level in held:
+        normal = level if better(level / normal) else normal
+    if better(now / normal):  # a gain on all levels before is one on the accepted level
+        normal = held[0]
+
+    def differs(level: float) -> bool:
+        return abs(level / normal - 1) >= rules.bound and better(level / normal) == better(now / normal)
+
+    if not differs(now):
+        return None
+    first = len(shifts) - 1
+    while first and differs(shifts[first - 1].change.after):
+        first -= 1
+    if shifts[first].change.found == last:
+        return None  # it is tonight's news
+    change = replace(shifts[-1].change, at=shifts[first].change.at, before=normal)
+    return replace(
+        shifts[-1], change=change, since=shifts[first].since, facts=shifts[first].facts, explains=(), returns=None
+    )
 
 
 def _altered(seen: Nights) -> list[int]:

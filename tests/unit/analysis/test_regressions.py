@@ -153,6 +153,34 @@ def test_the_steps_of_a_drift_stand_as_one_change(tmp_path: Path) -> None:
     assert standing.ratio == pytest.approx(0.94, abs=0.01)
 
 
+@pytest.mark.parametrize(
+    ("levels", "ratio", "since"),
+    [
+        ([(0.94, 15), (1.0, 30), (0.95, 6)], 0.95, 45),  # a lasting drop after a gain that nobody accepted
+        ([(0.90, 15), (1.0, 30), (0.93, 6)], 0.93, 45),
+        ([(0.97, 15), (1.0, 25), (0.97, 15), (0.93, 6)], 0.93, 40),
+        ([(1.0, 15), (0.90, 2), (1.0, 20), (0.95, 6)], 0.95, 37),  # not since the dip that ended by itself
+        ([(1.0, 25), (0.983, 6), (0.992, 6), (0.998, 6)], None, None),  # below the bound tonight
+        ([(0.94, 15), (1.0, 30)], 1 / 0.94, 15),  # a gain
+        ([(1.0, 20), (0.94, 8), (0.97, 8)], 0.97, 20),  # a partial recovery
+    ],
+)
+def test_what_stands_is_the_level_of_now_against_the_best_that_was_held(
+    levels: list[tuple[float, int]], ratio: float | None, since: int | None, tmp_path: Path
+) -> None:
+    nights = [level for level, count in levels for _ in range(count)]
+    plan = replace(nightly.mesh_plan(("a", "b")), cells=nightly.mesh_plan(("a", "b")).cells[:1])
+    with open_store(str(tmp_path / "store.db"), create=True) as store:
+        for night in range(len(nights)):
+            nightly.measure(store, plan, night, lambda night, _: nights[night])
+        found = of(store, len(nights) - 1)
+        runs = store.run_ids()
+    assert found.news == ()
+    assert [shift.since.run for shift in found.standing] == ([] if since is None else [runs[since]])
+    assert [shift.ratio for shift in found.standing] == ([] if ratio is None else [pytest.approx(ratio, abs=0.005)])
+    assert found.failed == (ratio is not None and ratio < 1)
+
+
 def test_a_change_is_news_once_and_stands_until_it_is_accepted(measured: Measured) -> None:
     store = measured(slow_sender)
     found = of(store, CHANGED + 3)

@@ -281,6 +281,9 @@ void flow_stop(struct flow *flow)
     atomic_store(&flow->stopping, true);
     if (flow->multipath != NULL)
         flow->multipath->ending = true;
+    /* Its thread ends the connection: before its last datagram the receiver would end too early, and count that as lost. */
+    if (flow->sender && flow->datagram.fd >= 0)
+        return;
     /* A sender has data queued that must still arrive; a receiver waits for an end-of-file that may never come. */
     shutdown(flow->fd, flow->sender ? SHUT_WR : SHUT_RD);
 }

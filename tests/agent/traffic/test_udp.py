@@ -11,7 +11,7 @@ from builders import bucket_of
 from fake_clock import FakeClock
 from lab import Lab, beside_the_sender, drop, dropped, taken
 from processes import eventually
-from talk import LONG_MS, Report, Start, Talk, begin, completed, joined, ran, report_of, settings, started
+from talk import LONG_MS, Report, Start, Talk, begin, completed, joined, ran, report_of, settings, started, tasks_of
 
 PINNED = f"placement={min(os.sched_getaffinity(0))}"
 """Of a sender that is moved to another processor the next datagram may overtake the last one."""
@@ -151,6 +151,32 @@ def test_a_sender_that_begins_before_its_receiver_is_not_refused(start: Start) -
     begin(receiver)
     completed(receiver, sender)
     assert report_of(receiver).datagrams[0]["datagrams"] == report_of(sender).datagrams[0]["datagrams"]
+
+
+def waits(agent: Talk) -> None:
+    """Return when the thread of an agent's flow has slept, and looked for its end, three more times."""
+    (thread,) = (task for task in tasks_of(agent) if task.name != str(agent.process.pid))
+
+    def slept() -> int:
+        words = (thread / "status").read_text().split()
+        return int(words[words.index("voluntary_ctxt_switches:") + 1])
+
+    before = slept()
+    eventually(lambda: slept() >= before + 3)
+
+
+def test_a_sender_that_is_stopped_before_its_first_datagram_loses_none(clock: FakeClock) -> None:
+    """Its thread sleeps until the start, and ends the connection no earlier than it has sent: the receiver waits."""
+    receiver, sender = clock.start(), clock.start()
+    joined(receiver, sender, extra="transport=udp size=64")
+    started(receiver, sender, how="rate=512000", at_ns=clock.now_ns + 10**9)
+    waits(sender)
+    assert sender.ask("stop endpoint=1")["ok"]
+    waits(receiver)
+    clock.advance(1)
+    completed(receiver, sender)
+    sent, came = report_of(sender).datagrams[0], report_of(receiver).datagrams[0]
+    assert came["datagrams"] == sent["datagrams"]
 
 
 @pytest.mark.parametrize("flows", [16, 32])

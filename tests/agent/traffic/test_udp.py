@@ -14,7 +14,7 @@ from processes import eventually
 from talk import LONG_MS, Report, Start, Talk, begin, completed, joined, ran, report_of, settings, started, tasks_of
 
 PINNED = f"placement={min(os.sched_getaffinity(0))}"
-"""Of a sender that is moved to another processor the next datagram may overtake the last one."""
+"""If a sender is moved to another processor, its next datagram, or its end, may overtake the last one."""
 
 
 def reports(start: Start, what: str, how: str = "", duration_ms: int = 500, **more: Any) -> tuple[Report, Report]:
@@ -144,7 +144,7 @@ def test_a_port_that_another_program_uses_for_udp_is_not_taken(start: Start) -> 
 
 def test_a_sender_that_begins_before_its_receiver_is_not_refused(start: Start) -> None:
     receiver, sender = start(), start()
-    port = joined(receiver, sender, extra="transport=udp size=64")
+    port = joined(receiver, sender, extra="transport=udp size=64", connect=PINNED)
     begin(sender, 100, "rate=512000")
     command = ["ss", "-Huan", "src", f"127.0.0.1:{port}"]
     eventually(lambda: int(subprocess.run(command, check=True, capture_output=True).stdout.split()[1]) > 0)
@@ -188,7 +188,7 @@ def test_many_flows_into_one_node_all_arrive(start: Start, flows: int) -> None:
 
 def forged(receiver: Talk, sender: Talk, test: str) -> None:
     """Join two agents and send what their peers did not send."""
-    port = joined(receiver, sender, extra=f"transport=udp {test} size=64")
+    port = joined(receiver, sender, extra=f"transport=udp {test} size=64", connect=PINNED)
     with beside_the_sender(port) as forger:
         for number in (0, 1, 5, 250_000, 2**31):
             forger.send(struct.pack(">QII", 0, number, 7) + bytes(48))

@@ -6,6 +6,7 @@ The samples are made from the totals, with a fixed seed, so that cutting them gi
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -158,6 +159,14 @@ def run(the_plan: RunPlan | None = None, **fields: Any) -> RunInfo:
     return replace(base, **fields)
 
 
+@cache
+def _shape(seed: int, steps: int, retransmits: int) -> tuple[list[int], list[float]]:
+    """The steps of a flow in which segments are lost, and what each step carries as a share of the mean."""
+    noise = random.Random(seed)
+    lost = sorted(noise.randrange(1, steps) for _ in range(retransmits))
+    return lost, [1 + noise.gauss(0, 0.004) for _ in range(steps)]
+
+
 def sides(
     the_cell: Cell,
     mbps: float,
@@ -167,10 +176,8 @@ def sides(
     **sender_fields: Any,
 ) -> tuple[Side, Side]:
     """Sender and receiver of one flow that runs at `mbps` for the cell's duration, sampled every 100 ms."""
-    noise = random.Random(seed)
     steps = round(the_cell.duration_s * 10)
-    lost = sorted(noise.randrange(1, steps) for _ in range(retransmits))
-    shape = [1 + noise.gauss(0, 0.004) for _ in range(steps)]
+    lost, shape = _shape(seed, steps, retransmits)
     scale = mbps * 1e6 / 8 * the_cell.duration_s / sum(shape)
     times, counts, again, total = [], [], [], 0.0
     for step, share in enumerate(shape, 1):
@@ -256,9 +263,13 @@ def failed(the_cell: Cell, reason: str = "pi4: connection refused", **fields: An
 
 def gigablox(duration_s: float = 10.0) -> tuple[RunInfo, list[Repetition]]:
     """The page's run: seven cells, two pairs, its speeds and retransmits."""
-    made = gigablox_cells(duration_s)
-    measured = [repetition(one, row[3], row[4]) for one, row in zip(made, GIGABLOX, strict=True)]
-    return run(plan(made)), measured
+    return run(plan(gigablox_cells(duration_s))), list(_gigablox(duration_s))
+
+
+@cache
+def _gigablox(duration_s: float) -> tuple[Repetition, ...]:
+    cells = gigablox_cells(duration_s)
+    return tuple(repetition(one, row[3], row[4]) for one, row in zip(cells, GIGABLOX, strict=True))
 
 
 def datagram_flow(sent: int, came: int, number: int = 1, *, refused: int = 0, **counts: Any) -> Flow:

@@ -25,6 +25,8 @@ from rigctl.records import (
     RunInfo,
     Status,
 )
+from rigctl.report.document import document
+from rigctl.report.printers.html import page
 from rigctl.store import open_store
 
 Run: TypeAlias = tuple[RunInfo, list[Repetition]]
@@ -32,6 +34,7 @@ PAIR: Final = Pair("pi1", "pi2")
 GOLDEN: Final = Path(__file__).parents[1] / "golden" / "runs"
 
 
+@cache
 def streams() -> Run:
     """The seven tests, one repetition of them invalid and measured once more."""
     info, measured = builders.gigablox()
@@ -40,22 +43,15 @@ def streams() -> Run:
     return info, [*measured[:2], bad, again, *measured[3:]]
 
 
+@cache
 def matrix() -> Run:
-    """36 tests under each of two conditions, a field of them not measured: every part of the large one."""
-    return _one_not_measured(
-        *das2.run((das2.OFF, das2.ON), windows=das2.WINDOWS[:2], flows=(1, 2, 10), pairs=range(1, 7))
-    )
-
-
-def large_matrix() -> Run:
-    """480 tests under each of two conditions, a field of them not measured."""
-    return _one_not_measured(*das2.run((das2.OFF, das2.ON)))
-
-
-def _one_not_measured(info: RunInfo, measured: list[Repetition]) -> Run:
+    """36 tests under each of two conditions, a field of them not measured: every part of a large one."""
+    axes = {"windows": das2.WINDOWS[:2], "flows": (1, 2, 10), "pairs": range(1, 7)}
+    info, measured = das2.run((das2.OFF, das2.ON), **axes)
     return info, [builders.failed(info.plan.cells[7]), *measured[:7], *measured[8:]]
 
 
+@cache
 def soak() -> Run:
     """One test of half an hour with twelve pairs."""
     return das2.run(windows=(131072,), flows=(1,), pairs=(12,), duration_s=1800.0, samples=1800)
@@ -114,6 +110,12 @@ def counters() -> Run:
     """One test beside the counters of two switches and of all interfaces."""
     paper = Paper()
     return paper.run(), [paper.repetition()]
+
+
+@cache
+def page_of(name: str) -> str:
+    """The whole page of one of `RUNS`."""
+    return page(document(*RUNS[name]()))
 
 
 RUNS: Final[dict[str, Callable[[], Run]]] = {

@@ -1,13 +1,17 @@
-"""Unit tests open no socket to anywhere and start no process: whoever tries is told so."""
+"""Unit tests open no socket to anywhere, start no process, and wait for no disk."""
 
 import asyncio
 import gc
 import os
 import socket
+import sqlite3
 import subprocess
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+
+from rigctl.store import open as store_open
 
 _NEW_OBJECTS = 50_000
 """So many make Python look for garbage, in place of 700: records of whole runs are none."""
@@ -27,12 +31,19 @@ def _forbidden(what: str) -> object:
     return refuse
 
 
+def _unsafe(connection: sqlite3.Connection, record: object, prepare: Any = store_open._prepare_sqlite) -> None:
+    """Wait for no disk: thousands of commits are made here, and no power is cut."""
+    prepare(connection, record)
+    connection.execute("PRAGMA synchronous = OFF")
+
+
 @pytest.fixture(autouse=True, scope="package")
-def _no_process_and_no_network() -> Iterator[None]:
+def _no_process_no_network_and_no_disk() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subprocess.Popen, "__init__", _forbidden("start a process"))
         patch.setattr(os, "posix_spawn", _forbidden("start a process"))
         patch.setattr(asyncio, "create_subprocess_exec", _forbidden("start a process"))
         for name in ("connect", "bind", "listen"):
             patch.setattr(socket.socket, name, _forbidden(f"{name} a socket"))
+        patch.setattr(store_open, "_prepare_sqlite", _unsafe)
         yield

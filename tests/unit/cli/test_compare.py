@@ -1,6 +1,7 @@
 """`rigctl compare`: which runs are meant, what is printed in each format, and the exit code."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +19,28 @@ TESTS = compared_runs.cells(3)
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "schemas" / "compare.schema.json").read_text())
 
 
-def stored(rigctl: Rigctl, *views: RunView) -> list[str]:
+def stored(path: Path, *views: RunView) -> list[str]:
     """Return the ids of runs with these repetitions, an hour after each other."""
-    with open_store(str(rigctl.store)) as store:
+    with open_store(str(path)) as store:
         return [
             builders.put(store, view.info, view.every, view.info.started_at + 3600 * number)
             for number, view in enumerate(views)
         ]
 
 
-@pytest.fixture
-def runs(rigctl: Rigctl) -> list[str]:
-    """The ids of two equal runs and one with a slower test."""
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A store of two equal runs and one with a slower test."""
+    path = tmp_path_factory.mktemp("compared") / "store.db"
     slow = compared_runs.view(TESTS, seed=3, factors={2: 0.9})
-    return stored(rigctl, compared_runs.view(TESTS), compared_runs.view(TESTS, seed=2), slow)
+    return path, stored(path, compared_runs.view(TESTS), compared_runs.view(TESTS, seed=2), slow)
+
+
+@pytest.fixture
+def runs(made: tuple[Path, list[str]], rigctl: Rigctl) -> list[str]:
+    """The ids of its runs, of which the test has a copy."""
+    shutil.copy(made[0], rigctl.store)
+    return made[1]
 
 
 def compared(rigctl: Rigctl, *words: str, code: int = 0) -> dict[str, Any]:
@@ -77,7 +86,7 @@ def test_a_wider_bound_leaves_a_slower_test_open(rigctl: Rigctl) -> None:
 
 def test_the_variants_of_a_run_are_compared_where_it_is_named_alone(rigctl: Rigctl) -> None:
     against = Against("parallel", "1", "5", ((1, 2),))
-    stored(rigctl, compared_runs.view(TESTS, factors={2: 0.9}, plan={"against": against}))
+    stored(rigctl.store, compared_runs.view(TESTS, factors={2: 0.9}, plan={"against": against}))
     made = compared(rigctl, code=1)
     assert made["against"] == {"setting": "parallel", "before": "1", "after": "5"}
     assert [(test["test_before"], test["test"]) for test in made["tests"]] == [(1, 2)]

@@ -95,7 +95,7 @@ STREAMS = strategies.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(STREAMS, strategies.integers(1, 210), strategies.integers(1, 60), strategies.sampled_from(Fate))
 def test_whatever_streams_report_the_screen_is_drawn(
     streams: list[Stream], width: int, height: int, fate: Fate

@@ -4,12 +4,10 @@ import csv
 import io
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import builders
 import pandas as pd
 import pytest
-from columns_page import page
 
 from rigctl.analysis.rows.frames import Frames, load
 from rigctl.columns import Level, columns_at
@@ -73,8 +71,3 @@ def test_a_run_without_measurements_exports_its_header() -> None:
     assert made("csv", frames, Level.PAIRS).decode().startswith("run,cell,repetition,attempt,status,")
     assert json.loads(made("json", frames, Level.INTERVALS)) == []
     assert made("parquet", frames, Level.FLOWS)[:4] == b"PAR1"
-
-
-def test_the_page_of_columns_is_up_to_date() -> None:
-    written = Path(__file__).parents[3] / "docs" / "reference" / "columns.md"
-    assert written.read_text("utf-8") == page(), "run: python -m columns_page > docs/reference/columns.md"

@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,13 @@ def examples(page: str) -> list[str]:
     return re.findall(r"```yaml\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
 
 
+@cache
+def validator(model: Any) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(json_schema(model))
+
+
 def errors(model: Any, text: str) -> list[str]:
-    validator = jsonschema.Draft202012Validator(json_schema(model))
-    return [error.message for error in validator.iter_errors(yaml.safe_load(text))]
+    return [error.message for error in validator(model).iter_errors(yaml.safe_load(text))]
 
 
 @pytest.mark.parametrize("name", json_schemas.READ)

@@ -241,7 +241,7 @@ class TestOptions:
         assert message(tmp_path, GOOD, Overrides(rig="gigablok")).startswith('--rig: unknown rig "gigablok".')
 
 
-@settings(max_examples=200, deadline=5000)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(
         st.tuples(

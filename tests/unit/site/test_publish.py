@@ -42,20 +42,36 @@ class Site:
         return (self.path / page).read_text()
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    with open_store(str(tmp_path / "store.db")) as store:
+@pytest.fixture(scope="module")
+def four_nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a store and its site; each test has a copy."""
+    folder = tmp_path_factory.mktemp("made")
+    with open_store(str(folder / "store.db")) as store:
         weeks(store, range(4))
+        publish(store, folder / "site", NOW)
+    return folder
+
+
+@pytest.fixture
+def published(four_nights: Path, tmp_path: Path) -> Iterator[Site]:
+    shutil.copytree(four_nights, tmp_path, dirs_exist_ok=True)
+    with open_store(str(tmp_path / "store.db")) as store:
         yield Site(store, tmp_path / "site")
 
 
-def test_a_new_night_writes_its_own_pages_and_those_beside_it(site: Site) -> None:
-    site.publish()
-    before = site.store.run_ids()
-    run = put_night(site.store, 5)
-    pages = {page for page in site.publish().written if page.startswith("runs/")}
+@pytest.fixture
+def site(published: Site) -> Site:
+    """Nothing was published yet."""
+    shutil.rmtree(published.path)
+    return published
+
+
+def test_a_new_night_writes_its_own_pages_and_those_beside_it(published: Site) -> None:
+    before = published.store.run_ids()
+    run = put_night(published.store, 5)
+    pages = {page for page in published.publish().written if page.startswith("runs/")}
     assert pages == {f"runs/{before[-1]}.html", f"runs/{run}.html"}
-    assert dead(site.path) == []
+    assert dead(published.path) == []
 
 
 def anew(site: Site, path: Path) -> Site:
@@ -80,35 +96,33 @@ def test_what_was_published_night_by_night_is_what_is_published_at_once(site: Si
     assert all(f"runs/{run}.html" in reached for run in site.store.run_ids())
 
 
-def test_a_new_tag_an_accepted_level_and_a_damaged_memory_are_seen(site: Site) -> None:
-    site.publish()
-    first = site.store.run_ids()[0]
-    site.store.history.tag(first, {"cable": "green"})
-    assert f"runs/{first}.html" in site.publish().written
-    assert "cable=green" in site.text("scenarios/nightly@lab.html")
-    site.store.history.accept(Accepted(first, NOW, "anna@lab7", "new cable"))
-    assert "scenarios/nightly@lab.html" in site.publish().written
-    before = site.files()
-    (site.path / OWN / "manifest.json").write_text("{")
-    assert site.publish().written == (), "all pages are made again, and are the same"
-    assert site.files() == before
+def test_a_new_tag_an_accepted_level_and_a_damaged_memory_are_seen(published: Site) -> None:
+    first = published.store.run_ids()[0]
+    published.store.history.tag(first, {"cable": "green"})
+    assert f"runs/{first}.html" in published.publish().written
+    assert "cable=green" in published.text("scenarios/nightly@lab.html")
+    published.store.history.accept(Accepted(first, NOW, "anna@lab7", "new cable"))
+    assert "scenarios/nightly@lab.html" in published.publish().written
+    before = published.files()
+    (published.path / OWN / "manifest.json").write_text("{")
+    assert published.publish().written == (), "all pages are made again, and are the same"
+    assert published.files() == before
 
 
 def test_missing_pages_and_those_of_another_version_of_rigctl_are_written_again(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    published: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site.publish()
-    before = site.files()
-    first, *others = (site.path / "runs").iterdir()
+    before = published.files()
+    first, *others = (published.path / "runs").iterdir()
     first.unlink()
     for page in others:
         page.write_text("as another version printed it")
-    site.publish()
+    published.publish()
     assert first.is_file()
-    assert site.files() != before
+    assert published.files() != before
     monkeypatch.setattr("rigctl.site.publish.__version__", "99")
-    site.publish()
-    assert site.files() == before
+    published.publish()
+    assert published.files() == before
 
 
 def test_a_run_that_goes_on_is_written_again_as_it_grows(site: Site) -> None:
@@ -219,14 +233,13 @@ def test_a_folder_with_other_files_is_left_alone(site: Site) -> None:
         publish(site.store, site.path.parent / "file", NOW)
 
 
-def test_the_site_of_another_store_is_left_alone(site: Site, tmp_path: Path) -> None:
-    site.publish()
-    before = site.files()
+def test_the_site_of_another_store_is_left_alone(published: Site, tmp_path: Path) -> None:
+    before = published.files()
     with open_store(str(tmp_path / "other.db")) as other:
         weeks(other, range(2))
         with pytest.raises(InputError, match=r"is the site of another store: none of its runs is in .*other\.db"):
-            publish(other, site.path, NOW)
-    assert site.files() == before
+            publish(other, published.path, NOW)
+    assert published.files() == before
 
 
 def test_a_store_that_was_moved_keeps_its_site(site: Site, tmp_path: Path) -> None:
@@ -246,13 +259,12 @@ class Ended(BaseException):
 
 
 def test_at_every_moment_a_reader_finds_whole_pages_and_no_dead_link(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    published: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each publish ends after one rename. New: a night, a scenario; removed: a run."""
-    site.publish()
-    put_night(site.store, 5)
-    put_night(site.store, 6, "other")
-    site.store.remove(site.store.run_ids()[0])
+    put_night(published.store, 5)
+    put_night(published.store, 6, "other")
+    published.store.remove(published.store.run_ids()[0])
     rename = os.replace
     for publishes in range(100):
         left = [min(publishes, 1)]
@@ -266,24 +278,23 @@ def test_at_every_moment_a_reader_finds_whole_pages_and_no_dead_link(
 
         monkeypatch.setattr(os, "replace", counted)
         try:
-            site.publish()
+            published.publish()
         except Ended:
-            assert dead(site.path, "index.html") == [], publishes
-            assert all(text.rstrip().endswith(b"</html>") for name, text in site.files().items() if "html" in name)
+            assert dead(published.path, "index.html") == [], publishes
+            assert all(text.rstrip().endswith(b"</html>") for name, text in published.files().items() if "html" in name)
         else:
             break
     assert 5 < publishes < 99
-    assert dead(site.path) == []
-    assert not (site.path / OWN / "stage").exists()
+    assert dead(published.path) == []
+    assert not (published.path / OWN / "stage").exists()
 
 
-def test_a_publisher_waits_for_another_and_gives_up_with_one_message(site: Site) -> None:
-    site.publish()
-    with folders.opened(site.path):
+def test_a_publisher_waits_for_another_and_gives_up_with_one_message(published: Site) -> None:
+    with folders.opened(published.path):
         with pytest.raises(InputError, match="another rigctl publish is still writing there"):
-            with folders.opened(site.path, wait_s=0.0):
+            with folders.opened(published.path, wait_s=0.0):
                 pass
-    site.publish()
+    published.publish()
 
 
 def test_a_page_that_cannot_be_written_is_no_damaged_run(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

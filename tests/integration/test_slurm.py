@@ -159,8 +159,9 @@ def _await(holds: Callable[[], bool], folder: Path) -> None:
     try:
         eventually(holds)
     except AssertionError as error:
-        logs = "\n".join(f"{path.name}: {path.read_text(errors='replace')[-1500:]}" for path in folder.glob("*.log"))
-        raise AssertionError(f"the cluster is not up\n{logs}") from error
+        files = [path for kind in ("*.log", "*.out") for path in folder.glob(kind)]
+        logs = "\n".join(f"{path.name}: {path.read_text(errors='replace')[-1500:]}" for path in files)
+        raise AssertionError(f"the cluster is not up, or the job not done\n{logs}") from error
 
 
 def _swept(made: Cluster) -> None:
@@ -332,7 +333,7 @@ def submitted(slurm: Cluster, duration: str) -> str:
 
 def job_ended(slurm: Cluster, job: str) -> str:
     """What the job has printed, once it has reported and is over."""
-    eventually((slurm.folder / "report.html").exists, "no report")
+    _await((slurm.folder / "report.html").exists, slurm.folder)
     eventually(lambda: job not in slurm.run("squeue", "-h", "-o", "%i").stdout.split())
     return (slurm.folder / "job.out").read_text(encoding="utf-8")
 
@@ -358,10 +359,11 @@ def test_a_job_near_its_time_limit_is_interrupted_and_reports(slurm: Cluster) ->
     traceless(slurm)
 
 
-def test_the_exported_command_drains_the_slow_node_of_a_mesh(slurm: Cluster) -> None:
-    with open_store(slurm.environment["RIGCTL_STORE"]) as store:
+def test_the_exported_command_drains_the_slow_node_of_a_mesh(slurm: Cluster, tmp_path: Path) -> None:
+    address = str(tmp_path / "mesh.db")
+    with open_store(address) as store:
         run = put(store, *mesh_run({("n2", ""): 3000}))
-    command = slurm.exported(run, "--format", "slurm")
+    command = slurm.exported(run, "--format", "slurm", "--store", address)
     try:
         done = slurm.run("sh", "-c", command)
         assert (done.returncode, done.stderr) == (0, "")

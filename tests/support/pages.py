@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import builders
 import compared_runs
@@ -46,7 +46,7 @@ def streams() -> Run:
 @cache
 def matrix() -> Run:
     """36 tests under each of two conditions, a field of them not measured: every part of a large one."""
-    axes = {"windows": das2.WINDOWS[:2], "flows": (1, 2, 10), "pairs": range(1, 7)}
+    axes: dict[str, Any] = {"windows": das2.WINDOWS[:2], "flows": (1, 2, 10), "pairs": range(1, 7)}
     info, measured = das2.run((das2.OFF, das2.ON), **axes)
     return info, [builders.failed(info.plan.cells[7]), *measured[:7], *measured[8:]]
 

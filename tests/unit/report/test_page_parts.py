@@ -72,7 +72,7 @@ def test_a_matrix_of_960_tests_with_its_results_is_below_2_mb(monkeypatch: pytes
     """By what 144 tests take beyond 96 of them, of one and of ten flows, without the rows of pairs."""
     sizes, most = [], html.MOST_BYTES
     for windows in (2, 3):
-        axes = {"windows": das2.WINDOWS[:windows], "flows": (1, 10), "pairs": range(1, 13)}
+        axes: dict[str, Any] = {"windows": das2.WINDOWS[:windows], "flows": (1, 10), "pairs": range(1, 13)}
         made = document(*das2.run((das2.OFF, das2.ON), **axes))
         monkeypatch.setattr(html, "MOST_BYTES", most)
         monkeypatch.setattr(html, "MOST_BYTES", len(page(made).encode()) - 1000)

@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 
 import planning
-import pytest
+from cases import from_file
 
 from rigctl.settings import CONGESTION
 
@@ -53,21 +53,7 @@ def test_several_other_values_are_refused_until_one_is_chosen(tmp_path: Path) ->
     assert [cell.parallel for cell in made.cells] == [5, 9]
 
 
-@pytest.mark.parametrize(
-    ("against", "what"),
-    [
-        ("congestion", "expected AXIS=VALUE"),
-        ("congestion=bbr,reno", "expected AXIS=VALUE"),
-        ("=bbr", "expected AXIS=VALUE"),
-        ("congestion=", "expected AXIS=VALUE"),
-        ("congestion=a=b", 'congestion "a=b": expected a name'),
-        ("congestoin=bbr", 'unknown axis "congestoin". Did you mean "congestion"?'),
-        ("parallel=x", 'parallel "x": expected a whole number'),
-        ("mss=default", "every test has mss default already"),
-        ("congestion=cubic", "every test has congestion cubic already"),
-        ("condition=none", "condition"),
-    ],
-)
+@from_file
 def test_what_cannot_be_compared_is_a_mistake_that_names_the_option(tmp_path: Path, against: str, what: str) -> None:
     said = message(tmp_path, "matrix: {congestion: cubic}\n", against=against)
     assert said.startswith(f"--against {against}: ")

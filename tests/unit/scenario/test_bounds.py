@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from cases import from_file
 from planning import message, planned
 
 from rigctl.records import Cell
@@ -19,116 +20,12 @@ UDP = "test: udp\nmatrix: {rate: %s, size: 100}"
 FILE = "test: file\nmatrix: {size: %s}"
 
 
-@pytest.mark.parametrize(
-    ("text", "field", "value"),
-    [
-        ("matrix: {window: 1K}", "window_bytes", 1024),
-        ("matrix: {window: 1024M}", "window_bytes", 2**30),
-        ("matrix: {window: default}", "window_bytes", None),
-        ("matrix: {window_total: 1K}", "window_total_bytes", 1024),
-        ("matrix: {mss: 88}", "mss", 88),
-        ("matrix: {mss: 32767}", "mss", 32767),
-        ("matrix: {mss: default}", "mss", None),
-        ("matrix: {parallel: 1}", "parallel", 1),
-        ("matrix: {parallel: 128}", "parallel", 128),
-        ("matrix: {congestion: abcdefghijklmno}", "congestion", "abcdefghijklmno"),
-        ("matrix: {congestion: default}", "congestion", None),
-        ("matrix: {nodelay: false}", "nodelay", False),
-        ("matrix: {nodelay: yes}", "nodelay", True),
-        ("matrix: {nodelay: default}", "nodelay", None),
-        ("test: pingpong\nmatrix: {size: 1, busy_poll: on}", "busy_poll", True),
-        ("test: pingpong\nmatrix: {size: 1, busy_poll: off}", "busy_poll", False),
-        ("test: pingpong\nmatrix: {size: 1}", "message_bytes", 1),
-        ("test: pingpong\nmatrix: {size: 16M}", "message_bytes", 2**24),
-        ("test: blast\nmatrix: {size: 8, iterations: 1}", "iterations", 1),
-        ("test: blast\nmatrix: {size: 8, iterations: 1000000000}", "iterations", 10**9),
-        (UDP % "1k", "rate", 1000),
-        (UDP % "1T", "rate", 10**12),
-        (UDP % "max", "rate", "max"),
-        (UDP % "unlimited", "rate", "unlimited"),
-        ("test: udp\nmatrix: {rate: 1M, size: 16}", "message_bytes", 16),
-        ("test: udp\nmatrix: {rate: 1M, size: 65507}", "message_bytes", 65507),
-        (FILE % 1, "message_bytes", 1),
-        (FILE % "1048576M", "message_bytes", 2**40),
-        ("duration: 100ms", "duration_s", 0.1),
-        ("duration: 24h", "duration_s", 86400.0),
-        ("omit: 0", "omit_s", 0.0),
-        ("omit: 9999 ms", "omit_s", 9.999),
-        ("bins: 0.1ms", "bin_us", 100),
-        ("bins: 1s", "bin_us", 1_000_000),
-        ("bins:", "bin_us", None),
-    ],
-)
+@from_file
 def test_both_ends_of_a_range_are_taken(tmp_path: Path, text: str, field: str, value: object) -> None:
     assert flattened(only_cell(tmp_path, text))[field] == value
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("matrix: {window: 1023}", ':3:18: window "1023": expected 1K to 1024M, as in 64K.'),
-        ("matrix: {window: 1073741825}", 'window "1073741825": expected 1K to 1024M, as in 64K.'),
-        ("matrix: {window: true}", "window: expected a number with a unit, as in 64K, found true."),
-        ("matrix: {parallel: 129}", ':3:20: parallel "129": expected 1 to 128, as in 5.'),
-        (
-            "matrix: {congestion: abcdefghijklmnop}",
-            'congestion "abcdefghijklmnop": expected a name of 1 to 15 of a-z, 0-9, _ and -, as in cubic.',
-        ),
-        ("parallel: [1, 4]", "as in 5, found a list. Several values stand under matrix."),
-        ("matrix: {congestion: [[cubic]]}", "congestion: expected a congestion control, as in cubic, found a list."),
-        ("matrix: {direction: up}", 'direction "up": expected forward, reverse or both.'),
-        ("matrix: {pairs: 1001}", 'pairs "1001": expected 1 to 1000, as in 4; or N sources each to M destinations,'),
-        ("test: pingpong\nmatrix: {size: 0}", ':4:16: size "0": expected 1 to 1048576M, as in 64K.'),
-        (
-            "test: pingpong\nmatrix: {size: 16777217}",
-            "size: 16777217 bytes are more than the 16M of a message (test 1).",
-        ),
-        (FILE % 2**41, 'size "2199023255552": expected 1 to 1048576M, as in 64K.'),
-        (FILE % "[[1]]", "size: expected a number with a unit, as in 64K, found a list."),
-        ("test: blast\nmatrix: {size: 8, iterations: 0}", 'iterations "0": expected 1 to 1000000000, as in 10000.'),
-        ("test: blast\nmatrix: {size: 8, iterations: 1000000001}", 'iterations "1000000001": expected 1 to'),
-        (UDP % 999, 'rate "999": expected 1k to 1T bit/s, max or unlimited, as in 100M.'),
-        (UDP % "1001G", 'rate "1001G": expected 1k to 1T bit/s, max or unlimited, as in 100M.'),
-        (UDP % "[[1M]]", "rate: expected a number with a unit, as in 100M, found a list; or max, or unlimited."),
-        (
-            "test: udp\nmatrix: {rate: 1M, size: 15}",
-            "s.yaml:4:26: size: 15 bytes are not the payload of a datagram, which has 16 to 65507 (test 1).",
-        ),
-        (
-            "test: udp\nmatrix: {rate: 1M, size: 65508}",
-            "size: 65508 bytes are not the payload of a datagram, which has 16 to 65507 (test 1).",
-        ),
-        ("test: file", "size: test: file needs one, as in size: 1 or size: 64K"),
-        (
-            "test: file\nmatrix: {size: 1M, iterations: 3}",
-            "only for test: pingpong or blast. To measure more often use repeat",
-        ),
-        ("test: file\nmatrix: {size: 1M, read: tape}", ':4:26: read "tape": expected disk or memory.'),
-        ("test: file\nmatrix: {size: 1M, write: [[a]]}", "write: expected disk or memory, found a list."),
-        ("test: pingpong\nmatrix: {size: 1, transport: [[a]]}", "transport: expected tcp or udp, found a list."),
-        ("omit: true", "omit: expected a number with a unit, as in 2s, found true."),
-        ("duration: true", "duration: expected a number with a unit, as in 10s, found true."),
-        ("max_skew: 0", 's.yaml:3:11: max_skew "0": expected more than 0, as in 10ms.'),
-        ("max_skew: true", "max_skew: expected a number with a unit, as in 10ms, found true."),
-        ("bins: 0.09ms", 's.yaml:3:7: bins "0.09ms": expected 0.1 ms to 1 s, as in 0.5ms.'),
-        ("bins: 1001ms", 'bins "1001ms": expected 0.1 ms to 1 s, as in 0.5ms.'),
-        ("bins: true", "bins: expected a number with a unit, as in 0.5ms, found true."),
-        ("repeat: 1001", 'repeat "1001": expected 1 to 1000, as in 3.'),
-        ("repeat: 1.5", 'repeat "1.5": expected a whole number from 1 to 1000, as in 3.'),
-        ("test: 5", "test: expected one of: tcp, udp, pingpong, blast, file, found the number 5."),
-        ("test: up", 'test "up": unknown. Did you mean "udp"?'),
-        ("max_loss: 100%", 'max_loss "100%": expected a share below 100 %, as in 0.1%.'),
-        ("folder: tmp", 's.yaml:3:9: folder "tmp": expected an absolute path of at most 255 bytes, as in /var/tmp.'),
-        (f"folder: /{'ä' * 100}{'x' * 55}", "expected an absolute path of at most 255 bytes, as in /var/tmp."),
-        ("folder: 5", "folder: expected a folder, as in /var/tmp, found the number 5."),
-        (
-            "heads: {Mean: %s}" % ("x" * 41),
-            f'heads "{"x" * 41}": expected at most 40 characters, as in {{RTT mean: RTT}}.',
-        ),
-        ("heads: {Mean: 5}", "heads: expected titles of columns, as in {RTT mean: RTT}, found the number 5."),
-        ("test: pingpong\nmatrix: {latency: true, size: 64}", "latency: only for test: tcp or udp"),
-    ],
-)
+@from_file
 def test_what_lies_beyond_is_refused_with_what_is_expected(tmp_path: Path, text: str, said: str) -> None:
     assert said in message(tmp_path, text)
 

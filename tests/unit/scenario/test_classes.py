@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import pytest
+from cases import from_file
 from planning import message, planned
 
 from rigctl.records import Cell
@@ -52,37 +52,7 @@ def test_an_expectation_chooses_a_class_and_has_the_figure_of_its_kind(tmp_path:
     assert (loss.tests, loss.column, goodput.tests) == ((1, 3), "loss_pct", (1, 2, 3, 4))
 
 
-@pytest.mark.parametrize(
-    ("text", "place", "what"),
-    [
-        ("classes:\n  a: {test: file, size: 1M}\n", "4:13", "class a: test: file cannot be a class; tcp or udp can."),
-        ("test: blast\nsize: 64\nclasses:\n  a:\n", "3:7", "class a: test: blast cannot be a class; tcp or udp can."),
-        ("classes:\n  a: {test: udp}\n", "4:6", "rate: test: udp needs one, as in rate: 100M or rate: max (test 1)."),
-        ("classes:\n  a: {test: udp, rate: 1M, mss: 1000}\n", "4:33", "mss: only for TCP; this test sends datagrams"),
-        ("classes:\n  a: {rate: 1Q}\n", "4:13", 'rate "1Q"'),
-        ("classes:\n  a: {windw: 1M}\n", "4:7", 'unknown key "windw". Did you mean "window"?'),
-        ("classes:\n  a: {condition: x}\n", "4:7", 'unknown key "condition".'),
-        ("classes:\n  ä: {parallel: 2}\n", "4:3", 'class "ä": expected 1 to 20 letters, digits, blanks'),
-        ("classes: [a]\n", "3:10", "classes: expected keys and values, found a list."),
-        ("classes:\n  a: {test: udp, rate: max}\n", "4:24", "rate: max is searched in a test by itself"),
-        ("classes:\n  a:\nengine: iperf3\n", "5:9", "engine: classes are measured by the agent, not by iperf3"),
-        ("classes:\n  a: {test: udp, rate: 1M}\nmatrix: {mss: 100}\n", "5:15", "mss: no class takes it. Leave it out."),
-        ("classes:\n  a: {mss: 99}\nmss: 100\n", "5:6", "mss: every class that takes it names its own. Leave it out."),
-        ("classes:\n" + "".join(f"  c{n}:\n" for n in range(9)), "3:1", "classes: 9 of them; at most 8."),
-        (
-            "classes:\n  a:\n  b:\nmatrix: {parallel: 1..128, mss: 100..600}\n",
-            "3:1",
-            "classes: 2 classes make 128,256 tests: at most 100,000. Give the axes fewer values.",
-        ),
-        (f"{TWO}expect: {{loss: < 1%}}\n", "6:10", "Choose its class, as in where: {class: NAME}."),
-        (f"{TWO}expect: {{where: {{class: vioce}}, goodput: '> 1M'}}\n", "6:17", "expect: no test has these values."),
-        (
-            "classes:\n  a: {window: 1M}\n  b:\nconditions: {c: {resize: true}}\n",
-            "5:5",
-            "window: differs between the classes; a condition with resize: true sets one for the whole node",
-        ),
-    ],
-)
+@from_file
 def test_a_mistake_has_its_place(text: str, place: str, what: str, tmp_path: Path) -> None:
     said = message(tmp_path, text)
     assert f"s.yaml:{place}" in said, said

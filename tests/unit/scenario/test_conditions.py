@@ -5,6 +5,7 @@ from pathlib import Path
 
 import planning
 import pytest
+from cases import from_file
 
 from rigctl.base.errors import InputError
 from rigctl.records import Cell, Condition, HostSetting, RunPlan
@@ -59,22 +60,7 @@ def test_settings_of_a_card_are_single_settings_and_what_governs_the_others_come
     ]
 
 
-@pytest.mark.parametrize(
-    ("section", "value"),
-    [
-        ("qdisc: fq", "fq"),
-        ("qdisc: {kind: fq, maxrate: 1500M, pacing: off, limit: 20000}", "fq limit 20000 pacing off maxrate 1500M"),
-        (
-            "qdisc: {kind: fq_codel, target: 2500us, interval: 100ms, ecn: on, memory_limit: 32M}",
-            "fq_codel target 2500us interval 100ms ecn on memory_limit 32M",
-        ),
-        ("qdisc: {kind: bfifo, limit: 64K}", "bfifo limit 64K"),
-        ("rps: off", "off"),
-        ("rps: ALL", "all"),
-        ("rps: 3", "3"),
-        ("rps: 0-1, rings: , qdisc: ", "0-1"),
-    ],
-)
+@from_file
 def test_a_qdisc_and_processors_are_given_in_several_ways(tmp_path: Path, section: str, value: str) -> None:
     (condition,) = planned(tmp_path, f"conditions: {{a: {{{section}}}}}\n").conditions
     assert [setting.value for setting in condition.settings] == [value]
@@ -107,100 +93,14 @@ def test_without_conditions_the_nodes_stay_as_they_are(tmp_path: Path) -> None:
     assert (plan.conditions, told(plan)) == ((), [(None, 2, False)])
 
 
-@pytest.mark.parametrize(
-    ("setting", "said"),
-    [
-        ("mtu: 1279", 'mtu "1279": expected 1280 to 65535'),
-        ("mtu: 65536", 'mtu "65536": expected 1280 to 65535'),
-        ("mtu: large", 'mtu "large": expected a whole number'),
-        ("mtus: 1500", '"mtus"'),
-        ("sysctl: {tcp_sack: 1}", 'sysctl "tcp_sack": expected its name below /proc/sys'),
-        ("sysctl: {net..x: 1}", 'sysctl "net..x": expected its name below /proc/sys'),
-        ("sysctl: {net.x: ''}", "expected 1 to 255 bytes of text in one line"),
-        ("offload: {gros: on}", 'offload "gros": unknown. Did you mean "gro"?'),
-        ("congestion: default", "is the node's default already. Leave it out"),
-        ("governor: 'a b'", "expected a CPU frequency governor, as in performance"),
-        ("resize: perhaps", "resize"),
-        (
-            'resize: true, sysctl: {net.ipv4.tcp_rmem: "1 2 3"}',
-            "with resize: true the window of each test sets it. Leave it out.",
-        ),
-        (
-            "resize: true, sysctl: {net.ipv4.tcp_moderate_rcvbuf: 0}",
-            "0 conflicts with resize: true, which sets 1. Keep one of them.",
-        ),
-        ("rings: {rx: 0}", 's.yaml:3:30: rings rx "0": expected 1 to 1048576, as in 512.'),
-        ("rings: {rq: 512}", 's.yaml:3:26: unknown key "rq". Known: rx, tx.'),
-        ("rings: 512", "rings: expected keys and values, found the number 512."),
-        ("channels: {combined: -1}", 'channels combined "-1": must not be negative'),
-        ("coalesce: {rx_usecs: 50us}", 'coalesce rx_usecs "50us": expected a whole number'),
-        ("coalesce: {adaptive_rx: 2}", 'coalesce adaptive_rx "2": expected on or off.'),
-        ("pause: {rx: maybe}", 's.yaml:3:30: pause rx "maybe": expected on or off.'),
-        ("qdisc: pfif", 's.yaml:3:25: qdisc "pfif": unknown. Did you mean "pfifo"?'),
-        ("qdisc: [fq]", "qdisc: expected one of: pfifo, bfifo, tbf, fq, fq_codel, pfifo_fast, mq, noqueue, found"),
-        ("qdisc: {limit: 5}", '"kind" is missing.'),
-        ("qdisc: {kind: tbf, rate: fast}", 'qdisc rate "fast": '),
-        ("qdisc: {kind: pfifo, limit: 0}", 'qdisc limit "0": expected 1 byte to 4 GiB'),
-        ("qdisc: {kind: pfifo, rate: 5M}", 's.yaml:3:39: qdisc pfifo: has no "rate". It takes limit.'),
-        ("qdisc: {kind: mq, limit: 5}", 'qdisc mq: has no "limit". It takes no parameter.'),
-        (
-            "qdisc: tbf",
-            "s.yaml:3:18: qdisc tbf: rate, burst, limit missing. It takes rate, burst, limit, as in {kind: tbf, ",
-        ),
-        ("rps: some", 's.yaml:3:23: rps "some": expected processors as in 0-3,6, or off or all.'),
-        ("rps: 3-0", 'rps "3-0": expected processors'),
-        ("rps: on", 'rps "on": expected processors'),
-        ("rps: 1024", 'rps "1024": expected processors'),
-        (
-            "sysctl: {net.x: [1]}",
-            's.yaml:3:34: sysctl: expected a number or a text in quotes, as in "4096 131072 6291456", found a list.',
-        ),
-        ("sysctl: {net.x: a\u200bb}", "expected 1 to 255 bytes of text in one line"),
-        (f"sysctl: {{net.x: {'ä' * 128}}}", f'sysctl "{"ä" * 60}…": expected 1 to 255 bytes of'),
-        (f"sysctl: {{net.{'x' * 252}: 1}}", "expected its name below /proc/sys"),
-        ("offload: {gro: maybe}", 'offload "maybe": expected on or off.'),
-        ("governor: [x]", "governor: expected a CPU frequency governor, as in performance, found"),
-        ("mtu: [x]", "mtu: expected a whole number from 1280 to 65535, as in 1500, found a list."),
-    ],
-)
+@from_file
 def test_a_mistake_in_a_setting_of_a_condition_is_told_with_its_place(tmp_path: Path, setting: str, said: str) -> None:
     full = message(tmp_path, f"conditions: {{a: {{{setting}}}}}")
     assert said in full
     assert "s.yaml:3:" in full
 
 
-@pytest.mark.parametrize(
-    ("section", "said"),
-    [
-        ("conditions: {}", "s.yaml:3:13: conditions: is empty. Name one, as in mtu1500: {mtu: 1500}, or leave it out."),
-        (
-            "conditions: {default: {}}",
-            's.yaml:3:14: condition "default": means the node defaults. Give it another name',
-        ),
-        ("conditions: {'a/b': {}}", 's.yaml:3:14: condition "a/b": expected 1 to 40 letters, digits, blanks'),
-        ("conditions: fast", "s.yaml:3:13: conditions: expected keys and values"),
-        ("conditions: [[fast: {mtu: 9000}]]", "s.yaml:3:13: conditions: expected keys and values"),
-        ("matrix: {condition: [b]}", 's.yaml:3:21: condition: there is no condition "b"'),
-        (
-            "conditions:\n  a:\n    sysctl:\n      net.ipv4.tcp_sack: 1\n      net/ipv4/tcp_sack: 0",
-            's.yaml:7:7: sysctl "net/ipv4/tcp_sack": is given twice, first as "net.ipv4.tcp_sack".\n'
-            "   7 |       net/ipv4/tcp_sack: 0\n     |       ^^^^^^^^^^^^^^^^^",
-        ),
-        (
-            "conditions:\n  a:\n    congestion: reno\n    sysctl: {net.ipv4.tcp_congestion_control: cubic}",
-            's.yaml:6:14: sysctl "net.ipv4.tcp_congestion_control": the key congestion of this condition sets it too.',
-        ),
-        (
-            "conditions:\n  a:\n    resize: yes\n    sysctl: {net.ipv4.tcp_wmem: 1 2 3}",
-            's.yaml:6:14: sysctl "net.ipv4.tcp_wmem": with resize: true the window of each test sets it. Leave it out.',
-        ),
-        (
-            "conditions: {a: {}, b: {}}\nmatrix: {condition: [zzz]}",
-            'there is no condition "zzz". Known: a, b (test 1).',
-        ),
-        ("conditions: {fast: {}}\nmatrix: {condition: [fsat]}", 'no condition "fsat". Did you mean "fast"? (test 1).'),
-    ],
-)
+@from_file
 def test_a_mistake_in_a_condition_is_told_with_its_place(tmp_path: Path, section: str, said: str) -> None:
     assert said in message(tmp_path, section)
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from cases import from_file
 from planning import message, planned
 
 from rigctl.scenario.forecast import forecasts, table_axes
@@ -34,26 +35,7 @@ def test_a_larger_one_goes_in_fragments_and_its_ceiling_says_so(tmp_path: Path) 
     assert (expected.ceiling_bps or 0) / 1e6 == pytest.approx(1000 * 2952 / (2 * 1538))
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("test: udp", "rate: test: udp needs one, as in rate: 100M or rate: max"),
-        ("matrix: {rate: max}", ":3:16: rate: max is for test: udp only. Leave rate out for a stream"),
-        ("matrix: {rate: [1M, unlimited]}", ":3:16: rate: unlimited is for test: udp only."),
-        ("test: udp\nmatrix: {rate: default}", "rate: test: udp needs one"),
-        ("test: blast\nmatrix: {size: 1, rate: 1M}", "rate: only for test: tcp or udp. The others send as fast as"),
-        ("test: udp\nmatrix: {rate: fast}", "or max, or unlimited"),
-        ("test: udp\nmatrix: {rate: 10M, mss: 1460}", "mss: only for TCP; this test sends datagrams"),
-        ("test: udp\nrepeat: 3\nmatrix: {rate: max}", ":4:1: repeat: rate: max is searched once, trial by trial."),
-        ("test: udp\nmatrix: {rate: max}\nmax_loss: 1", 'max_loss "1": expected a share below 100 %, as in 0.1%'),
-        ("test: pingpong\nmatrix: {size: 64K, transport: udp}", "size: 65536 bytes are not the payload"),
-        ("test: pingpong\nmatrix: {size: 64, transport: udp, rate: 1M}", "rate: only for test: tcp or udp"),
-        ("test: blast\nmatrix: {size: 64, zerocopy: true}", "zerocopy: only for test: tcp"),
-        ("matrix: {rate: 10M, copy: true}\ntest: udp", "copy: only for test: tcp"),
-        ("test: blast\nmatrix: {size: 64K, transport: udp}", "transport: only for test: pingpong"),
-        ("test: pingpong\nmatrix: {size: 64, transport: udp, nodelay: true}", "nodelay: only for TCP"),
-    ],
-)
+@from_file
 def test_what_does_not_go_together_is_told(tmp_path: Path, text: str, said: str) -> None:
     assert said in message(tmp_path, text)
 

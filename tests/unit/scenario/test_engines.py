@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from cases import from_file
 from planning import message, planned
 
 BOTH = "engine: [agent, iperf3]"
@@ -22,22 +23,7 @@ def test_one_table_can_have_both_and_the_agent_measures_where_nothing_is_said(
     assert [cell.engine for cell in planned(tmp_path, text, *sets).cells] == engines
 
 
-@pytest.mark.parametrize(
-    ("line", "axes", "expected"),
-    [
-        ("test: pingpong", "size: 1, ", "s.yaml:4:27: engine: iperf3 can run test: tcp and udp, not pingpong"),
-        ("test: blast", "size: 1, ", "engine: iperf3 can run test: tcp and udp, not blast"),
-        ("test: file", "size: 1M, ", "engine: iperf3 can run test: tcp and udp, not file"),
-        ("bins: 10ms", "", "s.yaml:3:7: bins: not with engine: iperf3, its shortest interval is 100 ms"),
-        ("capture: true", "", "s.yaml:3:10: capture: not with engine: iperf3, it captures nothing"),
-        ("capture: [2]", "", "s.yaml:3:10: capture: not with engine: iperf3, it captures nothing"),
-        (
-            "duration: 2500ms",
-            "",
-            "s.yaml:3:11: duration: engine: iperf3 measures whole seconds, 1s to 86400s (test 2).",
-        ),
-    ],
-)
+@from_file
 def test_what_it_cannot_do_is_refused_by_name(tmp_path: Path, line: str, axes: str, expected: str) -> None:
     assert expected in message(tmp_path, f"{line}\nmatrix: {{{axes}{BOTH}}}")
 

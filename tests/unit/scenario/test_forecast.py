@@ -6,6 +6,7 @@ from typing import Any
 
 import builders
 import pytest
+from cases import from_file
 from planning import planned
 
 from rigctl.records import (
@@ -88,26 +89,7 @@ def test_only_axes_that_vary_get_a_column_and_constants_a_line() -> None:
     assert constants(plan) == ["congestion reno"]
 
 
-@pytest.mark.parametrize(
-    ("text", "columns", "line"),
-    [
-        ("matrix: {pairs: 1}", ["window", "mss", "parallel"], []),
-        ("matrix: {window_total: 64K, parallel: [1, 2]}", ["window", "window_total", "mss", "parallel"], []),
-        ("matrix: {window_total: [64K, 128K]}", ["window", "window_total", "mss", "parallel"], []),
-        (
-            "matrix: {nodelay: false, direction: both}",
-            ["window", "mss", "parallel"],
-            ["nodelay false", "direction both"],
-        ),
-        ("conditions: {a: {mtu: 1400}}", ["window", "mss", "parallel"], []),
-        ("conditions: {a: {}, b: {}}", ["condition", "window", "mss", "parallel"], []),
-        ("test: udp\nmatrix: {rate: 10M, size: 64}", ["parallel", "size", "rate"], []),
-        ("test: udp\nmatrix: {rate: [10M, 20M]}", ["parallel", "rate", "size"], []),
-        ("test: pingpong\nmatrix: {size: 64}", ["size"], []),
-        ("test: pingpong\nmatrix: {size: [1, 64], iterations: 9}", ["size", "iterations"], []),
-        ("test: pingpong\nmatrix: {size: 1, transport: udp}", ["size"], ["transport udp"]),
-    ],
-)  # fmt: skip
+@from_file
 def test_a_test_s_own_axes_have_columns_and_the_rest_a_line(
     tmp_path: Path, text: str, columns: list[str], line: list[str]
 ) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from cases import from_file
 from planning import message, planned
 
 from rigctl.base import resources
@@ -59,17 +60,7 @@ def test_every_setting_reaches_its_cell(tmp_path: Path) -> None:
     assert plan.title == plan.scenario_name == "t"
 
 
-@pytest.mark.parametrize(
-    ("pairs", "nodes", "instead"),
-    [
-        ("pi1 -> pi2", 3, "a1->a2"),
-        ("[pi1 -> a2]", 4, "a1->a2,a3->a4"),
-        ("[a1 -> a2, a1 -> b]", 5, "a1->a2,a3->a4"),
-        ("{mesh: [a1, b]}", 6, "a1->a2,a3->a4"),
-        ("a1 -> a2", 3, None),
-        ("mesh", 3, None),
-    ],
-)
+@from_file
 def test_pairs_of_another_rig_are_told_with_pairs_of_this_one(
     tmp_path: Path, pairs: str, nodes: int, instead: str | None
 ) -> None:
@@ -164,18 +155,7 @@ def test_rfc2544_has_its_frames_its_trial_time_and_no_loss() -> None:
     assert (plan.max_loss, plan.ip_version) == (0.0, 4)
 
 
-@pytest.mark.parametrize(
-    ("given", "every_ms"),
-    [
-        ("true", [20]),
-        ("5ms", [5]),
-        ("0.1s", [100]),
-        ("1s", [1000]),
-        ("false", [None]),
-        ("off", [None]),
-        ("[false, true, 50ms]", [None, 20, 50]),
-    ],
-)
+@from_file
 def test_latency_is_on_or_the_time_between_probes(tmp_path: Path, given: str, every_ms: list[int | None]) -> None:
     assert [cell.latency_ms for cell in planned(tmp_path, f"matrix: {{latency: {given}}}").cells] == every_ms
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import planning
 import pytest
+from cases import from_file
 from planning import message_of
 
 from rigctl.records import RunPlan
@@ -36,17 +37,7 @@ def test_a_parallel_mesh_is_rounds_of_disjoint_pairs_and_each_round_is_a_test(tm
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "pairs",
-    [
-        "{mesh: [n1, n2]}",
-        "{mesh: left}",
-        "[{mesh: left}]",
-        '{mesh: "n[1..2]"}',
-        '"mesh: left"',
-        "{mesh-parallel: left}",
-    ],
-)
+@from_file
 def test_a_mesh_may_name_its_nodes_by_name_group_or_range(tmp_path: Path, pairs: str) -> None:
     assert pairs_of(plan_of(tmp_path, f"pairs: {pairs}")) == ["n1>n2", "n2>n1"]
 
@@ -86,27 +77,7 @@ def test_a_capture_may_name_any_test_of_a_mesh_and_no_other(tmp_path: Path) -> N
     assert "capture: there is no test 3; the scenario has 2." in message(tmp_path, "pairs: {mesh: left}\ncapture: [3]")
 
 
-@pytest.mark.parametrize(
-    ("pairs", "said"),
-    [
-        ("{star: n9}", 's.yaml:2:15: star: unknown node "n9" in rig rig. Known: n1, n2, n3, n4, left, all.'),
-        ("{star: left}", "s.yaml:2:15: star: left stands for 2 nodes. Name the one in the middle."),
-        ("{star: [n1, n2]}", "s.yaml:2:8: pairs: star: expected the name of a node, as in {star: n1}, found a list."),
-        ("star", 's.yaml:2:8: pairs "star": expected its node, as in {star: n1}.'),
-        ("{stars: n1}", 's.yaml:2:8: pairs: unknown "stars". Did you mean "star"?'),
-        ("{mesh: left, star: n1}", "s.yaml:2:8: pairs: expected one key, as in {mesh: [n1, n2, n3]}, found 2."),
-        ("{mesh: [n1, nowhere]}", 's.yaml:2:20: mesh: unknown node "nowhere" in rig rig.'),
-        ("{mesh: [left, n2]}", "s.yaml:2:22: mesh: n2 is given twice. Name each node once."),
-        ("{mesh: [n1]}", "s.yaml:2:15: mesh: only 1 node is named; expected two or more."),
-        (
-            "{mesh: []}",
-            "s.yaml:2:8: pairs: mesh: expected names of nodes, as in {mesh: [n1, n2, n3]}, found an empty list.",
-        ),
-        ("{mesh: ['n[3..1]', n1]}", 's.yaml:2:16: mesh: node "n[3..1]": 3..1 runs backwards. Write 1..3.'),
-        ("[mesh, n1 -> n2]", "s.yaml:2:9: pairs: mesh stands alone: its pairs are tests one after the other."),
-        ("mehs", 's.yaml:2:8: pair "mehs": expected SOURCE -> DESTINATION, as in pi1 -> pi2. Did you mean "mesh"?'),
-    ],
-)
+@from_file
 def test_a_mistake_in_a_mesh_or_star_is_told_at_its_place(tmp_path: Path, pairs: str, said: str) -> None:
     assert said in message(tmp_path, f"pairs: {pairs}")
 

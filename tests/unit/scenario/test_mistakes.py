@@ -5,6 +5,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from cases import from_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning import message_of as message
@@ -36,104 +37,7 @@ def test_the_message_of_the_design_word_for_word(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("line", "instead", "expected"),
-    [
-        ("title: Test", "titel: Test", 't.yaml:1:1: unknown key "titel". Did you mean "title"?'),
-        ("title: Test", "title: [a]", "t.yaml:1:8: title: expected a text, found a list."),
-        ("title: Test", "parallel: 0", "t.yaml:1:11: parallel"),
-        ("title: Test", "paralel: 4", 't.yaml:1:1: unknown key "paralel". Did you mean "parallel"?'),
-        ("title: Test", "window: 1M", "t.yaml:6:3: window: is given for all tests, too, in line 1."),
-        ("title: Test", "size: 1K", "t.yaml:1:7: size: only for test"),
-        ("title: Test", "title:", "t.yaml:1:7: title: expected a text, found nothing."),
-        ("rig: gigablox", "rig: gigablok", 't.yaml:2:6: unknown rig "gigablok". Did you mean "gigablox"?'),
-        ("rig: gigablox", "rig: ./no.yaml", 't.yaml:2:6: rig "./no.yaml": there is no such file.'),
-        ("rig: gigablox", "notes: x", "t.yaml: no rig: name one with rig: NAME"),
-        (
-            "- pi1 -> pi2",
-            "- pi1 -> pi9",
-            't.yaml:4:5: pair "pi1 -> pi9": unknown node "pi9" in rig gigablox. Did you mean',
-        ),
-        (
-            "- pi1 -> pi2",
-            "- {from: pi1}",
-            "t.yaml:4:5: pairs: expected SOURCE -> DESTINATION, as in pi1 -> pi2, found keys",
-        ),
-        ("pairs:\n  - pi1 -> pi2\n", "", 't.yaml:1:1: "pairs" is missing. Expected: pairs of nodes that send'),
-        ("window:", "wndow:", 't.yaml:6:3: unknown key "wndow". Did you mean "window"?'),
-        ("[64K, 200K]", "[]", "t.yaml:6:11: window: an empty axis."),
-        ("[64K, 200K]", "[64K, 65536]", 't.yaml:6:17: window "65536": is given twice, first as "64K".'),
-        (
-            "[64K, 200K]",
-            "[default, 64K, default]",
-            't.yaml:6:26: window "default": is given twice, first as "default".',
-        ),
-        ("[64K, 200K]", "[-64K]", 't.yaml:6:12: window "-64K": must not be negative.'),
-        (
-            "[64K, 200K]",
-            "[{a: 1}]",
-            "t.yaml:6:12: window: expected a number with a unit, as in 64K, found keys and values.",
-        ),
-        ("[64K, 200K]", "[" + "9" * 500 + "K]", "t.yaml:6:12: window "),
-        ("window: [64K, 200K]", "mss: [87]", 't.yaml:6:9: mss "87": expected 88 to 32767'),
-        ("window: [64K, 200K]", "mss: 32768", 't.yaml:6:8: mss "32768": expected 88 to 32767'),
-        ("window: [64K, 200K]", "mss: 1460.5", 't.yaml:6:8: mss "1460.5": expected a whole number'),
-        ("window: [64K, 200K]", "parallel: [0]", 't.yaml:6:14: parallel "0": expected 1 to 128'),
-        (
-            "window: [64K, 200K]",
-            "parallel: true",
-            "t.yaml:6:13: parallel: expected a whole number from 1 to 128, as in 5, found true.",
-        ),
-        ("window: [64K, 200K]", "parallel: -5", 't.yaml:6:13: parallel "-5": must not be negative.'),
-        ("window: [64K, 200K]", "parallel: 9..1", 't.yaml:6:13: parallel "9..1": runs backwards. Write 1..9'),
-        (
-            "window: [64K, 200K]",
-            "window: 64K\n  window_total: [64K, 128K]",
-            "t.yaml:7:17: window_total: window is set too.",
-        ),
-        ("window: [64K, 200K]", "congestion: 'a b; rm'", 't.yaml:6:15: congestion "a b; rm": expected a name'),
-        ("window: [64K, 200K]", "nodelay: maybe", 't.yaml:6:12: nodelay "maybe": expected true or false.'),
-        (
-            "window: [64K, 200K]",
-            "direction: revers",
-            't.yaml:6:14: direction "revers": expected forward, reverse or both. Did you mean "reverse"?',
-        ),
-        (
-            "matrix:\n  window: [64K, 200K]",
-            "matrix: 5",
-            "t.yaml:5:9: matrix: expected keys and values, found the number 5.",
-        ),
-        (
-            "duration: 10s",
-            "duration: 10 parsec",
-            't.yaml:7:11: duration "10 parsec": unknown unit "parsec". Use ms, s, m or h',
-        ),
-        ("duration: 10s", "duration: -1s", 't.yaml:7:11: duration "-1s": must not be negative.'),
-        ("duration: 10s", "duration: 50ms", 't.yaml:7:11: duration "50ms": expected 100 ms to 24 h'),
-        ("duration: 10s", "duration: 25h", 't.yaml:7:11: duration "25h": expected 100 ms to 24 h'),
-        ("duration: 10s", "omit: 10s", "t.yaml:7:7: omit is 10 s: it must be shorter than the duration, 10 s."),
-        ("duration: 10s", "repeat: 0", 't.yaml:7:9: repeat "0": expected 1 to 1000'),
-        ("duration: 10s", "test: sctp", 't.yaml:7:7: test "sctp": unknown. Known: tcp, udp, pingpong, blast, file.'),
-        ("duration: 10s", "duration: 1s\nduration: 2s", 't.yaml:8:1: key "duration" is given twice, first in line 7.'),
-        ("duration: 10s", "exclude: [{window: 1M}]", "t.yaml:7:11: exclude: no test of the matrix has these values."),
-        ("duration: 10s", "exclude: [{}]", "t.yaml:7:11: exclude: a row that names no axis."),
-        ("duration: 10s", "exclude: [{parallel: 1}]", "t.yaml:7:1: exclude: drops every test of the matrix."),
-        ("duration: 10s", "exclude: {window: 64K}", "t.yaml:7:10: exclude: expected a list, found keys and values."),
-        ("duration: 10s", "include: [{window: 64K}]", "t.yaml:7:11: include: the same test as test 1 of the matrix."),
-        (
-            "duration: 10s",
-            "include: [{mss: 100}, {mss: 100}]",
-            "t.yaml:7:23: include: the same test as row 1 of include.",
-        ),
-        ("duration: 10s", "include: [{mas: 100}]", 't.yaml:7:12: unknown key "mas". Did you mean "mss"?'),
-        (
-            "duration: 10s",
-            "include: [{window: 1M}, {}]",
-            "t.yaml:7:25: include: a row that names no axis. Name one, as in window: 64K.",
-        ),
-        ("duration: 10s", "include: [{burst: 8}]", "t.yaml:7:10: burst: only for test: udp (test 3)."),
-    ],
-)
+@from_file
 def test_one_mistake_is_told_at_its_place(tmp_path: Path, line: str, instead: str, expected: str) -> None:
     assert line in GOOD
     told = message(tmp_path, GOOD.replace(line, instead))
@@ -196,31 +100,7 @@ def test_twice_as_many_mistakes_take_twice_the_work_and_few_are_shown(
 
 
 class TestOptions:
-    @pytest.mark.parametrize(
-        ("option", "expected"),
-        [
-            ("window=64Q", '--set window=64Q: window "64Q": unknown unit "Q". Use K or M, as in 64K.'),
-            ("wndow=64K", '--set wndow=64K: unknown name "wndow". Did you mean "window"?'),
-            ("window", "--set window: expected NAME=VALUE"),
-            ("=5", "--set =5: expected NAME=VALUE"),
-            ("window=", "--set window=: window: a value is missing, as in window=64K,200K."),
-            ("mss=1460,,5", "--set mss=1460,,5: mss: a value is missing"),
-            ("mss=80", '--set mss=80: mss "80": expected 88 to 32767, as in 1460.'),
-            ("rig=loopback", '--set rig=loopback: unknown name "rig". Use --rig.'),
-            ("duration=0", '--set duration=0: duration "0": expected 100 ms to 24 h'),
-            ("omit=10s", "--set omit=10s: omit is 10 s: it must be shorter than the duration, 10 s."),
-            ("pairs=pi1->pi1", '--set pairs=pi1->pi1: pair "pi1->pi1": a node with itself.'),
-            ("pairs=", "--set pairs=: pairs: a value is missing, as in pairs=4,3x4."),
-            ("repeat=x", '--set repeat=x: repeat "x": expected a whole number'),
-            ("title=", "--set title=: title: expected a text, found an empty one."),
-            ("parallel=1-5", '--set parallel=1-5: parallel "1-5": a range is written 1..5.'),
-            ("window=32K-256K", '--set window=32K-256K: window "32K-256K": a range is written 32K..256K times 2.'),
-            ("window=1G", '--set window=1G: window "1G": unknown unit "G". Use K or M, as in 1024M.'),
-            ("window=1.5GiB", '--set window=1.5GiB: window "1.5GiB": unknown unit "GiB". Use K or M, as in 1536M.'),
-            ("capture=9", "--set capture=9: capture: there is no test 9; the scenario has 2."),
-            ("window=\x1b[31m", '--set window=?[31m: window "'),
-        ],
-    )
+    @from_file
     def test_a_mistake_in_set_names_the_option(self, tmp_path: Path, option: str, expected: str) -> None:
         assert message(tmp_path, GOOD, Overrides(sets=(option,))).startswith(expected)
 

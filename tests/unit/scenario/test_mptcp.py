@@ -3,21 +3,14 @@
 from pathlib import Path
 
 import pytest
+from cases import from_file
 from planning import message, planned
 
 from rigctl.scenario.forecast import forecasts, notes, sum_ceiling_bps
 from rigctl.settings import MPTCP
 
 
-@pytest.mark.parametrize(
-    ("text", "kept"),
-    [
-        ("mptcp: true", [True]),
-        ("mptcp: default", [None]),
-        ("test: pingpong\nmatrix: {mptcp: true, size: 64}", [True]),
-        ("matrix: {mptcp: [default, true, false]}", [None, True, False]),
-    ],
-)
+@from_file
 def test_it_is_asked_for_or_not(tmp_path: Path, text: str, kept: list[bool | None]) -> None:
     assert [cell[MPTCP] for cell in planned(tmp_path, text).cells] == kept
 
@@ -26,20 +19,7 @@ def test_an_option_sets_it(tmp_path: Path) -> None:
     assert [cell[MPTCP] for cell in planned(tmp_path, "", "mptcp=false,true").cells] == [False, True]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("mptcp: 2", 'mptcp "2": expected true or false'),
-        ("mptcp: true\nengine: iperf3", "mptcp: engine: iperf3 has no such setting"),
-        ("mptcp: true\nrate: 10M", "mptcp: rate is set too. Linux has none for Multipath TCP"),
-        ("mptcp: true\nzerocopy: true", "mptcp: zerocopy is set too"),
-        ("test: udp\nmptcp: true\nrate: 10M\nsize: 100", "mptcp: only for TCP; this test sends datagrams"),
-        (
-            "test: pingpong\nmatrix: {mptcp: true, transport: udp, size: 64}",
-            "mptcp: only for TCP; this test sends datagrams",
-        ),
-    ],
-)
+@from_file
 def test_what_it_does_not_go_with_is_told(tmp_path: Path, text: str, said: str) -> None:
     assert said in message(tmp_path, text)
 

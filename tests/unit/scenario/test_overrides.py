@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import from_file
 from planning import message, planned
 
 from rigctl.scenario.load import load_plan
@@ -49,18 +50,7 @@ def test_frames_are_kept_of_the_tests_that_are_named(tmp_path: Path) -> None:
     assert captured(tmp_path, "", "capture=on") == [True, True, True]
 
 
-@pytest.mark.parametrize(
-    ("line", "option", "captures", "said"),
-    [
-        ("", "", (4, 9), "--capture 4 --capture 9: capture: there is no test 4; the scenario has 3."),
-        ("", "", (1001,), "--capture 1001: capture: there is no test 1001; the scenario has 3."),
-        ("", "capture=2", (1,), '--set capture=2: "capture" is given twice.'),
-        ("capture: [0]", "", (), 's.yaml:4:10: capture "0": expected 1 to 100000, as in 3.'),
-        ("capture: [4]", "", (), "capture: there is no test 4; the scenario has 3."),
-        ("capture: some", "", (), 's.yaml:4:10: capture "some": expected true, false or numbers of tests, as in'),
-        ("", "nodelay=", (), "--set nodelay=: nodelay: a value is missing, as in nodelay=true,false."),
-    ],
-)
+@from_file
 def test_an_option_that_does_not_fit_is_told_by_its_name(
     tmp_path: Path, line: str, option: str, captures: tuple[int, ...], said: str
 ) -> None:

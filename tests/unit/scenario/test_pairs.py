@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from cases import from_file
 
 from rigctl.base.errors import InputError
 from rigctl.records import Pair
@@ -30,46 +31,12 @@ def message(folder: Path, pairs: str, matrix: str = "{}", *sets: str) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("entry", "pairs"),
-    [
-        ("[n01 -> n04]", ["n01>n04"]),
-        ("n01→n04", ["n01>n04"]),
-        ('["n[01..03] -> n[04..06]"]', ["n01>n04", "n02>n05", "n03>n06"]),
-        ("[left -> right]", ["n01>n04", "n02>n05", "n03>n06"]),
-        ("[left -> right, n01 -> extra]", ["n01>n04", "n02>n05", "n03>n06", "n01>extra"]),
-        ('["n[01..02] x n[04..05]"]', ["n01>n04", "n01>n05", "n02>n04", "n02>n05"]),
-        ("[extra x right]", ["extra>n04", "extra>n05", "extra>n06"]),
-        ("[left × n04]", ["n01>n04", "n02>n04", "n03>n04"]),
-    ],
-)
+@from_file
 def test_an_entry_stands_for_its_pairs_in_order(tmp_path: Path, entry: str, pairs: list[str]) -> None:
     assert planned(tmp_path, entry) == [pairs]
 
 
-@pytest.mark.parametrize(
-    ("pairs", "said"),
-    [
-        ("[n01 -> n01]", 's.yaml:2:9: pair "n01 -> n01": a node with itself. Name two different nodes.'),
-        (
-            "[n01 -> n04, n01 -> n04]",
-            's.yaml:2:21: pair "n01 -> n04": is given twice. More flows: use the axis parallel.',
-        ),
-        ("[left -> right, n02 -> n05]", 'pair "n02 -> n05": is given twice.'),
-        ("[n02 -> n05, left -> right]", 'pair "left -> right": n02 -> n05 is given twice.'),
-        (
-            "[left -> both]",
-            'pair "left -> both": 3 to 2 nodes; -> needs the same number on both sides. Each to each is left x both.',
-        ),
-        ("[left x both]", 'pair "left x both": makes n01 a pair with itself.'),
-        ("[left -> wright]", 'unknown node or group "wright" in rig rig. Did you mean "right"?'),
-        ('["n[01..09] -> n[01..09]"]', 'unknown node "n07" in rig rig.'),
-        ('["n[3..1] -> n04"]', "3..1 runs backwards. Write 1..3"),
-        ("[n01 n04]", 'pair "n01 n04": expected SOURCE -> DESTINATION, as in pi1 -> pi2.'),
-        ("[4]", "pairs: expected SOURCE -> DESTINATION, as in pi1 -> pi2, found the number 4. How many at once is"),
-        ("[]", "s.yaml:2:8: pairs: the list is empty. Name at least one, as in pi1 -> pi2."),
-    ],
-)
+@from_file
 def test_what_is_no_pair_is_told_with_its_place(tmp_path: Path, pairs: str, said: str) -> None:
     assert said in message(tmp_path, pairs)
 
@@ -90,18 +57,7 @@ class TestAxis:
             ["n01>n04", "n01>n05", "n01>n06", "n02>n04", "n02>n05", "n02>n06"]
         ]
 
-    @pytest.mark.parametrize(
-        ("value", "said"),
-        [
-            ("4", "s.yaml:3:17: pairs: 4 at once, and the list of pairs has 3 (test 1)."),
-            ("1..5", "pairs: 4 at once, and the list of pairs has 3 (test 4)."),
-            ("4x1", "pairs: the list of pairs has 3 different sources and 3 different destinations (test 1)."),
-            ("0", 'pairs "0": expected 1 to 1000'),
-            ("0x3", 'pairs "0x3": expected a whole number'),
-            ("x", 'pairs "x": expected a whole number'),
-            ("[2, 1..3]", 'pairs "1..3": contains 2, there as "2" already.'),
-        ],
-    )
+    @from_file
     def test_more_than_the_list_has_is_told(self, tmp_path: Path, value: str, said: str) -> None:
         assert said in message(tmp_path, "[left -> right]", f"{{pairs: {value}}}")
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import from_file
 from planning import message, planned
 
 from rigctl.base.units import parse_processors, processors_text
@@ -13,23 +14,7 @@ from rigctl.scenario.overrides import value_text
 from rigctl.settings import PLACEMENT
 
 
-@pytest.mark.parametrize(
-    ("text", "kept"),
-    [
-        ("placement: scheduler", [None]),
-        ("placement: default", [None]),
-        ("placement: nic", ["nic"]),
-        ("placement: packets", ["packets"]),
-        ("placement: 3", ["3"]),
-        ("placement: [3, 2]", ["2-3"]),
-        ('placement: "7,2, 4-6"', ["2,4-7"]),
-        ("placement: nic/3", ["nic/3"]),
-        ("placement: {sender: nic, receiver: [3]}", ["nic/3"]),
-        ("placement: {sender: nic}", ["nic/scheduler"]),
-        ("placement: {sender: nic, receiver: nic}", ["nic"]),
-        ("matrix: {placement: [scheduler, 2, [2, 3], {receiver: 1-2}]}", [None, "2", "2-3", "scheduler/1-2"]),
-    ],
-)
+@from_file
 def test_a_placement_is_of_both_ends_or_of_each(tmp_path: Path, text: str, kept: list[str | None]) -> None:
     plan = planned(tmp_path, text)
     assert [cell[PLACEMENT] for cell in plan.cells] == kept
@@ -41,23 +26,7 @@ def test_an_option_has_lists_with_a_plus(tmp_path: Path) -> None:
     assert [cell[PLACEMENT] for cell in plan.cells] == ["nic", "2,4-7", "nic/0-1"]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("placement: near", 's.yaml:3:12: placement "near": expected scheduler, nic, packets or processors'),
-        ("placement: -1", "expected scheduler, nic, packets or processors, as in 2,4-7"),
-        ("placement: []", "expected scheduler, nic, packets or processors"),
-        ("placement: [1, x]", "expected scheduler, nic, packets or processors"),
-        ("placement: 1024", "expected scheduler, nic, packets or processors"),
-        ('placement: "1020-1030"', "expected processors from 0 to 1023"),
-        ('placement: "3-2"', "expected processors from 0 to 1023"),
-        ("placement: {middle: nic}", "expected sender, receiver or both"),
-        ("placement: {}", "expected sender, receiver or both"),
-        ("placement: nic/nic/nic", "expected one placement, or SENDER/RECEIVER, as in nic/3"),
-        ("placement: {sender: true}", "expected scheduler, nic, packets or processors"),
-        ("placement: nic\nengine: iperf3", "placement: engine: iperf3 has no such setting"),
-    ],
-)
+@from_file
 def test_what_is_no_placement_is_told(tmp_path: Path, text: str, said: str) -> None:
     assert said in message(tmp_path, text)
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import pytest
+from cases import from_file
 from planning import message, planned
 
 from rigctl.records import Retest, Until
@@ -18,31 +18,7 @@ def test_both_are_read_with_their_defaults(tmp_path: Path) -> None:
     assert (planned(tmp_path, "").retest, planned(tmp_path, "").until) == (None, None)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ('repeat: 5\nretest: {when: "variation < 5%"}', ':4:16: when "variation < 5%": expected "variation > 5%"'),
-        ('repeat: 5\nretest: {when: "variation > 0%"}', "between 0 and 100 %"),
-        ("repeat: 5\nretest: {when: 5}", 'expected "variation > 5%"'),
-        ('repeat: 5\nretest: {when: "variation > 5%", repeat: 1}', 'repeat "1": expected 2 to 1000'),
-        ("repeat: 5\nretest: {repeat: 3}", "when"),
-        ('repeat: 5\nuntil: "ci95 > 1%"', 'when "ci95 > 1%": expected "ci95 < 1%"'),
-        ("repeat: 5\nuntil: {when: ci95 < 1%, most: 1001}", 'most "1001": expected 2 to 1000'),
-        (
-            'repeat: 1\nretest: {when: "variation > 5%"}',
-            ":4:1: retest: a variation needs two repetitions. Give repeat: 2 or more.",
-        ),
-        ('repeat: 1\nuntil: "ci95 < 1%"', "until: a variation needs two repetitions. Give repeat: 2"),
-        (
-            'repeat: 5\nuntil: "ci95 < 1%"\nretest: {when: "variation > 5%"}',
-            ":4:1: until: retest is given too. Choose one of them.",
-        ),
-        (
-            "test: udp\nmatrix: {rate: max}\nretest: variation > 5%",
-            ":5:1: retest: rate: max is searched once, trial by trial.",
-        ),
-    ],
-)
+@from_file
 def test_what_does_not_fit_is_told_with_its_place(tmp_path: Path, text: str, said: str) -> None:
     assert said in message(tmp_path, text)
 

@@ -4,6 +4,7 @@ from itertools import islice
 from typing import Any
 
 import pytest
+from cases import from_file
 
 from rigctl.scenario import matrix
 from rigctl.scenario.matrix import MAX_VALUES, spread
@@ -11,23 +12,7 @@ from rigctl.settings import SETTINGS
 from rigctl.yamlfile.fields import FieldError
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "values"),
-    [
-        ("parallel", "1..4", [1, 2, 3, 4]),
-        ("parallel", "1..9 step 4", [1, 5, 9]),
-        ("parallel", "1..10 step 4", [1, 5, 9]),
-        ("parallel", "3..3", [3]),
-        ("pairs", "1..12 times 3", [1, 3, 9]),
-        ("pairs", [1, "4..12 step 4", "3x4"], [1, 4, 8, 12, "3x4"]),
-        ("mss", " 500 .. 700  step 100 ", [500, 600, 700]),
-        ("window", "64K..256K times 2", [65536, 131072, 262144]),
-        ("window_total", "1K..3K step 1K", [1024, 2048, 3072]),
-        ("window", ["default", "1K..1K"], ["default", 1024]),
-        ("parallel", 5, [5]),
-        ("congestion", "a..b", ["a..b"]),  # no axis of numbers: not a range, and refused as a name later
-    ],
-)
+@from_file
 def test_a_range_is_its_values_with_both_ends(name: str, value: Any, values: list[Any]) -> None:
     assert spread(SETTINGS[name], value) == values
 

@@ -46,7 +46,7 @@ class Switch:
     def show(self) -> str:
         self.counted += 111
         lines = (FIXTURES / f"{self.kind}.txt").read_text()
-        cleared = "00:17:26" if self.kind == "cisco_ios" else "1d02h"
+        cleared = "00:17:26" if self.kind == "cisco_ios" else "2d13h6m"
         octets = "27359644" if self.kind == "cisco_ios" else "117562001234567"
         return lines.replace(cleared, self.cleared).replace(octets, str(self.counted), 1)
 

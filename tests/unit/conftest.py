@@ -37,7 +37,7 @@ def _unsafe(connection: sqlite3.Connection, record: object, prepare: Any = store
     connection.execute("PRAGMA synchronous = OFF")
 
 
-@pytest.fixture(autouse=True, scope="package")
+@pytest.fixture(autouse=True, scope="module")  # a package without __init__.py is the whole session
 def _no_process_no_network_and_no_disk() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subprocess.Popen, "__init__", _forbidden("start a process"))

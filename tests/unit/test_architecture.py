@@ -1,6 +1,7 @@
 """The house rules that a program can check: layers, lengths, no registry hosts, types everywhere (mypy does that)."""
 
 import ast
+import math
 import os
 import re
 from collections import Counter
@@ -22,6 +23,9 @@ SHORT = {"__main__.py", "base/resources.py", "base/version.py"}
 """Shorter files: what Python, the build and every room look for under these names."""
 MOST_FILES = 14
 MOST_FUNCTION_LINES = 60
+LEAST_DEADLINE_S = 20
+PLACES = {"wait": 0, "join": 0, "timeout": 0, "wait_for": 1, "event": 1, "answer": 1}
+"""Which argument of a method that waits is its deadline."""
 HOSTS = re.compile(r"(pypi|pythonhosted|crates|npmjs|maven|debian)\.(org|io|com)\b")
 TEXTS = (".py", ".toml", ".txt", ".yaml", ".yml", ".md", "Makefile", "run")
 NOT_OURS = ("dist", "build", "mutants", ".git")
@@ -101,3 +105,31 @@ def _communicates(call: ast.Call) -> bool:
 
 def _has_deadline(call: ast.Call) -> bool:
     return any(keyword.arg == "timeout" for keyword in call.keywords)
+
+
+def test_no_test_sleeps_or_waits_with_a_short_deadline() -> None:
+    """Tests wait for events with `eventually`: what comes late on a busy machine comes all the same."""
+    found = [
+        f"{path.relative_to(ROOT)}:{call.lineno}: {ast.unparse(call)[:80]}"
+        for path in TEST_FILES
+        if path.name.startswith(("test_", "conftest"))
+        for call in ast.walk(parsed(path))
+        if isinstance(call, ast.Call) and (_called(call) == "sleep" or _deadline_s(call) < LEAST_DEADLINE_S)
+    ]
+    assert found == [], "wait for an event with `eventually` (tests/support/processes.py)"
+
+
+def _called(call: ast.Call) -> str:
+    """Return the last part of the name of what is called."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def _deadline_s(call: ast.Call) -> float:
+    """Return the literal deadline of a wait; infinity for any other call, a constant with a name, and 0 (none)."""
+    given = [keyword.value for keyword in call.keywords if keyword.arg in {"timeout", "ends_within_s"}]
+    if isinstance(call.func, ast.Attribute) and (place := PLACES.get(call.func.attr)) is not None:
+        given += call.args[place : place + 1]
+    literal = [node.value for node in given if isinstance(node, ast.Constant)]
+    return min((value for value in literal if isinstance(value, int | float) and value > 0), default=math.inf)

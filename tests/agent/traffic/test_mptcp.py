@@ -9,7 +9,22 @@ from pathlib import Path
 
 import pytest
 from processes import DEADLINE_S, eventually, running
-from talk import LONG_MS, Line, Report, Start, Talk, completed, connecting, joined, listening, ran, report_of, started
+from talk import (
+    LONG_MS,
+    Line,
+    Report,
+    Start,
+    Talk,
+    completed,
+    connecting,
+    joined,
+    listening,
+    progressed,
+    ran,
+    report_of,
+    started,
+)
+from torture import TIMES
 from two_links import Namespace, link, two_namespaces, use
 
 OPENING = 20  # bytes, on the first subflow
@@ -52,6 +67,11 @@ class Ends:
         """Wait until each of these subflows of each flow has carried so many bytes."""
         for subflow in subflows:
             self.eventually(subflow, ACKNOWLEDGED, lambda counts: sum(n > count for n in counts) >= flows)
+
+    def sampled(self) -> None:
+        """Wait until the receiver has looked at its subflows after all that they have carried by now."""
+        progressed(self.receiver, sum(self.seen(FIRST)) + sum(self.seen(SECOND)))
+        self.receiver.event("progress")
 
     def wait_in_vain(self, subflow: tuple[str, str]) -> None:
         """Wait until a subflow's retransmission timer has run out three times in a row."""
@@ -178,11 +198,27 @@ def test_over_ipv6_it_listens_there_only(start: Start) -> None:
     assert count >= report_of(receiver).totals[0]["bytes"] + OPENING
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_a_connection_that_has_ended_has_the_one_subflow_that_it_had(start: Start, address: str) -> None:
+    """At its end the kernel clears the address of a subflow's peer: 3 of 100 connections had a second subflow then."""
+    receiver, sender = start(), start()
+    for _ in range(40 * TIMES):
+        joined(receiver, sender, address=address, extra="mptcp=1")
+        started(receiver, sender, 50)
+        completed(receiver, sender)
+        for agent in (receiver, sender):
+            ((source, destination, _, timeouts),) = report_of(agent).totals[0]["mptcp"]
+            assert (source, destination) == (address, address)
+            assert timeouts is not None  # null: it ended before the connection did
+            assert agent.ask("close endpoint=1")["ok"]
+
+
 @pytest.mark.parametrize("how", ["down", "gone"])
 def test_a_link_that_is_cut_ends_its_subflow_and_the_rest_goes_over_the_other(ends: Ends, how: str) -> None:
     ends.join()
     ends.start()
     ends.carry(FIRST, SECOND)
+    ends.sampled()
     if how == "down":
         ends.far.run("ip", "link", "set", "w2", "down")
         ends.wait_in_vain(SECOND)

@@ -17,12 +17,12 @@ demo: $(VENV)/run.stamp $(AGENT)
 	@echo "Seven tests of 5 s each on the virtual rig: about one minute."
 	@$(BIN)/rigctl run scenarios/gigablox.yaml --duration 5s --store $(DEMO_STORE) --report reports/demo.html
 
-# The tests that wait, those that compute and the type checker run side by side. What needs long and changes with its own sources only
-# (agents for other machines, the site of the documentation) runs where those have changed since it last passed, and in each new clone.
+# The tests that wait, those that compute and the type checker run side by side. The site of the documentation is tested where its sources
+# have changed since it last passed, and in each new clone; agents for other machines by `make foreign`.
 test:
 	$(MAKE) -j2 --output-sync=target system $(VENV)/dev.stamp
 	$(MAKE) -j2 --output-sync=target $(AGENT) lint
-	$(MAKE) -j3 --output-sync=line types tests $(VENV)/foreign.stamp $(VENV)/docs.stamp
+	$(MAKE) -j3 --output-sync=line types tests $(VENV)/docs.stamp
 
 # Whole files go to four workers, those that take longest first: end-to-end tests mostly wait.
 FLOORS := tests/e2e tests/integration tests/agent tests/golden tests/unit
@@ -32,15 +32,11 @@ APART := --ignore=$(FOREIGN) --ignore=$(SITE)
 tests: $(VENV)/dev.stamp $(AGENT)
 	CI=1 $(BIN)/python -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder --durations=15 $(FLOORS) $(APART)
 
-# Agents of other machines: the compiler makes a C library for each, so that Raspberry Pis and FreeBSD stand for all of them here.
+# Agents of other machines, not in CI: the compiler makes a C library for each, so that Raspberry Pis and FreeBSD stand for all of them here.
 # `make torture` and `make packages` build every agent.
 foreign: $(VENV)/dev.stamp
 	nice -n 5 $(BIN)/rigctl agent build --target aarch64 --target armv7 --target freebsd-x86_64
 	CI=1 $(BIN)/python -m pytest -q $(FOREIGN)
-
-$(VENV)/foreign.stamp: $(VENV)/dev.stamp $(SOURCES) $(FOREIGN) rigctl/remote/build.py
-	$(MAKE) foreign
-	touch $@
 
 $(VENV)/docs.stamp: $(VENV)/dev.stamp mkdocs.yml $(SITE) $(shell find docs -type f -name '*.*')
 	CI=1 $(BIN)/python -m pytest -q $(SITE)

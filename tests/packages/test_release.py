@@ -26,7 +26,8 @@ def test_a_tag_that_is_not_the_version_makes_no_release() -> None:
 
 
 def test_the_packages_are_tested_before_they_are_built_and_published() -> None:
-    assert list(COMMANDS) == ["The tag is the version", "Test the packages", "Build", "Publish"]
+    tests = ["Test the agents of other machines", "Test the packages"]
+    assert list(COMMANDS) == ["The tag is the version", *tests, "Build", "Publish"]
     assert COMMANDS["Test the packages"].endswith("make packages")
 
 

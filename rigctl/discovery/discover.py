@@ -30,15 +30,18 @@ _FORM: Final = re.compile(
 )
 
 
-async def discovered(targets: Sequence[Target], switches: Sequence[Switch] = ()) -> Draft:
-    """Return the draft. Hosts and switches that cannot be asked are left out, and the draft says why."""
+async def discovered(targets: Sequence[Target], switches: Sequence[Switch] = (), further: Sequence[str] = ()) -> Draft:
+    """Return the draft. Hosts and switches that cannot be asked are left out, and the draft says why.
+
+    `further`: notes on where the targets come from.
+    """
     unique, again = once_each(targets)
     gate = asyncio.Semaphore(AT_ONCE)
     asked = await asyncio.gather(*(_asked(target, gate) for target in unique))
     # After the hosts: the connections to them have refreshed the forwarding tables.
     outcomes = await asyncio.gather(*map(_table, switches))
     tables = [(switch, one) for switch, one in zip(switches, outcomes, strict=True) if isinstance(one, Forwarding)]
-    notes = [f"switch {outcome}" for outcome in outcomes if isinstance(outcome, str)]
+    notes = [*further, *(f"switch {outcome}" for outcome in outcomes if isinstance(outcome, str))]
     notes += [f"switch {switch.key}: {_at_no_port(one)}" for switch, one in tables if one.unplaced]
     return drafted(asked, again, tables, notes)
 

@@ -29,9 +29,10 @@ from rigctl.yamlfile.fields import (
 
 NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,14}", re.ASCII)
 HOST: Final = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:%-]{0,252}", re.ASCII)
-USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
-_JUMP: Final = re.compile(
-    r"([A-Za-z0-9_][A-Za-z0-9_.-]{0,63}@)?([A-Za-z0-9_][A-Za-z0-9_.-]{0,252}|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?", re.ASCII
+USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\+-]{0,63}", re.ASCII)  # of a directory: user@domain, DOMAIN\user
+JUMP: Final = re.compile(
+    r"([A-Za-z0-9_][A-Za-z0-9_.@\\+-]{0,63}@)?([A-Za-z0-9_][A-Za-z0-9_.-]{0,252}|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?",
+    re.ASCII,
 )
 # A port becomes a word of the switch's command line: no character may end the command or begin another.
 SWITCH_PORT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ./:_-]{0,63}", re.ASCII)
@@ -197,8 +198,8 @@ User = Annotated[str | None, _matching("user", USER, "a user name, as in pi"), j
 FilePath = Annotated[Path | None, named(_path), json_type("string")]
 Jump = Annotated[
     str | None,
-    _matching("jump", _JUMP, "[user@]host[:port], as in admin@gate.lan:2222"),
-    json_type("string", pattern=f"^{_JUMP.pattern}$"),
+    _matching("jump", JUMP, "[user@]host[:port], as in admin@gate.lan:2222"),
+    json_type("string", pattern=f"^{JUMP.pattern}$"),
 ]
 Interface = Annotated[
     str | None,

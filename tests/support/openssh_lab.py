@@ -59,7 +59,7 @@ class Lab:
     @property
     def environment(self) -> dict[str, str]:
         own = {"HOME": str(self.folder), "RIGCTL_STORE": str(self.folder / "s.db"), "PYTHONPATH": str(ROOT)}
-        return os.environ | own
+        return os.environ | own | {"PATH": f"{sys.prefix}/bin:{os.environ['PATH']}"}  # ansible-inventory
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
         """Start rigctl on the controller, for tests of what happens meanwhile."""
@@ -68,7 +68,7 @@ class Lab:
             command, cwd=self.folder, env=self.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
 
-    def rigctl(self, *words: str, code: int = 0, deadline_s: float = 100, **given: str) -> tuple[str, str]:
+    def rigctl(self, *words: str, code: int = 0, deadline_s: float = DEADLINE_S, **given: str) -> tuple[str, str]:
         """Run a command on the controller that ends with `code`; return its output and its messages."""
         network = Path("/run/netns", self.host("ctl"))
         ran = ended(words, self.folder, self.environment | given, deadline_s, network=network)

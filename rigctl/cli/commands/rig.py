@@ -186,12 +186,12 @@ def init(
     printed = output == STANDARD_OUTPUT
     if printed and as_json:
         raise InputError("rig init: -o - and --json both print to standard output. Name a file with -o")
-    targets = named_hosts(hosts or [], inventory, groups or [], slurm=slurm)
+    targets, notes = named_hosts(hosts or [], inventory, groups or [], slurm=slurm)
     asked = [switch_named(text) for text in switches or ()]
     path = Path("rig.yaml" if printed else output)
     if not printed:
         check_place(path, force=force)
-    draft = asyncio.run(discovered(targets, asked))
+    draft = asyncio.run(discovered(targets, asked, notes))
     if len(draft.nodes) < _FEWEST:
         raise RigError(_too_few(draft))
     text = modeline("rig") + rig_text(draft, f"Written by rigctl rig init, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC.")
@@ -208,24 +208,28 @@ def init(
 
 def named_hosts(
     hosts: Sequence[str], inventory: str | None, groups: Sequence[str], *, slurm: bool = False
-) -> list[Target]:
-    """Return the hosts of the command line and the inventory, or of the Slurm allocation. Raises `InputError`."""
+) -> tuple[list[Target], list[str]]:
+    """Return the hosts of the command line and the inventory, or of the Slurm allocation, and notes on them.
+
+    Raise `InputError`.
+    """
     if slurm:
         if hosts or inventory is not None or groups:
             raise InputError("rig init: --slurm takes the nodes of the allocation. Name no other hosts beside it")
-        return allocated()
+        return allocated(), []
     try:
-        targets = targets_of(hosts)
+        targets, notes = targets_of(hosts), list[str]()
     except FieldError as error:
         raise InputError(f"rig init: {error}") from None
     if inventory is not None:
         file, chosen = split_reference(inventory)
-        targets += inventory_targets(read_inventory(file), [*chosen, *groups])
+        found, notes = inventory_targets(read_inventory(file), [*chosen, *groups])
+        targets += found
     elif groups:
         raise InputError("rig init: --group chooses from an inventory. Name one with --from")
     if not targets:
         raise InputError("rig init: no host is named. Name some, as in pi1 pi2 or node[001-012], or give --from")
-    return targets
+    return targets, notes
 
 
 def check_place(path: Path, *, force: bool) -> None:

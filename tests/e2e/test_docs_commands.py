@@ -23,7 +23,6 @@ LINE = re.compile(r"""((?:[^|>'"]|'[^']*'|"[^"]*")*)(\|\||[|>]|)(.*)""")
 """rigctl's own words, a sign of the shell, and what comes behind it."""
 PAGES = list(dict.fromkeys(fence.page for fence in RUNNABLE))
 ABOUT_RIGS: Final = ("docs/tutorial.md", "docs/reference/virtual-rig.md")
-pytestmark = pytest.mark.timeout(300)
 
 
 class Reader:
@@ -64,7 +63,7 @@ class Reader:
         environment = dict(self.user.environment)
         if measured:
             del environment[SCRIPT]
-        return ended(words, self.user.folder, environment, deadline_s=90)
+        return ended(words, self.user.folder, environment)
 
     def latest(self) -> dict[str, Any]:
         latest: dict[str, Any] = json.loads(self.user.rigctl("runs", "--json"))["runs"][-1]

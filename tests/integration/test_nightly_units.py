@@ -8,7 +8,7 @@ from datetime import time
 from pathlib import Path
 
 import pytest
-from processes import program
+from processes import DEADLINE_S, program
 
 from rigctl.nightly import install
 from rigctl.nightly.install import service, timer, unit_name
@@ -28,7 +28,9 @@ def verified(folder: Path, *names: str) -> subprocess.CompletedProcess[str]:
     assert shutil.which("systemd-analyze"), "the package systemd has it"
     command = ["systemd-analyze", "verify", "--user", "--man=no", *names]
     environment = os.environ | {"SYSTEMD_UNIT_PATH": f"{folder}:", "XDG_RUNTIME_DIR": str(folder)}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
 
 
 def test_systemd_finds_nothing_wrong_with_units_of_odd_names_and_paths(tmp_path: Path) -> None:
@@ -49,7 +51,7 @@ def test_systemd_finds_nothing_wrong_with_units_of_odd_names_and_paths(tmp_path:
 def test_systemd_reads_the_time_as_it_is_meant() -> None:
     calendar = next(line for line in timer("x", time(2, 5)).splitlines() if line.startswith("OnCalendar="))
     command = ["systemd-analyze", "calendar", "--iterations=2", calendar.removeprefix("OnCalendar=")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
     assert "Normalized form: *-*-* 02:05:00" in done.stdout
 
 

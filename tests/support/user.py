@@ -98,7 +98,7 @@ def ended(
     words: Sequence[str],
     folder: Path,
     environment: dict[str, str],
-    deadline_s: float = 60,
+    deadline_s: float = DEADLINE_S,
     uid: int | None = None,
     network: Path | None = None,
 ) -> "subprocess.CompletedProcess[bytes]":
@@ -182,7 +182,7 @@ class User:
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
 
-    def rigctl(self, *words: str, code: int = 0, deadline_s: float = 90) -> str:
+    def rigctl(self, *words: str, code: int = 0, deadline_s: float = DEADLINE_S) -> str:
         """Run a command that ends with `code`; return its output, then its messages."""
         done = ended(words, self.folder, self.environment, deadline_s)
         out, errors = done.stdout.decode(), done.stderr.decode()

@@ -8,7 +8,7 @@ from pathlib import Path
 import builders
 import pytest
 import writes
-from processes import running
+from processes import DEADLINE_S, running
 
 from rigctl.base.errors import RigError
 from rigctl.records import RunStatus
@@ -41,7 +41,7 @@ def test_two_controllers_that_write_at_once_to_a_new_store_lose_nothing(address:
             process.stdin.write(b"\n")
             process.stdin.flush()
         for process in both:
-            _, errors = process.communicate(timeout=60)
+            _, errors = process.communicate(timeout=DEADLINE_S)
             assert (process.returncode, errors) == (0, b"")
     cells = [builders.cell(number) for number in range(1, writes.CELLS + 1)]
     with open_store(address, create=False) as store:

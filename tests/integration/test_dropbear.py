@@ -9,6 +9,7 @@ from busybox_host import dropbear, serve_small
 from openssh_lab import laboratory
 from processes import eventually
 
+from rigctl.base.errors import NodeError
 from rigctl.remote.host import connected
 
 
@@ -26,6 +27,14 @@ async def test_commands_that_begin_while_others_end_all_run(tmp_path: Path) -> N
                 lasting.write(b"still here\n")
                 assert await lasting.readline() == b"still here\n"
     assert said == [[f"{which}.{number}\n" for number in range(15)] for which in range(4)]
+
+
+@pytest.mark.usefixtures("home")
+async def test_an_unknown_host_with_one_key_is_told_by_its_fingerprint(tmp_path: Path) -> None:
+    with dropbear(tmp_path) as server:
+        with pytest.raises(NodeError, match="pi1: its host key is not known: ssh-ed25519 SHA256:"):
+            async with connected(server.node(known_hosts=None)):
+                pass
 
 
 def test_hosts_with_busybox_alone_are_checked_measured_and_left_as_they_were(tmp_path: Path) -> None:

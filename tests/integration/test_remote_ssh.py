@@ -119,7 +119,7 @@ async def test_each_refusal_names_its_cause_and_what_to_do(sshd: Start, tmp_path
     assert f"127.0.0.1 port {server.port} refuses to log in {USER}; keys tried: {wrong}." in message
     assert f"ssh-copy-id -p {server.port} {USER}@127.0.0.1" in message
     assert "ssh-add it first" in await refusal(server.node(key=new_key(tmp_path / "locked", passphrase="secret")))
-    assert f"{tmp_path}/nokey: No such file" in await refusal(server.node(key=tmp_path / "nokey"))
+    assert f"key {tmp_path}/nokey is not there" in await refusal(server.node(key=tmp_path / "nokey"))
     none = "keys tried: none: there is no key in ~/.ssh and no ssh-agent"
     assert none in await refusal(server.node(key=None))
     with kept_port() as port:
@@ -149,7 +149,7 @@ async def test_a_key_in_the_ssh_agent_is_used(sshd: Start, tmp_path: Path, monke
         eventually(lambda: subprocess.run(["ssh-add", "-l"], capture_output=True).returncode == 1, "no answer")
         for number in range(7):  # more than the server's MaxAuthTries
             subprocess.run(["ssh-add", "-q", str(new_key(tmp_path / f"k{number}"))], check=True)
-        with pytest.raises(NodeError, match="those of the ssh-agent"):
+        with pytest.raises(NodeError, match="Offered in this order: 7 keys of the ssh-agent"):
             async with connected(server.node(key=None)):
                 pass
         async with connected(server.node()):  # the rig's own key is not drowned by them

@@ -1,0 +1,225 @@
+"""How ssh(1) would reach a server: `ssh -G HOST` is OpenSSH's own answer on ~/.ssh/config.
+
+Without ssh(1) asyncssh reads the file; it refuses some files that ssh(1) accepts. What ssh(1) passes over is passed
+over here: a key that is missing or cannot be read, a missing file of known hosts, a line in one that says nothing.
+"""
+
+import functools
+import os
+import pwd
+import re
+import shutil
+import socket
+import subprocess
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import asyncssh
+from asyncssh.encryption import get_encryption_algs
+from asyncssh.kex import get_kex_algs
+from asyncssh.mac import get_mac_algs
+from asyncssh.public_key import get_public_key_algs
+
+CONFIG: Final = "~/.ssh/config"
+_ANSWER_S: Final = 10.0
+"""`Match exec` may run a program."""
+_NONE: Final = "none"
+_FAMILIES: Final = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
+_ALGORITHMS: Final = (
+    ("kex_algs", "kexalgorithms", get_kex_algs),
+    ("encryption_algs", "ciphers", get_encryption_algs),
+    ("mac_algs", "macs", get_mac_algs),
+    ("server_host_key_algs", "hostkeyalgorithms", get_public_key_algs),
+)
+"""asyncssh's name of the option, ssh(1)'s, and all that asyncssh has of them."""
+Age: TypeAlias = "tuple[int, int] | None"
+Answers: TypeAlias = "Mapping[str, Sequence[str]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a server is reached. `options` are asyncssh's; `skipped` says what was passed over, with file and line."""
+
+    options: Mapping[str, Any]
+    keys: tuple[asyncssh.SSHKeyPair, ...]
+    agent: str | None  # its socket
+    agent_only: tuple[bytes, ...] | None  # public keys; None: all that it has
+    known_hosts: tuple[str, ...]  # files, the first one is where a new key goes
+    skipped: tuple[str, ...]
+
+
+def way_to(address: str, port: int | None, user: str | None) -> Way | None:
+    """Return the way, or None where there is no ssh(1). Raise `ValueError` with what ssh(1) finds wrong."""
+    program = shutil.which("ssh")
+    if program is None:
+        return None
+    said = answers(program, address, port, user, str(Path.home()), age(CONFIG))
+    one = {name: values[0] for name, values in said.items()}
+    skipped: list[str] = []
+    keys, public = _keys(said, skipped)
+    agent = one.get("identityagent", "SSH_AUTH_SOCK")
+    agent = os.environ.get(agent.removeprefix("$"), "") if re.fullmatch(r"\$?SSH_AUTH_SOCK", agent) else agent
+    files = [file for name in ("userknownhostsfile", "globalknownhostsfile") for file in one.get(name, "").split()]
+    known_hosts = [file for file in files if file != _NONE]
+    skipped += [_skipped(file, "is not there") for file in known_hosts if _named(file) and not _path(file).exists()]
+    options: dict[str, Any] = {
+        "host": one["hostname"],
+        "port": int(one["port"]),
+        "username": one["user"],
+        "host_key_alias": one.get("hostkeyalias"),
+        "family": _FAMILIES.get(one.get("addressfamily", ""), 0),
+        "local_addr": (one["bindaddress"], 0) if "bindaddress" in one else None,
+    }
+    if one.get("proxyjump", _NONE) != _NONE:
+        options["tunnel"] = one["proxyjump"]
+    elif one.get("proxycommand", _NONE) != _NONE:
+        tokens = {"%%": "%", "%h": one["hostname"], "%n": address, "%p": one["port"], "%r": one["user"]}
+        command = re.sub("%[%hnpr]", lambda token: tokens[token[0]], one["proxycommand"])
+        options["proxy_command"] = ["sh", "-c", f"exec {command}"]
+    return Way(
+        options | _algorithms(program, one),
+        tuple(keys),
+        str(_path(agent)) if agent and agent != _NONE else None,
+        tuple(public) if one.get("identitiesonly") == "yes" else None,
+        tuple(known_hosts),
+        tuple(skipped),
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def answers(program: str, address: str, port: int | None, user: str | None, home: str, _age: Age = None) -> Answers:
+    """Return the settings of a host by their names in small letters, as `ssh -G` prints them."""
+    words, account = [program, "-G"], pwd.getpwuid(os.getuid())
+    if home != account.pw_dir:  # ssh(1) does not look at $HOME
+        config = Path(home, ".ssh/config")
+        words += ["-F", str(config) if config.exists() else _NONE]
+    words += ["-p", str(port)] if port is not None else []
+    words += ["-l", user] if user is not None else []
+    try:
+        done = subprocess.run(
+            [*words, "--", address], stdin=subprocess.DEVNULL, capture_output=True, timeout=_ANSWER_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise ValueError(f"`ssh -G {address}` had not answered after {_ANSWER_S:g} s") from None
+    if done.returncode != 0:
+        complaint = [line for line in os.fsdecode(done.stderr).splitlines() if line.strip()]
+        raise ValueError(f"ssh refuses them: {complaint[0] if complaint else f'exit code {done.returncode}'}")
+    said: defaultdict[str, list[str]] = defaultdict(list)
+    for line in os.fsdecode(done.stdout).splitlines():
+        name, _, value = line.partition(" ")
+        said[name.lower()].append(re.sub(rf"(^| ){re.escape(account.pw_dir)}/", r"\1~/", value.strip()))
+    return said
+
+
+def _keys(said: Answers, skipped: list[str]) -> tuple[list[asyncssh.SSHKeyPair], list[bytes]]:
+    """Return the keys that can be used, and the public keys of all identities; add to `skipped` what cannot."""
+    pairs: list[asyncssh.SSHKeyPair] = []
+    public: list[bytes] = []
+    certificates = [file for file in said.get("certificatefile", ()) if file != _NONE]
+    skipped += [_skipped(file, "is not there") for file in certificates if not _path(file).exists()]
+    usable = tuple(str(_path(file)) for file in certificates if _path(file).exists())
+    for file in said.get("identityfile", ()):
+        if file == _NONE:
+            continue
+        found, known, wrong = identity(str(_path(file)), age(file), usable)
+        pairs += found
+        public += known
+        if wrong is not None and _named(file):
+            skipped.append(_skipped(file, wrong))
+    return pairs, public
+
+
+@functools.lru_cache(maxsize=64)
+def identity(
+    file: str, _age: Age, certificates: Sequence[str] = ()
+) -> tuple[Sequence[asyncssh.SSHKeyPair], Sequence[bytes], str | None]:
+    """Return the key pairs of a file, the public keys that go with it, and why it has no pair."""
+    public: list[bytes] = []
+    for name in (file, f"{file}.pub"):
+        try:
+            public.append(asyncssh.read_public_key(name).public_data)
+        except (OSError, ValueError):
+            continue  # of a private key, or missing
+    if not Path(file).exists():
+        return (), public, "is not there"
+    try:
+        pairs = asyncssh.load_keypairs([file], certlist=list(certificates), ignore_encrypted=True)
+    except (OSError, ValueError, asyncssh.Error) as error:
+        return (), public, None if public else f"is no key that can be used ({error})"
+    return pairs, [*public, *(pair.public_data for pair in pairs)], None
+
+
+def _algorithms(program: str, one: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the algorithms that differ from ssh(1)'s own, as far as asyncssh has them: for old servers."""
+    usual = answers(program, "localhost", None, None, os.devnull)
+    chosen = {}
+    for option, name, known in _ALGORITHMS:
+        names = one.get(name, "").split(",")
+        if names != usual.get(name, [""])[0].split(","):
+            has = {algorithm.decode() for algorithm in known()}
+            if usable := [each for each in names if each in has]:
+                chosen[option] = usable
+    return chosen
+
+
+def _path(file: str) -> Path:
+    return Path(file).expanduser()
+
+
+def _named(file: str) -> bool:
+    """Tell whether the configuration names a file: ssh(1) has files that it looks for by itself."""
+    return _place(file) is not None
+
+
+def _place(file: str) -> str | None:
+    try:
+        lines = _path(CONFIG).read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return None
+    name = Path(file).name
+    return next((f"{CONFIG}:{number}" for number, line in enumerate(lines, 1) if name in line and name), None)
+
+
+def _skipped(file: str, why: str) -> str:
+    place = _place(file)
+    return f"{place + ': ' if place else ''}{file} {why}"
+
+
+def read_known_hosts(files: Sequence[str]) -> asyncssh.SSHKnownHosts:
+    """Return the known hosts of the files that exist, without the lines that cannot be read, as ssh(1)."""
+    return _known_hosts(tuple((file, age(file)) for file in files))
+
+
+@functools.lru_cache(maxsize=8)
+def _known_hosts(files: Sequence[tuple[str, Age]]) -> asyncssh.SSHKnownHosts:
+    """Read each file once, not for each of a thousand nodes; read it again when it has changed."""
+    lines: list[str] = []
+    for file, _ in files:
+        try:
+            lines += _path(file).read_text("utf-8", "replace").splitlines()
+        except OSError:
+            continue
+    try:
+        return asyncssh.import_known_hosts("\n".join(lines))
+    except ValueError:
+        return asyncssh.import_known_hosts("\n".join(line for line in lines if _readable(line)))
+
+
+def _readable(line: str) -> bool:
+    try:
+        asyncssh.import_known_hosts(line)
+    except ValueError:
+        return False
+    return True
+
+
+def age(file: str) -> Age:
+    """Return what changes when a file is written, or None if there is none."""
+    try:
+        status = _path(file).stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size

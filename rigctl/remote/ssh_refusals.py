@@ -1,0 +1,212 @@
+"""Why an SSH server could not be reached, and the remedy."""
+
+import errno
+import os
+import shlex
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import asyncssh
+
+from rigctl.base.errors import NodeError
+from rigctl.base.texts import printable
+from rigctl.remote.ssh_config import CONFIG, Way, read_known_hosts
+from rigctl.rig.inventory import Node
+
+_MOST_QUOTED: Final = 300
+
+
+class Watch(asyncssh.SSHClient):
+    """Keeps what an error message needs: an unknown host key, the keys offered, and why a connection was lost."""
+
+    def __init__(self) -> None:
+        self.unknown: asyncssh.SSHKey | None = None
+        self.lost: Exception | None = None
+        self.offered: list[str] = []
+        self.dropped = 0  # connections that were closed before the server said anything
+        self.confused = False  # by the order of host keys
+        self._connection: asyncssh.SSHClientConnection | None = None
+
+    def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
+        self._connection = conn
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = exc
+
+    def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:  # noqa: ARG002
+        self.unknown = key
+        return False
+
+    @property
+    def version(self) -> str:
+        """Return what the server calls itself, or "" if it has said nothing."""
+        return "" if self._connection is None else str(self._connection.get_extra_info("server_version") or "")
+
+    @property
+    def silent(self) -> bool:
+        """Tell whether the server has not said that it speaks SSH."""
+        return not self.version
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """An SSH server to log in to: the node's, or that of a jump host. `options` include ~/.ssh/config."""
+
+    node: Node
+    prefix: str  # of its error messages: "" for the node itself, "jump host gate: " for a jump host
+    address: str  # as the rig file has it
+    options: asyncssh.SSHClientConnectionOptions
+    way: Way
+
+    def error(self, what: str) -> NodeError:
+        return NodeError(self.node.name, self.prefix + what)
+
+    @property
+    def place(self) -> str:
+        return f"{self.options.host} port {self.options.port}"
+
+    @property
+    def known_hosts(self) -> str:
+        """Return the first file in which its host key is looked up."""
+        return next(iter(self.way.known_hosts), "~/.ssh/known_hosts")
+
+    @property
+    def known_as(self) -> str:
+        """Return its name in a known_hosts file (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT)."""
+        name = self.options.host_key_alias or self.options.host
+        return name if self.options.port == 22 or self.options.host_key_alias else f"[{name}]:{self.options.port}"
+
+
+def named_known_hosts(options: asyncssh.SSHClientConnectionOptions) -> tuple[str, ...]:
+    """Return the files that asyncssh took from ~/.ssh/config. "none", which trusts anyone there, trusts nobody here."""
+    if options.known_hosts is None:
+        return ()
+    files = options.known_hosts if isinstance(options.known_hosts, list) else [options.known_hosts]
+    return tuple(str(file) for file in files if file) or ("~/.ssh/known_hosts",)
+
+
+def quoted(text: object) -> str:
+    """Return the words of a server, or of somebody in its place, as one short printable line."""
+    return printable(str(text)[:_MOST_QUOTED])
+
+
+@contextmanager
+def refusals(server: Server, watch: Watch) -> Iterator[None]:
+    """Raise whatever stops a connection to `server` as one `NodeError`."""
+    try:
+        yield
+    except (OSError, asyncssh.Error, ValueError) as error:
+        raise server.error(_cause(server, watch, error)) from None
+
+
+def _cause(server: Server, watch: Watch, error: Exception) -> str:
+    what = settings_error(error)
+    match error:
+        case asyncssh.HostKeyNotVerifiable():
+            what = _host_key(server, watch.unknown, quoted(error))
+        case asyncssh.PermissionDenied():
+            what = _denied(server, watch)
+        case asyncssh.ChannelOpenError():
+            what = f"not reached through its jump host: {server.place}: {quoted(error.reason)}"
+        case asyncssh.KeyExchangeFailed():
+            hint = f"Its host key may have changed to a type that {server.known_hosts} does not hold"
+            what = f"cannot talk to {server.place}: {quoted(error.reason)}. {hint}"
+        case asyncssh.Error() if "authentication failures" in error.reason:
+            what = _too_many(server, watch)
+        case asyncssh.ConnectionLost() if watch.dropped:
+            what = (
+                f"SSH to {server.place} failed: it dropped {watch.dropped} connections before it said anything. "
+                f"Is that an SSH server? Is its MaxStartups enough for all that connect at once?"
+            )
+        case asyncssh.Error():
+            what = f"SSH to {server.place} failed: {quoted(error)}. Is that an SSH server?"
+        case TimeoutError():
+            within = f"within {server.options.login_timeout:g} s"
+            what = f"no answer from {server.place} {within}. Is it up? Does a firewall drop it?"
+        case socket.gaierror():
+            name = f'the name "{server.options.host}" is not known'
+            what = f"{name} ({error.strerror}). Check its spelling, or give its IP address"
+        case OSError() if error.filename is None:
+            what = _network_error(server, error)
+    return what
+
+
+def settings_error(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}. The rig file or ~/.ssh/config names it"
+    return f"the SSH settings are wrong: {quoted(error)}"
+
+
+def _network_error(server: Server, error: OSError) -> str:
+    known = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH)
+    # asyncio hides the number in the text ("Multiple exceptions: …") if a name has several addresses.
+    number = error.errno or next((each for each in known if f"[Errno {each}]" in str(error)), None)
+    if number == errno.ECONNREFUSED:
+        return f"connection refused by {server.place}. Is an SSH server running there, on that port?"
+    reason = os.strerror(number) if number else str(error)
+    if number in known:
+        return f"no route to {server.place} ({reason}). Is it up, and its cable connected?"
+    return f"SSH to {server.place} failed: {reason}"
+
+
+def _host_key(server: Server, key: asyncssh.SSHKey | None, reason: str) -> str:
+    if key is None:
+        return f"its host key is refused: {reason}"
+    fingerprint = f"{key.get_algorithm()} {key.get_fingerprint()}"
+    line = f"{server.known_as} {key.export_public_key().decode().strip()}"
+    file = server.known_hosts if server.known_hosts.startswith("~/") else shlex.quote(server.known_hosts)
+    trust = f"echo {shlex.quote(' '.join(line.split()[:3]))} >> {file}"
+    if _knows_another_key(server):
+        forget = f"ssh-keygen -R {shlex.quote(server.known_as)} -f {file}"
+        return (
+            f"its host key has CHANGED: it now shows {fingerprint}, {server.known_hosts} has another. The connection "
+            f"may be intercepted. Only if the host was reinstalled: {forget} && {trust}"
+        )
+    return (
+        f"its host key is not known: {fingerprint}. Compare it with what `ssh-keygen -lf` shows there for "
+        f"/etc/ssh/ssh_host_*_key.pub; if it is the same: {trust}"
+    )
+
+
+def _knows_another_key(server: Server) -> bool:
+    options = server.options
+    port = None if options.port == 22 or options.host_key_alias else options.port
+    return bool(read_known_hosts(server.way.known_hosts[:1]).match(options.host_key_alias or options.host, "", port)[0])
+
+
+def _denied(server: Server, watch: Watch) -> str:
+    options = server.options
+    keys = [str(server.node.key)] if server.node.key is not None else watch.offered
+    tried = ", ".join(keys) if keys else "none: there is no key in ~/.ssh and no ssh-agent"
+    port = "" if options.port == 22 else f" -p {options.port}"
+    return (
+        f"{server.place} refuses to log in {options.username}; keys tried: {tried}. Name another by IdentityFile in "
+        f"{CONFIG} or `key:` in a rig file (one with a passphrase: ssh-add it first), or authorize this one: "
+        f"ssh-copy-id{port} {options.username}@{options.host}{_passed_over(server)}"
+    )
+
+
+def _too_many(server: Server, watch: Watch) -> str:
+    """Say that the server ended the login before all keys were tried."""
+    offered = ", ".join(watch.offered)
+    return (
+        f"{server.place} ended the login of {server.options.username} after as many keys as its MaxAuthTries allows. "
+        f"Offered in this order: {offered}. Name the right one: `key:` in the rig file, or IdentityFile with "
+        f"`IdentitiesOnly yes` in {CONFIG}{_passed_over(server)}"
+    )
+
+
+def _passed_over(server: Server) -> str:
+    """Return what of the configuration was not used, as ssh(1) does not, or nothing."""
+    first, *more = server.way.skipped or ("",)
+    return f". Passed over: {first}{f', and {len(more)} more' if more else ''}" if first else ""
+
+
+def key_names(pairs: Sequence[asyncssh.SSHKeyPair]) -> list[str]:
+    """Return the files of keys in their order, and the number of those that the ssh-agent has."""
+    files = [os.fsdecode(pair._filename) for pair in pairs if pair._filename]  # has no accessor
+    agents = len(pairs) - len(files)
+    return [f"{agents} key{'s' * (agents > 1)} of the ssh-agent", *files] if agents else files

@@ -129,6 +129,9 @@ firmware: Final = first(
 """`ethtool -i`"""
 
 
+_MOST_SPEED: Final = 10_000_000  # Mbit/s; -1 in 32 bits is above it
+
+
 def whole(output: str) -> int | None:
     """Return a whole number on a line of its own. The kernel's -1 for "unknown" is None."""
     line = text(output) or ""
@@ -152,9 +155,9 @@ def governor(output: str) -> str | None:
 
 
 def speed_bps(output: str) -> int | None:
-    """Return /sys/class/net/…/speed, which is in Mbit/s, in bit/s. 0 and -1 mean unknown."""
+    """Return /sys/class/net/…/speed, which is in Mbit/s, in bit/s, or None: 0, -1, and -1 cut to 16 or 32 bits."""
     speed = whole(output)
-    return speed * 10**6 if speed else None
+    return speed * 10**6 if speed and speed != 0xFFFF and speed <= _MOST_SPEED else None
 
 
 def driver(output: str) -> str | None:

@@ -231,7 +231,7 @@ class Trend:
     the numbers of pairs in the plateau. `wire_mbps` is the plateau on the wire, `efficiency` that of the highest sum.
     """
 
-    kind: str  # "limit", "growth", "neither"
+    kind: str  # "limit", "growth", "level" (too few pairs for a limit), "neither"
     pairs: int  # from which on the sum is flat, or up to which it grows
     goodput_mbps: float  # the median of the plateau, or the sum with that number of pairs
     each_mbps: float | None = None
@@ -296,8 +296,9 @@ def trend(info: RunInfo, condition: ConditionPanels) -> Trend | None:
         return replace(plateau, wire_mbps=plateau.goodput_mbps / share if share else None, busy=busy)
     if len(sums) < 2:
         return None
-    top = max(sums, key=lambda pairs: sums[pairs])
-    return growth(sums) or Trend("neither", top, sums[top], efficiency=best[top][0].efficiency)
+    top, level = max(sums, key=lambda pairs: sums[pairs]), median(sums.values())
+    kind = "level" if all(abs(total - level) <= FLAT * level for total in sums.values()) else "neither"
+    return growth(sums) or Trend(kind, top, sums[top], points=len(sums), efficiency=best[top][0].efficiency)
 
 
 @dataclass(frozen=True, slots=True)

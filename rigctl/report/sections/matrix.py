@@ -89,7 +89,7 @@ def limits(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[tuple[s
     for group in sorted(groups, key=len, reverse=True):
         named, trends = [condition for condition, _ in group], [own for _, own in group]
         sentence = _sentence(info, trends)
-        if trends[0].kind != "neither":
+        if trends[0].kind in ("limit", "growth"):
             sentence = f"{sentence} {exception_text(named)}".rstrip()
         sentences.append((_under(named, conditions, sentence), trends))
     return sentences
@@ -118,6 +118,8 @@ def _sentence(info: RunInfo, trends: Sequence[Trend]) -> str:
     if first.kind == "growth":
         how = "with every pair" if first.points == first.pairs else "in proportion with the pairs"
         return f"The sum grows {how} up to {first.pairs}: {sums} Gbit/s, {each} for each; no shared limit was reached."
+    if first.kind == "level":
+        return f"The sum stays at {sums} Gbit/s with {first.points} numbers of pairs: too few to name a shared limit."
     if first.kind == "neither":
         allowed = "of what the links of the rig file allow"
         share = "" if first.efficiency is None else f", {percent_text(first.efficiency)} % {allowed}"

@@ -13,6 +13,7 @@ from rigctl.model.unknowns import least
 from rigctl.records import RunInfo
 from rigctl.report.words.text import (
     MOST_LISTED,
+    UNKNOWN,
     all_tests,
     ceiling_text,
     listed,
@@ -21,6 +22,7 @@ from rigctl.report.words.text import (
     numbers_text,
     percent_text,
     plural,
+    rate_decimals,
     rate_of_ceiling,
     rate_text,
     settings_text,
@@ -41,34 +43,57 @@ _LIMITS: Final = {
 }
 
 
-def goodput_text(info: RunInfo, cell: CellSummary) -> str:
-    """Return `911 and 941 of 941.5 Mbit/s are 96.8 % and 99.9 % of the ceiling; together 98.4 %`."""
+class Rates:
+    """Rates as the table of these tests prints them: of each pair, or of all together where a test has many pairs."""
+
+    def __init__(self, cells: Sequence[CellSummary]) -> None:
+        self.many = any(len(cell.cell.pairs) > MOST_LISTED for cell in cells)
+        self._pairs = rate_decimals((one.goodput_mbps, one.ceiling_mbps) for cell in cells for one in cell.streams)
+        self._totals = rate_decimals((cell.goodput_mbps, cell.ceiling_mbps) for cell in cells)
+
+    def of(self, cell: CellSummary) -> list[str]:
+        """Return the rate of each pair, or that of all together."""
+        if self.many:
+            return [f"{_total(cell):.{self._totals}f}"]
+        return [self.pair(stream.goodput_mbps.mean) for stream in cell.streams if stream.goodput_mbps is not None]
+
+    def pair(self, mbps: float) -> str:
+        """Return the rate of a pair."""
+        return f"{mbps:.{self._pairs}f}"
+
+    def words(self, cell: CellSummary) -> str:
+        """Return `941 Mbit/s on each pair`, `901 and 909 Mbit/s` or `7913 Mbit/s in all`."""
+        texts = self.of(cell)
+        return f"{listed(texts) if len({*texts}) > 1 else texts[0]} Mbit/s{self.whose(cell, len({*texts}) == 1)}"
+
+    def whose(self, cell: CellSummary, same: bool) -> str:
+        """Return ` on each pair` or ` in all` behind one rate of several pairs."""
+        if len(cell.streams) < 2 or not (self.many or same):
+            return ""
+        return " in all" if self.many else " on each pair"
+
+
+def goodput_text(info: RunInfo, cell: CellSummary, every: Sequence[CellSummary] = ()) -> str:
+    """Return `911 and 941 of 941.5 Mbit/s: 98.4 % of the ceiling.`; `every`: the tests of its table."""
     streams = [stream for stream in cell.streams if stream.goodput_mbps is not None]
     if not streams or cell.goodput_mbps is None:
         return ""
-    rates_mbps = [stream.goodput_mbps.mean for stream in streams if stream.goodput_mbps is not None]
+    rates = Rates(every or [cell])
+    each_mbps = [stream.goodput_mbps.mean for stream in streams if stream.goodput_mbps is not None]
+    ends = span([rates.pair(min(each_mbps)), rates.pair(max(each_mbps))])
     if cell.ceiling_mbps is None:
-        rates = listed([rate_text(rate) for rate in rates_mbps])
-        if len(rates_mbps) > MOST_LISTED:
-            rates = span([rate_text(min(rates_mbps)), rate_text(max(rates_mbps))])
-        return f"{rates} Mbit/s. {_no_ceiling(info)}"
-    together = f"{' of '.join(rate_of_ceiling(cell.goodput_mbps.mean, cell.ceiling_mbps))} Mbit/s"
-    share = f"{percent_text(cell.efficiency)} %"
+        return f"{ends if rates.many else listed(rates.of(cell))} Mbit/s. {_no_ceiling(info)}"
+    share = f"{percent_text(cell.efficiency)} % of the ceiling"
+    ceilings = {ceiling_text(stream.ceiling_mbps) for stream in streams}
     if len(streams) == 1:
-        return f"{together} is {share} of the ceiling."
-    each_mbps = [stream.ceiling_mbps for stream in streams if stream.ceiling_mbps is not None]
-    differ = len({ceiling_text(mbps) for mbps in each_mbps}) > 1 or len(each_mbps) < len(streams)
-    if cell.shared or differ or len(streams) > MOST_LISTED:
-        why = " (they share a link)" if cell.shared else ""
-        ends = span([rate_text(min(rates_mbps)), rate_text(max(rates_mbps))])
-        return f"The pairs achieve {ends} Mbit/s; together{why} {together} is {share} of the ceiling."
-    texts = [rate_of_ceiling(rate, mbps) for rate, mbps in zip(rates_mbps, each_mbps, strict=True)]
-    each_rate, ceiling = [rate for rate, _ in texts], max((text for _, text in texts), key=len)
-    shares = [f"{percent_text(stream.efficiency)} %" for stream in streams]
-    if len({*each_rate}) == 1:
-        return f"{each_rate[0]} of {ceiling} Mbit/s is {share} of the ceiling, on each pair."
-    each = f"{share} of the ceiling" if len({*shares}) == 1 else f"{listed(shares)} of the ceiling; together {share}"
-    return f"{listed(each_rate)} of {ceiling} Mbit/s are {each}."
+        return f"{' of '.join(rate_of_ceiling(cell.goodput_mbps.mean, cell.ceiling_mbps))} Mbit/s is {share}."
+    why = ", which share a link," if cell.shared else ""
+    if rates.many:
+        return f"The pairs{why} achieve {ends} Mbit/s; together {rates.of(cell)[0]} Mbit/s, {share}."
+    of = f" of {next(iter(ceilings))}" if len(ceilings) == 1 and not cell.shared and UNKNOWN not in ceilings else ""
+    texts = rates.of(cell)
+    achieved = f"{texts[0]}{of} Mbit/s each" if len({*texts}) == 1 else f"{listed(texts)}{of} Mbit/s"
+    return f"The pairs{why} achieve {achieved}: {share}."
 
 
 def goodput_answer(info: RunInfo, cells: Sequence[CellSummary]) -> Finding | None:
@@ -79,7 +104,9 @@ def goodput_answer(info: RunInfo, cells: Sequence[CellSummary]) -> Finding | Non
     known = [cell for cell in known if not impossible(info, cell)]
     if not known:
         return None  # that the results are impossible is the answer
-    low, high = known[0], known[-1]
+    rates = Rates(cells)
+    alike_counts = len({len(cell.streams) for cell in known}) == 1
+    low, high = (known[0], known[-1]) if alike_counts else (min(known, key=_slowest), max(known, key=_quickest))
     numbers = {
         "goodput_mbps": _total(high),
         "lowest_mbps": _total(low),
@@ -88,23 +115,29 @@ def goodput_answer(info: RunInfo, cells: Sequence[CellSummary]) -> Finding | Non
     }
     if len(known) == 1:
         settings = settings_text(low.cell, told_apart(cell.cell for cell in cells))
-        text = f"Test {low.cell.number} ({settings}): {lower_first(goodput_text(info, low))}"
+        text = f"Test {low.cell.number} ({settings}): {lower_first(goodput_text(info, low, cells))}"
         return Finding(text, Weight.ANSWER, subject=tests([low.cell.number]), numbers=numbers)
     without = "" if any(cell.ceiling_mbps is not None for cell in known) else f" {_no_ceiling(info)}"
-    if _alike(low, high, known):
+    if alike_counts and _alike(low, high):
         which = all_tests(len(known)) if len(known) == len(cells) else f"{plural(len(known), 'test')} measured"
-        text = f"{which}: {', '.join(filter(None, (_range(known), _shares(known))))}.{without}"
+        text = f"{which}: {', '.join(filter(None, (_range(known, rates), _shares(known))))}.{without}"
         return Finding(text, Weight.ANSWER, subject=tests(cell.cell.number for cell in known), numbers=numbers)
     pairs = told_apart(cell.cell for cell in cells)
     varied = dict(
         zip((cell.cell.number for cell in cells), varied_texts([cell.cell for cell in cells], pairs), strict=True)
     )
-    least, most = (
-        f"{_rates(cell)} (test {cell.cell.number}, "
-        f"{varied[cell.cell.number] or settings_text(cell.cell, pairs)}{_detail(cell)})"
-        for cell in (low, high)
+    lows, highs = (
+        (rates.words(low), rates.words(high))
+        if alike_counts
+        else (f"{rates.pair(_slowest(low))} Mbit/s", f"{rates.pair(_quickest(high))} Mbit/s")
     )
-    text = f"The lowest goodput is {least}, the highest {most}.{without}"
+    least, most = (
+        f"{words} (test {cell.cell.number}, "
+        f"{varied[cell.cell.number] or settings_text(cell.cell, pairs)}{_detail(cell)})"
+        for words, cell in ((lows, low), (highs, high))
+    )
+    of = "" if alike_counts else " of a pair"
+    text = f"The lowest goodput{of} is {least}, the highest {most}.{without}"
     return Finding(text, Weight.ANSWER, subject=tests([low.cell.number, high.cell.number]), numbers=numbers)
 
 
@@ -131,42 +164,28 @@ def _total(cell: CellSummary) -> float:
     return mean(cell.goodput_mbps) or 0.0
 
 
-def _alike(low: CellSummary, high: CellSummary, cells: Sequence[CellSummary]) -> bool:
+def _each_mbps(cell: CellSummary) -> list[float]:
+    return [stream.goodput_mbps.mean for stream in cell.streams if stream.goodput_mbps is not None]
+
+
+def _slowest(cell: CellSummary) -> float:
+    return min(_each_mbps(cell))
+
+
+def _quickest(cell: CellSummary) -> float:
+    return max(_each_mbps(cell))
+
+
+def _alike(low: CellSummary, high: CellSummary) -> bool:
     """Tell whether no test can be called the fastest: the differences are small, or no larger than the scatter."""
-    if len({len(cell.streams) for cell in cells}) > 1:
-        return False
     scatter = sum(cell.goodput_mbps.spread or 0.0 for cell in (low, high) if cell.goodput_mbps is not None)
     return _total(high) - _total(low) <= max(ALIKE * _total(high), scatter)
 
 
-def _by_pair(cell: CellSummary) -> bool:
-    return not cell.shared and len(cell.streams) <= MOST_LISTED
-
-
-def _each(cell: CellSummary) -> list[str]:
-    """Return the goodput of each pair, or of all together where they share a link or are many."""
-    if not _by_pair(cell):
-        return [rate_text(_total(cell), cell.ceiling_mbps)]
-    known = [(stream.goodput_mbps, stream.ceiling_mbps) for stream in cell.streams]
-    return [rate_text(rate.mean, ceiling_mbps) for rate, ceiling_mbps in known if rate is not None]
-
-
-def _rates(cell: CellSummary) -> str:
-    """Return `941 Mbit/s on each pair`, `901 and 909 Mbit/s` or `7913 Mbit/s in all`."""
-    texts = _each(cell)
-    return f"{listed(texts) if len({*texts}) > 1 else texts[0]} Mbit/s{_of(cell, len({*texts}) == 1)}"
-
-
-def _of(cell: CellSummary, same: bool) -> str:
-    if len(cell.streams) < 2 or (_by_pair(cell) and not same):
-        return ""
-    return " on each pair" if _by_pair(cell) else " in all"
-
-
-def _range(cells: Sequence[CellSummary]) -> str:
+def _range(cells: Sequence[CellSummary], rates: Rates) -> str:
     """Return `939 to 941 Mbit/s on each pair`."""
-    texts = sorted((text for cell in cells for text in _each(cell)), key=float)
-    return f"{span([texts[0], texts[-1]])} Mbit/s{_of(cells[0], same=True)}"
+    texts = sorted((text for cell in cells for text in rates.of(cell)), key=float)
+    return f"{span([texts[0], texts[-1]])} Mbit/s{rates.whose(cells[0], same=True)}"
 
 
 def _shares(cells: Sequence[CellSummary]) -> str:

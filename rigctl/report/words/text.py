@@ -66,9 +66,8 @@ def rate_text(mbps: float | None, ceiling_mbps: float | None = None) -> str:
 
 def rate_of_ceiling(mbps: float, ceiling_mbps: float) -> tuple[str, str]:
     """Return a rate and its ceiling with digits that agree with their share: `89.46`, `89.44` of 100.0 %."""
-    rate = rate_text(mbps, ceiling_mbps)
+    rate, ceiling = rate_text(mbps, ceiling_mbps), ceiling_text(ceiling_mbps)
     digits = max(1, len(rate.partition(".")[2]))
-    ceiling = f"{ceiling_mbps:.{digits}f}"
     share = percent(mbps / ceiling_mbps)
     while float(ceiling) <= float(rate) and share <= 100 and digits < MOST_DECIMALS:
         if percent(float(rate) / float(ceiling)) <= share:

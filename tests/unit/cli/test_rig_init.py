@@ -6,6 +6,7 @@ import pytest
 
 from rigctl.base.errors import InputError
 from rigctl.cli.commands.rig import check_place, init, named_hosts
+from rigctl.discovery.inventory import Inventory
 
 
 def refused(*hosts: str, output: str = "lab.yaml", groups: tuple[str, ...] = (), as_json: bool = False) -> str:
@@ -23,11 +24,17 @@ def test_what_can_be_known_beforehand_is_refused_beforehand(tmp_path: Path) -> N
     assert "is no folder that you may write to" in refused("pi1", output=str(tmp_path / "none" / "lab.yaml"))
 
 
-def test_hosts_of_the_command_line_come_before_those_of_the_inventory(tmp_path: Path) -> None:
-    (tmp_path / "hosts").write_text("[web]\nw[1:2]\n[db]\nd\n")
-    found = named_hosts(["pi1"], f"{tmp_path}/hosts:web", [])
-    assert [target.text for target in found] == ["pi1", "w1", "w2"]
-    assert [target.text for target in named_hosts([], f"{tmp_path}/hosts", ["db"])] == ["d"]
+def test_hosts_of_the_command_line_come_before_those_of_the_inventory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hosts").touch()
+    groups = {"web": ["w1", "w2"], "db": ["d"]}
+    read = Inventory(tmp_path / "hosts", groups, {"all": ["web", "db"]}, {"d": {"ansible_connection": "docker"}})
+    monkeypatch.setattr("rigctl.cli.commands.rig.read_inventory", lambda _: read)
+    found, notes = named_hosts(["pi1"], f"{tmp_path}/hosts:web", [])
+    assert ([target.text for target in found], notes) == (["pi1", "w1", "w2"], [])
+    found, notes = named_hosts([], f"{tmp_path}/hosts", [])
+    assert ([target.text for target in found], len(notes)) == (["w1", "w2"], 1)
 
 
 def test_a_file_is_replaced_only_with_force(tmp_path: Path) -> None:

@@ -15,12 +15,14 @@ from rigctl.report.blocks import Column, Document, Entry, Paragraph, Row, Sectio
 from rigctl.report.printers.junit import Case, Suite, junit
 from rigctl.report.printers.markdown import markdown
 from rigctl.report.words.setup import setup_sentence
-from rigctl.report.words.text import METRICS, UNKNOWN, numbers_text, plural, settings_text, some, sum_words
+from rigctl.report.words.text import METRICS, UNKNOWN, numbers_text, plural, settings_text, some, span, sum_words
 
 MOST_CHARACTERS: Final = 1024 * 1024
 """Limit of GitHub's job summaries (docs.github.com, "Adding a job summary")."""
 MOST_BRIEF: Final = 65_536
 """Limit of GitHub's comments."""
+_FEWEST_TOGETHER: Final = 3
+"""Changes of fewer pairs are told one by one."""
 _LENGTHS: Final = (None, 3000, 1000, 300, 100, 30, 10, 3, 1)
 
 
@@ -101,7 +103,8 @@ def _findings(regressions: Regressions) -> Iterator[Finding]:
         first = _finding(regressions.news[0], regressions)
         answer = replace(answer, subject=first.subject, numbers=first.numbers)
     yield answer
-    yield from (_finding(shift, regressions) for shift in regressions.news[1:])
+    told = 0 if _together(regressions) else 1
+    yield from (_finding(shift, regressions) for shift in regressions.news[told:])
     if regressions.accepted is not None:
         kept = regressions.accepted
         day = local_text(kept.accepted_at, "%Y-%m-%d")
@@ -126,6 +129,8 @@ def _finding(shift: Shift, regressions: Regressions) -> Finding:
 
 def _answer(regressions: Regressions) -> str:
     news, standing, suspected = regressions.news, regressions.standing, len(regressions.suspected)
+    if together := _together(regressions):
+        return together
     if news:
         rest = f" {plural(len(news) - 1, 'more change')} below." if len(news) > 1 else ""
         return f"{sentence(news[0], regressions.baseline)}.{rest}"
@@ -143,6 +148,35 @@ def _answer(regressions: Regressions) -> str:
     if share is None or share <= 1.05 * regressions.rules.bound:
         return f"{text}."
     return f"{text}. The noise hides a change of less than {100 * share:.2g} % as yet."
+
+
+def _together(regressions: Regressions) -> str:
+    """Return one sentence on news that half of all pairs share (the figure, the side, the night), or nothing."""
+    news, first = regressions.news, regressions.news[:1]
+    alike = {(own.series.subject.metric, own.better, own.since.run, own.series.subject.node is None) for own in news}
+    if len(news) < _FEWEST_TOGETHER or len(alike) > 1 or first[0].series.subject.node is not None:
+        return ""
+    metric = first[0].series.subject.metric
+    every = [
+        series
+        for series in regressions.nights.series
+        if (series.subject.metric, series.subject.node) == (metric, None)
+        and (series.subject.stream is None) == (first[0].series.subject.stream is None)
+        and series.points[-1].value is not None
+    ]
+    if 2 * len(news) < len(every):
+        return ""
+    which = f"All {len(news)}" if len(news) == len(every) else f"{len(news)} of {len(every)}"
+    what = "tests" if len({own.series.cell.number for own in news}) == len(news) else "pairs"
+    sizes = [abs(100 * (own.ratio - 1)) for own in news]
+    shares = span([f"{min(sizes):.1f}", f"{max(sizes):.1f}"])
+    against = f"run {regressions.baseline.run}" if regressions.baseline else f"the level before {_date(first[0].since)}"
+    text = f"{which} {what}: {METRICS[metric].short} {shares} % {'above' if first[0].ratio > 1 else 'below'} {against}"
+    common = [fact for fact in first[0].facts if all(fact in own.facts for own in news)]
+    if not common:
+        return f"{text}. Nothing that is recorded changed for all of them: look at what they share, as the switch."
+    when = "Changed before that run" if regressions.baseline is None else "Changed as well"
+    return f"{text}. {when}: {facts_text(common)}."
 
 
 def _remedy(regressions: Regressions) -> str | None:

@@ -100,6 +100,37 @@ def test_json_has_what_changed_once_for_each_node() -> None:
     ]
 
 
+def shared(count: int, every: int, ratios: Sequence[float], facts: Sequence[SetupChange] = ()) -> str:
+    """The answer where `count` of `every` tests changed."""
+    news = [shift(ratios[number % len(ratios)], number, facts) for number in range(1, count + 1)]
+    nights = Nights((RUN,) * 8, {}, tuple(series(number) for number in range(1, every + 1)))
+    return document(replace(found(*news), nights=nights)).answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (
+            shared(12, 12, [0.942, 0.936, 0.94], [KERNEL]),
+            "All 12 tests: goodput 5.8 to 6.4 % below the level before 2026-11-20. "
+            "Changed before that run: kernel 6.6 → 6.12 on a.",
+        ),
+        (
+            shared(9, 12, [0.94]),
+            "9 of 12 tests: goodput 6.0 % below the level before 2026-11-20. "
+            "Nothing that is recorded changed for all of them: look at what they share, as the switch.",
+        ),
+        (
+            shared(2, 2, [0.94]),
+            "a → b, test 1: goodput 846 Mbit/s, 6.0 % below the level before 2026-11-20 (900 Mbit/s). "
+            "1 more change below.",
+        ),
+    ],
+)
+def test_what_most_pairs_share_is_one_sentence(answer: str, said: str) -> None:
+    assert answer == said
+
+
 @pytest.mark.parametrize(("brief", "bound"), [(True, "MOST_BRIEF"), (False, "MOST_CHARACTERS")])
 def test_markdown_stays_within_its_bound_and_says_how_much_was_left_out(
     brief: bool, bound: str, monkeypatch: pytest.MonkeyPatch

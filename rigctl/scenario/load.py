@@ -21,6 +21,7 @@ from rigctl.scenario.mistakes import (
     fitting_bytes,
     matrix_mistakes,
     mistakes,
+    port_mistakes,
     set_mistakes,
 )
 from rigctl.scenario.overrides import Changes, Overrides, against_of, read_overrides, with_variant
@@ -86,6 +87,8 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
         raise MistakesError(wrong)
     _log.info("scenario %s: %d tests; rig %s: %d nodes", path, len(tests), rig.source, len(rig.nodes))
     plan = _plan(path, document, model, tests, rig=rig, overrides=overrides)
+    if few := list(port_mistakes(plan.cells, rig)):
+        raise MistakesError(few)
     return replace(plan, title=changes.title(model.title, path.stem), against=against), rig
 
 

@@ -4,13 +4,14 @@ Each check looks at the data as read and skips what the schema has refused. So a
 every other mistake reported.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, TypeVar
 
 from rigctl.base.units import format_bytes, format_duration
 from rigctl.model.limits.ceilings import Packet
-from rigctl.records import Condition, Pair
+from rigctl.records import Cell, Condition, Pair
 from rigctl.rig.inventory import Rig
 from rigctl.scenario.classes import Test, class_clashes, place_of, setting_mistake
 from rigctl.scenario.conditions import condition_mistakes
@@ -120,6 +121,24 @@ def datagram_mistakes(document: Document, tests: Sequence[Test], rig: Rig) -> It
             what = "needs the size of its datagrams, as in size: 1472: the rig file lacks an MTU."
             path = ("test",) if test.traffic_class is None else ("classes", test.traffic_class)
             yield document.mistake(path, f"test: {test.kind.name} {what}")
+
+
+def port_mistakes(cells: Iterable[Cell], rig: Rig) -> Iterator[Mistake]:
+    """Yield nodes whose `data_ports` are fewer than the streams and probes that a test sends to them at once."""
+    ends: dict[int, Counter[str]] = {}  # by the number of the first cell that is measured together with it
+    for cell in cells:
+        each = 1 if cell.latency_ms is None else 2
+        ends.setdefault(cell.first, Counter()).update(
+            {node: each * count for node, count in Counter(stream.receiver for stream in cell.streams).items()}
+        )
+    for name, node in rig.nodes.items():
+        number, needed = max(((number, own[name]) for number, own in ends.items()), key=lambda one: one[1])
+        if node.data_ports is not None and (has := node.data_ports[1] - node.data_ports[0] + 1) < needed:
+            given = f"{node.data_ports[0]}-{node.data_ports[1]} has {has} port{'s' * (has > 1)}"
+            what = (
+                f"data_ports: {given}; test {number} needs {needed} at once, one per stream and probe that ends there"
+            )
+            yield Mistake(f"{rig.source}: nodes.{name}", f"{what}. Give it more.")
 
 
 def _capture_mistakes(document: Document, cells: int) -> Iterator[Mistake]:

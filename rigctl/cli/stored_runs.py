@@ -7,17 +7,18 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
 from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
 from rigctl.cli.options import rig_names, scenario_names, with_options
-from rigctl.records import OWN_TAGS, RunInfo, RunStatus, tag_text
+from rigctl.records import OWN_TAGS, Repetition, RunInfo, RunStatus, tag_text
 from rigctl.runner.resume import Fate, fate
 from rigctl.store import Store
 
+Measured: TypeAlias = tuple[RunInfo, Sequence[Repetition]]
 _OVERDUE: Final = 2.0
 """A run still `running` after this many times its planned time, and a few minutes, has most likely died."""
 _GRACE_S: Final = 300.0
@@ -211,3 +212,11 @@ def check_tag_name(name: str, option: str, reserved: bool = True) -> None:
         )
     if reserved and name.lower().startswith(OWN_TAGS):
         raise InputError(f'{option} {name}: names that begin with "{OWN_TAGS}" are for rigctl itself. Choose another')
+
+
+def read_measured(opened: Store, reference: str | None) -> Measured:
+    """Return a run and its repetitions, with the samples that its page has charts of."""
+    from rigctl.analysis.views.over_time import sampled  # arrays: a list of runs does without
+
+    info = opened.run(reference)
+    return info, opened.repetitions(info.run, series=sampled(info.plan))

@@ -33,9 +33,9 @@ from rigctl.report.charts.plot import Axis, Mark, Points, Rule, Spans, plot
 from rigctl.report.document import MOST_ROWS, rig_words, when
 from rigctl.report.tables import requested
 from rigctl.report.tables.requested import SENDING, Requested
+from rigctl.report.words.metrics import METRICS, sum_words
 from rigctl.report.words.setup import setup_texts, setup_title, where_text
 from rigctl.report.words.text import (
-    METRICS,
     MOST_NAMED,
     UNKNOWN,
     listed,
@@ -45,7 +45,6 @@ from rigctl.report.words.text import (
     sentence,
     settings_text,
     some,
-    sum_words,
     told_apart,
 )
 

@@ -14,8 +14,9 @@ from rigctl.records import RunInfo
 from rigctl.report.blocks import Column, Document, Entry, Paragraph, Row, Section, Table
 from rigctl.report.printers.junit import Case, Suite, junit
 from rigctl.report.printers.markdown import markdown
+from rigctl.report.words.metrics import METRICS, sum_words
 from rigctl.report.words.setup import setup_sentence
-from rigctl.report.words.text import METRICS, UNKNOWN, numbers_text, plural, settings_text, some, span, sum_words
+from rigctl.report.words.text import UNKNOWN, numbers_text, plural, settings_text, some, span
 
 MOST_CHARACTERS: Final = 1024 * 1024
 """Limit of GitHub's job summaries (docs.github.com, "Adding a job summary")."""

@@ -17,7 +17,8 @@ from rigctl.records import Accepted
 from rigctl.report.blocks import Chart, Key
 from rigctl.report.charts.plot import Axis, Line, Mark, Point, Points, Rule, plot
 from rigctl.report.regressions import name, percent
-from rigctl.report.words.text import METRICS, plural, settings_text, sum_words
+from rigctl.report.words.metrics import METRICS, sum_words
+from rigctl.report.words.text import plural, settings_text
 from rigctl.site.nights import Slot
 
 WIDTH: Final = 336

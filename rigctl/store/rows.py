@@ -1,4 +1,7 @@
-"""Convert records to table rows and back. A record that is read equals the one that was written."""
+"""Convert records to table rows and back. A record that is read equals the one that was written.
+
+Samples are packed by numpy, which is imported where it is used: a list of runs has no samples.
+"""
 
 import json
 import zlib
@@ -7,7 +10,6 @@ from dataclasses import asdict, fields, replace
 from functools import cache, lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
-import numpy as np
 from pydantic import TypeAdapter
 
 from rigctl.base.texts import harmless
@@ -53,6 +55,8 @@ def pack(series: Series) -> bytes:
     of the columns and the number of samples. Then, zlib-compressed, the columns one after the other as little-endian
     64-bit integers, each value but the first as the difference to the one before.
     """
+    import numpy as np
+
     columns = list(series.columns.values())
     samples = len(columns[0]) if columns else 0
     if any(len(column) != samples for column in columns):
@@ -71,6 +75,8 @@ def pack(series: Series) -> bytes:
 
 def unpack(packed: bytes, kind: str = "<i8") -> Series:
     """Return the series that `pack` was given. `kind`: numpy's name of the type of its numbers."""
+    import numpy as np
+
     head, body = _head(packed)
     columns, samples = head["columns"], head["samples"]
     if not (isinstance(columns, list) and type(samples) is int and 0 <= samples * len(columns) <= MOST_VALUES):
@@ -87,12 +93,16 @@ def unpack_counters(packed: bytes) -> Series:
 
 def pack_bins(bins: Bins) -> bytes:
     """Return bytes that `unpack_bins` turns back into exactly `bins`: JSON, then compressed 32-bit integers."""
+    import numpy as np
+
     head = json.dumps({"start_ns": bins.start_ns, "width_us": bins.width_us}, separators=(",", ":")).encode()
     return head + b"\n" + zlib.compress(np.array(bins.bytes, dtype="<u4").tobytes(), _LEVEL)
 
 
 def unpack_bins(packed: bytes) -> Bins:
     """Return the bins that `pack_bins` was given."""
+    import numpy as np
+
     head, body = _head(packed)
     values = np.frombuffer(_inflated(body, None), dtype="<u4")
     start_ns, width_us = head["start_ns"], head["width_us"]

@@ -28,7 +28,9 @@ class Rigctl:
         self._monkeypatch, self._capsys = monkeypatch, capsys
         monkeypatch.setenv("COLUMNS", "200")
         monkeypatch.setenv("NO_COLOR", "1")
-        monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder / "runtime"))
+        runtime = folder.with_name(f"{folder.name}-runtime")
+        runtime.mkdir(mode=0o700, exist_ok=True)  # one that is not there is not used
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
         monkeypatch.chdir(folder)
 
     def __call__(self, *words: str, code: int = 0, store: Path | None = None) -> Printed:

@@ -2,36 +2,25 @@
 
 import signal
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from pydantic import Field
 from rich.console import Console
 
-from rigctl.analysis.nights.comparison import compared
-from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.over_time import sampled
+from rigctl.base.errors import InputError
 from rigctl.cli.errors import end_by
 from rigctl.cli.options import Json, RunId, StoreAddress, run_ids
 from rigctl.cli.output import Versioned, at, check_page, page_of
-from rigctl.records import Repetition, RunInfo
-from rigctl.report.comparison import comparison_document
+from rigctl.cli.stored_runs import Measured, read_measured
 from rigctl.report.document import document
-from rigctl.report.printers.html import write_page
-from rigctl.report.printers.json import as_json
-from rigctl.report.printers.markdown import markdown as as_markdown
 from rigctl.report.printers.terminal import print_document
-from rigctl.report.product.claim import NoClaim
-from rigctl.report.product.content import product
-from rigctl.report.product.page import brand, files_of, write_files
-from rigctl.report.product.theme import Theme, load_theme
 from rigctl.report.words.text import plural
-from rigctl.site.publish import publish as publish_site
-from rigctl.store import Store, open_store
+from rigctl.store import open_store
 
-Measured: TypeAlias = tuple[RunInfo, Sequence[Repetition]]
+if TYPE_CHECKING:
+    from rigctl.report.product.theme import Theme
 
 
 def show(
@@ -42,11 +31,17 @@ def show(
     json: Annotated[bool, typer.Option("--json", help="Print JSON: findings whole, tables with values.")] = False,
 ) -> None:
     """Print the answer, the table and the findings of RUN."""
+    if markdown and json:
+        raise InputError("show: --markdown and --json both print to standard output. Choose one")
     with open_store(store, create=False) as opened:
-        shown = document(*_read(opened, run))
+        shown = document(*read_measured(opened, run))
     if markdown:
+        from rigctl.report.printers.markdown import markdown as as_markdown
+
         print(as_markdown(shown), end="")
     elif json:
+        from rigctl.report.printers.json import as_json
+
         print(as_json(shown), end="")
     else:
         print_document(shown, Console(), everything=everything)
@@ -82,33 +77,50 @@ def report(
     paged = output is not None or other is not None or fragment is None
     if paged:
         check_page(output)
-    own = load_theme(theme) if theme is not None else None
+    own = _theme(theme) if theme is not None else None
     with open_store(store, create=False) as opened:
-        first = _read(opened, run)
-        second = _read(opened, other) if other is not None else None
+        first = read_measured(opened, run)
+        second = read_measured(opened, other) if other is not None else None
     if fragment is not None:
-        _write_fragment(first, own or Theme(first[0].plan.rig_name), fragment)
+        _write_fragment(first, own, fragment)
     if paged:
         _write_page(first, second, own, output)
 
 
-def _read(opened: Store, reference: str | None) -> Measured:
-    info = opened.run(reference)
-    return info, opened.repetitions(info.run, series=sampled(info.plan))
+def _write_page(first: Measured, second: Measured | None, theme: "Theme | None", output: Path | None) -> None:
+    from rigctl.report.printers.html import write_page
 
-
-def _write_page(first: Measured, second: Measured | None, theme: Theme | None, output: Path | None) -> None:
     if second is not None:
+        from rigctl.analysis.nights.comparison import compared
+        from rigctl.analysis.run_view import RunView
+        from rigctl.report.comparison import comparison_document
+
         content = comparison_document(compared(RunView(*second), RunView(*first)))
     else:
         content = document(*first)
     path = page_of(first[0], output)
-    write_page(content, path, brand(theme) if theme is not None else None)
+    if theme is not None:
+        from rigctl.report.product.page import brand
+
+        write_page(content, path, brand(theme))
+    else:
+        write_page(content, path)
     print(path.resolve())
 
 
-def _write_fragment(measured: Measured, theme: Theme, folder: Path) -> None:
-    content = product(*measured, theme)
+def _theme(file: Path) -> "Theme":
+    from rigctl.report.product.theme import load_theme
+
+    return load_theme(file)
+
+
+def _write_fragment(measured: Measured, theme: "Theme | None", folder: Path) -> None:
+    from rigctl.report.product.claim import NoClaim
+    from rigctl.report.product.content import product
+    from rigctl.report.product.page import files_of, write_files
+    from rigctl.report.product.theme import Theme
+
+    content = product(*measured, theme or Theme(measured[0].plan.rig_name))
     files = files_of(content)
     write_files(files, folder)
     if isinstance(content.claim, NoClaim):
@@ -143,6 +155,8 @@ def publish(
 
     Only what changed is written again.
     """
+    from rigctl.site.publish import publish as publish_site
+
     end_by([signal.SIGTERM], "rigctl publish was ended by a signal. The next call completes the site")
     began_s = time.monotonic()
     with open_store(store, create=False) as opened:

@@ -13,7 +13,8 @@ from rigctl.report.blocks import Part, Table
 from rigctl.report.tables import requested
 from rigctl.report.tables import streams as columns
 from rigctl.report.tables.columns import ColumnOf, table_of
-from rigctl.report.words.text import listed, mean, numbers_text, plural, rate_text, time_text
+from rigctl.report.words.metrics import mean
+from rigctl.report.words.text import listed, numbers_text, plural, rate_text, time_text
 from rigctl.settings import DSCP
 
 _METHOD: Final = (

@@ -25,18 +25,9 @@ from rigctl.report.tables.columns import (
     to_needed,
 )
 from rigctl.report.words.goodput import excess_note
+from rigctl.report.words.metrics import mean, rate_decimals
 from rigctl.report.words.repetitions import exclusion_text
-from rigctl.report.words.text import (
-    MOST_LISTED,
-    UNKNOWN,
-    ceiling_text,
-    mean,
-    percent_text,
-    plural,
-    rate_decimals,
-    settings_text,
-    told_apart,
-)
+from rigctl.report.words.text import MOST_LISTED, UNKNOWN, ceiling_text, percent_text, plural, settings_text, told_apart
 
 MOST_EXPLAINED: Final = 200
 """More tests than this are not explained one by one."""

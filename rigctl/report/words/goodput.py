@@ -11,6 +11,7 @@ from rigctl.analysis.views.shaping import carried_mbps, messages_carried_mbps, s
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.unknowns import least
 from rigctl.records import RunInfo
+from rigctl.report.words.metrics import mean, rate_decimals
 from rigctl.report.words.text import (
     MOST_LISTED,
     UNKNOWN,
@@ -18,11 +19,9 @@ from rigctl.report.words.text import (
     ceiling_text,
     listed,
     lower_first,
-    mean,
     numbers_text,
     percent_text,
     plural,
-    rate_decimals,
     rate_of_ceiling,
     rate_text,
     settings_text,

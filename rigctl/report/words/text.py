@@ -2,10 +2,8 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-from rigctl.analysis.nights.figures import GOODPUT, LOADED_LATENCY, ROUND_TRIP, THROUGHPUT, Metric
 from rigctl.model.limits.ceilings import percent
 from rigctl.records import Cell, Pair, settings_words, several_sets
 
@@ -22,31 +20,6 @@ _ITEM: Final = re.compile(r"^(\d*)([-+=.)])(?= |$|=)")
 """How an item of a list, or the line below a heading, begins."""
 MOST_TESTS: Final = 10
 """More tests are counted, not named."""
-
-
-class Rate(Protocol):
-    """Anything with a mean in Mbit/s."""
-
-    @property
-    def mean(self) -> float: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """Name and unit of a figure, `short` for tables; a value in `unit` is the column's value times `scale`."""
-
-    name: str
-    short: str
-    unit: str
-    scale: float = 1.0
-
-
-METRICS: Final[dict[Metric, Words]] = {
-    GOODPUT: Words("goodput", "goodput", "Mbit/s"),
-    ROUND_TRIP: Words("mean round trip", "round trip", "µs"),
-    THROUGHPUT: Words("throughput", "throughput", "MB/s", 1e-6),
-    LOADED_LATENCY: Words("latency under load, p50", "latency under load", "µs"),
-}
 
 
 def decimals(mbps: float) -> int:
@@ -192,24 +165,3 @@ def time_text(time_us: float | None) -> str:
     if time_us is None:
         return UNKNOWN
     return f"{time_us / 1000:.3g} ms" if time_us >= 1000 else f"{time_us:.3g} µs"
-
-
-def mean(estimate: Rate | None) -> float | None:
-    """Return the mean in Mbit/s, or None if there is no estimate."""
-    return None if estimate is None else estimate.mean
-
-
-def rate_decimals(rates: Iterable[tuple[Rate | None, float | None]]) -> int:
-    """Return the decimals of a goodput column: enough for its smallest rate, and no rate rounds above its ceiling."""
-    known = [(rate.mean, ceiling_mbps) for rate, ceiling_mbps in rates if rate is not None]
-    smallest = min((mbps for mbps, _ in known if mbps), default=1000.0)
-    above = any(ceiling_mbps is not None and mbps <= ceiling_mbps < round(mbps) for mbps, ceiling_mbps in known)
-    return max(decimals(smallest), int(above))
-
-
-def sum_words(cells: Iterable[Cell], metric: Metric) -> str:
-    """Return what a figure of these tests adds up, as `of all pairs`; empty if it is no sum."""
-    every = list(cells)
-    if metric not in (GOODPUT, THROUGHPUT) or all(len(cell.streams) == 1 for cell in every):
-        return ""
-    return "of all pairs" if any(len(cell.pairs) > 1 for cell in every) else "of both directions"

@@ -44,6 +44,7 @@ def test_report_writes_one_file_and_says_where(stored: Rigctl) -> None:
     [
         (("show", "1999"), 'no run "1999"'),
         (("show", "2026"), "is not unique"),
+        (("show", "--json", "--markdown"), "--markdown and --json both print"),
         (("show", "--store", "none.db"), "does not exist"),
         (("report", "-o", "no/page.html"), "cannot be written"),
         (("export", "--format", "xlsx"), "xlsx"),

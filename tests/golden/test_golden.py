@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import pandas as pd
 import pytest
 
 from rigctl.analysis import run_view
@@ -57,7 +56,7 @@ MORE: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "nights.runs.json": (NIGHTS, ("runs", "--json")),
 }
 Rigctl = Callable[..., str]
-Derived = dict[tuple[str, Any], Any]
+DERIVED: Final[dict[tuple[str, Any], Any]] = {}
 
 
 @pytest.fixture(scope="session")
@@ -91,13 +90,8 @@ def rigctl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
     return run
 
 
-@pytest.fixture(scope="session")
-def derived() -> Derived:
-    return {}
-
-
 @pytest.fixture
-def once(derived: Derived, monkeypatch: pytest.MonkeyPatch) -> None:
+def once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read a stored run once, and derive its document and its rows once, for all the formats that print them."""
 
     def keep(owner: Any, name: str, key: Callable[..., object]) -> None:
@@ -105,9 +99,9 @@ def once(derived: Derived, monkeypatch: pytest.MonkeyPatch) -> None:
 
         def kept(*args: Any, **options: Any) -> Any:
             place = (name, key(*args, **options))
-            if place not in derived:
-                derived[place] = make(*args, **options)
-            return derived[place]
+            if place not in DERIVED:
+                DERIVED[place] = make(*args, **options)
+            return DERIVED[place]
 
         monkeypatch.setattr(owner, name, kept)
 
@@ -143,15 +137,6 @@ def test_a_stored_run_is_printed_as_before(name: str, form: str, stores: Callabl
 def test_further_output_of_stored_runs_is_as_before(page: str, stores: Callable[[str], Path], rigctl: Rigctl) -> None:
     name, words = MORE[page]
     check(page, rigctl(*words, "--store", str(stores(name)), file="page.html" if page.endswith("html") else None))
-
-
-def test_parquet_has_the_rows_of_csv(stores: Callable[[str], Path], rigctl: Rigctl, tmp_path: Path) -> None:
-    store = str(stores("streams"))
-    exit_code(["export", "--store", store, "--format", "parquet", "-o", "rows.parquet"])
-    rows = pd.read_parquet(tmp_path / "rows.parquet")
-    text = rigctl("export", "--store", store)
-    assert list(rows.columns) == text.splitlines()[0].split(",")
-    assert len(rows) == len(text.splitlines()) - 1
 
 
 @pytest.mark.parametrize("name", PLANS)

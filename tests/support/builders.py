@@ -261,9 +261,9 @@ def failed(the_cell: Cell, reason: str = "pi4: connection refused", **fields: An
     return replace(base, **fields)
 
 
-def gigablox(duration_s: float = 10.0) -> tuple[RunInfo, list[Repetition]]:
-    """The page's run: seven cells, two pairs, its speeds and retransmits."""
-    return run(plan(gigablox_cells(duration_s))), list(_gigablox(duration_s))
+def gigablox(duration_s: float = 10.0, **planned: Any) -> tuple[RunInfo, list[Repetition]]:
+    """The page's run: seven cells, two pairs, its speeds and retransmits; `planned` replaces fields of its plan."""
+    return run(plan(gigablox_cells(duration_s), **planned)), list(_gigablox(duration_s))
 
 
 @cache

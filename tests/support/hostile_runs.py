@@ -1,7 +1,9 @@
 """Runs whose every text is someone else's: names, facts, reasons, notes, switches, settings."""
 
+from collections import Counter
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
+from html.parser import HTMLParser
 from typing import Any, Final, TypeVar
 
 import builders
@@ -51,6 +53,21 @@ def _poisoned(value: Any, text: str, name: str) -> Any:
             value, **{each.name: _poisoned(getattr(value, each.name), text, each.name) for each in fields(value)}
         )
     return value
+
+
+class Elements(HTMLParser):
+    """The elements of pages: how often each with its attributes, and all addresses."""
+
+    def __init__(self, *pages: str) -> None:
+        super().__init__()
+        self.found: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        self.addresses: set[str] = set()
+        for page in pages:
+            self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found[tag, tuple(sorted(name for name, _ in attrs))] += 1
+        self.addresses |= {value or "" for name, value in attrs if name in ("href", "src")}
 
 
 def run(text: str) -> tuple[RunInfo, list[Repetition]]:

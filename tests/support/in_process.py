@@ -1,14 +1,18 @@
 """The command line in the test's own process: no start of Python, and each line of it counts as covered."""
 
+import json
 import os
 import socket
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jsonschema
 import pytest
 
 from rigctl.base.processes import process
 from rigctl.cli.app import every_command, exit_code
+
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 
 every_command()  # here: asyncssh starts ldconfig when it is imported, which no unit test may
 
@@ -42,6 +46,12 @@ class Rigctl:
         printed = Printed(*self._capsys.readouterr())
         assert ended == code, f"{words} gave {ended}:\n{printed.out}\n{printed.errors}"
         return printed
+
+    def document(self, schema: str, *words: str, code: int = 0) -> Any:
+        """Run a command with `--json`. Return its document, which is as its schema in docs has it."""
+        made = json.loads(self(*words, "--json", code=code).out)
+        jsonschema.validate(made, json.loads((SCHEMAS / f"{schema}.schema.json").read_text()))
+        return made
 
 
 def live_controller() -> str:

@@ -2,14 +2,36 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 from many_nights import DAY_S, FIRST_S, confirm, measure, mesh_plan
 
 from rigctl.records import Accepted, Night, NightOutcome, Pair
+from rigctl.site.folder import OWN
+from rigctl.site.publish import Published, publish
 from rigctl.store import Store
 
 MISSED, FAILED, SLOWER, ACCEPTED = 4, 7, 12, 15
 NIGHTS = 18
+NOW = FIRST_S + 30 * DAY_S
+
+
+class Site:
+    """A store and the folder that it is published into."""
+
+    def __init__(self, store: Store, path: Path) -> None:
+        self.store, self.path = store, path
+
+    def publish(self, **given: str) -> Published:
+        return publish(self.store, self.path, NOW, **given)
+
+    def files(self) -> dict[str, bytes]:
+        """All that a reader may see."""
+        found = (path for path in self.path.rglob("*") if path.is_file() and OWN not in path.parts)
+        return {path.relative_to(self.path).as_posix(): path.read_bytes() for path in found}
+
+    def text(self, page: str) -> str:
+        return (self.path / page).read_text()
 
 
 def step(night: int, pair: Pair) -> float:

@@ -94,17 +94,9 @@ def test_no_test_waits_for_a_process_without_a_deadline() -> None:
         blocks = [node for node in ast.walk(tree) if isinstance(node, ast.With | ast.AsyncWith)]
         opened = [ast.unparse(item.context_expr) for block in blocks for item in block.items]
         assert not [text for text in opened if text.startswith("subprocess.Popen(")], f"{path}: use `running`"
-        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        endless = [ast.unparse(call) for call in calls if _communicates(call) and not _has_deadline(call)]
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) == "communicate"]
+        endless = [ast.unparse(call) for call in calls if "timeout" not in {word.arg for word in call.keywords}]
         assert endless == [], f"{path}: give it a timeout"
-
-
-def _communicates(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and call.func.attr == "communicate"
-
-
-def _has_deadline(call: ast.Call) -> bool:
-    return any(keyword.arg == "timeout" for keyword in call.keywords)
 
 
 def test_no_test_sleeps_or_waits_with_a_short_deadline() -> None:

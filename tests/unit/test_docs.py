@@ -1,5 +1,3 @@
-"""README and documentation: commands that the command line takes, links that lead somewhere, worked numbers, lines."""
-
 import doctest
 import re
 from pathlib import Path
@@ -22,7 +20,6 @@ PROGRAMS = (
     "salloc", "ip", "tar", "podman", "sudo", ".", "rigctl-env/bin/pip", "rigctl-env/bin/python",
 )  # fmt: skip
 """What else stands in shell blocks."""
-MOST_CHARACTERS = 160
 
 
 def parsed(words: list[str]) -> None:
@@ -54,9 +51,7 @@ def test_a_command_line_that_is_wrong_is_found() -> None:
             parsed(line.split())
 
 
-@pytest.mark.parametrize(
-    "fence", [fence for fence in shell() if fence.title == "in a checkout"], ids=lambda fence: fence.where
-)
+@pytest.mark.parametrize("fence", [own for own in shell() if own.title == "in a checkout"], ids=lambda own: own.where)
 def test_what_is_for_a_checkout_is_there(fence: Fence) -> None:
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     for words in (words for line in fence.commands() for words in simple_commands(line)):
@@ -79,19 +74,17 @@ def test_every_relative_link_leads_to_a_file(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def long_lines(path: Path) -> list[str]:
-    """Lines of prose that are too long: no table, heading, code, or link that can't be broken."""
-    found, code = [], False
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        code ^= line.startswith("```")
-        fixed = code or line.startswith(("|", "#", "    ", "![", "```")) or " " not in line.strip()
-        if not fixed and len(line) > MOST_CHARACTERS:
-            found.append(f"{path.name}:{number}: {len(line)} characters: {line[:60]} …")
-    return found
-
-
 def test_no_line_of_prose_is_too_long() -> None:
-    assert [line for path in (*pages(), ROOT / "CHANGELOG.md") for line in long_lines(path)] == []
+    """Of no table, heading or code, and with no link that can't be broken."""
+    found = []
+    for path in (*pages(), ROOT / "CHANGELOG.md"):
+        code = False
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            code ^= line.startswith("```")
+            fixed = code or line.startswith(("|", "#", "    ", "![", "```")) or " " not in line.strip()
+            if not fixed and len(line) > 160:
+                found.append(f"{path.name}:{number}: {len(line)} characters: {line[:60]} …")
+    assert found == []
 
 
 @pytest.mark.parametrize("folder", ["decisions", "measured"])
@@ -118,8 +111,7 @@ def test_a_sample_is_shown_whole() -> None:
     shown = [fence for fence in fences() if fence.title.startswith("reports/samples/")]
     assert len(shown) > 2
     for fence in shown:
-        sample = (ROOT / fence.title.split()[0]).read_text()
-        assert fence.text.split() == sample.split(), fence.where
+        assert fence.text.split() == (ROOT / fence.title.split()[0]).read_text().split(), fence.where
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "explanation").glob("*.md")), ids=lambda path: path.name)
@@ -132,8 +124,8 @@ def test_the_worked_numbers_of_an_explanation_are_right(page: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "made"),
+    ("name", "now"),
     [("columns", columns_page.page), ("commands", commands_page.page), ("limit-rules", rules_page.page)],
 )
-def test_a_generated_page_is_as_it_would_be_made_now(name: str, made: Any) -> None:
-    assert (ROOT / "docs" / "reference" / f"{name}.md").read_text("utf-8") == made(), "run: make pages"
+def test_a_generated_page_is_as_it_would_be_made_now(name: str, now: Any) -> None:
+    assert (ROOT / "docs" / "reference" / f"{name}.md").read_text("utf-8") == now(), "run: make pages"

@@ -1,22 +1,18 @@
-"""Multipath TCP: subflows as they are read and stored, their columns, the ceiling and limit, and the findings."""
-
 import json
-from dataclasses import replace
 from typing import Any
 
 import builders
 import pytest
-from documents import column, finding, result_table, texts, titles
+from documents import column, finding, result_table, texts
 from wire import TOTALS
 
-from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.rows.frames import load
 from rigctl.base.errors import NodeError
 from rigctl.measure.orders import channels, sockets
 from rigctl.model.contract import departures
 from rigctl.protocol.lines import FlowTotals, parse_line
 from rigctl.protocol.orders import Connect
-from rigctl.records import Condition, Flow, HostSetting, Pair, Repetition, RunInfo, Side
+from rigctl.records import Condition, HostSetting, Pair, Repetition, RunInfo, Side
 from rigctl.records.flat import flattened, side_values
 from rigctl.settings import MPTCP, Subflows
 
@@ -31,33 +27,14 @@ def measured(
 ) -> tuple[RunInfo, list[Repetition]]:
     """A run of one flow at 500 Mbit/s whose ends told of these subflows."""
     condition = plan["conditions"][0].name if plan else None
-    cell = builders.cell(
-        pairs=(Pair("a", "b"),), parallel=1, mptcp=True, mss=None, window_bytes=None, condition=condition
-    )
+    fields: dict[str, Any] = {"parallel": 1, "mptcp": True, "mss": None, "window_bytes": None}
+    cell = builders.cell(pairs=(Pair("a", "b"),), condition=condition, **fields)
     one = builders.repetition(cell, (500.0,))
-
-    def told(flow: Flow) -> Flow:
-        assert flow.sender is not None
-        assert flow.receiver is not None
-        unknown = {"mss": None, "rtt_us": None, "rtt_min_us": None, "cwnd": None} if sent else {}
-        return replace(
-            flow,
-            sender=builders.counting(flow.sender, mptcp=sent, **unknown),
-            receiver=builders.counting(flow.receiver, mptcp=came),
-        )
-
+    unknown = {"mss": None, "rtt_us": None, "rtt_min_us": None, "cwnd": None} if sent else {}
+    one = builders.changing_flows(one, sender={"mptcp": sent} | unknown, receiver={"mptcp": came})
     values = dict(zip("ab", enabled, strict=True))
     facts = {node: builders.facts(sysctls={} if value is None else {ENABLED: value}) for node, value in values.items()}
-    info = builders.run(builders.plan([cell], **plan), facts=facts)
-    return info, [replace(one, flows=tuple(map(told, one.flows)))]
-
-
-def row(info: RunInfo, repetitions: list[Repetition]) -> Row:
-    frames = load(info, repetitions).derived
-    (whole,), (pair,), (flow,) = frames.cells, frames.pairs, frames.flows
-    names = ("mptcp", "mptcp_effective", "subflows", "subflow_bytes", "ceiling_mbps", "efficiency", "limit")
-    assert [whole[name] for name in names] == [pair[name] for name in names] == [flow[name] for name in names]
-    return pair
+    return builders.run(builders.plan([cell], **plan), facts=facts), [one]
 
 
 @pytest.mark.parametrize(("asked", "word"), [(True, " mptcp=1"), (False, " mptcp=0"), (None, "")])
@@ -102,23 +79,25 @@ def test_a_fallback_is_a_departure(sent: Subflows | None, came: Subflows | None,
     assert found == ([] if effective is None else [effective])
 
 
-def test_columns_tell_the_bytes_of_each_subflow_and_no_ceiling() -> None:
-    own = row(*measured(TWO, TWO))
-    assert (own["mptcp"], own["mptcp_effective"], own["subflows"]) == (True, True, 2)
-    assert own["subflow_bytes"] == "10.0.0.1 > 10.0.0.2: 700, 10.1.0.1 > 10.1.0.2: 320"
-    assert (own["ceiling_mbps"], own["efficiency"], own["limit"]) == (None, None, "unknown")
-
-
-def test_after_a_fallback_the_link_has_its_ceiling() -> None:
-    own = row(*measured(TCP, TCP))
-    assert (own["mptcp_effective"], own["subflows"], own["subflow_bytes"]) == (False, 0, None)
-    assert own["ceiling_mbps"] == pytest.approx(941.5, rel=1e-3)
-
-
-def test_what_an_old_kernel_does_not_tell_is_unknown() -> None:
-    own = row(*measured(None, None))
-    assert [own[name] for name in ("mptcp_effective", "subflows", "subflow_bytes", "ceiling_mbps")] == [None] * 4
-    assert not any("MPTCP:" in text or "fell back" in text for text in texts(*measured(None, None)))
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (TWO, [True, True, 2, "10.0.0.1 > 10.0.0.2: 700, 10.1.0.1 > 10.1.0.2: 320", None, None, "unknown"]),
+        (TCP, [True, False, 0, None, pytest.approx(941.48, abs=0.01), pytest.approx(0.531, abs=0.001), "unknown"]),
+        (None, [True, None, None, None, None, None, "unknown"]),
+    ],
+)
+def test_columns_tell_the_bytes_of_each_subflow_and_a_ceiling_only_after_a_fallback(
+    told: Subflows | None, expected: list[Any]
+) -> None:
+    info, repetitions = measured(told, told)
+    names = ("mptcp", "mptcp_effective", "subflows", "subflow_bytes", "ceiling_mbps", "efficiency", "limit")
+    frames = load(info, repetitions).derived
+    for (found,) in (frames.cells, frames.pairs, frames.flows):
+        assert [found[name] for name in names] == expected
+    said = texts(info, repetitions)
+    assert any("fell back" in text for text in said) is (told is TCP)
+    assert not any("MPTCP:" in text for text in said)
 
 
 @pytest.mark.parametrize(
@@ -126,12 +105,6 @@ def test_what_an_old_kernel_does_not_tell_is_unknown() -> None:
 )
 def test_the_table_tells_what_is_in_effect(came: Subflows | None, text: str) -> None:
     assert column(result_table(*measured(came, came)), "Effective MPTCP") == [text]
-
-
-def test_without_the_request_no_table_has_the_columns() -> None:
-    cell = builders.cell()
-    table = result_table(builders.run(builders.plan([cell])), [builders.repetition(cell)])
-    assert not any("MPTCP" in title for title in titles(table))
 
 
 @pytest.mark.parametrize(
@@ -158,15 +131,12 @@ def test_a_condition_that_switches_it_off_is_the_cause() -> None:
 
 
 @pytest.mark.parametrize(
-    ("subflows", "why"),
-    [
-        ([(*A, 9, 0)], "there is no second address"),
-        ([(*A, 9, 0), (*B, 0, 0)], "the others carried nothing"),
-        ([(*A, 9, 0), (*B, 1, 0)], None),
-    ],
+    ("second", "why"),
+    [([], "there is no second address"), ([(*B, 0, 0)], "the others carried nothing"), ([(*B, 1, 0)], None)],
 )
-def test_a_lone_subflow_is_told(subflows: list[tuple[str, str, int, int]], why: str | None) -> None:
-    said = texts(*measured(Subflows(subflows), Subflows(subflows)))
+def test_a_lone_subflow_is_told(second: list[tuple[str, str, int, int]], why: str | None) -> None:
+    subflows = Subflows([(*A, 9, 0), *second])
+    said = texts(*measured(subflows, subflows))
     assert any(f"a → b used one subflow of MPTCP: {why}" in text for text in said) is (why is not None)
     assert any("used one subflow" in text for text in said) is (why is not None)
 
@@ -175,8 +145,7 @@ def test_a_lone_subflow_is_told(subflows: list[tuple[str, str, int, int]], why: 
     ("timeouts", "how"), [(4, "had 4 timeouts in a row"), (None, "ended before the test did"), (2, None)]
 )
 def test_a_subflow_that_failed_is_told_with_its_bytes(timeouts: int | None, how: str | None) -> None:
-    sent = Subflows([(*A, 702, 0), (*B, 321, timeouts)])
-    said = texts(*measured(sent, TWO))
+    said = texts(*measured(Subflows([(*A, 702, 0), (*B, 321, timeouts)]), TWO))
     begin = f"a → b: the subflow 10.1.0.1 → 10.1.0.2 {how}: 320 bytes came over it, 700 over the others; test 1."
     assert any(text.startswith(begin) for text in said) is (how is not None)
     assert any("the subflow" in text for text in said) is (how is not None)

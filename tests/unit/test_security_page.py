@@ -13,8 +13,7 @@ NAMED = re.findall(r"`([\w/]+\.py)::(\w+)`", PAGE)
 
 @pytest.mark.parametrize(("file", "name"), NAMED, ids=[name for _, name in NAMED])
 def test_a_named_test_exists(file: str, name: str) -> None:
-    text = (ROOT / "tests" / file).read_text(encoding="utf-8")
-    assert re.search(rf"^\s*(async )?def {name}\(", text, re.MULTILINE)
+    assert re.search(rf"^\s*(async )?def {name}\(", (ROOT / "tests" / file).read_text(encoding="utf-8"), re.MULTILINE)
 
 
 def test_every_promise_names_its_test() -> None:

@@ -1,5 +1,3 @@
-"""One version of rigctl, and a version in all that outlives a process or leaves it."""
-
 import importlib.metadata
 import json
 import re
@@ -41,18 +39,11 @@ def test_what_is_shown_is_of_this_version(path: str) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_document_of_json_carries_its_version(name: str) -> None:
-    schema = json.loads((ROOT / "docs" / "schemas" / name).read_text())
-    assert schema["properties"]["version"]["const"] == 1
+    assert json.loads((ROOT / "docs" / "schemas" / name).read_text())["properties"]["version"]["const"] == 1
 
 
 def test_the_page_on_versions_has_the_present_ones() -> None:
     page = (ROOT / "docs" / "reference" / "versions.md").read_text()
     rows = dict(re.findall(r"^\| (\w+)[^|]* \| (\d[\d.]*)[^|]* \|", page, re.MULTILINE))
-    shown = {
-        "rigctl": __version__,
-        "store": str(SCHEMA_VERSION),
-        "file": str(FORMAT),
-        "agent": str(VERSION),
-        "stored": str(RULES),
-    }
-    assert {name: rows[name] for name in shown} == shown
+    shown = {"rigctl": __version__, "store": SCHEMA_VERSION, "file": FORMAT, "agent": VERSION, "stored": RULES}
+    assert {name: rows[name] for name in shown} == {name: str(version) for name, version in shown.items()}

@@ -1,10 +1,12 @@
-"""The list of commands, commands that do not exist, and the JSON Schemas of what `--json` prints."""
-
+import errno
 from pathlib import Path
 
 import json_schemas
 import pytest
+from in_process import Rigctl
 
+from rigctl.base.errors import NodeError, RigError
+from rigctl.cli import errors
 from rigctl.cli.app import COMMANDS, every_command, exit_code
 from rigctl.cli.options import UNFINISHED, with_resumed
 
@@ -18,29 +20,20 @@ def test_the_line_in_the_list_is_the_first_line_of_a_command_s_own_help(name: st
 
 
 @pytest.mark.parametrize(
-    ("words", "suggestion"),
-    [(["plann"], "Did you mean 'plan'"), (["rig", "statu"], "'status'"), (["--nope"], "--nope")],
+    ("words", "said"), [(["plann"], "Did you mean 'plan'"), (["rig", "statu"], "'status'"), (["--nope"], "--nope")]
 )
-def test_an_unknown_command_is_a_usage_error(
-    words: list[str], suggestion: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert exit_code(words) == 2
-    assert suggestion in capsys.readouterr().err
+def test_an_unknown_command_is_a_usage_error(rigctl: Rigctl, words: list[str], said: str) -> None:
+    assert said in rigctl(*words, code=2).errors
 
 
 DOCS = Path(__file__).parents[3] / "docs"
 
 
 @pytest.mark.parametrize("name", list(json_schemas.FILES))
-def test_the_schema_in_docs_is_what_the_model_makes(name: str) -> None:
-    assert (DOCS / "schemas" / name).read_text() == json_schemas.schema_text(json_schemas.FILES[name]), (
-        "python docs/json_schemas.py"
-    )
-
-
-def test_each_schema_is_on_its_page() -> None:
-    page = (DOCS / "reference" / "json.md").read_text()
-    assert [name for name in json_schemas.FILES if f"schemas/{name})" not in page] == []
+def test_the_schema_in_docs_is_what_the_model_makes_and_on_its_page(name: str) -> None:
+    made = json_schemas.schema_text(json_schemas.FILES[name])
+    assert (DOCS / "schemas" / name).read_text() == made, "python docs/json_schemas.py"
+    assert f"schemas/{name})" in (DOCS / "reference" / "json.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -68,3 +61,33 @@ def test_a_shell_completes_names(
     with pytest.raises(SystemExit):
         exit_code([])
     assert capsys.readouterr().out.split() == completed
+
+
+@pytest.fixture(autouse=True)
+def no_debug(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RIGCTL_DEBUG", raising=False)
+
+
+def test_an_error_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
+    first = NodeError("pi1", "in use by \x1b]0;pwned\x07\x1b[2J")
+    errors.print_error(RigError(f"{first}\npi2: \x9b31m down"))
+    assert capsys.readouterr().err == "rigctl: pi1: in use by ?]0;pwned??[2J\npi2: ?31m down\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "absent"),
+    [
+        (OSError(errno.EINVAL, "Invalid argument"), "Invalid argument", "output cannot be written"),
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), "Broken pipe", "output cannot be written"),
+        (OSError(errno.EMFILE, "Too many open files", "/tmp/x"), "ulimit -n", "internal error"),
+        (RuntimeError("can't start new thread"), "ulimit -v", "internal error"),
+        (MemoryError(), "ulimit -v", "internal error"),
+    ],
+)
+def test_an_error_is_put_down_to_its_cause(
+    error: BaseException, words: str, absent: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert errors.exit_code_of(error) == RigError.exit_code
+    message = capsys.readouterr().err
+    assert words in message
+    assert absent not in message

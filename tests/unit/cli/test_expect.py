@@ -1,17 +1,12 @@
-"""`rigctl expect` as a user types it."""
-
 import pytest
 from in_process import Rigctl
-
-
-def rows(output: str) -> list[list[str]]:
-    return [line.split() for line in output.splitlines() if line.strip()[:1].isdigit()]
 
 
 def test_the_published_table_comes_out(rigctl: Rigctl) -> None:
     printed = rigctl("expect", "--rate", "650M,750M,350M", "--payload", "1,1472u,1460")
     assert printed.errors == ""
-    assert rows(printed.out)[:3] == [
+    rows = [line.split() for line in printed.out.splitlines() if line.strip()[:1].isdigit()]
+    assert rows[:3] == [
         ["1", "TCP", "64", "10.2", "11.7", "5.5"],
         ["1472", "UDP", "1518", "630", "727", "339"],
         ["1460", "TCP", "1518", "625", "721", "337"],

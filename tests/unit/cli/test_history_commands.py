@@ -1,72 +1,56 @@
-"""Tags, filters, `runs prune`, and runs as a file, as a user calls them."""
-
 import json
 import re
 import time
 from pathlib import Path
 
 import builders
-import jsonschema
 import pytest
 from in_process import Rigctl, live_controller
 
 from rigctl.records import Accepted
 from rigctl.store import open_store
 
-DAY_S = 86400
-DOCS = Path(__file__).parents[3] / "docs"
 IPERF3 = Path(__file__).parents[1] / "fixtures/iperf3"
 
 
 @pytest.fixture
 def runs(rigctl: Rigctl) -> list[str]:
     """The ids of five runs in the store, one every ten days, the latest today; the earliest first."""
-    made = []
+    info, measured = builders.run(builders.plan([builders.cell()])), [builders.repetition(builders.cell())]
+    ages = {days: time.time() - days * 86400 for days in (40, 30, 20, 10, 0)}
     with open_store(str(rigctl.store)) as opened:
-        for days in (40, 30, 20, 10, 0):
-            info, measured = builders.run(builders.plan([builders.cell()])), [builders.repetition(builders.cell())]
-            tags = {"firmware": f"1.{days}"}
-            made.append(builders.put(opened, info, measured, time.time() - days * DAY_S, tags=tags))
-    return made
+        return [builders.put(opened, info, measured, at, tags={"firmware": f"1.{days}"}) for days, at in ages.items()]
 
 
 def test_runs_are_tagged_found_by_their_tags_and_shown_with_them(runs: list[str], rigctl: Rigctl) -> None:
-    out, _ = rigctl("tag", runs[1], "firmware=2", "baseline")
-    assert out == f"{runs[1]}: baseline, firmware=2\n"
-    out, _ = rigctl("tag", runs[1], "--remove", "firmware")
-    assert out == f"{runs[1]}: baseline\n"
-    out, _ = rigctl("runs", "--tag", "baseline", "--json")
-    document = json.loads(out)
-    jsonschema.validate(document, json.loads((DOCS / "schemas/runs.schema.json").read_text()))
-    assert [(run["run"], run["tags"]) for run in document["runs"]] == [(runs[1], {"baseline": ""})]
-    out, _ = rigctl("runs", "--tag", "firmware=1.40", "--scenario", "gigablox", "--status", "complete")
+    assert rigctl("tag", runs[1], "firmware=2", "baseline").out == f"{runs[1]}: baseline, firmware=2\n"
+    assert rigctl("tag", runs[1], "--remove", "firmware").out == f"{runs[1]}: baseline\n"
+    found = rigctl.document("runs", "runs", "--tag", "baseline")["runs"]
+    assert [(run["run"], run["tags"]) for run in found] == [(runs[1], {"baseline": ""})]
+    out = rigctl("runs", "--tag", "firmware=1.40", "--scenario", "gigablox", "--status", "complete").out
     assert runs[0] in out
     assert "firmware=1.40" in out
     assert len(out.splitlines()) == 3
-    out, _ = rigctl("runs", "--tag", "firmware=9")
-    assert out == "No run of 5 fits --tag firmware=9.\n"
-    assert "\nfirmware=1.40\n" in rigctl("show", runs[0])[0]
-    _, errors = rigctl("tag", runs[0], "rigctl.confirms=x", code=2)
-    assert "are for rigctl itself" in errors
-    _, errors = rigctl("tag", runs[0], "--remove", "cable", code=2)
-    assert f"run {runs[0]} has no tag cable" in errors
+    assert rigctl("runs", "--tag", "firmware=9").out == "No run of 5 fits --tag firmware=9.\n"
+    assert "\nfirmware=1.40\n" in rigctl("show", runs[0]).out
+    assert "are for rigctl itself" in rigctl("tag", runs[0], "rigctl.confirms=x", code=2).errors
+    assert f"run {runs[0]} has no tag cable" in rigctl("tag", runs[0], "--remove", "cable", code=2).errors
 
 
 def test_prune_says_what_it_would_remove_and_removes_only_that(runs: list[str], rigctl: Rigctl) -> None:
     with open_store(str(rigctl.store)) as opened:
         opened.history.tag(runs[0], {"baseline": ""})
         opened.history.accept(Accepted(runs[2], 1.0, "anna@lab", "new cable"))
-    out, _ = rigctl("runs", "prune", "--keep", "15d")
+    out = rigctl("runs", "prune", "--keep", "15d").out
     assert out.startswith("Would remove 1 run from ")
     assert "To remove: rigctl runs prune --keep 15d --yes\n" in out
     assert f"Kept although older: {runs[0]} (baseline), {runs[2]} (accepted)\n" in out
     with open_store(str(rigctl.store)) as opened:
         assert opened.run_ids() == runs
-    out, _ = rigctl("runs", "prune", "--keep", "15d", "--yes")
-    assert out.startswith("Removing 1 run from ")
+    assert rigctl("runs", "prune", "--keep", "15d", "--yes").out.startswith("Removing 1 run from ")
     with open_store(str(rigctl.store)) as opened:
         assert opened.run_ids() == [run for run in runs if run != runs[1]]
-    out, _ = rigctl("runs", "prune", "--keep", "15d", "--yes")
+    out = rigctl("runs", "prune", "--keep", "15d", "--yes").out
     assert out.startswith("No run older than 15d can be removed.\n")
 
 
@@ -77,15 +61,13 @@ def test_runs_go_from_one_store_to_another_as_a_file(runs: list[str], rigctl: Ri
     assert rigctl("import", str(file), store=other)[0] == "".join(f"{run}: was there already\n" for run in runs[:2])
     assert rigctl("show", runs[0], "--json", store=other) == rigctl("show", runs[0], "--json")
     file.write_bytes(file.read_bytes()[:-20])
-    _, errors = rigctl("import", str(file), store=other, code=2)
+    errors = rigctl("import", str(file), store=other, code=2).errors
     assert errors.startswith(f"rigctl: {file}: is damaged or cut off")
     assert errors.endswith("Nothing was imported\n")
     with open_store(str(rigctl.store)) as opened:
         opened.resume(runs[4], live_controller())
-        _, errors = rigctl("export", "-f", "rigctl", "-o", str(file), code=2)
-    assert "is still running" in errors
-    _, errors = rigctl("export", *runs[:2], "-f", "junit", code=2)
-    assert "junit has one run, not 2" in errors
+        assert "is still running" in rigctl("export", "-f", "rigctl", "-o", str(file), code=2).errors
+    assert "junit has one run, not 2" in rigctl("export", *runs[:2], "-f", "junit", code=2).errors
 
 
 def test_results_of_iperf3_become_a_run_for_all_commands(rigctl: Rigctl) -> None:
@@ -93,14 +75,11 @@ def test_results_of_iperf3_become_a_run_for_all_commands(rigctl: Rigctl) -> None
     ids = []
     for version in ("3.9", "3.12"):
         files = [str(IPERF3 / version / f"{name}.client.json") for name in ("tcp", "reverse")]
-        out, _ = rigctl("import", "--format", "iperf3", *files, *names)
-        ids.append(out.removesuffix(": imported\n"))
-    out, _ = rigctl("show", ids[1])
-    assert "rigctl did not measure them" in out
-    out, _ = rigctl("compare", *ids, "--format", "json")
-    assert len(json.loads(out)["tests"]) == 2
-    out, _ = rigctl("export", ids[1], "--format", "json")
-    assert {(row["source"], row["destination"], row["ceiling_mbps"]) for row in json.loads(out)} == {("a", "b", None)}
+        ids.append(rigctl("import", "--format", "iperf3", *files, *names).out.removesuffix(": imported\n"))
+    assert "rigctl did not measure them" in rigctl("show", ids[1]).out
+    assert len(json.loads(rigctl("compare", *ids, "--format", "json").out)["tests"]) == 2
+    rows = json.loads(rigctl("export", ids[1], "--format", "json").out)
+    assert {(row["source"], row["destination"], row["ceiling_mbps"]) for row in rows} == {("a", "b", None)}
     rigctl("report", ids[0], "-o", str(rigctl.folder / "p.html"))
     assert "imported from iperf3" in (rigctl.folder / "p.html").read_text("utf-8")
 
@@ -108,10 +87,47 @@ def test_results_of_iperf3_become_a_run_for_all_commands(rigctl: Rigctl) -> None
 def test_a_damaged_file_of_iperf3_stores_nothing_of_all(rigctl: Rigctl) -> None:
     good, damaged = IPERF3 / "3.12/tcp.client.json", rigctl.folder / "d.json"
     damaged.write_bytes(good.read_bytes()[:700])
-    _, errors = rigctl("import", "--format", "iperf3", str(good), str(damaged), code=2)
+    errors = rigctl("import", "--format", "iperf3", str(good), str(damaged), code=2).errors
     assert re.match(rf"rigctl: {re.escape(str(damaged))}:[0-9]+:[0-9]+: is no JSON", errors)
     assert not rigctl.store.exists()
     for wrong in ("a", "10.9.9.1=", "10.9.9.1=a b"):
         rigctl("import", "--format", "iperf3", str(good), "--node", wrong, code=2)
     rigctl("import", str(good), "--node", "10.9.9.1=a", code=2)
     assert not rigctl.store.exists()
+
+
+def test_every_command_on_the_store_prints_json(runs: list[str], rigctl: Rigctl) -> None:
+    assert [run["run"] for run in rigctl.document("runs", "runs")["runs"]] == runs
+    assert rigctl.document("regress", "regress")["run"] == runs[-1]
+    assert rigctl.document("tag", "tag", "latest~1") == {"version": 1, "run": runs[3], "tags": {"firmware": "1.10"}}
+    rigctl("tag", runs[0], "baseline")
+    pruned = rigctl.document("prune", "runs", "prune", "--keep", "1h")
+    assert ([one["run"] for one in pruned["runs"]], pruned["removed"]) == (runs[1:4], False)
+    assert pruned["kept"] == [{"run": runs[0], "why": "baseline"}]
+    assert pruned["runs"][0]["bytes"] > 0
+
+
+def test_what_is_calculated_is_printed_as_json(rigctl: Rigctl) -> None:
+    options = ("--rate", "1G,10G", "--payload", "1448", "--timestamps", "--window", "64K", "--rtt", "1ms,2ms")
+    made = rigctl.document("expect", "expect", *options)
+    assert [(one["rate_mbps"], one["link_mbps"]) for one in made["rates"]] == [(1000, 941.482), (10000, 9414.824)]
+    assert [one["goodput_mbps"] for one in made["windows"]] == [524.288, 262.144]
+
+
+def test_what_comes_with_rigctl_is_printed_as_json(rigctl: Rigctl) -> None:
+    assert rigctl.document("plan", "plan", "udp")["tests"][0]["kind"] == "udp"
+    listed = rigctl.document("init-list", "init", "--list")
+    assert all(Path(one["file"]).is_file() for one in [*listed["scenarios"], *listed["rigs"]])
+    assert {one["name"] for one in listed["scenarios"]} > {"gigablox", "das2"}
+    rigctl("init", "gigablox", "--json", code=2)
+    assert all(len(one["sha256"]) == 64 for one in rigctl.document("agents", "agent", "list")["agents"])
+    assert rigctl.document("rig-status", "rig", "status", "gigablox") == {"version": 1, "rig": "gigablox", "up": []}
+
+
+@pytest.mark.parametrize(
+    "words", ["export -f junit", "tag", "regress --format json", "accept --because cable", "runs rm --yes"]
+)
+def test_every_command_that_takes_a_run_knows_latest(runs: list[str], rigctl: Rigctl, words: str) -> None:
+    out = rigctl(*words.split(), "latest~1").out
+    assert runs[3] in out
+    assert runs[4] not in out

@@ -1,26 +1,22 @@
-"""`rigctl plan` and `rigctl init` as a user types them: what is printed, what is written, which exit code."""
-
-import json
 import re
 from pathlib import Path
 
-import jsonschema
 import pytest
 from in_process import Rigctl
 
 from rigctl.base import resources
+from rigctl.base.errors import InputError
+from rigctl.cli.commands.rig import check_place, init, named_hosts
+from rigctl.discovery.inventory import Inventory
 
 DOCS = Path(__file__).parents[3] / "docs"
-
-
-def numbers(output: str) -> list[list[str]]:
-    return [line.split() for line in output.splitlines() if re.match(r"\s+\d+\s", line)]
 
 
 def test_plan_takes_the_options_of_run(rigctl: Rigctl) -> None:
     options = ["--rig", "loopback", "--set", "window=default", "--set", "direction=forward,both", "--duration", "500ms"]
     out, _ = rigctl("plan", "gigablox", *options, "--repeat", "2")
-    assert numbers(out)[1] == ["2", "–", "1460", "1", "both", "2", "500", "ms", "1448", "–", "–"]
+    rows = [line.split() for line in out.splitlines() if re.match(r"\s+\d+\s", line)]
+    assert rows[1] == ["2", "–", "1460", "1", "both", "2", "500", "ms", "1448", "–", "–"]
     assert "Total time: 8 s (8 tests × 2 repetitions)" in out
     assert "loopback, unshaped" in out
 
@@ -60,11 +56,9 @@ def test_init_takes_a_file_or_folder_and_never_overwrites(rigctl: Rigctl) -> Non
     rigctl("init", "gigablox", "no/such/folder.yaml", code=2)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"), [(["init"], "--list"), (["init", "gigabox"], 'Did you mean "gigablox"?')]
-)
-def test_init_without_a_known_name_says_how_to_see_them(rigctl: Rigctl, arguments: list[str], said: str) -> None:
-    assert said in rigctl(*arguments, code=2).errors
+@pytest.mark.parametrize(("words", "said"), [(["init"], "--list"), (["init", "gigabox"], 'Did you mean "gigablox"?')])
+def test_init_without_a_known_name_says_how_to_see_them(rigctl: Rigctl, words: list[str], said: str) -> None:
+    assert said in rigctl(*words, code=2).errors
     assert list(rigctl.folder.iterdir()) == []
 
 
@@ -74,15 +68,6 @@ def test_plan_accepts_what_only_a_run_needs_and_touches_nothing(rigctl: Rigctl) 
     assert rigctl("plan", "gigablox", *of_a_run.split()).out == plain
     assert rigctl("run", "gigablox", "--dry-run").out == plain
     assert list(rigctl.folder.iterdir()) == []
-
-
-def test_plan_as_json_has_every_test(rigctl: Rigctl) -> None:
-    document = json.loads(rigctl("plan", "udp", "--json").out)
-    jsonschema.validate(document, json.loads((DOCS / "schemas" / "plan.schema.json").read_text()))
-    assert (document["ip_version"], document["total_is"]) == (4, "at least")
-    first = document["tests"][0]
-    assert (first["test"], first["kind"], first["settings"]["rate"]) == (1, "udp", 100_000_000)
-    assert first["pairs"][0] == {"source": "pi1", "destination": "pi2", "payload_bytes": 1472, "ceiling_mbps": 957.087}
 
 
 @pytest.mark.parametrize(("debug", "lines"), [([], 1), (["--debug"], 5)])
@@ -106,3 +91,39 @@ def test_init_copies_a_rig_too(rigctl: Rigctl) -> None:
     rigctl("init", "--rig", "gigablox")
     assert (rigctl.folder / "gigablox-rig.yaml").read_text().endswith((bundled / "gigablox.yaml").read_text())
     rigctl("init", "--rig", "udp", code=2)
+
+
+def refused(*hosts: str, output: str = "lab.yaml", groups: tuple[str, ...] = (), as_json: bool = False) -> str:
+    with pytest.raises(InputError) as caught:
+        init([*hosts], groups=[*groups], output=output, as_json=as_json)
+    return str(caught.value)
+
+
+def test_what_can_be_known_beforehand_is_refused_beforehand(tmp_path: Path) -> None:
+    assert "no host is named" in refused()
+    assert "runs backwards" in refused("n[2-1]")
+    assert "--group chooses from an inventory" in refused("pi1", groups=("web",))
+    assert "-o - and --json both print" in refused("pi1", output="-", as_json=True)
+    assert "is a folder. Name a file in it" in refused("pi1", output=str(tmp_path))
+    assert "is no folder that you may write to" in refused("pi1", output=str(tmp_path / "none" / "lab.yaml"))
+
+
+def test_hosts_of_the_command_line_come_before_those_of_the_inventory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hosts").touch()
+    groups = {"web": ["w1", "w2"], "db": ["d"]}
+    read = Inventory(tmp_path / "hosts", groups, {"all": ["web", "db"]}, {"d": {"ansible_connection": "docker"}})
+    monkeypatch.setattr("rigctl.cli.commands.rig.read_inventory", lambda _: read)
+    found, notes = named_hosts(["pi1"], f"{tmp_path}/hosts:web", [])
+    assert ([target.text for target in found], notes) == (["pi1", "w1", "w2"], [])
+    found, notes = named_hosts([], f"{tmp_path}/hosts", [])
+    assert ([target.text for target in found], len(notes)) == (["w1", "w2"], 1)
+
+
+def test_a_file_is_replaced_only_with_force(tmp_path: Path) -> None:
+    path = tmp_path / "lab.yaml"
+    path.write_text("first")
+    with pytest.raises(InputError, match="exists"):
+        check_place(path, force=False)
+    check_place(path, force=True)

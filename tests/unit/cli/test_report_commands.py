@@ -1,15 +1,15 @@
-"""`runs`, `show`, `export` and `report`, as a user calls them."""
-
 import json
 import sqlite3
 import time
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import builders
 import pytest
 from in_process import Rigctl, live_controller
 
-from rigctl.records import RunStatus
+from rigctl.records import Repetition, RunInfo, RunStatus
 from rigctl.store import open_store
 
 
@@ -21,14 +21,6 @@ def stored(rigctl: Rigctl) -> Rigctl:
         builders.put(opened, info, measured)
         opened.begin(info.plan, info.versions, info.facts, info.started_at - 90_000)
     return rigctl
-
-
-def test_show_takes_the_beginning_of_an_id_and_can_speak_markdown(stored: Rigctl) -> None:
-    lines = stored("show", "20261120", "--markdown").out.splitlines()
-    assert lines[0] == "# GigaBlox: seven tests, two pairs at once"
-    assert lines[2].startswith("gigablox, virtual rig")
-    assert lines[4].startswith("The lowest goodput is ")
-    assert lines[6].startswith("| Test | Window (KiB) |")
 
 
 def test_report_writes_one_file_and_says_where(stored: Rigctl) -> None:
@@ -70,9 +62,7 @@ def test_a_run_that_cannot_be_read_hides_no_other(stored: Rigctl) -> None:
     stored("show", first)
 
 
-@pytest.mark.parametrize(
-    "words", [["show", "\udcff"], ["plan", "udp", "--duration", "5\udcff"], ["runs", "--store", "\udcff"]]
-)
+@pytest.mark.parametrize("words", [["show", "\udcff"], ["plan", "--rig", "5\udcff"], ["runs", "--store", "\udcff"]])
 def test_an_argument_that_is_no_text_is_told(rigctl: Rigctl, words: list[str]) -> None:
     errors = rigctl(*words, code=2).errors
     assert errors.endswith('\\xff" contains bytes that are not UTF-8. Name files and values in UTF-8\n')
@@ -100,3 +90,53 @@ def test_a_scenario_name_from_elsewhere_leads_nowhere_else(rigctl: Rigctl) -> No
     rigctl("report", run)
     assert [path.name for path in rigctl.folder.glob("*.html")] == [f"outside-{run}.html"]
     assert not (rigctl.folder / f"../../outside-{run}.html").exists()
+
+
+def measured(mbps: Sequence[float], name: str) -> tuple[RunInfo, list[Repetition]]:
+    cell = builders.cell(1)
+    speeds = [[rate - 0.1 * number for rate in mbps] for number in range(1, 6)]
+    info = builders.run(builders.plan([cell], virtual=None, repeat=5, rig_name=name))
+    return info, [builders.repetition(cell, each, number=number) for number, each in enumerate(speeds, 1)]
+
+
+@pytest.fixture
+def earlier(rigctl: Rigctl) -> str:
+    """The id of a run of a slower product; the store has a later one of a new product, which has a theme."""
+    with open_store(str(rigctl.store)) as opened:
+        old = builders.put(opened, *measured((900, 900), "old"))
+        later, repetitions = measured((941, 941.3), "new")
+        builders.put(opened, later, repetitions, later.started_at + 86_400)
+    (rigctl.folder / "new.yaml").write_text("name: New\nwords: {goodput: Speed}\n")
+    return old
+
+
+def test_a_fragment_has_everything_that_is_published(earlier: str, rigctl: Rigctl) -> None:
+    out, errors = rigctl("report", "--theme", "new.yaml", "--fragment", "out")
+    assert errors == ""
+    files = {path.name for path in (rigctl.folder / "out").iterdir()}
+    assert files == {"fragment.html", "table.svg", "table.png", "chart.svg", "chart.png", "og.png"}
+    assert {Path(line).name for line in out.splitlines()} == files
+    fragment = (rigctl.folder / "out" / "fragment.html").read_text()
+    assert "New: 940 Mbit/s on both pairs at once: 99.8 % of what gigabit Ethernet allows." in fragment
+    assert "Speed of each pair" in fragment
+    _, errors = rigctl("report", earlier, "--fragment", "out")
+    assert errors.startswith("No claim is made: 95.5 % of what the link allows is less than the claim's bound")
+
+
+def test_a_comparison_is_a_page_in_the_theme(earlier: str, rigctl: Rigctl) -> None:
+    words = ("report", "--theme", "new.yaml", "--compare", earlier, "--fragment", "out", "-o", "page.html")
+    assert rigctl(*words).errors == ""
+    page = (rigctl.folder / "page.html").read_text()
+    assert "two runs compared" in page
+    assert '<p class="brand">New</p>' in page
+    assert (rigctl.folder / "out" / "fragment.html").exists()
+
+
+@pytest.mark.usefixtures("earlier")
+def test_a_theme_with_mistakes_is_refused_before_anything_is_written(rigctl: Rigctl) -> None:
+    (rigctl.folder / "bad.yaml").write_text('name: A\ncolours: {soft: "#cccccc"}\nlogo: none.svg\n')
+    errors = rigctl("report", "--theme", "bad.yaml", "--fragment", "out", code=2).errors
+    assert "bad.yaml:2:17: colours: soft #cccccc on paper #ffffff" in errors
+    assert "bad.yaml:3:7: logo" in errors
+    assert "Traceback" not in errors
+    assert not (rigctl.folder / "out").exists()

@@ -1,5 +1,4 @@
-"""The screen as lines: what is on it at each size, and that it never leaves the terminal."""
-
+from itertools import product
 from typing import Any
 
 import pytest
@@ -7,32 +6,21 @@ from hypothesis import given, settings, strategies
 from rich.cells import cell_len
 
 from rigctl.display.layout import PAGE_S, screen
-from rigctl.display.panels import total_of
+from rigctl.display.panels import bars, big, number_text, scale_for, size_of, total_of
 from rigctl.display.state import CurrentTest, Fate, Published, Said, State, Stream
 
 SIZES = ((100, 30), (80, 24), (60, 20), (200, 60), (20, 5), (1, 1))
 BIG_941 = "████████████    ████    ████        ████"
+HISTORY = tuple(900 + second % 41 for second in range(30))
 
 
 def state(streams: int = 2, **fields: Any) -> State:
     test = CurrentTest(
-        number=3,
-        settings="2 pairs, window 64K, MSS 8960, 1 flow, cubic",
-        repetition=1,
-        repetitions=1,
-        attempt=1,
-        duration_s=60,
-        gone_s=30,
-        running=True,
-        live=True,
-    )
+        number=3, settings="2 pairs, window 64K, MSS 8960, 1 flow, cubic", repetition=1, repetitions=1, attempt=1,
+        duration_s=60, gone_s=30, running=True, live=True,
+    )  # fmt: skip
     made = tuple(
-        Stream(
-            name=f"pi{2 * at + 1} → pi{2 * at + 2}",
-            ceiling_mbps=941.5,
-            now_mbps=941 - at,
-            history_mbps=tuple(900 + second % 41 for second in range(30)),
-        )
+        Stream(name=f"pi{2 * at + 1} → pi{2 * at + 2}", ceiling_mbps=941.5, now_mbps=941 - at, history_mbps=HISTORY)
         for at in range(streams)
     )
     known: dict[str, Any] = {
@@ -58,14 +46,8 @@ def ended(rows: int = 7, columns: int = 4) -> State:
     return state(phase="ended", outcome="complete", results=results)
 
 
-EVERY = {
+EVERY = {f"{count} pairs": state(count) for count in (1, 2, 3, 4, 12, 132)} | {
     "preparing": state(0, phase="preparing", test=None),
-    "one pair": state(1),
-    "two pairs": state(2),
-    "three pairs": state(3),
-    "four pairs": state(4),
-    "twelve pairs": state(12),
-    "a mesh": state(132),
     "ended": ended(),
     "a long table": ended(200, 30),
     "a title of wide characters": state(title="千兆交换机测试" * 20),
@@ -81,25 +63,15 @@ def test_no_line_is_wider_or_lower_than_the_terminal(name: str, width: int, heig
         assert [line.plain for line in lines if cell_len(line.plain) > width or "\n" in line.plain] == []
 
 
-FIGURES = strategies.one_of(strategies.none(), strategies.floats(0, 1e9))
-STREAMS = strategies.lists(
-    strategies.builds(
-        Stream,
-        name=strategies.text(max_size=40),
-        ceiling_mbps=FIGURES,
-        now_mbps=FIGURES,
-        measured_mbps=FIGURES,
-        history_mbps=strategies.lists(strategies.floats(0, 1e9), max_size=130).map(tuple),
-    ),
-    max_size=8,
-)
+FIGURES = strategies.none() | strategies.floats(0, 1e9)
+HISTORIES = strategies.lists(strategies.floats(0, 1e9), max_size=130).map(tuple)
+FIELDS = {"ceiling_mbps": FIGURES, "now_mbps": FIGURES, "measured_mbps": FIGURES, "history_mbps": HISTORIES}
+STREAMS = strategies.lists(strategies.builds(Stream, name=strategies.text(max_size=40), **FIELDS), max_size=8)
 
 
 @settings(max_examples=50, deadline=None)
 @given(STREAMS, strategies.integers(1, 210), strategies.integers(1, 60), strategies.sampled_from(Fate))
-def test_whatever_streams_report_the_screen_is_drawn(
-    streams: list[Stream], width: int, height: int, fate: Fate
-) -> None:
+def test_whatever_streams_report_is_drawn(streams: list[Stream], width: int, height: int, fate: Fate) -> None:
     drawn = screen(shown(state(0).model_copy(update={"streams": tuple(streams)}), fate), width, height, 130.0)
     assert len(drawn) == height
     assert [line.plain for line in drawn if cell_len(line.plain) > width] == []
@@ -115,12 +87,9 @@ def test_the_rig_screen_has_a_figure_per_pair_the_course_the_progress_and_the_la
 
 
 def test_of_pairs_that_report_at_different_instants_the_total_is_that_of_the_seconds_all_have() -> None:
-    histories = ((), (1.0,), (1.0, 2.0))
-    for first in histories:
-        for second in histories:
-            pair = [Stream(name="a", history_mbps=each) for each in (first, second)]
-            common = min(len(first), len(second))
-            assert len(total_of(pair).history_mbps) == common
+    for first, second in product(((), (1.0,), (1.0, 2.0)), repeat=2):
+        pair = [Stream(name="a", history_mbps=each) for each in (first, second)]
+        assert len(total_of(pair).history_mbps) == min(len(first), len(second))
     assert total_of(pair).history_mbps == (2.0, 4.0)
 
 
@@ -132,13 +101,10 @@ def test_a_killed_controller_is_said_with_how_to_go_on() -> None:
     assert " now" not in text
 
 
-def test_every_line_of_the_results_has_its_page() -> None:
+def test_every_line_of_the_results_has_its_page_which_ends_at_an_empty_line() -> None:
     pages = [text_of(shown(ended(70, 15)), clock_s=100.0 + number * PAGE_S) for number in range(3)]
     assert ["page 1/3" in pages[0], "page 2/3" in pages[1], "page 3/3" in pages[2]] == [True] * 3
     assert [f"{row}.{at}" for row in range(70) for at in range(15) if f"{row}.{at}" not in "".join(pages)] == []
-
-
-def test_a_page_ends_at_an_empty_line() -> None:
     first, second = (text_of(shown(ended(16)), height=22, clock_s=100.0 + number * PAGE_S) for number in (0, 1))
     assert "15.3" in first
     assert "MSS 8960" not in first
@@ -150,3 +116,29 @@ def test_markup_on_the_screen_is_shown_as_it_is() -> None:
     text = text_of(shown(state(title="[bold]t[/bold]", messages=(said,))))
     assert "[red]x[/red] ?[2J?[link=http://evil]y[/link]" in text
     assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("scale", range(1, 9))
+def test_the_size_that_is_promised_is_the_size_that_is_drawn(scale: int) -> None:
+    rows = big("1,234.50–", scale)
+    assert (len(rows[0]), len(rows)) == size_of("1,234.50–", scale)
+    assert len({len(row) for row in rows}) == 1
+
+
+def test_the_largest_scale_that_fits_is_taken() -> None:
+    assert scale_for("941", 48, 10) == 4
+    assert scale_for("941", 43, 10) == 3
+    assert scale_for("941", 48, 9) == 3
+    assert scale_for("941", 10, 9) == 0
+
+
+def test_bars_show_half_a_row_the_latest_figures_and_never_hide_what_is_not_nothing() -> None:
+    assert bars([0, 25, 50, 100], 100, 4, 2) == ["   █", " ▄██"]
+    assert bars([1], 1000, 1, 3) == [" ", " ", "▄"]
+    assert bars([100, 100, 0, 50], 100, 2, 1) == [" ▄"]
+
+
+def test_figures_have_the_digits_that_one_reads_at_a_glance() -> None:
+    texts = [number_text(mbps)[0] for mbps in (None, 0.5, 12.34, 941.4, 1879.2, 9999.4, 18312.0, 99990.0, 123456.0)]
+    assert texts == ["–", "0.50", "12.3", "941", "1,879", "9,999", "18.31", "100.0", "123.5"]
+    assert number_text(18312.0)[1] == "Gbit/s"

@@ -1,5 +1,3 @@
-"""Where runs publish their state: what is believed of a file that any user may have made."""
-
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,10 +33,6 @@ def own(**fields: Any) -> State:
     return State.model_validate(known | fields)
 
 
-def fates() -> list[Fate]:
-    return [each.fate for each in published()]
-
-
 def test_what_was_written_is_read_by_whoever_may_look(folder: Path) -> None:
     state = own()
     before = os.umask(0o077)
@@ -54,14 +48,11 @@ def test_what_was_written_is_read_by_whoever_may_look(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "fate"),
-    [({}, Fate.RUNNING), ({"pid": NOBODY}, Fate.DIED), ({"clock_s": NOW_S - SILENT_S}, Fate.SILENT)],
+    ("fields", "fate"), [({}, Fate.RUNNING), ({"pid": NOBODY}, Fate.DIED), ({"clock_s": NOW_S - SILENT_S}, Fate.SILENT)]
 )
-def test_a_run_is_dead_without_its_process_and_silent_if_it_writes_no_more(
-    folder: Path, fields: dict[str, Any], fate: Fate
-) -> None:
+def test_a_run_whose_process_is_gone_died_else_it_is_silent(folder: Path, fields: dict[str, Any], fate: Fate) -> None:
     write(folder, own(**fields))
-    assert fates() == [fate]
+    assert [each.fate for each in published()] == [fate]
 
 
 def test_a_process_that_proc_hides_has_not_died(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +61,7 @@ def test_a_process_that_proc_hides_has_not_died(folder: Path, monkeypatch: pytes
 
     write(folder, own(pid=NOBODY))
     monkeypatch.setattr("os.kill", refuse)
-    assert fates() == [Fate.RUNNING]
+    assert [each.fate for each in published()] == [Fate.RUNNING]
 
 
 def test_what_is_no_state_is_passed_over(folder: Path, tmp_path: Path) -> None:

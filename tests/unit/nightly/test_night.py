@@ -1,6 +1,4 @@
-"""The life of a night: what is stored, what is told, and what is left where something goes wrong."""
-
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import time
 from pathlib import Path
@@ -29,8 +27,9 @@ class Desk:
     """A night's work as told, and what was told to people."""
 
     store: Store
+    state: Path
     measured: dict[str, Any] | BaseException = field(default_factory=dict)
-    judged: News | RigError | None = None
+    judged: News | None = None
     mute: RigError | None = None
     unpublished: RigError | None = None
     told: list[Message] = field(default_factory=list)
@@ -43,8 +42,6 @@ class Desk:
         return replace(night, **(self.measured or {"run": self.store.begin(plan(), {}, {}, FIRST)}))
 
     def judge(self, run: str) -> News | None:
-        if isinstance(self.judged, RigError):
-            raise self.judged
         return self.judged
 
     def publish(self) -> None:
@@ -57,42 +54,31 @@ class Desk:
             raise self.mute
         self.told.append(message)
 
+    def night(self, number: int, seconds_late: float = 0.2) -> Done:
+        """Do the night of day `number`, 1 being the first after it was installed."""
+        state = state_of(self.state, FIRST - DAY / 2)
+        return one_night(NIGHTLY, self.store.history, state, self, lambda: FIRST + (number - 1) * DAY + seconds_late)
+
+    def outcomes(self) -> list[str]:
+        return [str(night.outcome) for night in self.store.history.nights()]
+
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
     with open_store(str(tmp_path / "store.db")) as store:
-        yield Desk(store)
+        yield Desk(store, tmp_path / "state.json")
 
 
-@pytest.fixture
-def night(desk: Desk, tmp_path: Path) -> Callable[[int], Done]:
-    """Do the night of day `number`, 1 being the first after it was installed."""
-
-    def do(number: int, seconds_late: float = 0.2) -> Done:
-        state = state_of(tmp_path / "state.json", FIRST - DAY / 2)
-        at = FIRST + (number - 1) * DAY + seconds_late
-        return one_night(NIGHTLY, desk.store.history, state, desk, lambda: at)
-
-    return do
-
-
-Do = Callable[..., Done]
-
-
-def outcomes(desk: Desk) -> list[str]:
-    return [str(night.outcome) for night in desk.store.history.nights()]
-
-
-def test_of_a_quiet_night_nobody_hears(desk: Desk, night: Do) -> None:
-    done = night(1)
+def test_of_a_quiet_night_nobody_hears(desk: Desk) -> None:
+    done = desk.night(1)
     assert (done.night.outcome, done.night.due_at, desk.told) == (NightOutcome.QUIET, FIRST, [])
     assert desk.store.history.nights() == [done.night]
     assert done.night.run is not None
 
 
-def test_news_are_told_in_the_judges_own_words(desk: Desk, night: Do) -> None:
+def test_news_are_told_in_the_judges_own_words(desk: Desk) -> None:
     desk.judged = News("Test 1 is 10 % slower.", "| a | b |")
-    done = night(1)
+    done = desk.night(1)
     assert done.night.outcome is NightOutcome.NEWS
     (told,) = desk.told
     assert told.title == "gigablox on lab, 2026-11-22: Test 1 is 10 % slower."
@@ -108,30 +94,29 @@ def test_news_are_told_in_the_judges_own_words(desk: Desk, night: Do) -> None:
         (NightOutcome.BUSY, "the rig was in use all the time: pi4: connection refused"),
     ],
 )
-def test_a_night_that_did_not_measure_is_told(desk: Desk, night: Do, outcome: NightOutcome, expected: str) -> None:
+def test_a_night_that_did_not_measure_is_told(desk: Desk, outcome: NightOutcome, expected: str) -> None:
     desk.measured = {"outcome": outcome, "reason": "pi4: connection refused"}
-    done = night(1)
-    assert done.night.outcome is outcome
+    assert desk.night(1).night.outcome is outcome
     assert [told.title for told in desk.told] == [f"gigablox on lab, 2026-11-22: {expected}"]
 
 
-def test_a_quiet_night_whose_site_is_not_published_is_told(desk: Desk, night: Do) -> None:
+def test_a_quiet_night_whose_site_is_not_published_is_told(desk: Desk) -> None:
     desk.unpublished = RigError("/srv/site: No space left on device")
-    done = night(1)
+    done = desk.night(1)
     assert (done.night.outcome, done.unpublished) == (NightOutcome.QUIET, "/srv/site: No space left on device")
     (told,) = desk.told
     why = "the site was not published: /srv/site: No space left on device"
     assert told.title == f"gigablox on lab, 2026-11-22: measured, nothing new, but {why}"
     desk.unpublished = None
-    night(2)
+    desk.night(2)
     assert len(desk.told) == 1
 
 
-def test_a_missed_bound_is_kept_by_itself_and_told_before_news(desk: Desk, night: Do) -> None:
+def test_a_missed_bound_is_kept_by_itself_and_told_before_news(desk: Desk) -> None:
     run = desk.store.begin(plan(), {}, {}, FIRST)
     missed = tuple(Unmet(f"goodput >= {bound}G", f"goodput {bound} too low.") for bound in range(5))
     desk.measured, desk.judged = {"run": run, "unmet": missed}, News("Test 1 is slower.", "| more |")
-    done = night(1)
+    done = desk.night(1)
     assert (done.night.outcome, done.night.unmet) == (NightOutcome.UNEXPECTED, missed)
     assert (done.night.news, done.night.reason) == ("Test 1 is slower.", None)
     assert desk.store.history.nights() == [done.night]
@@ -142,101 +127,93 @@ def test_a_missed_bound_is_kept_by_itself_and_told_before_news(desk: Desk, night
     assert told.title.endswith("Test 1 is slower.")
 
 
-def test_a_repeated_night_of_the_same_date_has_one_outcome(desk: Desk, night: Do) -> None:
+def test_a_repeated_night_of_the_same_date_has_one_outcome(desk: Desk) -> None:
     desk.measured = OSError(22, "Invalid argument")
     with pytest.raises(OSError, match="Invalid argument"):
-        night(1)
+        desk.night(1)
     desk.measured = {}
-    done = night(1, 3600)
+    done = desk.night(1, 3600)
     (told,) = desk.told
     assert (done.night.outcome, told.outcome) == (NightOutcome.QUIET, "quiet")
     assert "2026-11-22: measured, nothing new; earlier on this date the night failed: [Errno 22]" in told.title
     assert told.markdown.count("the night failed") == 1
 
 
-def test_one_wrong_clock_hides_no_missed_nights(desk: Desk, night: Do) -> None:
-    night(1)
-    night(401)
+def test_one_wrong_clock_hides_no_missed_nights(desk: Desk) -> None:
+    desk.night(1)
+    desk.night(401)
     desk.told.clear()
-    assert night(5).night.due_at == FIRST + 4 * DAY  # two days after 1: its own schedule again
+    assert desk.night(5).night.due_at == FIRST + 4 * DAY  # two days after 1: its own schedule again
     assert [told.markdown.count("the night was missed") for told in desk.told] == [3]
-    night(8)
+    desk.night(8)
     assert desk.told[1].markdown.count("the night was missed") == 2
 
 
-def test_a_night_that_a_wrong_clock_called_missed_is_done_in_its_turn(desk: Desk, night: Do) -> None:
-    night(1)
-    night(4)
-    desk.told.clear()
-    for number in (2, 3):
-        assert night(number).night.due_at == FIRST + (number - 1) * DAY
-    assert outcomes(desk) == ["quiet"] * 4
-    assert desk.told == []
-
-
-def test_the_id_of_a_message_stays_until_there_is_more_to_tell(desk: Desk, night: Do) -> None:
+def test_the_id_of_a_message_stays_until_there_is_more_to_tell(desk: Desk) -> None:
     desk.mute = RigError("no answer")
     for number, judged in enumerate((News("Test 1 is slower.", "| a |"), None, News("Test 2 is slower.", "| b |")), 1):
         desk.judged = judged
-        night(number)
+        desk.night(number)
     first, second, third = (message.id for message in desk.tried)
     assert first == second != third
 
 
-def test_missed_nights_are_found_and_told_with_the_next_one(desk: Desk, night: Do) -> None:
-    night(1)
-    night(4)
-    assert outcomes(desk) == ["quiet", "missed", "missed", "quiet"]
+def test_missed_nights_are_told_with_the_next_one_and_done_in_their_turn_if_a_clock_was_wrong(desk: Desk) -> None:
+    desk.night(1)
+    desk.night(4)
+    assert desk.outcomes() == ["quiet", "missed", "missed", "quiet"]
     (told,) = desk.told
     assert told.title.startswith("gigablox on lab, 2026-11-24: the night was missed: it did not begin")
     assert "The night of 2026-11-25 was measured; nothing is new." in told.markdown
     assert "- 2026-11-23 02:30: the night was missed" in told.markdown
-    night(5)
+    for number in (2, 3):
+        assert desk.night(number).night.due_at == FIRST + (number - 1) * DAY
+    assert desk.outcomes() == ["quiet"] * 4
+    desk.night(5)
     assert len(desk.told) == 1
 
 
-def test_by_hand_on_the_day_of_installing_it_is_no_scheduled_night(desk: Desk, night: Do) -> None:
-    assert night(0, 14 * 3600).night.due_at == FIRST - DAY + 14 * 3600
-    night(1)
-    assert outcomes(desk) == ["quiet"] * 2
+def test_by_hand_on_the_day_of_installing_it_is_no_scheduled_night(desk: Desk) -> None:
+    assert desk.night(0, 14 * 3600).night.due_at == FIRST - DAY + 14 * 3600
+    desk.night(1)
+    assert desk.outcomes() == ["quiet"] * 2
     assert desk.told == []
 
 
-def test_a_night_that_was_killed_is_told_with_the_next_one(desk: Desk, night: Do) -> None:
+def test_a_night_that_was_killed_is_told_with_the_next_one(desk: Desk) -> None:
     desk.store.history.put_night(Night("gigablox", "lab", FIRST, FIRST + 1, None, None, None, None))
-    night(2)
-    assert outcomes(desk) == ["failed", "quiet"]
+    desk.night(2)
+    assert desk.outcomes() == ["failed", "quiet"]
     assert "it began at 2026-11-22 02:30 and never ended" in desk.told[0].title
 
 
-def test_what_ends_rigctl_ends_the_night_and_is_told_with_the_next_one(desk: Desk, night: Do) -> None:
+def test_what_ends_rigctl_ends_the_night_and_is_told_with_the_next_one(desk: Desk) -> None:
     desk.measured = KeyboardInterrupt("Ctrl-C")
     with pytest.raises(KeyboardInterrupt):
-        night(1)
-    assert outcomes(desk) == ["failed"]
+        desk.night(1)
+    assert desk.outcomes() == ["failed"]
     desk.measured = {}
-    night(2)
+    desk.night(2)
     assert [told.title for told in desk.told] == ["gigablox on lab, 2026-11-22: the night failed: Ctrl-C"]
 
 
 def test_a_night_whose_store_does_not_answer_is_told_once(desk: Desk, tmp_path: Path) -> None:
     error = RigError("postgresql://lab: the server does not answer")
     state = state_of(tmp_path / "state.json", FIRST - DAY / 2)
-    done = without_store(NIGHTLY, error, state, desk, FIRST)
-    assert done.night.outcome is NightOutcome.FAILED
+    assert without_store(NIGHTLY, error, state, desk, FIRST).night.outcome is NightOutcome.FAILED
     assert ["does not answer" in told.markdown for told in desk.told] == [True]
     assert state_of(tmp_path / "state.json", FIRST).pending == []
 
 
-def test_what_could_not_be_delivered_goes_out_with_the_next_one(desk: Desk, night: Do) -> None:
+def test_what_could_not_be_delivered_goes_out_with_the_next_one(desk: Desk) -> None:
     desk.judged, desk.mute = News("Test 1 is slower.", "| the table |"), RigError("connection refused")
-    assert night(1).undelivered == "connection refused"
+    assert desk.night(1).undelivered == "connection refused"
     desk.judged, desk.mute = None, None
-    assert night(2).undelivered is None
+    assert desk.night(2).undelivered is None
     (told,) = desk.told
     assert told.title == "gigablox on lab, 2026-11-22: Test 1 is slower."
     assert "| the table |" in told.markdown
-    night(3)
+    desk.night(3)
     assert len(desk.told) == 1
 
 
@@ -255,8 +232,8 @@ def test_a_damaged_state_is_that_of_a_newly_installed_nightly(tmp_path: Path, co
 
 
 def test_one_night_at_a_time(tmp_path: Path) -> None:
-    with alone(tmp_path / "s.json", "lab"):
-        with pytest.raises(RigError, match="nightly lab is still running"), alone(tmp_path / "s.json", "lab"):
+    with alone(tmp_path / "s.json", "lab"), pytest.raises(RigError, match="nightly lab is still running"):
+        with alone(tmp_path / "s.json", "lab"):
             pass
     with alone(tmp_path / "s.json", "lab"):
         pass
@@ -264,8 +241,7 @@ def test_one_night_at_a_time(tmp_path: Path) -> None:
 
 def test_a_message_is_bounded_and_harmless() -> None:
     night = Night("s", "r", FIRST, FIRST, FIRST, NightOutcome.NEWS, "run1", None)
-    long = Item(FIRST, "slow \x1b[2J", "| row |\n" * 20_000)
-    made = message("s", "r", night, [long], UTC)
+    made = message("s", "r", night, [Item(FIRST, "slow \x1b[2J", "| row |\n" * 20_000)], UTC)
     assert len(made.markdown) <= MOST_CHARACTERS
     assert made.markdown.endswith("… The rest was left out: `rigctl regress` has it.\n")
     assert "\x1b" not in made.markdown + made.title

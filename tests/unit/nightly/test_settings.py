@@ -1,5 +1,3 @@
-"""A nightly's file: what it takes, and where a mistake is."""
-
 import stat
 from datetime import time
 from pathlib import Path
@@ -20,15 +18,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def written(text: str) -> None:
-    file_of("lab").parent.mkdir(parents=True, exist_ok=True)
-    file_of("lab").write_text(text)
-
-
 def test_what_is_written_is_read_again_and_is_nobody_elses() -> None:
     settings = Settings(**GIVEN, wait="45m", notify="mail -s rigctl anna", headers={"X-Lab": "ü: 1"}, confirm=False)
-    path = save("lab", settings)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(save("lab", settings).stat().st_mode) == 0o600
     assert load("lab") == settings
     assert (load("lab").at, load("lab").wait) == (time(2, 30), 2700.0)
     assert names() == ["lab"]
@@ -48,7 +40,8 @@ def test_what_is_written_is_read_again_and_is_nobody_elses() -> None:
     ],
 )
 def test_a_mistake_has_its_place(text: str, expected: str) -> None:
-    written(f"scenario: s\nrig: lab\n{text}\nstore: /x.db\n")
+    file_of("lab").parent.mkdir(parents=True)
+    file_of("lab").write_text(f"scenario: s\nrig: lab\n{text}\nstore: /x.db\n")
     with pytest.raises(InputError) as caught:
         load("lab")
     assert expected in str(caught.value)

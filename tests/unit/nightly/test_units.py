@@ -1,5 +1,3 @@
-"""What systemd and cron are given, and when nights are due over the year."""
-
 from datetime import datetime, time
 from zoneinfo import ZoneInfo
 
@@ -12,14 +10,11 @@ from rigctl.nightly.schedule import due_times, latest_due, next_due
 ODD = ["/opt/my tools/py%thon", "-m", "rigctl", 'a"b\\c', "$HOME", "50%", "a'b"]
 
 
-def test_a_service_names_its_program_and_lets_news_be_no_failure() -> None:
+def test_a_service_names_its_program_lets_news_be_no_failure_and_keeps_odd_words() -> None:
     lines = service("lab", ["/usr/bin/python3", "-m", "rigctl", "nightly", "run", "lab"], {}).splitlines()
     assert "ExecStart=/usr/bin/python3 -m rigctl nightly run lab" in lines
     assert "Type=oneshot" in lines
     assert "SuccessExitStatus=1" in lines
-
-
-def test_odd_words_stay_what_they_are() -> None:
     lines = service("lab", ODD, {"XDG_STATE_HOME": "/home/a b/100%"}).splitlines()
     assert r"""ExecStart="/opt/my tools/py%%thon" -m rigctl "a\"b\\c" "$$HOME" 50%% "a'b" """.strip() in lines
     assert 'Environment="XDG_STATE_HOME=/home/a b/100%%"' in lines
@@ -50,10 +45,6 @@ def at(text: str) -> float:
     return datetime.fromisoformat(text).replace(tzinfo=BERLIN).timestamp()
 
 
-def shown(instants: list[float]) -> list[str]:
-    return [f"{datetime.fromtimestamp(instant, BERLIN):%m-%d %H:%M%z}" for instant in instants]
-
-
 def test_a_night_is_due_at_its_instant_and_not_before() -> None:
     due = at("2026-11-20 02:30:00")
     assert latest_due(HALF_PAST_TWO, due, BERLIN) == due
@@ -70,4 +61,5 @@ def test_a_night_is_due_at_its_instant_and_not_before() -> None:
     ],
 )
 def test_each_day_has_one_night_when_clocks_change(after: str, until: str, expected: list[str]) -> None:
-    assert shown(due_times(HALF_PAST_TWO, at(after), at(until), BERLIN)) == expected
+    due = [datetime.fromtimestamp(due_s, BERLIN) for due_s in due_times(HALF_PAST_TWO, at(after), at(until), BERLIN)]
+    assert [f"{night:%m-%d %H:%M%z}" for night in due] == expected

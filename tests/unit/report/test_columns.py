@@ -1,28 +1,10 @@
-"""Tables column by column: one number of decimals in each, values beside texts, notes numbered once."""
-
 import pytest
 
 from rigctl.report.blocks import Column
-from rigctl.report.tables.columns import (
-    ColumnOf,
-    Head,
-    alike,
-    count_texts,
-    decimals_of,
-    digits_decimals,
-    filled,
-    fixed,
-    significant,
-    table_of,
-)
+from rigctl.report.tables import columns
+from rigctl.report.tables.columns import Head, alike, decimals_of, digits_decimals, filled, fixed, table_of
 
 RATE = Column("Goodput", "Mbit/s")
-
-
-def test_all_numbers_of_a_column_have_the_same_decimals_and_keep_their_values() -> None:
-    made = filled(RATE, [941.237, 9.5, None], fixed(1))
-    assert [entry.text for entry in made.entries] == ["941.2", "9.5", "–"]
-    assert [entry.value for entry in made.entries] == [941.237, 9.5, None]
 
 
 @pytest.mark.parametrize(
@@ -60,43 +42,21 @@ def test_numbers_have_as_many_decimals_as_the_one_that_needs_most(values: list[f
 
 
 @pytest.mark.parametrize(
-    ("values", "texts"),
-    [([135, 45.25], ["135.0", "45.2"]), ([3.0, 7], ["3", "7"]), ([1234.5, 2000], ["1234", "2000"])],
+    ("values", "texts"), [([135, 45.25], ["135.0", "45.2"]), ([3.0, 7], ["3", "7"]), ([1234.5, 2000], ["1234", "2000"])]
 )
 def test_a_mean_of_counts_has_a_decimal_below_1000(values: list[float], texts: list[str]) -> None:
-    text = count_texts(values)
+    text = columns.count_texts(values)
     assert [text(value) for value in values] == texts
 
 
-@pytest.mark.parametrize(
-    ("value", "digits", "rounded"), [(63.94824, 5, 63.948), (131072.4, 5, 131072), (0.1234, 3, 0.123)]
-)
-def test_significant_digits_are_never_fewer_than_the_whole_number_has(
-    value: float, digits: int, rounded: float
-) -> None:
-    assert significant(value, digits) == rounded
-
-
-def test_values_are_texts_by_a_function_and_unknown_is_a_dash() -> None:
-    assert [entry.text for entry in filled(RATE, [True, None], lambda value: "on" if value else "off").entries] == [
-        "on",
-        "–",
-    ]
-    assert [entry.text for entry in filled(RATE, [0, "a"]).entries] == ["0", "a"]
-
-
-def test_a_column_may_leave_itself_out() -> None:
-    columns: list[ColumnOf[int]] = [lambda items: filled(RATE, items, fixed(0)), lambda _: None]
-    table = table_of([1, 2], columns, lambda item: Head(item))
-    assert [column.title for column in table.columns] == ["Goodput"]
-    assert [row.test for row in table.rows] == [1, 2]
+@pytest.mark.parametrize(("value", "most", "kept"), [(63.94824, 5, 63.948), (131072.4, 5, 131072), (0.1234, 3, 0.123)])
+def test_no_digit_of_a_whole_number_is_lost(value: float, most: int, kept: float) -> None:
+    assert columns.significant(value, most) == kept
 
 
 def test_equal_notes_have_one_number_in_the_order_of_the_rows() -> None:
     notes = {1: ("b",), 2: (), 3: ("a", "b")}
-    table = table_of(
-        [1, 2, 3], [lambda items: filled(RATE, items, fixed(0))], lambda item: Head(item, notes[item], item != 2)
-    )
+    table = table_of([1, 2, 3], [lambda own: filled(RATE, own, fixed(0))], lambda row: Head(row, notes[row], row != 2))
     assert table.notes == ("b", "a")
     assert [row.notes for row in table.rows] == [(1,), (), (2, 1)]
     assert [row.counted for row in table.rows] == [True, False, True]

@@ -1,30 +1,18 @@
-"""Datagrams in rows, table and words; and the search for the highest rate, trial by trial."""
-
 from dataclasses import replace
 from typing import Any
 
 import builders
 import documents
 import pytest
+from builders import BEGIN_NS
 
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Finding, Severity, Weight
-from rigctl.records import (
-    Cell,
-    Datagrams,
-    Flow,
-    Link,
-    Pair,
-    Repetition,
-    RunInfo,
-    Side,
-    Status,
-)
+from rigctl.records import Cell, Datagrams, Flow, Link, Pair, Repetition, RunInfo, Status
 from rigctl.report.sections.datagrams import datagram_findings, explain, search_findings
 from rigctl.settings import MAX_RATE, RATE, Settings
 
 PAIR = Pair("a", "b")
-SECOND = 10**9
 CELL = Cell(1, "udp", (PAIR,), 1.0, 0.0, 1, transport="udp", message_bytes=1250, settings=Settings({RATE: 10**8}))
 
 
@@ -35,56 +23,36 @@ def info_of(cell: Cell) -> RunInfo:
 
 def flow(sent: int, came: int, burst: int = 1, refused: int = 0, sent_burst: int | None = None, **counted: Any) -> Flow:
     """A second of datagrams of 1250 bytes: so many were sent, so many came, `burst` at most missing in a row."""
-    there = Datagrams(sent, refused=refused, burst=sent_burst)
     counts = {"duplicates": 0, "reordered": 0, "overflow": 0, "jitter_ns": 5000, "jitter_max_ns": 9000} | counted
-    here = Datagrams(came, highest=sent, **counts)
-    lost = ((burst, 1),) if came < sent else ()
-    return Flow(
-        PAIR,
-        CELL.direction,
-        1,
-        Side(sent * 1250, SECOND, 2 * SECOND, datagrams=there),
-        Side(came * 1250, SECOND, 2 * SECOND, histogram=lost, datagrams=here),
-        bytes=came * 1250,
-    )
+    one = builders.datagram_flow(sent, came, **counts)
+    there = {"datagrams": Datagrams(sent, refused=refused, burst=sent_burst)}
+    return builders.changing(one, sender=there, receiver={"histogram": ((burst, 1),) if came < sent else ()})
 
 
 def measured(one: Flow, repetition: int = 1, rate_bps: int | None = None, status: Status = Status.OK) -> Repetition:
-    return Repetition(
-        1, repetition, 1, status, None if status is Status.OK else "why", 0.0, 1.0, SECOND, 2 * SECOND, 10.0, 5.0,
-        rate_bps=rate_bps, flows=(one,),
-    )  # fmt: skip
+    reason = None if status is Status.OK else "why"
+    base = Repetition(1, repetition, 1, status, reason, 0.0, 1.0, BEGIN_NS, BEGIN_NS + 10**9, 10.0, 5.0)
+    return replace(base, rate_bps=rate_bps, flows=(one,))
 
 
 def loss_findings(info: RunInfo, repetitions: list[Repetition]) -> list[Finding]:
     return [finding for finding in datagram_findings(RunView(info, repetitions)) if finding.weight is Weight.LOSS]
 
 
-def explained(info: RunInfo, repetitions: list[Repetition]) -> str:
-    return " ".join(explain(info, documents.cells_of(info, repetitions)[0]))
-
-
 def test_of_many_pairs_the_worst_is_shown() -> None:
     pairs = tuple(Pair(f"a{number}", f"b{number}") for number in range(1, 7))
     info = info_of(replace(CELL, pairs=pairs))
-    flows = tuple(
-        replace(flow(10_000, 10_000 - number, burst=number or 1), pair=pair) for number, pair in enumerate(pairs)
-    )
-    repetition = replace(measured(flows[0]), flows=flows)
-    table = documents.result_table(info, [repetition])
+    flows = tuple(replace(flow(10_000, 10_000 - at, burst=at or 1), pair=pair) for at, pair in enumerate(pairs))
+    table = documents.result_table(info, [replace(measured(flows[0]), flows=flows)])
     row = documents.rows_of(table)[0]
-    assert (row["Loss"], row["Longest loss burst"], row["Goodput of each pair"]) == (
-        "0.050",
-        "5",
-        "99.9 to 100.0",
-    )
+    assert (row["Loss"], row["Longest loss burst"], row["Goodput of each pair"]) == ("0.050", "5", "99.9 to 100.0")
     assert table.legend[-1].endswith("Loss, order and jitter: of the worst pair.")
 
 
 def test_losses_are_reported_with_whose_they_are() -> None:
     info = info_of(CELL)
     repetitions = [measured(flow(10_000, 9990, burst=7, overflow=4, refused=5, reordered=2))]
-    said = explained(info, repetitions)
+    said = " ".join(explain(info, documents.cells_of(info, repetitions)[0]))
     assert "refused 5 more" in said
     assert "full socket buffers dropped 4" in said
     (row,) = documents.rows_of(documents.result_table(info, repetitions))
@@ -99,7 +67,7 @@ def test_losses_are_reported_with_whose_they_are() -> None:
 
 def test_a_sender_that_cannot_keep_up_is_reported() -> None:
     info, repetitions = info_of(CELL), [measured(flow(5000, 5000))]
-    said = explained(info, repetitions)
+    said = " ".join(explain(info, documents.cells_of(info, repetitions)[0]))
     assert "100 Mbit/s were requested on each pair; the slowest sender achieved 50.0" in said
     (lost,) = loss_findings(info, repetitions)
     assert (lost.text, lost.level) == ("No datagram was lost in any test.", Severity.OK)
@@ -115,8 +83,7 @@ def search_finding(*trials: Repetition) -> Finding:
 
 def test_a_rate_that_the_senders_did_not_keep_to_is_no_verdict_on_the_network() -> None:
     lost = measured(flow(100_000, 50_000), 1)
-    short = measured(flow(30_000, 30_000, sent_burst=9), 2, 500_000_000)
-    text = search_finding(lost, short).text
+    text = search_finding(lost, measured(flow(30_000, 30_000, sent_burst=9), 2, 500_000_000)).text
     assert "is 300 Mbit/s" in text
     assert "500 Mbit/s were requested" in text
     assert "the loss is" not in text

@@ -5,11 +5,11 @@ import io
 import json
 import re
 from collections import Counter
-from html.parser import HTMLParser
 
 import hostile_runs
 import pytest
 from documents import printed
+from hostile_runs import Elements
 from markdown_it import MarkdownIt
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
@@ -28,35 +28,11 @@ DATA = re.compile(r'<script type="application/json" id="rigctl-data">\n(.*?)\n</
 NUMBER = re.compile(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?")
 
 
-class _Elements(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: Counter[tuple[str, tuple[str, ...]]] = Counter()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found[tag, tuple(sorted(name for name, _ in attrs))] += 1
-
-
-def tags(text: str) -> Counter[tuple[str, tuple[str, ...]]]:
-    """How often each element with its attributes stands in a page."""
-    parser = _Elements()
-    parser.feed(text)
-    return parser.found
-
-
-def of_page(text: str) -> str:
-    return page(document(*hostile_runs.run(text)))
-
-
-def of_markdown(text: str) -> str:
-    return markdown(document(*hostile_runs.run(text)))
-
-
 def tokens(text: str) -> Counter[str]:
-    """What a reader of Markdown makes of it, GitHub's tables and lines through words included."""
+    """What a reader of Markdown makes of such a run, GitHub's tables and lines through words included."""
     parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     found: Counter[str] = Counter()
-    for token in parser.parse(text):
+    for token in parser.parse(markdown(document(*hostile_runs.run(text)))):
         found.update([token.type])
         found.update(child.type for child in token.children or () if child.type not in ("text", "text_special"))
     return found
@@ -65,10 +41,11 @@ def tokens(text: str) -> Counter[str]:
 @pytest.mark.parametrize("text", hostile_runs.MARKUP)
 def test_a_page_has_the_elements_of_any_other(text: str) -> None:
     """As with words of the same length, so that tables are as wide."""
-    hostile, plain = of_page(text), of_page("x" * len(text))
-    assert tags(hostile).keys() == tags(plain).keys()
+    hostile = page(document(*hostile_runs.run(text)))
+    found = Elements(hostile).found
+    assert found.keys() == Elements(page(document(*hostile_runs.run("x" * len(text))))).found.keys()
     # The data, and the script of the charts.
-    assert tags(hostile)["script", ("id", "type")] == tags(hostile)["script", ()] == 1
+    assert found["script", ("id", "type")] == found["script", ()] == 1
     assert hostile.count("<script") == 2
     data = DATA.search(hostile)
     assert data is not None
@@ -77,7 +54,7 @@ def test_a_page_has_the_elements_of_any_other(text: str) -> None:
 
 @pytest.mark.parametrize("text", hostile_runs.MARKUP)
 def test_markdown_is_no_more_than_words(text: str) -> None:
-    hostile, plain = tokens(of_markdown(text)), tokens(of_markdown("x" * len(text)))
+    hostile, plain = tokens(text), tokens("x" * len(text))
     assert hostile.keys() == plain.keys()
     assert not hostile.keys() & {"html_block", "html_inline", "image", "s_open", "entity"}
 
@@ -102,11 +79,9 @@ def test_no_field_of_a_csv_is_a_formula(text: str, level: Level) -> None:
 
 @pytest.mark.parametrize("text", hostile_runs.MARKUP)
 def test_openmetrics_has_no_figure_that_a_text_brought(text: str) -> None:
-    made = render(RunView(*hostile_runs.run(text))).decode()
-    families = list(text_string_to_metric_families(made))
+    families = list(text_string_to_metric_families(render(RunView(*hostile_runs.run(text))).decode()))
     assert all(family.name.startswith("rigctl_") for family in families)
-    rigs = {sample.labels["rig"] for family in families for sample in family.samples}
-    assert rigs == {f"{text}gigablox"}
+    assert {sample.labels["rig"] for family in families for sample in family.samples} == {f"{text}gigablox"}
 
 
 @pytest.mark.parametrize("form", ["json", "md", "parquet"])
@@ -116,10 +91,8 @@ def test_other_exports_hold_any_text(form: str) -> None:
 
 
 def test_what_commands_a_terminal_is_gone_before_it_is_a_record() -> None:
-    for made in (
-        printable(hostile_runs.COMMANDS),
-        json.dumps(harmless({hostile_runs.COMMANDS: hostile_runs.COMMANDS})),
-    ):
+    said = hostile_runs.COMMANDS
+    for made in (printable(said), json.dumps(harmless({said: said}))):
         assert not re.search("[\x00-\x1f\x7f-\x9f\u202e\u2066]", made)
         assert "pwned" in made
 

@@ -1,8 +1,7 @@
-"""A mesh in the report: client by server, the answer, slow nodes named once, pairs whose directions differ."""
-
 from dataclasses import replace
 
 import documents
+from builders import changing_flows
 from meshes import NODES, mesh_run, messages_between
 
 from rigctl.model.rounds import ordered
@@ -13,8 +12,7 @@ from rigctl.report.printers.table_parts import paper_parts
 
 def test_many_servers_have_a_heat_map_and_below_it_several_tables_each_with_all_clients() -> None:
     nodes = tuple(f"node{number:03}" for number in range(1, 13))
-    made = document(*mesh_run({("node001", "node002"): 5000}, nodes=nodes))
-    heat, *_, folded = made.results[0].blocks
+    heat, *_, folded = document(*mesh_run({("node001", "node002"): 5000}, nodes=nodes)).results[0].blocks
     assert isinstance(heat, HeatMaps)
     assert [len(fields) for _, fields in heat.maps[0].rows] == [12] * 12
     assert isinstance(folded, Folded)
@@ -27,14 +25,7 @@ def test_many_servers_have_a_heat_map_and_below_it_several_tables_each_with_all_
 
 def test_what_limits_the_pairs_of_a_slow_node_is_named() -> None:
     info, measured = mesh_run({("n2", ""): 3000})
-    made = [
-        replace(
-            each,
-            flows=tuple(replace(flow, sender=replace(flow.sender, tcp=replace(flow.sender.tcp, rwnd_limited_us=10**6)))
-                        for flow in each.flows if flow.sender is not None),
-        )
-        for each in measured
-    ]  # fmt: skip
+    made = [changing_flows(each, sender={"rwnd_limited_us": 10**6}) for each in measured]
     info = replace(info, facts={"n3": {"sysctls": {"net.ipv4.tcp_rmem": "4096 131072 425984"}}})
     found = documents.finding(info, made, "n2 is slow in sending to the others: ")
     assert found.text.endswith("Its pairs are limited by: window (3 pairs; net.ipv4.tcp_rmem of n3 allows no more).")
@@ -44,8 +35,7 @@ def test_what_limits_the_pairs_of_a_slow_node_is_named() -> None:
 def test_more_pairs_than_are_reported_one_by_one_are_counted() -> None:
     nodes = tuple(f"n{number}" for number in range(1, 9))
     ring = {(nodes[at], nodes[(at + 1) % 8]): 5000.0 + 100 * at for at in range(8)}
-    made = document(*mesh_run(ring, nodes=nodes))
-    about = [finding for finding in made.findings if finding.subject.kind == "pair"]
+    about = [finding for finding in document(*mesh_run(ring, nodes=nodes)).findings if finding.subject.kind == "pair"]
     assert len(about) == 7
     assert about[0].text.startswith("n1 → n2: 5.00 Gbit/s, 47 % below the other direction")
     assert about[-1].text.startswith("2 more pairs differ by over 10 % between the directions")

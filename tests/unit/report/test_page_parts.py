@@ -1,5 +1,3 @@
-"""Parts of a page: what fell short, contents, data, settings, how to reproduce it, links to a site."""
-
 import json
 import re
 import shlex
@@ -13,16 +11,19 @@ import pytest
 from documents import shown
 
 from rigctl.analysis.rows.frames import load
-from rigctl.base.resources import scenarios
+from rigctl.base.resources import scenarios, templates
 from rigctl.columns import Level
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.records import RunInfo
-from rigctl.report.blocks import Document, Section
+from rigctl.report.blocks import Document, Section, Table
+from rigctl.report.charts.plot import MOST_COLOURS
 from rigctl.report.document import document
 from rigctl.report.printers import html
 from rigctl.report.printers.html import anchor, page
 from rigctl.report.printers.json import whole
 from rigctl.report.printers.table_parts import repeated
+from rigctl.report.product.colours import LIGHT
+from rigctl.report.sections import over_time
 from rigctl.report.sections.method import run_command
 from rigctl.scenario.overrides import Overrides
 
@@ -30,8 +31,7 @@ DATA = re.compile(r'<script type="application/json" id="rigctl-data">\n(.*?)\n</
 
 
 def gigablox(**changed: Any) -> tuple[RunInfo, Document]:
-    info, measured = builders.gigablox()
-    info = replace(info, plan=replace(info.plan, **changed))
+    info, measured = builders.gigablox(**changed)
     return info, document(info, measured)
 
 
@@ -116,9 +116,9 @@ def test_the_command_runs_the_same_again() -> None:
 
 def test_columns_that_are_the_same_in_all_rows_are_told_once_but_never_what_was_measured() -> None:
     table = document(*das2.run(windows=(65536,), flows=(1,), pairs=(1, 4))).results[0].blocks[0]
-    found = repeated(table)  # type: ignore[arg-type]
-    titles = [column.title for column in table.columns]  # type: ignore[union-attr]
-    assert [titles[number] for number in found] == [title for title, _ in found.values()]
+    assert isinstance(table, Table)
+    found = repeated(table)
+    assert [table.columns[number].title for number in found] == [title for title, _ in found.values()]
     assert 0 not in found
     assert not {"Retransmits", "Goodput"} & {title for title, _ in found.values()}
 
@@ -126,5 +126,30 @@ def test_columns_that_are_the_same_in_all_rows_are_told_once_but_never_what_was_
 def test_every_chart_has_a_text_alternative_with_numbers() -> None:
     for name in ("streams", "matrix", "soak", "ping-pong", "blast", "bins", "datagrams"):
         for label in re.findall(r'role="img" aria-label="([^"]*)"', pages.page_of(name)):
-            said = label.rpartition(":")[2]
-            assert re.search(r"\d.* (?:[MG]bit/s|MB/s|µs|ms)|\d at ", said), label
+            assert re.search(r"\d.* (?:[MG]bit/s|MB/s|µs|ms)|\d at ", label.rpartition(":")[2]), label
+
+
+def test_the_style_sheet_knows_every_colour_of_the_charts_and_a_product_page_has_those_of_series() -> None:
+    style = (templates() / "report.css").read_text("utf-8") + (templates() / "matrix.css").read_text("utf-8")
+    for wanted in ("prefers-color-scheme: dark", "@media print", "max-width: 40rem"):
+        assert wanted in style
+    series = [f"s{number}" for number in range(1, MOST_COLOURS + 1)]
+    for name in (*series, "grid", "axis", "ceiling", "good", "warn", "plate"):
+        assert re.search(rf"\.{name} {{ color: var\(--", style), name
+    for name in series:
+        assert re.search(rf"--{name}: (#\w+);", style)[1] == LIGHT[name]  # type: ignore[index]
+
+
+def test_a_minute_of_samples_is_drawn_with_at_most_120_points_that_hold_what_was_counted() -> None:
+    info, measured = builders.gigablox(60.0)
+    trace, _ = over_time.traces(info.plan.cells[0], measured[0])
+    assert 60 <= len(trace.goodput_mbps) <= 120
+    assert sum(trace.goodput_mbps) / len(trace.goodput_mbps) == pytest.approx(911, abs=0.5)
+    assert (trace.name, sum(trace.retransmits)) == ("pi1 → pi2", 135)
+
+
+def test_what_identifies_a_machine_is_not_published() -> None:
+    text = page(document(*builders.gigablox()))
+    assert "192.168.7.1" in text
+    assert "dc:a6:32" not in text
+    assert "00000000-0000" not in text

@@ -1,35 +1,24 @@
-"""Findings on placement: other NUMA nodes than the card's, shared processors, and silence on a default run."""
-
-from dataclasses import replace
+from typing import TypeAlias
 
 import builders
 import pytest
 from documents import texts
 
 from rigctl.model.contract import departures
-from rigctl.records import Flow, Numa, Pair, Repetition, RunInfo
-from rigctl.settings import PLACEMENT
+from rigctl.records import Numa, Pair, Repetition, RunInfo
 from rigctl.settings.setting import Counts
 
+Samples: TypeAlias = tuple[tuple[int, int], ...]
 APART = "Sender and card of pi1 are on different NUMA nodes, 0 and 1: test 1."
 SHARED = "Two flows share processor 3 of pi1: test 1."
 
 
-def placed(
-    asked: str | None,
-    sender: tuple[tuple[int, int], ...],
-    numa: Numa = Numa(),  # noqa: B008 — frozen
-) -> tuple[RunInfo, list[Repetition]]:
+def placed(asked: str | None, sender: Samples, numa: Numa | None = None) -> tuple[RunInfo, list[Repetition]]:
     """Return a run of two flows whose senders ran on these processors, each with its count of samples."""
     cell = builders.cell(pairs=(Pair("pi1", "pi2"),), parallel=2, placement=asked)
-    made = builders.repetition(cell, (400.0,))
-
-    def at(flow: Flow) -> Flow:
-        assert flow.sender is not None
-        granted = flow.sender.granted | {PLACEMENT: Counts(sender)}
-        return replace(flow, sender=replace(flow.sender, granted=granted, numa=numa))
-
-    return builders.run(builders.plan([cell])), [replace(made, flows=tuple(map(at, made.flows)))]
+    counted = {"processors": Counts(sender), "numa": numa or Numa()}
+    one = builders.changing_flows(builders.repetition(cell, (400.0,)), sender=counted)
+    return builders.run(builders.plan([cell])), [one]
 
 
 @pytest.mark.parametrize(
@@ -53,9 +42,7 @@ def test_a_sender_on_another_node_than_its_card_is_told(asked: str | None, card:
     ("asked", "sender", "told"),
     [("3", ((3, 98), (2, 2)), True), (None, ((3, 100),), False), ("2-3", ((3, 50), (2, 50)), False)],
 )
-def test_flows_that_share_a_processor_are_told(
-    asked: str | None, sender: tuple[tuple[int, int], ...], told: bool
-) -> None:
+def test_flows_that_share_a_processor_are_told(asked: str | None, sender: Samples, told: bool) -> None:
     said = texts(*placed(asked, sender))
     assert any(text.startswith(SHARED) for text in said) is told
     assert any("share processor" in text for text in said) is told

@@ -1,5 +1,4 @@
-"""Sentences on streams are true of what was measured: MSS, windows, congestion control, limits, the ceiling."""
-
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,32 +15,33 @@ from rigctl.report.words.goodput import excess_cause, goodput_text
 from rigctl.report.words.text import rate_of_ceiling
 
 ONE_PAIR = (Pair("pi1", "pi2"),)
+PLAIN = {"mss": 1460, "timestamps": False}
 STAMPS = "because TCP timestamps take 12 bytes of every segment."
 LOWERED = "the MTU of 1500 would carry 1448, so something on the path lowered it."
 DEFAULT = "the MTU of 1500 less 40 bytes of headers"
 
 
-def summarised(cell: Cell, *measured: Repetition, **run: Any) -> tuple[RunInfo, CellSummary]:
-    info = builders.run(builders.plan([cell]), **run)
+def summarised(cell: Cell, *measured: Repetition, plan: Any = None, **run: Any) -> tuple[RunInfo, CellSummary]:
+    info = builders.run(builders.plan([cell], **(plan or {})), **run)
     return info, cells_of(info, measured)[0]
+
+
+def alone(cell: Cell, **measured: Any) -> tuple[RunInfo, list[Repetition]]:
+    return builders.run(builders.plan([cell])), [builders.repetition(cell, **measured)]
 
 
 @pytest.mark.parametrize(
     ("asked", "sender", "sentence"),
     [
         (1460, {}, f"MSS 1460 was requested; 1448 went over the wire, {STAMPS}"),
-        (1460, {"mss": 1460, "timestamps": False}, "MSS 1460 was requested and went over the wire."),
+        (1460, PLAIN, "MSS 1460 was requested and went over the wire."),
         (1000, {"mss": 988}, f"MSS 1000 was requested; 988 went over the wire, {STAMPS}"),
-        (
-            8960,
-            {"mss": 1460, "timestamps": False},
-            "MSS 8960 was requested; 1460 went over the wire, because the MTU is 1500.",
-        ),
+        (8960, PLAIN, "MSS 8960 was requested; 1460 went over the wire, because the MTU is 1500."),
         (8960, {"mss": 8948, "pmtu": 9000}, f"MSS 8960 was requested; 8948 went over the wire, {STAMPS}"),
         (8960, {"mss": 1400}, f"MSS 8960 was requested; 1400 went over the wire; {LOWERED}"),
         (8960, {"pmtu": None}, "MSS 8960 was requested; 1448 went over the wire."),
         (None, {}, f"No MSS was requested; 1448 went over the wire: {DEFAULT} and 12 of timestamps."),
-        (None, {"mss": 1460, "timestamps": False}, f"No MSS was requested; 1460 went over the wire: {DEFAULT}."),
+        (None, PLAIN, f"No MSS was requested; 1460 went over the wire: {DEFAULT}."),
         (1460, {"mss": None}, ""),
     ],
 )
@@ -56,24 +56,20 @@ def test_with_ipv6_the_headers_are_twenty_bytes_longer() -> None:
     measured = builders.repetition(cell, sender={"mss": 1428})
     said = mss_text(*summarised(cell, measured, facts=facts))
     assert said == "MSS 8960 was requested; 1428 went over the wire, because the MTU is 1500."
-    virtual = builders.run(builders.plan([cell], ip_version=6), facts={})
-    assert mss_text(virtual, cells_of(virtual, [measured])[0]) == said
+    assert mss_text(*summarised(cell, measured, plan={"ip_version": 6}, facts={})) == said
 
 
 def test_flows_of_a_pair_that_differ_are_reported() -> None:
     cell = builders.cell(parallel=2, pairs=ONE_PAIR)
     one = builders.repetition(cell, (900,))
-    side = one.flows[1].sender
-    assert side is not None
-    small = replace(one.flows[1], sender=builders.counting(side, mss=1200))
+    small = builders.changing(one.flows[1], sender={"mss": 1200})
     said = mss_text(*summarised(cell, replace(one, flows=(one.flows[0], small))))
     assert said.startswith("MSS 1460 was requested; 1200 went")
     assert said.endswith("That is the smallest: the flows of a pair differ.")
 
 
 @pytest.mark.parametrize(
-    ("window", "why"),
-    [(8192, "no segment takes more than half of a window"), (10**6, "something on the path lowered it")],
+    ("window", "why"), [(8192, "no segment takes more than half of a window"), (10**6, "on the path lowered it")]
 )
 def test_segments_of_half_a_small_window_are_not_blamed_on_the_path(window: int, why: str) -> None:
     cell = builders.cell(mss=None, window_bytes=window, pairs=ONE_PAIR)
@@ -88,8 +84,7 @@ def test_without_a_link_there_is_no_ceiling_and_without_its_rate_none_is_claimed
     loopback = builders.run(builders.plan([cell], links=links, virtual="loopback"))
     said = goodput_text(loopback, cells_of(loopback, [one])[0])
     assert said == "22512 Mbit/s. The links are unshaped, so there is no ceiling."
-    unknown = builders.run(builders.plan([cell], links=links, virtual=None), facts={})
-    said = goodput_text(unknown, cells_of(unknown, [one])[0])
+    said = goodput_text(*summarised(cell, one, plan={"links": links, "virtual": None}, facts={}))
     assert said == "22512 Mbit/s. The ceiling is unknown, as the rate of a link is: give it in the rig file."
     assert "The rig is the loopback interface of one machine: no link, no switch." in texts(loopback, [one])
 
@@ -97,10 +92,7 @@ def test_without_a_link_there_is_no_ceiling_and_without_its_rate_none_is_claimed
 def test_a_window_cut_by_the_kernel_names_the_setting_that_cut_it() -> None:
     cell = builders.cell(window_bytes=4 * 1024**2)
     cut = builders.repetition(cell, sender={"sndbuf_bytes": 2 * 212992})
-    facts = {
-        "pi1": {"sysctls": {"net.core.wmem_max": "212992"}},
-        "pi3": {"sysctls": {"net.core.wmem_max": "425984"}},
-    }
+    facts = {"pi1": {"sysctls": {"net.core.wmem_max": "212992"}}, "pi3": {"sysctls": {"net.core.wmem_max": "425984"}}}
     assert window_text(*summarised(cell, cut, facts=facts)) == (
         "A window of 4 MiB was requested; 208 KiB was granted, because of net.core.wmem_max = 212992 on pi1. "
         "Raise it there with sysctl to have more."
@@ -109,25 +101,19 @@ def test_a_window_cut_by_the_kernel_names_the_setting_that_cut_it() -> None:
 
 
 def test_another_congestion_control_is_named() -> None:
-    cell = builders.cell(congestion="bbr")
-    info = builders.run(builders.plan([cell]))
-    said = [text for text in texts(info, [builders.repetition(cell)]) if "was requested" in text and "bbr" in text]
-    assert said == [
-        "bbr was requested, cubic was used: test 1. Load its kernel module on the senders: `modprobe tcp_bbr`."
-    ]
-    asked = builders.asking(cell, congestion="cubic")
-    same = builders.run(builders.plan([asked]))
-    assert not [text for text in texts(same, [builders.repetition(asked)]) if "cubic was" in text]
+    found = finding(*alone(builders.cell(congestion="bbr")), "bbr was requested")
+    assert found.text == "bbr was requested, cubic was used: test 1."
+    assert found.remedy == "Load its kernel module on the senders: `modprobe tcp_bbr`."
 
 
 def test_links_that_are_not_as_the_rig_file_says_are_named() -> None:
     info, measured = builders.gigablox()
     facts = info.facts | {"pi1": builders.facts(speed_bps=10**8), "pi2": builders.facts(mtu=9000)}
-    changed = replace(info, facts=facts)
-    slow = finding(changed, measured, "The link of pi1 runs at 100 Mbit/s; the rig file has 1 Gbit/s.")
+    info = replace(info, facts=facts)
+    slow = finding(info, measured, "The link of pi1 runs at 100 Mbit/s; the rig file has 1 Gbit/s.")
     assert (slow.weight, slow.level) == (Weight.SUSPECT, Severity.WARNING)
     assert (slow.subject.kind, slow.subject.names) == ("link", ("pi1",))
-    assert finding(changed, measured, "The MTU of pi2 is 9000; the rig file has 1500.").weight == Weight.SUSPECT
+    assert finding(info, measured, "The MTU of pi2 is 9000; the rig file has 1500.").weight == Weight.SUSPECT
 
 
 def test_no_number_of_a_repetition_that_does_not_count_is_in_a_sentence() -> None:
@@ -145,16 +131,10 @@ SENDING = {"busy_us": 10_000_000, "rwnd_limited_us": 0, "sndbuf_limited_us": 0}
 
 def run(*speeds: float, facts: dict[str, Any] | None = None, **sender: Any) -> tuple[RunInfo, list[Repetition]]:
     """A test for each of `speeds`, on real links of 1 Gbit/s."""
-    cells = [
-        builders.cell(at, pairs=ONE_PAIR, parallel=1, window_bytes=None, mss=None) for at in range(1, len(speeds) + 1)
-    ]
-    known = {} if facts is None else {"facts": facts}
-    info = builders.run(builders.plan(cells, virtual=None), **known)
-    measured = [
-        builders.repetition(cell, (speed,), sender={**SENDING, **sender})
-        for cell, speed in zip(cells, speeds, strict=True)
-    ]
-    return info, measured
+    cells = [builders.cell(number, pairs=ONE_PAIR, window_bytes=None, mss=None) for number in range(1, len(speeds) + 1)]
+    info = builders.run(builders.plan(cells, virtual=None), **({} if facts is None else {"facts": facts}))
+    sent = SENDING | sender
+    return info, [builders.repetition(cell, (mbps,), sender=sent) for cell, mbps in zip(cells, speeds, strict=True)]
 
 
 def test_a_result_above_the_ceiling_is_the_headline_and_reaches_no_line_rate() -> None:
@@ -170,10 +150,9 @@ def test_a_result_above_the_ceiling_is_the_headline_and_reaches_no_line_rate() -
 
 def test_nothing_is_called_fastest_where_all_is_above_the_ceiling() -> None:
     info, measured = run(9 * CEILING, 3 * CEILING)
-    found = document(info, measured).findings
-    assert [made.weight for made in found].count(Weight.ANSWER) == 0
-    assert found[0].weight is Weight.IMPOSSIBLE
-    assert not [said for said in texts(info, measured) if "line rate" in said]
+    weights = [made.weight for made in document(info, measured).findings]
+    assert weights[0] is Weight.IMPOSSIBLE
+    assert Weight.ANSWER not in weights
 
 
 def test_losses_cut_the_window_only_of_what_cuts_it() -> None:
@@ -217,8 +196,7 @@ def test_without_window_scaling_no_window_is_larger_than_64_kib(node: str) -> No
     found = finding(info, measured, "Limited by the receive window")
     assert f"net.ipv4.tcp_window_scaling of {node}" in found.text
     assert f"to 1 on {node}" in (found.remedy or "")
-    scaled = {name: builders.facts(sysctls=sysctls) for name in ("pi1", "pi2")}
-    (cell,) = cells_of(run(25.5, facts=scaled)[0], measured)
+    (cell,) = cells_of(run(25.5, facts={name: builders.facts(sysctls=sysctls) for name in ("pi1", "pi2")})[0], measured)
     assert cell.streams[0].window_effective_bytes == 212992
 
 
@@ -243,17 +221,14 @@ UNEXPLAINED = "the rate in the rig file or a node is wrong. Compare that rate wi
 @pytest.mark.parametrize(("duration_s", "sender"), [(10.0, {"mss": 524}), (0.1, {})])
 def test_on_real_links_nothing_about_virtual_ones_is_blamed(duration_s: float, sender: dict[str, Any]) -> None:
     cell = builders.cell(pairs=ONE_PAIR, duration_s=duration_s)
-    info = builders.run(builders.plan([cell], virtual=None))
     measured = builders.repetition(cell, (960.0,), sender=sender)
-    assert excess_cause(info, cells_of(info, [measured])[0]) == UNEXPLAINED
+    assert excess_cause(*summarised(cell, measured, plan={"virtual": None})) == UNEXPLAINED
 
 
 def test_tests_above_the_ceiling_are_grouped_by_their_cause() -> None:
     cells = [builders.cell(number, pairs=ONE_PAIR) for number in (1, 2, 3, 4)]
     rates: list[tuple[float, dict[str, Any]]] = [(890, {"mss": 524}), (960, {}), (900, {"mss": 524}), (940, {})]
-    measured = [
-        builders.repetition(cell, (rate,), sender=sender) for cell, (rate, sender) in zip(cells, rates, strict=True)
-    ]
+    measured = [builders.repetition(cell, (rate,), sender=s) for cell, (rate, s) in zip(cells, rates, strict=True)]
     info = builders.run(builders.plan(cells))
     found = [made for made in document(info, measured).findings if made.text.startswith("Above")]
     assert [made.subject.names for made in found] == [("2",), ("1", "3")]  # what nothing explains comes first
@@ -261,35 +236,41 @@ def test_tests_above_the_ceiling_are_grouped_by_their_cause() -> None:
 
 
 def bbr(duration_s: float, congestion: str = "bbr") -> tuple[RunInfo, list[Repetition]]:
-    cells = [
-        builders.cell(1, congestion="bbr", duration_s=duration_s),
-        builders.cell(2, congestion="cubic", duration_s=duration_s),
-    ]
-    measured = [
-        builders.repetition(cells[0], sender={"congestion": congestion}),
-        builders.repetition(cells[1]),
-    ]
+    tests = ((1, "bbr"), (2, "cubic"))
+    cells = [builders.cell(number, congestion=name, duration_s=duration_s) for number, name in tests]
+    measured = [builders.repetition(cells[0], sender={"congestion": congestion}), builders.repetition(cells[1])]
     return builders.run(builders.plan(cells)), measured
 
 
-def test_a_test_too_short_for_a_dip_or_without_bbr_has_no_such_finding() -> None:
+def test_a_dip_of_bbr_names_its_test() -> None:
     assert finding(*bbr(10.0), "Dips of goodput").subject.names == ("1",)
-    assert not [said for said in texts(*bbr(9.9)) if "Dips" in said]
-    assert not [said for said in texts(*bbr(60.0, "cubic")) if "Dips" in said]
 
 
-def test_a_test_that_does_not_count_says_nothing_of_the_mss() -> None:
+def one_of_two() -> tuple[RunInfo, list[Repetition]]:
+    """Two tests that differ in their MSS, of which the second failed."""
     first, second = builders.cell(1, mss=1460), builders.cell(2, mss=8960)
-    measured = [builders.repetition(first), builders.failed(second)]
-    said = texts(builders.run(builders.plan([first, second])), measured)
-    assert not [text for text in said if "made no difference" in text]
+    return builders.run(builders.plan([first, second])), [builders.repetition(first), builders.failed(second)]
 
 
-def test_a_few_retransmits_of_very_many_segments_are_no_finding() -> None:
+SILENT: dict[str, tuple[Callable[[], tuple[RunInfo, list[Repetition]]], str]] = {
+    "dips of a test that is too short for one": (lambda: bbr(9.9), "Dips"),
+    "dips of a test without bbr": (lambda: bbr(60.0, "cubic"), "Dips"),
+    "the MSS of a test that does not count": (one_of_two, "made no difference"),
+    "the congestion control that was requested": (lambda: alone(builders.cell(congestion="cubic")), "cubic was"),
+    "a retransmit of very many segments": (lambda: alone(builders.cell(), retransmits=(1, 0)), "etransmits"),
+    "the line rate where all is above it": (lambda: run(9 * CEILING, 3 * CEILING), "line rate"),
+}
+
+
+@pytest.mark.parametrize("case", SILENT)
+def test_nothing_is_said_of(case: str) -> None:
+    made, word = SILENT[case]
+    assert not [said for said in texts(*made()) if word in said]
+
+
+def test_retransmits_of_repetitions_are_told_as_their_mean() -> None:
     cell = builders.cell()
-    info = builders.run(builders.plan([cell]))
-    assert not [text for text in texts(info, [builders.repetition(cell, retransmits=(1, 0))]) if "etransmits" in text]
-    twice = replace(info, plan=replace(info.plan, repeat=2))
+    twice = builders.run(builders.plan([cell], repeat=2))
     measured = [builders.repetition(cell, retransmits=(33, again), number=number) for number, again in ((1, 1), (2, 0))]
     said = finding(twice, measured, "Retransmits in all").text
     assert said.startswith("Retransmits in all measurement intervals together: 34, 1 in ")

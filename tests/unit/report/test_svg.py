@@ -1,5 +1,3 @@
-"""A plot as SVG: its marks and labels where they belong, its colours, what users wrote, and its size."""
-
 import re
 import xml.etree.ElementTree as ET
 from datetime import date
@@ -8,7 +6,7 @@ import pytest
 
 from rigctl.report.charts.marks import cut, text_width
 from rigctl.report.charts.plot import Axis, Line, Mark, Plot, Points, Rule, Spans, plot
-from rigctl.report.charts.scales import day
+from rigctl.report.charts.scales import day, number_text, scale_of, ticks
 from rigctl.report.charts.svg import render_svg
 
 HOSTILE = "<script>alert(1)</script>\"'&\x07"
@@ -39,16 +37,13 @@ def paths(svg: str, colour: str) -> list[str]:
     return re.findall(rf'<path class="{colour}"[^>]* d="([^"]*)"', svg)
 
 
-def test_a_line_goes_through_its_points_and_has_a_gap_where_one_is_not_known() -> None:
-    svg = render_svg(plotted(Line(((0, 0), (5, 500), (6, None), (7, 500), (10, 1000)), "s1")))
-    (line,) = paths(svg, "s1")
-    assert line.count("M") == 2
-    assert line.count("l") == 2
-
-
-def test_a_point_between_two_gaps_is_still_seen() -> None:
-    (line,) = paths(render_svg(plotted(Line(((0, None), (5, 500), (6, None)), "s1"))), "s1")
-    assert re.fullmatch(r"M[\d.]+ [\d.]+h0", line)
+def test_a_line_has_a_gap_a_point_between_two_gaps_is_seen_and_spans_reach_from_low_to_high() -> None:
+    (line,) = paths(render_svg(plotted(Line(((0, 0), (5, 500), (6, None), (7, 500), (10, 1000)), "s1"))), "s1")
+    assert (line.count("M"), line.count("l")) == (2, 2)
+    (point,) = paths(render_svg(plotted(Line(((0, None), (5, 500), (6, None)), "s1"))), "s1")
+    assert re.fullmatch(r"M[\d.]+ [\d.]+h0", point)
+    (span,) = paths(render_svg(plotted(Spans(((5, 100, 200),), "s2"))), "s2")
+    assert re.fullmatch(r"M[\d.]+ [\d.]+l0-13", span)
 
 
 def test_positions_do_not_drift_along_a_line_of_relative_steps() -> None:
@@ -57,9 +52,8 @@ def test_positions_do_not_drift_along_a_line_of_relative_steps() -> None:
     alone = render_svg(plotted(Line(points[-1:], "s1"), x=Axis("seconds", 0, 10)))
     (line,), (dot,) = paths(whole, "s1"), paths(alone, "s1")
     numbers = [float(text) for text in re.findall(r"-?(?:\d+\.?\d*|\.\d+)", line)]
-    assert (sum(numbers[::2]), sum(numbers[1::2])) == pytest.approx(
-        [float(text) for text in re.findall(r"[\d.]+", dot.removesuffix("h0"))]
-    )
+    ends = [float(text) for text in re.findall(r"[\d.]+", dot.removesuffix("h0"))]
+    assert (sum(numbers[::2]), sum(numbers[1::2])) == pytest.approx(ends)
 
 
 @pytest.mark.parametrize("width", [200, 380, 1040])
@@ -67,9 +61,8 @@ def test_all_labels_are_within_the_picture_and_none_lies_on_another(width: float
     x = Axis("bytes per message", kind="log2", labels="bytes", ticks=30)
     tall = plotted(Line(((1, 3), (2**27, 120_000)), "s1"), x=x, y=Axis("round trip [µs]", kind="log10"), width=width)
     nights = plotted(Points(((NIGHTS.low or 0, 941.0),), "s1"), x=NIGHTS, width=width)
-    names = plotted(
-        Points(((3, 0), (5, 1)), "s1"), y=Axis(kind="names", names=(LONG, "short")), x=Axis("", 0, 10), width=width
-    )
+    y = Axis(kind="names", names=(LONG, "short"))
+    names = plotted(Points(((3, 0), (5, 1)), "s1"), y=y, x=Axis("", 0, 10), width=width)
     for drawn in (tall, nights, names):
         svg = render_svg(drawn)
         found = texts(svg)
@@ -86,37 +79,93 @@ def test_texts_of_dates_stand_in_lanes_and_do_not_collide() -> None:
     found = [entry for entry in texts(render_svg(plotted(*changes, x=NIGHTS))) if "kernel" in entry[0]]
     assert len({text for text, *_ in found}) == 10
     for text, left, right, base in found:
-        assert not [
-            other
-            for other, other_left, other_right, other_base in found
-            if other != text and base == other_base and left < other_right and other_left < right
-        ]
+        for other, other_left, other_right, other_base in found:
+            assert other == text or base != other_base or left >= other_right or other_left >= right
 
 
 def test_every_text_of_a_user_is_escaped() -> None:
-    marks = (
-        Rule(5, "x", HOSTILE),
-        Points(((1, 2),), "s1", hints=(HOSTILE,)),
-    )
+    marks = (Rule(5, "x", HOSTILE), Points(((1, 2),), "s1", hints=(HOSTILE,)))
     named = plotted(Points(((1, 0),), "s1"), y=Axis(HOSTILE, kind="names", names=(HOSTILE,)), x=Axis(HOSTILE, 0, 2))
     for drawn in (plotted(*marks), named):
         svg = render_svg(drawn)
-        assert {each.tag.removeprefix(SVG) for each in ET.fromstring(svg).iter()} <= {
-            "svg",
-            "g",
-            "path",
-            "text",
-            "title",
-        }
+        tags = {each.tag.removeprefix(SVG) for each in ET.fromstring(svg).iter()}
+        assert tags <= {"svg", "g", "path", "text", "title"}
         assert "script" in svg
-
-
-def test_spans_reach_from_low_to_high() -> None:
-    (span,) = paths(render_svg(plotted(Spans(((5, 100, 200),), "s2"))), "s2")
-    assert re.fullmatch(r"M[\d.]+ [\d.]+l0-13", span)
 
 
 def test_a_text_is_cut_to_a_width_with_an_ellipsis() -> None:
     assert cut("short", 100) == "short"
     assert cut(LONG, 100).endswith("…")
     assert text_width(cut(LONG, 100)) <= 100
+
+
+SIZES = ["1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1K", "2K"]
+
+
+def labels(axis: Axis, *values: float, most: int = 99) -> list[str]:
+    """Of the ticks of `axis` where `values` are drawn and `most` labels have room."""
+    return [tick.text for tick in ticks(scale_of(axis, values), lambda found: len(found) <= most)]
+
+
+@pytest.mark.parametrize(
+    ("axis", "values", "expected"),
+    [
+        (Axis(low=0, high=10, ticks=6), (), ["0", "2", "4", "6", "8", "10"]),
+        (Axis(low=0, high=1, ticks=4), (), ["0", "0.5", "1.0"]),
+        (Axis(low=893.2, high=951.7, ticks=4), (), ["900", "920", "940"]),
+        (Axis(low=-11, high=6), (), ["−10", "−5", "0", "5"]),
+        (Axis(low=0), (83.2,), ["0", "20", "40", "60", "80", "100"]),
+        (Axis(), (941.0,), ["850", "900", "950", "1000"]),
+        (Axis(low=0, high=60_000, ticks=3), (), ["0", "20\u202f000", "40\u202f000", "60\u202f000"]),
+        (Axis(low=0, high=7, at=(0, 7)), (), ["0", "7"]),
+        (Axis(kind="log10"), (0.3, 40), ["0.1", "1", "10", "100"]),
+        (Axis(kind="log10", ticks=7), (12, 700), ["10", "20", "50", "100", "200", "500", "1000"]),
+        (Axis(kind="log10"), (0, -1, 50, 2e6), ["10", "1000", "100\u202f000", "10\u202f000\u202f000"]),
+        (Axis(kind="log2", labels="bytes", ticks=12), (1, 2048), SIZES),
+        (Axis(kind="log2", labels="bytes", ticks=4), (1, 1048576), ["1", "64", "4K", "256K"]),
+        (Axis(kind="names", names=("a", "b")), (), ["a", "b"]),
+        (Axis(), (), ["0", "0.2", "0.4", "0.6", "0.8", "1.0"]),
+    ],
+)
+def test_ticks_are_round_and_within_what_is_asked(axis: Axis, values: tuple[float, ...], expected: list[str]) -> None:
+    assert labels(axis, *values) == expected
+
+
+def test_fewer_ticks_where_their_labels_have_no_room() -> None:
+    assert [labels(Axis(low=0, high=10, ticks=10), most=most) for most in (11, 6, 3)] == [
+        [str(number) for number in range(11)], ["0", "2", "4", "6", "8", "10"], ["0", "5", "10"],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "most", "expected"),
+    [
+        (date(2026, 11, 1), date(2026, 11, 4), 9, ["1 Nov 2026", "2 Nov", "3 Nov", "4 Nov"]),
+        (date(2026, 11, 1), date(2026, 11, 30), 6, ["2 Nov 2026", "9 Nov", "16 Nov", "23 Nov", "30 Nov"]),
+        (date(2026, 11, 10), date(2027, 2, 10), 5, ["Dec 2026", "Jan 2027", "Feb"]),
+        (date(2025, 12, 1), date(2026, 11, 22), 5, ["Jan 2026", "Apr", "Jul", "Oct"]),
+        (date(2020, 1, 1), date(2026, 1, 1), 4, ["Jan 2020", "Jan 2022", "Jan 2024", "Jan 2026"]),
+    ],
+)
+def test_dates_have_the_year_where_it_changes(first: date, last: date, most: int, expected: list[str]) -> None:
+    found = ticks(scale_of(Axis(kind="date"), [day(first), day(last)]), lambda found: len(found) <= most)
+    assert [" ".join(filter(None, (tick.text, tick.below))) for tick in found] == expected
+
+
+def test_a_single_night_has_hours_and_its_date() -> None:
+    found = ticks(scale_of(Axis(kind="date"), [day(date(2026, 11, 22)) + 3 * 3600]), lambda found: len(found) <= 5)
+    assert [(tick.text, tick.below) for tick in found] == [
+        ("12:00", "21 Nov 2026"), ("00:00", "22 Nov 2026"), ("12:00", ""), ("00:00", "23 Nov 2026"),
+    ]  # fmt: skip
+
+
+def test_a_value_that_a_logarithm_has_no_place_for_is_not_drawn() -> None:
+    scale = scale_of(Axis(kind="log10"), [1, 100])
+    assert [scale.share(value) for value in (0, -1, None, float("nan"), 10)] == [None, None, None, None, 0.5]
+
+
+def test_labels_of_large_and_small_numbers() -> None:
+    assert [number_text(value) for value in (0, 0.00012, 0.5, 12.5, 940, 9999, 12345)] == [
+        "0", "0.00012", "0.5", "12.5", "940", "9999", "12\u202f345",
+    ]  # fmt: skip
+    assert number_text(-0.25, 0.05) == "−0.25"

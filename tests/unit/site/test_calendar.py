@@ -1,5 +1,3 @@
-"""The calendar: every night on its day, what is missing shown as missing, and no night that nobody knows of."""
-
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -40,8 +38,7 @@ def days(found: tuple[Slot, ...]) -> dict[int, Slot | None]:
     ],
 )
 def test_a_night_without_a_run_stands_on_its_day_with_its_reason(outcome: NightOutcome | None, state: State) -> None:
-    found = days(slots([run("a", 1)], [night(2, outcome, reason="n4: connection refused")], {}))
-    slot = found[2]
+    slot = days(slots([run("a", 1)], [night(2, outcome, reason="n4: connection refused")], {}))[2]
     assert slot is not None
     assert (slot.state, slot.run, slot.text) == (state, None, "n4: connection refused")
     assert slot.label.startswith("2026-11-02, ")
@@ -53,24 +50,25 @@ def test_a_run_that_is_pruned_leaves_its_night() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "state"),
+    ("found", "state"),
     [
-        (RunStatus.COMPLETE, State.MEASURED),
-        (RunStatus.PARTIAL, State.PARTLY),
-        (RunStatus.INTERRUPTED, State.PARTLY),
-        (RunStatus.RUNNING, State.OPEN),
+        (run("a", 1), State.MEASURED),
+        (run("a", 1, RunStatus.PARTIAL), State.PARTLY),
+        (run("a", 1, RunStatus.INTERRUPTED), State.PARTLY),
+        (run("a", 1, RunStatus.RUNNING), State.OPEN),
+        (replace(run("a", 1), unmet=(Unmet("goodput", "goodput is 1."),)), State.UNEXPECTED),  # started by hand
     ],
 )
-def test_a_run_that_measured_a_part_only_is_not_shown_as_whole(status: RunStatus, state: State) -> None:
-    (slot,) = slots([run("a", 1, status)], [], {})
+def test_a_run_that_measured_a_part_only_or_missed_a_bound_is_not_shown_as_whole(found: SiteRun, state: State) -> None:
+    (slot,) = slots([found], [], {})
     assert slot.state is state
 
 
 def test_of_several_nights_of_a_day_the_one_that_needs_attention_is_shown() -> None:
     late = replace(night(1, NightOutcome.FAILED, reason="x"), due_at=NOV_1 + 3600)
-    found = days(slots([run("a", 1), run("b", 1)], [late], {}))
-    assert found[1] is not None
-    assert found[1].state is State.FAILED
+    slot = days(slots([run("a", 1), run("b", 1)], [late], {}))[1]
+    assert slot is not None
+    assert slot.state is State.FAILED
 
 
 def missed(day: int, *bounds: str) -> tuple[SiteRun, Night]:
@@ -84,12 +82,7 @@ def of_nights(*pairs: tuple[SiteRun, Night]) -> tuple[Slot, ...]:
     return slots([own for own, _ in pairs], [own for _, own in pairs], {})
 
 
-def test_a_run_that_no_timer_started_has_the_mark_too() -> None:
-    by_hand = replace(run("a", 1), unmet=(Unmet("goodput", "goodput is 1."),))
-    assert slots([by_hand], [], {})[0].state is State.UNEXPECTED
-
-
-def test_a_bound_that_is_still_missed_began_when_it_was_missed_first() -> None:
+def test_a_bound_that_is_still_missed_began_when_it_was_missed_first_and_another_is_new() -> None:
     measured = [*(missed(day, "goodput") for day in (1, 2, 4)), missed(5)]
     nights = [*(own for _, own in measured), night(3, NightOutcome.FAILED, reason="x")]
     first, second, failed, third, after = slots([own for own, _ in measured], nights, {})
@@ -97,32 +90,23 @@ def test_a_bound_that_is_still_missed_began_when_it_was_missed_first() -> None:
     assert {slot.since for slot in (first, second, third)} == {first.day}
     assert (failed.since, after.since) == (None, None)
     assert "not as expected since 2026-11-01" in third.label
-
-
-def test_another_bound_that_is_missed_is_new() -> None:
     first, second = of_nights(missed(1, "goodput"), missed(2, "goodput", "retransmits"))
     assert (first.since, second.since) == (first.day, second.day)
 
 
-def told(found: tuple[Slot, ...]) -> list[tuple[float, State]]:
-    return [(own.at, own.state) for own in news_of(ScenarioOnRig("mesh", "lab"), found, {}, {})]
-
-
 def test_a_missed_bound_is_news_when_it_begins() -> None:
     found = of_nights(missed(1), missed(2, "goodput"), missed(3, "goodput"), missed(4), missed(5))
-    assert told(found) == [(found[1].at, State.UNEXPECTED)]
+    news = news_of(ScenarioOnRig("mesh", "lab"), found, {}, {})
+    assert [(own.at, own.state) for own in news] == [(found[1].at, State.UNEXPECTED)]
 
 
-def test_weeks_begin_on_monday_and_a_day_without_a_night_is_no_missed_one() -> None:
+def test_weeks_begin_on_monday_a_day_without_a_night_is_no_missed_one_and_a_year_is_kept() -> None:
     ((name, weeks),) = months(slots([run("a", 3), run("b", 5)], [], {}))
     assert name == "November 2026"
     assert [len(week) for week in weeks] == [7] * 6
     assert [day for day, _ in weeks[0]] == [0] * 6 + [1]  # a Sunday
     assert [day for week in weeks for day, slot in week if slot] == [3, 5]
     assert [day for week in weeks for day, _ in week if day] == list(range(1, 31))
-
-
-def test_a_year_has_its_months_and_the_latest_are_kept() -> None:
     found = months(slots([run("a", 1), run("b", 400)], [], {}))
     assert len(found) == 13
     assert (found[0][0], found[-1][0]) == ("December 2026", "December 2027")

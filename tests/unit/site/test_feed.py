@@ -1,5 +1,3 @@
-"""The feed: by the rules of RFC 4287, with identifiers that stay; the names of pages."""
-
 from dataclasses import replace
 from uuid import UUID
 from xml.etree import ElementTree
@@ -7,7 +5,7 @@ from xml.etree import ElementTree
 import pytest
 from atom import broken_rules
 
-from rigctl.site.folder import ScenarioOnRig, link, page_of_run, plain
+from rigctl.site.folder import link, plain
 from rigctl.site.nights import News, State
 from rigctl.site.pages import MOST_ENTRIES as MOST
 from rigctl.site.pages import feed
@@ -40,11 +38,6 @@ def test_the_latest_come_first_and_the_rest_is_left_out() -> None:
     dates = [own.text or "" for own in root.iterfind("a:entry/a:updated", NAMES)]
     assert len(dates) == MOST
     assert dates == sorted(dates, reverse=True)
-
-
-def test_plain_names_are_kept() -> None:
-    assert ScenarioOnRig("das2-quick", "lab").page == "scenarios/das2-quick@lab.html"
-    assert page_of_run("20261122-024501-3f9a") == "runs/20261122-024501-3f9a.html"
 
 
 @pytest.mark.parametrize("text", ["../../etc/passwd", "", ".", "Größe", "a b", "x" * 300, "con\\..", "\x00"])

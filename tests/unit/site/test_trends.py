@@ -1,5 +1,3 @@
-"""Trends: what is marked is what is listed, and no line passes a night without a value."""
-
 from itertools import pairwise
 
 import pytest
@@ -41,14 +39,11 @@ def marks(trend: Trend) -> list[object]:
     return list(trend.chart.plot.panels[0].marks)
 
 
-def test_the_marked_change_is_the_listed_one(regressions: Regressions, drawn: tuple[Trend, ...]) -> None:
+def test_marked_changes_are_listed_with_their_numbers(regressions: Regressions, drawn: tuple[Trend, ...]) -> None:
     listed = numbered(regressions.history)
     marked = [(number, shift) for trend in drawn for number, shift in trend.shifts]
     assert listed
     assert {(number, id(shift)) for number, shift in listed} == {(number, id(shift)) for number, shift in marked}
-
-
-def test_the_list_has_the_number_of_each_mark_and_who_accepted_it(regressions: Regressions) -> None:
     table = changes(regressions)
     assert table is not None
     assert [row.entries[0].value for row in table.rows] == list(range(len(regressions.history), 0, -1))
@@ -65,7 +60,7 @@ def test_a_change_and_an_accepted_level_are_marked_at_their_nights(judged: Judge
     assert places[node.shifts[0][1].since.run] == SLOWER
 
 
-def test_no_line_passes_a_night_without_a_value(judged: Judged, drawn: tuple[Trend, ...]) -> None:
+def test_no_line_of_any_test_passes_a_night_without_a_value(judged: Judged, drawn: tuple[Trend, ...]) -> None:
     missing = [slot.at for slot in judged.slots if slot.run is None]
     assert len(missing) == len({MISSED, FAILED})
     for trend in drawn:
@@ -74,9 +69,5 @@ def test_no_line_passes_a_night_without_a_value(judged: Judged, drawn: tuple[Tre
         assert len(gaps) == len(missing)
         known = [at for at, value in line.points if value is not None]
         assert len(known) == len(judged.slots) - len(missing)
-        steps = [later - earlier for earlier, later in pairwise(known)]
-        assert sum(step > 1.5 * 86400 for step in steps) == len(gaps)
-
-
-def test_every_test_has_a_trend(drawn: tuple[Trend, ...]) -> None:
+        assert sum(step > 1.5 * 86400 for step in [later - earlier for earlier, later in pairwise(known)]) == len(gaps)
     assert sum(trend.subject.node is None for trend in drawn) == 6

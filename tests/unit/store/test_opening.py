@@ -1,5 +1,3 @@
-"""What a store refuses, what it says then, and what it leaves untouched; names of stored fields."""
-
 import os
 import re
 import sqlite3
@@ -22,11 +20,16 @@ def change(path: Path, statement: str, *values: object) -> None:
         assert connection.execute(statement, values).rowcount
 
 
-def filled(path: Path) -> str:
+def filled(path: Path) -> None:
     with open_store(str(path)) as store:
-        run = store.begin(builders.plan(), {}, {}, builders.STARTED_AT)
-        store.add(run, builders.failed(builders.cell()))
-    return run
+        store.add(store.begin(builders.plan(), {}, {}, builders.STARTED_AT), builders.failed(builders.cell()))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store with one run, of which a test failed."""
+    filled(tmp_path / "r.db")
+    return tmp_path / "r.db"
 
 
 def test_a_new_store_is_made_with_its_folder_and_waits_for_no_reader(tmp_path: Path) -> None:
@@ -41,9 +44,7 @@ def test_a_new_store_is_made_with_its_folder_and_waits_for_no_reader(tmp_path: P
         assert plain.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
-def test_the_address_is_taken_from_the_environment_else_from_the_data_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_address_is_of_the_environment_or_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.delenv("RIGCTL_STORE", raising=False)
     assert default_path() == tmp_path / "data" / "rigctl" / "rigctl.db"
@@ -52,26 +53,45 @@ def test_the_address_is_taken_from_the_environment_else_from_the_data_folder(
         assert store.place == str(tmp_path / "named.db")
 
 
-def test_a_url_and_a_path_name_the_same_file(tmp_path: Path) -> None:
-    run = filled(tmp_path / "r.db")
-    with open_store(f"sqlite:///{tmp_path / 'r.db'}") as store:
-        assert store.run(None).run == run
+def test_a_url_and_a_path_name_the_same_file(path: Path) -> None:
+    with open_store(f"sqlite:///{path}") as store, open_store(str(path)) as same:
+        assert store.run_ids() == same.run_ids() != []
+
+
+def photos() -> bytes:
+    with closing(sqlite3.connect(":memory:")) as other:
+        other.execute("CREATE TABLE photos (name)")
+        return other.serialize()
+
+
+VERSION = "UPDATE rigctl_schema SET version = version"
+OTHER = r"rigctl .schema {}.*rigctl export --format rigctl.*rigctl import"
+UNKNOWN = r"does not say which version it is\. It is damaged"
 
 
 @pytest.mark.parametrize(
-    "content", [b"a text that is long enough to be read as a header " * 20, b"SQLite format 3\0" + b"\xff" * 4000]
+    ("spoiled", "said"),
+    [
+        (b"a text that is long enough to be read as a header " * 20, "is not a SQLite database"),
+        (b"SQLite format 3\0" + b"\xff" * 4000, "is not a SQLite database"),
+        (photos(), r"another program .*photos"),
+        ("UPDATE rigctl_schema SET version = '0'", UNKNOWN),
+        ("DELETE FROM rigctl_schema", UNKNOWN),
+        (f"{VERSION} + 1", f"written by a newer {OTHER.format(SCHEMA_VERSION + 1)}"),
+        (f"{VERSION} - 1", f"written by an older {OTHER.format(SCHEMA_VERSION - 1)}"),
+    ],
 )
-def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "r.db"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=rf"{path} is not a SQLite database"):
-        open_store(str(path))
-    assert path.read_bytes() == content
+@pytest.mark.parametrize("create", [True, False])
+def test_what_is_no_store_of_ours_is_left_as_it_is(path: Path, spoiled: bytes | str, said: str, create: bool) -> None:
+    path.write_bytes(spoiled) if isinstance(spoiled, bytes) else change(path, spoiled)
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=rf"{path}.*{said}"):
+        open_store(str(path), create=create)
+    assert path.read_bytes() == before
+    assert [one.name for one in path.parent.iterdir()] == ["r.db"]
 
 
-def test_a_damaged_store_says_so_when_it_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "r.db"
-    filled(path)
+def test_a_damaged_store_says_so_when_it_is_read(path: Path) -> None:
     whole = bytearray(path.read_bytes())
     whole[4096:] = b"\xa5" * (len(whole) - 4096)
     path.write_bytes(whole)
@@ -118,42 +138,6 @@ def test_a_run_whose_id_is_no_printable_text_is_damage(tmp_path: Path, damaged: 
         assert store.run(run).run == run
 
 
-def test_the_database_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "photos.db"
-    with sqlite3.connect(path) as other:
-        other.execute("CREATE TABLE photos (name)")
-    other.close()
-    before = path.read_bytes()
-    with pytest.raises(InputError, match=r"another program .*photos"):
-        open_store(str(path))
-    assert path.read_bytes() == before
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["photos.db"]
-
-
-@pytest.mark.parametrize("statement", ["UPDATE rigctl_schema SET version = '0'", "DELETE FROM rigctl_schema"])
-def test_a_store_without_a_version_is_damaged_and_left_alone(tmp_path: Path, statement: str) -> None:
-    path = tmp_path / "r.db"
-    filled(path)
-    change(path, statement)
-    with pytest.raises(InputError, match=r"does not say which version it is\. It is damaged"):
-        open_store(str(path))
-
-
-@pytest.mark.parametrize(("step", "other"), [(1, "a newer"), (-1, "an older")])
-@pytest.mark.parametrize("create", [True, False])
-def test_a_store_of_another_version_is_left_alone(tmp_path: Path, step: int, other: str, create: bool) -> None:
-    path = tmp_path / "r.db"
-    filled(path)
-    change(path, "UPDATE rigctl_schema SET version = version + ?", step)
-    before = path.read_bytes()
-    message = (
-        rf"written by {other} rigctl .schema {SCHEMA_VERSION + step}.*rigctl export --format rigctl.*rigctl import"
-    )
-    with pytest.raises(InputError, match=message):
-        open_store(str(path), create=create)
-    assert path.read_bytes() == before
-
-
 def test_a_folder_a_missing_file_and_an_unknown_kind_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"is a folder"):
         open_store(str(tmp_path))
@@ -191,19 +175,15 @@ def read_only(path: Path) -> Iterator[None]:
         path.parent.chmod(0o755)
 
 
-def test_a_read_only_folder_can_be_read_and_is_refused_for_a_run(tmp_path: Path) -> None:
-    path = tmp_path / "r.db"
-    run = filled(path)
+def test_a_read_only_folder_can_be_read_and_is_refused_for_a_run(path: Path) -> None:
     with read_only(path):
         with open_store(str(path), create=False) as store:
-            assert store.run(None).run == run
+            assert store.run_ids() != []
         with pytest.raises(InputError, match=r"read-only"):
             open_store(str(path))
 
 
-def test_a_full_disk_loses_nothing_that_was_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "r.db"
-    run = filled(path)
+def test_a_full_disk_loses_nothing_that_was_stored(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from rigctl.store import open as opening
 
     prepare = opening._prepare_sqlite
@@ -216,26 +196,22 @@ def test_a_full_disk_loses_nothing_that_was_stored(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(opening, "_prepare_sqlite", small)
     big = builders.repetition(builders.cell(parallel=20, duration_s=60.0))
     with open_store(str(path)) as store, pytest.raises(RigError, match=r"disk is full"):
-        store.add(run, big)
+        store.add(store.run().run, big)
     monkeypatch.undo()
     with open_store(str(path)) as store:
-        assert store.repetitions(run) == [builders.failed(builders.cell())]
+        assert store.repetitions(store.run().run) == [builders.failed(builders.cell())]
 
 
-def test_cells_and_sides_are_stored_under_the_names_of_their_settings_and_counts() -> None:
+def test_cells_and_sides_are_stored_under_names_that_do_not_collide() -> None:
     windows = {"window_bytes": 4096, "window_total_bytes": 8192, "resize": True}
     row = flattened(builders.cell(**windows, mss=536, rate="max", burst=8))
     assert row.items() >= {**windows, "mss": 536, "rate": "max", "burst": 8, "read": None}.items()
     assert not row.keys() & {"window", "tcp", "messages", "datagrams", "file"}
-    side = Side(9, 1, 2, tcp=TcpInfo(mss=1448), round_trips=RoundTrips(3, 30, 9, 11), disk=DiskTimes(5, 6))
-    row = flattened(side)
+    row = flattened(Side(9, 1, 2, tcp=TcpInfo(mss=1448), round_trips=RoundTrips(3, 30, 9, 11), disk=DiskTimes(5, 6)))
     counts = {"mss": 1448, "round_trips": 3, "rtt_sum_ns": 30, "rtt_max_ns": 11, "disk_us": 5, "sync_us": 6}
     assert row.items() >= counts.items()
     assert not row.keys() & {"tcp", "disk"}
     assert not {"round_trips", "disk"} & side_values(flattened(Side(9, 1, 2))).keys()
-
-
-def test_stored_names_do_not_collide() -> None:
     stored = [name for names in GROUPS.values() for name in names.values()]
     assert len(set(stored)) == len(stored)
     assert not (Side.__dataclass_fields__.keys() - GROUPS.keys()) & set(stored)

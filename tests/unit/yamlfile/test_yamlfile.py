@@ -1,6 +1,5 @@
-"""YAML with line and column: every kind of unreadable file is one clear mistake."""
-
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -37,13 +36,10 @@ def test_without_libyaml_the_same_is_read(monkeypatch: pytest.MonkeyPatch) -> No
     assert refused("a: [1, 2\nb: 3\n").startswith("f.yaml:2:2: not valid YAML")
 
 
-def test_a_mistake_at_a_missing_place_points_at_the_nearest_place_above() -> None:
+def test_a_mistake_points_at_the_nearest_place_above_or_names_the_option_it_came_from() -> None:
     document = parse_document("f.yaml", "a:\n  - {b: 1}\n")
     assert document.mistake(("a", 0, "zzz"), "x").where == "f.yaml:2:5"
     assert document.mistake(("a", 7), "x").where == "f.yaml:2:3"
-
-
-def test_a_replaced_value_names_the_option_it_came_from() -> None:
     document = parse_document("f.yaml", "a: [1, 2]\nb: 3\n").replaced(("a",), [9], "--set a=9")
     assert str(document.mistake(("a", 0), "wrong.")) == "--set a=9: wrong."
     assert document.mistake(("b",), "wrong.").where == "f.yaml:2:4"
@@ -108,14 +104,11 @@ def test_too_many_values_and_a_bomb_or_a_chain_of_aliases_are_refused() -> None:
     assert "too deep" in refused(aliases(40, 1))
 
 
-def test_the_excerpt_shows_tabs_and_wide_characters_in_line_with_the_caret() -> None:
+def test_the_excerpt_is_cut_around_the_place_and_its_caret_stands_below_it() -> None:
     document = parse_document("f.yaml", "a: [交換機, wrong]\n")
     line, caret = str(document.mistake(("a", 1), "x")).splitlines()[1:]
     assert line == "   1 | a: [交換機, wrong]"
     assert caret == "     | " + " " * 12 + "^^^^^"
-
-
-def test_a_very_long_line_is_cut_around_the_place() -> None:
     document = parse_document("f.yaml", "a: [" + "abcdefgh, " * 1000 + "wrong]\n")
     line, caret = str(document.mistake(("a", 1000), "x")).splitlines()[1:]
     assert len(line) < 120
@@ -124,8 +117,7 @@ def test_a_very_long_line_is_cut_around_the_place() -> None:
 
 @pytest.mark.parametrize("value", ["hunter2", '"hun ter2"', "'hunter2'"])
 def test_a_password_is_never_shown_whatever_the_mistake_beside_it(value: str) -> None:
-    document = parse_document("f.yaml", f"n: {{password: {value}, port: x}}\n")
-    shown = str(document.mistake(("n", "port"), "wrong."))
+    shown = str(parse_document("f.yaml", f"n: {{password: {value}, port: x}}\n").mistake(("n", "port"), "wrong."))
     assert "ter2" not in shown
     assert shown.splitlines()[2].index("^") == shown.splitlines()[1].index("x}")
 
@@ -138,10 +130,10 @@ def test_a_file_of_100_mb_is_refused(tmp_path: Path) -> None:
         read_document(large)
 
 
-def test_a_file_of_just_the_bound_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "full.yaml"
-    path.write_text("a: 1\n#".ljust(MAX_BYTES, "x"))
-    assert read_document(path).data == {"a": 1}
+@pytest.mark.parametrize("content", [b"a: 1\n#".ljust(MAX_BYTES, b"x"), b"\xef\xbb\xbfa: 1\n"], ids=["bound", "BOM"])
+def test_a_file_of_just_the_bound_is_read_and_a_byte_order_mark_taken_off(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "f.yaml").write_bytes(content)
+    assert read_document(tmp_path / "f.yaml").data == {"a": 1}
 
 
 def test_bytes_that_are_not_utf8_are_shown_where_they_stand(tmp_path: Path) -> None:
@@ -150,12 +142,6 @@ def test_bytes_that_are_not_utf8_are_shown_where_they_stand(tmp_path: Path) -> N
     with pytest.raises(MistakesError) as caught:
         read_document(path)
     assert str(caught.value).startswith(f"{path}:2:4: byte 0xE4 is not UTF-8.")
-
-
-def test_a_byte_order_mark_is_taken_off(tmp_path: Path) -> None:
-    path = tmp_path / "bom.yaml"
-    path.write_bytes(b"\xef\xbb\xbfa: 1\n")
-    assert read_document(path).data == {"a": 1}
 
 
 def test_folders_and_pipes_are_refused_without_waiting(tmp_path: Path) -> None:
@@ -168,47 +154,45 @@ def test_folders_and_pipes_are_refused_without_waiting(tmp_path: Path) -> None:
         read_document(tmp_path / "nothing.yaml")
 
 
-class TestFind:
-    @pytest.fixture
-    def bundled(self, tmp_path: Path) -> Path:
-        folder = tmp_path / "bundled"
-        folder.mkdir()
-        for name in ("gigablox", "das2"):
-            (folder / f"{name}.yaml").write_text("a: 1\n")
-        return folder
+@pytest.fixture
+def bundled(tmp_path: Path) -> Path:
+    folder = tmp_path / "bundled"
+    folder.mkdir()
+    for name in ("gigablox", "das2"):
+        (folder / f"{name}.yaml").write_text("a: 1\n")
+    return folder
 
-    def test_a_bare_name_is_a_bundled_one(self, bundled: Path) -> None:
-        assert find("das2", what="scenario", bundled=bundled) == bundled / "das2.yaml"
 
-    def test_a_folder_of_that_name_does_not_hide_it(
-        self, bundled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.chdir(tmp_path)
-        (tmp_path / "das2").mkdir()
-        assert find("das2", what="scenario", bundled=bundled) == bundled / "das2.yaml"
+def test_a_bare_name_is_a_bundled_one_even_beside_a_folder(bundled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(bundled.parent)
+    assert find("das2", what="scenario", bundled=bundled) == bundled / "das2.yaml"
+    (bundled.parent / "das2").mkdir()
+    assert find("das2", what="scenario", bundled=bundled) == bundled / "das2.yaml"
 
-    def test_a_path_is_relative_to_the_file_that_names_it(self, bundled: Path, tmp_path: Path) -> None:
-        (tmp_path / "mine.yaml").write_text("a: 1\n")
-        assert find("mine.yaml", what="rig", bundled=bundled, relative_to=tmp_path) == tmp_path / "mine.yaml"
 
-    def test_an_unknown_name_lists_what_is_bundled_and_suggests(self, bundled: Path) -> None:
-        with pytest.raises(InputError, match=r'Did you mean "gigablox"\? Bundled: das2, gigablox'):
-            find("gigabox", what="scenario", bundled=bundled)
-        with pytest.raises(InputError, match="Bundled: das2, gigablox"):
-            find("qqqq", what="scenario", bundled=bundled)
+def test_a_path_is_relative_to_the_file_that_names_it(bundled: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("a: 1\n")
+    assert find("mine.yaml", what="rig", bundled=bundled, relative_to=tmp_path) == tmp_path / "mine.yaml"
 
-    def test_a_missing_path_suggests_a_file_beside_it(self, bundled: Path) -> None:
-        with pytest.raises(InputError, match=r'no such file\. Did you mean "gigablox.yaml"'):
-            find(f"{bundled}/gigablok.yaml", what="scenario", bundled=bundled)
 
-    @pytest.mark.parametrize("reference", ["", " ", "a\0b", "x" * 5000 + ".yaml", "~nobody-here/x.yaml", "/" * 300])
-    def test_odd_references_are_input_errors(self, bundled: Path, reference: str) -> None:
-        try:
-            path = find(reference, what="rig", bundled=bundled)
-            with pytest.raises(InputError):
-                read_document(path)
-        except InputError as error:
-            assert "\0" not in str(error)
+@pytest.mark.parametrize(
+    ("reference", "said"),
+    [
+        ("gigabox", 'Did you mean "gigablox"? Bundled: das2, gigablox'),
+        ("qqqq", "Bundled: das2, gigablox"),
+        ("{}/gigablok.yaml", 'no such file. Did you mean "gigablox.yaml"'),
+    ],
+)
+def test_an_unknown_reference_suggests_what_is_there(bundled: Path, reference: str, said: str) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        find(reference.format(bundled), what="scenario", bundled=bundled)
+
+
+@pytest.mark.parametrize("reference", ["", " ", "a\0b", "x" * 5000 + ".yaml", "~nobody-here/x.yaml", "/" * 300])
+def test_odd_references_are_input_errors(bundled: Path, reference: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_document(find(reference, what="rig", bundled=bundled))
+    assert "\0" not in str(caught.value)
 
 
 @settings(max_examples=200, deadline=None)

@@ -1,15 +1,23 @@
-"""Theme files: every mistake at its line and column, contrast judged, the logo read and bounded."""
-
 import base64
+import os
 import struct
 import zlib
+from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
+import builders
+import pages
 import pytest
 
 from rigctl.base.errors import InputError
+from rigctl.report.blocks import Table
+from rigctl.report.product import page as product_page
 from rigctl.report.product.colours import contrast, legible
-from rigctl.report.product.theme import Theme, load_theme, read_logo
+from rigctl.report.product.content import Product, product
+from rigctl.report.product.page import files_of, write_files
+from rigctl.report.product.pictures import CARD, bars, card, family, png, table, width_of
+from rigctl.report.product.theme import Theme, WordsSection, load_theme, read_logo
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 120 40"><rect width="120" height="40"/></svg>'
 
@@ -65,10 +73,7 @@ claim: {tests: best, least: 99%, virtual: true}
         ("maker: BotBlox\n", 'theme.yaml:1:1: "name" is missing. Expected: Name of the product.'),
         ("name: A\ncolors: {}\n", 'theme.yaml:2:1: unknown key "colors". Did you mean "colours"?'),
         ("name: A\ncolours:\n  accent: red\n", 'theme.yaml:3:11: accent: expected a colour in quotes, as in "#0b62c4"'),
-        (
-            "name: A\ncolours:\n  accent: #0b62c4\n",
-            'accent: expected a colour in quotes, as in "#0b62c4", found nothing',
-        ),
+        ("name: A\ncolours:\n  accent: #0b62c4\n", 'expected a colour in quotes, as in "#0b62c4", found nothing'),
         ("name: A\nfonts: {text: ['x\"; } body {']}\n", "theme.yaml:2:16: text: expected names of fonts"),
         ("name: A\nurl: javascript:alert(1)\n", "theme.yaml:2:6: url"),
         ("name: A\ntests: [0]\n", 'theme.yaml:2:9: tests "0": expected 1 to'),
@@ -81,14 +86,10 @@ def test_a_mistake_has_its_place(tmp_path: Path, text: str, message: str) -> Non
     assert message in refused(tmp_path, text)
 
 
-def test_text_that_cannot_be_read_is_refused_with_a_colour_that_can(tmp_path: Path) -> None:
+def test_text_that_cannot_be_read_is_refused_with_a_colour_that_can_and_bars_need_less_contrast(tmp_path: Path) -> None:
     found = refused(tmp_path, 'name: A\ncolours:\n  soft: "#aaaaaa"\n')
     assert "theme.yaml:3:9: colours: soft #aaaaaa on paper #ffffff has a contrast of 2.3:1; text needs 4.5:1" in found
-    better = found.partition("(WCAG AA). ")[2][:7]
-    assert contrast(better, "#ffffff") >= 4.5
-
-
-def test_bars_need_less_contrast_than_text(tmp_path: Path) -> None:
+    assert contrast(found.partition("(WCAG AA). ")[2][:7], "#ffffff") >= 4.5
     themed(tmp_path, 'name: A\ncolours: {series: ["#e17721"]}\n')
     found = refused(tmp_path, 'name: A\ncolours: {series: ["#0b62c4", "#ffe0b0"]}\n')
     assert "theme.yaml:2:31: colours: series 2 #ffe0b0 on paper #ffffff" in found
@@ -134,3 +135,89 @@ def test_what_is_no_logo_is_refused(tmp_path: Path, content: bytes, why: str) ->
     (tmp_path / "logo").write_bytes(content)
     with pytest.raises(ValueError, match=why):
         read_logo(tmp_path / "logo")
+
+
+THEME = Theme("GigaBlox", maker="BotBlox")
+
+
+def texts(made: Table) -> list[list[str]]:
+    return [[entry.text for entry in row.entries] for row in made.rows]
+
+
+def gigablox(theme: Theme = THEME) -> Product:
+    return product(*builders.gigablox(), theme)
+
+
+def test_a_theme_picks_columns_rows_and_words() -> None:
+    words = WordsSection(goodput="Speed")
+    theme = replace(THEME, columns=(("Test", "No."), ("Retransmits", "Sent twice")), tests=(5, 7), words=words)
+    made = gigablox(theme).table
+    assert [column.title for column in made.columns] == ["No.", "Sent twice"]
+    assert texts(made) == [["5", "0, 0"], ["7", "0, 31"]]
+    assert [column.title for column in gigablox(replace(THEME, words=words)).table.columns][4] == "Speed of each pair"
+
+
+def test_a_column_that_the_run_has_not_is_refused_at_its_place(tmp_path: Path) -> None:
+    (tmp_path / "t.yaml").write_text("name: A\ncolumns:\n  - Test\n  - Retransmit\n")
+    with pytest.raises(InputError, match=r't.yaml:4:5: column "Retransmit": .*Did you mean "Retransmits"'):
+        gigablox(load_theme(tmp_path / "t.yaml"))
+    with pytest.raises(InputError, match=r"tests: the run has no test 9. Its tests are 1 to 7"):
+        gigablox(replace(THEME, tests=(9,)))
+
+
+def test_no_figure_is_rounded_up() -> None:
+    cell = builders.cell(1)
+    made = product(builders.run(builders.plan([cell])), [builders.repetition(cell, (940.96, 929.5))], THEME).table
+    titles = [column.title for column in made.columns]
+    assert texts(made)[0][titles.index("Goodput of each pair")] == "940, 929"
+    assert texts(made)[0][titles.index("Efficiency")] == "99.3"
+
+
+def test_pictures_are_svg_and_png_with_their_source_inside() -> None:
+    made = gigablox()
+    for svg in (table(made), bars(made) or "", card(made)):
+        root = ElementTree.fromstring(svg)
+        assert root.tag.endswith("svg")
+        assert "no product was connected" in "".join(root.itertext())
+    files = files_of(made)
+    assert {"chart.png", "table.png", "og.png"} <= set(files)
+    assert all(files[name].startswith(b"\x89PNG") for name in files if name.endswith(".png"))
+    assert (int.from_bytes(files["og.png"][16:20]), int.from_bytes(files["og.png"][20:24])) == CARD
+
+
+def test_every_kind_of_test_has_a_page_and_draws_nothing_outside_its_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product_page, "png", lambda svg, scale=2: svg.encode())  # drawn above, once
+    for name, make in pages.RUNS.items():
+        made = product(*make(), replace(THEME, name="A product with a rather long name, second edition"))
+        assert {"fragment.html", "table.svg", "table.png", "og.png"} <= set(files_of(made)), name
+        for svg in filter(None, (table(made), bars(made), bars(made, 340, framed=False))):
+            root = ElementTree.fromstring(svg)
+            width = float(root.attrib["width"])
+            for text in root.iter("{http://www.w3.org/2000/svg}text"):
+                bold = "font-weight" in text.attrib
+                wide = width_of(text.text or "", float(text.attrib["font-size"]), bold=bold)
+                x = float(text.attrib["x"])
+                start = x - wide if text.attrib.get("text-anchor") == "end" else x
+                assert start >= -2, (name, text.text)
+                assert start + wide <= width + 2, (name, text.text)
+
+
+@pytest.mark.parametrize("fonts", [("No Font", "sans-serif"), ("serif",), ("monospace",), ("system-ui",), ("No Font",)])
+def test_a_text_is_drawn_in_any_font(fonts: tuple[str, ...]) -> None:
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="60" height="20" font-family="{family(fonts)}">'
+    first, second = (png(f'{head}<text x="2" y="15" font-size="12">{text}</text></svg>') for text in ("941", ""))
+    assert first != second
+
+
+def test_files_of_a_product_replace_links_and_pipes_and_nothing_behind_them(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "precious").write_text("precious")
+    (tmp_path / "out/fragment.html").symlink_to(tmp_path / "precious")
+    os.mkfifo(tmp_path / "out/og.png")
+    (tmp_path / "out/table.svg").symlink_to(tmp_path)
+    write_files(dict.fromkeys(("fragment.html", "og.png", "table.svg"), b"new"), tmp_path / "out")
+    assert (tmp_path / "precious").read_text() == "precious"
+    written = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir() if not path.is_symlink()}
+    assert written == dict.fromkeys(("fragment.html", "og.png", "table.svg"), b"new")
+    with pytest.raises(InputError, match="no folder can be made there"):
+        write_files({"a": b"1"}, tmp_path / "precious")

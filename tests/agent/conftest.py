@@ -19,7 +19,6 @@ from rigctl.remote.build import build, host_machine
 
 
 def made(target: str) -> Path:
-    """What `make` builds; one worker of a parallel test run at a time."""
     with (AGENTS / "Makefile").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         subprocess.run(["make", "-s", "-C", str(AGENTS), target], check=True)
@@ -42,9 +41,10 @@ def threaded() -> Path:
 
 
 # The shipped agent carries all end-to-end tests; these tests of it are for `make torture`.
-@pytest.fixture(
-    scope="session", params=[pytest.param("release", marks=[pytest.mark.torture, pytest.mark.long]), "sanitized"]
-)
+SHIPPED = pytest.param("release", marks=[pytest.mark.torture, pytest.mark.long])
+
+
+@pytest.fixture(scope="session", params=[SHIPPED, "sanitized"])
 def binary(request: pytest.FixtureRequest) -> Path:
     path: Path = request.getfixturevalue(request.param)
     return path
@@ -52,14 +52,12 @@ def binary(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture
 def start(binary: Path) -> Iterator[Start]:
-    """Starts agents, which end with the test."""
     with ExitStack() as stack:
         yield lambda *arguments: stack.enter_context(Talk([str(binary)], *arguments))
 
 
 @pytest.fixture(scope="module")
 def agent(binary: Path) -> Iterator[Talk]:
-    """One agent for all tests of a file that leave it as it was."""
     with Talk([str(binary)]) as made:
         yield made
 
@@ -73,7 +71,6 @@ def unchanged(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture
 def lab(binary: Path, tmp_path: Path) -> Iterator[Lab]:
-    """A network namespace with agents in it."""
     with laboratory(binary, tmp_path) as made:
         yield made
 

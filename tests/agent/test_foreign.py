@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from talk import Talk, arrived, completed, joined, report_of, started
+from talk import Talk, arrived, close, joined, started, stopped
 
 from rigctl.protocol.lines import VERSION
 from rigctl.remote.build import TARGETS, build, host_machine
@@ -59,13 +59,10 @@ def test_traffic_flows_from_here_to_a_foreign_agent_and_back(pair: tuple[str, Ta
         port = joined(receiver, sender, flows=2)
         started(receiver, sender)
         arrived(sender, port, flows=2)
-        assert sender.ask("stop endpoint=1")["ok"]
-        completed(sender, receiver)
-        received, sent = report_of(receiver), report_of(sender)
+        received, sent = stopped(receiver, sender)
         for flow in (0, 1):
             assert received.totals[flow]["bytes"] == sent.totals[flow]["bytes"] > 0
-        for agent in (receiver, sender):
-            assert agent.ask("close endpoint=1")["ok"]
+        close(receiver, sender)
 
 
 @pytest.mark.parametrize("machine", marked(LINUX))

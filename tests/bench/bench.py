@@ -2,26 +2,25 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any, Final, TypeVar
 
 ROOT: Final = Path(__file__).parents[2]
-SUPPORT: Final = ROOT / "tests" / "support"
-sys.path.insert(0, str(SUPPORT))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 RIGCTL: Final = (sys.executable, "-m", "rigctl")
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """A process from its start to its end, and what it printed."""
-
     wall_s: float
     cpu_s: float
     peak_mib: float
@@ -50,20 +49,17 @@ def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) ->
 
 
 def spread(values: Sequence[float], digits: int = 2) -> str:
-    """Return the median with the least and the largest value."""
     return f"{median(values):.{digits}f} ({min(values):.{digits}f}–{max(values):.{digits}f})"
 
 
-def timed(
-    *words: str, store: Path | None = None, folder: Path | None = None, codes: Sequence[int] = (0,), **variables: str
-) -> Spent:
+def timed(*words: str, store: Path | None = None, cwd: Any = None, codes: Sequence[int] = (0,), **given: str) -> Spent:
     """Run `rigctl` with these words as an installed one runs, its bytecode kept; exit if its code is another one."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT)} | variables
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | given
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     if store is not None:
         environment["RIGCTL_STORE"] = str(store)
     began_s = time.monotonic()
-    process = subprocess.Popen([*RIGCTL, *words], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([*RIGCTL, *words], cwd=cwd, env=environment, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     output = process.stdout.read()
     _, status, used = os.wait4(process.pid, 0)
@@ -71,6 +67,17 @@ def timed(
     if process.returncode not in codes:
         sys.exit(f"rigctl {' '.join(words)} ended with {process.returncode}: {output}")
     return Spent(time.monotonic() - began_s, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, output)
+
+
+@contextmanager
+def kept_up(rig: str) -> Iterator[int]:
+    """Yield the process whose network namespace has the rig's switch."""
+    found = re.search(r"pid (\d+)", timed("rig", "up", rig).output)
+    assert found is not None
+    try:
+        yield int(found[1])
+    finally:
+        timed("rig", "down", rig)
 
 
 def run_rows(folder: Path, scenario: str, *words: str, level: str = "pairs") -> list[dict[str, Any]]:

@@ -22,33 +22,13 @@ from rigctl.analysis.run_view import RunView
 from rigctl.model.statistics.samples import Verdict
 from rigctl.store import open_store
 
-RIG: Final = """\
-title: A hub and ten nodes
-virtual: namespaces
-switch: a switch
-links:
-  rate: 100M
-  mtu: 1500
-nodes:
-  hub:
-  "n[01..10]":
-"""
-SCENARIO: Final = """\
-title: Twenty tests
-rig: rig.yaml
-pairs: {star: hub}
-duration: 0.25s
-omit: 0.05s
-repeat: 5
-matrix: {congestion: cubic}
-"""
+RIG: Final = 'virtual: namespaces\nlinks: {rate: 100M, mtu: 1500}\nnodes: {hub: , "n[01..10]": }\n'
+SCENARIO: Final = "rig: rig.yaml\npairs: {star: hub}\nduration: 0.25s\nomit: 0.05s\nrepeat: 5\ncongestion: cubic\n"
 SLOWDOWNS: Final = (1, 2, 5, 10)
 LATENCY: Final = ("burst", "12kb", "latency", "122ms")
 
 
 class Bench:
-    """The folder with the rig, the scenario, the store and the list of its runs."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
@@ -71,7 +51,8 @@ class Bench:
 
         A run in which a repetition failed (exit code 3) is a run all the same.
         """
-        base = self._rate_kbit("n01")
+        shown = self._on("n01", "tc", "qdisc", "show", "dev", "eth0").split()
+        base = int(shown[shown.index("rate") + 1].removesuffix("Kbit"))
         if node:
             self._shape(node, base * (100 - percent) // 100)
         try:
@@ -82,10 +63,6 @@ class Bench:
         self.runs += [(run, node, percent) for run in ids]
         self._list.write_text(json.dumps(self.runs))
         return ids != []
-
-    def _rate_kbit(self, node: str) -> int:
-        words = self._on(node, "tc", "qdisc", "show", "dev", "eth0").split()
-        return int(words[words.index("rate") + 1].removesuffix("Kbit"))
 
     def _shape(self, node: str, kbit: int) -> None:
         self._on(node, "tc", "qdisc", "change", "dev", "eth0", "root", "tbf", "rate", f"{kbit}kbit", *LATENCY)

@@ -36,20 +36,15 @@ def ratios(store: Path, rtt_ms: int, mss: int, seconds: float) -> list[tuple[flo
         for one, window in zip(opened.repetitions(opened.run(None).run), WINDOWS_K, strict=True):
             (flow,) = one.flows
             assert one.status == "ok", one.reason
-            assert flow.bytes is not None
-            assert one.window_start_ns is not None
-            assert one.window_end_ns is not None
             assert flow.sender is not None
-            goodput = flow.bytes * 8e3 / (one.window_end_ns - one.window_start_ns)
+            goodput = (flow.bytes or 0) * 8e3 / ((one.window_end_ns or 0) - (one.window_start_ns or 0))
             offered = round(statistics.median(flow.sender.series.columns["advertised_window"]))
             of_asked, of_offered = (goodput / (window_bps(w, rtt_ms / 1e3) / 1e6) for w in (1024 * window, offered))
-            assert flow.sender.tcp.mss is not None
-            found.append((flow.sender.tcp.mss, window, offered / 1024, goodput, of_asked, of_offered))
+            found.append((flow.sender.tcp.mss or 0, window, offered / 1024, goodput, of_asked, of_offered))
     return found
 
 
 def round_trip_us(rig: str, near: str, far: str) -> tuple[float, float]:
-    """Mean and largest round trip of pings."""
     output = timed("rig", "exec", rig, near, "--", "ping", "-q", "-c", "300", "-i", "0.005", far).output
     found = re.search(r"= [\d.]+/([\d.]+)/([\d.]+)/", output)
     assert found is not None

@@ -9,7 +9,6 @@ gigabit, the median of the ratios of neighbours. Agreed: less than 0.5 %.
 import argparse
 import json
 import os
-import re
 import statistics
 import subprocess
 import tempfile
@@ -20,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from bench import in_turn, spread, table, timed
+from bench import in_turn, kept_up, spread, table, timed
 
 from rigctl.analysis.rows.cells import Row, derive
 from rigctl.records import Repetition
@@ -33,7 +32,6 @@ RIGS: Final = {
 }
 SCENARIO: Final = "rig: {rig}\npairs: [fast -> slow]\nduration: {duration}s\nomit: 1s\nmatrix: {{congestion: cubic}}\n"
 PLAIN: Final = "conditions: {plain: {offload: {tso: off, gso: off}}}\n"
-READ_S: Final = 0.02
 TIMES: Final = ("idle_p50", "loaded_p50", "loaded_p99", "rise")
 SLOWER_BPS: Final = shaped_bps(200_000_000, 1500)
 LIMIT_BYTES: Final = port_limit_bytes(10**9, 1500)
@@ -44,12 +42,8 @@ def rig_up(folder: Path, name: str) -> Iterator[tuple[Path, int]]:
     """The rig's file, and the process whose network namespace has its switch."""
     file = folder / f"bench-{name}.yaml"
     file.write_text(RIGS[name])
-    found = re.search(r"pid (\d+)", timed("rig", "up", str(file)).output)
-    assert found is not None
-    try:
-        yield file, int(found[1])
-    finally:
-        timed("rig", "down", str(file))
+    with kept_up(str(file)) as holder:
+        yield file, holder
 
 
 def measured(folder: Path, rig: Path, duration_s: int, *sets: str, more: str = "") -> tuple[Row, Repetition]:
@@ -69,7 +63,7 @@ class Backlog:
     """Bytes queued at the switch's port to a node, read again and again by one shell in its namespace."""
 
     def __init__(self, holder: int, port: str) -> None:
-        loop = f"while :; do tc -s -j qdisc show dev {port}; sleep {READ_S}; done"
+        loop = f"while :; do tc -s -j qdisc show dev {port}; sleep 0.02; done"
         command = ["nsenter", "-t", str(holder), "-n", "sh", "-c", loop]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.read: list[tuple[int, float]] = []  # when, and how many

@@ -14,7 +14,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import exp, log, sqrt
+from math import exp, log, prod, sqrt
 from pathlib import Path
 from statistics import median
 from typing import Final, TypeAlias
@@ -68,10 +68,9 @@ def noise(draws: random.Random, nights: int, sigma: float, following: float) -> 
 def _series(
     draws: random.Random, sigma: float, following: float, shifts: Sequence[float], *steps: tuple[int, float]
 ) -> Series:
-    values = [
-        LEVEL * exp(shift + own) for shift, own in zip(shifts, noise(draws, len(shifts), sigma, following), strict=True)
-    ]
-    return Series(tuple(values), sigma, steps, LEVEL * exp(shifts[-1]))
+    around = noise(draws, len(shifts), sigma, following)
+    values = tuple(LEVEL * exp(shift + own) for shift, own in zip(shifts, around, strict=True))
+    return Series(values, sigma, steps, LEVEL * exp(shifts[-1]))
 
 
 def still(draws: random.Random) -> Series:
@@ -109,8 +108,7 @@ def own(draws: random.Random) -> Series:
 
 
 def _levelled(main: Sequence[float], second: Sequence[float], sigma: float) -> Series:
-    values = (tuple(LEVEL * exp(value) for value in each) for each in (main, second))
-    first, again = values
+    first, again = (tuple(LEVEL * exp(value) for value in each) for each in (main, second))
     return Series(first, sigma, (), LEVEL, again)
 
 
@@ -148,17 +146,11 @@ def drift(draws: random.Random) -> Series:
 
 
 KINDS: Final[dict[str, Callable[[random.Random], Series]]] = {
-    "still": still,
-    "step": step,
-    "dip": dip,
-    "drift": drift,
-    "bad": bad,
-    "own": own,
+    kind.__name__: kind for kind in (still, step, dip, drift, bad, own)
 }
 
 
 def ours(series: Sequence[Series]) -> list[Judged]:
-    """Judge every night anew, ten series together."""
     found: list[Judged] = []
     for begin in range(0, len(series), RIG):
         rig = series[begin : begin + RIG]
@@ -168,14 +160,12 @@ def ours(series: Sequence[Series]) -> list[Judged]:
         for night in range(LEAST_NIGHTS - 1, max(len(own.values) for own in rig)):
             live = [at for at, own in enumerate(rig) if night < len(own.values)]
             seen = judged([points[at][: night + 1] for at in live])
-            again = [
-                at for at, own in zip(live, seen, strict=True) if rig[at].second and (own.suspicion or _new(own, night))
-            ]
+            suspected = [own.suspicion or _new(own, night) for own in seen]
+            again = [at for at, odd in zip(live, suspected, strict=True) if rig[at].second and odd]
             for at in again:
                 points[at][night] = Point(rig[at].values[night], rig[at].second[night])
-            for at, verdict in zip(
-                live, judged([points[at][: night + 1] for at in live]) if again else seen, strict=True
-            ):
+            found_now = judged([points[at][: night + 1] for at in live]) if again else seen
+            for at, verdict in zip(live, found_now, strict=True):
                 news[at] += _new(verdict, night)
                 verdicts[at] = verdict
         for at in range(len(rig)):
@@ -227,34 +217,26 @@ def figures(kind: str, series: Sequence[Series], found: Sequence[Judged]) -> dic
     if kind in ("still", "bad", "own"):
         made["false changes per 1,000 series-nights"] = 1000 * sum(len(own.news) for own in found) / nights
     elif kind == "drift":
-        errors = [100 * abs(_product(own.changes) - one.steps[0][1]) for one, own in zip(series, found, strict=True)]
+        products = [prod(ratio for _, _, ratio in own.changes) for own in found]
+        errors = [100 * abs(product - one.steps[0][1]) for one, product in zip(series, products, strict=True)]
         made["changes add up within 1.5 points, %"] = 100 * sum(error <= 1.5 for error in errors) / count
     else:
+
+        def within(nights: int, one: Series, own: Judged) -> bool:
+            return any(_right(new, one.steps[0]) and new[0] < one.steps[0][0] + nights for new in own.news)
+
         pairs = list(zip(series, found, strict=True))
-        soon = [
-            any(_right(new, one.steps[0]) and new[0] < one.steps[0][0] + 7 for new in own.news) for one, own in pairs
-        ]
-        made["found within 7 nights, %"] = 100 * sum(soon) / count
+        made["found within 7 nights, %"] = 100 * sum(within(7, *both) for both in pairs) / count
         if kind == "step":
             large = [(one, own) for one, own in pairs if abs(log(one.steps[0][1])) >= 10 * one.sigma]
-            first = [
-                any(_right(new, one.steps[0]) and new[0] < one.steps[0][0] + 2 for new in own.news)
-                for one, own in large
-            ]
-            made["of 10 standard deviations within 2 nights, %"] = 100 * sum(first) / len(large)
+            first = sum(within(2, *both) for both in large)
+            made["of 10 standard deviations within 2 nights, %"] = 100 * first / len(large)
         else:
             back = [any(_right(new, one.steps[1]) for new in own.news) for one, own in pairs]
             made["return found, %"] = 100 * sum(back) / count
         extra = sum(max(0, len(own.news) - len(one.steps)) for one, own in pairs)
         made["further changes per 1,000 series-nights"] = 1000 * extra / nights
     return made | {"level at the end within 2 %, %": 100 * level}
-
-
-def _product(changes: Sequence[Seen]) -> float:
-    ratio = 1.0
-    for _, _, own in changes:
-        ratio *= own
-    return ratio
 
 
 def main() -> None:

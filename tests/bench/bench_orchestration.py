@@ -28,7 +28,6 @@ from rigctl.records import Status
 from rigctl.store import open_store
 
 WINDOWS, SIZES, CONGESTIONS = ("32K", "64K"), (1200, 1460), ("cubic", "reno")
-END_S: Final = 60.0
 
 
 @dataclass(frozen=True)
@@ -53,9 +52,8 @@ def rigctl(lab: PairLab, matrix: Matrix) -> list[str]:
         f"  - {{window: {window}, mss: {size}, congestion: {congestion}, parallel: {matrix.flows}}}\n"
         for window, size, congestion in matrix.settings
     )
-    (lab.folder / "s.yaml").write_text(
-        f"rig: lab.yaml\npairs: [{pairs}]\nduration: {matrix.duration_s}s\ninclude:\n{rows}"
-    )
+    head = f"rig: lab.yaml\npairs: [{pairs}]\nduration: {matrix.duration_s}s\n"
+    (lab.folder / "s.yaml").write_text(f"{head}include:\n{rows}")
     return [sys.executable, "-m", "rigctl", "run", "s.yaml", "--quiet", "--report", "report.html"]
 
 
@@ -105,7 +103,7 @@ def started(lab: PairLab, command: list[str]) -> Iterator["subprocess.Popen[byte
     finally:
         for pid in lab.processes("ctl"):
             os.kill(pid, signal.SIGKILL)
-        process.wait(END_S)
+        process.wait(60.0)
         log.close()
 
 
@@ -123,7 +121,6 @@ def matrix_taken(lab: PairLab, tool: str, matrix: Matrix) -> tuple[float, list[f
 
 
 def _own_skews_ms(lab: PairLab) -> list[float]:
-    """Spread of the flows' first bytes at their receivers."""
     with open_store(str(lab.folder / "s.db")) as store:
         measured = store.repetitions(store.run(None).run, series=False)
     if bad := [each.reason for each in measured if each.status is not Status.OK]:

@@ -44,8 +44,7 @@ def main() -> None:
     measure.add_argument("--peers", type=Path, action="append", default=[])
     measure.add_argument("--agent", help="another agent than this checkout's")
     measure.add_argument("--out", type=Path, help="where to add the raw figures")
-    table = steps.add_parser("table")
-    table.add_argument("raw", type=Path, nargs="+")
+    steps.add_parser("table").add_argument("raw", type=Path, nargs="+")
     asked = parser.parse_args(sys.argv[1:] or ["measure", "streams"])
     if asked.step == "measure":
         records = []

@@ -10,12 +10,13 @@ import json
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Final
 
 from bench import Spent, in_turn, spread, table, timed
-from builders import gigablox
+from builders import gigablox, put
 from many_nights import DAY_S, FIRST_S, measure, mesh_plan
 
 from rigctl.records import Night, NightOutcome, Pair, RunPlan
@@ -33,14 +34,13 @@ def slower(night: int, pair: Pair) -> float:
 
 def one_night(store: Store, plan: RunPlan, night: int) -> None:
     due = FIRST_S + (night - 365) * DAY_S
-    if night in MISSED | FAILED:
-        outcome = NightOutcome.MISSED if night in MISSED else NightOutcome.FAILED
-        reason = "it did not begin" if night in MISSED else "n4: connection refused"
-        store.history.put_night(Night(plan.scenario_name, plan.rig_name, due, None, None, outcome, None, reason))
-        return
-    run = measure(store, plan, night - 365, lambda _, pair: slower(night, pair))
-    ended = Night(plan.scenario_name, plan.rig_name, due, due, due + 60, NightOutcome.QUIET, run, None)
-    store.history.put_night(ended)
+    known = Night(plan.scenario_name, plan.rig_name, due, None, None, NightOutcome.MISSED, None, "it did not begin")
+    if night in FAILED:
+        known = replace(known, outcome=NightOutcome.FAILED, reason="n4: connection refused")
+    elif night not in MISSED:
+        run = measure(store, plan, night - 365, lambda _, pair: slower(night, pair))
+        known = Night(known.scenario, known.rig, due, due, due + 60, NightOutcome.QUIET, run, None)
+    store.history.put_night(known)
 
 
 def filled(path: Path, nights: range) -> None:
@@ -50,17 +50,7 @@ def filled(path: Path, nights: range) -> None:
                 one_night(store, replace(mesh_plan(NODES), scenario_name=name), night)
 
 
-def seven_tests(path: Path) -> None:
-    info, measured = gigablox(60.0)
-    with open_store(str(path)) as store:
-        run = store.begin(info.plan, info.versions, info.facts, info.started_at)
-        for repetition in measured:
-            store.add(run, repetition)
-        store.finish(run, info.status, info.started_at + 500)
-
-
 def sites(folder: Path, nights: int) -> Iterator[tuple[str, Spent]]:
-    """Yield each publish and the judgement of all nights."""
     store, words = folder / "store.db", ("publish", str(folder / "site"), "--json")
     filled(store, range(nights))
     yield "first publish", timed(*words, store=store)
@@ -95,13 +85,13 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        seven_tests(folder / "seven.db")
-        ways = {words: lambda words=words: timed(*words.split(), store=folder / "seven.db", folder=folder)
-                for words in COMMANDS}  # fmt: skip
+        seven = folder / "seven.db"
+        with open_store(str(seven)) as store:
+            put(store, *gigablox(60.0))
+        ways = {words: partial(timed, *words.split(), store=seven, cwd=folder) for words in COMMANDS}
         in_turn(1, ways)  # writes the bytecode
-        spent = in_turn(5, ways)
-        rows = ((words, spread([one.wall_s for one in each]), spread([one.cpu_s for one in each]))
-                for words, each in spent.items())  # fmt: skip
+        spent = {words: [(one.wall_s, one.cpu_s) for one in each] for words, each in in_turn(5, ways).items()}
+        rows = ((words, *map(spread, zip(*each, strict=True))) for words, each in spent.items())
         table("Seven tests", ("command", "on the clock, s", "CPU, s"), rows)
         made: list[str] = []
 

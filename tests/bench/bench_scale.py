@@ -32,8 +32,7 @@ def measured(folder: Path, rig_file: Path) -> dict[str, float]:
         "matrix: {congestion: cubic}\n"
     )
     began_ns = time.monotonic_ns()
-    report = str(folder / "page.html")
-    spent = timed("run", str(scenario), "--quiet", "--report", report, store=store, codes=(0, 3))
+    spent = timed("run", str(scenario), "--quiet", "--report", str(folder / "page.html"), store=store, codes=(0, 3))
     with open_store(str(store)) as known:
         repetitions = known.repetitions(known.run(None).run)
     valid = [repetition for repetition in repetitions if repetition.status is Status.OK]

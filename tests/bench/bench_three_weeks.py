@@ -14,19 +14,17 @@ import signal
 import tempfile
 import threading
 import time as clock
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import time
 from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from bench import timed
+from bench import kept_up, timed
 
 from rigctl.nightly.commands import Commands
 from rigctl.nightly.message import Message
-from rigctl.nightly.night import News, Nightly, one_night
+from rigctl.nightly.night import Nightly, one_night
 from rigctl.nightly.schedule import state_of
 from rigctl.nightly.settings import Settings
 from rigctl.records import Night
@@ -41,10 +39,9 @@ SHAPED_KBIT: Final = 984_395
 
 
 @dataclass
-class Lab:
+class Lab(Commands):
     """The nights' work, and who is told."""
 
-    commands: Commands
     number: int = 0
     told: list[Message] = field(default_factory=list)
 
@@ -53,14 +50,8 @@ class Lab:
 
     def measure(self, night: Night) -> Night:
         if self.number == HUNG:
-            threading.Thread(target=_stop_the_run, args=(self.commands.settings.store,), daemon=True).start()
-        return self.commands.measure(night)
-
-    def judge(self, run: str) -> News | None:
-        return self.commands.judge(run)
-
-    def publish(self) -> None:
-        self.commands.publish()
+            threading.Thread(target=_stop_the_run, args=(self.settings.store,), daemon=True).start()
+        return super().measure(night)
 
     def tell(self, message: Message) -> None:
         self.told.append(message)
@@ -81,15 +72,6 @@ def _stop_the_run(store: str) -> None:
                 return
 
 
-@contextmanager
-def kept_up() -> Iterator[None]:
-    timed("rig", "up", "gigablox")
-    try:
-        yield
-    finally:
-        timed("rig", "down", "gigablox")
-
-
 def on_pi3(*words: str) -> str:
     return timed("rig", "exec", "gigablox", "pi3", "--", *words).output
 
@@ -108,13 +90,13 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="copy the store to this file")
     asked = parser.parse_args()
     share: float = asked.share
-    with tempfile.TemporaryDirectory() as text, kept_up():
+    with tempfile.TemporaryDirectory() as text, kept_up("gigablox"):
         folder = Path(text)
         (folder / "nights.yaml").write_text(SCENARIO)
         given = {"scenario": str(folder / "nights.yaml"), "rig": "gigablox", "at": "02:30"}
         settings = Settings.model_validate({**given, "store": str(folder / "store.db"), "wait": 0, "deadline": "40s"})
         nightly = Nightly("nights", "gigablox", time(2, 30), ZoneInfo("UTC"))
-        lab = Lab(Commands(settings, folder / "logs"))
+        lab = Lab(settings, folder / "logs")
         with open_store(settings.store) as store:
             for lab.number in (number for number in range(1, NIGHTS + 1) if number != MISSED):
                 if lab.number == SLOWER:

@@ -23,8 +23,6 @@ SLICE_S: Final = 120
 
 @dataclass(slots=True)
 class Tally:
-    """What one target did so far."""
-
     cases: int = 0
     cpu_s: float = 0.0
     edges: int = 0
@@ -39,7 +37,6 @@ def children_s() -> float:
 
 
 def one_slice(target: str, seconds: int, tally: Tally) -> None:
-    """Fuzz `target` for at most `seconds` and add to `tally`."""
     work, found = AGENTS / "build" / "corpus" / target, AGENTS / "build" / "found"
     work.mkdir(parents=True, exist_ok=True)
     found.mkdir(exist_ok=True)
@@ -82,7 +79,6 @@ def was_frozen(program: Path, said: str) -> bool:
 
 
 def told(target: str, tally: Tally) -> str:
-    """One line."""
     return (
         f"{target}: {tally.cases:,} cases, {tally.cpu_s / 60:.1f} CPU minutes, {tally.edges} edges, "
         f"{tally.corpus} inputs in the corpus, {'a finding' if tally.found else 'no finding'}"

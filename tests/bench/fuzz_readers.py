@@ -12,7 +12,6 @@ import os
 import random
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,26 +59,14 @@ def mutated(data: bytes, most: int, seed: int) -> bytes:
     return b"\n".join(spliced(data.split(b"\n"), chance))[:most]
 
 
-def seeded(folder: Path, seeds: Iterable[bytes]) -> None:
-    for number, seed in enumerate(seeds):
-        (folder / f"seed-{number}").write_bytes(seed)
-
-
 def main(target: str, cases: int, options: list[str]) -> None:
     read, seeds = fuzz_targets.TARGETS[target]
     corpus = Path(os.environ.get("RIGCTL_FUZZ_CORPUS") or tempfile.mkdtemp(prefix=f"fuzz-{target}-"))
     corpus.mkdir(parents=True, exist_ok=True)
-    seeded(corpus, seeds())
-    judged: Callable[[bytes], None] = fuzz_targets.judging(read)
-    words = [
-        sys.argv[0],
-        f"-runs={cases}",
-        "-timeout=86400",
-        "-rss_limit_mb=1500",
-        "-max_len=8192",
-        "-print_final_stats=1",
-    ]
-    atheris.Setup([*words, *options, str(corpus)], judged, custom_mutator=mutated)
+    for number, seed in enumerate(seeds()):
+        (corpus / f"seed-{number}").write_bytes(seed)
+    words = f"-runs={cases} -timeout=86400 -rss_limit_mb=1500 -max_len=8192 -print_final_stats=1".split()
+    atheris.Setup([sys.argv[0], *words, *options, str(corpus)], fuzz_targets.judging(read), custom_mutator=mutated)
     atheris.Fuzz()
 
 

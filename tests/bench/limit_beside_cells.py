@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from limit_cells import ALONE, CONGESTION, CUTTING, Case, datagrams, drained, drop, police, rig, scenario, tbf
+from limit_cells import ALONE, CONGESTION, CUTTING, Case, datagrams, drained, drop, filtered, police, rig, scenario, tbf
 
 SECONDS: Final = 30
 """Other traffic ends by itself: no longer than a cell takes."""
@@ -18,23 +18,17 @@ FRAMES: Final = 1514 / 1538
 
 def beside(seed: int) -> list[Case]:
     rng = random.Random(seed)
-    kinds = (other, none_of_it, shared, short, clamped, unscaled, low_loss)
-    made = [case for kind in kinds for case in kind(rng)]
+    made = [case for kind in (other, none_of_it, shared, short, clamped, unscaled, low_loss) for case in kind(rng)]
     rng.shuffle(made)
     return made
 
 
 def udp_beside(sender: str, receiver: str, mbps: float, size: int = 1448) -> tuple[tuple[str, str], ...]:
-    """Send datagrams of another program from `sender` to `receiver` all the time."""
-    return _beside(sender, receiver, f"-u -b {mbps:g}M -l {size}")
+    return traffic_beside(sender, receiver, f"-u -b {mbps:g}M -l {size}")
 
 
-def tcp_beside(sender: str, receiver: str, congestion: str) -> tuple[tuple[str, str], ...]:
-    """Send a TCP stream of another program from `sender` to `receiver` all the time."""
-    return _beside(sender, receiver, f"-C {congestion}")
-
-
-def _beside(sender: str, receiver: str, how: str) -> tuple[tuple[str, str], ...]:
+def traffic_beside(sender: str, receiver: str, how: str) -> tuple[tuple[str, str], ...]:
+    """Send from `sender` to `receiver` by another program all the time."""
     quiet = "</dev/null >/dev/null 2>&1 &"
     listens = f"timeout {SECONDS + 5} iperf3 -s -p 7777 {quiet} sleep 0.5"
     # On a busy machine the server may listen late.
@@ -59,7 +53,7 @@ def other(rng: random.Random) -> Iterator[Case]:
         yield Case("other-traffic", "other traffic", note, _three(rate_mbps, rtt_ms), asked, commands)
         beside_it = rng.choice(CUTTING)
         note = f"tcp {beside_it} {' to '.join(ends)}, of {rate_mbps}, {flows} {congestion}"
-        commands = tcp_beside(*ends, beside_it)
+        commands = traffic_beside(*ends, f"-C {beside_it}")
         yield Case("other-traffic", "other traffic", note, _three(rate_mbps), asked, commands)
     asked, commands = datagrams(120_000_000), udp_beside("third", "far", 60)
     yield Case("other-traffic", "other traffic", "udp 60 of 150, udp", _three(150), asked, commands)
@@ -74,8 +68,7 @@ def none_of_it(rng: random.Random) -> Iterator[Case]:
     commands = udp_beside("far", "third", 0.5 * rate_mbps)
     asked = scenario(flows, "reno")
     yield Case("line-rate", "udp the other way", f"of {rate_mbps}, {flows} reno", _three(rate_mbps), asked, commands)
-    shaping = ("near", tbf(0.3 * rate_mbps, 30))
-    commands = (*udp_beside("third", "far", 0.1 * rate_mbps), shaping)
+    commands = (*udp_beside("third", "far", 0.1 * rate_mbps), ("near", tbf(0.3 * rate_mbps, 30)))
     yield Case("path", "udp beside a shaper", f"of {rate_mbps}, {flows} reno", _three(rate_mbps), asked, commands)
 
 
@@ -106,9 +99,7 @@ def clamped(rng: random.Random) -> Iterator[Case]:
     """An MSS that a router changes in the SYN-ACK; and the same effect by the MTU of one end, which is no clamp."""
     for mss in rng.sample((900, 950, 1000, 1040), 2):
         rate_mbps, flows, congestion = rng.choice((100, 200, 300)), rng.choice((1, 2, 4)), rng.choice(CUTTING)
-        hook = "type filter hook ingress device eth0 priority 0;"
-        rule = f"tcp flags syn tcp option maxseg size set {mss}"
-        command = f"printf 'table netdev clamp {{ chain some {{ {hook}\\n{rule}\\n}}\\n}}\\n' | nft -f -"
+        command = filtered("clamp", f"tcp flags syn tcp option maxseg size set {mss}")
         note = f"{mss} of {rate_mbps}M, {flows} {congestion}"
         link, asked = rig(rate_mbps * 10**6), scenario(flows, congestion)
         yield Case("mtu", "clamp", note, link, asked, (("near", command),), says="clamp")
@@ -164,9 +155,7 @@ def marked(seed: int) -> list[Case]:
     made = []
     for one_in in (150, 300, 600) * 2:
         flows, congestion = rng.choice((1, 2)), rng.choice(CUTTING)
-        hook = "type filter hook ingress device eth0 priority 0;"
-        rule = f"ip protocol tcp ip length > 500 numgen random mod {one_in} < 1 ip ecn set ce"
-        command = f"printf 'table netdev marks {{ chain some {{ {hook}\\n{rule}\\n}}\\n}}\\n' | nft -f -"
+        command = filtered("marks", f"ip protocol tcp ip length > 500 numgen random mod {one_in} < 1 ip ecn set ce")
         asked = scenario(flows, congestion, 5.0) | {"conditions": {"ecn": {"sysctl": {"net.ipv4.tcp_ecn": 1}}}}
         note, says = f"1 in {one_in}, {flows} {congestion}", "marks packets instead of dropping them"
         made.append(Case("path", "marks", note, rig(10**9, 5), asked, (("far", command),), says=says))

@@ -53,8 +53,7 @@ def rig(rate: int, rtt_ms: float | None = None, ip: int = 4, mtu: int = 1500, no
     made: dict[str, Any] = {name: {} for name in names}
     if rtt_ms is not None:
         made["far"]["rtt"] = f"{rtt_ms:g}ms"
-    links = {"rate": str(rate), "mtu": mtu}
-    return {"virtual": "namespaces", "ip_version": ip, "links": links, "nodes": made}
+    return {"virtual": "namespaces", "ip_version": ip, "links": {"rate": str(rate), "mtu": mtu}, "nodes": made}
 
 
 def drained(asked: dict[str, Any]) -> dict[str, Any]:
@@ -70,8 +69,15 @@ def scenario(flows: int = 1, congestion: str | None = None, seconds: float = 2.5
 
 
 def datagrams(offered: int | str, flows: int = 1) -> dict[str, Any]:
-    made = scenario(flows, rate=str(offered))
-    return {**made, "test": "udp"}
+    return {**scenario(flows, rate=str(offered)), "test": "udp"}
+
+
+INGRESS: Final = "type filter hook ingress device eth0 priority 0;"
+
+
+def filtered(table: str, rule: str) -> str:
+    """Return a command by which nftables applies a rule to what comes in."""
+    return f"printf 'table netdev {table} {{ chain some {{ {INGRESS}\\n{rule}\\n}}\\n}}\\n' | nft -f -"
 
 
 def nothing(rng: random.Random) -> Iterator[Case]:
@@ -125,33 +131,19 @@ def police(rate_mbps: float, burst_kb: int, ip: int) -> str:
     """Drop at the receiver what exceeds a rate, as a provider's policer does."""
     protocol = "ip protocol" if ip == 4 else "ip6 nexthdr"
     rule = f"{protocol} {{ tcp, udp }} limit rate over {rate_mbps / 8 * 1e6 / 1024:.0f} kbytes/second"
-    hook = "type filter hook ingress device eth0 priority 0;"
-    return (
-        f"printf 'table netdev police {{ chain some {{ {hook}\\n"
-        f"{rule} burst {burst_kb} kbytes counter drop\\n}}\\n}}\\n' | nft -f -"
-    )
+    return filtered("police", f"{rule} burst {burst_kb} kbytes counter drop")
 
 
 def policer(rng: random.Random) -> Iterator[Case]:
     for policed_mbps in (50, 120, 200, 400):
         flows, congestion, ip = rng.choice((1, 4)), rng.choice(CONGESTION), rng.choice((4, 6))
         rtt_ms, burst_kb = rng.choice((None, 2, 5)), rng.choice((128, 256))
-        commands = (("far", police(policed_mbps, burst_kb, ip)), *_segments_alone(rng))
+        # In half of the cases segments leave one by one, and are dropped so.
+        commands = (("far", police(policed_mbps, burst_kb, ip)), *rng.choice(((), (ALONE,))))
         note = f"{policed_mbps}M, burst {burst_kb} KB, rtt {rtt_ms}, {flows} {congestion}"
         yield Case("path", "policer", note, rig(10**9, rtt_ms, ip), drained(scenario(flows, congestion)), commands)
-    yield Case(
-        "path",
-        "policer",
-        "150M, udp 300M",
-        rig(10**9),
-        drained(datagrams(300 * 10**6)),
-        (("far", police(150, 128, 4)),),
-    )
-
-
-def _segments_alone(rng: random.Random) -> tuple[tuple[str, str], ...]:
-    """In half of the cases segments leave one by one, and are dropped so."""
-    return rng.choice(((), (ALONE,)))
+    asked, commands = drained(datagrams(300 * 10**6)), (("far", police(150, 128, 4)),)
+    yield Case("path", "policer", "150M, udp 300M", rig(10**9), asked, commands)
 
 
 def window(rng: random.Random) -> Iterator[Case]:
@@ -181,9 +173,9 @@ def buffers(rng: random.Random) -> Iterator[Case]:
 
 def drop(share: float, ip: int) -> str:
     protocol = "ip protocol" if ip == 4 else "ip6 nexthdr"
-    hook = "type filter hook ingress device eth0 priority 0;"
-    rule = f"{protocol} {{ tcp, udp }} meta length > 500 numgen random mod 10000 < {round(share * 1e4)}"
-    return f"printf 'table netdev loss {{ chain some {{ {hook}\\n{rule} drop\\n}}\\n}}\\n' | nft -f -"
+    return filtered(
+        "loss", f"{protocol} {{ tcp, udp }} meta length > 500 numgen random mod 10000 < {round(share * 1e4)} drop"
+    )
 
 
 def mathis_bps(rtt_ms: float, share: float) -> float:
@@ -195,16 +187,14 @@ def loss(rng: random.Random) -> Iterator[Case]:
         rtt_ms, flows, ip = rng.choice((4, 8, 16)), rng.choice((1, 2, 4)), rng.choice((4, 6))
         congestion = rng.choice(CUTTING)
         link = rig(_above(2 * flows * mathis_bps(rtt_ms, share)), rtt_ms, ip)
-        commands = (("far", drop(share, ip)), ALONE)
         note = f"{100 * share:g} %, rtt {rtt_ms}, {flows} {congestion}"
-        yield Case("loss", "loss", note, link, scenario(flows, congestion, 3.0), commands)
+        yield Case("loss", "loss", note, link, scenario(flows, congestion, 3.0), (("far", drop(share, ip)), ALONE))
     share = rng.choice((0.18, 0.25))
     note = f"{100 * share:g} %, bbr, rtt 5"
     yield Case("loss", "loss", note, rig(2 * 10**8, 5), scenario(1, "bbr", 3.0), (("far", drop(share, 4)), ALONE))
     share = rng.choice((0.05, 0.15))
-    yield Case(
-        "loss", "loss", f"{100 * share:g} %, udp", rig(10**9), datagrams(200_000_000), (("far", drop(share, 4)),)
-    )
+    note, asked = f"{100 * share:g} %, udp", datagrams(200_000_000)
+    yield Case("loss", "loss", note, rig(10**9), asked, (("far", drop(share, 4)),))
 
 
 def quota(rng: random.Random) -> Iterator[Case]:
@@ -237,8 +227,7 @@ def disk(rng: random.Random) -> Iterator[Case]:
         asked["matrix"]["size"] = f"{3 * read_mb}M"
         asked |= {"omit": "0s"}
         del asked["matrix"]["parallel"]
-        link = rig(10**9)
-        yield Case("disk", "disk", f"reads {read_mb} MB/s", link, asked, read_bytes_per_s=read_mb * 1_000_000)
+        yield Case("disk", "disk", f"reads {read_mb} MB/s", rig(10**9), asked, read_bytes_per_s=read_mb * 1_000_000)
 
 
 def mtu(rng: random.Random) -> Iterator[Case]:
@@ -275,9 +264,7 @@ def two(rng: random.Random) -> Iterator[Case]:
     # Alone (set `both`), 2 % allow 400 to 800 Mbit/s and this shaper 3010; 4 % allow 800 to 3200.
     tight = Case("sender", "quota+shaper", "sender 2 %", rig(5 * 10**9), scenario(2, "cubic"), quota=("near", 2))
     yield replace(tight, commands=(("switch", tbf(3500, 10, "far")),))
-    yield Case(
-        "rate", "rate+shaper", "100M, tbf 300M", rig(10**9), datagrams(10**8), (("switch", tbf(300, 20, "far")),)
-    )
-    yield Case(
-        "window", "window+policer", "16 KB over 8 ms", rig(10**9, 8), scenario(1, "reno", window="16K"), (("far", cut),)
-    )
+    shaped = (("switch", tbf(300, 20, "far")),)
+    yield Case("rate", "rate+shaper", "100M, tbf 300M", rig(10**9), datagrams(10**8), shaped)
+    link, asked = rig(10**9, 8), scenario(1, "reno", window="16K")
+    yield Case("window", "window+policer", "16 KB over 8 ms", link, asked, (("far", cut),))

@@ -42,8 +42,6 @@ SETS: Final = {
 }
 """The function that makes the cells of each set, and its seed."""
 AGENT: Final = re.compile(rb"/agent-[0-9a-f]{64}")
-CPU_GROUP: Final = Path("/sys/fs/cgroup/cpu/rigctl-limits")
-DISK_GROUP: Final = Path("/sys/fs/cgroup/blkio/rigctl-limits")
 PERIOD_US: Final = 50_000
 DEADLINE_S: Final = 40.0
 
@@ -71,10 +69,9 @@ def measure(half: str, store: str, only: str | None, most: int | None) -> None:
                 _measure(Path(name), number, case, store)
             except (RuntimeError, OSError, subprocess.SubprocessError) as error:
                 print(f"{number:3} {case.kind}: {error}", file=sys.stderr)
+            took = f"{time.monotonic() - began_s:.1f} s"
             disturbed = "" if case.busy_programs or not _disturbed(store) else ", disturbed by other programs"
-            print(
-                f"{number:3} {case.label:12} {case.kind:16} {time.monotonic() - began_s:.1f} s{disturbed}", flush=True
-            )
+            print(f"{number:3} {case.label:12} {case.kind:16} {took}{disturbed}", flush=True)
 
 
 def _stored(store: str) -> set[int]:
@@ -95,9 +92,7 @@ def _disturbed(store: str) -> bool:
 def _measure(folder: Path, number: int, case: Case, store: str) -> None:
     rig, scenario = folder / f"rig{number}.yaml", folder / "scenario.yaml"
     rig.write_text(yaml.safe_dump(case.rig, sort_keys=False))
-    notes = json.dumps(
-        {"label": case.label, "kind": case.kind, "note": case.note, "of_pairs": case.of_pairs, "says": case.says}
-    )
+    notes = json.dumps({name: getattr(case, name) for name in ("label", "kind", "note", "of_pairs", "says")})
     said = {"title": f"{number} {case.kind}", "notes": notes, "rig": str(rig), **case.scenario}
     if case.quota is not None:
         said["max_skew"] = f"{2 * PERIOD_US}us"  # a thread may begin by waiting for the next period
@@ -115,11 +110,11 @@ def _measure(folder: Path, number: int, case: Case, store: str) -> None:
         if case.quota is not None:
             node, percent = case.quota
             limits = {"cpu.cfs_period_us": str(PERIOD_US), "cpu.cfs_quota_us": str(PERIOD_US * percent // 100)}
-            ends.enter_context(_in_group(CPU_GROUP, node, limits))
+            ends.enter_context(_in_group(Path("/sys/fs/cgroup/cpu/rigctl-limits"), node, limits))
         if case.read_bytes_per_s is not None:
-            major, minor = _device(Path("/var/tmp"))
-            limits = {"blkio.throttle.read_bps_device": f"{major}:{minor} {case.read_bytes_per_s}"}
-            ends.enter_context(_in_group(DISK_GROUP, "near", limits))
+            disk = Path("/var/tmp").stat().st_dev
+            limits = {"blkio.throttle.read_bps_device": f"{disk >> 8}:{disk & 0xFF} {case.read_bytes_per_s}"}
+            ends.enter_context(_in_group(Path("/sys/fs/cgroup/blkio/rigctl-limits"), "near", limits))
         for _ in range(case.busy_programs):
             program = subprocess.Popen([sys.executable, "-c", "while True: pass"])
             ends.callback(program.wait)
@@ -128,14 +123,8 @@ def _measure(folder: Path, number: int, case: Case, store: str) -> None:
 
 
 def _address(rig: Path, node: str) -> str:
-    """The data address of `node`."""
     said = rigctl("rig", "exec", str(rig), node, "--", "ip -o -4 addr show dev eth0")
     return str(re.findall(r"inet ([\d.]+)/", said)[0])
-
-
-def _device(folder: Path) -> tuple[int, int]:
-    number = folder.stat().st_dev
-    return number >> 8, number & 0xFF
 
 
 @contextlib.contextmanager
@@ -166,13 +155,10 @@ def _watch(group: Path, node: str, done: threading.Event) -> None:
             if not entry.name.isdigit() or entry.name in moved:
                 continue
             with contextlib.suppress(OSError):
-                if AGENT.search((entry / "cmdline").read_bytes()) and _is_on(entry, node):
+                is_on_node = f"RIGCTL_NODE={node}".encode() in (entry / "environ").read_bytes().split(b"\0")
+                if is_on_node and AGENT.search((entry / "cmdline").read_bytes()):
                     (group / "cgroup.procs").write_text(entry.name)
                     moved.add(entry.name)
-
-
-def _is_on(entry: Path, node: str) -> bool:
-    return f"RIGCTL_NODE={node}".encode() in (entry / "environ").read_bytes().split(b"\0")
 
 
 def judged(store: str) -> Iterator[tuple[dict[str, Any], str, list[str], str]]:
@@ -181,8 +167,7 @@ def judged(store: str) -> Iterator[tuple[dict[str, Any], str, list[str], str]]:
         last = {opened.run(run).plan.title: run for run in sorted(opened.run_ids())}
         for run in last.values():
             info = opened.run(run)
-            frames = load(info, list(opened.repetitions(info.run)))
-            (summary,) = summaries(frames)
+            (summary,) = summaries(load(info, list(opened.repetitions(info.run))))
             if not summary.counted:
                 print(f"not measured: {info.plan.title}", file=sys.stderr)
                 continue
@@ -205,10 +190,8 @@ def judge(store: str, details: bool) -> None:
         if not right:
             wrong.append(f"{told['title']} ({told['note']}): {told['label']}, found {limit} {pairs}; {told['goodput']}")
         if details:
-            print(
-                f"{'' if right else 'WRONG '}{told['title']}: {told['note']}: {told['goodput']}: {limit}\n"
-                f"    {sentence}"
-            )
+            mark = "" if right else "WRONG "
+            print(f"{mark}{told['title']}: {told['note']}: {told['goodput']}: {limit}\n    {sentence}")
     names = sorted({*found, *(limit for row in found.values() for limit in row)})
     print(f"| injected \\ found | {' | '.join(names)} |\n|---|{'---:|' * len(names)}")
     for label in names:

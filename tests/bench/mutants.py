@@ -21,7 +21,6 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
 ROOMS: Final = ("model", "analysis", "protocol", "scenario")
-SAMPLE: Final = "*[16]"
 SURVIVED, UNREACHED = {0}, {5, 33}  # mutmut's exit codes: tests passed; no test reaches it
 CONFIGURATION: Final = """
 [tool.mutmut]
@@ -68,7 +67,6 @@ def survivors(codes: dict[str, int]) -> list[str]:
 
 
 def measured(room: str, pattern: str) -> str:
-    """A row of the table for `room`."""
     began_s, folder = time.monotonic(), copied(room)
     with (folder / "log").open("wb") as log:
         command = [sys.executable, "-m", "mutmut", "run", "--max-children", "1", f"rigctl.{room}.{pattern}"]
@@ -79,10 +77,8 @@ def measured(room: str, pattern: str) -> str:
     (folder / "survivors.txt").write_text("\n".join(survivors(codes)) + "\n")
     survived, unreached = (sum(code in kind for code in codes.values()) for kind in (SURVIVED, UNREACHED))
     killed = len(codes) - survived - unreached
-    score = f"{100 * killed / len(codes):.1f}"
-    return (
-        f"| {room} | {len(codes)} | {killed} | {survived} | {unreached} | {score} | {time.monotonic() - began_s:.0f} |"
-    )
+    score, took_s = f"{100 * killed / len(codes):.1f}", f"{time.monotonic() - began_s:.0f}"
+    return f"| {room} | {len(codes)} | {killed} | {survived} | {unreached} | {score} | {took_s} |"
 
 
 def main() -> None:
@@ -92,7 +88,7 @@ def main() -> None:
     arguments = parser.parse_args()
     print("| room | mutants | killed | survived | not reached | score, % | time, s |\n|---|--:|--:|--:|--:|--:|--:|")
     for room in arguments.rooms:
-        print(measured(room, "*" if arguments.all else SAMPLE), flush=True)
+        print(measured(room, "*" if arguments.all else "*[16]"), flush=True)
 
 
 if __name__ == "__main__":

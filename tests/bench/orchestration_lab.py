@@ -68,22 +68,18 @@ def _files(lab: PairLab) -> None:
     trust = "user: root, key: id, known_hosts: known, data_interface: eth0"
     listed = "".join(f"  {name}: {{address: {addresses[name]}, {trust}}}\n" for name in lab.nodes)
     (folder / "lab.yaml").write_text(f"links: {{rate: 200M, mtu: 1500}}\nnodes:\n{listed}")
-    options = (
-        f"User root\nIdentityFile {folder}/id\nIdentitiesOnly yes\nUserKnownHostsFile {folder}/known\nBatchMode yes\n"
-    )
+    trust = f"User root\nIdentityFile {folder}/id\nIdentitiesOnly yes\nUserKnownHostsFile {folder}/known\n"
     hosts = "".join(f"Host {name}\nHostName {addresses[name]}\n" for name in lab.nodes)
-    (folder / "ssh_config").write_text(f"{hosts}Host *\n{options}")
+    (folder / "ssh_config").write_text(f"{hosts}Host *\n{trust}BatchMode yes\n")
     peers = dict(zip(lab.senders, lab.receivers, strict=True))
     senders = "".join(f"{name} peer={addresses[peers[name]]}\n" for name in lab.senders)
     receivers = "".join(f"{name}\n" for name in lab.receivers)
     common = f"ansible_ssh_common_args='-F {folder}/ssh_config'\nansible_python_interpreter=/usr/bin/python3\n"
-    (folder / "hosts.ini").write_text(
-        f"[senders]\n{senders}[receivers]\n{receivers}[nodes:children]\nsenders\nreceivers\n[nodes:vars]\n{common}"
-    )
+    groups = f"[senders]\n{senders}[receivers]\n{receivers}[nodes:children]\nsenders\nreceivers\n"
+    (folder / "hosts.ini").write_text(f"{groups}[nodes:vars]\n{common}")
 
 
 def _wait(lab: PairLab) -> None:
-    """Until every node lets the controller in."""
     until = time.monotonic() + READY_S
     for name in lab.nodes:
         command = lab.inside("ctl", "ssh", "-F", str(lab.folder / "ssh_config"), name, "true")

@@ -9,7 +9,6 @@ import signal
 import time
 from collections.abc import Callable
 
-import bench  # noqa: F401
 from peers_lab import Figures, Job, Tool, qperf_test
 from talk import report_of, started
 

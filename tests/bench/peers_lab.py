@@ -11,17 +11,17 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import bench  # noqa: F401
+from processes import eventually
 from talk import Talk, joined
 
 DEADLINE_S = 30.0
 Figures = dict[str, float]
-OFFLOADS = ("tso", "gso", "gro", "tx-udp-segmentation")
 _numbers = itertools.count()
 
 
@@ -54,7 +54,6 @@ def quietly(*words: str, check: bool = True) -> None:
 
 @contextmanager
 def laid_out(place: Place) -> Iterator[Ends]:
-    """Two namespaces with a link between them; nothing of them is left afterwards."""
     stem = f"rigctl-peers-{os.getpid()}"
     ends = Ends(f"{stem}-s", f"{stem}-r", "10.99.0.1", "10.99.0.2")
     addresses = {ends.sender: ends.sender_address, ends.receiver: ends.address}
@@ -65,7 +64,7 @@ def laid_out(place: Place) -> Iterator[Ends]:
         quietly("ip", "link", "add", "eth0", "netns", ends.sender, "type", "veth", *peer)
         for name, address in addresses.items():
             quietly("ip", "-n", name, "address", "add", f"{address}/24", "dev", "eth0")
-            for offload in () if place.offloads else OFFLOADS:
+            for offload in () if place.offloads else ("tso", "gso", "gro", "tx-udp-segmentation"):
                 quietly(*inside(name, "ethtool", "-K", "eth0", offload, "off"))
             for device in ("lo", "eth0"):
                 quietly("ip", "-n", name, "link", "set", device, "up")
@@ -83,12 +82,6 @@ def inside(name: str, *words: str) -> list[str]:
     return ["ip", "netns", "exec", name, *words]
 
 
-def _accounting() -> tuple[Path, str]:
-    """The folder of control groups that counts processor time, and the file in each that holds it."""
-    old = Path("/sys/fs/cgroup/cpuacct")
-    return (old, "cpuacct.usage") if old.is_dir() else (Path("/sys/fs/cgroup"), "cpu.stat")
-
-
 class Crew:
     """The processes of one side of a tool and their children, in a control group that counts their time.
 
@@ -97,7 +90,8 @@ class Crew:
 
     def __init__(self, processor: int | None = None) -> None:
         self._pinned = [] if processor is None else ["taskset", "-c", str(processor)]
-        root, self._file = _accounting()
+        old = Path("/sys/fs/cgroup/cpuacct")
+        root, self._file = (old, "cpuacct.usage") if old.is_dir() else (old.parent, "cpu.stat")
         self._folder = root / f"rigctl-peers-{os.getpid()}-{next(_numbers)}"
         self._folder.mkdir()
         self._scratch = tempfile.TemporaryDirectory()  # neper writes logs where it is started
@@ -111,13 +105,8 @@ class Crew:
         return ["sh", "-c", join, "sh", *inside(namespace, *self._pinned, *words)]
 
     def start(self, namespace: str, words: Sequence[str]) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            self.command(namespace, words),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            cwd=self._scratch.name,
-        )
+        output: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+        process = subprocess.Popen(self.command(namespace, words), cwd=self._scratch.name, **output)
         self.processes.append(process)
         return process
 
@@ -134,10 +123,8 @@ class Crew:
     def _signal(self, number: signal.Signals) -> list[int]:
         members = [int(pid) for pid in (self._folder / "cgroup.procs").read_text().split()]
         for pid in members:
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(pid, number)
-            except ProcessLookupError:
-                continue
         return members
 
     def __exit__(self, *_: object) -> None:
@@ -181,12 +168,10 @@ class Job:
         return port, server
 
     def drive(self, words: str) -> str:
-        """Run the tool's client; return what it printed."""
         return self.senders.finished(self.senders.start(self.ends.sender, self._words(words)))
 
     @contextmanager
     def agents(self, **how: Any) -> Iterator[tuple[Talk, Talk]]:
-        """Receiver and sender of rigctl, joined."""
         with (
             Talk(self.receivers.command(self.ends.receiver, [self.binary])) as receiver,
             Talk(self.senders.command(self.ends.sender, [self.binary])) as sender,
@@ -206,7 +191,6 @@ class Tool:
 
 
 def measured(tool: Tool, binary: str, ends: Ends, number: int, seconds: int, *, pinned: bool) -> Figures:
-    """One run of a tool, and the processor time that it took."""
     with Crew(1 if pinned else None) as receivers, Crew(0 if pinned else None) as senders:
         before = machine_busy_s()
         figures = tool.run(Job(receivers, senders, ends, number, seconds, binary))
@@ -225,12 +209,8 @@ def machine_busy_s() -> float:
 
 
 def await_listening(namespace: str, port: int, udp: bool = False) -> None:
-    until_s = time.monotonic() + DEADLINE_S
     words = inside(namespace, "ss", "-Hln", "-u" if udp else "-t", f"sport = :{port}")
-    while not subprocess.run(words, capture_output=True, check=True).stdout.strip():
-        if time.monotonic() > until_s:
-            raise TimeoutError(f"nothing listens on port {port}")
-        time.sleep(0.01)
+    eventually(lambda: subprocess.run(words, capture_output=True, check=True).stdout.strip(), f"listens on port {port}")
 
 
 def program(name: str, folders: Sequence[Path]) -> str | None:

@@ -8,7 +8,6 @@ import re
 import signal
 from collections.abc import Callable
 
-import bench  # noqa: F401
 from peers_lab import Figures, Job, Tool
 from talk import report_of, started
 
@@ -19,8 +18,7 @@ DEFAULTS = (1, 65536)
 
 def agent(*, busy: bool) -> Callable[[Job], Figures]:
     def run(job: Job) -> Figures:
-        extra = f"test=pingpong size={job.number} busy={int(busy)} nodelay=1"
-        with job.agents(extra=extra) as (receiver, sender):
+        with job.agents(extra=f"test=pingpong size={job.number} busy={int(busy)} nodelay=1") as (receiver, sender):
             started(receiver, sender, job.seconds * 1000)
             assert sender.event("ended", job.seconds + 15)["error"] is None
             report = report_of(sender)

@@ -1,14 +1,10 @@
-"""Streams over TCP by each tool: what arrived.
-
-Each tool counts at its receiver.
-"""
+"""Streams over TCP by each tool: what arrived, as the tool counts it at its receiver."""
 
 import json
 import signal
 import time
 from collections.abc import Callable
 
-import bench  # noqa: F401
 from peers_lab import Figures, Job, Tool, qperf_test
 from talk import report_of, started
 

@@ -30,10 +30,7 @@ FIGURES: Final = {
         Figure("Gbit/s", lambda r: r["gbps"], max, 1),
         *(Figure(f"{side}, s/GB", per_gb(side), min, 3) for side in ("sender", "receiver", "machine")),
     ),
-    "messages": (
-        Figure("p50, µs", lambda r: r["p50_us"], min, 1),
-        Figure("p99, µs", lambda r: r["p99_us"], min, 1),
-    ),
+    "messages": (Figure("p50, µs", lambda r: r["p50_us"], min, 1), Figure("p99, µs", lambda r: r["p99_us"], min, 1)),
     "datagrams": (
         Figure("arrived, 1000/s", lambda r: r["packets"] / r["seconds"] / 1e3, max, 0),
         Figure("per CPU second, 1000", _per_cpu, max, 0),
@@ -47,9 +44,9 @@ def tables(records: Sequence[Record]) -> list[str]:
     lines: list[str] = []
     for kind in dict.fromkeys(record["kind"] for record in records):
         those = [record for record in records if record["kind"] == kind]
-        cells = {
-            where: [each for each in those if _where(each) == where] for where in dict.fromkeys(map(_where, those))
-        }
+        cells: dict[Where, list[Record]] = {}
+        for record in those:
+            cells.setdefault(_where(record), []).append(record)
         medians = {where: _medians(kind, each) for where, each in cells.items()}
         for work in dict.fromkeys(record["work"] for record in those if record["own"]):
             same = [record for record in those if record["work"] == work]

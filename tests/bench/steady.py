@@ -24,9 +24,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Final
 
-from bench import ROOT, SUPPORT, table
-
-sys.path.insert(0, str(SUPPORT))
+from bench import ROOT, table
 from processes import running
 
 ON: Final = ("idle", "busy", "idle", "busy", "one")
@@ -64,26 +62,13 @@ def one_run(on: str, seed: int, workers: int, paths: Sequence[str]) -> tuple[set
     """Run the tests once; print a line on it, and keep what pytest printed if a test failed."""
     with tempfile.TemporaryDirectory() as folder, machine(on) as begin:
         report, log = Path(folder, "report.xml"), Path(folder, "log")
-        words = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-n",
-            str(workers),
-            "--dist",
-            "loadfile",
-            "-p",
-            "no:cacheprovider",
-        ]
-        command = [*begin, *words, "--no-loadscope-reorder", f"--junitxml={report}", *paths]
+        words = f"-m pytest -q -n {workers} --dist loadfile -p no:cacheprovider --no-loadscope-reorder".split()
+        command = [*begin, sys.executable, *words, f"--junitxml={report}", *paths]
         environment = os.environ | {"CI": "1", "RIGCTL_ORDER": str(seed)}
         began_s = time.monotonic()
         with log.open("wb") as output:
             try:
-                subprocess.run(
-                    command, cwd=ROOT, env=environment, stdout=output, stderr=output, timeout=LONGEST_S, check=False
-                )
+                subprocess.run(command, cwd=ROOT, env=environment, stdout=output, stderr=output, timeout=LONGEST_S)
             except subprocess.TimeoutExpired:
                 report.unlink(missing_ok=True)
         ran, failed = outcomes(report)

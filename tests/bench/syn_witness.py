@@ -33,8 +33,7 @@ _FILTER: Final = (
 
 
 def main() -> None:
-    program = b"".join(struct.pack("HBBI", *line) for line in _FILTER)
-    buffer = ctypes.create_string_buffer(program)
+    buffer = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in _FILTER))
     with (
         socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL)) as seen,
         Path(sys.argv[1]).open("w", buffering=1) as lines,

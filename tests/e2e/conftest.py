@@ -19,13 +19,8 @@ if TYPE_CHECKING:
     from browsing import Pages
 
 QUIETLY: Final = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
 )
 """Arguments of a browser that asks nobody for anything by itself."""
 
@@ -40,7 +35,6 @@ def user(tmp_path: Path) -> Iterator[User]:
 
 @pytest.fixture(scope="session")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
-    """Someone whose rig gigablox is up."""
     made = User(tmp_path_factory.mktemp("host"))
     with kept_up(made):
         yield made
@@ -73,10 +67,8 @@ def real(shared: Path) -> Real:
 @pytest.fixture
 def replayed(tmp_path: Path) -> Iterator[User]:
     """Someone whose runs are replayed: no node, no traffic; `replay.says` what they return."""
-    made = User(tmp_path)
-    made.replays()
-    yield made
-    made.replay.release()  # a run that is held would outlive the test
+    with User(tmp_path).replaying() as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,18 +47,16 @@ def middle(chart: Locator) -> tuple[float, float]:
 
 
 def reading(page: Page) -> list[str]:
-    """The lines of the reading that is shown: where, then titles, names and values."""
     shown = page.locator(".reading")
     return [" ".join(line.split()) for line in shown.locator("b, p").all_inner_texts()] if shown.is_visible() else []
 
 
 def told(chart: Locator, name: str, at: int, panel: int = 0) -> tuple[str, str]:
     """The position and the value of point `at` of a series, as the page holds them."""
-    series = chart.locator("[data-panel]").nth(panel).locator(f'[data-name="{name}"][data-y]')
-    first = chart.locator("[data-panel]").nth(panel).locator("[data-x]").first
-    return tuple(
-        (each.get_attribute(key) or "").split(" ")[at] for each, key in ((first, "data-x"), (series, "data-y"))
-    )  # type: ignore[return-value]
+    own = chart.locator("[data-panel]").nth(panel)
+    x = own.locator("[data-x]").first.get_attribute("data-x") or ""
+    y = own.locator(f'[data-name="{name}"][data-y]').get_attribute("data-y") or ""
+    return x.split(" ")[at], y.split(" ")[at]
 
 
 def test_the_mouse_reads_each_series_and_the_cursor_stands_in_all_charts(browser: Browser, report: Path) -> None:
@@ -68,16 +67,13 @@ def test_the_mouse_reads_each_series_and_the_cursor_stands_in_all_charts(browser
         assert re.fullmatch(r"[0-9.]+ seconds", lines[0])
         xs = (first.locator("[data-x]").first.get_attribute("data-x") or "").split(" ")
         at = xs.index(lines[0].split()[0])
-        for name in ("pi1 → pi2", "pi3 → pi4"):
-            assert f"{name} {told(first, name, at)[1]}" in lines
-            assert f"{name} {told(first, name, at, panel=1)[1]}" in lines
+        for name, panel in product(("pi1 → pi2", "pi3 → pi4"), (0, 1)):
+            assert f"{name} {told(first, name, at, panel)[1]}" in lines
         assert lines[1] == "Mbit/s"
         assert "retransmits" in lines
         assert page.locator(".cursor").count() == charts(page).count() > 1
-        places = page.locator(".cursor").evaluate_all(
-            "all => all.map((one) => one.firstChild.getAttribute('d').split('v')[0])"
-        )
-        assert len({*places}) == 1  # tests of the same length: the same place in each
+        places = page.locator(".cursor").evaluate_all("all => all.map((one) => one.firstChild.getAttribute('d'))")
+        assert len({place.split("v")[0] for place in places}) == 1  # tests of the same length: the same place in each
         page.mouse.move(5, 5)
         assert reading(page) == []
         assert page.locator(".cursor").count() == 0
@@ -85,8 +81,7 @@ def test_the_mouse_reads_each_series_and_the_cursor_stands_in_all_charts(browser
 
 def test_a_finger_reads_a_chart_and_a_touch_elsewhere_ends_it(browser: Browser, report: Path) -> None:
     with unfolded(browser, report, **PHONE, has_touch=True, is_mobile=True) as page:
-        chart = charts(page).nth(1)
-        page.touchscreen.tap(*middle(chart))
+        page.touchscreen.tap(*middle(charts(page).nth(1)))
         assert reading(page)[1] == "Mbit/s"
         box = page.locator(".reading").bounding_box()
         assert box is not None
@@ -102,20 +97,12 @@ def test_a_finger_reads_a_chart_and_a_touch_elsewhere_ends_it(browser: Browser, 
 def test_arrow_keys_read_point_by_point(browser: Browser, report: Path) -> None:
     with unfolded(browser, report) as page:
         chart = charts(page).first
-        figure = chart.locator("xpath=ancestor::figure")
-        figure.focus()
+        chart.locator("xpath=ancestor::figure").focus()
         assert reading(page) == []
-        for keys, at in (
-            ("ArrowRight", 0),
-            ("ArrowRight", 1),
-            ("End", -1),
-            ("ArrowRight", -1),
-            ("ArrowLeft", -2),
-            ("Home", 0),
-        ):
-            page.keyboard.press(keys)
+        for key, at in (("Right", 0), ("Right", 1), ("End", -1), ("Right", -1), ("Left", -2), ("Home", 0)):
+            page.keyboard.press(key if key in ("End", "Home") else f"Arrow{key}")
             x, value = told(chart, "pi1 → pi2", at)
-            assert reading(page)[0] == f"{x} seconds", keys
+            assert reading(page)[0] == f"{x} seconds", key
             assert f"pi1 → pi2 {value}" in reading(page)
         assert page.locator('.reading[role="status"]').count() == 1
         page.keyboard.press("Escape")
@@ -125,9 +112,7 @@ def test_arrow_keys_read_point_by_point(browser: Browser, report: Path) -> None:
         assert reading(page) == []
 
 
-def test_a_key_of_the_legend_hides_its_series_also_by_keyboard_and_paper_has_all(
-    browser: Browser, report: Path
-) -> None:
+def test_a_key_of_the_legend_hides_its_series_by_keyboard_too_and_paper_has_all(browser: Browser, report: Path) -> None:
     with unfolded(browser, report) as page:
         key = page.get_by_role("button", name="pi1 → pi2")
         own = page.locator('svg [data-name="pi1 → pi2"]')
@@ -184,9 +169,7 @@ def test_the_values_of_every_chart_lie_where_they_are_drawn(browser: Browser, pa
             chart = charts(page).nth(number)
             chart.locator("xpath=ancestor::figure").focus()
             page.keyboard.press("End")
-            axis, line = chart.evaluate(
-                "svg => [svg.dataset.axis, svg.querySelector('.cursor path').getAttribute('d')]"
-            )
+            axis, line = chart.evaluate(DRAWN)
             assert reading(page), name
             left, (*_, place, size) = float(line.removeprefix("M").split()[0]), json.loads(axis)
             assert place - 0.1 <= left <= place + size + 0.1

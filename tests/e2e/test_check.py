@@ -10,25 +10,23 @@ from user import User
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schemas" / "check.schema.json"
 RULE = "ip length > 1000 drop"
-NO_HOLE = "nft delete table inet t"
 HOLE = f"echo 'table inet t {{ chain c {{ type filter hook input priority 0; iifname eth0 {RULE}; }}; }}' | nft -f -"
 
 
 @contextmanager
 def ruled(guest: User, rule: str) -> Iterator[None]:
-    """A firewall rule on pi2."""
     guest.rigctl("rig", "exec", "gigablox", "pi2", "--", rule)
     try:
         yield
     finally:
-        guest.rigctl("rig", "exec", "gigablox", "pi2", "--", NO_HOLE)
+        guest.rigctl("rig", "exec", "gigablox", "pi2", "--", "nft delete table inet t")
 
 
 def test_a_clean_rig_is_said_to_be_ready_first_and_its_nodes_follow(guest: User) -> None:
     said = guest.rigctl("check", "gigablox", "--all")
     lines = said.splitlines()
     assert lines[1] == "No error and no warning on 4 nodes: traffic can start."
-    assert "Path MTU out" in " ".join(said.split()) or "MTU out" in said
+    assert "MTU out" in " ".join(said.split())
     assert [line.split()[0] for line in lines if line.startswith("pi")][:4] == ["pi1", "pi2", "pi3", "pi4"]
     assert "ok: all 4 nodes: reached by SSH" in said
 

@@ -1,4 +1,4 @@
-"""What only a start of Python shows: what it imports, its standard output, what a shell completes, missing extras."""
+"""What only a start of Python shows: what it imports, its standard output, missing extras."""
 
 import json
 import os
@@ -32,32 +32,31 @@ for words in json.load(sys.stdin):
         code = exit_code(words)
     print(json.dumps([code, out.getvalue(), errors.getvalue()]))
 """
-POSTGRESQL: Final = "postgresql://anna:secret@127.0.0.1:1/rigctl"
-NEEDING: Final[dict[str, tuple[str, list[str]]]] = {
-    "openmetrics": ("export --format openmetrics", ["export", "--format", "openmetrics", "-o", "made"]),
-    "parquet": ("export --format parquet", ["export", "--format", "parquet", "-o", "made"]),
-    "pictures": ("report --fragment", ["report", "--fragment", "made"]),
-    "postgresql": ("store postgresql://anna:***@127.0.0.1:1/rigctl", ["runs", "--store", POSTGRESQL]),
+NEEDING: Final = {
+    "openmetrics": ("export --format openmetrics", "export --format openmetrics -o made"),
+    "parquet": ("export --format parquet", "export --format parquet -o made"),
+    "pictures": ("report --fragment", "report --fragment made"),
+    "postgresql": (
+        "store postgresql://anna:***@127.0.0.1:1/rigctl",
+        "runs --store postgresql://anna:secret@127.0.0.1:1/rigctl",
+    ),
 }
 """What each extra is for, as its message says, and a command that needs it."""
-NEEDING_NONE: Final = (["show"], ["report", "-o", "page.html"], ["regress"])
+NEEDING_NONE: Final = ("show", "report -o page.html", "regress")
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     path = tmp_path / "r.db"
-    info, measured = builders.gigablox()
     with open_store(str(path)) as opened:
-        builders.put(opened, info, measured)
+        builders.put(opened, *builders.gigablox())
     return path
 
 
-def ended(store: Path, *command: str, given: str = "", **variables: str) -> "subprocess.CompletedProcess[str]":
-    environment = os.environ | {"RIGCTL_STORE": str(store), "PYTHONPATH": str(ROOT), "COLUMNS": "200", **variables}
-    return subprocess.run(
-        command, cwd=store.parent, env=environment, input=given, capture_output=True, text=True, timeout=DEADLINE_S,
-        check=False,
-    )  # fmt: skip
+def ended(store: Path, *command: str, given: str = "") -> "subprocess.CompletedProcess[str]":
+    environment = os.environ | {"RIGCTL_STORE": str(store), "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+    how: dict[str, Any] = {"capture_output": True, "text": True, "timeout": DEADLINE_S}
+    return subprocess.run(command, cwd=store.parent, env=environment, input=given, **how)
 
 
 def in_bash(store: Path, line: str) -> "subprocess.CompletedProcess[str]":
@@ -86,11 +85,6 @@ def test_output_that_cannot_be_written_is_one_message(store: Path, line: str, sa
     assert said in done.stderr
 
 
-def test_a_shell_completes_names(store: Path) -> None:
-    typed = {"_RIGCTL_COMPLETE": "complete_bash", "COMP_WORDS": "rigctl run giga", "COMP_CWORD": "2"}
-    assert ended(store, sys.executable, "-m", "rigctl", **typed).stdout.split() == ["gigablox"]
-
-
 def test_the_list_of_commands_imports_none_of_them(store: Path) -> None:
     imported = json.loads(ended(store, sys.executable, "-c", IMPORTED).stdout.splitlines()[-1])
     assert "rigctl.cli.app" in imported
@@ -99,7 +93,7 @@ def test_the_list_of_commands_imports_none_of_them(store: Path) -> None:
 
 def test_a_missing_extra_is_named_with_the_line_that_installs_it_and_all_else_works(store: Path) -> None:
     commands = [*NEEDING_NONE, *(command for _, command in NEEDING.values())]
-    done = ended(store, sys.executable, "-c", WITHOUT, given=json.dumps(commands))
+    done = ended(store, sys.executable, "-c", WITHOUT, given=json.dumps([command.split() for command in commands]))
     assert done.returncode == 0, done.stderr
     made: list[Any] = [json.loads(line) for line in done.stdout.splitlines()]
     for _, (code, out, errors) in zip(NEEDING_NONE, made, strict=False):

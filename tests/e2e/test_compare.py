@@ -6,9 +6,8 @@ from typing import Any
 from user import User, ended
 
 from rigctl.records import Status
-from rigctl.store import open_store
 
-RIG = "virtual: namespaces\nlinks:\n  rate: 2G\n  mtu: 1500\nnodes:\n  a:\n  b:\n"
+RIG = "virtual: namespaces\nlinks: {rate: 2G, mtu: 1500}\nnodes: {a: , b: }\n"
 SCENARIO = "rig: {}\npairs: [{}]\nduration: {}\nmax_skew: 1s\nrepeat: {}\n"
 FOUR = SCENARIO.format("rig.yaml", "a -> b", "1s", 4)
 WHOLE = [900.0, 903.0, 897.0, 900.0]
@@ -45,22 +44,20 @@ def test_two_variants_are_measured_in_turn_and_the_worse_one_is_exit_code_1(repl
     assert [test for test, _, _ in replayed.replay.began] == [1, 2, 2, 1, 1, 2, 2, 1]
     rows = {(row["cell"], row["mss"], row["repetition"]) for row in replayed.rows("cells")}
     assert rows == {(cell, mss, number) for cell, mss in ((1, 1240), (2, 100)) for number in range(1, 5)}
-    made = compared(replayed, code=1)
-    assert made["against"] == {"setting": "mss", "before": "1240", "after": "100"}
+    assert compared(replayed, code=1)["against"] == {"setting": "mss", "before": "1240", "after": "100"}
     assert "mss 100 against 1240" in (replayed.folder / "c.html").read_text().replace("MSS", "mss")
     replayed.replay.says(measured={"*": WHOLE})
     replayed.rigctl("run", scenario, "--against", "mss=100", "--no-report")  # both alike: exit code 0
 
 
 def test_conditions_in_turn_hold_for_their_own_tests_and_settings_are_back(guest: User) -> None:
-    scenario = guest.scenario(
-        SCENARIO.format("gigablox", "pi1 -> pi2", "400ms", 4) + "conditions: {whole: {mtu: 1500}, small: {mtu: 1280}}\n"
-    )
+    conditions = "conditions: {whole: {mtu: 1500}, small: {mtu: 1280}}\n"
+    scenario = guest.scenario(SCENARIO.format("gigablox", "pi1 -> pi2", "400ms", 4) + conditions)
     against = ("--against", "condition=small")
     assert "with condition whole and small in turn (ABBA)" in guest.rigctl("plan", scenario, *against)
     # Which one is faster is luck on a busy machine: no change is of importance here.
     guest.rigctl("run", scenario, *against, "--bound", "100", "--no-report")
-    with open_store(guest.environment["RIGCTL_STORE"]) as store:
+    with guest.store() as store:
         began = sorted(store.repetitions(store.run().run), key=lambda one: one.started_at)
     assert [one.cell for one in began if one.status is Status.OK] == [1, 2, 2, 1, 1, 2, 2, 1]
     known = {(row["condition"], row["mtu"], row["mss_effective"]) for row in guest.rows()}

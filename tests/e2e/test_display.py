@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,6 @@ from rigctl.store import open_store
 
 
 class Terminal:
-    """A window of tmux."""
-
     def __init__(self, socket: Path) -> None:
         self._socket = socket
 
@@ -33,33 +31,22 @@ class Terminal:
         return self.tmux("capture-pane", "-p")
 
     def shows(self, *words: str) -> str:
-        """The screen, once it has all of these words."""
         try:
             return eventually(lambda: text if all(word in (text := self.screen()) for word in words) else "")
         except AssertionError:
             raise AssertionError(f"{words} not shown:\n{self.screen()}") from None
 
-    def resize(self, columns: int, rows: int) -> None:
-        self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
-
-    def press(self, key: str) -> None:
-        self.tmux("send-keys", key)
-
-    def process(self) -> int:
-        """What runs in it."""
-        return int(self.tmux("display-message", "-p", "#{pane_pid}"))
-
 
 @contextmanager
-def terminal(
-    folder: Path, command: Sequence[str], environment: Mapping[str, str], columns: int = 100, rows: int = 30
-) -> Iterator[Terminal]:
-    """`command` in a terminal of its own; the server ends with the block, at the latest."""
-    found = Terminal(folder / f"tmux-{columns}x{rows}")
-    given = [word for name, value in environment.items() for word in ("-e", f"{name}={value}")]
+def terminal(user: User, *words: str, columns: int = 100, rows: int = 30) -> Iterator[Terminal]:
+    """`rigctl` with these words in a terminal of its own; the server ends with the block, at the latest."""
+    found = Terminal(user.folder / f"tmux-{columns}x{rows}")
+    changed = {name: value for name, value in user.environment.items() if os.environ.get(name) != value}
+    given = [word for name, value in changed.items() for word in ("-e", f"{name}={value}")]
     size = ["-x", str(columns), "-y", str(rows)]
     kept = [";", "set-option", "-g", "remain-on-exit", "on"]  # what a command said at its end stays to be read
-    found.tmux("new-session", "-d", "-c", str(folder), *size, *given, "--", *command, *kept)
+    command = [sys.executable, "-m", "rigctl", *words, *kept]
+    found.tmux("new-session", "-d", "-c", str(user.folder), *size, *given, "--", *command)
     try:
         yield found
     finally:
@@ -67,9 +54,6 @@ def terminal(
             found.tmux("kill-server")
 
 
-RIGCTL = (sys.executable, "-m", "rigctl")
-NOBODY = 65534
-BIG = "██"
 SCENARIO = "rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\nduration: 4s\nmatrix: {parallel: [1, 2]}\n"
 
 
@@ -84,38 +68,29 @@ def user(replayed: User) -> Iterator[User]:
         yield replayed
 
 
-def changed(user: User) -> dict[str, str]:
-    return {name: value for name, value in user.environment.items() if os.environ.get(name) != value}
-
-
 def test_a_run_has_its_screen_and_outlives_its_terminal(user: User) -> None:
     assert json.loads(user.rigctl("display", "--json")) == {"version": 1, "runs": []}
-    with terminal(user.folder, [*RIGCTL, "display", "gigablox"], changed(user), 80, 24) as other:
+    with terminal(user, "display", "gigablox", columns=80, rows=24) as other:
         other.shows("No run yet")
-        with terminal(user.folder, [*RIGCTL, "run", "s.yaml", "--display", "--no-report"], changed(user)) as own:
+        with terminal(user, "run", "s.yaml", "--display", "--no-report") as own:
             own.shows("Mbit/s now", "test 2 of 2")
-            eventually(lambda: own.screen().count(BIG) > 20)
-            pid = own.process()
+            eventually(lambda: own.screen().count("██") > 20)
+            pid = int(own.tmux("display-message", "-p", "#{pane_pid}"))
             seen_by_another(user)
             other.shows("pi3 → pi4", "test 2 of 2")
-            resized(own)
+            own.tmux("resize-window", "-x", "60", "-y", "20")
+            eventually(lambda: is_small(own.screen().splitlines()), "a screen of 60 by 20")
             own.tmux("kill-server")
         user.replay.release()
         other.shows("of each pair", "complete")
-        other.press("q")
+        other.tmux("send-keys", "q")
     eventually(lambda: process(pid) is None)
     (listed,) = json.loads(user.rigctl("runs", "--json"))["runs"]
     assert (listed["status"], listed["measured"]) == ("complete", {"ok": 2})
 
 
-def resized(own: Terminal) -> None:
-    own.resize(60, 20)
-
-    def small() -> bool:
-        lines = own.screen().splitlines()
-        return any("left" in line for line in lines) and len(lines) <= 20 and max(map(len, lines)) <= 60
-
-    eventually(small, "a screen of 60 by 20")
+def is_small(lines: list[str]) -> bool:
+    return any("left" in line for line in lines) and len(lines) <= 20 and max(map(len, lines)) <= 60
 
 
 def seen_by_another(user: User) -> None:
@@ -124,7 +99,7 @@ def seen_by_another(user: User) -> None:
         return
 
     def shown() -> dict[str, Any]:
-        said = ended(("display", "--json"), user.folder, user.environment, uid=NOBODY)
+        said = ended(("display", "--json"), user.folder, user.environment, uid=65534)  # nobody
         (run,) = json.loads(said.stdout)["runs"]
         assert (run["user"], run["state"]["phase"]) == ("root", "measuring")
         return run if run["fate"] == "running" else {}
@@ -138,7 +113,7 @@ def seen_by_another(user: User) -> None:
 def test_a_killed_run_has_died_and_the_latest_table_of_the_store_is_shown(user: User) -> None:
     with open_store(user.environment["RIGCTL_STORE"]) as store:
         builders.put(store, *builders.gigablox())
-    with terminal(user.folder, [*RIGCTL, "display"], changed(user)) as idle:
+    with terminal(user, "display") as idle:
         idle.shows("of each pair", "no run in progress")
         killed = user.start("run", "s.yaml", "--quiet", "--no-report")
         try:

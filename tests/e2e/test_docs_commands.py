@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 from processes import DEADLINE_S
 from replay import SCRIPT
-from shell_blocks import Fence, shell, shortened
+from shell_blocks import shell, shortened
 from user import User, ended
 
 from rigctl.scenario.load import bundled_scenarios
@@ -82,12 +82,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     assert found.user.processes() == {}
 
 
-def of_page(page: str) -> list[Fence]:
-    return [fence for fence in RUNNABLE if fence.page == page]
-
-
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_a_page_do_what_it_says(page: str, reader: Reader) -> None:
-    for fence in of_page(page):
-        for line in fence.commands():
-            reader.types(line, measured=page in ABOUT_RIGS)
+    for line in (line for fence in RUNNABLE if fence.page == page for line in fence.commands()):
+        reader.types(line, measured=page in ABOUT_RIGS)

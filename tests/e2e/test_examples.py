@@ -34,10 +34,8 @@ def lab(replayed: User) -> User:
 
 
 def done(user: User, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = user.environment | variables
-    return subprocess.run(
-        command, cwd=user.folder, env=environment, text=True, capture_output=True, timeout=DEADLINE_S, check=False
-    )
+    how: dict[str, Any] = {"text": True, "capture_output": True, "timeout": DEADLINE_S}
+    return subprocess.run(command, cwd=user.folder, env=user.environment | variables, **how)
 
 
 def shell(user: User, script: str, **variables: str) -> int:
@@ -56,7 +54,6 @@ def workflow(user: User, **variables: str) -> list[tuple[str, int]]:
 
 
 def installations() -> list[tuple[str, dict[str, str]]]:
-    """How each example installs rigctl, with the variables of its job."""
     examples = ROOT / "examples"
     (job,) = yaml.safe_load((examples / "github-actions.yml").read_text())["jobs"].values()
     other = yaml.safe_load((examples / "gitlab-ci.yml").read_text())["network"]
@@ -72,8 +69,7 @@ def failures(user: User) -> list[str]:
 def test_the_workflow_passes_and_leaves_a_summary_and_test_results(lab: User) -> None:
     lab.replay.says(measured={EVERY: [94.0]})
     summary = lab.folder / "summary.md"
-    codes = workflow(lab, GITHUB_STEP_SUMMARY=str(summary))
-    assert codes == [("Measure", 0), ("Summary", 0), ("Test results", 0)]
+    assert workflow(lab, GITHUB_STEP_SUMMARY=str(summary)) == [("Measure", 0), ("Summary", 0), ("Test results", 0)]
     assert "| As expected" in summary.read_text()
     assert failures(lab) == []
     assert "<html" in (lab.folder / "report.html").read_text()
@@ -92,9 +88,7 @@ def test_the_job_fails_where_an_expectation_does_and_still_leaves_its_reports(la
 
 
 @pytest.mark.parametrize(("script", "variables"), installations(), ids=["github", "gitlab"])
-def test_a_job_installs_the_wheel_that_was_pinned_and_no_other(
-    lab: User, script: str, variables: dict[str, str]
-) -> None:
+def test_a_job_installs_the_pinned_wheel_and_no_other(lab: User, script: str, variables: dict[str, str]) -> None:
     wheel, asked = lab.folder / variables["RIGCTL_WHEEL"], lab.folder / "asked"
     wheel.parent.mkdir()
     wheel.write_bytes(b"as it was built")

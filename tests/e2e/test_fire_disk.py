@@ -1,33 +1,17 @@
 """A disk that fills up under the store: one message, nothing stored is lost, nothing is left."""
 
-import os
 import random
 import subprocess
 from pathlib import Path
 
-import pytest
-from fire import CELLS, COMMAND_S, CONDITIONS, Ground, ground, whole
+from fire import CELLS, CONDITIONS, MARKS, ground, whole
 from processes import mounted
 from torture import SEED, TIMES, told
-from user import User, ended
+from user import User
 
 FILLED = TIMES // 2
 SCENARIO = f"{CELLS}repeat: 1\n{CONDITIONS}"
-pytestmark = [
-    pytest.mark.torture,
-    pytest.mark.long,
-    pytest.mark.skipif(os.geteuid() != 0, reason="mounts file systems"),
-    pytest.mark.timeout(0),
-]
-
-
-def run(made: Ground) -> tuple[int, str]:
-    """The code and the messages of a run that ends by itself."""
-    done = ended(made.run_words(), made.user.folder, made.user.environment, COMMAND_S)
-    errors = done.stderr.decode()
-    (made.user.folder / "errors").write_text(errors)
-    assert "Traceback" not in errors
-    return done.returncode, errors
+pytestmark = MARKS
 
 
 def test_a_store_on_a_full_disk(user: User) -> None:
@@ -38,15 +22,15 @@ def test_a_store_on_a_full_disk(user: User) -> None:
             expected = whole(made)
             for _ in range(FILLED):
                 _sized(disk, f"{chance.randrange(16, 400, 4)}k")
-                code, errors = run(made)
+                code, errors = made.run()
+                (user.folder / "errors").write_text(errors)
+                assert "Traceback" not in errors
                 if code != 0:
                     assert f"rigctl: store {made.store} cannot be " in errors.splitlines()[-1]
                     full += 1
                 _sized(disk, "4m")
                 made.aftermath()
-                made.complete()
-                made.aftermath()
-                made.same_as(expected)
+                made.ends_as(expected)
                 made.fresh()
                 told("so far", full=full)
     told("full disk under the store", seed=SEED, tried=FILLED, full=full)

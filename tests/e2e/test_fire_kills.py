@@ -4,21 +4,14 @@ import contextlib
 import os
 import random
 import signal
-from multiprocessing.process import BaseProcess
 
-import pytest
-from fire import CELLS, CONDITIONS, Ground, ground, pause, whole
-from torture import SEED, TIMES, told
+from fire import CELLS, CONDITIONS, MARKS, Ground, ground, whole
+from torture import SEED, TIMES, told, wait_at_random
 from user import User
 
 KILLS = 10 * TIMES  # 300 in `make torture`
 SCENARIO = f"{CELLS}repeat: 2\n{CONDITIONS}"
-pytestmark = [
-    pytest.mark.torture,
-    pytest.mark.long,
-    pytest.mark.skipif(os.geteuid() != 0, reason="looks into the rig's namespaces"),
-    pytest.mark.timeout(0),
-]
+pytestmark = MARKS
 
 
 def test_controllers_killed_at_random_moments_lose_nothing_and_leave_nothing(user: User) -> None:
@@ -29,7 +22,7 @@ def test_controllers_killed_at_random_moments_lose_nothing_and_leave_nothing(use
         latest_s = 4.0
         while kills < KILLS:
             process = made.begin(*made.run_words())
-            pause(moments, 0.05, latest_s)
+            wait_at_random(moments, 0.05, latest_s)
             killed = made.kill(process)
             hit = killed and made.was_measuring()
             made.aftermath()
@@ -37,14 +30,11 @@ def test_controllers_killed_at_random_moments_lose_nothing_and_leave_nothing(use
             if not (killed and hit):
                 latest_s *= 1.2 if killed else 1 / 1.2  # a busy machine takes longer to get somewhere
             if not killed:
-                made.complete()
-                made.same_as(expected)
+                made.ends_as(expected)
                 runs += 1
                 made.fresh()
                 told("so far", kills=kills, while_measuring=hits, runs_completed=runs)
-        made.complete()
-        made.aftermath()
-        made.same_as(expected)
+        made.ends_as(expected)
         told("controllers killed", seed=SEED, kills=kills, while_measuring=hits, runs_completed=runs + 1)
         assert hits > KILLS / 3  # else this test has shown nothing
 
@@ -57,14 +47,13 @@ def test_agents_killed_at_random_moments_lose_nothing_and_leave_nothing(user: Us
         while kills < KILLS:
             process = made.begin(*made.run_words())
             while process.is_alive() and kills < KILLS:
-                pause(moments, 0.1, 1.5)
+                wait_at_random(moments, 0.1, 1.5)
                 with_guards = moments.random() < 0.2
                 hit = _kill_agent(made, moments, with_guards)
                 kills, guards = kills + hit, guards + (hit and with_guards)
-            _ended(process)
-            made.complete()
-            made.aftermath()
-            made.same_as(expected)
+            process.join(900)  # by itself: complete, or with repetitions that failed
+            assert process.exitcode in (0, 3), process.exitcode
+            made.ends_as(expected)
             runs += 1
             made.fresh()
             told("so far", kills=kills, runs_completed=runs)
@@ -82,9 +71,3 @@ def _kill_agent(made: Ground, moments: random.Random, with_guards: bool) -> bool
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
     return True
-
-
-def _ended(process: BaseProcess) -> None:
-    """A run whose agents were killed ends by itself: complete, or with repetitions that failed."""
-    process.join(900)
-    assert process.exitcode in (0, 3), process.exitcode

@@ -6,14 +6,12 @@ import random
 import signal
 from collections import Counter
 
-import pytest
-from fire import CELLS, NODES, lab_ground, pause, whole
+from fire import CELLS, MARKS, NODES, lab_ground, whole
 from openssh_lab import Lab, sh
-from torture import SEED, TIMES, told
+from torture import SEED, TIMES, told, wait_at_random
 from user import User
 
 BLOWS = 6 * TIMES  # 180 in `make torture`
-PER_RUN = 6
 # Tests follow each other; the controller reaches its nodes over the links that carry the data: their MTU stays.
 SCENARIO = f"""{CELLS}repeat: 3
 conditions:
@@ -23,12 +21,7 @@ matrix: {{window: [64K], parallel: [1, 2]}}
 """
 CLOSED = "table ip fire { chain i { type filter hook input priority 0; tcp dport 22 drop; }; \
 chain o { type filter hook output priority 0; tcp sport 22 drop; }; }"
-pytestmark = [
-    pytest.mark.torture,
-    pytest.mark.long,
-    pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces"),
-    pytest.mark.timeout(0),
-]
+pytestmark = MARKS
 
 
 def test_connections_cut_nodes_frozen_and_ports_flapping(user: User) -> None:
@@ -41,18 +34,15 @@ def test_connections_cut_nodes_frozen_and_ports_flapping(user: User) -> None:
         while kinds.total() < BLOWS:
             process = made.begin(*made.run_words())
             hits = 0
-            pause(moments, 0.3, 3)
-            while process.is_alive() and hits < PER_RUN and kinds.total() < BLOWS:
+            wait_at_random(moments, 0.3, 3)
+            while process.is_alive() and hits < 6 and kinds.total() < BLOWS:
                 kinds[blow(lab, moments)] += 1
                 hits += 1
-                pause(moments, 0.1, 3)
+                wait_at_random(moments, 0.1, 3)
             process.join(900)
-            errors = (made.user.folder / "errors").read_text()
-            assert process.exitcode in (0, 3), errors
+            assert process.exitcode in (0, 3), (made.user.folder / "errors").read_text()
             made.aftermath()
-            made.complete()
-            made.aftermath()
-            made.same_as(expected)
+            made.ends_as(expected)
             runs += 1
             made.fresh()
             told("so far", **kinds, runs_completed=runs)
@@ -69,16 +59,16 @@ def blow(lab: Lab, moments: random.Random) -> str:
         sh(*lab.inside(node, "ss", "-K", "state", "established", "sport", "=", ":22"))
     elif kind == "silent":
         sh(*lab.inside(node, "nft", CLOSED))
-        pause(moments, least_s, most_s)
+        wait_at_random(moments, least_s, most_s)
         sh(*lab.inside(node, "nft", "delete table ip fire"))
     elif kind == "frozen":
         pids = [int(pid) for pid in sh("ip", "netns", "pids", lab.host(node)).split()]
         _signal(pids, signal.SIGSTOP)
-        pause(moments, least_s, most_s)
+        wait_at_random(moments, least_s, most_s)
         _signal(pids, signal.SIGCONT)
     else:
         sh(*lab.inside("switch", "ip", "link", "set", node, "down"))
-        pause(moments, least_s / 2, most_s / 2)
+        wait_at_random(moments, least_s / 2, most_s / 2)
         sh(*lab.inside("switch", "ip", "link", "set", node, "up"))
     return kind
 

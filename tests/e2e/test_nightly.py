@@ -15,7 +15,6 @@ from user import Command, User
 
 from rigctl.base.errors import InputError
 from rigctl.records import RunStatus
-from rigctl.store import open_store
 
 SCENARIO = "title: nightly\nrig: gigablox\npairs: [pi1 -> pi2]\nduration: 60s\nmax_skew: 1s\n"
 DOCS = Path(__file__).parents[2] / "docs"
@@ -60,7 +59,7 @@ class Sleeper(User):
     def began_to_measure(self) -> bool:
         """Whether a run is in the store: its agents are there somewhat earlier."""
         try:
-            with open_store(str(self.folder / "store.db"), create=False) as store:
+            with self.store() as store:
                 return bool(store.run_ids())
         except InputError:
             return False
@@ -80,19 +79,15 @@ class Sleeper(User):
 
 @pytest.fixture
 def user(tmp_path: Path) -> Iterator[Sleeper]:
-    """Someone whose nights are replayed."""
-    made = Sleeper(tmp_path)
-    made.replays()
-    yield made
-    made.replay.release()
+    with Sleeper(tmp_path).replaying() as made:
+        yield made
 
 
 def test_nights_and_their_site_from_their_installation_to_their_removal(user: Sleeper) -> None:
     user.replay.says(undivided=True)
     out = user.install("--publish", "site")
-    assert "Add this line to your crontab (crontab -e)" in out
-    assert "30 2 * * * " in out
-    assert " -m rigctl nightly run lab\n" in out
+    for part in ("Add this line to your crontab (crontab -e)", "30 2 * * * ", " -m rigctl nightly run lab\n"):
+        assert part in out
     assert "lab: has not run yet; next: " in user.rigctl("nightly", "status")
 
     state = user.folder / "state/rigctl/nightly/lab.json"
@@ -162,15 +157,14 @@ def test_a_night_that_is_killed_alone_ends_its_run(user: Sleeper) -> None:
     with user.running_night() as night:
         os.kill(night.pid, signal.SIGKILL)
         eventually(lambda: not user.runs)
-    with open_store(str(user.folder / "store.db"), create=False) as store:
+    with user.store() as store:
         assert [info.status for info in store.runs()] == [RunStatus.INTERRUPTED]
 
 
 def test_a_rig_that_is_in_use_all_the_time_is_the_nights_result(user: Sleeper) -> None:
     user.replay.says(in_use="anna@desk pid 7, since 02:29:59", undivided=True)
     user.install("--wait", "1s")
-    said = user.rigctl("nightly", "run", "lab", code=3)
-    assert "the rig was in use all the time: pi1: in use by anna@desk" in said
+    assert "the rig was in use all the time: pi1: in use by anna@desk" in user.rigctl("nightly", "run", "lab", code=3)
     assert user.night()["outcome"] == "busy"
 
 

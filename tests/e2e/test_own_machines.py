@@ -40,8 +40,7 @@ def test_the_commands_of_the_readme_work_on_hosts_of_any_name(lab: Lab) -> None:
     rows = json.loads(typed(lab, ["export", "--format", "json"]))
     assert {(row["source"], row["destination"]) for row in rows} == {("node01", "node02")}
 
-    plan = ["plan", *shlex.split(offered)[2:], "--json"]
-    assert len(json.loads(typed(lab, plan))["tests"]) == 7
+    assert len(json.loads(typed(lab, ["plan", *shlex.split(offered)[2:], "--json"]))["tests"]) == 7
 
 
 def test_a_scenario_of_other_nodes_ends_with_options_that_work(lab: Lab) -> None:

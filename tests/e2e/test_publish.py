@@ -18,7 +18,6 @@ from sites import put_night, weeks
 from user import User, begun
 
 from rigctl.site.folder import OWN
-from rigctl.store import open_store
 
 DOCS = Path(__file__).parents[2] / "docs" / "schemas"
 COURSE = "scenarios/nightly@lab.html"
@@ -46,7 +45,7 @@ exit_code(["publish", sys.argv[3]])
 def user(tmp_path_factory: pytest.TempPathFactory) -> User:
     """Someone with three weeks of nights of a scenario and three nights of another, published."""
     made = User(tmp_path_factory.mktemp("user"))
-    with open_store(made.environment["RIGCTL_STORE"]) as store:
+    with made.store(create=True) as store:
         weeks(store)
         weeks(store, range(3), ["other"])
     said = json.loads(made.rigctl("publish", "site", "--title", "Our lab", "--json"))
@@ -120,7 +119,7 @@ def test_two_publishers_at_once_make_one_site(user: User) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
 def test_a_full_disk_leaves_the_old_site(tmp_path: Path) -> None:
     user = User(tmp_path)
-    with open_store(user.environment["RIGCTL_STORE"]) as store:
+    with user.store(create=True) as store:
         weeks(store, range(2))
         with mounted(tmp_path / "small", "size=2m") as small:
             user.rigctl("publish", "small/site")
@@ -144,5 +143,4 @@ def _room(path: Path) -> int:
 
 
 def pages(site: Path) -> dict[str, bytes]:
-    """The pages of runs and scenarios."""
     return {path.relative_to(site).as_posix(): path.read_bytes() for path in site.glob("*s/*.html")}

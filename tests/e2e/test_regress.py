@@ -11,7 +11,6 @@ from replay import EVERY
 from user import User
 
 from rigctl.records import CONFIRMS, RunStatus
-from rigctl.store import open_store
 
 SCENARIO = "title: Nightly\nrig: fast-ethernet\npairs: [dublin -> cork]\nduration: 800ms\nmatrix: {congestion: cubic}\n"
 DAY_S = 86_400.0
@@ -23,7 +22,7 @@ def slower(replayed: User) -> User:
     """Someone whose rig was twice as fast, with another kernel, on each of eight nights before this one."""
     replayed.replay.says(measured={EVERY: [45.0]})
     replayed.rigctl("run", replayed.scenario(SCENARIO), "--no-report")
-    with open_store(replayed.environment["RIGCTL_STORE"]) as store:
+    with replayed.store() as store:
         info = store.run()
         (measured,) = store.repetitions(info.run)
         facts = {node: known | {"kernel": "Linux 5.10.0 x86_64"} for node, known in info.facts.items()}
@@ -55,9 +54,8 @@ def test_a_slower_rig_is_measured_again_reported_with_what_changed_and_accepted(
     assert -51 < change["change_pct"] < -49
     assert change["confirmed"]
     assert {(fact["node"], fact["fact"]) for fact in change["facts"]} == {("dublin", "kernel"), ("cork", "kernel")}
-    with open_store(slower.environment["RIGCTL_STORE"]) as store:
-        again = store.run(found["confirmed_by"])
-        assert again.tags == {CONFIRMS: night}
+    with slower.store() as store:
+        assert store.run(found["confirmed_by"]).tags == {CONFIRMS: night}
 
     # The latest run is now the one that confirms; it stands for the one that it confirms.
     text = slower.rigctl("regress", "--format", "md", code=1)
@@ -65,8 +63,7 @@ def test_a_slower_rig_is_measured_again_reported_with_what_changed_and_accepted(
     assert "Linux 5.10.0 x86" in text
     report = slower.folder / "junit.xml"
     slower.rigctl("regress", "--format", "junit", "-o", report.name, code=1)
-    suite = ElementTree.parse(report).getroot()
-    assert suite.get("failures") == "1"
+    assert ElementTree.parse(report).getroot().get("failures") == "1"
 
     slower.rigctl("accept", "--because", "the kernel of the lab's image")
     text = slower.rigctl("regress")

@@ -18,6 +18,7 @@ AXE: Final = (("matrix", "dark"), ("soak", "light"), ("datagrams", "light"), (CO
 
 Contrasts in charts: test_palette.py.
 """
+TABLED: Final = ("streams", "ping-pong", "blast", "datagrams", "files", "bins", "counters", COMPARISON)
 CARDS: Final = """box => {
   const cells = [...box.querySelectorAll("tbody th, tbody td")].filter((cell) => cell.offsetWidth);
   return [Math.max(...cells.map((cell) => cell.getBoundingClientRect().right)),
@@ -52,12 +53,8 @@ def test_axe_finds_no_violation_on_the_page_of_a_mesh_on_a_phone(browser: Browse
         assert violations(page) == ""
 
 
-@pytest.mark.parametrize(
-    "name", ["streams", "ping-pong", "blast", "datagrams", "files", "bins", "counters", COMPARISON]
-)
-def test_on_a_phone_the_first_table_is_read_without_scrolling_sideways(
-    browser: Browser, page_of: Pages, name: str
-) -> None:
+@pytest.mark.parametrize("name", TABLED)
+def test_on_a_phone_the_first_table_needs_no_scrolling_sideways(browser: Browser, page_of: Pages, name: str) -> None:
     with opened(browser, page_of(name), 390, 844) as page:
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         first = page.locator(".result .scroll").first
@@ -66,9 +63,7 @@ def test_on_a_phone_the_first_table_is_read_without_scrolling_sideways(
         width, texts = first.evaluate(CARDS)
         assert width <= 390
         assert rows.count() >= 1
-        for title in first.locator("thead th").evaluate_all(
-            "heads => heads.map((head) => head.firstChild.textContent)"
-        ):
+        for title in first.locator("thead th").evaluate_all("all => all.map((head) => head.firstChild.textContent)"):
             assert title in texts  # named in its cards, or once above them
 
 
@@ -85,9 +80,7 @@ def test_the_first_screen_has_the_answer_what_fell_short_and_the_table(browser: 
             assert box["y"] + box["height"] <= 800, seen_first
 
 
-def test_the_contents_lead_to_each_section_and_the_data_can_be_read_from_the_page(
-    browser: Browser, report: Path
-) -> None:
+def test_the_contents_lead_to_each_section_and_the_page_holds_the_data(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         assert page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
         page.locator(".contents.wide a", has_text="Reproduce").click()

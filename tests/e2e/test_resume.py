@@ -5,21 +5,18 @@ import json
 from user import User, ended
 
 from rigctl.records import RunInfo, RunStatus
-from rigctl.store import open_store
 
 SCENARIO = "rig: gigablox\npairs: [pi1 -> pi2]\nduration: 400ms\nmatrix: {window: [64K, 128K, 256K]}\n"
 
 
 def stored(user: User, run: str | None = None) -> tuple[RunInfo, list[tuple[int, int, int, str]]]:
-    with open_store(user.environment["RIGCTL_STORE"]) as store:
+    with user.store() as store:
         info = store.run(run)
         numbers = [(one.cell, one.repetition, one.attempt, str(one.status)) for one in store.repetitions(info.run)]
     return info, numbers
 
 
-def test_what_failed_is_measured_again_with_the_options_of_the_first_start_which_need_not_be_given(
-    replayed: User,
-) -> None:
+def test_what_failed_is_measured_again_with_the_first_options_which_need_not_be_given(replayed: User) -> None:
     replayed.replay.says(failing={"2": "no route to host"}, late={"3": 2})
     scenario = replayed.scenario(SCENARIO)
     options = ("--duration", "60s", "--set", "parallel=2")

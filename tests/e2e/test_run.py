@@ -5,11 +5,10 @@ import re
 import signal
 
 import pytest
+from builders import GIGABLOX
 from processes import eventually
 from real_runs import Maker, Real, RealRun
-from user import User, traffic
-
-from rigctl.store import open_store
+from user import User, listening_in, traffic
 
 PAIR = "rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\n"
 # Of the tests that are begun none ends by itself while a test here looks on.
@@ -31,13 +30,9 @@ def test_a_run_measures_stores_and_explains_every_cell(run: RealRun) -> None:
     assert "MSS 1448 went over the wire in every test: the MSS requested made no difference" in run.findings
     assert "8960: the MTU is 1500" in run.findings
     rows = run.rows()
-    assert [(r["cell"], r["source"], r["destination"]) for r in rows] == [
-        (cell, *pair) for cell in range(1, 8) for pair in (("pi1", "pi2"), ("pi3", "pi4"))
-    ]
-    settings = [(r["window_bytes"] // 1024, r["mss"], r["parallel"]) for r in rows[::2]]
-    assert settings == [
-        (64, 1460, 1), (64, 1460, 5), (64, 8960, 1), (200, 1460, 1), (64, 8960, 5), (200, 8960, 1), (200, 8960, 5)
-    ]  # fmt: skip
+    every = [(cell, *pair) for cell in range(1, 8) for pair in (("pi1", "pi2"), ("pi3", "pi4"))]
+    assert [(row["cell"], row["source"], row["destination"]) for row in rows] == every
+    assert [(r["window_bytes"] // 1024, r["mss"], r["parallel"]) for r in rows[::2]] == [row[:3] for row in GIGABLOX]
     for row in rows:
         assert row["status"] == "ok"
         assert row["mss_effective"] == 1448
@@ -78,7 +73,7 @@ def test_an_invalid_repetition_is_shown_measured_once_more_and_never_averaged(gu
     assert [(row["attempt"], row["status"]) for row in rows[::2]] == [(1, "invalid"), (2, "invalid")]
     assert "start skew" in rows[0]["reason"]
     # The attempt that counts is the second: each end has one file, which is that attempt's.
-    with open_store(guest.environment["RIGCTL_STORE"]) as store:
+    with guest.store() as store:
         first, second = store.repetitions(store.run(None).run)
     files = {path.name: path for path in guest.folder.glob("*.pcap")}
     ends = [name.partition("-test1-1-")[2] for name in sorted(files)]
@@ -94,8 +89,7 @@ def test_an_invalid_repetition_is_shown_measured_once_more_and_never_averaged(gu
 def test_a_rig_that_stays_is_held_by_one_run_and_is_clean_after_an_interruption_and_a_kill(guest: User) -> None:
     scenario = guest.scenario(ENDLESS + "matrix: {rate: 20M, parallel: [1, 2]}\n")
     with traffic(guest, scenario) as run:
-        said = guest.rigctl("run", "s.yaml", code=3)
-        assert re.search(r"pi\d: in use by \S+ pid \d+, since", said)
+        assert re.search(r"pi\d: in use by \S+ pid \d+, since", guest.rigctl("run", "s.yaml", code=3))
         os.kill(run.pid, signal.SIGINT)
         done = run.ended()
     assert done.returncode == 130
@@ -106,7 +100,5 @@ def test_a_rig_that_stays_is_held_by_one_run_and_is_clean_after_an_interruption_
     with traffic(guest, scenario) as run:
         os.kill(run.pid, signal.SIGKILL)
         eventually(lambda: guest.agents() == [])
-    listening = guest.rigctl("rig", "exec", "gigablox", "pi2", "--", "cat /proc/net/tcp")
-    states = [line.split()[3] for line in listening.splitlines() if ":" in line][1:]
-    assert states.count("0A") <= 1  # the node's own SSH server
+    assert listening_in(guest, "pi2") <= 1  # the node's own SSH server
     guest.rigctl("run", "s.yaml", "--duration", "800ms", "--no-report")

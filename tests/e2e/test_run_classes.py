@@ -8,13 +8,9 @@ from real_runs import Maker, Real
 from user import User, traffic
 
 PAIR = "rig: gigablox\npairs: [pi1 -> pi2]\n"
-TWO = PAIR + (
-    "duration: 1s\nmax_skew: 1s\n"
-    "classes:\n  voice: {test: udp, rate: 2M, dscp: EF}\n  bulk: {parallel: 4, congestion: cubic}\n"
-)
-ENDLESS = PAIR + (
-    "duration: 60s\nmax_skew: 60s\nclasses:\n  voice: {test: udp, rate: 2M}\n  bulk: {rate: 20M, congestion: cubic}\n"
-)
+CLASSES = "classes: {{voice: {{test: udp, rate: 2M{}}}, bulk: {{{}, congestion: cubic}}}}\n"
+TWO = f"{PAIR}duration: 1s\nmax_skew: 1s\n" + CLASSES.format(", dscp: EF", "parallel: 4")
+ENDLESS = f"{PAIR}duration: 60s\nmax_skew: 60s\n" + CLASSES.format("", "rate: 20M")
 
 
 def classes(maker: Maker) -> None:
@@ -56,6 +52,5 @@ def test_a_resumed_run_measures_the_classes_that_failed(replayed: User) -> None:
     replayed.rigctl("run", scenario, "--no-report", code=3)
     replayed.replay.says()
     replayed.rigctl("run", scenario, "--no-report", "--resume")
-    assert {(row["class"], row["repetition"], row["status"]) for row in replayed.rows("cells")} == {
-        (name, number, "ok") for name in ("voice", "bulk") for number in (1, 2)
-    }
+    measured = {(row["class"], row["repetition"], row["status"]) for row in replayed.rows("cells")}
+    assert measured == {(name, number, "ok") for name in ("voice", "bulk") for number in (1, 2)}

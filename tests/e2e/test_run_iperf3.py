@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 from processes import eventually
 from real_runs import Maker, Real, RealRun
-from user import User, traffic
-
-from rigctl.store import open_store
+from user import User, listening_in, traffic
 
 HEAD = "\nrig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\nduration: 1s\nmax_skew: 1s\n"
 STREAMS = f"""{HEAD}congestion: cubic
@@ -50,7 +48,7 @@ def test_both_engines_measure_the_same_cells_into_one_table(run: RealRun) -> Non
         assert row["retransmits"] is not None
         assert (row["start_skew_us"] is None) == (row["engine"] == "iperf3")
     assert {row["engine"] for row in run.rows("flows")} == {row["engine"] for row in run.rows("cells")}
-    with open_store(run.user.environment["RIGCTL_STORE"]) as store:
+    with run.user.store() as store:
         info = store.run(run.run)
     assert re.fullmatch(r"3\.\d+.*", info.versions["iperf3"])
     assert {facts["iperf3"] for facts in info.facts.values()} == {info.versions["iperf3"]}
@@ -71,9 +69,7 @@ def test_datagrams_are_counted(real: Real, host: User) -> None:
         assert row["jitter_us"] is not None
 
 
-def test_without_iperf3_nothing_is_measured_and_the_error_says_how_to_install_it(
-    user: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_iperf3_nothing_is_measured_and_its_package_told(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     programs = user.folder / "bin"
     programs.mkdir()
     for folder in ("/usr/sbin", "/usr/bin", "/sbin", "/bin"):
@@ -97,9 +93,7 @@ def test_a_controller_that_is_killed_leaves_no_process_and_no_port(guest: User) 
         assert sum(line.startswith("iperf3 ") for line in iperf3().values()) == 2
         os.kill(run.pid, signal.SIGKILL)
         eventually(lambda: iperf3() == {})
-    listening = guest.rigctl("rig", "exec", "gigablox", "pi2", "--", "cat /proc/net/tcp")
-    states = [line.split()[3] for line in listening.splitlines() if ":" in line][1:]
-    assert states.count("0A") <= 1  # the node's own SSH server
+    assert listening_in(guest, "pi2") <= 1  # the node's own SSH server
 
 
 def test_an_iperf3_that_is_killed_fails_only_its_own_repetition_and_nothing_stays(guest: User) -> None:

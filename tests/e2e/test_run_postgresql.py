@@ -17,9 +17,7 @@ def server() -> Iterator[postgres.Server]:
         yield started
 
 
-def test_a_server_that_goes_in_mid_run_ends_it_with_one_message_and_the_run_is_taken_up_again(
-    replayed: User, server: postgres.Server
-) -> None:
+def test_a_server_that_goes_in_mid_run_ends_it_and_the_run_is_resumed(replayed: User, server: postgres.Server) -> None:
     replayed.environment["RIGCTL_STORE"] = server.url("postgres")
     scenario = replayed.scenario(SCENARIO)
     replayed.replay.says(held=["2"])

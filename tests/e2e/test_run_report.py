@@ -12,11 +12,12 @@ QUICK = "rig: loopback\npairs: [pi1 -> pi2]\nduration: 1s\n"
 def test_a_place_where_no_report_can_be_written_is_refused_before_measuring(replayed: User) -> None:
     scenario = replayed.scenario(QUICK)
     (replayed.folder / "folder").mkdir()
-    for place, said in (
-        ("/nowhere/x.html", "the report cannot be written there: No such file or directory"),
-        ("folder", "is a folder. Name a file in it"),
-        ("r.pdf", "the report is HTML. Name a file that ends with .html"),
-    ):
+    refused = {
+        "/nowhere/x.html": "the report cannot be written there: No such file or directory",
+        "folder": "is a folder. Name a file in it",
+        "r.pdf": "the report is HTML. Name a file that ends with .html",
+    }
+    for place, said in refused.items():
         told = replayed.rigctl("run", scenario, "--report", place, code=2)
         assert told.startswith(f"rigctl: {place}: {said}")
         assert told.count("\n") == 1

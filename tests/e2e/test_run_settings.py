@@ -38,9 +38,8 @@ def run(real: Real) -> RealRun:
 
 
 def test_the_counters_of_both_sides_reconcile_on_an_ipv6_rig(run: RealRun) -> None:
-    flows, pairs, intervals = (
-        [row for row in run.rows(level) if row["cell"] == 1] for level in ("flows", "pairs", "intervals")
-    )
+    levels = map(run.rows, ("flows", "pairs", "intervals"))
+    flows, pairs, intervals = ([row for row in rows if row["cell"] == 1] for rows in levels)
     assert len(flows) == 2 * 2 * 3
     assert all(0 < row["duration_s"] <= DURATION_S - OMIT_S for row in flows)
     assert {row["direction"] for row in pairs} == {"forward", "reverse"}

@@ -1,5 +1,6 @@
 """`check` against faults really made on a virtual rig, one at a time, each with its finding; a clean rig has none."""
 
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -21,7 +22,6 @@ from rigctl.scenario.load import Overrides, load_plan
 from rigctl.virtual.provide import provided
 
 UNHEALTHY = (Severity.ERROR, Severity.WARNING)
-LINKS = "{rate: 1G, mtu: 9000}"
 NO_RULE = "nft delete table inet fault"
 A, B, C = (f"10.77.0.{number}" for number in (1, 2, 3))
 
@@ -42,7 +42,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def standing(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """A rig that is up, for faults that a command takes away again."""
-    with kept_up(rig(tmp_path_factory.mktemp("rig"), "a", "b", "c", links=LINKS)) as started:
+    with kept_up(rig(tmp_path_factory.mktemp("rig"), "a", "b", "c", links="{rate: 1G, mtu: 9000}")) as started:
         yield started
 
 
@@ -57,8 +57,7 @@ async def fault(ready: Rig, node: str, command: str, undo: str = NO_RULE) -> Asy
 
 
 async def unhealthy(ready: Rig) -> list[Finding]:
-    findings = judged(await gathered(ready, None, "a test"))
-    return [finding for finding in findings if finding.level in UNHEALTHY]
+    return [finding for finding in judged(await gathered(ready, None, "a test")) if finding.level in UNHEALTHY]
 
 
 def only(findings: list[Finding]) -> Finding:
@@ -96,20 +95,40 @@ async def test_a_clean_rig_has_no_warning_and_says_what_is_in_order(standing: Ri
 
 
 async def test_a_black_hole_of_ipv6_is_the_only_finding_of_its_rig(standing: Rig) -> None:
-    nodes = {
-        name: replace(standing.nodes[name], data_address=f"fd77::{number}") for name, number in (("a", 1), ("b", 2))
-    }
+    nodes = {name: replace(standing.nodes[name], data_address=f"fd77::{at}") for at, name in enumerate("ab", 1)}
     async with fault(standing, "b", nft("input", 'iifname "eth0" ip6 length > 3000 drop')):
         hole = only(await unhealthy(replace(standing, nodes=nodes, ip_version=6)))
         assert hole.text.startswith("a -> b: black hole")
         assert (hole.numbers["path_mtu_bytes"], hole.numbers["icmp_payload_bytes"]) == (3040, 2992)
 
 
-async def test_a_smaller_mtu_than_the_rig_files_is_named_with_the_command_that_mends_it(standing: Rig) -> None:
-    async with fault(standing, "b", "ip link set dev eth0 mtu 1500", "ip link set dev eth0 mtu 9000"):
+WRONG = f"ip neigh replace {B} lladdr 02:00:00:00:00:99 dev eth0 nud permanent"  # as if a third host had been faster
+
+
+@pytest.mark.parametrize(
+    ("names", "node", "command", "undo", "text", "remedy"),
+    [
+        ("b", "b", "ip link set dev eth0 mtu 1500", "ip link set dev eth0 mtu 9000",
+         r"b: eth0 has MTU 1500, the rig file 9000\.", "On the node, as root: ip link set dev eth0 mtu 9000"),
+        ("a -> b", "a", nft("output", f"ip daddr {B} udp dport 1-65535 drop"), NO_RULE,
+         r"a -> b: UDP to port .*: refused by the sender's own firewall \(EPERM\); TCP passes\.", ""),
+        ("a -> b", "b", nft("input", f"ip saddr {A} ct state new drop"), NO_RULE,
+         r".*TCP and UDP to port.*dropped without an answer.*", ""),
+        ("a", "a", WRONG, f"ip neigh del {B} dev eth0",
+         f".*a: {B} of b is answered for by 02:00:00:00:00:99, an interface of another host.*", ""),
+        ("a", "a", f"ip route add prohibit {B}/32", f"ip route del prohibit {B}/32",
+         ".*a route of type prohibit covers it.*", "On the node, as root: ip route del prohibit"),
+    ],
+    ids=["a smaller MTU", "the sender's firewall", "a silent firewall", "another host answers", "a route that forbids"],
+)  # fmt: skip
+async def test_a_fault_is_the_only_finding_and_told_with_its_cause(
+    standing: Rig, names: str, node: str, command: str, undo: str, text: str, remedy: str
+) -> None:
+    async with fault(standing, node, command, undo):
         finding = only(await unhealthy(standing))
-        assert finding.text == "b: eth0 has MTU 1500, the rig file 9000."
-        assert finding.remedy == "On the node, as root: ip link set dev eth0 mtu 9000"
+    assert re.fullmatch(text, finding.text), finding.text
+    assert finding.subject.names == (names,)
+    assert (finding.remedy or "").startswith(remedy)
 
 
 async def test_a_path_that_answers_large_packets_is_no_black_hole(standing: Rig) -> None:
@@ -132,13 +151,6 @@ async def test_a_path_that_answers_large_packets_is_no_black_hole(standing: Rig)
     assert route.text == "c: the route to b has MTU 1400, its interface 9000."
 
 
-async def test_a_firewall_of_the_sender_is_told_by_its_error(standing: Rig) -> None:
-    async with fault(standing, "a", nft("output", f"ip daddr {B} udp dport 1-65535 drop")):
-        finding = only(await unhealthy(standing))
-        assert finding.text.startswith("a -> b: UDP to port ")
-        assert finding.text.endswith(": refused by the sender's own firewall (EPERM); TCP passes.")
-
-
 async def test_a_firewall_that_rejects_is_told_with_what_came_back(standing: Rig) -> None:
     rule = (
         'iifname "eth0" meta l4proto tcp reject with tcp reset; '
@@ -150,14 +162,6 @@ async def test_a_firewall_that_rejects_is_told_with_what_came_back(standing: Rig
     assert finding.text.partition(": ")[2].startswith("TCP to port ")
     assert "rejected, a reset or ICMP port unreachable came back" in finding.text
     assert f"ICMP administratively prohibited from {B} came back" in finding.text
-
-
-async def test_a_firewall_that_drops_silently_is_told_in_the_direction_it_drops(standing: Rig) -> None:
-    async with fault(standing, "b", nft("input", f"ip saddr {A} ct state new drop")):
-        finding = only(await unhealthy(standing))
-        assert finding.subject.names == ("a -> b",)
-        assert "TCP and UDP to port" in finding.text
-        assert "dropped without an answer" in finding.text
 
 
 async def test_a_cache_without_execution_is_passed_over_and_told(standing: Rig, cache: Path) -> None:
@@ -183,9 +187,7 @@ async def test_data_that_leave_by_another_interface_are_told_and_not_measured(st
         assert await refusal(standing, other) == ""
 
 
-async def test_an_interface_that_is_down_is_told_and_nothing_that_follows_from_it(
-    standing: Rig, tmp_path: Path
-) -> None:
+async def test_an_interface_that_is_down_is_told_and_nothing_that_follows(standing: Rig, tmp_path: Path) -> None:
     back = "ip link set dev eth0 up && ip address add fd77::2/64 dev eth0 nodad"
     async with fault(standing, "b", "ip link set dev eth0 down", back):
         assert only(await unhealthy(standing)).text == "b: eth0 is down."
@@ -206,21 +208,6 @@ async def test_an_address_that_two_nodes_have_is_told_as_the_cause(standing: Rig
         assert finding.subject.names == ("b", "c")
         assert f"{B} is the data address of each of them" in finding.text
         assert finding.text in await refusal(twice, plan_of(standing, tmp_path, "pairs: [a -> b, a -> c]"))
-
-
-async def test_a_host_that_answers_for_a_nodes_address_is_told(standing: Rig) -> None:
-    """a has a wrong entry for b, as if a third host had been faster: nothing listens there."""
-    wrong = f"ip neigh replace {B} lladdr 02:00:00:00:00:99 dev eth0 nud permanent"
-    async with fault(standing, "a", wrong, f"ip neigh del {B} dev eth0"):
-        finding = only(await unhealthy(standing))
-        assert f"a: {B} of b is answered for by 02:00:00:00:00:99, an interface of another host" in finding.text
-
-
-async def test_a_route_that_forbids_a_peer_is_told_and_no_firewall(standing: Rig) -> None:
-    async with fault(standing, "a", f"ip route add prohibit {B}/32", f"ip route del prohibit {B}/32"):
-        finding = only(await unhealthy(standing))
-        assert "a route of type prohibit covers it" in finding.text
-        assert (finding.remedy or "").startswith("On the node, as root: ip route del prohibit")
 
 
 @pytest.mark.usefixtures("runtime_folder")
@@ -246,8 +233,7 @@ async def test_other_traffic_on_the_data_interface_is_told(standing: Rig) -> Non
         findings = await unhealthy(standing)
         sending.terminate()
         await sending.wait()
-    busy = {each.subject.names for each in findings if "other traffic on eth0 now" in each.text}
-    assert busy == {("a",), ("b",)}
+    assert {each.subject.names for each in findings if "other traffic on eth0 now" in each.text} == {("a",), ("b",)}
 
 
 async def test_a_node_that_is_not_reached_is_told_and_the_others_are_looked_at(standing: Rig) -> None:

@@ -29,8 +29,7 @@ def survivors(deadline_s: int) -> list[str]:
 
 
 async def test_programs_run_side_by_side_and_each_gives_its_own_output(sshd: Start, deadline_s: int) -> None:
-    node = sshd().node()
-    async with connected(node) as host, children_on(host, deadline_s) as children:
+    async with connected(sshd().node()) as host, children_on(host, deadline_s) as children:
         one, other = children.start(["seq", "20000"]), children.start(["seq", "30001", "50000"])
         failing = children.start(["ls", "/no/such/file"])
         async with asyncio.timeout(DEADLINE_S):
@@ -60,8 +59,7 @@ async def test_a_connection_that_is_cut_ends_every_program(sshd: Start, deadline
 
 
 async def test_a_program_ends_at_its_deadline_even_where_nobody_notices_a_cut(sshd: Start) -> None:
-    node = sshd().node()
-    async with connected(node) as host, children_on(host, 0.2) as children:
+    async with connected(sshd().node()) as host, children_on(host, 0.2) as children:
         async with asyncio.timeout(DEADLINE_S):
             ended = await children.ended(children.start(["sleep", "600"]))
         assert ended.exit_code == 124  # timeout(1)

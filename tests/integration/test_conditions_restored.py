@@ -54,7 +54,6 @@ conditions:
     offload: {gro: off}
   two: {mtu: 1300, resize: true}
 """
-THREE_TESTS = f"matrix: {{iterations: [{ENDLESS}, 100]}}\nexclude: [{{condition: two, iterations: {ENDLESS}}}]\n"
 ONE_TEST = f"matrix: {{condition: [one], iterations: [{ENDLESS}]}}\n"
 if os.geteuid() == 0:  # in a user namespace the kernel lets nobody set rps_cpus
     SCENARIO = SCENARIO.replace("    mtu: 1400", "    mtu: 1400\n    rps: all")
@@ -72,13 +71,11 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
 
 @pytest.fixture
 async def shells(ready: Rig) -> AsyncIterator[Shells]:
-    """A shell on each node."""
     async with login(ready, "a") as a, login(ready, "b") as b:
         yield {"a": a, "b": b}
 
 
 async def outputs(shells: Shells, command: str) -> Settings:
-    """What `command` prints on each node."""
     return tuple([str((await shells[name].run(command, check=False)).stdout) for name in NODES])
 
 
@@ -92,7 +89,6 @@ async def restored(shells: Shells, before: Settings) -> None:
 
 
 def controller(scenario: str, place: str, store: str) -> None:
-    """A whole run, in a process of its own."""
     os.environ["XDG_RUNTIME_DIR"] = place
     plan, inventory = load_plan(scenario, Overrides())
     with open_store(store) as opened:
@@ -100,7 +96,6 @@ def controller(scenario: str, place: str, store: str) -> None:
 
 
 def started(ready: Rig, folder: Path, scenario: str) -> BaseProcess:
-    """Start a run of `scenario`, whose store is s.db."""
     assert ready.source is not None
     file, place = folder / "s.yaml", ready.source.parent
     file.write_text(scenario.replace("RIG", str(ready.source)))
@@ -137,10 +132,9 @@ async def kill_with_guards(shells: Shells) -> None:
         await shell.run("pkill -STOP -f '[.]cache/rigctl/.*/agent-'; pkill -KILL -f '[.]cache/rigctl/.*/agent-'")
 
 
-async def test_a_killed_agent_leaves_its_node_as_it_was_and_the_run_goes_on(
-    ready: Rig, shells: Shells, tmp_path: Path
-) -> None:
-    async with under_a_condition(ready, shells, tmp_path, THREE_TESTS) as (process, before):
+async def test_a_killed_agent_leaves_no_trace_and_the_run_goes_on(ready: Rig, shells: Shells, tmp_path: Path) -> None:
+    tests = f"matrix: {{iterations: [{ENDLESS}, 100]}}\nexclude: [{{condition: two, iterations: {ENDLESS}}}]\n"
+    async with under_a_condition(ready, shells, tmp_path, tests) as (process, before):
         await shells["a"].run('pkill -9 "^agent-"')  # by its name, which the guard does not have
         await asyncio.to_thread(process.join, DEADLINE_S)
         assert process.exitcode == 0
@@ -156,9 +150,7 @@ async def test_a_killed_agent_leaves_its_node_as_it_was_and_the_run_goes_on(
     assert [sender.tcp.mss for sender in senders if sender] == [1348, 1248]
 
 
-async def test_an_agent_killed_with_its_controller_is_followed_by_its_guard(
-    ready: Rig, shells: Shells, tmp_path: Path
-) -> None:
+async def test_with_agent_and_controller_killed_the_guard_restores(ready: Rig, shells: Shells, tmp_path: Path) -> None:
     async with under_a_condition(ready, shells, tmp_path, ONE_TEST) as (process, before):
         os.kill(process.pid or 0, signal.SIGSTOP)  # it can't open the node anew
         await shells["a"].run('pkill -9 "^agent-"')
@@ -191,9 +183,7 @@ async def test_agent_and_guard_both_killed_the_next_contact_restores(
     await restored(shells, before)
 
 
-async def test_agent_and_guard_both_killed_the_run_itself_restores_at_its_end(
-    ready: Rig, shells: Shells, tmp_path: Path
-) -> None:
+async def test_with_agent_and_guard_killed_the_run_itself_restores(ready: Rig, shells: Shells, tmp_path: Path) -> None:
     async with under_a_condition(ready, shells, tmp_path, ONE_TEST) as (process, before):
         await kill_with_guards(shells)
         await asyncio.to_thread(process.join, DEADLINE_S)

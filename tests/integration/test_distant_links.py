@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from processes import all_commands, ancestors, command_line, eventually_async
-from virtual_rigs import NAME, answers, output, rig, survivors
+from virtual_rigs import NAME, answers, output, survivors
 
 from rigctl.base.errors import RigError
 from rigctl.rig.inventory import Rig
@@ -19,11 +19,11 @@ from rigctl.virtual.relay import relayed
 pytestmark = pytest.mark.usefixtures("runtime_folder")
 
 
-def distant(folder: Path, rtt: str, ip_version: int = 4) -> Rig:
-    made = rig(folder, "near", "far", ip_version=ip_version)
-    assert made.source is not None
-    made.source.write_text(made.source.read_text().replace("'far':", f"'far': {{rtt: {rtt}}}"))
-    return load_rig(str(made.source))
+def distant(folder: Path, rtt: str, ip_version: int = 4, more: str = "") -> Rig:
+    file = folder / f"{NAME}.yaml"
+    nodes = f"nodes: {{near: , far: {{rtt: {rtt}}}{more}}}\n"
+    file.write_text(f"virtual: namespaces\nlinks: {{rate: 1G, mtu: 1500}}\nip_version: {ip_version}\n{nodes}")
+    return load_rig(str(file))
 
 
 def relays() -> list[int]:
@@ -49,10 +49,7 @@ async def takes(ready: Rig, source: str, destination: str, low_ms: float, high_m
 
 async def test_a_round_trip_takes_what_the_file_says_of_both_ends(tmp_path: Path) -> None:
     """bench_distance tells how exactly."""
-    made = distant(tmp_path, "5ms")
-    assert made.source is not None
-    made.source.write_text(made.source.read_text() + "  'farther': {rtt: 20ms}\n")
-    async with provided(load_rig(str(made.source))) as ready:
+    async with provided(distant(tmp_path, "5ms", more=", farther: {rtt: 20ms}")) as ready:
         await takes(ready, "near", "far", 3, 12)
         await takes(ready, "near", "farther", 17, 27)
         await takes(ready, "far", "farther", 20, 35)

@@ -16,8 +16,7 @@ from rigctl.remote.host import connected
 @pytest.mark.usefixtures("home")
 async def test_commands_that_begin_while_others_end_all_run(tmp_path: Path) -> None:
     with dropbear(tmp_path) as server:
-        node = server.node()
-        async with connected(node) as host:
+        async with connected(server.node()) as host:
 
             async def one_after_the_other(which: int) -> list[str]:
                 return [(await host.run(f"echo {which}.{number}")).stdout for number in range(15)]

@@ -20,14 +20,8 @@ PROGRAMS = {
     "sysctl": 'for n in "$@"; do case "$n" in *available) cat CC ;; kern.vm_guest) echo none ;; kern.*) echo "$n-1" ;; '
     "net.*algorithm) echo net.inet.tcp.cc.algorithm: cubic ;; esac; done",
 }
-TEXTS = {
-    "ALL": IFCONFIG + NO_CARRIER + OTHERS,
-    "IX0": IFCONFIG,
-    "NETSTAT": NETSTAT,
-    "ROUTED": ROUTED,
-    "PCICONF": PCICONF,
-    "CC": CC_TABLE,
-}
+TEXTS = {"ALL": IFCONFIG + NO_CARRIER + OTHERS, "IX0": IFCONFIG, "CC": CC_TABLE}
+TEXTS |= {"NETSTAT": NETSTAT, "ROUTED": ROUTED, "PCICONF": PCICONF}
 
 
 def answered(command: str, folder: Path) -> str:
@@ -38,8 +32,7 @@ def answered(command: str, folder: Path) -> str:
         for text in TEXTS:
             body = body.replace(f"cat {text}", f"cat {shlex.quote(str(folder / f'{text}.txt'))}")
         program(folder / name, body)
-    path = f"{folder}:{os.environ['PATH']}"
-    environment = {"PATH": path, "SSH_CONNECTION": "10.0.0.9 50122 10.0.0.1 22"}
+    environment = {"PATH": f"{folder}:{os.environ['PATH']}", "SSH_CONNECTION": "10.0.0.9 50122 10.0.0.1 22"}
     return subprocess.check_output(["sh", "-c", command], env=environment, text=True, timeout=DEADLINE_S)
 
 
@@ -47,10 +40,7 @@ def test_the_facts_of_a_check_come_back_from_the_shell(tmp_path: Path) -> None:
     found = facts.parse(answered(facts.script(None, "10.0.0.1", CHECKED), tmp_path), CHECKED)
     assert (found["interface"], found["mtu"], found["speed_bps"]) == ("ix0", 9000, 10**10)
     assert (found["up"], found["carrier"], found["pcie"]["width"]) == (True, 1, 4)
-    assert found["sysctls"] == {
-        "net.inet.tcp.cc.algorithm": "cubic",
-        "net.inet.tcp.cc.available": "cubic newreno",
-    }
+    assert found["sysctls"] == {"net.inet.tcp.cc.algorithm": "cubic", "net.inet.tcp.cc.available": "cubic newreno"}
     assert found["time_s"] > 1_700_000_000
 
 

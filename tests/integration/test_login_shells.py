@@ -34,17 +34,14 @@ async def test_commands_facts_and_agent_work_in_every_login_shell(sshd: Start, t
 @pytest.mark.parametrize(
     ("shell", "said"),
     [
-        (
-            "/usr/sbin/nologin",
-            r'on it: "This account is currently not available\." \(exit code 1\)\. The user needs a login shell',
-        ),
-        ("/bin/false", r"exit code 1\. The user needs a login shell"),
-        ("/there/is/none", r"(not found|No such file or directory) \(exit code 127\)\. The user needs a login shell"),
+        ("/usr/sbin/nologin", r'on it: "This account is currently not available\." \(exit code 1\)'),
+        ("/bin/false", r"exit code 1"),
+        ("/there/is/none", r"(not found|No such file or directory) \(exit code 127\)"),
     ],
 )
 async def test_a_login_shell_that_runs_nothing_is_told(sshd: Start, tmp_path: Path, shell: str, said: str) -> None:
     async with connected(sshd(forced(shell, tmp_path / "cache")).node()) as host:
-        with pytest.raises(NodeError, match=said):
+        with pytest.raises(NodeError, match=rf"{said}\. The user needs a login shell"):
             await deploy(host)
     assert not (tmp_path / "cache").exists()
 

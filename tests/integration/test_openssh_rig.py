@@ -28,7 +28,6 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 @pytest.fixture
 def lab(hosts: Lab, tmp_path: Path) -> Lab:
-    """The hosts, with a home and a store of the test's own."""
     return hosts.at(tmp_path)
 
 
@@ -39,9 +38,8 @@ def test_a_lab_with_openssh_is_measured_and_left_as_it_was(lab: Lab) -> None:
     looks: list[tuple[float, int, int, int, float]] = []
 
     def look() -> bool:
-        looks.append(
-            (time.monotonic(), lab.received("pi2"), lab.control_packets(), lab.received("pi2"), time.monotonic())
-        )
+        before = time.monotonic(), lab.received("pi2")
+        looks.append((*before, lab.control_packets(), lab.received("pi2"), time.monotonic()))
         return run.poll() is not None
 
     eventually(look)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from node_trees import TREES, made
-from processes import DEADLINE_S
+from processes import DEADLINE_S, output_of
 
 from rigctl.base.units import parse_processors
 from rigctl.probe.facts import parse, script
@@ -15,14 +15,13 @@ from rigctl.probe.processors import CHECKED, FACTS
 from rigctl.probe.readiness import CHECKED as EVERY
 
 ENTER = 'mount --bind /dev/null "$1/dev/null" && exec chroot "$1" /bin/sh -c "$2"'
-MINE = (*FACTS, *CHECKED)
 
 
 @pytest.mark.parametrize("name", TREES)
 def test_busybox_and_the_files_of_a_node_are_enough(name: str, tmp_path: Path) -> None:
     made(TREES[name], tmp_path)
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "dev").mkdir()
+    for folder in ("bin", "dev"):
+        (tmp_path / folder).mkdir()
     (tmp_path / "dev/null").touch()
     busybox = shutil.which("busybox")
     assert busybox is not None, "the Debian package busybox-static is missing"
@@ -41,11 +40,8 @@ def test_busybox_and_the_files_of_a_node_are_enough(name: str, tmp_path: Path) -
 def test_what_this_kernel_has_is_read_and_what_it_lacks_is_unknown() -> None:
     cards = [path.name for path in Path("/sys/class/net").iterdir() if (path / "device").exists()]
     for interface in [*cards, "lo"]:
-        said = subprocess.run(
-            ["sh", "-c", script(interface, "", EVERY)], capture_output=True, text=True, timeout=DEADLINE_S
-        )
-        facts = parse(said.stdout, EVERY)
-        assert (facts["interface"], facts.keys() >= set(MINE)) == (interface, True)
+        facts = parse(output_of(["sh", "-c", f"{script(interface, '', EVERY)}\ntrue"]), EVERY)
+        assert (facts["interface"], facts.keys() >= {*FACTS, *CHECKED}) == (interface, True)
         queues = list(Path("/sys/class/net", interface, "queues").glob("rx-*"))
         assert facts["rx_queues"] == (len(queues) if interface in cards else None)
         assert facts["allowed_processors"] is not None
@@ -56,10 +52,8 @@ def test_what_this_kernel_has_is_read_and_what_it_lacks_is_unknown() -> None:
         states = [int(path.read_text()) for path in Path("/sys/devices/system/cpu/cpu0/cpuidle").glob("state*/latency")]
         assert facts["idle_latency_us"] is None or facts["idle_latency_us"] in states
         assert (facts["idle_state"] is None) == (not states)
-        device = Path("/sys/class/net", interface, "device")
-        said_nodes = [
-            path.read_text().strip() for path in (device / "numa_node", device / "../numa_node") if path.exists()
-        ]
+        places = [Path("/sys/class/net", interface, "device", *up, "numa_node") for up in ((), ("..",))]
+        said_nodes = [path.read_text().strip() for path in places if path.exists()]
         only_one = Path("/sys/devices/system/node/online").read_text().strip() == "0"
         node = said_nodes[0] if said_nodes else "-1"
         assert facts["numa_node"] == (int(node) if node != "-1" else 0 if said_nodes and only_one else None)

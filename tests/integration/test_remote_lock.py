@@ -63,8 +63,7 @@ async def refused(node: Node) -> str:
 
 
 async def test_who_has_it_and_since_when_is_told(sshd: Start, name: str) -> None:
-    server = sshd()
-    node = server.node(name)
+    node = sshd().node(name)
     async with had(node, "anna@lab7 pid 4711") as agent:
         assert f" --watchdog {deploy.WATCHDOG_S} " in command_line(agent.hello.pid)  # it lets go if it hears nothing
         since = r"since \d\d:\d\d:\d\d\. Wait for it to end \(--wait 30m\), or end it"
@@ -75,8 +74,7 @@ async def test_who_has_it_and_since_when_is_told(sshd: Start, name: str) -> None
 
 
 async def test_a_holder_can_not_write_what_it_likes_into_a_message(sshd: Start, name: str) -> None:
-    server = sshd()
-    node = server.node(name)
+    node = sshd().node(name)
     async with had(node, "a'b\n\x1b[2J; rm ü:x $(id)"):
         assert "in use by a'b??[2J; rm ?:x $(id), since" in await refused(node)
 
@@ -120,9 +118,7 @@ async def test_a_controller_that_is_killed_lets_go(sshd: Start, name: str, waits
             await eventually_async(lambda: "anna@lab7 pid 4711" not in {holder for _, holder in places(node).values()})
 
 
-async def test_two_runs_that_want_the_same_nodes_in_another_order_both_come_to_their_turn(
-    sshd: Start, name: str
-) -> None:
+async def test_two_runs_that_want_the_same_nodes_in_another_order_both_have_them(sshd: Start, name: str) -> None:
     server, done = sshd("MaxSessions 50"), list[str]()
     names = (f"{name}a", f"{name}b")
     rig = rig_of(*map(server.node, names))
@@ -141,8 +137,7 @@ async def test_two_runs_that_want_the_same_nodes_in_another_order_both_come_to_t
 
 
 async def test_a_node_that_others_wait_for_is_had_again_after_its_connection_was_lost(sshd: Start, name: str) -> None:
-    server = sshd()
-    node, said = server.node(name), list[str]()
+    node, said = sshd().node(name), list[str]()
     async with nodes_of(rig_of(node), "anna") as nodes, nodes_of(rig_of(node), "bob") as others:
         ((_, agent),) = (await nodes.open([name])).values()  # type: ignore[misc]
         waiting = asyncio.create_task(others.open_or_wait([name], 60, said.append))
@@ -160,8 +155,7 @@ async def test_a_node_that_others_wait_for_is_had_again_after_its_connection_was
 
 
 async def test_a_lock_that_a_lost_connection_of_this_run_left_is_waited_for(sshd: Start, name: str) -> None:
-    server = sshd()
-    node = server.node(name)
+    node = sshd().node(name)
     async with connected(node) as before:
         async with agent_on(before, Claim("anna@lab7 pid 12")) as left:
             mine = Session(rig_of(node), name, Claim("anna@lab7 pid 12", had_it=True))

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,9 +55,7 @@ async def test_lines_come_one_by_one_and_a_huge_one_in_parts(sshd: Start) -> Non
         assert await process.wait() == 0
 
 
-async def test_a_process_sees_the_end_of_its_input_when_its_block_ends(
-    sshd: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_process_sees_its_block_end(sshd: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_module, "END_DEADLINE_S", DEADLINE_S)  # a file system that others sync can hold a file up
     async with connected(sshd().node()) as host:
         async with host.process(f"cat >/dev/null; echo over > {tmp_path}/ended"):
@@ -108,9 +107,8 @@ async def test_a_changed_host_key_is_refused_and_the_command_given_mends_it(sshd
 
 
 async def test_a_config_that_would_trust_anyone_is_not_followed(sshd: Start, home: Path) -> None:
-    server = sshd()
     (home / ".ssh/config").write_text("Host *\n  UserKnownHostsFile none\n  StrictHostKeyChecking no\n")
-    assert "its host key is not known" in await refusal(server.node(known_hosts=None))
+    assert "its host key is not known" in await refusal(sshd().node(known_hosts=None))
 
 
 async def test_each_refusal_names_its_cause_and_what_to_do(sshd: Start, tmp_path: Path) -> None:
@@ -120,8 +118,7 @@ async def test_each_refusal_names_its_cause_and_what_to_do(sshd: Start, tmp_path
     assert f"ssh-copy-id -p {server.port} {USER}@127.0.0.1" in message
     assert "ssh-add it first" in await refusal(server.node(key=new_key(tmp_path / "locked", passphrase="secret")))
     assert f"key {tmp_path}/nokey is not there" in await refusal(server.node(key=tmp_path / "nokey"))
-    none = "keys tried: none: there is no key in ~/.ssh and no ssh-agent"
-    assert none in await refusal(server.node(key=None))
+    assert "keys tried: none: there is no key in ~/.ssh and no ssh-agent" in await refusal(server.node(key=None))
     with kept_port() as port:
         closed = f"pi1: connection refused by 127.0.0.1 port {port}. Is an SSH server running there, on that port?"
         assert await refusal(server.node(port=port)) == closed
@@ -177,22 +174,18 @@ async def test_what_is_no_ssh_server_is_told(sshd: Start) -> None:
 
     server = await asyncio.start_server(web, "127.0.0.1", 0)
     async with server:
-        port = server.sockets[0].getsockname()[1]
-        assert "Is that an SSH server?" in await refusal(sshd().node(port=port))
+        assert "Is that an SSH server?" in await refusal(sshd().node(port=server.sockets[0].getsockname()[1]))
 
 
 async def test_an_alias_of_the_ssh_config_is_honoured_and_the_rig_file_wins(sshd: Start, home: Path) -> None:
     server = sshd()
     alias = f"Host lab-pi\n  HostName 127.0.0.1\n  Port {server.port}\n  User nobody-of-that-name\n"
-    (home / ".ssh/config").write_text(
-        f"{alias}  IdentityFile {server.key}\n  UserKnownHostsFile {server.known_hosts}\n"
-    )
+    trust = f"  IdentityFile {server.key}\n  UserKnownHostsFile {server.known_hosts}\n"
+    (home / ".ssh/config").write_text(alias + trust)
     plain = server.node(address="lab-pi", port=None, key=None, known_hosts=None)
     async with connected(plain) as host:
         assert (await host.run("id -un")).stdout.strip() == USER
-    assert "refuses to log in nobody-of-that-name" in await refusal(
-        server.node(address="lab-pi", port=None, key=None, known_hosts=None, user=None)
-    )
+    assert "refuses to log in nobody-of-that-name" in await refusal(replace(plain, user=None))
 
 
 async def test_a_jump_host_is_gone_through(sshd: Start) -> None:

@@ -9,8 +9,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
+import bridge_mib
 import pytest
 from openssh import new_key
 from openssh_lab import Lab, announcing, bridge, cable, linked, serve, sh, switched
@@ -23,7 +23,6 @@ HOSTS = {"pi1": "10.98.0.1", "pi2": "10.98.0.2", "pi3": "10.98.0.3"}
 BEHIND, NOBODY, CONTROLLER, SWITCH = "10.98.0.4", "10.98.0.5", "10.98.0.9", "10.98.0.254"
 COMMUNITY = "only-for-tests"
 PORTS = {"q": 161, "d": 1161}  # of snmpd, by the form of its table
-FORWARDING = Path(__file__).parents[1] / "support" / "bridge_mib.py"
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +67,7 @@ def snmpd(lab: Lab, kind: str) -> list[str]:
     config = lab.folder / f"snmpd-{kind}.conf"
     config.write_text(
         f"rocommunity {COMMUNITY} default\nsysName GigaBlox\n[snmp] persistentDir {lab.folder}\n[snmpd]\n"
-        f"pass_persist .1.3.6.1.2.1.17 {sys.executable} {FORWARDING} br0 {kind}\n"
+        f"pass_persist .1.3.6.1.2.1.17 {sys.executable} {bridge_mib.__file__} br0 {kind}\n"
     )
     command = ["snmpd", "-f", "-C", "-c", str(config), "-Lf", str(lab.folder / "snmpd.log"), "-I", "-smux"]
     return ["env", "MIBS=", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", *command, f"udp:{SWITCH}:{PORTS[kind]}"]
@@ -100,8 +99,8 @@ def until_it_works(lab: Lab, *words: str) -> None:
     eventually(lambda: subprocess.run(command, capture_output=True, timeout=DEADLINE_S).returncode == 0, words[-1])
 
 
-def made_by(lab: Lab, *words: str, code: int = 0) -> str:
-    return "".join(lab.rigctl("rig", "init", *words, code=code))
+def made_by(lab: Lab, *words: str) -> str:
+    return "".join(lab.rigctl("rig", "init", *words))
 
 
 def loaded(lab: Lab, name: str) -> Rig:
@@ -125,9 +124,8 @@ def test_a_rig_file_of_what_was_found_is_planned_and_run_as_it_is(lab: Lab) -> N
     assert "# switch_port: seen only behind ports that lead to other switches: gigablox uplink (" in text
     assert f"#   root@{NOBODY}: no route to {NOBODY} port 22" in text
     assert COMMUNITY not in text
-    (lab.folder / "s.yaml").write_text(
-        "pairs: [10-98-0-1 -> 10-98-0-4]\nduration: 1s\nmax_skew: 1s\nmatrix: {window: [64K]}\n"
-    )
+    text = "pairs: [10-98-0-1 -> 10-98-0-4]\nduration: 1s\nmax_skew: 1s\nmatrix: {window: [64K]}\n"
+    (lab.folder / "s.yaml").write_text(text)
     assert "Total time: 1 s" in lab.rigctl("plan", "s.yaml", "--rig", "lab.yaml")[0]
     lab.rigctl("run", "s.yaml", "--rig", "lab.yaml", "--no-report")
     exported, _ = lab.rigctl("export", "--format", "json", "--level", "pairs")
@@ -141,9 +139,8 @@ def test_a_switch_that_knows_no_vlans_is_read_too_and_described_as_a_rig_file_do
     words = ("rig", "init", "root@10.98.0.[3-4]", "--json", "--switch", option, "-o", "two.yaml")
     document = json.loads(lab.rigctl(*words, RIGCTL_CORE_COMMUNITY=COMMUNITY)[0])
     assert [(node["switch"], node["switch_port"]) for node in document["nodes"]] == [("core", "pi3"), (None, None)]
-    rig = loaded(lab, "two.yaml")
-    assert rig.switches["core"].title == "GigaBlox"
-    assert rig.switches["core"].address == SWITCH
+    core = loaded(lab, "two.yaml").switches["core"]
+    assert (core.title, core.address) == ("GigaBlox", SWITCH)
 
 
 def test_with_a_dash_the_file_is_printed_and_the_table_goes_to_standard_error(lab: Lab) -> None:
@@ -163,8 +160,7 @@ def test_an_inventory_gives_names_groups_and_how_ssh_goes(lab: Lab) -> None:
     rig = loaded(lab, "named.yaml")
     assert list(rig.nodes) == ["left", "right", "far"]
     assert rig.groups == {"servers": ("left",), "clients": ("right", "far"), "lab": ("left", "right", "far")}
-    assert rig.nodes["far"].user == "root"
-    assert rig.nodes["far"].key == lab.folder / ".ssh/id_ed25519"
+    assert (rig.nodes["far"].user, rig.nodes["far"].key) == ("root", lab.folder / ".ssh/id_ed25519")
 
 
 def test_where_no_host_is_usable_nothing_is_written(lab: Lab) -> None:

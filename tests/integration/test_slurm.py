@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from builders import put
@@ -78,19 +78,12 @@ class Cluster(Lab):
     def environment(self) -> dict[str, str]:
         """Of a user at the head: a home and a store of their own; no variable of an allocation."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "SRUN"))}
-        return kept | {
-            "HOME": str(self.folder),
-            "SLURM_CONF": str(self.folder / "slurm.conf"),
-            "RIGCTL_STORE": str(self.folder / "s.db"),
-            "PYTHONPATH": str(ROOT),
-        }
+        files = {"SLURM_CONF": "slurm.conf", "RIGCTL_STORE": "s.db", "HOME": ""}
+        return kept | {name: str(self.folder / file) for name, file in files.items()} | {"PYTHONPATH": str(ROOT)}
 
     def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
-        """A command at the head, to its end."""
-        return subprocess.run(
-            self.inside("head", *words), cwd=self.folder, env=self.environment, text=True, capture_output=True,
-            stdin=subprocess.DEVNULL, timeout=DEADLINE_S,
-        )  # fmt: skip
+        how: dict[str, Any] = {"text": True, "capture_output": True, "stdin": subprocess.DEVNULL, "timeout": DEADLINE_S}
+        return subprocess.run(self.inside("head", *words), cwd=self.folder, env=self.environment, **how)
 
     def exported(self, *words: str) -> str:
         """The output of `rigctl export`, which takes no allocation."""
@@ -108,13 +101,9 @@ class Cluster(Lab):
         return [line for line in self.processes(name).values() if "slurmd " not in line]
 
 
-def _started(stack: ExitStack, words: list[str], environment: dict[str, str]) -> "subprocess.Popen[bytes]":
-    process = subprocess.Popen(
-        words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )  # fmt: skip
-    stack.callback(end, process)
-    return process
+def _started(stack: ExitStack, words: list[str], environment: dict[str, str]) -> None:
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    stack.callback(end, subprocess.Popen(words, env=environment, start_new_session=True, **pipes))
 
 
 @contextmanager
@@ -140,15 +129,13 @@ def cluster(folder: Path, nodes: int) -> Iterator[Cluster]:
         for name, address in hosts.items():
             cable(made, name, address)
         # --force: the folder is a test's, its parents are not root's alone. No seed, pid or log file elsewhere.
-        files = [f"--{what}={folder}/munge.{end}" for what, end in (("key-file", "key"), ("socket", "socket"),
-                 ("pid-file", "pid"), ("log-file", "log"), ("seed-file", "seed"))]  # fmt: skip
+        files = [f"--{what}-file={folder}/munge.{what}" for what in ("key", "pid", "log", "seed")]
+        files.append(f"--socket={folder}/munge.socket")
         _started(stack, ["munged", "--foreground", "--force", "--num-threads=1", *files], environment)
         _await(lambda: (folder / "munge.socket").exists(), folder)
-        _started(
-            stack, made.inside("head", "unshare", "--uts", "sh", "-c", "hostname head; exec slurmctld -D"), environment
-        )
-        for name in names:
-            command = made.inside(name, "unshare", "--uts", "sh", "-c", f"hostname {name}; exec slurmd -D")
+        for name in ("head", *names):
+            daemon = "slurmctld" if name == "head" else "slurmd"
+            command = made.inside(name, "unshare", "--uts", "sh", "-c", f"hostname {name}; exec {daemon} -D")
             _started(stack, command, environment)
         _await(lambda: made.run("sinfo", "-h", "-t", "idle", "-o", "%D").stdout.strip() == str(nodes), folder)
         yield made
@@ -224,17 +211,15 @@ def flows(slurm: Cluster) -> None:
 
 def measuring(slurm: Cluster) -> "subprocess.Popen[str]":
     """A run of half a minute in an allocation, once its traffic flows."""
-    process = subprocess.Popen(
-        slurm.inside("head", *slurm.salloc(2, "rigctl", "run", scenario(slurm, "30s"), "--rig", "slurm")),
-        cwd=slurm.folder, env=slurm.environment, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, start_new_session=True,
-    )  # fmt: skip
+    words = slurm.inside("head", *slurm.salloc(2, "rigctl", "run", scenario(slurm, "30s"), "--rig", "slurm"))
+    pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    how: dict[str, Any] = {"cwd": slurm.folder, "env": slurm.environment, "text": True, "start_new_session": True}
+    process: subprocess.Popen[str] = subprocess.Popen(words, **pipes, **how)
     flows(slurm)
     return process
 
 
 def at_the_head(slurm: Cluster, pattern: str) -> list[int]:
-    """Processes there whose command line matches."""
     return [pid for pid, line in slurm.processes("head").items() if re.search(pattern, line)]
 
 
@@ -310,9 +295,8 @@ def test_a_node_that_left_the_allocation_is_named(slurm: Cluster) -> None:
     done = slurm.run(*slurm.salloc(2, "sh", "-c", f"{sys.executable} {slurm.folder}/leaves.py $SLURM_JOB_ID"))
     lines = done.stdout.splitlines()
     assert lines[:2] == ["7 n2 /bin/sh (exit code 7)", "n1"], done.stdout + done.stderr
-    assert re.fullmatch(
-        r"n2: it is not in the allocation \(job \d+\)( any more, or is down)?: srun: error: .*", lines[2]
-    )
+    left = r"n2: it is not in the allocation \(job \d+\)( any more, or is down)?: srun: error: .*"
+    assert re.fullmatch(left, lines[2])
     assert len(lines) == 3
 
 
@@ -332,7 +316,6 @@ def submitted(slurm: Cluster, duration: str) -> str:
 
 
 def job_ended(slurm: Cluster, job: str) -> str:
-    """What the job has printed, once it has reported and is over."""
     _await((slurm.folder / "report.html").exists, slurm.folder)
     eventually(lambda: job not in slurm.run("squeue", "-h", "-o", "%i").stdout.split())
     return (slurm.folder / "job.out").read_text(encoding="utf-8")
@@ -354,8 +337,7 @@ def test_a_job_near_its_time_limit_is_interrupted_and_reports(slurm: Cluster) ->
     job = submitted(slurm, "30s")
     flows(slurm)
     slurm.run("scancel", "--batch", "--signal=INT", job)
-    said = job_ended(slurm, job)
-    assert "Interrupted after " in said
+    assert "Interrupted after " in job_ended(slurm, job)
     traceless(slurm)
 
 

@@ -2,10 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import asyncssh
 import pytest
@@ -18,7 +19,6 @@ from rigctl.rig.inventory import Switch as Asked
 
 USER, PASSWORD, ENABLE = "monitor", "pass-word", "en-able"
 FIXTURES = Path(__file__).parents[1] / "unit" / "fixtures" / "switches"
-LINES_PER_PAGE = 24
 
 
 @pytest.fixture(autouse=True)
@@ -109,7 +109,7 @@ class _Terminal:
 
     async def _print(self, text: str) -> None:
         for at, line in enumerate(text.splitlines()):
-            if self.paged and at and at % LINES_PER_PAGE == 0:
+            if self.paged and at and at % 24 == 0:
                 self._write(" --More-- ")
                 if await self.process.stdin.read(1) != " ":
                     return
@@ -146,16 +146,8 @@ async def listening(switch: Switch, host_key: asyncssh.SSHKey | None = None) -> 
         finally:
             process.exit(0)
 
-    handler: Callable[[asyncssh.SSHServerProcess[str]], object] = serve
-    server = await asyncssh.create_server(
-        _Server,
-        "127.0.0.1",
-        0,
-        server_host_keys=[key],
-        process_factory=handler,
-        line_editor=False,
-        encoding="utf-8",
-    )
+    how: dict[str, Any] = {"process_factory": serve, "line_editor": False, "encoding": "utf-8"}
+    server = await asyncssh.create_server(_Server, "127.0.0.1", 0, server_host_keys=[key], **how)
     switch.port = server.sockets[0].getsockname()[1]
     switch.host_key = f"[127.0.0.1]:{switch.port} {key.export_public_key('openssh').decode().strip()}\n"
     try:
@@ -173,13 +165,8 @@ BOTH = pytest.mark.parametrize("dialect", [IOS, OS9], ids=["ios", "os9"])
 def asked(switch: Switch, folder: Path, secrets: Secrets | None = None, known: bool = True) -> Asked:
     known_hosts = folder / "known_hosts"
     known_hosts.write_text(switch.host_key if known else "")
-    return Asked(
-        "core",
-        "Core",
-        address="127.0.0.1",
-        cli=Cli(switch.kind, switch.port, known_hosts),  # type: ignore[arg-type]
-        secrets=secrets or Secrets(user=USER, password=PASSWORD),
-    )
+    how = Cli(switch.kind, switch.port, known_hosts)  # type: ignore[arg-type]
+    return Asked("core", "Core", address="127.0.0.1", cli=how, secrets=secrets or Secrets(user=USER, password=PASSWORD))
 
 
 async def refused(wanted: Asked, ports: list[str]) -> str:
@@ -210,9 +197,7 @@ async def test_counters_are_read_again_and_again(dialect: tuple[str, str], tmp_p
 
 
 @BOTH
-async def test_counters_that_were_cleared_meanwhile_are_said_to_be_others(
-    dialect: tuple[str, str], tmp_path: Path
-) -> None:
+async def test_counters_that_were_cleared_meanwhile_are_others(dialect: tuple[str, str], tmp_path: Path) -> None:
     async with listening(Switch(*dialect, cleared="5d03h")) as switch:
         async with reader_of(asked(switch, tmp_path), [switch.interface]) as reader:
             first = (await reader.read())[switch.interface]
@@ -241,23 +226,20 @@ async def test_a_port_that_the_switch_does_not_have_is_named(dialect: tuple[str,
     assert said.endswith("Names are as in `show interfaces`")
 
 
-async def test_what_is_no_port_s_name_is_never_typed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("secrets", "port", "words"),
+    [
+        (Secrets(user=USER, password=PASSWORD), "Gi1/1\nreload", "expected an interface name"),
+        (Secrets(user=USER, password="other"), IOS[1], "SSH port PORT refuses user monitor: check its password"),
+        (Secrets(password=PASSWORD), IOS[1], "set RIGCTL_CORE_USER and RIGCTL_CORE_PASSWORD"),
+    ],
+    ids=["a port's name that is none", "a wrong password", "no user"],
+)
+async def test_a_refusal_says_why_and_none_is_typed(secrets: Secrets, port: str, words: str, tmp_path: Path) -> None:
     async with listening(Switch(*IOS)) as switch:
-        said = await refused(asked(switch, tmp_path), ["Gi1/1\nreload"])
+        said = await refused(asked(switch, tmp_path, secrets), [port])
         assert switch.said == []
-    assert "expected an interface name" in said
-
-
-async def test_a_wrong_password_is_said(tmp_path: Path) -> None:
-    async with listening(Switch(*IOS)) as switch:
-        said = await refused(asked(switch, tmp_path, Secrets(user=USER, password="other")), [switch.interface])
-    assert said == f"core: 127.0.0.1, SSH port {switch.port} refuses user monitor: check its password"
-
-
-async def test_without_a_user_the_variables_are_named(tmp_path: Path) -> None:
-    async with listening(Switch(*IOS)) as switch:
-        said = await refused(asked(switch, tmp_path, Secrets(password=PASSWORD)), [switch.interface])
-    assert "set RIGCTL_CORE_USER and RIGCTL_CORE_PASSWORD" in said
+    assert words.replace("PORT", str(switch.port)) in said
 
 
 @pytest.mark.parametrize("known", ["none", "another"])

@@ -55,8 +55,7 @@ def snmpd(folder: Path) -> Iterator[tuple[int, "subprocess.Popen[bytes]"]]:
         port = int(sock.getsockname()[1])
         options = f"-f -C -c {folder}/snmpd.conf -Lf {folder}/log -I -smux udp:127.0.0.1:{port}"
         script = f"export LISTEN_PID=$$ LISTEN_FDS=1; exec {command} {options} 3<&{sock.fileno()}"
-        words = ["bash", "-c", script]
-        with running(words, stdin=subprocess.DEVNULL, pass_fds=[sock.fileno()]) as process:
+        with running(["bash", "-c", script], stdin=subprocess.DEVNULL, pass_fds=[sock.fileno()]) as process:
             sock.close()
             eventually(lambda: process.poll() is not None or asyncio.run(is_answered(port)))
             assert process.poll() is None, (folder / "log").read_text()
@@ -72,7 +71,6 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 @pytest.fixture
 def mortal(tmp_path: Path) -> Iterator[tuple[int, "subprocess.Popen[bytes]"]]:
-    """An snmpd of one test."""
     with snmpd(tmp_path) as made:
         yield made
 
@@ -99,12 +97,8 @@ async def refused(switch: Switch, port: int, interface: str = "lo") -> str:
 
 
 async def test_in_every_version_counters_rise_by_what_went_over_the_interface(port: int) -> None:
-    switches = [
-        V2C,
-        sealed(),
-        sealed(auth="sha256", secrets={"user": "strong"}),
-        sealed(secrets={"user": "plain", "priv": None}),
-    ]
+    switches = [V2C, sealed(), sealed(auth="sha256", secrets={"user": "strong"})]
+    switches.append(sealed(secrets={"user": "plain", "priv": None}))
     async with contextlib.AsyncExitStack() as stack:
         # By habit snmpd looks every 3 s, and leaves out a rise of more than 4 GiB between two looks: tests beside this
         # one move so much over this machine's loopback interface.
@@ -133,9 +127,7 @@ async def risen(reader: Reader, first: PortCounters, octets: int) -> PortCounter
     return now if (now.in_octets or 0) - (first.in_octets or 0) >= octets else None
 
 
-async def test_a_check_reads_the_ports_of_its_nodes_and_does_without_a_switch_that_is_silent(
-    port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_check_reads_ports_and_does_without_a_silent_switch(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rigctl.check.gather.SWITCH_DEADLINE_S", DEADLINE_S)
     nodes = {name: Node(name, "127.0.0.1", Link(None, None, "core")) for name in ("a", "b")}
     ports = (Port("core", "lo", node="a"), Port("core", "lo0", node="b"))
@@ -162,9 +154,8 @@ async def test_what_does_not_fit_is_said_with_what_to_check(port: int) -> None:
         refused(sealed(secrets={"priv": "wrong-one-too"}), port),
         *(refused(wrong, port) for wrong in wrong_users),
     )
-    assert community == (
-        f"core: no SNMP answer from {place}. Is it on, does it allow this machine, is the community right?"
-    )
+    advice = "Is it on, does it allow this machine, is the community right?"
+    assert community == f"core: no SNMP answer from {place}. {advice}"
     for said in users:
         assert said.startswith(f"core: SNMP on {place} refused: ")
         assert said.endswith("Check the user, its passphrases and protocols")
@@ -185,9 +176,7 @@ async def test_a_secret_that_is_missing_is_named_by_its_variable(switch: Switch,
     assert f"set {variable}" in await refused(switch, 9)
 
 
-async def test_an_agent_that_dies_between_two_readings_is_said(
-    mortal: tuple[int, "subprocess.Popen[bytes]"],
-) -> None:
+async def test_an_agent_that_dies_between_two_readings_is_said(mortal: tuple[int, "subprocess.Popen[bytes]"]) -> None:
     number, process = mortal
     async with reader_of(at(V2C, number), ["lo"]) as reader:
         await reader.read()

@@ -1,8 +1,7 @@
 """What every transport gives, whichever it is: SSH and a process of this machine here, srun in test_slurm.py."""
 
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
@@ -22,42 +21,28 @@ from rigctl.rig.inventory import Node
 TRANSPORTS = pytest.mark.parametrize("transport", ["ssh", "local"])
 
 
-@asynccontextmanager
-async def host(transport: str, sshd: Start) -> AsyncIterator[Host]:
+def host(transport: str, sshd: Start) -> AbstractAsyncContextManager[Host]:
     here = Node("here", "127.0.0.1", Link(None, None), transport="local", patience=PATIENCE)
-    node = sshd().node(name="here") if transport == "ssh" else here
-    async with connected(node) as host:
-        yield host
+    return connected(sshd().node(name="here") if transport == "ssh" else here)
 
 
 @TRANSPORTS
-async def test_a_command_gets_its_input_and_gives_output_errors_and_exit_code(transport: str, sshd: Start) -> None:
-    async with host(transport, sshd) as node:
-        done = await node.run("cat; echo to-stderr >&2; exit 7", input=b"to stdin\n")
-    assert (done.exit_code, done.stdout, done.stderr) == (7, "to stdin\n", "to-stderr\n")
-
-
-@TRANSPORTS
-async def test_bytes_pass_whole(transport: str, sshd: Start) -> None:
+async def test_a_command_gets_its_input_whole_and_gives_output_errors_and_exit_code(
+    transport: str, sshd: Start
+) -> None:
     data = os.urandom(1024 * 1024)
     async with host(transport, sshd) as node:
-        assert (await node.run("cat", input=data)).output == data
+        done = await node.run("cat; echo to-stderr >&2; exit 7", input=data)
+        assert (done.exit_code, done.output, done.stderr) == (7, data, "to-stderr\n")
+        assert (await node.run("exec <&-; exit 3", input=data)).exit_code == 3  # nobody reads it
 
 
 @TRANSPORTS
-async def test_a_signal_that_ended_a_command_is_named(
-    transport: str, sshd: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_signal_that_ended_it_is_named(transport: str, sshd: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_module, "LAST_WORDS_DEADLINE_S", DEADLINE_S)
     async with host(transport, sshd) as node, node.process("kill -KILL $$") as process:
         assert await process.readline() == b""
         assert await process.last_words() == "killed by SIGKILL"
-
-
-@TRANSPORTS
-async def test_input_that_nobody_reads_is_no_failure(transport: str, sshd: Start) -> None:
-    async with host(transport, sshd) as node:
-        assert (await node.run("exec <&-; exit 3", input=b"x" * 1024 * 1024)).exit_code == 3
 
 
 @TRANSPORTS
@@ -71,15 +56,11 @@ async def test_a_command_that_hangs_costs_its_deadline(
         assert (await node.run("echo still here")).stdout == "still here\n"
 
 
-async def test_a_local_command_that_ignores_sigterm_is_killed_with_its_children(
-    sshd: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_ignores_sigterm_is_killed_with_its_children(sshd: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_module, "END_DEADLINE_S", 0.2)
     monkeypatch.setattr(local, "STOP_DEADLINE_S", 0.2)
-    async with (
-        host("local", sshd) as node,
-        node.process("trap '' TERM; sleep 300 & echo $$ $!; wait; sleep 300") as process,
-    ):
+    command = "trap '' TERM; sleep 300 & echo $$ $!; wait; sleep 300"
+    async with host("local", sshd) as node, node.process(command) as process:
         pids = (await process.readline()).split()
     await eventually_async(lambda: not any(Path(f"/proc/{int(pid)}/exe").exists() for pid in pids))
 

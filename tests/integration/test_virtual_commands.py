@@ -27,8 +27,7 @@ async def test_commands_have_their_input_output_exit_code_and_signal(ready: Rig)
         assert (done.stdout, done.stderr, done.exit_status) == ("out\n", "err\n", 42)
         assert (await connection.run("no-such-command")).exit_status == 127
         done = await connection.run("kill -SEGV $$")
-        assert done.exit_signal is not None
-        assert done.exit_signal[0] == "SEGV"
+        assert done.exit_signal and done.exit_signal[0] == "SEGV"
         assert (await connection.run("wc -c", input="12345")).stdout == "5\n"
         assert (await connection.run("exec <&-; sleep 0.1; echo done", input="x" * 10**6)).stdout == "done\n"
         assert (await connection.run(None, input="echo $((6*7))\n")).stdout == "42\n"

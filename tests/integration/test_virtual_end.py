@@ -25,9 +25,7 @@ def machine_unchanged() -> Iterator[None]:
 
 @pytest.mark.parametrize("part", ["holder", "starter"])
 @pytest.mark.parametrize("kind", ["namespaces", "loopback"])
-async def test_kill_9_of_holder_or_starter_leaves_nothing(
-    part: str, kind: str, tmp_path: Path, runtime_folder: Path
-) -> None:
+async def test_kill_9_of_holder_or_starter_leaves_nothing(part: str, kind: str, tmp_path: Path) -> None:
     tested = rig(tmp_path, virtual=kind, links="{mtu: 1500}")
     ready, state, _ = await up(tested)
     async with login(ready, "a") as connection:
@@ -58,9 +56,7 @@ async def test_a_rig_that_stays_holds_nothing_open_of_what_its_starter_was_given
         await down(inventory)
 
 
-async def test_a_starter_that_dies_before_it_wrote_the_state_leaves_no_rig(
-    runtime_folder: Path, tmp_path: Path
-) -> None:
+async def test_a_starter_that_dies_before_it_wrote_the_state_leaves_no_rig(tmp_path: Path) -> None:
     started = await start(layout_of(rig(tmp_path)), source=None, stay=True)
     assert started.state.up
     started.lifeline.close()  # what the kernel does for a killed starter

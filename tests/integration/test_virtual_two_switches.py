@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from processes import DEADLINE_S, eventually, eventually_async
+from processes import DEADLINE_S, eventually, eventually_async, output_of
 from virtual_rigs import NAME, answers, kept_up, output, sent_at_once
 
 from rigctl.rig.inventory import Rig
@@ -62,25 +62,18 @@ def holder_of(ready: Rig) -> int:
 
 
 async def on_switches(ready: Rig, command: str) -> str:
-    """What a command prints in the namespace of the switches, where the holder itself is."""
     words = ["nsenter", f"--net=/proc/{holder_of(ready)}/ns/net", "sh", "-c", command]
-    done = await asyncio.to_thread(
-        subprocess.run, words, capture_output=True, text=True, check=True, timeout=DEADLINE_S
-    )
-    return done.stdout
+    return await asyncio.to_thread(output_of, words)
 
 
 async def snmp(
     ready: Rig, tool: str, *objects: str, community: str | None = None, wait_s: float = DEADLINE_S / 2
 ) -> "subprocess.CompletedProcess[str]":
     switch = ready.switches["cisco"]
-    assert switch.snmp is not None
-    assert switch.secrets is not None
+    assert switch.snmp is not None and switch.secrets is not None
     words = [tool, "-v2c", "-c", community or str(switch.secrets.community), "-Oqn", "-r", "0", "-t", f"{wait_s:g}"]
     command = [*words, f"{switch.address}:{switch.snmp.port}", *objects]
-    return await asyncio.to_thread(
-        subprocess.run, command, capture_output=True, text=True, timeout=DEADLINE_S, check=False
-    )
+    return await asyncio.to_thread(lambda: subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S))
 
 
 async def column(ready: Rig, name: str) -> dict[str, str]:
@@ -110,18 +103,8 @@ async def test_nodes_of_both_switches_reach_each_other_over_the_trunk_and_snmp_c
     assert await answers(ready, "a1", "b2", "-M do -s 1472")
     assert await answers(ready, "a1", "a2", "-M do -s 1472")
     shown = await on_switches(ready, "bridge link show; tc qdisc show")
-    assert {
-        line.split()[1].rstrip(":").split("@")[0]: line.split(" master ")[1].split()[0]
-        for line in shown.splitlines()
-        if " master " in line
-    } == {
-        "a1": "br0",
-        "a2": "br0",
-        "b1": "br.1",
-        "b2": "br.1",
-        "trunk.0": "br0",
-        "trunk.1": "br.1",
-    }
+    bridges = dict(re.findall(r"^\d+: ([^@:]+)\S* .* master (\S+)", shown, re.MULTILINE))
+    assert bridges == {"a1": "br0", "a2": "br0", "b1": "br.1", "b2": "br.1", "trunk.0": "br0", "trunk.1": "br.1"}
     assert rates(shown)["trunk.0"] == rates(shown)["trunk.1"] == as_tc(shaped_bps(8 * 10**9, 1500))
 
     # SNMP serves the ports with counters as old as the answer, and changes nothing.
@@ -170,8 +153,6 @@ async def test_buckets_follow_the_mtu_of_a_node_and_go_back_with_it(ready: Rig) 
 
 
 async def test_the_trunk_lets_pass_no_more_than_its_rate(narrow: Rig) -> None:
-    """bench_fidelity judges that it lets pass no less."""
-
     async def over_the_trunk() -> str:
         return await on_switches(narrow, "awk '/trunk.0:/ {print $10}' /proc/net/dev")
 
@@ -206,9 +187,7 @@ async def test_a_rig_whose_holder_is_killed_takes_its_snmpd_along(tmp_path: Path
         eventually(lambda: not Path(f"/proc/{snmpd}").exists())
 
 
-async def test_without_snmpd_the_switches_have_no_address_and_all_else_works(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_without_snmpd_switches_lack_their_address_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every tool the rig needs is in a folder of links; snmpd is not."""
     tools = tmp_path / "bin"
     tools.mkdir()

@@ -13,9 +13,7 @@ LONG = "pairs: [amd -> arm]\nduration: 20s\nmax_skew: 10s\nconditions:\n  one: {
 
 
 def during(lab: Lab, what: Callable[[], object]) -> tuple[int, str]:
-    """Do something once a condition holds and traffic flows: exit code and messages of the run."""
-    name = lab.scenario(LONG)
-    with lab.running(name, "arm") as process:
+    with lab.running(lab.scenario(LONG), "arm") as process:
         lab.await_traffic("arm")
         what()
         out, errors = process.communicate(timeout=300)
@@ -32,10 +30,7 @@ def quietly(lab: Lab, node: str, command: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "command"),
-    [
-        ("a reboot", "reboot -f"),
-        ("a kernel panic", "echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger"),
-    ],
+    [("a reboot", "reboot -f"), ("a kernel panic", "echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger")],
 )
 def test_a_node_that_starts_anew_in_mid_run_is_named_and_as_before(mixed: Lab, name: str, command: str) -> None:
     before, boot = mixed.each(SETTINGS), mixed.boot_id("arm")

@@ -39,15 +39,8 @@ def buildah(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Buildah]:
 def base(buildah: Buildah, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("base")
     like = f"--customize-hook={LIKE_PIPS_PYTHON}"
-    output_of(
-        "mmdebstrap",
-        "--quiet",
-        "--variant=minbase",
-        "--include=python3,python3-pip",
-        like,
-        "trixie",
-        folder / "debian.tar",
-    )
+    system = ("--quiet", "--variant=minbase", "--include=python3,python3-pip", like, "trixie")
+    output_of("mmdebstrap", *system, folder / "debian.tar")
     (folder / "Dockerfile").write_text(DOCKERFILE)
     (line, *_) = (ROOT / "Containerfile").read_text().partition("FROM ")[2].splitlines()
     buildah("build", "--quiet", "--tag", f"docker.io/library/{line}", "--file", folder / "Dockerfile", folder)
@@ -98,9 +91,7 @@ def agent(lab: Lab, tmp_path: Path) -> Iterator[Path]:
         yield folder / "agent"
 
 
-def test_a_run_uses_the_keys_of_the_agent_and_leaves_its_store_in_the_folder(
-    buildah: Buildah, image: str, lab: Lab, agent: Path
-) -> None:
+def test_a_run_uses_the_agents_keys_and_leaves_its_store(buildah: Buildah, image: str, lab: Lab, agent: Path) -> None:
     work = lab.folder / "work"
     work.mkdir()
     rig = (lab.folder / "lab.yaml").read_text().replace(", key: id, known_hosts: known", "")
@@ -113,11 +104,9 @@ def test_a_run_uses_the_keys_of_the_agent_and_leaves_its_store_in_the_folder(
     container = buildah("from", "--pull=false", image).strip()
     pairs = f"pairs={'->'.join(HOSTS)}"
     run = ("run", "gigablox", "--rig", "mylab.yaml", "--set", pairs, "--set", "max_skew=1s", "--duration", "1s")
-    printed = buildah("run", *volumes, container, "--", "rigctl", *run, before=lab.inside("ctl"))
-    assert "Goodput" in printed
+    assert "Goodput" in buildah("run", *volumes, container, "--", "rigctl", *run, before=lab.inside("ctl"))
     assert {each.name for each in work.iterdir()} >= {"mylab.yaml", "rigctl.db"}
     assert (work / "rigctl.db").stat().st_uid == USER
-    table = buildah("run", *volumes, container, "--", "rigctl", "show", before=CLOSED)
-    assert "Goodput" in table
+    assert "Goodput" in buildah("run", *volumes, container, "--", "rigctl", "show", before=CLOSED)
     for name in HOSTS:
         assert [line for line in lab.processes(name).values() if "sshd" not in line] == []

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 from packaged import ROOT, output_of
+from processes import program
 
 from rigctl.base.version import __version__
 
 pytestmark = [pytest.mark.packages, pytest.mark.timeout(1200)]
 STEPS = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]["release"]["steps"]
 COMMANDS = {step["name"]: step["run"] for step in STEPS if "run" in step}
-PUBLISH = '#!/bin/sh\nprintf "%s\\0" "$@" >"$PUBLISHED"\n'
 
 
 def test_a_tag_that_is_not_the_version_makes_no_release() -> None:
@@ -34,10 +34,7 @@ def test_the_packages_are_tested_before_they_are_built_and_published() -> None:
 def test_a_release_has_wheel_wheelhouses_agents_parts_list_sums_and_notes(tmp_path: Path) -> None:
     clone, published = tmp_path / "clone", tmp_path / "published"
     output_of("git", "clone", "--quiet", ROOT, clone)
-    (tmp_path / "bin").mkdir()
-    publish = tmp_path / "bin" / "gh"
-    publish.write_text(PUBLISH)
-    publish.chmod(0o755)
+    publish = program(tmp_path / "bin" / "gh", 'printf "%s\\0" "$@" >"$PUBLISHED"')
     path = f"{publish.parent}:{os.environ['PATH']}"
     environment = os.environ | {"PATH": path, "GITHUB_REF_NAME": f"v{__version__}", "PUBLISHED": str(published)}
     for step in ("Build", "Publish"):

@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import os
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
+from packaged import output_of
 
 from rigctl.remote.build import TARGETS
 
@@ -29,25 +28,10 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def rigctl(installed: Path, cwd: Path, *words: str) -> str:
     # -I -S would also lose the libraries; so the wheel goes first on the path, and the test sees that it was taken.
-    code = "; ".join(
-        [
-            f"import sys; sys.path.insert(0, {str(installed)!r})",
-            f"import rigctl; assert {str(installed)!r} in rigctl.__file__",
-            "from rigctl.cli.app import exit_code; sys.exit(exit_code(sys.argv[1:]))",
-        ]
-    )
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", code, *words],
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    code = f"import sys; sys.path.insert(0, {str(installed)!r})\n"
+    code += f"import rigctl; assert {str(installed)!r} in rigctl.__file__\n"
+    code += "from rigctl.cli.app import exit_code; sys.exit(exit_code(sys.argv[1:]))"
+    return output_of(sys.executable, "-P", "-c", code, *words, cwd=cwd)
 
 
 def test_an_installed_rigctl_plans_a_bundled_scenario_from_anywhere(installed: Path, tmp_path: Path) -> None:
@@ -55,8 +39,7 @@ def test_an_installed_rigctl_plans_a_bundled_scenario_from_anywhere(installed: P
 
 
 def test_an_installed_rigctl_carries_all_agents(installed: Path, tmp_path: Path) -> None:
-    listed = rigctl(installed, tmp_path, "agent", "list")
-    assert [line.split()[0] for line in listed.splitlines()] == list(TARGETS)
+    assert [line.split()[0] for line in rigctl(installed, tmp_path, "agent", "list").splitlines()] == list(TARGETS)
 
 
 def test_a_new_scenario_names_the_schema_that_came_with_the_wheel(installed: Path, tmp_path: Path) -> None:
@@ -73,9 +56,8 @@ def test_a_new_scenario_names_the_schema_that_came_with_the_wheel(installed: Pat
 def test_everything_bundled_is_a_real_file(installed: Path) -> None:
     bundled = installed / "rigctl" / "bundled"
     files = [path for path in bundled.rglob("*") if path.is_file()]
-    assert {"gigablox.yaml", "loopback.yaml", "report.html.j2", "report.css", "rig.schema.json"} <= {
-        path.name for path in files
-    }
+    names = {"gigablox.yaml", "loopback.yaml", "report.html.j2", "report.css", "rig.schema.json"}
+    assert names <= {path.name for path in files}
     assert not any(path.is_symlink() for path in bundled.rglob("*"))
     assert not list(installed.glob("*/tests"))
 
@@ -86,8 +68,7 @@ def test_its_bill_of_materials_has_each_agent_by_its_sum_and_what_is_linked_into
     assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.6")
     listed = {one["name"]: one["hashes"][0]["content"] for one in document["components"] if one["type"] == "file"}
     carried = (installed / "rigctl" / "bundled" / "agents").glob("rigctl-agent-*")
-    assert listed == {
-        str(agent.relative_to(installed)): hashlib.sha256(agent.read_bytes()).hexdigest() for agent in carried
-    }
+    sums = {agent: hashlib.sha256(agent.read_bytes()).hexdigest() for agent in carried}
+    assert listed == {str(agent.relative_to(installed)): digest for agent, digest in sums.items()}
     linked = {one["ref"]: one["dependsOn"] for one in document["dependencies"]}
     assert (linked["agent-x86_64"], linked["agent-freebsd-x86_64"]) == (["musl"], [])

@@ -25,7 +25,6 @@ FROM_DEBIAN = {
 
 
 def resolved(wheel: Path, options: list[str], folder: Path) -> dict[str, str]:
-    """Return the names and versions that pip would install."""
     report = folder / "report.json"
     plan = ("install", "--dry-run", "--quiet", "--report", str(report), "--target", str(folder / "t"))
     done = index(*plan, "-c", ROOT / "constraints.txt", *options, wheel)

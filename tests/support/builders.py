@@ -7,6 +7,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,12 +76,10 @@ def changing(
     flow: Flow, sender: dict[str, Any] | None = None, receiver: dict[str, Any] | None = None, **fields: Any
 ) -> Flow:
     """`flow` with other `fields`, and with other values of its sides, as `counting` takes them."""
-    if sender is not None:
-        assert flow.sender is not None
-        fields["sender"] = counting(flow.sender, **sender)
-    if receiver is not None:
-        assert flow.receiver is not None
-        fields["receiver"] = counting(flow.receiver, **receiver)
+    for name, side, changes in (("sender", flow.sender, sender), ("receiver", flow.receiver, receiver)):
+        if changes is not None:
+            assert side is not None
+            fields[name] = counting(side, **changes)
     return replace(flow, **fields)
 
 
@@ -168,40 +167,23 @@ def _shape(seed: int, steps: int, retransmits: int) -> tuple[list[int], list[flo
 
 
 def sides(
-    the_cell: Cell,
-    mbps: float,
-    retransmits: int = 0,
-    start_ns: int = BEGIN_NS,
-    seed: int = 1,
-    **sender_fields: Any,
+    the_cell: Cell, mbps: float, retransmits: int = 0, start_ns: int = BEGIN_NS, seed: int = 1, **sender_fields: Any
 ) -> tuple[Side, Side]:
     """Sender and receiver of one flow that runs at `mbps` for the cell's duration, sampled every 100 ms."""
     steps = round(the_cell.duration_s * 10)
     lost, shape = _shape(seed, steps, retransmits)
     scale = mbps * 1e6 / 8 * the_cell.duration_s / sum(shape)
-    times, counts, again, total = [], [], [], 0.0
-    for step, share in enumerate(shape, 1):
-        total += share * scale
-        times.append(start_ns + step * 100_000_000)
-        counts.append(round(total))
-        again.append(sum(1 for at in lost if at <= step))
+    times = [start_ns + step * 100_000_000 for step in range(1, steps + 1)]
+    counts = list(map(round, accumulate(share * scale for share in shape)))
+    again = [sum(1 for at in lost if at <= step) for step in range(1, steps + 1)]
     granted = 2 * (the_cell[WINDOW] or 0)
     path = TcpInfo(mss=1448, rcv_mss=1448, advmss=1460, pmtu=1500, timestamps=True)
     tuned = Settings({CONGESTION: "cubic", NODELAY: False})
     buffers: dict[str, Any] = {"sndbuf_bytes": granted or 425984, "rcvbuf_bytes": granted or 425984}
     sampled = {"t_ns": times, "bytes": counts}
-    info = replace(
-        path,
-        rtt_us=620 + seed,
-        rtt_min_us=180,
-        retransmits=retransmits,
-        retransmitted_bytes=retransmits * 1448,
-        cwnd=45,
-        busy_us=round(the_cell.duration_s * 1e6),
-        rwnd_limited_us=12_000,
-        sndbuf_limited_us=0,
-        advertised_window_bytes=65536,
-    )
+    info = replace(path, rtt_us=620 + seed, rtt_min_us=180, cwnd=45, advertised_window_bytes=65536)
+    info = replace(info, retransmits=retransmits, retransmitted_bytes=retransmits * 1448, sndbuf_limited_us=0)
+    info = replace(info, busy_us=round(the_cell.duration_s * 1e6), rwnd_limited_us=12_000)
     series = sampled | {"retransmits": again, "rtt_us": [620] * steps, "cwnd": [45] * steps, "mss": [1448] * steps}
     sender = Side(counts[-1], start_ns, times[-1], **buffers, tcp=info, granted=tuned, series=Series(series))
     receiver = Side(counts[-1], start_ns, times[-1], **buffers, tcp=path, granted=tuned, series=Series(sampled))
@@ -214,13 +196,10 @@ def flows(
     """The flows of `the_cell`: `speeds` and `retransmits` per pair and direction, shared out over its flows."""
     made = []
     for at, stream in enumerate(the_cell.streams):
+        each, more = divmod(retransmits[at] if retransmits else 0, the_cell.parallel)
         for number in range(1, the_cell.parallel + 1):
-            again = retransmits[at] // the_cell.parallel if retransmits else 0
-            if number == 1 and retransmits:
-                again += retransmits[at] % the_cell.parallel
-            sender, receiver = sides(
-                the_cell, speeds[at] / the_cell.parallel, again, seed=10 * at + number, **sender_fields
-            )
+            again, mbps = each + more * (number == 1), speeds[at] / the_cell.parallel
+            sender, receiver = sides(the_cell, mbps, again, seed=10 * at + number, **sender_fields)
             made.append(Flow(stream.pair, stream.direction, number, sender, receiver))
     window = CommonWindow(BEGIN_NS, BEGIN_NS + round(the_cell.duration_s * 1e9), 0)
     return tuple(cut(flow, window) for flow in made)
@@ -256,13 +235,10 @@ def repetition(
 
 
 def failed(the_cell: Cell, reason: str = "pi4: connection refused", **fields: Any) -> Repetition:
-    """A repetition that could not be measured."""
-    base = Repetition(the_cell.number, 1, 1, Status.FAILED, reason, STARTED_AT, 5.1)
-    return replace(base, **fields)
+    return replace(Repetition(the_cell.number, 1, 1, Status.FAILED, reason, STARTED_AT, 5.1), **fields)
 
 
 def gigablox(duration_s: float = 10.0, **planned: Any) -> tuple[RunInfo, list[Repetition]]:
-    """The page's run: seven cells, two pairs, its speeds and retransmits; `planned` replaces fields of its plan."""
     return run(plan(gigablox_cells(duration_s), **planned)), list(_gigablox(duration_s))
 
 
@@ -284,11 +260,9 @@ def datagram_flow(sent: int, came: int, number: int = 1, *, refused: int = 0, **
 TOP_NS: Final = 2**40 - 1
 
 
-def put(
-    store: Store, info: RunInfo, measured: Sequence[Repetition], began_at: float | None = None, **given: Any
-) -> str:
+def put(store: Store, info: RunInfo, measured: Sequence[Repetition], began_at: float = 0, **given: Any) -> str:
     """Store a run that was complete after a minute. Return its id."""
-    at = info.started_at if began_at is None else began_at
+    at = began_at or info.started_at
     made = store.begin(info.plan, info.versions, info.facts, at, **given)
     for each in measured:
         store.add(made, each)

@@ -11,7 +11,6 @@ from openssh import Sshd, accepts, kept_port, new_key
 from openssh_lab import Lab
 from processes import end, eventually
 
-_FOLDERS = ("bin", "dev", "etc", "lib64", "proc", "root/.ssh", "sys", "tmp", "usr/sbin", "var/lib", "var/tmp")
 _ENTER = """
 set -e; mount --make-rprivate /; cd "$1"
 mount -t proc none proc; mount -t sysfs none sys; mount --bind /dev dev
@@ -24,7 +23,7 @@ def small_host(root: Path, key: Path, place: str) -> list[str]:
 
     Its public host key is in `root`/host_key.pub.
     """
-    for folder in _FOLDERS:
+    for folder in ("bin", "dev", "etc", "lib64", "proc", "root/.ssh", "sys", "tmp", "usr/sbin", "var/lib", "var/tmp"):
         (root / folder).mkdir(parents=True)
     for program, folder in (("busybox", "bin"), ("dropbear", "usr/sbin")):
         found = shutil.which(program)
@@ -49,14 +48,12 @@ def small_host(root: Path, key: Path, place: str) -> list[str]:
 
 
 def serve_small(lab: Lab, name: str, address: str) -> "subprocess.Popen[bytes]":
-    """Serve a host of `lab` by dropbear on port 22."""
     command = small_host(lab.folder / name, lab.folder / "id", f"{address}:22")
     return subprocess.Popen(lab.inside(name, *command), stderr=subprocess.DEVNULL)
 
 
 @contextmanager
 def dropbear(folder: Path) -> Iterator[Sshd]:
-    """Serve a small host on 127.0.0.1."""
     key, root, known = new_key(folder / "user_key"), folder / "host", folder / "known_hosts"
     with kept_port() as port:
         command = small_host(root, key, f"127.0.0.1:{port}")

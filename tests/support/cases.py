@@ -16,7 +16,6 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 
 
 def from_file(test: Test) -> Test:
-    """Run the test with each of its cases."""
     names, rows = _sections(test.__code__.co_filename)[test.__name__]
     marked: Test = pytest.mark.parametrize(names, rows)(test)
     return marked

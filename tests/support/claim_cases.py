@@ -5,7 +5,7 @@ rates, and in how many pairs, tests and repetitions there are.
 """
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from statistics import median
@@ -60,24 +60,18 @@ def _skewed(scatter: random.Random, width: float) -> float:
     return scatter.gammavariate(2, width / 2) - width
 
 
-PROOF_FAMILIES: Final = (
-    Family(
-        (GIGABIT_MBPS, 23_537.0), lambda r: 0.9975 - r.expovariate(300), lambda r: r.gauss(0, 4e-4), _box, (1, 3, 8)
-    ),
-    Family((4707.4, GIGABIT_MBPS), lambda r: 0.9965, lambda r: r.gauss(0, 2e-4), _now_and_then, (2, 5), (1, 3)),
+def _gauss(width: float) -> Draw:
+    return lambda r: r.gauss(0, width)
+
+
+FAMILIES: Final = (
+    Family((GIGABIT_MBPS, 23_537.0), lambda r: 0.9975 - r.expovariate(300), _gauss(4e-4), _box, (1, 3, 8)),
+    Family((4707.4, GIGABIT_MBPS), lambda r: 0.9965, _gauss(2e-4), _now_and_then, (2, 5), (1, 3)),
     Family(
         (94.15, 9414.8), lambda r: 0.9985 - abs(r.gauss(0, 1e-3)), lambda r: 3e-4 * (r.random() - 0.5), _skewed, (1, 2)
     ),
-    Family(
-        (37_659.0, 2353.7), lambda r: 0.998 - abs(r.gauss(0, 4e-3)), lambda r: r.gauss(0, 3e-4), _normal, (2,), (7, 15)
-    ),
+    Family((37_659.0, 2353.7), lambda r: 0.998 - abs(r.gauss(0, 4e-3)), _gauss(3e-4), _normal, (2,), (7, 15)),
 )
-
-
-def measured(families: Sequence[Family], seed: int) -> Iterator[Measured]:
-    scatter = random.Random(seed)
-    for number in range(SIZE):
-        yield _one(families[number % len(families)], scatter)
 
 
 def _one(family: Family, scatter: random.Random) -> Measured:
@@ -91,12 +85,10 @@ def _one(family: Family, scatter: random.Random) -> Measured:
         for _ in range(pairs):
             level = family.level(scatter)
             # A repetition of any day; the line bounds it.
-            medians.append(
-                median(_cut(level + family.session(scatter) + family.noise(scatter, width)) for _ in range(301))
-            )
-            own.append(
-                tuple(ceiling * _cut(level + session + family.noise(scatter, width)) for _ in range(repetitions))
-            )
+            shares = [_cut(level + family.session(scatter) + family.noise(scatter, width)) for _ in range(301)]
+            medians.append(median(shares))
+            shares = [_cut(level + session + family.noise(scatter, width)) for _ in range(repetitions)]
+            own.append(tuple(ceiling * share for share in shares))
         values.append(tuple(own))
         truths.append(ceiling * min(medians))
     return Measured(ceiling, tuple(values), tuple(truths))
@@ -108,4 +100,5 @@ def _cut(share: float) -> float:
 
 @cache
 def proof() -> tuple[Measured, ...]:
-    return tuple(measured(PROOF_FAMILIES, 4711))
+    scatter = random.Random(4711)
+    return tuple(_one(FAMILIES[number % len(FAMILIES)], scatter) for number in range(SIZE))

@@ -10,8 +10,6 @@ import builders
 from rigctl.analysis.run_view import RunView
 from rigctl.records import Cell, Pair, Repetition
 
-BASE_MBPS = 94.0
-
 
 def cells(count: int) -> tuple[Cell, ...]:
     """Tests that differ in their pair, as those of a star."""
@@ -36,10 +34,9 @@ def view(
     repetitions = []
     for cell in tests:
         factor = (factors or {}).get(cell.number, 1.0)
-        speeds = [[BASE_MBPS * factor * (1 + noise.gauss(0, spread)) for _ in cell.streams] for _ in range(repeat)]
+        speeds = [[94.0 * factor * (1 + noise.gauss(0, spread)) for _ in cell.streams] for _ in range(repeat)]
         if without is not None and cell.number in without:
             repetitions.append(without[cell.number])
             continue
         repetitions += [builders.repetition(cell, speed, number=at) for at, speed in enumerate(speeds, 1)]
-    made = replace(builders.plan(tests, repeat=repeat), **(plan or {}))
-    return RunView(builders.run(made, **info), repetitions)
+    return RunView(builders.run(replace(builders.plan(tests, repeat=repeat), **(plan or {})), **info), repetitions)

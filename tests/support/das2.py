@@ -38,14 +38,12 @@ PAIRS: Final = tuple(Pair(f"n{at:02}", f"n{at + 12:02}") for at in range(1, 13))
 WINDOWS: Final = (32 * 1024, 64 * 1024, 128 * 1024, 256 * 1024)
 NODES: Final = tuple(sorted(name for pair in PAIRS for name in (pair.source, pair.destination)))
 SWITCHES: Final = ("force10", "cisco")
-TRUNK_PORT: Final = "te0/49"
 RTT_S: Final = 0.0008
 """Of a full queue: 64 KiB per 0.8 ms are 655 Mbit/s, 128 KiB more than the link has."""
 
-OFF: Final = Condition(
-    "resize-off", (HostSetting("mtu", "1500"), HostSetting("sysctl", "0", "net.ipv4.tcp_moderate_rcvbuf"))
-)
-ON: Final = Condition("resize-on", (HostSetting("mtu", "1500"),), resize=True)
+MTU: Final = HostSetting("mtu", "1500")
+OFF: Final = Condition("resize-off", (MTU, HostSetting("sysctl", "0", "net.ipv4.tcp_moderate_rcvbuf")))
+ON: Final = Condition("resize-on", (MTU,), resize=True)
 JUMBO: Final = Condition("resize-on-8192", (HostSetting("mtu", "8192"),), resize=True)
 
 
@@ -84,7 +82,7 @@ def cells(
 def plan(the_cells: Sequence[Cell], conditions: Sequence[Condition] = (OFF,), **fields: Any) -> RunPlan:
     ports = tuple(Port(SWITCHES[0], f"g0/{at}", node=pair.source) for at, pair in enumerate(PAIRS, 1))
     ports += tuple(Port(SWITCHES[1], f"g1/{at}", node=pair.destination) for at, pair in enumerate(PAIRS, 1))
-    ports += tuple(Port(here, TRUNK_PORT, peer=there) for here, there in (SWITCHES, SWITCHES[::-1]))
+    ports += tuple(Port(here, "te0/49", peer=there) for here, there in (SWITCHES, SWITCHES[::-1]))
     base = builders.plan(
         the_cells,
         title="DAS-2: node pairs, flows and windows through a trunk",
@@ -107,7 +105,6 @@ def mtu_of(cell: Cell, conditions: Sequence[Condition]) -> int:
 
 
 def sum_mbps(cell: Cell, mtu: int, shape: Shape) -> float:
-    """What the network gives to all pairs of `cell` together, without noise."""
     if shape.goodput_mbps is not None:
         return shape.goodput_mbps(cell, mtu)
     payload = ceiling_bps(1.0, mtu, None)
@@ -127,11 +124,12 @@ def repetition(
     # Noise takes away only: no cell passes its ceiling.
     each = sum_mbps(cell, mtu, shape) * (1 - abs(noise.gauss(0, shape.noise))) / len(cell.pairs)
     shares = [1 + noise.gauss(0, 0.02) for _ in cell.pairs]
-    made = []
-    for at, pair in enumerate(cell.pairs):
-        speed = each * shares[at] * len(shares) / sum(shares)
-        for flow in range(1, cell.parallel + 1):
-            made.append(_flow(cell, pair, flow, speed / cell.parallel, mtu, samples, noise))
+    speeds = [each * share * len(shares) / sum(shares) / cell.parallel for share in shares]
+    made = [
+        _flow(cell, pair, flow, speed, mtu, samples, noise)
+        for pair, speed in zip(cell.pairs, speeds, strict=True)
+        for flow in range(1, cell.parallel + 1)
+    ]
     span_us = round(cell.duration_s * 1e6)
     nodes = sorted({name for pair in cell.pairs for name in (pair.source, pair.destination)})
     return Repetition(

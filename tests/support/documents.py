@@ -22,7 +22,6 @@ def shown(page: str) -> str:
 
 
 def cells_of(info: RunInfo, measured: Sequence[Repetition]) -> tuple[CellSummary, ...]:
-    """The summaries of all tests."""
     return summaries(load(info, measured))
 
 
@@ -32,20 +31,17 @@ def texts(info: RunInfo, measured: Sequence[Repetition]) -> list[str]:
 
 
 def finding(info: RunInfo, measured: Sequence[Repetition], words: str) -> Finding:
-    """The one finding whose text has `words`."""
     found = [made for made in document(info, measured).findings if words in made.text]
     assert len(found) == 1, [made.text for made in found] or texts(info, measured)
     return found[0]
 
 
 def entries(table: Table, title: str) -> list[Entry]:
-    """A column by its title."""
     at = [column.title for column in table.columns].index(title)
     return [row.entries[at] for row in table.rows]
 
 
 def column(table: Table, title: str) -> list[str]:
-    """The texts of a column."""
     return [entry.text for entry in entries(table, title)]
 
 
@@ -54,7 +50,6 @@ def titles(table: Table) -> list[str]:
 
 
 def rows_of(table: Table) -> list[dict[str, str]]:
-    """The texts of each row by the titles of the columns."""
     return [
         {column.title: entry.text for column, entry in zip(table.columns, row.entries, strict=True)}
         for row in table.rows
@@ -62,7 +57,6 @@ def rows_of(table: Table) -> list[dict[str, str]]:
 
 
 def section(made: Document, begins: str) -> Section:
-    """The section whose title begins so."""
     return next(each for each in (*made.results, *made.sections) if each.title.startswith(begins))
 
 

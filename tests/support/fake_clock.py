@@ -42,7 +42,6 @@ class FakeClock:
         self._binary, self._stack = binary, stack
 
     def start(self, *arguments: str) -> Talk:
-        """Start an agent, which ends with the test."""
         return self._stack.enter_context(Talk([*self.by, str(self._binary)], *arguments))
 
     @property

@@ -8,7 +8,6 @@ must be. It waits by counting its own looks, so that a test that is stopped for 
 import contextlib
 import json
 import os
-import random
 import re
 import shlex
 import signal
@@ -22,7 +21,9 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
 from openssh_lab import Lab, laboratory
+from processes import output_of
 from user import INVALID, User, begun, ended
 
 from rigctl.columns import Level, columns_at
@@ -63,6 +64,14 @@ for h in $HOMES; do find "$h" ! -type d; done
 """
 
 Key = tuple[str, int, int, int]
+Shape = dict[tuple[Any, ...], tuple[Any, ...]]
+"""Rows without what was measured: what was asked, and which fields are unknown."""
+MARKS: Final = [
+    pytest.mark.torture,
+    pytest.mark.long,
+    pytest.mark.skipif(os.geteuid() != 0, reason="looks into namespaces of the network"),
+    pytest.mark.timeout(0),
+]
 
 
 def until(holds: Callable[[], bool]) -> bool:
@@ -72,11 +81,6 @@ def until(holds: Callable[[], bool]) -> bool:
             return True
         time.sleep(0.1)
     return holds()
-
-
-def pause(chance: random.Random, least_s: float, most_s: float) -> None:
-    """Let a random time pass: the moment at which something is hit, or how long a blow lasts."""
-    time.sleep(chance.uniform(least_s, most_s))
 
 
 @dataclass(frozen=True)
@@ -92,12 +96,7 @@ class Place:
     def script(self, script: str) -> str:
         """What a shell script prints where the namespaces of the nodes are at hand by `ip netns`."""
         known = f'SPACES="{" ".join(self.spaces.values())}"\nHOMES="{" ".join(self.homes.values())}"\n'
-        command = [*self.enter, "sh", "-c", known + script]
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=COMMAND_S, check=False, stdin=subprocess.DEVNULL
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return output_of([*self.enter, "sh", "-c", known + script], timeout=COMMAND_S, stdin=subprocess.DEVNULL)
 
     def on(self, node: str, script: str) -> str:
         """What a shell script prints in the network namespace of a node."""
@@ -126,7 +125,6 @@ class Ground:
         return set(self.place.script(_LOOK).splitlines()) | {f"process {words}" for words in self.processes().values()}
 
     def processes(self) -> dict[int, str]:
-        """What runs on the nodes, beside the looks at them."""
         found = {}
         for pid in self.place.pids():
             with contextlib.suppress(OSError):
@@ -172,17 +170,18 @@ class Ground:
     def complete(self) -> None:
         """Resume the run until nothing is missing; only repetitions that a busy machine made invalid may prevent it."""
         for _ in range(4):
-            done = ended(
-                self.run_words(), self.user.folder, self.user.environment, COMMAND_S, network=self.place.network
-            )
-            errors = done.stderr.decode()
-            if done.returncode == 0:
+            code, errors = self.run()
+            if code == 0:
                 assert list(self.user.folder.glob(".page.html.*")) == []
                 return
-            assert done.returncode == 3, (done.returncode, errors)
+            assert code == 3, (code, errors)
             assert INVALID in errors or ": failed: " not in errors, errors
-        statuses = {status for _, status in self.repetitions().items()}
-        assert statuses <= {"ok", "invalid"}, statuses
+        assert set(self.repetitions().values()) <= {"ok", "invalid"}
+
+    def run(self) -> tuple[int, str]:
+        words, user = self.run_words(), self.user
+        done = ended(words, user.folder, user.environment, COMMAND_S, network=self.place.network)
+        return done.returncode, done.stderr.decode()
 
     def fresh(self) -> None:
         """Away with store and page, for another run from the start."""
@@ -218,7 +217,6 @@ class Ground:
         return statuses
 
     def invalid(self) -> set[tuple[int, int]]:
-        """Return cell and repetition of those that are invalid."""
         return {key[1:3] for key, status in self.repetitions().items() if status == "invalid"}
 
     def _store_is_whole(self) -> None:
@@ -239,11 +237,6 @@ class Ground:
 
     # --- the aftermath ---
 
-    def settle(self) -> None:
-        """Take what the nodes show now as what they must show again."""
-        assert until(lambda: not self.agents() and not self.agents(guards=True))
-        self.before = self.look()
-
     def aftermath(self) -> bool:
         """What must hold after whatever was done, once no command runs any more. Whether something had to come back."""
         found: list[set[str]] = []
@@ -262,10 +255,7 @@ class Ground:
         # What a killed controller was writing as its page stays until the next one writes there. SQLite's empty journal
         # of a new store stays until the next one writes to the store.
         known = re.compile(r"store\.db(-wal|-shm|-journal)?|page\.html|\.page\.html\.\w+\.part|out|errors|\.cache")
-        odd = [
-            path.name for path in folder.iterdir() if not known.fullmatch(path.name) and path.name not in self._files
-        ]
-        assert odd == [], odd
+        assert {path.name for path in folder.iterdir() if not known.fullmatch(path.name)} - self._files == set()
         assert list((folder / "tmp").iterdir()) == []
         states = [path.name for at in (folder / "shown").glob("*") for path in at.iterdir()]
         # Of the dead, until a run tidies a minute later; a kill may hit a controller while it writes.
@@ -275,35 +265,30 @@ class Ground:
 
     # --- equal tables ---
 
-    def tables(self) -> dict[str, dict[tuple[Any, ...], tuple[Any, ...]]]:
-        """The valid rows of each level without what was measured: what was asked, and which fields are known."""
+    def tables(self) -> dict[str, Shape]:
         return {level: self._shape(level) for level in ("cells", "pairs", "flows")}
 
-    def _shape(self, level: str) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    def _shape(self, level: str) -> Shape:
         names = ("cell", "repetition", "source", "destination", "direction", "flow")
         asked = ("test", "condition", "pairs", "window_bytes", "mss", "mtu", "parallel", "status")
         # Shares of processors are unknown in a short test whose samples came late.
-        known = [
-            column.name
-            for column in columns_at(Level[level.upper()])
-            if column.name not in ("run", "attempt") and "cpu_" not in column.name
-        ]
+        every = [column.name for column in columns_at(Level[level.upper()])]
+        known = [name for name in every if name not in ("run", "attempt") and "cpu_" not in name]
         rows = [row for row in self.user.rows(level) if row["status"] == "ok"]
-        shape = {
-            tuple(row.get(name) for name in names): (
-                *(row.get(name) for name in asked),
-                *(name for name in known if row.get(name) is None),
-            )
-            for row in rows
-        }
+        shape: Shape = {}
+        for row in rows:
+            unknown = [name for name in known if row.get(name) is None]
+            shape[tuple(map(row.get, names))] = (*map(row.get, asked), *unknown)
         assert len(shape) == len(rows), "a row is there twice"
         return shape
 
-    def same_as(self, expected: dict[str, dict[tuple[Any, ...], tuple[Any, ...]]]) -> None:
-        """The run is complete, and its tables are those of a run that nothing happened to.
+    def ends_as(self, expected: dict[str, Shape]) -> None:
+        """Complete the run, and compare its tables with those of a run that nothing happened to.
 
         A row that a busy machine made invalid in one of both is in neither.
         """
+        self.complete()
+        self.aftermath()
         spoilt = self.invalid() | self.spoilt
         for level, rows in self.tables().items():
             for key in sorted({*rows, *expected[level]}, key=repr):
@@ -357,10 +342,10 @@ def lab_ground(user: User, text: str) -> Iterator[tuple[Ground, Lab]]:
         yield Ground(user, Place((), spaces, homes, pids, control), text.replace("RIG", "lab.yaml")), lab
 
 
-def whole(made: Ground) -> dict[str, dict[tuple[Any, ...], tuple[Any, ...]]]:
-    """The tables of a run that nothing happens to."""
+def whole(made: Ground) -> dict[str, Shape]:
     made.complete()
-    made.settle()
+    assert until(lambda: not made.agents() and not made.agents(guards=True))
+    made.before = made.look()
     made.aftermath()
     tables, made.spoilt = made.tables(), made.invalid()
     assert tables["flows"]

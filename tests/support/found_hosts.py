@@ -10,22 +10,12 @@ from rigctl.probe.network import Interface, Neighbour, Route
 from rigctl.probe.surroundings import Surroundings
 
 G = 10**9
-USUAL = Surroundings(
-    machine="x86_64",
-    system="Linux",
-    hostname=None,
-    os="Debian GNU/Linux 12 (bookworm)",
-    is_virtual=False,
-    identity=None,
-    ssh_address=None,
-    is_root=False,
-    sudo="granted",
-    has_ip=True,
-)
+UNKNOWN: dict[str, Any] = dict.fromkeys(("hostname", "identity", "ssh_address"))
+KNOWN: dict[str, Any] = {"is_virtual": False, "is_root": False, "sudo": "granted", "has_ip": True}
+USUAL = Surroundings(machine="x86_64", system="Linux", os="Debian GNU/Linux 12 (bookworm)", **UNKNOWN, **KNOWN)
 
 
 def nic(name: str, *addresses: str, speed_bps: int | None = G, **fields: Any) -> Interface:
-    """A network card with its addresses."""
     base = Interface(name, True, speed_bps, "full", 1500, None, "e1000e", True)
     return replace(base, addresses=tuple(map(ip_interface, addresses)), **fields)
 
@@ -36,11 +26,10 @@ def soft(name: str, *addresses: str, below: tuple[str, ...] = (), **fields: Any)
 
 
 def host(
-    *interfaces: Interface, ssh: str | None = None, routes: dict[str, str] | None = None, **fields: Any
+    *cards: Interface, ssh: str | None = None, routes: dict[str, str] | None = None, **fields: Any
 ) -> Surroundings:
-    held = {interface.name: interface for interface in interfaces}
     ways = tuple(Route(ip_network(to), over) for to, over in (routes or {}).items())
-    return replace(USUAL, interfaces=held, ssh_address=ssh, routes=ways, **fields)
+    return replace(USUAL, interfaces={card.name: card for card in cards}, ssh_address=ssh, routes=ways, **fields)
 
 
 def asked(text: str, found: Surroundings | None = None, reason: str | None = None) -> Asked:
@@ -48,14 +37,11 @@ def asked(text: str, found: Surroundings | None = None, reason: str | None = Non
     return Asked(target, found, reason)
 
 
-def hears(
-    interface: str, chassis: str, port: str, *, mac: str = "52:00:00:00:00:01", is_switch: bool = True
-) -> Neighbour:
+def hears(interface: str, chassis: str, port: str, mac: str = "52:00:00:00:00:01", is_switch: bool = True) -> Neighbour:
     return Neighbour(interface, chassis, mac, "10.0.0.254", port, is_switch)
 
 
 def simple(number: int, **fields: Any) -> Surroundings:
     """A host with one card in 10.0.0.0/24, its MAC ends with its number."""
-    mac = f"02:00:00:00:00:{number:02x}"
-    card = nic("eth0", f"10.0.0.{number}/24", mac=mac, **fields.pop("card", {}))
+    card = nic("eth0", f"10.0.0.{number}/24", mac=f"02:00:00:00:00:{number:02x}", **fields.pop("card", {}))
     return host(card, ssh=f"10.0.0.{number}", **fields)

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -40,7 +41,6 @@ ROOT: Final = Path(__file__).parents[2]
 FOLDER: Final = Path(tempfile.mkdtemp(prefix="rigctl-fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
 SAMPLES: Final = ROOT / "tests" / "bench" / "fuzz_seeds"
 _COMMAND: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-MOST_MESSAGE: Final = 64 * 1024
 MOST_S: Final = 10.0
 
 
@@ -62,7 +62,7 @@ def judging(read: Read) -> Read:
             read(data)
         except RigctlError as error:
             said = str(error)
-            if not said or len(said) > MOST_MESSAGE or _COMMAND.search(said) or "Traceback" in said:
+            if not said or len(said) > 64 * 1024 or _COMMAND.search(said) or "Traceback" in said:
                 raise FoundError(said[:2000]) from error
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
@@ -147,10 +147,9 @@ def _store(reports: dict[tuple[str, int], Any]) -> None:
 
     order = Order(_CELL, 1, 1)
     measured = measurement(order.cell, channels([_CELL], lambda: "0" * 32), reports, _CLOCKS)
-    made = recorded(order, measured, Status.OK, None, 0.010)
     with _opened(FOLDER / "reply.db", b"", create=True) as store:
         run = store.begin(builders.plan([_CELL]), {}, {}, builders.STARTED_AT)
-        store.add(run, made)
+        store.add(run, recorded(order, measured, Status.OK, None, 0.010))
         try:
             store.repetitions(run)
         except RigctlError as error:
@@ -184,13 +183,11 @@ def base() -> Path:
     if not _BASE.exists():
         cells = [builders.cell(number, pairs=builders.PAIRS[:1], duration_s=0.5, parallel=number) for number in (1, 2)]
         with open_store(str(_BASE)) as store:
-            run = store.begin(
-                builders.plan(cells), {"rigctl": "1"}, {"pi1": builders.facts()}, builders.STARTED_AT, tags={"a": "b"}
-            )
+            plan, facts = builders.plan(cells), {"pi1": builders.facts()}
+            run = store.begin(plan, {"rigctl": "1"}, facts, builders.STARTED_AT, tags={"a": "b"})
             port = PortSeries("sw", "Gi1", "snmp", {"t_ns": [1, 2, 3], "in_octets": [5, 6, 7]})
             for one in cells:
-                made = builders.repetition(one, [900.0] * len(one.pairs))
-                store.add(run, replace(made, counters=(port,)))
+                store.add(run, replace(builders.repetition(one, [900.0] * len(one.pairs)), counters=(port,)))
             store.finish(run, builders.run().status, builders.STARTED_AT + 60)
         with sqlite3.connect(_BASE) as plain:
             plain.execute("PRAGMA journal_mode = DELETE")
@@ -284,9 +281,6 @@ def _read(store: Store, run: str, data: bytes) -> None:
         store.transfer.packed([run])
 
 
-_OPS: Final = 8
-
-
 def stored(data: bytes) -> None:
     """A store damaged in bytes (first byte even) or with a value replaced in a row (odd), read as a whole."""
     path = FOLDER / "damaged.db"
@@ -314,14 +308,12 @@ def _replace_value(path: Path, data: bytes) -> None:
     if len(data) < 5:
         return
     with sqlite3.connect(path) as plain:
-        tables = [
-            name for (name,) in plain.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
-        ]
-        table = tables[data[0] % len(tables)]
+        listed = plain.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
+        (table,) = listed[data[0] % len(listed)]
         columns = [row[1] for row in plain.execute(f"PRAGMA table_info({table})")]
         column = columns[data[1] % len(columns)]
         old = plain.execute(f"SELECT {column} FROM {table} LIMIT 1 OFFSET {data[2] % 3}").fetchone()
-        value = _other(old[0] if old else None, data[3] % _OPS, data[4:])
+        value = _other(old[0] if old else None, data[3] % 8, data[4:])
         with suppress(sqlite3.IntegrityError, OverflowError):
             plain.execute(f"UPDATE {table} SET {column} = ?", (value,))
     plain.close()
@@ -329,7 +321,6 @@ def _replace_value(path: Path, data: bytes) -> None:
 
 def _other(old: object, kind: int, data: bytes) -> object:
     text = data.decode("utf-8", "replace")
-    numbers = {0: -(2**63), 1: 2**63 - 1, 2: float("inf"), 3: 1e308}
     match kind:
         case 0:
             return text
@@ -338,7 +329,7 @@ def _other(old: object, kind: int, data: bytes) -> object:
         case 2:
             return int.from_bytes(data[:8], "big", signed=True)
         case 3:
-            return numbers[data[0] % 4]
+            return (-(2**63), 2**63 - 1, float("inf"), 1e308)[data[0] % 4]
         case 4:
             return None
         case _ if isinstance(old, str):
@@ -353,10 +344,8 @@ def _other(old: object, kind: int, data: bytes) -> object:
 
 def _stored_seeds() -> list[bytes]:
     damaged = [bytes([0, 0, 0, at, 255]) for at in (16, 18, 24, 100)]
-    return [
-        *damaged,
-        *(bytes([1, table, column, 0, kind]) + b"{}" for table in range(9) for column in range(14) for kind in (0, 5)),
-    ]
+    places = product(range(9), range(14), (0, 5))
+    return damaged + [bytes([1, table, column, 0, kind]) + b"{}" for table, column, kind in places]
 
 
 TARGETS: Final[dict[str, tuple[Read, Seeds]]] = {

@@ -14,8 +14,6 @@ from typing import Any, Final
 MODE: str = "@MODE@"
 REAL: str = "@REAL@"
 EVIL: Final = "\x1b]0;pwned\x07\x1b[2J\x9b31m\u202e<script>alert(1)</script>=cmd|' /C calc'!A0[red]`x`\ufffe\x00"
-PIECE: Final = b"9" * 65536
-GIGABYTE: Final = 2**30
 
 out = sys.stdout.buffer
 
@@ -23,7 +21,7 @@ out = sys.stdout.buffer
 def flood(head: bytes, piece: bytes) -> None:
     """A gigabyte, or as many bytes as somebody reads."""
     out.write(head)
-    for _ in range(GIGABYTE // len(piece)):
+    for _ in range(2**30 // len(piece)):
         out.write(piece)
     out.flush()
 
@@ -47,7 +45,7 @@ def answered(line: bytes) -> None:
         out.write(json.dumps(texts(value)).encode() + b"\n")
         out.flush()
     elif MODE == "gigabyte" and is_report(value):
-        flood(b'{"id":%d,"flow":' % value["id"], PIECE)
+        flood(b'{"id":%d,"flow":' % value["id"], b"9" * 65536)
     elif MODE == "lines" and is_report(value):
         row = json.dumps({"id": value["id"], "flow": 0, "from": 0, "columns": ["t_ns", "bytes"], "rows": []}).encode()
         flood(b"", row + b"\n")
@@ -60,8 +58,7 @@ def answered(line: bytes) -> None:
 
 def main() -> int:
     real = subprocess.Popen([REAL, *sys.argv[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
-    assert real.stdin is not None
-    assert real.stdout is not None
+    assert real.stdin is not None and real.stdout is not None
     orders = real.stdin
 
     def passed_on() -> None:

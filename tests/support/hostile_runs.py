@@ -49,9 +49,8 @@ def _poisoned(value: Any, text: str, name: str) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         if type(value).__name__ in {"Series", "Expectation"}:
             return value
-        return replace(
-            value, **{each.name: _poisoned(getattr(value, each.name), text, each.name) for each in fields(value)}
-        )
+        names = [each.name for each in fields(value)]
+        return replace(value, **{name: _poisoned(getattr(value, name), text, name) for name in names})
     return value
 
 
@@ -73,9 +72,8 @@ class Elements(HTMLParser):
 def run(text: str) -> tuple[RunInfo, list[Repetition]]:
     """A run of three tests, one of them failed, with counters; every text begins with `text`."""
     cells = [builders.cell(number, parallel=number, duration_s=2.0) for number in (1, 2, 3)]
-    info = builders.run(
-        builders.plan(cells), facts={name: builders.facts(notes=["x"]) for name in ("pi1", "pi2", "pi3", "pi4")}
-    )
+    plan = builders.plan(cells)
+    info = builders.run(plan, facts={name: builders.facts(notes=["x"]) for name in plan.links})
     port = PortSeries("sw", "Gi1", "snmp", {"t_ns": [1, 2_000_000_000], "in_octets": [5, 6], "out_octets": [5, 6]})
     measured = [builders.repetition(cell, [900.0] * len(cell.pairs)) for cell in cells[:2]]
     measured[0] = replace(measured[0], counters=(port,), counters_missing=("sw2: no answer",))

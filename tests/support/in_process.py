@@ -18,15 +18,11 @@ every_command()  # here: asyncssh starts ldconfig when it is imported, which no 
 
 
 class Printed(NamedTuple):
-    """Output and messages of a command."""
-
     out: str
     errors: str
 
 
 class Rigctl:
-    """Runs `rigctl` in `folder`, on the store `r.db` there."""
-
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path) -> None:
         self.folder, self.store = folder, folder / "r.db"
         self._monkeypatch, self._capsys = monkeypatch, capsys

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from processes import eventually, running
+from processes import eventually, output_of, running
 from talk import Talk
 
 SETUP = (
@@ -24,22 +24,25 @@ PIPES: Final = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
 """Of a process that holds a namespace: it ends when nobody holds its input any more."""
 
 
+def entering(holder: int | str) -> list[str]:
+    as_user = ["-U", "--preserve-credentials"] if os.geteuid() != 0 else []
+    return ["nsenter", "-t", str(holder), *as_user, "-n"]
+
+
 class Lab:
     """`binary` is a copy of the agent in `folder`: the journal lies beside it."""
 
     def __init__(self, holder: int, binary: Path, stack: ExitStack) -> None:
         self.binary, self.folder = binary, binary.parent
         self._stack = stack
-        as_user = ["-U", "--preserve-credentials"] if os.geteuid() != 0 else []
-        self._enter = ["nsenter", "-t", str(holder), *as_user, "-n", "-m"]
+        self._enter = [*entering(holder), "-m"]
         self.journal = self.folder / f"settings-{Path(f'/proc/{holder}/ns/net').stat().st_ino}"
 
     def start(self, *arguments: str, by: tuple[str, ...] = ()) -> Talk:
-        """An agent in the namespace; it ends with the test."""
         return self._stack.enter_context(Talk([*self._enter, *by, str(self.binary)], *arguments, enter=self._enter))
 
     def run(self, *command: str) -> str:
-        return subprocess.run([*self._enter, *command], check=True, capture_output=True, text=True).stdout
+        return output_of([*self._enter, *command])
 
     def mtu(self, interface: str = "v0") -> int:
         (link,) = json.loads(self.run("ip", "-j", "link", "show", interface))

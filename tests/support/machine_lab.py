@@ -21,7 +21,6 @@ from virtual_rigs import openssh
 
 from rigctl.records import Facts
 from rigctl.rig.load import load_rig
-from rigctl.store import open_store
 from rigctl.virtual.provide import down, up
 
 RIGS: Final = Path(__file__).parents[1] / "machines"
@@ -42,8 +41,6 @@ LEFT: Final = (
 
 
 class Lab:
-    """Machines that are up, as someone at a terminal has them."""
-
     def __init__(self, user: User, file: Path) -> None:
         self.user, self.file = user, file
         self.rig, self.state, _ = asyncio.run(up(load_rig(str(file))))
@@ -99,8 +96,7 @@ class Lab:
         shell = subprocess.Popen([*openssh(self.rig, node), command], stdin=PIPE, stdout=PIPE, text=True, bufsize=1)
         found = []
         with shell:
-            assert shell.stdin is not None
-            assert shell.stdout is not None
+            assert shell.stdin is not None and shell.stdout is not None
             for _ in range(looks):
                 sent = time.monotonic()
                 shell.stdin.write("\n")
@@ -119,18 +115,12 @@ class Lab:
         return name
 
     def run(self, name: str, *words: str, deadline_s: float = RUN_S) -> tuple[int, str]:
-        """Exit code and messages of a run."""
-        process = self.user.start("run", name, "--no-report", *words)
-        try:
-            out, errors = process.communicate(timeout=deadline_s)
-        finally:
-            process.kill()
-            process.wait()
-        return process.returncode, out + errors
+        with self.user.running("run", name, "--no-report", *words) as command:
+            done = command.ended(deadline_s)
+        return done.returncode, (done.stdout + done.stderr).decode()
 
     def facts(self) -> dict[str, Facts]:
-        """Host facts of the latest run."""
-        with open_store(str(self.user.folder / "store.db")) as store:
+        with self.user.store() as store:
             return store.run().facts
 
     def contact(self) -> None:
@@ -139,7 +129,6 @@ class Lab:
         self.good(self.scenario(text, "contact.yaml"))
 
     def good(self, name: str, *words: str, deadline_s: float = RUN_S) -> str:
-        """Return the messages of a run that must succeed."""
         code, said = self.run(name, *words, deadline_s=deadline_s)
         assert code == 0, said
         return said

@@ -56,5 +56,4 @@ def measure(
 
 
 def confirm(store: Store, plan: RunPlan, night: int, run: str, change: Change = steady) -> str:
-    """The second measurement of a night."""
     return measure(store, plan, night, change, tags={CONFIRMS: run})

@@ -22,8 +22,6 @@ ROLES: tuple[tuple[Role, ...], ...] = (("sending",), ("receiving",), ("sending",
 
 @dataclass(frozen=True)
 class Made:
-    """A mesh with its faults: the roles of each slow node, and pairs that are slow one way."""
-
     nodes: tuple[str, ...]
     ways: dict[Ends, Way]
     slow: dict[str, tuple[Role, ...]]
@@ -38,11 +36,8 @@ def made_meshes(seed: int, count: int) -> list[Made]:
 def _made(chance: random.Random) -> Made:
     nodes = tuple(f"n{number}" for number in range(1, chance.randint(3, 13) + 1))
     rate_mbps, noise = chance.choice([941, 2353, 9410, 23500]), chance.choice([0.002, 0.01, 0.02, 0.03])
-    slow = (
-        {node: chance.choice(ROLES) for node in chance.sample(nodes, chance.choice([0, 0, 1, 1, 1, 2, 3]))}
-        if chance.random() < 0.8
-        else {}
-    )
+    chosen = chance.sample(nodes, chance.choice([0, 0, 1, 1, 1, 2, 3])) if chance.random() < 0.8 else []
+    slow = {node: chance.choice(ROLES) for node in chosen}
     slow = dict(list(slow.items())[: (len(nodes) - 1) // 2])
     able = {(node, role): chance.uniform(0.95, 1.0) for node in nodes for role in ROLES[2]}
     for node, roles in slow.items():
@@ -69,9 +64,8 @@ def _made(chance: random.Random) -> Made:
 
 def messages_between(test: str, times_s: Mapping[Ends, float], size: int = 64) -> tuple[RunInfo, list[Repetition]]:
     """100 messages of `size` bytes between each of the ends, one after the other, in the time given."""
-    cells = [
-        cell(number, test=test, pairs=(Pair(*ends),), message_bytes=size) for number, ends in enumerate(times_s, 1)
-    ]
+    every = enumerate(times_s, 1)
+    cells = [cell(number, test=test, pairs=(Pair(*ends),), message_bytes=size) for number, ends in every]
     measured = []
     for each in cells:
         sender = side(size, 100, times_s[each.streams[0].ends], test == "pingpong")
@@ -80,9 +74,7 @@ def messages_between(test: str, times_s: Mapping[Ends, float], size: int = 64) -
     return replace(run(plan(cells)), facts={}), measured
 
 
-def mesh_run(
-    rates: Mapping[tuple[str, str], float], nodes: tuple[str, ...] = NODES
-) -> tuple[RunInfo, list[Repetition]]:
+def mesh_run(rates: Mapping[Ends, float], nodes: tuple[str, ...] = NODES) -> tuple[RunInfo, list[Repetition]]:
     """Every node to every other at 9400 Mbit/s but for `rates`: ("n1", "") is all of n1's."""
     cells = [
         asking(cell(number, pairs=(Pair(*ends),)), window_bytes=None, mss=None, congestion="cubic", duration_s=1.0)
@@ -93,5 +85,4 @@ def mesh_run(
         return rates.get((source, destination), rates.get((source, ""), 9400.0))
 
     measured = [repetition(each, [mbps(*each.streams[0].ends)], [each.number % 3]) for each in cells]
-    links = dict.fromkeys(nodes, Link(10**10, 9000))
-    return run(plan(cells, links=links, title="A mesh")), measured
+    return run(plan(cells, links=dict.fromkeys(nodes, Link(10**10, 9000)), title="A mesh")), measured

@@ -8,19 +8,7 @@ import builders
 from builders import bucket_of
 
 from rigctl.analysis.views.messages import MessageResult, message_results
-from rigctl.records import (
-    Cell,
-    Flow,
-    Link,
-    Pair,
-    Repetition,
-    RoundTrips,
-    RunInfo,
-    RunPlan,
-    Side,
-    Status,
-    TcpInfo,
-)
+from rigctl.records import Cell, Flow, Link, Pair, Repetition, RoundTrips, RunInfo, RunPlan, Side, Status, TcpInfo
 from rigctl.settings import ITERATIONS, Settings
 
 Rows: TypeAlias = Sequence[tuple[int, int, Sequence[float]]]

@@ -11,6 +11,10 @@ from pathlib import Path
 from typing import Any, Final
 
 _PCI: Final = "/sys/devices/pci0000:00"
+NAMES: Final = (
+    *("numa_node", "numa_processors", "interrupt_processors", "rx_queues", "rps", "governor"),
+    *("idle_state", "idle_latency_us"),
+)
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,11 @@ class Tree:
     facts: dict[str, Any]
     files: dict[str, str] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
+
+
+def _facts(*values: Any) -> dict[str, Any]:
+    """Return the facts in the order of NAMES; those that are not given are unknown."""
+    return dict.fromkeys(NAMES) | dict(zip(NAMES, values, strict=False))
 
 
 def _card(device: str, node: int | None, queues: int, numbers: Iterable[int], rps: str = "0") -> Tree:
@@ -41,18 +50,14 @@ def _interrupts(handlers: dict[int, tuple[str, str]]) -> dict[str, str]:
     return files
 
 
-def _processors(
-    *nodes: str, states: Iterable[tuple[str, int, int]] = (), governor: str | None = None
-) -> dict[str, str]:
+def _processors(*nodes: str, states: Iterable[tuple[str, int, int]] = (), governor: str = "") -> dict[str, str]:
     numa = "/sys/devices/system/node"
     files = {f"{numa}/node{number}/cpulist": cpus for number, cpus in enumerate(nodes)}
     files |= {f"{numa}/online": f"0-{len(nodes) - 1}" if len(nodes) > 1 else "0"} if nodes else {}
     for number, (name, latency, disable) in enumerate(states):
         state = f"/sys/devices/system/cpu/cpu0/cpuidle/state{number}"
         files |= {f"{state}/name": name, f"{state}/latency": str(latency), f"{state}/disable": str(disable)}
-    if governor is not None:
-        files["/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"] = governor
-    return files
+    return files | ({"/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": governor} if governor else {})
 
 
 _XEON: Final = (("POLL", 0, 0), ("C1", 2, 0), ("C1E", 10, 0), ("C6", 133, 0))
@@ -65,16 +70,7 @@ _PI: Final = {"/sys/devices/platform/scb/fd580000.ethernet/uevent": "DRIVER=bcmg
 
 TREES: Final = {
     "two sockets, mlx5": Tree(
-        {
-            "numa_node": 0,
-            "numa_processors": {"0": "0-15,32-47", "1": "16-31,48-63"},
-            "interrupt_processors": "0,2,4,6",
-            "rx_queues": 4,
-            "rps": "off",
-            "idle_state": "C6",
-            "idle_latency_us": 133,
-            "governor": "performance",
-        },
+        _facts(0, {"0": "0-15,32-47", "1": "16-31,48-63"}, "0,2,4,6", 4, "off", "performance", "C6", 133),
         {
             **_MLX5.files,
             **_interrupts(
@@ -87,16 +83,7 @@ TREES: Final = {
         _MLX5.links,
     ),
     "two sockets, ixgbe, C6 disabled": Tree(
-        {
-            "numa_node": 1,
-            "numa_processors": {"0": "0-7", "1": "8-15"},
-            "interrupt_processors": "8",
-            "rx_queues": 2,
-            "rps": "off",
-            "idle_state": "C1E",
-            "idle_latency_us": 10,
-            "governor": "powersave",
-        },
+        _facts(1, {"0": "0-7", "1": "8-15"}, "8", 2, "off", "powersave", "C1E", 10),
         {
             **_IXGBE.files,
             **_interrupts({200: ("eth0-TxRx-0", "8"), 201: ("eth0-TxRx-1", "8"), 202: ("eth0", "3")}),
@@ -105,16 +92,7 @@ TREES: Final = {
         _IXGBE.links,
     ),
     "Raspberry Pi 4": Tree(
-        {
-            "numa_node": None,
-            "numa_processors": None,
-            "interrupt_processors": "0",
-            "rx_queues": 5,
-            "rps": "off",
-            "idle_state": None,
-            "idle_latency_us": None,
-            "governor": "ondemand",
-        },
+        _facts(None, None, "0", 5, "off", "ondemand"),
         {
             **_PI,
             **{f"/sys/class/net/eth0/queues/rx-{number}/rps_cpus": "0" for number in range(5)},
@@ -124,16 +102,7 @@ TREES: Final = {
         {"/sys/class/net/eth0/device": "/sys/devices/platform/scb/fd580000.ethernet"},
     ),
     "Raspberry Pi 5": Tree(
-        {
-            "numa_node": None,
-            "numa_processors": {str(node): "0-3" for node in range(2)},  # emulated by its firmware's numa=fake
-            "interrupt_processors": "0",
-            "rx_queues": 1,
-            "rps": "1-3",
-            "idle_state": None,
-            "idle_latency_us": None,
-            "governor": "ondemand",
-        },
+        _facts(None, {"0": "0-3", "1": "0-3"}, "0", 1, "1-3", "ondemand"),  # emulated by its firmware's numa=fake
         {
             "/sys/devices/platform/axi/1f00100000.ethernet/uevent": "DRIVER=macb",
             "/sys/class/net/eth0/queues/rx-0/rps_cpus": "e",
@@ -143,16 +112,7 @@ TREES: Final = {
         {"/sys/class/net/eth0/device": "/sys/devices/platform/axi/1f00100000.ethernet"},
     ),
     "laptop, e1000e": Tree(
-        {
-            "numa_node": 0,
-            "numa_processors": {"0": "0-7"},
-            "interrupt_processors": "5",
-            "rx_queues": 1,
-            "rps": "off",
-            "idle_state": "C10",
-            "idle_latency_us": 890,
-            "governor": "powersave",
-        },
+        _facts(0, {"0": "0-7"}, "5", 1, "off", "powersave", "C10", 890),
         {
             **_E1000E.files,
             **_interrupts({126: ("eth0", "5")}),
@@ -161,16 +121,7 @@ TREES: Final = {
         _E1000E.links,
     ),
     "virtio guest": Tree(
-        {
-            "numa_node": 0,
-            "numa_processors": {"0": "0-1"},
-            "interrupt_processors": "0-1",
-            "rx_queues": 1,
-            "rps": "off",
-            "idle_state": None,
-            "idle_latency_us": None,
-            "governor": None,
-        },
+        _facts(0, {"0": "0-1"}, "0-1", 1, "off"),
         {
             **_VIRTIO.files,
             f"{_PCI}/0000:00:03.0/virtio2/vendor": "0x1af4",
@@ -180,25 +131,17 @@ TREES: Final = {
         },
         {"/sys/class/net/eth0/device": f"{_PCI}/0000:00:03.0/virtio2"},
     ),
-    "none of the files": Tree(
-        dict.fromkeys(
-            ("numa_node", "numa_processors", "interrupt_processors", "rx_queues", "rps", "idle_state", "governor")
-        ),
-        {"/sys/class/net/eth0/mtu": "1500"},
-    ),
+    "none of the files": Tree(_facts(), {"/sys/class/net/eth0/mtu": "1500"}),
 }
 
 
 def made(tree: Tree, root: Path) -> None:
-    """Write the files and links of `tree` below `root`."""
-    for name, content in tree.files.items():
+    for name, content in (tree.files | tree.links).items():
         path = root / name.lstrip("/")
         path.parent.mkdir(parents=True, exist_ok=True)
-        if name.endswith("/"):
+        if name in tree.links:
+            path.symlink_to(os.path.relpath(root / content.lstrip("/"), path.parent))
+        elif name.endswith("/"):
             path.mkdir(parents=True)
         else:
             path.write_text(f"{content}\n")
-    for name, target in tree.links.items():
-        path = root / name.lstrip("/")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.symlink_to(os.path.relpath(root / target.lstrip("/"), path.parent))

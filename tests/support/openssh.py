@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from processes import DEADLINE_S, end, eventually
@@ -43,7 +43,6 @@ exec "$@"
 
 
 def new_key(path: Path, comment: str = "test", passphrase: str = "") -> Path:
-    """An ED25519 key pair at `path` and `path`.pub."""
     command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-C", comment, "-f", str(path)]
     subprocess.run(command, check=True, timeout=DEADLINE_S)
     return path
@@ -82,26 +81,13 @@ class Sshd:
 
     @property
     def fingerprint(self) -> str:
-        listed = subprocess.run(
-            ["ssh-keygen", "-lf", str(self.folder / "host_key.pub")], check=True, capture_output=True, text=True
-        )
-        return listed.stdout.split()[1]
+        return subprocess.check_output(["ssh-keygen", "-lf", self.folder / "host_key.pub"], text=True).split()[1]
 
     def node(self, name: str = "pi1", **changes: object) -> Node:
-        """A node of a rig that is this server."""
-        settings: dict[str, object] = {
-            "name": name,
-            "address": self.address,
-            "link": Link(None, None),
-            "port": self.port,
-            "user": self.user,
-            "key": self.key,
-            "known_hosts": self.known_hosts,
-            # Servers on one host are told apart by this, as the loopback rig's nodes are.
-            "data_address": "127.0.0.1",
-            "patience": PATIENCE,
-        }
-        return Node(**(settings | changes))  # type: ignore[arg-type]
+        # Servers on one host are told apart by the data address, as the loopback rig's nodes are.
+        plain = Node(name, self.address, Link(None, None), data_address="127.0.0.1", patience=PATIENCE)
+        trusted = {"port": self.port, "user": self.user, "key": self.key, "known_hosts": self.known_hosts}
+        return replace(plain, **(trusted | changes))  # type: ignore[arg-type]
 
     def inside(self, path: str) -> Path:
         """`path` as its users see it: a server may have a file system of its own."""
@@ -109,10 +95,8 @@ class Sshd:
 
     def sessions(self) -> list[int]:
         """The processes that serve connections: children of the listening one."""
-        listed = subprocess.run(
-            ["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True, check=False
-        )
-        return [int(pid) for pid in listed.stdout.split()]
+        command = ["ps", "-o", "pid=", "--ppid", str(self.process.pid)]
+        return [int(pid) for pid in subprocess.run(command, capture_output=True, text=True).stdout.split()]
 
     def emptied(self) -> bool:
         """Wait until every connection's process has ended: a client is gone a moment before its server."""
@@ -126,7 +110,6 @@ class Sshd:
                 os.kill(pid, number)
 
     def stop(self) -> None:
-        """End it and its connections."""
         self.signal(self.sessions(), signal.SIGKILL)
         end(self.process, politely_for_s=5)
 
@@ -172,7 +155,8 @@ class SshdFactory:
             (folder / "sudoers").write_text(sudoers)
             options = (f"AuthorizedKeysFile {GUEST_HOME}/authorized_keys", *options)
             command = ["unshare", "--mount", "sh", "-c", _OWN_SYSTEM, "sh", str(folder), *command]
-        config.write_text("\n".join([*options, *self._base(folder, port)]) + "\n")  # the first of a kind holds
+        own = [f"Port {port}", *(f"{key} {folder}/{file}" for key, file in _FILES.items()), _BASE]
+        config.write_text("\n".join([*options, *own]))  # the first of a kind holds
         public = (folder / "host_key.pub").read_text().split()
         known = folder / "known_hosts"
         known.write_text(f"[127.0.0.1]:{port} {public[0]} {public[1]}\n")
@@ -180,23 +164,12 @@ class SshdFactory:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=log)
         return Sshd(port, folder, key, known, process, user=USER if sudoers is None else GUEST)
 
-    @staticmethod
-    def _base(folder: Path, port: int) -> list[str]:
-        return [
-            f"Port {port}",
-            "ListenAddress 127.0.0.1",
-            f"HostKey {folder}/host_key",
-            f"AuthorizedKeysFile {folder}/authorized_keys",
-            f"PidFile {folder}/pid",
-            "StrictModes no",
-            "UsePAM no",
-            "PasswordAuthentication no",
-            "KbdInteractiveAuthentication no",
-            "PermitRootLogin prohibit-password",
-            "MaxStartups 100",
-            "UseDNS no",
-            "LogLevel ERROR",
-        ]
+
+_FILES = {"HostKey": "host_key", "AuthorizedKeysFile": "authorized_keys", "PidFile": "pid"}
+_BASE = (
+    "ListenAddress 127.0.0.1\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n"
+    "PermitRootLogin prohibit-password\nMaxStartups 100\nUseDNS no\nLogLevel ERROR\n"
+)
 
 
 @dataclass(frozen=True)

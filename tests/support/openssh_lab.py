@@ -10,17 +10,17 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from openssh import new_key
-from processes import DEADLINE_S, command_line, end, eventually
+from processes import DEADLINE_S, command_line, end, eventually, output_of
 from user import ended
 
 ROOT = Path(__file__).parents[2]
 
 
 def sh(*words: str) -> str:
-    return subprocess.run(words, check=True, capture_output=True, text=True, timeout=DEADLINE_S).stdout
+    return output_of(words)
 
 
 @dataclass
@@ -35,18 +35,15 @@ class Lab:
         return ["ip", "netns", "exec", self.host(name), *words]
 
     def processes(self, name: str) -> dict[int, str]:
-        """The command line of each process on a host."""
         lines = {pid: command_line(pid) for pid in map(int, sh("ip", "netns", "pids", self.host(name)).split())}
         return {pid: line for pid, line in lines.items() if line}
 
     def control_packets(self) -> int:
-        """Packets of SSH that have reached the controller so far."""
         listed = json.loads(sh(*self.inside("ctl", "nft", "-j", "list", "table", "ip", "count")))
         rules = [one["rule"] for one in listed["nftables"] if "rule" in one]
         return int(rules[0]["expr"][-1]["counter"]["packets"])
 
     def received(self, name: str) -> int:
-        """Bytes that have reached the interface of a host so far."""
         (link,) = json.loads(sh("ip", "-n", self.host(name), "-s", "-j", "link", "show", "eth0"))
         return int(link["stats64"]["rx"]["bytes"])
 
@@ -62,11 +59,9 @@ class Lab:
         return os.environ | own | {"PATH": f"{sys.prefix}/bin:{os.environ['PATH']}"}  # ansible-inventory
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
-        """Start rigctl on the controller, for tests of what happens meanwhile."""
         command = self.inside("ctl", sys.executable, "-m", "rigctl", *words)
-        return subprocess.Popen(
-            command, cwd=self.folder, env=self.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen(command, cwd=self.folder, env=self.environment, **pipes)
 
     def rigctl(self, *words: str, code: int = 0, deadline_s: float = DEADLINE_S, **given: str) -> tuple[str, str]:
         """Run a command on the controller that ends with `code`; return its output and its messages."""
@@ -81,13 +76,10 @@ Serving: TypeAlias = Callable[[Lab, str, str], "subprocess.Popen[bytes]"]
 
 
 @contextmanager
-def laboratory(
-    folder: Path, names: Sequence[str], serving: Serving | None = None, *, named: bool = False
-) -> Iterator[Lab]:
+def laboratory(folder: Path, names: Sequence[str], serving: "Serving | None" = None, **how: bool) -> Iterator[Lab]:
     """The hosts `names` with sshd and the controller's, `ctl`, on one switch; `lab.yaml` in the folder is their rig.
 
-    `serving` starts another server than OpenSSH on a host.
-    With `named` each host calls itself by its name; without, by that of this machine.
+    `serving` starts another server than OpenSSH on a host; `how`: as for `serve`.
     """
     made = Lab(folder, f"rigtest{os.getpid()}")
     hosts = {name: f"10.98.0.{number}" for number, name in enumerate([*names, "ctl"], 1)}
@@ -96,7 +88,7 @@ def laboratory(
         for name, address in hosts.items():
             cable(made, name, address)
         for name in names:
-            server = serving(made, name, hosts[name]) if serving else serve(made, name, hosts[name], named=named)
+            server = serving(made, name, hosts[name]) if serving else serve(made, name, hosts[name], **how)
             servers.callback(end, server, politely_for_s=5)
         known = [f"{hosts[n]} {(folder / n / 'host_key.pub').read_text()}" for n in names]
         (folder / "known").write_text("".join(known))
@@ -121,7 +113,6 @@ def switched(lab: Lab) -> Iterator[None]:
 
 
 def bridge(space: str) -> None:
-    """A new namespace with a bridge br0."""
     sh("ip", "netns", "add", space)
     sh("ip", "-n", space, "link", "add", "br0", "type", "bridge")
     sh("ip", "-n", space, "link", "set", "br0", "up")
@@ -157,17 +148,10 @@ def serve(
     home = lab.folder / name
     home.mkdir()
     new_key(home / "host_key")
-    options = {
-        "HostKey": home / "host_key",
-        "ListenAddress": address,
-        "AuthorizedKeysFile": lab.folder / "id.pub",
-        "StrictModes": "no",
-        "UsePAM": "no",
-        "PidFile": "none",
-        "SetEnv": f"XDG_CACHE_HOME={home}" + (f" HOME={home}" if at_home else ""),
-    }
-    words = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
-    sshd = ["/usr/sbin/sshd", "-D", "-f", "/dev/null", *words]
+    options = [f"HostKey={home}/host_key", f"ListenAddress={address}", f"AuthorizedKeysFile={lab.folder}/id.pub"]
+    options += ["StrictModes=no", "UsePAM=no", "PidFile=none"]
+    options.append(f"SetEnv=XDG_CACHE_HOME={home}" + (f" HOME={home}" if at_home else ""))
+    sshd = ["/usr/sbin/sshd", "-D", "-f", "/dev/null", *(word for option in options for word in ("-o", option))]
     if named:
         sshd = ["unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', name, *sshd]
     if lldp:

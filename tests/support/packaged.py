@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+import processes
+
 ROOT: Final = Path(__file__).parents[2]
 CLOSED: Final = ("unshare", "--net")
 """Begins a command that has no network, not even a loopback interface that is up."""
@@ -15,11 +17,7 @@ CLOSED: Final = ("unshare", "--net")
 def output_of(*words: str | Path, cwd: Path | None = None, environment: dict[str, str] | None = None) -> str:
     """Return the output of a command. Fail with all that it printed if it fails."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON"))}
-    done = subprocess.run(
-        words, cwd=cwd, env=environment or kept, capture_output=True, text=True, timeout=600, check=False
-    )
-    assert done.returncode == 0, f"{words}:\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+    return processes.output_of(words, timeout=600, cwd=cwd, env=environment or kept)
 
 
 def index(*words: str | Path) -> "subprocess.CompletedProcess[str]":

@@ -16,15 +16,7 @@ from switched import Paper
 
 from rigctl.analysis.nights.comparison import Comparison, compared
 from rigctl.cli.app import exit_code
-from rigctl.records import (
-    Bins,
-    Capture,
-    Direction,
-    Pair,
-    Repetition,
-    RunInfo,
-    Status,
-)
+from rigctl.records import Bins, Capture, Direction, Pair, Repetition, RunInfo, Status
 from rigctl.report.document import document
 from rigctl.report.printers.html import page
 from rigctl.store import open_store
@@ -36,7 +28,6 @@ GOLDEN: Final = Path(__file__).parents[1] / "golden" / "runs"
 
 @cache
 def streams() -> Run:
-    """The seven tests, one repetition of them invalid and measured once more."""
     info, measured = builders.gigablox()
     bad = builders.repetition(info.plan.cells[2], (700, 710), status=Status.INVALID, reason="start skew 14.0 ms")
     again = builders.repetition(info.plan.cells[2], (906, 921), (83, 0), attempt=2)
@@ -53,13 +44,11 @@ def matrix() -> Run:
 
 @cache
 def soak() -> Run:
-    """One test of half an hour with twelve pairs."""
     return das2.run(windows=(131072,), flows=(1,), pairs=(12,), duration_s=1800.0, samples=1800)
 
 
 @cache
 def stored(name: str) -> Run:
-    """One of the stored runs of the golden pages."""
     with TemporaryDirectory() as folder:
         address = f"{folder}/store.db"
         with redirect_stdout(io.StringIO()):
@@ -114,7 +103,6 @@ def counters() -> Run:
 
 @cache
 def page_of(name: str) -> str:
-    """The whole page of one of `RUNS`."""
     return page(document(*RUNS[name]()))
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import psycopg
 import pytest
-from processes import DEADLINE_S, end, eventually
+from processes import DEADLINE_S, end, eventually, output_of
 
 _NOBODY: Final = 65534
 _SETTINGS: Final = (
@@ -33,8 +33,6 @@ def programs() -> Path | None:
 
 
 class Server:
-    """One server: databases in it, and its end and restart."""
-
     def __init__(self, folder: Path, bin_folder: Path) -> None:
         self.folder = folder
         self._bin = bin_folder
@@ -54,11 +52,7 @@ class Server:
         return ["setpriv", *own, "--pdeathsig", "QUIT", "--"]  # SIGQUIT: PostgreSQL ends at once
 
     def _run(self, program: str, *words: str) -> None:
-        done = subprocess.run(
-            [*self._as_user(), self._bin / program, *words], capture_output=True, text=True, timeout=DEADLINE_S,
-            cwd=self.folder,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
+        output_of([*self._as_user(), self._bin / program, *words], cwd=self.folder)
 
     def start(self) -> None:
         options = [word for setting in _SETTINGS for word in ("-c", setting)]

@@ -29,8 +29,7 @@ def probes(
         times.append(began_ns + number * EVERY_NS)
         answered.append(count)
         trips.append(last_ns)
-    series = Series({"t_ns": times, "answered": answered, "rtt_ns": trips})
-    return Probes(pair, direction, builders.BEGIN_NS, series)
+    return Probes(pair, direction, builders.BEGIN_NS, Series({"t_ns": times, "answered": answered, "rtt_ns": trips}))
 
 
 def cell(number: int = 1, **settings: object) -> Cell:

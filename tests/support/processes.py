@@ -89,6 +89,12 @@ async def turns(count: int = 1) -> None:
         await asyncio.sleep(0)
 
 
+def output_of(command: Sequence[str | Path], timeout: float = DEADLINE_S, **options: Any) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, **options)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return str(done.stdout)
+
+
 def command_line(pid: int) -> str:
     """The words of a process, with spaces between; empty: there is none, or it is one of the kernel."""
     try:
@@ -98,7 +104,6 @@ def command_line(pid: int) -> str:
 
 
 def all_commands() -> Iterator[tuple[int, str]]:
-    """Every process of this machine with its command line."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (words := command_line(int(entry.name))):
             yield int(entry.name), words

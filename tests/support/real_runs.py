@@ -17,7 +17,6 @@ from typing import Any, TypeAlias
 from user import User
 
 from rigctl.records import Repetition
-from rigctl.store import open_store
 
 _MADE = "made.json"
 
@@ -40,21 +39,18 @@ class Maker(User):
 
 
 class RealRun:
-    """A real run, what it printed, and what commands that read it return."""
-
     def __init__(self, user: User, run: str, said: str) -> None:
         self.user, self.run, self.said = user, run, said
         self.folder = user.folder
         self.rows = cache(self._rows)
 
     def _rows(self, level: str = "pairs") -> list[dict[str, Any]]:
-        """Return the rows of an export without those of invalid attempts."""
         exported = json.loads(self.user.rigctl("export", self.run, "--format", "json", "--level", level))
         return [row for row in exported if row.get("status") != "invalid"]
 
     @cached_property
     def repetitions(self) -> list[Repetition]:
-        with open_store(self.user.environment["RIGCTL_STORE"]) as store:
+        with self.user.store() as store:
             return list(store.repetitions(self.run))
 
     @cached_property
@@ -95,7 +91,6 @@ def real_runs(shared: Path, make: Make, host: User | None) -> dict[str, RealRun]
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a file, for which every process waits."""
     with path.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield

@@ -32,7 +32,6 @@ from rigctl.settings import ITERATIONS, RATE
 SCRIPT: Final = "RIGCTL_REPLAY"
 """The environment variable that names the script; without it nothing is replayed."""
 EVERY: Final = "*"
-LATE_NS: Final = 60_000_000_000
 
 
 @dataclass(slots=True)
@@ -61,11 +60,9 @@ class Replay:
         self.says()
 
     def says(self, **script: Any) -> None:
-        """Write the script; what is not given has its default."""
         self.path.write_text(json.dumps(asdict(Script(**script))))
 
     def release(self) -> None:
-        """Let the tests that are held go on."""
         self._with(".released").touch()
 
     @property
@@ -151,13 +148,12 @@ def _flows(cell: Cell, value: float, late: bool) -> Iterable[Flow]:
         return made
     last = made[-1]
     assert last.receiver is not None
-    return [*made[:-1], replace(last, receiver=replace(last.receiver, first_byte_ns=builders.BEGIN_NS + LATE_NS))]
+    return [*made[:-1], replace(last, receiver=replace(last.receiver, first_byte_ns=builders.BEGIN_NS + 60 * 10**9))]
 
 
 def _in_datagrams(flow: Flow, size: int) -> Flow:
     """Return `flow` with the counts of its datagrams, none of which was lost."""
-    assert flow.sender is not None
-    assert flow.receiver is not None
+    assert flow.sender is not None and flow.receiver is not None
     count = flow.sender.bytes // size
     arrived = replace(flow.receiver, datagrams=Datagrams(count, highest=count))
     return replace(flow, sender=replace(flow.sender, datagrams=Datagrams(count)), receiver=arrived)
@@ -236,6 +232,5 @@ def install(environment: Mapping[str, str]) -> None:
     if _script(path).undivided:
         vars(commands)["supervised"] = _called
     vars(repetition)["ENGINES"] = dict.fromkeys(repetition.ENGINES, attempt)
-    vars(run).update(
-        provided=provided, nodes_of=nodes_of, conditions_of=nothing, counters_of=nothing, prechecked=prechecked
-    )
+    vars(run).update(provided=provided, nodes_of=nodes_of, prechecked=prechecked)
+    vars(run).update(conditions_of=nothing, counters_of=nothing)

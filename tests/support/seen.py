@@ -7,5 +7,4 @@ from pathlib import Path
 
 @cache
 def parsed(path: Path) -> ast.Module:
-    """Return the syntax tree of a module."""
     return ast.parse(path.read_text())

@@ -35,7 +35,6 @@ class Site:
 
 
 def step(night: int, pair: Pair) -> float:
-    """The third node sends slower from a night on."""
     return 0.9 if night >= SLOWER and pair.source == "c" else 1.0
 
 

@@ -55,11 +55,8 @@ class Paper:
 
     @property
     def ports(self) -> tuple[Port, ...]:
-        nodes = [
-            *dict.fromkeys(pair.source for pair in self.pairs),
-            *dict.fromkeys(pair.destination for pair in self.pairs),
-        ]
-        senders = {pair.source for pair in self.pairs}
+        senders = dict.fromkeys(pair.source for pair in self.pairs)
+        nodes = [*senders, *dict.fromkeys(pair.destination for pair in self.pairs)]
         if not self.trunk:
             return tuple(Port("a", f"p{node[1:]}", node=node) for node in nodes)
         own = tuple(Port("a" if node in senders else "b", f"p{node[1:]}", node=node) for node in nodes)
@@ -96,21 +93,14 @@ class Paper:
         for at, pair in enumerate(self.pairs):
             again, acks = self.sent_again(at), self.segments // 2
             payload = self.segments * 1448
-            info = TcpInfo(
-                mss=1448,
-                pmtu=1500,
-                retransmits=again,
-                retransmitted_bytes=again * 1448,
-                timestamps=True,
-                segs_out=self.segments + again + 3,
-                segs_in=acks,
-            )
+            counts = {"segs_out": self.segments + again + 3, "segs_in": acks}
+            sent_again = {"retransmits": again, "retransmitted_bytes": again * 1448}
+            info = TcpInfo(mss=1448, pmtu=1500, timestamps=True, **counts, **sent_again)
             sender = Side(payload, self.start_ns, end_ns, tcp=info)
             times = [self.start_ns + (end_ns - self.start_ns) * step // 100 for step in range(101)]
             sampled = Series({"t_ns": times, "bytes": [payload * step // 100 for step in range(101)]})
-            receiver = Side(
-                payload, self.start_ns, end_ns, tcp=TcpInfo(timestamps=True, segs_out=acks + 2), series=sampled
-            )
+            path = TcpInfo(timestamps=True, segs_out=acks + 2)
+            receiver = Side(payload, self.start_ns, end_ns, tcp=path, series=sampled)
             made.append(Flow(pair, Direction.FORWARD, 1, sender, receiver, bytes=payload, retransmits=again))
         return tuple(made)
 
@@ -139,9 +129,7 @@ class Paper:
 
     def counters(self) -> tuple[PortSeries, ...]:
         totals = self._totals()
-        return tuple(
-            series for port in self.ports if (series := self._series(port.switch, port.name, totals)) is not None
-        )
+        return tuple(self._series(port.switch, port.name, totals) for port in self.ports)
 
     def _series(self, switch: str, port: str, totals: dict[tuple[str, str, str], tuple[int, int]]) -> PortSeries:
         before_s, after_s = 0.2, 0.1
@@ -153,12 +141,8 @@ class Paper:
         for way in ("in", "out"):
             octets, packets = totals[switch, port, way]
             octets += self.foreign_octets.get((port, way), 0)
-            for name, total in (
-                ("octets", octets),
-                ("packets", packets),
-                ("discards", self.discards.get((port, way), 0)),
-                ("errors", 0),
-            ):
+            every = {"octets": octets, "packets": packets, "discards": self.discards.get((port, way), 0), "errors": 0}
+            for name, total in every.items():
                 columns[f"{way}_{name}"] = [10_000 + round(total * self._share(at)) for at in times]
         columns["discontinuity"] = [0] * len(times)
         return PortSeries(switch, port, "snmp", columns)
@@ -206,15 +190,11 @@ def several(count: int, paper: Paper, gap_s: float = 0.5) -> tuple[RunInfo, list
     repetitions = []
     for at, each in enumerate(papers):
         counters = []
-        for series in each.repetition().counters:
-            first = next(first for first in one.counters if (first.switch, first.port) == (series.switch, series.port))
-            columns = {
-                name: [value + at * (first.columns[name][-1] - first.columns[name][0]) for value in values]
-                if name not in ("t_ns", "discontinuity")
-                else values
-                for name, values in series.columns.items()
-            }
+        for series, first in zip(each.repetition().counters, one.counters, strict=True):
+            columns = dict(series.columns)
+            for name in columns.keys() - {"t_ns", "discontinuity"}:
+                risen = at * (first.columns[name][-1] - first.columns[name][0])
+                columns[name] = [value + risen for value in columns[name]]
             counters.append(replace(series, columns=columns))
         repetitions.append(each.repetition(counters=tuple(counters)))
-    plan = replace(paper.plan(), cells=tuple(each.cell for each in papers))
-    return builders.run(plan), repetitions
+    return builders.run(replace(paper.plan(), cells=tuple(each.cell for each in papers))), repetitions

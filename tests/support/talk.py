@@ -17,10 +17,6 @@ TOKEN = "0123456789abcdef" * 2
 AGENTS: Final = Path(__file__).parents[2] / "agents"
 LONG_MS: Final = 300_000
 """A duration of traffic that ends by its work or by `stop`: no test lasts so long."""
-_ACKNOWLEDGED_BEFORE: Final = 21
-"""Bytes of a connection before its first data: SYN and opening."""
-_AHEAD_NS: Final = 30_000_000
-_PATIENT = ("--watchdog", "3600")
 
 
 class Talk:
@@ -30,10 +26,9 @@ class Talk:
     """
 
     def __init__(self, command: Sequence[str], *arguments: str, enter: Sequence[str] = ()) -> None:
-        words = [*command, *(() if "--watchdog" in arguments else _PATIENT), *arguments]
-        self.process = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
-        )
+        words = [*command, *(() if "--watchdog" in arguments else ("--watchdog", "3600")), *arguments]
+        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        self.process: subprocess.Popen[bytes] = subprocess.Popen(words, bufsize=0, **pipes)
         self.enter = enter
         self._lines: queue.Queue[bytes] = queue.Queue()
         self._events: list[Line] = []
@@ -108,7 +103,6 @@ class Talk:
         return [event for event in self._events if event["event"] == name]
 
     def end(self) -> int:
-        """Close its input; its exit code."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         return self.process.wait(DEADLINE_S)
@@ -123,11 +117,8 @@ Start = Callable[..., Talk]
 
 def ports_of(pid: int) -> list[int]:
     """Listening TCP ports of a process, from /proc."""
-    inodes = set()
-    for entry in Path(f"/proc/{pid}/fd").iterdir():
-        target = str(entry.readlink())
-        if target.startswith("socket:["):
-            inodes.add(target[8:-1])
+    links = [str(entry.readlink()) for entry in Path(f"/proc/{pid}/fd").iterdir()]
+    inodes = {link[8:-1] for link in links if link.startswith("socket:[")}
     found = []
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
@@ -141,9 +132,8 @@ def settings(flows: int = 1, interval_ms: int = 50, wait_ms: int = 60_000, extra
     return f"token={TOKEN} flows={flows} interval_ms={interval_ms} wait_ms={wait_ms} {extra}"
 
 
-def listening(receiver: Talk, address: str = "127.0.0.1", **how: Any) -> int:
-    """The port at which endpoint 1 waits for its flows."""
-    answer = receiver.ask(f"listen endpoint=1 address={address} {settings(**how)}")
+def listening(receiver: Talk, address: str = "127.0.0.1", more: str = "", **how: Any) -> int:
+    answer = receiver.ask(f"listen endpoint=1 address={address} {settings(**how)} {more}")
     assert answer["ok"], answer
     return int(answer["port"])
 
@@ -164,9 +154,7 @@ def joined(
     **how: Any,
 ) -> int:
     """Flows between two agents, ready to start; the port they used. `listen`, `connect`: keys of one side's order."""
-    listening = receiver.ask(f"listen endpoint=1 address={address} {settings(**how)} {listen}")
-    assert listening["ok"], listening
-    port = int(listening["port"])
+    port = listening(receiver, address, more=listen, **how)
     side = f"address={address} port={port} bind={bind or address}"
     connected = sender.ask(f"connect endpoint=1 {side} {settings(**how)} {connect}")
     assert connected["ok"], connected
@@ -176,7 +164,7 @@ def joined(
 
 def begin(agent: Talk, duration_ms: int = LONG_MS, how: str = "", at_ns: int | None = None) -> int:
     """Start the traffic of endpoint 1; return the instant, which is a little ahead where none is given."""
-    at_ns = time.monotonic_ns() + _AHEAD_NS if at_ns is None else at_ns
+    at_ns = time.monotonic_ns() + 30_000_000 if at_ns is None else at_ns
     answer = agent.ask(f"start endpoint=1 at_ns={at_ns} duration_ms={duration_ms} {how}".rstrip())
     assert answer["ok"], answer
     return at_ns
@@ -195,9 +183,13 @@ def acknowledged(sender: Talk, port: int, address: str = "127.0.0.1") -> list[in
 
 
 def arrived(sender: Talk, port: int, count: int = 1, flows: int = 1, address: str = "127.0.0.1") -> None:
-    """Wait until `count` bytes of each of the flows have arrived."""
-    least = _ACKNOWLEDGED_BEFORE + count
+    least = 21 + count  # SYN and opening come before the first data
     eventually(lambda: sum(acked >= least for acked in acknowledged(sender, port, address)) >= flows)
+
+
+def flowed(sender: Talk, port: int, count: int, flows: int) -> None:
+    """Wait until `count` more bytes of each of the flows have arrived."""
+    arrived(sender, port, max(acknowledged(sender, port)) + count, flows)
 
 
 def progressed(receiver: Talk, count: int = 1) -> int:
@@ -218,7 +210,6 @@ def at_work(agent: Talk, flows: int) -> None:
 
 
 def asleep(agent: Talk) -> None:
-    """Wait until every thread of an agent sleeps."""
     tasks = tasks_of(agent)
     eventually(lambda: all((task / "stat").read_text().rpartition(")")[2].split()[0] == "S" for task in tasks))
 
@@ -240,28 +231,44 @@ def completed(*agents: Talk) -> None:
         assert ended["error"] is None, ended
 
 
-def ran(
-    start: Callable[[], Talk],
-    how: str = "",
-    *,
-    duration_ms: int = LONG_MS,
-    until: int | None = None,
-    address: str = "127.0.0.1",
-    **what: Any,
-) -> tuple[Talk, Talk]:
-    """Return a receiver and a sender whose traffic has ended without an error. `what`: as for `joined`.
+def flowing(
+    start: Start, how: str = "", duration_ms: int = LONG_MS, at_ns: int | None = None, **what: Any
+) -> tuple[Talk, Talk, int]:
+    """Return a receiver and a sender whose traffic has been started, and their port. `what`: as for `joined`."""
+    receiver, sender = start(), start()
+    port = joined(receiver, sender, **what)
+    started(receiver, sender, duration_ms, how, at_ns)
+    return receiver, sender, port
 
-    The sender ends by itself when its work is done or `duration_ms` are over. It is stopped, of connections of TCP,
+
+def ran(
+    start: Callable[[], Talk], how: str = "", *, until: int | None = None, **what: Any
+) -> tuple["Report", "Report"]:
+    """Return what receiver and sender report of traffic that has ended without an error. `what`: as for `flowing`.
+
+    The sender ends by itself when its work is done or its duration is over. It is stopped, of connections of TCP,
     when `until` bytes of each flow have arrived: so many are sent however slow the machine is.
     """
-    receiver, sender = start(), start()
-    port = joined(receiver, sender, address, **what)
-    started(receiver, sender, duration_ms, how)
-    if until is not None:
-        arrived(sender, port, until, what.get("flows", 1), address)
-        assert sender.ask("stop endpoint=1")["ok"]
+    receiver, sender, port = flowing(start, how, **what)
+    if until is None:
+        return reports(receiver, sender)
+    arrived(sender, port, until, what.get("flows", 1), what.get("address", "127.0.0.1"))
+    return stopped(receiver, sender)
+
+
+def stopped(receiver: Talk, sender: Talk) -> tuple["Report", "Report"]:
+    assert sender.ask("stop endpoint=1")["ok"]
+    return reports(receiver, sender)
+
+
+def reports(receiver: Talk, sender: Talk) -> tuple["Report", "Report"]:
     completed(receiver, sender)
-    return receiver, sender
+    return report_of(receiver), report_of(sender)
+
+
+def close(*agents: Talk) -> None:
+    for agent in agents:
+        assert agent.ask("close endpoint=1")["ok"]
 
 
 class Report:

@@ -5,15 +5,10 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lab import PIPES
-from processes import running
+from lab import PIPES, entering
+from processes import output_of, running
 
 UP = "ip link set lo up && echo up && exec cat"
-
-
-def _nsenter(pid: int | str) -> list[str]:
-    as_user = ["-U", "--preserve-credentials"] if os.geteuid() != 0 else []
-    return ["nsenter", "-t", str(pid), *as_user, "-n"]
 
 
 class Namespace:
@@ -23,7 +18,7 @@ class Namespace:
         self.enter, self.name = enter, name
 
     def run(self, *command: str) -> str:
-        return subprocess.run([*self.enter, *command], check=True, capture_output=True, text=True).stdout
+        return output_of([*self.enter, *command])
 
     def run_lines(self, *lines: str) -> None:
         """Run lines of a shell script, in one process."""
@@ -45,12 +40,12 @@ def two_namespaces() -> Iterator[tuple[Namespace, Namespace]]:
 def made(holder: "subprocess.Popen[bytes]") -> Namespace:
     assert holder.stdout is not None
     assert holder.stdout.readline() == b"up\n"
-    return Namespace(_nsenter(holder.pid), str(holder.pid))
+    return Namespace(entering(holder.pid), str(holder.pid))
 
 
 def of_node(holder: str, node: str) -> Namespace:
     """The network namespace of a node, by the process that holds its rig."""
-    return Namespace([*_nsenter(holder), "-m", "-p", "ip", "netns", "exec", node], node)
+    return Namespace([*entering(holder), "-m", "-p", "ip", "netns", "exec", node], node)
 
 
 def link(near: Namespace, far: Namespace, number: int, rate: str = "100mbit") -> None:

@@ -15,13 +15,14 @@ from multiprocessing.forkserver import ensure_running
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Self
 from unittest.mock import patch
 
 import replay
 from processes import DEADLINE_S, all_commands, ancestors, eventually
 
 from rigctl.cli.app import COMMANDS
+from rigctl.store import Store, open_store
 
 AGENT = re.compile(r"/agent-[0-9a-f]{64}")
 HOLDER = re.compile(r"-m rigctl\.virtual\.(machines\.)?holder ")
@@ -47,13 +48,13 @@ def _imported() -> ForkServerContext:
 
 def _command(
     words: Sequence[str],
-    environment: dict[str, str],
     folder: Path,
+    environment: dict[str, str],
     outputs: Sequence[Path],
-    uid: int | None,
+    uid: int,
     network: Path | None,
 ) -> None:
-    """A command with its own session, folder and environment, as `User.start` gives it; of the user `uid`."""
+    """A command with its own session, folder and environment, as `User.start` gives it; of the user `uid`, if any."""
     os.setsid()
     if network is not None:
         with network.open() as place:
@@ -70,7 +71,7 @@ def _command(
         os.close(written)
     from rigctl.cli.app import exit_code
 
-    if uid is not None:
+    if uid:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
@@ -82,28 +83,22 @@ def begun(
     folder: Path,
     environment: dict[str, str],
     outputs: Sequence[Path],
-    uid: int | None = None,
+    uid: int = 0,
     network: Path | None = None,
 ) -> BaseProcess:
     """A command as a process of its own, forked from one that need not import everything again.
 
     `outputs`: the files of its output and of its messages. `network`: the network namespace that it is to be in.
     """
-    process = _imported().Process(target=_command, args=(words, environment, folder, outputs, uid, network))
+    process = _imported().Process(target=_command, args=(words, folder, environment, outputs, uid, network))
     process.start()
     return process
 
 
 def ended(
-    words: Sequence[str],
-    folder: Path,
-    environment: dict[str, str],
-    deadline_s: float = DEADLINE_S,
-    uid: int | None = None,
-    network: Path | None = None,
+    words: Sequence[str], folder: Path, environment: dict[str, str], deadline_s: float = DEADLINE_S, **where: Any
 ) -> "subprocess.CompletedProcess[bytes]":
-    """What a command printed and how it ended."""
-    with running(words, folder, environment, uid, network) as command:
+    with running(words, folder, environment, **where) as command:
         return command.ended(deadline_s)
 
 
@@ -129,17 +124,10 @@ class Command:
 
 
 @contextmanager
-def running(
-    words: Sequence[str],
-    folder: Path,
-    environment: dict[str, str],
-    uid: int | None = None,
-    network: Path | None = None,
-) -> Iterator[Command]:
-    """A command that is killed when the block ends."""
+def running(words: Sequence[str], folder: Path, environment: dict[str, str], **where: Any) -> Iterator[Command]:
     with TemporaryDirectory(prefix="rigctl-outputs-") as place:
         outputs = Path(place, "out"), Path(place, "errors")
-        process = begun(words, folder, environment, outputs, uid, network)
+        process = begun(words, folder, environment, outputs, **where)
         try:
             yield Command(words, process, outputs)
         finally:
@@ -161,13 +149,8 @@ class User:
         self.rigs: Path = folder if host is None else host.rigs
         runtime = self.rigs / "runtime"
         runtime.mkdir(mode=0o700, exist_ok=True)
-        self.environment = os.environ | {
-            "XDG_RUNTIME_DIR": str(runtime),
-            "RIGCTL_STORE": str(folder / "store.db"),
-            "HOME": str(folder),
-            "COLUMNS": "200",
-            "PYTHONPATH": str(Path(__file__).parents[2]),
-        }
+        own = {"XDG_RUNTIME_DIR": str(runtime), "RIGCTL_STORE": str(folder / "store.db"), "HOME": str(folder)}
+        self.environment = os.environ | own | {"COLUMNS": "200", "PYTHONPATH": str(Path(__file__).parents[2])}
 
     def replays(self) -> None:
         """Replay the runs of this user from here on, those of processes that commands start too."""
@@ -175,6 +158,13 @@ class User:
         support = Path(__file__).parent
         self.environment[replay.SCRIPT] = str(self.replay.path)
         self.environment["PYTHONPATH"] = f"{support / 'replaying'}:{support}:{self.environment['PYTHONPATH']}"
+
+    @contextmanager
+    def replaying(self) -> Iterator[Self]:
+        """Replay the runs of this user; those that are held end with the block."""
+        self.replays()
+        yield self
+        self.replay.release()
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
         return subprocess.Popen(
@@ -189,8 +179,10 @@ class User:
         assert done.returncode == code, f"{words} gave {done.returncode}:\n{out}\n{errors}"
         return out + errors
 
+    def store(self, *, create: bool = False) -> Store:
+        return open_store(self.environment["RIGCTL_STORE"], create=create)
+
     def running(self, *words: str) -> AbstractContextManager[Command]:
-        """A command that runs beside the test, and is killed when the block ends."""
         return running(words, self.folder, self.environment)
 
     def scenario(self, text: str) -> str:
@@ -231,7 +223,6 @@ class User:
         return str(pid)
 
     def agents(self) -> list[int]:
-        """Agents on the rigs of this user."""
         return list(self.on_nodes(AGENT))
 
     def on_nodes(self, sought: re.Pattern[str]) -> dict[int, str]:
@@ -264,6 +255,12 @@ def traffic(user: User, *words: str, by: Callable[[], Iterable[int]] | None = No
     with running(("run", "--no-report", *words), user.folder, user.environment) as command:
         eventually(flows, "traffic")
         yield command
+
+
+def listening_in(user: User, node: str) -> int:
+    """Return how many ports of TCP over IPv4 are open on a node of the rig gigablox."""
+    table = user.rigctl("rig", "exec", "gigablox", node, "--", "cat /proc/net/tcp")
+    return [line.split()[3] for line in table.splitlines() if ":" in line].count("0A")
 
 
 def carried(pid: int, interface: str = "eth0") -> int:

@@ -4,7 +4,6 @@ import asyncio
 import os
 import re
 import shlex
-import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import asyncssh
 import pytest
-from processes import DEADLINE_S, all_commands
+from processes import DEADLINE_S, all_commands, output_of
 
 from rigctl.rig.inventory import Rig
 from rigctl.rig.load import load_rig
@@ -52,22 +51,13 @@ def kept_up(made: Rig) -> Iterator[Rig]:
 @asynccontextmanager
 async def login(ready: Rig, name: str) -> AsyncIterator[asyncssh.SSHClientConnection]:
     node = ready.nodes[name]
-    async with asyncssh.connect(
-        node.address,
-        node.port or 22,
-        username=node.user or "anyone",
-        client_keys=[str(node.key)],
-        known_hosts=str(node.known_hosts),
-        agent_path=None,
-        config=None,
-        connect_timeout=DEADLINE_S,
-        login_timeout=DEADLINE_S,
-    ) as connection:
-        yield connection
+    trust = {"username": node.user or "anyone", "client_keys": [str(node.key)], "known_hosts": str(node.known_hosts)}
+    limits = {"connect_timeout": DEADLINE_S, "login_timeout": DEADLINE_S}
+    async with asyncssh.connect(node.address, node.port or 22, agent_path=None, config=None, **trust, **limits) as made:
+        yield made
 
 
 async def output(ready: Rig, name: str, command: str) -> str:
-    """What a command prints on a node; it must succeed."""
     async with login(ready, name) as connection:
         done = await connection.run(command, check=True)
         return str(done.stdout)
@@ -95,19 +85,14 @@ async def sent_at_once(
     """
     sending = f"until head -c {size} /dev/zero 2>/dev/null >/dev/tcp/OTHER/7000; do sleep 0.02; done"
     began_s, before = time.monotonic(), int(await sent_so_far())
-    received = await asyncio.gather(
-        *(output(ready, other, shlex.join([sys.executable, "-c", RECEIVE])) for _, other in pairs),
-        *(
-            output(ready, source, shlex.join(["bash", "-c", sending.replace("OTHER", other)]))
-            for source, other in pairs
-        ),
-    )
+    words = [(other, [sys.executable, "-c", RECEIVE]) for _, other in pairs]
+    words += [(source, ["bash", "-c", sending.replace("OTHER", other)]) for source, other in pairs]
+    received = await asyncio.gather(*(output(ready, node, shlex.join(command)) for node, command in words))
     assert received == [f"{size}\n"] * len(pairs) + [""] * len(pairs)
     return int(await sent_so_far()) - before, time.monotonic() - began_s
 
 
 def openssh(ready: Rig, name: str) -> list[str]:
-    """The start of a command line for the plain ssh client."""
     node = ready.nodes[name]
     options = ["BatchMode=yes", "IdentitiesOnly=yes", f"UserKnownHostsFile={node.known_hosts}"]
     words = ["ssh", "-F", "none", "-p", str(node.port), "-i", str(node.key)]
@@ -132,19 +117,14 @@ def machine() -> dict[str, list[str]]:
 
     Other tests run beside this one and make namespaces, which mounts /run/netns: theirs are none of ours.
     """
-    links = _listed("ip", "-o", "link", "show")
-    namespaces = [line.split()[0] for line in _listed("ip", "netns", "list")]
+    links = sorted(output_of(["ip", "-o", "link", "show"]).splitlines())
+    namespaces = sorted(line.split()[0] for line in output_of(["ip", "netns", "list"]).splitlines())
     mounts = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     return {
         "links": [name for line in links if _of_hardware(name := line.split(": ")[1]) or OF_A_RIG.fullmatch(name)],
         "namespaces": [name for name in namespaces if OF_A_RIG.fullmatch(name)],
         "mounts": [words[4] for words in mounts if _mounted_by_a_rig(words)],
     }
-
-
-def _listed(*command: str) -> list[str]:
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=DEADLINE_S)
-    return sorted(done.stdout.splitlines())
 
 
 def _of_hardware(name: str) -> bool:

@@ -53,5 +53,4 @@ COUNTS = {"frames": 3, "lost": None, "bytes": 5, "cut": False}
 
 
 def parsed(**value: Any) -> Message:
-    """Return the message in an answer's line to order 8."""
     return parse_line("pi1", json.dumps({"id": 8, **value}).encode() + b"\n")

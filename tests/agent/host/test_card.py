@@ -53,7 +53,6 @@ def ended(lab: Lab, agent: Talk, how: str) -> None:
 
 @pytest.fixture
 def wide(lab: Lab) -> Lab:
-    """A cable with several queues, w0 to w1."""
     lab.run("ip", "link", "add", "w0", *QUEUES, "type", "veth", "peer", "name", "w1", *QUEUES)
     for end in ("w0", "w1"):
         lab.run("ip", "link", "set", end, "up")
@@ -101,8 +100,7 @@ def test_a_qdisc_that_somebody_set_comes_back_with_its_handle_and_parameters(wid
     before = state(wide)
     agent = wide.start()
     for value in ("tbf rate 100M burst 64K limit 1M", "tbf rate 200M burst 32K limit 1M", "bfifo limit 100K"):
-        answer = agent.ask(order("qdisc", value))
-        assert from_agent("qdisc", answer["value"]) == value
+        assert from_agent("qdisc", agent.ask(order("qdisc", value))["value"]) == value
     ended(wide, agent, how)
     assert state(wide) == before
 
@@ -184,9 +182,7 @@ def test_a_value_that_the_driver_rounds_is_told_as_it_is_in_effect(lab: Lab) -> 
         (("rps", "0", "", "w9"), "ENODEV", "rps of w9: No such device"),
     ],
 )  # fmt: skip
-def test_a_card_that_refuses_says_what_it_takes_and_nothing_is_changed(
-    wide: Lab, asked: tuple[str, ...], error: str, message: str
-) -> None:
+def test_a_refusal_says_what_the_card_takes(wide: Lab, asked: tuple[str, ...], error: str, message: str) -> None:
     before = state(wide)
     agent = wide.start()
     for dry in (" dry=1", ""):

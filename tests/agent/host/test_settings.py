@@ -16,7 +16,6 @@ SET_SACK = "set kind=sysctl name=net.ipv4.tcp_sack value=0"
 
 @pytest.fixture(scope="module")
 def idle(unchanged: Lab) -> Talk:
-    """Return an agent that changes nothing."""
     unchanged.run("ip", "tuntap", "add", "t0", "mode", "tap")  # carries 65521 at most
     return unchanged.start()
 
@@ -61,9 +60,7 @@ def test_the_last_one_set_is_put_back_first(lab: Lab) -> None:
     assert (lab.sysctl(ports), lab.sysctl(privileged)) == before
 
 
-def test_an_offload_that_the_driver_has_fixed_may_be_asked_to_stay_and_what_it_refused_needs_no_restoring(
-    lab: Lab,
-) -> None:
+def test_a_fixed_offload_may_be_asked_to_stay_and_a_refused_one_needs_no_restoring(lab: Lab) -> None:
     agent = lab.start()
     assert agent.ask("set kind=offload name=rx interface=lo value=on")["value"] == "on"
     assert agent.ask("set kind=offload name=rx interface=lo value=off")["error"] == "EOPNOTSUPP"
@@ -117,9 +114,7 @@ def test_offloads_are_as_before_even_where_their_single_features_differed(
         ("kind=governor value=performance", "ENOENT", "governor: no CPU has one (cpufreq): No such file or directory"),
     ],
 )  # fmt: skip
-def test_what_the_node_refuses_is_said_in_its_words_and_nothing_is_changed(
-    unchanged: Lab, idle: Talk, order: str, error: str, message: str
-) -> None:
+def test_a_refusal_is_said_in_the_nodes_words(unchanged: Lab, idle: Talk, order: str, error: str, message: str) -> None:
     answer = idle.ask(f"set {order}")
     assert (answer["ok"], answer["error"]) == (False, error)
     assert answer["message"].startswith(message)
@@ -183,9 +178,7 @@ def test_at_most_64_settings_are_held_and_the_65th_changes_nothing(lab: Lab) -> 
 
 
 @pytest.mark.parametrize("how", ["end of file", "quit", signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_however_the_agent_ends_the_old_values_are_back_and_nothing_is_left(
-    lab: Lab, how: str | signal.Signals
-) -> None:
+def test_however_the_agent_ends_old_values_are_back_and_nothing_is_left(lab: Lab, how: str | signal.Signals) -> None:
     agent = lab.start()
     guard = holding(agent)
     if isinstance(how, signal.Signals):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from fake_clock import FakeClock
 from processes import DEADLINE_S, running
-from talk import Start, Talk, arrived, asleep, begin, completed, connecting, joined, listening, started
+from talk import Start, Talk, arrived, asleep, begin, completed, connecting, joined, listening, started, stopped
 
 from rigctl.base.version import __version__
 from rigctl.protocol.lines import VERSION
@@ -37,8 +37,7 @@ def brought_to(state: str, receiver: Talk, sender: Talk, mute: socket.socket) ->
         started(receiver, sender)
         arrived(sender, port, flows=3)
     if state == "ended":
-        assert sender.ask("stop endpoint=1")["ok"]
-        completed(sender, receiver)
+        stopped(receiver, sender)
 
 
 @pytest.mark.parametrize("state", ["idle", "listening", "connecting", "connected", "running", "ended"])

@@ -25,27 +25,20 @@ class Asker:
     def __init__(self, command: list[str], lock: str, holder: str, how: str, watchdog_s: int) -> None:
         words = [*command, "--watchdog", str(watchdog_s), "--lock", lock, f"17 {holder}", how]
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.stdin, self.stdout = self.process.stdin, self.process.stdout
 
     def says(self, text: str) -> "Asker":
-        assert self.process.stdout is not None
-        assert text in self.process.stdout.readline()
+        assert text in self.stdout.readline()
         return self
 
     def has_it(self) -> None:
         """Wait for its hello; until then it tells how it moves up."""
-        assert self.process.stdout is not None
-        while HELLO not in (line := self.process.stdout.readline()):
+        while HELLO not in (line := self.stdout.readline()):
             assert '"event":"busy"' in line
 
-    def write(self, text: str) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(text)
-
     def taken(self) -> None:
-        """Wait until the agent has read all that was written."""
-        assert self.process.stdin is not None
-        unread = self.process.stdin.fileno()
-        eventually(lambda: struct.unpack("i", fcntl.ioctl(unread, termios.FIONREAD, bytes(4))) == (0,))
+        eventually(lambda: struct.unpack("i", fcntl.ioctl(self.stdin, termios.FIONREAD, bytes(4))) == (0,))
 
     def kill(self) -> None:
         end(self.process)
@@ -68,7 +61,7 @@ def ask(binary: Path) -> Iterator[Any]:
 @pytest.mark.parametrize("how", ["now", "wait", "first"])
 def test_a_lock_that_nobody_has_is_had_at_once(ask: Any, how: str) -> None:
     holder = ask("anna", how).says(HELLO)
-    holder.write("1 ping\n")
+    holder.stdin.write("1 ping\n")
     holder.says('"ok":true')
 
 
@@ -108,7 +101,7 @@ def test_a_waiter_ends_as_an_agent_does(ask: Any, how: str) -> None:
     ask("anna").says(HELLO)
     waiter = ask("bob", watchdog_s=1 if how == "silence" else WATCHDOG_S).says(FIRST)
     if how == "end of input":
-        waiter.process.stdin.close()
+        waiter.stdin.close()
     elif how == "SIGTERM":
         waiter.process.terminate()
     assert waiter.process.wait(DEADLINE_S) == (1 if how == "silence" else 0)
@@ -120,7 +113,7 @@ def test_a_sign_of_life_keeps_a_waiter_and_its_orders_are_not_taken(ask: Any, cl
     waiter = ask("bob", watchdog_s=10, by=clock.by).says(FIRST)
     for _ in range(3):
         clock.advance(9)
-        waiter.write("\n1 ping\n")
+        waiter.stdin.write("\n1 ping\n")
         waiter.taken()
     holder.kill()
     waiter.says(HELLO)

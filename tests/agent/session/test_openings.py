@@ -100,8 +100,7 @@ def test_many_silent_strangers_do_not_keep_the_right_one_out(start: Start) -> No
 
 def test_an_opening_in_pieces_is_accepted(start: Start) -> None:
     receiver = start()
-    port = listening(receiver)
-    slow = knock(port, OPENING[:3])
+    slow = knock(listening(receiver), OPENING[:3])
     taken(receiver, slow, 3)
     slow.sendall(OPENING[3:])
     assert slow.recv(1) == b"\x06"
@@ -152,8 +151,7 @@ def test_a_peer_that_never_accepts_is_a_time_out(clock: FakeClock) -> None:
 def test_a_peer_that_accepts_wrongly_is_no_peer(start: Start) -> None:
     sender = start()
     with socket.create_server(("127.0.0.1", 0)) as liar:
-        port = liar.getsockname()[1]
-        number = sender.send(connecting(port))
+        number = sender.send(connecting(liar.getsockname()[1]))
         peer, _ = liar.accept()
         peer.sendall(b"\x15")
         assert sender.answer(number)[-1]["error"] == "ECONNABORTED"

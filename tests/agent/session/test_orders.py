@@ -136,9 +136,7 @@ def test_a_test_that_makes_no_sense_is_refused_by_its_key(agent: Talk, what: str
         ("interface=none0", "duration_ms=10 capture=8192", "start: capture: No such device"),
     ],
 )
-def test_a_start_that_makes_no_sense_is_refused_before_any_traffic(
-    start: Start, what: str, how: str, message: str
-) -> None:
+def test_a_start_without_sense_is_refused_before_any_traffic(start: Start, what: str, how: str, message: str) -> None:
     receiver, sender = start(), start()
     joined(receiver, sender, extra=what, interval_ms=60000)
     for agent in (receiver, sender):

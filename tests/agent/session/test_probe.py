@@ -29,8 +29,7 @@ def reported(agent: Talk, key: str, count: int = 1) -> list[str]:
 def test_datagrams_are_reported_by_sender_and_size_and_the_connection_with_its_round_trip(start: Start) -> None:
     receiver, sender = start(), start()
     for address in ("127.0.0.1", "::1"):
-        port = listening(receiver, address, extra=UDP)
-        answer = probe(sender, port, "20,1400,60000", address)
+        answer = probe(sender, listening(receiver, address, extra=UDP), "20,1400,60000", address)
         assert answer == {"id": answer["id"], "ok": True, "refused": ""}
         assert sorted(reported(receiver, "heard", 3)) == ["7:1400", "7:20", "7:60000"]
         number, error, rtt_us = reported(sender, "streams")[0].split(":")

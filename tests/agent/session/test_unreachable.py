@@ -66,8 +66,8 @@ def says_so(sender: Talk, port: int) -> None:
 
 
 def test_a_stream_that_arrives_leaves_nothing_unacknowledged(lab: Lab) -> None:
-    _, sender = ran(lab.start, until=1_000_000)
-    totals = report_of(sender).totals[0]
+    _, sent = ran(lab.start, until=1_000_000)
+    totals = sent.totals[0]
     assert (totals["unacked"], totals["timeouts"]) == (0, 0)
     # The 20 bytes of the opening and the two that open and end the connection are acknowledged, too.
     assert totals["bytes"] <= totals["acked_bytes"] <= totals["bytes"] + 22

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 from lab import Lab, firewall
-from talk import Line, Talk, completed, joined, started
+from talk import Line, Talk, completed, flowing
 
 from rigctl.model.capture import retransmits_seen, segments
 
@@ -32,9 +32,8 @@ def capture_of(agent: Talk) -> Capture:
 
 def captured(lab: Lab, capture: int, extra: str = "", flows: int = 1) -> tuple[list[Capture], int]:
     """Return what receiver and sender captured, and their port."""
-    receiver, sender = lab.start(), lab.start()
-    port = joined(receiver, sender, extra=f"interface=lo test=blast size={SIZE} {extra}".strip(), flows=flows)
-    started(receiver, sender, how=f"iterations={PIECES} capture={capture}")
+    what = f"interface=lo test=blast size={SIZE} {extra}".strip()
+    receiver, sender, port = flowing(lab.start, f"iterations={PIECES} capture={capture}", extra=what, flows=flows)
     completed(receiver, sender)
     return [capture_of(receiver), capture_of(sender)], port
 

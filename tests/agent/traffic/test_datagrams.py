@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from talk import AGENTS
 
 WINDOW = 1 << 18
-ROOM = 1 << 20  # more than struct datagrams needs
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +32,7 @@ def datagram(number: int, sent_ns: int, tag: int = TAG) -> bytes:
 
 
 def begun(library: ctypes.CDLL) -> ctypes.Array[ctypes.c_char]:
-    state = ctypes.create_string_buffer(ROOM)
+    state = ctypes.create_string_buffer(1 << 20)  # more than struct datagrams needs
     library.datagrams_begin(state, ctypes.c_uint64(TAG))
     return state
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fake_clock import FakeClock
 from processes import eventually
-from talk import Start, Talk, arrived, completed, connecting, joined, listening, ran, report_of, started
+from talk import Start, Talk, arrived, connecting, flowing, joined, listening, ran, reports, started
 
 SIZE = 3_000_001
 PLACES = ["disk=0", "disk=1"]
@@ -26,8 +26,7 @@ def folder() -> Iterator[str]:
 @pytest.mark.parametrize("read", PLACES)
 def test_all_of_a_file_arrives(start: Start, folder: str, read: str, write: str) -> None:
     disks: dict[str, Any] = {"connect": f"{read} folder={folder}", "listen": f"{write} folder={folder}"}
-    receiver, sender = ran(start, flows=2, extra=f"test=file size={SIZE}", **disks)
-    sent, came = report_of(sender), report_of(receiver)
+    came, sent = ran(start, flows=2, extra=f"test=file size={SIZE}", **disks)
     for flow in range(2):
         there, here = sent.totals[flow], came.totals[flow]
         assert there["bytes"] == here["bytes"] == SIZE
@@ -51,13 +50,10 @@ def test_files_have_no_name_and_are_gone_with_the_agent(start: Start, folder: st
 
 
 def test_a_transfer_that_is_not_over_in_time_ends_short(clock: FakeClock) -> None:
-    receiver, sender = clock.start(), clock.start()
-    port = joined(receiver, sender, extra=f"test=file size={2**40} disk=0")
-    started(receiver, sender, 1000, at_ns=clock.now_ns)
+    receiver, sender, port = flowing(clock.start, "", 1000, clock.now_ns, extra=f"test=file size={2**40} disk=0")
     arrived(sender, port, SIZE)
     clock.advance(1)
-    completed(receiver, sender)
-    sent, came = report_of(sender), report_of(receiver)
+    came, sent = reports(receiver, sender)
     assert SIZE <= sent.totals[0]["bytes"] == came.totals[0]["bytes"] < 2**40
 
 

@@ -5,17 +5,16 @@ import json
 import pytest
 from lab import Lab
 from processes import eventually
-from talk import completed, joined, ran, report_of, started
+from talk import flowing, joined, ran, reports, started, stopped
 
 COUNTERS = ("rx_bytes", "rx_packets", "rx_dropped", "rx_errors", "tx_bytes", "tx_packets", "tx_dropped", "tx_errors")
 
 
 def test_what_went_through_the_interface_is_in_the_report(lab: Lab) -> None:
-    receiver, sender = ran(lab.start, until=10_000_000, extra="interface=lo")
-    report, sent = report_of(receiver), report_of(sender).totals[0]
+    report, sent = ran(lab.start, until=10_000_000, extra="interface=lo")
     payload = report.totals[0]["bytes"]
     # One way: payload, at least 66 bytes of headers to each packet; the other way only acknowledgements.
-    assert payload < report.last["rx_bytes"] < 1.05 * (payload + sent["retransmitted_bytes"])
+    assert payload < report.last["rx_bytes"] < 1.05 * (payload + sent.totals[0]["retransmitted_bytes"])
     assert report.last["rx_packets"] == report.last["tx_packets"]  # the loopback's own
     assert report.last["rx_bytes"] >= payload + 66 * report.last["rx_packets"] // 2
     assert report.last["rx_dropped"] == 0
@@ -23,9 +22,8 @@ def test_what_went_through_the_interface_is_in_the_report(lab: Lab) -> None:
 
 @pytest.mark.parametrize("interface", ["", "interface=nosuch"])
 def test_an_interface_that_is_not_named_or_not_there_is_unknown(lab: Lab, interface: str) -> None:
-    receiver, _ = ran(lab.start, duration_ms=50, extra=interface)
-    last = report_of(receiver).last
-    assert [last[name] for name in (*COUNTERS, "queue_drops", "carrier_changes")] == [None] * 10
+    received, _ = ran(lab.start, duration_ms=50, extra=interface)
+    assert [received.last[name] for name in (*COUNTERS, "queue_drops", "carrier_changes")] == [None] * 10
 
 
 def test_drops_of_the_sender_s_queue_are_counted_as_the_kernel_counts_them(lab: Lab) -> None:
@@ -40,17 +38,14 @@ def test_drops_of_the_sender_s_queue_are_counted_as_the_kernel_counts_them(lab: 
     before = drops()
     started(receiver, sender)
     eventually(lambda: drops() > before)
-    assert sender.ask("stop endpoint=1")["ok"]
-    completed(receiver, sender)
-    assert report_of(sender).last["queue_drops"] == drops() - before
+    _, sent = stopped(receiver, sender)
+    assert sent.last["queue_drops"] == drops() - before
 
 
 def test_a_link_that_goes_and_comes_back_changes_its_carrier_twice(lab: Lab) -> None:
     lab.run("ip", "link", "set", "v1", "up")
-    receiver, sender = lab.start(), lab.start()
-    joined(receiver, sender, extra="interface=v0")
-    started(receiver, sender, 50)
+    receiver, sender, _ = flowing(lab.start, duration_ms=50, extra="interface=v0")
     for state in ("down", "up"):
         lab.run("ip", "link", "set", "v1", state)
-    completed(receiver, sender)
-    assert report_of(receiver).last["carrier_changes"] == 2
+    received, _ = reports(receiver, sender)
+    assert received.last["carrier_changes"] == 2

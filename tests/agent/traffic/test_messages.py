@@ -2,15 +2,14 @@
 
 import pytest
 from builders import bucket_of
-from talk import Start, joined, ran, report_of, started
+from talk import Start, flowing, ran
 
 
 @pytest.mark.parametrize(("what", "trips"), [("", 500), (" busy=1", 50)])
 @pytest.mark.parametrize("size", [1, 1448, 70_000])
 def test_every_round_trip_is_counted_and_timed(start: Start, size: int, what: str, trips: int) -> None:
     """Two who wait without sleeping take a processor from each other where there is one only: slow, so they do less."""
-    receiver, sender = ran(start, f"iterations={trips}", extra=f"test=pingpong size={size}{what}")
-    sent, received = report_of(sender), report_of(receiver)
+    received, sent = ran(start, f"iterations={trips}", extra=f"test=pingpong size={size}{what}")
     totals, buckets = sent.totals[0], sent.buckets[0]
     assert (totals["round_trips"], totals["bytes"], received.totals[0]["bytes"]) == (trips, trips * size, trips * size)
     assert sum(count for _, count in buckets) == trips
@@ -23,16 +22,14 @@ def test_every_round_trip_is_counted_and_timed(start: Start, size: int, what: st
 
 
 def test_each_flow_has_its_own_histogram(start: Start) -> None:
-    _, sender = ran(start, "iterations=100", flows=3, extra="test=pingpong size=64")
-    sent = report_of(sender)
+    _, sent = ran(start, "iterations=100", flows=3, extra="test=pingpong size=64")
     assert {flow: totals["round_trips"] for flow, totals in sent.totals.items()} == {0: 100, 1: 100, 2: 100}
     assert [sum(count for _, count in sent.buckets[flow]) for flow in range(3)] == [100, 100, 100]
 
 
 @pytest.mark.parametrize("size", [1, 100, 131_072])
 def test_a_blast_ends_when_the_receiver_acknowledges_all_of_it(start: Start, size: int) -> None:
-    receiver, sender = ran(start, "iterations=1000", extra=f"test=blast size={size}")
-    sent, received = report_of(sender), report_of(receiver)
+    received, sent = ran(start, "iterations=1000", extra=f"test=blast size={size}")
     assert sent.totals[0]["bytes"] == received.totals[0]["bytes"] == 1000 * size
     # One clock on one machine: the sender's time ends after the receiver's last byte.
     assert sent.totals[0]["last_byte_ns"] > received.totals[0]["last_byte_ns"]
@@ -40,8 +37,6 @@ def test_a_blast_ends_when_the_receiver_acknowledges_all_of_it(start: Start, siz
 
 
 def test_a_receiver_that_dies_ends_the_ping_pong(start: Start) -> None:
-    receiver, sender = start(), start()
-    joined(receiver, sender, extra="test=pingpong size=64")
-    started(receiver, sender)
+    receiver, sender, _ = flowing(start, extra="test=pingpong size=64")
     receiver.process.kill()
     assert sender.event("ended")["error"] in ("ECONNRESET", "EPIPE")

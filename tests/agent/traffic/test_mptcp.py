@@ -3,27 +3,15 @@
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from processes import DEADLINE_S, eventually, running
-from talk import (
-    LONG_MS,
-    Line,
-    Report,
-    Start,
-    Talk,
-    completed,
-    connecting,
-    joined,
-    listening,
-    progressed,
-    ran,
-    report_of,
-    started,
-)
+from talk import Report, Start, Talk, close, connecting, joined, listening, progressed, ran, reports, started, stopped
 from torture import TIMES
 from two_links import Namespace, link, two_namespaces, use
 
@@ -35,27 +23,23 @@ FIRST, SECOND = ("10.78.1.1", "10.78.1.2"), ("10.78.2.1", "10.78.2.2")
 class Ends:
     def __init__(self, near: Namespace, far: Namespace, binary: Path, stack: ExitStack) -> None:
         self.near, self.far = near, far
-        self.sender, self.receiver = (
-            stack.enter_context(Talk([*end.enter, str(binary)], enter=end.enter)) for end in (near, far)
-        )
+        talks = (Talk([*end.enter, str(binary)], enter=end.enter) for end in (near, far))
+        self.sender, self.receiver = map(stack.enter_context, talks)
         self.port = 0
 
     def join(self, extra: str = "mptcp=1", flows: int = 1) -> int:
         self.port = joined(self.receiver, self.sender, FIRST[1], FIRST[0], extra=extra, flows=flows)
         return self.port
 
-    def start(self, duration_ms: int = LONG_MS, how: str = "") -> None:
+    def start(self, duration_ms: int = 300_000, how: str = "") -> None:
         started(self.receiver, self.sender, duration_ms, how)
 
     def stop(self) -> tuple[Report, Report]:
-        """Stop the sender; return the reports."""
-        assert self.sender.ask("stop endpoint=1")["ok"]
-        return self.reports()
+        """Stop the sender; return what receiver and sender report."""
+        return stopped(self.receiver, self.sender)
 
     def reports(self) -> tuple[Report, Report]:
-        """Return those of sender and receiver, once both have ended without an error."""
-        completed(self.sender, self.receiver)
-        return report_of(self.sender), report_of(self.receiver)
+        return reports(self.receiver, self.sender)
 
     def seen(self, subflow: tuple[str, str], pattern: str = ACKNOWLEDGED) -> list[int]:
         """Return what `ss` shows of each of the sender's subflows between these addresses; 0 where it shows nothing."""
@@ -66,7 +50,7 @@ class Ends:
     def carry(self, *subflows: tuple[str, str], flows: int = 1, count: int = 100_000) -> None:
         """Wait until each of these subflows of each flow has carried so many bytes."""
         for subflow in subflows:
-            self.eventually(subflow, ACKNOWLEDGED, lambda counts: sum(n > count for n in counts) >= flows)
+            eventually(partial(lambda one: sum(n > count for n in self.seen(one)) >= flows, subflow))
 
     def sampled(self) -> None:
         """Wait until the receiver has looked at its subflows after all that they have carried by now."""
@@ -75,10 +59,7 @@ class Ends:
 
     def wait_in_vain(self, subflow: tuple[str, str]) -> None:
         """Wait until a subflow's retransmission timer has run out three times in a row."""
-        self.eventually(subflow, TIMEOUTS, lambda counts: all(count >= 3 for count in counts))
-
-    def eventually(self, subflow: tuple[str, str], pattern: str, holds: Callable[[list[int]], bool]) -> None:
-        eventually(lambda: holds(self.seen(subflow, pattern)))
+        eventually(lambda: all(count >= 3 for count in self.seen(subflow, TIMEOUTS)))
 
 
 @pytest.fixture
@@ -91,7 +72,7 @@ def ends(binary: Path) -> Iterator[Ends]:
         yield Ends(near, far, binary, stack)
 
 
-def of_subflows(totals: Line) -> dict[tuple[str, str], int]:
+def of_subflows(totals: dict[str, Any]) -> dict[tuple[str, str], int]:
     return {(source, destination): count for source, destination, count, _ in totals["mptcp"]}
 
 
@@ -108,13 +89,12 @@ def test_the_bytes_of_each_subflow_are_those_that_the_kernel_counted(ends: Ends,
         assert witness.stdout is not None
         eventually(lambda: watched(ends.near))
         port = ends.join(f"mptcp=1 {test}", flows=2)
-        ends.eventually(SECOND, ACKNOWLEDGED, lambda counts: len(counts) == 2)
+        eventually(lambda: len(ends.seen(SECOND)) == 2)
         ends.start(how="iterations=2" if test else "")
         if not test:
             ends.carry(FIRST, SECOND, flows=2)
-        sent, received = ends.reports() if test else ends.stop()
-        for agent in (ends.sender, ends.receiver):
-            assert agent.ask("close endpoint=1")["ok"]
+        received, sent = ends.reports() if test else ends.stop()
+        close(ends.sender, ends.receiver)
         assert witness.stdout.readline().startswith(b"State")
         counted: dict[tuple[str, str], list[int]] = {}
         for _ in range(4):
@@ -139,7 +119,7 @@ def test_what_several_subflows_do_not_have_in_common_is_unknown(ends: Ends) -> N
     ends.join()
     ends.start()
     ends.carry(FIRST, SECOND)
-    sent, received = ends.stop()
+    received, sent = ends.stop()
     totals = sent.totals[0]
     assert len(totals["mptcp"]) == 2
     alone = ("mss", "rtt_us", "rtt_min_us", "cwnd", "busy_us", "rwnd_limited_us", "advertised_window")
@@ -157,7 +137,7 @@ def test_a_connection_without_a_second_address_has_one_subflow(ends: Ends) -> No
     ends.join()
     ends.start()
     ends.carry(FIRST)
-    sent, received = ends.stop()
+    received, sent = ends.stop()
     ((source, destination, count, timeouts),) = received.totals[0]["mptcp"]
     assert (source, destination) == FIRST
     assert count >= received.totals[0]["bytes"] + OPENING  # data that are sent again come twice
@@ -167,15 +147,13 @@ def test_a_connection_without_a_second_address_has_one_subflow(ends: Ends) -> No
 
 @pytest.mark.parametrize("off", [("near",), ("far",), ("near", "far")])
 @pytest.mark.parametrize("test", ["", "test=pingpong size=100"])
-def test_with_a_kernel_that_has_it_switched_off_a_connection_is_tcp(
-    ends: Ends, off: tuple[str, ...], test: str
-) -> None:
+def test_with_a_kernel_that_has_it_off_a_connection_is_tcp(ends: Ends, off: tuple[str, ...], test: str) -> None:
     for name in off:
         getattr(ends, name).switch_off()
     ends.join(f"mptcp=1 {test}")
     ends.start()
     ends.carry(FIRST, count=1000)
-    sent, received = ends.stop()
+    received, sent = ends.stop()
     assert sent.totals[0]["mptcp"] == received.totals[0]["mptcp"] == []
     assert sent.totals[0]["mss"] == 1448
     assert sent.totals[0]["bytes"] > 0
@@ -187,15 +165,15 @@ def test_a_device_that_removes_the_option_makes_it_tcp(ends: Ends) -> None:
     ends.far.run("nft", f"table ip strip {{\n{rule}}}\n")
     ends.join()
     ends.start(50)
-    sent, received = ends.reports()
+    received, sent = ends.reports()
     assert sent.totals[0]["mptcp"] == received.totals[0]["mptcp"] == []
 
 
 def test_over_ipv6_it_listens_there_only(start: Start) -> None:
-    receiver, _ = ran(start, until=1, address="::1", extra="mptcp=1")
-    ((source, destination, count, _),) = report_of(receiver).totals[0]["mptcp"]
+    received, _ = ran(start, until=1, address="::1", extra="mptcp=1")
+    ((source, destination, count, _),) = received.totals[0]["mptcp"]
     assert (source, destination) == ("::1", "::1")
-    assert count >= report_of(receiver).totals[0]["bytes"] + OPENING
+    assert count >= received.totals[0]["bytes"] + OPENING
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
@@ -205,12 +183,11 @@ def test_a_connection_that_has_ended_has_the_one_subflow_that_it_had(start: Star
     for _ in range(40 * TIMES):
         joined(receiver, sender, address=address, extra="mptcp=1")
         started(receiver, sender, 50)
-        completed(receiver, sender)
-        for agent in (receiver, sender):
-            ((source, destination, _, timeouts),) = report_of(agent).totals[0]["mptcp"]
+        for report in reports(receiver, sender):
+            ((source, destination, _, timeouts),) = report.totals[0]["mptcp"]
             assert (source, destination) == (address, address)
             assert timeouts is not None  # null: it ended before the connection did
-            assert agent.ask("close endpoint=1")["ok"]
+        close(receiver, sender)
 
 
 @pytest.mark.parametrize("how", ["down", "gone"])
@@ -226,7 +203,7 @@ def test_a_link_that_is_cut_ends_its_subflow_and_the_rest_goes_over_the_other(en
         ends.far.run("ip", "mptcp", "endpoint", "flush")
         ends.far.run("ip", "addr", "del", "10.78.2.2/24", "dev", "w2")
     ends.carry(FIRST, count=sum(ends.seen(FIRST)) + sum(ends.seen(SECOND)) + 1_000_000)
-    sent, received = ends.stop()
+    received, sent = ends.stop()
     assert sent.totals[0]["bytes"] == received.totals[0]["bytes"]
     reported = of_subflows(received.totals[0])
     assert set(reported) == {FIRST, SECOND}
@@ -246,7 +223,7 @@ def test_with_all_links_cut_the_test_fails(ends: Ends) -> None:
     ends.far.run("nft", "table ip cut { chain c { type filter hook input priority 0; policy drop; }; }")
     for subflow in (FIRST, SECOND):
         ends.wait_in_vain(subflow)
-    assert ends.receiver.ask("close endpoint=1")["ok"]
+    close(ends.receiver)
     assert ends.sender.ask("stop endpoint=1")["ok"]
     ended = ends.sender.event("ended")
     assert ended["error"] == "ETIMEDOUT"
@@ -262,13 +239,12 @@ def test_connections_at_another_address_are_strangers(ends: Ends) -> None:
     assert ends.sender.ask(order.replace("bind=127.0.0.1", f"bind={FIRST[0]}"))["ok"]
     assert ends.receiver.ask("ready endpoint=1")["ok"]
     ends.start(50)
-    _, received = ends.reports()
+    received, _ = ends.reports()
     assert received.last["strangers"] == 1
 
 
 def test_the_port_is_closed_with_the_endpoint(ends: Ends) -> None:
-    port = ends.join()
-    assert f":{port} " in ends.far.run("ss", "-tlnH")  # for further subflows
+    assert f":{ends.join()} " in ends.far.run("ss", "-tlnH")  # for further subflows
     ends.start(50)
     ends.reports()
     assert ends.receiver.ask("close endpoint=1")["ok"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from processes import eventually
-from talk import Report, Start, Talk, arrived, joined, ran, report_of, settings, started
+from talk import Report, Start, Talk, arrived, flowing, ran, settings, tasks_of
 
 CPUS = sorted(os.sched_getaffinity(0))
 FIRST, LAST = CPUS[0], CPUS[-1]
@@ -21,7 +21,7 @@ def processors(report: Report) -> set[int]:
 
 def allowed(agent: Talk) -> list[str]:
     """Return the processors that each thread of an agent but its main one may run on."""
-    tasks = [task for task in Path(f"/proc/{agent.process.pid}/task").iterdir() if task.name != str(agent.process.pid)]
+    tasks = [task for task in tasks_of(agent) if task.name != str(agent.process.pid)]
     lists = [line for task in tasks for line in (task / "status").read_text().splitlines()]
     return [line.split()[1] for line in lists if line.startswith("Cpus_allowed_list")]
 
@@ -38,19 +38,14 @@ def allowed(agent: Talk) -> list[str]:
         ("transport=udp test=pingpong size=64", "iterations=10", {}),
     ],
 )
-def test_both_ends_run_on_the_processors_that_were_asked_for(
-    start: Start, what: str, how: str, ends: dict[str, Any]
-) -> None:
-    receiver, sender = ran(
-        start, how, flows=2, extra=what, listen=f"placement={LAST}", connect=f"placement={FIRST}", **ends
-    )
-    assert (processors(report_of(sender)), processors(report_of(receiver))) == ({FIRST}, {LAST})
+def test_both_ends_run_where_they_were_asked_to_run(start: Start, what: str, how: str, ends: dict[str, Any]) -> None:
+    ends = ends | {"listen": f"placement={LAST}", "connect": f"placement={FIRST}"}
+    assert [*map(processors, ran(start, how, flows=2, extra=what, **ends))] == [{LAST}, {FIRST}]
 
 
 def test_a_list_may_have_ranges_and_each_sample_notes_a_processor(start: Start) -> None:
     placement = f"placement={FIRST},{FIRST}-{FIRST},{LAST}"
-    receiver, sender = ran(start, until=10_000_000, flows=2, interval_ms=10, extra=placement)
-    for report in (report_of(sender), report_of(receiver)):
+    for report in ran(start, until=10_000_000, flows=2, interval_ms=10, extra=placement):
         assert processors(report) <= {FIRST, LAST}
         for flow, totals in report.totals.items():
             assert 0 < sum(count for _, count in totals["processors"]) <= len(report.rows[flow])
@@ -58,16 +53,12 @@ def test_a_list_may_have_ranges_and_each_sample_notes_a_processor(start: Start) 
 
 @pytest.mark.parametrize("what", ["", "busy=1", "transport=udp"])
 def test_a_flow_that_is_to_follow_its_packets_is_moved(start: Start, what: str) -> None:
-    receiver, sender = start(), start()
-    joined(receiver, sender, extra=f"test=pingpong size=64 placement=packets {what}".strip())
-    started(receiver, sender)
+    receiver, sender, _ = flowing(start, extra=f"test=pingpong size=64 placement=packets {what}".strip())
     eventually(lambda: all(own.isdigit() for agent in (receiver, sender) for own in allowed(agent)))
 
 
 def test_another_flow_is_not_moved(start: Start) -> None:
-    receiver, sender = start(), start()
-    port = joined(receiver, sender, extra="test=pingpong size=64")
-    started(receiver, sender)
+    receiver, sender, port = flowing(start, extra="test=pingpong size=64")
     arrived(sender, port, 64_000)
     assert not any(own.isdigit() for agent in (receiver, sender) for own in allowed(agent))
 
@@ -82,8 +73,7 @@ def test_another_flow_is_not_moved(start: Start) -> None:
     ],
 )  # fmt: skip
 def test_what_a_node_cannot_do_is_one_message(start: Start, asked: str, message: str) -> None:
-    order = f"listen endpoint=1 address=127.0.0.1 {settings()} interface=lo placement={asked}"
-    answer = start().ask(order)
+    answer = start().ask(f"listen endpoint=1 address=127.0.0.1 {settings()} interface=lo placement={asked}")
     assert (answer["ok"], answer["message"][: len(message)]) == (False, message)
 
 
@@ -106,10 +96,7 @@ def recorded(binary: Path, folder: Path, card: str, online: str = "0-1", only: i
 @pytest.mark.parametrize(("card", "own", "other"), [("1", LAST, FIRST), ("0", FIRST, LAST)])
 def test_nic_is_the_numa_node_of_the_card(binary: Path, tmp_path: Path, card: str, own: int, other: int) -> None:
     with recorded(binary, tmp_path, card) as start:
-        receiver, sender = ran(
-            start, until=1, extra="interface=lo", listen="placement=nic", connect=f"placement={other}"
-        )
-        came, sent = report_of(receiver), report_of(sender)
+        came, sent = ran(start, until=1, extra="interface=lo", listen="placement=nic", connect=f"placement={other}")
         assert (processors(came), processors(sent)) == ({own}, {other})
         assert (came.totals[0]["numa_node"], came.totals[0]["card_numa_node"]) == (int(card), int(card))
         assert (sent.totals[0]["numa_node"], sent.totals[0]["card_numa_node"]) == (1 - int(card), int(card))
@@ -117,8 +104,8 @@ def test_nic_is_the_numa_node_of_the_card(binary: Path, tmp_path: Path, card: st
 
 def test_a_card_without_a_node_is_at_the_only_node(binary: Path, tmp_path: Path) -> None:
     with recorded(binary, tmp_path, "-1", online="0") as start:
-        receiver, _ = ran(start, until=1, extra="interface=lo placement=nic")
-        assert processors(report_of(receiver)) == {FIRST}
+        received, _ = ran(start, until=1, extra="interface=lo placement=nic")
+        assert processors(received) == {FIRST}
 
 
 @pytest.mark.parametrize(
@@ -129,9 +116,7 @@ def test_a_card_without_a_node_is_at_the_only_node(binary: Path, tmp_path: Path)
         ("1", f"{LAST}", f"placement: processor {LAST} is not among those that the agent may use: {FIRST}"),
     ],
 )
-def test_a_processor_outside_the_agent_s_own_is_refused(
-    binary: Path, tmp_path: Path, card: str, asked: str, message: str
-) -> None:
+def test_a_foreign_processor_is_refused(binary: Path, tmp_path: Path, card: str, asked: str, message: str) -> None:
     with recorded(binary, tmp_path, card, only=FIRST) as start:
         order = f"listen endpoint=1 address=127.0.0.1 {settings()} interface=lo placement={asked}"
         assert start().ask(order)["message"] == message

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from talk import LONG_MS, Start, Talk, arrived, begin, completed, joined, ran, report_of, started
+from talk import LONG_MS, Start, Talk, arrived, begin, completed, flowing, joined, ran, report_of, started
 
 WINDOW = 65536
 MANY = 1_000_000
@@ -14,10 +14,8 @@ MANY = 1_000_000
     [("", ""), ("test=blast size=16000000", "iterations=100000"), ("test=file size=1000000000000 disk=0", "")],
 )
 def test_the_window_is_held_where_linux_would_advertise_more(start: Start, work: str, how: str) -> None:
-    receiver, sender = start(), start()
     # Linux 6.18 would come to advertise 115 KB of jumbo segments.
-    port = joined(receiver, sender, extra=f"window={WINDOW} mss=8960 {work}".strip(), interval_ms=10)
-    started(receiver, sender, how=how)
+    _, sender, port = flowing(start, how, extra=f"window={WINDOW} mss=8960 {work}".strip(), interval_ms=10)
     arrived(sender, port, 1000 * WINDOW)
     assert sender.ask("stop endpoint=1")["ok"]
     sender.event("ended")
@@ -34,8 +32,7 @@ def test_the_window_is_held_where_linux_would_advertise_more(start: Start, work:
 @pytest.mark.parametrize("copy", [False, True])
 def test_every_byte_arrives_whoever_copies_it(start: Start, address: str, zerocopy: bool, copy: bool) -> None:
     how: dict[str, Any] = {"listen": f"copy={int(copy)}", "connect": f"zerocopy={int(zerocopy)}"}
-    receiver, sender = ran(start, until=MANY, address=address, flows=2, **how)
-    received, sent = report_of(receiver).totals, report_of(sender).totals
+    received, sent = (report.totals for report in ran(start, until=MANY, address=address, flows=2, **how))
     for flow in (0, 1):
         assert received[flow]["bytes"] == sent[flow]["bytes"] >= MANY
         assert received[flow]["copied"] is copy
@@ -69,16 +66,13 @@ def test_a_sender_without_a_copy_is_stopped_while_nobody_reads(start: Start) -> 
         (1_000_000, 2, "zerocopy=1"),
     ],
 )
-def test_a_stream_is_never_faster_than_its_rate_and_queues_little(
-    start: Start, rate: int, flows: int, extra: str
-) -> None:
+def test_a_stream_never_exceeds_its_rate_and_queues_little(start: Start, rate: int, flows: int, extra: str) -> None:
     """The kernel would take megabytes, which would arrive long after the end.
 
     How near to its rate a stream comes is measured by tests/bench/bench_pacing.py.
     """
     what: dict[str, Any] = {"connect" if extra.startswith("zerocopy") else "extra": extra}
-    receiver, sender = ran(start, f"rate={rate}", duration_ms=300, flows=flows, **what)
-    received, sent = report_of(receiver), report_of(sender)
+    received, sent = ran(start, f"rate={rate}", duration_ms=300, flows=flows, **what)
     for flow in range(flows):
         assert sent.totals[flow]["max_pacing_bps"] == rate
         assert received.totals[flow]["max_pacing_bps"] is None
@@ -88,13 +82,10 @@ def test_a_stream_is_never_faster_than_its_rate_and_queues_little(
 
 
 def bins_of(agent: Talk) -> list[list[int]]:
-    """Return the bins of each flow."""
     found: dict[int, list[int]] = {}
-    for line in agent.answer(agent.send("report endpoint=1")):
-        if "bins" in line:
-            known = found.setdefault(line["flow"], [])
-            assert line["from"] == len(known)
-            known += line["bins"]
+    for line in (one for one in agent.answer(agent.send("report endpoint=1")) if "bins" in one):
+        assert line["from"] == len(found.setdefault(line["flow"], []))
+        found[line["flow"]] += line["bins"]
     return [found[flow] for flow in sorted(found)]
 
 

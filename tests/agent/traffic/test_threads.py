@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from talk import Start, Talk, at_work, completed, connecting, joined, listening, progressed, report_of, started
+from talk import Start, Talk, at_work, close, completed, connecting, flowing, listening, progressed, reports
 
 
 @pytest.fixture
@@ -35,24 +35,19 @@ def ended_cleanly(agent: Talk) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_race_from_the_start_to_the_report(start: Start, kind: str) -> None:
-    receiver, sender = start(), start()
     what, how = KINDS[kind]
-    joined(receiver, sender, extra=what, flows=3, interval_ms=10)
-    started(receiver, sender, 300, how)
-    completed(receiver, sender)
+    receiver, sender, _ = flowing(start, how, 300, extra=what, flows=3, interval_ms=10)
+    assert all(report.last["ok"] for report in reports(receiver, sender))
+    close(receiver, sender)
     for agent in (receiver, sender):
-        assert report_of(agent).last["ok"]
-        assert agent.ask("close endpoint=1")["ok"]
         ended_cleanly(agent)
 
 
 @pytest.mark.parametrize("order", ["stop", "close"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_race_where_it_is_cut_off(start: Start, kind: str, order: str) -> None:
-    receiver, sender = start(), start()
     what, how = KINDS[kind]
-    joined(receiver, sender, extra=what, flows=3, interval_ms=10)
-    started(receiver, sender, how=how)
+    receiver, sender, _ = flowing(start, how, extra=what, flows=3, interval_ms=10)
     for agent in (sender, receiver):
         at_work(agent, 3)
     for agent in (sender, receiver):
@@ -62,18 +57,14 @@ def test_no_race_where_it_is_cut_off(start: Start, kind: str, order: str) -> Non
 
 
 def test_no_race_while_progress_is_told(start: Start) -> None:
-    receiver, sender = start(), start()
-    joined(receiver, sender, extra="transport=udp size=400", flows=3)
-    started(receiver, sender, how="rate=5000000")
+    receiver, sender, _ = flowing(start, "rate=5000000", extra="transport=udp size=400", flows=3)
     progressed(receiver)
     for agent in (sender, receiver):
         ended_cleanly(agent)
 
 
 def test_no_race_while_files_are_made_and_read(start: Start, tmp_path: Path) -> None:
-    receiver, sender = start(), start()
-    joined(receiver, sender, extra=f"test=file size=3000000 disk=1 folder={tmp_path}", flows=2)
-    started(receiver, sender)
+    receiver, sender, _ = flowing(start, extra=f"test=file size=3000000 disk=1 folder={tmp_path}", flows=2)
     completed(receiver, sender)
     for agent in (receiver, sender):
         ended_cleanly(agent)

@@ -10,18 +10,15 @@ from pathlib import Path
 import pytest
 from fake_clock import FakeClock
 from processes import eventually, paused, running
-from talk import Start, Talk, acknowledged, arrived, begin, completed, joined, ran, report_of, served, started
+from talk import Start, arrived, begin, flowed, flowing, joined, ran, reports, served, started, stopped
 
 MANY = 1_000_000
 WINDOW = "window=65536 mss=1460"
 """Much less than MANY: when so many more have arrived, the receiver's thread has taken some."""
 AT_ONCE = "hold_us=0"
 """By a clock that stands still no second send would come."""
-
-
-def flowed(sender: Talk, port: int) -> None:
-    """Wait until MANY more bytes of both flows have arrived."""
-    arrived(sender, port, max(acknowledged(sender, port)) + MANY, flows=2)
+COLUMNS = ("t_ns bytes", "t_ns bytes retransmits rtt_us cwnd mss advertised_window")
+"""Of the receiver's samples, and of the sender's."""
 
 
 @pytest.mark.parametrize(
@@ -29,41 +26,30 @@ def flowed(sender: Talk, port: int) -> None:
     [("127.0.0.1", 1, ""), ("127.0.0.1", 5, ""), ("::1", 3, ""), ("127.0.0.1", 128, "rate=1000000")],
 )
 def test_every_byte_that_is_sent_is_received(start: Start, address: str, flows: int, how: str) -> None:
-    receiver, sender = ran(start, how, until=1, address=address, flows=flows)
-    received, sent = report_of(receiver), report_of(sender)
+    received, sent = ran(start, how, until=1, address=address, flows=flows)
     assert sorted(received.totals) == list(range(flows))
     assert all(received.totals[flow]["bytes"] == sent.totals[flow]["bytes"] > 0 for flow in range(flows))
 
 
 def test_a_stream_ends_by_itself_when_its_time_is_over(clock: FakeClock) -> None:
-    receiver, sender = clock.start(), clock.start()
-    port = joined(receiver, sender, flows=2)
-    started(receiver, sender, 5000, AT_ONCE, at_ns=clock.now_ns)
+    receiver, sender, port = flowing(clock.start, AT_ONCE, 5000, clock.now_ns, flows=2)
     arrived(sender, port, MANY, flows=2)
     served(sender)
     assert sender.events("ended") == []
     clock.advance(5)
-    completed(sender, receiver)
-    received, sent = report_of(receiver), report_of(sender)
+    received, sent = reports(receiver, sender)
     assert all(received.totals[flow]["bytes"] == sent.totals[flow]["bytes"] >= MANY for flow in (0, 1))
 
 
 def test_samples_rise_from_the_ordered_instant_on_and_end_at_the_totals(clock: FakeClock) -> None:
-    receiver, sender = clock.start(), clock.start()
-    port = joined(receiver, sender, flows=2, interval_ms=20, extra=WINDOW)
-    at_ns = started(receiver, sender, how=AT_ONCE, at_ns=clock.now_ns)
+    at_ns = clock.now_ns
+    receiver, sender, port = flowing(clock.start, AT_ONCE, at_ns=at_ns, flows=2, interval_ms=20, extra=WINDOW)
     for _ in range(3):
-        flowed(sender, port)
+        flowed(sender, port, MANY, 2)
         clock.advance(0.02)
         served(receiver, sender)
-    assert sender.ask("stop endpoint=1")["ok"]
-    completed(receiver, sender)
-    for agent, columns in (
-        (receiver, ["t_ns", "bytes"]),
-        (sender, ["t_ns", "bytes", "retransmits", "rtt_us", "cwnd", "mss", "advertised_window"]),
-    ):
-        report = report_of(agent)
-        assert report.columns == columns
+    for report, columns in zip(stopped(receiver, sender), COLUMNS, strict=True):
+        assert report.columns == columns.split()
         for flow, rows in report.rows.items():
             times, counts = [row[0] for row in rows], [row[1] for row in rows]
             assert times == [at_ns + number * 20_000_000 for number in (1, 2, 3, 3)]
@@ -74,14 +60,13 @@ def test_samples_rise_from_the_ordered_instant_on_and_end_at_the_totals(clock: F
 
 @pytest.mark.parametrize(("what", "how"), [("", ""), ("transport=udp size=200", "rate=1000000")])
 def test_what_was_not_asked_for_is_not_reported(start: Start, what: str, how: str) -> None:
-    for agent in ran(start, how, duration_ms=50, extra=what):
-        totals = report_of(agent).totals[0]
-        assert (totals["marks"], totals["mptcp"]) == (None, None)
+    for report in ran(start, how, duration_ms=50, extra=what):
+        assert (report.totals[0]["marks"], report.totals[0]["mptcp"]) == (None, None)
 
 
 def test_settings_are_made_before_the_handshake_and_read_back(start: Start) -> None:
-    receiver, sender = ran(start, until=MANY, extra="window=65536 mss=1000 congestion=reno nodelay=1")
-    totals, received = report_of(sender).totals[0], report_of(receiver).totals[0]
+    what = "window=65536 mss=1000 congestion=reno nodelay=1"
+    received, totals = (report.totals[0] for report in ran(start, until=MANY, extra=what))
     assert totals["mss"] == 1000 - (12 if totals["timestamps"] else 0)
     assert totals["sndbuf"] == received["rcvbuf"] == 2 * 65536
     assert totals["congestion"] == received["congestion"] == "reno"
@@ -93,14 +78,11 @@ def test_settings_are_made_before_the_handshake_and_read_back(start: Start) -> N
 
 
 def test_cpu_times_cover_the_traffic(clock: FakeClock) -> None:
-    receiver, sender = clock.start(), clock.start()
-    port = joined(receiver, sender)
-    started(receiver, sender, 60_000, AT_ONCE, at_ns=clock.now_ns)
+    receiver, sender, port = flowing(clock.start, AT_ONCE, 60_000, clock.now_ns)
     arrived(sender, port, MANY)
     served(sender)  # what the processors did before was read by then
     clock.advance(60)
-    completed(receiver, sender)
-    last = report_of(sender).last
+    last = reports(receiver, sender)[1].last
     assert last["span_us"] == 60_000_000
     assert 0 < last["agent_cpu_us"] <= last["span_us"] * last["cpus"]
     assert 0 <= last["node_irq_us"] <= last["node_busy_us"]
@@ -110,7 +92,6 @@ def test_cpu_times_cover_the_traffic(clock: FakeClock) -> None:
 
 
 def cpu_us(pid: int) -> int:
-    """Return how long a process has had a processor, in user mode."""
     ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
     return ticks * 1_000_000 // os.sysconf("SC_CLK_TCK")
 
@@ -126,19 +107,16 @@ def test_one_processor_that_is_busy_all_the_time_shows(start: Start) -> None:
         served(receiver)
         before_us = cpu_us(busy.pid)
         eventually(lambda: cpu_us(busy.pid) >= before_us + 300_000)
-        assert sender.ask("stop endpoint=1")["ok"]
-        completed(receiver, sender)
-    assert report_of(receiver).last["busiest_cpu_us"] >= 0.8 * 300_000
+        received, _ = stopped(receiver, sender)
+    assert received.last["busiest_cpu_us"] >= 0.8 * 300_000
 
 
 def test_progress_comes_once_a_second_and_from_receivers_only(clock: FakeClock) -> None:
-    receiver, sender = clock.start(), clock.start()
-    port = joined(receiver, sender, flows=2, extra=WINDOW)
-    started(receiver, sender, how=AT_ONCE, at_ns=clock.now_ns)
+    receiver, sender, port = flowing(clock.start, AT_ONCE, at_ns=clock.now_ns, flows=2, extra=WINDOW)
     told = []
     served(receiver, sender)
     for _ in range(2):
-        flowed(sender, port)
+        flowed(sender, port, MANY, 2)
         clock.advance(0.9)
         served(receiver, sender)
         assert receiver.events("progress") == []
@@ -159,7 +137,7 @@ def test_a_long_report_comes_in_pieces(clock: FakeClock) -> None:
         clock.advance(0.001)
         served(receiver, sender)
     clock.advance(5)
-    completed(sender, receiver)
+    reports(receiver, sender)
     for agent in (receiver, sender):
         lines = agent.answer(agent.send("report endpoint=1"))
         for flow in (0, 1):
@@ -169,9 +147,7 @@ def test_a_long_report_comes_in_pieces(clock: FakeClock) -> None:
 
 @pytest.mark.parametrize("dies", ["receiver", "sender"])
 def test_a_killed_peer_ends_the_endpoint_with_an_error(start: Start, dies: str) -> None:
-    receiver, sender = start(), start()
-    port = joined(receiver, sender)
-    started(receiver, sender)
+    receiver, sender, port = flowing(start)
     arrived(sender, port)
     killed, survivor = (receiver, sender) if dies == "receiver" else (sender, receiver)
     killed.process.kill()
@@ -236,7 +212,6 @@ def test_a_quota_that_holds_an_agent_back_is_reported(start: Start) -> None:
         served(sender)
         before = throttled(sender.process.pid)
         eventually(lambda: throttled(sender.process.pid) >= before + 3)
-        assert sender.ask("stop endpoint=1")["ok"]
-        completed(receiver, sender)
-        assert report_of(sender).last["throttled_us"] > 0
-        assert report_of(receiver).last["throttled_us"] in (None, 0)
+        received, sent = stopped(receiver, sender)
+        assert sent.last["throttled_us"] > 0
+        assert received.last["throttled_us"] in (None, 0)

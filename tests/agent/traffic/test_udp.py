@@ -4,29 +4,25 @@ import os
 import socket
 import struct
 import subprocess
-from typing import Any
+from functools import partial
 
 import pytest
 from builders import bucket_of
 from fake_clock import FakeClock
 from lab import Lab, beside_the_sender, drop, dropped, taken
 from processes import eventually
-from talk import LONG_MS, Report, Start, Talk, begin, completed, joined, ran, report_of, settings, started, tasks_of
+from talk import Report, Start, Talk, begin, flowing, joined, ran, reports, settings, started, tasks_of
 
+UDP = "transport=udp"
+UDP = "transport=udp"
 PINNED = f"placement={min(os.sched_getaffinity(0))}"
 """If a sender is moved to another processor, its next datagram, or its end, may overtake the last one."""
-
-
-def reports(start: Start, what: str, how: str = "", duration_ms: int = 500, **more: Any) -> tuple[Report, Report]:
-    """Return the reports of the sender and of the receiver."""
-    receiver, sender = ran(start, how, duration_ms=duration_ms, extra=f"transport=udp {what}", **more)
-    return report_of(sender), report_of(receiver)
 
 
 @pytest.mark.parametrize(("size", "count"), [(16, 100), (64, 100), (1472, 100), (9000, 20), (65507, 4)])
 def test_at_a_modest_rate_every_datagram_arrives_once(start: Start, size: int, count: int) -> None:
     """All of them fit into the receiver's buffer: they arrive however late it takes them."""
-    sent, came = reports(start, f"size={size}", f"rate={2 * count * 8 * size}", connect=PINNED)
+    came, sent = ran(start, f"rate={2 * count * 8 * size}", duration_ms=500, extra=f"{UDP} size={size}", connect=PINNED)
     there, here = sent.datagrams[0], came.datagrams[0]
     assert here["datagrams"] == there["datagrams"] == here["highest"]
     assert there["refused"] == 0
@@ -48,7 +44,7 @@ def lossy(still_lab: Lab) -> Lab:
 
 
 def in_step(lab: Lab, clock: FakeClock, step_s: float, how: str, count: int, lost: int = 0) -> tuple[Report, Report]:
-    """Return the reports of sender and receiver when the clock has moved once, and `count` datagrams were sent."""
+    """Return the reports of receiver and sender when the clock has moved once, and `count` datagrams were sent."""
     receiver, sender = lab.start(by=clock.by), lab.start(by=clock.by)
     joined(receiver, sender, extra="transport=udp size=100", connect=PINNED)
     before = taken(lab)
@@ -57,37 +53,28 @@ def in_step(lab: Lab, clock: FakeClock, step_s: float, how: str, count: int, los
     clock.advance(step_s)
     eventually(lambda: taken(lab) + (lost and dropped(lab)) >= before + count)
     clock.advance(1)
-    completed(receiver, sender)
-    sent, came = report_of(sender), report_of(receiver)
+    came, sent = reports(receiver, sender)
     assert (sent.datagrams[0]["datagrams"], came.datagrams[0]["datagrams"]) == (count, count - lost)
-    return sent, came
+    return came, sent
 
 
 @pytest.mark.parametrize(("how", "most"), [("burst=3", 3), ("", 101)])  # else those of 10 ms
-def test_a_sender_that_wakes_late_makes_up_for_no_more_than_its_burst(
-    lossy: Lab, clock: FakeClock, how: str, most: int
-) -> None:
+def test_a_sender_that_wakes_late_makes_up_for_a_burst_only(lossy: Lab, clock: FakeClock, how: str, most: int) -> None:
     """A tenth of a second late, of 10,000 a second: two went before that."""
-    sent, came = in_step(lossy, clock, 0.1, f"rate=8000000 {how}", 2 + most)
+    came, sent = in_step(lossy, clock, 0.1, f"rate=8000000 {how}", 2 + most)
     assert (sent.datagrams[0]["burst"], came.datagrams[0]["burst"]) == (most, None)
 
 
-@pytest.mark.parametrize(
-    ("rule", "lost", "bursts"),
-    [("numgen inc mod 50 == 7", 8, [[1, 8]]), ("numgen inc mod 100 < 3", 14, [[3, 4]])],
-)
-def test_loss_is_what_the_network_dropped(
-    lossy: Lab, clock: FakeClock, rule: str, lost: int, bursts: list[list[int]]
-) -> None:
+@pytest.mark.parametrize(("rule", "lost", "bursts"), [("mod 50 == 7", 8, [1, 8]), ("mod 100 < 3", 14, [3, 4])])
+def test_loss_is_what_the_network_drops(lossy: Lab, clock: FakeClock, rule: str, lost: int, bursts: list[int]) -> None:
     """Of 402 datagrams; what is lost after the last that came is in no bucket."""
-    drop(lossy, rule)
-    _, came = in_step(lossy, clock, 0.04, "rate=8000000 burst=1000", 402, lost)
-    assert dropped(lossy) == lost
-    assert came.buckets[0] == bursts
+    drop(lossy, f"numgen inc {rule}")
+    came, _ = in_step(lossy, clock, 0.04, "rate=8000000 burst=1000", 402, lost)
+    assert (dropped(lossy), came.buckets[0]) == (lost, [bursts])
 
 
 def test_as_fast_as_it_can_what_is_missing_was_lost_in_a_row(start: Start) -> None:
-    sent, came = reports(start, "size=1472 window=20000", duration_ms=200)
+    came, sent = ran(start, duration_ms=200, extra=f"{UDP} size=1472 window=20000")
     here = came.datagrams[0]
     missing = here["highest"] - here["datagrams"]
     assert sent.datagrams[0]["burst"] is None  # without a rate there is none
@@ -101,11 +88,8 @@ def test_as_fast_as_it_can_what_is_missing_was_lost_in_a_row(start: Start) -> No
 @pytest.mark.parametrize("size", [1, 1472, 65507])
 def test_every_datagram_of_a_ping_pong_comes_back(clock: FakeClock, size: int, busy: str, trips: int) -> None:
     """By a clock that stands still none is given up."""
-    receiver, sender = clock.start(), clock.start()
-    joined(receiver, sender, extra=f"transport=udp test=pingpong size={size}{busy}")
-    started(receiver, sender, how=f"iterations={trips}", at_ns=clock.now_ns)
-    completed(receiver, sender)
-    sent, came = report_of(sender), report_of(receiver)
+    extra = f"transport=udp test=pingpong size={size}{busy}"
+    came, sent = ran(clock.start, f"iterations={trips}", at_ns=clock.now_ns, extra=extra)
     totals = sent.totals[0]
     assert (totals["round_trips"], totals["bytes"], came.totals[0]["bytes"]) == (trips, trips * size, trips * size)
     assert sum(count for _, count in sent.buckets[0]) == trips
@@ -113,7 +97,7 @@ def test_every_datagram_of_a_ping_pong_comes_back(clock: FakeClock, size: int, b
 
 
 def test_round_trips_of_datagrams_are_timed(start: Start) -> None:
-    sent, _ = reports(start, "test=pingpong size=100", "iterations=100", duration_ms=LONG_MS)
+    _, sent = ran(start, "iterations=100", extra=f"{UDP} test=pingpong size=100")
     totals = sent.totals[0]
     assert 0 < totals["rtt_min_ns"] <= totals["rtt_max_ns"] < totals["rtt_sum_ns"]
     assert sent.buckets[0][0][0] == bucket_of(totals["rtt_min_ns"])
@@ -121,13 +105,11 @@ def test_round_trips_of_datagrams_are_timed(start: Start) -> None:
 
 def test_a_lost_ping_is_given_up_after_a_second(lossy: Lab, clock: FakeClock) -> None:
     drop(lossy, "numgen inc mod 11 == 5")
-    receiver, sender = lossy.start(by=clock.by), lossy.start(by=clock.by)
-    joined(receiver, sender, extra="transport=udp test=pingpong size=64")
-    started(receiver, sender, how="iterations=7", at_ns=clock.now_ns)
+    start, extra = partial(lossy.start, by=clock.by), "transport=udp test=pingpong size=64"
+    receiver, sender, _ = flowing(start, "iterations=7", at_ns=clock.now_ns, extra=extra)
     eventually(lambda: dropped(lossy) == 1)
     clock.advance(1)
-    completed(receiver, sender)
-    sent = report_of(sender)
+    _, sent = reports(receiver, sender)
     assert (sent.datagrams[0]["datagrams"], sent.totals[0]["round_trips"]) == (7, 6)
 
 
@@ -149,8 +131,8 @@ def test_a_sender_that_begins_before_its_receiver_is_not_refused(start: Start) -
     command = ["ss", "-Huan", "src", f"127.0.0.1:{port}"]
     eventually(lambda: int(subprocess.run(command, check=True, capture_output=True).stdout.split()[1]) > 0)
     begin(receiver)
-    completed(receiver, sender)
-    assert report_of(receiver).datagrams[0]["datagrams"] == report_of(sender).datagrams[0]["datagrams"]
+    came, sent = reports(receiver, sender)
+    assert came.datagrams[0]["datagrams"] == sent.datagrams[0]["datagrams"]
 
 
 def waits(agent: Talk) -> None:
@@ -167,29 +149,25 @@ def waits(agent: Talk) -> None:
 
 def test_a_sender_that_is_stopped_before_its_first_datagram_loses_none(clock: FakeClock) -> None:
     """Its thread sleeps until the start, and ends the connection no earlier than it has sent: the receiver waits."""
-    receiver, sender = clock.start(), clock.start()
-    joined(receiver, sender, extra="transport=udp size=64")
-    started(receiver, sender, how="rate=512000", at_ns=clock.now_ns + 10**9)
+    at_ns = clock.now_ns + 10**9
+    receiver, sender, _ = flowing(clock.start, "rate=512000", at_ns=at_ns, extra="transport=udp size=64")
     waits(sender)
     assert sender.ask("stop endpoint=1")["ok"]
     waits(receiver)
     clock.advance(1)
-    completed(receiver, sender)
-    sent, came = report_of(sender).datagrams[0], report_of(receiver).datagrams[0]
-    assert came["datagrams"] == sent["datagrams"]
+    came, sent = reports(receiver, sender)
+    assert came.datagrams[0]["datagrams"] == sent.datagrams[0]["datagrams"]
 
 
 @pytest.mark.parametrize("flows", [16, 32])
 def test_many_flows_into_one_node_all_arrive(start: Start, flows: int) -> None:
-    receiver, sender = ran(start, "rate=10000000", duration_ms=200, extra="transport=udp size=1472", flows=flows)
-    sent, came = report_of(sender), report_of(receiver)
+    came, sent = ran(start, "rate=10000000", duration_ms=200, extra="transport=udp size=1472", flows=flows)
     assert all(0 < came.datagrams[n]["datagrams"] <= sent.datagrams[n]["datagrams"] for n in range(flows))
 
 
 def forged(receiver: Talk, sender: Talk, test: str) -> None:
     """Join two agents and send what their peers did not send."""
-    port = joined(receiver, sender, extra=f"transport=udp {test} size=64", connect=PINNED)
-    with beside_the_sender(port) as forger:
+    with beside_the_sender(joined(receiver, sender, extra=f"transport=udp {test} size=64", connect=PINNED)) as forger:
         for number in (0, 1, 5, 250_000, 2**31):
             forger.send(struct.pack(">QII", 0, number, 7) + bytes(48))
         forger.send(b"short")
@@ -199,8 +177,7 @@ def test_forged_datagrams_are_strays(start: Start) -> None:
     receiver, sender = start(), start()
     forged(receiver, sender, "")
     started(receiver, sender, 300, "rate=200000")
-    completed(receiver, sender)
-    sent, came = report_of(sender).datagrams[0], report_of(receiver).datagrams[0]
+    came, sent = (report.datagrams[0] for report in reports(receiver, sender))
     assert (came["strays"], came["duplicates"], came["datagrams"]) == (6, 0, sent["datagrams"])
     assert (sent["strays"], came["highest"]) == (0, sent["datagrams"])
 
@@ -209,15 +186,12 @@ def test_forged_messages_are_strays(clock: FakeClock) -> None:
     receiver, sender = clock.start(), clock.start()
     forged(receiver, sender, "test=pingpong")
     started(receiver, sender, how="iterations=100", at_ns=clock.now_ns)
-    completed(receiver, sender)
-    sent, came = report_of(sender).datagrams[0], report_of(receiver).datagrams[0]
+    came, sent = (report.datagrams[0] for report in reports(receiver, sender))
     assert (came["strays"], came["duplicates"], came["datagrams"]) == (6, 0, sent["datagrams"])
     assert sent["strays"] == 0
 
 
 def test_a_receiver_that_dies_ends_the_stream(start: Start) -> None:
-    receiver, sender = start(), start()
-    joined(receiver, sender, extra="transport=udp size=64")
-    started(receiver, sender, how="rate=1000000")
+    receiver, sender, _ = flowing(start, "rate=1000000", extra="transport=udp size=64")
     receiver.process.kill()
     assert sender.event("ended")["error"] == "ECONNREFUSED"

@@ -4,7 +4,7 @@ import pytest
 from fake_clock import FakeClock
 from lab import Lab, beside_the_sender, drop, dropped, taken
 from processes import eventually
-from talk import Report, Start, at_work, completed, joined, ran, report_of, started
+from talk import Report, Start, at_work, joined, ran, reports, started
 
 PROBE = "transport=udp test=probe size=64"
 COLUMNS = ["t_ns", "answered", "rtt_ns"]
@@ -17,15 +17,13 @@ def probed(lab: Lab, clock: FakeClock, rule: str, came: int, answered: int) -> t
     So many probes and answers pass the rule. The clock moves when they are sent, and when they have been taken.
     """
     receiver, sender = lab.start(by=clock.by), lab.start(by=clock.by)
-    port = joined(receiver, sender, extra=PROBE, interval_ms=10)
-    drop(lab, rule.format(port=port))
+    drop(lab, rule.format(port=joined(receiver, sender, extra=PROBE, interval_ms=10)))
     before = taken(lab)
     at_ns = started(receiver, sender, 10 * COUNT, at_ns=clock.now_ns)
     clock.advance(0.01 * COUNT - 0.005)
     eventually(lambda: (taken(lab) - before, dropped(lab)) == (came + answered, COUNT - answered))
     clock.advance(1)
-    completed(receiver, sender)
-    sent, came_in = report_of(sender), report_of(receiver)
+    came_in, sent = reports(receiver, sender)
     assert sent.columns == COLUMNS
     assert len(sent.rows[0]) == sent.datagrams[0]["datagrams"] == COUNT
     assert all(row[0] >= at_ns + number * 10_000_000 for number, row in enumerate(sent.rows[0]))
@@ -45,9 +43,9 @@ def test_every_probe_has_a_row_with_its_round_trip(still_lab: Lab, clock: FakeCl
 
 
 def test_round_trips_of_probes_are_timed(start: Start) -> None:
-    _, sender = ran(start, duration_ms=300, extra=PROBE, interval_ms=10)
+    _, sent = ran(start, duration_ms=300, extra=PROBE, interval_ms=10)
     answered_before = 0
-    for _, answered, trip_ns in report_of(sender).rows[0]:
+    for _, answered, trip_ns in sent.rows[0]:
         assert trip_ns > 0 or answered == answered_before == 0
         answered_before = answered
 
@@ -70,14 +68,13 @@ def test_nothing_comes_back_and_it_ends_all_the_same(still_lab: Lab, clock: Fake
 
 def test_forged_answers_are_strays(clock: FakeClock) -> None:
     receiver, sender = clock.start(), clock.start()
-    port = joined(receiver, sender, extra=PROBE, interval_ms=10)
-    with beside_the_sender(port) as forger:
+    with beside_the_sender(joined(receiver, sender, extra=PROBE, interval_ms=10)) as forger:
         forger.send(bytes(64))
         forger.send(b"short")
     started(receiver, sender, 200, at_ns=clock.now_ns)
     at_work(sender, 1)
     clock.advance(0.2)
-    completed(receiver, sender)
-    assert report_of(receiver).datagrams[0]["strays"] == 2
+    came, sent = reports(receiver, sender)
+    assert came.datagrams[0]["strays"] == 2
     # Every probe is answered, and none of the two counts as an answer.
-    assert 1 <= report_of(sender).rows[0][-1][1] == len(report_of(sender).rows[0]) <= 20
+    assert 1 <= sent.rows[0][-1][1] == len(sent.rows[0]) <= 20

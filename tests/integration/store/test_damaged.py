@@ -17,7 +17,6 @@ EVIL = "\x1b]0;pwned\x07\x1b[2J\x9b31m\u202e\rrigctl: all is well"
 
 @pytest.fixture
 def run(store: Store) -> str:
-    """A run of one measured cell."""
     cell = builders.cell(parallel=2)
     made = store.begin(builders.plan([cell]), {}, {"pi1": {"kernel": "6.1"}}, builders.STARTED_AT, tags={"a": "b"})
     store.add(made, builders.repetition(cell, [900.0] * len(cell.pairs)))
@@ -62,9 +61,8 @@ def test_a_number_that_no_file_can_hold_is_told_by_export_and_import(store: Stor
     path = tmp_path / "kept.rigctl"
     path.write_bytes(store.transfer.packed([run]))
     change(store, "UPDATE repetitions SET wall_s = :endless", endless=math.inf)
-    with pytest.raises(
-        InputError, match=f"run {run} can't be exported: it has a row of repetitions that can't be read"
-    ):
+    refusal = f"run {run} can't be exported: it has a row of repetitions that can't be read"
+    with pytest.raises(InputError, match=refusal):
         store.transfer.packed([run])
     with pytest.raises(InputError, match=f"has run {run}, which is damaged in the store"):
         store.transfer.take([path])
@@ -75,16 +73,12 @@ def test_no_text_of_a_store_commands_a_terminal(store: Store, run: str) -> None:
     for table, column in (("runs", "title"), ("repetitions", "reason"), ("tags", "value")):
         change(store, f"UPDATE {table} SET {column} = :evil", evil=EVIL)
     plan = json.dumps(plan_json(builders.plan())).replace("GigaBlox", spelt)
-    change(store, f"UPDATE runs SET plan = {_json(store)}", evil=plan)
-    change(store, f"UPDATE facts SET facts = {_json(store)}", evil=json.dumps({"kernel": EVIL, EVIL: EVIL}))
+    as_json = "CAST(:evil AS json)" if store.place.startswith("postgresql") else ":evil"
+    change(store, f"UPDATE runs SET plan = {as_json}", evil=plan)
+    change(store, f"UPDATE facts SET facts = {as_json}", evil=json.dumps({"kernel": EVIL, EVIL: EVIL}))
     info = store.run()
     said = [info.plan.title, info.plan.notes, info.tags["a"], *info.facts["pi1"], *info.facts["pi1"].values()]
     said += [str(repetition.reason) for repetition in store.repetitions(run)]
     assert sum("rigctl: all is well" in each for each in said) >= 5
     for each in said:
         assert not set(each) & set("\x1b\x07\x9b\u202e\r"), each
-
-
-def _json(store: Store) -> str:
-    """A text as JSON, as this database has it."""
-    return "CAST(:evil AS json)" if store.place.startswith("postgresql") else ":evil"

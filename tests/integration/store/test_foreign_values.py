@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import builders
 import fuzz_targets
@@ -22,11 +22,13 @@ from rigctl.site.publish import publish
 from rigctl.store import open_store
 from rigctl.store.transfer import Line, packed
 
-WEEK_S = 7 * 86_400
+INSTANTS = (("runs", "ended_at"), ("runs", "started_at"), ("repetitions", "started_at"))
 TIMES = (1e300, -1e300, 1e12, -1.0)
+Change: TypeAlias = Callable[[str, dict[str, Any]], None]
+"""Changes a row of a table."""
 
 
-def _file(path: Path, change: Callable[[str, dict[str, Any]], None]) -> Path:
+def _file(path: Path, change: Change) -> Path:
     """A run of a file, with the right digest, whose rows `change` has changed."""
     rows = [json.loads(line) for line in fuzz_targets.runs_lines()[1:-1]]
     assert {"runs", "facts", "repetitions", "flows"} <= {table for table, _ in rows}
@@ -36,7 +38,7 @@ def _file(path: Path, change: Callable[[str, dict[str, Any]], None]) -> Path:
     return path
 
 
-def _set(wanted: str, **values: object) -> Callable[[str, dict[str, Any]], None]:
+def _set(wanted: str, **values: object) -> Change:
     def change(table: str, row: dict[str, Any]) -> None:
         if table == wanted:
             row |= values
@@ -44,7 +46,7 @@ def _set(wanted: str, **values: object) -> Callable[[str, dict[str, Any]], None]
     return change
 
 
-def _plan(**values: object) -> Callable[[str, dict[str, Any]], None]:
+def _plan(**values: object) -> Change:
     def change(table: str, row: dict[str, Any]) -> None:
         if table == "runs":
             plan = json.loads(row["plan"])
@@ -57,7 +59,7 @@ def _plan(**values: object) -> Callable[[str, dict[str, Any]], None]:
     return change
 
 
-def _fact(**values: object) -> Callable[[str, dict[str, Any]], None]:
+def _fact(**values: object) -> Change:
     def change(table: str, row: dict[str, Any]) -> None:
         if table == "facts":
             row["facts"] = json.dumps(json.loads(row["facts"]) | values)
@@ -68,9 +70,7 @@ def _fact(**values: object) -> Callable[[str, dict[str, Any]], None]:
 @pytest.mark.parametrize(
     "change",
     [
-        *(_set("runs", ended_at=at) for at in TIMES),
-        *(_set("runs", started_at=at) for at in TIMES),
-        *(_set("repetitions", started_at=at) for at in TIMES),
+        *(_set(table, **{name: at}) for table, name in INSTANTS for at in TIMES),
         _set("repetitions", window_start_ns=5, window_end_ns=4),
         _set("repetitions", cell=77),
         _set("flows", bytes=-1),
@@ -82,9 +82,7 @@ def _fact(**values: object) -> Callable[[str, dict[str, Any]], None]:
         _plan(pairs=[]),
     ],
 )
-def test_a_file_with_impossible_values_is_refused(
-    tmp_path: Path, change: Callable[[str, dict[str, Any]], None]
-) -> None:
+def test_a_file_with_impossible_values_is_refused(tmp_path: Path, change: Change) -> None:
     with open_store(str(tmp_path / "s.db")) as store:
         with pytest.raises(InputError, match="Nothing was imported"):
             store.transfer.take([_file(tmp_path / "f.rigctl", change)])
@@ -119,7 +117,7 @@ def test_a_stored_run_with_impossible_values_stops_no_other(tmp_path: Path, stat
         with closing(sqlite3.connect(tmp_path / "s.db")) as plain, plain:
             plain.execute("INSERT INTO facts VALUES (?, 'zz', '{}')", (first,))
             plain.execute(statement, (first,))
-        done = publish(store, tmp_path / "site", builders.STARTED_AT + WEEK_S)
+        done = publish(store, tmp_path / "site", builders.STARTED_AT + 7 * 86_400)
         assert (tmp_path / f"site/runs/{last}.html").is_file()
         is_run = not statement.startswith("INSERT") and "nights" not in statement
         assert [first in message for message in done.damaged] == [True] * is_run

@@ -38,7 +38,6 @@ def panels(board: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def nights(server: postgres.Server) -> Iterator[tuple[str, Store]]:
-    """The database with a week of nights, one of which failed in a test."""
     database = server.emptied()
     with open_store(server.url(database)) as store:
         plan = many_nights.mesh_plan(("a", "b", "c"), repeat=2, scenario_name=QUOTE)
@@ -69,9 +68,7 @@ def asked(server: postgres.Server, database: str, sql: str) -> list[dict[str, An
 
 
 @pytest.mark.parametrize("title", panels(STORE))
-def test_each_query_of_the_stores_dashboard_gives_rows(
-    title: str, server: postgres.Server, nights: tuple[str, Store]
-) -> None:
+def test_each_query_of_a_store_gives_rows(title: str, server: postgres.Server, nights: tuple[str, Store]) -> None:
     panel = panels(STORE)[title]
     (target,) = panel["targets"]
     rows = asked(server, nights[0], target["rawSql"])
@@ -120,10 +117,9 @@ def test_its_variables_name_scenarios_and_their_rigs(server: postgres.Server, ni
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """The labels of each metric in the files of recorded runs: of streams, with probes, with bounds, of messages."""
-    runs = [RUNS / f"{name}.rigctl" for name in ("streams", "latency", "expectations", "pingpong")]
     found: dict[str, set[str]] = {}
     with open_store(str(tmp_path_factory.mktemp("runs") / "r.db")) as store:
-        store.transfer.take(runs)
+        store.transfer.take([RUNS / f"{name}.rigctl" for name in ("streams", "latency", "expectations", "pingpong")])
         for info in store.runs():
             text = render(RunView(info, store.repetitions(info.run))).decode()
             for sample in (one for family in text_string_to_metric_families(text) for one in family.samples):

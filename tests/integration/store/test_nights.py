@@ -14,7 +14,7 @@ from sqlalchemy import text
 from rigctl.analysis.nights.history import measured, nights
 from rigctl.analysis.nights.regressions import news
 from rigctl.base.errors import InputError, RigError
-from rigctl.records import Direction, Flow, Pair, Repetition, Retest, RunInfo, RunPlan, RunStatus, Status
+from rigctl.records import Direction, Pair, Repetition, Retest, RunInfo, RunPlan, RunStatus, Status
 from rigctl.report.regressions import document
 from rigctl.store import Store
 from rigctl.store.history import writing
@@ -76,14 +76,11 @@ def kept(store: Store) -> dict[str, tuple[int, str]]:
 
 
 @pytest.mark.parametrize("fields", [{}, {"retest": Retest(0.05, 2)}], ids=["plain", "with a retest"])
-def test_figures_are_stored_when_they_are_first_read_and_equal_those_computed(
-    store: Store, fields: dict[str, Any]
-) -> None:
+def test_figures_are_stored_when_first_read_and_equal_those_computed(store: Store, fields: dict[str, Any]) -> None:
     infos = [night(store, make.plan(CELLS, repeat=1, **fields), at) for at in range(4)]
     computed = measured(store, infos, {})
-    assert {run: len(json.loads(figures)) for run, (_, figures) in kept(store).items()} == {
-        info.run: len(computed[info.run]) for info in infos
-    }
+    counts = {run: len(json.loads(figures)) for run, (_, figures) in kept(store).items()}
+    assert counts == {info.run: len(computed[info.run]) for info in infos}
     changed(store, "DELETE FROM flows")  # nothing is left to compute from
     again = measured(store, infos, {})
     assert again == computed
@@ -125,9 +122,7 @@ def test_figures_of_a_run_that_goes_on_are_not_stored_and_those_of_a_resumed_one
     assert kept(store) == {}
 
 
-def test_a_store_that_cannot_be_written_gives_the_figures_all_the_same(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_that_cannot_be_written_gives_the_figures_too(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise RigError("the disk is full")
 
@@ -174,12 +169,6 @@ def test_the_flows_that_a_plan_claims_take_no_memory(store: Store) -> None:
 
 
 def test_flows_of_unknown_directions_leave_their_stream_unknown(store: Store) -> None:
-    def turned(flow: Flow) -> Flow:
-        return replace(flow, direction=Direction.REVERSE)
-
-    cell = CELLS[0]
-    run = store.begin(make.plan([cell]), {}, {}, FIRST_S)
-    made = make.repetition(cell, [900])
-    store.add(run, replace(made, flows=tuple(map(turned, made.flows))))
-    info = store.run(run)
-    assert list(measured(store, [info], {})[run].values()) == [None]
+    run = store.begin(make.plan(CELLS[:1]), {}, {}, FIRST_S)
+    store.add(run, make.changing_flows(make.repetition(CELLS[0], [900]), direction=Direction.REVERSE))
+    assert list(measured(store, [store.run(run)], {})[run].values()) == [None]

@@ -14,11 +14,12 @@ import pytest
 from processes import DEADLINE_S
 
 from rigctl.base.errors import InputError, RigError
-from rigctl.store import NoStoreError, Store, open_store
+from rigctl.store import NoStoreError, open_store
 from rigctl.store.errors import SilentStoreError, explained
 from rigctl.store.rows import flow_row
 
 PASSWORD = "hush-5417"
+NOWHERE = ("127.0.0.1:1/rigctl", "localhost:1/rigctl", "/rigctl?host=/nowhere")
 PACE_S = 0.2
 """Time between two notices of a server that says nothing else."""
 
@@ -41,9 +42,7 @@ def refused(address: str, create: bool = True) -> str:
     return text
 
 
-def test_both_forms_of_the_url_name_the_same_store_and_need_only_psycopg(
-    server: postgres.Server, database: str
-) -> None:
+def test_both_forms_of_the_url_name_one_store_and_need_only_psycopg(server: postgres.Server, database: str) -> None:
     with open_store(server.url(database)) as store:
         run = store.begin(builders.plan(), {}, {}, 1.0)
         assert store.place == f"postgresql://rigctl@/{database}"
@@ -58,10 +57,8 @@ def test_a_wrong_password_a_missing_one_and_an_unknown_user_are_refused(server: 
     with open_store(server.url(database, user=f"anna:{PASSWORD}")):
         pass
     wrong = refused(server.url(database, user=f"anna:{PASSWORD}x"))
-    assert wrong == (
-        f"store postgresql://anna:***@/{database} refuses the user or its password. Check both in the URL, "
-        "or name another store with --store"
-    )
+    advice = "Check both in the URL, or name another store with --store"
+    assert wrong == f"store postgresql://anna:***@/{database} refuses the user or its password. {advice}"
     assert "requires a password. Put it into" in refused(server.url(database, user="anna"))
     assert "refuses the user or its password" in refused(server.url(database, user="nobody-of-that-name"))
 
@@ -79,9 +76,7 @@ def test_a_database_that_is_not_there_and_one_that_is_empty(server: postgres.Ser
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        (f"postgresql://anna:{PASSWORD}@127.0.0.1:1/rigctl", "no server answers there"),
-        (f"postgresql://anna:{PASSWORD}@localhost:1/rigctl", "no server answers there"),
-        (f"postgresql://anna:{PASSWORD}@/rigctl?host=/nowhere", "no server answers there"),
+        *((f"postgresql://anna:{PASSWORD}@{at}", "no server answers there") for at in NOWHERE),
         (f"postgresql://anna:{PASSWORD}@no-such-host.invalid/rigctl", "its host is unknown"),
         (f"postgresql://anna:{PASSWORD}@127.0.0.1:99999/rigctl", "failed: "),
         (f"postgresql://anna@127.0.0.1:1/rigctl?password={PASSWORD}&hush={PASSWORD}", "failed: "),
@@ -107,9 +102,7 @@ def test_a_server_that_goes_in_mid_run_loses_nothing_that_was_stored(server: pos
         server.stop()
         try:
             for what in (lambda: store.add(run, builders.failed(builders.cell(2))), lambda: store.repetitions(run)):
-                with pytest.raises(
-                    (RigError, InputError), match=rf"^store postgresql://rigctl@/{database} cannot be reached"
-                ):
+                with pytest.raises((RigError, InputError), match=rf"^store {store.place} cannot be reached"):
                     what()
         finally:
             server.start()
@@ -120,23 +113,19 @@ def test_a_server_that_goes_in_mid_run_loses_nothing_that_was_stored(server: pos
 def test_a_connection_that_is_lost_in_the_middle_of_a_repetition_stores_nothing_of_it(
     server: postgres.Server, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def ending(*arguments: Any) -> object:
+        server.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rigctl'")
+        return flow_row(*arguments)
+
     with open_store(server.url(database)) as store:
         run = store.begin(builders.plan(), {}, {}, 1.0)
-        _end_connections_at_the_flows(monkeypatch, server, database)
+        monkeypatch.setattr("rigctl.store.store.flow_row", ending)
         with pytest.raises(RigError, match=r"lost its connection: .*What was stored before is safe"):
             store.add(run, builders.repetition(builders.cell()))
         monkeypatch.undo()
         assert store.repetitions(run) == []
         store.add(run, builders.repetition(builders.cell()))
         assert store.repetitions(run) == [builders.repetition(builders.cell())]
-
-
-def _end_connections_at_the_flows(monkeypatch: pytest.MonkeyPatch, server: postgres.Server, database: str) -> None:
-    def ending(*arguments: object) -> object:
-        server.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rigctl'")
-        return flow_row(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr("rigctl.store.store.flow_row", ending)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +190,6 @@ def test_a_timeout_has_bounds(given: str) -> None:
 
 def test_readers_write_nothing(server: postgres.Server, database: str) -> None:
     with open_store(server.url(database)) as store:
-        _: Store = store
         with store._engine.connect() as connection, pytest.raises(Exception, match="read-only") as raised:
             connection.exec_driver_sql("DELETE FROM runs")
     assert isinstance(raised.value.__cause__, psycopg.errors.ReadOnlySqlTransaction)

@@ -42,10 +42,7 @@ def test_ids_sort_by_time_and_a_run_is_found_by_any_unique_beginning(address: st
 
 
 def test_an_empty_store_says_how_to_fill_it(address: str) -> None:
-    with (
-        open_store(address) as store,
-        pytest.raises(InputError, match=r"has no runs yet. Start one with `rigctl run`"),
-    ):
+    with open_store(address) as store, pytest.raises(InputError, match=r"has no runs yet. Start one with `rigctl run`"):
         store.run(None)
 
 

@@ -1,5 +1,6 @@
 """Whole runs as one file: what goes out of one store comes into another as it was, or not at all."""
 
+import base64
 import gzip
 import hashlib
 import json
@@ -8,46 +9,33 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import builders
 import probing
 import pytest
 
 from rigctl.base.errors import InputError
-from rigctl.records import Accepted, Bins, PortSeries, Repetition, RunInfo, RunStatus
+from rigctl.records import Accepted, Bins, PortSeries, Repetition, RunInfo, RunStatus, Series
 from rigctl.store import Store, open_store
-from rigctl.store.rows import plan_json
+from rigctl.store.rows import pack, plan_json
 from rigctl.store.transfer import Taken
 
 FUZZED = int(os.environ.get("RIGCTL_FUZZED", "120"))
+Change: TypeAlias = Callable[[list[Any]], list[Any]]
+"""Changes the lines of a file."""
 CELL = builders.cell(parallel=2)
 
 
-def measured() -> list[Repetition]:
-    """With all that a repetition may have."""
-    first = builders.repetition(CELL)
-    flow = first.flows[0]
-    assert flow.receiver is not None
-    binned = replace(flow, receiver=replace(flow.receiver, bins=Bins(5, 1000, (1, 2, 3))))
-    ports = PortSeries("sw", "g1", "snmp", {"t_ns": [1, 2], "in_octets": [2**63, 2**64 - 1]})
-    return [
-        replace(
-            first,
-            flows=(binned, *first.flows[1:]),
-            counters=(ports,),
-            probes=(probing.probes([100], [3000, None]),),
-        ),
-        builders.failed(CELL, "pi1: said \"no\" 😀"),
-    ]  # fmt: skip
-
-
 def filled(store: Store, title: str = "Nachts, im Rack") -> str:
-    run = store.begin(
-        builders.plan([CELL], title=title), {"rigctl": "1"}, {"pi1": {"kernel": "6.1", "mtu": 1500}}, 1e9 + 0.1
-    )
-    for number, repetition in enumerate(measured(), start=1):
-        store.add(run, replace(repetition, repetition=number))
+    """Store a run with all that a repetition may have; return its id."""
+    plan, facts = builders.plan([CELL], title=title), {"pi1": {"kernel": "6.1", "mtu": 1500}}
+    run = store.begin(plan, {"rigctl": "1"}, facts, 1e9 + 0.1)
+    ports = PortSeries("sw", "g1", "snmp", {"t_ns": [1, 2], "in_octets": [2**63, 2**64 - 1]})
+    first = builders.repetition(CELL, counters=(ports,), probes=(probing.probes([100], [3000, None]),))
+    binned = builders.changing(first.flows[0], receiver={"bins": Bins(5, 1000, (1, 2, 3))})
+    store.add(run, replace(first, flows=(binned, *first.flows[1:])))
+    store.add(run, builders.failed(CELL, 'pi1: said "no" 😀', repetition=2))
     store.history.tag(run, {"firmware": "1.2.3", "rigctl.confirms": "x"})
     store.history.accept(Accepted(run, 2e9, "anna@lab", "new cable"))
     store.finish(run, RunStatus.COMPLETE, 1e9 + 60)
@@ -68,7 +56,6 @@ def elsewhere(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def exported(store: Store, tmp_path: Path) -> Path:
-    """A file of one run of `store`."""
     path = tmp_path / "runs.rigctl"
     path.write_bytes(store.transfer.packed([filled(store)]))
     return path
@@ -98,9 +85,7 @@ def test_importing_twice_changes_nothing(store: Store, exported: Path, elsewhere
     assert elsewhere.transfer.packed([run]) == before
 
 
-def test_a_run_that_is_there_gets_tags_and_acceptance_it_lacks_and_keeps_its_own(
-    store: Store, exported: Path, elsewhere: Store
-) -> None:
+def test_a_run_that_is_there_gets_tags_it_lacks_and_keeps_its(store: Store, exported: Path, elsewhere: Store) -> None:
     (run,) = store.run_ids()
     elsewhere.transfer.take([exported])
     store.history.untag(run, "rigctl.confirms")
@@ -109,18 +94,15 @@ def test_a_run_that_is_there_gets_tags_and_acceptance_it_lacks_and_keeps_its_own
     assert store.run(run).tags == {"firmware": "2", "night": "7", "rigctl.confirms": "x"}
 
 
-def test_an_id_with_other_content_is_refused_and_nothing_of_the_other_files_is_stored(
-    store: Store, exported: Path, tmp_path: Path
-) -> None:
+def test_an_id_with_other_content_is_refused_and_nothing_stored(store: Store, exported: Path, tmp_path: Path) -> None:
     (run,) = store.run_ids()
     other = tmp_path / "other.rigctl"
     extra = filled(store, "another")
     other.write_bytes(store.transfer.packed([extra]))
     store.remove(extra)
     store.add(run, replace(builders.failed(CELL), repetition=9))
-    with pytest.raises(
-        InputError, match=rf"{exported}: has run {run}, which the store has with other content.*Nothing"
-    ):
+    refusal = rf"{exported}: has run {run}, which the store has with other content.*Nothing"
+    with pytest.raises(InputError, match=refusal):
         store.transfer.take([other, exported])
     assert store.run_ids() == [run]
 
@@ -135,20 +117,24 @@ def test_two_files_that_disagree_about_a_run_are_refused(store: Store, exported:
     assert elsewhere.run_ids() == []
 
 
-def remade(path: Path, change: Callable[[list[Any]], list[Any]], seal: bool = True) -> None:
+def remade(path: Path, change: Change) -> None:
     """Change the lines of a file, and give it the SHA-256 of what it then has."""
     *lines, _ = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
     texts = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in change(lines)]
-    body = b"".join(text + b"\n" for text in texts)
-    end = json.dumps({"sha256": hashlib.sha256(body).hexdigest()}).encode() + b"\n" if seal else b""
-    path.write_bytes(gzip.compress(body + end))
+    path.write_bytes(sealed(b"".join(text + b"\n" for text in texts)))
 
 
-def with_row(table: str, **values: Any) -> Callable[[list[Any]], list[Any]]:
-    """The first row of a table with other values."""
+def sealed(body: bytes) -> bytes:
+    return gzip.compress(body + json.dumps({"sha256": hashlib.sha256(body).hexdigest()}).encode() + b"\n", 1)
 
+
+def rows_of(table: str, lines: list[Any]) -> list[Any]:
+    return [line for line in lines[1:] if line[0] == table]
+
+
+def with_row(table: str, **values: Any) -> Change:
     def change(lines: list[Any]) -> list[Any]:
-        row = next(line[1] for line in lines[1:] if line[0] == table)
+        row = rows_of(table, lines)[0][1]
         row.update(values)
         for name in [name for name, value in values.items() if value is ...]:
             del row[name]
@@ -160,11 +146,11 @@ def with_row(table: str, **values: Any) -> Callable[[list[Any]], list[Any]]:
 PLAN = json.dumps(plan_json(builders.plan([CELL])))
 
 
-def with_head(**values: Any) -> Callable[[list[Any]], list[Any]]:
+def with_head(**values: Any) -> Change:
     return lambda lines: [lines[0] | values, *lines[1:]]
 
 
-HOSTILE: dict[str, tuple[Callable[[list[Any]], list[Any]], str]] = {
+HOSTILE: dict[str, tuple[Change, str]] = {
     "a newer version": (with_head(version=2), "was written by a newer rigctl"),
     "a newer schema": (with_head(schema=99), "was written by a newer rigctl"),
     "a version that is none": (with_head(version="1"), "has no valid version"),
@@ -202,31 +188,21 @@ HOSTILE: dict[str, tuple[Callable[[list[Any]], list[Any]], str]] = {
     "a time that is none": (with_row("runs", started_at=1e18), "can't be read"),
     "a name that is long": (with_row("tags", name="n" * 65), "can't be read (name: "),
     "a tag twice": (lambda lines: [*lines[:2], *2 * [["tags", {"name": "a", "value": "b"}]]], "tags twice or out"),
-    "a repetition twice": (lambda lines: [*lines, *[line for line in lines[1:] if line[0] == "repetitions"]], "twice"),
+    "a repetition twice": (lambda lines: [*lines, *rows_of("repetitions", lines)], "twice"),
     "a flow out of its place": (with_row("flows", position=7), "out of its place"),
-    "a flow without repetition": (
-        lambda lines: [*lines[:2], *[line for line in lines[1:] if line[0] == "flows"]], "out of its place",
-    ),
+    "a flow without repetition": (lambda lines: [*lines[:2], *rows_of("flows", lines)], "out of its place"),
     "a tag behind": (lambda lines: [*lines, ["tags", {"name": "z", "value": ""}]], "tags twice or out of its place"),
     "a list": (lambda lines: [*lines, []], "not a row"),
     "a text": (lambda lines: [*lines, "x"], "not a row"),
     "bytes that are no text": (lambda lines: [*lines, b'["tags",{"name":"\xff","value":"x"}]'], "damaged"),
-    "a series that is a bomb": (
-        lambda lines: [*lines[:1], *lines[1:-1], *_bombs(lines)], "unpacks to far more",
-    ),
+    "a series that is a bomb": (lambda lines: [*lines[:-1], *_bombs(lines)], "unpacks to far more"),
 }  # fmt: skip
 
 
 def _bombs(lines: list[Any]) -> list[Any]:
     """Repetitions with flows whose series unpack to 16 MB each."""
-    import base64
-
-    from rigctl.records import Series
-    from rigctl.store.rows import pack
-
     packed = base64.b64encode(pack(Series({"t_ns": [0] * 2**20, "bytes": [0] * 2**20}))).decode()
-    head = next(line[1] for line in lines[1:] if line[0] == "repetitions")
-    flow = next(line[1] for line in lines[1:] if line[0] == "flows")
+    head, flow = (rows_of(table, lines)[0][1] for table in ("repetitions", "flows"))
     bombed = [["repetitions", head | {"repetition": 99}]]
     return bombed + [["flows", flow | {"position": at, "sender_series": packed}] for at in range(3)]
 
@@ -282,13 +258,9 @@ def test_what_is_no_file_of_runs_is_refused(elsewhere: Store, tmp_path: Path, co
 
 def test_a_folder_a_pipe_and_a_file_that_is_not_there_are_refused(elsewhere: Store, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for path, words in (
-        (tmp_path, "is no file"),
-        (tmp_path / "pipe", "is no file"),
-        (tmp_path / "none", "No such file"),
-    ):
+    for name, words in (("", "is no file"), ("pipe", "is no file"), ("none", "No such file")):
         with pytest.raises(InputError, match=f"{words}.*Nothing was imported"):
-            elsewhere.transfer.take([path])
+            elsewhere.transfer.take([tmp_path / name])
 
 
 def test_a_file_without_its_end_or_with_more_is_refused(store: Store, exported: Path, elsewhere: Store) -> None:
@@ -308,9 +280,7 @@ def test_a_file_without_its_end_or_with_more_is_refused(store: Store, exported: 
     assert elsewhere.run_ids() == []
 
 
-def test_no_damage_of_a_file_is_ever_a_traceback_or_a_store_that_cannot_be_read(
-    tmp_path: Path, elsewhere: Store
-) -> None:
+def test_no_damage_of_a_file_is_a_traceback_or_a_store_that_cannot_be_read(tmp_path: Path, elsewhere: Store) -> None:
     """Fuzzed: bytes changed, cut out and put in, in the file and in what it holds."""
     exported = tmp_path / "runs.rigctl"
     with open_store("sqlite://") as store:
@@ -331,8 +301,7 @@ def test_no_damage_of_a_file_is_ever_a_traceback_or_a_store_that_cannot_be_read(
                     damaged[at:at] = chance.randbytes(chance.randrange(1, 5))
         changed = bytes(damaged)
         if inside:  # with the SHA-256 of what it now has: only the checks of the rows are left
-            body = changed[: changed.rfind(b"\n", 0, -1) + 1]
-            changed = gzip.compress(body + json.dumps({"sha256": hashlib.sha256(body).hexdigest()}).encode() + b"\n", 1)
+            changed = sealed(changed[: changed.rfind(b"\n", 0, -1) + 1])
         exported.write_bytes(changed)
         try:
             taken = elsewhere.transfer.take([exported])

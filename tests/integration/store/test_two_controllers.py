@@ -4,6 +4,7 @@ import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import builders
 import pytest
@@ -20,22 +21,12 @@ NAMES = ("one", "other")
 ROOT = Path(__file__).parents[3]
 
 
-def controllers(stack: ExitStack, address: str) -> "list[subprocess.Popen[bytes]]":
-    command = [sys.executable, str(ROOT / "tests/support/writes.py"), address]
-    return [
-        stack.enter_context(
-            running(
-                [*command, name, str(RUNS)], stdin=subprocess.PIPE, stderr=subprocess.PIPE,
-                env={"PYTHONPATH": f"{ROOT}:{ROOT / 'tests/support'}"},
-            )
-        )
-        for name in NAMES
-    ]  # fmt: skip
-
-
 def test_two_controllers_that_write_at_once_to_a_new_store_lose_nothing(address: str) -> None:
     with ExitStack() as stack:
-        both = controllers(stack, address)
+        command = [sys.executable, str(ROOT / "tests/support/writes.py"), address]
+        how: dict[str, Any] = {"env": {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests/support'}"}}
+        how |= {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+        both = [stack.enter_context(running([*command, name, str(RUNS)], **how)) for name in NAMES]
         for process in both:
             assert process.stdin is not None
             process.stdin.write(b"\n")
@@ -46,9 +37,8 @@ def test_two_controllers_that_write_at_once_to_a_new_store_lose_nothing(address:
     cells = [builders.cell(number) for number in range(1, writes.CELLS + 1)]
     with open_store(address, create=False) as store:
         infos = [store.run(run) for run in store.run_ids()]
-        assert sorted((info.plan.title, info.tags["number"]) for info in infos) == sorted(
-            (name, str(number)) for name in NAMES for number in range(RUNS)
-        )
+        every = [(name, str(number)) for name in NAMES for number in range(RUNS)]
+        assert sorted((info.plan.title, info.tags["number"]) for info in infos) == every
         for info in infos:
             assert info.status is RunStatus.COMPLETE
             assert info.tags["by"] == info.plan.title == info.facts["pi1"]["by"]

@@ -1,7 +1,9 @@
 """The answer of a run of streams is computed from the rows of its table: its rates are there, as they are printed."""
 
 import re
+from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import builders
 import pytest
@@ -26,7 +28,7 @@ def measured(random: Random) -> tuple[RunInfo, list[Repetition]]:
         random.choice([0.002, 0.05, 0.5]),
         random.choice([1, 3]),
     )
-    values = {
+    values: dict[str, Callable[[int], Any]] = {
         "direction": lambda _: random.choice(list(Direction)),
         "parallel": lambda number: number,
         "window_bytes": lambda number: 8192 * 2**number,

@@ -1,7 +1,7 @@
 """What pairs can have together, each node's link counted once per direction."""
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import builders
 import das2
@@ -45,62 +45,56 @@ def run_of(cell: Cell, rate_bps: int | None = 10**9, mtu: int | None = 1500, **f
     return builders.run(builders.plan([cell], links=links, virtual=None), **{"facts": {}} | fields)
 
 
-class TestDatagrams:
-    def ceiling(self, info: RunInfo, cell: Cell = DATAGRAMS) -> float | None:
-        path = datagram_path(info, ("a", "b"), cell)
-        assert (path.sender, path.receiver) == ("a", "b")
-        return path.ceiling_mbps
-
-    def test_a_full_datagram_has_the_ceiling_of_a_full_frame(self) -> None:
-        assert self.ceiling(run_of(DATAGRAMS)) == pytest.approx(1000 * 1472 / 1538, rel=1e-9)
-
-    def test_what_does_not_fit_goes_in_fragments(self) -> None:
-        cell = replace(DATAGRAMS, message_bytes=2952)
-        assert self.ceiling(run_of(cell), cell) == pytest.approx(1000 * 2952 / (2 * 1538), rel=1e-9)
-        jumbo = run_of(cell, facts={"a": {"mtu": 9000}, "b": {"mtu": "9000"}})
-        assert self.ceiling(jumbo, cell) == pytest.approx(1000 * 2952 / (2952 + 66), rel=1e-9)
-        one_end = run_of(cell, facts={"a": {"mtu": 9000}})
-        assert self.ceiling(one_end, cell) == pytest.approx(1000 * 2952 / (2 * 1538), rel=1e-9)
-
-    def test_the_mtu_of_its_condition_comes_first(self) -> None:
-        cell = replace(DATAGRAMS, message_bytes=2952, condition="jumbo")
-        info = run_of(cell, mtu=None)
-        plan = replace(info.plan, conditions=(Condition("jumbo", (HostSetting("mtu", "9000"),)),))
-        assert self.ceiling(replace(info, plan=plan), cell) == pytest.approx(1000 * 2952 / (2952 + 66), rel=1e-9)
-
-    @pytest.mark.parametrize("unknown", [{"rate_bps": None}, {"mtu": None}])
-    def test_a_rate_or_mtu_that_is_unknown_leaves_it_unknown(self, unknown: dict[str, None]) -> None:
-        assert self.ceiling(run_of(DATAGRAMS, **unknown)) is None
-
-    def test_a_size_that_is_unknown_leaves_it_unknown_but_not_the_rate(self) -> None:
-        path = datagram_path(run_of(DATAGRAMS), ("a", "b"), replace(DATAGRAMS, message_bytes=None))
-        assert (path.rate_bps, path.ceiling_mbps) == (10**9, None)
+JUMBO = {"mtu": 9000}
 
 
-class TestStreams:
-    INFO: Final = run_of(builders.cell(pairs=(Pair("a", "b"),)))
+@pytest.mark.parametrize(
+    ("size", "fields", "share"),
+    [
+        (1472, {}, 1472 / 1538),
+        # What does not fit goes in fragments.
+        (2952, {}, 2952 / (2 * 1538)),
+        (2952, {"facts": {"a": JUMBO, "b": {"mtu": "9000"}}}, 2952 / (2952 + 66)),
+        (2952, {"facts": {"a": JUMBO}}, 2952 / (2 * 1538)),
+        (1472, {"rate_bps": None}, None),
+        (1472, {"mtu": None}, None),
+        (None, {}, None),
+    ],
+)
+def test_datagrams_have_their_frames_ceiling(size: int | None, fields: dict[str, Any], share: float | None) -> None:
+    cell = replace(DATAGRAMS, message_bytes=size)
+    path = datagram_path(run_of(cell, **fields), ("a", "b"), cell)
+    assert (path.sender, path.receiver, path.rate_bps) == ("a", "b", fields.get("rate_bps", 10**9))
+    assert path.ceiling_mbps == (None if share is None else pytest.approx(1000 * share, rel=1e-9))
 
-    def test_segments_of_what_went_over_the_wire(self) -> None:
-        path = data_path(self.INFO, ("a", "b"), 1500, 1448, True)
-        assert (path.sender, path.receiver, path.rate_bps) == ("a", "b", 10**9)
-        assert path.ceiling_mbps == pytest.approx(1000 * 1448 / 1538, rel=1e-9)
 
-    def test_an_mtu_that_is_unknown_leaves_the_mss(self) -> None:
-        assert data_path(self.INFO, ("a", "b"), None, 1448, True).ceiling_mbps == pytest.approx(1000 * 1448 / 1538)
-        assert data_path(self.INFO, ("a", "b"), 1500, None, True).ceiling_mbps == pytest.approx(1000 * 1448 / 1538)
+def test_the_mtu_of_its_condition_comes_first() -> None:
+    cell = replace(DATAGRAMS, message_bytes=2952, condition="jumbo")
+    info = run_of(cell, mtu=None)
+    plan = replace(info.plan, conditions=(Condition("jumbo", (HostSetting("mtu", "9000"),)),))
+    ceiling_mbps = datagram_path(replace(info, plan=plan), ("a", "b"), cell).ceiling_mbps
+    assert ceiling_mbps == pytest.approx(1000 * 2952 / (2952 + 66), rel=1e-9)
 
-    def test_where_neither_is_known_the_rate_stays(self) -> None:
-        path = data_path(self.INFO, ("a", "b"), None, None, True)
-        assert (path.rate_bps, path.ceiling_mbps) == (10**9, None)
 
-    def test_what_the_rig_file_says_of_a_rate_comes_before_what_the_node_says(self) -> None:
-        said = run_of(builders.cell(), facts={"a": {"speed_bps": 10**8}, "b": {"speed_bps": 10**8}})
-        assert path_rate_bps(said, ("a", "b")) == 10**9
-        silent = run_of(builders.cell(), None, facts={"a": {"speed_bps": 10**8}, "b": {"speed_bps": "1000000"}})
-        assert path_rate_bps(silent, ("a", "b")) == 10**6
-        loopback = replace(said, plan=replace(said.plan, virtual="loopback"))
-        assert path_rate_bps(loopback, ("a", "b")) is None
+@pytest.mark.parametrize(
+    ("mtu", "mss", "ceiling"),
+    [(1500, 1448, 1000 * 1448 / 1538), (None, 1448, 1000 * 1448 / 1538), (1500, None, 1000 * 1448 / 1538), (None,) * 3],
+)
+def test_streams_have_the_ceiling_of_their_segments(mtu: int | None, mss: int | None, ceiling: float | None) -> None:
+    path = data_path(run_of(builders.cell(pairs=(Pair("a", "b"),))), ("a", "b"), mtu, mss, True)
+    assert (path.sender, path.receiver, path.rate_bps) == ("a", "b", 10**9)
+    assert path.ceiling_mbps == (None if ceiling is None else pytest.approx(ceiling, rel=1e-9))
 
-    def test_what_the_node_says_of_an_mtu_comes_before_what_the_rig_file_says(self) -> None:
-        said = run_of(builders.cell(), facts={"a": {"mtu": 1400}})
-        assert [link_mtu(said, node) for node in ("a", "b", "c")] == [1400, 1500, None]
+
+def test_what_the_rig_file_says_of_a_rate_comes_before_what_the_node_says() -> None:
+    said = run_of(builders.cell(), facts={"a": {"speed_bps": 10**8}, "b": {"speed_bps": 10**8}})
+    assert path_rate_bps(said, ("a", "b")) == 10**9
+    silent = run_of(builders.cell(), None, facts={"a": {"speed_bps": 10**8}, "b": {"speed_bps": "1000000"}})
+    assert path_rate_bps(silent, ("a", "b")) == 10**6
+    loopback = replace(said, plan=replace(said.plan, virtual="loopback"))
+    assert path_rate_bps(loopback, ("a", "b")) is None
+
+
+def test_what_the_node_says_of_an_mtu_comes_before_what_the_rig_file_says() -> None:
+    said = run_of(builders.cell(), facts={"a": {"mtu": 1400}})
+    assert [link_mtu(said, node) for node in ("a", "b", "c")] == [1400, 1500, None]

@@ -17,26 +17,14 @@ from rigctl.analysis.rows.flows import NAMES, latency_values
 from rigctl.analysis.rows.frames import load
 from rigctl.base.errors import InputError
 from rigctl.columns import Level, columns_at
-from rigctl.records import (
-    Direction,
-    DiskTimes,
-    Flow,
-    Link,
-    Pair,
-    Repetition,
-    RoundTrips,
-    RunInfo,
-    Side,
-    Status,
-)
+from rigctl.records import Cell, Direction, DiskTimes, Flow, Link, Pair, Repetition, RoundTrips, Side, Status
 from rigctl.settings import RATE, READ, WRITE, Settings
 
 CELL = builders.cell()
 
 
-def derived(repetition: Repetition, info: RunInfo | None = None) -> Rows:
-    cell = CELL if info is None else info.plan.cells[0]
-    return derive(info or builders.run(builders.plan([cell])), [repetition])
+def derived(repetition: Repetition, cell: Cell = CELL, **plan: Any) -> Rows:
+    return derive(builders.run(builders.plan([cell], **plan)), [repetition])
 
 
 @pytest.mark.parametrize("level", list(Level))
@@ -47,36 +35,29 @@ def test_each_level_has_exactly_its_columns(level: Level) -> None:
     assert list(getattr(frames, level.name.lower()).columns) == names
 
 
-def test_the_speeds_and_retransmits_of_the_page_come_out_as_they_went_in() -> None:
+def test_speeds_and_retransmits_come_out_as_they_went_in_and_a_cell_sums_its_pairs_and_flows() -> None:
     rows = derive(*builders.gigablox())
-    speeds = [round(row["goodput_mbps"]) for row in rows.pairs]
-    assert speeds == [speed for row in builders.GIGABLOX for speed in row[3]]
-    assert [row["retransmits"] for row in rows.pairs] == [count for row in builders.GIGABLOX for count in row[4]]
-
-
-def test_a_cell_sums_its_pairs_and_a_pair_its_flows() -> None:
-    rows = derive(*builders.gigablox())
+    went_in = [pair for row in builders.GIGABLOX for pair in zip(row[3], row[4], strict=True)]
+    assert [(round(row["goodput_mbps"]), row["retransmits"]) for row in rows.pairs] == went_in
     for cell in rows.cells:
         pairs = [row for row in rows.pairs if row["cell"] == cell["cell"]]
         flows = [row for row in rows.flows if row["cell"] == cell["cell"]]
         for name in ("bytes", "retransmits"):
             assert cell[name] == sum(row[name] for row in pairs) == sum(row[name] for row in flows)
         assert cell["goodput_mbps"] == pytest.approx(sum(row["goodput_mbps"] for row in pairs))
-        assert cell["pairs"] == 2
+        assert cell["pairs"] == len(pairs) == 2
 
 
 def test_ceiling_efficiency_and_limit_follow_from_link_and_effective_mss() -> None:
-    row = derived(builders.repetition(CELL, (911, 941))).pairs[1]
-    assert row["ceiling_mbps"] == pytest.approx(1000 * 1448 / 1538)
-    assert row["efficiency"] == pytest.approx(941 / (1000 * 1448 / 1538), rel=1e-6)
-    assert row["limit"] == "line-rate"
-    assert derived(builders.repetition(CELL, (911, 941))).pairs[0]["limit"] == "unknown"
+    first, second = derived(builders.repetition(CELL, (911, 941))).pairs
+    assert second["ceiling_mbps"] == pytest.approx(1000 * 1448 / 1538)
+    assert second["efficiency"] == pytest.approx(941 / (1000 * 1448 / 1538), rel=1e-6)
+    assert (first["limit"], second["limit"]) == ("unknown", "line-rate")
 
 
 def test_the_slower_end_of_a_pair_sets_its_ceiling() -> None:
     links = {node: Link(10**9, 1500) for node in ("pi1", "pi3", "pi4")} | {"pi2": Link(10**8, 1500)}
-    info = builders.run(builders.plan([CELL], links=links))
-    rows = derived(builders.repetition(CELL, (90, 941)), info)
+    rows = derived(builders.repetition(CELL, (90, 941)), links=links)
     assert [round(row["ceiling_mbps"], 1) for row in rows.pairs] == [94.1, 941.5]
     assert rows.cells[0]["ceiling_mbps"] == pytest.approx(1100 * 1448 / 1538)
 
@@ -84,26 +65,23 @@ def test_the_slower_end_of_a_pair_sets_its_ceiling() -> None:
 def test_an_unknown_link_rate_is_asked_of_the_node_and_else_leaves_the_ceiling_unknown() -> None:
     links = {node: Link(None, None) for node in ("pi1", "pi2", "pi3", "pi4")}
     info = builders.run(builders.plan([CELL], links=links))
-    assert derived(builders.repetition(CELL), info).cells[0]["ceiling_mbps"] == pytest.approx(2000 * 1448 / 1538)
-    nobody = replace(info, facts={})
-    row = derived(builders.repetition(CELL), nobody).cells[0]
+    known, nobody = (derive(each, [builders.repetition(CELL)]) for each in (info, replace(info, facts={})))
+    assert known.cells[0]["ceiling_mbps"] == pytest.approx(2000 * 1448 / 1538)
+    row = nobody.cells[0]
     assert (row["ceiling_mbps"], row["efficiency"], row["limit"]) == (None, None, "unknown")
 
 
 def test_both_directions_are_two_rows_each_with_its_own_ceiling() -> None:
     cell = builders.cell(pairs=(Pair("a", "b"),), direction=Direction.BOTH)
-    info = builders.run(builders.plan([cell]))
-    rows = derived(builders.repetition(cell, (940, 930)), info)
-    assert [row["direction"] for row in rows.pairs] == ["forward", "reverse"]
-    assert rows.cells[0]["direction"] == "both"
+    rows = derived(builders.repetition(cell, (940, 930)), cell)
+    assert [row["direction"] for row in (*rows.pairs, *rows.cells)] == ["forward", "reverse", "both"]
     assert rows.cells[0]["ceiling_mbps"] == pytest.approx(2000 * 1448 / 1538)
 
 
 def test_the_cpu_of_a_reverse_pair_is_that_of_the_node_that_sends() -> None:
     cell = builders.cell(pairs=(Pair("a", "b"),), direction=Direction.REVERSE)
     busy = {"a": {"node_busy_us": 8_000_000}, "b": {"node_busy_us": 4_000_000}}
-    one = builders.using(builders.repetition(cell, (940,)), busy)
-    row = derived(one, builders.run(builders.plan([cell]))).pairs[0]
+    row = derived(builders.using(builders.repetition(cell, (940,)), busy), cell).pairs[0]
     assert (row["cpu_source_pct"], row["cpu_destination_pct"]) == (10.0, 20.0)
 
 
@@ -111,10 +89,9 @@ def test_a_flow_that_was_not_reported_leaves_its_pair_and_cell_unknown() -> None
     cell = builders.cell(parallel=2)
     one = builders.repetition(cell)
     lost = replace(one, flows=one.flows[1:], status=Status.FAILED, reason="pi1: gone")
-    rows = derived(lost, builders.run(builders.plan([cell])))
+    rows = derived(lost, cell)
     assert [row["bytes"] is None for row in rows.pairs] == [True, False]
-    assert rows.cells[0]["goodput_mbps"] is None
-    assert rows.cells[0]["reason"] == "pi1: gone"
+    assert (rows.cells[0]["goodput_mbps"], rows.cells[0]["reason"]) == (None, "pi1: gone")
 
 
 def test_a_failed_repetition_has_its_rows_with_nothing_in_them() -> None:
@@ -124,16 +101,14 @@ def test_a_failed_repetition_has_its_rows_with_nothing_in_them() -> None:
 
 
 def test_the_effective_window_is_half_the_smaller_buffer_and_unknown_where_one_is() -> None:
-    one = builders.repetition(CELL, sender={"sndbuf_bytes": 100_000})
-    assert derived(one).pairs[0]["window_effective_bytes"] == 50_000
-    unknown = builders.repetition(CELL, sender={"sndbuf_bytes": None})
-    assert derived(unknown).pairs[0]["window_effective_bytes"] is None
+    for sndbuf_bytes, window_bytes in ((100_000, 50_000), (None, None)):
+        one = builders.repetition(CELL, sender={"sndbuf_bytes": sndbuf_bytes})
+        assert derived(one).pairs[0]["window_effective_bytes"] == window_bytes
 
 
 def test_frames_are_typed_so_that_unknown_is_not_a_float() -> None:
     frame = load(builders.run(builders.plan([CELL])), [builders.failed(CELL)]).pairs
-    assert str(frame["bytes"].dtype) == "Int64"
-    assert str(frame["goodput_mbps"].dtype) == "Float64"
+    assert (str(frame["bytes"].dtype), str(frame["goodput_mbps"].dtype)) == ("Int64", "Float64")
     assert frame["bytes"].isna().all()
 
 
@@ -143,8 +118,8 @@ def test_condition_window_in_all_and_the_median_over_intervals_are_in_the_rows()
     for row in (rows.cells[1], rows.pairs[1], rows.flows[5]):
         assert (row["condition"], row["window_total_bytes"], row["window_bytes"]) == ("resize-on", 65536, 16384)
     assert rows.cells[0]["goodput_median_mbps"] == pytest.approx((measured[0].goodput_median_bps or 0) / 1e6)
-    assert derive(*builders.gigablox()).cells[0]["goodput_median_mbps"] is None
-    assert derive(*builders.gigablox()).cells[0]["condition"] is None
+    plain = derive(*builders.gigablox()).cells[0]
+    assert (plain["goodput_median_mbps"], plain["condition"]) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -161,39 +136,31 @@ def test_records_that_do_not_fit_together_are_refused(wrong: dict[str, int], sai
         load(info, [one])
 
 
-def busiest(span_us: int, busy_us: int) -> tuple[float | None, float | None]:
-    """Return the shares of the sender's node and of its busiest processor."""
+@pytest.mark.parametrize(
+    ("span_us", "busy_us", "pct"),
+    [
+        # The kernel counts ticks of 10 ms: one in a ping-pong of 4 ms would be 250 %.
+        (4_000, 10_000, None),
+        (199_999, 100_000, None),
+        (200_000, 100_000, 50.0),
+        (1_011_289, 1_030_000, 100.0),
+    ],
+)
+def test_processors_are_unknown_in_few_ticks_and_never_above_100(span_us: int, busy_us: int, pct: float | None) -> None:
     usage = {"span_us": span_us, "cpus": 1, "node_busy_us": busy_us, "busiest_cpu_us": busy_us}
-    node, busiest_cpu = cpu(["cpu_source_pct", "busiest_cpu_source_pct"], usage)
-    return node, busiest_cpu
-
-
-def test_processors_are_unknown_in_a_time_of_a_few_ticks() -> None:
-    """The kernel counts ticks of 10 ms: one in a ping-pong of 4 ms would be 250 %."""
-    assert busiest(4_000, 10_000) == (None, None)
-    assert busiest(199_999, 100_000) == (None, None)
-    assert busiest(200_000, 100_000) == (50.0, 50.0)
-
-
-def test_the_rounding_of_ticks_makes_no_processor_busier_than_it_can_be() -> None:
-    assert busiest(1_011_289, 1_030_000) == (100.0, 100.0)
+    assert cpu(["cpu_source_pct", "busiest_cpu_source_pct"], usage) == [pct, pct]
 
 
 class TestDatagrams:
-    CELL: Final = replace(
-        builders.cell(pairs=(Pair("a", "b"),), parallel=2),
-        test="udp",
-        transport="udp",
-        message_bytes=1250,
-        settings=Settings({RATE: 10**8}),
-    )
+    UDP: Final[Any] = {"test": "udp", "transport": "udp", "message_bytes": 1250, "settings": Settings({RATE: 10**8})}
+    CELL: Final = builders.cell(pairs=(Pair("a", "b"),), parallel=2, **UDP)
 
     def rows(self, *counts: tuple[int, int], **fields: Any) -> Rows:
         """Of flows with these numbers of datagrams sent and received."""
         flows = tuple(builders.datagram_flow(*each, number) for number, each in enumerate(counts, 1))
         plain = builders.repetition(builders.cell(pairs=(Pair("a", "b"),)), (1.0,), flows=flows)
         one = replace(plain, window_end_ns=builders.BEGIN_NS + 10**9, **fields)
-        return derived(one, builders.run(builders.plan([self.CELL])))
+        return derived(one, self.CELL)
 
     def test_a_rate_that_arrives_is_the_limit_of_flows_pair_and_cell(self) -> None:
         rows = self.rows((10_000, 9_950), (10_000, 9_950))
@@ -244,7 +211,7 @@ def cpu(of: Sequence[str], usage: dict[str, Any], parallel: int = 1) -> list[flo
     """Columns of a pair whose sender used its processors so."""
     cell = builders.cell(pairs=(Pair("a", "b"),), parallel=parallel)
     one = builders.using(builders.repetition(cell, (900,)), {"a": usage})
-    row = derived(one, builders.run(builders.plan([cell]))).pairs[0]
+    row = derived(one, cell).pairs[0]
     return [row[name] for name in of]
 
 
@@ -271,16 +238,15 @@ OTHER = Pair("pi3", "pi4")
 def test_the_rise_is_that_of_the_medians() -> None:
     cell = probing.cell()
     measured = probing.repetition(cell, probing.probes([100] * 9 + [200], [3000] * 98 + [4000, None]))
-    (row,) = derive(builders.run(builders.plan([cell])), [measured]).pairs
+    (row,) = derived(measured, cell).pairs
     assert [row[name] for name in NAMES] == [100.0, 200.0, 3000.0, 4000.0, 2900.0, pytest.approx(20_000), 1.0]
 
 
 def test_a_pair_has_its_own_and_the_test_all_of_them() -> None:
     cell = probing.cell(pairs=(probing.PAIR, OTHER))
-    measured = probing.repetition(
-        cell, probing.probes([100] * 10, [1000] * 90), probing.probes([200] * 10, [5000] * 90, OTHER)
-    )
-    rows = derive(builders.run(builders.plan([cell])), [measured])
+    own, other = probing.probes([100] * 10, [1000] * 90), probing.probes([200] * 10, [5000] * 90, OTHER)
+    measured = probing.repetition(cell, own, other)
+    rows = derived(measured, cell)
     assert [row["latency_loaded_p50_us"] for row in rows.pairs] == [1000.0, 5000.0]
     assert (rows.cells[0]["latency_idle_p99_us"], rows.cells[0]["latency_loaded_p99_us"]) == (200.0, 5000.0)
 
@@ -322,8 +288,8 @@ def test_a_file_has_its_settings_its_throughput_and_the_shares_of_its_disks() ->
 
 def test_what_a_side_did_not_report_is_unknown() -> None:
     row = transfer(Side(10**7, 10**9, None), None)
-    unknown = ("elapsed_s", "throughput_bytes_per_s", "read_share", "write_share", "sync_s")
-    assert {row[name] for name in unknown} == {None}
+    names = ("elapsed_s", "throughput_bytes_per_s", "read_share", "write_share", "sync_s")
+    assert {row[name] for name in names} == {None}
 
 
 def test_cells_that_differ_in_where_a_file_is_can_be_told_apart_at_every_level() -> None:
@@ -335,30 +301,31 @@ def test_cells_that_differ_in_where_a_file_is_can_be_told_apart_at_every_level()
         assert [(row["read"], row["write"]) for row in frames.rows(level)] == [("disk", "memory"), ("memory", "disk")]
 
 
+def ping_pong(**sender: Any) -> dict[str, object]:
+    """The row of a ping-pong of 1000 round trips of 2 ms."""
+    info, (one,) = message_runs.measured("pingpong", [(1024, 1000, (2.0,))])
+    (row,) = load(info, [builders.changing_flows(one, sender=sender)]).rows(Level.FLOWS)
+    return row
+
+
 def test_a_ping_pong_has_its_round_trips_and_throughput_one_way() -> None:
-    info, measured = message_runs.measured("pingpong", [(1024, 1000, (2.0,))])
-    (row,) = load(info, measured).rows(Level.FLOWS)
+    row = ping_pong()
     assert (row["messages"], row["throughput_bytes_per_s"]) == (1000, 512_000.0)
     assert row["app_rtt_mean_us"] == pytest.approx(2000)
     assert (row["read"], row["read_share"], row["sync_s"]) == (None, None, None)
 
 
 def test_round_trips_have_their_extremes_and_percentiles_in_us() -> None:
-    info, (one,) = message_runs.measured("pingpong", [(1024, 1000, (2.0,))])
-    timed = RoundTrips(1000, 2_000_000_000, 500_000, 64_000_000)
-    buckets = ((bucket_of(1_000_000), 899), (bucket_of(4_000_000), 91), (bucket_of(16_000_000), 9))
-    histogram = (*buckets, (bucket_of(64_000_000), 1))
-    changed = builders.changing_flows(one, sender={"round_trips": timed, "histogram": histogram})
-    (row,) = load(info, [changed]).rows(Level.FLOWS)
+    counts = {1_000_000: 899, 4_000_000: 91, 16_000_000: 9, 64_000_000: 1}
+    histogram = tuple((bucket_of(trip_ns), count) for trip_ns, count in counts.items())
+    row = ping_pong(round_trips=RoundTrips(1000, 2_000_000_000, 500_000, 64_000_000), histogram=histogram)
     assert (row["app_rtt_mean_us"], row["app_rtt_min_us"], row["app_rtt_max_us"]) == (2000.0, 500.0, 64_000.0)
     shares = [row[f"app_rtt_p{percent}_us"] for percent in ("50", "90", "99", "999")]
     assert shares == pytest.approx([1000, 4000, 4000, 16_000], rel=0.005)
 
 
-def test_without_times_of_round_trips_they_are_unknown() -> None:
-    info, (one,) = message_runs.measured("pingpong", [(1024, 1000, (2.0,))])
-    for timed in (None, RoundTrips(0), RoundTrips(5)):
-        (row,) = load(info, [builders.changing_flows(one, sender={"round_trips": timed})]).rows(Level.FLOWS)
-        names = ("app_rtt_mean_us", "app_rtt_min_us", "app_rtt_max_us", "app_rtt_p50_us", "app_rtt_p999_us")
-        assert {row[name] for name in names} == {None}
-        assert row["messages"] == 1000
+@pytest.mark.parametrize("timed", [None, RoundTrips(0), RoundTrips(5)])
+def test_without_times_of_round_trips_they_are_unknown(timed: RoundTrips | None) -> None:
+    row = ping_pong(round_trips=timed)
+    assert {row[f"app_rtt_{name}_us"] for name in ("mean", "min", "max", "p50", "p999")} == {None}
+    assert row["messages"] == 1000

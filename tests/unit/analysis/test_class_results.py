@@ -5,6 +5,7 @@ from typing import Any
 
 import builders
 import pytest
+from known import known
 
 from rigctl.analysis.rows.cells import derive
 from rigctl.analysis.rows.counters import Balances
@@ -13,8 +14,7 @@ from rigctl.analysis.summary import CellSummary, LatencySummary
 from rigctl.analysis.views.classes import of_classes
 from rigctl.model.counters.balance import Framing
 from rigctl.model.counters.points import CountingPoint, PointKind, acknowledgements_of, data_of
-from rigctl.model.limits.rules import Evidence, judged
-from rigctl.records import Datagrams, NicCounters, NodeUsage, Pair, Repetition, RunInfo, Status
+from rigctl.records import Datagrams, NicCounters, NodeUsage, Pair, Repetition, RunInfo, Status, TcpInfo
 from rigctl.report.sections.classes import findings
 
 AB = (Pair("a", "b"),)
@@ -28,14 +28,10 @@ OUT = CountingPoint(PointKind.NIC_OUT, "a")
 def measured(voice: float = 300.0, bulk: float = 640.0) -> tuple[RunInfo, list[Repetition]]:
     info = builders.run(builders.plan((VOICE, BULK)))
     both = [builders.repetition(VOICE, (voice,)), builders.repetition(BULK, (bulk,))]
-    flows = []
-    for flow in both[0].flows:
-        assert flow.sender is not None
-        assert flow.receiver is not None
-        count = Datagrams(flow.sender.bytes // 1472)
-        sides = [replace(side, datagrams=count, tcp=type(side.tcp)()) for side in (flow.sender, flow.receiver)]
-        flows.append(replace(flow, sender=sides[0], receiver=sides[1]))
-    return info, [replace(both[0], flows=tuple(flows)), both[1]]
+    (flow,) = both[0].flows
+    own: dict[str, Any] = {"datagrams": Datagrams(known(flow.sender).bytes // 1472), "tcp": TcpInfo()}
+    datagrams = replace(flow, sender=replace(known(flow.sender), **own), receiver=replace(known(flow.receiver), **own))
+    return info, [replace(both[0], flows=(datagrams,)), both[1]]
 
 
 def test_a_class_is_limited_by_the_link_that_all_classes_fill_together() -> None:
@@ -47,18 +43,6 @@ def test_a_class_is_limited_by_the_link_that_all_classes_fill_together() -> None
     assert bulk["efficiency"] == pytest.approx(0.68, abs=0.01)
     (alone,) = derive(replace(info, plan=replace(info.plan, cells=(BULK,))), repetitions[1:]).cells
     assert alone["limit"] != "shared-link"
-
-
-def test_a_class_near_the_ceiling_is_limited_by_the_shared_link_and_not_by_the_line() -> None:
-    standing: dict[str, Any] = {
-        "efficiency": 0.95,
-        "queue_ms": 5.0,
-        "queue_growth": 10.0,
-        "shared_share": 0.99,
-        "shared_link": "to b",
-    }
-    assert judged(Evidence(**standing, beside_classes=True)).limit == "shared-link"
-    assert judged(Evidence(**standing)).limit == "line-rate"
 
 
 def test_interfaces_are_balanced_with_the_payload_of_all_classes() -> None:

@@ -6,30 +6,21 @@ from typing import Any
 
 import builders
 import pytest
+from known import known
 from switched import SECOND, Paper, several
 
 from rigctl.analysis.rows.counters import Balance, Balances, port_octets, port_rates, trunk_total
-from rigctl.model.counters.balance import Reconciliation
 from rigctl.model.counters.points import CountingPoint, PointKind
-from rigctl.records import PortSeries, Repetition, RunInfo
+from rigctl.records import PortSeries, Repetition
 from rigctl.settings import Subflows
 
 FRAME = 1448 + 66
 ACK = 66
 
 
-def balances(paper: Paper, **fields: Any) -> Balances:
-    return Balances(paper.run(), [paper.repetition(**fields)])
-
-
 def balance(paper: Paper, **fields: Any) -> Balance:
-    (found,) = balances(paper, **fields).each
+    (found,) = Balances(paper.run(), [paper.repetition(**fields)]).each
     return found
-
-
-def total_of(found: Balance) -> Reconciliation:
-    assert found.total is not None
-    return found.total
 
 
 def point(found: Balances, kind: PointKind, owner: str, *ports: str) -> tuple[int | None, int | None, float | None]:
@@ -49,61 +40,56 @@ def without(repetition: Repetition, *ports: str) -> Repetition:
 
 
 DATA = 2 * Paper().segments * FRAME
+LOST, P2 = {(1, "cable in"): 100}, {("p2", "in"): 500_000_000}
+COARSE = {"coarse": True, "difference_pct": None, "flagged": False}
+
+
+MORE = "more than the flows with their headers; other traffic passed here, or a counter is wrong"
+EXACT = {"expected": pytest.approx(DATA, rel=1e-5), "difference_pct": pytest.approx(0, abs=0.001)}
 
 
 class TestTotal:
     @pytest.mark.parametrize(
-        ("paper", "unread", "where", "counted", "retransmitted"),
+        ("paper", "unread", "where", "total"),
         [
-            (Paper(), (), "trunk", DATA, 0),
+            # Without losses counters and flows agree.
+            (Paper(), (), "trunk", EXACT | {"counted": DATA, "flagged": False, "coarse": False, "why": None}),
             # Without the trunk's first end it is what arrives over it, …
-            (Paper(foreign_octets={("up", "in"): 50_000_000}), ("a up",), "trunk", DATA + 50_000_000, 0),
+            (Paper(foreign_octets={("up", "in"): 50_000_000}), ("a up",), "trunk", {"counted": DATA + 50_000_000}),
             # … without a trunk the sum of the senders' ports, and without one of those of the receivers' ports.
-            (Paper(trunk=False, losses={(1, "cable in"): 100}), (), "ports", DATA, 100 * 1448),
-            (Paper(trunk=False, foreign_octets={("p3", "out"): 1000}), ("a p2",), "ports", DATA + 1000, 0),
+            (Paper(trunk=False, losses=LOST), (), "ports", {"counted": DATA, "retransmitted": 100 * 1448}),
+            (Paper(trunk=False, foreign_octets={("p3", "out"): 1000}), ("a p2",), "ports", {"counted": DATA + 1000}),
+            # Other traffic is a difference in per cent of what was sent, and flagged: at one port that of the sum.
+            (
+                Paper(foreign_octets={("up", "out"): 50_000_000}),
+                (),
+                "trunk",
+                {"difference_pct": pytest.approx(100 * 50_000_000 / DATA, abs=0.001), "flagged": True, "why": MORE},
+            ),
+            (Paper(trunk=False, foreign_octets=P2), (), "ports", {"flagged": True, "why": MORE}),
+            (Paper(duration_s=2, cache_s=15, phase_s=14), (), "trunk", COARSE),
         ],
     )
     def test_it_is_that_of_the_ports_that_carry_all_data(
-        self, paper: Paper, unread: tuple[str, ...], where: str, counted: int, retransmitted: int
+        self, paper: Paper, unread: tuple[str, ...], where: str, total: dict[str, Any]
     ) -> None:
         found = balance(paper, counters=without(paper.repetition(), *unread).counters)
-        total = total_of(found)
-        assert (found.where, total.counted, total.retransmitted) == (where, counted, retransmitted)
-
-    def test_without_losses_counters_and_flows_agree(self) -> None:
-        total = total_of(balance(Paper()))
-        assert total.expected == pytest.approx(DATA, rel=1e-5)
-        assert total.difference_pct == pytest.approx(0, abs=0.001)
-        assert (total.flagged, total.coarse, total.why) == (False, False, None)
+        wanted = {"retransmitted": 0} | total
+        assert found.where == where
+        assert {name: getattr(found.total, name) for name in wanted} == wanted
 
     def test_a_part_of_the_ports_is_no_total(self) -> None:
         paper = Paper(trunk=False)
         assert balance(paper, counters=without(paper.repetition(), "a p2", "a p3").counters).total is None
         assert balance(paper, counters=()).total is None
 
-    def test_other_traffic_is_a_difference_in_per_cent_of_what_was_sent_and_flagged(self) -> None:
-        paper = Paper(foreign_octets={("up", "out"): 50_000_000})
-        total = total_of(balance(paper))
-        assert total.difference_pct == pytest.approx(100 * 50_000_000 / (total.expected or 0), abs=0.001)
-        assert total.flagged
-        assert total.why == "more than the flows with their headers; other traffic passed here, or a counter is wrong"
-
-    def test_one_port_that_is_flagged_flags_the_sum(self) -> None:
-        total = total_of(balance(Paper(trunk=False, foreign_octets={("p2", "in"): 500_000_000})))
-        assert (total.flagged, "other traffic passed here" in (total.why or "")) == (True, True)
-
-    def test_readings_that_are_too_coarse_give_no_difference(self) -> None:
-        total = total_of(balance(Paper(duration_s=2, cache_s=15, phase_s=14)))
-        assert (total.coarse, total.difference_pct, total.flagged) == (True, None, False)
-
     def test_where_a_kernel_does_not_count_retransmits_the_expected_is_unknown(self) -> None:
         paper = Paper()
         first, second = paper.flows()
         unknown = {"retransmits": None, "retransmitted_bytes": None}
         flows = (first, builders.changing(second, sender=unknown, retransmits=None))
-        total = total_of(balance(paper, flows=flows))
-        assert (total.expected, total.difference_pct) == (None, None)
-        assert total.counted == 2 * paper.segments * FRAME
+        total = known(balance(paper, flows=flows).total)
+        assert (total.expected, total.difference_pct, total.counted) == (None, None, DATA)
 
 
 class TestEach:
@@ -140,7 +126,7 @@ class TestColumns:
         self, port: tuple[str, str], trunk: bool
     ) -> None:
         found = balance(Paper(trunk=trunk, foreign_octets={port: 50_000_000}))
-        total = total_of(found)
+        total = known(found.total)
         assert trunk_total(found) == {
             "trunk_octets": total.counted if trunk else None,
             "trunk_expected_octets": total.expected if trunk else None,
@@ -159,9 +145,17 @@ class TestColumns:
             assert tuple(port_octets(balance(paper), *ends).values()) == octets
 
 
+def without_up(port: PortSeries) -> PortSeries | None:
+    return None if (port.switch, port.port) == ("a", "up") else port
+
+
+def empty_up(port: PortSeries) -> PortSeries:
+    return replace(port, columns={name: [] for name in port.columns}) if port.port == "up" else port
+
+
 class TestWhole:
-    def test_a_counting_point_sums_the_repetitions_that_follow_each_other(self) -> None:
-        paper = Paper()
+    def test_a_port_and_an_interface_sum_the_repetitions_that_follow_each_other(self) -> None:
+        paper = Paper(nic_drops={"n1": {"tx_dropped": 5, "queue_drops": 2}})
         found = Balances(*several(3, paper))
         expected, counted, difference = point(found, PointKind.TRUNK_OUT, "a", "up")
         assert counted == pytest.approx(3 * 2 * paper.segments * FRAME, abs=10)
@@ -169,53 +163,37 @@ class TestWhole:
         assert difference == pytest.approx(0, abs=0.001)
         _, acks, _ = point(found, PointKind.TRUNK_IN, "a", "up")
         assert acks == pytest.approx(3 * 2 * (paper.segments // 2) * ACK, abs=10)
+        sent, own = found.whole()[CountingPoint(PointKind.NIC_OUT, "n1")]
+        assert (sent.counted, own.packets) == (3 * paper.segments * FRAME, 3 * paper.segments)
+        assert (own.drops, own.damaged) == (21, 0)
 
-    def test_an_interface_is_summed_over_its_repetitions(self) -> None:
-        paper = Paper(nic_drops={"n1": {"tx_dropped": 5, "queue_drops": 2}})
-        reconciled, counted = Balances(*several(3, paper)).whole()[CountingPoint(PointKind.NIC_OUT, "n1")]
-        assert reconciled.counted == 3 * paper.segments * FRAME
-        assert counted.packets == 3 * paper.segments
-        assert (counted.drops, counted.damaged) == (21, 0)
-
-    def test_a_repetition_whose_port_was_not_read_is_left_out(self) -> None:
+    @pytest.mark.parametrize("silent", [without_up, empty_up])
+    def test_a_repetition_without_a_port_is_left_out(self, silent: Callable[..., PortSeries | None]) -> None:
         paper = Paper()
         info, (first, second, third) = several(3, paper)
-        found = Balances(info, [first, without(second, "a up"), third])
+        found = Balances(info, [first, altered(second, silent), third])
         expected, counted, _ = point(found, PointKind.TRUNK_OUT, "a", "up")
         assert counted == pytest.approx(2 * 2 * paper.segments * FRAME, abs=10)
         assert expected == pytest.approx(counted, rel=1e-5)
-        _, other, _ = point(found, PointKind.TRUNK_IN, "b", "up")
-        assert other == pytest.approx(3 * 2 * paper.segments * FRAME, abs=10)
-
-    def test_a_port_without_readings_is_left_out_too(self) -> None:
-        paper = Paper()
-        info, (first, second) = several(2, paper)
-        empty: dict[str, list[int]] = {name: [] for name in second.counters[0].columns}
-        silent = altered(second, lambda port: replace(port, columns=empty) if port.port == "up" else port)
-        _, counted, _ = point(Balances(info, [first, silent]), PointKind.TRUNK_OUT, "a", "up")
-        assert counted == pytest.approx(2 * paper.segments * FRAME, abs=10)
+        _, other, _ = point(found, PointKind.PORT_OUT, "b", "p3")
+        assert other == pytest.approx(3 * paper.segments * FRAME, abs=10)
 
     def test_a_point_that_was_never_read_is_not_there(self) -> None:
         paper = Paper(nics=False)
         found = Balances(paper.run(), [without(paper.repetition(), "a up")]).whole()
-        assert CountingPoint(PointKind.TRUNK_OUT, "a", ("up",)) not in found
-        assert CountingPoint(PointKind.NIC_OUT, "n1") not in found
-        assert CountingPoint(PointKind.PORT_IN, "a", ("p1",)) in found
+        kinds = {point.kind for point in found if point.owner in ("a", "n1")}
+        assert kinds == {PointKind.PORT_IN, PointKind.PORT_OUT}
 
     def test_what_passed_between_two_sittings_of_a_run_does_not_count(self) -> None:
-        paper = Paper()
+        paper = Paper(discards={("up", "out"): 7})
         info, measured = several(2, paper, gap_s=600)
         foreign = altered(measured[1], lambda port: shifted(port, 10**9))
-        _, counted, difference = point(Balances(info, [measured[0], foreign]), PointKind.TRUNK_OUT, "a", "up")
-        assert counted == pytest.approx(2 * 2 * paper.segments * FRAME, abs=10)
-        assert difference == pytest.approx(0, abs=0.001)
-
-    def test_two_sittings_add_their_drops_and_errors(self) -> None:
-        info, measured = several(2, Paper(discards={("up", "out"): 7}), gap_s=600)
-        found = Balances(info, [measured[0], altered(measured[1], lambda port: shifted(port, 10**9))]).whole()
-        _, counted = found[CountingPoint(PointKind.TRUNK_OUT, "a", ("up",))]
+        found = Balances(info, [measured[0], foreign]).whole()
+        total, counted = found[CountingPoint(PointKind.TRUNK_OUT, "a", ("up",))]
+        assert counted.octets == pytest.approx(2 * 2 * paper.segments * FRAME, abs=10)
+        assert total.difference_pct == pytest.approx(0, abs=0.001)
         assert (counted.drops, counted.damaged) == (14, 0)
-        assert counted.packets == pytest.approx(2 * 2 * Paper().segments, abs=4)
+        assert counted.packets == pytest.approx(2 * 2 * paper.segments, abs=4)
 
     def test_a_run_without_flows_has_no_points(self) -> None:
         paper = Paper()
@@ -237,33 +215,26 @@ def shifted(port: PortSeries, octets: int) -> PortSeries:
     return replace(port, columns=port.columns | counted)
 
 
-def slow_switch(count: int, cache_s: int) -> tuple[RunInfo, list[Repetition]]:
-    """A run whose switches refresh their counters at multiples of `cache_s`."""
-    info, measured = several(count, Paper(duration_s=2))
+def test_how_often_a_switch_refreshes_is_seen_over_the_whole_run() -> None:
+    """Most tests of 2 s alone show no refresh; the run shows that they are 15 s apart."""
+    info, measured = several(12, Paper(duration_s=2))
     truth: dict[tuple[str, str], list[tuple[int, dict[str, int]]]] = {}
     for repetition in measured:
         for port in repetition.counters:
-            rows = [
-                {name: values[at] for name, values in port.columns.items()} for at in range(len(port.columns["t_ns"]))
-            ]
+            rows = [{name: own[at] for name, own in port.columns.items()} for at, _ in enumerate(port.columns["t_ns"])]
             truth.setdefault((port.switch, port.port), []).extend(zip(port.columns["t_ns"], rows, strict=True))
 
     def cached(port: PortSeries) -> PortSeries:
         known = truth[port.switch, port.port]
         columns: dict[str, list[int]] = {name: [] for name in port.columns}
         for t_ns in port.columns["t_ns"]:
-            refreshed_ns = t_ns - t_ns % (cache_s * SECOND)
+            refreshed_ns = t_ns - t_ns % (15 * SECOND)
             shown = [row for at_ns, row in known if at_ns <= refreshed_ns] or [known[0][1]]
             for name, values in columns.items():
                 values.append(t_ns if name == "t_ns" else shown[-1][name])
         return replace(port, columns=columns)
 
-    return info, [altered(repetition, cached) for repetition in measured]
-
-
-def test_how_often_a_switch_refreshes_is_seen_over_the_whole_run() -> None:
-    """Most tests of 2 s alone show no refresh; the run shows that they are 15 s apart."""
-    found = Balances(*slow_switch(12, 15))
+    found = Balances(info, [altered(repetition, cached) for repetition in measured])
     _, counted = found.whole()[CountingPoint(PointKind.TRUNK_OUT, "a", ("up",))]
     assert counted.refresh_s == pytest.approx(15, abs=5)
     assert [each.total.coarse for each in found.each if each.total is not None] == [True] * 12

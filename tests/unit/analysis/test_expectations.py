@@ -5,6 +5,7 @@ from dataclasses import replace
 import builders
 import message_runs
 import pytest
+from known import known
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import Check, Values, checks
@@ -14,10 +15,8 @@ from rigctl.records import Comparison, Expectation, Repetition, RunInfo, RunStat
 def expected(
     column: str, comparison: str, bound: float, *tests: int, per_pair: bool = False, words: tuple[str, ...] = ()
 ) -> Expectation:
-    text = f"{comparison} {bound:g}" + (" per pair" if per_pair else "")
-    return Expectation(
-        column.partition("_")[0], column, text, Comparison(comparison), tests or (1,), bound, words, per_pair
-    )
+    name, text = column.partition("_")[0], f"{comparison} {bound:g}" + (" per pair" if per_pair else "")
+    return Expectation(name, column, text, Comparison(comparison), tests or (1,), bound, words, per_pair)
 
 
 def limited(*words: str, per_pair: bool = False) -> Expectation:
@@ -58,10 +57,8 @@ def test_the_bound_itself_is_at_least_and_at_most_but_not_above_or_below() -> No
 
 def test_per_pair_each_pair_is_judged_by_itself() -> None:
     found = checked(expected("retransmits", "<", 50, per_pair=True))
-    assert [(str(check.stream), check.value, check.met) for check in found] == [
-        ("pi1 → pi2", 85.0, False),
-        ("pi3 → pi4", 1.0, True),
-    ]
+    assert [(one.value, one.met) for one in found] == [(85.0, False), (1.0, True)]
+    assert [str(one.stream) for one in found] == ["pi1 → pi2", "pi3 → pi4"]
 
 
 def test_what_is_not_known_is_not_met() -> None:
@@ -93,18 +90,12 @@ def test_the_limit_of_a_test_that_was_not_measured_is_not_even_unknown() -> None
     assert (check.value, check.met) == (None, False)
 
 
-@pytest.mark.parametrize("column", ["efficiency", "goodput_mbps", "retransmits", "limit"])
-def test_values_are_those_of_the_results_table(column: str) -> None:
+def test_values_are_those_of_the_results_table() -> None:
     view = RunView(*run_of())
-    cell = view.plan.cells[0]
-    summary = view.cells[0]
-    shown = {
-        "efficiency": summary.efficiency,
-        "goodput_mbps": summary.goodput_mbps and summary.goodput_mbps.mean,
-        "retransmits": summary.retransmits,
-        "limit": summary.limit,
-    }
-    assert Values(view).of(cell, None, column) == shown[column]
+    summary, values = view.cells[0], Values(view)
+    columns = ("efficiency", "goodput_mbps", "retransmits", "limit")
+    shown = [summary.efficiency, known(summary.goodput_mbps).mean, summary.retransmits, summary.limit]
+    assert [values.of(view.plan.cells[0], None, column) for column in columns] == shown
 
 
 def test_messages_are_judged_pair_by_pair() -> None:

@@ -30,20 +30,13 @@ def test_repetitions_that_do_not_count_have_no_value() -> None:
     assert [figure.values for figure in of(ONE, invalid).values()] == [(), (), ()]
 
 
-def test_a_test_is_known_again_whatever_its_number_and_duration() -> None:
-    moved = builders.cell(7, pairs=ONE.pairs, duration_s=3.0)
-    assert keys_of_tests([ONE])[1] == keys_of_tests([moved])[7]
-
-
-def test_other_settings_or_pairs_are_another_test() -> None:
+def test_a_test_is_known_again_by_its_settings_and_pairs_and_equal_ones_by_their_order() -> None:
+    (own,) = keys_of_tests([ONE]).values()
+    assert keys_of_tests([builders.cell(7, pairs=ONE.pairs, duration_s=3.0)])[7] == own
     others = [builders.cell(1, pairs=ONE.pairs, parallel=9), builders.cell(2, pairs=ONE.pairs[:1])]
-    assert len({*keys_of_tests([ONE]).values(), *keys_of_tests(others).values()}) == 3
-
-
-def test_equal_tests_of_one_scenario_are_told_apart_by_their_order() -> None:
+    assert len({own, *keys_of_tests(others).values()}) == 3
     twice = keys_of_tests([ONE, builders.cell(2, pairs=ONE.pairs)])
-    assert twice[1] != twice[2]
-    assert twice[1] == keys_of_tests([ONE])[1]
+    assert twice[1] == own != twice[2]
 
 
 @pytest.mark.parametrize(("test", "metric"), [("pingpong", ROUND_TRIP), ("blast", THROUGHPUT)])

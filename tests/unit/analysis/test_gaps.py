@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import builders
 import pytest
-from builders import changing, changing_flows
+from builders import changing_flows
+from known import known
 from probing import MS, PAIR, stopped, stream, with_gap
 
 from rigctl.analysis.views.over_time import Gap, gaps_of
-from rigctl.records import Direction, NicCounters, Pair, Series, Status, Stream
+from rigctl.records import Direction, NicCounters, Pair, Repetition, Series, Status, Stream
 from rigctl.settings import ITERATIONS, Settings
 
 
@@ -25,35 +26,37 @@ def test_of_flows_that_stop_at_different_times_the_gaps_are_what_they_share_in_t
     assert [(gap.start_s, round(gap.length_s, 3)) for gap in gaps_of(cell, for_both)] == [(0.7, 0.3), (2.0, 1.0)]
 
 
-def test_what_one_sampling_interval_may_hide_is_not_claimed() -> None:
-    """Samples a second apart: bytes that rose between two of them say nothing of a gap."""
-    repetition = with_gap(stream(), 1000, 1900)
-    received = repetition.flows[0].receiver
-    assert received is not None
-    rare = Series({name: values[9::10] for name, values in received.series.columns.items()})
-    assert gaps_of(stream(), changing_flows(repetition, receiver={"series": rare})) == []
+GAP = with_gap(stream(), 1000, 3000)
+SHORT = with_gap(stream(), 1000, 1900)
+RARE = {name: values[9::10] for name, values in known(SHORT.flows[0].receiver).series.columns.items()}
+NO_SERIES = {"series": Series()}
 
 
-def test_without_series_nothing_is_claimed() -> None:
-    repetition = with_gap(stream(), 1000, 3000)
-    (flow,) = repetition.flows
-    bare = changing(flow, sender={"series": Series()}, receiver={"series": Series()})
-    for flows in ((bare,), (replace(flow, receiver=None),), ()):
-        assert gaps_of(stream(), replace(repetition, flows=flows)) == []
+@pytest.mark.parametrize(
+    "repetition",
+    [
+        *(replace(GAP, status=status) for status in (Status.INVALID, Status.FAILED, Status.INTERRUPTED)),
+        # Without a measurement interval, or outside of it.
+        replace(GAP, window_start_ns=None),
+        replace(GAP, window_end_ns=None),
+        replace(GAP, window_start_ns=builders.BEGIN_NS + 2900 * MS),
+        # Without a receiver, its samples or its bytes.
+        replace(GAP, flows=()),
+        replace(GAP, flows=(replace(GAP.flows[0], receiver=None),)),
+        changing_flows(GAP, sender=NO_SERIES, receiver=NO_SERIES),
+        changing_flows(GAP, receiver={"first_byte_ns": None}),
+        changing_flows(GAP, receiver={"last_byte_ns": None}),
+        # Samples a second apart: bytes that rose between two of them say nothing of a gap.
+        changing_flows(SHORT, receiver={"series": Series(RARE)}),
+    ],
+)
+def test_what_does_not_count_or_is_not_known_has_no_gap(repetition: Repetition) -> None:
+    assert gaps_of(stream(), repetition) == []
 
 
 def test_what_lies_outside_the_measurement_interval_does_not_count() -> None:
-    repetition = with_gap(stream(), 1000, 3000)
-    later = replace(repetition, window_start_ns=builders.BEGIN_NS + 2900 * MS)
-    assert gaps_of(stream(), later) == []
-    (gap,) = gaps_of(stream(), replace(repetition, window_start_ns=builders.BEGIN_NS + 2500 * MS))
-    assert gap.start_s == 0.0
-    assert gap.length_s == pytest.approx(0.5)
-
-
-@pytest.mark.parametrize("status", [Status.INVALID, Status.FAILED, Status.INTERRUPTED])
-def test_repetitions_that_do_not_count_have_none(status: Status) -> None:
-    assert gaps_of(stream(), replace(with_gap(stream(), 1000, 3000), status=status)) == []
+    (gap,) = gaps_of(stream(), replace(GAP, window_start_ns=builders.BEGIN_NS + 2500 * MS))
+    assert (gap.start_s, gap.length_s) == pytest.approx((0.0, 0.5))
 
 
 def test_a_gap_names_its_test_repetition_and_stream() -> None:
@@ -65,38 +68,26 @@ def test_a_gap_names_its_test_repetition_and_stream() -> None:
     assert gaps_of(cell, second) == [Gap(7, 3, Stream(Pair("c", "d"), Direction.FORWARD), 1.0, 2.0)]
 
 
-def test_what_comes_before_the_first_byte_or_after_the_last_is_no_gap() -> None:
-    repetition = with_gap(stream(), 1000, 3000)
-    begin = builders.BEGIN_NS
-    for first_ms, last_ms, length_s in ((2000, 5000, 1.0), (0, 2000, 1.0), (1500, 2500, 1.0), (3000, 5000, None)):
-        times = {"first_byte_ns": begin + first_ms * MS, "last_byte_ns": begin + last_ms * MS}
-        found = gaps_of(stream(), changing_flows(repetition, receiver=times))
-        assert [gap.length_s for gap in found] == ([] if length_s is None else [pytest.approx(length_s)])
-
-
-def test_a_receiver_that_got_nothing_at_all_has_no_gap() -> None:
-    for unknown in ("first_byte_ns", "last_byte_ns"):
-        silent = changing_flows(with_gap(stream(), 1000, 3000), receiver={unknown: None})
-        assert gaps_of(stream(), silent) == []
+@pytest.mark.parametrize(
+    ("first_ms", "last_ms", "left_s"), [(2000, 5000, [1.0]), (0, 2000, [1.0]), (1500, 2500, [1.0]), (3000, 5000, [])]
+)
+def test_before_the_first_byte_and_after_the_last_is_no_gap(first_ms: int, last_ms: int, left_s: list[float]) -> None:
+    times = {"first_byte_ns": builders.BEGIN_NS + first_ms * MS, "last_byte_ns": builders.BEGIN_NS + last_ms * MS}
+    found = gaps_of(stream(), changing_flows(GAP, receiver=times))
+    assert [gap.length_s for gap in found] == pytest.approx(left_s)
 
 
 def test_messages_rest_without_a_gap() -> None:
     pings = replace(stream(), test="pingpong", message_bytes=64, settings=Settings({ITERATIONS: 10}))
-    assert gaps_of(pings, with_gap(stream(), 1000, 3000)) == []
-
-
-@pytest.mark.parametrize("bound", ["window_start_ns", "window_end_ns"])
-def test_without_a_measurement_interval_nothing_is_claimed(bound: str) -> None:
-    assert gaps_of(stream(), replace(with_gap(stream(), 1000, 3000), **{bound: None})) == []  # type: ignore[arg-type]
+    assert gaps_of(pings, GAP) == []
 
 
 def test_a_gap_is_longer_than_two_round_trips() -> None:
     repetition = with_gap(stream(), 1000, 1400)
-    sender = repetition.flows[0].sender
-    assert sender is not None
+    columns = known(repetition.flows[0].sender).series.columns
     for rtt_us, gaps in ((199_000, 1), (201_000, 0)):
         # The median while bytes flowed: a sample of 0 says nothing, and one that is far off neither.
-        series = Series(sender.series.columns | {"rtt_us": [0] * 20 + [rtt_us] * 29 + [9_000_000]})
+        series = Series(columns | {"rtt_us": [0] * 20 + [rtt_us] * 29 + [9_000_000]})
         assert len(gaps_of(stream(), changing_flows(repetition, sender={"series": series}))) == gaps
 
 

@@ -10,29 +10,13 @@ import das2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from known import known
 
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import summaries
-from rigctl.analysis.views.matrix import (
-    MOST_DIFFERENCES,
-    Matrix,
-    Trend,
-    changed,
-    columns,
-    growth,
-    matrix,
-    payload_share,
-    shared_limit,
-    trend,
-)
-from rigctl.analysis.views.over_time import (
-    MOST_CHARTS,
-    MOST_OF_MATRIX,
-    charted,
-    charted_cells,
-    charted_numbers,
-    sampled,
-)
+from rigctl.analysis.views import matrix as matrices
+from rigctl.analysis.views import over_time
+from rigctl.analysis.views.matrix import Matrix, Trend
 from rigctl.records import Cell, Condition, HostSetting, Repetition, RunInfo
 from rigctl.report.sections.matrix import condition_grids, panel_title
 from rigctl.settings import WINDOW_TOTAL
@@ -41,37 +25,37 @@ SMALL: dict[str, Any] = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (
 
 
 def made(info: RunInfo, measured: list[Repetition]) -> Matrix:
-    found = matrix(info.plan, summaries(load(info, measured)))
-    assert found is not None
-    return found
+    return known(matrices.matrix(info.plan, summaries(load(info, measured))))
 
 
-def test_every_window_is_a_panel_with_a_field_for_each_number_of_pairs_and_flows() -> None:
-    found = made(*das2.run(**SMALL))
-    titles = [panel_title(panel.setting) for panel in found.conditions[0].panels]
-    assert titles == ["Total window 64 KiB", "Total window 128 KiB"]
-    assert all(len(panel.sums_mbps) == 6 for panel in found.conditions[0].panels)
-    assert (found.pairs, found.flows) == ((1, 4, 8), (1, 2))
-
-
-def test_a_field_is_the_sum_over_the_pairs_of_its_cell() -> None:
+def test_every_window_is_a_panel_whose_fields_are_the_sums_by_numbers_of_pairs_and_flows() -> None:
     info, measured = das2.run(**SMALL)
+    found = made(info, measured)
+    panels = {panel_title(panel.setting): panel.sums_mbps for panel in found.conditions[0].panels}
+    assert (found.pairs, found.flows) == ((1, 4, 8), (1, 2))
+    assert list(panels) == ["Total window 64 KiB", "Total window 128 KiB"]
+    assert {len(sums_mbps) for sums_mbps in panels.values()} == {6}
     cell = next(one for one in info.plan.cells if (len(one.pairs), one.parallel) == (4, 2))
     repetition = next(one for one in measured if one.cell == cell.number)
     received = sum(flow.bytes or 0 for flow in repetition.flows)
-    panel = made(info, measured).conditions[0].panels[0]
-    assert panel.sums_mbps[4, 2] == pytest.approx(received * 8e-6 / cell.duration_s)
+    assert panels["Total window 64 KiB"][4, 2] == pytest.approx(received * 8e-6 / cell.duration_s)
 
 
-def test_a_run_whose_cells_all_have_the_same_pairs_is_no_matrix() -> None:
-    for info, measured in (builders.gigablox(), das2.run(flows=(1, 2, 4), pairs=(12,))):
-        assert matrix(info.plan, summaries(load(info, measured))) is None
+TWICE = (*das2.cells(**SMALL), replace(das2.cells(**SMALL)[0], number=99))
 
 
-def test_cells_that_share_a_field_are_no_matrix() -> None:
-    cells = (*das2.cells(**SMALL), replace(das2.cells(**SMALL)[0], number=99))
-    info = builders.run(das2.plan(cells))
-    assert matrix(info.plan, summaries(load(info, [das2.repetition(one) for one in cells]))) is None
+@pytest.mark.parametrize(
+    ("info", "measured"),
+    [
+        builders.gigablox(),
+        das2.run(flows=(1, 2, 4), pairs=(12,)),
+        (builders.run(das2.plan(TWICE)), [das2.repetition(one) for one in TWICE]),
+        (das2.run(**SMALL)[0], []),
+    ],
+    ids=["two pairs", "twelve pairs", "cells that share a field", "nothing measured"],
+)
+def test_what_is_no_matrix(info: RunInfo, measured: list[Repetition]) -> None:
+    assert matrices.matrix(info.plan, summaries(load(info, measured))) is None
 
 
 def test_whatever_else_varies_makes_panels_of_its_own() -> None:
@@ -95,11 +79,6 @@ def test_what_was_not_measured_is_not_there_and_never_0() -> None:
     grid = condition_grids(found, found.conditions[0])[0]
     assert 1 not in dict(grid.columns)["1"]
     assert all(value > 0 for value in grid.mbps)
-
-
-def test_a_matrix_of_which_nothing_was_measured_is_none() -> None:
-    info, _ = das2.run(**SMALL)
-    assert matrix(info.plan, summaries(load(info, []))) is None
 
 
 def test_the_difference_of_two_conditions_is_later_less_earlier_field_by_field() -> None:
@@ -128,7 +107,7 @@ def test_a_condition_is_compared_with_the_one_that_differs_in_the_fewest_setting
     named = (("fixed 1500", False), ("fixed 8176", False), ("resize 1500", True), ("resize 8192", True))
     conditions = [Condition(name, (HostSetting("mtu", name.split()[1]),), resize) for name, resize in named]
     found = made(*das2.run(conditions, das2.Shape(), **SMALL))
-    assert [(one.earlier.name, one.later.name, list(changed(one))) for one in found.differences] == [
+    assert [(one.earlier.name, one.later.name, list(matrices.changed(one))) for one in found.differences] == [
         ("fixed 1500", "fixed 8176", ["mtu"]),
         ("fixed 1500", "resize 1500", ["resize"]),
         ("resize 1500", "resize 8192", ["mtu"]),
@@ -138,7 +117,7 @@ def test_a_condition_is_compared_with_the_one_that_differs_in_the_fewest_setting
 def test_at_most_six_differences_are_shown() -> None:
     conditions = [replace(das2.OFF, name=f"c{at}") for at in range(9)]
     found = made(*das2.run(conditions, windows=(65536,), flows=(1,), pairs=(1, 2)))
-    assert len(found.differences) == MOST_DIFFERENCES
+    assert len(found.differences) == matrices.MOST_DIFFERENCES
     assert [(one.earlier.name, one.later.name) for one in found.differences][:2] == [("c0", "c1"), ("c1", "c2")]
 
 
@@ -152,31 +131,31 @@ def test_the_highest_sums_are_told_from_luck_by_their_median() -> None:
 
 def test_of_a_large_run_only_the_ends_of_each_panel_are_drawn_over_time() -> None:
     plan = das2.plan(das2.cells())
-    drawn = charted_cells(plan)
+    drawn = over_time.charted_cells(plan)
     assert [(cell[WINDOW_TOTAL], cell.parallel, len(cell.pairs)) for cell in drawn] == [
         (window, parallel, 12) for window in das2.WINDOWS for parallel in (1, 10)
     ]
     many = das2.plan(das2.cells((das2.OFF, das2.ON, das2.JUMBO)))
-    assert len(charted_cells(many)) <= MOST_OF_MATRIX
-    assert {cell.condition for cell in charted_cells(many)} == {"resize-off", "resize-on", "resize-on-8192"}
-    assert charted_numbers(plan) == {cell.number for cell in drawn}
+    assert len(over_time.charted_cells(many)) <= over_time.MOST_OF_MATRIX
+    assert {cell.condition for cell in over_time.charted_cells(many)} == {"resize-off", "resize-on", "resize-on-8192"}
+    assert over_time.charted_numbers(plan) == {cell.number for cell in drawn}
 
 
 def test_all_tests_of_a_run_of_48_are_drawn() -> None:
-    plan = builders.plan([builders.cell(number) for number in range(1, MOST_CHARTS + 1)])
-    assert charted_cells(plan) == plan.cells
-    assert charted_numbers(plan) == set(range(1, MOST_CHARTS + 1))
+    plan = builders.plan([builders.cell(number) for number in range(1, over_time.MOST_CHARTS + 1)])
+    assert over_time.charted_cells(plan) == plan.cells
+    assert over_time.charted_numbers(plan) == set(range(1, over_time.MOST_CHARTS + 1))
 
 
 def test_a_panel_of_one_test_is_drawn_once() -> None:
     cells = [builders.cell(number, window_bytes=1024 * number) for number in range(1, 4)]
-    assert [cell.number for cell in charted(builders.plan(cells), 2)] == [1, 3]
+    assert [cell.number for cell in over_time.charted(builders.plan(cells), 2)] == [1, 3]
 
 
 def test_samples_of_a_large_run_are_read_of_the_tests_that_are_drawn() -> None:
     plan = builders.plan([builders.cell(number, parallel=20) for number in range(1, 101)])
-    assert sampled(plan) is True  # 100 tests of 2 pairs with 20 flows
-    assert sampled(replace(plan, repeat=2)) == charted_numbers(plan)
+    assert over_time.sampled(plan) is True  # 100 tests of 2 pairs with 20 flows
+    assert over_time.sampled(replace(plan, repeat=2)) == over_time.charted_numbers(plan)
 
 
 TWELVE = range(1, 13)
@@ -188,82 +167,62 @@ def sums(counts: Sequence[int], each: float, level: float, noise: float = 0.0, s
     return {count: min(each * count, level) * (1 + luck.gauss(0, noise)) for count in counts}
 
 
-def limit_of(known: dict[int, float]) -> Trend:
-    found = shared_limit(known)
-    assert found is not None
-    return found
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_a_plateau_of_8_gigabit_is_found_from_8_of_12_pairs_on_in_spite_of_noise(seed: int) -> None:
-    found = limit_of(sums(TWELVE, 989, 7910, 0.005, seed))
-    assert found.pairs == 8
-    assert found.goodput_mbps == pytest.approx(7910, rel=0.01)
-    assert found.each_mbps == pytest.approx(989, rel=0.01)
-    assert found.points == 5
+    found = known(matrices.shared_limit(sums(TWELVE, 989, 7910, 0.005, seed)))
+    assert (found.pairs, found.points) == (8, 5)
+    assert (found.goodput_mbps, found.each_mbps) == pytest.approx((7910, 989), rel=0.01)
 
 
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("noise", [0.0, 0.005, 0.02])
 def test_straight_growth_has_no_limit_however_its_noise_falls(noise: float, seed: int) -> None:
     grown = sums(TWELVE, 941, 1e9, noise, seed)
-    assert shared_limit(grown) is None
-    found = growth(grown)
-    assert found is not None
+    assert matrices.shared_limit(grown) is None
+    found = known(matrices.growth(grown))
     assert (found.pairs, found.goodput_mbps) == (12, grown[12])
 
 
-def test_a_trunk_of_10_gigabit_is_found_with_two_numbers_of_pairs_beyond_it() -> None:
-    found = limit_of(sums(TWELVE, 989, 9890))
-    assert (found.pairs, found.points) == (10, 3)
-
-
-def test_the_knee_may_lie_between_two_numbers_of_pairs() -> None:
-    found = limit_of(sums([1, 2, 3, 4, 5, 6], 941, 3300))
-    assert (found.pairs, found.goodput_mbps) == (4, 3300)
-
-
-def test_one_point_beyond_the_growth_is_a_limit_only_where_each_pair_clearly_has_less() -> None:
-    clear = limit_of({2: 1880, 4: 3760, 12: 7910})
-    assert (clear.pairs, clear.points) == (12, 1)
-    assert shared_limit({4: 3760, 8: 7520, 9: 7800}) is None  # 8 % short: could be one slow pair
-    assert shared_limit({4: 3760, 12: 7910}) is None  # one point of growth, one beyond: nothing to tell it by
-
-
-@pytest.mark.parametrize("known", [{}, {12: 7910.0}, {1: 941.0, 2: 941.0}, {1: 0.0, 2: 0.0, 3: 0.0}])
-def test_too_few_points_or_no_traffic_tell_nothing(known: dict[int, float]) -> None:
-    assert shared_limit(known) is None
-
-
-def test_a_sum_that_no_pair_adds_to_is_shared_from_the_fewest_pairs_on() -> None:
-    found = limit_of({1: 940.0, 2: 941.0, 3: 939.0, 4: 941.0})
-    assert (found.pairs, found.each_mbps) == (1, None)
-    assert shared_limit({10: 940.0, 11: 941.0, 12: 939.0}) is None  # 10 % more pairs: that could be chance
+@pytest.mark.parametrize(
+    ("sums_mbps", "limit", "grows_to"),
+    [
+        # A trunk of 10 Gbit/s with two numbers of pairs beyond it; a knee that lies between two numbers.
+        (sums(TWELVE, 989, 9890), (10, 9890, 989, 3), None),
+        (sums([1, 2, 3, 4, 5, 6], 941, 3300), (4, 3300, 941, 3), None),
+        # One point beyond the growth is a limit only where each pair clearly has less.
+        ({2: 1880, 4: 3760, 12: 7910}, (12, 7910, 940, 1), None),
+        ({4: 3760, 8: 7520, 9: 7800}, None, 9),  # 8 % short: could be one slow pair
+        ({4: 3760, 12: 7910}, None, None),  # one point of growth, one beyond: nothing to tell it by
+        # A sum that no pair adds to is shared from the fewest pairs on.
+        ({1: 940.0, 2: 941.0, 3: 939.0, 4: 941.0}, (1, 940.5, None, 4), None),
+        ({10: 940.0, 11: 941.0, 12: 939.0}, None, 12),  # 10 % more pairs: that could be chance
+        # A sum that falls with more pairs, or whose growth slackens bit by bit, is neither.
+        ({1: 941.0, 4: 3764.0, 8: 7400.0, 10: 6500.0, 12: 5400.0}, None, None),
+        ({count: 941 * count**0.7 for count in TWELVE}, None, None),
+        # Too few points, or no traffic.
+        ({}, None, None),
+        ({12: 7910.0}, None, None),
+        ({1: 941.0, 2: 941.0}, None, None),
+        ({1: 0.0, 2: 0.0, 3: 0.0}, None, None),
+    ],
+)
+def test_sums_have_a_limit_or_grow_or_neither(sums_mbps: dict[int, float], limit: Any, grows_to: int | None) -> None:
+    found, grown = matrices.shared_limit(sums_mbps), matrices.growth(sums_mbps)
+    assert (found and (found.pairs, found.goodput_mbps, found.each_mbps, found.points)) == limit
+    assert (grown and grown.pairs) == grows_to
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_plateau_that_is_noise_only_is_none(seed: int) -> None:
     luck = random.Random(seed)
-    assert shared_limit({count: luck.uniform(1000, 8000) for count in TWELVE}) is None
-
-
-def test_a_sum_that_falls_with_more_pairs_is_neither_a_plateau_nor_growth() -> None:
-    falling = {1: 941.0, 4: 3764.0, 8: 7400.0, 10: 6500.0, 12: 5400.0}
-    assert shared_limit(falling) is None
-    assert growth(falling) is None
-
-
-def test_growth_that_slackens_bit_by_bit_is_neither() -> None:
-    slack = {count: 941 * count**0.7 for count in TWELVE}
-    assert shared_limit(slack) is None
-    assert growth(slack) is None
+    assert matrices.shared_limit({count: luck.uniform(1000, 8000) for count in TWELVE}) is None
 
 
 @given(each=st.floats(1, 1e5), knee=st.integers(3, 9), scale=st.floats(0.001, 1000))
 def test_the_rule_does_not_depend_on_the_unit(each: float, knee: int, scale: float) -> None:
     one = sums(TWELVE, each, each * knee)
     other = {count: total * scale for count, total in one.items()}
-    assert limit_of(one).pairs == limit_of(other).pairs == knee
+    assert [known(matrices.shared_limit(each)).pairs for each in (one, other)] == [knee, knee]
 
 
 COARSE: dict[str, Any] = {"windows": (131072,), "flows": (1,)}
@@ -271,36 +230,32 @@ QUIET = das2.Shape(noise=0.0)
 
 
 def trend_of(info: RunInfo, measured: list[Repetition]) -> Trend:
-    found = trend(info, made(info, measured).conditions[0])
-    assert found is not None
-    return found
+    return known(matrices.trend(info, made(info, measured).conditions[0]))
 
 
-@pytest.mark.parametrize(("condition", "goodput_mbps"), [(das2.OFF, 7531.9), (das2.JUMBO, 7911.2)])
-def test_a_plateau_is_the_same_rate_on_the_wire_for_any_frame_size(condition: Condition, goodput_mbps: float) -> None:
-    found = trend_of(*das2.run((condition,), QUIET, **COARSE))
-    assert (found.kind, found.pairs, found.points, found.busy) == ("limit", 8, 5, False)
-    assert found.goodput_mbps == pytest.approx(goodput_mbps, rel=1e-3)
-    assert found.wire_mbps == pytest.approx(8000, rel=1e-3)
+GROWING = das2.Shape(trunk_bps=None, noise=0.0)
+SLACK = das2.Shape(goodput_mbps=lambda cell, mtu: 900.0 * len(cell.pairs) ** 0.6, noise=0.0)
+PLATEAU = {"pairs": 8, "points": 5, "busy": False, "wire_mbps": 8000}  # whatever the frame size
 
 
-def test_growth_names_the_most_pairs_and_what_each_achieves() -> None:
-    found = trend_of(*das2.run((das2.OFF,), das2.Shape(trunk_bps=None, noise=0.0), **COARSE))
-    assert (found.kind, found.pairs, found.wire_mbps) == ("growth", 12, None)
-    assert found.each_mbps == pytest.approx(941.5, rel=1e-3)
-    assert found.goodput_mbps == pytest.approx(12 * 941.5, rel=1e-3)
-
-
-def test_what_is_neither_has_its_highest_sum_with_its_efficiency() -> None:
-    shape = das2.Shape(goodput_mbps=lambda cell, mtu: 900.0 * len(cell.pairs) ** 0.6, noise=0.0)
-    found = trend_of(*das2.run((das2.OFF,), shape, **COARSE))
-    assert (found.kind, found.pairs) == ("neither", 12)
-    assert found.efficiency == pytest.approx(900 * 12**0.6 / 7531.9, rel=1e-3)
+@pytest.mark.parametrize(
+    ("condition", "shape", "kind", "wanted"),
+    [
+        (das2.OFF, QUIET, "limit", PLATEAU | {"goodput_mbps": 7531.9}),
+        (das2.JUMBO, QUIET, "limit", PLATEAU | {"goodput_mbps": 7911.2}),
+        (das2.OFF, GROWING, "growth", {"pairs": 12, "goodput_mbps": 12 * 941.5, "each_mbps": 941.5}),
+        (das2.OFF, SLACK, "neither", {"pairs": 12, "efficiency": 900 * 12**0.6 / 7531.9}),
+    ],
+)
+def test_a_trend_is_a_limit_growth_or_neither(condition: Condition, shape: das2.Shape, kind: str, wanted: Any) -> None:
+    found = trend_of(*das2.run((condition,), shape, **COARSE))
+    assert (found.kind, found.wire_mbps is None) == (kind, kind != "limit")
+    assert {name: getattr(found, name) for name in wanted} == pytest.approx(wanted, rel=1e-3)
 
 
 def test_one_number_of_pairs_that_was_measured_shows_no_trend() -> None:
     info, measured = das2.run((das2.OFF,), **COARSE)
-    assert trend(info, made(info, measured[:1]).conditions[0]) is None
+    assert matrices.trend(info, made(info, measured[:1]).conditions[0]) is None
 
 
 def test_busy_processors_in_half_of_the_plateau_are_named() -> None:
@@ -315,11 +270,11 @@ def test_busy_processors_in_half_of_the_plateau_are_named() -> None:
 def test_unlike_frames_leave_the_rate_on_the_wire_unknown() -> None:
     info, measured = das2.run((das2.OFF,), QUIET, **COARSE)
     cells = summaries(load(info, measured))
-    assert payload_share(info, cells) == pytest.approx(1448 / 1538)
+    assert matrices.payload_share(info, cells) == pytest.approx(1448 / 1538)
     for at, repetition in enumerate(measured):
         first, *others = repetition.flows
         measured[at] = replace(repetition, flows=(builders.changing(first, sender={"mss": 1000}), *others))
-    assert payload_share(info, summaries(load(info, measured))) is None
+    assert matrices.payload_share(info, summaries(load(info, measured))) is None
 
 
 def test_limits_within_three_per_cent_on_the_wire_are_alike() -> None:
@@ -330,8 +285,8 @@ def test_limits_within_three_per_cent_on_the_wire_are_alike() -> None:
     assert not limit.like(replace(limit, pairs=9))
     assert not limit.like(replace(limit, busy=True))
     assert not limit.like(replace(limit, points=1))
-    growth = Trend("growth", 12, 11000.0, 941.0, points=12)
-    assert growth.like(replace(growth, goodput_mbps=9000.0))
+    grown = Trend("growth", 12, 11000.0, 941.0, points=12)
+    assert grown.like(replace(grown, goodput_mbps=9000.0))
 
 
 def test_a_column_is_its_field_furthest_below_the_best_of_its_number_of_pairs() -> None:
@@ -343,7 +298,7 @@ def test_a_column_is_its_field_furthest_below_the_best_of_its_number_of_pairs() 
 
     shape = das2.Shape(trunk_bps=None, goodput_mbps=goodput_mbps, noise=0.0)
     info, measured = das2.run((das2.OFF,), shape, windows=(65536, 131072), flows=(1, 4), pairs=(1, 2))
-    found = columns(made(info, measured).conditions[0])
+    found = matrices.columns(made(info, measured).conditions[0])
     assert len(found) == 4
     seen = {(each.flows, str(dict(each.setting)["window_total_bytes"])): each for each in found}
     best = {(1, "65536"): (2, 200), (4, "65536"): (1, 100), (1, "131072"): (2, 200), (4, "131072"): (1, 100)}

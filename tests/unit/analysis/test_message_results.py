@@ -10,29 +10,10 @@ from message_runs import BLAST, PAIR, PING, measured, results
 
 from rigctl.analysis.summary import Exclusion
 from rigctl.analysis.views.messages import MessageResult, message_results
-from rigctl.records import (
-    Datagrams,
-    Direction,
-    DiskTimes,
-    Link,
-    Pair,
-    Repetition,
-    RoundTrips,
-    RunInfo,
-    RunStatus,
-    Side,
-    Status,
-)
+from rigctl.records import Datagrams, DiskTimes, Link, Pair, Repetition, RoundTrips, RunInfo, RunStatus, Side, Status
 
 BACK = Pair("cork", "dublin")
 ROWS = [(1024, 100, (1.0, 1.5))]
-
-
-def with_senders(repetition: Repetition, *changes: dict[str, Any]) -> Repetition:
-    """The repetition with a flow of one sender for each of `changes`; the fields of TCP by their names."""
-    (flow,) = repetition.flows
-    flows = (builders.changing(flow, sender=own, number=at) for at, own in enumerate(changes, 1))
-    return replace(repetition, flows=tuple(flows))
 
 
 def only(info: RunInfo, repetitions: list[Repetition]) -> MessageResult:
@@ -42,9 +23,11 @@ def only(info: RunInfo, repetitions: list[Repetition]) -> MessageResult:
 
 def one(*changes: dict[str, Any], test: str = "pingpong", **cell: Any) -> MessageResult:
     """The result of one repetition of 100 messages of 1024 bytes in 1 s, with one flow for each of `changes`."""
-    info, repetitions = measured(test, [(1024, 100, (1.0,))])
+    info, (repetition,) = measured(test, [(1024, 100, (1.0,))])
     info = replace(info, plan=replace(info.plan, cells=(builders.asking(info.plan.cells[0], **cell),)))
-    return only(info, [with_senders(repetitions[0], *(changes or ({},)))])
+    (flow,) = repetition.flows
+    flows = (builders.changing(flow, sender=own, number=at) for at, own in enumerate(changes or ({},), 1))
+    return only(info, [replace(repetition, flows=tuple(flows))])
 
 
 class TestTimes:
@@ -154,11 +137,10 @@ class TestWhich:
             back = builders.changing(flow, sender={"last_byte_ns": 10**12 + 5 * 10**9}, pair=BACK)
             both.append(replace(repetition, flows=(flow, back)))
         found = message_results(replace(info, plan=replace(info.plan, cells=cells)), both)
-        assert [(result.cell.number, str(result.stream.pair), result.elapsed_s) for result in found] == [
-            (1, "dublin -> cork", (1.0,)), (1, "cork -> dublin", (5.0,)),
-            (2, "dublin -> cork", (2.0,)), (2, "cork -> dublin", (5.0,)),
+        assert [(result.cell.number, str(result.stream), result.elapsed_s) for result in found] == [
+            (1, "dublin → cork", (1.0,)), (1, "cork → dublin", (5.0,)),
+            (2, "dublin → cork", (2.0,)), (2, "cork → dublin", (5.0,)),
         ]  # fmt: skip
-        assert [result.stream.direction for result in found] == [Direction.FORWARD] * 4
 
     def test_what_does_not_count_is_in_no_number_and_named(self) -> None:
         info, (first, second) = measured("pingpong", ROWS)

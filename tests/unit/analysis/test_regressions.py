@@ -1,6 +1,7 @@
 """What is news of a run: from nights in a store."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -8,6 +9,7 @@ from typing import Any, TypeAlias
 import builders as make
 import many_nights as nightly
 import pytest
+from known import known
 
 from rigctl.analysis.nights.regressions import Regressions, news
 from rigctl.analysis.nights.shifts import Shift
@@ -17,6 +19,7 @@ from rigctl.records import CONFIRMS, Accepted, Pair, RunPlan, RunStatus
 from rigctl.store import Store, open_store
 
 PLAN = nightly.mesh_plan(("a", "b", "c"))
+ONE_WAY = replace(PLAN, cells=PLAN.cells[:1])
 KERNEL = {"kernel": "Linux 6.12.47+rpt-rpi-v8 aarch64"}
 CHANGED = 12
 """The night of the change."""
@@ -29,6 +32,15 @@ def slow_sender(night: int, pair: Pair) -> float:
 
 def slow_all(night: int, pair: Pair) -> float:
     return 0.95 if night >= CHANGED else 1.0
+
+
+@contextmanager
+def stored(path: Path, plan: RunPlan, nights: int, change: nightly.Change, facts: Any = None) -> Iterator[Store]:
+    """Open a store of that many nights; from the night of the change on the nodes have these facts."""
+    with open_store(str(path), create=True) as store:
+        for night in range(nights):
+            nightly.measure(store, plan, night, change, facts=facts if night >= CHANGED else None)
+        yield store
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +58,7 @@ def measured(kept: dict[str, Path], tmp_path: Path) -> Iterator[Callable[..., St
         name = f"{change.__name__}{len(facts or {})}.db"
         if name not in kept:
             kept[name] = kept["folder"] / name
-            with open_store(str(kept[name]), create=True) as store:
-                for night in range(NIGHTS):
-                    nightly.measure(store, PLAN, night, change, facts=facts if night >= CHANGED else None)
+            with stored(kept[name], PLAN, NIGHTS, change, facts) as store:
                 news(store, store.run())  # which keeps each night's figures
         copy = tmp_path / name
         copy.write_bytes(kept[name].read_bytes())
@@ -89,16 +99,6 @@ def test_what_all_nodes_have_in_common_is_not_called_a_node(measured: Measured) 
     assert sorted(subjects(found.news)) == [(None, None, (number,)) for number in range(1, 7)]
 
 
-def together(pairs: tuple[Pair, ...], shares: tuple[float, ...]) -> tuple[RunPlan, nightly.Change]:
-    """Return a plan of one test in which all pairs run at once, and a change of their levels."""
-    plan = make.plan([make.cell(1, pairs=pairs, duration_s=1.0)], scenario_name="nightly", rig_name="lab", virtual=None)
-
-    def change(night: int, pair: Pair) -> float:
-        return shares[pairs.index(pair)] if night >= CHANGED else 1.0
-
-    return plan, change
-
-
 @pytest.mark.parametrize(
     ("shares", "leaders", "explained"),
     [
@@ -111,10 +111,13 @@ def test_the_pair_that_bears_the_change_is_named_and_not_the_sum(
     tmp_path: Path, shares: tuple[float, ...], leaders: list[str | None], explained: int
 ) -> None:
     pairs = (Pair("a", "b"), Pair("c", "d"), Pair("e", "f"), Pair("g", "h"))[: len(shares)]
-    plan, change = together(pairs, shares)
-    with open_store(str(tmp_path / "store.db"), create=True) as store:
-        for night in range(CHANGED + 2):
-            nightly.measure(store, plan, night, change)
+    cell = make.cell(1, pairs=pairs, duration_s=1.0)  # all pairs at once
+    plan = make.plan([cell], scenario_name="nightly", rig_name="lab", virtual=None)
+
+    def change(night: int, pair: Pair) -> float:
+        return shares[pairs.index(pair)] if night >= CHANGED else 1.0
+
+    with stored(tmp_path / "store.db", plan, CHANGED + 2, change) as store:
         found = news(store, store.run())
     streams = [shift.series.subject.stream for shift in found.news]
     assert [stream and f"{stream.sender} → {stream.receiver}" for stream in streams] == leaders
@@ -126,16 +129,12 @@ def test_a_dip_of_two_nights_ends_and_its_end_is_news(tmp_path: Path) -> None:
     def dip(night: int, pair: Pair) -> float:
         return 0.92 if night in (CHANGED, CHANGED + 1) else 1.0
 
-    plan = replace(nightly.mesh_plan(("a", "b")), cells=nightly.mesh_plan(("a", "b")).cells[:1])
-    with open_store(str(tmp_path / "store.db"), create=True) as store:
-        for night in range(CHANGED + 5):
-            nightly.measure(store, plan, night, dip)
+    with stored(tmp_path / "store.db", ONE_WAY, CHANGED + 5, dip) as store:
         assert of(store, CHANGED + 1).failed
         [back] = of(store, CHANGED + 3).news
         assert (back.better, back.since.run) == (True, store.run_ids()[CHANGED + 2])
         assert of(store, CHANGED + 3).standing == ()
-        assert back.returns is not None
-        assert back.returns.run == store.run_ids()[CHANGED]
+        assert known(back.returns).run == store.run_ids()[CHANGED]
         after = of(store, CHANGED + 4)
     assert (after.news, after.standing, after.failed) == ((), (), False)
     assert [shift.better for shift in after.history] == [False, True]
@@ -145,10 +144,7 @@ def test_the_steps_of_a_drift_stand_as_one_change(tmp_path: Path) -> None:
     def drift(night: int, pair: Pair) -> float:
         return 1 - 0.06 * min(max(night - 15, 0) / 20, 1)
 
-    plan = replace(nightly.mesh_plan(("a", "b")), cells=nightly.mesh_plan(("a", "b")).cells[:1])
-    with open_store(str(tmp_path / "store.db"), create=True) as store:
-        for night in range(50):
-            nightly.measure(store, plan, night, drift)
+    with stored(tmp_path / "store.db", ONE_WAY, 50, drift) as store:
         [standing] = of(store, 49).standing
     assert standing.change.gradual
     assert standing.ratio == pytest.approx(0.94, abs=0.01)
@@ -170,10 +166,7 @@ def test_what_stands_is_the_level_of_now_against_the_best_that_was_held(
     levels: list[tuple[float, int]], ratio: float | None, since: int | None, tmp_path: Path
 ) -> None:
     nights = [level for level, count in levels for _ in range(count)]
-    plan = replace(nightly.mesh_plan(("a", "b")), cells=nightly.mesh_plan(("a", "b")).cells[:1])
-    with open_store(str(tmp_path / "store.db"), create=True) as store:
-        for night in range(len(nights)):
-            nightly.measure(store, plan, night, lambda night, _: nights[night])
+    with stored(tmp_path / "store.db", ONE_WAY, len(nights), lambda night, _: nights[night]) as store:
         found = of(store, len(nights) - 1)
         runs = store.run_ids()
     assert found.news == ()
@@ -192,8 +185,7 @@ def test_a_change_is_news_once_and_stands_until_it_is_accepted(measured: Measure
     nightly.measure(store, PLAN, NIGHTS, slow_sender)
     later = news(store, store.run())
     assert (later.news, later.standing, later.failed) == ((), (), False)
-    assert later.accepted is not None
-    assert later.accepted.because == "a new cable"
+    assert known(later.accepted).because == "a new cable"
     assert subjects(later.history) == [("c", "sending", (5, 6))]
 
 
@@ -214,9 +206,7 @@ def test_what_changed_with_it_stands_beside_it(measured: Measured) -> None:
     }
 
 
-def test_what_changed_before_a_night_without_a_value_is_named_too_and_one_measured_twice_is_enough(
-    measured: Measured,
-) -> None:
+def test_what_changed_before_a_night_without_a_value_is_named_and_one_night_twice_is_enough(measured: Measured) -> None:
     store = measured(nightly.steady)
     at_s = nightly.FIRST_S + NIGHTS * nightly.DAY_S
     broken = store.begin(PLAN, {"rigctl": "0.1.0"}, {node: make.facts(**KERNEL) for node in PLAN.links}, at_s)
@@ -266,8 +256,7 @@ def test_a_run_is_compared_with_a_baseline_run_or_the_latest_with_a_tag(measured
     store.history.tag(runs[3], {"firmware": "1.2"})
     for baseline in (runs[3], "firmware=1.2"):
         found = news(store, store.run(), baseline=baseline)
-        assert found.baseline is not None
-        assert found.baseline.run == runs[3]
+        assert known(found.baseline).run == runs[3]
         assert {shift.series.tests for shift in found.news} == {(5,), (6,)}
         assert {(shift.better, shift.since.run) for shift in found.news} == {(False, runs[-1])}
         assert (found.judged, found.too_few) == (6, 0)

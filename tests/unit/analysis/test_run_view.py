@@ -1,9 +1,11 @@
 """A run as the sections of a report see it: which repetitions count, and what is derived once."""
 
 from dataclasses import replace
+from typing import Any
 
 import builders
 import pytest
+from known import known
 
 from rigctl.analysis.rows.cells import derive
 from rigctl.analysis.rows.frames import load
@@ -22,9 +24,8 @@ def retested() -> tuple[RunInfo, list[Repetition]]:
 
 def searched(*shares: float) -> tuple[RunInfo, list[Repetition]]:
     """A search whose trials sent 100 Mbit/s less each and received a share of it."""
-    cell = builders.cell(
-        test="udp", transport="udp", rate=MAX_RATE, message_bytes=1250, pairs=(Pair("a", "b"),), duration_s=1.0
-    )
+    datagrams: dict[str, Any] = {"test": "udp", "transport": "udp", "rate": MAX_RATE, "message_bytes": 1250}
+    cell = builders.cell(pairs=(Pair("a", "b"),), duration_s=1.0, **datagrams)
     trials = []
     for number, share in enumerate(shares, 1):
         sent = 10_000 * (len(shares) + 1 - number)
@@ -39,11 +40,9 @@ def test_repetitions_of_a_retest_are_a_view_of_their_own() -> None:
         (1, 1), (1, 2), (2, 1), (2, 2),
     ]  # fmt: skip
     assert [cell.counted for cell in view.cells] == [2, 2]
-    again = view.retested
-    assert again is not None
+    again = known(view.retested)
     assert [cell.cell.number for cell in again.cells] == [2]
-    mean = again.cells[0].goodput_mbps
-    assert mean is not None
+    mean = known(again.cells[0].goodput_mbps)
     assert mean.mean == pytest.approx(1200, rel=1e-3)
     assert again.retested is None
 
@@ -71,9 +70,7 @@ def test_the_rows_tell_which_of_them_count() -> None:
     }  # fmt: skip
     assert {row["counted"] for row in frames.derived.flows if row["repetition"] > 2} == {False}
     means = frames.cells[frames.cells.counted].groupby("cell")["goodput_mbps"].mean()
-    assert means.to_dict() == {
-        cell.cell.number: pytest.approx(cell.goodput_mbps.mean) for cell in view.cells if cell.goodput_mbps
-    }
+    assert means.to_dict() == pytest.approx({cell.cell.number: known(cell.goodput_mbps).mean for cell in view.cells})
 
 
 def test_trials_and_what_is_not_ok_do_not_count() -> None:

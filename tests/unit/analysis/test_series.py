@@ -14,6 +14,12 @@ from rigctl.columns import Level
 from rigctl.model.window import BinSeries
 from rigctl.records import Bins, Cell, Direction, Flow, Pair, Repetition, Series, Side, Status
 
+PLAIN = builders.cell()
+
+
+def intervals(one: Repetition, cell: Cell = PLAIN) -> list[dict[str, Any]]:
+    return load(builders.run(builders.plan([cell])), [one]).rows(Level.INTERVALS)
+
 
 def test_the_intervals_of_a_flow_add_up_to_its_bytes_and_retransmits() -> None:
     info, measured = builders.gigablox()
@@ -25,43 +31,35 @@ def test_the_intervals_of_a_flow_add_up_to_its_bytes_and_retransmits() -> None:
 
 
 def test_times_run_from_the_start_of_the_common_window_to_its_end() -> None:
-    info, measured = builders.gigablox()
-    rows = [row for row in load(info, measured[:1]).rows(Level.INTERVALS) if row["source"] == "pi1"]
-    times = [row["t_s"] for row in rows]
+    times = [row["t_s"] for row in intervals(builders.repetition(PLAIN)) if row["source"] == "pi1"]
     assert times == sorted(times)
     assert (len(times), times[0], times[-1]) == (100, pytest.approx(0.1), pytest.approx(10.0))
 
 
 def test_a_sample_next_to_an_edge_makes_no_interval_of_its_own() -> None:
-    cell = builders.cell()
-    one = builders.repetition(cell, window_start_ns=builders.BEGIN_NS + 99_000_000)
-    rows = load(builders.run(builders.plan([cell])), [one]).rows(Level.INTERVALS)
+    rows = intervals(builders.repetition(PLAIN, window_start_ns=builders.BEGIN_NS + 99_000_000))
     steps = np.diff([0.0, *(row["t_s"] for row in rows if row["source"] == "pi1")])
     assert min(steps) > 0.05
     assert all(800 < row["goodput_mbps"] < 1000 for row in rows)
 
 
 def test_a_failed_repetition_has_no_intervals() -> None:
-    cell = builders.cell()
-    assert load(builders.run(builders.plan([cell])), [builders.failed(cell)]).rows(Level.INTERVALS) == []
+    assert intervals(builders.failed(PLAIN)) == []
 
 
-def test_no_interval_has_negative_retransmits_where_the_window_begins_between_samples() -> None:
-    cell = builders.cell()
-    for late_ns in (0, 300_000, 99_700_000, 150_000_000):
-        one = builders.repetition(cell, (911, 941), (135, 7), window_start_ns=builders.BEGIN_NS + late_ns)
-        rows = load(builders.run(builders.plan([cell])), [one]).rows(Level.INTERVALS)
-        assert min(row["retransmits"] for row in rows) >= 0
+@pytest.mark.parametrize("late_ns", [0, 300_000, 99_700_000, 150_000_000])
+def test_no_interval_has_negative_retransmits_where_the_window_begins_between_samples(late_ns: int) -> None:
+    one = builders.repetition(PLAIN, (911, 941), (135, 7), window_start_ns=builders.BEGIN_NS + late_ns)
+    assert min(row["retransmits"] for row in intervals(one)) >= 0
 
 
 def one_flow(sender: Series, receiver: Series) -> list[dict[str, Any]]:
     """The rows of a flow of 4 s whose measurement interval is from 1 s on, for 2 s."""
-    cell = builders.cell(pairs=(Pair("a", "b"),))
     second = 10**9
     sent, received = (Side(4000, 0, 4 * second, series=series) for series in (sender, receiver))
     flow = Flow(Pair("a", "b"), Direction.FORWARD, 1, sent, received, bytes=2000, retransmits=5)
     one = Repetition(1, 1, 1, Status.OK, None, 0.0, 4.0, second, 3 * second, 0.0, 0.0, flows=(flow,))
-    return load(builders.run(builders.plan([cell])), [one]).rows(Level.INTERVALS)
+    return intervals(one, builders.cell(pairs=(Pair("a", "b"),)))
 
 
 EVERY_HALF_SECOND = [at * 500_000_000 for at in range(9)]
@@ -181,37 +179,35 @@ def test_what_was_not_requested_or_does_not_count_has_no_rows() -> None:
 PAIR = Pair("pi1", "pi2")
 
 
-def measured(test: str, sender: Side, receiver: Side) -> tuple[Cell, Repetition]:
+def buckets(test: str, sender: Side, receiver: Side) -> list[dict[str, Any]]:
     cell = Cell(1, test, (PAIR,), 1.0, 0.0, 1, message_bytes=64)
     flow = Flow(PAIR, Direction.FORWARD, 1, sender, receiver, bytes=64)
-    return cell, Repetition(1, 1, 1, Status.OK, None, 0.0, 1.0, flows=(flow,))
+    one = Repetition(1, 1, 1, Status.OK, None, 0.0, 1.0, flows=(flow,))
+    return bucket_rows(builders.run(builders.plan([cell])), cell, one)
 
 
 def test_the_round_trips_of_a_ping_pong_in_us() -> None:
-    buckets = ((200, 3), (bucket_of(50_000), 7))
-    cell, one = measured("pingpong", Side(64, 1, 2, histogram=buckets), Side(64, 1, 2))
-    rows = bucket_rows(builders.run(builders.plan([cell])), cell, one)
+    rows = buckets("pingpong", Side(64, 1, 2, histogram=((200, 3), (bucket_of(50_000), 7))), Side(64, 1, 2))
     losses = [(row["count"], row["loss_burst_low"], row["loss_burst_high"]) for row in rows]
     assert losses == [(3, None, None), (7, None, None)]
-    assert (rows[0]["app_rtt_bucket_low_us"], rows[0]["app_rtt_bucket_high_us"]) == (0.2, 0.2)
+    (low_us, high_us), (lower_us, upper_us) = (
+        (row["app_rtt_bucket_low_us"], row["app_rtt_bucket_high_us"]) for row in rows
+    )
+    assert (low_us, high_us) == (0.2, 0.2)
     # 2^15 to 2^16 ns in 128 buckets: 256 ns each.
-    assert rows[1]["app_rtt_bucket_low_us"] <= 50 <= rows[1]["app_rtt_bucket_high_us"]
-    assert rows[1]["app_rtt_bucket_high_us"] - rows[1]["app_rtt_bucket_low_us"] == pytest.approx(0.255)
+    assert lower_us <= 50 <= upper_us == pytest.approx(lower_us + 0.255)
     place = {"source": "pi1", "destination": "pi2", "flow": 1, "message_bytes": 64}
     assert rows[0].items() >= place.items()
 
 
 def test_the_datagrams_lost_in_a_row() -> None:
-    cell, one = measured("udp", Side(64, 1, 2), Side(64, 1, 2, histogram=((1, 90), (2, 8))))
-    rows = bucket_rows(builders.run(builders.plan([cell])), cell, one)
+    rows = buckets("udp", Side(64, 1, 2), Side(64, 1, 2, histogram=((1, 90), (2, 8))))
     assert [(row["loss_burst_low"], row["loss_burst_high"], row["count"]) for row in rows] == [(1, 1, 90), (2, 2, 8)]
     assert {row["app_rtt_bucket_low_us"] for row in rows} == {None}
 
 
 def test_what_has_no_histogram_has_no_rows() -> None:
-    cell, one = measured("tcp", Side(64, 1, 2), Side(64, 1, 2))
-    assert bucket_rows(builders.run(builders.plan([cell])), cell, one) == []
-    assert bucket_rows(builders.run(builders.plan([cell])), cell, builders.failed(cell)) == []
+    assert buckets("tcp", Side(64, 1, 2), Side(64, 1, 2)) == []
 
 
 def counted_at(*samples: tuple[float, int]) -> Side:

@@ -23,10 +23,8 @@ def names(before: RunInfo, after: RunInfo) -> list[str]:
 
 def test_a_kernel_on_all_nodes_is_one_change_with_their_names() -> None:
     before = real()
-    was = before.facts["pi1"]["kernel"]
-    assert setup_changes(before, real(kernel=KERNEL)) == [
-        SetupChange(Source.FACT, "kernel", was, KERNEL, NODES, everywhere=True)
-    ]
+    (change,) = setup_changes(before, real(kernel=KERNEL))
+    assert change == SetupChange(Source.FACT, "kernel", before.facts["pi1"]["kernel"], KERNEL, NODES, everywhere=True)
 
 
 def test_settings_inside_a_fact_are_compared_one_by_one() -> None:

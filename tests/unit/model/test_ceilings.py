@@ -2,27 +2,16 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import builders
 import pytest
 
-from rigctl.model.limits.ceilings import (
-    DataPath,
-    Links,
-    Packet,
-    TrunkLink,
-    ceiling_bps,
-    datagram_ceiling_bps,
-    datagram_wire_bytes,
-    effective_mss,
-    expected,
-    loss_bps,
-    trunk_link,
-    window_bps,
-    windows_bps,
-)
+from rigctl.model.limits import ceilings
+from rigctl.model.limits.ceilings import DataPath, Links, Packet, TrunkLink
 from rigctl.records import Link, Trunk
+
+Fields: TypeAlias = dict[str, Any]
 
 
 @pytest.mark.parametrize(
@@ -38,30 +27,25 @@ from rigctl.records import Link, Trunk
         (1500, 500, {}, Fraction(500, 590)),
     ],
 )
-def test_a_gigabit_link_carries_the_published_fraction(
-    mtu: int, mss: int | None, options: dict[str, Any], fraction: Fraction
-) -> None:
-    assert ceiling_bps(10**9, mtu, mss, **options) == pytest.approx(10**9 * fraction, rel=1e-12)
+def test_a_link_carries_the_published_fraction(mtu: int, mss: int | None, options: Fields, fraction: Fraction) -> None:
+    assert ceilings.ceiling_bps(10**9, mtu, mss, **options) == pytest.approx(10**9 * fraction, rel=1e-12)
 
 
 def test_a_smaller_mss_than_the_mtu_allows_is_taken_less_the_timestamps() -> None:
-    assert effective_mss(1500, 1000) == 988
-    assert effective_mss(1500, 1000, timestamps=False) == 1000
-    assert effective_mss(1500, None, ip_version=6) == 1428
-
-
-def test_a_datagram_takes_a_frame_and_its_headers() -> None:
-    assert datagram_wire_bytes(1472, 1500) == 1538
-    assert datagram_wire_bytes(1452, 1500, 6) == 1538
-    assert datagram_wire_bytes(1, 1500) == 64 + 20
-    assert datagram_wire_bytes(18, 1500) == 84
-    assert datagram_wire_bytes(19, 1500) == 85
+    assert ceilings.effective_mss(1500, 1000) == 988
+    assert ceilings.effective_mss(1500, 1000, timestamps=False) == 1000
+    assert ceilings.effective_mss(1500, None, ip_version=6) == 1428
 
 
 @pytest.mark.parametrize(
-    ("payload", "mtu", "ip_version", "on_the_wire"),
+    ("payload", "mtu", "ip_version", "wire"),
     [
-        # A fragment's data are a multiple of 8: 1480 of 1500 bytes, with 20 of header and 38 around.
+        (1472, 1500, 4, 1538),
+        (1452, 1500, 6, 1538),
+        (1, 1500, 4, 64 + 20),
+        (18, 1500, 4, 84),
+        (19, 1500, 4, 85),
+        # In fragments, of data a multiple of 8: 1480 of 1500 bytes, with 20 of header and 38 around.
         (1473, 1500, 4, 1538 + 84),  # 1481 bytes with UDP's header: the last one is padded
         (2952, 1500, 4, 2 * 1538),
         (2953, 1500, 4, 2 * 1538 + 84),
@@ -73,20 +57,18 @@ def test_a_datagram_takes_a_frame_and_its_headers() -> None:
         (2888, 1500, 6, 2 * (1448 + 48 + 38)),
     ],
 )
-def test_a_datagram_larger_than_the_mtu_goes_in_fragments(
-    payload: int, mtu: int, ip_version: int, on_the_wire: int
-) -> None:
-    assert datagram_wire_bytes(payload, mtu, ip_version) == on_the_wire
+def test_a_datagram_takes_frames_and_headers(payload: int, mtu: int, ip_version: int, wire: int) -> None:
+    assert ceilings.datagram_wire_bytes(payload, mtu, ip_version) == wire
 
 
-def test_the_ceiling_of_datagrams_is_their_share_of_the_wire() -> None:
-    assert datagram_ceiling_bps(10**9, 1500, 1472) == pytest.approx(10**9 * 1472 / 1538)
-    assert datagram_ceiling_bps(10**9, 1500, 1452, 6) == pytest.approx(10**9 * 1452 / 1538)
+@pytest.mark.parametrize(("ip_version", "payload"), [(4, 1472), (6, 1452)])
+def test_the_ceiling_of_datagrams_is_their_share_of_the_wire(ip_version: int, payload: int) -> None:
+    assert ceilings.datagram_ceiling_bps(10**9, 1500, payload, ip_version) == pytest.approx(10**9 * payload / 1538)
 
 
 def test_a_loss_of_one_in_ten_thousand_at_5_ms_leaves_284_mbit() -> None:
-    assert loss_bps(1448, 0.005, 0.0001) / 1e6 == pytest.approx(283.7, abs=0.05)
-    assert loss_bps(1448, 0.005, 0.0004) == pytest.approx(loss_bps(1448, 0.005, 0.0001) / 2)
+    assert ceilings.loss_bps(1448, 0.005, 0.0001) / 1e6 == pytest.approx(283.7, abs=0.05)
+    assert ceilings.loss_bps(1448, 0.005, 0.0004) == pytest.approx(ceilings.loss_bps(1448, 0.005, 0.0001) / 2)
 
 
 PLAIN = Packet(timestamps=False)
@@ -96,18 +78,21 @@ UDP = Packet("udp")
 def test_table_1_of_stratus() -> None:
     rates = (650_000_000, 750_000_000, 350_000_000)
     table = [
-        [round(rate / 1e6, 1 if payload == 1 else 0) for rate in expected(rates, payload, packet).of_system_bps]
+        [
+            round(rate / 1e6, 1 if payload == 1 else 0)
+            for rate in ceilings.expected(rates, payload, packet).of_system_bps
+        ]
         for payload, packet in ((1, PLAIN), (1472, UDP), (1460, PLAIN))
     ]
     # The page cuts 5.47 to 5.4 and 336.6 to 336.
     assert table == [[10.2, 11.7, 5.5], [630, 727, 339], [625, 721, 337]]
-    found = expected((10**8,), 1448, Packet())
+    found = ceilings.expected((10**8,), 1448, Packet())
     assert (*found.of_link_bps, found.frame_bytes) == pytest.approx((10**8 * 1448 / 1538, 1518))
 
 
 def test_the_windows_of_stratus() -> None:
-    assert window_bps(32 * 1024, 0.0002) == pytest.approx(1_310.72e6)
-    ((small, slow),) = windows_bps((8192,), (0.0002, 0.0008))
+    assert ceilings.window_bps(32 * 1024, 0.0002) == pytest.approx(1_310.72e6)
+    ((small, slow),) = ceilings.windows_bps((8192,), (0.0002, 0.0008))
     assert [small, slow] == [pytest.approx(327.68e6), pytest.approx(81.92e6)]
 
 
@@ -136,11 +121,9 @@ def test_frames_hold_headers_padding_and_check_sequence(packet: Packet, payload:
     assert packet.wire_bytes(payload) == frame + 20
 
 
-@pytest.mark.parametrize(
-    ("packet", "payload"), [(Packet(), 1448), (PLAIN, 1460), (UDP, 1472), (Packet("udp", 6), 1452)]
-)
-def test_what_fits_an_mtu_of_1500(packet: Packet, payload: int) -> None:
-    assert packet.largest_payload(1500) == payload
+@pytest.mark.parametrize(("packet", "size"), [(Packet(), 1448), (PLAIN, 1460), (UDP, 1472), (Packet("udp", 6), 1452)])
+def test_what_fits_an_mtu_of_1500(packet: Packet, size: int) -> None:
+    assert packet.largest_payload(1500) == size
 
 
 GIGABIT = 10**9
@@ -150,6 +133,10 @@ TRUNK = TrunkLink(1_500_000_000, {"a": "left", "b": "right", "c": "left", "d": "
 def path(sender: str, receiver: str, rate_bps: int | None = GIGABIT, share: float = 0.9) -> DataPath:
     """Of whose rate `share` is payload."""
     return DataPath(sender, receiver, rate_bps, None if rate_bps is None else rate_bps * share / 1e6)
+
+
+def paths_of(ends: str) -> list[DataPath]:
+    return [path(pair[0], pair[2]) for pair in ends.split()]
 
 
 def at_once(*paths: DataPath, trunk: TrunkLink | None = None, **rates: int | None) -> float | None:
@@ -191,8 +178,7 @@ def test_no_path_and_a_path_of_unknown_ceiling_have_no_sum() -> None:
     ],
 )
 def test_pairs_together_have_what_their_links_carry(ends: str, rates: dict[str, int | None], sum_mbps: float) -> None:
-    made = [path(source, receiver) for source, receiver in (pair.split(">") for pair in ends.split())]
-    assert at_once(*made, trunk=None, **rates) == pytest.approx(sum_mbps)
+    assert at_once(*paths_of(ends), trunk=None, **rates) == pytest.approx(sum_mbps)
 
 
 def test_the_smaller_share_of_payload_is_that_of_its_own_path() -> None:
@@ -200,28 +186,26 @@ def test_the_smaller_share_of_payload_is_that_of_its_own_path() -> None:
     assert at_once(path("a", "b", share=0.9), path("a", "c", share=0.5)) == pytest.approx(900)
 
 
-def test_pairs_over_a_trunk_share_it_in_each_direction() -> None:
-    there = [path("a", "b"), path("c", "d")]
-    assert at_once(there[0], trunk=TRUNK) == pytest.approx(900)
-    assert at_once(*there, trunk=TRUNK) == pytest.approx(1350)
-    assert at_once(path("b", "a"), path("d", "c"), trunk=TRUNK) == pytest.approx(1350)
-    assert at_once(path("a", "b"), path("d", "c"), trunk=TRUNK) == pytest.approx(1800)
-    assert at_once(*there, path("b", "a"), path("d", "c"), trunk=TRUNK) == pytest.approx(2700)
-
-
-def test_what_does_not_cross_the_trunk_is_free_of_it() -> None:
-    assert at_once(path("a", "c"), path("c", "a"), trunk=TRUNK) == pytest.approx(1800)
-    assert at_once(path("a", "b"), path("c", "d"), path("b", "x"), trunk=TRUNK) == pytest.approx(1350 + 900)
-    slow = replace(TRUNK, rate_bps=100_000_000)
-    assert at_once(path("a", "c"), path("c", "e"), trunk=slow) == pytest.approx(1800)
-    assert at_once(path("a", "b"), path("c", "e"), trunk=slow) == pytest.approx(90 + 900)
-
-
-def test_a_trunk_wider_than_all_links_limits_nothing() -> None:
-    wide = replace(TRUNK, rate_bps=10**10)
-    assert at_once(path("a", "b"), path("c", "d"), trunk=wide) == pytest.approx(1800)
-    # Through the trunk any sender could reach any receiver: the links of the pairs still hold.
-    assert at_once(path("a", "b"), path("a", "d"), trunk=wide) == pytest.approx(900)
+@pytest.mark.parametrize(
+    ("ends", "rate_bps", "sum_mbps"),
+    [
+        ("a>b", 1_500_000_000, 900),
+        ("a>b c>d", 1_500_000_000, 1350),
+        ("b>a d>c", 1_500_000_000, 1350),
+        ("a>b d>c", 1_500_000_000, 1800),
+        ("a>b c>d b>a d>c", 1_500_000_000, 2700),
+        # What does not cross the trunk is free of it.
+        ("a>c c>a", 1_500_000_000, 1800),
+        ("a>b c>d b>x", 1_500_000_000, 1350 + 900),
+        ("a>c c>e", 100_000_000, 1800),
+        ("a>b c>e", 100_000_000, 90 + 900),
+        # A trunk wider than all links limits nothing; the links of the pairs still do.
+        ("a>b c>d", 10**10, 1800),
+        ("a>b a>d", 10**10, 900),
+    ],
+)
+def test_pairs_over_a_trunk_share_it_in_each_direction(ends: str, rate_bps: int, sum_mbps: float) -> None:
+    assert at_once(*paths_of(ends), trunk=replace(TRUNK, rate_bps=rate_bps)) == pytest.approx(sum_mbps)
 
 
 @pytest.mark.parametrize(
@@ -243,9 +227,9 @@ def test_a_path_crosses_the_trunk_between_two_switches(sender: str, receiver: st
 def test_the_trunk_of_a_plan_holds_the_nodes_at_its_ends() -> None:
     links = {"a": Link(1, 1, switch="s"), "b": Link(1, 1, switch="t"), "c": Link(1, 1, switch="u"), "d": Link(1, 1)}
     plan = replace(builders.plan(), links=links, trunk=Trunk(("s", "t"), 5))
-    assert trunk_link(plan) == TrunkLink(5, {"a": "s", "b": "t"})
-    assert trunk_link(replace(plan, trunk=Trunk(("s", "t"), None))) is None
-    assert trunk_link(replace(plan, trunk=None)) is None
+    assert ceilings.trunk_link(plan) == TrunkLink(5, {"a": "s", "b": "t"})
+    assert ceilings.trunk_link(replace(plan, trunk=Trunk(("s", "t"), None))) is None
+    assert ceilings.trunk_link(replace(plan, trunk=None)) is None
 
 
 def test_the_load_of_a_path_is_that_of_the_fullest_link_that_it_shares() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from math import exp, prod
 
 import pytest
+from known import known
 
 from rigctl.model.statistics.changes import Change, Point, Rules, _with_drifts, compared, judged, significant
 
@@ -105,9 +106,8 @@ def test_both_a_step_down_and_the_return_are_changes(nights: int, twice: bool) -
 
 @pytest.mark.parametrize("back", [0.96, 0.98, 1.0, 1.05])
 def test_every_level_after_a_dip_of_two_nights_is_seen(back: float) -> None:
-    values = [
-        value * (0.92 if night in (40, 41) else back if night > 41 else 1) for night, value in enumerate(quiet(90))
-    ]
+    nights = quiet(90)
+    values = [*nights[:40], *(0.92 * value for value in nights[40:42]), *(back * value for value in nights[42:])]
     assert judged([points(values)])[0].level == pytest.approx(back * LEVEL, rel=0.003)
 
 
@@ -210,15 +210,13 @@ def test_p_values_are_corrected_for_the_number_of_series() -> None:
 
 
 def test_a_night_is_compared_with_a_level_from_outside() -> None:
-    found = compared(points(quiet(20)), 1000.0)
-    assert found is not None
+    found = known(compared(points(quiet(20)), 1000.0))
     change, p = found
     assert change.ratio == pytest.approx(0.94, rel=0.01)
     assert p < 1e-6
     assert (change.at, change.found, change.before) == (19, 19, 1000.0)
     assert compared(points(quiet(5)), 1000.0) is compared([*points(quiet(9)), Point(None)], 1000.0) is None
     assert compared(points(quiet(6)), 1000.0) is not None
-    far = compared(points([*quiet(20)[:-1], 500.0]), 1000.0)
-    assert far is not None
+    far = known(compared(points([*quiet(20)[:-1], 500.0]), 1000.0))
     # The noise is that of the nights before.
     assert (far[0].noise, far[0].after) == pytest.approx((change.noise, 500.0))

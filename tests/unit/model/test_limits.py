@@ -23,7 +23,10 @@ def seen(**values: Any) -> Evidence:
 FILLED = {"in_flight_share": 0.98, "held_share": 0.4}
 BUFFER = {"in_flight_sndbuf": 1.0, "in_flight_cwnd": 0.4}
 SHARED = {"efficiency": 0.48, "shared_share": 0.96, "shared_link": "to far"}
+STANDING = {"efficiency": 0.95, "queue_ms": 5.0, "queue_growth": 10.0, "shared_share": 0.99, "shared_link": "to b"}
 FULL = {"in_flight_share": 1.03, "held_share": 0.98, "variation": 0.09}
+NEAR = {"rtt_min_ms": 0.01}
+OCCUPIED = {"processors": "others", "others_pct": 87.0}
 SMALL_FRAMES = {"queue_ms": 6.8, "queue_growth": 310.0, "variation": 0.168}
 MARKED = {"marked_share": 0.03, "marks_allow": 0.7}
 OTHERS = {"other_share": 0.4, "other_mbps": 40.0, "other_link": "to far", "other_counter": "far eth0"}
@@ -52,13 +55,9 @@ OTHERS = {"other_share": 0.4, "other_mbps": 40.0, "other_link": "to far", "other
         # The same over 10 µs, which hosts make 60: a queue would be a millisecond.
         (FILLED | {"rtt_growth": 1.9, "rtt_ms": 0.019, "rtt_min_ms": 0.01, "window_share": 0.52}, "window", "receive"),
         # A window of 10 KB through a shaper of 3 of 10 Gbit/s: it allows three times as much, and waits all the time.
-        (
-            FILLED | {"held_share": 1.0, "rtt_growth": 3.0, "rtt_ms": 0.03, "rtt_min_ms": 0.01, "window_share": 0.32},
-            "unknown",
-            None,
-        ),
-        (FILLED | {"rtt_growth": 300.0, "rtt_ms": 3.0, "rtt_min_ms": 0.01}, "unknown", None),
-        (BUFFER | {"rtt_growth": 6.0, "rtt_ms": 0.06, "rtt_min_ms": 0.01}, "window", "send"),
+        (FILLED | NEAR | {"held_share": 1.0, "rtt_growth": 3.0, "rtt_ms": 0.03, "window_share": 0.32}, "unknown", None),
+        (FILLED | NEAR | {"rtt_growth": 300.0, "rtt_ms": 3.0}, "unknown", None),
+        (BUFFER | NEAR | {"rtt_growth": 6.0, "rtt_ms": 0.06}, "window", "send"),
         ({"shared_share": 0.99, "shared_link": "to far"}, "shared-link", None),
         ({"quota_receiver": 0.6, "quota_sender": 0.2}, "receiver", "quota"),
         ({"quota_sender": None, "quota_receiver": None}, "unknown", None),
@@ -73,6 +72,9 @@ OTHERS = {"other_share": 0.4, "other_mbps": 40.0, "other_link": "to far", "other
         (FILLED | {"held_share": 0.96, "queue_ms": 4.7, "queue_growth": 2.2, "rtt_growth": 2.2}, "path", "shaper"),
         ({"efficiency": 0.95, "queue_ms": 3.0, "queue_growth": 30.0, "lost_share": 0.2}, "line-rate", None),
         ({"efficiency": 0.95, "queue_ms": 3.0, "queue_growth": 30.0, "lost_share": 0.05}, "loss", None),
+        # A class beside others near the ceiling is limited by the link that they share.
+        (STANDING, "line-rate", None),
+        (STANDING | {"beside_classes": True}, "shared-link", None),
         ({"halves": False, "lost_share": 0.36, "variation": 1.2}, "loss", None),
         ({"halves": False, "lost_share": 0.01}, "unknown", None),
         # Bounds apply to what is printed: 98.0 %, 101.0 % and 101.1 %.
@@ -96,11 +98,7 @@ OTHERS = {"other_share": 0.4, "other_mbps": 40.0, "other_link": "to far", "other
         (FULL | {"window_share": 0.4, "queue_ms": 6.0, "queue_growth": 2.2, "rtt_growth": 2.5}, "unknown", None),
         # A line of small frames on a busy machine: goodput varies by 17 %, and is 86 % of what the line carries.
         (SMALL_FRAMES | {"efficiency": 0.861}, "unknown", None),
-        (
-            SMALL_FRAMES | {"efficiency": 0.6, "processors": "others", "others_pct": 87.0, "agent_share": 0.23},
-            "unknown",
-            "others",
-        ),
+        (SMALL_FRAMES | OCCUPIED | {"efficiency": 0.6, "agent_share": 0.23}, "unknown", "others"),
         # A full window beside hosts that answer late: little of it stands in that queue.
         (FULL | {"window_share": 0.55, "queue_ms": 3.4, "queue_growth": 1.7, "rtt_growth": 1.9}, "window", "receive"),
         # Marks of congestion, where they explain the goodput.

@@ -5,6 +5,7 @@ from typing import Any
 
 import builders
 import pytest
+from known import known
 
 from rigctl.model.search import MOST_TRIALS, Trial, decided, search, trial_of
 from rigctl.records import Cell, Datagrams, Direction, Flow, Pair, Repetition, RunPlan, Side, Status
@@ -35,50 +36,39 @@ def trial(number: int, rate_bps: int | None, sent: int, came: int, **fields: Any
     return replace(made, flows=(flow(sent, came),), rate_bps=rate_bps, **fields)
 
 
-def test_what_arrived_of_what_was_sent_is_counted_over_all_flows() -> None:
-    measured = replace(trial(1, None, 0, 0), flows=(flow(100, 90), flow(300, 270, number=2)))
-    assert trial_of(cell(), measured).loss == pytest.approx(0.1)
+TIMES = (Side(9, None, 5), Side(9, 5, None), Side(9, 5, 5), Side(9, 6, 5))
+UNKNOWN = Trial(1, None, None, None, None)
+
+
+def timeless(side: Side) -> Flow:
+    return replace(flow(100, 100), sender=replace(side, datagrams=Datagrams(100)))
 
 
 @pytest.mark.parametrize(
-    "flows",
+    ("fields", "found"),
     [
-        (),
-        (flow(None, 5),),
-        (flow(5, None),),
-        (flow(5, 5), flow(5, None)),
-        (replace(flow(5, 5), receiver=Side(5, 1, 2)),),
+        # Of each flow, as sent and as arrived: 400 datagrams of 10 kbit over two flows, in the longer of their times.
+        ({"flows": (flow(100, 90, 0.5), flow(300, 270, 2.0, number=2)), "rate_bps": 9}, Trial(1, 9, 1e6, 0.9e6, 0.1)),
+        ({"flows": (flow(0, 0),)}, Trial(1, None, 0.0, 0.0, None)),  # nothing was sent
+        ({"flows": (flow(100, 100),), "status": Status.INVALID}, Trial(1, None, 1e6, 1e6, 0.0)),
+        ({"flows": (flow(100, 100),), "status": Status.FAILED, "rate_bps": 5}, Trial(1, 5, None, None, None)),
+        # A count that is missing leaves all unknown, …
+        ({"flows": ()}, UNKNOWN),
+        ({"flows": (flow(None, 5),)}, UNKNOWN),
+        ({"flows": (flow(5, None),)}, UNKNOWN),
+        ({"flows": (flow(5, 5), flow(5, None))}, UNKNOWN),
+        ({"flows": (replace(flow(5, 5), receiver=Side(5, 1, 2)),)}, UNKNOWN),
+        # … as does the time it took.
+        *(({"flows": (timeless(side),)}, UNKNOWN) for side in TIMES),
+        *(({"flows": (timeless(side), flow(9, 9))}, UNKNOWN) for side in TIMES),
     ],
 )
-def test_a_count_that_is_missing_leaves_the_loss_unknown(flows: tuple[Flow, ...]) -> None:
-    measured = replace(trial(1, None, 1, 1), flows=flows)
-    assert trial_of(cell(), measured) == Trial(1, None, None, None, None)
+def test_a_trial_has_the_rate_and_the_loss_of_all_flows(fields: dict[str, Any], found: Trial) -> None:
+    assert trial_of(cell(), replace(trial(1, None, 0, 0), **fields)) == found
 
 
-def test_where_nothing_was_sent_there_is_no_loss_to_speak_of() -> None:
-    assert trial_of(cell(), trial(1, None, 0, 0)).loss is None
-
-
-def test_a_trial_has_the_rate_of_each_flow_as_sent_and_as_arrived() -> None:
-    measured = replace(trial(4, 10**6, 0, 0), flows=(flow(100, 90, 0.5), flow(300, 270, 2.0, number=2)))
-    # 400 datagrams of 10 kbit over two flows, in the longer of their times.
-    found = trial_of(cell(), measured)
-    assert (found.number, found.asked_bps) == (4, 10**6)
-    assert [found.sent_bps, found.arrived_bps, found.loss] == pytest.approx([1e6, 0.9e6, 0.1])
-
-
-def test_an_invalid_repetition_is_a_trial_and_a_failed_one_is_not() -> None:
-    assert trial_of(cell(), trial(1, None, 100, 100, status=Status.INVALID)).loss == 0
-    assert trial_of(cell(), trial(1, 5, 100, 100, status=Status.FAILED)) == Trial(1, 5, None, None, None)
-
-
-@pytest.mark.parametrize("side", [Side(9, None, 5), Side(9, 5, None), Side(9, 5, 5), Side(9, 6, 5)])
-def test_without_the_time_it_took_a_trial_has_no_rate(side: Side) -> None:
-    measured = trial(1, None, 100, 100)
-    broken = replace(measured.flows[0], sender=replace(side, datagrams=Datagrams(100)))
-    assert trial_of(cell(), replace(measured, flows=(broken,))).sent_bps is None
-    assert trial_of(cell(), replace(measured, flows=(broken, flow(9, 9)))).sent_bps is None
-    assert trial_of(replace(cell(), message_bytes=None), measured).sent_bps is None
+def test_without_the_size_of_its_datagrams_a_trial_has_no_rate() -> None:
+    assert trial_of(replace(cell(), message_bytes=None), trial(1, None, 100, 100)).sent_bps is None
 
 
 def test_a_trial_passes_up_to_the_loss_that_is_allowed() -> None:
@@ -142,17 +132,14 @@ def test_a_loss_that_is_allowed_ends_the_search() -> None:
 
 def test_the_best_trial_is_the_fastest_that_passed() -> None:
     trials = [trial(number, None, sent, came) for number, sent, came in ((1, 900, 600), (2, 200, 200), (3, 300, 300))]
-    best = search(plan(), cell(), trials).best
-    assert best is not None
-    assert best.number == 3
+    assert known(search(plan(), cell(), trials).best).number == 3
 
 
 def test_of_a_search_only_its_best_trial_is_kept_and_the_last_where_none_passed() -> None:
     found = [trial(1, None, 1000, 600), trial(2, 3_000_000, 300, 300), trial(3, 5_000_000, 500, 400)]
     none = [replace(one, cell=2, flows=(flow(1000, 600),)) for one in found]
     other = replace(found[0], cell=3)
-    searched = plan(cells=2)
-    both = replace(searched, cells=(*searched.cells, builders.cell(3)))
+    both = replace(plan(), cells=(*plan(cells=2).cells, builders.cell(3)))
     kept = decided(both, [*found, *none, other])
     assert [(one.cell, one.repetition) for one in kept] == [(1, 2), (2, 3), (3, 1)]
 

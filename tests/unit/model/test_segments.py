@@ -2,23 +2,13 @@
 
 from collections.abc import Sequence
 from math import sqrt
+from typing import Any
 
 import numpy as np
 import pytest
 
-from rigctl.model.statistics.segments import (
-    Cut,
-    Nights,
-    Noise,
-    _are_frequent,
-    _cheapest,
-    _detrended,
-    _grids,
-    _of_differences,
-    _of_residuals,
-    _partners,
-    _shrunk,
-)
+from rigctl.model.statistics import segments
+from rigctl.model.statistics.segments import Cut, Nights, Noise
 
 
 def nights(first: Sequence[float], second: Sequence[float] | None = None) -> Nights:
@@ -40,7 +30,7 @@ def test_of_two_measurements_the_nearer_one_counts() -> None:
     [(0.5, 8, 0.4), (0.0, 16, 0.1), (0.3, 99, 0.3), (-0.3, 8, 0.0), (-0.4, 8, 0.0), (1.3, 8, 0.8), (2.0, 8, 0.8)],
 )
 def test_a_correlation_of_few_nights_is_drawn_towards_the_usual_one(following: float, count: int, mixed: float) -> None:
-    assert _shrunk(following, count) == pytest.approx(mixed)
+    assert segments._shrunk(following, count) == pytest.approx(mixed)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +43,7 @@ def test_a_correlation_of_few_nights_is_drawn_towards_the_usual_one(following: f
     ],
 )
 def test_noise_of_differences(values: Sequence[float], sigma: float, following: float) -> None:
-    found = _of_differences(np.array(values, dtype=float))
+    found = segments._of_differences(np.array(values, dtype=float))
     assert (found.sigma, found.following) == pytest.approx((1.4826 * sigma, following))
 
 
@@ -87,10 +77,8 @@ DRIFT = np.arange(-2, 3) / 10
         ([0.0] * 10, [], 3e-4 / sqrt(1 - 2.14 / 14.6) * 1.2, 3.4 / 18),
     ],
 )
-def test_noise_about_levels(
-    values: Sequence[float], cuts: list[tuple[int, bool]], sigma: float, following: float
-) -> None:
-    found = _of_residuals(nights(values), [Cut(*cut) for cut in cuts], 1.0)
+def test_noise_of_levels(values: Sequence[float], cuts: list[Any], sigma: float, following: float) -> None:
+    found = segments._of_residuals(nights(values), [Cut(*cut) for cut in cuts], 1.0)
     assert (found.sigma, found.following) == pytest.approx((sigma, following))
     assert not found.outliers
 
@@ -109,20 +97,20 @@ def test_noise_about_levels(
     ],
 )
 def test_outliers_are_frequent_from_three_times_and_five_percent_on(parts: list[list[float]], frequent: bool) -> None:
-    assert _are_frequent([np.array(part, dtype=float) for part in parts], 1.0) is frequent
+    assert segments._are_frequent([np.array(part, dtype=float) for part in parts], 1.0) is frequent
 
 
 def test_a_drift_is_the_slope_about_the_middle() -> None:
-    found = [_detrended(np.array(values, dtype=float)).tolist() for values in ([1, 2, 4], [0, 2], [5], [1, 2, 3, 4])]
+    found = [segments._detrended(np.array(one, dtype=float)).tolist() for one in ([1, 2, 4], [0, 2], [5], [1, 2, 3, 4])]
     assert found == [[2.5, 2.0, 2.5], [0.5, 1.5], [5.0], [2.5] * 4]
 
 
 def test_levels_lie_half_a_standard_deviation_apart_and_their_partners_a_step() -> None:
-    grid = _grids([nights([0, 1]), nights([0], [0.3])], [Noise(0.5, 0), Noise(0.2, 0)])
+    grid = segments._grids([nights([0, 1]), nights([0], [0.3])], [Noise(0.5, 0), Noise(0.2, 0)])
     assert grid.tolist() == [[0, 0.5, 1], [0, pytest.approx(0.3), 1e6]]
-    below, above = _partners(np.array([[0, 0.5, 1]] * 3), np.array([[0.5], [0.6], [1.1]]))
+    below, above = segments._partners(np.array([[0, 0.5, 1]] * 3), np.array([[0.5], [0.6], [1.1]]))
     assert below.tolist() == [[-1, 0, 1], [-1, -1, 0], [-1, -1, -1]]
     assert above.tolist() == [[1, 2, 3], [2, 3, 3], [3, 3, 3]]
     costs = np.array([[3.0, 1.0, 2.0]])
-    lower, higher = _cheapest(costs, below[:1], above[:1])
+    lower, higher = segments._cheapest(costs, below[:1], above[:1])
     assert (lower.tolist(), higher.tolist()) == ([[1e18, 3.0, 1.0]], [[1.0, 2.0, 1e18]])

@@ -3,20 +3,10 @@
 import builders
 import numpy as np
 import pytest
+from known import known
 
-from rigctl.model.window import (
-    BinSeries,
-    CommonWindow,
-    Gaps,
-    common_window,
-    counter_between,
-    cut,
-    gaps_of,
-    median_goodput_bps,
-    received_at,
-    sum_over_flows,
-    together,
-)
+from rigctl.model import window as windows
+from rigctl.model.window import BinSeries, CommonWindow, Gaps
 from rigctl.records import Bins, Direction, Flow, Pair, Series, Side, TcpInfo
 
 S = 10**9
@@ -39,39 +29,38 @@ def flow(receiver: Side | None, sender: Side | None = None, number: int = 1) -> 
     return Flow(Pair("a", "b"), Direction.FORWARD, number, sender, receiver)
 
 
-def test_the_window_runs_from_the_latest_start_to_the_earliest_end() -> None:
-    flows = [flow(side(0.001, 5.2, 5199)), flow(side(0.004, 5.1, 5096), number=2)]
-    window = common_window(flows, omit_s=0, bulk_ns=0, planned_end_ns=6 * S)
-    assert window == CommonWindow(4_000_000, round(5.1 * S), 3_000_000)
+@pytest.mark.parametrize(
+    ("receivers", "omit_s", "bulk_ns", "window"),
+    [
+        # From the latest start to the earliest end, but not beyond the planned one: what drains then does not count.
+        ([side(0.001, 5.2, 5199), side(0.004, 4.9, 4896)], 0, 0, CommonWindow(4_000_000, round(4.9 * S), 3_000_000)),
+        ([side(0.0, 5.4, 5400)], 0, 0, CommonWindow(0, 5 * S, 0)),
+        # It begins when every flow may send all it can, after the omitted start.
+        ([side(0.0, 5.0, 5000)], 1, S // 2, CommonWindow(3 * S // 2, 5 * S, 0)),
+        ([side(0.0, 5.0, 5000)], 1.05, 0, CommonWindow(round(1.05 * S), 5 * S, 0)),
+        ([side(0.0, 2.0, 2000)], 3, 0, None),
+        # A flow that moved no byte leaves none.
+        ([side(0.0, 5.0, 5000), side(None, None, 0)], 0, 0, None),
+        ([None], 0, 0, None),
+        ([], 0, 0, None),
+    ],
+)
+def test_the_window_is_the_time_in_which_every_flow_ran(
+    receivers: list[Side | None], omit_s: float, bulk_ns: int, window: CommonWindow | None
+) -> None:
+    flows = [flow(receiver, number=number) for number, receiver in enumerate(receivers, 1)]
+    assert windows.common_window(flows, omit_s, bulk_ns, planned_end_ns=5 * S) == window
 
 
-def test_what_drains_from_the_queues_after_the_planned_end_does_not_count() -> None:
-    window = common_window([flow(side(0.0, 5.4, 5400))], omit_s=0, bulk_ns=0, planned_end_ns=5 * S)
-    assert window is not None
-    assert window.end_ns == 5 * S
-    assert cut(flow(side(0.0, 5.4, 5400)), window).bytes == 5000
-
-
-def test_the_omitted_start_is_cut_from_raw_counters() -> None:
-    one = flow(side(0.0, 5.0, 5000))
-    window = common_window([one], omit_s=1.05, bulk_ns=0, planned_end_ns=5 * S)
-    assert window is not None
-    assert window.length_s == pytest.approx(3.95)
-    assert cut(one, window).bytes == pytest.approx(3950, abs=2)
-
-
-def test_a_flow_that_moved_no_byte_leaves_no_window() -> None:
-    assert common_window([flow(side(0.0, 5.0, 5000)), flow(side(None, None, 0))], 0, 0, 5 * S) is None
-    assert common_window([flow(None)], 0, 0, 5 * S) is None
-    assert common_window([], 0, 0, 5 * S) is None
-
-
-def test_an_omitted_start_longer_than_the_traffic_leaves_no_window() -> None:
-    assert common_window([flow(side(0.0, 2.0, 2000))], omit_s=3, bulk_ns=0, planned_end_ns=5 * S) is None
+def test_bytes_are_cut_from_raw_counters() -> None:
+    assert windows.cut(flow(side(0.0, 5.4, 5400)), CommonWindow(0, 5 * S, 0)).bytes == 5000
+    late = CommonWindow(round(1.05 * S), 5 * S, 0)
+    assert late.length_s == pytest.approx(3.95)
+    assert windows.cut(flow(side(0.0, 5.0, 5000)), late).bytes == pytest.approx(3950, abs=2)
 
 
 def received(receiver: Side, *at_s: float) -> list[float]:
-    return [float(count) for count in received_at(receiver, 0, np.array(at_s))]
+    return [float(count) for count in windows.received_at(receiver, 0, np.array(at_s))]
 
 
 def test_counts_are_exact_at_the_first_and_the_last_byte_and_linear_between() -> None:
@@ -97,32 +86,35 @@ def test_a_side_that_moved_no_byte_received_none(silent: Side) -> None:
 
 def test_unknown_retransmits_stay_unknown() -> None:
     sender = builders.counting(side(0.0, 5.0, 5000), retransmits=None)
-    assert cut(flow(side(0.0, 5.0, 5000), sender), CommonWindow(0, 5 * S, 0)).retransmits is None
-    assert counter_between(Series(), "retransmits", 0, 1, None) is None
-    assert counter_between(Series(), "retransmits", 0, 1, 3) == 3
-
-
-def test_the_window_begins_when_every_flow_may_send_all_it_can() -> None:
-    window = common_window([flow(side(0.0, 5.0, 5000))], omit_s=1, bulk_ns=S // 2, planned_end_ns=5 * S)
-    assert window == CommonWindow(3 * S // 2, 5 * S, 0)
+    assert windows.cut(flow(side(0.0, 5.0, 5000), sender), CommonWindow(0, 5 * S, 0)).retransmits is None
 
 
 def test_what_is_cut_counts_within_the_window_only() -> None:
     series = Series({"t_ns": [1 * S, 2 * S, 3 * S], "retransmits": [5, 7, 9]})
     sender = Side(5000, 0, 5 * S, tcp=TcpInfo(retransmits=12), series=series)
-    found = cut(flow(side(0.0, 5.0, 5000), sender), CommonWindow(1 * S, 3 * S, 0))
+    found = windows.cut(flow(side(0.0, 5.0, 5000), sender), CommonWindow(1 * S, 3 * S, 0))
     assert (found.bytes, found.retransmits) == (2000, 4)
-    assert cut(flow(None, sender), CommonWindow(1 * S, 5 * S, 0)).retransmits == 7
-    assert cut(flow(None, sender), CommonWindow(1 * S, 5 * S, 0)).bytes is None
-    assert cut(flow(side(0.0, 5.0, 5000)), CommonWindow(1 * S, 5 * S, 0)).retransmits is None
+    assert windows.cut(flow(None, sender), CommonWindow(1 * S, 5 * S, 0)).retransmits == 7
+    assert windows.cut(flow(None, sender), CommonWindow(1 * S, 5 * S, 0)).bytes is None
+    assert windows.cut(flow(side(0.0, 5.0, 5000)), CommonWindow(1 * S, 5 * S, 0)).retransmits is None
 
 
-def test_a_counter_without_samples_is_its_total() -> None:
-    assert counter_between(Series({"t_ns": [1, 2]}), "retransmits", 0, 5, 12) == 12
-    series = Series({"t_ns": [1, 2, 3], "retransmits": [4, 7, 9]})
-    assert counter_between(series, "retransmits", 2, 2, 12) == 0
-    assert counter_between(series, "retransmits", 1, 3, 12) == 5
-    assert counter_between(series, "retransmits", 0, 4, 12) == 12
+@pytest.mark.parametrize(
+    ("columns", "start_ns", "end_ns", "total", "risen"),
+    [
+        # Without samples it is the total, known or not.
+        ({}, 0, 1, None, None),
+        ({}, 0, 1, 3, 3),
+        ({"t_ns": [1, 2]}, 0, 5, 12, 12),
+        ({"t_ns": [1, 2, 3], "retransmits": [4, 7, 9]}, 2, 2, 12, 0),
+        ({"t_ns": [1, 2, 3], "retransmits": [4, 7, 9]}, 1, 3, 12, 5),
+        ({"t_ns": [1, 2, 3], "retransmits": [4, 7, 9]}, 0, 4, 12, 12),
+    ],
+)
+def test_a_counter_rises_between_samples(
+    columns: dict[str, list[int]], start_ns: int, end_ns: int, total: int | None, risen: int | None
+) -> None:
+    assert windows.counter_between(Series(columns), "retransmits", start_ns, end_ns, total) == risen
 
 
 START_NS = 10**15
@@ -141,34 +133,31 @@ def receiving(rates_bps: list[float], phase_ns: int = 0, step_ns: int = 100_000_
 
 def test_flows_sampled_at_different_instants_are_summed_at_common_ones() -> None:
     flows = [receiving([1e9] * 10), receiving([5e8] * 10, phase_ns=37_000_000, step_ns=90_000_000)]
-    summed = sum_over_flows(flows, WINDOW, 0.1)
-    assert summed is not None
-    ends, rates = summed
+    ends, rates = known(windows.sum_over_flows(flows, WINDOW, 0.1))
     assert (len(ends), ends[-1]) == (100, pytest.approx(10.0))
     assert rates == pytest.approx(1.5e9, rel=1e-6)
 
 
 def test_the_sum_of_the_intervals_is_what_was_received() -> None:
     flows = [receiving([1e9, 2e9, 5e8, 1e9, 0, 1e9, 1e9, 3e9, 1e9, 1e9], phase_ns=11_000_000)]
-    summed = sum_over_flows(flows, WINDOW, 0.25)
-    assert summed is not None
-    assert float(np.sum(summed[1]) * 0.25 / 8) == pytest.approx(11.5e9 / 8, rel=1e-6)
+    _, rates = known(windows.sum_over_flows(flows, WINDOW, 0.25))
+    assert float(np.sum(rates) * 0.25 / 8) == pytest.approx(11.5e9 / 8, rel=1e-6)
 
 
 def test_a_stall_lowers_the_average_and_not_the_median() -> None:
     flows = [receiving([1e9, 1e9, 0, 0, 1e9, 1e9, 1e9, 1e9, 1e9, 1e9])]
-    assert median_goodput_bps(flows, WINDOW, 0.1) == pytest.approx(1e9, rel=1e-6)
+    assert windows.median_goodput_bps(flows, WINDOW, 0.1) == pytest.approx(1e9, rel=1e-6)
 
 
 def test_there_is_no_median_of_too_few_intervals_nor_of_a_flow_that_was_not_reported() -> None:
-    assert median_goodput_bps([receiving([1e9] * 10)], CommonWindow(START_NS, START_NS + 4 * 10**8, 0), 0.1) is None
+    short = CommonWindow(START_NS, START_NS + 4 * S // 10, 0)
+    assert windows.median_goodput_bps([receiving([1e9] * 10)], short, 0.1) is None
     unreported = Flow(builders.PAIRS[1], Direction.FORWARD, 1, None, None)
-    assert median_goodput_bps([receiving([1e9] * 10), unreported], WINDOW, 1) is None
-    assert median_goodput_bps([], WINDOW, 0.1) is None
-    one = sum_over_flows([receiving([1e9] * 10)], WINDOW, 6)
-    assert one is not None
-    assert (one[0].tolist(), one[1].tolist()) == ([10.0], [pytest.approx(1e9)])
-    assert sum_over_flows([receiving([1e9] * 10)], WINDOW, 10.1) is None
+    assert windows.median_goodput_bps([receiving([1e9] * 10), unreported], WINDOW, 1) is None
+    assert windows.median_goodput_bps([], WINDOW, 0.1) is None
+    ends, rates = known(windows.sum_over_flows([receiving([1e9] * 10)], WINDOW, 6))
+    assert (ends.tolist(), rates.tolist()) == ([10.0], [pytest.approx(1e9)])
+    assert windows.sum_over_flows([receiving([1e9] * 10)], WINDOW, 10.1) is None
 
 
 START = 1_000_000_000
@@ -179,37 +168,32 @@ def bins(*counted: int, start_ns: int = START, width_us: int = 500) -> Bins:
     return Bins(start_ns, width_us, counted)
 
 
-def within(begin: float, end: float, *counted: Bins) -> tuple[int, ...] | None:
-    """The bins of the time from `begin` to `end`, in bins from the start."""
-    found = together(counted, START + round(begin * WIDTH), START + round(end * WIDTH))
-    return None if found is None else found.bytes
-
-
-def test_only_whole_bins_count() -> None:
-    one = bins(1, 2, 3, 4)
-    assert within(0, 4, one) == (1, 2, 3, 4)
-    assert within(0.01, 3.99, one) == (2, 3)
-    assert within(1, 3, one) == (2, 3)
-    assert within(-2, 2, one) == (1, 2)
-    assert within(1.5, 2.5, one) is None
-    assert within(2, 2, one) is None
-    assert within(3, 1, one) is None
-    assert within(1.5, 3, one) == (3,)
-
-
-def test_where_nothing_was_counted_any_more_the_bins_are_empty() -> None:
-    assert within(2, 6, bins(1, 2, 3)) == (3, 0, 0, 0)
-
-
-def test_flows_are_added_bin_by_bin() -> None:
-    assert within(0, 3, bins(1, 2, 3), bins(10, 20), bins(100)) == (111, 22, 3)
-    assert together([bins(5), bins(6)], START, START + WIDTH) == BinSeries(500, (11,))
-
-
-def test_bins_that_do_not_fit_together_are_no_series() -> None:
-    assert together([], START, START + WIDTH) is None
-    assert within(0, 1, bins(1), bins(1, start_ns=START + 1)) is None
-    assert within(0, 1, bins(1), bins(1, width_us=501)) is None
+@pytest.mark.parametrize(
+    ("begin", "end", "counted", "added"),
+    [
+        # Only whole bins count, …
+        (0, 4, [bins(1, 2, 3, 4)], (1, 2, 3, 4)),
+        (0.01, 3.99, [bins(1, 2, 3, 4)], (2, 3)),
+        (1, 3, [bins(1, 2, 3, 4)], (2, 3)),
+        (-2, 2, [bins(1, 2, 3, 4)], (1, 2)),
+        (1.5, 2.5, [bins(1, 2, 3, 4)], None),
+        (2, 2, [bins(1, 2, 3, 4)], None),
+        (3, 1, [bins(1, 2, 3, 4)], None),
+        (1.5, 3, [bins(1, 2, 3, 4)], (3,)),
+        # … those at the end are empty, and flows are added bin by bin.
+        (2, 6, [bins(1, 2, 3)], (3, 0, 0, 0)),
+        (0, 3, [bins(1, 2, 3), bins(10, 20), bins(100)], (111, 22, 3)),
+        # Bins that do not fit together are no series.
+        (0, 1, [], None),
+        (0, 1, [bins(1), bins(1, start_ns=START + 1)], None),
+        (0, 1, [bins(1), bins(1, width_us=501)], None),
+    ],
+)
+def test_the_bins_of_several_flows_are_one_series(
+    begin: float, end: float, counted: list[Bins], added: tuple[int, ...] | None
+) -> None:
+    found = windows.together(counted, START + round(begin * WIDTH), START + round(end * WIDTH))
+    assert found == (None if added is None else BinSeries(500, added))
 
 
 def test_a_series_says_rates_per_second_and_what_came_after_a_gap() -> None:
@@ -223,6 +207,6 @@ def test_a_series_says_rates_per_second_and_what_came_after_a_gap() -> None:
 
 
 def test_gaps_are_runs_of_empty_bins() -> None:
-    assert gaps_of(BinSeries(500, (4, 0, 2, 0, 0, 6, 0, 0, 0, 0))) == Gaps(3, 1, 4, 7, 0.7)
-    assert gaps_of(BinSeries(500, (1, 2))) == Gaps(0, None, None, 0, 0.0)
-    assert gaps_of(BinSeries(500, (0,))) == Gaps(1, 1, 1, 1, 1.0)
+    assert windows.gaps_of(BinSeries(500, (4, 0, 2, 0, 0, 6, 0, 0, 0, 0))) == Gaps(3, 1, 4, 7, 0.7)
+    assert windows.gaps_of(BinSeries(500, (1, 2))) == Gaps(0, None, None, 0, 0.0)
+    assert windows.gaps_of(BinSeries(500, (0,))) == Gaps(1, 1, 1, 1, 1.0)

@@ -1,6 +1,7 @@
 """Host settings on a node: what a card takes is told before anything is changed, by `check` as by a run."""
 
-from typing import Any, cast
+from typing import cast
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -39,32 +40,28 @@ async def test_a_check_asks_for_every_setting_and_changes_none() -> None:
     agent = FakeAgent()
     settings = (HostSetting("mtu", "1400"), HostSetting("sysctl", "0", "net.ipv4.tcp_sack"), HostSetting("rps", "1-2"))
     assert await refusals(of(agent), run, (Condition("one", settings),), "eth0") == ()
-    assert agent.asked == [
-        ("mtu", "1400", None, "eth0", True),
-        ("sysctl", "0", "net.ipv4.tcp_sack", None, True),
-        ("rps", "00000006", None, "eth0", True),
-    ]
+    sack = ("sysctl", "0", "net.ipv4.tcp_sack", None, True)
+    assert agent.asked == [("mtu", "1400", None, "eth0", True), sack, ("rps", "00000006", None, "eth0", True)]
 
 
-async def test_the_words_of_the_agent_are_kept_and_each_condition_is_named() -> None:
-    said = "set: rings rx of eth0: Invalid argument; 9000 was asked for (EINVAL)"
-    assert await refused(HostSetting("rings", "9000", "rx")) == (f"condition one: {said}", f"condition two: {said}")
+RINGS = "set: rings rx of eth0: Invalid argument; 9000 was asked for (EINVAL)"
+TAKES = "Not supported; 20 was asked for, the card takes rx_usecs, adaptive_rx (EOPNOTSUPP)"
+HAS = "set: rps of eth0: Invalid argument; 2-4 was asked for, the node has 0-3 (EINVAL)"
+FEW, MANY = HostSetting("coalesce", "5", "rx_usecs"), HostSetting("coalesce", "20", "rx_frames")
 
 
-async def test_coalescing_that_the_driver_does_not_have_is_refused_with_what_it_has() -> None:
-    text = (
-        "condition one: set: coalesce rx_frames of eth0: Not supported; 20 was asked for, "
-        "the card takes rx_usecs, adaptive_rx (EOPNOTSUPP)"
-    )
-    settings = (HostSetting("coalesce", "5", "rx_usecs"), HostSetting("coalesce", "20", "rx_frames"))
-    assert await refused(*settings) == (text,)
-    assert await refused(HostSetting("coalesce", "0", "tx_frames")) == ()  # that is so already
-
-
-async def test_processors_that_the_node_does_not_have_are_refused_with_those_it_has() -> None:
-    text = "condition one: set: rps of eth0: Invalid argument; 2-4 was asked for, the node has 0-3 (EINVAL)"
-    assert (await refused(HostSetting("rps", "2-4")))[0] == text
-    assert await refused(HostSetting("rps", "all"), HostSetting("rps", "off")) == ()
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ([HostSetting("rings", "9000", "rx")], [f"one: {RINGS}", f"two: {RINGS}"]),
+        ([FEW, MANY], [f"one: set: coalesce rx_frames of eth0: {TAKES}"]),
+        ([HostSetting("coalesce", "0", "tx_frames")], []),  # that is so already
+        ([HostSetting("rps", "2-4")], [f"one: {HAS}", f"two: {HAS}"]),
+        ([HostSetting("rps", "all"), HostSetting("rps", "off")], []),
+    ],
+)
+async def test_what_a_node_does_not_take_is_refused_in_its_words(settings: list[HostSetting], said: list[str]) -> None:
+    assert await refused(*settings) == tuple(f"condition {each}" for each in said)
 
 
 async def test_without_a_data_interface_a_setting_of_it_is_refused() -> None:
@@ -81,11 +78,8 @@ async def test_without_a_data_interface_a_setting_of_it_is_refused() -> None:
         (HostSetting("qdisc", "pfifo"), ("noqueue", "pfifo:7267:e8030000"), "noqueue (default) -> pfifo limit 1000"),
     ],
 )
-async def test_what_is_in_effect_stands_beside_what_was_asked_for(
+async def test_what_is_in_effect_stands_beside_the_request(
     setting: HostSetting, got: tuple[str, str], text: str
 ) -> None:
-    class Answering(FakeAgent):
-        async def set(self, kind: str, value: str, **_: Any) -> Granted:
-            return Granted(*got)
-
-    assert granted_text(setting, await set_on(of(Answering()), run, setting, "eth0")) == text
+    answering = AsyncMock(set=AsyncMock(return_value=Granted(*got)))
+    assert granted_text(setting, await set_on(answering, run, setting, "eth0")) == text

@@ -2,75 +2,51 @@
 
 import asyncio
 from collections.abc import Mapping
+from itertools import chain, permutations, repeat
+from unittest.mock import AsyncMock
 
 import pytest
 
 from rigctl.check import paths
 from rigctl.check.gather import pairs_of
 from rigctl.check.paths import PathState, Spot, _next_sizes, probed, rounds
-from rigctl.protocol.orders import Close, Listen, Probe
 
 
-class Fake:
-    """An agent that says `said` of all probes."""
-
-    def __init__(self, said: Mapping[str, str]) -> None:
-        self.said = dict(said)
-
-    async def listen(self, order: Listen) -> int:
-        return 1
-
-    async def probe(self, order: Probe) -> dict[str, str]:
-        return self.said
-
-    async def probed(self, *, last: bool = False) -> dict[str, str]:
-        return self.said
-
-    async def order(self, order: Close) -> object:
-        return None
+def fake(said: Mapping[str, str], *, late: bool = False) -> AsyncMock:
+    """Return an agent that says `said` of all probes; if `late`, when it is asked again."""
+    agent = AsyncMock()
+    agent.listen.return_value, agent.probe.return_value = 1, said
+    agent.probed.side_effect = chain([{}] * late, repeat(said))
+    return agent
 
 
-class Late(Fake):
-    """An agent that says `said` of its probes when it is asked again."""
-
-    asked = 0
-
-    async def probed(self, *, last: bool = False) -> dict[str, str]:
-        self.asked += 1
-        return self.said if self.asked > 1 else {}
-
-
-def paths_of(agents: Mapping[str, Fake]) -> list[PathState]:
+def paths_of(agents: Mapping[str, AsyncMock]) -> list[PathState]:
     """Return the paths, looked at no longer than one look takes."""
     spots = {name: Spot(name, "127.0.0.1", 1500) for name in "ab"}
     return asyncio.run(probed(agents, spots, [("a", "b"), ("b", "a")], wait_s=0.0))
 
 
 def state(said: Mapping[str, str]) -> list[PathState]:
-    return paths_of({"a": Fake(said), "b": Fake({})})
+    return paths_of({"a": fake(said), "b": fake({})})
 
 
 def test_answers_that_came_while_the_controller_was_held_up_count() -> None:
-    a, b = Late({"streams": "2:0:100", "heard": "2:100 2:1472"}), Late({"streams": "1:0:100", "heard": "1:100 1:1472"})
-    assert [path.whole for path in paths_of({"a": a, "b": b})] == [True, True]
+    said = {name: {"streams": f"{of}:0:100", "heard": f"{of}:100 {of}:1472"} for name, of in (("a", 2), ("b", 1))}
+    agents = {name: fake(words, late=True) for name, words in said.items()}
+    assert [path.whole for path in paths_of(agents)] == [True, True]
 
 
 @pytest.mark.parametrize(
-    "said",
+    ("key", "said"),
     [
-        {"heard": "x:y"},
-        {"heard": "2:"},
-        {"heard": f"2:{'9' * 5000}"},
-        {"heard": "²:²"},
-        {"errors": "1:EMSGSIZE:3:4"},
-        {"errors": "2:EMSGSIZE:-3:4:1500:10.0.0.1"},
-        {"streams": "2:0:nan"},
-        {"streams": "::::"},
-        {"refused": "x:EPERM"},
+        *[("heard", said) for said in ("x:y", "2:", f"2:{'9' * 5000}", "²:²")],
+        *[("errors", said) for said in ("1:EMSGSIZE:3:4", "2:EMSGSIZE:-3:4:1500:10.0.0.1")],
+        *[("streams", said) for said in ("2:0:nan", "::::")],
+        ("refused", "x:EPERM"),
     ],
 )
-def test_words_that_are_no_numbers_fail_the_node_alone(said: dict[str, str]) -> None:
-    assert [path.source for path in state(said)] == ["b"]
+def test_words_that_are_no_numbers_fail_the_node_alone(key: str, said: str) -> None:
+    assert [path.source for path in state({key: said})] == ["b"]
 
 
 def test_a_size_that_was_not_sent_was_not_refused() -> None:
@@ -96,14 +72,9 @@ def test_in_a_round_a_node_sends_once_and_receives_once() -> None:
     made = rounds(pairs_of(None, names))
     for members in made:
         assert len({source for source, _ in members}) == len({there for _, there in members}) == len(members)
-    assert sorted(pair for members in made for pair in members) == sorted(
-        (a, b) for a in names for b in names if a != b
-    )
+    assert sorted(pair for members in made for pair in members) == sorted(permutations(names, 2))
     assert len(made) == 7
-
-
-def test_beyond_600_pairs_each_node_has_neighbours_only() -> None:
-    assert len(pairs_of(None, [f"n{number}" for number in range(30)])) == 120
+    assert len(pairs_of(None, [f"n{number}" for number in range(30)])) == 120  # beyond 600 pairs: neighbours only
 
 
 def test_the_search_ends_at_the_border_and_looks_where_icmp_says() -> None:

@@ -14,6 +14,7 @@ from rigctl.discovery.rig_file import checked, rig_text
 from rigctl.discovery.targets import Target
 from rigctl.probe.surroundings import parse
 from rigctl.probe.switches import Forwarding
+from rigctl.records import Port
 from rigctl.rig.inventory import Rig
 
 
@@ -26,7 +27,7 @@ def pis(count: int = 3) -> list[Asked]:
     return [asked(f"pi@pi{number}.lan", simple(number)) for number in range(1, count + 1)]
 
 
-def test_values_that_all_share_stand_under_links() -> None:
+def test_what_all_nodes_share_stands_under_links_or_defaults_and_the_rest_at_its_node() -> None:
     text, rig = written(drafted(pis()))
     assert "links:\n  rate: 1G  # speed of the data interfaces\n  mtu: 1500  # MTU of the data interfaces\n" in text
     assert 'title: "3 nodes, 1 Gbit/s"' in text
@@ -34,10 +35,6 @@ def test_values_that_all_share_stand_under_links() -> None:
     assert (node.address, node.user, node.data_address, node.data_interface) == ("pi2.lan", "pi", "10.0.0.2", "eth0")
     assert (node.link.rate_bps, node.link.mtu, node.sudo) == (G, 1500, True)
     assert "# x86_64, Debian GNU/Linux 12 (bookworm), e1000e, 1 Gbit/s full duplex" in text
-
-
-def test_what_all_nodes_share_stands_under_defaults_and_the_rest_at_its_node() -> None:
-    text, _ = written(drafted(pis()))
     assert "defaults:  # of all nodes\n  user: pi\n  data_interface: eth0\n  sudo: true\nnodes:\n" in text
     assert text.count("user: pi") == text.count("eth0\n") == text.count("sudo: true") == 1
     text, mixed = written(drafted([*pis(2), asked("root@pi9:2222", simple(9))]))
@@ -48,16 +45,14 @@ def test_what_all_nodes_share_stands_under_defaults_and_the_rest_at_its_node() -
 def test_nodes_of_other_speeds_have_their_own() -> None:
     fast = asked("nuc", simple(9, card={"speed_bps": 5 * G // 2, "mtu": 9000, "duplex": "half"}))
     text, rig = written(drafted([*pis(), fast]))
-    assert rig.nodes["nuc"].link.rate_bps == 5 * G // 2
-    assert rig.nodes["nuc"].link.mtu == 9000
+    assert (rig.nodes["nuc"].link.rate_bps, rig.nodes["nuc"].link.mtu) == (5 * G // 2, 9000)
     assert "rate: 1G  # speed of the data interfaces of 3 of the 4 nodes; the others have their own" in text
     assert "    rate: 2.5G\n    mtu: 9000\n    # HALF duplex" in text
 
 
 def test_a_machine_is_one_node_however_it_is_named() -> None:
-    same = ("boot", "net:[1]")
-    hosts = [asked("a", simple(1, identity=same)), asked("b", simple(1, identity=same)), asked("c", simple(3))]
-    draft = drafted(hosts)
+    same = simple(1, identity=("boot", "net:[1]"))
+    draft = drafted([asked("a", same), asked("b", same), asked("c", simple(3))])
     assert [node.name for node in draft.nodes] == ["a", "c"]
     assert draft.left_out[0].reason == "is the same machine as a"
 
@@ -68,10 +63,7 @@ def lldp(number: int, switch: str, port: str) -> Asked:
 
 def test_ports_of_one_switch_are_written_with_how_to_read_its_counters() -> None:
     text, rig = written(drafted([lldp(1, "Giga Blox.lan", "Gi1/1"), lldp(2, "Giga Blox.lan", "Gi1/2"), *pis()[2:]]))
-    assert {port.node: (port.switch, port.name) for port in rig.ports} == {
-        "pi1": ("Giga-Blox", "Gi1/1"),
-        "pi2": ("Giga-Blox", "Gi1/2"),
-    }
+    assert rig.ports == tuple(Port("Giga-Blox", f"Gi1/{number}", node=f"pi{number}") for number in (1, 2))
     assert rig.switches["Giga-Blox"].title == "Giga Blox.lan"
     assert "# snmp: {version: 2c}  # reads its counters; RIGCTL_GIGA_BLOX_COMMUNITY is then its community" in text
     assert "# switch_port: no switch announces itself by LLDP" in text
@@ -94,10 +86,8 @@ def test_two_nodes_on_one_port_are_behind_another_switch() -> None:
 def test_a_switch_that_was_asked_is_written_as_it_is_read_and_without_its_community() -> None:
     switch = switch_named("core={address: 10.0.0.254, snmp: {version: 3, auth: sha256, port: 1161}}")
     plain = switch_named("10.0.0.253:hush")
-    tables = [
-        (switch, Forwarding("Core 1", {"Gi1/1": frozenset({"02:00:00:00:00:01"})})),
-        (plain, Forwarding(None, {"2": frozenset({"02:00:00:00:00:02"})})),
-    ]
+    core = Forwarding("Core 1", {"Gi1/1": frozenset({"02:00:00:00:00:01"})})
+    tables = [(switch, core), (plain, Forwarding(None, {"2": frozenset({"02:00:00:00:00:02"})}))]
     text, rig = written(drafted(pis(2), tables=tables))
     assert rig.switches["core"].snmp == switch.snmp
     assert rig.switches["10-0-0-253"].snmp == plain.snmp
@@ -116,24 +106,17 @@ def test_groups_of_an_inventory_are_kept_where_a_rig_file_takes_their_names() ->
 @pytest.mark.parametrize(
     ("hosts", "names"),
     [
-        (["pi1.lan", "pi2.lan"], ["pi1", "pi2"]),
-        (["pi1.a", "pi1.b"], ["pi1", "pi1-2"]),
-        (["10.0.0.1", "192.168.100.200"], ["10-0-0-1", "192-168-100-200"]),
-        (["fd00::1", "fd00::2"], ["node", "node-2"]),
-        (
-            ["compute-rack12-node001", "compute-rack12-node002"],
-            ["rack12-node001", "rack12-node002"],
-        ),
+        ({"pi1.lan": None, "pi2.lan": None}, ["pi1", "pi2"]),
+        ({"pi1.a": None, "pi1.b": None}, ["pi1", "pi1-2"]),
+        ({"10.0.0.1": None, "192.168.100.200": None}, ["10-0-0-1", "192-168-100-200"]),
+        ({"fd00::1": None, "fd00::2": None}, ["node", "node-2"]),
+        ({"compute-rack12-node001": None, "compute-rack12-node002": None}, ["rack12-node001", "rack12-node002"]),
+        ({"10.0.0.1": "nuc.lan", "10.0.0.2": "localhost"}, ["nuc", "10-0-0-2"]),  # what the host calls itself
+        ({"10.0.0.3": "raspberrypi", "10.0.0.4": "raspberrypi"}, ["10-0-0-3", "10-0-0-4"]),
     ],
 )
-def test_a_node_has_a_short_name_of_its_own(hosts: list[str], names: list[str]) -> None:
-    assert node_names([(Target(name, name), None) for name in hosts]) == names
-
-
-def test_an_address_gives_way_to_what_the_host_calls_itself() -> None:
-    called = {"10.0.0.1": "nuc.lan", "10.0.0.2": "localhost", "10.0.0.3": "raspberrypi", "10.0.0.4": "raspberrypi"}
-    hosts = [(Target(address, address), hostname) for address, hostname in called.items()]
-    assert node_names(hosts) == ["nuc", "10-0-0-2", "10-0-0-3", "10-0-0-4"]
+def test_a_node_has_a_short_name_of_its_own(hosts: dict[str, str | None], names: list[str]) -> None:
+    assert node_names([(Target(name, name), hostname) for name, hostname in hosts.items()]) == names
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A test as command lines of iperf3, and what two versions of it printed as the records of any engine."""
 
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
@@ -14,6 +15,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures" / "iperf3"
 VERSIONS = ("3.9", "3.12")
 CELL = Cell(1, "tcp", (Pair("a", "b"),), 10.0, 0.0, 1)
 START_NS = 5 * 10**9
+OTHERS = "-M 1460 -C cubic -N"
 versions = pytest.mark.parametrize("version", VERSIONS)
 
 
@@ -34,34 +36,25 @@ def ends(flow: Flow) -> tuple[Side, Side]:
     return flow.sender, flow.receiver
 
 
-def test_what_was_not_asked_for_is_left_to_iperf3() -> None:
-    words = client_words(CELL, "10.0.0.2", 5301, "10.0.0.1", 0.1, None)
-    assert " ".join(words) == "iperf3 -c 10.0.0.2 -p 5301 -B 10.0.0.1 -J -i 0.1 -t 10 -P 1"
+SET = Settings({WINDOW: 65536, MSS: 1460, CONGESTION: "cubic", NODELAY: True})
+UDP = replace(CELL, test="udp", transport="udp", message_bytes=1448)
+
+
+@pytest.mark.parametrize(
+    ("cell", "rate_bps", "options"),
+    [
+        (CELL, None, "-P 1"),
+        (CELL, 10**8, "-P 1 --fq-rate 100000000"),  # the kernel keeps a stream to its rate
+        (replace(CELL, parallel=3, direction=Direction.REVERSE, settings=SET), None, f"-P 3 -R -w 65536 {OTHERS}"),
+        (replace(CELL, direction=Direction.BOTH, settings=SET, resize=True), None, f"-P 1 --bidir {OTHERS}"),
+        (UDP, 20_000_000, "-P 1 -u -b 20000000 -l 1448"),
+        (UDP, None, "-P 1 -u -b 0 -l 1448"),
+    ],
+)
+def test_what_was_asked_for_has_its_option_and_no_other(cell: Cell, rate_bps: int | None, options: str) -> None:
+    words = client_words(cell, "10.0.0.2", 5301, "10.0.0.1", 0.1, rate_bps)
+    assert " ".join(words) == f"iperf3 -c 10.0.0.2 -p 5301 -B 10.0.0.1 -J -i 0.1 -t 10 {options}"
     assert " ".join(server_words("10.0.0.2", 5301, 0.1)) == "iperf3 -s -1 -J -B 10.0.0.2 -p 5301 -i 0.1"
-
-
-def test_every_setting_has_its_option() -> None:
-    cell = builders.cell(
-        parallel=3,
-        direction=Direction.REVERSE,
-        settings=Settings({WINDOW: 65536, MSS: 1460, CONGESTION: "cubic", NODELAY: True}),
-    )
-    words = " ".join(client_words(cell, "b", 1, "a", 0.1, None))
-    assert words.endswith("-P 3 -R -w 65536 -M 1460 -C cubic -N")
-    both = builders.cell(direction=Direction.BOTH, settings=Settings({WINDOW: 65536}), resize=True)
-    words = " ".join(client_words(both, "b", 1, "a", 0.1, None))
-    assert "--bidir" in words
-    assert "-w" not in words  # the kernel is to resize it
-
-
-def test_the_kernel_keeps_a_stream_to_its_rate() -> None:
-    assert " ".join(client_words(CELL, "b", 1, "a", 0.1, 10**8)).endswith("-P 1 --fq-rate 100000000")
-
-
-@pytest.mark.parametrize(("rate_bps", "option"), [(20_000_000, "-b 20000000"), (None, "-b 0")])
-def test_datagrams_have_a_size_and_a_rate(rate_bps: int | None, option: str) -> None:
-    cell = Cell(1, "udp", (Pair("a", "b"),), 10.0, 0.0, 1, transport="udp", message_bytes=1448)
-    assert f"-u {option} -l 1448" in " ".join(client_words(cell, "b", 1, "a", 0.1, rate_bps))
 
 
 @pytest.mark.parametrize(("duration_s", "parallel", "expected"), [(10.0, 1, 0.1), (60.0, 128, 0.2), (86400.0, 128, 60)])
@@ -85,7 +78,7 @@ def test_one_flow_has_both_sides_on_the_controllers_clock(version: str) -> None:
 
 @versions
 def test_the_kernel_of_the_sender_is_quoted(version: str) -> None:
-    sender, _ = ends(measured(version, "tcp")[0])
+    sender, receiver = ends(measured(version, "tcp")[0])
     tcp = sender.tcp
     assert (tcp.mss, tcp.timestamps, tcp.pmtu, sender[CONGESTION]) == (1448, True, 1500, "cubic")
     assert tcp.retransmits == sender.series.columns["retransmits"][-1]
@@ -93,12 +86,7 @@ def test_the_kernel_of_the_sender_is_quoted(version: str) -> None:
     assert 1000 < fmean(sender.series.columns["rtt_us"]) < 20_000
     assert tcp.cwnd == sender.series.columns["cwnd"][-1] > 10
     assert ("advertised_window" in sender.series.columns) == (version == "3.12")
-
-
-@versions
-def test_buffers_that_nobody_asked_for_are_unknown(version: str) -> None:
-    # It tells those of a new socket, which the kernel has since resized.
-    sender, receiver = ends(measured(version, "tcp")[0])
+    # Buffers that nobody asked for are unknown: it tells those of a new socket, which the kernel has since resized.
     assert (sender.sndbuf_bytes, receiver.rcvbuf_bytes) == (None, None)
 
 
@@ -143,14 +131,10 @@ def test_datagrams_are_counted_by_both_sides(version: str, name: str, sent: int,
 
 
 @versions
-def test_the_processors_time_is_that_of_the_process(version: str) -> None:
+def test_the_processors_time_is_that_of_the_process_and_a_test_that_did_not_run_is_refused(version: str) -> None:
     found = report(printed(version, "tcp", "client"))
     assert 0 < (found.cpu_us or 0) < 1_000_000
     assert found.seconds == pytest.approx(1.0, abs=0.05)
-
-
-@versions
-def test_a_test_that_did_not_run_is_refused_with_its_own_words(version: str) -> None:
     with pytest.raises(ReportError, match="refused" if version == "3.12" else "no output"):
         report(printed(version, "refused", "client"))
 

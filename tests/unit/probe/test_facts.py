@@ -2,22 +2,13 @@
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
+from rigctl.probe import facts as room
 from rigctl.probe import parsers
-from rigctl.probe.facts import (
-    FACTS,
-    SYSCTLS,
-    data_address_of,
-    gather,
-    interfaces,
-    parse,
-    script,
-    throttled_between,
-    unusable,
-    why_unusable,
-)
+from rigctl.probe.facts import FACTS, data_address_of, parse, script, unusable, why_unusable
 from rigctl.records import Facts, Link
 from rigctl.rig.inventory import Node
 
@@ -121,15 +112,12 @@ def answer(**outputs: str) -> str:
     return "Welcome to pi1!\n" + "".join(f"\n@@rigctl {key}\n{output}" for key, output in outputs.items())
 
 
-def test_the_answer_is_taken_apart_at_its_marks_and_a_banner_is_passed_over() -> None:
+def test_the_answer_is_taken_apart_at_its_marks_a_banner_is_passed_over_and_a_missing_tool_noted() -> None:
     facts = parse(answer(missing="", kernel="Linux 6.1 aarch64\n", interface="eth0\n", mtu="1500\n", driver=ETHTOOL_I))
-    assert (facts["kernel"], facts["interface"], facts["mtu"], facts["driver"]) == (
-        "Linux 6.1 aarch64",
-        "eth0",
-        1500,
-        "bcmgenet",
-    )
-    assert facts["notes"] == []
+    known = {"kernel": "Linux 6.1 aarch64", "interface": "eth0", "mtu": 1500, "driver": "bcmgenet", "notes": []}
+    assert facts.items() >= known.items()
+    facts = parse(answer(missing="ethtool\n", interface="eth0\n", driver="../drivers/e1000e\n"))
+    assert facts["notes"] == ["ethtool is not installed; therefore unknown: firmware, offloads"]
 
 
 def test_files_are_told_apart_by_their_paths() -> None:
@@ -152,28 +140,18 @@ def test_a_long_file_leaves_the_others_known() -> None:
     assert (facts["cpu_model"], facts["mtu"]) == ("EPYC", 1500)
 
 
-def test_a_missing_tool_is_noted_with_what_is_unknown_for_it() -> None:
-    facts = parse(answer(missing="ethtool\n", interface="eth0\n", driver="../drivers/e1000e\n"))
-    assert facts["notes"] == ["ethtool is not installed; therefore unknown: firmware, offloads"]
-
-
 def test_the_script_asks_for_everything_in_one_command_and_quotes_what_it_is_given() -> None:
     command = script("eth0; reboot", "10.0.0.1")
     assert command.startswith("sh -c ")
     assert all((fact.file or f"@@rigctl {key}") in command for key, fact in FACTS.items())
-    assert all(name.replace(".", "/") in command for name in SYSCTLS)
+    assert all(name.replace(".", "/") in command for name in room.SYSCTLS)
     assert "IF='\"'\"'eth0; reboot'\"'\"'" in command
 
 
 async def test_facts_are_gathered_in_one_round_trip() -> None:
-    asked: list[str] = []
-
-    async def run(command: str) -> str:
-        asked.append(command)
-        return answer(kernel="Linux 6.1 aarch64\n")
-
-    assert (await gather(run, "eth0", "10.0.0.1"))["kernel"] == "Linux 6.1 aarch64"
-    assert asked == [script("eth0", "10.0.0.1")]
+    run = AsyncMock(return_value=answer(kernel="Linux 6.1 aarch64\n"))
+    assert (await room.gather(run, "eth0", "10.0.0.1"))["kernel"] == "Linux 6.1 aarch64"
+    run.assert_awaited_once_with(script("eth0", "10.0.0.1"))
 
 
 @pytest.mark.parametrize(
@@ -189,7 +167,7 @@ async def test_facts_are_gathered_in_one_round_trip() -> None:
     ],
 )
 def test_throttled_between_two_looks(before: int | None, after: int | None, verdict: bool | None) -> None:
-    assert throttled_between(before, after) is verdict
+    assert room.throttled_between(before, after) is verdict
 
 
 HOSTILE = {
@@ -239,17 +217,7 @@ def facts(interface: str | None, *addresses: str) -> Facts:
     return {"interface": interface, "addresses": list(addresses) or None}
 
 
-def test_what_the_rig_file_names_holds() -> None:
-    asked = facts("eth0", "10.98.0.1", "fd98::1")
-    assert data_address_of(node(), asked) == "192.168.1.11"
-    assert data_address_of(node(data_interface="eth0"), asked) == "10.98.0.1"
-    assert data_address_of(node(data_interface="eth0"), asked, ip_version=6) == "fd98::1"
-    assert data_address_of(node(data_interface="eth0", data_address="10.0.0.9"), asked) == "10.0.0.9"
-
-
 def test_an_interface_that_leads_nowhere_is_never_replaced_by_another() -> None:
-    assert data_address_of(node(data_interface="eth7"), facts(None)) is None
-    assert unusable(node(data_interface="eth7"), facts(None))
     assert unusable(node(data_interface="eth7", data_address="10.0.0.9"), facts(None))
     assert unusable(node(data_interface="lo"), facts("lo"))
     assert not unusable(node(data_interface="eth1", data_address="10.0.0.9"), facts("eth1"))
@@ -261,20 +229,27 @@ BY_NAME = Node("pi1", "pi1.lab", Link(None, None))
 
 
 @pytest.mark.parametrize(
-    ("asked", "ip_version", "address"),
+    ("own", "asked", "ip_version", "address"),
     [
-        (SSH, 4, "10.98.0.7"),  # the one that SSH reached, of several
-        (SSH, 6, "fd98::1"),
-        (SSH | {"ssh_address": "fd98::1"}, 4, "10.98.0.1"),  # of one family with the other end
-        (SSH | {"ssh_address": "fe80::4c%eth0", "addresses": ["fd98::1"]}, 4, "fd98::1"),
-        (SSH | {"ssh_address": "127.0.0.1", "addresses": None}, 4, "127.0.0.1"),  # localhost
-        (SSH | {"ssh_address": "fe80::4c%eth0", "addresses": None}, 4, None),
-        ({"ssh_address": None, "interface": None, "addresses": None}, 4, None),
+        (node(), SSH, 4, "192.168.1.11"),
+        (node(data_interface="eth0"), SSH, 4, "10.98.0.1"),
+        (node(data_interface="eth0"), SSH, 6, "fd98::1"),
+        (node(data_interface="eth0", data_address="10.0.0.9"), SSH, 4, "10.0.0.9"),
+        (node(data_interface="eth7"), facts(None), 4, None),
+        (BY_NAME, SSH, 4, "10.98.0.7"),  # the one that SSH reached, of several
+        (BY_NAME, SSH, 6, "fd98::1"),
+        (BY_NAME, SSH | {"ssh_address": "fd98::1"}, 4, "10.98.0.1"),  # of one family with the other end
+        (BY_NAME, SSH | {"ssh_address": "fe80::4c%eth0", "addresses": ["fd98::1"]}, 4, "fd98::1"),
+        (BY_NAME, SSH | {"ssh_address": "127.0.0.1", "addresses": None}, 4, "127.0.0.1"),  # localhost
+        (BY_NAME, SSH | {"ssh_address": "fe80::4c%eth0", "addresses": None}, 4, None),
+        (BY_NAME, {"ssh_address": None, "interface": None, "addresses": None}, 4, None),
     ],
 )
-def test_a_node_by_name_has_the_address_that_ssh_reached(asked: Facts, ip_version: int, address: str | None) -> None:
-    assert data_address_of(BY_NAME, asked, ip_version) == address
-    assert unusable(BY_NAME, asked) == (address is None)
+def test_data_go_where_the_rig_file_says_or_where_ssh_went(
+    own: Node, asked: Facts, ip_version: int, address: str | None
+) -> None:
+    assert data_address_of(own, asked, ip_version) == address
+    assert unusable(own, asked) == (address is None)
 
 
 @pytest.mark.parametrize(
@@ -303,16 +278,12 @@ def test_the_own_address_is_the_third_word_of_ssh_connection(said: str, address:
 
 
 async def test_the_message_names_the_interfaces_that_are_there() -> None:
-    async def run(_: str) -> str:
-        return LINKS
-
-    there = await interfaces(run)
+    there = await room.interfaces(AsyncMock(return_value=LINKS))
     assert there == {"lo": [], "eth0": ["10.98.0.1", "fd98::1"], "eth1": []}
     assert why_unusable(node(data_interface="eth7"), facts(None), there) == (
         "data_interface eth7 does not exist. Interfaces of the node: lo (no global address), "
         "eth0 (10.98.0.1, fd98::1), eth1 (no global address). Name one of them in the rig file"
     )
-    assert why_unusable(node(data_interface="lo"), facts("lo"), there).startswith(
-        "data_interface lo has no global address. Interfaces of the node: lo"
-    )
+    alone = why_unusable(node(data_interface="lo"), facts("lo"), there)
+    assert alone.startswith("data_interface lo has no global address. Interfaces of the node: lo")
     assert "unknown, it has no ip(8)" in why_unusable(node(data_interface="eth7"), facts(None), {})

@@ -14,6 +14,8 @@ from rigctl.probe.readiness import Route as Way
 from rigctl.probe.surroundings import parse as parse_host
 from rigctl.probe.surroundings import script
 
+AVAILABLE = "net.inet.tcp.cc.available"
+
 
 @pytest.mark.parametrize(
     ("parser", "output", "value"),
@@ -31,11 +33,7 @@ from rigctl.probe.surroundings import script
         (freebsd.available_congestion, "", None),
         (freebsd.interfaces, IFCONFIG + NO_CARRIER, {"ix0": ["10.0.0.1", "2001:db8::1"], "em0": []}),
         (freebsd.interfaces, "1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN", {}),
-        (
-            freebsd.sysctls,
-            f"net.inet.tcp.cc.algorithm: cubic\n@available\n{CC_TABLE}",
-            {"net.inet.tcp.cc.algorithm": "cubic", "net.inet.tcp.cc.available": "cubic newreno"},
-        ),
+        (freebsd.sysctls, f"a.b: c\n@available\n{CC_TABLE}", {"a.b": "c", AVAILABLE: "cubic newreno"}),
         (freebsd.addresses, IFCONFIG, ["10.0.0.1", "2001:db8::1"]),
         (freebsd.addresses, NO_CARRIER, None),
         (freebsd.mtu, IFCONFIG, 9000),
@@ -56,11 +54,7 @@ from rigctl.probe.surroundings import script
         (freebsd.guest, "none\n", False),
         (freebsd.guest, "kvm\n", True),
         (freebsd.guest, "", None),
-        (
-            freebsd.sysctls,
-            "kern.ipc.maxsockbuf: 2097152\nnet.inet.tcp.cc.algorithm: cubic\nsysctl: unknown oid 'x'\n",
-            {"kern.ipc.maxsockbuf": "2097152", "net.inet.tcp.cc.algorithm": "cubic"},
-        ),
+        (freebsd.sysctls, "kern.ipc.max: 2097152\nsysctl: unknown oid 'x'\n", {"kern.ipc.max": "2097152"}),
     ],
 )
 def test_what_freebsd_says_is_read(parser: Any, output: str, value: object) -> None:
@@ -75,9 +69,8 @@ def test_facts_of_freebsd_have_the_keys_of_linux_in_a_run_and_in_a_check() -> No
 def test_a_check_of_a_freebsd_node_reads_its_link_its_clock_and_its_slot() -> None:
     said = {"time_s": "1795211101.N", "kernel": "FreeBSD 14.1-RELEASE amd64", "interface": "ix0", "uid": "0"}
     said |= dict.fromkeys(("up", "carrier", "mtu"), IFCONFIG) | {"pcie": PCICONF}
-    facts = parse(
-        "".join(f"\n@@rigctl {key}\n{text}\n" for key, text in said.items()) + "\n@@rigctl freebsd\n", CHECKED
-    )
+    said |= {"freebsd": ""}
+    facts = parse("".join(f"\n@@rigctl {key}\n{text}\n" for key, text in said.items()), CHECKED)
     assert (facts["time_s"], facts["uid"], facts["up"], facts["carrier"]) == (1795211101, 0, True, 1)
     assert facts["pcie"]["width"] == 4
     assert (facts["firmware"], facts["rings"], facts["coalescing"]) == (None, None, None)
@@ -90,16 +83,9 @@ def test_rig_init_reads_a_freebsd_host_by_ifconfig_and_netstat() -> None:
     assert (found.is_root, found.sudo, found.ssh_address) == (True, None, "192.168.1.20")
     assert found.identity == (ANSWER["boot"], ANSWER["namespace"])
     assert list(found.interfaces) == ["ix0", "em0", "lagg0", "ix0.20"]
-
-
-def test_routes_of_both_families_are_read_without_those_of_links() -> None:
-    assert parse_host(freebsd_answer()).routes == (
-        Route(ip_network("0.0.0.0/0"), "em0"),
-        Route(ip_network("10.0.0.0/24"), "ix0"),
-        Route(ip_network("10.0.0.1/32"), "lo0"),
-        Route(ip_network("::/0"), "em0"),
-        Route(ip_network("::1/128"), "lo0"),
-    )
+    # Of both families, without those of links.
+    ways = {"0.0.0.0/0": "em0", "10.0.0.0/24": "ix0", "10.0.0.1/32": "lo0", "::/0": "em0", "::1/128": "lo0"}
+    assert found.routes == tuple(Route(ip_network(to), over) for to, over in ways.items())
 
 
 def test_what_a_check_asks_second_is_read_from_route_and_netstat() -> None:
@@ -118,8 +104,6 @@ def test_what_a_check_asks_second_is_read_from_route_and_netstat() -> None:
 
 
 def test_both_scripts_ask_either_system() -> None:
-    first, second = script(), surroundings_script("ix0", "10.0.0.1", ["10.0.0.2"], [], [])
-    assert "ifconfig -a" in first
-    assert "ip -o addr" in first
-    assert "route -n get" in second
-    assert "ip -o route get" in second
+    assert all(asked in script() for asked in ("ifconfig -a", "ip -o addr"))
+    second = surroundings_script("ix0", "10.0.0.1", ["10.0.0.2"], [], [])
+    assert all(asked in second for asked in ("route -n get", "ip -o route get"))

@@ -1,10 +1,12 @@
-"""What switches answer becomes counters or is refused, never a 0; names of ports; credentials."""
+"""What switches answer becomes counters or is refused, never a 0; names of ports; credentials; forwarding tables."""
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import pytest
 from jumping_clock import JumpingClock
@@ -16,50 +18,27 @@ from rigctl.probe.switches import snmp
 from rigctl.probe.switches.cli import Clearing, Shown, UnreadableError, cisco_ios, dell_os9
 from rigctl.probe.switches.reading import port_name, resolved
 from rigctl.probe.switches.secrets import secrets_of
-from rigctl.probe.switches.snmp import Session, text_of, whole
+from rigctl.probe.switches.snmp import Session, read_forwarding, text_of, whole
 from rigctl.rig.inventory import Secrets, Snmp, Switch
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "switches"
 Parse = Callable[[str], Shown]
-DIALECTS = pytest.mark.parametrize(
-    ("parse", "name"), [(cisco_ios, "cisco_ios"), (dell_os9, "dell_os9")], ids=["ios", "os9"]
-)
+DIALECTS = pytest.mark.parametrize(("parse", "name"), [(cisco_ios, "cisco_ios"), (dell_os9, "dell_os9")])
+COUNTERS = [f"{way}_{what}" for what in ("octets", "packets", "discards", "errors") for way in ("in", "out")]
 
 
 def printed(name: str) -> str:
     return (FIXTURES / f"{name}.txt").read_text()
 
 
-def test_an_interface_of_ios_is_read_whole() -> None:
-    shown = cisco_ios(printed("cisco_ios"))
-    assert shown.name == "GigabitEthernet2/1"
-    assert shown.counters == {
-        "in_octets": 27_359_644,
-        "out_octets": 117_562_001_234_567,
-        "in_packets": 414_540,
-        "out_packets": 77_671_230_552,
-        "in_discards": 3,
-        "out_discards": 553,
-        "in_errors": 7,
-        "out_errors": 2,
-    }
-    assert shown.cleared_s_ago == (1046, 1047)
-
-
-def test_an_interface_of_os9_is_read_whole() -> None:
-    shown = dell_os9(printed("dell_os9"))
-    assert shown.name == "GigabitEthernet 1/1"
-    assert shown.counters == {
-        "in_octets": 117_562_001_234_567,
-        "out_octets": 27_359_644,
-        "in_packets": 77_671_230_552,
-        "out_packets": 414_540,
-        "in_discards": 11,
-        "out_discards": 553,
-        "in_errors": 10,  # runts, giants, CRC and overruns
-        "out_errors": 4,
-    }
-    assert shown.cleared_s_ago == (219960, 220020)
+def test_an_interface_is_read_whole() -> None:
+    octets, packets = (27_359_644, 117_562_001_234_567), (414_540, 77_671_230_552)
+    ios, os9 = cisco_ios(printed("cisco_ios")), dell_os9(printed("dell_os9"))
+    assert (ios.name, ios.cleared_s_ago) == ("GigabitEthernet2/1", (1046, 1047))
+    assert ios.counters == dict(zip(COUNTERS, (*octets, *packets, 3, 553, 7, 2), strict=True))
+    assert (os9.name, os9.cleared_s_ago) == ("GigabitEthernet 1/1", (219960, 220020))
+    # Its errors are runts, giants, CRC and overruns.
+    assert os9.counters == dict(zip(COUNTERS, (*octets[::-1], *packets[::-1], 11, 553, 10, 4), strict=True))
 
 
 @DIALECTS
@@ -77,13 +56,6 @@ def test_a_text_that_lacks_any_of_its_counters_is_refused(parse: Parse, name: st
         except UnreadableError:
             refused += 1
     assert refused >= 6
-
-
-@DIALECTS
-@pytest.mark.parametrize("text", ["", "\n\n", "  ^\n% Invalid input detected at '^' marker.\n", "\x00\xff" * 50])
-def test_an_answer_that_is_no_interface_is_refused(parse: Parse, name: str, text: str) -> None:
-    with pytest.raises(UnreadableError, match=r"it prints|it reports"):
-        parse(text)
 
 
 @DIALECTS
@@ -126,34 +98,30 @@ def test_an_interface_in_any_state_has_its_counters(state: str) -> None:
     assert shown == cisco_ios(text)
 
 
-class TestClearing:
-    """A number that changes when counters were cleared, and not because time goes by."""
-
-    def test_time_that_goes_by_changes_nothing(self) -> None:
-        clearing = Clearing()
+@pytest.mark.parametrize(
+    ("readings", "numbers"),
+    [
         # Cleared at 100; what is printed has seconds until a day is over, then hours.
-        numbers = [clearing.number(now_s, (int(now_s - 100), int(now_s - 100) + 1)) for now_s in (130.0, 131.4, 5000.9)]
-        ago_s = 86_400 + 3 * 3600
-        numbers.append(clearing.number(100.0 + ago_s + 1800, (ago_s, ago_s + 3600)))
-        assert numbers == [0, 0, 0, 0]
-
-    def test_a_clearing_between_two_readings_is_seen(self) -> None:
-        clearing = Clearing()
-        assert clearing.number(1000.0, (900, 901)) == 0
-        assert clearing.number(1010.0, (5, 6)) == 1
-        assert clearing.number(1020.0, (15, 16)) == 1
-
-    def test_the_first_clearing_of_all_and_a_restart_are_seen(self) -> None:
-        clearing = Clearing()
-        assert [clearing.number(10.0, None), clearing.number(20.0, None)] == [0, 0]
-        assert clearing.number(30.0, (1, 2)) == 1
-        assert clearing.number(40.0, None) == 2
+        ([(130.0, (30, 31)), (131.4, (31, 32)), (5000.9, (4900, 4901)), (99100.0, (97200, 100800))], [0, 0, 0, 0]),
+        ([(1000.0, (900, 901)), (1010.0, (5, 6)), (1020.0, (15, 16))], [0, 1, 1]),
+        ([(10.0, None), (20.0, None), (30.0, (1, 2)), (40.0, None)], [0, 0, 1, 2]),
+    ],
+    ids=["time that goes by", "a clearing in between", "the first of all, and a restart"],
+)
+def test_a_clearing_changes_the_number_and_time_does_not(
+    readings: list[tuple[float, tuple[int, int] | None]], numbers: list[int]
+) -> None:
+    clearing = Clearing()
+    assert [clearing.number(now_s, ago) for now_s, ago in readings] == numbers
 
 
 @DIALECTS
 @pytest.mark.parametrize("filling", ["\n", " ", "1", "Input Statistics:\n", "Input queue: 1/1/", "\t\n"])
 def test_whatever_a_switch_prints_it_is_refused_without_backtracking(parse: Parse, name: str, filling: str) -> None:
     """A pattern that does takes minutes at this size, until the deadline of all tests."""
+    for text in ("", "  ^\n% Invalid input detected at '^' marker.\n", "\x00\xff" * 50):
+        with pytest.raises(UnreadableError, match=r"it prints|it reports"):
+            parse(text)
     for text in (filling * (60_000 // len(filling)), printed(name).splitlines()[0] + "\n" + filling * 3000):
         with pytest.raises(UnreadableError):
             parse(text)
@@ -189,11 +157,8 @@ def test_a_name_that_fits_none_is_missing_with_the_nearest(name: str) -> None:
 
 def test_a_name_that_fits_two_is_refused_with_both() -> None:
     two = {1: ("Gi1/1", "", ""), 2: ("Gig1/1", "", "")}
-    found, refused = resolved(["G1/1"], two)
-    assert (found, refused["G1/1"]) == (
-        {},
-        '"G1/1" fits 2 of its interfaces: 1 (Gi1/1), 2 (Gig1/1). Use a name that only one has',
-    )
+    both = '"G1/1" fits 2 of its interfaces: 1 (Gi1/1), 2 (Gig1/1). Use a name that only one has'
+    assert resolved(["G1/1"], two) == ({}, {"G1/1": both})
     assert resolved(["Gi1/1"], two)[0] == {"Gi1/1": 1}  # the same name wins
 
 
@@ -220,26 +185,18 @@ def test_names_are_ranked_and_a_tie_is_refused(name: str, index: int | None) -> 
 
 
 def test_a_port_has_the_first_name_by_which_it_is_found() -> None:
-    assert [port_name(index, DESCRIBED) for index in range(1, 9)] == [
-        "Gi1/0/1", "Gi1/0/2", "Gi1/0/3", None, None, "ether5", "bridge", None,
-    ]  # fmt: skip
+    names = [f"Gi1/0/{index}" for index in (1, 2, 3)] + [None, None, "ether5", "bridge", None]
+    assert [port_name(index, DESCRIBED) for index in range(1, 9)] == names
 
 
-@pytest.mark.parametrize(
-    "value", [rfc1902.OctetString("abc"), rfc1902.OctetString(""), rfc1902.IpAddress("1.2.3.4"), rfc1902.Integer32(-5),
-              rfc1902.ObjectIdentifier("1.3.6")],
-)  # fmt: skip
-def test_what_is_no_count_is_unknown(value: object) -> None:
-    assert whole(value) is None
+def test_what_is_no_count_is_unknown() -> None:
+    texts = [rfc1902.OctetString("abc"), rfc1902.OctetString(""), rfc1902.IpAddress("1.2.3.4")]
+    assert [whole(each) for each in (*texts, rfc1902.Integer32(-5), rfc1902.ObjectIdentifier("1.3.6"))] == [None] * 5
 
 
-@pytest.mark.parametrize("value", [rfc1902.Integer32(2**31 - 1), rfc1902.Counter64(2**64 - 1)])
-def test_a_name_that_is_a_number_takes_no_memory(value: object) -> None:
-    """`bytes(number)` would be gigabytes of zeros."""
-    assert text_of(value) == ""
-
-
-def test_a_name_commands_no_terminal() -> None:
+def test_a_name_commands_no_terminal_and_one_that_is_a_number_takes_no_memory() -> None:
+    # `bytes(number)` would be gigabytes of zeros.
+    assert text_of(rfc1902.Integer32(2**31 - 1)) == text_of(rfc1902.Counter64(2**64 - 1)) == ""
     assert text_of(rfc1902.OctetString(b"\x1b[2J\xe2\x80\xae\xff" * 1000)).startswith("?[2J?")
     assert len(text_of(rfc1902.OctetString(b"\x1b" * 65535))) == 255
 
@@ -249,22 +206,21 @@ class Endless(Session):
 
     asked = 0
 
+    def __init__(self) -> None:
+        super().__init__(SWITCH, cast(Any, None), None, None)
+
     def _bindings(self, answer: tuple[Any, Any, Any, Any]) -> Any:
-        type(self).asked += 1
+        self.asked += 1
         return [(f"1.2.{number}", rfc1902.Integer32(1)) for number in (7, 8, 9)]
 
 
-def endless() -> Endless:
-    return Endless(Switch("sw", "sw", address="127.0.0.1", snmp=Snmp()), cast(Any, None), None, None)
+SWITCH = Switch("core-1", "Core", address="10.0.0.1", snmp=Snmp())
 
 
 async def test_a_table_that_begins_again_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def answered(*_: object, **__: object) -> tuple[Any, Any, Any, Any]:
-        return None, 0, 0, ()
-
-    monkeypatch.setattr(hlapi, "bulk_cmd", answered)
-    rows = await endless().walk("1.2", 10_000)
-    assert (len(rows), Endless.asked) == (6, 2)
+    monkeypatch.setattr(hlapi, "bulk_cmd", AsyncMock(return_value=(None, 0, 0, ())))
+    endless = Endless()
+    assert (len(await endless.walk("1.2", 10_000)), endless.asked) == (6, 2)
 
 
 async def test_a_table_that_is_never_read_whole_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,10 +230,7 @@ async def test_a_table_that_is_never_read_whole_is_given_up(monkeypatch: pytest.
     JumpingClock(monkeypatch)
     monkeypatch.setattr(hlapi, "bulk_cmd", late)
     with pytest.raises(NodeError, match=f"a table of it was not read within {snmp.WALK_S:g} s"):
-        await endless().walk("1.2", 10)
-
-
-SWITCH = Switch("core-1", "Core", address="10.0.0.1", snmp=Snmp())
+        await Endless().walk("1.2", 10)
 
 
 def written(folder: Path, text: str, mode: int = 0o600) -> dict[str, str]:
@@ -298,35 +251,114 @@ def test_a_file_has_a_section_per_switch_and_a_variable_wins_over_it(tmp_path: P
     assert secrets_of(SWITCH, given | {"RIGCTL_CORE_1_AUTH": "three"}).auth == "three"
 
 
+def refused(folder: Path, text: str, mode: int = 0o600) -> str:
+    with pytest.raises(NodeError) as caught:
+        secrets_of(SWITCH, written(folder, text, mode))
+    assert "topsecret" not in str(caught.value)
+    return str(caught.value)
+
+
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
 def test_a_file_that_is_open_to_others_is_refused_with_what_to_do(tmp_path: Path, mode: int) -> None:
-    given = written(tmp_path, "core-1: {community: topsecret}\n", mode)
-    with pytest.raises(NodeError) as caught:
-        secrets_of(SWITCH, given)
-    assert f"is open to others: chmod 600 {tmp_path / 'credentials.yaml'}" in str(caught.value)
-    assert "topsecret" not in str(caught.value)
+    said = refused(tmp_path, "core-1: {community: topsecret}\n", mode)
+    assert f"is open to others: chmod 600 {tmp_path / 'credentials.yaml'}" in said
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "core-1: topsecret\n",
-        "core-1: {comunity: topsecret}\n",
-        "core-1: [topsecret]\n",
-        "core-1: {community: *topsecret}\n",
-        "{topsecret",
-        "topsecret",
-    ],
-)
+SECTIONS = ["topsecret", "{comunity: topsecret}", "[topsecret]", "{community: *topsecret}"]
+
+
+@pytest.mark.parametrize("text", [*[f"core-1: {section}\n" for section in SECTIONS], "{topsecret", "topsecret"])
 def test_a_file_that_is_none_is_refused_without_telling_what_is_in_it(tmp_path: Path, text: str) -> None:
-    with pytest.raises(NodeError) as caught:
-        secrets_of(SWITCH, written(tmp_path, text))
-    assert "credentials.yaml" in str(caught.value)
-    assert "topsecret" not in str(caught.value)
+    assert "credentials.yaml" in refused(tmp_path, text)
 
 
 def test_secrets_are_in_no_text_of_them() -> None:
-    text = repr(
-        Secrets(community="topsecret", auth="topsecret", priv="topsecret", password="topsecret", enable="topsecret")
-    )
-    assert "topsecret" not in text
+    names = ("community", "auth", "priv", "password", "enable")
+    assert "topsecret" not in repr(Secrets(**dict.fromkeys(names, "topsecret")))
+
+
+# Forwarding tables of switches as they number their ports, from walks of the kind that LibreNMS records of them.
+NAME, DESCRIPTION, ALIAS = "1.3.6.1.2.1.31.1.1.1.1", "1.3.6.1.2.1.2.2.1.2", "1.3.6.1.2.1.31.1.1.1.18"
+BASE_PORT = "1.3.6.1.2.1.17.1.4.1.2"
+BY_VLAN, BY_MAC = "1.3.6.1.2.1.17.7.1.2.2.1.2", "1.3.6.1.2.1.17.4.3.1.2"
+A, B, C = ("222.94.161.225.121.46", "202.123.106.163.144.47", "2.0.0.0.0.9")
+ALIKE, FROM_101 = {"1": 1, "2": 2, "3": 3}, {"1": 101, "2": 102, "3": 103}
+MAC_A, MAC_B, MAC_C = ("de:5e:a1:e1:79:2e", "ca:7b:6a:a3:90:2f", "02:00:00:00:00:09")
+
+
+class Recorded(Session):
+    """A session that answers from a walk: OID → value. Nothing is sent."""
+
+    def __init__(self, recorded: dict[str, Any]) -> None:
+        super().__init__(SWITCH, cast(Any, None), None, None)
+        self.recorded = recorded
+
+    async def text(self, oid: str) -> str | None:
+        return None
+
+    async def walk(self, column: str, most: int) -> list[tuple[tuple[int, ...], Any]]:
+        kind = rfc1902.OctetString if column in (NAME, DESCRIPTION, ALIAS) else rfc1902.Integer32
+        below = [(oid.removeprefix(f"{column}."), value) for oid, value in self.recorded.items() if f"{column}." in oid]
+        return [(tuple(map(int, index.split("."))), kind(value)) for index, value in below]
+
+
+def walk(**columns: dict[str, Any]) -> dict[str, Any]:
+    """Three interfaces with these rows of `names`, `descriptions`, `ports`, `q` (VLAN 1) and `d`."""
+    places = {"names": NAME, "descriptions": DESCRIPTION, "ports": BASE_PORT, "q": f"{BY_VLAN}.1", "d": BY_MAC}
+    return {f"{places[kind]}.{index}": value for kind, rows in columns.items() for index, value in rows.items()}
+
+
+def named(first: int, form: str) -> dict[str, str]:
+    return {str(first + number): form.format(number + 1) for number in range(3)}
+
+
+@pytest.mark.parametrize(
+    ("recorded", "ports", "unplaced"),
+    [
+        # Supermicro SMB: no dot1dBasePortIfIndex; the port is the interface's index.
+        (
+            walk(names=named(1, "eth0/{}"), descriptions=named(1, "ethernet 0/{}"), q={A: 1, B: 2}),
+            {"eth0/1": {MAC_A}, "eth0/2": {MAC_B}},
+            0,
+        ),
+        # TP-Link JetStream: interfaces are 49153 and up, ports the numbers on the front.
+        (walk(names=named(49153, "gi1/0/{}"), q={A: 1, B: 3}), {"gi1/0/1": {MAC_A}, "gi1/0/3": {MAC_B}}, 0),
+        # Microsens G6: the table exists, but addresses are at interface indexes.
+        (
+            walk(names=named(1001, "{}/1"), ports={"1": 1001, "2": 1002}, d={A: 1001, B: 1002}),
+            {"1/1": {MAC_A}, "2/1": {MAC_B}},
+            0,
+        ),
+        # 3Com 4200: ifName is there but empty.
+        (
+            walk(names=named(101, ""), descriptions=named(101, "Port 0{}"), ports=FROM_101, d={A: 1, B: 2, C: 3}),
+            {"Port 01": {MAC_A}, "Port 02": {MAC_B}, "Port 03": {MAC_C}},
+            0,
+        ),
+        # A few rows by VLAN do not hide those by address alone; of one address, that by VLAN holds.
+        (walk(names=named(1, "p{}"), ports=ALIKE, q={A: 1}, d={A: 3, B: 2, C: 0}), {"p1": {MAC_A}, "p2": {MAC_B}}, 0),
+        # Two interfaces of one name: nobody can tell them apart. Ports beyond the interfaces are counted.
+        (
+            walk(names={"1": "Te 1/33", "2": "Te 1/33", "3": "Te 1/34"}, ports=ALIKE, q={A: 1, B: 3, C: 77}),
+            {"Te 1/34": {MAC_B}},
+            2,
+        ),
+    ],
+    ids=["supermicro", "tp-link", "microsens", "3com", "both tables", "equal names"],
+)
+async def test_each_address_is_at_the_interface_that_the_switch_means(
+    recorded: dict[str, Any], ports: dict[str, set[str]], unplaced: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @asynccontextmanager
+    async def session(*_: object) -> AsyncIterator[Session]:
+        yield Recorded(recorded)
+
+    monkeypatch.setattr(snmp, "snmp_session", session)
+    monkeypatch.setattr(snmp, "secrets_of", lambda _: Secrets())
+    table = await read_forwarding(SWITCH)
+    assert ({port: set(macs) for port, macs in table.ports.items()}, table.unplaced) == (ports, unplaced)
+
+
+async def test_names_keep_their_rank_where_one_is_missing() -> None:
+    recorded = {f"{NAME}.1": "a", f"{DESCRIPTION}.2": "port two", f"{ALIAS}.2": "to a", f"{DESCRIPTION}.1": ""}
+    assert await Recorded(recorded).names() == {1: ("a", "", ""), 2: ("", "port two", "to a")}

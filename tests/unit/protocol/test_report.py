@@ -50,9 +50,10 @@ def pcap(data: bytes) -> Any:
     return parsed(pcap=base64.b64encode(data).decode())
 
 
-def test_samples_come_back_from_their_differences() -> None:
-    found = report(totals(), rows(0, [100, 0], [200, 9]), rows(2, [50, 0]))
+def test_samples_come_back_from_their_differences_and_bins_from_their_pieces() -> None:
+    found = report(totals(), rows(0, [100, 0], [200, 9]), rows(2, [50, 0]), bins(0, 0, 7), bins(2, 2**32 - 1))
     assert found.sides[0].series.columns == {"t_ns": [100, 300, 350], "bytes": [0, 9, 9]}
+    assert found.sides[0].bins == Bins(0, 500, (0, 7, 2**32 - 1))
     assert (found.endpoint, found.usage.span_us, found.usage.cpus, found.usage.node) == (1, 5001000, 4, "pi1")
 
 
@@ -90,28 +91,27 @@ def test_flows_come_in_the_order_of_their_numbers() -> None:
     assert broken(totals(1)) == "totals of every flow from 0, got those of [1]"
 
 
-def test_bins_come_in_pieces_that_follow_each_other() -> None:
-    (side,) = report(totals(), bins(0, 0, 7), bins(2, 2**32 - 1)).sides
-    assert side.bins == Bins(0, 500, (0, 7, 2**32 - 1))
-
-
 def test_pieces_of_a_histogram_become_one_that_holds_every_round_trip() -> None:
-    timed = totals(round_trips=7)
-    (side,) = report(timed, buckets((1, 2), (5, 4)), buckets((9, 1))).sides
+    (side,) = report(totals(round_trips=7), buckets((1, 2), (5, 4)), buckets((9, 1))).sides
     assert side.histogram == ((1, 2), (5, 4), (9, 1))
-    assert broken(timed, buckets((5, 4), (1, 3))) == "buckets of flow 0 in rising order"
-    assert broken(timed, buckets((5, 4), (5, 3))) == "buckets of flow 0 in rising order"
-    assert broken(timed, buckets((5, 6))) == "buckets of flow 0 that hold its 7 round trips"
-    assert broken(totals(), buckets((5, 6))) == "buckets of flow 0 that hold its None round trips"
-    assert bucket_of(TOP_NS) == MOST_BUCKET
-    assert broken(timed, buckets((MOST_BUCKET + 1, 7))) == f"buckets of flow 0 up to {MOST_BUCKET}"
-
-
-def test_losses_of_datagrams_are_a_histogram_that_need_not_add_up_to_round_trips() -> None:
-    (side,) = report(totals(), datagrams(), buckets((1, 5))).sides
+    (side,) = report(totals(), datagrams(), buckets((1, 5))).sides  # of losses: it need not add up to round trips
     assert (side.datagrams, side.histogram) == (Datagrams(9), ((1, 5),))
-    timed = totals(round_trips=3)
-    assert broken(timed, datagrams(), buckets((1, 5))) == "buckets of flow 0 that hold its 3 round trips"
+    assert bucket_of(TOP_NS) == MOST_BUCKET
+
+
+@pytest.mark.parametrize(
+    ("round_trips", "parts", "expected"),
+    [
+        (7, [buckets((5, 4), (1, 3))], "in rising order"),
+        (7, [buckets((5, 4), (5, 3))], "in rising order"),
+        (7, [buckets((5, 6))], "that hold its 7 round trips"),
+        (None, [buckets((5, 6))], "that hold its None round trips"),
+        (3, [datagrams(), buckets((1, 5))], "that hold its 3 round trips"),
+        (7, [buckets((MOST_BUCKET + 1, 7))], f"up to {MOST_BUCKET}"),
+    ],
+)
+def test_buckets_that_cannot_be_are_refused(round_trips: int | None, parts: list[Any], expected: str) -> None:
+    assert broken(totals(round_trips=round_trips), *parts) == f"buckets of flow 0 {expected}"
 
 
 def test_the_pieces_of_a_capture_are_as_long_as_was_said() -> None:
@@ -127,17 +127,23 @@ def test_the_pieces_of_a_capture_are_as_long_as_was_said() -> None:
 
 
 def test_the_interface_is_unknown_where_none_of_its_counters_is_known() -> None:
-    names = [name for name in LAST if name.startswith(("rx_", "tx_", "queue_", "carrier_"))]
-    unknown = dict.fromkeys(names)
+    unknown = dict.fromkeys(name for name in LAST if name.startswith(("rx_", "tx_", "queue_", "carrier_")))
     assert report(**unknown).usage.nic is None
     assert report(**(unknown | {"tx_bytes": 0})).usage.nic == NicCounters(tx_bytes=0)
 
 
-@pytest.mark.parametrize("last", [{"endpoint": 0}, {"endpoint": None}, {"strangers": None}, {"more": 1}])
-def test_the_last_line_has_its_numbers_and_no_others(last: dict[str, Any]) -> None:
-    assert '"endpoint"' in broken(**last)
+NAMES = '"endpoint", ' + ", ".join(sorted(LAST.keys() - {"endpoint"}))
+NUMBERS = 'numbers for "endpoint" and "strangers"'
 
 
-def test_a_last_line_without_its_numbers_is_told_which_they_are() -> None:
-    names = ", ".join(sorted(LAST.keys() - {"endpoint"}))
-    assert broken(more=1) == f'"endpoint", {names} in its last line'
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [
+        ({"endpoint": 0}, NUMBERS),
+        ({"endpoint": None}, NUMBERS),
+        ({"strangers": None}, NUMBERS),
+        ({"more": 1}, f"{NAMES} in its last line"),
+    ],
+)
+def test_the_last_line_has_its_numbers_and_no_others(last: dict[str, Any], expected: str) -> None:
+    assert broken(**last) == expected

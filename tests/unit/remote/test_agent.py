@@ -84,7 +84,7 @@ def obliging(number: int, verb: str, keys: dict[str, str]) -> Replies:
             return [line(id=number, ok=True)]
 
 
-def mute(number: int, verb: str, keys: dict[str, str]) -> Replies:
+def mute(*_: object) -> Replies:
     return []
 
 
@@ -116,48 +116,32 @@ async def test_a_cell_is_ordered_answer_by_answer() -> None:
         await agent.stop(1)
         assert (await agent.report(1)).sides[0].series.columns["t_ns"] == [1100, 1200]
         await agent.close(1)
-    assert fake.orders == ["listen", "connect", "ready", "start", "stop", "report", "close"]
+        assert (await agent.order(Clock(), deadline_s=0)).ok  # it lies unread when the deadline has passed
+    assert fake.orders == ["listen", "connect", "ready", "start", "stop", "report", "close", "clock"]
     assert fake.ended
 
 
 async def test_answers_may_come_in_any_order() -> None:
-    held: Replies = []
-
-    def late(number: int, verb: str, keys: dict[str, str]) -> Replies:
-        if verb == "ready":
-            held.append(line(id=number, ok=True))
-            return []
-        return [*obliging(number, verb, keys), *held]
-
-    async with talking(late) as (agent, fake):
+    async with talking(mute) as (agent, fake):
         waiting = asyncio.create_task(agent.ready(1))
         await eventually_async(lambda: fake.orders == ["ready"])
+        fake.speak = lambda number, *_: [line(id=number, ok=True), line(id=1, ok=True)]
         await agent.stop(1)
         await waiting
 
 
 async def test_a_refusal_tells_what_and_why_and_the_agent_lives_on() -> None:
-    def full(number: int, verb: str, keys: dict[str, str]) -> Replies:
-        if verb == "listen":
-            return [line(id=number, ok=False, error="EADDRNOTAVAIL", message="bind 10.0.0.2: Cannot assign")]
-        return obliging(number, verb, keys)
-
-    async with talking(full) as (agent, _):
+    full = {"ok": False, "error": "EADDRNOTAVAIL", "message": "bind 10.0.0.2: Cannot assign"}
+    async with talking(lambda number, *_: [line(id=number, **full)]) as (agent, fake):
         with pytest.raises(RefusedError) as caught:
             await agent.listen(LISTEN)
         assert str(caught.value) == "pi1: listen: bind 10.0.0.2: Cannot assign (EADDRNOTAVAIL)"
         assert caught.value.error == "EADDRNOTAVAIL"
+        fake.speak = obliging
         await agent.stop(1)
 
 
-async def test_an_answer_that_lies_unread_when_the_deadline_has_passed_counts() -> None:
-    async with talking() as (agent, _):
-        assert (await agent.order(Clock(), deadline_s=0)).ok
-
-
-async def test_an_agent_that_never_answers_costs_its_deadline_and_a_late_answer_is_ignored(
-    clock: JumpingClock,
-) -> None:
+async def test_an_agent_that_never_answers_costs_its_deadline_and_a_late_answer_is_ignored(clock: JumpingClock) -> None:
     async with talking(mute) as (agent, fake):
         with pytest.raises(NodeError, match=r"pi1: no answer to clock within 2 s"):
             await agent.order(Clock(), deadline_s=2)
@@ -171,8 +155,6 @@ async def test_an_agent_that_never_answers_costs_its_deadline_and_a_late_answer_
     ("said", "expected"),
     [
         (b"Segmentation fault\n", "expected one JSON object in ASCII, got: Segmentation fault"),
-        (b'{"id":1,"ok":tr\n', "expected one JSON object"),
-        (b'{"id":1', "expected a whole line"),
         (b'{"id":99,"ok":true}\n', "an answer to order 99, which was not sent"),
         (b"x" * 16385, "expected at most 16384 bytes per line"),
         (line(**HELLO), "a second hello"),
@@ -181,13 +163,10 @@ async def test_an_agent_that_never_answers_costs_its_deadline_and_a_late_answer_
 )
 async def test_a_broken_protocol_fails_what_waits_and_all_that_follows(said: bytes, expected: str) -> None:
     async with talking(lambda *_: [said]) as (agent, _):
-        with pytest.raises(NodeError) as caught:
-            await agent.order(Stop(1))
-        assert str(caught.value).startswith("pi1: the agent violated the protocol")
-        assert expected in str(caught.value)
-        assert agent.ended
-        with pytest.raises(NodeError, match="violated the protocol"):
-            await agent.order(Stop(1))
+        for _ in range(2):
+            with pytest.raises(NodeError, match=f"^pi1: the agent violated the protocol: .*{re.escape(expected)}"):
+                await agent.order(Stop(1))
+            assert agent.ended
 
 
 async def test_when_the_agent_ends_every_order_that_waits_fails_with_its_last_words() -> None:
@@ -201,15 +180,12 @@ async def test_when_the_agent_ends_every_order_that_waits_fails_with_its_last_wo
     assert [str(failure) for failure in failures] == ["pi1: the agent ended: Killed (exit code 137)"] * 4
 
 
-async def test_an_agent_that_does_not_greet_is_given_up_after_signs_of_life(clock: JumpingClock) -> None:
+async def test_an_agent_that_does_not_greet_or_has_another_protocol_is_given_up(clock: JumpingClock) -> None:
     silent = FakeAgent(mute)
     with pytest.raises(NodeError, match=r"pi1: the agent sent nothing within 10 s of its start"):
         async with running("pi1", cast(Process, silent)):
             pass
     assert silent.signs_of_life == agent_module.HELLO_DEADLINE_S / agent_module.LOOK_S - 1
-
-
-async def test_an_agent_of_another_protocol_is_refused() -> None:
     with pytest.raises(NodeError, match=r"pi1: the agent speaks protocol 5.*rigctl agent build"):
         async with talking(protocol=5):
             pass
@@ -245,10 +221,7 @@ async def test_silence_is_filled_with_pings_and_an_unanswered_one_ends_the_agent
 async def test_buckets_weigh_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rigctl.remote.agent.ROWS_LIMIT", 60)
 
-    def many(number: int, verb: str, keys: dict[str, str]) -> Replies:
-        return [line(id=number, flow=0, buckets=[[0, 0]] * 1000)] * 2
-
-    async with talking(many) as (agent, _):
+    async with talking(lambda number, *_: [line(id=number, flow=0, buckets=[[0, 0]] * 1000)] * 2) as (agent, _):
         with pytest.raises(NodeError, match="a report of over 60 rows"):
             await agent.report(1)
 
@@ -259,11 +232,9 @@ async def test_what_an_agent_says_is_made_printable() -> None:
         with pytest.raises(NodeError, match=re.escape("stop: ?]0;pwned? no (EIO)")):
             await agent.order(Stop(1))
     async with talking(lambda *_: [line(**{"id": 1, "ok": True, "\x1b[2J": "x"})]) as (agent, _):
-        with pytest.raises(NodeError) as caught:
+        with pytest.raises(NodeError, match=re.escape('?[2J" to be a valid integer')) as caught:
             await agent.order(Stop(1))
-        # The line itself is shown as the JSON that it is.
-        assert '?[2J" to be a valid integer' in str(caught.value)
-        assert str(caught.value).isprintable()
+        assert str(caught.value).isprintable()  # the line itself is shown as the JSON that it is
 
 
 async def test_an_end_that_nobody_waits_for_is_no_unretrieved_exception() -> None:
@@ -273,8 +244,7 @@ async def test_an_end_that_nobody_waits_for_is_no_unretrieved_exception() -> Non
         with pytest.raises(NodeError):
             await agent.order(Stop(1))
         with contextlib.suppress(NodeError):
-            sockets = Sockets(token="ab" * 16, flows=1, interval_ms=50, wait_ms=9)
-            await agent.listen(Listen(endpoint=7, address="127.0.0.1", sockets=sockets))
+            await agent.listen(LISTEN)
     del agent
     gc.collect()
     assert problems == []

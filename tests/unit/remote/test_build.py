@@ -11,12 +11,9 @@ from rigctl.remote import build as room
 from rigctl.remote.build import TARGETS
 
 
-def test_an_unknown_target_is_said_with_those_there_are() -> None:
+def test_an_unknown_target_and_a_missing_compiler_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match=r'no agent for "sparc".*riscv64'):
         room.build(["x86_64", "sparc"])
-
-
-def test_without_any_compiler_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "has_cross_compiler", lambda: False)
     monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.raises(InputError, match="ziglang") as told:

@@ -67,9 +67,7 @@ async def test_a_node_that_is_let_go_before_its_turn_is_not_connected(monkeypatc
     assert connecting.most == 1
 
 
-async def test_a_node_that_is_late_is_told_with_the_jump_host_that_it_was_reached_through(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_node_that_is_late_is_told_with_its_jump_host(monkeypatch: pytest.MonkeyPatch) -> None:
     JumpingClock(monkeypatch)
     Connecting(monkeypatch, failing=False)
     far = Rig("lab", "", {"pi0": Node("pi0", "192.0.2.1", Link(None, None), jump="anna@gate")}, None)

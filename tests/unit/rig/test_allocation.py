@@ -1,3 +1,6 @@
+"""Nodes of a Slurm allocation: what scontrol says of them, and how a rig file takes them."""
+
+import re
 from pathlib import Path
 
 import pytest
@@ -47,26 +50,30 @@ def test_the_bundled_rig_has_the_nodes_of_the_allocation() -> None:
     assert made.notes == "Slurm job 7: n1, n2, n3, n4."
 
 
+PORT = 'lab.yaml:4:3: node "n1": "port" is for SSH, and its transport is srun. Leave it out.'
+BESIDE = "nodes: {a: {address: x}, b: {address: y}}\nslurm: {}\n"
+
+
 @pytest.mark.usefixtures("four")
-def test_a_mistake_in_the_section_is_told_once_with_its_place() -> None:
-    with pytest.raises(MistakesError) as caught:
-        rig("transport: srun\nslurm:\n  data_interface: ib0\n  port: 22\n")
-    assert str(caught.value).count("is for SSH") == 1
-    assert 'lab.yaml:4:3: node "n1": "port" is for SSH, and its transport is srun. Leave it out.' in str(caught.value)
+@pytest.mark.parametrize(
+    ("text", "said", "counted"),
+    [
+        ("transport: srun\nslurm:\n  data_interface: ib0\n  port: 22\n", PORT, "is for SSH"),
+        (BESIDE, "lab.yaml:2:1: slurm: ", "Leave one of them out"),
+        (
+            "transport: local\nnodes: {a: {}, b: {data_address: 1.2.3.4}}\n",
+            "lab.yaml:2:",
+            '"data_interface" is missing',
+        ),
+    ],
+)
+def test_a_mistake_is_told_once_with_its_place(text: str, said: str, counted: str) -> None:
+    with pytest.raises(MistakesError, match=re.escape(said)) as caught:
+        rig(text)
+    assert str(caught.value).count(counted) == 1
 
 
 def test_outside_an_allocation_one_message_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLURM_JOB_NODELIST", raising=False)
     with pytest.raises(InputError, match=r"no Slurm allocation .*salloc -N 2 .* --rig slurm"):
         load_rig("slurm")
-
-
-def test_nodes_beside_the_allocation_are_refused() -> None:
-    with pytest.raises(MistakesError, match=r"lab.yaml:2:1: slurm: .* Leave one of them out"):
-        rig("nodes: {a: {address: x}, b: {address: y}}\nslurm: {}\n")
-
-
-def test_a_node_without_ssh_needs_a_place_for_its_data() -> None:
-    with pytest.raises(MistakesError) as caught:
-        rig("transport: local\nnodes: {a: {}, b: {data_address: 127.0.0.2}}\n")
-    assert str(caught.value).count('"data_interface" is missing') == 1

@@ -10,7 +10,9 @@ from rigctl.records import Link
 from rigctl.rig.load import bundled_rigs, load_rig
 
 REAL = "nodes: {a: {address: x}, b: {address: y}}\n"
+HOST = "expected a host name or IP address"
 VIRTUAL = "nodes: {a: , b: }\n"
+SPACES = "virtual: namespaces\nnodes: {a: "
 
 
 def test_a_real_rig_has_all_that_ssh_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,10 +39,9 @@ def test_a_real_rig_has_all_that_ssh_needs(tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_bundled_rigs_are_as_their_names_say() -> None:
     gigablox, loopback = load_rig("gigablox"), load_rig("loopback")
-    assert list(gigablox.nodes) == ["pi1", "pi2", "pi3", "pi4"]
-    assert (gigablox.virtual, gigablox.switch) == ("namespaces", "GigaBlox")
-    assert {node.link for node in gigablox.nodes.values()} == {Link(10**9, 1500)}
-    assert loopback.virtual == "loopback"
+    assert (gigablox.virtual, gigablox.switch, loopback.virtual) == ("namespaces", "GigaBlox", "loopback")
+    links = {name: node.link for name, node in gigablox.nodes.items()}
+    assert links == {f"pi{n}": Link(10**9, 1500) for n in range(1, 5)}
     assert {node.link for node in loopback.nodes.values()} == {Link(None, 65536)}
     assert "no shaping" in loopback.notes
     assert set(bundled_rigs()) >= {"gigablox", "loopback"}
@@ -70,73 +71,56 @@ def test_a_mistake_of_a_node_is_told_at_its_place(tmp_path: Path, line: str, exp
 
 
 @pytest.mark.parametrize(
-    ("address", "expected"),
-    [
-        ("-oProxyCommand=x", "expected a host name or IP address"),
-        ("pi@pi1.lan", "The user goes into its own key: user."),
-        ("5", "found the number 5. Put it in quotes"),
-        ("''", "found an empty one"),
-    ],
-)
-def test_an_address_that_ssh_could_misread_is_refused(tmp_path: Path, address: str, expected: str) -> None:
-    assert expected in message(tmp_path, f"nodes:\n  a: {{address: {address}}}\n  b: {{address: y}}\n")
-
-
-@pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("title: x\n", 'r.yaml:1:1: "nodes" is missing. Expected: the nodes by name'),
-        ("nodes: {}\n", "r.yaml:1:8: nodes: the rig has none."),
-        ("nodes: {a: {address: x}}\n", "r.yaml:1:8: nodes: there is only one."),
-        ("nodes: [a, b]\n", "r.yaml:1:8: nodes: expected keys and values, found a list."),
-        ("nodes: {a: 5, b: {address: x}}\n", "r.yaml:1:12: a: expected keys and values, found the number 5."),
-        ("nodes: {a: , b: {address: x}}\n", 'r.yaml:1:9: node "a": "address" is missing.'),
-        ("nodes: {a: {address: x}, b: {address: x}}\n", 'r.yaml:1:39: node "b": has the same address as "a".'),
-        ("nodes: {a: {address: x}, a: {address: y}, b: {address: z}}\n", 'r.yaml:1:26: key "a" is given twice'),
-        (
-            f"virtual: docker\n{VIRTUAL}",
-            'r.yaml:1:10: virtual "docker": unknown. Known: namespaces, loopback, machines.',
-        ),
-        (
-            "virtual: namespaces\nnodes: {a: {rtt: 11s}, b: }\n",
-            'r.yaml:2:18: rtt "11s": expected 0.1 ms to 10 s, as in 20ms',
-        ),
-        (
-            "virtual: namespaces\nnodes: {a: {sysctl: {kernel.panic: 1}}, b: }\n",
-            'r.yaml:2:22: sysctl "kernel.panic": expected one below net',
-        ),
-        (f"virtual: machines\nlinks: {{rtt: 1ms}}\n{VIRTUAL}", "r.yaml:2:9: rtt: for virtual"),
-        ("virtual: namespaces\nnodes: {a: {arch: x86_64}, b: }\n", "r.yaml:2:13: arch: for virtual rigs with machines"),
-        ("virtual: machines\nnodes: {a: {arch: vax}, b: }\n", 'r.yaml:2:19: arch "vax": unknown. Known: x86_64'),
-        (f"virtual: machines\nlinks: {{nic: ne2k}}\n{VIRTUAL}", 'r.yaml:2:14: nic "ne2k": unknown. Known:'),
-        (f"virtual: machines\nswitches: {{x: X}}\n{VIRTUAL}", "r.yaml:2:1: switches: a rig"),
-        (f"virtual: loopback\nlinks: {{rtt: 1ms}}\n{VIRTUAL}", "r.yaml:2:9: rtt: for virtual rigs with"),
-        ("virtual: loopback\nnodes: {a: {user: x}, b: }\n", 'r.yaml:2:13: node "a": "user" is for real nodes'),
-        (f"ip_version: 6\n{REAL}", "r.yaml:1:1: ip_version: for virtual rigs only"),
-        (f"virtual: loopback\nip_version: 5\n{VIRTUAL}", 'r.yaml:2:13: ip_version "5": expected 4 or 6.'),
-        (f"switch: {{}}\n{REAL}", 'r.yaml:1:1: "name" is missing.'),
-        (f"switch: 5\n{REAL}", "r.yaml:1:9: name: expected a text, found the number 5."),
-        (f"links: {{speed: 1G}}\n{REAL}", 'r.yaml:1:9: unknown key "speed". Known: rate, mtu, rtt, nic.'),
+        ("title: x\n", '1:1: "nodes" is missing. Expected: the nodes by name'),
+        ("nodes: {}\n", "1:8: nodes: the rig has none."),
+        ("nodes: {a: {address: x}}\n", "1:8: nodes: there is only one."),
+        ("nodes: [a, b]\n", "1:8: nodes: expected keys and values, found a list."),
+        ("nodes: {a: 5, b: {address: x}}\n", "1:12: a: expected keys and values, found the number 5."),
+        ("nodes: {a: , b: {address: x}}\n", '1:9: node "a": "address" is missing.'),
+        ("nodes: {a: {address: x}, b: {address: x}}\n", '1:39: node "b": has the same address as "a".'),
+        ("nodes: {a: {address: x}, a: {address: y}, b: {address: z}}\n", '1:26: key "a" is given twice'),
+        (f"virtual: vms\n{VIRTUAL}", '1:10: virtual "vms": unknown. Known: namespaces, loopback, machines.'),
+        (f"{SPACES}{{rtt: 11s}}, b: }}\n", '2:18: rtt "11s": expected 0.1 ms to 10 s, as in 20ms'),
+        (f"{SPACES}{{sysctl: {{a.b: 1}}}}, b: }}\n", '2:22: sysctl "a.b": expected one below net'),
+        (f"virtual: machines\nlinks: {{rtt: 1ms}}\n{VIRTUAL}", "2:9: rtt: for virtual"),
+        (f"{SPACES}{{arch: x86_64}}, b: }}\n", "2:13: arch: for virtual rigs with machines"),
+        ("virtual: machines\nnodes: {a: {arch: vax}, b: }\n", '2:19: arch "vax": unknown. Known: x86_64'),
+        (f"virtual: machines\nlinks: {{nic: ne2k}}\n{VIRTUAL}", '2:14: nic "ne2k": unknown. Known:'),
+        (f"virtual: machines\nswitches: {{x: X}}\n{VIRTUAL}", "2:1: switches: a rig"),
+        (f"virtual: loopback\nlinks: {{rtt: 1ms}}\n{VIRTUAL}", "2:9: rtt: for virtual rigs with"),
+        ("virtual: loopback\nnodes: {a: {user: x}, b: }\n", '2:13: node "a": "user" is for real nodes'),
+        (f"ip_version: 6\n{REAL}", "1:1: ip_version: for virtual rigs only"),
+        (f"virtual: loopback\nip_version: 5\n{VIRTUAL}", '2:13: ip_version "5": expected 4 or 6.'),
+        (f"data_ports: 529-52\n{REAL}", '1:13: data_ports "529-52": runs backwards. Write 52-529.'),
+        (f"data_ports: 80-90\n{REAL}", '1:13: data_ports "80-90": expected ports from 1024 to 65535, as 5200-5'),
+        (f"data_ports: [1, 2]\n{REAL}", "1:13: data_ports: expected a range of ports, as in 5200-5299, found a list."),
+        ("nodes: {a: {address: -oProxyCommand=x}}\n", '1:22: address "-oProxyCommand=x": expected a host name or IP'),
+        ("nodes: {a: {address: a@b}}\n", '1:22: address "a@b": expected a host only. The user goes into its'),
+        ("nodes: {a: {address: 5}}\n", f"1:22: address: {HOST}, found the number 5. Put it in quotes"),
+        ("nodes: {a: {address: ''}}\n", f"1:22: address: {HOST}, found an empty one."),
+        (f"switch: {{}}\n{REAL}", '1:1: "name" is missing.'),
+        (f"switch: 5\n{REAL}", "1:9: name: expected a text, found the number 5."),
+        (f"links: {{speed: 1G}}\n{REAL}", '1:9: unknown key "speed". Known: rate, mtu, rtt, nic.'),
     ],
 )
 def test_a_mistake_of_the_file_is_told_at_its_place(tmp_path: Path, text: str, expected: str) -> None:
-    assert message(tmp_path, text).startswith(expected)
+    assert message(tmp_path, text).startswith(f"r.yaml:{expected}")
 
 
 def test_all_mistakes_of_the_file_are_told_at_once(tmp_path: Path) -> None:
     told = message(
-        tmp_path, "swich: x\nlinks: {rate: q}\nnodes:\n  a: {port: 0}\n  b c: {address: y, password: s3cret}\n"
+        tmp_path, "swich: x\nlinks: {rate: q}\nnodes:\n  a: {port: 0}\n  b c: {address: y, password: hush}\n"
     )
     places = [line.split(": ")[0] for line in told.splitlines() if line.startswith("r.yaml")]
     assert places == [f"r.yaml:{place}" for place in ("1:1", "2:15", "4:13", "5:3", "5:21")]
-    assert "s3cret" not in told
+    assert "hush" not in told
 
 
 def test_an_unknown_rig_lists_the_bundled_ones() -> None:
-    with pytest.raises(
-        InputError,
-        match=r'unknown rig "gigablok"\. Did you mean "gigablox"\? Bundled: 10gbe, 10gbe-mended, das2, fast-ethernet, ',
-    ):
+    bundled = "10gbe, 10gbe-mended, das2, fast-ethernet, "
+    with pytest.raises(InputError, match=rf'unknown rig "gigablok"\. Did you mean "gigablox"\? Bundled: {bundled}'):
         load_rig("gigablok")
 
 
@@ -147,21 +131,10 @@ def test_data_ports_hold_for_all_nodes_but_those_that_say_otherwise(tmp_path: Pa
     assert rig_from(tmp_path, nodes).nodes["a"].data_ports is None
 
 
-@pytest.mark.parametrize(
-    ("ports", "expected"),
-    [
-        ("5299-5200", 'r.yaml:1:13: data_ports "5299-5200": runs backwards. Write 5200-5299.'),
-        ("80-90", 'data_ports "80-90": expected ports from 1024 to 65535, as 5200-5299.'),
-        ("[5200, 5299]", "data_ports: expected a range of ports, as in 5200-5299, found a list."),
-    ],
-)
-def test_data_ports_that_are_no_range_are_refused(tmp_path: Path, ports: str, expected: str) -> None:
-    assert expected in message(tmp_path, f"data_ports: {ports}\nnodes: {{a: {{address: a.lan}}, b: {{address: b}}}}\n")
-
-
 def test_a_link_of_a_virtual_rig_has_mtu_1500_where_its_file_does_not_say(tmp_path: Path) -> None:
-    rig = rig_from(tmp_path, "virtual: namespaces\nnodes: {a: , b: {mtu: 9000}}\n")
+    rig = rig_from(tmp_path, "virtual: namespaces\nnodes: {a: , b: {mtu: 9000, sysctl: {net/core/rmem_max: 1}}}\n")
     assert [node.link.mtu for node in rig.nodes.values()] == [1500, 9000]
+    assert rig.nodes["b"].sysctls == (("net.core.rmem_max", "1"),)
     assert rig_from(tmp_path, "virtual: loopback\nnodes: {a: , b: }\n").nodes["a"].link.mtu is None
 
 
@@ -174,7 +147,5 @@ def test_a_link_of_a_virtual_rig_has_mtu_1500_where_its_file_does_not_say(tmp_pa
         ("address: fd00::1, data_interface: eth1", "address: fd00::2, data_interface: eth1", 4),
     ],
 )
-def test_the_ip_version_is_that_of_the_data_addresses_in_the_file(
-    tmp_path: Path, first: str, second: str, version: int
-) -> None:
+def test_the_ip_version_is_that_of_the_data_addresses(tmp_path: Path, first: str, second: str, version: int) -> None:
     assert rig_from(tmp_path, f"nodes: {{n1: {{{first}}}, n2: {{{second}}}}}\n").ip_version == version

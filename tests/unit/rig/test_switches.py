@@ -9,10 +9,20 @@ from rigctl.records import Port, Trunk
 from rigctl.rig.inventory import Cli, Snmp, Switch
 
 SWITCHES = "switches: {force10: Force10 E600, cisco: {title: Cisco 6509}}\n"
-REAL = "nodes: {a: {address: x}, b: {address: y}}\n"
-NODES = "nodes: {a: {address: x, switch: force10}, b: {address: y, switch: cisco}}\n"
 EMPTY = "virtual: namespaces\nnodes: {a: , b: }\n"
 VIRTUAL = "virtual: namespaces\nnodes: {a: {switch: force10}, b: {switch: cisco}}\n"
+
+
+def of(a: str = "", b: str = "") -> str:
+    """Return two real nodes, with these keys after their address."""
+    return f"nodes: {{a: {{address: x{a and f', {a}'}}}, b: {{address: y{b and f', {b}'}}}}}\n"
+
+
+def one(switch: str) -> str:
+    return f"switches: {{s: {{{switch}}}}}\n"
+
+
+REAL, NODES = of(), of("switch: force10", "switch: cisco")
 
 
 def test_two_switches_their_ports_and_their_trunk(tmp_path: Path) -> None:
@@ -64,57 +74,43 @@ def test_snmp_alone_asks_with_all_defaults(tmp_path: Path) -> None:
         (f"switches: {{force10: F, cisco: , a b: }}\n{NODES}", 'switch "a b": expected a name of 1 to 15 letters'),
         (f"{SWITCHES}{NODES}trunk: {{rate: 1Q}}\n", 'r.yaml:3:15: rate "1Q": unknown unit "Q".'),
         (f"{SWITCHES}{NODES}trunk: {{ports: {{cisco: 'a;x'}}}}\n", 'r.yaml:3:24: ports "a;x": expected an interface'),
-        (
-            f"switches: {{one: One}}\ntrunk: {{rate: 8G}}\n{REAL}",
-            "r.yaml:2:1: trunk: connects two switches; switches names 1.",
-        ),
+        (f"switches: {{s: S}}\ntrunk: {{}}\n{REAL}", "r.yaml:2:1: trunk: connects two switches; switches names 1."),
         (f"trunk: {{rate: 8G}}\n{REAL}", "trunk: connects two switches; switches names none."),
+        (SWITCHES + of("switch: f10"), 'r.yaml:2:33: node "a": there is no switch "f10". Did you mean "force10"?'),
+        (of("switch: s"), 'r.yaml:1:33: node "a": there is no switch "s". Name it under switches.'),
         (
-            f"{SWITCHES}nodes: {{a: {{address: x, switch: forc10}}, b: {{address: y, switch: cisco}}}}\n",
-            'r.yaml:2:33: node "a": there is no switch "forc10". Did you mean "force10"?',
-        ),
-        (
-            "nodes: {a: {address: x, switch: s}, b: {address: y}}\n",
-            'r.yaml:1:33: node "a": there is no switch "s". Name it under switches.',
-        ),
-        (
-            f"{SWITCHES}nodes: {{a: {{address: x}}, b: {{address: y, switch: cisco}}}}\n",
+            SWITCHES + of(b="switch: cisco"),
             'r.yaml:2:9: node "a": "switch" is missing. It is the switch of the node: force10 or cisco.',
         ),
+        (of("switch_port: Gi1"), 'r.yaml:1:25: node "a": "switch_port" needs a switch.'),
+        (one("") + of(*["switch_port: G1"] * 2), 'r.yaml:2:72: node "b": node "a" is on port "G1" of s already.'),
         (
-            "nodes: {a: {address: x, switch_port: Gi1}, b: {address: y}}\n",
-            'r.yaml:1:25: node "a": "switch_port" needs a switch.',
+            f"{SWITCHES}trunk: {{ports: {{cisco: [Te0, Te1]}}}}\n" + of(b="switch: cisco, switch_port: Te1"),
+            'node "b": the trunk is on port "Te1" of cisco already.',
         ),
-        (
-            "switches: {s: S}\nnodes: {a: {address: x, switch_port: Gi1}, b: {address: y, switch_port: Gi1}}\n",
-            'r.yaml:2:73: node "b": node "a" is on port "Gi1" of s already.',
-        ),
+        (one("snmp: {}") + REAL, 'r.yaml:1:16: switch "s": "address" is missing. It is where snmp reaches it'),
+        (one("cli: {kind: dell_os9}") + REAL, '1:16: switch "s": "address" is missing. It is where cli reaches it'),
+        (one("address: x, cli: {}") + REAL, '"kind" is missing. Expected: kind of command line'),
+        (one("address: x, cli: {kind: ios}") + REAL, 'kind "ios": unknown. Known: cisco_ios, dell_os9.'),
+        (one("address: x, snmp: {version: 1}") + REAL, 'r.yaml:1:44: version "1": expected 2c or 3.'),
+        (one("address: x, snmp: {version: 3, auth: crc}") + REAL, 'auth "crc": unknown.'),
+        (one("address: x, poll: 10ms") + REAL, 'poll "10ms": expected 100 ms to 1h 00m, as in 1s.'),
+        (SWITCHES + VIRTUAL, "1:1: switches: the two are not connected. Add a trunk, as in trunk: {rate: 8G}."),
+        (f"{SWITCHES}trunk: {{}}\nvirtual: loopback\n{NODES}", "switches: a rig with virtual: loopback has none"),
+        (one("address: x") + EMPTY, 'r.yaml:1:16: switch "s": "address" is for real switches'),
+        (one("snmp: {version: 3}") + EMPTY, 'r.yaml:1:32: switch "s": a virtual switch answers version 2c only.'),
+        (one("snmp: {port: 161}") + EMPTY, 'r.yaml:1:23: switch "s": "port" is for real switches'),
+        (one("") + EMPTY.replace("a: ", "a: {switch_port: G}"), '3:13: node "a": "switch_port" is for real switches'),
+        (f"{SWITCHES}trunk: {{ports: {{cisco: Te1}}}}\n{VIRTUAL}", "r.yaml:2:9: ports: is for real switches"),
+        (f"groups: {{left: [a, c]}}\n{REAL}", 'r.yaml:1:20: group "left": there is no node "c". Known: a, b.'),
+        (f"groups: {{left: 'a[2..1]'}}\n{REAL}", 'r.yaml:1:16: group "left": node "a[2..1]": 2..1 runs backwards.'),
+        (f"groups: {{left: []}}\n{REAL}", "groups: a group has no nodes."),
+        (f"groups: {{left: [a, a]}}\n{REAL}", 'r.yaml:1:20: group "left": "a" is in it twice.'),
+        (f"groups: {{a: [b]}}\n{REAL}", 'r.yaml:1:10: group "a": a node has this name.'),
     ],
 )
-def test_a_mistake_of_switches_is_told_at_its_place(tmp_path: Path, text: str, expected: str) -> None:
+def test_a_mistake_of_switches_trunk_or_groups_is_told_at_its_place(tmp_path: Path, text: str, expected: str) -> None:
     assert expected in message(tmp_path, text)
-
-
-def test_a_port_of_the_trunk_is_no_nodes(tmp_path: Path) -> None:
-    nodes = NODES.replace("switch: cisco", "switch: cisco, switch_port: Te1")
-    told = message(tmp_path, f"{SWITCHES}trunk: {{ports: {{cisco: [Te0, Te1]}}}}\n{nodes}")
-    assert 'node "b": the trunk is on port "Te1" of cisco already.' in told
-
-
-@pytest.mark.parametrize(
-    ("switch", "expected"),
-    [
-        ("snmp: {}", 'r.yaml:1:16: switch "s": "address" is missing. It is where snmp reaches it'),
-        ("cli: {kind: dell_os9}", 'r.yaml:1:16: switch "s": "address" is missing. It is where cli reaches it'),
-        ("address: x, cli: {}", '"kind" is missing. Expected: kind of command line'),
-        ("address: x, cli: {kind: ios}", 'kind "ios": unknown. Known: cisco_ios, dell_os9.'),
-        ("address: x, snmp: {version: 1}", 'r.yaml:1:44: version "1": expected 2c or 3.'),
-        ("address: x, snmp: {version: 3, auth: crc}", 'auth "crc": unknown.'),
-        ("address: x, poll: 10ms", 'poll "10ms": expected 100 ms to 1h 00m, as in 1s.'),
-    ],
-)
-def test_a_mistake_of_how_a_switch_is_asked_is_told(tmp_path: Path, switch: str, expected: str) -> None:
-    assert expected in message(tmp_path, f"switches: {{s: {{{switch}}}}}\n{REAL}")
 
 
 @pytest.mark.parametrize(
@@ -124,42 +120,3 @@ def test_credentials_of_a_switch_are_refused_and_not_repeated(tmp_path: Path, sw
     told = message(tmp_path, f"switches: {{s: {{address: x, {switch}}}}}\n{REAL}")
     assert "credentials come from the environment or a 0600 file, see docs/reference/switches.md" in told
     assert "hush" not in told
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            f"{SWITCHES}{VIRTUAL}",
-            "r.yaml:1:1: switches: the two are not connected. Add a trunk, as in trunk: {rate: 8G}.",
-        ),
-        (f"{SWITCHES}trunk: {{}}\nvirtual: loopback\n{NODES}", "switches: a rig with virtual: loopback has none"),
-        (f"switches: {{s: {{address: x}}}}\n{EMPTY}", 'r.yaml:1:16: switch "s": "address" is for real switches'),
-        (
-            f"switches: {{s: {{snmp: {{version: 3}}}}}}\n{EMPTY}",
-            'r.yaml:1:32: switch "s": a virtual switch answers version 2c only.',
-        ),
-        (f"switches: {{s: {{snmp: {{port: 161}}}}}}\n{EMPTY}", 'r.yaml:1:23: switch "s": "port" is for real switches'),
-        (
-            "switches: {s: S}\nvirtual: namespaces\nnodes: {a: {switch_port: Gi1}, b: }\n",
-            'r.yaml:3:13: node "a": "switch_port" is for real switches',
-        ),
-        (f"{SWITCHES}trunk: {{ports: {{cisco: Te1}}}}\n{VIRTUAL}", "r.yaml:2:9: ports: is for real switches"),
-    ],
-)
-def test_what_rigctl_makes_for_a_virtual_rig_may_not_be_said(tmp_path: Path, text: str, expected: str) -> None:
-    assert expected in message(tmp_path, text)
-
-
-@pytest.mark.parametrize(
-    ("groups", "expected"),
-    [
-        ("left: [a, c]", 'r.yaml:1:20: group "left": there is no node "c". Known: a, b.'),
-        ("left: 'a[2..1]'", 'r.yaml:1:16: group "left": node "a[2..1]": 2..1 runs backwards.'),
-        ("left: []", "groups: a group has no nodes."),
-        ("left: [a, a]", 'r.yaml:1:20: group "left": "a" is in it twice.'),
-        ("a: [b]", 'r.yaml:1:10: group "a": a node has this name.'),
-    ],
-)
-def test_a_mistake_of_a_group_is_told_at_its_place(tmp_path: Path, groups: str, expected: str) -> None:
-    assert expected in message(tmp_path, f"groups: {{{groups}}}\n{REAL}")

@@ -2,10 +2,10 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -31,12 +31,7 @@ from rigctl.settings import MAX_RATE, RATE, Settings
     ],
 )
 async def test_every_exception_ends_the_wait(monkeypatch: pytest.MonkeyPatch, raised: Exception, told: str) -> None:
-    @asynccontextmanager
-    async def connected(*_: Any) -> AsyncIterator[Any]:
-        raise raised
-        yield
-
-    monkeypatch.setattr(session, "connected", connected)
+    monkeypatch.setattr(session, "connected", Mock(side_effect=raised))
     problems: list[str] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: problems.append(context["message"]))
     async with nodes_of(RIG, "anna") as opened:
@@ -65,48 +60,34 @@ class Some(Nodes):
 
 
 def chosen(cell: Cell, *gone: str, blocked: Blocked | None = None) -> tuple[tuple[Pair, ...], str | None]:
-    order, left_out = asyncio.run(_chosen(cell, gone, blocked or {}))
+    (order,), left_out = asyncio.run(measurable([Order(cell, 1, 1)], Some(*gone), blocked or {}))
     assert order.cell.number == cell.number
     return order.cell.pairs, left_out
 
 
-async def _chosen(cell: Cell, gone: Iterable[str], blocked: Blocked) -> tuple[Order, str | None]:
-    (order,), left_out = await measurable([Order(cell, 1, 1)], Some(*gone), blocked)
-    return order, left_out
-
-
-def test_pairs_of_lost_nodes_are_left_out_with_the_reason() -> None:
+def test_pairs_of_lost_nodes_and_of_blocked_paths_are_left_out_with_the_reason() -> None:
     assert chosen(CELL) == ((AB, CD), None)
     assert chosen(CELL, "d") == ((AB,), "not measured: c → d (d: no answer)")
-
-
-def test_pairs_of_a_test_whose_path_is_blocked_are_left_out_of_that_test() -> None:
     blocked = {(3, AB): "b: eth0 has no link.", (4, CD): "another test's"}
     assert chosen(CELL, blocked=blocked) == ((CD,), "not measured: a → b (b: eth0 has no link.)")
 
 
-def test_a_test_of_which_nothing_is_left_stays_whole_so_that_it_fails_with_its_reason() -> None:
+def test_a_test_of_which_nothing_is_left_or_that_needs_all_its_pairs_stays_whole_so_that_it_fails() -> None:
     assert chosen(CELL, "a", "c") == ((AB, CD), None)
     assert chosen(replace(CELL, pairs=(AB,)), "a") == ((AB,), None)
-
-
-def test_a_search_for_the_highest_rate_needs_all_its_pairs() -> None:
     search = replace(CELL, test="udp", transport="udp", message_bytes=64, settings=Settings({RATE: MAX_RATE}))
     assert chosen(search, "d") == ((AB, CD), None)
 
 
-def test_a_node_whose_opening_failed_slowly_is_not_tried_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def twice() -> list[list[str]]:
-        nodes = Some("d")
-        for now_s in (0.0, 10.0, 20.0, 60.0, 60.1):
-            monkeypatch.setattr("rigctl.runner.nodes.time", Clock(now_s, now_s + 10.0))
-            assert set(await nodes.lost("cd")) == {"d"}
-        nodes.gone.clear()
-        monkeypatch.setattr("rigctl.runner.nodes.time", Clock(500.0, 500.0))
-        assert await nodes.lost("cd") == {}
-        return nodes.tried
-
-    assert asyncio.run(twice()) == [["c", "d"], ["c"], ["c"], ["c", "d"], ["c"], ["c", "d"]]
+async def test_a_node_whose_opening_failed_slowly_is_not_tried_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = Some("d")
+    for now_s in (0.0, 10.0, 20.0, 60.0, 60.1):
+        monkeypatch.setattr("rigctl.runner.nodes.time", Clock(now_s, now_s + 10.0))
+        assert set(await nodes.lost("cd")) == {"d"}
+    nodes.gone.clear()
+    monkeypatch.setattr("rigctl.runner.nodes.time", Clock(500.0, 500.0))
+    assert await nodes.lost("cd") == {}
+    assert nodes.tried == [["c", "d"], ["c"], ["c"], ["c", "d"], ["c"], ["c", "d"]]
 
 
 class Clock:

@@ -18,6 +18,8 @@ SECOND = 10**9
 CELL = builders.cell(pairs=(Pair("a", "b"),), duration_s=1.0)
 ORDER = Order(CELL, 1, 1)
 CLOCKS = Clocks({"a": ClockOffset(0, 1000), "b": ClockOffset(5000, 3000)})
+FORKED = replace(CELL, pairs=(Pair("a", "b"), Pair("a", "c")))
+OF_THREE = Clocks({**CLOCKS.offsets, "c": ClockOffset(0, 0)})
 
 
 def report(first_ns: int = 0, last_ns: int = SECOND, sent: int = 125_000_000, **usage: Any) -> EndpointReport:
@@ -28,10 +30,7 @@ def report(first_ns: int = 0, last_ns: int = SECOND, sent: int = 125_000_000, **
 
 
 def measured(
-    reports: dict[tuple[str, int], EndpointReport],
-    cell: Cell = CELL,
-    clocks: Clocks | None = CLOCKS,
-    at_ns: int = 0,
+    reports: dict[tuple[str, int], EndpointReport], cell: Cell = CELL, clocks: Clocks | None = CLOCKS, at_ns: int = 0
 ) -> Measurement:
     return measurement(cell, channels([cell], lambda: "0" * 32), reports, clocks, at_ns=at_ns)
 
@@ -45,18 +44,14 @@ def record(
 BOTH = {("a", 1): report(), ("b", 1): report(5000, SECOND + 5000)}
 
 
-def test_both_sides_of_a_flow_are_on_the_controllers_clock() -> None:
+def test_both_sides_of_a_flow_are_on_the_controllers_clock_and_a_silent_one_is_unknown() -> None:
     (flow,) = measured(BOTH).flows
     assert flow.sender is not None
     assert flow.receiver is not None
     assert (flow.sender.first_byte_ns, flow.receiver.first_byte_ns) == (0, 0)
     assert (flow.pair, flow.number) == (Pair("a", "b"), 1)
-
-
-def test_a_flow_whose_receiver_is_silent_has_its_sender() -> None:
-    (flow,) = measured({("a", 1): report()}).flows
-    assert flow.sender is not None
-    assert flow.receiver is None
+    (half,) = measured({("a", 1): report()}).flows
+    assert (half.sender, half.receiver) == (flow.sender, None)
 
 
 def test_what_is_counted_is_cut_to_the_common_window() -> None:
@@ -75,8 +70,7 @@ def test_a_failed_repetition_keeps_its_raw_counters_only() -> None:
 
 
 def test_flows_that_moved_nothing_make_it_invalid() -> None:
-    nothing = {end: replace(one, sides=()) for end, one in BOTH.items()}
-    made = record(measured(nothing))
+    made = record(measured({end: replace(one, sides=()) for end, one in BOTH.items()}))
     assert (made.status, made.reason) == (Status.INVALID, "a flow transferred nothing in the measurement interval")
 
 
@@ -90,13 +84,8 @@ def test_messages_count_when_all_were_made(asked: int, status: Status) -> None:
 
 
 def test_a_node_is_described_by_its_endpoint_that_ran_longest() -> None:
-    cell = replace(CELL, pairs=(Pair("a", "b"), Pair("a", "c")))
-    clocks = Clocks({**CLOCKS.offsets, "c": ClockOffset(0, 0)})
-    reports = {
-        ("a", 1): report(span_us=10, strangers=1),
-        ("a", 2): report(span_us=20, strangers=2, agent_cpu_us=7),
-    }
-    found = measured(reports, cell, clocks).usage
+    reports = {("a", 1): report(span_us=10, strangers=1), ("a", 2): report(span_us=20, strangers=2, agent_cpu_us=7)}
+    found = measured(reports, FORKED, OF_THREE).usage
     assert [one.node for one in found] == ["a", "b", "c"]
     assert (found[0].span_us, found[0].agent_cpu_us, found[0].strangers) == (20, 7, 3)
     assert (found[1].span_us, found[1].strangers) == (None, 0)
@@ -109,10 +98,9 @@ def test_only_a_search_keeps_its_rate(asked: int | str, kept: int | None) -> Non
 
 
 def test_a_start_skew_that_is_not_known_is_neither_stored_nor_held_against_a_repetition() -> None:
-    late = {**BOTH, ("b", 1): report(5000, SECOND + 5000), ("c", 2): report(20_000_000, SECOND)}
-    cell = replace(CELL, pairs=(Pair("a", "b"), Pair("a", "c")))
-    found = measured(late | {("a", 2): report()}, cell, Clocks({**CLOCKS.offsets, "c": ClockOffset(0, 0)}))
-    order = Order(cell, 1, 1)
+    late = BOTH | {("a", 2): report(), ("c", 2): report(20_000_000, SECOND)}
+    order = Order(FORKED, 1, 1)
+    found = measured(late, FORKED, OF_THREE)
     assert record(found, order=order).status is Status.INVALID
     made = record(replace(found, skew_known=False), order=order)
     assert (made.status, made.start_skew_us) == (Status.OK, None)
@@ -130,15 +118,9 @@ def test_probes_are_kept_beside_the_flows_and_not_among_them() -> None:
     assert (probes.pair, probes.direction, probes.started_ns) == (Pair("a", "b"), Direction.FORWARD, 7)
     assert probes.series.columns == columns
     # The time of probes is longer than that of streams: what a node was busy is of the streams' time.
-    assert [(usage.span_us, usage.busiest_cpu_us, usage.strangers) for usage in made.nodes] == [
-        (1_000_000, None, 0),
-        (1_000_000, None, 3),
-    ]
-
-
-def test_probes_whose_sender_is_silent_are_unknown() -> None:
-    cell = replace(CELL, latency_ms=20)
-    assert record(measured(BOTH, cell)).probes == ()
+    used = [(usage.span_us, usage.busiest_cpu_us, usage.strangers) for usage in made.nodes]
+    assert used == [(1_000_000, None, 0), (1_000_000, None, 3)]
+    assert record(measured(BOTH, cell)).probes == ()  # their sender is silent
 
 
 VOICE = replace(CELL, traffic_class="voice", group=1)
@@ -148,11 +130,7 @@ BULK = replace(CELL, number=2, traffic_class="bulk", group=1)
 def test_each_class_counts_only_while_the_flows_of_all_ran() -> None:
     both = channels([VOICE, BULK], lambda: "0" * 32)
     times = {1: (0, SECOND), 2: (SECOND // 100, SECOND - SECOND // 50)}
-    reports = {
-        (node, channel.endpoint): replace(report(*times[channel.endpoint]), endpoint=channel.endpoint)
-        for channel in both
-        for node in ("a", "b")
-    }
+    reports = {(node, at): replace(report(*times[at]), endpoint=at) for at in times for node in ("a", "b")}
     clocks = Clocks({"a": ClockOffset(0, 1000), "b": ClockOffset(0, 1000)})
     voice, bulk = (measurement(cell, both, reports, clocks) for cell in (VOICE, BULK))
     result = recorded(Order(VOICE, 1, 1), replace(voice, other_flows=bulk.flows), Status.OK, None, 1.0)
@@ -171,9 +149,7 @@ def test_each_class_counts_only_while_the_flows_of_all_ran() -> None:
         ([(Status.INVALID, "x"), (Status.INVALID, "y")], (Status.INVALID, "class voice: x; class bulk: y")),
     ],
 )
-def test_the_worst_class_decides_for_all_and_is_named(
-    each: list[tuple[Status, str | None]], worst: tuple[Status, str] | None
-) -> None:
+def test_the_worst_class_decides(each: list[tuple[Status, str | None]], worst: tuple[Status, str] | None) -> None:
     results = [
         replace(builders.failed(cell), status=status, reason=reason)
         for cell, (status, reason) in zip((VOICE, BULK), each, strict=True)

@@ -16,6 +16,7 @@ GOOD = PathState("a", "b", 4, 1500, port=1, heard={128, 1500}, stream="0")
 HOLE = replace(GOOD, heard={128, 1000}, lost={1001, 1500})
 SHUT = replace(GOOD, heard=set(), lost={128, 1500}, stream=None)
 CELL = Cell(1, "tcp", (Pair("a", "b"),), 1.0, 0.0, 1)
+UDP = replace(CELL, test="udp", transport="udp", message_bytes=64)
 LOW = Condition("low", (HostSetting("mtu", "1280"),))
 
 
@@ -35,12 +36,8 @@ def test_a_stream_over_a_black_hole_or_through_a_closed_port_cannot_work() -> No
 
 
 def test_what_may_send_smaller_packets_is_not_refused_for_a_black_hole() -> None:
-    smaller = (
-        replace(CELL, settings=Settings({MSS: 900})),
-        replace(CELL, test="pingpong", message_bytes=64, settings=Settings({ITERATIONS: 10})),
-        replace(CELL, test="udp", transport="udp", message_bytes=64),
-        replace(CELL, condition="low"),
-    )
+    messages = replace(CELL, test="pingpong", message_bytes=64, settings=Settings({ITERATIONS: 10}))
+    smaller = (replace(CELL, settings=Settings({MSS: 900})), messages, UDP, replace(CELL, condition="low"))
     assert [errors_of(cell, state(HOLE)) for cell in smaller] == [[]] * 4
     assert len(errors_of(replace(CELL, settings=Settings({MSS: 1400})), state(HOLE))) == 1
 
@@ -67,4 +64,4 @@ def test_another_pairs_closed_port_does_not_matter_and_udp_only_to_tests_of_data
     assert errors_of(replace(CELL, pairs=(Pair("c", "d"),)), state(SHUT)) == []
     deaf = replace(GOOD, heard=set(), lost={128, 1500})
     assert errors_of(CELL, state(deaf)) == []
-    assert len(errors_of(replace(CELL, test="udp", transport="udp", message_bytes=64), state(deaf))) == 1
+    assert len(errors_of(UDP, state(deaf))) == 1

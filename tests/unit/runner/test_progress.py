@@ -4,6 +4,7 @@ from dataclasses import replace
 from io import StringIO
 
 import builders
+import pytest
 from rich.console import Console
 
 from rigctl.measure.orders import channels
@@ -14,6 +15,8 @@ from rigctl.runner.schedule import missing
 
 PAIR = (Pair("pi1", "pi2"),)
 CELL = builders.cell(pairs=PAIR, parallel=5)
+AGAIN = "measured once more"
+WHAT = "1 pair, window 64 KiB, MSS 1460, 5 flows"
 PLAN = RunPlan("t", "", "s", "", "r", "", (), 1, (CELL, replace(CELL, number=2)))
 
 
@@ -28,25 +31,21 @@ def lines(quiet: bool = False) -> tuple[Lines, StringIO]:
         return progress, text  # type: ignore[return-value]
 
 
-def test_a_cell_is_announced_with_its_settings_and_the_time_left() -> None:
+@pytest.mark.parametrize(
+    ("ended", "attempt", "said"),
+    [
+        (None, 1, f"test 1/2: {WHAT}; 10 s, 20 s left\n"),
+        (result(wall_s=12.0), 1, f"test 1/2: {WHAT}; 10 s, 12 s left\n"),  # it learns what a test costs
+        (result(Status.FAILED, 100.0), 1, f"test 1: failed: it broke\ntest 1/2: {WHAT}; 10 s, 10 s left\n"),
+        (result(Status.INVALID), 2, f"test 1: invalid: it broke\ntest 1/2, {AGAIN}: {WHAT}; 10 s, 20 s left\n"),
+    ],
+)
+def test_a_test_is_announced_with_the_time_left(ended: Repetition | None, attempt: int, said: str) -> None:
     progress, text = lines()
-    progress.began(CELL, 1, 1)
-    assert text.getvalue() == "test 1/2: 1 pair, window 64 KiB, MSS 1460, 5 flows; 10 s, 20 s left\n"
-
-
-def test_the_time_left_learns_what_a_cell_costs_beyond_its_duration() -> None:
-    progress, text = lines()
-    progress.ended(CELL, result(wall_s=12.0))
-    progress.began(CELL, 1, 1)
-    assert text.getvalue().endswith("10 s, 12 s left\n")
-
-
-def test_a_failure_is_said_and_its_cost_is_not_expected_again() -> None:
-    progress, text = lines()
-    progress.ended(CELL, result(Status.FAILED, wall_s=100.0))
-    progress.began(CELL, 1, 1)
-    assert "test 1: failed: it broke" in text.getvalue()
-    assert text.getvalue().endswith("10 s left\n")
+    if ended is not None:
+        progress.ended(CELL, ended)
+    progress.began(CELL, 1, attempt)
+    assert text.getvalue() == said
 
 
 def test_what_a_node_said_commands_no_terminal() -> None:
@@ -68,13 +67,6 @@ def test_what_was_not_granted_as_asked_is_said_once_for_all_pairs() -> None:
     assert text.getvalue() == "test 1: mss 8960 requested, 1448 effective (2 pairs)\n"
 
 
-def test_a_first_invalid_attempt_still_has_its_time_to_come() -> None:
-    progress, text = lines()
-    progress.ended(CELL, result(Status.INVALID))
-    progress.began(CELL, 1, 2)
-    assert text.getvalue().endswith("measured once more: 1 pair, window 64 KiB, MSS 1460, 5 flows; 10 s, 20 s left\n")
-
-
 def test_quiet_says_nothing() -> None:
     progress, text = lines(quiet=True)
     (channel,) = channels([CELL], lambda: "0" * 32)
@@ -94,9 +86,7 @@ def test_many_pairs_are_shown_as_their_sum_with_what_is_left() -> None:
     text = StringIO()
     pairs = tuple(Pair(f"a{number}", f"b{number}") for number in range(12))
     many = builders.asking(CELL, pairs=pairs, condition="jumbo", window_bytes=6553, window_total_bytes=32768)
-    with progress_on(
-        Console(file=text, force_terminal=True, width=160), PLAN, missing(PLAN, {}), quiet=False
-    ) as progress:
+    with progress_on(Console(file=text, force_terminal=True, width=160), PLAN, missing(PLAN, {}), False) as progress:
         progress.began(many, 1, 1)
         for channel in channels([many], lambda: "0" * 32):
             progress.received(channel, 10**9, 0)

@@ -34,10 +34,13 @@ def measuring(seconds: int) -> Board:
     return made
 
 
-def test_before_the_first_test_nodes_are_prepared() -> None:
+def test_before_the_first_test_nodes_are_prepared_and_a_resumed_run_begins_where_it_was() -> None:
     state = Board(PLAN, missing(PLAN, {}), Process(4711, 1), 0.0).snapshot()
     assert (state.phase, state.run, state.test, state.streams) == ("preparing", None, None, ())
     assert (state.tests, state.done, state.total, state.left_s) == (2, 0, 4, 40.0)
+    done = {(1, 1, 1): Status.OK, (1, 2, 1): Status.OK, (2, 1, 1): Status.OK}
+    state = Board(PLAN, missing(PLAN, done), Process(4711, 1), 0.0).snapshot()
+    assert (state.done, state.total, state.left_s) == (3, 4, 10.0)
 
 
 def test_while_a_test_runs_each_pair_has_what_its_receiver_counted_in_the_last_second() -> None:
@@ -48,13 +51,8 @@ def test_while_a_test_runs_each_pair_has_what_its_receiver_counted_in_the_last_s
     assert round(state.streams[0].ceiling_mbps or 0) == 941
     assert state.test is not None
     assert state.test.running
-
-
-def test_before_two_counts_there_is_no_figure() -> None:
+    # Before two counts there is no figure, and a long test keeps its last two minutes.
     assert [stream.now_mbps for stream in measuring(0).snapshot().streams] == [None, None]
-
-
-def test_a_long_test_keeps_its_last_two_minutes() -> None:
     assert len(measuring(MOST_HISTORY + 50).snapshot().streams[0].history_mbps) == MOST_HISTORY
 
 
@@ -89,12 +87,6 @@ def test_a_failure_is_an_error_and_an_invalid_first_attempt_is_not_done() -> Non
         ("warning", "test 1: invalid: started too late"),
     ]
     assert state.done == 1
-
-
-def test_a_resumed_run_begins_where_it_was() -> None:
-    done = {(1, 1, 1): Status.OK, (1, 2, 1): Status.OK, (2, 1, 1): Status.OK}
-    state = Board(PLAN, missing(PLAN, done), Process(4711, 1), 0.0).snapshot()
-    assert (state.done, state.total, state.left_s) == (3, 4, 10.0)
 
 
 def test_the_progress_beside_it_hears_everything() -> None:

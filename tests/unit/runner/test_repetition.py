@@ -1,102 +1,70 @@
-"""The stages of a repetition, in their order, each failing in turn: whatever fails, every endpoint is closed."""
+"""The stages of a repetition, each failing in turn: every endpoint is closed. Where its data went, by the counters."""
 
 import asyncio
-import dataclasses
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from processes import turns
 
 from rigctl.base.errors import NodeError
-from rigctl.protocol.orders import Connect, Listen
 from rigctl.protocol.report import EndpointReport
-from rigctl.records import Cell, NodeUsage, Pair, PortSeries, Repetition, Status
-from rigctl.remote.agent import Agent, Reading
+from rigctl.records import Cell, Direction, Flow, NicCounters, NodeUsage, Pair, PortSeries, Repetition, Side, Status
+from rigctl.remote.agent import Reading
 from rigctl.runner.by_agent import HOLD_PER_FLOW_NS, LEAST_HOLD_NS, MOST_PREPARE_S, hold_ns, prepare_s
 from rigctl.runner.conditions import Conditions
 from rigctl.runner.counters import Counters
 from rigctl.runner.engine import PREPARE_S, Bench
 from rigctl.runner.nodes import Nodes
 from rigctl.runner.progress import Progress
-from rigctl.runner.repetition import measure_together
+from rigctl.runner.repetition import measure_together, misrouted_reason
 from rigctl.runner.schedule import Order
 from rigctl.settings import READ, Settings
 
 CELL = Cell(1, "tcp", (Pair("a", "b"),), 0.0, 0.0, 1)
+ADDRESSES = {"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.3"}
 STAGES = ("listen", "connect", "ready", "clock", "start", "ended_endpoint", "report")
 
 
+def stage(name: str, answer: Callable[..., object] = lambda *_: None) -> Any:
+    """Return a method of an agent that notes what it is asked, and fails if it is to."""
+
+    async def asked(agent: "Fake", *words: object, **_: object) -> object:
+        agent.log.append(name)
+        if name == agent.fails_at:
+            raise NodeError(agent.node, f"{name} failed")
+        return answer(agent.node, *words)
+
+    return asked
+
+
 class Fake:
-    """An agent that notes what it is asked, and fails at one stage."""
+    """An agent that fails at one stage."""
+
+    listen, connect, ready, start = stage("listen", lambda *_: 40001), stage("connect"), stage("ready"), stage("start")
+    clock = stage("clock", lambda _: Reading(*[time.monotonic_ns()] * 3))
+    ended_endpoint, stop, close = stage("ended_endpoint"), stage("stop"), stage("close")
+    report = stage("report", lambda node, endpoint: EndpointReport(endpoint, NodeUsage(node)))
 
     def __init__(self, node: str, log: list[str], fails_at: str | None) -> None:
         self.node, self.log, self.fails_at = node, log, fails_at
         self.ended, self.failure = False, None
 
-    def _note(self, stage: str) -> None:
-        self.log.append(stage)
-        if stage == self.fails_at:
-            raise NodeError(self.node, f"{stage} failed")
-
-    async def listen(self, _: Listen) -> int:
-        self._note("listen")
-        return 40001
-
-    async def connect(self, _: Connect) -> None:
-        self._note("connect")
-
-    async def ready(self, _: int) -> None:
-        self._note("ready")
-
-    async def clock(self) -> Reading:
-        self._note("clock")
-        now_ns = time.monotonic_ns()
-        return Reading(now_ns, now_ns, now_ns)
-
-    async def start(self, _: int, **__: Any) -> None:
-        self._note("start")
-
     def on_progress(self, *_: Any) -> None: ...
 
-    async def ended_endpoint(self, _: int) -> None:
-        self._note("ended_endpoint")
 
-    async def stop(self, _: int) -> None:
-        self.log.append("stop")
-
-    async def report(self, endpoint: int, **_: Any) -> EndpointReport:
-        self._note("report")
-        return EndpointReport(endpoint, NodeUsage(self.node))
-
-    async def close(self, _: int) -> None:
-        self.log.append("close")
-
-
-class FakeNodes:
-    def __init__(self, log: list[str], fails_at: str | None, agent: type[Fake] = Fake) -> None:
-        self.log, self.fails_at, self.agent = log, fails_at, agent
-
-    async def agents(self, names: Iterable[str]) -> dict[str, Agent]:
-        if self.fails_at == "agents":
+def nodes_of(log: list[str], fails_at: str | None, agent: type[Fake]) -> Nodes:
+    async def agents(names: Iterable[str]) -> dict[str, Fake]:
+        if fails_at == "agents":
             raise NodeError("a", "agents failed")
-        return {name: cast(Agent, self.agent(name, self.log, self.fails_at)) for name in names}
+        return {name: agent(name, log, fails_at) for name in names}
 
-    async def lost(self, _: Iterable[str]) -> dict[str, NodeError]:
-        return {}
-
-    def is_pi(self, _: str) -> bool:
-        return False
-
-    def data_address(self, name: str) -> str:
-        return {"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.3"}[name]
-
-    def data_ports(self, _: str) -> tuple[int, int]:
-        return 5200, 5299
-
-    def data_interface(self, _: str) -> str | None:
-        return "eth0"
+    data = {"data_address": ADDRESSES.get, "data_ports": lambda _: (5200, 5299), "data_interface": lambda _: "eth0"}
+    return cast(Nodes, SimpleNamespace(agents=agents, lost=AsyncMock(return_value={}), is_pi=lambda _: False, **data))
 
 
 class FakeConditions:
@@ -130,20 +98,20 @@ class FakeCounters:
 def test_flows_wait_after_their_first_byte_longer_where_there_are_more() -> None:
     assert hold_ns(CELL) == LEAST_HOLD_NS
     pairs = (Pair("a", "b"), Pair("c", "d"))
-    assert hold_ns(dataclasses.replace(CELL, pairs=pairs, parallel=50)) == 100 * HOLD_PER_FLOW_NS
+    assert hold_ns(replace(CELL, pairs=pairs, parallel=50)) == 100 * HOLD_PER_FLOW_NS
 
 
 def test_a_file_that_must_be_made_first_has_its_time() -> None:
     size = 100 * 2**20
-    from_disk = dataclasses.replace(CELL, test="file", message_bytes=size, settings=Settings({READ: "disk"}))
-    assert prepare_s(dataclasses.replace(from_disk, settings=Settings({READ: "memory"}))) == PREPARE_S
+    from_disk = replace(CELL, test="file", message_bytes=size, settings=Settings({READ: "disk"}))
+    assert prepare_s(replace(from_disk, settings=Settings({READ: "memory"}))) == PREPARE_S
     assert prepare_s(from_disk) == pytest.approx(PREPARE_S + size / 5e6)
-    assert prepare_s(dataclasses.replace(from_disk, message_bytes=2**40)) == MOST_PREPARE_S
+    assert prepare_s(replace(from_disk, message_bytes=2**40)) == MOST_PREPARE_S
 
 
 async def measured(fails_at: str | None, cell: Cell = CELL, agent: type[Fake] = Fake) -> tuple[Repetition, list[str]]:
     log: list[str] = []
-    nodes = cast(Nodes, FakeNodes(log, fails_at, agent))
+    nodes = nodes_of(log, fails_at, agent)
     bench = Bench(nodes, cast(Conditions, FakeConditions(log, fails_at)), cast(Counters, FakeCounters(log)))
     (result,) = await measure_together([Order(cell, 1, 1)], bench, 0.010, Progress())
     return result, log
@@ -169,8 +137,7 @@ async def test_a_stage_that_fails_ends_the_repetition_with_its_reason(stage: str
     if stage == "report":
         assert result.reason == "no report: a, b: report failed"
     assert log.count("close") == 2
-    if stage in ("listen", "connect", "ready", "clock"):
-        assert "start" not in log
+    assert ("start" in log) == (stage not in ("listen", "connect", "ready", "clock"))
     assert result.window_start_ns is None
 
 
@@ -190,7 +157,7 @@ async def test_a_condition_that_holds_no_more_fails_the_repetition(when: str) ->
 
 
 async def test_every_receiver_that_cannot_be_reached_is_named() -> None:
-    cell = dataclasses.replace(CELL, pairs=(Pair("a", "b"), Pair("a", "c")))
+    cell = replace(CELL, pairs=(Pair("a", "b"), Pair("a", "c")))
 
     class Closed(Fake):
         async def ready(self, _: int) -> None:
@@ -213,3 +180,42 @@ async def test_what_a_sender_knows_is_said_beside_what_its_receiver_missed() -> 
 
     result, _ = await measured(None, CELL, Jammed)
     assert result.reason == "b: no end-of-file from the sender; a: 7 segments were sent again"
+
+
+MB = 1_000_000
+FLOW = Flow(Pair("a", "b"), Direction.FORWARD, 1, Side(100 * MB, 0, 1), Side(100 * MB, 0, 1))
+
+
+LITTLE = replace(FLOW, sender=Side(9000, 0, 1), receiver=Side(9000, 0, 1))
+SHELL = "@route 10.0.0.2 10.0.0.2 from 10.0.0.1 dev eth0 uid 0\n"
+RIGHT, BACK = SHELL.replace("eth0", "eth1"), "@route 10.0.0.1 10.0.0.1 from 10.0.0.2 dev eth1 uid 0\n"
+SAME_HOST = "@route 10.0.0.2 local 10.0.0.2 dev lo\n@route 10.0.0.1 local 10.0.0.1 dev lo\n"
+BOND = "@above bond0\n@route 10.0.0.2 10.0.0.2 dev bond0\n"
+REST = "the rest took another interface; look at the policy rules (ip rule) of both ends"
+BY_ETH0 = "a: eth1 carried 12 of 100 MB sent: data to b leave by eth0 (a: ip route get 10.0.0.2)"
+
+
+@pytest.mark.parametrize(
+    ("out_bytes", "in_bytes", "duration_s", "said", "reason", "asked"),
+    [
+        (101 * MB, 101 * MB, 60.0, "", None, ""),
+        (None, None, 60.0, "", None, ""),
+        (60 * MB, 900 * MB, 60.0, "", None, ""),
+        (12 * MB, 101 * MB, 2.0, SHELL, BY_ETH0, "a"),
+        (0, 101 * MB, 1.0, RIGHT, None, "a"),  # shorter than drivers take to update their counters
+        (0, 101 * MB, 10.0, RIGHT, f"a: eth1 carried 0 of 100 MB sent: {REST}", "a"),
+        (101 * MB, 3 * MB, 10.0, BACK, f"b: eth1 carried 3 of 100 MB received: {REST}", "b"),
+        (0, 0, 10.0, SAME_HOST, None, "ab"),
+        (0, 0, 10.0, BOND, None, "ab"),  # eth1 is in it
+    ],
+)
+def test_data_that_took_another_interface_than_the_one_that_is_counted_are_named(
+    out_bytes: int | None, in_bytes: int | None, duration_s: float, said: str, reason: str | None, asked: str
+) -> None:
+    for flow, found in ((FLOW, (reason, list(asked))), (LITTLE, (None, []))):  # few data have no verdict
+        shell = Mock(return_value=AsyncMock(return_value=said))
+        nodes = SimpleNamespace(data_address=ADDRESSES.get, data_interface=lambda _: "eth1", shell=shell)
+        nics = {"a": NicCounters(tx_bytes=out_bytes), "b": NicCounters(rx_bytes=in_bytes)}
+        usage = tuple(NodeUsage(node, nic=nic) for node, nic in nics.items())
+        told = asyncio.run(misrouted_reason((flow,), usage, duration_s, cast(Nodes, nodes)))
+        assert (told, [each.args[0] for each in shell.call_args_list]) == found

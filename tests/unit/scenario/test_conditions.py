@@ -1,6 +1,7 @@
 """Conditions and shared windows: from the file to the cells, in order, with every mistake at its place."""
 
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 
 import planning
@@ -8,9 +9,9 @@ import pytest
 from cases import from_file
 
 from rigctl.base.errors import InputError
-from rigctl.records import Cell, Condition, HostSetting, RunPlan
+from rigctl.records import Condition, HostSetting, RunPlan
 from rigctl.scenario.load import Overrides, load_plan
-from rigctl.settings import WINDOW, WINDOW_TOTAL
+from rigctl.settings import CONGESTION, WINDOW, WINDOW_TOTAL
 
 HEAD = "rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\n"
 planned, message = partial(planning.planned, head=HEAD), partial(planning.message, head=HEAD)
@@ -21,20 +22,16 @@ def test_what_a_condition_sets_is_kept_in_the_order_in_which_it_is_set(tmp_path:
         "conditions:\n  all: {governor: performance, congestion: reno, offload: {gro: off, tso: true}, mtu: 9000,\n"
         '    sysctl: {net.ipv4.tcp_rmem: "4096   65536  1048576", net/ipv4/conf/eth0.5/rp_filter: 2}, resize: false}\n'
     )
-    assert planned(tmp_path, text).conditions == (
-        Condition(
-            "all",
-            (
-                HostSetting("mtu", "9000"),
-                HostSetting("sysctl", "4096 65536 1048576", "net.ipv4.tcp_rmem"),
-                HostSetting("sysctl", "2", "net.ipv4.conf.eth0/5.rp_filter"),
-                HostSetting("offload", "off", "gro"),
-                HostSetting("offload", "on", "tso"),
-                HostSetting("sysctl", "reno", "net.ipv4.tcp_congestion_control"),
-                HostSetting("governor", "performance"),
-            ),
-        ),
+    settings = (
+        HostSetting("mtu", "9000"),
+        HostSetting("sysctl", "4096 65536 1048576", "net.ipv4.tcp_rmem"),
+        HostSetting("sysctl", "2", "net.ipv4.conf.eth0/5.rp_filter"),
+        HostSetting("offload", "off", "gro"),
+        HostSetting("offload", "on", "tso"),
+        HostSetting("sysctl", "reno", "net.ipv4.tcp_congestion_control"),
+        HostSetting("governor", "performance"),
     )
+    assert planned(tmp_path, text).conditions == (Condition("all", settings),)
 
 
 def test_settings_of_a_card_are_single_settings_and_what_governs_the_others_comes_first(tmp_path: Path) -> None:
@@ -44,20 +41,11 @@ def test_settings_of_a_card_are_single_settings_and_what_governs_the_others_come
         "    coalesce: {rx_usecs: 50, adaptive_rx: off, tx_frames: 0}, rings: {tx: 1024, rx: 512}}\n"
     )
     (condition,) = planned(tmp_path, text).conditions
-    assert [(setting.label, setting.value) for setting in condition.settings] == [
-        ("qdisc", "tbf rate 500M burst 128K limit 400K"),
-        ("mtu", "9000"),
-        ("rings rx", "512"),
-        ("rings tx", "1024"),
-        ("channels combined", "4"),
-        ("coalesce adaptive_rx", "off"),
-        ("coalesce rx_usecs", "50"),
-        ("coalesce tx_frames", "0"),
-        ("pause autoneg", "off"),
-        ("pause rx", "off"),
-        ("rps", "0,2-3"),
-        ("net.core.default_qdisc", "fq"),
-    ]
+    assert [f"{setting.label}: {setting.value}" for setting in condition.settings] == [
+        "qdisc: tbf rate 500M burst 128K limit 400K", "mtu: 9000", "rings rx: 512", "rings tx: 1024",
+        "channels combined: 4", "coalesce adaptive_rx: off", "coalesce rx_usecs: 50", "coalesce tx_frames: 0",
+        "pause autoneg: off", "pause rx: off", "rps: 0,2-3", "net.core.default_qdisc: fq",
+    ]  # fmt: skip
 
 
 @from_file
@@ -72,9 +60,8 @@ def told(plan: RunPlan) -> list[tuple[str | None, int, bool]]:
 
 def test_every_cell_is_measured_under_every_condition_which_change_slowest(tmp_path: Path) -> None:
     text = "conditions: {b: {mtu: 1400}, a: {resize: true}}\nmatrix: {parallel: [1, 2]}\ninclude: [{parallel: 9}]\n"
-    assert told(planned(tmp_path, text)) == [
-        ("b", 1, False), ("b", 2, False), ("b", 9, False), ("a", 1, True), ("a", 2, True), ("a", 9, True),
-    ]  # fmt: skip
+    expected = [(name, parallel, name == "a") for name in "ba" for parallel in (1, 2, 9)]
+    assert told(planned(tmp_path, text)) == expected
 
 
 def test_a_row_and_an_axis_may_name_their_condition(tmp_path: Path) -> None:
@@ -86,11 +73,6 @@ def test_a_row_and_an_axis_may_name_their_condition(tmp_path: Path) -> None:
     only_b = planned(tmp_path, text, "condition=b")
     assert told(only_b) == [("b", 1, False), ("b", 2, False)]
     assert [condition.name for condition in only_b.conditions] == ["b"]  # what no cell uses is not applied
-
-
-def test_without_conditions_the_nodes_stay_as_they_are(tmp_path: Path) -> None:
-    plan = planned(tmp_path, "matrix: {parallel: 2}\n")
-    assert (plan.conditions, told(plan)) == ((), [(None, 2, False)])
 
 
 @from_file
@@ -142,50 +124,29 @@ class TestSharedWindow:
     def test_each_flow_gets_its_share_rounded_down(self, tmp_path: Path) -> None:
         plan = planned(tmp_path, "matrix: {window_total: [32K, 256K], parallel: 1..10 times 3}\n")
         shares = [(cell[WINDOW_TOTAL], cell.parallel, cell[WINDOW]) for cell in plan.cells]
-        assert shares == [
-            (32768, 1, 32768), (32768, 3, 10922), (32768, 9, 3640),
-            (262144, 1, 262144), (262144, 3, 87381), (262144, 9, 29127),
-        ]  # fmt: skip
-
-    def test_default_is_the_kernel_s_own(self, tmp_path: Path) -> None:
+        assert shares[:3] == [(32768, 1, 32768), (32768, 3, 10922), (32768, 9, 3640)]
+        assert shares[3:] == [(262144, 1, 262144), (262144, 3, 87381), (262144, 9, 29127)]
         (cell,) = planned(tmp_path, "matrix: {window_total: default}\n").cells
         assert (cell[WINDOW], cell[WINDOW_TOTAL]) == (None, None)
 
-    def test_beside_window_it_is_a_mistake(self, tmp_path: Path) -> None:
+    def test_beside_window_or_with_a_share_below_a_kibibyte_it_is_a_mistake(self, tmp_path: Path) -> None:
         said = message(tmp_path, "matrix: {window_total: 32K, window: 64K}\n")
         assert "window_total: window is set too. A window is each flow's own, or shared: choose one (test 1)." in said
-
-    def test_a_share_below_a_kibibyte_is_a_mistake_and_set_names_its_option(self, tmp_path: Path) -> None:
         what = "window_total: 32768 bytes over 33 flows are 992 each; a window is 1024 at least (test 1)."
         assert what in message(tmp_path, "matrix: {window_total: 32K, parallel: 33}\n")
         told = message(tmp_path, "matrix: {parallel: 33}\n", "window_total=32K")
         assert told == f"--set window_total=32K: {what}"
 
 
-def cells_of(name: str) -> dict[str | None, list[Cell]]:
-    plan, _ = load_plan(name, Overrides())
-    found: dict[str | None, list[Cell]] = {}
-    for cell in plan.cells:
-        found.setdefault(cell.condition, []).append(cell)
-    return found
-
-
 def test_das2_has_480_cells_under_each_of_its_conditions() -> None:
-    found = cells_of("das2")
+    plan, rig = load_plan("das2", Overrides())
+    found = {name: list(cells) for name, cells in groupby(plan.cells, lambda cell: cell.condition)}
     assert list(found) == ["no resize 1500", "no resize 8176", "resize 1500", "resize 8192"]
-    shapes = {
-        tuple((one[WINDOW_TOTAL], one[WINDOW], one.parallel, len(one.pairs)) for one in cells)
-        for cells in found.values()
-    }
-    (shape,) = shapes
     sizes = [size * 1024 for size in (32, 64, 128, 256)]
-    assert shape == tuple((w, w // f, f, p) for w in sizes for f in range(1, 11) for p in range(1, 13))
-    resizing = [cells for name, cells in found.items() if str(name).startswith("resize")]
-    assert all(cell.resize for cells in resizing for cell in cells)
-
-
-def test_das2_quick_is_a_part_of_it_and_das2_soak_the_page_s_last_test() -> None:
-    assert {name: len(cells) for name, cells in cells_of("das2-quick").items()} == dict.fromkeys(cells_of("das2"), 30)
-    ((name, (soak,)),) = cells_of("das2-soak").items()
-    assert (name, soak.duration_s, soak.parallel, soak[WINDOW]) == ("resize 8192", 1800.0, 1, 131072)
-    assert len(soak.pairs) == 12
+    shape = [(w, w // f, f, p) for w in sizes for f in range(1, 11) for p in range(1, 13)]
+    for name, cells in found.items():
+        assert [(one[WINDOW_TOTAL], one[WINDOW], one.parallel, len(one.pairs)) for one in cells] == shape
+        assert {(cell.resize, cell[CONGESTION]) for cell in cells} == {(str(name).startswith("resize"), "cubic")}
+    assert (plan.virtual, plan.trunk, plan.ports) == (rig.virtual, rig.trunk, rig.ports) != (None, None, ())
+    assert plan.links == {name: node.link for name, node in rig.nodes.items()}
+    assert "DAS-2" in plan.title

@@ -9,23 +9,14 @@ import pytest
 from cases import from_file
 from planning import planned
 
-from rigctl.records import (
-    Cell,
-    Condition,
-    HostSetting,
-    Link,
-    Pair,
-    Retest,
-    RunPlan,
-    Trunk,
-    Until,
-)
+from rigctl.records import Cell, Condition, HostSetting, Link, Pair, Retest, RunPlan, Trunk, Until
 from rigctl.scenario.forecast import bound, constants, forecasts, notes, sum_ceiling_bps, table_axes, total_s
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.settings import ITERATIONS, MSS, RATE, Settings
 
 GIGABIT = Link(10**9, 1500)
 CELL = Cell(1, "tcp", (Pair("a", "b"),), 10.0, 0.0, 1, settings=Settings({MSS: 8960}))
+UDP = builders.asking(CELL, transport="udp", message_bytes=1472, mss=None)
 
 
 def plan_of(links: dict[str, Link], **settings: Any) -> RunPlan:
@@ -33,29 +24,24 @@ def plan_of(links: dict[str, Link], **settings: Any) -> RunPlan:
     return RunPlan("t", "", "s", "", "r", "", (), 3, cells, links)
 
 
-def test_the_page_s_941_is_the_ceiling_of_mtu_1500_whatever_the_mss_asked_for() -> None:
-    plan, _ = load_plan("gigablox", Overrides())
-    for cell in plan.cells:
-        for expected in forecasts(cell, plan, 4):
-            assert expected.mss == 1448
-            assert expected.ceiling_bps == pytest.approx(941.4824e6, rel=1e-6)
-
-
 @pytest.mark.parametrize(
-    ("link", "other", "ip_version", "mss", "ceiling_bps"),
+    ("cell", "link", "other", "ip_version", "mss", "ceiling_bps"),
     [
-        (Link(10**9, 9000), Link(10**9, 9000), 4, 8948, 1e9 * 8948 / 9038),
-        (Link(10**8, 9000), GIGABIT, 4, 1448, 1e8 * 1448 / 1538),
-        (GIGABIT, GIGABIT, 6, 1428, 1e9 * 1428 / 1538),
-        (Link(None, 1500), GIGABIT, 4, 1448, None),
-        (Link(10**9, None), GIGABIT, 4, None, None),
-        (Link(None, None), GIGABIT, 4, None, None),
+        (CELL, Link(10**9, 9000), Link(10**9, 9000), 4, 8948, 1e9 * 8948 / 9038),
+        (CELL, Link(10**8, 9000), GIGABIT, 4, 1448, 1e8 * 1448 / 1538),
+        (CELL, GIGABIT, GIGABIT, 6, 1428, 1e9 * 1428 / 1538),
+        (CELL, Link(None, 1500), GIGABIT, 4, 1448, None),
+        (CELL, Link(10**9, None), GIGABIT, 4, None, None),
+        (CELL, Link(None, None), GIGABIT, 4, None, None),
+        (UDP, Link(None, 1500), GIGABIT, 4, 1472, None),
+        (UDP, Link(10**9, None), GIGABIT, 4, 1472, None),
+        (UDP, Link(None, None), GIGABIT, 4, 1472, None),
     ],
 )
 def test_the_narrower_end_rules_rate_and_mtu_and_what_the_rig_file_does_not_say_stays_unknown(
-    link: Link, other: Link, ip_version: int, mss: int | None, ceiling_bps: float | None
+    cell: Cell, link: Link, other: Link, ip_version: int, mss: int | None, ceiling_bps: float | None
 ) -> None:
-    (expected,) = forecasts(CELL, plan_of({"a": link, "b": other}), ip_version)
+    (expected,) = forecasts(cell, plan_of({"a": link, "b": other}), ip_version)
     assert expected.mss == mss
     assert expected.ceiling_bps == (None if ceiling_bps is None else pytest.approx(ceiling_bps))
 
@@ -66,9 +52,11 @@ def test_the_total_counts_durations_repetitions_and_the_idle_baseline_of_tests_w
 
 
 def test_an_unknown_link_is_said_in_place_of_a_ceiling() -> None:
-    assert notes(plan_of(dict.fromkeys("ab", Link(None, 9000))), 4) == [
-        "–: the rig file has no rate or MTU for the link."
-    ]
+    unknown = "–: the rig file has no rate or MTU for the link."
+    assert notes(plan_of(dict.fromkeys("ab", Link(None, 9000))), 4) == [unknown]
+    said = notes(plan_of({"a": Link(None, 1500), "b": GIGABIT}), 4)  # of the rate alone
+    assert said[0].startswith("The ceiling is the application's share of the link")
+    assert said[1:] == [unknown, "MSS 8960 does not fit into MTU 1500: 1448 will go over the wire."]
 
 
 def test_what_a_kind_of_test_does_not_let_choose_is_no_constant() -> None:
@@ -84,64 +72,36 @@ def test_only_axes_that_vary_get_a_column_and_constants_a_line() -> None:
     varying = plan_of(dict.fromkeys("ab", GIGABIT), nodelay=True)
     assert names(varying) == ["window", "mss", "parallel", "nodelay"]
     assert constants(varying) == []
-    plan, _ = load_plan("gigablox", Overrides(sets=("congestion=reno",)))
-    assert names(plan) == ["window", "mss", "parallel"]
+    plan, _ = load_plan("gigablox", Overrides(sets=("congestion=reno", "pairs=1,2")))
+    assert names(plan) == ["window", "mss", "parallel"]  # how many pairs is told by the pairs themselves
     assert constants(plan) == ["congestion reno"]
 
 
 @from_file
-def test_a_test_s_own_axes_have_columns_and_the_rest_a_line(
-    tmp_path: Path, text: str, columns: list[str], line: list[str]
-) -> None:
+def test_own_axes_have_columns_the_rest_a_line(tmp_path: Path, text: str, columns: list[str], line: list[str]) -> None:
     plan = planned(tmp_path, text)
     assert (names(plan), constants(plan)) == (columns, line)
 
 
-def test_how_many_pairs_is_told_by_the_pairs_themselves() -> None:
-    plan, _ = load_plan("gigablox", Overrides(sets=("pairs=1,2",)))
-    assert "pairs" not in names(plan)
-
-
-def test_datagrams_have_assumptions_of_their_own(tmp_path: Path) -> None:
-    assert notes(planned(tmp_path, "test: udp\nmatrix: {rate: 10M, size: 64}"), 6) == [
-        "The ceiling is the application's share of the link: IPv6, 8 bytes of UDP, the IP header and 38 bytes of "
-        "Ethernet around each datagram."
-    ]
-
-
-def test_datagrams_without_an_mtu_or_a_rate_have_no_ceiling() -> None:
-    cell = builders.asking(CELL, transport="udp", message_bytes=1472, mss=None)
-    for link in (Link(None, 1500), Link(10**9, None), Link(None, None)):
-        plan = replace(plan_of({"a": link, "b": GIGABIT}), cells=(cell,))
-        (expected,) = forecasts(cell, plan, 4)
-        assert (expected.mss, expected.ceiling_bps) == (1472, None)
-
-
-def test_the_assumptions_of_streams_are_said_word_for_word() -> None:
-    plan = replace(switched(8 * 10**9), cells=switched(None).cells)
-    assert notes(plan, 6) == [
+def test_the_assumptions_are_said_word_for_word() -> None:
+    assert notes(switched(8 * 10**9), 6) == [
         "The ceiling is the application's share of the link when every frame is full: IPv6, TCP timestamps (12 bytes "
         "of every segment), 38 bytes of Ethernet around each packet. Pairs that share a node share its link, each "
         "direction for itself.",
         "Pairs across the trunk between a and b share its 8 Gbit/s.",
     ]
+    datagrams = builders.plan([builders.cell(test="udp", transport="udp", message_bytes=64, rate=10**6)])
+    assert notes(datagrams, 6) == [
+        "The ceiling is the application's share of the link: IPv6, 8 bytes of UDP, the IP header and 38 bytes of "
+        "Ethernet around each datagram."
+    ]
 
 
-def test_a_link_whose_rate_alone_is_unknown_is_said_beside_the_others() -> None:
-    said = notes(plan_of({"a": Link(None, 1500), "b": GIGABIT}), 4)
-    assert said[0].startswith("The ceiling is the application's share of the link")
-    assert said[1] == "–: the rig file has no rate or MTU for the link."
-    assert said[2] == "MSS 8960 does not fit into MTU 1500: 1448 will go over the wire."
-
-
-def test_two_pairs_from_one_node_share_its_link() -> None:
-    pairs = (Pair("a", "b"), Pair("a", "c"))
-    plan = plan_of(dict.fromkeys("abc", GIGABIT))
-    plan = replace(plan, cells=(builders.asking(CELL, pairs=pairs, mss=None),))
-    expected = forecasts(plan.cells[0], plan, 4)
-    assert sum_ceiling_bps(expected, plan) == pytest.approx(1e9 * 1448 / 1538, rel=1e-9)
-    narrow = replace(plan, links={**plan.links, "c": Link(10**8, 1500)})
-    assert sum_ceiling_bps(forecasts(plan.cells[0], narrow, 4), narrow) == pytest.approx(1e9 * 1448 / 1538, rel=1e-9)
+@pytest.mark.parametrize("other", [GIGABIT, Link(10**8, 1500)])
+def test_two_pairs_from_one_node_share_its_link(other: Link) -> None:
+    cell = builders.asking(CELL, pairs=(Pair("a", "b"), Pair("a", "c")), mss=None)
+    plan = replace(plan_of({"a": GIGABIT, "b": GIGABIT, "c": other}), cells=(cell,))
+    assert sum_ceiling_bps(forecasts(cell, plan, 4), plan) == pytest.approx(1e9 * 1448 / 1538, rel=1e-9)
 
 
 def switched(trunk_bps: int | None, *conditions: Condition, **settings: Any) -> RunPlan:
@@ -166,10 +126,9 @@ def test_a_condition_s_mtu_rules_ceilings_and_notes() -> None:
     jumbo = Condition("jumbo", (HostSetting("mtu", "8192"),))
     plan = switched(None, jumbo, condition="jumbo")
     assert {one.mss for one in forecasts(plan.cells[0], plan, 4)} == {8140}
-    asked = replace(
-        plan, cells=(builders.asking(plan.cells[0], mss=9000), builders.asking(plan.cells[0], mss=9000, condition=None))
-    )
-    several = replace(asked, cells=(*asked.cells, builders.asking(plan.cells[0], mss=8200, condition=None)))
+    wide = builders.asking(plan.cells[0], mss=9000)
+    asked = replace(plan, cells=(wide, replace(wide, condition=None)))
+    several = replace(asked, cells=(*asked.cells, builders.asking(wide, mss=8200, condition=None)))
     assert notes(several, 4)[-2] == "MSS 8200, 9000 does not fit into MTU 1500: 1448 will go over the wire."
     assert notes(asked, 4)[-2:] == [
         "MSS 9000 does not fit into MTU 1500: 1448 will go over the wire.",

@@ -52,16 +52,14 @@ def test_every_bundled_file_is_accepted(path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", examples("reference/scenario.md"))
-def test_every_scenario_on_the_reference_page_is_accepted_and_loads(text: str, tmp_path: Path) -> None:
+def test_every_scenario_of_its_page_is_taken_and_loads(text: str, tmp_path: Path) -> None:
     assert errors(ScenarioFile, text) == []
     (tmp_path / "t.yaml").write_text(text)
     assert load_plan(str(tmp_path / "t.yaml"), Overrides())[0].cells
 
 
 @pytest.mark.parametrize("text", examples("reference/rig.md"))
-def test_every_rig_on_the_reference_page_is_accepted_and_loads(
-    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_rig_of_its_page_is_taken_and_loads(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert errors(RigFile, text) == []
     if "slurm:" in text:
         members = [allocation.Member("n1", "10.0.0.1"), allocation.Member("n2", "10.0.0.2")]

@@ -1,22 +1,24 @@
-"""From axes to cells: order, exclude, include, and bounds by counting."""
+"""From axes to cells: order, exclude, include, ranges in place of values, and bounds by counting."""
+
+import re
+from itertools import islice
+from typing import Any
 
 import builders
 import pytest
+from cases import from_file
 from work import calls_of
 
 from rigctl.records import Direction
 from rigctl.records.flat import flattened
-from rigctl.scenario.matrix import Matrix, count, expand, matrix_of, pattern_of, with_axis
+from rigctl.scenario import matrix
+from rigctl.scenario.matrix import MAX_VALUES, Matrix, count, expand, matrix_of, pattern_of, spread, with_axis
 from rigctl.settings import CONGESTION, MSS, NO_SETTINGS, PARALLEL, SETTINGS, WINDOW, Settings
+from rigctl.yamlfile.fields import FieldError
 
 
 def settings_of(rows: list[Settings], *names: str) -> list[tuple[object, ...]]:
     return [tuple(row[SETTINGS[name]] for name in names) for row in rows]
-
-
-def test_the_first_axis_changes_slowest() -> None:
-    rows = expand(matrix_of({"matrix": {"mss": [1460, 8960], "window": ["64K", "200K"]}}))
-    assert settings_of(rows, "mss", "window") == [(1460, 65536), (1460, 204800), (8960, 65536), (8960, 204800)]
 
 
 def test_a_cell_has_every_setting_unset_where_nothing_is_asked_for() -> None:
@@ -33,61 +35,47 @@ def test_settings_and_the_fields_of_a_cell_are_the_same() -> None:
     assert {setting.stored_as for setting in SETTINGS.values()} - {None} == fields
 
 
-def test_a_setting_at_the_top_is_an_axis_with_one_value() -> None:
-    above = matrix_of({"copy": True, "window": "1M", "matrix": {"parallel": [1, 4]}})
-    below = matrix_of({"matrix": {"copy": True, "window": "1M", "parallel": [1, 4]}})
-    assert expand(above) == expand(below)
+BOTH = {"mss": 300, "parallel": 1}
+DROPPED = {"matrix": {"mss": [100, 200, 300], "parallel": [1, 2]}, "exclude": [{"mss": 200}, BOTH]}
+ADDED = {"matrix": {"mss": [99]}, "include": [{"mss": 9000, "nodelay": True}, {"parallel": 5}]}
+COPIED = {"copy": True, "include": [{"size": 9}, {"size": 9, "copy": False}]}
 
 
-def test_a_setting_at_the_top_holds_in_rows_that_do_not_name_it_and_adds_no_test() -> None:
-    rows = expand(matrix_of({"copy": True, "include": [{"mss": 1460}, {"mss": 1460, "copy": False}]}))
-    assert settings_of(rows, "mss", "copy") == [(1460, True), (1460, False)]
+@pytest.mark.parametrize(
+    ("data", "names", "rows"),
+    [
+        ({"matrix": {"size": [1, 2], "parallel": [3, 4]}}, "size parallel", [(1, 3), (1, 4), (2, 3), (2, 4)]),
+        ({"copy": True, "matrix": {"parallel": [1, 4]}}, "copy parallel", [(True, 1), (True, 4)]),
+        (COPIED, "size copy", [(9, True), (9, False)]),
+        (DROPPED, "mss parallel", [(100, 1), (100, 2), (300, 2)]),
+        (ADDED, "mss parallel nodelay", [(99, 1, None), (9000, 1, True), (None, 5, None)]),
+        ({"include": [{"mss": 1460}, {"mss": 8960}], "matrix": None}, "mss", [(1460,), (8960,)]),
+        ({"include": [{"size": 7}], "conditions": {"a": {}, "b": {}}}, "condition size", [("a", 7), ("b", 7)]),
+    ],
+    ids=["the first is slowest", "one at the top", "holds in rows", "exclude", "include", "rows alone", "conditions"],
+)
+def test_axes_and_rows_are_expanded_in_their_order(data: dict[str, Any], names: str, rows: list[Any]) -> None:
+    assert settings_of(expand(matrix_of(data)), *names.split()) == rows
 
 
-def test_exclude_drops_what_has_all_its_values() -> None:
-    axes = {"mss": [100, 200, 300], "parallel": [1, 2]}
-    data = {"matrix": axes, "exclude": [{"mss": 200}, {"mss": 300, "parallel": 1}]}
-    assert settings_of(expand(matrix_of(data)), "mss", "parallel") == [(100, 1), (100, 2), (300, 2)]
+MSSES: dict[str, Any] = {"mss": [1460, 8960]}
+ROWS = [{"window": "64K", "mss": mss} for mss in (1460, 500, 8960)] + [{"window": "200K", "mss": 1460}]
 
 
-def test_include_comes_after_the_product_in_its_own_order() -> None:
-    data = {"matrix": {"mss": [1460]}, "include": [{"mss": 9000, "nodelay": True}, {"parallel": 5}]}
-    rows = expand(matrix_of(data))
-    assert count(matrix_of(data)) == 3
-    assert settings_of(rows, "mss", "parallel", "nodelay") == [(1460, 1, None), (9000, 1, True), (None, 5, None)]
-
-
-def test_include_alone_has_no_product() -> None:
-    assert len(expand(matrix_of({"include": [{"mss": 1460}, {"mss": 8960}], "matrix": None}))) == 2
-    under = expand(matrix_of({"include": [{"mss": 1460}], "conditions": {"a": {}, "b": {}}}))
-    assert settings_of(under, "condition", "mss") == [("a", 1460), ("b", 1460)]
-
-
-def test_a_replaced_axis_keeps_its_place() -> None:
-    matrix = with_axis(matrix_of({"matrix": {"mss": [1460, 8960], "parallel": [1, 5]}}), SETTINGS["mss"], (500, 600))
-    assert settings_of(expand(matrix), "mss", "parallel") == [(500, 1), (500, 5), (600, 1), (600, 5)]
-
-
-def test_an_axis_that_was_not_there_changes_fastest() -> None:
-    matrix = with_axis(matrix_of({"matrix": {"mss": [1460, 8960]}}), SETTINGS["parallel"], (1, 5))
-    assert settings_of(expand(matrix), "mss", "parallel") == [(1460, 1), (1460, 5), (8960, 1), (8960, 5)]
-
-
-def test_in_rows_a_replaced_axis_makes_equal_rows_one() -> None:
-    rows = [{"window": "64K", "mss": mss} for mss in (1460, 500, 8960)] + [{"window": "200K", "mss": 1460}]
-    matrix = with_axis(matrix_of({"include": rows}), SETTINGS["window"], (1024,))
-    assert settings_of(expand(matrix), "window", "mss") == [(1024, 1460), (1024, 500), (1024, 8960)]
-
-
-def test_in_rows_several_values_make_a_row_each() -> None:
-    matrix = with_axis(matrix_of({"include": [{"mss": 1460}, {"mss": 8960}]}), SETTINGS["parallel"], (1, 5))
-    assert settings_of(expand(matrix), "mss", "parallel") == [(1460, 1), (1460, 5), (8960, 1), (8960, 5)]
-
-
-def test_a_row_that_an_option_made_equal_to_a_cell_of_the_product_is_that_cell() -> None:
-    data = {"matrix": {"window": ["64K"], "mss": [1460, 500]}, "include": [{"window": "1M", "mss": 1460}]}
-    matrix = with_axis(matrix_of(data), SETTINGS["window"], (1024,))
-    assert settings_of(expand(matrix), "window", "mss") == [(1024, 1460), (1024, 500)]
+@pytest.mark.parametrize(
+    ("data", "axis", "values", "others"),
+    [
+        ({"matrix": {"parallel": [1, 5], **MSSES}}, "parallel", [2, 2, 3, 3], [1460, 8960] * 2),
+        ({"matrix": MSSES}, "parallel", [1, 5, 1, 5], [1460, 1460, 8960, 8960]),
+        ({"include": ROWS}, "window", [1024] * 3, [1460, 500, 8960]),
+        ({"include": [{"mss": 1460}, {"mss": 8960}]}, "parallel", [1, 5, 1, 5], [1460, 1460, 8960, 8960]),
+        ({"matrix": {"window": ["64K"], **MSSES}, "include": ROWS[3:]}, "window", [1024] * 2, [1460, 8960]),
+    ],
+    ids=["keeps its place", "a new one changes fastest", "equal rows are one", "a row each", "a row of the product"],
+)
+def test_an_option_replaces_an_axis(data: dict[str, Any], axis: str, values: list[int], others: list[int]) -> None:
+    matrix = with_axis(matrix_of(data), SETTINGS[axis], tuple(dict.fromkeys(values)))
+    assert settings_of(expand(matrix), axis, "mss") == list(zip(values, others, strict=True))
 
 
 def test_counting_a_matrix_of_ten_to_the_sixteenth_expands_nothing() -> None:
@@ -95,6 +83,7 @@ def test_counting_a_matrix_of_ten_to_the_sixteenth_expands_nothing() -> None:
     matrix = Matrix(dict.fromkeys((MSS, WINDOW, PARALLEL, CONGESTION), values))
     assert count(matrix) == 10**16
     assert calls_of(lambda: count(matrix)) < 100
+    assert count(matrix_of(ADDED)) == 3
 
 
 def test_the_work_of_expanding_does_not_grow_with_the_rows_that_exclude() -> None:
@@ -117,3 +106,51 @@ def test_every_axis_reads_its_own_examples_and_says_what_it_means(name: str) -> 
         value = axis.parse(name, example)
         assert axis.parse(name, axis.text(value)) == value
     assert axis.meaning.endswith(".")
+
+
+@from_file
+def test_a_range_is_its_values_with_both_ends(name: str, value: Any, values: list[Any]) -> None:
+    assert spread(SETTINGS[name], value) == values
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("parallel", "1..", 'parallel "1..": expected a range as in 1..12 or 1..9 step 2'),
+        ("parallel", "1..2..3", 'parallel "1..2..3": expected a range'),
+        ("parallel", "1..4 by 2", 'parallel "1..4 by 2": expected a range'),
+        ("window", "32K..", 'window "32K..": expected a range as in 32K..256K times 2'),
+        ("parallel", "4..1", 'parallel "4..1": runs backwards. Write 1..4'),
+        ("parallel", "1..4 step 0", "never reaches its end. Use step 1 or more, times 2 or more"),
+        ("parallel", "1..4 times 1", "never reaches its end"),
+        ("parallel", "0..4 times 2", "never reaches its end"),
+        ("window", "32K..64K", "needs a step, as in 32K..64K times 2"),
+        ("parallel", "1..x", '"x" is not a number'),
+        ("window", "1K..1Q step 1K", '"1Q" is not a number'),
+        ("window", "64K..128K times 2K", '"2K" is not a number'),
+        ("parallel", f"1..{MAX_VALUES + 1}", "parallel: more than 10,000 values"),
+        ("parallel", ["1..6000", "1..6000"], "parallel: more than 10,000 values"),
+    ],
+)
+def test_a_range_that_is_none_says_what_was_expected(name: str, value: Any, said: str) -> None:
+    with pytest.raises(FieldError, match=re.escape(said)):
+        spread(SETTINGS[name], value)
+
+
+def test_thousands_of_long_ranges_are_refused_after_the_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = 0
+
+    def counted(values: Any, most: int) -> Any:
+        nonlocal made
+        for value in islice(values, most):
+            made += 1
+            yield value
+
+    monkeypatch.setattr(matrix, "islice", counted)
+    with pytest.raises(FieldError):
+        spread(SETTINGS["mss"], ["1..9000"] * 3000)
+    assert made == 18_000
+
+
+def test_single_values_are_not_counted_as_ranges() -> None:
+    assert len(spread(SETTINGS["mss"], list(range(MAX_VALUES + 5)))) == MAX_VALUES + 5

@@ -1,5 +1,6 @@
 """Every kind of mistake names file, line and column, shows the line, says what was expected; all are told at once."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import Mock
@@ -9,6 +10,7 @@ from cases import from_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning import message_of as message
+from planning import planned
 from work import calls_of
 
 from rigctl.base.errors import InputError
@@ -26,6 +28,7 @@ matrix:
   window: [64K, 200K]
 duration: 10s
 """
+TWICE = '"duration" is given twice. Give all values at once, as in duration=V1,V2.'
 
 
 def test_the_message_of_the_design_word_for_word(tmp_path: Path) -> None:
@@ -50,9 +53,8 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_the_file(tmp_path: Path) 
         "titel: x\nrig: gigablox\npairs: [pi1 -> pi1, pi1 -> pi7, pi3]\n"
         "matrix: {mss: [1, 1460], parallel: []}\nduration: 3q\nrepeat: -1\n"
     )
-    places = [line.split(": ")[0] for line in message(tmp_path, text).splitlines() if line.startswith("t.yaml")]
-    expected = ["1:1", "3:9", "3:21", "3:33", "4:16", "4:36", "5:11", "6:9"]
-    assert places == [f"t.yaml:{place}" for place in expected]
+    places = re.findall(r"^t\.yaml:(\S+): ", message(tmp_path, text), re.MULTILINE)
+    assert places == ["1:1", "3:9", "3:21", "3:33", "4:16", "4:36", "5:11", "6:9"]
 
 
 def test_mistakes_of_the_rig_file_are_told_with_those_of_the_scenario(tmp_path: Path) -> None:
@@ -64,9 +66,7 @@ def test_mistakes_of_the_rig_file_are_told_with_those_of_the_scenario(tmp_path: 
 
 def test_a_matrix_of_more_than_100000_cells_is_refused_by_counting(tmp_path: Path) -> None:
     values = ", ".join(str(n) for n in range(1024, 4024))
-    text = GOOD.replace(
-        "[64K, 200K]", f"[{values}]\n  mss: [{values}]\n  parallel: [{', '.join(map(str, range(1, 129)))}]"
-    )
+    text = GOOD.replace("[64K, 200K]", f"[{values}]\n  mss: [{values}]\n  parallel: 1..128")
     assert message(tmp_path, text).startswith("t.yaml:5:1: the matrix has 1,152,000,000 tests: at most 100,000.")
 
 
@@ -85,7 +85,7 @@ def test_very_many_mistakes_are_cut_short(tmp_path: Path) -> None:
     ],
     ids=["values", "keys", "twice", "rows"],
 )
-def test_twice_as_many_mistakes_take_twice_the_work_and_few_are_shown(
+def test_twice_the_mistakes_take_twice_the_work(
     tmp_path: Path, mistakes: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     excerpt = Mock(wraps=document.excerpt)
@@ -104,48 +104,35 @@ class TestOptions:
     def test_a_mistake_in_set_names_the_option(self, tmp_path: Path, option: str, expected: str) -> None:
         assert message(tmp_path, GOOD, Overrides(sets=(option,))).startswith(expected)
 
-    def test_the_same_name_twice_is_a_mistake(self, tmp_path: Path) -> None:
-        told = message(tmp_path, GOOD, Overrides(sets=("duration=5s",), duration="6s"))
-        assert told == '--set duration=5s: "duration" is given twice. Give all values at once, as in duration=V1,V2.'
+    @pytest.mark.parametrize(
+        ("overrides", "told"),
+        [
+            (Overrides(sets=("duration=5s",), duration="6s"), f"--set duration=5s: {TWICE}"),
+            (Overrides(duration="5q"), '--duration 5q: duration "5q": unknown unit'),
+            (Overrides(repeat=0), '--repeat 0: repeat "0": expected 1 to 1000'),
+            (Overrides(duration="2s"), "--duration 2s: omit is 5 s: it must be shorter than the duration, 2 s."),
+            (Overrides(rig="gigablok"), '--rig: unknown rig "gigablok".'),
+        ],
+    )
+    def test_a_mistake_in_another_option_names_it(self, tmp_path: Path, overrides: Overrides, told: str) -> None:
+        assert message(tmp_path, GOOD + "omit: 5s\n", overrides).startswith(told)
 
-    def test_duration_and_repeat_name_their_options(self, tmp_path: Path) -> None:
-        told = message(tmp_path, GOOD, Overrides(duration="5q", repeat=0))
-        assert '--duration 5q: duration "5q": unknown unit' in told
-        assert '--repeat 0: repeat "0": expected 1 to 1000' in told
 
-    def test_a_duration_shorter_than_the_omitted_start_names_the_option(self, tmp_path: Path) -> None:
-        told = message(tmp_path, GOOD + "omit: 5s\n", Overrides(duration="2s"))
-        assert told == "--duration 2s: omit is 5 s: it must be shorter than the duration, 2 s."
+KEYS = ["title", "rig", "pairs", "matrix", "exclude", "include", "duration", "omit", "repeat", "x"]
+VALUES = ["gigablox", "64K", "pi1 -> pi2", "1", "-1", "null", "true", "window", "'\\t'", "9" * 40]
+SETS = ["window=1K", "mss=9", "pairs=pi1->pi2", "omit=1s", "a=b", "nodelay=true,false"]
 
-    def test_an_unknown_rig_option_names_the_option(self, tmp_path: Path) -> None:
-        assert message(tmp_path, GOOD, Overrides(rig="gigablok")).startswith('--rig: unknown rig "gigablok".')
+
+def nested(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    key = st.sampled_from(["window", "mss", "nodelay", "y"])
+    mapping = st.builds("{{{}: {}}}".format, key, inner)
+    return st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]") | mapping
 
 
 @settings(max_examples=100, deadline=None)
 @given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(
-                ["title", "rig", "pairs", "matrix", "exclude", "include", "duration", "omit", "repeat", "x"]
-            ),
-            st.recursive(
-                st.sampled_from(
-                    ["gigablox", "64K", "pi1 -> pi2", "1", "-1", "null", "true", "window", "'\\t'", "9" * 40]
-                ),
-                lambda inner: (
-                    st.lists(inner, max_size=3).map(lambda items: "[" + ", ".join(items) + "]")
-                    | st.tuples(st.sampled_from(["window", "mss", "nodelay", "y"]), inner).map(
-                        lambda kv: f"{{{kv[0]}: {kv[1]}}}"
-                    )
-                ),
-                max_leaves=6,
-            ),
-        ),
-        max_size=8,
-    ),
-    st.lists(
-        st.sampled_from(["window=1K", "mss=9", "pairs=pi1->pi2", "omit=1s", "a=b", "nodelay=true,false"]), max_size=2
-    ),
+    st.lists(st.tuples(st.sampled_from(KEYS), st.recursive(st.sampled_from(VALUES), nested, max_leaves=6)), max_size=8),
+    st.lists(st.sampled_from(SETS), max_size=2),
 )
 def test_any_scenario_is_a_plan_or_an_input_error(
     tmp_path_factory: pytest.TempPathFactory, entries: list[tuple[str, str]], sets: list[str]
@@ -160,19 +147,14 @@ def test_any_scenario_is_a_plan_or_an_input_error(
         assert plan.cells
 
 
-@pytest.mark.parametrize("line", ["title: 50", "title: 1.10", "title: true", "notes: 5"])
-def test_titles_and_notes_are_texts_as_written(tmp_path: Path, line: str) -> None:
-    (tmp_path / "t.yaml").write_text(GOOD.replace("title: Test", line))
-    plan, _ = load_plan(str(tmp_path / "t.yaml"), Overrides())
-    key, _, text = line.partition(": ")
-    assert getattr(plan, key) == text
+@pytest.mark.parametrize(("key", "text"), [("title", "50"), ("title", "1.10"), ("title", "true"), ("notes", "5")])
+def test_titles_and_notes_are_texts_as_written(tmp_path: Path, key: str, text: str) -> None:
+    assert getattr(planned(tmp_path, f"{key}: {text}"), key) == text
 
 
 @pytest.mark.parametrize("values", ["[default, 64K]", "[64K, default, 200K]", "[default, 1K..4K times 2]"])
 def test_default_may_stand_anywhere_in_an_axis(tmp_path: Path, values: str) -> None:
-    (tmp_path / "t.yaml").write_text(GOOD.replace("[64K, 200K]", values))
-    plan, _ = load_plan(str(tmp_path / "t.yaml"), Overrides())
-    assert None in [cell[WINDOW] for cell in plan.cells]
+    assert None in [cell[WINDOW] for cell in planned(tmp_path, f"matrix: {{window: {values}}}").cells]
 
 
 def test_an_unknown_name_of_an_option_lists_every_known_one(tmp_path: Path) -> None:
@@ -184,8 +166,7 @@ def test_an_unknown_name_of_an_option_lists_every_known_one(tmp_path: Path) -> N
 
 def test_a_kind_of_clash_is_told_once_with_the_first_test_it_is_in(tmp_path: Path) -> None:
     told = message(tmp_path, GOOD.replace("[64K, 200K]", "64K\n  mss: [1000, 1400]\n  window_total: [64K, 128K]"))
-    assert told.count("window is set too") == 1
-    assert "(test 1)." in told
+    assert told.count("window is set too") == told.count("(test 1).") == 1
 
 
 def test_more_pairs_than_a_test_can_have_are_refused_where_they_become_too_many(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The options of a run: written down with it, and read again when it is resumed."""
+"""The options of a run: written down with it, read again when it is resumed; `--against` measures every test twice."""
 
 from pathlib import Path
 from typing import Any
@@ -9,15 +9,12 @@ from planning import message, planned
 
 from rigctl.scenario.load import load_plan
 from rigctl.scenario.overrides import Overrides
+from rigctl.settings import CONGESTION
 
-EVERY = Overrides(
-    rig="loopback",
-    sets=("window=64K,200K", "pairs=pi1 -> pi2"),
-    duration="5 s",
-    repeat=3,
-    rig_sets=("trunk.rate=10G", "nodes.pi1.user=pi"),
-    captures=(1, 12),
-)
+HEAD = "rig: gigablox\npairs: [pi1 -> pi2]\nrepeat: 4\n"
+TWO = "conditions: {small: {mtu: 1400}, large: {mtu: 1500}}"
+SETS, RIG_SETS = ("window=64K,200K", "pairs=pi1 -> pi2"), ("trunk.rate=10G", "nodes.pi1.user=pi")
+EVERY = Overrides(rig="loopback", sets=SETS, duration="5 s", repeat=3, rig_sets=RIG_SETS, captures=(1, 12))
 
 
 def test_options_are_written_down_as_they_are_typed() -> None:
@@ -48,48 +45,80 @@ def test_frames_are_kept_of_the_tests_that_are_named(tmp_path: Path) -> None:
     assert captured(tmp_path, "capture: [1]", captures=(2, 3)) == [False, True, True]
     assert captured(tmp_path, "", "capture=1, 2") == [True, True, False]
     assert captured(tmp_path, "", "capture=on") == [True, True, True]
+    assert captured(tmp_path, "", "parallel=5,5, 5") == [False]  # a value that is given twice is measured once
 
 
 @from_file
-def test_an_option_that_does_not_fit_is_told_by_its_name(
+def test_what_does_not_fit_is_told(
     tmp_path: Path, line: str, option: str, captures: tuple[int, ...], said: str
 ) -> None:
     text, sets = f"matrix: {{parallel: 1..3}}\n{line}", [option] if option else []
     assert said in message(tmp_path, text, *sets, captures=captures)
 
 
-def test_a_value_that_is_given_twice_is_measured_once(tmp_path: Path) -> None:
-    assert len(captured(tmp_path, "", "parallel=5,5, 5")) == 1
-
-
 def test_a_field_of_the_rig_can_be_replaced_for_a_run(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text("rig: gigablox\npairs: [pi1 -> pi2]\n")
-    for overrides in (
-        Overrides(rig_sets=("links.rate=10G",)),
-        Overrides(rig="gigablox", rig_sets=("links.rate=10G",)),
-    ):
+    for overrides in (Overrides(rig_sets=("links.rate=10G",)), Overrides(rig="gigablox", rig_sets=("links.rate=10G",))):
         plan, rig = load_plan(str(tmp_path / "s.yaml"), overrides)
         assert {link.rate_bps for link in plan.links.values()} == {10**10}
         assert rig.nodes["pi1"].link.rate_bps == 10**10
-
-
-def test_repeat_1_on_the_command_line_ends_a_search_for_noise_without_a_mistake(tmp_path: Path) -> None:
+    # Another option ends a search for noise without a mistake.
     assert planned(tmp_path, "repeat: 5\nretest: variation > 5%", repeat=1).repeat == 1
 
 
 @pytest.mark.parametrize(
-    ("overrides", "title"),
+    ("sets", "title"),
     [
-        (Overrides(), "Two tests"),
-        (Overrides(duration="1s", repeat=3, sets=("omit=0s",)), "Two tests"),
-        (Overrides(sets=("window=64K",)), "s with window=64K"),
-        (Overrides(sets=("pairs=mesh", "mss=1460,8960")), "s with mss=1460,8960, pairs=mesh"),
-        (Overrides(sets=("window=64K", "title=One test")), "One test"),
+        ([], "Two tests"),
+        (["omit=0s"], "Two tests"),
+        (["window=64K"], "s with window=64K"),
+        (["pairs=mesh", "mss=1460,8960"], "s with mss=1460,8960, pairs=mesh"),
+        (["window=64K", "title=One test"], "One test"),
     ],
 )
-def test_a_title_is_that_of_the_scenario_only_where_its_tests_are(
-    tmp_path: Path, overrides: Overrides, title: str
+def test_a_title_is_that_of_the_scenario_only_where_its_tests_are(tmp_path: Path, sets: list[str], title: str) -> None:
+    text = "title: Two tests\nmatrix: {window: [64K, 1M]}"
+    assert planned(tmp_path, text, *sets, duration="1s", repeat=3).title == title
+
+
+def test_every_test_gets_a_twin_with_the_other_value(tmp_path: Path) -> None:
+    made = planned(tmp_path, "matrix: {parallel: [1, 5]}", head=HEAD, against="congestion=bbr")
+    assert made.against is not None
+    assert (made.against.setting, made.against.before, made.against.after) == ("congestion", "default", "bbr")
+    cells = {cell.number: (cell.parallel, cell[CONGESTION]) for cell in made.cells}
+    twins = [(cells[first], cells[second]) for first, second in made.against.twins]
+    assert twins == [((1, None), (1, "bbr")), ((5, None), (5, "bbr"))]
+    assert "--against congestion=bbr" in made.overrides
+
+
+@pytest.mark.parametrize(
+    ("text", "against", "before", "twins", "congestion"),
+    [
+        ("matrix: {congestion: cubic}", "congestion=bbr", "cubic", ((1, 2),), ["cubic", "bbr"]),
+        ("matrix: {congestion: [bbr, cubic]}", "congestion=bbr", "cubic", ((1, 2),), ["cubic", "bbr"]),
+        (f"{TWO}\nmatrix: {{parallel: [1, 5]}}", "condition=large", "small", ((1, 3), (2, 4)), [None] * 4),
+    ],
+)
+def test_the_first_variant_is_the_other_value_that_the_scenario_has(
+    tmp_path: Path, text: str, against: str, before: str, twins: Any, congestion: list[str | None]
 ) -> None:
-    path = tmp_path / "s.yaml"
-    path.write_text("title: Two tests\nrig: gigablox\npairs: [pi1 -> pi2]\nmatrix: {window: [64K, 1M]}\n")
-    assert load_plan(str(path), overrides)[0].title == title
+    made = planned(tmp_path, text, head=HEAD, against=against)
+    assert made.against is not None
+    assert (made.against.before, made.against.twins) == (before, twins)
+    assert [cell[CONGESTION] for cell in made.cells] == congestion
+
+
+def test_of_several_other_values_one_is_chosen(tmp_path: Path) -> None:
+    made = planned(tmp_path, "matrix: {parallel: [1, 5, 9]}", "parallel=5", head=HEAD, against="parallel=9")
+    assert [cell.parallel for cell in made.cells] == [5, 9]
+    said = message(tmp_path, "", against="congestion=bbr", repeat=3)
+    assert "needs 4 repetitions or more, the scenario has 3. Give --repeat 4 or more" in said
+
+
+@from_file
+def test_what_cannot_be_compared_is_a_mistake_that_names_the_option(
+    tmp_path: Path, text: str, against: str, what: str
+) -> None:
+    said = message(tmp_path, text, head=HEAD, against=against)
+    assert said.startswith(f"--against {against}: ")
+    assert what in said

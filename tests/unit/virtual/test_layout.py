@@ -1,15 +1,18 @@
-"""What a rig file becomes: addresses, names of ports, and when two rigs are the same."""
+"""What a rig file becomes: addresses, ports, who answers SNMP where, and when two rigs are the same."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rigctl.base.errors import InputError
-from rigctl.records import Link, Trunk
+from rigctl.base.processes import Process
+from rigctl.records import Link, Port, Trunk
 from rigctl.rig.inventory import Node, Rig, Snmp, Switch
 from rigctl.virtual.layout import Layout
-from rigctl.virtual.provide import layout_of
+from rigctl.virtual.provide import completed, layout_of
+from rigctl.virtual.state import State
 
 GIGABIT = Link(10**9, 1500)
 
@@ -20,29 +23,28 @@ def rig(*names: str, link: Link = GIGABIT, **fields: Any) -> Rig:
 
 
 def test_addresses_count_from_one_in_the_files_order() -> None:
-    layout = layout_of(rig("z", "a"))
-    assert [(place.name, place.ipv4, place.ipv6) for place in layout.places] == [
-        ("z", "10.77.0.1", "fd77::1"),
-        ("a", "10.77.0.2", "fd77::2"),
-    ]
+    found = [(place.name, place.ipv4, place.ipv6) for place in layout_of(rig("z", "a")).places]
+    assert found == [("z", "10.77.0.1", "fd77::1"), ("a", "10.77.0.2", "fd77::2")]
 
 
-def test_the_data_address_follows_kind_and_ip_version() -> None:
-    def addresses(**fields: Any) -> tuple[str, str]:
-        layout = layout_of(rig(**fields))
-        return layout.data_address(layout.places[1]), layout.ssh_address(layout.places[1])
-
-    assert addresses() == ("10.77.0.2", "127.0.0.1")
-    assert addresses(ip_version=6) == ("fd77::2", "127.0.0.1")
-    assert addresses(virtual="loopback") == ("127.0.0.3", "127.0.0.3")
-    assert addresses(virtual="loopback", ip_version=6) == ("::1", "127.0.0.3")
+@pytest.mark.parametrize(
+    ("virtual", "ip_version", "data", "ssh"),
+    [
+        ("namespaces", 4, "10.77.0.2", "127.0.0.1"),
+        ("namespaces", 6, "fd77::2", "127.0.0.1"),
+        ("loopback", 4, "127.0.0.3", "127.0.0.3"),
+        ("loopback", 6, "::1", "127.0.0.3"),
+    ],
+)
+def test_the_data_address_follows_kind_and_ip_version(virtual: str, ip_version: int, data: str, ssh: str) -> None:
+    layout = layout_of(rig(virtual=virtual, ip_version=ip_version))
+    assert (layout.data_address(layout.places[1]), layout.ssh_address(layout.places[1])) == (data, ssh)
 
 
 @pytest.mark.parametrize("name", ["lo", "br0", "all", "default"])
 def test_a_port_gets_another_name_where_the_nodes_cannot_be_had(name: str) -> None:
-    places = layout_of(rig("pi1", name)).places
-    assert [place.port for place in places] == ["pi1", "port.2"]
-    assert places[1].name == name
+    places = [(place.name, place.port) for place in layout_of(rig("pi1", name)).places]
+    assert places == [("pi1", "pi1"), (name, "port.2")]
 
 
 def test_the_key_depends_on_what_the_rig_is_and_on_nothing_else() -> None:
@@ -63,18 +65,17 @@ def test_what_cannot_be_built_is_refused_before_anything_starts() -> None:
 def das2() -> Rig:
     """Two switches with two nodes each."""
     switches = {"f10": Switch("f10", "Force10", 9216, snmp=Snmp()), "cisco": Switch("cisco", "Cisco")}
-    nodes = {
-        name: Node(name, "127.0.0.1", Link(10**9, mtu, switch))
-        for name, switch, mtu in (("a", "f10", 1500), ("b", "f10", 4000), ("c", "cisco", 1500), ("d", "cisco", 1500))
-    }
+    links = {"a": ("f10", 1500), "b": ("f10", 4000), "c": ("cisco", 1500), "d": ("cisco", 1500)}
+    nodes = {name: Node(name, "127.0.0.1", Link(10**9, mtu, switch)) for name, (switch, mtu) in links.items()}
     trunk = Trunk(("f10", "cisco"), 8 * 10**9)
-    return replace(Rig("lab", "A lab", nodes, None, virtual="namespaces"), switches=switches, trunk=trunk)
+    return Rig("lab", "A lab", nodes, None, virtual="namespaces", switches=switches, trunk=trunk)
 
 
 def test_ports_have_the_mtu_of_their_switch_or_of_the_largest_node() -> None:
     layout = layout_of(das2())
     assert [layout.port_mtu(place) for place in layout.places] == [9216, 9216, 4000, 4000]
     assert [place.mtu for place in layout.places] == [1500, 4000, 1500, 1500]
+    assert Layout.from_json(layout.to_json()) == layout  # as it goes through the pipe
 
 
 def test_trunk_switches_and_snmp_are_part_of_what_a_rig_is() -> None:
@@ -89,6 +90,40 @@ def test_trunk_switches_and_snmp_are_part_of_what_a_rig_is() -> None:
     assert layout_of(retitled).key == layout_of(base).key
 
 
-def test_two_switches_survive_the_way_through_the_pipe() -> None:
-    layout = layout_of(das2())
-    assert Layout.from_json(layout.to_json()) == layout
+def switched(*, snmp: Snmp | None = Snmp()) -> Rig:  # noqa: B008  # frozen
+    nodes = {name: Node(name, "", Link(10**9, 1500, key)) for name, key in (("a", "one"), ("lo", "two"))}
+    switches = {key: Switch(key, key, snmp=snmp, poll_s=2) for key in ("one", "two")}
+    trunk = Trunk(("one", "two"), None)
+    return Rig("lab", "A lab", nodes, None, virtual="namespaces", switches=switches, trunk=trunk)
+
+
+def state(snmp_port: int | None, community: str | None) -> State:
+    me = Process(1, 2)
+    return State(Path("/x"), "lab", "lab-1", None, me, me, {"a": 1, "lo": 2}, False, snmp_port, community)
+
+
+def test_both_switches_answer_at_the_same_place_with_the_rigs_own_community() -> None:
+    tested = switched()
+    ready = completed(tested, layout_of(tested), state(4711, "hush"))
+    for switch in ready.switches.values():
+        assert (switch.address, switch.snmp, switch.poll_s) == ("127.0.0.1", Snmp(port=4711), 2)
+        assert switch.secrets is not None
+        assert switch.secrets.community == "hush"
+    assert "hush" not in repr(ready)
+    assert "hush" not in repr(state(4711, "hush"))
+
+
+def test_a_switch_that_nobody_answers_for_has_no_address() -> None:
+    for tested, how in ((switched(), state(None, None)), (switched(snmp=None), state(4711, "hush"))):
+        ready = completed(tested, layout_of(tested), how)
+        assert [(switch.address, switch.secrets) for switch in ready.switches.values()] == [(None, None)] * 2
+
+
+def test_ports_are_the_bridges_interfaces() -> None:
+    tested = switched()
+    assert completed(tested, layout_of(tested), state(None, None)).ports == (
+        Port("one", "a", node="a"),
+        Port("two", "port.2", node="lo"),
+        Port("one", "trunk.0", peer="two"),
+        Port("two", "trunk.1", peer="one"),
+    )

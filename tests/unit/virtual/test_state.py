@@ -19,16 +19,10 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def me() -> Process:
-    found = process(os.getpid())
-    assert found is not None
-    return found
-
-
 def state(holder: Process | None = None, *, stays: bool = True) -> State:
-    written = State(
-        new_folder("lab-1"), "lab", "lab-1", "/lab.yaml", holder or me(), holder or me(), {"pi1": 4711}, stays
-    )
+    by = holder or process(os.getpid())
+    assert by is not None
+    written = State(new_folder("lab-1"), "lab", "lab-1", "/lab.yaml", by, by, {"pi1": 4711}, stays)
     written.write()
     return written
 
@@ -50,16 +44,19 @@ def test_only_a_rig_that_is_up_and_stays_is_standing() -> None:
     assert standing("lab-1") == lasting
 
 
-def test_a_folder_that_others_can_enter_is_refused(runtime: Path) -> None:
-    (runtime / "rigctl").mkdir()
-    (runtime / "rigctl").chmod(0o755)
+def test_a_folder_that_others_can_enter_and_a_link_in_its_place_are_refused(runtime: Path) -> None:
+    for name, mode in (("elsewhere", 0o700), ("rigctl", 0o755)):
+        (runtime / name).mkdir()
+        (runtime / name).chmod(mode)
+    with pytest.raises(RigError, match="not a folder that only you can use"):
+        base()
+    (runtime / "rigctl").rmdir()
+    (runtime / "rigctl").symlink_to(runtime / "elsewhere")
     with pytest.raises(RigError, match="not a folder that only you can use"):
         base()
 
 
-def test_a_folder_in_tmp_that_another_user_has_taken_is_passed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_in_tmp_that_another_user_has_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_RUNTIME_DIR")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(state_module, "TMP", tmp_path)
@@ -70,13 +67,6 @@ def test_a_folder_in_tmp_that_another_user_has_taken_is_passed_over(
     found = base()
     assert tmp_path / "home" in found.parents
     assert found.stat().st_mode & 0o777 == 0o700
-
-
-def test_a_link_in_place_of_the_folder_is_refused(runtime: Path) -> None:
-    (runtime / "elsewhere").mkdir(mode=0o700)
-    (runtime / "rigctl").symlink_to(runtime / "elsewhere")
-    with pytest.raises(RigError, match="not a folder that only you can use"):
-        base()
 
 
 def test_a_sweep_removes_what_is_dead_and_nothing_else() -> None:

@@ -181,7 +181,7 @@ def settings_words(cell: Cell, pairs: Literal["", "count", "names"] = "") -> dic
         if setting is CONGESTION:
             words["flows"] = f"{cell.parallel} flow{'s' if cell.parallel > 1 else ''}"
         if setting is SIZE and cell.transport == "udp" and cell.message_bytes is not None:
-            words["size"] = f"datagrams of {cell.message_bytes} bytes"
+            words["size"] = f"datagrams of {cell.message_bytes} byte{'s' * (cell.message_bytes != 1)}"
         value = cell[setting] if setting.phrase is not None else setting.unset
         if setting.phrase is not None and value != setting.unset and not (setting is WINDOW and cell[WINDOW_TOTAL]):
             words[setting.noun or setting.name] = setting.phrase(value)

@@ -1,6 +1,7 @@
 """Runs and what was measured in them: written a repetition at a time, read as records. Each method is a transaction."""
 
 import re
+import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -56,6 +57,8 @@ _MOST_NAMED: Final = 5
 
 
 _PARTS: Final = 1 << 16
+_CLOCKS_APART_S: Final = 86_400.0
+"""A run that started later than this from now was dated by a wrong clock."""
 
 
 def new_run_id(started_at: float, further: int = 0) -> str:
@@ -242,8 +245,7 @@ class Store:
 
     def run(self, reference: str | None = None) -> RunInfo:
         """Return the run with that `run_id`; the latest for `None`. Raise `InputError` for none or several."""
-        latest = select(func.max(runs.c.run)).scalar_subquery()
-        wanted = runs.c.run == (latest if reference is None else self.run_id(reference))
+        wanted = runs.c.run == self.run_id("latest" if reference is None else reference)
         with explained(self.place), self._engine.connect() as connection:
             found = self._infos(connection, wanted)
         if found:
@@ -267,7 +269,9 @@ class Store:
         raise InputError(f'run "{reference}" is not unique: {several}, the latest first. Give more characters of it')
 
     def _counted_back(self, reference: str, back: int) -> str:
-        ids = self.run_ids()
+        ids, tomorrow = self.run_ids(), new_run_id(time.time() + _CLOCKS_APART_S)
+        # A run that a clock of next year began is the latest no longer than that clock was wrong.
+        ids.sort(key=lambda run: (run <= tomorrow, run))
         if back < len(ids):
             return ids[-1 - back]
         if not ids:

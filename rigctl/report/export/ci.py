@@ -7,7 +7,7 @@ github-action-benchmark for customBiggerIsBetter and customSmallerIsBetter; a fi
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import stdev
 from typing import Final
 
@@ -35,9 +35,12 @@ def suite_of(view: RunView) -> Suite:
     apart = told_apart(info.plan.cells)
     group = f"{info.plan.scenario_name} on {info.plan.rig_name}"
     cases = []
+    together = Counter(cell.first for cell in info.plan.cells)
     for cell in info.plan.cells:
         name = f"test {cell.number}: {settings_text(cell, apart)}"
-        cases.append(_measured(info, cell, name, group, by_cell.get(cell.number, ())))
+        own = _measured(info, cell, name, group, by_cell.get(cell.number, ()))
+        # The classes of a test share its time.
+        cases.append(replace(own, seconds=own.seconds and own.seconds / together[cell.first]))
         for verdict in by_test.get(cell.number, ()):
             pair = f", {verdict.pair}" if verdict.pair else ""
             name = f"test {verdict.test}{pair}: {verdict.figure} {verdict.expected}"

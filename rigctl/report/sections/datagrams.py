@@ -38,9 +38,9 @@ from rigctl.report.words.text import (
     UNKNOWN,
     ceiling_text,
     count_text,
+    few_text,
     listed,
     numbers_text,
-    percent_text,
     plural,
     rate_text,
 )
@@ -155,7 +155,7 @@ def search_findings(view: RunView) -> Iterator[Finding]:
 
 
 def _search_finding(view: RunView, cell: Cell, search: Search) -> Finding:
-    which = f"Test {cell.number} (datagrams of {cell.message_bytes} bytes)"
+    which = f"Test {cell.number} (datagrams of {plural(cell.message_bytes or 0, 'byte')})"
     trials, subject = plural(len(search.trials), "trial"), tests([cell.number])
     lasting = f"trials of {format_duration(cell.duration_s)}"
     loss = 100 * view.plan.max_loss
@@ -198,7 +198,7 @@ def _beyond(view: RunView, cell: Cell, search: Search, best: Trial) -> str:
     if above:
         nearest = min(above, key=lambda trial: trial.sent_bps or 0.0)
         rate = format_rate((nearest.sent_bps or 0.0) * flows)
-        return f"; at {rate} the loss is {percent_text(nearest.loss)} %"
+        return f"; at {rate} the loss is {few_text(nearest.loss) if nearest.loss else '0 %'}"
     if _is_all(view.info, cell, best):
         return ", which is what the links carry"
     return ", which is all that the senders achieve: the network may carry more"

@@ -10,7 +10,7 @@ from rigctl.analysis.rows.flows import COUNTED
 from rigctl.records import Cell, Direction, several_sets
 from rigctl.report.blocks import Column, Entry, Scalar
 from rigctl.report.tables.columns import ColumnOf, Filled, significant, to_needed, words
-from rigctl.report.words.text import pairs_text
+from rigctl.report.words.text import UNKNOWN, pairs_text
 from rigctl.settings import DEFAULT, Setting
 from rigctl.settings.kinds import TCP
 
@@ -38,6 +38,7 @@ class Requested:
     text: Callable[[Scalar], str] = str
     wanted: Callable[[Sequence[Cell]], bool] | None = None  # None: where some test has a value
     unset: str = DEFAULT  # where a test has none
+    takes: Callable[[Cell], bool] = lambda _: True  # a test of another kind has a dash
 
     def of(self, items: Sequence[_Result]) -> Filled | None:
         """Return the column for the tests of these rows; None where it is not shown."""
@@ -49,8 +50,14 @@ class Requested:
         numbers = [scale(value) if scale and isinstance(value, int) else None for value in values]
         aligned = to_needed()(numbers)
         texts = (
-            aligned(number) if number is not None else self.unset if value is None else self.text(value)
-            for value, number in zip(values, numbers, strict=True)
+            aligned(number)
+            if number is not None
+            else self.text(value)
+            if value is not None
+            else self.unset
+            if self.takes(cell)
+            else UNKNOWN
+            for cell, value, number in zip(cells, values, numbers, strict=True)
         )
         return Filled(self.column, tuple(map(Entry, texts, values)))
 
@@ -84,7 +91,11 @@ def asked(
         title, unit, text = setting.title.text, setting.title.unit, text or setting.title.value
     printed = text or (_flag if setting.type is bool else str)
     return Requested(
-        _column(title, unit, setting.type in (bool, str)), itemgetter(setting), printed, unset=setting.default
+        _column(title, unit, setting.type in (bool, str)),
+        itemgetter(setting),
+        printed,
+        unset=setting.default,
+        takes=lambda cell: setting.takes(cell.kind),
     )
 
 

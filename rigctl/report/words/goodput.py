@@ -29,6 +29,7 @@ from rigctl.report.words.text import (
     told_apart,
     varied_texts,
 )
+from rigctl.settings import MPTCP
 
 ALIKE: Final = 0.03
 """Tests whose goodput differs by no more than this share are not ranked."""
@@ -81,7 +82,7 @@ def goodput_text(info: RunInfo, cell: CellSummary, every: Sequence[CellSummary] 
     each_mbps = [stream.goodput_mbps.mean for stream in streams if stream.goodput_mbps is not None]
     ends = span([rates.pair(min(each_mbps)), rates.pair(max(each_mbps))])
     if cell.ceiling_mbps is None:
-        return f"{ends if rates.many else listed(rates.of(cell))} Mbit/s. {_no_ceiling(info)}"
+        return f"{ends if rates.many else listed(rates.of(cell))} Mbit/s. {_no_ceiling(info, [cell])}"
     share = f"{percent_text(cell.efficiency)} % of the ceiling"
     ceilings = {ceiling_text(stream.ceiling_mbps) for stream in streams}
     if len(streams) == 1:
@@ -116,7 +117,7 @@ def goodput_answer(info: RunInfo, cells: Sequence[CellSummary]) -> Finding | Non
         settings = settings_text(low.cell, told_apart(cell.cell for cell in cells))
         text = f"Test {low.cell.number} ({settings}): {lower_first(goodput_text(info, low, cells))}"
         return Finding(text, Weight.ANSWER, subject=tests([low.cell.number]), numbers=numbers)
-    without = "" if any(cell.ceiling_mbps is not None for cell in known) else f" {_no_ceiling(info)}"
+    without = "" if any(cell.ceiling_mbps is not None for cell in known) else f" {_no_ceiling(info, known)}"
     if alike_counts and _alike(low, high):
         which = all_tests(len(known)) if len(known) == len(cells) else f"{plural(len(known), 'test')} measured"
         text = f"{which}: {', '.join(filter(None, (_range(known, rates), _shares(known))))}.{without}"
@@ -194,8 +195,10 @@ def _shares(cells: Sequence[CellSummary]) -> str:
     return f"{span([percent_text(min(known)), percent_text(max(known))])} % of the ceiling"
 
 
-def _no_ceiling(info: RunInfo) -> str:
+def _no_ceiling(info: RunInfo, cells: Sequence[CellSummary]) -> str:
     """Return why tests have no ceiling."""
+    if any(cell.cell[MPTCP] for cell in cells) and all(link.rate_bps for link in info.plan.links.values()):
+        return "Multipath TCP may use several links, so there is no ceiling: the rig file has the rate of one."
     if info.plan.virtual == "loopback":
         return "The links are unshaped, so there is no ceiling."
     if info.plan.imported:

@@ -1,5 +1,6 @@
 """Runs of a store: found, listed, and written by several at once."""
 
+import time
 from pathlib import Path
 
 import builders
@@ -39,6 +40,8 @@ def test_ids_sort_by_time_and_a_run_is_found_by_any_unique_beginning(address: st
             store.run("latest~2")
         with pytest.raises(InputError, match='no run "latest~x"'):
             store.run("latest~x")
+        wrong_clock = store.begin(builders.plan(), {}, {}, time.time() + 400 * 86400)
+        assert [store.run_id(name) for name in ("latest", "latest~1", "latest~2")] == [late, early, wrong_clock]
 
 
 def test_an_empty_store_says_how_to_fill_it(address: str) -> None:

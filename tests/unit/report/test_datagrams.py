@@ -89,6 +89,18 @@ def test_a_rate_that_the_senders_did_not_keep_to_is_no_verdict_on_the_network() 
     assert "the loss is" not in text
 
 
+@pytest.mark.parametrize(
+    ("sent", "arrived", "said"),
+    [(100_000, 99_990, "0.01 %"), (100_000, 99_000, "1 %"), (1_000_000, 999_999, "1 in 1,000,000")],
+)
+def test_a_loss_above_the_rate_found_is_never_printed_as_none(sent: int, arrived: int, said: str) -> None:
+    info = info_of(builders.asking(CELL, rate=MAX_RATE))
+    none_lost = replace(info, plan=replace(info.plan, max_loss=0.0))
+    trials = [measured(flow(sent, arrived), 1, 400_000_000), measured(flow(30_000, 30_000), 2, 300_000_000)]
+    (found,) = search_findings(RunView(none_lost, trials))
+    assert f"the loss is {said}" in found.text
+
+
 def test_trials_of_which_none_could_be_measured_are_no_verdict_on_the_network() -> None:
     said = search_finding(measured(flow(1, 1), 1, status=Status.FAILED))
     assert "no trial could be measured (1 trial)" in said.text

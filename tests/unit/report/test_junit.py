@@ -3,10 +3,13 @@ from pathlib import Path
 from typing import Any, Final
 from xml.etree import ElementTree
 
+import builders
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rigctl.analysis.run_view import RunView
+from rigctl.report.export.ci import suite_of
 from rigctl.report.printers.junit import Case, Outcome, Suite, junit
 
 STARTED_AT: Final = 1_790_000_000.0
@@ -47,3 +50,10 @@ def test_control_characters_are_made_harmless() -> None:
     assert case.attrib["classname"] == "c??"
     assert case[0].get("message") == "one?"
     assert case[0].text == "one?\ntwo?]0;x? & <three>"
+
+
+def test_the_classes_of_a_test_share_its_time() -> None:
+    cells = [builders.cell(number, group=1, traffic_class=name) for number, name in ((1, "voice"), (2, "bulk"))]
+    info = builders.run(builders.plan([*cells, builders.cell(3)]))
+    suite = suite_of(RunView(info, [builders.repetition(cell, wall_s=10.0) for cell in info.plan.cells]))
+    assert [case.seconds for case in suite.cases] == [5.0, 5.0, 10.0]

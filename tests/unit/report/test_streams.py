@@ -87,6 +87,12 @@ def test_without_a_link_there_is_no_ceiling_and_without_its_rate_none_is_claimed
     said = goodput_text(*summarised(cell, one, plan={"links": links, "virtual": None}, facts={}))
     assert said == "22512 Mbit/s. The ceiling is unknown, as the rate of a link is: give it in the rig file."
     assert "The rig is the loopback interface of one machine: no link, no switch." in texts(loopback, [one])
+    several = builders.asking(cell, mptcp=True)
+    said = goodput_text(*summarised(several, builders.repetition(several, (1800,))))
+    assert (
+        said
+        == "1800 Mbit/s. Multipath TCP may use several links, so there is no ceiling: the rig file has the rate of one."
+    )
 
 
 def test_a_window_cut_by_the_kernel_names_the_setting_that_cut_it() -> None:

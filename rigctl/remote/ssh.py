@@ -33,7 +33,9 @@ CLOSE_DEADLINE_S: Final = 1.0
 _DROPBEAR: Final = "dropbear"
 _HOST_KEYS: Final = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "rsa-sha2-256")
 """In ssh(1)'s order. A dropbear (2022.83) without an RSA key ends where RSA is named first (rsa.c, `key != NULL`)."""
-_FIRST_PAUSE_S, _MOST_PAUSE_S = 0.1, 2.0  # before a dropped connection is tried again
+_FIRST_PAUSE_S, _MOST_PAUSE_S = 0.1, 1.0  # before a dropped connection is tried again
+MOST_DROPS: Final = 10
+"""Of a server that is told as one that drops connections."""
 _HOP: Final = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:\s]+))(?::(?P<port>\d{1,5}))?")
 _CODED: Final = str.maketrans("\n!'\\", "\x01\x02\x03\x04")
 _DECODING: Final = """exec sh -c 'eval "shift; $(printf %s "$1" | tr "\\1\\2\\3\\4" "\\12\\41\\47\\134")"' sh '{}'"""
@@ -286,6 +288,8 @@ async def _connect(server: Server, tunnel: asyncssh.SSHClientConnection | None, 
                 while (connection := await _logged_in(server, tunnel, watch, keys)) is None:
                     await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))  # noqa: S311 — no secret: nodes that were dropped together
                     pause_s = min(2 * pause_s, _MOST_PAUSE_S)
+                    if watch.dropped >= MOST_DROPS:
+                        raise TimeoutError
         except TimeoutError:
             if watch.dropped:
                 raise asyncssh.ConnectionLost(f"dropped {watch.dropped} times") from None

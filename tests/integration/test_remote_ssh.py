@@ -165,7 +165,9 @@ async def test_a_server_that_never_answers_costs_its_deadline(sshd: Start, monke
         assert "within 0.3 s. Is it up?" in message
 
 
-async def test_what_is_no_ssh_server_is_told(sshd: Start) -> None:
+async def test_what_is_no_ssh_server_is_told(sshd: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rigctl.remote.ssh.MOST_DROPS", 2)
+
     async def web(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readline()
         writer.write(b"HTTP/1.0 400 Bad Request\r\n\r\n" * 200)

@@ -178,10 +178,8 @@ async def test_a_start_that_is_dropped_is_tried_again(sshd: Start) -> None:
 
 
 async def test_a_server_that_drops_all_is_named_with_its_tries(monkeypatch: pytest.MonkeyPatch, sshd: Start) -> None:
-    monkeypatch.setattr("rigctl.remote.ssh.CONNECT_DEADLINE_S", 0.5)
+    monkeypatch.setattr("rigctl.remote.ssh.MOST_DROPS", 3)
     async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0) as closing:
         port = closing.sockets[0].getsockname()[1]
-        with pytest.raises(
-            NodeError, match=r"it dropped \d+ connections? before it said anything. Is that an SSH server"
-        ):
-            await said(sshd().node(port=port, patience=1))
+        with pytest.raises(NodeError, match=r"it dropped 3 connections before it said anything. Is that an SSH server"):
+            await said(sshd().node(port=port))

@@ -108,7 +108,10 @@ async def gathered(rig: Rig, plan: RunPlan | None, holder: str) -> RigState:
         await asyncio.gather(*(_ask_conditions(visit, plan) for visit in visits.values()))
         agents = {name: visit.agent for name, visit in visits.items() if visit.agent is not None}
         spots = {name: spot for name in agents if (spot := await spot_of(nodes[name])) is not None}
-        paths = await probed(agents, spots, same_family(pairs, spots), round_trips=True)
+        deaf: dict[str, str] = {}
+        paths = await probed(agents, spots, same_family(pairs, spots), round_trips=True, deaf=deaf)
+        for name, reason in deaf.items():
+            nodes[name].deaf = reason
         hosts = {name: visit.host for name, visit in visits.items() if visit.host is not None}
         await ask_neighbours({name: host.output for name, host in hosts.items()}, nodes, paths)
         return RigState(rig, plan, nodes, paths, counters)

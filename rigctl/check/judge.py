@@ -11,7 +11,7 @@ from rigctl.findings import Finding, Number, Severity, Subject
 
 RULES: Final[tuple[Callable[[RigState], Iterable[Finding]], ...]] = (
     *(nodes.reached, nodes.agent, nodes.rights, nodes.conditions),
-    *(nodes.link, paths.addresses, paths.families, nodes.routes, paths.ports, paths.sizes, nodes.mtu),
+    *(nodes.link, paths.addresses, paths.families, nodes.routes, paths.listening, paths.ports, paths.sizes, nodes.mtu),
     *(settings.congestion, settings.disks, settings.windows, settings.scaling, settings.multipath, settings.buffers),
     *(nodes.traffic, nodes.clock, nodes.unchecked_on_freebsd),
     *(hardware.pcie, hardware.card, hardware.interrupts, hardware.numa, hardware.pause),

@@ -20,6 +20,7 @@ SMALL: Final = 128
 """Bytes of a small IP packet: it passes if anything does."""
 MOST_PACKET: Final = 65535
 ENDPOINT: Final = 65535
+_NO_PORT: Final = ("EADDRINUSE", "EACCES")
 """Number of the receiver of each agent."""
 WAIT_S: Final = 1.5
 """Deadline for an answer: long enough for one retransmission of a SYN (RFC 6298: 1 s)."""
@@ -170,8 +171,11 @@ async def probed(
     wait_s: float = WAIT_S,
     *,
     round_trips: bool = False,
+    deaf: dict[str, str] | None = None,
 ) -> list[PathState]:
     """Return the probed paths of `pairs`, without those of nodes whose agent failed.
+
+    `deaf` takes the nodes on which no port can be listened on, with the agent's reason.
 
     The first connection of a path may wait for ARP. With `round_trips` more follow, and the shortest counts.
     """
@@ -182,6 +186,8 @@ async def probed(
             await work.connect_again()
     finally:
         await work.close()
+    if deaf is not None:
+        deaf |= work.deaf
     return [path for path in work.paths.values() if path.source not in work.failed and path.port is not None]
 
 
@@ -196,6 +202,7 @@ class _Probing:
         self.names = {number: name for name, number in self.numbers.items()}
         self.paths = {pair: _path(spots[pair[0]], spots[pair[1]]) for pair in pairs}
         self.failed: set[str] = set()
+        self.deaf: dict[str, str] = {}
 
     async def run(self) -> None:
         await asyncio.gather(*(self._listen(name) for name in self.numbers))
@@ -232,7 +239,9 @@ class _Probing:
         first, last = spot.ports or (None, None)
         try:
             port = await self.agents[name].listen(Listen(ENDPOINT, spot.address, sockets, first, last))
-        except NodeError:
+        except NodeError as error:
+            if getattr(error, "error", None) in _NO_PORT:
+                self.deaf[name] = error.what
             self.failed.add(name)
             return
         for path in self.paths.values():

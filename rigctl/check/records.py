@@ -31,6 +31,7 @@ class NodeState:
     address: str | None = None  # of its data
     clock_ahead_s: tuple[float, float] | None = None  # wall clock minus the controller's, lowest and highest
     clock_error_s: float | None = None  # error of the clock that starts the flows
+    deaf: str | None = None  # why no port can be listened on
     refused: tuple[str, ...] = ()  # of the scenario's conditions, in the words of a run
     around: Surroundings | None = None
     neighbours: Mapping[str, str | None] = field(default_factory=dict)  # as `parse_neighbours` gives them

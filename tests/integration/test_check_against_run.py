@@ -33,7 +33,7 @@ def without_interface(name: str, keys: str, *commands: tuple[str, str]) -> Fault
     return Fault(name, edits, commands)
 
 
-DUMMY = ("ip link add other type dummy", "ip link del other")
+DUMMY = ("ip link add other type bridge", "ip link del other")
 DROP = "table inet fault { chain in { type filter hook input priority 0; iifname eth0 tcp dport != 22 drop; }; }"
 HOLE = "blackhole 10.98.0.2/32"
 LISTEN = "for port in 5001 5002; do python3 -m http.server $port >/dev/null 2>&1 & echo $! >>listeners; done; sleep 1"
@@ -72,7 +72,7 @@ FAULTS = [
     at_pi1("ports with a listener", "data_ports: 5001-5002", (LISTEN, "kill $(cat listeners); rm listeners")),
     Fault("a firewall that drops", (), ((f"echo '{DROP}' | nft -f -", "nft delete table inet fault"),)),
     Fault("a route that goes nowhere", (), ((f"ip route add {HOLE}", f"ip route del {HOLE}"),)),
-    Fault("a smaller MTU than the links'", (("mtu: 1500", "mtu: 9000"),)),
+    at_pi1("root's rights without a password", "sudo: true, data_ports: 5000-5000"),
 ]  # fmt: skip
 
 

@@ -53,6 +53,14 @@ def ports(state: RigState) -> Iterator[Finding]:
         yield finding_on(Severity.OK, paths_of(*good), "TCP and UDP pass.")
 
 
+def listening(state: RigState) -> Iterator[Finding]:
+    """Check that each node has a free port for data."""
+    for node in state.nodes.values():
+        if node.deaf is not None:
+            remedy = f"Free a port there (ss -tlnp), or give {node.name} other data_ports in the rig file."
+            yield error(node, f"nothing can be received there: {node.deaf}.", remedy)
+
+
 def _tcp(state: RigState, path: PathState) -> tuple[str, str] | None:
     """Return the fault of the connection and its remedy, or None if it was accepted."""
     if path.stream == "0":

@@ -27,7 +27,7 @@ SYSCTLS = {
 }
 FACTS: dict[str, Any] = {"interface": "eth0", "mtu": 1500, "sysctls": SYSCTLS, "up": True, "carrier": 1, "uid": 0}
 
-OF_STATE = {"address", "around", "clock_ahead_s", "failure", "neighbours"}
+OF_STATE = {"address", "around", "clock_ahead_s", "deaf", "failure", "neighbours"}
 
 
 def seen_of(
@@ -112,6 +112,7 @@ CASES: dict[str, tuple[Any, ...]] = {
     "another host answers": (answered("0f"), FOREIGN),
     "nobody answers": (answered(None), "a: no answer to ARP for 10.0.0.2 of b, sent over eth0."),
     "down, and what follows": (seen_of({}, {"up": False}, paths=(whole(**DROPPED), SILENT)), "b: eth0 is down."),
+    "no free port": (seen_of({"deaf": "listen: none"}, {}), "a: nothing can be received there: listen: none."),
     "no root": (seen_of({"uid": 1000}, {}, plan=JUMBO), "a: condition jumbo cannot be had without root."),
     "not loaded": (seen_of({}, {}, plan=BBR), UNLOADED),
     "loadable": (seen_of(LOADABLE, LOADABLE, plan=BBR),),

@@ -22,6 +22,12 @@ from rigctl.rig.inventory import Node
 
 _MOST_HOLDER: Final = 50
 """Characters of a holder's name: with its label it must fit into the 107 bytes of an address (unix(7))."""
+_UNKNOWN: Final = "an unknown program"
+_LABELS: Final = (
+    "sed -n 's/.* @rigctl-lock-{name}-\\([0-9]* [0-9]* .*\\)/\\1/p' /proc/net/unix | while read -r place pid rest; do "
+    'case $(cat /proc/$pid/comm) in *agent-*) echo "$place $pid $rest" ;; esac; done 2>/dev/null'
+)
+"""Prints the labels of agents. Their programs are agent-SHA256, or rigctl-agent-MACHINE on a virtual rig."""
 _LABEL: Final = re.compile(r"([0-9]{1,2}) ([0-9]{1,10}) ([0-9]{1,11}) (.+)")
 
 
@@ -73,13 +79,14 @@ class Queue:
         others = "nobody" if place < 2 else f"{place - 1} run{'s' if place > 2 else ''}"
         waiting = f"waiting at most {format_duration(self._claim.wait_s)}"
         name = self._host.node.name
-        self._claim.say(f"{name} is in use by {use or 'an unknown run'}; {others} ahead in the queue; {waiting}")
+        self._claim.say(f"{name} is in use by {use or _UNKNOWN}; {others} ahead in the queue; {waiting}")
 
     async def refusal(self, place: int) -> NodeError:
         """Return why the node cannot be had: who has it, since when, and what to do."""
         use = await self._first()
-        by = str(use or "an unknown run")
-        end = f"end it (on the node: process {use.pid})" if use else "end it"
+        by = str(use or _UNKNOWN)
+        find = f"ss -xap | grep rigctl-lock-{lock_name(self._host.node)}"
+        end = f"end it (on the node: process {use.pid})" if use else f"end it (on the node, as root: {find})"
         # An ending agent may lose its label before its place. Then it counts as the agent that this run lost.
         own = self._claim.had_it if use is None else use.place == 0 and use.holder == _ascii(self._claim.holder)
         if self._claim.wait_s:
@@ -93,12 +100,17 @@ class Queue:
         return BusyError(self._host.node.name, what, own=own)
 
     async def _first(self) -> Use | None:
-        """Return the run that has the node, or is the next to have it; None if no label tells that."""
+        """Return the run that has the node, or is the next to have it; None if no label of an agent tells that.
+
+        Anybody may take such a name: a label counts only if the process that it names is an agent. Our own does not.
+        """
         name = lock_name(self._host.node)
-        labels = await self._host.output(f"sed -n 's/.* @rigctl-lock-{name}-//p' /proc/net/unix")
+        labels = await self._host.output(_LABELS.format(name=name))
         matches = [match for line in labels.splitlines() if (match := _LABEL.fullmatch(printable(line)))]
         uses = [Use(int(match[1]), match[2], int(match[3]), match[4]) for match in matches]
-        return min(uses, key=lambda use: use.place, default=None)
+        mine = _ascii(self._claim.holder)
+        others = (use for use in uses if use.place == 0 or use.holder != mine)
+        return min(others, key=lambda use: use.place, default=None)
 
 
 def lock_name(node: Node) -> str:

@@ -4,10 +4,12 @@ import asyncio
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +22,7 @@ from rigctl.remote import deploy
 from rigctl.remote.agent import Agent
 from rigctl.remote.deploy import agent_on
 from rigctl.remote.host import connected
-from rigctl.remote.lock import Claim
+from rigctl.remote.lock import Claim, lock_name
 from rigctl.remote.session import Session
 from rigctl.rig.inventory import Node
 from rigctl.runner.nodes import nodes_of
@@ -71,6 +73,25 @@ async def test_who_has_it_and_since_when_is_told(sshd: Start, name: str) -> None
         assert re.fullmatch(expected, await refused(node))
     async with had(node, "bob"):
         pass
+
+
+@pytest.mark.parametrize("label", ["", " 1 1795000000 root@vm pid 1"], ids=["no label", "a label that no agent wrote"])
+async def test_a_stranger_who_has_it_is_an_unknown_program_and_never_the_run_that_waits(
+    sshd: Start, name: str, label: str
+) -> None:
+    node = sshd().node(name)
+    said: list[str] = []
+    claim = Claim("root@vm pid 1", wait_s=0.1, until_s=time.monotonic() + 0.1, say=said.append)
+    with ExitStack() as stranger:
+        for text in dict.fromkeys((f"-{label}", "-")):
+            taken = stranger.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+            taken.bind(f"\0rigctl-lock-{lock_name(node)}-0{text[1:]}")
+        for own in (Claim("bob"), claim):
+            async with connected(node) as host:
+                with pytest.raises(BusyError, match=r"in use by an unknown program.*ss -xap \| grep rigctl-lock-"):
+                    async with agent_on(host, own):
+                        pass
+    assert said == [] or "an unknown program" in said[0]
 
 
 async def test_a_holder_can_not_write_what_it_likes_into_a_message(sshd: Start, name: str) -> None:

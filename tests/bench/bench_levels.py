@@ -30,6 +30,8 @@ LEVEL: Final = 900.0
 LEAST_NIGHTS: Final = 6
 LATER: Final = 20
 """Nights after the last change."""
+SIGMAS: Final = (0.002, 0.005, 0.01, 0.02)
+FOLLOWING: Final = (0.0, 0.2, 0.4, 0.6)
 OWN: Final = Path(__file__).with_name("nights.json")
 """Of each night and test of nights.yaml: load beside it, goodput of each repetition, and of the second run."""
 
@@ -74,7 +76,7 @@ def _series(
 
 
 def still(draws: random.Random) -> Series:
-    return _series(draws, draws.choice((0.002, 0.005, 0.01, 0.02)), draws.choice((0, 0.2, 0.4, 0.6)), [0.0] * 90)
+    return _series(draws, draws.choice(SIGMAS), draws.choice(FOLLOWING), [0.0] * 90)
 
 
 def bad(draws: random.Random) -> Series:
@@ -239,12 +241,28 @@ def figures(kind: str, series: Sequence[Series], found: Sequence[Judged]) -> dic
     return made | {"level at the end within 2 %, %": 100 * level}
 
 
+def mixes(seed: int, count: int) -> None:
+    """Print the false changes of each standard deviation and correlation alone, as rows of a table."""
+    print(f"| σ, % | {' | '.join(f'{following:g}' for following in FOLLOWING)} |")
+    for sigma in SIGMAS:
+        row = []
+        for following in FOLLOWING:
+            draws = random.Random(f"{seed} {sigma} {following}")
+            series = [_series(draws, sigma, following, [0.0] * 90) for _ in range(count)]
+            row.append(figures("still", series, ours(series))["false changes per 1,000 series-nights"])
+        print(f"| {100 * sigma:g} | {' | '.join(f'{value:.2f}' for value in row)} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(KINDS)} (default: all)")
     parser.add_argument("--seed", choices=sorted(SEEDS), default="tune")
     parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--mixes", action="store_true", help="false changes by standard deviation and correlation")
     given = parser.parse_args()
+    if given.mixes:
+        mixes(SEEDS[given.seed], given.count)
+        return
     detectors: dict[str, Callable[[Sequence[Series]], list[Judged]]] = {"rigctl": ours, "jumpavg": whole(_jumpavg)}
     for kind in given.kinds or KINDS:
         draws = random.Random(f"{SEEDS[given.seed]} {kind}")

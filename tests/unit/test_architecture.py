@@ -1,4 +1,4 @@
-"""The house rules that a program can check: lengths, circles, no registry hosts. Layers are lint-imports', types mypy's."""
+"""The house rules that a program can check: lengths, circles, no registry hosts. Layers are for lint-imports."""
 
 import ast
 import math

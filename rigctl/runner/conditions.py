@@ -7,7 +7,7 @@ The agent keeps the old values on the node's disk and restores them when it ends
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import dropwhile
 from typing import Final, TypeAlias, TypeVar
 
@@ -96,6 +96,7 @@ async def _congestion_advice(run: Callable[[str], Awaitable[str]], wanted: str, 
 class _Held:
     agent: Agent
     values: dict[Key, str] = field(default_factory=dict)
+    old: dict[Key, str] = field(default_factory=dict)  # of the settings that hold
     refused: tuple[dict[Key, str], NodeError] | None = None
 
 
@@ -186,7 +187,7 @@ class Conditions:
             return
         if not held.values.keys() <= want.keys():
             await agent.restore()
-            held.values = {}
+            held.values, held.old = {}, {}
         # All from the first that changed on: new channels have no RPS.
         changed = dict(dropwhile(lambda item: held.values.get(item[0]) == item[1], want.items()))
         interface = self._nodes.data_interface(name)
@@ -198,13 +199,15 @@ class Conditions:
                 work = set_on(agent, self._nodes.shell(name), setting, interface)
                 held.values[kind, name_of] = value  # also where the agent is killed before it answers
                 got = await advised(work, self._nodes, asked)
+                # What was there before the conditions, not what the last one left.
+                got = replace(got, old=held.old.setdefault((kind, name_of), got.old))
                 granted[setting.label] = granted_text(setting, got)
         except NodeError as error:
             refusal = NodeError(name, f"condition {condition}: {error.what}")
             if not agent.ended:  # a condition is applied as a whole or not at all
                 held.refused = (want, refusal)
                 await agent.restore()
-                held.values = {}
+                held.values, held.old = {}, {}
             raise refusal from None
         self._nodes.remember(name, f"condition {condition}", granted)
         if any(kind in OF_THE_INTERFACE for kind, _ in changed):

@@ -1,10 +1,11 @@
-"""Findings on settings in effect otherwise than requested: processors of flows, subflows of MPTCP, marks of packets.
+"""Findings on settings in effect otherwise than requested: host settings, processors, subflows of MPTCP, marks.
 
 Processors are reported where a placement was requested, and where the processors of that end limited the test.
 """
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from rigctl.analysis.limits.hosts import sysctl_value
@@ -25,6 +26,9 @@ MAINLY: Final = 0.5
 """A thread ran on a processor if it did in more than this share of its samples."""
 MANY_TIMEOUTS: Final = 3
 """Timeouts in a row, at least 1.4 s, after which a subflow is reported as failed; the agent has the same bound."""
+_CONDITION: Final = "condition "
+_GRANTED: Final = re.compile(r".* -> (?P<value>.*) \((?P<asked>.*) was asked for\)", re.DOTALL)
+"""As `check.conditions.granted_text` writes it."""
 _FEW: Final = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 _Key = TypeVar("_Key")
 
@@ -32,7 +36,7 @@ _Key = TypeVar("_Key")
 def part(view: RunView) -> Part | None:
     """Return the findings on settings that are in effect otherwise than requested; None if there are none."""
     placement, mptcp = (_numa_nodes_differ, _shared_processors), (_fell_back, _single_subflow, _failed_subflows)
-    findings = tuple(finding for each in (*placement, *mptcp, _arrived_otherwise) for finding in each(view))
+    findings = tuple(finding for each in (_rounded, *placement, *mptcp, _arrived_otherwise) for finding in each(view))
     return Part(findings=findings) if findings else None
 
 
@@ -51,6 +55,19 @@ def _sides(view: RunView) -> Iterator[tuple[Repetition, str, Side, str]]:
                 asked = of_end(placement, end == "sender") is not None
                 if side is not None and (asked or limit == end):
                     yield repetition, node, side, end
+
+
+def _rounded(view: RunView) -> Iterator[Finding]:
+    """Yield host settings of which a card or a kernel granted another value, once for all nodes that did the same."""
+    nodes: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
+    for node, facts in view.info.facts.items():
+        for fact, granted in facts.items():
+            for label, text in granted.items() if fact.startswith(_CONDITION) and isinstance(granted, Mapping) else ():
+                if (other := _GRANTED.fullmatch(str(text))) is not None:
+                    nodes[fact.removeprefix(_CONDITION), label, other["asked"], other["value"]].append(node)
+    for (condition, label, asked, value), names in nodes.items():
+        text = f"Condition {condition}: {label} {asked} was requested; {value} is in effect on {some(sorted(names))}."
+        yield Finding(text, Weight.GRANTED, Severity.WARNING, Subject("node", tuple(sorted(names))))
 
 
 def _numa_nodes_differ(view: RunView) -> Iterator[Finding]:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import TypeAlias
 
 import builders
@@ -65,3 +66,24 @@ def test_a_flow_elsewhere_than_asked_is_a_departure(asked: str, numa: Numa, effe
     info, (repetition,) = placed(asked, ((3, 100),), numa)
     found = [departure.effective for departure in departures(info.plan.cells[0], repetition.flows)]
     assert found == ([] if effective is None else [effective])
+
+
+@pytest.mark.parametrize(
+    ("granted", "said"),
+    [
+        (
+            "256 -> 64 (100000 was asked for)",
+            "100000 was requested; 64 is in effect on a and b.",
+        ),
+        ("1500 -> 9000", None),
+        (
+            "pfifo limit 10 -> fq limit 100 (fq limit 99 was asked for)",
+            "fq limit 99 was requested; fq limit 100 is",
+        ),
+    ],
+)
+def test_a_host_setting_that_was_rounded_is_told(granted: str, said: str | None) -> None:
+    info, repetitions = placed(None, ((0, 100),))
+    facts = {node: builders.facts() | {"condition deep": {"ring rx": granted}} for node in ("a", "b")}
+    found = [text for text in texts(replace(info, facts=facts), repetitions) if text.startswith("Condition deep")]
+    assert [f"Condition deep: ring rx {said}" in text for text in found] == ([True] if said else [])

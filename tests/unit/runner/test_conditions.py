@@ -11,7 +11,7 @@ import pytest
 
 from rigctl.base.errors import NodeError
 from rigctl.records import Cell, Condition, HostSetting, Link, RunPlan
-from rigctl.remote.agent import RefusedError
+from rigctl.remote.agent import Granted, RefusedError
 from rigctl.rig.inventory import Node
 from rigctl.runner.conditions import Conditions, advised, buffers_start_at, conditions_of
 from rigctl.runner.nodes import Nodes
@@ -28,6 +28,7 @@ class FakeAgent:
         self.node, self.log, self.refuses, self.ended = node, log, refuses, False
         self.hello = SimpleNamespace(unrestored=None)
         self.killed_in = ""
+        self.now: dict[str, str] = {}
         self.seen = True  # its end is known at once
 
     async def set(self, kind: str, value: str, *, name: str | None, interface: str | None, dry: bool) -> Any:
@@ -37,7 +38,8 @@ class FakeAgent:
         if self.refuses == (name or kind):
             raise NodeError(self.node, f"set: {name or kind}: Operation not permitted (EPERM)")
         self.log.append(f"{self.node} set {name or kind}={value}{' on ' + interface if interface else ''}")
-        return SimpleNamespace(old="before", value=value)
+        old, self.now[name or kind] = self.now.get(name or kind, "before"), value
+        return Granted(old, value)
 
     def fail(self, _: NodeError) -> None:
         self.ended = True
@@ -46,6 +48,7 @@ class FakeAgent:
         if self.killed_in and not self.seen:
             raise NodeError(self.node, "the connection to the agent was lost")
         self.log.append(f"{self.node} restore")
+        self.now.clear()
         return 1
 
 
@@ -141,6 +144,7 @@ async def test_what_follows_a_changed_setting_is_set_again() -> None:
     nodes, conditions = await held(cell("2"), builders.plan(conditions=(few, many)))
     await conditions.hold(cell("4"))
     assert nodes.of("pi1") == ["pi1 set rx=4 on eth0", "pi1 set rps=00000000 on eth0"]  # of the new queues, too
+    assert nodes.remembered["pi1", "condition 4"]["channels rx"] == "before -> 4"  # not what the last condition left
 
 
 async def test_settings_whose_agent_ended_hold_no_more_until_its_successor_has_them() -> None:

@@ -106,14 +106,26 @@ def excluded_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
         without = f"Without some pairs: {numbers_text(numbers)}; {different[0]}{more}."
         text = f"{without} The sum of all pairs is unknown there."
         yield Finding(text, Weight.FAILED, Severity.WARNING, tests(numbers))
+    left_out = {cell.cell.number: _left_out(cell) for cell in cells if cell.counted}
+    most = [cell.cell.number for cell in cells if cell.counted and len(left_out[cell.cell.number]) >= cell.counted]
+    if most:
+        causes = Counter(each.reason for number in most for each in left_out[number] if each.reason)
+        why = f": {causes.most_common(1)[0][0]}" if causes else ""
+        text = sentence(f"Half of the repetitions of {numbers_text(most)}, or more, are not counted{why}")
+        yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(most))
     partly = [
         cell.cell.number
         for cell in cells
         if cell.counted and any(excluded.status is not Status.OK for excluded in cell.exclusions)
     ]
-    if partly:
+    if partly := [number for number in partly if number not in most]:
         text = f"Some repetitions of {numbers_text(partly)} are not counted; the notes give the reasons."
         yield Finding(text, Weight.DETAIL, subject=tests(partly))
+
+
+def _left_out(cell: CellSummary) -> list[Exclusion]:
+    """Return the repetitions of a test that count for no pair and were not measured again."""
+    return [each for each in cell.exclusions if each.status is not Status.OK and not each.measured_again]
 
 
 def retest_part(view: RunView, again: RunView, table: Table) -> Part:

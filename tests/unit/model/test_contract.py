@@ -57,7 +57,7 @@ def test_what_a_kernel_granted_otherwise_than_requested_is_a_departure_said_once
 
 
 def test_a_link_that_runs_slower_than_the_rig_file_says_is_a_departure() -> None:
-    links = {"pi1": Link(10**9, 1500), "pi2": Link(10**9, 1500), "pi3": Link(None, None)}
+    links = {"pi1": Link(10**9, 1500), "pi2": Link(10**9, 1500), "pi3": Link(None, None), "pi4": Link(10**9, 1500)}
     facts: dict[str, dict[str, Any]] = {"pi1": {"speed_bps": 10**8, "mtu": 1500}, "pi2": {"mtu": 9000}}
     facts |= {"pi3": {"speed_bps": 10**8, "mtu": 1500}}
     assert [str(departure) for departure in link_departures(links, facts)] == [

@@ -175,3 +175,13 @@ def test_of_no_answers_nothing_is_known() -> None:
     silent = latency.phase(latency.trips(probing.probes([], [None] * 4)))
     assert (silent.percentile_us(50), silent.per_minute, silent.lost_pct) == (None, None, 100.0)
     assert latency.trips(Probes(probing.PAIR, probing.probes([], []).direction, 0, Series())) == []
+
+
+@pytest.mark.parametrize(
+    ("idle_us", "rise_us", "grown"),
+    [(300.0, 300.0, True), (300.0, 299.9, False), (300.1, 300.0, False), (None, 900.0, False), (10.0, None, False)],
+)
+def test_a_round_trip_has_grown_where_it_doubles_and_by_more_than_processors_add(
+    idle_us: float | None, rise_us: float | None, grown: bool
+) -> None:
+    assert latency.has_grown(idle_us, rise_us) is grown

@@ -230,7 +230,8 @@ def _misrouted(each: NodeState, to: str, way: Route) -> Finding:
         via = f" via {way.via}" if way.via else ""
         text = f"data to {to} ({way.peer}) leave by {way.device}{via}, not by {each.interface}."
         change = as_root(each, "set route", peer=way.peer, own=each.address)
-        return error(each, text, f"{change}; or correct data_interface in the rig file.")
+        wrong = f"If {way.device} is the right one: data_interface: {way.device} in the rig file."
+        return error(each, text, f"{wrong} Else {change[:1].lower()}{change[1:]}")
     reason, _, forbidding = way.reason.partition("; ")
     if not forbidding:
         remedy = f"On the node: {command(each, 'show route', peer=way.peer, own=each.address)}"

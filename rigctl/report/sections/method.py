@@ -233,7 +233,7 @@ def _links(view: RunView, rows: Sequence[Values]) -> Iterator[tuple[str, str]]:
         yield "Links", _names(None if rate is None else format_rate(float(rate)) for rate in rates)
     known = [row["mtu"] for row in rows]
     if any(mtu is not None for mtu in known):
-        yield "Path MTU", _names(known)
+        yield "Path MTU", _names(mtu for mtu in known if mtu is not None)
     elif rates:
         # Datagrams: no kernel reports their path's; that of the interfaces, unless a condition changed it meanwhile.
         changed = any(condition.mtu is not None for condition in view.plan.conditions)

@@ -163,7 +163,10 @@ def import_runs(
         reports = [report for path in files for report in reports_of(str(path), _read(path))]
         run = imported(reports, _node_names(nodes or []))
         with open_store(store) as opened:
-            print(f"{_put(opened, run)}: imported")
+            stored = _put(opened, run)
+            print(f"{stored}: imported")
+            if opened.run_id("latest") != stored:
+                print(f"The store has later runs: `rigctl show {stored}` shows this one", file=sys.stderr)
         return
     if nodes:
         raise InputError("import: --node is for --format iperf3 only")

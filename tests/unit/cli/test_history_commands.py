@@ -76,6 +76,9 @@ def test_results_of_iperf3_become_a_run_for_all_commands(rigctl: Rigctl) -> None
     for version in ("3.9", "3.12"):
         files = [str(IPERF3 / version / f"{name}.client.json") for name in ("tcp", "reverse")]
         ids.append(rigctl("import", "--format", "iperf3", *files, *names).out.removesuffix(": imported\n"))
+    oldest = ("3.9", "3.12")[ids.index(min(ids))]
+    again = rigctl("import", "--format", "iperf3", str(IPERF3 / oldest / "tcp.client.json"), *names)
+    assert f"`rigctl show {again.out[:20]}" in again.errors  # for `show` shows the latest
     assert "rigctl did not measure them" in rigctl("show", ids[1]).out
     assert len(json.loads(rigctl("compare", *ids, "--format", "json").out)["tests"]) == 2
     rows = json.loads(rigctl("export", ids[1], "--format", "json").out)

@@ -195,7 +195,7 @@ async def _server(
     rig = {"port": port, "username": user, "tunnel": jump, "known_hosts": node.known_hosts and str(node.known_hosts)}
     patience = {"login_timeout": CONNECT_DEADLINE_S * node.patience, "keepalive_interval": KEEPALIVE_S * node.patience}
     try:
-        way = await asyncio.to_thread(ssh_config.way_to, address, port, user)
+        way = await asyncio.to_thread(ssh_config.way_to, address, port, user) if node.configured else ssh_config.BARE
         config: dict[str, Any] = {"host": address, **(way.options if way is not None else {})}
         if jump is not None:
             config.pop("proxy_command", None)

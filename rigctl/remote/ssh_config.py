@@ -51,6 +51,10 @@ class Way:
     skipped: tuple[str, ...]
 
 
+BARE: Final = Way({}, (), None, None, (), ())
+"""Without any configuration."""
+
+
 def way_to(address: str, port: int | None, user: str | None) -> Way | None:
     """Return the way, or None where there is no ssh(1). Raise `ValueError` with what ssh(1) finds wrong."""
     program = shutil.which("ssh")

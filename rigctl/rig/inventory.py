@@ -33,6 +33,7 @@ class Node:
     data_ports: tuple[int, int] | None = None  # first and last port of its receivers; None: the kernel chooses
     transport: Transport = "ssh"
     # Virtual rigs only.
+    configured: bool = True  # ~/.ssh/config applies; not to a server that rigctl made
     bottleneck_bps: int | None = None
     sysctls: tuple[tuple[str, str], ...] = ()
     arch: Arch | None = None  # None: the controller's

@@ -155,6 +155,7 @@ def completed(rig: Rig, layout: Layout, state: State) -> Rig:
             user=None if layout.kind == "loopback" else "root",
             key=state.client_key,
             known_hosts=state.known_hosts,
+            configured=False,
             data_address=layout.data_address(place),
             data_interface=layout.data_interface(),
             patience=EMULATED_TIMES if layout.kind == "machines" else 1,

@@ -183,3 +183,8 @@ async def test_a_server_that_drops_all_is_named_with_its_tries(monkeypatch: pyte
         port = closing.sockets[0].getsockname()[1]
         with pytest.raises(NodeError, match=r"it dropped 3 connections before it said anything. Is that an SSH server"):
             await said(sshd().node(port=port))
+
+
+async def test_a_server_that_rigctl_made_is_reached_whatever_the_config_says(server: Sshd, home: Path) -> None:
+    (home / ".ssh/config").write_text("Host *\n  ProxyJump gate.example\n  User nobody-here\nThis is no option\n")
+    assert str(server.port) in await said(server.node(configured=False, user=None))

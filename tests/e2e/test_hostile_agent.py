@@ -44,7 +44,7 @@ def lied_to(user: User, mode: str) -> "subprocess.CompletedProcess[str]":
     assert "Traceback" not in said
     assert "internal error" not in said
     assert not COMMANDS.search(said), said
-    assert int((folder / "peak").read_text()) < 400  # MB; it takes some 130 without anybody lying
+    assert int((folder / "peak").read_text()) < 600  # MB; 130 without a lie, 430 with two reports of 500,000 rows
     assert user.agents() == []
     return done
 

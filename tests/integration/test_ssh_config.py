@@ -188,3 +188,15 @@ async def test_a_server_that_drops_all_is_named_with_its_tries(monkeypatch: pyte
 async def test_a_server_that_rigctl_made_is_reached_whatever_the_config_says(server: Sshd, home: Path) -> None:
     (home / ".ssh/config").write_text("Host *\n  ProxyJump gate.example\n  User nobody-here\nThis is no option\n")
     assert str(server.port) in await said(server.node(configured=False, user=None))
+
+
+async def test_without_ssh_on_the_controller_the_config_is_read_all_the_same(
+    server: Sshd, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rigctl.remote.ssh_config.shutil.which", lambda _: None)
+    write_config(home, server)
+    assert str(server.port) in await said(plain(server))
+    assert str(server.port) in await said(server.node())
+    (home / ".ssh/config").unlink()
+    with pytest.raises(NodeError, match="its host key is not known"):
+        await said(server.node(known_hosts=None))

@@ -229,7 +229,7 @@ class _Gate:
     """The connection to the last of a chain of jump hosts, shared by all nodes behind it."""
 
     def __init__(self, node: Node, hops: str) -> None:
-        self._users = 0
+        self._users, self._ended = 0, False
         self._stack = AsyncExitStack()
         self._opening = asyncio.create_task(self._opened(node, hops))
         self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())  # told by those who wait
@@ -244,8 +244,11 @@ class _Gate:
     @property
     def usable(self) -> bool:
         """Tell whether it is being opened, or is open."""
-        if not self._opening.done():
-            return True
+        if self._ended:
+            return False
+        return not self._opening.done() or self._is_open()
+
+    def _is_open(self) -> bool:
         return self._opening.exception() is None and not self._opening.result().is_closed()
 
     async def entered(self, node: Node, stack: AsyncExitStack) -> asyncssh.SSHClientConnection:
@@ -259,7 +262,9 @@ class _Gate:
     async def _left(self) -> None:
         self._users -= 1
         if not self._users:
+            self._ended = True
             self._opening.cancel()
+            await asyncio.wait({self._opening})
             await self._stack.aclose()
 
 

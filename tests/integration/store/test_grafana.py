@@ -90,7 +90,8 @@ def test_its_goodput_is_that_of_rigctl(server: postgres.Server, nights: tuple[st
         found = {row["metric"]: float(row["value"]) for row in asked(server, database, sql) if row["time"] == at}
         expected: dict[str, list[float]] = {}
         for row in rows:
-            name = f"{row['source']} → {row['destination']}" if key == "pair" else f"test {row['cell']}"
+            pair = f": {row['source']} → {row['destination']}" if key == "pair" else ""
+            name = f"test {row['cell']}{pair}"
             expected.setdefault(name, []).append(row["goodput_mbps"] * 1e6)
         assert found == {name: pytest.approx(fmean(values)) for name, values in expected.items()}
         assert len(found) == 6

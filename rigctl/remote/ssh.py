@@ -35,7 +35,7 @@ _HOST_KEYS: Final = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384"
 """In ssh(1)'s order. A dropbear (2022.83) without an RSA key ends where RSA is named first (rsa.c, `key != NULL`)."""
 _FIRST_PAUSE_S, _MOST_PAUSE_S = 0.1, 1.0  # before a dropped connection is tried again
 MOST_DROPS: Final = 10
-"""Of a server that is told as one that drops connections."""
+"""Drops after which a server is given up."""
 _HOP: Final = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:\s]+))(?::(?P<port>\d{1,5}))?")
 _CODED: Final = str.maketrans("\n!'\\", "\x01\x02\x03\x04")
 _DECODING: Final = """exec sh -c 'eval "shift; $(printf %s "$1" | tr "\\1\\2\\3\\4" "\\12\\41\\47\\134")"' sh '{}'"""
@@ -244,11 +244,8 @@ class _Gate:
     @property
     def usable(self) -> bool:
         """Tell whether it is being opened, or is open."""
-        if self._ended:
-            return False
-        return not self._opening.done() or self._is_open()
-
-    def _is_open(self) -> bool:
+        if self._ended or not self._opening.done():
+            return not self._ended
         return self._opening.exception() is None and not self._opening.result().is_closed()
 
     async def entered(self, node: Node, stack: AsyncExitStack) -> asyncssh.SSHClientConnection:
@@ -287,18 +284,11 @@ async def _connect(server: Server, tunnel: asyncssh.SSHClientConnection | None, 
     """Log in. A server that drops connections at once (MaxStartups) is asked again until the deadline."""
     watch = Watch()
     with refusals(server, watch):
-        try:
-            async with asyncio.timeout(server.options.login_timeout), _keys(server.way) as keys:
-                pause_s = _FIRST_PAUSE_S
-                while (connection := await _logged_in(server, tunnel, watch, keys)) is None:
-                    await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))  # noqa: S311 — no secret: nodes that were dropped together
-                    pause_s = min(2 * pause_s, _MOST_PAUSE_S)
-                    if watch.dropped >= MOST_DROPS:
-                        raise TimeoutError
-        except TimeoutError:
-            if watch.dropped:
-                raise asyncssh.ConnectionLost(f"dropped {watch.dropped} times") from None
-            raise
+        async with asyncio.timeout(server.options.login_timeout), _keys(server.way) as keys:
+            pause_s = _FIRST_PAUSE_S
+            while (connection := await _logged_in(server, tunnel, watch, keys)) is None:
+                await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))  # noqa: S311 — no secret
+                pause_s = min(2 * pause_s, _MOST_PAUSE_S)
     stack.push_async_callback(_close, connection)
     return connection, watch
 
@@ -325,13 +315,13 @@ async def _logged_in(
             **further,
         )
     except (asyncssh.ConnectionLost, ConnectionResetError):
-        if watch.silent:
-            watch.dropped += 1
-        elif _DROPBEAR in watch.version and not watch.confused:
+        watch.dropped += watch.silent
+        if watch.silent and watch.dropped < MOST_DROPS:
+            return None
+        if _DROPBEAR in watch.version and not watch.confused:
             watch.confused = True
-        else:
-            raise
-        return None
+            return None
+        raise
 
 
 @asynccontextmanager

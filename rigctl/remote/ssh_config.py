@@ -179,12 +179,19 @@ def _named(file: str) -> bool:
 
 
 def _place(file: str) -> str | None:
-    try:
-        lines = _path(CONFIG).read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return None
-    name = Path(file).name
-    return next((f"{CONFIG}:{number}" for number, line in enumerate(lines, 1) if name in line and name), None)
+    number = _named_in_config(age(CONFIG)).get(Path(file).name)
+    return None if number is None else f"{CONFIG}:{number}"
+
+
+@functools.lru_cache(maxsize=1)
+def _named_in_config(_age: Age) -> Mapping[str, int]:
+    """Return the names of files in the configuration, each with its first line: read once, not for each key."""
+    named: dict[str, int] = {}
+    if _age is not None:
+        for number, line in enumerate(_path(CONFIG).read_text("utf-8", "replace").splitlines(), 1):
+            for word in re.split(r"[\s=\"]+", line):
+                named.setdefault(Path(word).name, number)
+    return named
 
 
 def _skipped(file: str, why: str) -> str:

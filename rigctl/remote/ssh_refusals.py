@@ -116,7 +116,7 @@ def _cause(server: Server, watch: Watch, error: Exception) -> str:
             what = f"cannot talk to {server.place}: {quoted(error.reason)}. {hint}"
         case asyncssh.Error() if "authentication failures" in error.reason:
             what = _too_many(server, watch)
-        case asyncssh.ConnectionLost() if watch.dropped:
+        case asyncssh.ConnectionLost() | ConnectionResetError() | TimeoutError() if watch.dropped:
             what = (
                 f"SSH to {server.place} failed: it dropped {watch.dropped} connections before it said anything. "
                 f"Is that an SSH server? Is its MaxStartups enough for all that connect at once?"

@@ -200,3 +200,11 @@ async def test_without_ssh_on_the_controller_the_config_is_read_all_the_same(
     (home / ".ssh/config").unlink()
     with pytest.raises(NodeError, match="its host key is not known"):
         await said(server.node(known_hosts=None))
+
+
+async def test_a_key_that_the_config_does_not_name_is_not_passed_over(server: Sshd, home: Path) -> None:
+    (home / ".ssh/config").write_text("Host elsewhere\n  IdentityFile ~/.ssh/id_rsa_lab\n")
+    with pytest.raises(NodeError) as caught:
+        await said(server.node(key=None))
+    assert "keys tried: none" in str(caught.value)
+    assert "Passed over" not in str(caught.value)

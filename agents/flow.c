@@ -183,9 +183,16 @@ void flow_await_acknowledgement(struct flow *flow)
         flow_fail(flow, "waiting for the receiver's acknowledgement", ETIMEDOUT);
 }
 
+void flow_sample_last(struct flow *flow, struct tcp_totals *totals)
+{
+    if (flow->multipath != NULL)
+        atomic_store(&flow->multipath->last, true);
+    sample_tcp(flow->fd, flow->multipath, totals);
+}
+
 void flow_end(struct flow *flow)
 {
-    sample_tcp(flow->fd, flow->multipath, &flow->totals);
+    flow_sample_last(flow, &flow->totals);
     nothing_more(flow);
 }
 

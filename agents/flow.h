@@ -144,6 +144,8 @@ int flow_start(struct flow *flow);
 void flow_stop(struct flow *flow);
 /* Add a row of samples, if there is room. */
 void flow_sample(struct flow *flow);
+/* The last sample of a connection: later ones leave its subflows as they were. */
+void flow_sample_last(struct flow *flow, struct tcp_totals *totals);
 
 /* For the thread. Note why the flow failed; the first error stays. */
 void flow_fail(struct flow *flow, const char *where, int error);

@@ -222,13 +222,16 @@ static void add_up(const struct multipath *paths, struct tcp_totals *totals)
 void mptcp_sample(int fd, struct multipath *paths, struct tcp_totals *totals)
 {
     pthread_mutex_lock(&paths->lock);
-    paths->state = state_of(fd);
+    if (!paths->settled)
+        paths->state = state_of(fd);
     if (paths->state == MULTIPATH_FELL_BACK) {
         sample_info(fd, totals);
     } else if (paths->state == MULTIPATH_USED) {
-        look(fd, paths);
+        if (!paths->settled)
+            look(fd, paths);
         add_up(paths, totals);
     }
+    paths->settled = atomic_load(&paths->last);
     pthread_mutex_unlock(&paths->lock);
 }
 

@@ -21,6 +21,8 @@ struct multipath {
     pthread_mutex_t lock; /* the flow's thread and the main loop look at it */
     enum multipath_state state;
     _Atomic bool ending; /* from here on the kernel closes subflows, as nothing is sent any more */
+    _Atomic bool last;   /* the next look at the subflows is the last: totals and subflows are of one moment */
+    bool settled;        /* it was */
     int count;
     struct subflow {
         struct ends ends;

@@ -93,7 +93,7 @@ void stream_finish(struct flow *flow)
     flow_finish(flow);
     if (flow->settings->zerocopy)
         zerocopy_finish(flow);
-    sample_tcp(flow->fd, flow->multipath, &after);
+    flow_sample_last(flow, &after);
     flow->totals.retransmits = after.retransmits;
     flow->totals.retransmitted_bytes = after.retransmitted_bytes;
     flow->totals.acked_bytes = after.acked_bytes;

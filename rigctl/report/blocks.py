@@ -17,12 +17,18 @@ Group: TypeAlias = Literal["requested", "measured", "derived"]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Title and unit of a column. A table that is too wide is split between groups."""
+    """Title and unit of a column, and what a narrow terminal makes of it (`rigctl/report/printers/slim.py`)."""
 
     title: str
     unit: str = ""
     group: Group = "measured"
     words: bool = False  # left-aligned
+    short: str | None = None  # title and unit where there is little room
+    phrase: str = ""  # in a sentence on all tests, with {} for the value; empty: title, value and unit
+    granted: str = ""  # title of the requested column whose effective value this is
+    share_of: str = ""  # title of the column with the ceiling of which this is the share
+    minor: int = 0  # what has the largest number is left out first; the table is about what has -1
+    name: str = ""  # its title, where a scenario gives another one
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,8 @@ class Entry:
     value: Scalar | tuple[Scalar, ...] = None
     mark: Literal["", "good", "warn"] = ""
     colour: str = ""  # of its field, a class of the style sheet
+    parts: tuple[str, ...] = ()  # the text of each stream of `Table.streams`
+    as_asked: bool = False  # an effective value that needs no words beside the requested one
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,7 @@ class Table:
     legend: tuple[str, ...] = ()
     label: str = "Results"
     total: Row | None = None  # below a line
+    streams: tuple[tuple[str, str], ...] = ()  # sender and receiver, alike in all rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +175,12 @@ Block: TypeAlias = Table | Charts | HeatMaps | Paragraph | Items | Terms | Verba
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A titled part of a report. A terminal shows it only if `brief`."""
+    """A titled part of a report. A terminal shows it if `brief`, with --all also if `full`."""
 
     title: str
     blocks: tuple[Block, ...]
     brief: bool = False
+    full: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,10 +198,10 @@ def comparison_document(comparison: Comparison) -> Document:
     title = after.plan.title or after.plan.scenario_name
     if against is not None:
         title += f": {against.setting} {against.after} against {against.before}"
-        about: tuple[str, ...] = (rig_words(after.plan), when(after))
+        about: tuple[str, ...] = (rig_words(after.plan), *when(after))
     else:
         title += ": two runs compared"
-        about = (rig_words(after.plan), f"before: {when(before)}", f"after: {when(after)}")
+        about = (rig_words(after.plan), f"before: {when(before)[0]}", f"after: {when(after)[0]}")
     return Document(
         title=title,
         run=after.run if against is not None else f"{before.run} and {after.run}",

@@ -81,7 +81,7 @@ def of_view(view: RunView) -> Document:
     return Document(
         title=info.plan.title or info.plan.scenario_name,
         run=info.run,
-        about=(rig_words(info.plan), when(info)),
+        about=(rig_words(info.plan), *when(info)),
         notes=info.plan.notes,
         findings=by_weight([*findings, *until_findings(view), *method.rig_findings(info)]),
         results=tuple(results),
@@ -128,14 +128,17 @@ def _results(
         count, run = len(table.rows), view.info.run
         more = Paragraph(f"`rigctl export {run} --level cells` gives {count} rows of values.", small=True)
         folded = Folded(f"All {count} tests, a row each", (table,))
-        return (*lead, Section("All tests", (folded, more), brief=True)), rest
+        return (*lead, Section("All tests", (folded, more), full=True)), rest
     return (Section("Results", (table,), brief=True),), [*lead, *rest]
 
 
 def _headed(info: RunInfo, table: Table) -> Table:
     """Return `table` with the column titles that the scenario gives, as those of a page that is measured again."""
     heads = dict(info.plan.heads)
-    columns = (replace(column, title=heads.get(column.title, column.title)) for column in table.columns)
+    columns = (
+        replace(column, title=heads[column.title], name=column.title, short=None) if column.title in heads else column
+        for column in table.columns
+    )
     return replace(table, columns=tuple(columns))
 
 
@@ -160,7 +163,7 @@ def rig_words(plan: RunPlan) -> str:
     return f"{plan.rig_name}{kind}"
 
 
-def when(info: RunInfo) -> str:
-    """Return `2026-11-22 04:10 UTC, took 1m 14s`."""
-    took = f", took {format_duration(info.ended_at - info.started_at)}" if info.ended_at is not None else ""
-    return f"{local_text(info.started_at, '%Y-%m-%d %H:%M %Z')}{took}"
+def when(info: RunInfo) -> tuple[str, ...]:
+    """Return `2026-11-22 04:10 UTC` and, of a run that has ended, how long it took: `1m 14s`."""
+    took = () if info.ended_at is None else (format_duration(info.ended_at - info.started_at),)
+    return local_text(info.started_at, "%Y-%m-%d %H:%M %Z"), *took

@@ -1,7 +1,6 @@
 """Where a run's report goes: checked before anything is measured, and never in the way of the result."""
 
 import json
-from pathlib import Path
 
 from processes import eventually
 from user import User
@@ -28,14 +27,14 @@ def test_a_place_where_no_report_can_be_written_is_refused_before_measuring(repl
 def test_pages_are_kept_in_a_folder_of_their_own_or_not_at_all(replayed: User) -> None:
     replayed.environment["RIGCTL_REPORTS"] = "none"
     said = replayed.rigctl("run", replayed.scenario(QUICK))
-    assert "\nrun    20" in said
-    assert "report " not in said
+    assert " · 20" in said
+    assert "page " not in said
     assert "unshaped" in said
     assert all(row["ceiling_mbps"] is None and row["limit"] not in ("line-rate", "rate") for row in replayed.rows())
     assert list(replayed.folder.rglob("*.html")) == []
     replayed.environment["RIGCTL_REPORTS"] = str(replayed.folder / "of" / "runs")
     said = replayed.rigctl("run", replayed.scenario(QUICK))
-    told = [Path(line.removeprefix("report ")) for line in said.splitlines() if line.startswith("report ")]
+    told = [replayed.folder / line.removeprefix("page  ") for line in said.splitlines() if line.startswith("page  ")]
     assert [page.parent for page in told] == [replayed.folder / "of" / "runs"]
     assert told == sorted(replayed.folder.rglob("*.html"))
     replayed.environment["RIGCTL_REPORTS"] = str(replayed.folder / "store.db")
@@ -54,7 +53,7 @@ def test_whatever_happens_to_the_page_the_table_and_the_id_are_printed(replayed:
     out, errors = done.stdout.decode(), done.stderr.decode()
     assert done.returncode == 3
     (stored,) = json.loads(replayed.rigctl("runs", "--json"))["runs"]
-    assert f"run    {stored['run']}" in out
+    assert stored["run"] in out
     assert "Mbit/s" in out
     last = errors.splitlines()[-1]
     assert last.startswith("rigctl: page.html: is a folder. Name a file in it. The run is stored: rigctl report")

@@ -179,8 +179,10 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def slurm(both: Cluster) -> Cluster:
-    """Return the cluster once its nodes are idle: a job that is submitted while another one completes may wait for long."""
-    _await(lambda: both.run("sinfo", "-h", "-t", "idle", "-o", "%D").stdout.strip() == str(len(both.names)), both.folder)
+    """Return the cluster once its nodes are idle: beside a job that completes, a new one may wait for long."""
+    _await(
+        lambda: both.run("sinfo", "-h", "-t", "idle", "-o", "%D").stdout.strip() == str(len(both.names)), both.folder
+    )
     return both
 
 

@@ -34,7 +34,7 @@ class Maker(User):
             (self.folder / f"{name}.yaml").write_text(scenario)
             scenario = f"{name}.yaml"
         said = self.rigctl("run", scenario, *options, code=code)
-        (run,) = re.findall(r"^run    (\S+)$", said, re.MULTILINE)
+        run = re.findall(r"\b\d{8}-\d{6}-[0-9a-f]{4}\b", said)[0]
         self.made[name] = run, said
 
 

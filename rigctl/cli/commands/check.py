@@ -115,7 +115,7 @@ def check_document(seen: RigState, findings: tuple[Finding, ...]) -> Document:
         about=(),
         notes="",
         findings=(head,),
-        results=(Section("Nodes", (_table(seen),)),),
+        results=(Section("Nodes", (_table(seen),), brief=True),),
         sections=(),
         footer="",
     )

@@ -1,5 +1,6 @@
 """`rigctl run`: measure a scenario, print its table, write its report."""
 
+import os
 import sys
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
@@ -72,7 +73,7 @@ def run(
     if screen is None:
         _write(info, report, page)
     if page is not None and not options.quiet and not as_json:
-        print(f"report {page.resolve()}")
+        print(f"page  {os.path.relpath(page) if page.resolve().is_relative_to(Path.cwd()) else page.resolve()}")
     missed = any(not verdict.met for verdict in report.verdicts)
     return outcome.exit_code or (RigctlError.exit_code if worse or missed else 0)
 
@@ -151,7 +152,6 @@ def _print(info: RunInfo, report: Document, *, quiet: bool, as_json: bool) -> No
                 print(finding.text, file=sys.stderr)
         return
     print_document(report, Console())
-    print(f"run    {info.run}")
 
 
 def _document(view: RunView, bound: float) -> tuple[Document, bool]:

@@ -51,7 +51,7 @@ def class_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
         *columns.OF_CEILING,
     ]
     legend = columns.legend(cells, "Loss: of the worst pair; retransmits: of all pairs.")
-    return table_of(cells, table_columns, columns.head_of(info), legend)
+    return columns.with_streams(table_of(cells, table_columns, columns.head_of(info), legend), cells)
 
 
 def findings(view: RunView) -> Iterator[Finding]:

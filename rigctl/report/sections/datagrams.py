@@ -67,7 +67,7 @@ def part(run: RunView) -> Part | None:
     return Part(
         findings=tuple(datagram_findings(view)),
         results=datagram_table(view.info, view.cells),
-        sections=(Section(title, (trials,), brief=True),) if trials is not None else (),
+        sections=(Section(title, (trials,), full=True),) if trials is not None else (),
         details=columns.details(view, lambda cell: explain(view.info, cell)),
         method=_METHOD,
     )
@@ -90,15 +90,15 @@ def datagram_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
         columns.goodput,
         _SENT_BURST,
         columns.LOSS,
-        columns.of_datagrams("Longest loss burst", "", lambda counted: counted.burst_max, count_texts),
-        columns.of_datagrams("Reordered", "", lambda counted: counted.reordered, count_texts),
-        columns.of_datagrams("Duplicates", "", lambda counted: counted.duplicates, count_texts),
+        columns.of_datagrams("Longest loss burst", "", lambda counted: counted.burst_max, count_texts, minor=2),
+        columns.of_datagrams("Reordered", "", lambda counted: counted.reordered, count_texts, minor=2),
+        columns.of_datagrams("Duplicates", "", lambda counted: counted.duplicates, count_texts, minor=2),
         columns.of_datagrams("Jitter", "µs", lambda counted: counted.jitter_us, to_digits(2, 3)),
         *columns.latency_columns(),
         *columns.OF_CEILING,
     ]
     legend = columns.legend(cells, "Loss, order and jitter: of the worst pair.")
-    return table_of(cells, table_columns, columns.head_of(info), legend)
+    return columns.with_streams(table_of(cells, table_columns, columns.head_of(info), legend), cells)
 
 
 def search_table(view: RunView) -> Table | None:

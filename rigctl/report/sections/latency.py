@@ -47,7 +47,7 @@ def part(view: RunView) -> Part | None:
     found = results(view)
     if not found:
         return None
-    section = Section("Latency under load", (table(found), *charts(view)), brief=True)
+    section = Section("Latency under load", (table(found), *charts(view)), full=True)
     return Part(findings=tuple(findings(found)), sections=(section,), method=(METHOD,))
 
 

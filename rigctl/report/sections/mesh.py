@@ -159,7 +159,7 @@ def _limit_counts(mesh: Mesh) -> Iterator[str]:
 def _table(mesh: Mesh, form: Form, servers: Sequence[str], title: str, top: float) -> Table:
     columns, entries = [Column("Client", words=True)], [[Entry(client, client) for client in mesh.nodes]]
     for server in servers:
-        columns += [Column(server, form.unit), Column(server, form.second_unit)]
+        columns += [Column(server, form.unit), Column(server, form.second_unit, minor=2)]
         entries += _entries(mesh, form, [(client, server) for client in mesh.nodes], top)
     label = title if len(servers) == len(mesh.nodes) else f"{title}, {servers[0]} to {servers[-1]}"
     return Table(tuple(columns), tuple(map(Row, zip(*entries, strict=True))), label=label)

@@ -109,11 +109,11 @@ def table(results: Results, notes_of: Callable[[MessageResult], Sequence[str]] =
     if results and results[0].cell.kind.round_trips:
         return message_table(results, [SIZE, iterations], _ROUND_TRIPS)
     logarithm: ResultColumn = measured(
-        "log2(size)", "", lambda result: math.log2(result.size) if result.size else None, to_decimals(3), "requested"
+        "log2(size)", "", lambda result: math.log2(result.size) if result.size else None, to_decimals(3), "requested", 3
     )
     derived: list[ResultColumn] = [
-        each(Column("Throughput", "byte/s", "derived"), lambda result: result.bytes_per_s, "{:,.0f}".format),
-        each(Column("Ceiling", "byte/s", "derived"), ceiling, "{:,.0f}".format),
+        each(Column("Throughput", "byte/s", "derived", minor=-1), lambda result: result.bytes_per_s, "{:,.0f}".format),
+        each(Column("Ceiling", "byte/s", "derived", minor=1), ceiling, "{:,.0f}".format),
         EFFICIENCY,
     ]
     return message_table(results, [SIZE, logarithm, iterations], derived, notes_of)
@@ -121,12 +121,12 @@ def table(results: Results, notes_of: Callable[[MessageResult], Sequence[str]] =
 
 _ROUND_TRIPS: Final[tuple[ResultColumn, ...]] = (
     microseconds("RTT mean", lambda result: _us(result.rtt_mean_ns)),
-    microseconds("min", lambda result: _us(result.rtt_min_ns)),
-    microseconds("p50", lambda result: result.rtt_us(50)),
-    microseconds("p90", lambda result: result.rtt_us(90)),
-    microseconds("p99", lambda result: result.rtt_us(99)),
-    microseconds("p99.9", lambda result: result.rtt_us(99.9)),
-    microseconds("max", lambda result: _us(result.rtt_max_ns)),
+    microseconds("min", lambda result: _us(result.rtt_min_ns), minor=1),
+    microseconds("p50", lambda result: result.rtt_us(50), minor=-1),
+    microseconds("p90", lambda result: result.rtt_us(90), minor=1),
+    microseconds("p99", lambda result: result.rtt_us(99), minor=-1),
+    microseconds("p99.9", lambda result: result.rtt_us(99.9), minor=2),
+    microseconds("max", lambda result: _us(result.rtt_max_ns), minor=1),
 )
 
 
@@ -350,7 +350,7 @@ def file_part(run: RunView) -> Part | None:
         return None
     asked = [SIZE, requested.asked(READ, "Read").of, requested.asked(WRITE, "Write").of]
     derived: list[ResultColumn] = [
-        measured("Throughput", "MB/s", lambda result: divided(result.bytes_per_s, 1e6), to_decimals(1), "derived"),
+        measured("Throughput", "MB/s", lambda result: divided(result.bytes_per_s, 1e6), to_decimals(1), "derived", -1),
         measured("Ceiling", "MB/s", lambda result: divided(ceiling(result), 1e6), to_decimals(1), "derived"),
         EFFICIENCY,
         share("Reading", lambda result: result.disk.read_share),

@@ -372,7 +372,7 @@ def bins_part(view: RunView) -> Part | None:
         "which nothing arrived. Cumulative: from the start to the end of a bin."
     )
     blocks: list[Block] = [bin_table(found), Paragraph(note, small=True), *_bin_charts(found)]
-    section = Section(f"Throughput over time, in bins of {width}", tuple(blocks), brief=True)
+    section = Section(f"Throughput over time, in bins of {width}", tuple(blocks), full=True)
     return Part(findings=tuple(bin_gap_findings(view, found, width)), sections=(section,))
 
 

@@ -57,7 +57,7 @@ def part(view: RunView) -> Part | None:
     if cell.counted > 1:
         blocks.append(Paragraph(f"Means over {cell.counted} repetitions.", small=True))
     blocks += _over_time(view, cell.ceiling_mbps)
-    return Part(sections=(Section("Goodput of each flow, and their sum", tuple(blocks), brief=True),))
+    return Part(sections=(Section("Goodput of each flow, and their sum", tuple(blocks), full=True),))
 
 
 def flow_means(flows: Sequence[Values]) -> list[FlowMean]:

@@ -76,12 +76,20 @@ def comparison(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
             "KiB",
             lambda stream: stream.window_effective_bytes,
             lambda size: significant(size / 1024, 5),
+            lambda cell, stream: stream.window_effective_bytes == cell.cell[WINDOW],
         ),
-        columns.effective("Effective MSS", "B", lambda stream: stream.mss_effective),
+        columns.effective(
+            "Effective MSS",
+            "B",
+            lambda stream: stream.mss_effective,
+            as_asked=_full_segment,
+            phrase="MSS {} on the wire",
+        ),
         words(
             "Effective congestion control",
             lambda cell: (stream.congestion for stream in cell.streams),
             lambda cell: cell.cell[CONGESTION] is None,
+            "{} by default",
         ),
         words(
             "Effective MPTCP",
@@ -92,7 +100,14 @@ def comparison(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
         *columns.OF_CEILING,
     ]
     legend = columns.legend(cells, "Retransmits: of all pairs.")
-    return table_of(cells, table_columns, columns.head_of(info), [*legend, *([_ZEROCOPY] if zerocopy else [])])
+    table = table_of(cells, table_columns, columns.head_of(info), [*legend, *([_ZEROCOPY] if zerocopy else [])])
+    return columns.with_streams(table, cells)
+
+
+def _full_segment(cell: CellSummary, stream: StreamSummary) -> bool:
+    """Tell whether segments have the requested MSS, less TCP's timestamps."""
+    taken = TIMESTAMPS_OPTION if stream.timestamps else 0
+    return stream.mss_effective is not None and stream.mss_effective + taken == cell.cell[MSS]
 
 
 _EFFECTIVE_ZEROCOPY: Final = columns.effective(

@@ -71,7 +71,9 @@ def entry_column(column: Column, entry: Callable[[T], Entry]) -> ColumnOf[T]:
     return lambda items: Filled(column, tuple(map(entry, items)))
 
 
-def words(title: str, texts: Callable[[T], Iterable[str | None]], wanted: Callable[[T], bool]) -> ColumnOf[T]:
+def words(
+    title: str, texts: Callable[[T], Iterable[str | None]], wanted: Callable[[T], bool], phrase: str = ""
+) -> ColumnOf[T]:
     """Return the column of the distinct texts of each item; None where it is wanted for no item."""
 
     def column(items: Sequence[T]) -> Filled | None:
@@ -79,9 +81,16 @@ def words(title: str, texts: Callable[[T], Iterable[str | None]], wanted: Callab
             return None
         joined = [", ".join(dict.fromkeys(text or UNKNOWN for text in texts(item))) for item in items]
         known = [None if text in ("", UNKNOWN) else text for text in joined]
-        return filled(Column(title, "", "derived", words=True), known)
+        column = Column(title, "", "derived", words=True, phrase=phrase, granted=granted_by(title))
+        return filled(column, known)
 
     return column
+
+
+def granted_by(title: str) -> str:
+    """Return the title of the requested column for that of an effective one."""
+    own = title.removeprefix("Effective ")
+    return own[:1].upper() + own[1:] if own != title else ""
 
 
 def measured(
@@ -90,12 +99,13 @@ def measured(
     value: Callable[[T], float | None],
     text_of: TextOf,
     group: Group = "measured",
+    minor: int = 0,
 ) -> ColumnOf[T]:
     """Return the column that shows one number of each item, all printed alike."""
 
     def column(items: Sequence[T]) -> Filled:
         values = [value(item) for item in items]
-        return filled(Column(title, unit, group), values, text_of(values))
+        return filled(Column(title, unit, group, minor=minor), values, text_of(values))
 
     return column
 

@@ -104,13 +104,17 @@ def iterations(results: Results) -> Filled:
         text = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}" if counts else UNKNOWN
         return Entry(text, counts[0] if len(counts) == 1 else tuple(counts) or None)
 
-    return Filled(Column("Iterations"), tuple(entry(result) for result in results))
+    return Filled(Column("Iterations", minor=2), tuple(entry(result) for result in results))
 
 
 def _elapsed(number: int, seconds: TextOf) -> ResultColumn:
     ordinal = {0: "1st", 1: "2nd", 2: "3rd"}.get(number, f"{number + 1}th")
     return measured(
-        f"Elapsed {ordinal}", "s", lambda result: next(iter(result.elapsed_s[number : number + 1]), None), seconds
+        f"Elapsed {ordinal}",
+        "s",
+        lambda result: next(iter(result.elapsed_s[number : number + 1]), None),
+        seconds,
+        minor=3,
     )
 
 
@@ -134,14 +138,14 @@ def time(title: str, value: Callable[[MessageResult], float | None], group: Grou
     return column
 
 
-def microseconds(title: str, value: Callable[[MessageResult], float | None]) -> ResultColumn:
+def microseconds(title: str, value: Callable[[MessageResult], float | None], minor: int = 0) -> ResultColumn:
     """Return a column of round-trip times; its decimals follow from its median."""
 
     def text_of(values: Sequence[float | None]) -> NumberText:
         middle = median([time_us for time_us in values if time_us] or [1.0])
         return fixed(0 if middle >= 1000 else 1 if middle >= 10 else 2)
 
-    return measured(title, "µs", value, text_of, "derived")
+    return measured(title, "µs", value, text_of, "derived", minor)
 
 
 def ceiling(result: MessageResult) -> float | None:
@@ -155,7 +159,10 @@ def share(
     marked: Callable[[MessageResult], bool] = lambda _: False,
 ) -> ResultColumn:
     """Return a column of shares in percent."""
-    return entry_column(Column(title, "%", "derived"), lambda result: efficiency_entry(value(result), marked(result)))
+    of_ceiling = title == "Efficiency"
+    short, of, minor = ("% of\nceiling", "Ceiling", -1) if of_ceiling else (None, "", 1)
+    column = Column(title, "%", "derived", short=short, share_of=of, minor=minor)
+    return entry_column(column, lambda result: efficiency_entry(value(result), marked(result)))
 
 
 EFFICIENCY: Final = share("Efficiency", lambda result: result.efficiency, lambda result: result.above_ceiling)

@@ -20,6 +20,15 @@ _SCALED: Final[dict[str, Callable[[int], float]]] = {
     "Mbit/s": lambda rate_bps: rate_bps / 1e6,
 }
 """Numbers in these units have the same decimals in a column."""
+_SHORT: Final[dict[str, tuple[str | None, str]]] = {
+    "Parallel": ("Flows", "{} flows"),
+    "MSS": ("MSS", "MSS {}"),
+    "Congestion control": (None, "{}"),
+    "Kind": (None, "{}"),
+    "Datagram": ("Size\nB", "datagrams of {} B"),
+    "Offered load per flow": ("Offered\nMbit/s", ""),
+}
+"""Heads where there is little room, and what stands in a sentence on all tests."""
 
 
 class _Result(Protocol):
@@ -80,7 +89,8 @@ def _several(value: Callable[[Cell], Scalar]) -> Callable[[Sequence[Cell]], bool
 
 
 def _column(title: str, unit: str = "", words: bool = False) -> Column:
-    return Column(title, unit, "requested", words)
+    short, phrase = _SHORT.get(title, (None, ""))
+    return Column(title, unit, "requested", words, short, phrase)
 
 
 def asked(
@@ -97,6 +107,10 @@ def asked(
         unset=setting.default,
         takes=lambda cell: setting.takes(cell.kind),
     )
+
+
+def _minor(own: Requested) -> Requested:
+    return replace(own, column=replace(own.column, minor=1))
 
 
 def varied(setting: Setting[Any], title: str = "") -> Requested:
@@ -173,8 +187,8 @@ DATAGRAMS: Final = (
 CLASSED: Final = (
     Requested(_column("Kind", words=True), lambda cell: cell.test),
     *(CONDITION, PAIRS, SENDING, *map(asked, _BEFORE), PARALLEL),
-    *DATAGRAMS[6:9],
-    *map(asked, _AFTER),
+    *map(_minor, DATAGRAMS[6:9]),
+    *(_minor(asked(each)) if each is settings.CONGESTION else asked(each) for each in _AFTER),
     DIRECTION,
 )
 """The columns of classes that are measured together, after their names."""

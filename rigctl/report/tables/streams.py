@@ -1,6 +1,7 @@
 """Columns with a value for each pair, and the sentences by test, of reports of TCP streams and of datagrams."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from rigctl.analysis.rows.cells import grouped
@@ -9,7 +10,7 @@ from rigctl.analysis.summary import CellSummary, DatagramSummary, Estimate, Late
 from rigctl.analysis.views.over_time import charted_numbers
 from rigctl.model.unknowns import most
 from rigctl.records import Direction, RunInfo
-from rigctl.report.blocks import Column, Entry, Folded, Section, Term, Terms
+from rigctl.report.blocks import Column, Entry, Folded, Section, Table, Term, Terms
 from rigctl.report.tables import requested
 from rigctl.report.tables.columns import (
     ColumnOf,
@@ -21,6 +22,7 @@ from rigctl.report.tables.columns import (
     entry_column,
     filled,
     fixed,
+    granted_by,
     to_digits,
     to_needed,
 )
@@ -42,6 +44,12 @@ def many(cells: Sequence[CellSummary]) -> bool:
     return any(len(cell.cell.pairs) > MOST_LISTED for cell in cells)
 
 
+def with_streams(table: Table, cells: Sequence[CellSummary]) -> Table:
+    """Return `table` with the names of the streams, where all rows have the same few."""
+    found = {tuple((one.stream.sender, one.stream.receiver) for one in cell.streams) for cell in cells}
+    return replace(table, streams=found.pop()) if len(found) == 1 and not many(cells) else table
+
+
 def per_pair(
     title: str,
     unit: str,
@@ -49,6 +57,8 @@ def per_pair(
     text_of: TextOf,
     of_many: Callable[[CellSummary], float | None] | None = None,
     wanted: Callable[[CellSummary], bool] = lambda _: True,
+    minor: int = 0,
+    short: str | None = None,
 ) -> ColumnOf[CellSummary]:
     """Return the column of a number of each pair; None where it is `wanted` for no test.
 
@@ -60,7 +70,7 @@ def per_pair(
             return None
         if many(cells) and of_many is not None:
             values = [of_many(cell) for cell in cells]
-            return filled(Column(title, unit), values, text_of(values))
+            return filled(Column(title, unit, short=short, minor=minor), values, text_of(values))
         text = text_of([value(stream) for cell in cells for stream in cell.streams])
         entries = (
             span([value(stream) for stream in cell.streams], text)
@@ -68,7 +78,7 @@ def per_pair(
             else _listed(cell, value, lambda stream: text(value(stream)))
             for cell in cells
         )
-        return Filled(Column(title, unit), tuple(entries))
+        return Filled(Column(title, unit, short=short, minor=minor), tuple(entries))
 
     return column
 
@@ -78,19 +88,34 @@ def _listed(cell: CellSummary, value: ValueOf, text: Callable[[StreamSummary], s
     by_pair = grouped(cell.streams, lambda stream: stream.stream.pair)
     values = tuple(value(stream) for stream in cell.streams)
     joined = ", ".join(" / ".join(map(text, streams)) for streams in by_pair.values())
-    return Entry(joined or UNKNOWN, values[0] if len(values) == 1 else values)
+    parts = tuple(text(stream) for stream in cell.streams)
+    return Entry(joined or UNKNOWN, values[0] if len(values) == 1 else values, parts=parts)
 
 
 def effective(
-    title: str, unit: str, value: ValueOf, printed: Callable[[float], float] = float
+    title: str,
+    unit: str,
+    value: ValueOf,
+    printed: Callable[[float], float] = float,
+    as_asked: Callable[[CellSummary, StreamSummary], bool] = lambda _, __: False,
+    phrase: str = "",
 ) -> ColumnOf[CellSummary]:
-    """Return the column of what the kernels granted; `printed` gives the number that is printed for a value."""
+    """Return the column of what the kernels granted; `printed` gives the number that is printed for a value.
+
+    `as_asked` tells whether it is what was requested, less what needs no words.
+    """
 
     def column(cells: Sequence[CellSummary]) -> Filled:
         each = [[value(stream) for stream in cell.streams] for cell in cells]
         text = to_needed()([printed(one) for values in each for one in ends(values)])
-        entries = (span(values, lambda one: text(printed(one))) for values in each)
-        return Filled(Column(title, unit, "derived"), tuple(entries))
+        entries = tuple(
+            replace(
+                span(values, lambda one: text(printed(one))),
+                as_asked=all(as_asked(cell, stream) for stream in cell.streams),
+            )
+            for cell, values in zip(cells, each, strict=True)
+        )
+        return Filled(Column(title, unit, "derived", phrase=phrase, granted=granted_by(title), minor=2), entries)
 
     return column
 
@@ -119,7 +144,7 @@ def total_goodput(cells: Sequence[CellSummary]) -> Filled | None:
     estimates = [cell.goodput_mbps for cell in cells]
     spread = _spread_decimals(estimates)
     entries = (Entry(_estimate_text(each, decimals, spread), mean(each)) for each in estimates)
-    return Filled(Column("Total goodput", "Mbit/s"), tuple(entries))
+    return Filled(Column("Total goodput", "Mbit/s", short="Mbit/s\nin all", minor=-1), tuple(entries))
 
 
 def goodput(cells: Sequence[CellSummary]) -> Filled:
@@ -138,7 +163,9 @@ def goodput(cells: Sequence[CellSummary]) -> Filled:
         own_spread = spread if len(cell.streams) == 1 else 0
         return _listed(cell, value, lambda stream: _estimate_text(stream.goodput_mbps, decimals, own_spread))
 
-    column = Column("Goodput of each pair" if several else "Goodput", "Mbit/s")
+    short = "Mbit/s\nof each pair" if several else "Mbit/s"
+    title = "Goodput of each pair" if several else "Goodput"
+    column = Column(title, "Mbit/s", short=short, minor=1 if many(cells) else -1)
     return Filled(column, tuple(map(entry, cells)))
 
 
@@ -148,13 +175,14 @@ def of_datagrams(
     value: Callable[[DatagramSummary], float | None],
     text_of: TextOf,
     wanted: Callable[[CellSummary], bool] = lambda cell: cell.cell.transport == "udp",
+    minor: int = 0,
 ) -> ColumnOf[CellSummary]:
     """Return the column of a number of each pair's datagrams; of many pairs that of the worst."""
 
     def of_stream(stream: StreamSummary) -> float | None:
         return None if stream.datagrams is None else value(stream.datagrams)
 
-    return per_pair(title, unit, of_stream, text_of, lambda cell: most(map(of_stream, cell.streams)), wanted)
+    return per_pair(title, unit, of_stream, text_of, lambda cell: most(map(of_stream, cell.streams)), wanted, minor)
 
 
 LOSS: Final = of_datagrams("Loss", "%", lambda counted: counted.loss_pct, to_digits(2, 3))
@@ -165,6 +193,8 @@ RETRANSMITS: Final = per_pair(
     count_texts,
     of_many=lambda cell: cell.retransmits,
     wanted=lambda cell: cell.cell.transport == "tcp",
+    minor=1,
+    short="Retr",
 )
 """Rows of many pairs show their sum."""
 
@@ -178,7 +208,8 @@ def ceiling(cells: Sequence[CellSummary]) -> Filled:
             return Entry(f"{ceiling_text(cell.ceiling_mbps)} together", cell.ceiling_mbps)
         return span([stream.ceiling_mbps for stream in cell.streams], ceiling_text)
 
-    column = Column("Ceiling of a pair" if several else "Ceiling", "Mbit/s", "derived")
+    title = "Ceiling of a pair" if several else "Ceiling"
+    column = Column(title, "Mbit/s", "derived", short="Ceiling\nMbit/s", phrase="ceiling {} Mbit/s", minor=1)
     return Filled(column, tuple(entry(cell) for cell in cells))
 
 
@@ -206,9 +237,10 @@ OF_CEILING: Final[tuple[ColumnOf[CellSummary], ...]] = (
     *requested.counted_columns(_effective),
     ceiling,
     entry_column(
-        Column("Efficiency", "%", "derived"), lambda cell: efficiency_entry(cell.efficiency, cell.above_ceiling)
+        Column("Efficiency", "%", "derived", short="% of\nceiling", share_of="Ceiling", minor=-1),
+        lambda cell: efficiency_entry(cell.efficiency, cell.above_ceiling),
     ),
-    entry_column(Column("Limit", "", "derived", words=True), _limit),
+    entry_column(Column("Limit", "", "derived", words=True, minor=-1), _limit),
 )
 """The columns after what was measured: ceiling, efficiency and limit."""
 
@@ -252,16 +284,23 @@ def legend(cells: Sequence[CellSummary], of_many: str) -> list[str]:
 
 def latency_columns() -> Iterator[ColumnOf[CellSummary]]:
     """Yield the columns of tests with probes beside the streams: round trips idle and under load."""
-    yield _of_latency("Idle round trip", "ms", lambda latency: divided(latency.idle_p50_us, 1e3))
-    yield _of_latency("Loaded round trip", "ms", lambda latency: divided(latency.loaded_p50_us, 1e3))
-    yield _of_latency("Round trips per minute", "", lambda latency: latency.rpm)
+    yield _of_latency("Idle round trip", "ms", lambda latency: divided(latency.idle_p50_us, 1e3), 1, "Idle\nms")
+    yield _of_latency("Loaded round trip", "ms", lambda latency: divided(latency.loaded_p50_us, 1e3), -1, "Loaded\nms")
+    yield _of_latency("Round trips per minute", "", lambda latency: latency.rpm, 2)
 
 
-def _of_latency(title: str, unit: str, value: Callable[[LatencySummary], float | None]) -> ColumnOf[CellSummary]:
+def _of_latency(
+    title: str, unit: str, value: Callable[[LatencySummary], float | None], minor: int, short: str | None = None
+) -> ColumnOf[CellSummary]:
     def of_stream(stream: StreamSummary) -> float | None:
         return None if stream.latency is None else value(stream.latency)
 
-    return per_pair(title, unit, of_stream, to_digits(3, 3), wanted=lambda cell: cell.cell.latency_ms is not None)
+    return per_pair(
+        *(title, unit, of_stream, to_digits(3, 3)),
+        wanted=lambda cell: cell.cell.latency_ms is not None,
+        minor=minor,
+        short=short,
+    )
 
 
 def details(view: RunView, explain: Callable[[CellSummary], Sequence[str]]) -> tuple[Section, ...]:

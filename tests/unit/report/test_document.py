@@ -61,8 +61,8 @@ def test_tags_that_users_gave_are_on_the_page_and_in_the_terminal_and_markup_in_
     assert made.tags == (("baseline", ""), ("firmware", "<b>1.2</b>"))
     assert "<dt>firmware</dt><dd>&lt;b&gt;1.2&lt;/b&gt;</dd>" in page(made)
     assert "<dt>Tags</dt><dd>baseline</dd>" in page(made)
-    assert printed(made, 120)[2] == "baseline firmware=<b>1.2</b>"
-    assert printed(document(info, measured), 120)[2].startswith("The lowest goodput")
+    assert "baseline firmware=<b>1.2</b>" in printed(made, 120)
+    assert not [line for line in printed(document(info, measured), 120) if "firmware" in line]
 
 
 def test_tests_that_were_left_out_are_named_but_none_of_which_a_later_attempt_counts() -> None:

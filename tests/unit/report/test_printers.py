@@ -6,8 +6,6 @@ import builders
 import jsonschema
 import pages
 import pytest
-from documents import printed
-from rich.console import Console
 
 from rigctl.findings import Finding, Weight
 from rigctl.report.blocks import Column, Document, Entry, Folded, Paragraph, Row, Section, Table
@@ -15,7 +13,6 @@ from rigctl.report.document import document
 from rigctl.report.printers.html import page
 from rigctl.report.printers.json import as_json
 from rigctl.report.printers.table_parts import MOST_PAPER_ROWS, PAPER_CHARACTERS, paper_parts, screen_parts
-from rigctl.report.printers.terminal import _rich_table, _widest
 
 
 def with_table(table: Table) -> Document:
@@ -24,18 +21,6 @@ def with_table(table: Table) -> Document:
     results = (Section("Results", (table,), brief=True),)
     folded = (Section("Details", (Folded("more", (Paragraph("inside"),)),), brief=True),)
     return replace(document(*builders.gigablox()), findings=findings, results=results, sections=folded)
-
-
-@pytest.mark.parametrize("width", [30, 40, 60])
-def test_a_narrow_terminal_gets_the_table_in_parts_and_nothing_is_cut(width: int) -> None:
-    columns = (Column("Test"), *(Column(f"Column{number}") for number in range(8)))
-    row = Row((Entry("1", 1), *(Entry(f"{number}" * 6, number) for number in range(8))), 1)
-    lines = printed(with_table(Table(columns, (row,))), width)
-    table = lines[: next(at for at, line in enumerate(lines) if "A finding" in line)]
-    assert max(map(len, table)) <= width
-    assert "more: on the HTML page" in " ".join(lines)
-    for number in range(8):
-        assert sum(f"{number}" * 6 in line for line in table) == 1
 
 
 @pytest.mark.parametrize("name", pages.RUNS)
@@ -67,13 +52,3 @@ def test_a_wide_table_of_many_rows_is_printed_across_instead_of_twice() -> None:
     assert text.count('<div class="scroll across"') == len(screen_parts(long))
     assert '<div class="paper"' not in text
     assert len(paper_parts(Table(columns[:3], (Row(row.entries[:3], 1),) * 2 * MOST_PAPER_ROWS))) == 1
-
-
-@pytest.mark.parametrize("kept", [[], [1], [2], [1, 3], [1, 2, 3]])
-def test_a_table_is_measured_by_its_widest_texts_in_whatever_rows_they_are(kept: list[int]) -> None:
-    columns = (Column("Test"), Column("Speed", "Mbit/s"), Column("Loss"), Column("Limit"))
-    rows = [["1", "一" * 9, "-", "a" * 20], ["1234567", "12", "b" * 30, "-"], ["all", "c" * 17, "-\n" * 20, "-"]]
-    first, second, total = (Row(tuple(map(Entry, texts))) for texts in rows)
-    table = Table(columns, (replace(first, notes=(1, 12, 345)), second), total=total)
-    widths = [Console(width=500).measure(_rich_table(each, kept)).maximum for each in (table, _widest(table))]
-    assert widths[0] == widths[1]

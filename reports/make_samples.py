@@ -1,6 +1,7 @@
 """The samples in reports/samples, made anew: `make samples`. Each is measured, then printed as page, text and picture.
 
-`make_samples.py NAME…` makes some of them; with --print they are printed again from what was measured last.
+The run itself lies beside them (NAME.rigctl): `make golden` prints pages and texts again without measuring, and a test
+compares them. `make_samples.py NAME…` makes some of them; with --print from what was measured last.
 """
 
 import os
@@ -67,7 +68,8 @@ def measured(name: str) -> None:
 
 
 def printed(name: str) -> None:
-    """Write the page, what a terminal shows, and of the first run the export."""
+    """Write the run, its page, what a terminal shows, and of the first run the export."""
+    rigctl(name, "export", "--format", "rigctl", "-o", str(SAMPLES / f"{name}.rigctl"))
     rigctl(name, "report", "-o", str(SAMPLES / f"{name}.html"))
     (SAMPLES / f"{name}.txt").write_text(rigctl(name, "show"))
     if name == "gigablox-60s":

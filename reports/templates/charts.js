@@ -62,7 +62,7 @@
 		chart.at = x;
 		const { svg, axis } = chart;
 		for (const other of charts) if (other.axis[0] + other.axis[1] === axis[0] + axis[1]) cursor(other, x);
-		box.append(make("b", axis[1] === "date" ? new Date(x * 1000).toISOString().slice(0, 16).replace("T", " ") : `${x} ${axis[0]}`));
+		box.append(make("b", `${x} ${axis[0]}`));
 		const all = points(chart, x);
 		const far = ({ y, top }) => (y === y ? Math.abs(top - height) : 1e9);
 		const told = [...all].sort((one, other) => far(one) - far(other)).slice(0, MOST);

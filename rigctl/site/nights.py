@@ -192,7 +192,7 @@ def months(slots: Sequence[Slot]) -> list[tuple[str, list[Week]]]:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """One piece of news. `key` identifies it for ever; `page` is the page that it links to."""
+    """One piece of news. `key` identifies it for ever; `page`: the page that it links to. `latest`: of the last run."""
 
     key: str
     at: float  # Unix seconds
@@ -200,6 +200,7 @@ class News:
     title: str
     sentences: tuple[str, ...]
     page: str
+    latest: bool = False
 
 
 def news_of(
@@ -212,14 +213,14 @@ def news_of(
         if slot.state in {State.OPEN, State.MEASURED} or (goes_on and not shifts):
             continue
         sentences = [own.text for own in slot.unmet] + [f"{sentence(shift)}." for shift in shifts]
-        key = f"run {slot.run}" if slot.run else f"{scenario.name} {scenario.rig} {slot.at:.0f}"
         yield News(
-            key,
+            f"run {slot.run}" if slot.run else f"{scenario.name} {scenario.rig} {slot.at:.0f}",
             ended.get(slot.run or "", slot.at),
             slot.state,
             f"{scenario}, {slot.day}: {slot.text if slot.state in {State.WORSE, State.BETTER} else slot.what}",
             tuple(sentences) or (slot.label.rstrip(".") + ".",),
             page_of_run(slot.run) if slot.run else scenario.page,
+            slot is slots[-1],
         )
 
 
@@ -233,7 +234,8 @@ class Judged:
     slots: tuple[Slot, ...]
     news: tuple[News, ...]
     document: Document | None
-    answer: str  # the sentence on the latest night
+    answer: str  # the sentence on the latest run; empty if there is nothing to say beside its result
+    is_nightly: bool  # a timer started one of the runs, or should have
     next_due_at: float | None  # when the schedule has the next night
 
     @property
@@ -247,7 +249,9 @@ class Judged:
 
     @property
     def state(self) -> State:
-        return State.MEASURED if self.latest is None else self.latest.state
+        """Return the state of the latest run; worse as long as a change for the worse is not accepted."""
+        state = State.MEASURED if self.latest is None else self.latest.state
+        return State.WORSE if state is State.MEASURED and self.standing else state
 
     @property
     def standing(self) -> int:
@@ -256,8 +260,8 @@ class Judged:
 
     @property
     def result(self) -> str:
-        """Return the rig of the latest run, and the sentence on top of its page."""
-        return f"{self.document.about[0]}: {self.document.answer}" if self.document else ""
+        """Return the sentence on top of the latest run's page."""
+        return self.document.answer if self.document else ""
 
 
 def judge(
@@ -287,7 +291,8 @@ def judge(
         every,
         tuple(news_of(scenario, every, found, ended)),
         latest,
-        _answer(every[-1] if every else None, regressions),
+        _answer(every[-1] if every else None, regressions, latest.answer if latest else ""),
+        bool(nights),
         next((night.next_due_at for night in reversed(nights) if night.next_due_at is not None), None),
     )
 
@@ -298,8 +303,13 @@ def latest_ended(runs: Sequence[SiteRun], now: float) -> RunInfo | None:
     return next((info for info in reversed(ended) if info.started_at <= now), None)
 
 
-def _answer(latest: Slot | None, regressions: Regressions | None) -> str:
-    """Return the sentence on the latest night: on levels only if it was measured, and as expected."""
+def _answer(latest: Slot | None, regressions: Regressions | None, result: str) -> str:
+    """Return what is to be said of the latest run beside its result: of levels only if it was measured as expected."""
     if latest is not None and latest.state not in {State.MEASURED, State.WORSE, State.BETTER}:
-        return f"{latest.what[0].upper()}{latest.what[1:].rstrip('.')}."
-    return document(regressions).answer if regressions is not None else "No run has ended."
+        what, rest = latest.what, ""
+        if result and result in latest.text:
+            what, rest = replace(latest, text="").what, latest.text.replace(result, "")
+        return " ".join(f"{what[0].upper()}{what[1:].rstrip('.')}. {rest}".split())
+    if regressions is None:
+        return "No run has ended."
+    return document(regressions).answer if regressions.judged else ""

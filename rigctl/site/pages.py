@@ -24,17 +24,23 @@ from rigctl.report.regressions import changes_table
 from rigctl.report.words.text import plural
 from rigctl.site.folder import FEED, INDEX, link, page_of_run
 from rigctl.site.nights import Judged, News, SiteRun, State, months
-from rigctl.site.trends import KEYS, trends
+from rigctl.site.trends import KEYS, main_trend, run_numbers, trends
 
 MOST_NEWS: Final = 12
-MOST_RUNS: Final = 12
+_CARDS: Final = 6
+"""Cards of scenarios that are not folded."""
+_TRENDS: Final = 18
+"""Trends that are not folded, unless more have a change."""
 
 
-def front(title: str, judged: Sequence[Judged], runs: Sequence[SiteRun], now: float) -> str:
-    """Return the front page."""
-    news = sorted((entry for own in judged for entry in own.news), key=lambda entry: (-entry.at, entry.key))
-    scenarios = sorted(judged, key=lambda own: (own.state.urgency, own.scenario))
-    nights = [run for run in runs if run.is_night and run.info.started_at <= now]
+def front(title: str, judged: Sequence[Judged], now: float) -> str:
+    """Return the front page. The news of the latest run of each scenario is on its card."""
+    earlier = (entry for own in judged for entry in own.news if not entry.latest)
+    news = sorted(earlier, key=lambda entry: (-entry.at, entry.key))
+    scenarios = sorted(
+        judged,  # of those that are worse, what is new comes first
+        key=lambda own: (own.state.urgency, own.latest is None or own.latest.state is not own.state, own.scenario),
+    )
     return _printed(
         "site/index.html.j2",
         INDEX,
@@ -42,29 +48,31 @@ def front(title: str, judged: Sequence[Judged], runs: Sequence[SiteRun], now: fl
         answer=answer(judged),
         scenarios=scenarios,
         news=news[:MOST_NEWS],
-        runs=_latest(nights)[:MOST_RUNS],
-        count=len(runs),
+        drawn=[main_trend(own) for own in scenarios],
+        most=_CARDS,
         nexts=[_expected(own.next_due_at, now) for own in scenarios],
         written=local_text(now, "%Y-%m-%d %H:%M %Z"),
     )
 
 
-def scenario(judged: Judged) -> str:
+def scenario(judged: Judged, now: float) -> str:
     """Return the page of a scenario on a rig."""
-    drawn = () if judged.regressions is None else trends(judged.regressions, judged.slots)
-    unmet = [entry for entry in judged.news[::-1] if entry.state is State.UNEXPECTED]
+    drawn = sorted(trends(judged), key=lambda trend: not trend.shifts)
+    unmet = [entry for entry in judged.news[::-1] if entry.state is State.UNEXPECTED and not entry.latest]
     return _printed(
         "site/scenario.html.j2",
         judged.scenario.page,
         judged=judged,
         changes=None if judged.regressions is None else changes(judged.regressions),
         unmet=unmet[:MOST_NEWS],
-        changed=[trend for trend in drawn if trend.shifts],
-        steady=[trend for trend in drawn if not trend.shifts],
+        expected=_expected(judged.next_due_at, now),
+        drawn=drawn,
+        open=max(_TRENDS, sum(bool(trend.shifts) for trend in drawn)),
         keys=KEYS,
-        months=months(judged.slots),
+        months=months(judged.slots) if judged.is_nightly else (),
+        numbers=run_numbers(judged.slots),
         states=[state for state in State if any(slot.state is state for slot in judged.slots)],
-        runs=_latest(judged.runs),
+        runs=sorted(judged.runs, key=lambda run: run.run, reverse=True),
     )
 
 
@@ -88,6 +96,8 @@ def _state(shift: Shift, regressions: Regressions) -> str:
     if after:
         level = min(after, key=lambda own: nights[own.run])
         return f"accepted by {level.who}: {level.because}"
+    if any(own.change.found == len(nights) - 1 for own in (shift, *shift.explains)):
+        return "new"
     standing = {own.series.subject for event in regressions.standing for own in (event, *event.explains)}
     return "not accepted" if shift.series.subject in standing else "over"
 
@@ -98,18 +108,19 @@ def removed(page: str, what: str, home: str, home_name: str) -> str:
 
 
 def answer(judged: Sequence[Judged]) -> str:
-    """Return one sentence on the latest night of all scenarios."""
+    """Return one sentence on the latest run of each scenario."""
     if not judged:
         return "No run is in the store yet."
-    first, *others = sorted(judged, key=lambda own: own.state.urgency)
-    if first.latest is not None and first.state is not State.MEASURED:
-        more = sum(own.state is not State.MEASURED for own in others)
-        rest = f" {plural(more, 'more scenario')} below." if more else ""
-        return f"{first.scenario}, {first.latest.label.rstrip('.')}.{rest}"
+    latest = [(own.latest, own.scenario) for own in judged if own.latest is not None]
+    told = [(slot, scenario) for slot, scenario in latest if slot.state is not State.MEASURED]
+    if told:
+        slot, scenario = min(told, key=lambda own: own[0].state.urgency)
+        rest = f"; {plural(len(told) - 1, 'more scenario')} below" if len(told) > 1 else ""
+        return f"{scenario}, {slot.label.partition('. ')[0].rstrip('.')}{rest}."
     standing = sum(own.standing for own in judged)
     earlier = f"; {plural(standing, 'earlier change')} for the worse not accepted" if standing else ""
-    nights = {own.latest.day for own in judged if own.latest is not None}
-    when = f" in the latest night, {max(nights)}" if nights else ""
+    run = "night" if all(own.is_nightly for own in judged) else "run"
+    when = f" in the latest {run}, {max(slot.day for slot, _ in latest)}" if latest else ""
     return f"Nothing changed in {plural(len(judged), 'scenario')}{when}{earlier}."
 
 
@@ -118,10 +129,6 @@ def _expected(at: float | None, now: float) -> str:
     if at is None:
         return ""
     return f"Next expected {_minute(at)}." if at > now else f"The next was expected {_minute(at)}."
-
-
-def _latest(runs: Sequence[SiteRun]) -> list[SiteRun]:
-    return sorted(runs, key=lambda run: run.run, reverse=True)
 
 
 def _printed(template: str, page: str, **values: object) -> str:

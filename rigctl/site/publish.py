@@ -125,7 +125,7 @@ class _Publish:
         news = [entry for own in judged for entry in own.news]
         latest = max((run.info.ended_at or run.info.started_at for run in runs), default=self.now)
         self.folder.add(FEED, pages.feed(mark.site, mark.title, news, latest))
-        self.folder.add(INDEX, pages.front(mark.title, judged, runs, self.now))
+        self.folder.add(INDEX, pages.front(mark.title, judged, self.now))
         written = self.folder.commit()
         self.folder.keep(_MANIFEST, _PAGES.dump_json(self.known))
         return Published(
@@ -151,7 +151,7 @@ class _Publish:
             seen = nights_of(self.store, last, [run.info for run in reversed(runs)], self.damaged)
             document = self._tried(last, lambda: self._document(last))
         judged = judge(scenario, runs, nights, seen, self.accepted, document, self.now)
-        self.folder.add(scenario.page, pages.scenario(judged))
+        self.folder.add(scenario.page, pages.scenario(judged, self.now))
         return judged
 
     def _run(self, info: RunInfo, scenario: ScenarioOnRig, around: Around) -> SiteRun | None:

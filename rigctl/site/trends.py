@@ -1,35 +1,36 @@
-"""Trends: each series night by night, its levels, its changes with their numbers in the list, and accepted levels.
+"""Trends: each series run by run, its levels, its changes with their numbers in the list, and accepted levels.
 
-A chart marks the same `Shift` objects that the list has. A line never passes a night without a value.
+A chart marks the same `Shift` objects that the list has. A line never passes a run without a value.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from itertools import pairwise
+from math import ceil
 from typing import Final, TypeAlias
 
 from rigctl.analysis.nights.figures import Subject
 from rigctl.analysis.nights.history import Nights, NightSeries
-from rigctl.analysis.nights.regressions import Regressions
 from rigctl.analysis.nights.shifts import Shift
-from rigctl.records import Accepted
+from rigctl.base.units import local_text
+from rigctl.records import Accepted, RunInfo
 from rigctl.report.blocks import Chart, Key
 from rigctl.report.charts.plot import Axis, Line, Mark, Point, Points, Rule, plot
 from rigctl.report.regressions import name, percent
 from rigctl.report.words.metrics import METRICS, sum_words
 from rigctl.report.words.text import plural, settings_text
-from rigctl.site.nights import Slot
+from rigctl.site.nights import Judged, Slot
 
 WIDTH: Final = 336
 HEIGHT: Final = 120
 _LEAST_SPAN: Final = 0.06
 """Least span of an axis, as a share of the middle value: noise of a percent must not look like a change."""
 _MARGIN: Final = 0.12
-_DAY_S: Final = 86400.0
-_EPOCH: Final = datetime(1970, 1, 1)
+LEAST_POINTS: Final = 3
+"""Fewer points are no trend."""
+_TICKS: Final = 5
 KEYS: Final = (
-    Key("a night", "s1"), Key("level", "ceiling"), Key("worse", "warn"), Key("better", "good"),
+    Key("a run", "s1"), Key("level", "ceiling"), Key("worse", "warn"), Key("better", "good"),
 )  # fmt: skip
 Numbered: TypeAlias = tuple[int, Shift]
 """A change with the number of its row in the list, from 1."""
@@ -49,29 +50,44 @@ def numbered(history: Sequence[Shift]) -> list[Numbered]:
     return [(number, shift) for number, event in enumerate(history, 1) for shift in (event, *event.explains)]
 
 
-def trends(regressions: Regressions, slots: Sequence[Slot]) -> tuple[Trend, ...]:
-    """Return the trends of each test as a whole, and of pairs and nodes that changed."""
-    by_subject: dict[Subject, list[Numbered]] = {}
+def run_numbers(slots: Sequence[Slot]) -> dict[str, int]:
+    """Return the number of each run by its id, from 1; a missed night has a number, too."""
+    return {slot.run: number for number, slot in enumerate(slots, 1) if slot.run is not None}
+
+
+def trends(judged: Judged) -> tuple[Trend, ...]:
+    """Return the trends of each test as a whole, and of pairs and nodes that changed: those with enough points."""
+    regressions, by_subject = judged.regressions, dict[Subject, list[Numbered]]()
+    if regressions is None:
+        return ()
     for number, shift in numbered(regressions.history):
         by_subject.setdefault(shift.series.subject, []).append((number, shift))
-    drawing = _Drawing(regressions.nights, slots, regressions.levels)
+    drawing = _Drawing(regressions.nights, judged.slots, regressions.levels)
     return tuple(
         drawing.trend(series, tuple(by_subject.get(series.subject, ())))
         for series in regressions.nights.series
-        if series.subject in by_subject or (series.subject.stream is None and series.subject.node is None)
+        if (series.subject in by_subject or (series.subject.stream is None and series.subject.node is None))
+        and sum(point.value is not None for point in series.points) >= LEAST_POINTS
     )
 
 
+def main_trend(judged: Judged) -> Trend | None:
+    """Return the trend of the largest change of now, or of the first test."""
+    drawn, found = trends(judged), judged.regressions
+    now = [shift.series.subject for shift in (*found.news, *found.standing)] if found else []
+    return next((trend for subject in now for trend in drawn if trend.subject == subject), next(iter(drawn), None))
+
+
 class _Drawing:
-    """Positions of the nights, and nights without values: all charts of a page share them."""
+    """Numbers of the runs, and of missed nights: all charts of a page share them."""
 
     def __init__(self, seen: Nights, slots: Sequence[Slot], accepted: Sequence[Accepted]) -> None:
-        at = {slot.run: slot.at for slot in slots}
+        numbers = run_numbers(slots)
         self.seen = seen
-        self.at = [_clock(at.get(info.run, info.started_at)) for info in seen.runs]
+        self.at = [numbers[info.run] for info in seen.runs]
         runs = {info.run: number for number, info in enumerate(seen.runs)}
-        others = [(_clock(slot.at), slot.label) for slot in slots if slot.run not in runs]
-        self.missing = [(at, label) for at, label in others if not self.at or at >= self.at[0]]
+        others = [(number, slot.label) for number, slot in enumerate(slots, 1) if slot.run not in runs]
+        self.missing = [(number, label) for number, label in others if number >= self.at[0]]
         self.accepted = [self.at[runs[level.run]] for level in accepted if level.run in runs]
 
     def trend(self, series: NightSeries, shifts: tuple[Numbered, ...]) -> Trend:
@@ -93,12 +109,13 @@ class _Drawing:
                 for number, own in shifts
             ),
         ]
-        x = Axis(low=self.at[0] - _DAY_S / 2, high=self.at[-1] + _DAY_S / 2, kind="date", ticks=6)
+        ticks = range(self.at[-1], self.at[0] - 1, -ceil((self.at[-1] - self.at[0] + 1) / _TICKS))
+        x = Axis(low=self.at[0] - 0.5, high=self.at[-1] + 0.5, at=tuple(reversed(ticks)))
         drawn = plot(WIDTH, HEIGHT, x, Axis(low=low, high=high, ticks=4), tuple(marks))
         return Trend(series.subject, shifts, Chart(drawn, self._label(series, shifts, len(known)), *_caption(series)))
 
     def _joined(self, values: Sequence[float | None]) -> Iterator[Point]:
-        """Yield the points of the line. It breaks at a night without a value and at a missing night."""
+        """Yield the points of the line. It breaks at a run without a value and at a missed night."""
         before = self.at[0]
         for at, value in zip(self.at, values, strict=True):
             if any(before < gap < at for gap, _ in self.missing):
@@ -107,9 +124,9 @@ class _Drawing:
             before = at
 
     def _gone(self, values: Sequence[float | None], low: float) -> Iterator[Mark]:
-        """Yield circles at the foot for nights without a value."""
+        """Yield circles at the foot for runs without a value, and missed nights."""
         pairs = zip(self.at, values, self.seen.runs, strict=True)
-        found = [(at, f"{_date(at)}: no value, run {info.run}") for at, value, info in pairs if value is None]
+        found = [(at, f"{_date(info)}: no value, run {info.run}") for at, value, info in pairs if value is None]
         if found := sorted([*self.missing, *found]):
             places, hints = tuple((at, low) for at, _ in found), tuple(text for _, text in found)
             yield Points(places, "warn", 4.5, hollow=True, hints=hints)
@@ -123,17 +140,15 @@ class _Drawing:
 
     def _label(self, series: NightSeries, shifts: Sequence[Numbered], known: int) -> str:
         """Return the text alternative of the chart: its subject, its gaps, its changes."""
-        parts = [f"{name(series)}, {METRICS[series.subject.metric].name}, {plural(known, 'night')}"]
+        parts = [f"{name(series)}, {METRICS[series.subject.metric].name}, {plural(known, 'run')}"]
         if gone := len(self.missing) + len(series.points) - known:
             parts.append(f"{gone} without a value")
-        parts += [
-            f"change {number}: {percent(own.ratio)} since {_date(self.at[own.change.at])}" for number, own in shifts
-        ]
+        parts += [f"change {number}: {percent(own.ratio)} since {_date(own.since)}" for number, own in shifts]
         return "; ".join(parts if shifts else [*parts, "no change of level"])
 
 
 def _dots(line: Sequence[Point]) -> Points:
-    """Return a dot for each night."""
+    """Return a dot for each run."""
     dots = tuple((at, value) for at, value in line if value is not None)
     return Points(dots, "s1", 2.6)
 
@@ -156,10 +171,5 @@ def _span(values: Sequence[float]) -> tuple[float, float]:
     return max(0.0, middle - half) if low >= 0 else middle - half, middle + half
 
 
-def _clock(at: float) -> float:
-    """Return seconds of the local clock."""
-    return (datetime.fromtimestamp(at) - _EPOCH).total_seconds()
-
-
-def _date(clock: float) -> str:
-    return f"{_EPOCH + timedelta(seconds=clock):%Y-%m-%d}"
+def _date(info: RunInfo) -> str:
+    return local_text(info.started_at, "%Y-%m-%d")

@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -22,6 +23,7 @@ RUNNABLE = [fence for fence in shell() if not fence.title]
 LINE = re.compile(r"""((?:[^|>'"]|'[^']*'|"[^"]*")*)(\|\||[|>]|)(.*)""")
 """rigctl's own words, a sign of the shell, and what comes behind it."""
 PAGES = list(dict.fromkeys(fence.page for fence in RUNNABLE))
+SAMPLES: Final = Path(__file__).parents[2] / "reports" / "samples"
 ABOUT_RIGS: Final = ("docs/tutorial.md", "docs/reference/virtual-rig.md")
 
 
@@ -80,6 +82,16 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     yield found
     found.rigctl(["rig", "down", "gigablox"])  # a page may have done so
     assert found.user.processes() == {}
+
+
+@pytest.mark.parametrize("sample", sorted(SAMPLES.glob("*-check.txt")), ids=lambda path: path.stem)
+def test_a_check_says_what_the_sample_of_it_says(sample: Path, reader: Reader) -> None:
+    said = reader.rigctl(["check", sample.stem.removesuffix("-check")]).stdout.decode()
+    assert _without_numbers(said) == _without_numbers(sample.read_text())
+
+
+def _without_numbers(text: str) -> str:
+    return " ".join(re.sub(r"[\d.]+|─+", "", text).split())
 
 
 @pytest.mark.parametrize("page", PAGES)

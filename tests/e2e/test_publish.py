@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -66,12 +65,12 @@ def test_axe_finds_nothing(browser: Browser, user: User) -> None:
             assert violations(page, "dark") == ""
 
 
-def test_the_cursor_stands_at_the_same_night_in_all_trends(browser: Browser, user: User) -> None:
+def test_the_cursor_stands_at_the_same_run_in_all_trends(browser: Browser, user: User) -> None:
     with opened(browser, user.folder / "site" / COURSE) as page:
         charts = page.locator("svg[data-axis]")
         assert charts.count() > 1
         charts.first.hover()
-        assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", page.locator(".reading b").inner_text())
+        assert page.locator(".reading b").inner_text().strip().isdecimal()
         assert page.locator(".cursor").count() == charts.count()
 
 

@@ -54,9 +54,9 @@ def test_what_varies_is_measured_again_in_a_table_of_its_own(replayed: User) -> 
     replayed.replay.says(measured={"1": [100, 110, 104, 105, 106], "2": [200]})
     more = 'repeat: 2\nretest: {when: "variation > 1%", repeat: 3}\nmatrix: {size: [1, 4K], iterations: 100}\n'
     said = replayed.rigctl("run", replayed.scenario(MESSAGES.format("pingpong") + more), "--report", "p.html")
-    again = "Measured again: tests whose repetitions varied by more than 1 %"
-    assert again not in said
-    assert again in replayed.rigctl("show", "--all")
+    table = "Measured again: tests whose repetitions varied by more than 1 %"
+    assert table not in said
+    assert table in replayed.rigctl("show", "--all")
     page = (replayed.folder / "p.html").read_text()
     body = page.partition(">Results<")[2]  # behind the contents
     assert "Measured again: tests" in body

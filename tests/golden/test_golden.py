@@ -1,6 +1,7 @@
 """Compare what rigctl prints of stored runs with the files in `pages/`. `make golden` renews them; read the diff.
 
-`runs/` holds one stored run of each kind (`measure.py`), and three weeks of nights.
+`runs/` holds one stored run of each kind (`measure.py`), and three weeks of nights. The samples of the documentation
+are compared in the same way, with the runs beside them.
 """
 
 import os
@@ -19,6 +20,7 @@ from rigctl.store import Store, open_store
 
 HERE: Final = Path(__file__).parent
 PAGES: Final = HERE / "pages"
+SAMPLES: Final = HERE.parents[1] / "reports" / "samples"
 RENEW: Final = os.environ.get("RIGCTL_GOLDEN") == "renew"
 NIGHTS: Final = "nights"
 TWO_RUNS: Final = ("before", "after")
@@ -65,7 +67,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     folder = tmp_path_factory.mktemp("golden")
 
     def store(name: str) -> Path:
-        path = folder / f"{name}.db"
+        path = folder / f"{Path(name).name}.db"
         if not path.exists():
             for each in TWO_RUNS if name == "two" else (name,):
                 assert exit_code(["import", str(HERE / "runs" / f"{each}.rigctl"), "--store", str(path)]) == 0
@@ -114,9 +116,9 @@ def once(monkeypatch: pytest.MonkeyPatch) -> None:
     keep(run_view, "load", records)
 
 
-def check(page: str, text: str) -> None:
+def check(page: str, text: str, folder: Path = PAGES) -> None:
     """Compare a text with the stored page, or renew the page."""
-    path = PAGES / page
+    path = folder / page
     if RENEW:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
@@ -142,6 +144,14 @@ def test_further_output_of_stored_runs_is_as_before(page: str, stores: Callable[
 @pytest.mark.parametrize("name", PLANS)
 def test_a_bundled_scenario_is_planned_as_before(name: str, rigctl: Rigctl) -> None:
     check(f"plan.{name}.json", rigctl("plan", name, "--json"))
+
+
+@pytest.mark.usefixtures("once")
+@pytest.mark.parametrize("form", ["txt", "html"])
+@pytest.mark.parametrize("name", sorted(path.stem for path in SAMPLES.glob("*.rigctl")))
+def test_a_sample_is_what_rigctl_prints(name: str, form: str, stores: Callable[[str], Path], rigctl: Rigctl) -> None:
+    words = (*FORMATS[form], "--store", str(stores(f"{SAMPLES / name}")))
+    check(f"{name}.{form}", rigctl(*words, file="page.html" if form == "html" else None), SAMPLES)
 
 
 def test_a_run_survives_an_export_and_an_import(stores: Callable[[str], Path], tmp_path: Path) -> None:

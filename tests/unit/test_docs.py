@@ -1,5 +1,7 @@
+import ast
 import doctest
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -107,11 +109,41 @@ def test_a_sample_in_a_page_is_as_it_is_now(page: Path) -> None:
     assert page.read_text() == sample_blocks.with_samples(page.read_text()), "run: make pages"
 
 
+def test_a_sample_has_its_run_beside_it() -> None:
+    """So that tests/golden can compare it with what rigctl prints now."""
+    made = (ROOT / "reports" / "make_samples.py").read_text()
+    names = set(re.findall(r'^    "([\w-]+)": \(', made.partition("RUNS:")[2].partition("\n}")[0], re.MULTILINE))
+    kept = {path.stem for path in (ROOT / "reports" / "samples").glob("*.rigctl")}
+    assert len(names) > 2
+    assert kept in (set(), names)  # none until `make samples` has run once
+
+
 def test_a_sample_is_shown_whole() -> None:
     shown = [fence for fence in fences() if fence.title.startswith("reports/samples/")]
     assert len(shown) > 2
     for fence in shown:
         assert fence.text.split() == (ROOT / fence.title.split()[0]).read_text().split(), fence.where
+
+
+_PHRASE = re.compile(r"\b[A-Za-z'-]+(?: [a-z'-]+){3,}")
+
+
+def test_a_message_in_a_page_is_one_that_the_program_has() -> None:
+    """Four or more words in a row, the first and the last aside, are in a text of rigctl; others are quoted."""
+    quoted = [fence for fence in fences() if fence.language == "text" and not fence.title]
+    texts = "\n".join(_words_of_the_program())
+    told = [(fence, words) for fence in quoted for words in _PHRASE.findall(re.sub('"[^"]*"', "", fence.text))]
+    assert len(told) > 10
+    assert [(fence.where, words) for fence, words in told if " ".join(words.split()[1:-1]) not in texts] == []
+
+
+def _words_of_the_program() -> Iterator[str]:
+    for path in (ROOT / "rigctl").rglob("*.py"):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        docstrings = {node.value for node in nodes if isinstance(node, ast.Expr)}
+        yield from (str(node.value) for node in nodes if isinstance(node, ast.Constant) and node not in docstrings)
+    for path in (ROOT / "agents").glob("*.c"):
+        yield path.read_text()
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "explanation").glob("*.md")), ids=lambda path: path.name)

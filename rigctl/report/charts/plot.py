@@ -1,8 +1,8 @@
 """Contents of a chart: plain records that know no file format; rigctl/report/charts/svg.py draws them.
 
 A colour is a class of the style sheet (reports/templates), as in the legend's keys: `s1` to `s6`, `l0` to `l9`,
-`ceiling`, `good`, `warn`. Positions are in the axes' units; on an axis of dates they are seconds since 1970 of the
-clock that is to be read (`rigctl.report.charts.scales.day`), on an axis of names the number of the name, from 0.
+`ceiling`, `good`, `warn`. Positions are in the axes' units; on an axis of names they are the number of the name,
+from 0.
 
 A mark with a `name` is a series: a page shows its values under the pointer, and the legend's key of that name hides it.
 """
@@ -16,7 +16,7 @@ MOST_COLOURS: Final = 6
 HEAT_STEPS: Final = 12
 """Colours of a heat map."""
 
-Kind: TypeAlias = Literal["linear", "log2", "log10", "date", "names"]
+Kind: TypeAlias = Literal["linear", "log2", "log10", "names"]
 Point: TypeAlias = tuple[float, float | None]
 """Across and up; `None`: not known, and no line joins its neighbours."""
 

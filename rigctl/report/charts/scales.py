@@ -3,15 +3,10 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from typing import Final
 
 from rigctl.base.units import format_bytes
 from rigctl.report.charts.plot import Axis
 
-DAY_S: Final = 86400
-_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_EPOCH: Final = date(1970, 1, 1)
 Fits = Callable[[Sequence["Tick"]], bool]
 
 
@@ -19,7 +14,6 @@ Fits = Callable[[Sequence["Tick"]], bool]
 class Tick:
     value: float
     text: str
-    below: str = ""  # a second line: the year
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +31,6 @@ class Scale:
         if self.axis.kind in ("log2", "log10"):
             return None if value <= 0 else math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
-
-
-def day(when: date) -> float:
-    """Return the place of a day on an axis of dates: its midnight."""
-    return float((when - _EPOCH).days * DAY_S)
 
 
 def scale_of(axis: Axis, values: Iterable[float]) -> Scale:
@@ -68,7 +57,7 @@ def scale_of(axis: Axis, values: Iterable[float]) -> Scale:
 def _widened(axis: Axis, value: float) -> tuple[float, float]:
     if axis.kind in ("log2", "log10"):
         return value / 2, value * 2
-    margin = DAY_S if axis.kind == "date" else abs(value) * 0.05 or 0.5
+    margin = abs(value) * 0.05 or 0.5
     return value - margin, value + margin
 
 
@@ -87,8 +76,6 @@ def _choices(scale: Scale) -> Iterator[list[Tick]]:
         yield [Tick(float(number), name) for number, name in enumerate(axis.names)]
     elif axis.at:
         yield _labelled(axis, list(axis.at))
-    elif axis.kind == "date":
-        yield from _dates(scale)
     elif axis.kind == "linear":
         for most in range(max(axis.ticks, 2), 1, -1):
             step = _step(scale.high - scale.low, most)
@@ -140,54 +127,3 @@ def number_text(value: float, step: float | None = None) -> str:
         text = f"{round(value / step) * step:,.{decimals}f}"
     text = text.replace(",", "" if abs(value) < 10_000 else "\N{NARROW NO-BREAK SPACE}")
     return text.replace("-", "−")
-
-
-def _dates(scale: Scale) -> Iterator[list[Tick]]:
-    """Yield hours of one or two days, then days, Mondays, months, years; the year stands below its first label."""
-    first, last = (datetime.fromtimestamp(end, UTC).replace(tzinfo=None) for end in (scale.low, scale.high))
-    days = (scale.high - scale.low) / DAY_S
-    if days <= 2:
-        for hours in (1, 2, 3, 6, 12):
-            yield _hours(scale, hours)
-    for every in (1, 2):
-        if days / every <= 62:
-            yield _days(first.date(), last.date(), every, scale)
-    yield _days(first.date(), last.date(), 7, scale)
-    yield _days(first.date(), last.date(), 14, scale)
-    for months in (1, 2, 3, 6, 12, 24, 60, 120):
-        kept = [
-            date(year, month, 1)
-            for year in range(first.year, last.year + 1)
-            for month in range(1, 13)
-            if (12 * year + month - 1) % months == 0
-        ]
-        made = _within(scale, kept, lambda when: _MONTHS[when.month - 1])
-        if len(made) > 1:
-            yield made
-
-
-def _hours(scale: Scale, every: int) -> list[Tick]:
-    step = every * 3600
-    ticks_of_hours = []
-    day_before = ""
-    for number in range(math.ceil(scale.low / step), math.floor(scale.high / step) + 1):
-        when = datetime.fromtimestamp(number * step, UTC)
-        name = f"{when.day} {_MONTHS[when.month - 1]} {when.year}"
-        ticks_of_hours.append(Tick(float(number * step), f"{when:%H:%M}", "" if name == day_before else name))
-        day_before = name
-    return ticks_of_hours
-
-
-def _days(first: date, last: date, every: int, scale: Scale) -> list[Tick]:
-    # Ordinal 1 is a Monday, so that steps of 7 and 14 days are Mondays.
-    begins = first.toordinal() + (1 - first.toordinal()) % every
-    kept = [date.fromordinal(number) for number in range(begins, last.toordinal() + 1, every)]
-    return _within(scale, kept, lambda when: f"{when.day} {_MONTHS[when.month - 1]}")
-
-
-def _within(scale: Scale, days: Sequence[date], text: Callable[[date], str]) -> list[Tick]:
-    kept = [when for when in days if scale.low <= day(when) <= scale.high]
-    return [
-        Tick(day(when), text(when), str(when.year) if number == 0 or kept[number - 1].year != when.year else "")
-        for number, when in enumerate(kept)
-    ]

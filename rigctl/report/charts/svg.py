@@ -133,7 +133,7 @@ def _across(plot: Plot, scale: Scale, left: float) -> tuple[tuple[Tick, ...], fl
 
         def edges(tick: Tick, left: float = left, width: float = width) -> tuple[float, float]:
             middle = left + (scale.share(tick.value) or 0.0) * width
-            half = max(text_width(tick.text), text_width(tick.below)) / 2
+            half = text_width(tick.text) / 2
             return middle - half, middle + half
 
         def fit(found: Sequence[Tick]) -> bool:
@@ -190,18 +190,18 @@ def _marks(placed: _PlacedPanel) -> list[str]:
     before = ""
     for at, mark in enumerate(marks):
         if mark.name is not None:
-            values, before = _values(mark, field.x.axis.kind, before)
+            values, before = _values(mark, before)
             made[at] = f'<g class="{mark.colour}" data-name="{plain(mark.name)}"{values}>{made[at]}</g>'
     scale, ends = field.y, map(_rounded, (field.top, field.height))
     axis = _attribute("panel", [scale.axis.title, scale.axis.kind, scale.low, scale.high, *ends])
     return [f"<g{axis}>", *made, "</g>"]
 
 
-def _values(mark: Mark, kind: str, before: str) -> tuple[str, str]:
+def _values(mark: Mark, before: str) -> tuple[str, str]:
     """Return the positions and values of a series as attributes; positions like those `before` are left out."""
     if not isinstance(mark, Line | Points | Bars):
         return "", before
-    across = " ".join(_digits(x, 10 if kind == "date" else 5) for x, _ in mark.points)
+    across = " ".join(_digits(x, 5) for x, _ in mark.points)
     up = " ".join("-" if y is None else _digits(y, 5) for _, y in mark.points)
     return (f' data-x="{across}"' if across != before else "") + f' data-y="{up}"', across
 
@@ -236,11 +236,7 @@ def _below(plot: Plot, field: Field, across: Sequence[Tick], bottom: float) -> t
     parts = [path("grid", ticked, stroke_linecap="butt")]
     if marks:
         bottom += LINE + 2
-        labels = [(at, bottom, tick.text) for at, tick in marks]
-        if any(tick.below for _, tick in marks):
-            bottom += LINE - 1
-            labels += [(at, bottom, tick.below) for at, tick in marks if tick.below]
-        parts.append(texts("axis", "middle", labels))
+        parts.append(texts("axis", "middle", [(at, bottom, tick.text) for at, tick in marks]))
     if plot.x.title:
         bottom += LINE + 1
         parts.append(texts("axis", "middle", [(field.left + field.width / 2, bottom, cut(plot.x.title, plot.width))]))

@@ -1,18 +1,17 @@
 import re
 import xml.etree.ElementTree as ET
-from datetime import date
 
 import pytest
 
 from rigctl.report.charts.marks import cut, text_width
 from rigctl.report.charts.plot import Axis, Line, Mark, Plot, Points, Rule, Spans, plot
-from rigctl.report.charts.scales import day, number_text, scale_of, ticks
+from rigctl.report.charts.scales import number_text, scale_of, ticks
 from rigctl.report.charts.svg import render_svg
 
 HOSTILE = "<script>alert(1)</script>\"'&\x07"
 LONG = "a name that is much longer than its picture could ever be " * 4
 SVG = "{http://www.w3.org/2000/svg}"
-NIGHTS = Axis(kind="date", low=day(date(2026, 1, 1)), high=day(date(2026, 11, 22)))
+RUNS = Axis(low=0.5, high=325.5, at=tuple(range(5, 326, 80)))
 
 
 def plotted(*marks: Mark, x: Axis | None = None, y: Axis | None = None, width: float = 380) -> Plot:
@@ -60,10 +59,10 @@ def test_positions_do_not_drift_along_a_line_of_relative_steps() -> None:
 def test_all_labels_are_within_the_picture_and_none_lies_on_another(width: float) -> None:
     x = Axis("bytes per message", kind="log2", labels="bytes", ticks=30)
     tall = plotted(Line(((1, 3), (2**27, 120_000)), "s1"), x=x, y=Axis("round trip [µs]", kind="log10"), width=width)
-    nights = plotted(Points(((NIGHTS.low or 0, 941.0),), "s1"), x=NIGHTS, width=width)
+    runs = plotted(Points(((1, 941.0),), "s1"), x=RUNS, width=width)
     y = Axis(kind="names", names=(LONG, "short"))
     names = plotted(Points(((3, 0), (5, 1)), "s1"), y=y, x=Axis("", 0, 10), width=width)
-    for drawn in (tall, nights, names):
+    for drawn in (tall, runs, names):
         svg = render_svg(drawn)
         found = texts(svg)
         height = float(re.findall(r'viewBox="0 0 [\d.]+ ([\d.]+)"', svg)[0])
@@ -74,9 +73,9 @@ def test_all_labels_are_within_the_picture_and_none_lies_on_another(width: float
                 assert right <= other_left or other_right <= left or abs(base - other_base) >= 11
 
 
-def test_texts_of_dates_stand_in_lanes_and_do_not_collide() -> None:
-    changes = [Rule(day(date(2026, month, 3)), "x", f"−4.1 % in {month}: kernel 6.12 → 6.13") for month in range(1, 11)]
-    found = [entry for entry in texts(render_svg(plotted(*changes, x=NIGHTS))) if "kernel" in entry[0]]
+def test_texts_of_rules_stand_in_lanes_and_do_not_collide() -> None:
+    changes = [Rule(32 * number, "x", f"−4.1 % in {number}: kernel 6.12 → 6.13") for number in range(1, 11)]
+    found = [entry for entry in texts(render_svg(plotted(*changes, x=RUNS))) if "kernel" in entry[0]]
     assert len({text for text, *_ in found}) == 10
     for text, left, right, base in found:
         for other, other_left, other_right, other_base in found:
@@ -134,28 +133,6 @@ def test_ticks_are_round_and_within_what_is_asked(axis: Axis, values: tuple[floa
 def test_fewer_ticks_where_their_labels_have_no_room() -> None:
     assert [labels(Axis(low=0, high=10, ticks=10), most=most) for most in (11, 6, 3)] == [
         [str(number) for number in range(11)], ["0", "2", "4", "6", "8", "10"], ["0", "5", "10"],
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("first", "last", "most", "expected"),
-    [
-        (date(2026, 11, 1), date(2026, 11, 4), 9, ["1 Nov 2026", "2 Nov", "3 Nov", "4 Nov"]),
-        (date(2026, 11, 1), date(2026, 11, 30), 6, ["2 Nov 2026", "9 Nov", "16 Nov", "23 Nov", "30 Nov"]),
-        (date(2026, 11, 10), date(2027, 2, 10), 5, ["Dec 2026", "Jan 2027", "Feb"]),
-        (date(2025, 12, 1), date(2026, 11, 22), 5, ["Jan 2026", "Apr", "Jul", "Oct"]),
-        (date(2020, 1, 1), date(2026, 1, 1), 4, ["Jan 2020", "Jan 2022", "Jan 2024", "Jan 2026"]),
-    ],
-)
-def test_dates_have_the_year_where_it_changes(first: date, last: date, most: int, expected: list[str]) -> None:
-    found = ticks(scale_of(Axis(kind="date"), [day(first), day(last)]), lambda found: len(found) <= most)
-    assert [" ".join(filter(None, (tick.text, tick.below))) for tick in found] == expected
-
-
-def test_a_single_night_has_hours_and_its_date() -> None:
-    found = ticks(scale_of(Axis(kind="date"), [day(date(2026, 11, 22)) + 3 * 3600]), lambda found: len(found) <= 5)
-    assert [(tick.text, tick.below) for tick in found] == [
-        ("12:00", "21 Nov 2026"), ("00:00", "22 Nov 2026"), ("12:00", ""), ("00:00", "23 Nov 2026"),
     ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import hostile_runs
 import pytest
 from atom import broken_rules, dead
 from hostile_runs import Elements
-from many_nights import DAY_S, FIRST_S, mesh_plan
+from many_nights import DAY_S, FIRST_S, measure, mesh_plan
 from sites import NIGHTS, NOW, Site, put_night, weeks
 
 from rigctl.base.errors import InputError
@@ -139,8 +139,9 @@ def test_a_night_that_missed_a_bound_is_on_every_page_that_tells_of_nights(site:
     mark = f'class="night unexpected" href="{{}}runs/{run}.html" title="2026-11-06, {said}'
     assert mark.format("") in front  # in the strip
     assert mark.format("../") in course  # in the calendar
-    assert f"nightly on lab, 2026-11-06: {said}" in front.partition("<h2>News</h2>")[2]
-    assert f"nightly on lab, 2026-11-06: {said}" in course.partition("<h2>Expectations</h2>")[2]
+    assert f"2026-11-06: N{said[1:]}" in front.partition('class="courses"')[2]  # on the card
+    assert f"nightly on lab, 2026-11-06: {said}" not in front, "the news of a latest run is told once"
+    assert f"2026-11-06: N{said[1:]}" in course.partition("</section>")[0]
     assert 'term="unexpected"' in site.text("feed.xml")
     assert "Nothing changed" not in front
     assert dead(site.path) == []
@@ -152,11 +153,38 @@ def test_the_mornings_after_a_missed_bound_neither_forget_it_nor_tell_it_as_new(
     missing(site, 6)
     entries = site.text("feed.xml").count("<entry>")
     assert "2026-11-07, not as expected since 2026-11-06: " in site.publish().answer
+    earlier = site.text("scenarios/nightly@lab.html").partition("<h2>Earlier missed expectations</h2>")[2]
+    assert "nightly on lab, 2026-11-06: not as expected: goodput 940 Mbit/s in test 1" in earlier
     assert site.text("feed.xml").count("<entry>") == entries
     missing(site, 8, missed=False)
     answer = site.publish().answer
     assert answer.startswith("Nothing changed in 1 scenario in the latest night, 2026-11-09")
     assert "expected" not in answer
+
+
+def test_a_change_in_the_latest_run_is_new_and_its_trend_is_on_the_card(site: Site) -> None:
+    weeks(site.store, range(4, 14))  # the step of the thirteenth night is found in the last one
+    site.publish()
+    assert 'data-label="State">new</td>' in site.text("scenarios/nightly@lab.html")
+    front = site.text("index.html")
+    assert "<b>c as sender</b> goodput ÷ usual level" in front
+    weeks(site.store, [14])
+    site.publish()
+    assert 'data-label="State">not accepted</td>' in site.text("scenarios/nightly@lab.html")
+
+
+def test_runs_by_hand_are_no_nights_two_are_no_trend_and_the_seventh_scenario_is_folded(site: Site) -> None:
+    runs = {"thrice": 3} | {f"twice{number}": 2 for number in range(5)}
+    for scenario, count in runs.items():
+        for number in range(count):
+            measure(site.store, mesh_plan(("a", "b"), scenario_name=scenario), 20 + number)
+    site.publish()
+    for scenario, count in runs.items():
+        page = site.text(f"scenarios/{scenario}@lab.html").partition("</style>")[2].partition("<script>")[0]
+        assert page.count("<figure") == (2 if count > 2 else 0)
+        assert not re.search(r"\bnights?\b", re.sub('class="night[^"]*"', "", page))
+    shown, _, folded = site.text("index.html").partition("<summary>1 more scenario</summary>")
+    assert [text.count("<li>\n      <h2>") for text in (shown, folded)] == [6, 1]
 
 
 def test_nights_of_a_clock_that_was_ahead_are_not_the_latest(site: Site) -> None:

@@ -156,7 +156,7 @@ def bucket_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
 
 _TEXT: Final = frozenset(
     {"run", "status", "reason", "test", "source", "destination", "direction", "limit", "condition", "limit_detail"}
-    | {"subflow_bytes"}
+    | {"class", "subflow_bytes"}
     | {name for name, kind in setting_columns().items() if kind is str}
 )
 _FLAGS: Final = frozenset({"counted"} | {name for name, kind in setting_columns().items() if kind is bool})

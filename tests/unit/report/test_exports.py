@@ -8,6 +8,7 @@ from typing import Any, Final
 import builders
 import jsonschema
 import message_runs
+import pages
 import pandas as pd
 import pytest
 from meshes import NODES, mesh_run, messages_between
@@ -56,6 +57,16 @@ def test_parquet_comes_back_as_the_frame_it_was(level: Level) -> None:
     back = pd.read_parquet(io.BytesIO(made("parquet", frames, level)), dtype_backend="numpy_nullable")
     pd.testing.assert_frame_equal(back, getattr(frames, level.name.lower()), check_dtype=False)
     assert len(back) == len(frames.rows(level))
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_runs_of_every_kind_go_into_one_file_with_typed_columns(level: Level) -> None:
+    names = sorted(path.stem for path in pages.GOLDEN.glob("*.rigctl"))
+    rows = [row for name in names for row in load(*pages.stored(name)).rows(level)]
+    back = pd.read_parquet(io.BytesIO(FORMATS["parquet"](rows, level)), dtype_backend="numpy_nullable")
+    assert len(back) == len(rows) > 0
+    texts = {name for row in rows for name, value in row.items() if isinstance(value, str)}
+    assert texts <= {name for name, kind in back.dtypes.items() if kind == "string"}
 
 
 def test_a_run_without_measurements_exports_its_header() -> None:

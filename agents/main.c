@@ -28,7 +28,7 @@
 #endif
 #define PROTOCOL 4
 #define WATCHDOG_S 15
-#define PROGRESS_NS SECOND
+#define PROGRESS_NS (250 * MS) /* two counts, and so the first rate, within half a second */
 #define LOCK_NS (200 * MS) /* between looks whether the queue has moved */
 #define BUSY 3
 
@@ -83,7 +83,7 @@ static void write_progress(int64_t now)
     line_end();
 }
 
-/* Report progress once a second, while there are receivers and the peer has read the last line. */
+/* Report progress every PROGRESS_NS, while there are receivers and the peer has read the last line. */
 static void serve_progress(int64_t now)
 {
     bool any = false;

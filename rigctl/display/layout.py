@@ -7,15 +7,17 @@ import textwrap
 from collections.abc import Sequence
 from typing import Final
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from rigctl.base.units import format_duration
 from rigctl.display.panels import stream_rows
-from rigctl.display.state import Fate, Published, Said
+from rigctl.display.state import Fate, Published, Said, State
 
 PAGE_S: Final = 8.0
 """Time for which a page of results is shown."""
 _STYLES: Final = {"ok": "green", "note": "", "warning": "yellow", "error": "bold red"}
+_ROW_STYLES: Final = _STYLES | {"ok": "", "note": "cyan"}
 
 
 def screen(shown: Published, width: int, height: int, clock_s: float) -> list[Text]:
@@ -71,29 +73,59 @@ def _measuring(shown: Published, width: int, height: int, since_s: float) -> lis
 
 
 def _foot(shown: Published, width: int, height: int, since_s: float) -> list[Text]:
-    """Return progress, the time left and the last message."""
-    state, test = shown.state, shown.state.test
-    assert test is not None
-    part = min(1.0, (test.gone_s + since_s) / test.duration_s) if test.running and test.duration_s else 0.0
-    share = min(1.0, (state.done + part) / state.total) if state.total else 0.0
+    """Return the latest rows, progress, the time left and the last message."""
+    # The number of lines does not depend on the message, so that nothing above it moves.
+    lines = 2 if height >= 20 else 1
+    message = _news(shown, since_s) or (shown.state.messages[-1] if shown.state.messages else None)
+    notes = ((_wrapped(message, width) if message is not None else []) + [Text()] * lines)[:lines]
+    room = max(0, (height - 20) // 2)
+    # The test that is measured has the panels above.
+    state = shown.state.model_copy(update={"rows": tuple(row for row in shown.state.rows if row.level != "note")})
+    rows = [Text(" ").append_text(row) for row in _rows(state, width - 1, room)]
+    rows += [Text()] * (room - len(rows))
+    return [*rows, _progress(shown.state, width, since_s, shown.fate), *notes]
+
+
+def progress_lines(state: State, width: int, height: int) -> list[Text]:
+    """Return at most `height` lines for a run's own terminal: its latest rows, progress and the time left."""
+    if state.test is None:
+        nodes = f"preparing the nodes, {time_text(state.written_at - state.began_at)}"
+        return [Text(nodes, style="cyan")]
+    return [*_rows(state, width, height - 1), _progress(state, width, 0.0, Fate.RUNNING)]
+
+
+def _rows(state: State, width: int, height: int) -> list[Text]:
+    """Return the names of the columns and the latest rows; of a single line only the last row."""
+    head = [(state.head, "bold")] if height > 1 and state.rows else []
+    rows = state.rows[max(0, len(state.rows) - height + len(head)) :] if height > 0 else ()
+    lines = []
+    for text, style in [*head, *((row.text, _ROW_STYLES[row.level]) for row in rows)]:
+        # No number is cut in two.
+        fitting = text if cell_len(text) <= width else f"{text[: width - 1].rpartition(' ')[0].rstrip()} …"
+        lines.append(Text(fitting, style=style))
+        lines[-1].truncate(width)
+    return lines
+
+
+def _progress(state: State, width: int, since_s: float, fate: Fate) -> Text:
+    """Return a bar, the repetitions that were measured, and the time left."""
+    test, part = state.test, 0.0
+    if test is not None and test.running and test.duration_s and fate is Fate.RUNNING:
+        part = min(1.0, (test.gone_s + since_s) / test.duration_s)
     left = ""
-    if shown.fate is Fate.RUNNING:
+    if fate is Fate.RUNNING:
         most = "at most " if state.left_at_most else ""
         known = state.left_s is not None
-        left = f"{most}{_time(max(0.0, (state.left_s or 0.0) - since_s))} left" if known else "time left not known"
-    # The number of lines does not depend on the message, so that nothing above it moves.
-    lines = 3 if height >= 28 else 2 if height >= 20 else 1
-    message = _news(shown, since_s) or (state.messages[-1] if state.messages else None)
-    notes = ((_wrapped(message, width) if message is not None else []) + [Text()] * lines)[:lines]
-    return [Text(f" {_progress(share, max(4, width - 34))} {100 * share:3.0f} %  {left}"), *notes]
+        left = f"{most}{time_text(max(0.0, (state.left_s or 0.0) - since_s))} left" if known else "time left not known"
+    room = max(4, width - 34)
+    filled = round(min(1.0, (state.done + part) / state.total) * room) if state.total else 0
+    line = Text(" ").append("█" * filled, "cyan").append("░" * (room - filled), "dim")
+    line.append(f" {state.done} of {state.total}  {left}").truncate(width)
+    return line
 
 
-def _progress(share: float, width: int) -> str:
-    filled = round(share * width)
-    return "█" * filled + "░" * (width - filled)
-
-
-def _time(duration_s: float) -> str:
+def time_text(duration_s: float) -> str:
+    """Return whole seconds, at least one."""
     return format_duration(float(max(1, round(duration_s))))
 
 
@@ -104,7 +136,7 @@ def _news(shown: Published, since_s: float) -> Said | None:
         kept = f" What was measured is stored: rigctl run … --resume {state.run}." if state.run else ""
         return Said(level="error", text=f"The run died: its process {state.pid} is gone.{kept}")
     if shown.fate is Fate.SILENT:
-        silent = _time(since_s)
+        silent = time_text(since_s)
         return Said(level="error", text=f"No news for {silent}: process {state.pid} is stopped, or hangs.")
     return None
 
@@ -117,9 +149,9 @@ def _brief(shown: Published, width: int, since_s: float) -> list[Text]:
     """Return the messages of a run before its first test, or of one that ended without results."""
     state = shown.state
     if state.phase == "ended":
-        what = f"{state.outcome or 'ended'}, {_time(since_s)} ago"
+        what = f"{state.outcome or 'ended'}, {time_text(since_s)} ago"
     else:
-        what = f"preparing the nodes, {_time(state.written_at - state.began_at + since_s)}"
+        what = f"preparing the nodes, {time_text(state.written_at - state.began_at + since_s)}"
     news = _news(shown, since_s)
     messages = [*state.messages[-8:], *([news] if news is not None else [])]
     said = [line for message in messages for line in _wrapped(message, width)]

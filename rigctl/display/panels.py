@@ -98,11 +98,23 @@ class Panel:
 
 def number_text(mbps: float | None) -> tuple[str, str]:
     """Return number and unit, as `941`, `Mbit/s` or `18.31`, `Gbit/s`, with three to five digits."""
-    if mbps is None:
-        return "–", "Mbit/s"
-    if mbps >= _GBIT_FROM:
+    if mbps is not None and mbps >= _GBIT_FROM:
         return f"{mbps / 1000:.{1 if mbps >= 99_950 else 2}f}", "Gbit/s"
-    return (f"{mbps:,.0f}" if mbps >= 99.95 else f"{mbps:.1f}" if mbps >= 9.995 else f"{mbps:.2f}"), "Mbit/s"
+    return rate_text(mbps), "Mbit/s"
+
+
+def rate_text(rate: float | None) -> str:
+    """Return a rate with three digits or more: `9.41`, `94.1`, `9,410`."""
+    if rate is None:
+        return "–"
+    return f"{rate:,.0f}" if rate >= 99.95 else f"{rate:.1f}" if rate >= 9.995 else f"{rate:.2f}"
+
+
+def spark(values: Sequence[float], width: int = 12) -> str:
+    """Return the latest of `values` as a small chart in one line, from 0 to the largest of them."""
+    latest = values[-width:]
+    most = max(latest, default=0.0) or 1.0
+    return "".join("▁▂▃▄▅▆▇█"[min(7, int(8 * value / most))] for value in latest)
 
 
 def total_of(streams: Sequence[Stream]) -> Stream:

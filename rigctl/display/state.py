@@ -29,6 +29,7 @@ from rigctl.base.texts import printable
 MOST_TEXT: Final = 600
 MOST_HISTORY: Final = 120
 MOST_MESSAGES: Final = 20
+MOST_ROWS: Final = 100
 
 Shown = Annotated[str, AfterValidator(lambda text: printable(text[:MOST_TEXT]))]
 Mbps = Annotated[float, Field(ge=0, le=1e9)]
@@ -47,8 +48,8 @@ class Stream(Part):
 
     name: Shown
     ceiling_mbps: Mbps | None = Field(None, description="As rigctl plan shows it; null: not known.")
-    now_mbps: Mbps | None = Field(None, description="Received within the last second, as its receiver counted it.")
-    history_mbps: tuple[Mbps, ...] = Field((), description="Of this repetition, one figure a second, the latest last.")
+    now_mbps: Mbps | None = Field(None, description="As its receiver counted it last.")
+    history_mbps: tuple[Mbps, ...] = Field((), description="Of this repetition, four a second, the latest last.")
     measured_mbps: Mbps | None = Field(None, description="Goodput of the repetition that was finished last.")
 
 
@@ -96,6 +97,8 @@ class State(Part):
     test: CurrentTest | None = None
     streams: tuple[Stream, ...] = ()
     messages: tuple[Said, ...] = Field((), description="The latest last.")
+    head: Shown = Field("", description="The names of the columns of `rows`.")
+    rows: tuple[Said, ...] = Field((), description="A line for each repetition; the one that is measured comes last.")
     results: tuple[Shown, ...] = Field((), description="After the run: the lines of `rigctl show`, 78 columns wide.")
 
 

@@ -182,7 +182,7 @@ class Agent:
         return (await self.order(orders.Probed(last))).texts
 
     def on_progress(self, endpoint: int, call: Callable[[int, int], None]) -> None:
-        """Call `call(clock_ns, bytes)`, on the node's clock, about once a second while the receiver `endpoint` runs."""
+        """Call `call(clock_ns, bytes)`, on the node's clock, four times a second while the receiver `endpoint` runs."""
         self._progress[endpoint] = call
 
     async def ended_endpoint(self, endpoint: int) -> None:

@@ -1,28 +1,40 @@
-"""Live progress: the test, the rate of each pair, the time left. Plain lines if there is no terminal."""
+"""The events of a run while it is measured, and its table in progress: a line for each repetition, with its result."""
 
 import logging
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Literal
 
-from rich.console import Console
-from rich.live import Live
-from rich.text import Text
-
+from rigctl.analysis.rows.flows import datagram_values, message_values
 from rigctl.base.logs import learnt
-from rigctl.base.texts import printable_lines
-from rigctl.base.units import format_bytes, format_duration
+from rigctl.base.units import format_bytes
+from rigctl.display.panels import rate_text
 from rigctl.measure.orders import Channel
 from rigctl.model.contract import departures
-from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, Stream, settings_words, several_sets
-from rigctl.runner.schedule import Order, together
-from rigctl.settings import ITERATIONS
+from rigctl.model.unknowns import mean_of_all, total
+from rigctl.records import (
+    Cell,
+    Flow,
+    Repetition,
+    RunInfo,
+    RunPlan,
+    RunStatus,
+    Status,
+    Stream,
+    by_stream,
+    settings_words,
+    several_sets,
+)
+from rigctl.runner.schedule import MOST_ATTEMPTS, Order, is_open_ended, together
+from rigctl.settings import ITERATIONS, MSS, READ, SETTINGS, WRITE
 
-SIGN_OF_LIFE_S: Final = 60.0
-MOST_PAIRS_SHOWN: Final = 4
+MOST_STREAMS: Final = 4
+"""Up to this number of streams, if all tests have the same, each has a column; of others the range is shown."""
+WIDTH: Final = 80
+MOST_TEXT: Final = 32
+"""Longest text of a setting in the table."""
+_MBPS, _RANGE = "Mbit/s", "Per pair"
 _log = logging.getLogger("rigctl.run")
 
 
@@ -37,8 +49,8 @@ class Progress:
 
     def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None: ...
 
-    def ended(self, cell: Cell, result: Repetition, notes: Sequence[str] = ()) -> None:
-        """Note that a repetition ended. `notes`: a line for each setting that was not granted."""
+    def ended(self, cell: Cell, result: Repetition, notes: Mapping[str, str] = {}) -> None:
+        """Note that a repetition ended. `notes`: the settings that were not granted."""
 
     def say(self, line: str) -> None: ...
 
@@ -58,13 +70,20 @@ def _call_each(listeners: Sequence[Callable[..., None]], *event: object) -> None
         listener(*event)
 
 
-def settings_text(cell: Cell, *, named: bool) -> str:
-    """Return the settings of a cell: `2 pairs, window 64 KiB, MSS 1460, 5 flows`; with `named` which pairs."""
-    words = list(settings_words(cell, "names" if named else "count").values())
+def _words(cell: Cell, pairs: Literal["count", "names"]) -> dict[str, str]:
+    """Return the settings of a cell in words, by their names."""
+    words = settings_words(cell, pairs)
     if cell.in_messages and cell.message_bytes is not None:
         times = f"{cell[ITERATIONS]:,} × " if cell[ITERATIONS] is not None else ""
-        words.append(f"{times}{format_bytes(cell.message_bytes)}")
-    return ", ".join(words)
+        words["messages"] = f"{times}{format_bytes(cell.message_bytes)}"
+    if cell.kind.files:
+        words |= {place.name: f"{place.name} {place.text(cell[place])}" for place in (READ, WRITE)}
+    return words
+
+
+def settings_text(cell: Cell, *, named: bool) -> str:
+    """Return the settings of a cell: `2 pairs, window 64 KiB, MSS 1460, 5 flows`; with `named` which pairs."""
+    return ", ".join(_words(cell, "names" if named else "count").values())
 
 
 def stream_name(traffic_class: str | None, stream: Stream) -> str:
@@ -72,13 +91,28 @@ def stream_name(traffic_class: str | None, stream: Stream) -> str:
     return str(stream) if traffic_class is None else f"{traffic_class} {stream}"
 
 
-def departure_notes(cell: Cell, result: Repetition) -> list[str]:
-    """Return a line for each setting that was not granted: `mss 8960 requested, 1448 effective (2 pairs)`."""
-    found = Counter((each.setting, each.requested, each.effective) for each in departures(cell, result.flows))
-    return [
-        f"{setting} {requested} requested, {effective} effective ({count} pair{'s' if count > 1 else ''})"
-        for (setting, requested, effective), count in found.items()
-    ]
+def granted(cell: Cell, result: Repetition) -> dict[str, str]:
+    """Return the settings that were not granted as requested, by their names: `MSS` with `8960→1448`."""
+    found: dict[str, str] = {}
+    for each in departures(cell, result.flows):
+        setting = SETTINGS[each.setting]
+        name, phrase = setting.noun or setting.name, setting.phrase or str
+        effective = phrase(int(each.effective)) if each.effective.isdigit() else each.effective
+        found.setdefault(name, f"{_bare(name, phrase(cell[setting]))}→{_bare(name, effective)}")
+    return found
+
+
+def _bare(name: str, words: str) -> str:
+    """Return the words of a setting as they stand below its name: `64 KiB`, `5`."""
+    for word in (f"{name} ", "total ", "datagrams of ", f" {name}", f" {name.removesuffix('s')}"):
+        words = words.replace(word, "", 1)
+    return words if len(words) <= MOST_TEXT else f"{words[: MOST_TEXT - 1]}…"
+
+
+def reason_text(result: Repetition) -> str:
+    """Return why a repetition is no result, or one in part, and whether it is measured once more."""
+    again = "; measured once more" if result.status is Status.INVALID and result.attempt < MOST_ATTEMPTS else ""
+    return f"{result.reason}" if result.status is Status.OK else f"{result.status}: {result.reason}{again}"
 
 
 class Eta:
@@ -111,89 +145,110 @@ class Eta:
         beyond_s = self._beyond_s / self._done if self._done else 0.0
         return max(0.0, self._left_s + self._left * beyond_s - gone_s)
 
-    def text(self, gone_s: float = 0.0) -> str:
-        """Return the time left: `, 4m 20s left`; empty beyond the plan."""
-        left_s, bound = self.left_s(gone_s), "at most " if self.at_most else ""
-        return "" if left_s is None else f", {bound}{format_duration(float(round(left_s)))} left"
+
+class Columns:
+    """The table of a run in progress: the settings in which its tests differ, then the figures of each repetition.
+
+    The plan alone decides its columns, so a line can be printed as soon as its repetition has ended.
+    """
+
+    def __init__(self, plan: RunPlan) -> None:
+        self._plan, cells = plan, plan.cells
+        self._pairs: Literal["count", "names"] = "names" if several_sets(cells) else "count"
+        words = [(cell.traffic_class, _words(cell, self._pairs)) for cell in cells]
+        names = dict.fromkeys(name for _, own in words for name in own)
+        values = Counter((name, group) for name, group, _ in {(n, g, own.get(n)) for g, own in words for n in names})
+        # In what classes differ, their names tell.
+        varied = {name for (name, _), count in values.items() if count > 1 or name == "class"}
+        self._varied = {n: n[:1].upper() + n.split(maxsplit=1)[0][1:] for n in names if n in varied}
+        units, sets = dict.fromkeys(map(_unit, cells)), {cell.streams for cell in cells}
+        several = [_RANGE] if max(map(len, sets)) > 1 else []
+        alike = several and len(sets) == len(units) == 1 and len(cells[0].streams) <= MOST_STREAMS
+        named = [str(stream).replace(" ", "") for stream in cells[0].streams] if alike else several
+        leads = [self._lead(cell, plan.repeat) for cell in cells]
+        for self._streams, gap in ((named, 2), (several, 2), (several, 1)):
+            self._places: dict[str, tuple[int, bool]] = {}  # where each column begins; if it is on the right, ends
+            end = -gap
+            counts = (name for cell in cells for name in _counts(cell, ()))
+            for name in dict.fromkeys((*leads[0], *units, *self._streams, *counts)):
+                texts = [own.get(name, "10,000") for own in leads] + ["8960→1448"] * (name == MSS.noun)
+                right = all(text[0].isdigit() and text[-1].isdigit() for text in texts)
+                begin, end = end + gap, end + gap + max(map(len, (self._varied.get(name, name), *texts)))
+                self._places[name] = (end if right else begin, right)
+            if end <= WIDTH:
+                break
+        self.head = self._line(dict(zip(self._places, self._places, strict=True)) | self._varied, "")
+
+    def running(self, cell: Cell, repetition: int, mbps: Sequence[float | None], note: str) -> str:
+        """Return the line of a repetition that is measured, with the present rate of each stream, if they are known."""
+        whole = total(mbps)
+        rates = self._figures(_MBPS, mbps, whole) if _unit(cell) == _MBPS and whole is not None else {}
+        return self._line(self._lead(cell, repetition) | rates, note)
+
+    def ended(self, cell: Cell, result: Repetition, notes: Mapping[str, str]) -> str:
+        """Return the line of a repetition that was measured: its figures, or the reason why it has none."""
+        texts = self._lead(cell, result.repetition)
+        others = [f"{name} {text}" for name, text in notes.items() if name not in texts]
+        texts |= {name: text for name, text in notes.items() if name in texts}
+        if result.status is Status.OK:
+            values = stream_values(cell, result)
+            whole = mean_of_all(values) if cell.kind.round_trips else total(values)
+            texts |= self._figures(_unit(cell), values, whole) | _counts(cell, result.flows)
+        return self._line(texts, ", ".join(others if result.reason is None else [reason_text(result)]))
+
+    def _lead(self, cell: Cell, repetition: int) -> dict[str, str]:
+        repeat, words = self._plan.repeat, _words(cell, self._pairs)
+        number = {"Test": f"{cell.number}/{len(self._plan.cells)}"}
+        if repeat > 1 or is_open_ended(self._plan):
+            number["Repeat"] = f"{repetition}/{repeat}" if repetition <= repeat > 1 else f"{repetition}"
+        return number | {name: _bare(name, words.get(name, "default")) for name in self._varied}
+
+    def _figures(self, unit: str, values: Sequence[float | None], whole: float | None) -> dict[str, str]:
+        known = sorted(value for value in values if value is not None)
+        ends = "–".join(dict.fromkeys(map(rate_text, (known[0], known[-1])))) if known[1:] else ""
+        each = [ends] if self._streams == [_RANGE] else map(rate_text, values)
+        return {unit: rate_text(whole), **dict(zip(self._streams, each, strict=False))}
+
+    def _line(self, texts: Mapping[str, str], note: str) -> str:
+        line = ""
+        for name, (place, right) in self._places.items():
+            if text := texts.get(name):  # one that is too long for its column takes the blanks of the next one
+                line = line.ljust(max(place - right * len(text), len(line) + bool(line))) + text
+        return f"{line}  {note}" if note else line
 
 
-class Lines(Progress):
-    """Prints a line when a cell begins and when it ends: for logs and pipes."""
-
-    def __init__(self, plan: RunPlan, console: Console, orders: Sequence[Order]) -> None:
-        self._plan, self._console, self._eta = plan, console, Eta(orders)
-        self._rates: dict[Channel, float] = {}
-        self._last: dict[Channel, tuple[int, int]] = {}
-        self._tests = ""  # as "test 3"
-        self._named = several_sets(plan.cells)
-        self._began_s = self._printed_s = 0.0
-
-    def began(self, cell: Cell, repetition: int, attempt: int, others: Sequence[Cell] = ()) -> None:
-        self._rates.clear()
-        self._last.clear()
-        numbers = ", ".join(str(each.number) for each in (cell, *others))
-        self._tests, self._began_s = f"test{'s' if others else ''} {numbers}", time.monotonic()
-        self._printed_s = self._began_s
-        again = ", measured once more" if attempt > 1 else ""
-        # Beyond the plan: a retest, whose total is unknown.
-        of_all = f"/{self._plan.repeat}" if repetition <= self._plan.repeat else ""
-        nth = f", repetition {repetition}{of_all}" if self._plan.repeat > 1 else ""
-        for each in (cell, *others):
-            head = f"test {each.number}/{len(self._plan.cells)}{nth}{again}"
-            when = "at the same time" if each is not cell else f"{format_duration(cell.duration_s)}{self._eta.text()}"
-            self.say(f"{head}: {settings_text(each, named=self._named)}; {when}")
-
-    def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None:
-        before_ns, before = self._last.get(channel, (None, 0))
-        self._last[channel] = (clock_ns, total_bytes)
-        if before_ns is not None and clock_ns > before_ns:
-            self._rates[channel] = (total_bytes - before) * 8e3 / (clock_ns - before_ns)
-        self._show()
-
-    def ended(self, cell: Cell, result: Repetition, notes: Sequence[str] = ()) -> None:
-        self._eta.count(cell, result)
-        reasons = [] if result.reason is None else [f"{result.status}: {result.reason}"]
-        for line in (*reasons, *notes):
-            self.say(f"test {cell.number}: {line}")
-
-    def say(self, line: str) -> None:
-        self._console.print(printable_lines(line), highlight=False, markup=False, soft_wrap=True)
-
-    def _show(self) -> None:
-        now_s = time.monotonic()
-        if now_s - self._printed_s >= SIGN_OF_LIFE_S:
-            self._printed_s = now_s
-            self.say(self._present_text())
-
-    def _present_text(self) -> str:
-        gone_s = time.monotonic() - self._began_s
-        rates = sorted(self._rates.items(), key=lambda item: item[0].endpoint)
-        if len(rates) > MOST_PAIRS_SHOWN:
-            speeds = [rate for _, rate in rates]
-            text = f"sum {sum(speeds):,.0f} Mbit/s   pairs {min(speeds):,.0f} to {max(speeds):,.0f}"
-        else:
-            named = ((stream_name(channel.traffic_class, channel.stream), rate) for channel, rate in rates)
-            text = "   ".join(f"{name}  {rate:,.0f} Mbit/s" for name, rate in named)
-        return f"{self._tests}  {format_duration(float(round(gone_s)))}   {text}{self._eta.text(gone_s)}"
+def _unit(cell: Cell) -> str:
+    return _MBPS if not cell.in_messages else "Median µs" if cell.kind.round_trips else "MB/s"
 
 
-class Screen(Lines):
-    """One live line under the finished ones: the running cell and the present goodput of each pair."""
+def stream_values(cell: Cell, result: Repetition) -> list[float | None]:
+    """Return the figure of each stream: its goodput, its median round trip, or its throughput; None if not known."""
+    flows = by_stream(result.flows)
+    return [_value(cell, flows.get(stream, ()), result.window_s) for stream in cell.streams]
 
-    def __init__(self, plan: RunPlan, console: Console, orders: Sequence[Order], live: Live) -> None:
-        super().__init__(plan, console, orders)
-        self._live = live
 
-    def began(self, cell: Cell, repetition: int, attempt: int, others: Sequence[Cell] = ()) -> None:
-        super().began(cell, repetition, attempt, others)
-        self._show()
+def _value(cell: Cell, flows: Sequence[Flow], window_s: float | None) -> float | None:
+    if len(flows) != cell.parallel:
+        return None
+    if cell.kind.round_trips:
+        return mean_of_all(message_values(cell, flow)["app_rtt_p50_us"] for flow in flows)
+    if cell.in_messages:
+        per_s = total(message_values(cell, flow)["throughput_bytes_per_s"] for flow in flows)
+        return None if per_s is None else per_s / 1e6
+    size = total(flow.bytes for flow in flows)
+    return size * 8e-6 / window_s if window_s and size is not None else None
 
-    def ended(self, cell: Cell, result: Repetition, notes: Sequence[str] = ()) -> None:
-        super().ended(cell, result, notes)
-        self._live.update(Text(""))
 
-    def _show(self) -> None:
-        self._live.update(Text(f"  {self._present_text()}", style="cyan"))
+def _counts(cell: Cell, flows: Sequence[Flow]) -> dict[str, str]:
+    """Return what a kind of test counts beside its rate: retransmits, or the datagrams that were lost."""
+    whole = flows if len(flows) == len(cell.streams) * cell.parallel else ()
+    if cell.in_messages:
+        return {}
+    if cell.transport == "udp":
+        loss = datagram_values(whole)["loss_pct"]
+        return {"Loss %": "–" if loss is None else f"{loss:.3g}"}
+    again = total(flow.retransmits for flow in whole)
+    return {"Retransmits": "–" if again is None else f"{again:,}"}
 
 
 class Logged(Progress):
@@ -205,29 +260,14 @@ class Logged(Progress):
             learnt(cell=each.number)
             _log.info("test begins: %s", settings_text(each, named=True), extra={"event": "test begins", **numbers})
 
-    def ended(self, cell: Cell, result: Repetition, notes: Sequence[str] = ()) -> None:  # noqa: ARG002 — the log knows it
+    def ended(self, cell: Cell, result: Repetition, notes: Mapping[str, str] = {}) -> None:  # noqa: ARG002 — the log knows it
         numbers = {"repetition": result.repetition, "attempt": result.attempt, "status": str(result.status)}
         level = logging.INFO if result.status is Status.OK and result.reason is None else logging.WARNING
         why = f": {result.reason}" if result.reason else ""
         _log.log(level, "test ended: %s%s", result.status, why, extra={"event": "test ended", **numbers})
-        for line in notes:
-            _log.info("%s", line)
+        for name, text in notes.items():
+            _log.info("%s %s", name, text)
         learnt(cell=None)
 
     def say(self, line: str) -> None:
         _log.info("%s", line)
-
-
-@contextmanager
-def progress_on(console: Console, plan: RunPlan, orders: Sequence[Order], quiet: bool) -> Iterator[Progress]:
-    """Yield the progress that suits `console`: live on a terminal, plain lines elsewhere, nothing when `quiet`.
-
-    `orders` are the repetitions still to be measured: a resumed run has fewer than its plan.
-    """
-    if quiet:
-        yield Progress()
-    elif console.is_terminal:
-        with Live(Text(""), console=console, refresh_per_second=4, transient=True) as live:
-            yield Screen(plan, console, orders, live)
-    else:
-        yield Lines(plan, console, orders)

@@ -1,24 +1,33 @@
-"""Progress that is published, for `rigctl display` in another terminal or of another user.
+"""Progress as people see it: in the run's own terminal, in a pipe, and by `rigctl display` in any other terminal.
 
-The run's own calls only keep numbers; a thread writes them to a file (`display.state`). While a test runs, its
-receivers count once a second; afterwards the figures are those of its flows.
+All are drawn from one state, kept by `Board`. The run's own calls only keep numbers; threads draw them, and write them
+to a file (`display.state`). While a test runs, its receivers count four times a second.
 """
 
 import os
+import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Literal, cast
 
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
 from rigctl.base.errors import RigctlError
 from rigctl.base.processes import Process, process
-from rigctl.display.state import MOST_HISTORY, MOST_MESSAGES, CurrentTest, Said, State, Stream, publishing
+from rigctl.base.texts import printable_lines
+from rigctl.display.layout import progress_lines, time_text
+from rigctl.display.panels import spark, total_of
+from rigctl.display.state import MOST_HISTORY, MOST_MESSAGES, MOST_ROWS, CurrentTest, Said, State, Stream, publishing
 from rigctl.measure.orders import Channel
-from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, by_stream, several_sets
-from rigctl.runner.progress import Eta, Progress, settings_text, stream_name
+from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, several_sets
+from rigctl.runner.progress import Columns, Eta, Progress, reason_text, settings_text, stream_name, stream_values
 from rigctl.runner.schedule import Order
-from rigctl.scenario.forecast import forecasts, sum_ceiling_bps
+from rigctl.scenario.forecast import forecasts
 from rigctl.settings.kinds import AGENT
 
 _Level = Literal["ok", "note", "warning", "error"]
@@ -26,6 +35,7 @@ _Outcome = Literal["complete", "partial", "interrupted", "failed"]
 _MOST_FIGURES: Final = 4000
 """Most figures in the histories of all streams together; each stream has at least `_LEAST_HISTORY`."""
 _LEAST_HISTORY: Final = 10
+SIGN_OF_LIFE_S: Final = 60.0
 
 
 @dataclass(slots=True)
@@ -70,6 +80,9 @@ class Board(Progress):
         self._done = max(0, self._total - len(orders))
         self._outcome: _Outcome | None = None
         self._named = several_sets(plan.cells)
+        self._columns = Columns(plan)
+        self.head = self._columns.head
+        self.rows: list[tuple[_Level, str]] = []
 
     def stored(self, info: RunInfo) -> None:
         self._info = info
@@ -100,7 +113,7 @@ class Board(Progress):
             live[name] = live[name].after(clock_ns, total_bytes) if name in live else _Live(clock_ns, total_bytes)
             self.changed()
 
-    def ended(self, cell: Cell, result: Repetition, notes: Sequence[str] = ()) -> None:
+    def ended(self, cell: Cell, result: Repetition, notes: Mapping[str, str] = {}) -> None:
         self._eta.count(cell, result)
         if self._running is not None:
             self._running.ended_s = time.monotonic()
@@ -108,13 +121,15 @@ class Board(Progress):
         self._total = max(self._total, self._done)
         if cell.number == cell.first:
             self._measured_mbps = {}
+        level: _Level = "ok" if result.reason is None else "error" if result.status is Status.FAILED else "warning"
+        self.rows.append((level, self._columns.ended(cell, result, notes)))
         if result.reason is not None:
-            level: _Level = "error" if result.status is Status.FAILED else "warning"
-            self._add(level, f"test {cell.number}: {result.status}: {result.reason}")
-        if result.status is Status.OK:
-            self._add_goodput(cell, result)
-        for line in notes:
-            self._add("warning", f"test {cell.number}: {line}")
+            self._add(level, f"test {cell.number}: {reason_text(result)}")
+        if result.status is Status.OK and not cell.in_messages:
+            values = zip(cell.streams, stream_values(cell, result), strict=True)
+            known = {stream_name(cell.traffic_class, stream): mbps for stream, mbps in values if mbps is not None}
+            self._measured_mbps |= known
+        self.changed()
 
     def say(self, line: str) -> None:
         self._add("note", line)
@@ -123,24 +138,6 @@ class Board(Progress):
         self._messages = (*self._messages, Said(level=level, text=text))[-MOST_MESSAGES:]
         self.changed()
 
-    def _add_goodput(self, cell: Cell, result: Repetition) -> None:
-        """Keep the goodput of each stream. What limits it is left to the report: that takes as long as a short test."""
-        if not result.window_s:
-            return
-        measured = {
-            stream_name(cell.traffic_class, stream): sum(flow.bytes or 0 for flow in flows) * 8e-6 / result.window_s
-            for stream, flows in by_stream(result.flows).items()
-        }
-        self._measured_mbps |= measured
-        mbps, ceiling_bps = sum(measured.values()), None
-        if cell.traffic_class is None:  # classes share their links
-            ceiling_bps = sum_ceiling_bps(forecasts(cell, self._plan, self._plan.ip_version), self._plan)
-        share = ""
-        if ceiling_bps:
-            ceiling_mbps = ceiling_bps / 1e6 * len(cell.streams) / len(cell.pairs)
-            share = f", {100 * mbps / ceiling_mbps:.1f} % of the ceiling"
-        self._add("ok", f"test {cell.number}: {mbps:,.0f} Mbit/s{share}")
-
     def snapshot(self) -> State:
         """Return the present state. Called by another thread."""
         now_s, current = time.monotonic(), self._running
@@ -148,6 +145,10 @@ class Board(Progress):
         running = current is not None and current.ended_s is None and not ended
         gone_s = ((current.ended_s or now_s) - current.began_s) if current is not None else 0.0
         left_s = None if ended else self._eta.left_s(gone_s if running else 0.0)
+        streams = () if current is None else self._streams(current, running)
+        rows = self.rows[-MOST_ROWS:]
+        if current is not None and running:
+            rows += [("note", self._running_row(cell, current, streams, gone_s)) for cell in current.cells]
         return State(
             pid=self._me.pid,
             started=self._me.started,
@@ -166,8 +167,10 @@ class Board(Progress):
             left_s=left_s,
             left_at_most=self._eta.at_most,
             test=None if current is None else self._test(current, gone_s, running),
-            streams=() if current is None else self._streams(current, running),
+            streams=streams,
             messages=self._messages,
+            head=self.head,
+            rows=tuple(Said(level=level, text=text) for level, text in rows),
         )
 
     def _test(self, current: _Running, gone_s: float, running: bool) -> CurrentTest:
@@ -183,6 +186,12 @@ class Board(Progress):
             running=running,
             live=first.engine == AGENT,
         )
+
+    def _running_row(self, cell: Cell, current: _Running, streams: Sequence[Stream], gone_s: float) -> str:
+        names = {stream_name(cell.traffic_class, stream) for stream in cell.streams}
+        own = [stream for stream in streams if stream.name in names]
+        course = f"{spark(total_of(own).history_mbps)} {time_text(gone_s)}".lstrip()
+        return self._columns.running(cell, current.repetition, [stream.now_mbps for stream in own], course)
 
     def _streams(self, current: _Running, running: bool) -> tuple[Stream, ...]:
         live, measured = dict(current.live), self._measured_mbps
@@ -213,3 +222,55 @@ def board_of(plan: RunPlan, orders: Sequence[Order]) -> Iterator[Board]:
         except BaseException:
             board.over(RunStatus.INTERRUPTED)
             raise
+
+
+class Spoken(Progress):
+    """Prints what the run has to say, in lines of the console's width."""
+
+    def __init__(self, board: Board, console: Console) -> None:
+        self._board, self._console, self._printed_s = board, console, time.monotonic()
+
+    def say(self, line: str) -> None:
+        self._printed_s = time.monotonic()
+        for part in printable_lines(line).split("\n"):
+            lines = textwrap.wrap(part, self._console.width, subsequent_indent="    ", break_on_hyphens=False)
+            self._console.print(Text("\n".join(lines)), soft_wrap=True)
+
+
+class Lines(Spoken):
+    """Prints a line for each repetition that has ended, and one a minute if none does: for logs and pipes."""
+
+    def began(self, cell: Cell, repetition: int, attempt: int, others: Sequence[Cell] = ()) -> None:  # noqa: ARG002
+        if not self._board.rows:
+            self.say(self._board.head)
+
+    def ended(self, cell: Cell, result: Repetition, notes: Mapping[str, str] = {}) -> None:  # noqa: ARG002
+        self.say(self._board.rows[-1][1])
+
+    def alive(self, over: threading.Event) -> None:
+        """Print the present state after each minute without a line, until the run is over."""
+        while not over.wait(1.0):
+            if time.monotonic() - self._printed_s >= SIGN_OF_LIFE_S:
+                lines = progress_lines(self._board.snapshot(), self._console.width, 2)
+                self.say("  ".join(line.plain.strip("█░ ") for line in lines))
+
+
+@contextmanager
+def progress_on(console: Console, board: Board, quiet: bool) -> Iterator[Progress]:
+    """Yield the progress that suits `console`: live on a terminal, plain lines elsewhere, nothing when `quiet`."""
+
+    def drawn() -> Group:
+        return Group(*progress_lines(board.snapshot(), console.width, console.height - 1))
+
+    if quiet:
+        yield Progress()
+    elif console.is_interactive:
+        with Live(get_renderable=drawn, console=console, refresh_per_second=4, transient=True):
+            yield Spoken(board, console)
+    else:
+        lines, over = Lines(board, console), threading.Event()
+        threading.Thread(target=lines.alive, args=(over,), name="rigctl-progress", daemon=True).start()
+        try:
+            yield lines
+        finally:
+            over.set()

@@ -39,8 +39,8 @@ from rigctl.runner.counters import counters_of
 from rigctl.runner.engine import Bench
 from rigctl.runner.nodes import Nodes, nodes_of
 from rigctl.runner.precheck import prechecked
-from rigctl.runner.progress import Everybody, Logged, Progress, departure_notes, progress_on
-from rigctl.runner.published import board_of
+from rigctl.runner.progress import Everybody, Logged, Progress, granted
+from rigctl.runner.published import board_of, progress_on
 from rigctl.runner.repetition import measure_together
 from rigctl.runner.resume import controller_id
 from rigctl.runner.schedule import (
@@ -104,8 +104,8 @@ def measure_run(
     orders = missing(plan, store.statuses(resumed) if resumed else {})
     with (
         about(),
-        progress_on(console, plan, orders, quiet) as printed,
         board_of(plan, orders) as board,
+        progress_on(console, board, quiet) as printed,
     ):
         folder, progress = captures or Path.cwd(), Everybody(board, Logged(), printed)
         work = _Work(plan, rig, store, progress, folder, tags or {}, wait_s, without_unreachable)
@@ -225,7 +225,7 @@ async def _measure_one(orders: Sequence[Order], work: _Work, run: str, bench: Be
     results = await measure_together(orders, bench, work.plan.max_skew_s, work.progress)
     work.store.add(run, *results)
     for cell, result in zip(cells, results, strict=True):
-        work.progress.ended(cell, result, departure_notes(cell, result))
+        work.progress.ended(cell, result, granted(cell, result))
     status = results[0].status
     if status is Status.INTERRUPTED:
         raise asyncio.CancelledError

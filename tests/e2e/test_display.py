@@ -82,7 +82,7 @@ def test_a_run_has_its_screen_and_outlives_its_terminal(user: User) -> None:
             eventually(lambda: is_small(own.screen().splitlines()), "a screen of 60 by 20")
             own.tmux("kill-server")
         user.replay.release()
-        other.shows("of each pair", "complete")
+        other.shows("pi1→pi2", "complete")
         other.tmux("send-keys", "q")
     eventually(lambda: process(pid) is None)
     (listed,) = json.loads(user.rigctl("runs", "--json"))["runs"]

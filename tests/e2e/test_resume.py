@@ -20,7 +20,7 @@ def test_what_failed_is_measured_again_with_the_first_options_which_need_not_be_
     replayed.replay.says(failing={"2": "no route to host"}, late={"3": 2})
     scenario = replayed.scenario(SCENARIO)
     options = ("--duration", "60s", "--set", "parallel=2")
-    assert "test 2: failed: pi1: no route" in replayed.rigctl("run", scenario, *options, "--no-report", code=3)
+    assert "failed: pi1: no route" in replayed.rigctl("run", scenario, *options, "--no-report", code=3)
     first, numbers = stored(replayed)
     assert numbers == [(1, 1, 1, "ok"), (2, 1, 1, "failed"), (3, 1, 1, "invalid"), (3, 1, 2, "invalid")]
     replayed.replay.says()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from progressing import lines_of
 
 from rigctl.analysis import run_view
 from rigctl.base import resources
@@ -134,6 +135,13 @@ def test_a_stored_run_is_printed_as_before(name: str, form: str, stores: Callabl
     check(f"{name}.{form}", rigctl(*words, file="page.html" if form == "html" else None))
 
 
+@pytest.mark.parametrize("name", RUNS)
+def test_the_table_of_a_run_fills_as_before(name: str, stores: Callable[[str], Path]) -> None:
+    with open_store(str(stores(name))) as store:
+        info = store.run(store.run_ids()[0])
+        check(f"{name}.progress.txt", lines_of(info.plan, store.repetitions(info.run)))
+
+
 @pytest.mark.usefixtures("once")
 @pytest.mark.parametrize("page", MORE)
 def test_further_output_of_stored_runs_is_as_before(page: str, stores: Callable[[str], Path], rigctl: Rigctl) -> None:
@@ -165,5 +173,9 @@ def test_a_run_survives_an_export_and_an_import(stores: Callable[[str], Path], t
 
 
 def test_no_page_is_left_over() -> None:
-    made = {f"{name}.{form}" for name in RUNS for form in FORMATS} | set(MORE) | {f"plan.{each}.json" for each in PLANS}
+    made = (
+        {f"{name}.{form}" for name in RUNS for form in (*FORMATS, "progress.txt")}
+        | set(MORE)
+        | {f"plan.{each}.json" for each in PLANS}
+    )
     assert {path.name for path in PAGES.iterdir()} == made

@@ -45,7 +45,8 @@ BACK_LOOKS: Final = 300
 """Looks of 0.1 s until all is as before: the longest wait is a watchdog's 15 s."""
 COMMAND_S: Final = 900.0
 """For a command that must end by itself; long, because the test itself may be stopped beside it."""
-_BEGAN: Final = re.compile(r"test (\d+)/\d+(?:, repetition (\d+)(?:/\d+)?)?(, measured once more)?: ")
+_ENDED: Final = re.compile(r" *(\d+)/\d+ +(?:(\d+)/\d+ )?")
+"""A line of progress: a test, and its repetition where there are several."""
 # What a node shows of itself, each line after the namespace's name. Some sysctls are secret or move by themselves.
 _LOOK: Final = r"""
 for n in $SPACES; do
@@ -165,7 +166,7 @@ class Ground:
 
     def was_measuring(self) -> bool:
         """Whether the latest command had begun a test."""
-        return self._errors.exists() and any(map(_BEGAN.match, self._errors.read_text(errors="replace").splitlines()))
+        return self._errors.exists() and " Test " in f" {self._errors.read_text(errors='replace')}"
 
     def complete(self) -> None:
         """Resume the run until nothing is missing; only repetitions that a busy machine made invalid may prevent it."""
@@ -175,7 +176,7 @@ class Ground:
                 assert list(self.user.folder.glob(".page.html.*")) == []
                 return
             assert code == 3, (code, errors)
-            assert INVALID in errors or ": failed: " not in errors, errors
+            assert INVALID in errors or "  failed: " not in errors, errors
         assert set(self.repetitions().values()) <= {"ok", "invalid"}
 
     def run(self) -> tuple[int, str]:
@@ -227,12 +228,12 @@ class Ground:
             assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
         stored = {key[1:] for key in self.repetitions()}
         told = [
-            (int(match[1]), int(match[2] or 1), 2 if match[3] else 1)
+            (int(match[1]), int(match[2] or 1))
             for line in (self._errors.read_text(errors="replace").splitlines() if self._errors.exists() else ())
-            if (match := _BEGAN.match(line))
+            if (match := _ENDED.match(line))
         ]
-        # When a repetition begins, the one before it is stored. A later attempt replaces one without some pairs.
-        lost = [key for key in told[:-1] if not any(key[:2] == have[:2] and key[2] <= have[2] for have in stored)]
+        # A repetition is told once it is stored.
+        lost = [key for key in told if not any(key == have[:2] for have in stored)]
         assert lost == [], f"finished, but not stored: {lost}"
 
     # --- the aftermath ---

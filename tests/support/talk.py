@@ -193,7 +193,7 @@ def flowed(sender: Talk, port: int, count: int, flows: int) -> None:
 
 
 def progressed(receiver: Talk, count: int = 1) -> int:
-    """Wait until a receiver has told of `count` bytes at endpoint 1, which it does once a second; return its bytes."""
+    """Wait until a receiver has told of `count` bytes at endpoint 1, as it does every 250 ms; return its bytes."""
     while (told := int(receiver.event("progress")["bytes"].get("1", 0))) < count:
         pass
     return told

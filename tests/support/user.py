@@ -26,7 +26,7 @@ from rigctl.store import Store, open_store
 
 AGENT = re.compile(r"/agent-[0-9a-f]{64}")
 HOLDER = re.compile(r"-m rigctl\.virtual\.(machines\.)?holder ")
-INVALID = ": invalid: "
+INVALID = "  invalid: "
 TRAFFIC_BYTES = 1_000_000
 """More than a node exchanges before the traffic of a test: then that flows."""
 

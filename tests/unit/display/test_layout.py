@@ -27,7 +27,8 @@ def state(streams: int = 2, **fields: Any) -> State:
         "pid": 4711, "started": 1, "rig": "gigablox", "scenario": "gigablox", "title": "GigaBlox, seven tests",
         "run": "20261122-134338-dd07", "began_at": 0.0, "written_at": 10.0, "clock_s": 100.0, "phase": "measuring",
         "tests": 7, "done": 2, "total": 7, "left_s": 260.0, "test": test, "streams": made,
-        "messages": (Said(level="warning", text="test 3: mss 8960 requested, 1448 effective (2 pairs)"),),
+        "head": "Test  MSS", "rows": (Said(level="ok", text=" 2/7  8960→1448"),) * 120,
+        "messages": (Said(level="warning", text="test 3: invalid: start skew 14 ms"),),
     }  # fmt: skip
     return State.model_validate(known | fields)
 
@@ -82,8 +83,9 @@ def test_the_rig_screen_has_a_figure_per_pair_the_course_the_progress_and_the_la
     assert BIG_941 in text
     assert text.count("Mbit/s now, ceiling 941.5") == 2
     assert "test 3 of 7: 2 pairs, window 64K" in text
-    assert " 36 %  4m 18s left" in text  # two seconds after it was written
-    assert "1448 effective" in text
+    assert " 2 of 7  4m 18s left" in text  # two seconds after it was written
+    assert "start skew 14 ms" in text
+    assert "8960→1448" in text
 
 
 def test_of_pairs_that_report_at_different_instants_the_total_is_that_of_the_seconds_all_have() -> None:

@@ -4,14 +4,13 @@ from dataclasses import replace
 from unittest.mock import call, create_autospec
 
 import builders
+from progressing import board_of
 
-from rigctl.base.processes import Process
 from rigctl.display.state import MOST_HISTORY, State
 from rigctl.measure.orders import channels
 from rigctl.records import RunStatus, Status
 from rigctl.runner.progress import Everybody, Progress
 from rigctl.runner.published import Board
-from rigctl.runner.schedule import missing
 
 PLAN = builders.plan(builders.gigablox_cells()[:2], repeat=2)
 FIRST = PLAN.cells[0]
@@ -19,7 +18,7 @@ LIVE = channels([FIRST], lambda: "0" * 32)
 
 
 def board() -> Board:
-    made = Board(PLAN, missing(PLAN, {}), Process(4711, 1), 0.0)
+    made = board_of(PLAN)
     made.stored(builders.run(PLAN))
     return made
 
@@ -35,15 +34,15 @@ def measuring(seconds: int) -> Board:
 
 
 def test_before_the_first_test_nodes_are_prepared_and_a_resumed_run_begins_where_it_was() -> None:
-    state = Board(PLAN, missing(PLAN, {}), Process(4711, 1), 0.0).snapshot()
+    state = board_of(PLAN).snapshot()
     assert (state.phase, state.run, state.test, state.streams) == ("preparing", None, None, ())
     assert (state.tests, state.done, state.total, state.left_s) == (2, 0, 4, 40.0)
     done = {(1, 1, 1): Status.OK, (1, 2, 1): Status.OK, (2, 1, 1): Status.OK}
-    state = Board(PLAN, missing(PLAN, done), Process(4711, 1), 0.0).snapshot()
+    state = board_of(PLAN, done).snapshot()
     assert (state.done, state.total, state.left_s) == (3, 4, 10.0)
 
 
-def test_while_a_test_runs_each_pair_has_what_its_receiver_counted_in_the_last_second() -> None:
+def test_while_a_test_runs_each_pair_has_what_its_receiver_counted_last() -> None:
     state = measuring(3).snapshot()
     assert [stream.name for stream in state.streams] == ["pi1 → pi2", "pi3 → pi4"]
     assert [round(stream.now_mbps or 0) for stream in state.streams] == [941, 941]
@@ -51,12 +50,12 @@ def test_while_a_test_runs_each_pair_has_what_its_receiver_counted_in_the_last_s
     assert round(state.streams[0].ceiling_mbps or 0) == 941
     assert state.test is not None
     assert state.test.running
-    # Before two counts there is no figure, and a long test keeps its last two minutes.
+    # Before two counts there is no figure, and a long test keeps its latest figures.
     assert [stream.now_mbps for stream in measuring(0).snapshot().streams] == [None, None]
     assert len(measuring(MOST_HISTORY + 50).snapshot().streams[0].history_mbps) == MOST_HISTORY
 
 
-def test_after_a_repetition_its_goodput_and_share_of_the_ceiling_stand_there() -> None:
+def test_after_a_repetition_its_goodput_and_its_row_stand_there() -> None:
     made = measuring(3)
     made.ended(FIRST, builders.repetition(FIRST, (911, 941)))
     made.over(RunStatus.COMPLETE)
@@ -64,7 +63,7 @@ def test_after_a_repetition_its_goodput_and_share_of_the_ceiling_stand_there() -
     assert [stream.now_mbps for stream in state.streams] == [None, None]
     assert [round(stream.measured_mbps or 0) for stream in state.streams] == [911, 941]
     assert (state.done, state.total) == (1, 4)
-    assert state.messages[0].text == "test 1: 1,852 Mbit/s, 98.4 % of the ceiling"
+    assert [(row.level, row.text.split()[3:]) for row in state.rows] == [("ok", ["1,852", "911", "941", "0"])]
 
 
 def test_the_next_test_does_not_inherit_figures() -> None:
@@ -78,13 +77,12 @@ def test_the_next_test_does_not_inherit_figures() -> None:
 def test_a_failure_is_an_error_and_an_invalid_first_attempt_is_not_done() -> None:
     made = board()
     made.began(FIRST, 1, 1)
-    made.ended(FIRST, builders.failed(FIRST, "pi4: connection refused"), ["mss 8960 requested, 1448 effective"])
+    made.ended(FIRST, builders.failed(FIRST, "pi4: connection refused"))
     made.ended(FIRST, replace(builders.failed(FIRST, "started too late"), status=Status.INVALID))
     state = made.snapshot()
     assert [(said.level, said.text) for said in state.messages] == [
         ("error", "test 1: failed: pi4: connection refused"),
-        ("warning", "test 1: mss 8960 requested, 1448 effective"),
-        ("warning", "test 1: invalid: started too late"),
+        ("warning", "test 1: invalid: started too late; measured once more"),
     ]
     assert state.done == 1
 

@@ -1,0 +1,29 @@
+"""Progress of a run as a pipe gets it, from recorded repetitions: no traffic, no clock."""
+
+from collections.abc import Iterable, Mapping
+from io import StringIO
+
+from rich.console import Console
+
+from rigctl.base.processes import Process
+from rigctl.records import Repetition, RunPlan, Status
+from rigctl.runner.progress import Everybody, granted
+from rigctl.runner.published import Board, Lines
+from rigctl.runner.schedule import missing
+
+
+def board_of(plan: RunPlan, done: Mapping[tuple[int, int, int], Status] = {}) -> Board:
+    return Board(plan, missing(plan, done), Process(4711, 1), 0.0)
+
+
+def lines_of(plan: RunPlan, measured: Iterable[Repetition]) -> str:
+    """What a run that measures these repetitions prints."""
+    text, board = StringIO(), board_of(plan)
+    everybody = Everybody(board, Lines(board, Console(file=text, width=80)))
+    cells = {cell.number: cell for cell in plan.cells}
+    for result in measured:
+        cell = cells[result.cell]
+        if cell.number == cell.first:
+            everybody.began(cell, result.repetition, result.attempt)
+        everybody.ended(cell, result, granted(cell, result))
+    return text.getvalue()

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import errno
+import gc
 import getpass
 import os
 import resource
@@ -88,6 +89,11 @@ def allow_descriptors() -> None:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def collect_rarely() -> None:
+    """Let Python look for cycles of objects less often: a run's records have none, and a third of `show` was that."""
+    gc.set_threshold(100_000, 50, 100)
 
 
 def limit_met(error: BaseException) -> str | None:

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from rigctl.base.errors import InputError, RigError
-from rigctl.base.processes import allow_descriptors
+from rigctl.base.processes import allow_descriptors, collect_rarely
 from rigctl.base.version import __version__
 from rigctl.cli.errors import exit_code_of, flush_output, raise_output_errors
 from rigctl.cli.options import Debug, LogFile, LogFormat, Verbose, set_up, with_common, with_resumed
@@ -143,6 +143,7 @@ def _check(arguments: list[str]) -> None:
 def main() -> None:
     raise_output_errors()
     allow_descriptors()
+    collect_rarely()
     code = exit_code(sys.argv[1:])
     flush_output()
     sys.exit(code)

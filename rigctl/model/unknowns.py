@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from statistics import fmean
-from typing import TypeVar
+from typing import TypeVar, cast
 
 Number = TypeVar("Number", int, float)
 
@@ -10,8 +10,10 @@ Number = TypeVar("Number", int, float)
 def total(values: Iterable[Number | None]) -> Number | None:
     """Return the sum; None if any value is unknown, or if there is none."""
     given = list(values)
-    known = [value for value in given if value is not None]
-    return sum(known[1:], known[0]) if known and len(known) == len(given) else None
+    if not given or None in given:
+        return None
+    known = cast("list[Number]", given)
+    return sum(known[1:], known[0])
 
 
 def known_total(values: Iterable[Number | None]) -> Number | None:

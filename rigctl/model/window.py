@@ -63,12 +63,11 @@ def received_at(side: Side, start_ns: int, at_s: Times) -> Times:
     """Return the bytes received up to each of `at_s`: linear between samples, exact at the first and the last byte."""
     if side.first_byte_ns is None or side.last_byte_ns is None:
         return np.zeros_like(at_s)
-    times = np.array(side.series.columns.get("t_ns", []), dtype=np.int64)
-    counts = np.array(side.series.columns.get("bytes", []), dtype=np.int64)
-    inside = (times > side.first_byte_ns) & (times < side.last_byte_ns)
+    times, counts = side.series.columns.get("t_ns", []), side.series.columns.get("bytes", [])
+    inside = slice(bisect_right(times, side.first_byte_ns), bisect_left(times, side.last_byte_ns))
     # Differences of whole nanoseconds first: a clock of months does not fit a float's 53 bits to the nanosecond.
-    known_ns = np.concatenate(([side.first_byte_ns], times[inside], [side.last_byte_ns])) - start_ns
-    known = np.concatenate(([0], counts[inside], [side.bytes]))
+    known_ns = np.array([side.first_byte_ns, *times[inside], side.last_byte_ns], dtype=np.int64) - start_ns
+    known = np.array([0, *counts[inside], side.bytes], dtype=np.int64)
     result: Times = np.interp(at_s, known_ns / 1e9, known)
     return result
 

@@ -24,6 +24,8 @@ GRANTED: Final = {
     setting.effective.key: setting for setting in SETTINGS.values() if setting.effective and setting.effective.key
 }
 """Settings of a side that the agent read back, by their stored names."""
+_ASKED_AS: Final = {name: (setting, setting.type) for name, setting in REQUESTED.items()}
+_GRANTED_AS: Final = {name: (setting, setting.read_as) for name, setting in GRANTED.items()}
 _SIDE: Final = TypeAdapter(Side)
 _FIELDS: Final = {kind: tuple(field.name for field in fields(kind)) for kind in (Cell, Side)}
 
@@ -46,7 +48,7 @@ def flattened(record: Cell | Side) -> Row:
 def cell_values(row: Row) -> Row:
     """Return the values of a flattened cell, its settings nested again. Raise `ValueError` for one of another type."""
     left = dict(row)
-    left["settings"] = _settings(left, {name: (setting, setting.type) for name, setting in REQUESTED.items()})
+    left["settings"] = _settings(left, _ASKED_AS)
     return left
 
 
@@ -61,27 +63,30 @@ def side_values(row: Row) -> Row:
         needed = [found.get("count")] if group == "round_trips" else found.values()
         if any(value is not None for value in needed):
             left[group] = found
-    known = {name: (setting, setting.read_as) for name, setting in GRANTED.items()}
-    left["granted"] = _settings(left, known)
+    left["granted"] = _settings(left, _GRANTED_AS)
     return left
 
 
-def side_from(row: Row) -> Side:
-    """Return the side of a flattened row; what it does not know is left out. Raise `ValueError` for other types."""
-    return _SIDE.validate_python(side_values(row))
+def side_from(row: Row, **more: object) -> Side:
+    """Return the side of a flattened row and of fields that are not part of one; it leaves out what it does not know.
+
+    Raises `ValueError` for values of other types.
+    """
+    return _SIDE.validate_python(side_values(row) | more)
 
 
 def _settings(row: Row, known: Mapping[str, tuple[Setting[Any], Types]]) -> Settings:
     values = {}
     for name, (setting, types) in known.items():
         value = row.pop(name, None)
-        if value is not None and types in (Counts, Subflows):
+        if value is None:
+            continue
+        if types in (Counts, Subflows):
             try:
                 value = types.read(value)
             except ValueError as error:
                 raise ValueError(f'"{name}" to be {error}') from None
-        if value is not None and (not isinstance(value, types) or (isinstance(value, bool) and types is int)):
+        if not isinstance(value, types) or (isinstance(value, bool) and types is int):
             raise ValueError(f"{name} is a {type(value).__name__}")
-        if value is not None:
-            values[setting] = value
+        values[setting] = value
     return Settings(values)

@@ -139,16 +139,15 @@ class Side:
             return None
         if effective.of is not None:
             return effective.of(self)
-        counts = self.counts(setting)
         value: Any = self.granted[setting]
-        if counts is not None and effective.counted is not None:
-            value = ", ".join(counts.by(effective.counted.name)) or None
-        return cast(T | None, value)
+        if effective.counted is not None and isinstance(value, Counts):
+            value = ", ".join(value.by(effective.counted.name)) or None
+        return cast("T | None", value)
 
     @property
     def subflows(self) -> Subflows | None:
         """Return the subflows of Multipath TCP, empty after a fallback; None: not requested, or not known."""
-        return cast(Subflows | None, self.granted[MPTCP])
+        return cast("Subflows | None", self.granted[MPTCP])
 
     @property
     def elapsed_ns(self) -> int | None:

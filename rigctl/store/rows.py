@@ -11,6 +11,7 @@ from functools import cache, lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
 from pydantic import TypeAdapter
+from pydantic_core import from_json
 
 from rigctl.base.texts import harmless
 from rigctl.records import (
@@ -113,7 +114,7 @@ def unpack_bins(packed: bytes) -> Bins:
 
 def _head(packed: bytes) -> tuple[Mapping[str, Any], bytes]:
     line, _, body = packed.partition(b"\n")
-    head = json.loads(line)
+    head = from_json(line)
     if not isinstance(head, dict):
         raise TypeError("a series without a head")
     return head, body
@@ -299,8 +300,8 @@ def refusal(repetition: Repetition) -> str | None:
 def flow_from(row: Row) -> Flow:
     made: Row = {
         "pair": {"source": row["source"], "destination": row["destination"]},
-        "sender": _side_from(row["sender"], row["sender_series"]),
-        "receiver": _side_from(row["receiver"], row["receiver_series"], row["receiver_bins"]),
+        "sender": _side_from(row["sender"], row["sender_series"], None, sending=True),
+        "receiver": _side_from(row["receiver"], row["receiver_series"], row["receiver_bins"], sending=False),
     }
     flow = _record(Flow, row | made)
     check(flow)
@@ -315,13 +316,13 @@ def _side_json(side: Side | None) -> Row | None:
     return row | {"datagrams": counted and asdict(counted)}
 
 
-def _side_from(text: str | None, packed: bytes | None, bins: bytes | None = None) -> Side | None:
+def _side_from(text: str | None, packed: bytes | None, bins: bytes | None, *, sending: bool) -> Side | None:
     if text is None:
         return None
-    side = side_from(json_of(text))
-    check_side(side, text)
     series, counted = unpack(packed) if packed else Series(), unpack_bins(bins) if bins else None
+    side = side_from(json_of(text), series=series, bins=counted, sending=sending)
+    check_side(side, text)
     check_columns(series.columns, ("t_ns", "bytes"))
     if counted is not None:
         check(counted)
-    return replace(side, series=series, bins=counted)
+    return side

@@ -91,6 +91,13 @@ def test_the_list_of_commands_imports_none_of_them(store: Path) -> None:
     assert HEAVY & set(imported) == set(), "each start of rigctl would take tenths of a second more"
 
 
+def test_a_mistyped_scenario_is_reported_before_the_imports_of_a_run(store: Path) -> None:
+    done = ended(store, sys.executable, "-c", IMPORTED.replace("-h", "run', 'no-such-scenario"))
+    imported = set(json.loads(done.stdout.splitlines()[-1]))
+    assert "no-such-scenario" in done.stderr
+    assert {"sqlalchemy", "numpy", "asyncssh", "jinja2"} & imported == set()
+
+
 def test_a_missing_extra_is_named_with_the_line_that_installs_it_and_all_else_works(store: Path) -> None:
     commands = [*NEEDING_NONE, *(command for _, command in NEEDING.values())]
     done = ended(store, sys.executable, "-c", WITHOUT, given=json.dumps([command.split() for command in commands]))

@@ -56,7 +56,7 @@ def path_rate_bps(info: RunInfo, ends: tuple[str, str]) -> int | None:
     known = [rate for rate in rates if rate is not None]
     if len(known) < len(ends):
         return None
-    trunk = trunk_link(info.plan)
+    trunk = trunk_link(info.plan, ends)
     if trunk is not None and trunk.way(DataPath(*ends, None, None)):
         return min(*known, trunk.rate_bps)
     return min(known)

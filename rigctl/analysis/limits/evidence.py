@@ -84,7 +84,7 @@ def samples(side: Side, name: str, window: CommonWindow | None) -> list[int]:
     if window is not None and len(columns.get("t_ns", [])) == len(values):
         times = columns.get("t_ns", [])
         values = values[bisect_left(times, window.start_ns) : bisect_right(times, window.end_ns)]
-    return [value for value in values if value > 0]
+    return values if min(values, default=1) > 0 else [value for value in values if value > 0]
 
 
 def window_share(flows: Iterable[Flow]) -> float | None:

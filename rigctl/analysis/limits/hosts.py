@@ -39,6 +39,11 @@ class Processors:
     others_pct: float | None = None  # taken by programs other than the run's, of all
 
     @property
+    def shares(self) -> tuple[float | None, ...]:
+        """Return all four, in the order of the fields."""
+        return self.node_pct, self.agent_pct, self.busiest_pct, self.others_pct
+
+    @property
     def by_run(self) -> bool:
         """Tell whether they were busy with the run."""
         if self.node_pct is None or self.others_pct is None:

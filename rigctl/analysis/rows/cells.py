@@ -5,7 +5,7 @@ Nothing here is stored: a better ceiling explains last year's runs too.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from typing import Any, Final, TypeAlias, TypeVar
@@ -143,7 +143,9 @@ class Derived:
         self._window = CommonWindow(*repetition.window_ns, 0) if repetition.window_ns else None
         self.seen: dict[Stream, Evidence] = {}
         self._verdicts: dict[Stream, Verdict] = {}
-        self._flows = by_stream(repetition.flows)
+        self._flows = {
+            stream: sorted(own, key=lambda flow: flow.number) for stream, own in by_stream(repetition.flows).items()
+        }
         self._shared: Row = {
             **_which(info, cell, repetition),
             "counted": counted,
@@ -157,7 +159,7 @@ class Derived:
         }
 
     def flows_of(self, stream: Stream) -> list[Flow]:
-        return sorted(self._flows.get(stream, ()), key=lambda flow: flow.number)
+        return self._flows.get(stream, [])
 
     def flow_row(self, flow: Flow) -> Row:
         sender, receiver = flow.sender, flow.receiver
@@ -170,18 +172,20 @@ class Derived:
             "rwnd_limited_us": sender and sender.tcp.rwnd_limited_us,
             "sndbuf_limited_us": sender and sender.tcp.sndbuf_limited_us,
         } | message_values(self.cell, flow)
-        return picked(Level.FLOWS, self._stream(flow.stream, [flow]) | own)
+        achieved = self._path(flow.stream, [flow]), self._rate_mbps([flow], whole=True)
+        return picked(Level.FLOWS, self._stream(flow.stream, [flow], achieved) | own)
 
     def pair_row(self, stream: Stream) -> Row:
         flows = self.flows_of(stream)
         # Without the report of one flow, the sum of the pair is unknown.
         whole = len(flows) == self.cell.parallel
-        return picked(Level.PAIRS, self._stream(stream, flows, whole) | latency_values(self.repetition, stream))
+        values = self._stream(stream, flows, self._achieved[stream], whole)
+        return picked(Level.PAIRS, values | latency_values(self.repetition, stream))
 
     def cell_row(self, rows: Sequence[Row]) -> Row:
         """Return the row of the cell; `rows` are those of its pairs."""
         streams, median_bps = self.cell.streams, self.repetition.goodput_median_bps
-        ceiling_mbps = self._links.together_mbps([path for path, _ in self._achieved])
+        ceiling_mbps = self._links.together_mbps([path for path, _ in self._achieved.values()])
         goodput_mbps = total(row["goodput_mbps"] for row in rows)
         share = efficiency(goodput_mbps, ceiling_mbps)
         flows = [flow for own in self._flows.values() for flow in own]
@@ -205,9 +209,10 @@ class Derived:
         }
         return picked(Level.CELLS, self._shared | summed)
 
-    def _stream(self, stream: Stream, flows: Sequence[Flow], whole: bool = True) -> Row:
-        path = self._path(stream, flows)
-        goodput_mbps = self._rate_mbps(flows, whole)
+    def _stream(
+        self, stream: Stream, flows: Sequence[Flow], achieved: tuple[DataPath, float | None], whole: bool = True
+    ) -> Row:
+        path, goodput_mbps = achieved
         share = efficiency(goodput_mbps, path.ceiling_mbps)
         senders = [flow.sender for flow in flows if flow.sender is not None]
         busy = self._busy(path)
@@ -272,22 +277,22 @@ class Derived:
         )
 
     @cached_property
-    def _achieved(self) -> list[tuple[DataPath, float | None]]:
+    def _achieved(self) -> dict[Stream, tuple[DataPath, float | None]]:
         """Return the path and the goodput of each stream."""
         flows = [(stream, self.flows_of(stream)) for stream in self.cell.streams]
         parallel = self.cell.parallel
-        return [(self._path(stream, own), self._rate_mbps(own, len(own) == parallel)) for stream, own in flows]
+        return {stream: (self._path(stream, own), self._rate_mbps(own, len(own) == parallel)) for stream, own in flows}
 
     @cached_property
     def _links(self) -> Links:
         """Return the links of all nodes that send or receive."""
-        nodes = {node for path, _ in self._achieved for node in (path.sender, path.receiver)}
+        nodes = {node for path, _ in self._achieved.values() for node in (path.sender, path.receiver)}
         return Links({node: link_rate_bps(self._info, node) for node in nodes}, trunk_link(self._info.plan))
 
     @cached_property
     def _taken(self) -> Taken:
         """Return what the streams of all classes take of each link."""
-        return self._links.taken([*self._achieved, *(each for other in self.beside for each in other._achieved)])
+        return self._links.taken([each for one in (self, *self.beside) for each in one._achieved.values()])
 
     @cached_property
     def _threads(self) -> Counter[str]:
@@ -313,7 +318,7 @@ class Derived:
             processors(self._usage.get(node), self._threads[node], self._run_us(node))
             for node in (path.sender, path.receiver)
         ]
-        return dict(zip(BUSY_COLUMNS, chain(*zip(*map(astuple, ends), strict=True)), strict=True))
+        return dict(zip(BUSY_COLUMNS, chain(*zip(*(end.shares for end in ends), strict=True)), strict=True))
 
     def _run_us(self, node: str) -> float | None:
         """Return the CPU time that the run took on the machine of `node`: of its agents and, on real nodes, interrupts.

@@ -1,7 +1,7 @@
 """Columns of flows, pairs and tests: messages, probes, datagrams, and what kernels made of the requested settings."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Final
@@ -9,7 +9,7 @@ from typing import Any, Final
 from rigctl.model.latency import Phase, idle, loaded, middle_ns, percentile_ns
 from rigctl.model.unknowns import agreed, joined, least, mean, most, total
 from rigctl.records import Cell, Datagrams, Flow, Repetition, Side, Stream
-from rigctl.settings import DSCP, RATE, SETTINGS, Counts, Setting
+from rigctl.settings import DSCP, RATE, SETTINGS, Counts, Ends, Setting
 
 DATAGRAM_NAMES: Final = (
     *("burst_effective", "sent_mbps", "datagrams_sent", "datagrams_lost", "loss_pct", "loss_burst_max"),
@@ -26,8 +26,9 @@ _EFFECTIVE: Final = {
     for setting in SETTINGS.values()
     if setting.effective is not None and setting.effective.column is not None
 }
-
-
+_COUNTED_BY_END: Final = [
+    setting for setting in SETTINGS.values() if setting.effective is not None and setting.effective.columns
+]
 COUNTED: Final = {
     setting: setting.effective.counted
     for setting in SETTINGS.values()
@@ -44,35 +45,37 @@ COUNTED_COLUMNS: Final = {
 def flow_values(cell: Cell, flows: Sequence[Flow], *, complete: bool) -> dict[str, Any]:
     """Return the columns that flows have together, as one flow, a pair or a test. Datagrams need `complete` flows."""
     sides = [side for flow in flows for side in (flow.sender, flow.receiver) if side is not None]
+    by_ends = {ends: [side for side in sides if ends.has(sender=side.sending)] for ends in Ends}
     return {
         **_zerocopy_share(flows),
-        **{counted.share: _kept_pct(cell[setting], seen_of(setting, sides)) for setting, counted in COUNTED.items()},
+        **{counted.share: _kept_pct(cell[setting], setting, sides) for setting, counted in COUNTED.items()},
         **_ecn_values(flows),
         **_subflow_values(flows),
-        **{column: _effective_value(setting, sides) for column, setting in _EFFECTIVE.items()},
-        **_values_of_ends(sides),
+        **{column: _effective_value(setting, by_ends) for column, setting in _EFFECTIVE.items()},
+        **_values_of_ends(by_ends),
         **datagram_values(flows if complete else ()),
     }
 
 
-def _effective_value(setting: Setting[Any], sides: Sequence[Side]) -> object:
+def _effective_value(setting: Setting[Any], by_ends: Mapping[Ends, Sequence[Side]]) -> object:
     effective = setting.effective
     assert effective is not None
-    value = _COMBINED[effective.type](side[setting] for side in sides if effective.ends.has(sender=side.sending))
+    value = _COMBINED[effective.type](side[setting] for side in by_ends[effective.ends])
     return value if value is None or effective.in_unit is None else effective.in_unit(value)
 
 
-def _values_of_ends(sides: Sequence[Side]) -> dict[str, Any]:
+def _values_of_ends(by_ends: Mapping[Ends, Sequence[Side]]) -> dict[str, Any]:
     """Return what was counted at the senders and at the receivers: settings with a column for each, NUMA nodes."""
     found: dict[str, Any] = {}
-    for setting in SETTINGS.values():
-        for column, sends in zip(setting.effective.columns if setting.effective else (), (True, False), strict=False):
-            own = [counts for side in sides if side.sending is sends and (counts := side.counts(setting)) is not None]
+    ends = (Ends.SENDER, Ends.RECEIVER)
+    for setting in _COUNTED_BY_END:
+        for column, end in zip(setting.effective.columns if setting.effective else (), ends, strict=True):
+            own = [counts for side in by_ends[end] if (counts := side.counts(setting)) is not None]
             found[column] = str(Counts.sum(own)) or None
-    for end, sends in (("sender", True), ("receiver", False)):
-        places = [side.numa for side in sides if side.sending is sends]
-        found[f"numa_{end}"] = _same(numa.node for numa in places)
-        found[f"card_numa_{end}"] = _same(numa.card for numa in places)
+    for end in ends:
+        places = [side.numa for side in by_ends[end]]
+        found[f"numa_{end.value}"] = _same(numa.node for numa in places)
+        found[f"card_numa_{end.value}"] = _same(numa.card for numa in places)
     return found
 
 
@@ -86,8 +89,9 @@ def seen_of(setting: Setting[Any], sides: Iterable[Side]) -> dict[str, int]:
     return Counts.sum(counts for side in sides if (counts := side.counts(setting))).by(COUNTED[setting].name)
 
 
-def _kept_pct(asked: object, seen: dict[str, int]) -> float | None:
-    return 100 * seen.get(str(asked), 0) / sum(seen.values()) if asked is not None and seen else None
+def _kept_pct(asked: object, setting: Setting[Any], sides: Sequence[Side]) -> float | None:
+    seen = seen_of(setting, sides) if asked is not None else {}
+    return 100 * seen.get(str(asked), 0) / sum(seen.values()) if seen else None
 
 
 def _ecn_values(flows: Sequence[Flow]) -> dict[str, float | None]:

@@ -1,4 +1,7 @@
-"""`rigctl run`: measure a scenario, print its table, write its report."""
+"""`rigctl run`: measure a scenario, print its table, write its report.
+
+What only a run needs is imported where it is used, so that a mistake in the scenario is reported at once.
+"""
 
 import os
 import sys
@@ -12,31 +15,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from rigctl.analysis.nights.comparison import of_variants
-from rigctl.analysis.nights.history import keep_figures
-from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.over_time import sampled
 from rigctl.base.errors import InputError, Interrupted, RigctlError, RigError
-from rigctl.cli.commands.display import displayed, publish_results
 from rigctl.cli.commands.plan import overrides_of, print_plan
 from rigctl.cli.options import UNFINISHED, RunOptions, Scenario, on_standard_error, wait_s, with_run_options
 from rigctl.cli.output import folder_of_pages, page_of
-from rigctl.cli.stored_runs import tags_of
 from rigctl.findings import Weight, by_weight
-from rigctl.records import RunInfo, RunStatus
-from rigctl.report.blocks import Document
-from rigctl.report.comparison import comparison_document
-from rigctl.report.document import of_view
-from rigctl.report.printers.html import write_page
-from rigctl.report.printers.json import as_json as document_json
-from rigctl.report.printers.terminal import print_document
-from rigctl.report.sections import expectations
-from rigctl.runner.resume import check, latest_unfinished
+from rigctl.records import RunInfo, RunPlan, RunStatus
+from rigctl.rig.inventory import Rig
 from rigctl.scenario.load import Overrides, find_scenario, load_plan
-from rigctl.store import Store, open_store
 
 if TYPE_CHECKING:
+    from rigctl.analysis.run_view import RunView
+    from rigctl.report.blocks import Document
     from rigctl.runner.run import Outcome
+    from rigctl.store import Store
 
 
 @with_run_options
@@ -53,13 +45,18 @@ def run(
 
     With --against: exit with 1 where the second variant is worse.
     """
+    loaded = None if dry_run or options.resume is not None else load_plan(scenario, overrides_of(options))
+
+    from rigctl.cli.commands.display import displayed, publish_results
+    from rigctl.cli.stored_runs import tags_of
+
     tags, waiting_s = tags_of(options.tag, "--tag"), wait_s(options.wait)
     if dry_run:
         print_plan(scenario, options, as_json=as_json)
         return 0
     folder = None if options.no_report else folder_of_pages(options.report)
     with displayed() if display else nullcontext() as screen:
-        view, outcome = _measured(scenario, options, folder, tags, waiting_s, quiet=display)
+        view, outcome = _measured(scenario, options, loaded, folder, tags, waiting_s, quiet=display)
         info = view.info
         report, worse = _document(view, options.bound / 100)
         publish_results(report)
@@ -79,16 +76,28 @@ def run(
 
 
 def _measured(
-    scenario: str, options: RunOptions, folder: Path | None, tags: Mapping[str, str], waiting_s: float, *, quiet: bool
-) -> tuple[RunView, "Outcome"]:
-    from rigctl.runner.run import measure_run, versions  # imports asyncssh: --help and --dry-run need none of it
+    scenario: str,
+    options: RunOptions,
+    loaded: tuple[RunPlan, Rig] | None,
+    folder: Path | None,
+    tags: Mapping[str, str],
+    waiting_s: float,
+    *,
+    quiet: bool,
+) -> tuple["RunView", "Outcome"]:
+    from rigctl.analysis.nights.history import keep_figures
+    from rigctl.analysis.run_view import RunView
+    from rigctl.analysis.views.over_time import sampled
+    from rigctl.runner.resume import check
+    from rigctl.runner.run import measure_run, versions
+    from rigctl.store import open_store
 
-    # Every mistake in the input is found before a store is made.
-    overrides, new = overrides_of(options), options.resume is None
-    plan, inventory = load_plan(scenario, overrides) if new else (None, None)
-    with open_store(options.store, create=new) as opened:
+    overrides = overrides_of(options)
+    with open_store(options.store, create=loaded is not None) as opened:
         resumed = None
-        if plan is None or inventory is None:
+        if loaded is not None:
+            plan, inventory = loaded
+        else:
             stored = _stored(opened, options.resume, scenario, overrides)
             if not overrides.as_given():  # the options it was started with need not be given again
                 overrides = Overrides.from_given(stored.plan.overrides)
@@ -116,8 +125,10 @@ def _measured(
         return view, outcome
 
 
-def _stored(store: Store, reference: str | None, scenario: str, overrides: Overrides) -> RunInfo:
+def _stored(store: "Store", reference: str | None, scenario: str, overrides: Overrides) -> RunInfo:
     """Return the run to be resumed; print which one if it was not named."""
+    from rigctl.runner.resume import latest_unfinished
+
     if reference != UNFINISHED:
         return store.run(reference)
     rig = load_plan(scenario, overrides)[0].rig_name if overrides.as_given() else None
@@ -128,7 +139,9 @@ def _stored(store: Store, reference: str | None, scenario: str, overrides: Overr
     return found
 
 
-def _write(info: RunInfo, report: Document, page: Path | None) -> None:
+def _write(info: RunInfo, report: "Document", page: Path | None) -> None:
+    from rigctl.report.printers.html import write_page
+
     if page is None:
         return
     try:
@@ -140,8 +153,11 @@ def _write(info: RunInfo, report: Document, page: Path | None) -> None:
         raise kind(f"{error}. The run is stored: rigctl report {info.run} -o FILE.html") from error
 
 
-def _print(info: RunInfo, report: Document, *, quiet: bool, as_json: bool) -> None:
+def _print(info: RunInfo, report: "Document", *, quiet: bool, as_json: bool) -> None:
     """Print the table, JSON, or the run's id only."""
+    from rigctl.report.printers.json import as_json as document_json
+    from rigctl.report.printers.terminal import print_document
+
     if as_json:
         print(document_json(report), end="")
         return
@@ -154,8 +170,13 @@ def _print(info: RunInfo, report: Document, *, quiet: bool, as_json: bool) -> No
     print_document(report, Console())
 
 
-def _document(view: RunView, bound: float) -> tuple[Document, bool]:
+def _document(view: "RunView", bound: float) -> tuple["Document", bool]:
     """Return the report of a run, or the comparison of a run with --against and whether its second variant is worse."""
+    from rigctl.analysis.nights.comparison import of_variants
+    from rigctl.report.comparison import comparison_document
+    from rigctl.report.document import of_view
+    from rigctl.report.sections import expectations
+
     if view.plan.against is None:
         return of_view(view), False
     compared, verdicts = of_variants(view, bound), expectations.verdicts(view)

@@ -25,7 +25,14 @@ from typing import Final
 from rigctl.model.counters.points import CountingPoint, Crossing, PointKind, Wiring, by_ends_of, retransmitted_bytes
 from rigctl.model.counters.rises import Counted, Traffic
 from rigctl.model.latency import PROBE_BYTES
-from rigctl.model.limits.ceilings import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, Packet
+from rigctl.model.limits.ceilings import (
+    ETHERNET_CHECK,
+    ETHERNET_GAP,
+    ETHERNET_HEADER,
+    IP_HEADER,
+    TCP_HEADER,
+    UDP_HEADER,
+)
 from rigctl.model.unknowns import least, total
 from rigctl.records import Flow, Repetition
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
@@ -46,12 +53,12 @@ class Framing:
     def header_bytes(self, point: CountingPoint, crossing: Crossing) -> float:
         """Return the bytes of one packet that are not payload at `point`, mean over the flows."""
         check = ETHERNET_CHECK if point.ports and not self.virtual_switch else 0
-        of_udp = ETHERNET_HEADER + Packet("udp", self.ip_version).header_bytes + check
+        of_udp = ETHERNET_HEADER + IP_HEADER[self.ip_version] + UDP_HEADER + check
         if crossing.udp and not crossing.stamps:
             return of_udp
         # Timestamps are on by default on all systems that rigctl's agent runs on.
         stamped = crossing.stamped / crossing.stamps if crossing.stamps else 1.0
-        headers = Packet("tcp", self.ip_version, timestamps=False).header_bytes
+        headers = IP_HEADER[self.ip_version] + TCP_HEADER
         of_tcp = ETHERNET_HEADER + headers + TIMESTAMPS_OPTION * stamped + check
         share = crossing.datagrams / crossing.segments if crossing.segments else 0.0
         return of_tcp + share * (of_udp - of_tcp)
@@ -123,14 +130,15 @@ def reconcile(
     short = None
     if crossing.payload is not None and counts.packets is not None:
         short = crossing.payload - (counts.octets - counts.packets * framing.header_bytes(point, crossing))
-    return replace(
-        unknown,
-        expected=expected,
-        difference_pct=100 * difference / expected if expected else None,
-        flagged=flagged,
+    return Reconciliation(
+        expected,
+        counts.octets,
+        100 * difference / expected if expected else None,
+        flagged,
         why=why,
         short_octets=short,
         uncertain_octets=(missing if counts.refresh_s is not None else 0.0) + extra,
+        carries_data=unknown.carries_data,
         retransmitted=crossing.retransmitted or 0,
     )
 
@@ -186,8 +194,11 @@ def other_traffic(
     arrived = _arrived(repetition.flows, wiring)
     probes = sum(len(own.series.columns.get("t_ns", ())) for own in repetition.probes) * _PROBE_FRAME
     found: dict[CountingPoint, float] = {}
+    spans_s = _spans_s(repetition, traffic)
     for point, balance in points.items():
-        crossing, counts, span_s = crossings[point], counted[point], _span_s(repetition, traffic, point)
+        crossing, counts = crossings[point], counted[point]
+        own_s = (spans_s.get((point.owner, port), 0.0) for port in point.ports or ("",))
+        span_s = max((traffic[1] - traffic[0]) / 1e9, *own_s)
         payload = crossing.payload
         if payload is None or counts.octets is None or counts.packets is None or balance.coarse or not span_s:
             continue
@@ -230,13 +241,11 @@ def _came(flow: Flow) -> int | None:
     return round(side.bytes * (1 + again / counts.count))
 
 
-def _span_s(repetition: Repetition, traffic: Traffic, point: CountingPoint) -> float:
-    """Return the time that the counters of `point` cover, at least that of the traffic."""
-    spans_s = [(traffic[1] - traffic[0]) / 1e9]
-    if not point.ports:
-        spans_s += [(usage.span_us or 0) / 1e6 for usage in repetition.nodes if usage.node == point.owner]
+def _spans_s(repetition: Repetition, traffic: Traffic) -> dict[tuple[str, str], float]:
+    """Return the time that the counters of each port, by its switch and name, and of each node's interface cover."""
+    spans_s = {(usage.node, ""): (usage.span_us or 0) / 1e6 for usage in repetition.nodes}
     for port in repetition.counters:
-        times = port.columns.get("t_ns")
-        if times and port.switch == point.owner and port.port in point.ports:
-            spans_s.append((times[-1] - max((t_ns for t_ns in times if t_ns <= traffic[0]), default=times[0])) / 1e9)
-    return max(spans_s)
+        if times := port.columns.get("t_ns"):
+            begin_ns = max((t_ns for t_ns in times if t_ns <= traffic[0]), default=times[0])
+            spans_s[port.switch, port.port] = (times[-1] - begin_ns) / 1e9
+    return spans_s

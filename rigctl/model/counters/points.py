@@ -88,9 +88,15 @@ class Wiring:
             if port.peer is not None:
                 self._trunks[port.switch] = (*self._trunks.get(port.switch, ()), port.name)
         self._trunk = trunk
+        self._paths: dict[tuple[str, str], tuple[CountingPoint, ...]] = {}
 
     def path(self, sender: str, receiver: str) -> tuple[CountingPoint, ...]:
         """Return the counting points that data from `sender` to `receiver` pass, as far as the rig file names them."""
+        if (sender, receiver) not in self._paths:
+            self._paths[sender, receiver] = tuple(self._points(sender, receiver))
+        return self._paths[sender, receiver]
+
+    def _points(self, sender: str, receiver: str) -> list[CountingPoint]:
         here, there = self._by_node.get(sender), self._by_node.get(receiver)
         points = [CountingPoint(PointKind.NIC_OUT, sender)]
         if here is not None:
@@ -101,7 +107,7 @@ class Wiring:
                     points.append(CountingPoint(kind, switch, self._trunks[switch]))
         if there is not None:
             points.append(CountingPoint(PointKind.PORT_OUT, there.switch, (there.name,)))
-        return (*points, CountingPoint(PointKind.NIC_IN, receiver))
+        return [*points, CountingPoint(PointKind.NIC_IN, receiver)]
 
     def crossings(self, flows: Sequence[Flow]) -> dict[CountingPoint, Crossing]:
         """Return what was sent past every counting point, without the trunk if it is unknown which flows pass it."""

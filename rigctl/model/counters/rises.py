@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
+from operator import eq
 from statistics import median
 from typing import Final, TypeAlias
 
@@ -117,7 +118,7 @@ def refresh_seconds(series: PortSeries, direction: PortDirection, traffics: Sequ
     Return None if every reading was new.
     """
     times, values = _known(series, f"{direction}_octets")
-    if all(later != earlier for earlier, later in pairwise(values)):
+    if not any(map(eq, values, values[1:])):
         return None  # nearly always
     starts, ends = np.array(sorted(traffics), dtype=np.int64).reshape(-1, 2).T
 
@@ -197,8 +198,10 @@ def joined(parts: Sequence[PortSeries]) -> PortSeries:
 
 def _known(series: PortSeries, name: str) -> tuple[list[int], list[int]]:
     """Return times and values of a column, without unknown values."""
-    pairs = zip(series.columns.get("t_ns", []), series.columns.get(name, []), strict=False)
-    known = [(t_ns, value) for t_ns, value in pairs if value != UNKNOWN]
+    times, values = series.columns.get("t_ns", []), series.columns.get(name, [])
+    if len(times) == len(values) and UNKNOWN not in values:
+        return times, values
+    known = [(t_ns, value) for t_ns, value in zip(times, values, strict=False) if value != UNKNOWN]
     return [t_ns for t_ns, _ in known], [value for _, value in known]
 
 
@@ -223,6 +226,8 @@ def _rise_of(series: PortSeries, name: str, per_s: float | None) -> tuple[int | 
         return None, f"{series.port} did not report its {name.replace('_', ' ')}"
     bits, risen, changed_ns = _bits(values), 0, times[0]
     for at in range(1, len(values)):
+        if values[at] == values[at - 1]:
+            continue
         gap_s = max((times[at] - changed_ns) / 1e9, LEAST_GAP_S)
         possible = None if per_s is None else per_s * gap_s * RATE_SLACK
         step = _step(values[at - 1], values[at], bits, possible)
@@ -231,7 +236,7 @@ def _rise_of(series: PortSeries, name: str, per_s: float | None) -> tuple[int | 
         if values[at] < values[at - 1] and possible is not None and possible >= 2**bits:
             return None, f"the counters of {series.port} have 32 bits and may wrap more than once between two readings"
         risen += step
-        changed_ns = times[at] if step else changed_ns
+        changed_ns = times[at]
     return risen, None
 
 

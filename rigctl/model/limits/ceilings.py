@@ -11,7 +11,7 @@ Ethernet is full duplex. A trunk between two switches that the rig file names is
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
@@ -196,11 +196,12 @@ class TrunkLink:
         return (ends[0], ends[1]) if ends[0] and ends[1] and ends[0] != ends[1] else None
 
 
-def trunk_link(plan: RunPlan) -> TrunkLink | None:
-    """Return the trunk of the rig file; None if there is none, or its rate is not given."""
+def trunk_link(plan: RunPlan, nodes: Collection[str] | None = None) -> TrunkLink | None:
+    """Return the trunk of the rig file, for all nodes or some; None if there is none, or its rate is not given."""
     if plan.trunk is None or plan.trunk.rate_bps is None:
         return None
-    at = {name: link.switch for name, link in plan.links.items() if link.switch in plan.trunk.ends}
+    links = plan.links if nodes is None else {node: plan.links[node] for node in nodes if node in plan.links}
+    at = {name: link.switch for name, link in links.items() if link.switch in plan.trunk.ends}
     return TrunkLink(plan.trunk.rate_bps, at)
 
 

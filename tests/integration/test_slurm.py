@@ -147,7 +147,7 @@ def _await(holds: Callable[[], bool], folder: Path) -> None:
     except AssertionError as error:
         files = [path for kind in ("*.log", "*.out") for path in folder.glob(kind)]
         logs = "\n".join(f"{path.name}: {path.read_text(errors='replace')[-1500:]}" for path in files)
-        raise AssertionError(f"the cluster is not up, or the job not done\n{logs}") from error
+        raise AssertionError(f"the cluster is not up, the job not done, or no traffic\n{logs}") from error
 
 
 def _swept(made: Cluster) -> None:
@@ -206,15 +206,15 @@ def traceless(slurm: Cluster) -> None:
     assert mtus(slurm) == ["1500", "1500"]
 
 
-def flows(slurm: Cluster) -> None:
-    """Wait until traffic flows, under the condition."""
+def flows(slurm: Cluster, over: Callable[[], bool] = lambda: False) -> None:
+    """Wait until traffic flows, under the condition; not once the run is over."""
 
     def received() -> int:
         return int(sh(*slurm.inside("n2", "cat", "/sys/class/net/eth0/statistics/rx_bytes")))
 
-    eventually(lambda: mtus(slurm) == ["1400", "1400"], "the condition was not applied")
+    _await(lambda: mtus(slurm) == ["1400", "1400"] or over(), slurm.folder)
     before = received()
-    eventually(lambda: received() > before + 10_000_000, "no traffic")
+    _await(lambda: received() > before + 10_000_000 or over(), slurm.folder)
 
 
 def measuring(slurm: Cluster) -> "subprocess.Popen[str]":
@@ -223,7 +223,8 @@ def measuring(slurm: Cluster) -> "subprocess.Popen[str]":
     pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     how: dict[str, Any] = {"cwd": slurm.folder, "env": slurm.environment, "text": True, "start_new_session": True}
     process: subprocess.Popen[str] = subprocess.Popen(words, **pipes, **how)
-    flows(slurm)
+    flows(slurm, lambda: process.poll() is not None)
+    assert process.poll() is None, process.communicate(timeout=DEADLINE_S)[0]
     return process
 
 

@@ -22,13 +22,13 @@ class Severity(StrEnum):
 
 
 class Weight(IntEnum):
-    """How soon a reader needs a finding. The first finding of a run is its headline: the answer, if nothing failed."""
+    """How soon a reader needs a finding. The first finding of a run is its headline: the answer."""
 
-    FAILED = 120  # tests that failed, a run that did not end
+    FAILED = 120  # a run that measured nothing
     IMPOSSIBLE = 115  # results above what a link can carry, without an explanation
-    EXPECTED = 110  # expectations of the scenario that are not met
     ANSWER = 100
-    MISSING = 90  # a search or a retest without a result
+    EXPECTED = 95  # expectations of the scenario that are not met
+    MISSING = 90  # tests that failed, a run that did not end, a search or a retest without a result
     SUSPECT = 80  # results above the ceiling that are explained, counters that disagree, other programs beside the run
     BOTTLENECK = 70
     COMPARISON = 60  # conditions, sizes, rates against each other
@@ -51,7 +51,10 @@ RUN = Subject()
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One sentence or two. `numbers` maps a name with its unit (`goodput_mbps`) to the measured value."""
+    """One sentence or two; an answer is a headline without a full stop.
+
+    `numbers` maps a name with its unit (`goodput_mbps`) to the measured value.
+    """
 
     text: str
     weight: Weight
@@ -59,6 +62,7 @@ class Finding:
     subject: Subject = RUN
     numbers: Mapping[str, Number] = field(default_factory=dict)
     remedy: str | None = None  # what would change it
+    brief: str = ""  # an answer in few words, for lists of runs
 
 
 def tests(numbers: Iterable[int]) -> Subject:

@@ -68,13 +68,13 @@ def of_view(view: RunView) -> Document:
         parts.append(retest_part(view, again, _headed(info, table)))
     verdicts = expectations.verdicts(view)
     results, rest = _results(view, parts, verdicts)
-    findings = [finding for part in parts for finding in part.findings]
-    findings += [*expectations.findings(view.plan, verdicts), *shortfall(view)]
+    findings = [*shortfall(view), *(finding for part in parts for finding in part.findings)]
+    findings += expectations.findings(view.plan, verdicts)
     answers = [finding for finding in findings if finding.weight is Weight.ANSWER]
     if not _has_several_kinds(view):  # a matrix or mesh answers for its tests
         findings = [finding for finding in findings if finding not in answers[1:]]
     if not any(finding.weight in (Weight.ANSWER, Weight.IMPOSSIBLE, Weight.FAILED) for finding in findings):
-        findings.append(Finding("The tests were measured, but gave no figure.", Weight.ANSWER, Severity.ERROR))
+        findings.append(Finding("The tests were measured, but gave no figure", Weight.ANSWER, Severity.ERROR))
     # The rows of the export have all repetitions.
     rows = view.frames if view.repetitions == view.every else load(info, view.every)
     pairs = rows.derived.pairs

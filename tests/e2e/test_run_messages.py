@@ -16,7 +16,7 @@ def test_a_ping_pong_is_measured_tabled_and_exported(guest: User) -> None:
     settings = "heads: {Mean: AVG, RTT mean: RTT}\nrepeat: 2\nmatrix: {size: [1, 1448, 1M], iterations: 100}\n"
     log = ("--log-file", "run.jsonl", "--log-format", "json")
     said = guest.rigctl("run", guest.scenario(MESSAGES.format("pingpong") + settings), "--report", "p.html", *log)
-    assert "A round trip of 1 byte takes" in said
+    assert "Median round trip " in said
     page = (guest.folder / "p.html").read_text()
     assert "Round-trip time against message size" in page
     assert ">AVG<" in page  # as on the lab's page
@@ -43,7 +43,7 @@ def test_a_ping_pong_is_measured_tabled_and_exported(guest: User) -> None:
 
 def test_a_blast_is_counted_whole_and_no_faster_than_its_link(guest: User) -> None:
     scenario = guest.scenario(MESSAGES.format("blast") + "matrix: {size: [64, 128K], iterations: 100}\n")
-    assert "highest throughput is" in guest.rigctl("run", scenario, "--no-report")
+    assert "s: up to " in guest.rigctl("run", scenario, "--no-report")
     small, large = guest.rows("flows", invalid=True)
     assert (small["messages"], large["messages"]) == (100, 100)
     sent = 100 * 2**17 - burst_bytes(10**9, 1500)

@@ -13,7 +13,7 @@ beyond, all sums lie within `FLAT` of their median. Before it, each pair adds ab
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter, itemgetter
-from statistics import fmean, median
+from statistics import fmean, median, median_low
 from typing import Final, TypeAlias
 
 from rigctl.analysis.limits.hosts import PROCESSORS
@@ -84,9 +84,9 @@ class ConditionPanels:
         return best
 
     def sums_by_pairs(self) -> dict[int, float]:
-        """Return the sum for each number of pairs: the median of the best, as the highest includes noise."""
+        """Return the sum for each number of pairs: the median of the best, one of them; the highest includes noise."""
         return {
-            pairs: median(cell.goodput_mbps.mean for cell in cells if cell.goodput_mbps is not None)
+            pairs: median_low(cell.goodput_mbps.mean for cell in cells if cell.goodput_mbps is not None)
             for pairs, cells in self.best_by_pairs().items()
         }
 
@@ -257,7 +257,7 @@ def shared_limit(sums: Mapping[int, float]) -> Trend | None:
 
 
 def _plateau(sums: Mapping[int, float], before: list[int], beyond: list[int]) -> Trend | None:
-    level, most = median(sums[count] for count in beyond), beyond[-1]
+    level, most = median_low(sums[count] for count in beyond), beyond[-1]
     found = Trend("limit", beyond[0], level, points=len(beyond))
     if any(abs(sums[count] - level) > FLAT * level for count in beyond):
         return None

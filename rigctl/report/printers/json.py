@@ -23,6 +23,7 @@ class JsonFinding:
     subject: JsonSubject
     numbers: dict[str, float | int | str | bool | None]
     remedy: str | None
+    brief: str  # an answer in few words; "": not an answer
 
 
 @dataclass(frozen=True, slots=True)

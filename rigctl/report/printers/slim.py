@@ -91,8 +91,10 @@ def _shared(table: Table, columns: Sequence[_Shown], width: int) -> tuple[list[_
     """Return the columns that are alike in all rows, of a single row those it can spare, and all others."""
     first, *others = columns
     alike = [each for each in others if each.common is not None and each.column.group != "measured"]
-    if len(table.rows) == 1:
-        alike = [] if _width(columns) <= width else [each for each in alike if each.column.minor >= 0]
+    about = len(table.rows) == 1  # of several rows the limit, too, is what they have in common
+    alike = [each for each in alike if each.column.minor >= 0 or (each.column.words and not about)]
+    if about and _width(columns) <= width:
+        alike = []
     ceilings = {_name(each.column): each.common or "" for each in alike}
     return alike, [first, *(_of_ceiling(each, ceilings) for each in others if each not in alike)]
 

@@ -7,14 +7,16 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.classes import ClassResult, Together, of_classes
-from rigctl.findings import Finding, Severity, Subject, Weight, tests
+from rigctl.findings import Finding, Subject, Weight, tests
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Part, Table
 from rigctl.report.tables import requested
 from rigctl.report.tables import streams as columns
-from rigctl.report.tables.columns import ColumnOf, table_of
+from rigctl.report.tables.columns import ColumnOf, divided, table_of, to_digits
+from rigctl.report.words.goodput import Rates
+from rigctl.report.words.limits import bottleneck_findings
 from rigctl.report.words.metrics import mean
-from rigctl.report.words.text import listed, numbers_text, plural, rate_text, time_text
+from rigctl.report.words.text import listed, numbers_text
 from rigctl.settings import DSCP
 
 _METHOD: Final = (
@@ -55,50 +57,48 @@ def class_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
 
 
 def findings(view: RunView) -> Iterator[Finding]:
-    """Yield the answer: which class goes first, or the goodput of each class if some round trip is unknown."""
-    found = of_classes(view.cells)
+    """Yield who waits behind whom, or the goodput of each class if some round trip is unknown; then the limits."""
+    found, rates = of_classes(view.cells), Rates(view.cells)
     known = [(each, each.slowest) for each in found if each.slowest is not None]
     if known:
-        yield _priority(*max(known, key=lambda pair: pair[1].wait_us or 0.0), len(known))
+        yield from _priority(*max(known, key=lambda pair: pair[1].wait_us or 0.0), found)
     elif found:
-        yield _goodputs(found)
+        best = max(found, key=lambda each: each.goodput_mbps or 0.0)
+        goodput = listed([rates.range([own.cell], "") for own in best.classes])
+        yield _answer(best, f"{_named(best.classes)} at the same time: {goodput} Mbit/s", "goodput_mbps")
+    yield from bottleneck_findings(view.cells)
 
 
-def _goodputs(found: Sequence[Together]) -> Finding:
-    """Return the goodput of each class in the test whose classes together achieve most."""
-    best = max(found, key=lambda each: each.goodput_mbps or 0.0)
-    rates = [f"{_rate(own)} Mbit/s" for own in best.classes]
-    where = f", the most of {plural(len(found), 'test')}" if len(found) > 1 else ""
-    text = f"At the same time: {listed(rates)}{where}."
-    numbers = {f"{own.name}_goodput_mbps": mean(own.cell.goodput_mbps) for own in best.classes}
-    return Finding(text, Weight.ANSWER, subject=_subject(best), numbers=numbers)
-
-
-def _priority(each: Together, slowest: ClassResult, count: int) -> Finding:
-    """Return which class is sent first in a test, the one of `count` in which a class waits longest."""
-    which = numbers_text([own.cell.cell.number for own in each.classes])
-    where = f", {which}, the longest of {count}" if count > 1 else ""
-    times = listed([f"{own.name} {time_text(own.loaded_us)}" for own in each.classes])
-    level, remedy = Severity.NOTE, None
+def _priority(each: Together, slowest: ClassResult, found: Sequence[Together]) -> Iterator[Finding]:
+    """Yield which class is sent first in a test, the one of `found` in which a class waits longest, and the remedy."""
+    printed = to_digits(3, 3)([divided(own.loaded_us, 1e3) for one in found for own in one.classes])
+    times = listed([f"{own.name} {printed(divided(own.loaded_us, 1e3))}" for own in each.classes])
+    who = f"{slowest.name} waits longest"
     if not slowest.waits:
-        level, subject = Severity.OK, "No class waits in a queue: round"
+        who = "No class waits"
     elif each.first:
-        verb = "goes" if len(each.first) == 1 else "go"
-        subject = f"{listed([own.name for own in each.first])} {verb} before {slowest.name}: round"
+        who = f"{slowest.name} waits behind {_named(each.first)}"
     elif each.alike:
-        subject = "No class goes first: round"
+        who = f"{_named(each.classes)} wait in one queue"
+    where = f" in {numbers_text([own.cell.cell.number for own in each.classes])}" if len(found) > 1 else ""
+    text = f"{who}: {times} ms round trips under load{where}"
+    yield _answer(each, text, "latency_loaded_p50_us")
+    if each.alike and slowest.waits:
         marked = any(own.cell.cell[DSCP] is not None for own in each.classes)
-        remedy = _MARKED if marked else _UNMARKED
-    else:
-        subject = "Round"
-    goodput = f"At the same time: {listed([_rate(own) for own in each.classes])} Mbit/s."
-    text = f"{subject} trips under load are {times} (p50{where}). {goodput}"
-    numbers = {f"{own.name}_latency_loaded_p50_us": own.loaded_us for own in each.classes}
-    return Finding(text, Weight.ANSWER, level, _subject(each), numbers, remedy)
+        text = f"No class goes first{', although some are marked' if marked else ', as none is marked'}."
+        yield Finding(text, Weight.BOTTLENECK, subject=_subject(each), remedy=_MARKED if marked else _UNMARKED)
 
 
-def _rate(own: ClassResult) -> str:
-    return f"{own.name} {rate_text(mean(own.cell.goodput_mbps), own.cell.ceiling_mbps)}"
+def _answer(each: Together, text: str, column: str) -> Finding:
+    """Return the answer on one test; `column` is the published name of the number of each class."""
+    loaded = column.startswith("latency")
+    values = {own.name: own.loaded_us if loaded else mean(own.cell.goodput_mbps) for own in each.classes}
+    numbers = {f"{name}_{column}": value for name, value in values.items()}
+    return Finding(text, Weight.ANSWER, subject=_subject(each), numbers=numbers, brief=text.partition(":")[0])
+
+
+def _named(classes: Sequence[ClassResult]) -> str:
+    return listed([own.name for own in classes])
 
 
 def _subject(each: Together) -> Subject:

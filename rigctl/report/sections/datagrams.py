@@ -5,16 +5,18 @@ time of a trial, as RFC 2544, section 26.1, asks for zero loss and trials of 60 
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final, Literal
 
 from rigctl.analysis.limits.ceiling import datagram_path
+from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
-from rigctl.analysis.views.shaping import shaped_mbps
 from rigctl.base.units import format_duration, format_rate
 from rigctl.findings import Finding, Severity, Weight, tests
-from rigctl.model.limits.ceilings import LINE_RATE, Packet, reaches
+from rigctl.model.limits.ceilings import LINE_RATE, reaches
 from rigctl.model.search import Search, Trial
+from rigctl.model.unknowns import most
 from rigctl.records import Cell, RunInfo
 from rigctl.report.blocks import Column, Entry, Part, Section, Table
 from rigctl.report.tables import requested
@@ -31,18 +33,19 @@ from rigctl.report.tables.columns import (
     to_decimals,
     to_digits,
 )
-from rigctl.report.words.goodput import excess_findings, goodput_answer
+from rigctl.report.words.goodput import Rates, excess_findings, goodput_findings, impossible
 from rigctl.report.words.limits import bottleneck_findings, bottleneck_text
 from rigctl.report.words.repetitions import excluded_findings
 from rigctl.report.words.text import (
+    MOST_NAMED,
     UNKNOWN,
     ceiling_text,
     count_text,
     few_text,
-    listed,
     numbers_text,
     plural,
     rate_text,
+    upper_first,
 )
 from rigctl.settings import BURST, RATE
 
@@ -132,18 +135,65 @@ def search_table(view: RunView) -> Table | None:
 
 def datagram_findings(view: RunView) -> Iterator[Finding]:
     """Yield the findings of a run, the answer first."""
-    if not view.meshes and (answer := goodput_answer(view.info, view.cells)):
-        yield answer
+    if not view.meshes:
+        yield from _answer(view)
     yield from search_findings(view)
     yield from _losses(view.cells)
     if short := [cell.cell.number for cell in view.cells if cell.counted and shortfall(cell) is not None]:
         text = f"The senders did not achieve the offered load in {numbers_text(short)}."
         yield Finding(text, Weight.GRANTED, Severity.WARNING, tests(short))
-    yield from bottleneck_findings(view.cells)
+    if not view.classed:  # all classes together have them
+        yield from bottleneck_findings(view.cells)
     yield from excess_findings(view.info, view.cells)
     yield from excluded_findings(view.cells)
-    if shaped := shaping_text(view.info):
-        yield Finding(shaped, Weight.RIG)
+
+
+def _answer(view: RunView) -> Iterator[Finding]:
+    """Yield the highest goodput without loss for each size, in Mbit/s and packets/s; else the least loss."""
+    known = [cell for cell in view.cells if cell.cell.message_bytes and _lost_share(cell) is not None]
+    known = [cell for cell in known if cell.goodput_mbps is not None and not impossible(view.info, cell)]
+    if not known:
+        yield from goodput_findings(view.info, view.cells)
+        return
+    rates = Rates(view.cells)
+    passed = [cell for cell in known if (_lost_share(cell) or 0.0) <= view.plan.max_loss]
+    by_size = grouped(sorted(passed, key=_size, reverse=True), _size).values()
+    best = [max(own, key=lambda cell: min(rates.of(cell))) for own in by_size]
+    shown = best or [min(known, key=lambda cell: _lost_share(cell) or 0.0)]
+    each = " per pair" if len(shown[0].streams) > 1 and not rates.summed else ""
+    texts = [
+        f"{rates.least(cell)}{'' if at else f' Mbit/s{each}'} with {_size(cell)}"
+        f"{'' if at else ' bytes'} ({_packets_per_s(cell, rates):,.0f}{'' if at else ' packets/s'})"
+        for at, cell in enumerate(shown)
+    ]
+    if len(texts) > MOST_NAMED:
+        texts[1:-1] = [f"{len(texts) - 2} sizes between"]
+    loss = f"at most {100 * view.plan.max_loss:g} % loss" if any(map(_lost_share, best)) else "no loss"
+    loss = f"{loss} up to" if best else f"{_loss_text(shown[0], view.cells)} % loss at"
+    brief = f"{loss} {rates.least(shown[0])} Mbit/s{each}"
+    lossy = [cell for cell in known if cell not in passed]
+    if lossy and 0 < len(best) < MOST_NAMED:
+        worst = max(lossy, key=lambda cell: _lost_share(cell) or 0.0)
+        texts.append(f"{_loss_text(worst, view.cells)} % lost in test {worst.cell.number}")
+    numbers = {"goodput_mbps": min(rates.of(shown[0])), "packets_per_s": _packets_per_s(shown[0], rates)}
+    text, subject = f"{upper_first(loss)} {', '.join(texts)}", tests(cell.cell.number for cell in shown)
+    yield Finding(text, Weight.ANSWER, subject=subject, numbers=numbers, brief=brief)
+
+
+def _size(cell: CellSummary) -> int:
+    return cell.cell.message_bytes or 0
+
+
+def _packets_per_s(cell: CellSummary, rates: Rates) -> float:
+    """Return the packets per second of the slowest pair, or of all together, to four digits."""
+    return float(f"{min(rates.of(cell)) * 1e6 / 8 / _size(cell):.4g}")
+
+
+def _loss_text(cell: CellSummary, cells: Sequence[CellSummary]) -> str:
+    """Return the loss of the worst pair as the table of `cells` prints it."""
+    each = [[stream.datagrams.loss_pct for stream in own.streams if stream.datagrams] for own in cells]
+    shown = map(most, each) if columns.many(cells) else chain.from_iterable(each)
+    return to_digits(2, 3)(list(shown))(most(each[cells.index(cell)]))
 
 
 def search_findings(view: RunView) -> Iterator[Finding]:
@@ -213,10 +263,7 @@ def _is_all(info: RunInfo, cell: Cell, best: Trial) -> bool:
 
 def _losses(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     known = {cell.cell.number: share for cell in cells if (share := _lost_share(cell)) is not None}
-    if not known:
-        return
     if not any(known.values()):
-        yield Finding("No datagram was lost in any test.", Weight.LOSS, Severity.OK, numbers={"loss_pct": 0.0})
         return
     worst = max(known, key=lambda number: known[number])
     some = [number for number, share in known.items() if share > 0]
@@ -241,22 +288,6 @@ def _lost_share(cell: CellSummary) -> float | None:
 
 def _dropped(cell: CellSummary, name: Literal["sender_drops", "receiver_drops"]) -> float:
     return sum(getattr(stream.datagrams, name) or 0 for stream in cell.streams if stream.datagrams is not None)
-
-
-def shaping_text(info: RunInfo) -> str:
-    """Return where a virtual link carries more of such datagrams than a wire: it is shaped for full frames."""
-    if info.plan.virtual != "namespaces":
-        return ""
-    sizes = []
-    for size, cell in {cell.message_bytes: cell for cell in info.plan.cells if cell[RATE] is not None}.items():
-        stream = cell.streams[0]
-        ceiling_mbps = datagram_path(info, (stream.sender, stream.receiver), cell).ceiling_mbps
-        carried_mbps = shaped_mbps(info, stream, size or 0, Packet("udp", info.ip_version), cell.condition)
-        if ceiling_mbps is not None and carried_mbps is not None and carried_mbps > 1.01 * ceiling_mbps:
-            rates = f"{ceiling_text(carried_mbps)} Mbit/s instead of {ceiling_text(ceiling_mbps)}"
-            sizes.append(f"{rates} with {size} bytes")
-    began = "The virtual links are shaped for full frames and carry more of smaller datagrams than a wire"
-    return f"{began}: {listed(sizes)}." if sizes else ""
 
 
 def explain(info: RunInfo, cell: CellSummary) -> list[str]:

@@ -84,11 +84,11 @@ def findings(plan: RunPlan, given: Sequence[Verdict]) -> Iterator[Finding]:
 
 
 def _total(given: Sequence[Verdict]) -> str:
-    """Return `2 of 4 expectations are not met`; empty if no measured value misses its bound."""
+    """Return `2 of 4 expectations not met`; empty if no measured value misses its bound."""
     missed = sum(not verdict.met and verdict.value is not None for verdict in given)
     if missed == len(given) == 1:
-        return "The expectation is not met"
-    return f"{missed} of {plural(len(given), 'expectation')} {'is' if missed == 1 else 'are'} not met" if missed else ""
+        return "Expectation not met"
+    return f"{missed} of {plural(len(given), 'expectation')} not met" if missed else ""
 
 
 def _finding(expectation: Expectation, same: Sequence[Verdict]) -> Finding:

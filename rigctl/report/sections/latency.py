@@ -107,15 +107,15 @@ def findings(found: Sequence[Result]) -> Iterator[Finding]:
     """Yield the largest rise of a round trip, and the streams whose probes were not answered."""
     known = [row for row in found if row.latency.rise_us is not None]
     if known:
-        yield _rise(max(known, key=lambda row: row.latency.rise_us or 0.0), len(known))
+        yield _rise(max(known, key=lambda row: row.latency.rise_us or 0.0), known)
     if silent := [row for row in found if row.latency.lost_pct == 100]:
         numbers = sorted({row.number for row in silent})
         text = f"No probe of {silent[0].stream} was answered in {numbers_text(numbers)}: latency is unknown."
         yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(numbers), {}, "Check whether a firewall drops UDP.")
 
 
-def _rise(worst: Result, count: int) -> Finding:
-    latency, stream = worst.latency, worst.stream
+def _rise(worst: Result, known: Sequence[Result]) -> Finding:
+    latency, stream, count = worst.latency, worst.stream, len(known)
     idle, loaded = time_text(latency.idle_p50_us), time_text(latency.loaded_p50_us)
     held_bytes = queue_bytes(worst)
     numbers = {
@@ -136,7 +136,8 @@ def _rise(worst: Result, count: int) -> Finding:
         text += f": a queue of about {float(f'{held_bytes / 1024:.2g}'):,.0f} KB at {goodput} Mbit/s"
     text += f"; the largest rise of {count} rows." if count > 1 else "."
     remedy = "A smaller window, a lower rate or a queue that drops earlier (fq_codel) shortens it."
-    return Finding(text, Weight.COMPARISON, Severity.NOTE, subject, numbers, remedy)
+    advised = 2 * sum(map(grown, known)) > count
+    return Finding(text, Weight.COMPARISON, Severity.NOTE, subject, numbers, remedy if advised else None)
 
 
 def grown(row: Result) -> bool:

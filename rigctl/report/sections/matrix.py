@@ -7,7 +7,7 @@ tenth of a drawing. The rig file is only named beside what was measured, where i
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Final
+from typing import Final, TypeAlias
 
 from rigctl.analysis.limits.hosts import PROCESSORS
 from rigctl.analysis.rows.cells import grouped
@@ -58,22 +58,48 @@ MOST_COLUMNS: Final = 2
 
 
 def matrix_findings(info: RunInfo, matrix: Matrix) -> Iterator[Finding]:
-    """Yield the conclusions of a matrix; the first about a shared limit is the answer."""
-    for number, (text, trends) in enumerate(limits(info, matrix.conditions)):
-        yield Finding(text, Weight.ANSWER if number == 0 else Weight.BOTTLENECK, numbers=_numbers(trends))
+    """Yield the answer, what the pairs carry together and from how many on, and the other conclusions of a matrix."""
+    for number, (text, alike) in enumerate(limits(info, matrix.conditions)):
+        numbers = _numbers([own for _, own in alike])
+        if not number:
+            answer, which = _answer(info, alike), [condition for condition, _ in alike]
+            brief = lower_first(answer.removeprefix("The ").replace(" is full", " full").replace(" together", ""))
+            yield Finding(_under(which, matrix.conditions, answer), Weight.ANSWER, numbers=numbers, brief=brief)
+        yield Finding(text, Weight.BOTTLENECK, numbers=numbers)
     low = grouped(matrix.conditions, low_text)
     stay_low = [_under(own, matrix.conditions, text) for text, own in low.items() if text]
     for text in [*stay_low, *falling_text(matrix.conditions)]:
         yield Finding(text, Weight.COMPARISON)
     for difference in matrix.differences:
         numbers = {"difference_mbps": difference.mean_mbps, "share": difference.share}
-        once = " Each test was measured once: no significance is claimed." if info.plan.repeat == 1 else ""
-        yield Finding(difference_text(difference) + once, Weight.COMPARISON, numbers=numbers)
+        text = difference_text(difference, once=info.plan.repeat == 1)
+        yield Finding(text, Weight.COMPARISON, numbers=numbers)
         if text := locked_text(difference):
             yield Finding(text, Weight.DETAIL)
 
 
-def limits(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[tuple[str, list[Trend]]]:
+Alike: TypeAlias = Sequence[tuple[ConditionPanels, Trend]]
+"""Conditions that show the same, with the trend of each."""
+
+
+def _answer(info: RunInfo, alike: Alike) -> str:
+    """Return `The trunk is full with 8 pairs or more: 7.91 Gbit/s together`; the heat maps show these sums."""
+    first, rate = alike[0][1], f"{_range([own.goodput_mbps for _, own in alike])} Gbit/s together"
+    pairs = plural(first.pairs, "pair")
+    match first.kind:
+        case "growth":
+            return f"No shared limit up to {pairs}: {rate}"
+        case "level":
+            return f"{rate} with any number of pairs, too few to name a shared limit"
+        case "neither":
+            return f"Most with {pairs}: {rate}, without growth in proportion and without a level"
+    wire_mbps, trunk = first.wire_mbps, info.plan.trunk
+    agrees = trunk and trunk.rate_bps and wire_mbps and abs(wire_mbps * 1e6 / trunk.rate_bps - 1) <= _AGREES
+    full = "Processors are busy" if first.busy else f"{'The trunk' if agrees else 'A shared link'} is full"
+    return f"{full} with {pairs}{'' if first.points == 1 else ' or more'}: {rate}"
+
+
+def limits(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[tuple[str, Alike]]:
     """Return where the sum stops growing with the pairs, or that there is no shared limit.
 
     Conditions that show the same are described together, with the range of their sums.
@@ -85,13 +111,13 @@ def limits(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[tuple[s
             alike = next((group for group in groups if group[0][1].like(own)), [])
             groups += [] if alike else [alike]
             alike.append((condition, own))
-    sentences = []
+    sentences: list[tuple[str, Alike]] = []
     for group in sorted(groups, key=len, reverse=True):
         named, trends = [condition for condition, _ in group], [own for _, own in group]
         sentence = _sentence(info, trends)
         if trends[0].kind in ("limit", "growth"):
             sentence = f"{sentence} {exception_text(named)}".rstrip()
-        sentences.append((_under(named, conditions, sentence), trends))
+        sentences.append((_under(named, conditions, sentence), group))
     return sentences
 
 
@@ -219,12 +245,13 @@ def _reached(panel: Panel, pairs: int) -> str:
     return f"{gbps(best[0])} ({plural(best[1], 'flow')})" if best else UNKNOWN
 
 
-def difference_text(difference: Difference) -> str:
-    """Return what the later condition changed against the earlier, and by how much."""
+def difference_text(difference: Difference, *, once: bool) -> str:
+    """Return what the later condition changed against the earlier, and by how much; `once`: each was measured once."""
     fields = sum(len(panel.mbps) for panel in difference.panels)
     earlier = difference.earlier.name or "no condition"
     began = f"{difference.later.name or 'No condition'} against {earlier}{_changes(difference)}"
     average = f"{gbps(difference.mean_mbps, sign=True)} Gbit/s on average over {plural(fields, 'test')}"
+    average += ", each measured once" if once else ""
     mean = f"{average} ({_percent(difference.share)})"
     setting, place = difference.largest
     where = ", ".join(filter(None, (lower_first(panel_title(setting)), place_text(place))))
@@ -472,6 +499,5 @@ def _differences(matrix: Matrix) -> tuple[Section, ...]:
     sections = []
     for difference in matrix.differences:
         title = f"Difference: {difference.later.name or 'no condition'} − {difference.earlier.name or 'no condition'}"
-        texts = Items(tuple(filter(None, (difference_text(difference), locked_text(difference)))))
-        sections.append(Section(title, (texts, difference_maps(matrix, difference), Paragraph(note, small=True))))
+        sections.append(Section(title, (difference_maps(matrix, difference), Paragraph(note, small=True))))
     return tuple(sections)

@@ -27,7 +27,7 @@ from rigctl.report.blocks import (
 from rigctl.report.charts.plot import HEAT_STEPS, heat_step
 from rigctl.report.tables.columns import TextOf, count_texts, divided, to_decimals, to_needed
 from rigctl.report.words.limits import raised
-from rigctl.report.words.text import MOST_NAMED, UNKNOWN, listed, plural, settings_text
+from rigctl.report.words.text import UNKNOWN, listed, plural, settings_text, some, span
 
 _DIRECTIONS: Final = (
     f"Directions of a pair are reported where they differ by over {100 * DIFFER:g} % and by more than their standard "
@@ -204,27 +204,43 @@ def _heat_map(mesh: Mesh, form: Form, top: float) -> HeatMaps:
 
 def findings(plan: RunPlan, meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
     """Yield the findings of goodput, the answer first."""
-    low, high = _extremes(meshes, form)
-    answer = f"goodput is lowest at {low.text} and highest at {high.text}"
-    if form.text(low.value) == form.text(high.value):
-        answer = f"goodput is {form.text(low.value)} on each pair"
-    slow = dict.fromkeys(slow.node for mesh in meshes for slow in mesh.slow)
-    numbers = {"lowest_mbps": low.value, "highest_mbps": high.value, "slow_nodes": len(slow)}
-    yield _answer(meshes, form, answer, _slow_text(meshes), slow, numbers)
+    known, slow = _known(meshes, form), _worst_first(plan, meshes)
+    rates = [value for value, way, mesh in known if _is_slow(way, mesh)]
+    others = [value for value, way, mesh in known if not _is_slow(way, mesh)]
+    names = list(dict.fromkeys(each.node for _, each in slow))
+    ends = _range([value for value, _, _ in known], form)
+    if names:
+        beside = f" against {_range(others, form)}" if others else ""
+        text = f"{_slow_text(slow)}: {_range(rates, form).removesuffix(f' {form.unit}' * bool(others))}{beside}"
+    elif all(map(comparable, meshes)):
+        text = f"No node is slow: {ends} between {len(meshes[0].nodes)} nodes"
+    else:
+        text = f"{ends} between {len(meshes[0].nodes)} nodes, too few measured pairs to tell a slow node"
+    if small := list(dict.fromkeys(node for mesh in meshes for each in mesh.small for node in each.nodes)):
+        text += f"; {some(small)} {'has' if len(small) == 1 else 'have'} a smaller MTU"
+    numbers = {"lowest_mbps": min(value for value, _, _ in known), "highest_mbps": max(value for value, _, _ in known)}
+    brief = f"{some(names, 2)} slow, {_range(rates, form)}" if names else f"no slow node, {ends}"
+    yield _answer(meshes, form, text, names, {**numbers, "slow_nodes": len(names)}, brief)
     yield from slow_findings(plan, meshes, form)
     yield from _small(meshes, form)
     yield from _lopsided(meshes, form)
 
 
+def _is_slow(way: Way, mesh: Mesh) -> bool:
+    return any(way.ends[role == "receiving"] == slow.node for slow in mesh.slow for role in slow.roles)
+
+
 def round_trip_findings(meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
     """Yield the findings of round trips, the answer first."""
-    low, high = _extremes(meshes, form)
+    known = [value for value, _, _ in _known(meshes, form)]
     far_nodes = grouped([(mesh, far) for mesh in meshes for far in mesh.far], lambda place: place[1].node)
+    ends = _range(known, form)
     verb = "answers" if len(far_nodes) == 1 else "answer"
-    late = f"{listed(list(far_nodes))} {verb} late" if far_nodes else "no node answers late"
-    trips = f"the median round trip is shortest at {low.text} and longest at {high.text}"
-    numbers = {"shortest_us": low.value, "longest_us": high.value, "late_nodes": len(far_nodes)}
-    yield _answer(meshes, form, trips, late, far_nodes, numbers)
+    late = f"{some(list(far_nodes))} {verb} late" if far_nodes else "No node answers late"
+    text = f"{late}: median round trips of {ends} between {len(meshes[0].nodes)} nodes"
+    numbers = {"shortest_us": min(known), "longest_us": max(known), "late_nodes": len(far_nodes)}
+    brief = f"{some(list(far_nodes), 2)} late, {ends}" if far_nodes else f"round trips {ends}"
+    yield _answer(meshes, form, text, far_nodes, numbers, brief)
     for node, places in far_nodes.items():
         mesh, far = max(places, key=lambda item: item[1].rtt_us / item[1].others_us)
         text = (
@@ -235,58 +251,44 @@ def round_trip_findings(meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]
         yield Finding(text, Weight.BOTTLENECK, Severity.WARNING, Subject("node", (node,)), own)
 
 
-@dataclass(frozen=True, slots=True)
-class _Extreme:
-    """The lowest or the highest value of a run, and its text with the pair."""
-
-    value: float
-    text: str
-
-
 def _known(meshes: Sequence[Mesh], form: Form) -> list[tuple[float, Way, Mesh]]:
     ways = [(form.value(way), way, mesh) for mesh in meshes for way in (mesh.answered if form.trips else mesh.known)]
     return [(value, way, mesh) for value, way, mesh in ways if value is not None]
 
 
-def _extremes(meshes: Sequence[Mesh], form: Form) -> list[_Extreme]:
-    """Return the lowest and the highest value of a run."""
-    extremes = []
-    for value, way, mesh in (choose(_known(meshes, form), key=lambda item: item[0]) for choose in (min, max)):
-        point = f", {point_text(mesh)}" if len(meshes) > 1 else ""
-        extremes.append(_Extreme(value, f"{form.text(value)} ({way.sender} → {way.receiver}{point})"))
-    return extremes
+def _range(values: Sequence[float], form: Form) -> str:
+    return f"{span([form.number(min(values)), form.number(max(values))])} {form.unit}"
 
 
 def _answer(
-    meshes: Sequence[Mesh], form: Form, values: str, verdict: str, nodes: Iterable[str], numbers: dict[str, float]
+    meshes: Sequence[Mesh], form: Form, text: str, nodes: Iterable[str], numbers: dict[str, float], brief: str
 ) -> Finding:
-    """Return `Between 4 nodes, goodput is …; 11 of 12 pairs were measured; no node is slow.` on these `nodes`."""
+    """Return the answer on these `nodes`, with how many pairs were measured if some were not."""
     measured, pairs = len(_known(meshes, form)), sum(len(mesh.ways) for mesh in meshes)
-    part = f"{measured} of {pairs} pairs {'was' if measured == 1 else 'were'} measured; " if measured < pairs else ""
+    part = f"; {measured} of {pairs} pairs measured" if measured < pairs else ""
     count, names = len(meshes[0].nodes), tuple(nodes)
-    text = f"Between {count} nodes, {values}; {part}{verdict}."
     subject = Subject("node", names) if names else Subject()
-    return Finding(text, Weight.ANSWER, subject=subject, numbers={"nodes": count, **numbers})
+    return Finding(f"{text}{part}", Weight.ANSWER, subject=subject, numbers={"nodes": count, **numbers}, brief=brief)
 
 
-def _slow_text(meshes: Sequence[Mesh]) -> str:
-    """Return which nodes are slow, in which roles, and which have a smaller MTU."""
-    slow_nodes = grouped([slow for mesh in meshes for slow in mesh.slow], lambda slow: slow.node)
-    small = list(dict.fromkeys(node for mesh in meshes for each in mesh.small for node in each.nodes))
-    roles = {
-        node: listed(sorted({role for slow in own for role in slow.roles}, reverse=True))
-        for node, own in slow_nodes.items()
-    }
-    if not roles and not all(comparable(mesh) for mesh in meshes):
-        text = "these are too few to tell whether a node is slow"
-    elif not roles:
-        text = "no node is slow with all others"
-    elif len(roles) <= MOST_NAMED:
-        (first, own), *others = roles.items()
-        text = ", ".join([f"{first} is slow in {own}", *(f"{node} in {role}" for node, role in others)])
-    else:
-        text = f"{listed(list(roles))} are slow"
-    return f"{text}; {listed(small)} {'has' if len(small) == 1 else 'have'} a smaller MTU" if small else text
+def _worst_first(plan: RunPlan, meshes: Sequence[Mesh]) -> list[tuple[Mesh, SlowNode]]:
+    """Return the slow nodes, the one with the lowest goodput first; last those whose links have a lower rate."""
+    slow = [(mesh, slow) for mesh in meshes for slow in mesh.slow]
+    return sorted(slow, key=lambda place: (bool(_narrow(plan, place[1].node)), place[1].mbps))
+
+
+def _slow_text(slow: Sequence[tuple[Mesh, SlowNode]]) -> str:
+    """Return `n1 is slow in both directions`, `n1 and n2 are slow in sending to the others`."""
+    by_node = grouped((each for _, each in slow), lambda each: each.node)
+    roles = {node: sorted({role for each in own for role in each.roles}) for node, own in by_node.items()}
+    names, verb = [*roles], "is" if len(roles) == 1 else "are"
+    if len({*map(tuple, roles.values())}) > 1:
+        return f"{some([f'{node} ({listed(own)})' for node, own in roles.items()])} {verb} slow"
+    return f"{some(names)} {verb} slow {_directions(roles[names[0]])}"
+
+
+def _directions(roles: Sequence[str]) -> str:
+    return _DIRECTIONS_OF_ROLES[roles[0]] if len(roles) == 1 else "in both directions"
 
 
 def comparable(mesh: Mesh) -> bool:
@@ -298,7 +300,7 @@ def comparable(mesh: Mesh) -> bool:
 
 def slow_findings(plan: RunPlan, meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
     """Yield a finding for each slow node; a note if its link has a lower rate in the rig file."""
-    places_of = grouped([(mesh, slow) for mesh in meshes for slow in mesh.slow], lambda place: place[1].node)
+    places_of = grouped(_worst_first(plan, meshes), lambda place: place[1].node)
     for node, places in places_of.items():
         mesh, slow = min(places, key=lambda place: place[1].mbps / place[1].others_mbps)
         link = _narrow(plan, node)
@@ -306,10 +308,9 @@ def slow_findings(plan: RunPlan, meshes: Sequence[Mesh], form: Form) -> Iterator
             cause, remedy = f" Its link in the rig file has only {link}.", None
         else:
             cause, remedy = _limits(mesh, slow)
-        direction = _DIRECTIONS_OF_ROLES[slow.roles[0]] if len(slow.roles) == 1 else "in both directions"
         text = (
-            f"{node} is slow {direction}: {form.text(slow.mbps)} (median), against {form.text(slow.others_mbps)} "
-            f"between the other nodes{_where(meshes, mesh, len(places))}.{cause}"
+            f"{node}: {form.text(slow.mbps)} {_directions(slow.roles)} (median), against "
+            f"{form.text(slow.others_mbps)} between the other nodes{_where(meshes, mesh, len(places))}.{cause}"
         )
         numbers: dict[str, Number] = {
             "goodput_mbps": slow.mbps,
@@ -330,10 +331,11 @@ def _narrow(plan: RunPlan, node: str) -> str:
 def _limits(mesh: Mesh, slow: SlowNode) -> tuple[str, str | None]:
     """Return what limits the pairs of a slow node, and the remedy for the most frequent limit."""
     node, ends = slow.node, [("sending", "receiving").index(role) for role in slow.roles]
-    own = [way for way in mesh.known if way.limit not in (None, "unknown") and any(way.ends[at] == node for at in ends)]
+    every = [way for way in mesh.known if any(way.ends[at] == node for at in ends)]
+    own = [way for way in every if way.limit not in (None, "unknown")]
     counts = Counter(way.limit for way in own)
-    if not counts:
-        return "", None
+    if 2 * len(own) <= len(every):  # advice needs a majority
+        return "", f"Compare the link speed, processors and driver of {node} with those of the others."
     causes = [(way.window.sysctl, way.window.node) for way in own if way.window is not None and way.window.sysctl]
     bounds = listed([f"{sysctl} of {bound} allows no more" for sysctl, bound in dict.fromkeys(causes)])
     known = {
@@ -342,8 +344,10 @@ def _limits(mesh: Mesh, slow: SlowNode) -> tuple[str, str | None]:
         "window": f"; {bounds}" if bounds else "",
     }
     texts = [f"{limit} ({plural(count, 'pair')}{known.get(str(limit), '')})" for limit, count in counts.most_common()]
-    remedy, first = None, counts.most_common(1)[0][0]
-    if first == "path":
+    remedy, (first, count) = None, counts.most_common(1)[0]
+    if 2 * count <= len(every):
+        remedy = None
+    elif first == "path":
         remedy = f"Look at what is before {node}: firewall, shaper, switch port; or correct the rate in the rig file."
     elif first == "window" and causes:
         remedy = raised(*causes[0])
@@ -368,7 +372,7 @@ def _where(meshes: Sequence[Mesh], mesh: Mesh, places: int) -> str:
 
 def _lopsided(meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
     by_pair = grouped([(mesh, pair) for mesh in meshes for pair in mesh.lopsided], lambda place: place[1].slower.ends)
-    ranked = sorted(by_pair.values(), key=lambda places: -max(pair.share for _, pair in places))
+    ranked = sorted(by_pair.values(), key=lambda places: min(pair.slower.mbps or 0.0 for _, pair in places))
     for places in ranked[:MOST_PAIRS]:
         mesh, pair = max(places, key=lambda place: place[1].share)
         slower, faster = pair.slower, pair.faster

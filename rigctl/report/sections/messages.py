@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final
 
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.messages import MessageResult
-from rigctl.base.units import format_bytes, size_words
+from rigctl.base.units import format_bytes
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.latency import count_between, peaks_ns
 from rigctl.report.blocks import Chart, Charts, Column, Key, Paragraph, Part, Section, Table
@@ -30,7 +30,7 @@ from rigctl.report.tables.messages import (
     time,
 )
 from rigctl.report.words.goodput import excess_findings, excess_note
-from rigctl.report.words.text import percent_text, plural, rate_text, span, tests_named, time_text, varied_texts
+from rigctl.report.words.text import percent_text, plural, rate_text, span, tests_named, upper_first, varied_texts
 from rigctl.settings import BUSY_POLL, READ, WRITE
 
 MESSAGES = "messages"
@@ -56,6 +56,8 @@ NOISY: Final = 0.05
 """A variation above this share of the mean is reported."""
 CONVERGED: Final = 0.99
 """From the smallest size on that achieves this share of the highest throughput, it has converged."""
+FLAT: Final = 1.25
+"""Round trips of up to this many times that of the smallest size are about the same."""
 _MS: Final = 1e6
 DELAYED_MS: Final = (36.0, 50.0)
 """Linux delays an acknowledgement by 40 ms at first (TCP_DELACK_MIN)."""
@@ -119,10 +121,11 @@ def table(results: Results, notes_of: Callable[[MessageResult], Sequence[str]] =
     return message_table(results, [SIZE, logarithm, iterations], derived, notes_of)
 
 
+_P50: Final = microseconds("p50", lambda result: result.rtt_us(50), minor=-1)
 _ROUND_TRIPS: Final[tuple[ResultColumn, ...]] = (
     microseconds("RTT mean", lambda result: _us(result.rtt_mean_ns)),
     microseconds("min", lambda result: _us(result.rtt_min_ns), minor=1),
-    microseconds("p50", lambda result: result.rtt_us(50), minor=-1),
+    _P50,
     microseconds("p90", lambda result: result.rtt_us(90), minor=1),
     microseconds("p99", lambda result: result.rtt_us(99), minor=-1),
     microseconds("p99.9", lambda result: result.rtt_us(99.9), minor=2),
@@ -141,66 +144,77 @@ def message_findings(view: RunView) -> Iterator[Finding]:
         return
     trips = counted[0].cell.kind.round_trips
     if not view.meshes:
-        again = [] if view.retested is None else [result for result in view.retested.messages if result.elapsed_s]
-        yield from _trip_answer(counted, again) if trips else _blast_answer(counted)
+        yield from _trip_answer(view, counted) if trips else _blast_answer(counted)
     if not trips:
         yield from excess_findings(view.info, counted)
     yield from _noisy(counted, again=view.plan.retest is not None)
     yield from _unanswered(counted)
 
 
-def _trip_answer(counted: Sequence[MessageResult], again: Sequence[MessageResult]) -> Iterator[Finding]:
-    """Yield the shortest round trips, at their smallest and their largest size; as measured again, if they were."""
-    drawn = lines(counted)
-    best = min(drawn, key=lambda line: line.results[0].rtt_mean_ns or float("inf"))
+def _trip_answer(view: RunView, counted: Sequence[MessageResult]) -> Iterator[Finding]:
+    """Yield the median round trip of the smallest size, and how it grows, of the fastest settings; then the others."""
+    printed = _medians(view.messages)
+    best, *others = sorted(lines(counted), key=lambda line: _median_us(line.results[0]) or float("inf"))
     small, large = best.results[0], best.results[-1]
-    which = f" ({best.name})" if best.name else ""
-    text = f"A round trip of {size_text(small)} takes {_mean_text(small, again, f' on average{which}')}"
-    if large.size > small.size:
-        text += f"; one of {size_text(large)} takes {_mean_text(large, again)}"
+    if _median_us(small) is None:
+        return
+    flat = [*takewhile(lambda one: (_median_us(one) or 0.0) <= FLAT * (_median_us(small) or 0.0), best.results)][-1]
+    again = None if view.retested is None else _again(small, view.retested.messages)
+    later = f"{_medians(view.retested.messages)(again)} measured again" if view.retested and again else ""
+    beside = ", ".join(filter(None, [best.name, later]))
+    text = f"Median round trip {printed(small)} µs with {size_text(small)}{beside and f' ({beside})'}"
+    if flat.size > small.size:
+        text += f", about the same up to {size_text(flat)}"
+    if large.size > flat.size:
+        text += f", {printed(large)} µs with {size_text(large)}"
     numbers = {"app_rtt_mean_us": _us(small.rtt_mean_ns), "app_rtt_p99_us": small.rtt_us(99)}
-    if later := _again(small, again):
-        numbers["app_rtt_mean_again_us"] = _us(later.rtt_mean_ns)
-    yield Finding(f"{text}.", Weight.ANSWER, subject=tests([small.cell.number]), numbers=numbers)
-    for line in drawn:
-        if line is not best:
-            first = line.results[0]
-            text = f"With {line.name}, a round trip of {size_text(first)} takes {time_text(_us(first.rtt_mean_ns))}."
-            yield Finding(text, Weight.COMPARISON, subject=tests([first.cell.number]))
+    if again is not None:
+        numbers["app_rtt_mean_again_us"] = _us(again.rtt_mean_ns)
+    brief = f"round trip {printed(small)} µs ({size_text(small)})"
+    yield Finding(text, Weight.ANSWER, subject=tests([small.cell.number]), numbers=numbers, brief=brief)
+    for line in others:
+        first = line.results[0]
+        text = f"With {line.name}, the median round trip of {size_text(first)} is {printed(first)} µs."
+        yield Finding(text, Weight.COMPARISON, subject=tests([first.cell.number]))
+
+
+def _median_us(result: MessageResult) -> float | None:
+    return result.rtt_us(50)
+
+
+def _medians(results: Results) -> Callable[[MessageResult], str]:
+    """Return a function that gives the median round trip of a result as the table of `results` prints it."""
+    column = _P50(results)
+    texts = [] if column is None else [entry.text for entry in column.entries]
+    return lambda result: texts[results.index(result)]
 
 
 def _again(result: MessageResult, again: Sequence[MessageResult]) -> MessageResult | None:
     """Return the same test and pair as measured again; None if it was not."""
-    return next((one for one in again if (one.cell, one.stream) == (result.cell, result.stream)), None)
-
-
-def _mean_text(result: MessageResult, again: Sequence[MessageResult], what: str = "") -> str:
-    """Return `63.7 µs on average (…)`; for a retest its mean and the first mean."""
-    later, mean = _again(result, again), time_text(_us(result.rtt_mean_ns))
-    shown, over = later or result, ""
-    if later is not None:
-        further = plural(len(later.elapsed_s), "further repetition")
-        over = f" over {further}, {mean} in the first {len(result.elapsed_s)}"
-    half, most = shown.rtt_us(50), shown.rtt_us(99)
-    known = half is not None and most is not None
-    spread = f" (median {time_text(half)}, 99 % within {time_text(most)})" if known else ""
-    return f"{time_text(_us(shown.rtt_mean_ns))}{what}{over}{spread}"
+    same = (one for one in again if (one.cell, one.stream) == (result.cell, result.stream))
+    return next((one for one in same if one.elapsed_s), None)
 
 
 def _blast_answer(counted: Sequence[MessageResult]) -> Iterator[Finding]:
     best = max(counted, key=lambda result: result.bytes_per_s or 0.0)
     top = best.bytes_per_s or 0.0
-    share = f", {percent_text(best.efficiency)} % of the ceiling" if best.efficiency is not None else ""
-    text = f"The highest throughput is {top:,.0f} byte/s, with messages of {size_text(best)}{share}"
     by_size = grouped(sorted(counted, key=lambda result: -result.size), lambda result: result.size)
     lasting = takewhile(
         lambda own: max(result.bytes_per_s or 0.0 for result in own) >= CONVERGED * top, by_size.values()
     )
     *_, converged = [None, *lasting]
-    if converged is not None and converged[0].size > min(by_size):
-        text += f"; from {size_text(converged[0])} on it stays within {100 * (1 - CONVERGED):.0f} % of that"
+    where = f"with messages of {size_text(best)}"
+    if converged is not None and len(by_size) > 1:
+        smallest = converged[0].size == min(by_size)
+        where = "reached with every size" if smallest else f"reached from messages of {size_text(converged[0])} on"
+    text = f"Up to {top:,.0f} byte/s{_of_ceiling(best)}, {where}"
     numbers = {"throughput_bytes_per_s": top, "efficiency": best.efficiency}
-    yield Finding(f"{text}.", Weight.ANSWER, subject=tests([best.cell.number]), numbers=numbers)
+    brief = f"up to {top:,.0f} byte/s"
+    yield Finding(text, Weight.ANSWER, subject=tests([best.cell.number]), numbers=numbers, brief=brief)
+
+
+def _of_ceiling(result: MessageResult) -> str:
+    return f" ({percent_text(result.efficiency)} % of the ceiling)" if result.efficiency is not None else ""
 
 
 def _noisy(counted: Sequence[MessageResult], *, again: bool) -> Iterator[Finding]:
@@ -296,7 +310,7 @@ def lines(results: Sequence[MessageResult]) -> tuple[Line, ...]:
     columns = (
         [str(result.stream) for result in results],
         [result.cell.transport.upper() for result in results],
-        varied_texts([result.cell for result in results]),
+        varied_texts([replace(result.cell, message_bytes=None) for result in results]),
     )
     rows = zip(results, *(column for column in columns if len({*column}) > 1), strict=True)
     named = grouped(rows, lambda row: ", ".join(row[1:]))
@@ -378,10 +392,11 @@ def _compared_files(counted: Sequence[MessageResult]) -> Iterator[Finding]:
     size = max(result.size for result in counted)
     largest = [result for result in counted if result.size == size]
     best = max(largest, key=lambda result: result.bytes_per_s or 0.0)
-    of_ceiling = f", {percent_text(best.efficiency)} % of the ceiling" if best.efficiency is not None else ""
-    text = f"The fastest transfer of {size_words(size)}, {_kind(best)}, achieves {_megabytes(best)} MB/s{of_ceiling}."
+    rest = ", ".join(f"{_kind(result)} {_megabytes(result)}" for result in largest if result is not best)
+    text = f"{upper_first(_kind(best))} {_megabytes(best)} MB/s{_of_ceiling(best)}{rest and f', {rest}'}"
     numbers = {"throughput_bytes_per_s": best.bytes_per_s, "efficiency": best.efficiency}
-    yield Finding(text, Weight.ANSWER, subject=tests([best.cell.number]), numbers=numbers)
+    brief = f"{_kind(best)} {_megabytes(best)} MB/s"
+    yield Finding(text, Weight.ANSWER, subject=tests([best.cell.number]), numbers=numbers, brief=brief)
     rates = {(result.cell[READ], result.cell[WRITE]): result.bytes_per_s or 0.0 for result in largest}
     stream = rates.get(("memory", "memory"))
     for result in largest:

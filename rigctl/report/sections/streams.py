@@ -9,28 +9,26 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, StreamSummary
 from rigctl.base.units import size_words
 from rigctl.findings import RUN, Finding, Severity, Weight, tests
-from rigctl.model.limits.ceilings import IP_HEADER, LINE_RATE, TCP_HEADER, reaches
-from rigctl.model.limits.rules import NEARLY
+from rigctl.model.latency import has_grown
+from rigctl.model.limits.ceilings import IP_HEADER, TCP_HEADER
 from rigctl.records import Facts, RunInfo
 from rigctl.report.blocks import Part, Table
 from rigctl.report.tables import requested
 from rigctl.report.tables import streams as columns
-from rigctl.report.tables.columns import ColumnOf, significant, table_of, words
-from rigctl.report.words.goodput import excess_findings, goodput_answer
+from rigctl.report.tables.columns import ColumnOf, significant, table_of, to_digits, words
+from rigctl.report.words.goodput import excess_findings, goodput_findings
 from rigctl.report.words.limits import bottleneck_findings, bottleneck_text
 from rigctl.report.words.repetitions import excluded_findings
 from rigctl.report.words.text import (
     FEW_SHARE,
     MOST_LISTED,
     UNKNOWN,
-    all_tests,
     listed,
     numbers_text,
-    percent_text,
     plural,
     segments_text,
 )
-from rigctl.settings import CONGESTION, MPTCP, MSS, RATE, WINDOW, ZEROCOPY
+from rigctl.settings import CONGESTION, MPTCP, MSS, WINDOW, ZEROCOPY
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 SECTION = "streams"
@@ -45,6 +43,7 @@ MOST_WINDOWS: Final = 3
 """Windows that were not granted as requested, reported one by one."""
 FEW_RETRANSMITS: Final = 10
 """Fewer, of less than 0.01 % of the segments, are no finding."""
+ETHERNET_MTU: Final = 1500
 PROBE_RTT_S: Final = 10.0
 """bbr measures the round trip anew about so often (tcp_bbr.c: bbr_min_rtt_win_sec)."""
 
@@ -122,12 +121,13 @@ def _subflows_text(subflows: int | None) -> str:
 def stream_findings(view: RunView) -> Iterator[Finding]:
     """Yield the findings of a run; findings of equal weight keep this order."""
     info, cells = view.info, view.cells
-    if not view.meshes and (answer := goodput_answer(info, cells)):
-        yield answer
+    if not view.meshes:
+        yield from goodput_findings(info, cells, _round_trips(cells))
     yield from _mss(info, cells)
-    yield from _line_rate(cells)
     yield from _retransmits(info, cells)
-    yield from bottleneck_findings(cells)
+    if not view.classed:  # all classes together have them
+        small = any(mesh.small for mesh in view.meshes)  # the mesh and the matrix say more of these limits
+        yield from bottleneck_findings(cells, without="shared-link" if view.matrix else "mtu" if small else "")
     yield from _windows(info, cells)
     yield from _congestion(cells)
     yield from excess_findings(info, cells)
@@ -142,9 +142,11 @@ def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
         mss = next(iter(effective))
         asked = [(cell.cell[MSS], stream) for cell in counted for stream in cell.streams]
         known = [(wanted, mss_cause(info, wanted, stream)) for wanted, stream in asked if wanted is not None]
-        causes = dict.fromkeys(f"{wanted}: {cause}" for wanted, cause in known if cause)
-        why = f" ({'; '.join(causes)})" if causes else ""
-        text = f"MSS {mss} went over the wire in every test: the MSS requested made no difference{why}."
+        large = max((one for one in known if "MTU" in one[1]), default=None)
+        text = f"MSS {mss} went over the wire in every test: the MSS requested made no difference."
+        if large is not None:
+            text = f"MSS {large[0]} never went over the wire: {large[1]}."
+            text += " No jumbo frames here." if large[0] > ETHERNET_MTU else f" Every test used {mss}."
         yield Finding(text, Weight.GRANTED, Severity.WARNING, numbers={"mss_effective": mss})
         return
     reasons = _numbers_by([cell for cell in counted if cell.cell[MSS] is not None], lambda cell: mss_text(info, cell))
@@ -159,42 +161,23 @@ def _numbers_by(cells: Sequence[CellSummary], text: Callable[[CellSummary], str]
     return {reason: [number for _, number in own] for reason, own in named.items() if reason}
 
 
-def _line_rate(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    known = [cell for cell in cells if cell.efficiency is not None and not cell.above_ceiling]
-    known = [cell for cell in known if not isinstance(cell.cell[RATE], int) and cell.cell.traffic_class is None]
-    if len(known) < 2:
-        return
-    below = [cell for cell in known if not reaches(cell.efficiency or 0.0, LINE_RATE)]
-    between = any(cell.limit == "line-rate" for cell in below)
-    short = [cell for cell in below if cell.limit != "line-rate"]
-    reached = len(known) - len(short)
-    more = f", or {100 * NEARLY:g} % with a queue that is never empty" if between else ""
-    worst = min(short or known, key=lambda cell: cell.efficiency or 0.0)
-    which = f"{reached or 'None'} of {len(known)} tests" if short else all_tests(len(known))
-    verb = "reaches" if short and reached < 2 else "reach"
-    text = (
-        f"{which} {verb} line rate ({100 * LINE_RATE:g} % of the ceiling or more{more}); the slowest"
-        f"{' of the others' if between and short else ''}, test {worst.cell.number}, has "
-        f"{percent_text(worst.efficiency)} %."
-    )
-    level = Severity.OK if reached == len(known) else Severity.NOTE
-    lowest = min(cell.efficiency or 0.0 for cell in known)
-    numbers = {"tests": len(known), "at_line_rate": reached, "lowest_efficiency": lowest}
-    yield Finding(text, Weight.COMPARISON, level, tests([worst.cell.number]), numbers)
+def _round_trips(cells: Sequence[CellSummary]) -> str:
+    """Return how long round trips take under load, for the end of the answer; empty without probes."""
+    known = [one.latency for cell in cells for one in cell.streams if one.latency and one.latency.loaded_p50_us]
+    if not known:
+        return ""
+    worst = max(known, key=lambda latency: latency.loaded_p50_us or 0.0)
+    loaded_ms = [latency.loaded_p50_us / 1e3 for latency in known if latency.loaded_p50_us]
+    grown = has_grown(worst.idle_p50_us, worst.rise_us)
+    return f"; round trips {'grow to' if grown else 'stay within'} {to_digits(3, 3)(loaded_ms)(max(loaded_ms))} ms"
 
 
 def _retransmits(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     """Yield the retransmits of all tests together; nothing about a few of very many segments."""
     known = [cell for cell in cells if cell.retransmits is not None]
-    if not known:
-        return
     total = sum(cell.retransmits or 0.0 for cell in known)
     share = lost_share(known)
-    if total == 0:
-        text = "No retransmits in the measurement interval of any test."
-        yield Finding(text, Weight.DETAIL, Severity.OK, numbers={"retransmits": 0})
-        return
-    if total < FEW_RETRANSMITS and share is not None and share < FEW_SHARE:
+    if not total or (total < FEW_RETRANSMITS and share is not None and share < FEW_SHARE):
         return
     several = ", the mean of the repetitions" if info.plan.repeat > 1 else ""
     count = f"{max(1, round(total))}{f', {segments_text(share)}' if share else ''}{several}"

@@ -1,4 +1,4 @@
-"""How close to the ceiling the pairs of a test came, and why some results are above it."""
+"""The answer of tests that count goodput, and why some results are above the ceiling."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -11,20 +11,15 @@ from rigctl.analysis.views.shaping import carried_mbps, messages_carried_mbps, s
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.unknowns import least
 from rigctl.records import RunInfo
+from rigctl.report.words.limits import limit_words, link_text, window_formula
 from rigctl.report.words.metrics import mean, rate_decimals
 from rigctl.report.words.text import (
     MOST_LISTED,
-    UNKNOWN,
     all_tests,
     ceiling_text,
-    listed,
     lower_first,
     numbers_text,
     percent_text,
-    plural,
-    rate_of_ceiling,
-    rate_text,
-    settings_text,
     span,
     told_apart,
     varied_texts,
@@ -33,159 +28,172 @@ from rigctl.settings import MPTCP
 
 ALIKE: Final = 0.03
 """Tests whose goodput differs by no more than this share are not ranked."""
-_LIMITS: Final = {
-    "line-rate": "at line rate",
-    "shared-link": "limited by a shared link",
-    "loss": "limited by losses",
-    "other-traffic": "limited by other traffic",
-    "rate": "as requested",
-    "unknown": "",
-}
+LINE: Final = "line-rate"
+LONGEST: Final = 36
+"""Longer settings of a test are not named in an answer, which is one line."""
 
 
 class Rates:
-    """Rates as the table of these tests prints them: of each pair, or of all together where a test has many pairs."""
+    """Rates as the table of these tests prints them: of each pair, or of all together where tests have many pairs."""
 
     def __init__(self, cells: Sequence[CellSummary]) -> None:
-        self.many = any(len(cell.cell.pairs) > MOST_LISTED for cell in cells)
+        self.same = len({len(cell.streams) for cell in cells}) == 1
+        self.summed = self.same and any(len(cell.cell.pairs) > MOST_LISTED for cell in cells)
         self._pairs = rate_decimals((one.goodput_mbps, one.ceiling_mbps) for cell in cells for one in cell.streams)
         self._totals = rate_decimals((cell.goodput_mbps, cell.ceiling_mbps) for cell in cells)
 
-    def of(self, cell: CellSummary) -> list[str]:
-        """Return the rate of each pair, or that of all together."""
-        if self.many:
-            return [f"{_total(cell):.{self._totals}f}"]
-        return [self.pair(stream.goodput_mbps.mean) for stream in cell.streams if stream.goodput_mbps is not None]
+    def of(self, cell: CellSummary) -> list[float]:
+        """Return the rate of each measured pair, or that of all together."""
+        each_mbps = [stream.goodput_mbps.mean for stream in cell.streams if stream.goodput_mbps is not None]
+        return [_total(cell)] if self.summed else each_mbps
+
+    def ends(self, cell: CellSummary) -> tuple[float, float]:
+        """Return what ranks a test: its total, or its slowest and fastest pair where tests differ in their pairs."""
+        return (_total(cell),) * 2 if self.same else (min(self.of(cell)), max(self.of(cell)))
 
     def pair(self, mbps: float) -> str:
         """Return the rate of a pair."""
         return f"{mbps:.{self._pairs}f}"
 
-    def words(self, cell: CellSummary) -> str:
-        """Return `941 Mbit/s on each pair`, `901 and 909 Mbit/s` or `7913 Mbit/s in all`."""
-        texts = self.of(cell)
-        return f"{listed(texts) if len({*texts}) > 1 else texts[0]} Mbit/s{self.whose(cell, len({*texts}) == 1)}"
+    def least(self, cell: CellSummary) -> str:
+        """Return the rate of the slowest pair, or that of all together."""
+        mbps = min(self.of(cell))
+        return f"{mbps:.{self._totals}f}" if self.summed else self.pair(mbps)
 
-    def whose(self, cell: CellSummary, same: bool) -> str:
-        """Return ` on each pair` or ` in all` behind one rate of several pairs."""
-        if len(cell.streams) < 2 or not (self.many or same):
-            return ""
-        return " in all" if self.many else " on each pair"
+    def pairs(self, cells: Sequence[CellSummary]) -> str:
+        """Return the lowest and the highest rate of a pair: `925–941`."""
+        each = [stream.goodput_mbps.mean for cell in cells for stream in cell.streams if stream.goodput_mbps]
+        return span([self.pair(min(each)), self.pair(max(each))])
 
-
-def goodput_text(info: RunInfo, cell: CellSummary, every: Sequence[CellSummary] = ()) -> str:
-    """Return `911 and 941 of 941.5 Mbit/s: 98.4 % of the ceiling.`; `every`: the tests of its table."""
-    streams = [stream for stream in cell.streams if stream.goodput_mbps is not None]
-    if not streams or cell.goodput_mbps is None:
-        return ""
-    rates = Rates(every or [cell])
-    each_mbps = [stream.goodput_mbps.mean for stream in streams if stream.goodput_mbps is not None]
-    ends = span([rates.pair(min(each_mbps)), rates.pair(max(each_mbps))])
-    if cell.ceiling_mbps is None:
-        return f"{ends if rates.many else listed(rates.of(cell))} Mbit/s. {_no_ceiling(info, [cell])}"
-    share = f"{percent_text(cell.efficiency)} % of the ceiling"
-    ceilings = {ceiling_text(stream.ceiling_mbps) for stream in streams}
-    if len(streams) == 1:
-        return f"{' of '.join(rate_of_ceiling(cell.goodput_mbps.mean, cell.ceiling_mbps))} Mbit/s is {share}."
-    why = ", which share a link," if cell.shared else ""
-    if rates.many:
-        return f"The pairs{why} achieve {ends} Mbit/s; together {rates.of(cell)[0]} Mbit/s, {share}."
-    of = f" of {next(iter(ceilings))}" if len(ceilings) == 1 and not cell.shared and UNKNOWN not in ceilings else ""
-    texts = rates.of(cell)
-    achieved = f"{texts[0]}{of} Mbit/s each" if len({*texts}) == 1 else f"{listed(texts)}{of} Mbit/s"
-    return f"The pairs{why} achieve {achieved}: {share}."
+    def range(self, cells: Sequence[CellSummary], unit: str = " Mbit/s") -> str:
+        """Return `925–941 Mbit/s`, or `7838–7913 Mbit/s together`."""
+        if not self.summed:
+            return f"{self.pairs(cells)}{unit}"
+        ends = (choose(map(_total, cells)) for choose in (min, max))
+        return f"{span(f'{mbps:.{self._totals}f}' for mbps in ends)}{unit} together"
 
 
-def goodput_answer(info: RunInfo, cells: Sequence[CellSummary]) -> Finding | None:
-    """Return the answer; None if no goodput is known, neither of a test nor of a pair."""
-    known = sorted((cell for cell in cells if cell.goodput_mbps is not None), key=_total)
+def goodput_findings(info: RunInfo, cells: Sequence[CellSummary], also: str = "") -> Iterator[Finding]:
+    """Yield the answer, which ends with `also`, and why there is no ceiling; nothing if all results are impossible."""
+    rates, measured = Rates(cells), [cell for cell in cells if cell.goodput_mbps is not None]
+    known = [cell for cell in measured if not impossible(info, cell)]
+    if not measured:
+        yield from _fastest_pair(cells, rates)
     if not known:
-        return _fastest_pair(cells)
-    known = [cell for cell in known if not impossible(info, cell)]
-    if not known:
-        return None  # that the results are impossible is the answer
-    rates = Rates(cells)
-    alike_counts = len({len(cell.streams) for cell in known}) == 1
-    low, high = (known[0], known[-1]) if alike_counts else (min(known, key=_slowest), max(known, key=_quickest))
+        return
+    low, high = min(known, key=lambda cell: rates.ends(cell)[0]), max(known, key=lambda cell: rates.ends(cell)[1])
+    text, brief = _window_words(known, cells, rates) or _words(known, cells, rates, (low, high))
+    rated = [cell.efficiency for cell in known if cell.efficiency is not None]
     numbers = {
         "goodput_mbps": _total(high),
         "lowest_mbps": _total(low),
         "ceiling_mbps": high.ceiling_mbps,
         "efficiency": high.efficiency,
+        "tests": len(known),
+        "at_line_rate": sum(cell.limit == LINE for cell in known),
+        "lowest_efficiency": min(rated, default=None),
     }
-    if len(known) == 1:
-        settings = settings_text(low.cell, told_apart(cell.cell for cell in cells))
-        text = f"Test {low.cell.number} ({settings}): {lower_first(goodput_text(info, low, cells))}"
-        return Finding(text, Weight.ANSWER, subject=tests([low.cell.number]), numbers=numbers)
-    without = "" if any(cell.ceiling_mbps is not None for cell in known) else f" {_no_ceiling(info, known)}"
-    if alike_counts and _alike(low, high):
-        which = all_tests(len(known)) if len(known) == len(cells) else f"{plural(len(known), 'test')} measured"
-        text = f"{which}: {', '.join(filter(None, (_range(known, rates), _shares(known))))}.{without}"
-        return Finding(text, Weight.ANSWER, subject=tests(cell.cell.number for cell in known), numbers=numbers)
-    pairs = told_apart(cell.cell for cell in cells)
-    varied = dict(
-        zip((cell.cell.number for cell in cells), varied_texts([cell.cell for cell in cells], pairs), strict=True)
-    )
-    lows, highs = (
-        (rates.words(low), rates.words(high))
-        if alike_counts
-        else (f"{rates.pair(_slowest(low))} Mbit/s", f"{rates.pair(_quickest(high))} Mbit/s")
-    )
-    least, most = (
-        f"{words} (test {cell.cell.number}, "
-        f"{varied[cell.cell.number] or settings_text(cell.cell, pairs)}{_detail(cell)})"
-        for words, cell in ((lows, low), (highs, high))
-    )
-    of = "" if alike_counts else " of a pair"
-    text = f"The lowest goodput{of} is {least}, the highest {most}.{without}"
-    return Finding(text, Weight.ANSWER, subject=tests([low.cell.number, high.cell.number]), numbers=numbers)
+    subject = tests(cell.cell.number for cell in known)
+    yield Finding(f"{text}{also}", Weight.ANSWER, subject=subject, numbers=numbers, brief=brief)
+    if not rated:
+        yield Finding(_no_ceiling(info, known), Weight.DETAIL)
 
 
-def _fastest_pair(cells: Sequence[CellSummary]) -> Finding | None:
-    """Return the answer where no test has a result as a whole; None if no pair has one either."""
-    pairs = [
-        (stream.goodput_mbps.mean, str(stream), cell.cell.number, stream.ceiling_mbps)
-        for cell in cells
-        for stream in cell.streams
-        if stream.goodput_mbps is not None
-    ]
-    if not pairs:
+def _words(
+    known: Sequence[CellSummary], cells: Sequence[CellSummary], rates: Rates, ends: tuple[CellSummary, CellSummary]
+) -> tuple[str, str]:
+    """Return the answer and its few words, where no window is the limit: `Line rate in all 7 tests (…)`."""
+    full, (low, high), goodput = [cell for cell in known if cell.limit == LINE], ends, rates.range(known)
+    limit = limit_words(low) if len({cell.limit for cell in known}) == 1 else ""
+    at_once, which = _at_once(known), _in_tests(known, cells)
+    where = f"{at_once}{',' if at_once and which else ''}{which}"
+    if len(full) == len(known):
+        return f"Line rate{where} ({goodput})", f"line rate, {goodput}"
+    if full:
+        rest = [cell for cell in known if cell.limit != LINE]
+        slowest = min(rest, key=rates.ends)
+        text = f"Line rate in {len(full)} of {len(known)} tests ({rates.range(full)}); {_one(slowest, cells, rates)}"
+        return text, f"line rate in {len(full)} of {len(known)}, {goodput}"
+    brief = ", ".join(filter(None, [goodput, limit]))
+    if not _alike(low, high, rates):
+        return f"{_one(low, cells, rates, ' Mbit/s')}, up to {_one(high, cells, rates)}", brief
+    shares = ", ".join(filter(None, [_shares(known), limit]))
+    link = known[0].verdict.numbers.get("shared_link")
+    if limit and isinstance(link, str) and at_once:
+        each = f", {rates.pairs(known)} each" if rates.summed else " each"
+        count = len(known[0].streams)
+        text = f"{count} pairs fill {link_text(link)}{which}: {goodput}{each} ({_shares(known)})"
+        return text, f"{link.split()[0]} full, {goodput}"
+    return f"{goodput}{where}{shares and ': '}{shares}", brief
+
+
+def _one(cell: CellSummary, cells: Sequence[CellSummary], rates: Rates, unit: str = "") -> str:
+    """Return `887–905 in test 1 (window 8 KiB, limited by losses)`."""
+    every = [each.cell for each in cells]
+    varied = dict(zip((each.number for each in every), varied_texts(every, told_apart(every)), strict=True))
+    why = ", ".join(filter(None, [varied[cell.cell.number], "" if cell.limit == LINE else limit_words(cell)]))
+    return f"{rates.range([cell], unit)} in test {cell.cell.number}{f' ({why})' if 0 < len(why) <= LONGEST else ''}"
+
+
+def _window_words(known: Sequence[CellSummary], cells: Sequence[CellSummary], rates: Rates) -> tuple[str, str] | None:
+    """Return the answer where the window limits most tests; None where it does not, or its round trip is unknown."""
+    bound = [cell for cell in known if cell.limit == "window"]
+    slowest = min(bound, key=rates.ends, default=None)
+    formula = "" if slowest is None or 2 * len(bound) <= len(known) else window_formula(slowest)
+    if slowest is None or not formula:
         return None
-    goodput_mbps, name, number, ceiling_mbps = max(pairs, key=lambda pair: pair[0])
-    of = "" if ceiling_mbps is None else f" of {rate_text(ceiling_mbps)}"
-    text = (
-        f"No test was measured on all its pairs; the fastest pair is {name} in test {number}: "
-        f"{rate_text(goodput_mbps, ceiling_mbps)}{of} Mbit/s."
-    )
-    return Finding(text, Weight.ANSWER, Severity.WARNING, tests([number]), {"goodput_mbps": goodput_mbps})
+    rest = [cell for cell in known if cell.limit != "window"]
+    which = f" in {len(bound)} of {len(known)} tests" if rest else _in_tests(known, cells)
+    best = max(rest, key=rates.ends, default=None)
+    more = f"; {_one(best, cells, rates)}" if best else ""
+    text = f"The window is the limit{which}: {formula}, {rates.range([slowest], '')} measured{more}"
+    return text, f"window limits, {rates.range(bound)}"
+
+
+def _at_once(cells: Sequence[CellSummary]) -> str:
+    """Return ` on both pairs at once`, or ` in both directions at once`; empty for one pair or where tests differ."""
+    (pairs, streams), *others = {(len(cell.cell.pairs), len(cell.streams)) for cell in cells}
+    if others or streams == 1:
+        return ""
+    if pairs == 1:
+        return " in both directions at once"
+    return f" on {'both' if pairs == 2 else f'all {pairs}'} pairs at once"
+
+
+def _in_tests(known: Sequence[CellSummary], cells: Sequence[CellSummary]) -> str:
+    """Return ` in all 7 tests`, or which of them have a result; empty for the only test."""
+    if len(cells) == 1:
+        return ""
+    if len(known) == 1:
+        return f" in test {known[0].cell.number}"
+    if len(known) < sum(cell.goodput_mbps is not None for cell in cells):
+        return f" in {len(known)} of {len(cells)} tests"
+    return f" in {lower_first(all_tests(len(known)))}{' measured' if len(known) < len(cells) else ''}"
+
+
+def _fastest_pair(cells: Sequence[CellSummary], rates: Rates) -> Iterator[Finding]:
+    """Yield the answer where no test has a result as a whole; nothing if no pair has one either."""
+    pairs = [(max(own), cell) for cell in cells if not rates.summed and (own := rates.of(cell))]
+    if not pairs:
+        return
+    goodput_mbps, cell = max(pairs, key=lambda pair: pair[0])
+    name = next(str(one) for one in cell.streams if one.goodput_mbps and one.goodput_mbps.mean == goodput_mbps)
+    rate = f"{rates.pair(goodput_mbps)} Mbit/s"
+    text = f"{rate} on {name} in test {cell.cell.number}, the fastest pair; no test was measured on all its pairs"
+    numbers = {"goodput_mbps": goodput_mbps}
+    subject = tests([cell.cell.number])
+    yield Finding(text, Weight.ANSWER, Severity.WARNING, subject, numbers, brief=f"{rate} on the fastest pair")
 
 
 def _total(cell: CellSummary) -> float:
     return mean(cell.goodput_mbps) or 0.0
 
 
-def _each_mbps(cell: CellSummary) -> list[float]:
-    return [stream.goodput_mbps.mean for stream in cell.streams if stream.goodput_mbps is not None]
-
-
-def _slowest(cell: CellSummary) -> float:
-    return min(_each_mbps(cell))
-
-
-def _quickest(cell: CellSummary) -> float:
-    return max(_each_mbps(cell))
-
-
-def _alike(low: CellSummary, high: CellSummary) -> bool:
+def _alike(low: CellSummary, high: CellSummary, rates: Rates) -> bool:
     """Tell whether no test can be called the fastest: the differences are small, or no larger than the scatter."""
     scatter = sum(cell.goodput_mbps.spread or 0.0 for cell in (low, high) if cell.goodput_mbps is not None)
-    return _total(high) - _total(low) <= max(ALIKE * _total(high), scatter)
-
-
-def _range(cells: Sequence[CellSummary], rates: Rates) -> str:
-    """Return `939 to 941 Mbit/s on each pair`."""
-    texts = sorted((text for cell in cells for text in rates.of(cell)), key=float)
-    return f"{span([texts[0], texts[-1]])} Mbit/s{rates.whose(cells[0], same=True)}"
+    least, most = rates.ends(low)[0], rates.ends(high)[1]
+    return low is high or most - least <= max(ALIKE * most, scatter)
 
 
 def _shares(cells: Sequence[CellSummary]) -> str:
@@ -204,13 +212,6 @@ def _no_ceiling(info: RunInfo, cells: Sequence[CellSummary]) -> str:
     if info.plan.imported:
         return f"The ceiling is unknown: {info.plan.scenario_name} does not tell the rate of the links."
     return "The ceiling is unknown, as the rate of a link is: give it in the rig file."
-
-
-def _detail(cell: CellSummary) -> str:
-    """Return `: 1.2 % of the ceiling, limited by the window`."""
-    limit = _LIMITS.get(cell.limit, f"limited by the {cell.limit}") if cell.limit else ""
-    text = ", ".join(filter(None, (_shares([cell]), limit)))
-    return f": {text}" if text else ""
 
 
 Measured: TypeAlias = CellSummary | MessageResult
@@ -267,4 +268,5 @@ def excess_findings(info: RunInfo, results: Sequence[Measured]) -> Iterator[Find
         text = f"Above the ceiling: {which} at {percent_text(worst)} %: {cause}."
         remedy = "A longer test, or one of more bytes, reduces this." if cause is Cause.SHORT else None
         weight = Weight.IMPOSSIBLE if cause is Cause.UNKNOWN else Weight.SUSPECT
-        yield Finding(text, weight, Severity.WARNING, tests(numbers), {"efficiency": worst}, remedy)
+        brief = f"above the ceiling, {percent_text(worst)} %"
+        yield Finding(text, weight, Severity.WARNING, tests(numbers), {"efficiency": worst}, remedy, brief)

@@ -25,6 +25,28 @@ from rigctl.settings import WINDOW
 
 _WARNED: Final = ("path", "other-traffic", "sender", "receiver", "disk", "mtu")
 _HALF: Final = 0.5
+FULL: Final = 1.005
+"""More than this share of a link's rate is not explained by the rounding of times."""
+_LIMITS: Final = {
+    "line-rate": "at line rate",
+    "shared-link": "limited by a shared link",
+    "loss": "limited by losses",
+    "other-traffic": "limited by other traffic",
+    "rate": "as requested",
+    "machine": "limited by processors",
+    "unknown": "",
+}
+
+
+def limit_words(cell: CellSummary) -> str:
+    """Return `limited by the window`; empty where the limit is unknown."""
+    return _LIMITS.get(cell.limit, f"limited by the {cell.limit}")
+
+
+def most_have(cells: Sequence[CellSummary], limits: Collection[str]) -> bool:
+    """Tell whether most pairs of these tests have one of these limits: advice needs a majority."""
+    known = [stream.limit in limits for cell in cells if cell.counted for stream in cell.streams]
+    return 2 * sum(known) > len(known)
 
 
 def bottleneck_text(cell: CellSummary) -> str:
@@ -55,21 +77,25 @@ def _bottleneck(cell: CellSummary) -> str:
     return f"Limit unknown: {why}." if why else ""
 
 
-def bottleneck_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Yield which tests are limited by the window, by processors, by losses or by something else."""
-    yield from _window_findings([cell for cell in cells if cell.limit == "window"])
-    described = [cell for cell in cells if _named(cell) is not None]
+def bottleneck_findings(cells: Sequence[CellSummary], without: str = "") -> Iterator[Finding]:
+    """Yield which tests are limited by the window, by processors, by losses or by something else than `without`."""
+    held = [cell for cell in cells if cell.limit == "window"]
+    yield from _window_findings(held, advised=most_have(cells, ("window",)))
+    described = [cell for cell in cells if cell.limit != without and _named(cell) is not None]
     for own in grouped(described, lambda cell: (cell.verdict.limit, cell.verdict.rule)).values():
         name, why, remedy = _named(own[0]) or ("", "", "")
         evidence = f"; {why}" if len(own) == 1 else f". In test {own[0].cell.number}, {why}"
-        level = Severity.WARNING if own[0].verdict.limit in _WARNED else Severity.NOTE
-        yield _finding(own, f"Limited by {name}: {_which(own)}{evidence}.", level, own[0].verdict.numbers, remedy)
+        fault = own[0].verdict.limit in _WARNED
+        advice = remedy if fault or most_have(cells, (own[0].limit,)) else None
+        level = Severity.WARNING if fault else Severity.NOTE
+        yield _finding(own, f"Limited by {name}: {_which(own)}{evidence}.", level, own[0].verdict.numbers, advice)
     for limit in PROCESSORS:
         bound = [cell for cell in cells if cell.limit == limit and cell.verdict.rule == "processors"]
         if bound:
             shares, (name, why) = [cell.busy.highest_pct for cell in bound], _processors(limit)
             text = f"Limited by {name}: {_which(bound)}; {why} {_percents(shares)} % of the time."
-            own_processors = "Nodes with processors of their own may achieve more." if limit == "machine" else None
+            advised = limit == "machine" and most_have(cells, (limit,))
+            own_processors = "Nodes with processors of their own may achieve more." if advised else None
             yield _finding(bound, text, Severity.WARNING, {"busy_pct": max(shares)}, own_processors)
     yield from _disturbed(cells)
     for cell in cells:
@@ -125,12 +151,12 @@ def _named(cell: CellSummary) -> tuple[str, str, str] | None:
             described = ("the path", _path(cell), remedy)
         case "shared-link":
             others = "pairs" if cell.cell.traffic_class is None else "classes"
-            shared, share = _link(str(numbers.get("shared_link"))), _percent(numbers.get("shared_share"))
-            why = f"{shared}, which other {others} use too, was {share} full"
+            shared, full = link_text(str(numbers.get("shared_link"))), full_text(numbers.get("shared_share"))
+            why = f"{shared}, which other {others} use too, was {full}"
             described = ("a shared link", why, f"Fewer {others} on this link, or a faster link, lift this limit.")
         case "other-traffic":
             part, link = numbers.get("link_share"), other_link(cell)
-            full = "full" if isinstance(part, float) and part >= 1 else f"{_percent(part)} full"
+            full = "full" if isinstance(part, float) and part >= 1 else full_text(part)
             remedy = f"Stop the other traffic on {link}, or measure while there is none."
             described = ("other traffic", f"{other_text(cell)}, and {link} was {full}", remedy)
         case "disk":
@@ -174,7 +200,7 @@ def _path(cell: CellSummary) -> str:
 
 def other_link(cell: CellSummary) -> str:
     """Return the name of the link that carries other traffic."""
-    return _link(str(cell.verdict.numbers.get("other_link")))
+    return link_text(str(cell.verdict.numbers.get("other_link")))
 
 
 def other_text(cell: CellSummary) -> str:
@@ -189,9 +215,18 @@ def other_text(cell: CellSummary) -> str:
     return f"{numbers.get('other_counter')} counted {more} sent there"
 
 
-def _link(name: str) -> str:
+def link_text(name: str) -> str:
+    """Return `the trunk from force10`, `the link to pc3`."""
     kind, _, node = name.partition(" ")
     return f"the trunk from {node}" if kind == "trunk" else f"the link {kind} {node}"
+
+
+def full_text(share: object) -> str:
+    """Return `99.1 % full`; no link is more than full, so where more was counted, return why it may be."""
+    if not isinstance(share, float | int) or share <= FULL:
+        return f"{_percent(min(share, 1) if isinstance(share, float | int) else share)} full"
+    more = f"{_percent(share)} of its rate in the rig file was counted"
+    return f"full ({more}: that rate is wrong, or a virtual link passed bursts or small frames)"
 
 
 def _percent(share: object) -> str:
@@ -295,7 +330,18 @@ def _window(cell: CellSummary) -> str:
     )
 
 
-def _window_findings(held: Sequence[CellSummary]) -> Iterator[Finding]:
+def window_formula(cell: CellSummary) -> str:
+    """Return `8 KiB ÷ 5.01 ms = 13.1 Mbit/s`; empty if the receiver's window is not the limit, or it is unknown."""
+    stream, cause = cell.binding, cell.window_cause
+    if stream is None or not (stream.advertised_bytes and stream.rtt_min_us) or (cause and cause.side == "send"):
+        return ""
+    asked = cell.cell[WINDOW] and stream.window_effective_bytes
+    size, flows = asked or round(stream.advertised_bytes), cell.cell.parallel
+    mbps, rtt_ms = 8 * size * flows / stream.rtt_min_us, stream.rtt_min_us / 1e3
+    return f"{f'{flows} × ' if flows > 1 else ''}{size_words(size)} ÷ {rtt_ms:.3g} ms = {rate_text(mbps)} Mbit/s"
+
+
+def _window_findings(held: Sequence[CellSummary], *, advised: bool) -> Iterator[Finding]:
     """Yield a finding for each side whose window limits, and one for each sysctl that bounds it."""
 
     def key(cause: WindowCause | None) -> tuple[str, ...]:
@@ -318,7 +364,7 @@ def _window_findings(held: Sequence[CellSummary]) -> Iterator[Finding]:
         elif len(nodes) == 1:
             window += f" of {nodes.pop()}"
         text = f"Limited by the {window}: {_which(own)}; {why}."
-        yield _finding(own, text, Severity.NOTE, own[0].verdict.numbers, remedy)
+        yield _finding(own, text, Severity.NOTE, own[0].verdict.numbers, remedy if advised else None)
 
 
 def raised(sysctl: str, node: str) -> str:

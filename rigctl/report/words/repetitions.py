@@ -15,6 +15,7 @@ from rigctl.report.words.text import (
     MOST_LISTED,
     MOST_NAMED,
     all_tests,
+    lower_first,
     numbers_text,
     plural,
     rate_text,
@@ -28,7 +29,7 @@ def exclusion_text(excluded: Exclusion) -> str:
     """Return `Test 3, repetition 2: invalid: start skew … (911, 941 Mbit/s, not counted); measured once more`."""
     which = f"Test {excluded.test}"
     if excluded.status is None:
-        return f"{which} was not measured{' yet' if excluded.running else ''}."
+        return f"Not measured{' yet' if excluded.running else ''}."
     if excluded.repetition is not None:
         which += f", repetition {excluded.repetition}"
     if excluded.attempt > 1:
@@ -57,7 +58,7 @@ def _rates(excluded: Exclusion) -> str:
 
 
 def shortfall(view: RunView) -> Iterator[Finding]:
-    """Yield one finding with what was left out and what failed; it comes before the answer."""
+    """Yield one finding with what was left out and what failed; it is the answer of a run that measured nothing."""
     over = [repetition for repetition in view.every if repetition.status is not Status.INTERRUPTED]
     by_cell = grouped(over, lambda repetition: repetition.cell)
     numbers = [cell.number for cell in view.plan.cells]
@@ -68,7 +69,9 @@ def shortfall(view: RunView) -> Iterator[Finding]:
         ended_well = view.info.status in (RunStatus.COMPLETE, RunStatus.PARTIAL)
         level = Severity.ERROR if failed or ended_well else Severity.WARNING
         counts = {"tests": len(numbers), "failed": len(failed), "not_measured": len(left_out)}
-        yield Finding(" ".join(sentences), Weight.FAILED, level, tests(sorted([*left_out, *failed])), counts)
+        weight = Weight.MISSING if any(one.status is Status.OK for one in over) else Weight.FAILED
+        brief = lower_first(sentences[0].partition(":")[0].rstrip(".")) if weight is Weight.FAILED else ""
+        yield Finding(" ".join(sentences), weight, level, tests(sorted([*left_out, *failed])), counts, brief=brief)
 
 
 def _ended(info: RunInfo, count: int, left_out: Sequence[int]) -> Iterator[str]:
@@ -96,7 +99,7 @@ def _failed(failed: dict[int, list[Repetition]], count: int) -> Iterator[str]:
 
 
 def excluded_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Name the tests that were measured without some pairs, and those of which some repetitions do not count."""
+    """Name the tests that were measured without some pairs, and those of which half of the repetitions do not count."""
     in_part = [cell for cell in cells if any(excluded.status is Status.OK for excluded in cell.exclusions)]
     if in_part:
         numbers = [cell.cell.number for cell in in_part]
@@ -105,22 +108,11 @@ def excluded_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
         more = f", and {len(different) - 1} more in the notes" if len(different) > 1 else ""
         without = f"Without some pairs: {numbers_text(numbers)}; {different[0]}{more}."
         text = f"{without} The sum of all pairs is unknown there."
-        yield Finding(text, Weight.FAILED, Severity.WARNING, tests(numbers))
-    left_out = {cell.cell.number: _left_out(cell) for cell in cells if cell.counted}
-    most = [cell.cell.number for cell in cells if cell.counted and len(left_out[cell.cell.number]) >= cell.counted]
+        yield Finding(text, Weight.MISSING, Severity.WARNING, tests(numbers))
+    most = [cell.cell.number for cell in cells if 0 < cell.counted <= len(_left_out(cell))]
     if most:
-        causes = Counter(each.reason for number in most for each in left_out[number] if each.reason)
-        why = f": {causes.most_common(1)[0][0]}" if causes else ""
-        text = sentence(f"Half of the repetitions of {numbers_text(most)}, or more, are not counted{why}")
-        yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(most))
-    partly = [
-        cell.cell.number
-        for cell in cells
-        if cell.counted and any(excluded.status is not Status.OK for excluded in cell.exclusions)
-    ]
-    if partly := [number for number in partly if number not in most]:
-        text = f"Some repetitions of {numbers_text(partly)} are not counted; the notes give the reasons."
-        yield Finding(text, Weight.DETAIL, subject=tests(partly))
+        text = f"Half of the repetitions of {numbers_text(most)}, or more, are not counted; the notes give the reasons."
+        yield Finding(text, Weight.MISSING, Severity.WARNING, tests(most))
 
 
 def _left_out(cell: CellSummary) -> list[Exclusion]:

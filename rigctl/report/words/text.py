@@ -1,11 +1,12 @@
 """Numbers and names as the tables and sentences print them. Unknown is an en dash, never 0."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from rigctl.model.limits.ceilings import percent
 from rigctl.records import Cell, Pair, settings_words, several_sets
+from rigctl.settings import SETTINGS
 
 UNKNOWN: Final = "–"
 MOST_DECIMALS: Final = 3
@@ -35,19 +36,6 @@ def rate_text(mbps: float | None, ceiling_mbps: float | None = None) -> str:
     if digits == 0 and ceiling_mbps is not None and round(mbps) > ceiling_mbps:
         digits = 1
     return f"{mbps:.{digits}f}"
-
-
-def rate_of_ceiling(mbps: float, ceiling_mbps: float) -> tuple[str, str]:
-    """Return a rate and its ceiling with digits that agree with their share: `89.46`, `89.44` of 100.0 %."""
-    rate, ceiling = rate_text(mbps, ceiling_mbps), ceiling_text(ceiling_mbps)
-    digits = max(1, len(rate.partition(".")[2]))
-    share = percent(mbps / ceiling_mbps)
-    while float(ceiling) <= float(rate) and share <= 100 and digits < MOST_DECIMALS:
-        if percent(float(rate) / float(ceiling)) <= share:
-            break
-        digits += 1
-        rate, ceiling = f"{mbps:.{digits}f}", f"{ceiling_mbps:.{digits}f}"
-    return rate, ceiling
 
 
 def ceiling_text(mbps: float | None) -> str:
@@ -97,7 +85,19 @@ def varied_texts(cells: Sequence[Cell], pairs: PairNaming = "") -> list[str]:
     each = [settings_words(cell, pairs) for cell in cells]
     names = dict.fromkeys(name for words in each for name in words)
     varied = [name for name in names if len({words.get(name) for words in each}) > 1]
-    return [", ".join(own.get(name, f"default {name}") for name in varied) for own in each]
+    known = {setting.noun or setting.name: setting for setting in SETTINGS.values()}
+
+    def word(cell: Cell, own: Mapping[str, str], name: str) -> str:
+        """Return the word for a setting; empty for one that the kind of this test does not have."""
+        setting = known.get(name)
+        if name in own or setting is None or setting.phrase is None or not setting.takes(cell.kind):
+            return own.get(name, "")
+        return f"default {name}" if setting.unset is None else str(setting.unset)
+
+    return [
+        ", ".join(filter(None, [word(cell, own, name) for name in varied]))
+        for cell, own in zip(cells, each, strict=True)
+    ]
 
 
 def listed(words: Sequence[str]) -> str:
@@ -106,8 +106,8 @@ def listed(words: Sequence[str]) -> str:
 
 
 def span(texts: Iterable[str]) -> str:
-    """Return `95 to 99` for two ends, or one text where both print the same."""
-    return " to ".join(dict.fromkeys(texts))
+    """Return `95–99` for two ends, or one text where both print the same."""
+    return "–".join(dict.fromkeys(texts))
 
 
 def some(words: Sequence[str], most: int = MOST_NAMED, more: str = "more", last: str = " and ") -> str:

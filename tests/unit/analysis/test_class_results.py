@@ -75,11 +75,11 @@ def test_the_header_of_a_packet_is_the_mean_over_tcp_and_udp() -> None:
 @pytest.mark.parametrize(
     ("waits_us", "first", "alike", "said"),
     [
-        ({"voice": (100, 200), "bulk": (100, 40_100)}, ["voice"], False, "voice goes before bulk: "),
-        ({"voice": (100, 40_000), "bulk": (100, 41_000)}, [], True, "No class goes first: "),
-        ({"voice": (100, 28_000), "bulk": (100, 40_000)}, [], False, "Round trips under load are voice 28 ms"),
-        ({"voice": (100, 150), "bulk": (100, 160)}, [], False, "No class waits in a queue: "),
-        ({"voice": (100, 200), "bulk": (None, 40_000)}, [], False, "At the same time: voice 300 Mbit/s and bulk"),
+        ({"voice": (100, 200), "bulk": (100, 40_100)}, ["voice"], False, "bulk waits behind voice: "),
+        ({"voice": (100, 40_000), "bulk": (100, 41_000)}, [], True, "voice and bulk wait in one queue: "),
+        ({"voice": (100, 28_000), "bulk": (100, 40_000)}, [], False, "bulk waits longest: voice 28"),
+        ({"voice": (100, 150), "bulk": (100, 160)}, [], False, "No class waits: "),
+        ({"voice": (100, 200), "bulk": (None, 40_000)}, [], False, "voice and bulk at the same time: 300 and "),
     ],
 )
 def test_which_class_goes_first_follows_from_its_wait(
@@ -89,9 +89,9 @@ def test_which_class_goes_first_follows_from_its_wait(
     view.cells = tuple(probed(cell, *waits_us[cell.cell.traffic_class or ""]) for cell in view.cells)
     (found,) = of_classes(view.cells)
     assert ([each.name for each in found.first], found.alike) == (first, alike)
-    (finding,) = findings(view)
-    assert finding.text.startswith(said), finding.text
-    assert (finding.remedy is not None) == alike
+    answer, *more = findings(view)
+    assert answer.text.startswith(said), answer.text
+    assert [each.text for each in more if each.remedy] == ["No class goes first, as none is marked."] * alike
 
 
 def probed(cell: CellSummary, idle_us: float | None, loaded_us: float) -> CellSummary:

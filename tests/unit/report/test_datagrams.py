@@ -69,8 +69,7 @@ def test_a_sender_that_cannot_keep_up_is_reported() -> None:
     info, repetitions = info_of(CELL), [measured(flow(5000, 5000))]
     said = " ".join(explain(info, documents.cells_of(info, repetitions)[0]))
     assert "100 Mbit/s were requested on each pair; the slowest sender achieved 50.0" in said
-    (lost,) = loss_findings(info, repetitions)
-    assert (lost.text, lost.level) == ("No datagram was lost in any test.", Severity.OK)
+    assert loss_findings(info, repetitions) == []
     assert documents.finding(info, repetitions, "offered load").text == (
         "The senders did not achieve the offered load in test 1."
     )

@@ -19,13 +19,14 @@ from rigctl.store import open_store
 VARIED = [(1, 100, (1.0, 2.0, 1.0, 1.0, 1.0)), (64, 100, (3.0, 3.0, 3.0, 3.0, 3.0))]
 
 
-def test_a_run_that_has_not_ended_says_so_first() -> None:
+def test_a_run_that_has_not_ended_says_so_beside_its_answer() -> None:
     info, measured = builders.gigablox()
     running = replace(info, status=RunStatus.RUNNING)
     words = "The run has not ended, or its controller died: 2 of 7 tests measured so far."
     found = finding(running, measured[:2], words)
-    assert (found.weight, found.level) == (Weight.FAILED, Severity.WARNING)
-    assert document(running, measured[:2]).answer == words
+    assert (found.weight, found.level) == (Weight.MISSING, Severity.WARNING)
+    answer, second, *_ = document(running, measured[:2]).findings
+    assert (answer.weight, second.text) == (Weight.ANSWER, words)
 
 
 def test_a_long_table_without_heat_maps_is_not_folded() -> None:
@@ -68,9 +69,9 @@ def test_tags_that_users_gave_are_on_the_page_and_in_the_terminal_and_markup_in_
 def test_tests_that_were_left_out_are_named_but_none_of_which_a_later_attempt_counts() -> None:
     info, measured = builders.gigablox()
     partial = replace(info, status=RunStatus.PARTIAL)
-    assert document(partial, measured[:5]).answer == "2 of 7 tests not measured: tests 6 and 7."
+    assert document(partial, measured[:5]).findings[1].text == "2 of 7 tests not measured: tests 6 and 7."
     again = [builders.failed(info.plan.cells[0]), replace(measured[0], attempt=2), *measured[1:]]
-    assert document(replace(info, status=RunStatus.PARTIAL), again).answer.startswith("The lowest goodput is ")
+    assert document(replace(info, status=RunStatus.PARTIAL), again).fell_short == ()
 
 
 def test_a_retest_that_gave_nothing_is_a_warning_that_comes_early() -> None:
@@ -155,7 +156,8 @@ def test_what_failed_cannot_be_judged_and_is_never_the_furthest() -> None:
     verdict = shown.verdicts[2]
     assert (verdict.test, verdict.met, verdict.value) == (2, False, None)
     assert verdict.measured == "not measured"
-    assert shown.answer == "1 of 7 tests failed: pi4: connection refused."
+    assert shown.answer.startswith("Line rate in")
+    assert "1 of 7 tests failed: pi4: connection refused." in [each.text for each in shown.fell_short]
     (unknown,) = (finding for finding in shown.findings if finding.weight is Weight.EXPECTED)
     assert unknown.text == "Goodput >= 900M per pair cannot be judged in test 2: not measured."
     assert (unknown.numbers["not_met"], unknown.numbers["not_known"]) == (0, 2)
@@ -165,7 +167,8 @@ def test_what_failed_cannot_be_judged_and_is_never_the_furthest() -> None:
 def test_tests_that_an_interrupt_left_out_are_not_judged() -> None:
     info, repetitions = builders.gigablox(expectations=(goodput(930, 1, 2, 3),))
     made_of = document(replace(info, status=RunStatus.INTERRUPTED), repetitions[:1])
-    assert made_of.answer == "Interrupted after 1 of 7 tests."
+    assert [each.weight for each in made_of.findings[:3]] == [Weight.ANSWER, Weight.EXPECTED, Weight.MISSING]
+    assert made_of.findings[2].text == "Interrupted after 1 of 7 tests."
     assert {verdict.test for verdict in made_of.verdicts} == {1}
     stopped = replace(repetitions[1], status=Status.INTERRUPTED)
     assert document(replace(info, status=RunStatus.INTERRUPTED), [repetitions[0], stopped]).verdicts == made_of.verdicts

@@ -108,7 +108,7 @@ def shared(count: int, every: int, ratios: Sequence[float], facts: Sequence[Setu
     [
         (
             shared(12, 12, [0.942, 0.936, 0.94], [KERNEL]),
-            "All 12 tests: goodput 5.8 to 6.4 % below the level before 2026-11-20. "
+            "All 12 tests: goodput 5.8–6.4 % below the level before 2026-11-20. "
             "Changed before that run: kernel 6.6 → 6.12 on a.",
         ),
         (

@@ -11,8 +11,8 @@ from rigctl.findings import Severity, Weight
 from rigctl.records import Cell, Direction, Link, Pair, Repetition, RunInfo, Series, Status
 from rigctl.report.document import document
 from rigctl.report.sections.streams import mss_text, window_text
-from rigctl.report.words.goodput import excess_cause, goodput_text
-from rigctl.report.words.text import rate_of_ceiling
+from rigctl.report.words.goodput import excess_cause
+from rigctl.report.words.limits import full_text
 
 ONE_PAIR = (Pair("pi1", "pi2"),)
 PLAIN = {"mss": 1460, "timestamps": False}
@@ -82,17 +82,13 @@ def test_without_a_link_there_is_no_ceiling_and_without_its_rate_none_is_claimed
     one = builders.repetition(cell, (22512,))
     links = {"pi1": Link(None, 65536), "pi2": Link(None, 65536)}
     loopback = builders.run(builders.plan([cell], links=links, virtual="loopback"))
-    said = goodput_text(loopback, cells_of(loopback, [one])[0])
-    assert said == "22512 Mbit/s. The links are unshaped, so there is no ceiling."
-    said = goodput_text(*summarised(cell, one, plan={"links": links, "virtual": None}, facts={}))
-    assert said == "22512 Mbit/s. The ceiling is unknown, as the rate of a link is: give it in the rig file."
+    assert {"22512 Mbit/s", "The links are unshaped, so there is no ceiling."} <= {*texts(loopback, [one])}
     assert "The rig is the loopback interface of one machine: no link, no switch." in texts(loopback, [one])
+    unknown = builders.run(builders.plan([cell], links=links, virtual=None), facts={})
+    assert finding(unknown, [one], "The ceiling is unknown, as the rate of a link is: give it in the rig file.")
     several = builders.asking(cell, mptcp=True)
-    said = goodput_text(*summarised(several, builders.repetition(several, (1800,))))
-    assert (
-        said
-        == "1800 Mbit/s. Multipath TCP may use several links, so there is no ceiling: the rig file has the rate of one."
-    )
+    said = texts(builders.run(builders.plan([several])), [builders.repetition(several, (1800,))])
+    assert "Multipath TCP may use several links, so there is no ceiling: the rig file has the rate of one." in said
 
 
 def test_a_window_cut_by_the_kernel_names_the_setting_that_cut_it() -> None:
@@ -126,9 +122,8 @@ def test_no_number_of_a_repetition_that_does_not_count_is_in_a_sentence() -> Non
     cell = builders.cell(direction=Direction.REVERSE)
     bad = builders.repetition(cell, (123, 123), status=Status.INVALID, reason="start skew")
     good = builders.repetition(cell, (900, 900), attempt=2)
-    info, summary = summarised(cell, bad, good)
+    info, _ = summarised(cell, bad, good)
     assert not any("123" in sentence for sentence in texts(info, [bad, good]))
-    assert "123" not in goodput_text(info, summary)
 
 
 CEILING = 941.483
@@ -149,7 +144,7 @@ def test_a_result_above_the_ceiling_is_the_headline_and_reaches_no_line_rate() -
     assert (first.weight, first.subject.names) == (Weight.IMPOSSIBLE, ("1",))
     assert "the rig file or a node is wrong" in first.text
     assert "1" not in next(found for found in rest if found.weight is Weight.ANSWER).subject.names
-    lines = finding(info, measured, "line rate (")
+    lines = finding(info, measured, "Line rate")
     assert (lines.numbers["tests"], lines.numbers["at_line_rate"]) == (2, 2)
     assert cells_of(info, measured)[0].limit == "unknown"
 
@@ -207,17 +202,11 @@ def test_without_window_scaling_no_window_is_larger_than_64_kib(node: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("mbps", "ceiling_mbps", "texts_"),
-    [
-        (911.2, 941.483, ("911", "941.5")),
-        (89.46, 89.44, ("89.46", "89.44")),  # not 89.5 of 89.4, which are 100.1 %
-        (9.41, 9.4148, ("9.410", "9.415")),
-        (93.1, 9.41, ("93.1", "9.4")),
-        (941.9, 941.483, ("941.9", "941.5")),
-    ],
+    ("share", "said"), [(0.982, "98.2 % full"), (1.004, "100 % full"), (None, "an unknown share full")]
 )
-def test_a_rate_its_ceiling_and_their_share_agree(mbps: float, ceiling_mbps: float, texts_: tuple[str, str]) -> None:
-    assert rate_of_ceiling(mbps, ceiling_mbps) == texts_
+def test_no_link_is_more_than_full(share: float | None, said: str) -> None:
+    assert full_text(share) == said
+    assert full_text(1.012).startswith("full (101 % of its rate in the rig file was counted: that rate is wrong, or ")
 
 
 SHAPED = "virtual links are shaped for full frames and carry more of smaller ones"

@@ -11,7 +11,6 @@
 	const share = ([, kind, low, high], value) =>
 		kind[0] === "l" && kind !== "linear" ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
 	const across = (axis, x) => axis[4] + share(axis, x) * axis[5];
-	const numbers = (text) => text.split(" ").map((word) => (word === "-" ? NaN : +word));
 
 	const charts = [...document.querySelectorAll("svg[data-axis]")].map((svg) => {
 		const axis = JSON.parse(svg.dataset.axis);
@@ -20,8 +19,8 @@
 			const up = JSON.parse(panel.dataset.panel);
 			let xs = [];
 			for (const mark of panel.querySelectorAll("[data-y]")) {
-				if (mark.dataset.x) xs = numbers(mark.dataset.x);
-				const points = numbers(mark.dataset.y).map((y, at) => ({ x: xs[at], y, top: up[4] + (1 - share(up, y)) * up[5] }));
+				if (mark.dataset.x) xs = mark.dataset.x.split(" ").map(Number);
+				const points = mark.dataset.y.split(" ").map((text, at) => ({ x: xs[at], y: +text, text, top: up[4] + (1 - share(up, +text)) * up[5] }));
 				const steps = xs.slice(1).map((x, at) => x - xs[at]).filter((step) => step > 0);
 				series.push({ mark, up, points, near: 0.51 * Math.min(1e99, ...steps), colour: mark.getAttribute("class") });
 			}
@@ -67,10 +66,10 @@
 		const far = ({ y, top }) => (y === y ? Math.abs(top - height) : 1e9);
 		const told = [...all].sort((one, other) => far(one) - far(other)).slice(0, MOST);
 		let panel;
-		for (const { mark, up, y, colour } of all.filter((one) => told.includes(one))) {
+		for (const { mark, up, y, text, colour } of all.filter((one) => told.includes(one))) {
 			if (panel !== up) box.append(make("p", (panel = up)[0], "small"));
 			const line = make("p", "");
-			line.append(make("span", "", `swatch ${colour}`), make("span", mark.dataset.name), make("span", y === y ? y : "–"));
+			line.append(make("span", "", `swatch ${colour}`), make("span", mark.dataset.name), make("span", y === y ? text : "–"));
 			box.append(line);
 		}
 		if (all.length > MOST) box.append(make("p", `the ${MOST} nearest of ${all.length}`, "small"));
@@ -99,6 +98,7 @@
 		figure.addEventListener("keydown", (event) => {
 			const xs = [...new Set(points(chart).map(({ x }) => x))].sort((one, other) => one - other);
 			const [at, last] = [xs.indexOf(chart.at), xs.length - 1];
+			if (!svg.getClientRects()[0]) return; // the other of a figure's two widths
 			const to = { ArrowRight: at + 1, ArrowLeft: at < 0 ? last : at - 1, Home: 0, End: last }[event.key];
 			if (event.key === "Escape") hide();
 			if (to === undefined || last < 0) return;

@@ -69,6 +69,7 @@ class Table:
     legend: tuple[str, ...] = ()
     label: str = "Results"
     total: Row | None = None  # below a line
+    phone: tuple[int, ...] = ()  # numbers of the columns that a phone shows; all are folded below. Empty: cards
     streams: tuple[tuple[str, str], ...] = ()  # sender and receiver, alike in all rows
 
 
@@ -88,6 +89,7 @@ class Chart:
     label: str
     caption: str = ""
     heading: str = ""  # before the caption, in bold
+    narrow: Plot | None = None  # in its place on a phone
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,24 +110,22 @@ class HeatField:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """A table of coloured fields with, in a page, its lines beside it."""
+    """A table of coloured fields."""
 
     title: str
     corner: str  # head of the row labels
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[HeatField, ...]], ...]
-    chart: Chart | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HeatMaps:
-    """Heat maps on one scale. `scale`: the colours with the value at which each begins."""
+    """Heat maps on one scale, in a page `folded`. `scale`: the colours with the value at which each begins."""
 
     maps: tuple[HeatMap, ...]
     unit: str
     scale: tuple[HeatField, ...] = ()
-    keys: tuple[Key, ...] = ()
-    side_by_side: bool = False
+    folded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +199,7 @@ class Part:
     details: tuple[Section, ...] = ()
     method: tuple[str, ...] = ()
     leads: bool = False  # `lead` stands in the table's place however short that is
+    picture: Charts | None = None  # below the answer; the first part's that has one
     sparklines: Mapping[int, Sparkline] = field(default_factory=dict)
 
 
@@ -237,6 +238,7 @@ class Document:
     export: str = ""  # the command that gives the run's data
     tags: tuple[tuple[str, str], ...] = ()  # that users gave the run: names and values
     verdicts: tuple[Verdict, ...] = ()
+    picture: Charts | None = None
 
     @property
     def fell_short(self) -> tuple[Finding, ...]:

@@ -22,6 +22,7 @@ from rigctl.report.sections import (
     messages,
     method,
     over_time,
+    picture,
     soak,
     streams,
 )
@@ -46,6 +47,7 @@ SECTIONS: Final[tuple[PartOf, ...]] = (
     over_time.bins_part,
     counters.captures_part,
     counters.part,
+    picture.part,
 )
 """The parts of a report in the order of its sections; each function returns a part or None."""
 
@@ -91,6 +93,7 @@ def of_view(view: RunView) -> Document:
         export=method.export_command(info.run),
         verdicts=verdicts,
         footer=f"Made by rigctl {info.versions.get('rigctl', '')}. “–” is unknown. K is 1024 bytes; rates are decimal.",
+        picture=next((part.picture for part in parts if part.picture), None),
         tags=tuple(given_tags(info.tags).items()),
     )
 

@@ -5,10 +5,11 @@ two samples did not rise between them. The time from the last byte to the next s
 as long as reported, and none shorter than the sampling interval is seen.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from rigctl.model.window import Times, received_at
 from rigctl.records import Cell, Flow, Repetition, RunPlan, Side, Status, Stream, by_stream
 from rigctl.settings import MSS, RATE, WINDOW, WINDOW_TOTAL
 
+DIP: Final = 0.05
+"""Goodput that is more than this share below its median for `LEAST_GAP_S` or longer has dipped."""
 MOST_CHARTS: Final = 48
 MOST_FLOWS: Final = 4000
 """A run with more flows, over all repetitions, reads the samples of charted cells only: this takes 4 s."""
@@ -30,19 +33,44 @@ def goodput_mbps(receivers: Sequence[Side], start_ns: int, edges: Times) -> Time
     return goodput
 
 
+class Grid(NamedTuple):
+    """Bins of whole sampling intervals; the last one reaches to the end of the measurement interval."""
+
+    bin_s: float
+    middles_s: list[float]
+    edges: Times
+
+
+def grid(sides: Sequence[Side], length_s: float, most: int) -> Grid | None:
+    """Return at most `most` bins of `length_s`; None if the samples are too few to know their interval."""
+    steps = [np.diff(side.series.columns["t_ns"]) for side in sides if len(side.series.columns.get("t_ns", ())) > 1]
+    if not steps:
+        return None
+    interval_s = max(round(float(np.median(np.concatenate(steps))) / 1e6), 1) / 1e3
+    bin_s = interval_s * max(1, math.ceil(round(length_s / interval_s / most, 3)))
+    edges: Times = bin_s * np.arange(max(1, round(length_s / bin_s)) + 1, dtype=np.float64)
+    edges[-1] = length_s
+    return Grid(bin_s, [round((number + 0.5) * bin_s, 6) for number in range(len(edges) - 1)], edges)
+
+
 def resampled(
     receivers: Sequence[Side | None], start_ns: int, length_s: float, most: int
 ) -> tuple[list[float], list[float]] | None:
-    """Return the middles of at most `most` equal bins in seconds, and the goodput of all receivers in Mbit/s.
-
-    Return None if a receiver, or the samples of one, are missing.
-    """
-    known = [side for side in receivers if side is not None]
-    samples = min((len(side.series.columns.get("t_ns", ())) for side in known), default=0)
-    if samples < 2 or len(known) < len(receivers):
+    """Return the middles of bins in seconds, and the goodput of all receivers in Mbit/s; None if one is unknown."""
+    known = [side for side in receivers if side is not None and len(side.series.columns.get("t_ns", ())) > 1]
+    bins = grid(known, length_s, most)
+    if bins is None or len(known) < len(receivers):
         return None
-    edges = np.linspace(0.0, length_s, min(most, samples) + 1)
-    return ((edges[1:] + edges[:-1]) / 2).tolist(), goodput_mbps(known, start_ns, edges).tolist()
+    return bins.middles_s, goodput_mbps(known, start_ns, bins.edges).tolist()
+
+
+def dip_s(goodput: Times, bin_s: float) -> float:
+    """Return the longest time in which goodput was more than `DIP` below its median."""
+    longest = run = 0
+    for low in goodput < (1 - DIP) * np.median(goodput):
+        run = run + 1 if low else 0
+        longest = max(longest, run)
+    return longest * bin_s
 
 
 def last_counted(repetitions: Sequence[Repetition]) -> dict[int, Repetition]:

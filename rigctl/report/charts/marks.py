@@ -9,7 +9,7 @@ from html import escape
 from itertools import groupby
 from typing import Final
 
-from rigctl.report.charts.plot import Bars, Line, Mark, Points, Rule, Spans
+from rigctl.report.charts.plot import Band, Bars, Label, Line, Mark, Points, Rule, Spans
 from rigctl.report.charts.scales import Scale
 
 FONT_SIZE: Final = 11
@@ -25,6 +25,8 @@ _OTHER: Final = 0.65
 _WIDE: Final = 1.0
 """Chinese, Japanese and Korean letters and pictures fill a square."""
 Place = tuple[float, float]
+DROP: Final = 0.35 * FONT_SIZE
+"""From the middle of a text's height to its base line."""
 _HALO: Final = 3
 """Behind a text that lies on marks, in pixels."""
 _BARS: Final = 2.0
@@ -152,9 +154,25 @@ def mark_svg(field: Field, mark: Mark) -> str:
             ends = [_ends(field, span, mark.across) for span in mark.spans]
             known = [[begins, stops] for begins, stops in ends if begins is not None and stops is not None]
             opacity = mark.opacity if mark.opacity < 1 else None
-            return path(mark.colour, path_text(known), stroke_width=mark.width, opacity=opacity)
+            cap = "butt" if mark.across else None
+            return path(mark.colour, path_text(known), stroke_width=mark.width, opacity=opacity, stroke_linecap=cap)
+        case Band() | Label():
+            return _band(field, mark) if isinstance(mark, Band) else _label(field, mark)
         case Rule():
             return _rule(field, mark)
+
+
+def _band(field: Field, band: Band) -> str:
+    ends = [_ends(field, span, across=False) for span in band.spans]
+    known = [(low, high) for low, high in ends if low is not None and high is not None]
+    around = [*(low for low, _ in known), *(high for _, high in reversed(known))]
+    area = f"{path_text([around])}z" if around else ""
+    return path(band.colour, area, fill="currentColor", stroke="none", opacity=0.2)
+
+
+def _label(field: Field, label: Label) -> str:
+    place = field.place(*label.at)
+    return "" if place is None else legible(label.colour, place[0] + 6, place[1] + DROP, label.text)
 
 
 def _ends(field: Field, span: tuple[float, float, float], across: bool) -> tuple[Place | None, Place | None]:
@@ -213,11 +231,15 @@ def extent(marks: Iterable[Mark]) -> tuple[list[float], list[float]]:
             case Line() | Points() | Bars():
                 x += [across for across, _ in mark.points]
                 y += [up for _, up in mark.points]
-            case Spans():
+            case Label():
+                x.append(mark.at[0])
+                y.append(mark.at[1])
+            case Spans() | Band():
                 at = [span[0] for span in mark.spans]
                 values = [value for span in mark.spans for value in span[1:]]
-                x += values if mark.across else at
-                y += at if mark.across else values
+                across = isinstance(mark, Spans) and mark.across
+                x += values if across else at
+                y += at if across else values
             case Rule():
                 (x if mark.axis == "x" else y).append(mark.at)
     return [value for value in x if value is not None], [value for value in y if value is not None]

@@ -95,7 +95,26 @@ class Rule:
     name: str | None = None
 
 
-Mark: TypeAlias = Line | Points | Bars | Spans | Rule
+@dataclass(frozen=True, slots=True)
+class Band:
+    """An area between a low and a high value at each position."""
+
+    spans: tuple[tuple[float, float, float], ...]
+    colour: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A text at the right of a place."""
+
+    at: tuple[float, float]
+    text: str
+    colour: str = "ink"
+    name: str | None = None
+
+
+Mark: TypeAlias = Line | Points | Bars | Spans | Rule | Band | Label
 
 
 @dataclass(frozen=True, slots=True)

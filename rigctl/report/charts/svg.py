@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Final
 
 from rigctl.report.charts.marks import (
+    DROP,
     FONT_SIZE,
     Field,
     cut,
@@ -37,12 +38,12 @@ _TITLE: Final = 11
 """From the base line of a title to the field below it."""
 _LABEL: Final = 6
 """From a label to its axis."""
-_DROP: Final = 0.35 * FONT_SIZE
-"""From the middle of a text's height to its base line."""
 _MOST_NAME: Final = 0.45
 """Share of the width for names beside an axis."""
 _SPARK_WIDTH: Final = 90
 _SPARK_HEIGHT: Final = 20
+_READABLE: Final = (Line, Points, Bars)
+"""Marks whose values a page shows under the pointer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,9 @@ def render_svg(plot: Plot) -> str:
     below, height = _below(plot, panels[-1].field, across, bottom)
     size = f'viewBox="0 0 {number(plot.width)} {number(height)}"'
     strokes = 'fill="none" stroke-linecap="round" stroke-linejoin="round" stroke="currentColor"'
-    readable = any(mark.name is not None for panel in plot.panels for mark in panel.marks)
+    readable = any(
+        mark.name is not None and isinstance(mark, _READABLE) for panel in plot.panels for mark in panel.marks
+    )
     axis = _axis(panels[-1].field) if readable else ""
     return (
         f'<svg aria-hidden="true" focusable="false" {size} font-size="{FONT_SIZE}" {strokes}{axis}>'
@@ -174,7 +177,7 @@ def _panel(placed: _PlacedPanel, across: Sequence[Tick]) -> list[str]:
     parts += [legible(rule.colour, left, _base(placed, lane), text) for rule, lane, left, text in placed.lanes]
     parts += _marks(placed)
     most = field.left - _LABEL
-    labels = [(most, (field.up(tick.value) or 0.0) + _DROP, cut(tick.text, most + 1)) for tick in placed.ticks]
+    labels = [(most, (field.up(tick.value) or 0.0) + DROP, cut(tick.text, most + 1)) for tick in placed.ticks]
     parts.append(texts("axis", "end", labels))
     if y.title:
         parts.append(texts("axis", "start", [(0, field.top - _high(placed) - _TITLE, cut(y.title, field.right))]))
@@ -199,11 +202,18 @@ def _marks(placed: _PlacedPanel) -> list[str]:
 
 def _values(mark: Mark, before: str) -> tuple[str, str]:
     """Return the positions and values of a series as attributes; positions like those `before` are left out."""
-    if not isinstance(mark, Line | Points | Bars):
+    if not isinstance(mark, _READABLE):
         return "", before
     across = " ".join(_digits(x, 5) for x, _ in mark.points)
-    up = " ".join("-" if y is None else _digits(y, 5) for _, y in mark.points)
+    up = " ".join("-" if y is None else _printed(y) for _, y in mark.points)
     return (f' data-x="{across}"' if across != before else "") + f' data-y="{up}"', across
+
+
+def _printed(value: float) -> str:
+    """Return a value with three digits, or all those before the point, as tables print it."""
+    if isinstance(value, int) or not value:
+        return f"{value:.0f}"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:#.3g}"
 
 
 def _digits(value: float, digits: int) -> str:

@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -44,6 +44,8 @@ from rigctl.report.words.text import plural
 MOST_FINDINGS: Final = 3
 SHORT_PAGE: Final = 4
 """A page of at most so many parts has no list of contents."""
+MOST_OPEN_ROWS: Final = 12
+"""A table of more rows that does not hold the results is folded."""
 ONE_LINE: Final = 9
 """A longer list of contents is folded on a wide screen, too."""
 STYLES: Final = ("report.css", "matrix.css")
@@ -124,6 +126,7 @@ def page(document: Document, around: Around = Around(), brand: Brand | None = No
             contents=contents if len(contents) > SHORT_PAGE else (),
             short=short,
             findings=rest,
+            told=frozenset(finding.text for finding in document.findings),  # a page says no sentence twice
             most=MOST_FINDINGS,
             one_line=ONE_LINE,
             first_table=first_table(block for section in document.results for block in section.blocks),
@@ -150,8 +153,8 @@ def with_script(page: str) -> str:
 def environment() -> Environment:
     """Return Jinja2 with the templates of pages and their filters; every text is escaped."""
 
-    def svg(plot: Plot) -> Markup:
-        return Markup(render_svg(plot))  # noqa: S704 — it escapes the names in it
+    def svg(plot: Plot, width: float = 0) -> Markup:
+        return Markup(render_svg(replace(plot, width=width or plot.width)))  # noqa: S704 — it escapes the names in it
 
     def sparkline(line: Sparkline) -> Markup:
         return Markup(render_sparkline(line.lines, line.most))  # noqa: S704 — numbers
@@ -170,7 +173,7 @@ def environment() -> Environment:
     made.filters |= {"svg": svg, "kind": _kind, "paper": paper_parts, "screen": screen_parts, "label": _label}
     made.filters |= {"repeated": repeated, "anchors": anchors, "tight": is_tight, "prose": prose}
     made.filters |= {"sparkline": sparkline}
-    made.globals |= {"most_cards": MOST_CARDS, "longest": LONGEST}
+    made.globals |= {"most_cards": MOST_CARDS, "most_open": MOST_OPEN_ROWS, "longest": LONGEST}
     return made
 
 

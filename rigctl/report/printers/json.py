@@ -83,7 +83,7 @@ def _block(block: Block) -> dict[str, Any]:
         case Charts():
             return kind | {"charts": [_chart(chart) for chart in block.charts]}
         case HeatMaps():
-            maps = [asdict(heat_map) | {"chart": heat_map.chart and _chart(heat_map.chart)} for heat_map in block.maps]
+            maps = [asdict(heat_map) | {"chart": None} for heat_map in block.maps]
             return kind | {"unit": block.unit, "maps": maps}
         case Folded():
             return kind | {"summary": block.summary, "blocks": [_block(inner) for inner in block.blocks]}

@@ -10,7 +10,7 @@ PAPER_CHARACTERS: Final = 112
 """Characters in a line of a printed table."""
 TIGHT_CHARACTERS: Final = 130
 """Characters in a line of smaller letters; a wider table is printed in parts, and smaller on a screen, too."""
-SCREEN_CHARACTERS: Final = 165
+SCREEN_CHARACTERS: Final = 178
 """Characters in a line of a window of 1280 pixels."""
 LONGEST: Final = 40
 """Characters of a field; a longer text is wrapped."""

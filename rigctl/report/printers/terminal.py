@@ -99,9 +99,7 @@ def _print_block(block: Block, console: Console, run: str, everything: bool) -> 
         case Table():
             _print_table(block, console, run, everything)
         case HeatMaps():
-            for table in _heat_tables(block):
-                _print(table.label, console, "bold")
-                _print_table(table, console, run, everything)
+            _print_table(_heat_table(block), console, run, everything)
         case Paragraph():
             _print(block.text, console, "dim" if block.small else "")
         case Items():
@@ -120,19 +118,19 @@ def _print_block(block: Block, console: Console, run: str, everything: bool) -> 
             pass  # for the page
 
 
-def _heat_tables(block: HeatMaps) -> list[Table]:
-    """Return the heat maps as tables, each with its title and unit in the head of the rows."""
-    return [
-        Table(
-            (Column(heat_map.corner, words=True), *(Column(name, short=name) for name in heat_map.columns)),
-            tuple(
-                Row((Entry(label), *(Entry(field.text, field.value) for field in fields)))
-                for label, fields in heat_map.rows
-            ),
-            label=f"{heat_map.title}{': ' if heat_map.title else ''}{block.unit}",
-        )
-        for heat_map in block.maps
-    ]
+def _heat_table(block: HeatMaps) -> Table:
+    """Return the maps as one table, the title of a map in its first row."""
+    titled = any(heat_map.title for heat_map in block.maps)
+    columns = [Column(name, short=name) for name in dict.fromkeys(name for one in block.maps for name in one.columns)]
+    rows = []
+    for heat_map in block.maps:
+        for number, (label, fields) in enumerate(heat_map.rows):
+            by_name = dict(zip(heat_map.columns, fields, strict=True))
+            entries = (Entry(by_name[each.title].text if each.title in by_name else "") for each in columns)
+            rows.append(Row((*([Entry("" if number else heat_map.title)] if titled else []), Entry(label), *entries)))
+    corner = Column(block.maps[0].corner, short=block.maps[0].corner.replace("↓ ", "↓\n"))
+    title = Column(block.unit, words=True, short=block.unit)
+    return Table((*([title] if titled else []), corner, *columns), tuple(rows))
 
 
 def _print_table(table: Table, console: Console, run: str, everything: bool) -> None:

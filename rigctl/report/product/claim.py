@@ -19,7 +19,7 @@ from rigctl.base.units import format_rate
 from rigctl.model.statistics.samples import LEAST
 from rigctl.records import RunStatus, Status
 from rigctl.report.product.theme import ClaimSection
-from rigctl.report.words.text import UNKNOWN, decimals, numbers_text, plural
+from rigctl.report.words.text import decimals, numbers_text, plural
 
 LEAST_TIME_S: Final = 5.0
 """Shortest repetition: a shorter one may miss what happens every few seconds."""
@@ -84,11 +84,6 @@ def floored(value: float, digits: int | None = None) -> float:
     """Return the value rounded down to `digits` decimals; by default to the decimals of a rate in Mbit/s."""
     factor = 10.0 ** (decimals(value) if digits is None else digits)
     return math.floor(value * factor + 1e-9) / factor
-
-
-def floored_text(mbps: float | None) -> str:
-    """Return a rate in Mbit/s, rounded down."""
-    return UNKNOWN if mbps is None else f"{floored(mbps):.{decimals(mbps) if mbps else 0}f}"
 
 
 def three_digits(mbps: float) -> float:

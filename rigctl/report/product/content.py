@@ -10,30 +10,27 @@ from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.base.units import format_rate
 from rigctl.model.unknowns import least
-from rigctl.records import Direction, Repetition, RunInfo
-from rigctl.report.blocks import Block, Column, Document, Entry, Folded, Row, Scalar, Table
+from rigctl.records import Repetition, RunInfo
+from rigctl.report.blocks import Block, Column, Document, Folded, Row, Table
+from rigctl.report.charts.bars import Bar, bars_of, ends_text, names_of
 from rigctl.report.document import document
-from rigctl.report.product.claim import Claim, NoClaim, claim, floored, floored_text
+from rigctl.report.product.claim import Claim, NoClaim, claim
 from rigctl.report.product.theme import Theme
 from rigctl.report.sections import method
-from rigctl.report.tables.streams import many
 from rigctl.report.words.text import (
     MOST_LISTED,
     UNKNOWN,
     ceiling_text,
-    decimals,
     listed,
     plural,
-    settings_text,
     span,
-    told_apart,
 )
 from rigctl.yamlfile import MistakesError, suggestion
 
 EFFICIENCY: Final = "Efficiency"
 
 
-def product_table(document: Document, view: RunView, theme: Theme) -> Table:
+def product_table(document: Document, theme: Theme) -> Table:
     """Return the results table. Raise `MistakesError` if the theme names a column or test that the run lacks."""
     table = _first_table([block for section in document.results for block in section.blocks])
     if table is None:
@@ -48,12 +45,14 @@ def product_table(document: Document, view: RunView, theme: Theme) -> Table:
             text = f'column "{title}": the results table of this run has no such column.{suggestion(title, titles)}'
             raise _mistake(theme, ("columns", number), text)
     rows = [row for row in table.rows if not theme.tests or row.test in theme.tests]
+    in_effect = [_in_effect(table, rows, at) for at in range(len(titles))]
     chosen = [(titles.index(title), own) for title, own in theme.columns] or [
-        (at, _worded(column.title, theme)) for at, column in enumerate(table.columns) if _kept(rows, at, column)
+        (shown, _worded(column.title, theme))
+        for column, shown in zip(table.columns, in_effect, strict=True)
+        if _kept(rows, shown, column)
     ]
     columns = [replace(table.columns[at], title=own) for at, own in chosen]
-    filled = [_rounded_down(table.columns[at], [row.entries[at] for row in rows], rows, view) for at, _ in chosen]
-    filtered = (replace(row, entries=entries) for row, entries in zip(rows, zip(*filled, strict=True), strict=True))
+    filtered = (replace(row, entries=tuple(row.entries[at] for at, _ in chosen)) for row in rows)
     return replace(table, columns=tuple(columns), rows=tuple(filtered), total=None, label=theme.words.results)
 
 
@@ -66,6 +65,14 @@ def _mistake(theme: Theme, path: tuple[str | int, ...], text: str) -> InputError
     return InputError(text) if theme.source is None else MistakesError([theme.source.mistake(path, text)])
 
 
+def _in_effect(table: Table, rows: Sequence[Row], at: int) -> int:
+    """Return the column of what was in effect in place of what was requested, if that is another value in some row."""
+    asked = table.columns[at].name or table.columns[at].title
+    effective = next((number for number, column in enumerate(table.columns) if column.granted == asked), at)
+    both = [(row.entries[at].text, row.entries[effective].text) for row in rows if row.entries[at].value is not None]
+    return effective if any(text not in (wanted, UNKNOWN) for wanted, text in both) else at
+
+
 def _kept(rows: Sequence[Row], at: int, column: Column) -> bool:
     """Tell whether a column is shown by default: settings that differ, measured figures, the efficiency."""
     if column.group == "derived":
@@ -73,48 +80,10 @@ def _kept(rows: Sequence[Row], at: int, column: Column) -> bool:
     return column.group == "measured" or at == 0 or len({row.entries[at].text for row in rows}) > 1
 
 
-def _rounded_down(column: Column, entries: Sequence[Entry], rows: Sequence[Row], view: RunView) -> Sequence[Entry]:
-    """Return the entries of a column, with goodput and efficiency rounded down."""
-    efficient = column.title == EFFICIENCY
-    if not efficient and (column.unit != "Mbit/s" or column.group != "measured"):
-        return entries
-    both = {cell.number for cell in view.plan.cells if cell.direction is Direction.BOTH}
-    several = not view.plan.in_messages and many(view.cells)
-    rates = [value for entry in entries for value in values_of(entry) if isinstance(value, int | float)]
-    digits = 1 if efficient else max(map(decimals, rates), default=0)
-    rounded = []
-    for row, entry in zip(rows, entries, strict=True):
-        texts = [
-            f"{floored(value, digits):.{digits}f}" if isinstance(value, int | float) else UNKNOWN
-            for value in values_of(entry)
-        ]
-        if several and len(texts) == 2:
-            texts = [" to ".join(texts)]
-        elif row.test in both and len(texts) > 1:
-            texts = [" / ".join(pair) for pair in zip(texts[::2], texts[1::2], strict=True)]
-        known = any(isinstance(value, int | float) for value in values_of(entry))
-        rounded.append(replace(entry, text=", ".join(texts)) if known else entry)
-    return rounded
-
-
-def values_of(entry: Entry) -> tuple[Scalar, ...]:
-    return entry.value if isinstance(entry.value, tuple) else (entry.value,)
-
-
 def _worded(text: str, theme: Theme) -> str:
     """Return `text` with the theme's word for goodput."""
     word = theme.words.goodput
     return text.replace("Goodput", word).replace("goodput", word[:1].lower() + word[1:])
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A test with the goodput of each pair in Mbit/s, as means over repetitions."""
-
-    test: int
-    settings: str
-    mbps: tuple[float | None, ...]
-    ceiling_mbps: float | None  # of a pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +122,11 @@ def product(info: RunInfo, repetitions: Sequence[Repetition], theme: Theme) -> P
     """Return the content of the page of a run. Raise `MistakesError` if the theme does not fit the run."""
     view = RunView(info, repetitions)
     report = document(info, repetitions)
-    table = product_table(report, view, theme)
+    table = product_table(report, theme)
     tests = [row.test for row in table.rows if row.test is not None]
-    bars = tuple(_bars(view, tests))
+    cells = () if view.plan.in_messages else tuple(cell for cell in view.cells if cell.cell.number in tests)
+    bars = bars_of(cells)
     supported = claim(view, theme.claim, tests) if theme.claim.made else None
-    streams = {cell.streams for cell in view.plan.cells}
     virtual = " on a virtual rig: no product was connected" if info.plan.virtual is not None else ""
     return Product(
         theme=theme,
@@ -168,35 +137,18 @@ def product(info: RunInfo, repetitions: Sequence[Repetition], theme: Theme) -> P
         conditions=tuple(_conditions(view, report, supported)),
         source=f"Measured on {datetime.fromtimestamp(info.started_at, UTC):%-d %B %Y}{virtual}.",
         summary=_summary(view, bars, len(table.rows)),
-        keys=tuple(map(str, streams.pop())) if len(streams) == 1 and not view.plan.in_messages else (),
+        keys=names_of(cells),
     )
-
-
-def _bars(view: RunView, tests: Sequence[int]) -> Iterator[Bar]:
-    """Yield a bar for each of `tests`. Settings that all tests share are left out."""
-    if view.plan.in_messages:
-        return
-    cells = [cell for cell in view.cells if cell.cell.number in tests]
-    pairs = told_apart(cell.cell for cell in cells)
-    words = [settings_text(cell.cell, pairs).split(", ") for cell in cells]
-    common = set(words[0]).intersection(*words) if len(words) > 1 else set()
-    for cell, own in zip(cells, words, strict=True):
-        rates = tuple(None if stream.goodput_mbps is None else stream.goodput_mbps.mean for stream in cell.streams)
-        ceilings = {round(stream.ceiling_mbps, 1) for stream in cell.streams if stream.ceiling_mbps is not None}
-        ceiling = ceilings.pop() if len(ceilings) == 1 and not cell.shared else None
-        yield Bar(cell.cell.number, ", ".join(word for word in own if word not in common), rates, ceiling)
 
 
 def _summary(view: RunView, bars: Sequence[Bar], tests: int) -> str:
     """Return `7 tests of 2 pairs at once, 911 to 941 Mbit/s on each pair`."""
-    rates = [rate for bar in bars for rate in bar.mbps if rate is not None]
     pairs = {len(cell.pairs) for cell in view.plan.cells}
     several = len(pairs) == 1 and pairs != {1}
     text = f"{plural(tests, 'test')}{f' of {pairs.pop()} pairs at once' if several else ''}"
-    if not rates:
+    if not any(rate for bar in bars for rate in bar.rates):
         return text
-    ends = span(map(floored_text, (min(rates), max(rates))))
-    return f"{text}, {ends} Mbit/s{' on each pair' if several else ''}"
+    return f"{text}, {ends_text(bars)} Mbit/s{' on each pair' if several else ''}"
 
 
 def _conditions(view: RunView, report: Document, supported: Claim | NoClaim | None) -> Iterator[Term]:
@@ -221,8 +173,14 @@ def _conditions(view: RunView, report: Document, supported: Claim | NoClaim | No
     technique = f"{kinds}, counted at the receiver, sums over the time in which all flows ran"
     tool = f"Measured with rigctl {info.versions.get('rigctl', '')}".rstrip() + "."
     yield Term("Method", " ".join([f"{technique}.", *sentences, tool]))
-    yield Term("Rounding", "Goodput and efficiency are means over repetitions, rounded down.")
-    yield Term("Run", f"{info.run}, {report.about[-1]}. Scenario {info.plan.scenario_name}, rig {info.plan.rig_name}.")
+    yield Term(
+        "Rounding",
+        "Goodput and efficiency are means over repetitions, rounded as in the report; a claim is rounded down.",
+    )
+    yield Term(
+        "Run",
+        f"{info.run}, {', '.join(report.about[1:])}. Scenario {info.plan.scenario_name}, rig {info.plan.rig_name}.",
+    )
 
 
 def _pairs(view: RunView) -> str:

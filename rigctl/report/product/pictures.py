@@ -7,13 +7,19 @@ browser.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from markupsafe import Markup
+
 from rigctl.base.errors import extra
 from rigctl.report.blocks import Column
-from rigctl.report.charts.marks import cut, text_width
+from rigctl.report.charts.bars import bars_label as label_of
+from rigctl.report.charts.bars import bars_plot
+from rigctl.report.charts.marks import text_width
+from rigctl.report.charts.svg import render_svg
 from rigctl.report.printers.html import environment
-from rigctl.report.product.claim import floored, floored_text, rate_text
-from rigctl.report.product.content import Bar, Product
-from rigctl.report.words.text import ceiling_text, plural
+from rigctl.report.product.claim import rate_text
+from rigctl.report.product.colours import tokens
+from rigctl.report.product.content import Product
+from rigctl.report.words.text import plural
 
 _BOLD: Final = 1.1
 """Width of bold letters relative to regular ones."""
@@ -60,17 +66,20 @@ def png(svg: str, scale: int = 2) -> bytes:
 CARD: Final = (1200, 630)
 """Size of an Open Graph image."""
 WIDE, NARROW = 720.0, 340.0
-MOST_BARS: Final = 24
-MOST_PAIRS: Final = 4
 _PAD: Final = 16.0
-_VALUE_WIDTH: Final = 46.0
 _ROW: Final = 32.0
 
 
 def _svg(product: Product, kind: str, size: tuple[float, float], label: str, **values: object) -> str:
     """Return a picture as SVG. `label`: its text alternative."""
     theme, (width, height) = product.theme, size
-    values |= {"theme": theme, "colours": theme.palette, "family": family, "pad": _PAD, "source": product.source}
+    values |= {
+        "theme": theme,
+        "colours": tokens(theme.palette),
+        "family": family,
+        "pad": _PAD,
+        "source": product.source,
+    }
     template = environment().get_template(f"product/{kind}.svg.j2")
     return template.render(product=product, width=round(width), height=round(height), label=label, **values)
 
@@ -80,38 +89,24 @@ def bars(product: Product, width: float = WIDE, *, framed: bool = True) -> str |
 
     A `framed` chart stands alone: it has a title above and the source below.
     """
-    tests = [bar for bar in product.bars if any(rate is not None for rate in bar.mbps)][:MOST_BARS]
+    tests = [bar for bar in product.bars if any(bar.rates)]
     if not tests:
         return None
-    narrow, left = width < 500, _PAD if framed else 0.0
-    label = 0.0 if narrow else min(0.42 * width, 24 + max(width_of(bar.settings or "Test 99", 12) for bar in tests))
-    room = width - 2 * left - label - _VALUE_WIDTH
-    most = max(max([bar.ceiling_mbps or 0.0, *(rate or 0.0 for rate in bar.mbps)]) for bar in tests)
-    top = y = 78.0 if framed else 30.0
-    placed = []
-    for bar in tests:
-        name = f"Test {bar.test}" if len(product.bars) > 1 else ""
-        indent = width_of(name, 13, bold=True) + 8 if name and narrow else 0.0
-        settings = cut(bar.settings, width - left - indent if narrow else label - 16)
-        rates = [(rate, room * rate / most if rate else 0.0, floored_text(rate)) for rate in _rates(bar)]
-        first = y + (20 if narrow else 0)
-        placed.append((name, (left, y + 12), settings, (left + indent, y + (12 if narrow else 27)), first, rates))
-        y += 16 * len(rates) + (34 if narrow else 14)
-    ceiling = _one_ceiling(tests)
+    margin, top = (_PAD, 66.0) if framed else (0.0, 0.0)
+    drawn = render_svg(bars_plot(tests, width - 2 * margin, product.keys, allowed=product.theme.words.allowed))
+    height = float(drawn.partition('viewBox="0 0 ')[2].split('"')[0].split()[1])
+    place = f'<svg x="{margin:.0f}" y="{top:.0f}" width="{width - 2 * margin:.0f}" height="{height:.0f}" '
+    title = f"{product.theme.name}: {bars_title(product)}"
     return _svg(
         product,
         "bars",
-        (width, y + (38 if framed else 8)),
+        (width, height + (top + 38 if framed else 8)),
         bars_label(product),
         framed=framed,
-        title=f"{product.theme.name}: {bars_title(product)}",
-        title_size=_title_size(f"{product.theme.name}: {bars_title(product)}", width),
+        title=title,
+        title_size=_title_size(title, width),
         keys=_places(keys(product)),
-        bars=placed,
-        start=left + label,
-        room=room,
-        ceiling=None if ceiling is None else (left + label + room * ceiling / most, top, y),
-        allowed=f"{product.theme.words.allowed}: {ceiling_text(ceiling)}",
+        chart=Markup(drawn.replace("<svg ", place, 1)),  # noqa: S704 — drawn here, its texts escaped
     )
 
 
@@ -133,28 +128,13 @@ def bars_title(product: Product) -> str:
 
 def bars_label(product: Product) -> str:
     """Return the text alternative of the bars: their range and the ceiling."""
-    rates = [rate for bar in product.bars for rate in bar.mbps if rate is not None]
-    ceiling, words = _one_ceiling(product.bars), product.theme.words
-    what = f"{words.goodput} of each pair in {plural(len(product.bars), 'test')}"
-    text = f"{what}: {floored(min(rates)):g} to {floored(max(rates)):g} Mbit/s"
-    return text + (f"; {words.allowed}: {ceiling_text(ceiling)} Mbit/s" if ceiling else "")
-
-
-def _one_ceiling(tests: Sequence[Bar]) -> float | None:
-    ceilings = {bar.ceiling_mbps for bar in tests}
-    return ceilings.pop() if len(ceilings) == 1 else None
-
-
-def _rates(bar: Bar) -> tuple[float | None, ...]:
-    """Return the goodput of all pairs; of many pairs only the slowest and the fastest."""
-    known = sorted(rate for rate in bar.mbps if rate is not None)
-    return bar.mbps if len(bar.mbps) <= MOST_PAIRS else (known[0], known[-1])
+    what = f"{product.theme.words.goodput} of each pair in {plural(len(product.bars), 'test')}"
+    return label_of(product.bars, what, allowed=product.theme.words.allowed)
 
 
 def keys(product: Product) -> list[tuple[str, str]]:
     """Return the legend: names of a test's bars with their colours."""
-    names = product.keys if 1 < len(product.keys) <= MOST_PAIRS else ()
-    return [(name, product.theme.palette[f"s{number}"]) for number, name in enumerate(names, 1)]
+    return [(name, product.theme.palette[f"s{number}"]) for number, name in enumerate(product.keys, 1)]
 
 
 def table(product: Product) -> str:

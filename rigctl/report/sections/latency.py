@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, LatencySummary, StreamSummary
 from rigctl.analysis.views.over_time import charted_cells, last_counted, resampled
@@ -33,7 +34,7 @@ METHOD = (
 )
 MOST_POINTS: Final = 150
 """Points of a line; each is the longest round trip of its time."""
-_WIDTH: Final = 380
+_WIDTH, _WIDE = 290, 1040
 _HEIGHT: Final = 110
 _GOODPUT_HEIGHT: Final = 60
 Points: TypeAlias = tuple[tuple[float, float], ...]
@@ -47,8 +48,19 @@ def part(view: RunView) -> Part | None:
     found = results(view)
     if not found:
         return None
-    section = Section("Latency under load", (table(found), *charts(view)), full=True)
-    return Part(findings=tuple(findings(found)), sections=(section,), method=(METHOD,))
+    grows, flat = charts(view, list(drawn_tests(view)))
+    blocks: list[Block] = [table(found)]
+    if not view.classed:
+        blocks += [grows] if grows.charts else []
+        blocks += (
+            [Folded(f"Charts of {plural(len(flat.charts), 'test')} without a rise", (flat,))] if flat.charts else []
+        )
+    return Part(
+        findings=tuple(findings(found)),
+        sections=(Section("Latency under load", tuple(blocks), full=True),),
+        picture=next((one for one in (grows, flat) if one.charts), None) if view.classed else None,
+        method=(METHOD,),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,31 +167,42 @@ def queue_bytes(row: Result) -> float | None:
     return rise_us * goodput.mean / 8
 
 
-def charts(view: RunView) -> list[Block]:
-    """Return a chart of each drawn test, of its last repetition that counts; those of short round trips are folded."""
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Round trips and goodput of a test by pair, or of all classes of a test by class."""
+
+    cell: Cell
+    round_trips: Lines
+    goodput: Lines
+
+
+def drawn_tests(view: RunView) -> Iterator[Drawn]:
+    """Yield the drawn tests, each with its last repetition that counts; classes that ran together are one."""
     last = last_counted(view.repetitions)
-    drawn: list[tuple[Cell, Lines, Lines]] = []
-    for cell in charted_cells(view.plan):
-        repetition = last.get(cell.number)
-        if repetition is None:
-            continue
-        round_trips = {str(probes.stream): _round_trips(probes) for probes in repetition.probes}
-        if known := {name: line for name, line in round_trips.items() if line}:
-            goodput = {str(stream): _goodput(repetition, stream) for stream in cell.streams}
-            drawn.append((cell, known, {name: line for name, line in goodput.items() if line}))
-    if not drawn:
-        return []
-    longest = max(value for _, lines, _ in drawn for line in lines.values() for _, value in line)
-    colours = colours_by_name(str(stream) for cell, _, _ in drawn for stream in cell.streams)
+    cells = [cell for cell in charted_cells(view.plan) if cell.number in last and last[cell.number].probes]
+    for first, *others in grouped(cells, lambda cell: cell.first).values():
+        trips, goodput = dict[str, Points](), dict[str, Points]()
+        for cell in (first, *others):
+            trips |= {_line_name(cell, each.stream): _round_trips(each) for each in last[cell.number].probes}
+            goodput |= {_line_name(cell, stream): _goodput(last[cell.number], stream) for stream in cell.streams}
+        if any(trips.values()):
+            yield Drawn(first, *({name: line for name, line in own.items() if line} for own in (trips, goodput)))
+
+
+def _line_name(cell: Cell, stream: Stream) -> str:
+    several = f", {stream}" if len(cell.streams) > 1 else ""
+    return f"{cell.traffic_class}{several}" if cell.traffic_class is not None else str(stream)
+
+
+def charts(view: RunView, drawn: Sequence[Drawn]) -> list[Charts]:
+    """Return the charts of tests whose round trip grows under load, and those of the other tests; wide for classes."""
+    longest = max((value for one in drawn for line in one.round_trips.values() for _, value in line), default=0.0)
+    colours = colours_by_name(name for one in drawn for name in (*one.round_trips, *one.goodput))
     keys = tuple(Key(name, colour) for name, colour in colours.items())
-    late = {row.number for row in results(view) if grown(row)}
-    blocks: list[Block] = []
-    for seen in (True, False):
-        own = tuple(_chart(*test, longest, colours) for test in drawn if (test[0].number in late) is seen)
-        if own:
-            block = Charts(own, keys)
-            blocks.append(block if seen else Folded(f"Charts of {plural(len(own), 'test')} without a rise", (block,)))
-    return blocks
+    late = {row.cell.cell.first for row in results(view) if grown(row)}
+    groups = ([one for one in drawn if (one.cell.first in late) is seen] for seen in (True, False))
+    wide = view.classed
+    return [Charts(tuple(_chart(one, longest, colours, wide) for one in own), keys, wide) for own in groups]
 
 
 def _round_trips(probes: Probes) -> Points:
@@ -187,7 +210,7 @@ def _round_trips(probes: Probes) -> Points:
     known = [(trip.sent_ns - probes.started_ns, trip.rtt_ns) for trip in trips(probes) if trip.rtt_ns is not None]
     together = max(1, -(-len(known) // MOST_POINTS))
     pieces = [known[at : at + together] for at in range(0, len(known), together)]
-    return tuple((piece[0][0] / 1e9, max(rtt_ns for _, rtt_ns in piece) / 1e6) for piece in pieces)
+    return tuple((round(piece[0][0] / 1e9, 3), max(rtt_ns for _, rtt_ns in piece) / 1e6) for piece in pieces)
 
 
 def _goodput(repetition: Repetition, stream: Stream) -> Points:
@@ -198,20 +221,22 @@ def _goodput(repetition: Repetition, stream: Stream) -> Points:
     sides = [flow.receiver for flow in repetition.flows if flow.stream == stream]
     summed = resampled(sides, start_ns, (end_ns - start_ns) / 1e9, MOST_POINTS)
     offset_s = (start_ns - repetition.probes[0].started_ns) / 1e9
-    return tuple((middle_s + offset_s, mbps) for middle_s, mbps in zip(*summed, strict=True)) if summed else ()
+    return (
+        tuple((round(middle_s + offset_s, 3), mbps) for middle_s, mbps in zip(*summed, strict=True)) if summed else ()
+    )
 
 
-def _chart(cell: Cell, round_trips: Lines, goodput: Lines, longest_ms: float, colours: Mapping[str, str]) -> Chart:
-    times = [t_s for line in (*round_trips.values(), *goodput.values()) for t_s, _ in line]
-    panels = [_panel(round_trips, "round trip [ms]", longest_ms * 1.05, _HEIGHT, colours)]
-    if goodput:
-        most = max(value for line in goodput.values() for _, value in line)
-        panels.append(_panel(goodput, "Mbit/s", most * 1.05, _GOODPUT_HEIGHT, colours))
-    own = max(value for line in round_trips.values() for _, value in line)
-    label = f"Round trips over time of test {cell.number}: up to {time_text(1e3 * own)}"
-    caption = f"{settings_text(cell)}: longest round trips, below them the goodput; the streams start at 0 s"
-    across = Axis("seconds", min(0.0, *times), max(times), ticks=6, grid=False)
-    return Chart(Plot(_WIDTH, across, tuple(panels)), label, caption, f"Test {cell.number}")
+def _chart(one: Drawn, longest_ms: float, colours: Mapping[str, str], wide: bool) -> Chart:
+    times = [t_s for line in (*one.round_trips.values(), *one.goodput.values()) for t_s, _ in line]
+    panels = [_panel(one.round_trips, "round trip [ms]", longest_ms * 1.05, _HEIGHT, colours)]
+    if one.goodput:
+        most = max(value for line in one.goodput.values() for _, value in line)
+        panels.append(_panel(one.goodput, "Mbit/s", most * 1.05, _GOODPUT_HEIGHT, colours))
+    own = max(value for line in one.round_trips.values() for _, value in line)
+    label = f"Round trips over time of test {one.cell.number}: up to {time_text(1e3 * own)}"
+    across = Axis("seconds from the start of the streams", min(0.0, *times), max(times), ticks=6, grid=False)
+    plot = Plot(_WIDE if wide else _WIDTH, across, tuple(panels))
+    return Chart(plot, label) if wide else Chart(plot, label, settings_text(one.cell), f"Test {one.cell.number}")
 
 
 def _panel(lines: Lines, title: str, high: float, height: int, colours: Mapping[str, str]) -> Panel:

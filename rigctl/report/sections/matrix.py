@@ -1,4 +1,4 @@
-"""The matrix of pairs and flows: heat maps, lines, differences of conditions, and the limit that pairs share.
+"""The matrix of pairs and flows: lines, heat maps, differences of conditions, and the limit that pairs share.
 
 A heat map is a table whose fields have a colour: its numbers can be read, copied, searched and heard, and it weighs a
 tenth of a drawing. The rig file is only named beside what was measured, where it describes the same thing.
@@ -30,8 +30,18 @@ from rigctl.base.units import format_duration, format_rate, size_words
 from rigctl.findings import Finding, Weight
 from rigctl.model.unknowns import most
 from rigctl.records import Condition, Direction, RunInfo
-from rigctl.report.blocks import Block, Chart, HeatField, HeatMap, HeatMaps, Items, Key, Paragraph, Part, Section
-from rigctl.report.charts.plot import HEAT_STEPS, Axis, Line, Plot, heat_step, plot
+from rigctl.report.blocks import (
+    Chart,
+    Charts,
+    HeatField,
+    HeatMap,
+    HeatMaps,
+    Key,
+    Paragraph,
+    Part,
+    Section,
+)
+from rigctl.report.charts.plot import HEAT_STEPS, Axis, Line, Mark, Plot, Rule, heat_step, plot
 from rigctl.report.words.text import UNKNOWN, listed, lower_first, percent_text, plural, span, upper_first
 from rigctl.settings import DEFAULT, DIRECTION, SETTINGS, WINDOW
 
@@ -49,8 +59,10 @@ LINE_COLOURS: Final = 10
 """Colours of lines in an order, as 1 to 10 flows: `l0` to `l9`."""
 PALE: Final = 0.10
 """The colours of differences reach at least to this share of the highest sum."""
-_WIDTH: Final = 400
-_HEIGHT: Final = 250
+_WIDTH: Final = 290
+_HEIGHT: Final = 125
+MOST_PANELS: Final = 12
+"""Of more windows the last ones are drawn, as many for each condition."""
 _FEW_POINTS: Final = 60
 """A line with more points than this has no dots."""
 MOST_COLUMNS: Final = 2
@@ -404,62 +416,82 @@ def _short(setting: Setting) -> str:
     return size_words(value) if isinstance(value, int) else "not set"
 
 
-def condition_maps(matrix: Matrix, condition: ConditionPanels) -> HeatMaps:
-    """Return the sums of one condition as heat maps, with lines beside each."""
-    grids = condition_grids(matrix, condition)
-    names = grids[0].names
-    keys = tuple(Key(name, f"l{colour_of(number, len(names))}") for number, name in enumerate(names))
-    return HeatMaps(
-        maps=tuple(_heat_map(grid, matrix.top_mbps) for grid in grids),
-        unit=f"Gbit/s by pairs and {grids[0].axis}",
-        scale=tuple(HeatField(gbps(matrix.top_mbps * step / HEAT_STEPS), f"h{step}") for step in range(HEAT_STEPS)),
-        keys=keys if len(keys) > 1 else (),
-    )
+def condition_maps(matrix: Matrix) -> HeatMaps:
+    """Return the sums of all conditions as heat maps on one scale."""
+    top = matrix.top_mbps
+    maps = [
+        _coloured(grid, condition.name, lambda mbps: HeatField(gbps(mbps), f"h{heat_step(mbps, top)}", mbps))
+        for condition in matrix.conditions
+        for grid in condition_grids(matrix, condition)
+    ]
+    scale = tuple(HeatField(gbps(top * step / HEAT_STEPS), f"h{step}") for step in range(HEAT_STEPS))
+    return HeatMaps(tuple(maps), "Gbit/s", scale, folded=True)
 
 
-def colour_of(number: int, count: int) -> int:
-    """Return the colour of line `number` of `count`: they are spread over all `LINE_COLOURS`."""
-    return round(number * (LINE_COLOURS - 1) / (count - 1)) if count > 1 else 0
-
-
-def _heat_map(grid: Grid, top_mbps: float) -> HeatMap:
-    highest = f", {gbps(max(grid.mbps))} Gbit/s at most" if grid.mbps else ""
-    label = f"Total goodput by the number of pairs{f': {grid.title}' if grid.title else ''}{highest}"
-    chart = Chart(lines(grid, top_mbps), label) if grid.mbps else None
-    return _coloured(grid, lambda mbps: HeatField(gbps(mbps), f"h{heat_step(mbps, top_mbps)}", mbps), chart)
-
-
-def _coloured(grid: Grid, field: Callable[[float], HeatField], chart: Chart | None = None) -> HeatMap:
+def _coloured(grid: Grid, name: str | None, field: Callable[[float], HeatField]) -> HeatMap:
     unmeasured = HeatField(UNKNOWN, "")
     rows = tuple(
         (str(pairs), tuple(field(values[pairs]) if pairs in values else unmeasured for _, values in grid.columns))
         for pairs in grid.pairs
     )
-    return HeatMap(grid.title, f"pairs ↓ {grid.axis} →", tuple(name for name, _ in grid.columns), rows, chart)
+    title = ", ".join(filter(None, (name, lower_first(grid.title) if name else grid.title)))
+    return HeatMap(title, f"pairs ↓ {grid.axis} →", tuple(column for column, _ in grid.columns), rows)
 
 
-def difference_maps(matrix: Matrix, difference: Difference) -> HeatMaps:
-    """Return the difference of two conditions as heat maps on one scale, which does not shrink to noise."""
-    most = max(abs(difference.largest_mbps), PALE * matrix.top_mbps)
+def difference_maps(matrix: Matrix) -> HeatMaps:
+    """Return the differences of conditions as heat maps on one scale, which does not shrink to noise."""
+    widest = max([PALE * matrix.top_mbps, *(abs(difference.largest_mbps) for difference in matrix.differences)])
 
     def field(mbps: float) -> HeatField:
-        steps = round(DIFFERENCE_STEPS * abs(mbps) / most) if most > 0 else 0
+        steps = round(DIFFERENCE_STEPS * abs(mbps) / widest) if widest > 0 else 0
         sign = "z" if steps == 0 else "p" if mbps > 0 else "m"
         return HeatField(gbps(mbps, sign=True), f"{sign}{steps}", mbps)
 
-    grids = _grids(matrix, [(panel.setting, panel.mbps) for panel in difference.panels])
-    return HeatMaps(tuple(_coloured(grid, field) for grid in grids), "Gbit/s", side_by_side=True)
+    maps = []
+    for difference in matrix.differences:
+        name = f"{difference.later.name or 'no condition'} − {difference.earlier.name or 'no condition'}"
+        grids = _grids(matrix, [(panel.setting, panel.mbps) for panel in difference.panels])
+        maps += [_coloured(grid, name, field) for grid in grids]
+    return HeatMaps(tuple(maps), "Gbit/s", folded=True)
 
 
-def lines(grid: Grid, top_mbps: float) -> Plot:
+def picture(view: RunView, matrix: Matrix) -> Charts:
+    """Return the sums as functions of the pairs: a panel for each condition and window, a line for each column."""
+    each = max(1, MOST_PANELS // len(matrix.conditions))
+    charts, names = [], list[str]()
+    trunk = "the trunk's ceiling" if view.plan.trunk else "ceiling of the shared link"
+    for condition in matrix.conditions:
+        grids = [grid for grid in condition_grids(matrix, condition) if grid.mbps]
+        every = [cell for panel in condition.panels for cell in panel.cells.values()]
+        shared = most(cell.ceiling_mbps for cell in every if cell.shared)
+        for grid in grids[-each:]:
+            names = grid.names
+            label = f"Total goodput by the number of pairs: {gbps(max(grid.mbps))} Gbit/s at most"
+            words = lower_first(grid.title) if condition.name else grid.title
+            rule = () if shared is None else (Rule(shared / 1000, name=trunk),)
+            charts.append(
+                Chart(lines(grid, max(matrix.top_mbps, shared or 0.0), rule), label, words, condition.name or "")
+            )
+    keys = [Key(name, f"l{_colour_of(number, len(names))}") for number, name in enumerate(names)]
+    if any(isinstance(mark, Rule) for chart in charts for mark in chart.plot.panels[0].marks):
+        keys.append(Key(trunk, "ceiling"))
+    return Charts(tuple(charts), tuple(keys))
+
+
+def _colour_of(number: int, count: int) -> int:
+    """Return the colour of line `number` of `count`: they are spread over all `LINE_COLOURS`."""
+    return round(number * (LINE_COLOURS - 1) / (count - 1)) if count > 1 else 0
+
+
+def lines(grid: Grid, top_mbps: float, rule: tuple[Rule, ...] = ()) -> Plot:
     """Return the sum as a function of the pairs, one line per column of the grid."""
-    marks = []
+    marks: list[Mark] = [*rule]
     for number, (name, (_, values)) in enumerate(zip(grid.names, grid.columns, strict=True)):
         points = tuple((float(pairs), mbps / 1000) for pairs, mbps in values.items())
-        colour = f"l{colour_of(number, len(grid.columns))}"
+        colour = f"l{_colour_of(number, len(grid.columns))}"
         marks.append(Line(points, colour, width=1.5, dots=len(grid.mbps) <= _FEW_POINTS, name=name))
-    pairs = Axis("pairs", 0, grid.pairs[-1], ticks=min(12, grid.pairs[-1]))
-    return plot(_WIDTH, _HEIGHT, pairs, Axis("Gbit/s", 0, top_mbps * 1.03 / 1000, ticks=6), tuple(marks))
+    pairs = Axis("pairs", 0, grid.pairs[-1], ticks=min(6, grid.pairs[-1]))
+    return plot(_WIDTH, _HEIGHT, pairs, Axis("Gbit/s", 0, top_mbps * 1.03 / 1000, ticks=4), tuple(marks))
 
 
 def part(view: RunView) -> Part | None:
@@ -467,37 +499,21 @@ def part(view: RunView) -> Part | None:
     matrix = None if view.plan.in_messages else view.matrix
     if matrix is None:
         return None
+    texts = [f"{own.name}: {lower_first(condition_text(own.condition))}" for own in matrix.conditions if own.name]
+    columns = "flows of a pair" if condition_grids(matrix, matrix.conditions[0])[0].axis == "flows" else "windows"
+    note = f"Goodput summed over all pairs, in Gbit/s. Rows: pairs at once; columns: {columns}. “–” was not measured."
+    blocks = (condition_maps(matrix), Paragraph(" ".join([note, *texts]), small=True))
     return Part(
         findings=tuple(matrix_findings(view.info, matrix)),
-        lead=tuple(_condition(view, matrix, condition) for condition in matrix.conditions),
+        lead=(Section("Total goodput", blocks, brief=True),),
         sections=_differences(matrix),
+        picture=picture(view, matrix),
+        leads=True,
     )
-
-
-def _condition(view: RunView, matrix: Matrix, condition: ConditionPanels) -> Section:
-    title = f"Total goodput: {condition.name}" if condition.name else "Total goodput"
-    sentences = [condition_text(condition.condition)]
-    if len(matrix.conditions) > 1:  # the answer has just described a single one
-        sentences += [*(text for text, _ in limits(view.info, [condition])), low_text(condition)]
-    alike = " and conditions" if len(matrix.conditions) > 1 else ""
-    columns = "flows of a pair" if condition_grids(matrix, condition)[0].axis == "flows" else "windows"
-    note = (
-        f"Goodput summed over all pairs, in Gbit/s. Rows: pairs at once; columns: {columns}; the same colours and "
-        f"scales in all panels{alike}. “–” was not measured."
-    )
-    items = Items(tuple(filter(None, sentences)))
-    blocks: list[Block] = [*((items,) if items.sentences else ())]
-    blocks += [condition_maps(matrix, condition), Paragraph(note, small=True)]
-    return Section(title, tuple(blocks), brief=True)
 
 
 def _differences(matrix: Matrix) -> tuple[Section, ...]:
-    note = (
-        "Difference of the sums in Gbit/s: blue where the first named is faster, orange where it is slower; the same "
-        "colours in all panels. “–” was not measured under both."
-    )
-    sections = []
-    for difference in matrix.differences:
-        title = f"Difference: {difference.later.name or 'no condition'} − {difference.earlier.name or 'no condition'}"
-        sections.append(Section(title, (difference_maps(matrix, difference), Paragraph(note, small=True))))
-    return tuple(sections)
+    note = "Blue where the first named is faster, orange where it is slower. “–” was not measured under both."
+    if not matrix.differences:
+        return ()
+    return (Section("Differences of conditions", (difference_maps(matrix), Paragraph(note, small=True))),)

@@ -162,7 +162,8 @@ def _table(mesh: Mesh, form: Form, servers: Sequence[str], title: str, top: floa
         columns += [Column(server, form.unit), Column(server, form.second_unit, minor=2)]
         entries += _entries(mesh, form, [(client, server) for client in mesh.nodes], top)
     label = title if len(servers) == len(mesh.nodes) else f"{title}, {servers[0]} to {servers[-1]}"
-    return Table(tuple(columns), tuple(map(Row, zip(*entries, strict=True))), label=label)
+    phone = (0, *range(1, len(columns), 2))
+    return Table(tuple(columns), tuple(map(Row, zip(*entries, strict=True))), label=label, phone=phone)
 
 
 def _entries(mesh: Mesh, form: Form, column: Sequence[Ends], top: float) -> tuple[list[Entry], list[Entry]]:

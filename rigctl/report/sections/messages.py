@@ -8,12 +8,14 @@ from typing import Final
 
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
+from rigctl.analysis.summary import Estimate
 from rigctl.analysis.views.messages import MessageResult
-from rigctl.base.units import format_bytes
+from rigctl.base.units import format_bytes, size_words
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.latency import count_between, peaks_ns
-from rigctl.report.blocks import Chart, Charts, Column, Key, Paragraph, Part, Section, Table
-from rigctl.report.charts.plot import MOST_COLOURS, Axis, Mark, Spans, plot, stream_colours
+from rigctl.report.blocks import Chart, Charts, Column, Key, Part, Table
+from rigctl.report.charts.bars import WIDE, Bar, bars_chart
+from rigctl.report.charts.plot import MOST_COLOURS, Axis, Band, Mark, plot, stream_colours
 from rigctl.report.charts.plot import Line as Drawn
 from rigctl.report.tables import requested
 from rigctl.report.tables.columns import divided, each, measured, to_decimals
@@ -65,8 +67,7 @@ TIMEOUT_MS: Final = (190.0, 260.0)
 """Linux waits at least 200 ms before it sends again what was not acknowledged (TCP_RTO_MIN, RFC 6298)."""
 USUAL_SHARE: Final = 0.5
 """Waits are reported where the usual round trip is below this share of them."""
-_WIDTH: Final = 1040
-_HEIGHT: Final = 340
+_HEIGHT: Final = 260
 
 
 def part(run: RunView) -> Part | None:
@@ -83,27 +84,27 @@ def part(run: RunView) -> Part | None:
             *round_trip_findings(results),
             *(shaped if view.plan.virtual == "namespaces" else ()),
         ),
-        results=table(results, lambda result: excess_note(view.info, result)),
-        sections=_charts(view, trips),
+        results=_for_phones(table(results, lambda result: excess_note(view.info, result)), trips),
+        picture=_picture(results, trips=trips),
         method=(_TRIP_METHOD, _PLACES, _CONNECTIONS) if trips else (_BLAST_METHOD, _CONNECTIONS),
     )
 
 
-def _charts(view: RunView, trips: bool) -> tuple[Section, ...]:
-    drawn = lines(view.messages)
+def _picture(results: Results, *, trips: bool) -> Charts | None:
+    """Return the median in a band up to the 99th percentile, or throughput beside its ceiling, against message size."""
+    drawn = lines(results)
     chart = message_chart(drawn, trips=trips)
     if chart is None:
-        return ()
-    title, note = "Round-trip time", "Means; the bars reach from the median to the 99th percentile."
-    if not trips:
-        title = "Throughput"
-        note = (
-            "Throughput at the sender, until the receiver acknowledged the last byte; the dashed line is the ceiling."
-        )
-    colours = enumerate(drawn, 1) if 1 < len(drawn) <= MOST_COLOURS else ()
-    keys = tuple(Key(line.name, f"s{number}") for number, line in colours)
-    blocks = (Charts((chart,), keys, wide=True), Paragraph(note, small=True))
-    return (Section(f"{title} against message size", blocks),)
+        return None
+    colours = zip(drawn, stream_colours(len(drawn)), strict=True)
+    own = [Key(line.name, colour) for line, colour in colours] if 1 < len(drawn) <= MOST_COLOURS else []
+    return Charts((chart,), (*own, *(() if trips else (Key("ceiling", "ceiling"),))), wide=True)
+
+
+def _for_phones(table: Table, trips: bool) -> Table:
+    """Return `table` with the columns that a phone shows: sizes, and what sets them apart, with the main figures."""
+    wanted = {"Pair", "Size", *(("p50", "p99") if trips else ("Throughput", "Efficiency"))}
+    return replace(table, phone=tuple(at for at, column in enumerate(table.columns) if column.title in wanted))
 
 
 def table(results: Results, notes_of: Callable[[MessageResult], Sequence[str]] = lambda _: ()) -> Table:
@@ -323,30 +324,36 @@ def lines(results: Sequence[MessageResult]) -> tuple[Line, ...]:
 def message_chart(drawn: Sequence[Line], *, trips: bool) -> Chart | None:
     """Return the chart; None where there are fewer than two sizes to draw."""
     unit = "µs" if trips else "MB/s"
-    below: list[Mark] = []
-    means: list[Drawn] = []
+    marks: list[Mark] = []
+    known: list[tuple[float, float]] = []
     for line, colour in zip(drawn, stream_colours(len(drawn)), strict=True):
-        values = [(each, _us(each.rtt_mean_ns) if trips else divided(each.bytes_per_s, 1e6)) for each in line.results]
+        values = [(each, each.rtt_us(50) if trips else divided(each.bytes_per_s, 1e6)) for each in line.results]
         points = tuple((each.size, value) for each, value in values if value is not None)
+        name = line.name or ("p50" if trips else "throughput")
         if trips:
-            ends = [(each.size, each.rtt_us(50), each.rtt_us(99)) for each, value in values if value is not None]
-            spreads = tuple((size, low, high) for size, low, high in ends if low is not None and high is not None)
-            below.append(Spans(spreads, colour, width=4, opacity=0.3, name=line.name))
+            ends = [(each.size, low, each.rtt_us(99)) for each, low in values]
+            band = tuple((size, low, high) for size, low, high in ends if low is not None and high is not None)
+            marks.append(Band(band, colour, name=name))
+            marks.append(
+                Drawn(tuple((size, high) for size, _, high in band), colour, 0.6, name=f"{line.name} p99".strip())
+            )
         else:
             ceilings = tuple((each.size, divided(each.ceiling_bps, 8e6)) for each, value in values if value is not None)
-            below.append(Drawn(ceilings, "ceiling", width=1.2, dashed=True))
-        means.append(Drawn(points, colour, dots=True, name=line.name))
-    known = [point for mean in means for point in mean.points]
+            marks.append(Drawn(ceilings, "ceiling", width=1.2, dashed=True, name="ceiling"))
+        marks.append(Drawn(points, colour, dots=True, name=name))
+        known += points
     if len({size for size, _ in known}) < 2:
         return None
     low, high = (end(known, key=lambda point: point[0]) for end in (min, max))
     label = (
-        f"{'Mean round trip' if trips else 'Throughput'} against message size: {rate_text(low[1])} {unit} at "
-        f"{format_bytes(int(low[0]))}, {rate_text(high[1])} {unit} at {format_bytes(int(high[0]))}"
+        f"{'Median round trip, in a band up to p99,' if trips else 'Throughput'} against message size: "
+        f"{rate_text(low[1])} {unit} at {format_bytes(int(low[0]))}, "
+        f"{rate_text(high[1])} {unit} at {format_bytes(int(high[0]))}"
     )
     across = Axis("bytes per message", kind="log2", ticks=12, labels="bytes")
-    up = Axis("round trip [µs]" if trips else "MB/s", kind="log10", ticks=7)
-    return Chart(plot(_WIDTH, _HEIGHT, across, up, (*below, *means)), label)
+    up = Axis("round trip [µs]", kind="log10", ticks=7) if trips else Axis("MB/s", 0, ticks=6)
+    caption = "The line is the median (p50); the band reaches up to p99." if trips else ""
+    return Chart(plot(WIDE, _HEIGHT, across, up, tuple(marks)), label, caption)
 
 
 FILES = "files"
@@ -365,7 +372,7 @@ def file_part(run: RunView) -> Part | None:
     asked = [SIZE, requested.asked(READ, "Read").of, requested.asked(WRITE, "Write").of]
     derived: list[ResultColumn] = [
         measured("Throughput", "MB/s", lambda result: divided(result.bytes_per_s, 1e6), to_decimals(1), "derived", -1),
-        measured("Ceiling", "MB/s", lambda result: divided(ceiling(result), 1e6), to_decimals(1), "derived"),
+        measured("Ceiling", "MB/s", _ceiling_mb, to_decimals(1), "derived"),
         EFFICIENCY,
         share("Reading", lambda result: result.disk.read_share),
         share("Writing", lambda result: result.disk.write_share),
@@ -374,8 +381,31 @@ def file_part(run: RunView) -> Part | None:
     return Part(
         findings=tuple(file_findings(view)),
         results=message_table(view.messages, asked, derived, lambda result: excess_note(view.info, result)),
+        picture=_file_bars(view.messages),
         method=(_FILE_METHOD,),
     )
+
+
+def _file_bars(results: Results) -> Charts | None:
+    """Return the throughput of each transfer as a bar, in MB/s."""
+    results = [result for result in results if result.bytes_per_s]
+    rates = [divided(result.bytes_per_s, 1e6) for result in results]
+    sized = len({result.size for result in results}) > 1
+    bars = [
+        Bar(
+            result.cell.number,
+            f"{size_words(result.size)}, {_kind(result)}" if sized else _kind(result),
+            (None if rate is None else Estimate(rate),),
+            (to_decimals(1)(rates)(rate),),
+            _ceiling_mb(result),
+        )
+        for result, rate in zip(results, rates, strict=True)
+    ]
+    return bars_chart(bars, f"Throughput of {plural(len(bars), 'transfer')}", unit="MB/s")
+
+
+def _ceiling_mb(result: MessageResult) -> float | None:
+    return divided(ceiling(result), 1e6)
 
 
 def file_findings(view: RunView) -> Iterator[Finding]:

@@ -1,6 +1,6 @@
-"""Goodput over time: a line in each row of the results, charts of tests in which something is to be seen, fine bins.
+"""Goodput over time: a line in each row of the results, charts of the tests whose goodput dipped, fine bins.
 
-All charts of goodput have the same scales; below the goodput are the retransmits. Charts of steady tests are folded.
+All charts of goodput have the same scales; below the goodput are the retransmits. Charts of other tests are folded.
 Bins show what the receivers read in short times, and the gaps in which nothing arrived.
 """
 
@@ -21,8 +21,10 @@ from rigctl.analysis.views.over_time import (
     Gap,
     charted_cells,
     charted_numbers,
+    dip_s,
     gaps_of,
     goodput_mbps,
+    grid,
     last_counted,
 )
 from rigctl.base.units import format_duration
@@ -58,17 +60,14 @@ from rigctl.report.words.text import MOST_NAMED, listed, plural, rate_text, sett
 from rigctl.settings import READ, WRITE
 
 MOST_POINTS: Final = 120
-WIDTH: Final = 380
-GOODPUT_HEIGHT: Final = 130
+MOST_SAMPLES: Final = 100_000
+MOST_OPEN: Final = 4
+"""Tests with the longest dips that are open."""
+WIDTH: Final = 290
+GOODPUT_HEIGHT: Final = 115
 RETRANSMITS_HEIGHT: Final = 34
-STEADY: Final = 0.2
-"""Goodput is steady where each point is within this share of the median."""
-ALIKE: Final = 0.1
-"""Pairs of a test differ where the slowest is more than this share below the fastest."""
-BURST: Final = 10
-"""Retransmits within one point that are a burst, where they are also more than `ABOVE_MEAN` times those of a point."""
-ABOVE_MEAN: Final = 5
 CEILING: Final = "ceiling of a pair"
+OTHER: Final = {False: "steady", True: "other"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +79,19 @@ class Trace:
     middles_s: list[float]
     goodput_mbps: list[float]
     retransmits: list[int]
+    dip_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """One test, the series that its chart shows, and whether something is to be seen in it."""
+    """One test and the series that its chart shows."""
 
     cell: CellSummary
     traces: tuple[Trace, ...]
-    eventful: bool
+
+    @property
+    def dip_s(self) -> float:
+        return max(trace.dip_s for trace in self.traces)
 
 
 def part(view: RunView) -> Part | None:
@@ -107,12 +110,15 @@ def part(view: RunView) -> Part | None:
         made = (_chart(one, scale, most, settings_text(one.cell.cell, pairs), colours) for one in chosen)
         return Charts(tuple(made), _keys(colours, chosen))
 
-    steady, seen = ([one for one in drawn if one.eventful is kept] for kept in (False, True))
+    dipped = sorted((one for one in drawn if one.dip_s >= LEAST_GAP_S - SLACK_S), key=lambda one: -one.dip_s)
+    seen = dipped[:MOST_OPEN]
+    rest = [one for one in drawn if one not in seen]
     note = Paragraph(_note(view, scale[0], most), small=True)
     blocks: list[Block] = [charts(seen), note] if seen else []
-    if steady:
-        folded = (charts(steady),) if seen else (charts(steady), note)
-        blocks.append(Folded(f"Charts of {plural(len(steady), 'steady test')}", folded))
+    if rest:
+        folded = (charts(rest),) if seen else (charts(rest), note)
+        also = f", of which {len(dipped) - len(seen)} dipped, too" if len(dipped) > len(seen) else ""
+        blocks.append(Folded(f"Charts of {plural(len(rest), f'{OTHER[bool(seen)]} test')}{also}", folded))
     section = Section("Goodput over time", tuple(blocks))
     return Part(findings=findings, sections=(section,), sparklines=_sparklines(view, drawn, colours))
 
@@ -126,25 +132,8 @@ def _drawn(view: RunView) -> list[Drawn]:
         if cell.latency_ms is not None:
             continue  # drawn with its round trips (rigctl.report.sections.latency)
         if cell.number in last and (own := traces(cell, last[cell.number])):
-            seen = eventful(own) or bool(gaps_of(cell, last[cell.number]))
-            found.append(Drawn(by_number[cell.number], own, seen))
+            found.append(Drawn(by_number[cell.number], own))
     return found
-
-
-def eventful(found: Sequence[Trace]) -> bool:
-    """Tell whether a chart shows more than a number: a dip, a burst of retransmits, pairs that differ."""
-    means = [float(np.mean(trace.goodput_mbps)) for trace in found]
-    return min(means) < (1 - ALIKE) * max(means) or any(not _is_steady(trace) or _has_burst(trace) for trace in found)
-
-
-def _is_steady(trace: Trace) -> bool:
-    usual = float(np.median(trace.goodput_mbps))
-    return all(abs(mbps - usual) <= STEADY * usual for mbps in trace.goodput_mbps)
-
-
-def _has_burst(trace: Trace) -> bool:
-    most = max(trace.retransmits, default=0)
-    return most >= BURST and most > ABOVE_MEAN * sum(trace.retransmits) / len(trace.retransmits)
 
 
 def _sparklines(view: RunView, drawn: Sequence[Drawn], colours: Mapping[str, str]) -> dict[int, Sparkline]:
@@ -194,28 +183,21 @@ def one_ceiling(cell: CellSummary) -> float | None:
 def traces(cell: Cell, repetition: Repetition) -> tuple[Trace, ...]:
     """Return a trace per stream in the scenario's order, without streams of which a side or its series is missing."""
     length_s, start_ns = repetition.window_s, repetition.window_start_ns
-    sampled = any(flow.receiver is not None and flow.receiver.series.columns for flow in repetition.flows)
-    if length_s is None or start_ns is None or not sampled:
+    every = [flow.receiver for flow in repetition.flows if flow.receiver is not None]
+    bins = None if length_s is None else grid(every, length_s, MOST_POINTS)
+    samples = None if length_s is None else grid(every, length_s, MOST_SAMPLES)
+    if length_s is None or start_ns is None or bins is None or samples is None:
         return ()
-    edges = np.linspace(0.0, length_s, _bins(repetition, length_s) + 1)
-    middles_s = ((edges[1:] + edges[:-1]) / 2).tolist()
     made, own = [], by_stream(repetition.flows)
     for stream in cell.streams:
         flows = own.get(stream, [])
         sides = [flow.receiver for flow in flows if flow.receiver is not None]
         if len(sides) == cell.parallel:
-            goodput = goodput_mbps(sides, start_ns, edges).tolist()
-            made.append(Trace(str(stream), length_s, middles_s, goodput, _retransmits(start_ns, flows, edges)))
+            goodput = goodput_mbps(sides, start_ns, bins.edges).tolist()
+            dipped_s = dip_s(goodput_mbps(sides, start_ns, samples.edges), samples.bin_s)
+            again = _retransmits(start_ns, flows, bins.edges)
+            made.append(Trace(str(stream), length_s, bins.middles_s, goodput, again, dipped_s))
     return tuple(made)
-
-
-def _bins(repetition: Repetition, length_s: float) -> int:
-    """Return as many bins as there are samples, within `MOST_POINTS`, of a length of whole samples."""
-    samples = max(
-        (len(flow.receiver.series.columns.get("t_ns", [])) for flow in repetition.flows if flow.receiver), default=0
-    )
-    together = -(-max(samples, 1) // MOST_POINTS)
-    return max(1, min(MOST_POINTS, samples // together, round(length_s * 1000)))
 
 
 def _retransmits(start_ns: int, flows: Sequence[Flow], edges: Times) -> list[int]:
@@ -329,7 +311,7 @@ BIN: Final = "a bin"
 AFTER_A_GAP: Final = "after a gap"
 CUMULATIVE: Final = "cumulative"
 _WIDE: Final = 1040
-_BINS_HEIGHT: Final = 240
+_BINS_HEIGHT: Final = 170
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,7 +405,12 @@ def _bin_charts(found: Sequence[Binned]) -> list[Block]:
         notes.append(f"The charts show the first {format_duration(MOST_BINS * longest.width_s)}.")
     if left := len(found) - len(shown):
         notes.append(f"{left} more are in the table only.")
-    return [Charts(charts, keys, wide=True), *([Paragraph(" ".join(notes), small=True)] if notes else [])]
+    rest = Folded(f"{len(charts) - 1} more charts", (Charts(charts[1:], keys, wide=True),))
+    return [
+        Charts(charts[:1], keys, wide=True),
+        *([rest] if charts[1:] else []),
+        *([Paragraph(" ".join(notes), small=True)] if notes else []),
+    ]
 
 
 def _bins_message(binned: Binned) -> str:

@@ -56,8 +56,8 @@ def part(view: RunView) -> Part | None:
         blocks = [Folded(f"All {len(flows)} flows", (whole,))]
     if cell.counted > 1:
         blocks.append(Paragraph(f"Means over {cell.counted} repetitions.", small=True))
-    blocks += _over_time(view, cell.ceiling_mbps)
-    return Part(sections=(Section("Goodput of each flow, and their sum", tuple(blocks), full=True),))
+    section = Section("Goodput of each flow, and their sum", tuple(blocks), full=True)
+    return Part(sections=(section,), picture=_over_time(view, cell.ceiling_mbps))
 
 
 def flow_means(flows: Sequence[Values]) -> list[FlowMean]:
@@ -98,18 +98,18 @@ def _table(flows: Sequence[FlowMean], total_mbps: float, retransmits: float | No
     return Table((*heads, *heads), rows, label="Goodput of each flow", total=Row((*blank, *sums)))
 
 
-def _over_time(view: RunView, ceiling_mbps: float | None) -> list[Block]:
+def _over_time(view: RunView, ceiling_mbps: float | None) -> Charts | None:
     last = last_counted(view.repetitions).get(view.plan.cells[0].number)
     summed = None if last is None else sum_over_time(last)
     if last is None or summed is None:
-        return []
+        return None
     lines = [summed, *port_rates(view.plan, last, MOST_POINTS)]
     keys = tuple(Key(line.name, f"s{at % MOST_COLOURS + 1}") for at, line in enumerate(lines))
     low, high = min(summed.mbps), max(summed.mbps)
     label = f"Sum of all flows over time: {rate_text(low)} to {rate_text(high)} Mbit/s"
-    spacing = format_duration(round(summed.t_s[1] - summed.t_s[0], 1))
-    chart = Chart(figure(lines, ceiling_mbps), label)
-    return [Charts((chart,), keys, wide=True), Paragraph(f"Each point is the mean over about {spacing}.", small=True)]
+    spacing = format_duration(round(summed.t_s[1] - summed.t_s[0], 6)) if len(summed.t_s) > 1 else ""
+    caption = f"Goodput of all flows together; each point is the mean over {spacing}." if spacing else ""
+    return Charts((Chart(figure(lines, ceiling_mbps), label, caption),), keys, wide=True)
 
 
 def sum_over_time(repetition: Repetition) -> PortRate | None:

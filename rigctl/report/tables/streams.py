@@ -7,7 +7,6 @@ from typing import Final, TypeAlias
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, DatagramSummary, Estimate, LatencySummary, StreamSummary
-from rigctl.analysis.views.over_time import charted_numbers
 from rigctl.model.unknowns import most
 from rigctl.records import Direction, RunInfo
 from rigctl.report.blocks import Column, Entry, Folded, Section, Table, Term, Terms
@@ -304,9 +303,8 @@ def _of_latency(
 
 
 def details(view: RunView, explain: Callable[[CellSummary], Sequence[str]]) -> tuple[Section, ...]:
-    """Return the section of the tests that have something to say; of a matrix of those that are drawn."""
-    drawn = charted_numbers(view.plan)
-    chosen = [cell for cell in view.cells if cell.cell.number in drawn] if view.matrix else view.cells[:MOST_EXPLAINED]
+    """Return the section of the tests that have something to say; none of a matrix, whose findings say it."""
+    chosen = () if view.matrix else view.cells[:MOST_EXPLAINED]
     pairs = told_apart(cell.cell for cell in view.cells)
     terms = tuple(
         Term(f"Test {cell.cell.number}", settings_text(cell.cell, pairs), sentences)

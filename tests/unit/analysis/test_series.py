@@ -229,4 +229,7 @@ def test_a_missing_receiver_or_too_few_samples_leave_no_series() -> None:
     one, short = counted_at((0, 0), (1, 10), (2, 20)), counted_at((0, 0))
     for receivers in ([one, None], [one, short], [], [replace(one, series=Series())]):
         assert resampled(receivers, builders.BEGIN_NS, 2.0, 4) is None
-    assert resampled([counted_at((0, 0), (2, 500_000))], builders.BEGIN_NS, 2.0, 4) == ([0.5, 1.5], [2, 2])
+    assert resampled([counted_at((0, 0), (2, 500_000))], builders.BEGIN_NS, 2.0, 4) == (
+        [1.0],
+        [2],
+    )

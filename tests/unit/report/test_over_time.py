@@ -6,6 +6,7 @@ from typing import Any
 
 import builders
 import das2
+import numpy as np
 import pages
 import pytest
 from documents import finding, result_table
@@ -13,48 +14,63 @@ from probing import MS, stream, with_gap
 
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
+from rigctl.analysis.views.over_time import dip_s, grid
 from rigctl.columns import Level
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.records import NicCounters, Repetition, RunInfo, Status
-from rigctl.report.blocks import Charts, Paragraph, Section, Table
+from rigctl.report.blocks import Chart, Charts, Part, Table
 from rigctl.report.charts.plot import Axis, Bars, Line, Panel, Plot, Points, Rule
 from rigctl.report.charts.svg import render_svg
 from rigctl.report.document import document
 from rigctl.report.printers.html import page
 from rigctl.report.printers.table_parts import screen_parts
-from rigctl.report.sections.over_time import Trace, eventful
 from rigctl.report.sections.soak import part as soak_part
 from rigctl.report.sections.soak import sum_over_time
 
 LEVEL = [940.0, 941.0, 939.5, 941.2, 940.4, 938.8, 941.0, 940.0, 939.0, 941.1]
 
 
-def trace(goodput_mbps: list[float], retransmits: list[int] | None = None) -> Trace:
-    middles_s = [0.5 + number for number in range(len(goodput_mbps))]
-    return Trace("a → b", float(len(goodput_mbps)), middles_s, goodput_mbps, retransmits or [0] * len(goodput_mbps))
-
-
 @pytest.mark.parametrize(
-    ("found", "seen"),
+    ("mbps", "expected_s"),
     [
-        ([trace(LEVEL)], False),
-        ([trace(LEVEL), trace(LEVEL)], False),
-        ([trace([11.0, 10.2, 11.9, 10.8, 11.1])], False),
-        ([trace(LEVEL, [3, 2, 4, 3, 2, 3, 3, 4, 2, 3])], False),  # evenly spread
-        ([trace(LEVEL, [0, 0, 0, 0, 5, 0, 0, 0, 0, 0])], False),  # a few
-        ([trace([0.0, 0.0, 0.0])], False),
-        ([trace([*LEVEL, 600.0])], True),  # a dip
-        ([trace([*LEVEL, 0.0])], True),
-        ([trace([300.0, *LEVEL])], True),  # a slow start
-        ([trace([*LEVEL[:5], *(600.0,) * 5])], True),  # a step
-        ([trace(LEVEL, [0, 0, 0, 0, 120, 0, 0, 0, 0, 0])], True),
-        ([trace(LEVEL * 2, [0] * 19 + [120])], True),  # a burst
-        ([trace(LEVEL), trace([0.8 * mbps for mbps in LEVEL])], True),  # pairs that differ
-        ([trace(LEVEL), trace([0.95 * mbps for mbps in LEVEL])], False),
+        (LEVEL, 0.0),
+        ([11.0, 10.6, 11.4, 10.8, 11.1], 0.0),
+        ([0.0, 0.0, 0.0], 0.0),
+        ([*LEVEL, 600.0], 0.1),
+        ([*LEVEL, 892.0, 600.0], 0.2),  # by 5.1 % at first
+        ([*LEVEL, 894.0, 600.0], 0.1),
+        ([600.0, *LEVEL, 600.0, 0.0, 600.0], 0.3),
     ],
 )
-def test_a_test_has_a_large_chart_where_something_is_to_be_seen(found: list[Trace], seen: bool) -> None:
-    assert eventful(found) is seen
+def test_a_dip_is_as_long_as_goodput_stays_more_than_5_per_cent_below_its_median(
+    mbps: list[float], expected_s: float
+) -> None:
+    assert dip_s(np.array(mbps), 0.1) == pytest.approx(expected_s)
+
+
+def test_a_test_that_dipped_is_first_and_open_and_others_are_folded() -> None:
+    info = builders.run(builders.plan((stream(),)))
+    (chart,) = open_charts(info, [with_gap(stream(), 1000, 1300)])
+    assert chart.heading == "Test 1"
+    assert not open_charts(info, [with_gap(stream(), 1000, 1100)])
+
+
+def open_charts(info: RunInfo, measured: list[Repetition]) -> list[Chart]:
+    section = next(each for each in document(info, measured).sections if each.title == "Goodput over time")
+    return [chart for block in section.blocks if isinstance(block, Charts) for chart in block.charts]
+
+
+@pytest.mark.parametrize(("length_s", "most", "middles_s"), [(0.9987, 20, [0.05, 0.15]), (60.0, 120, [0.25, 0.75])])
+def test_bins_are_whole_sampling_intervals_and_reach_to_the_end(
+    length_s: float, most: int, middles_s: list[float]
+) -> None:
+    (flow, *_) = with_gap(stream(), 1000, 1300).flows
+    assert flow.receiver is not None
+    bins = grid([flow.receiver], length_s, most)
+    assert bins is not None
+    assert bins.middles_s[:2] == middles_s
+    assert bins.edges[-1] == length_s
+    assert len(bins.middles_s) <= most
 
 
 def test_the_line_stands_in_the_last_part_of_a_table_that_is_split() -> None:
@@ -67,7 +83,7 @@ def test_the_line_stands_in_the_last_part_of_a_table_that_is_split() -> None:
     assert [all(row.over_time for row in part.rows) for part in parts] == [False] * (len(parts) - 1) + [True]
 
 
-def test_the_values_of_a_series_stand_beside_its_drawing_exactly() -> None:
+def test_the_values_of_a_series_stand_beside_its_drawing_as_tables_print_them() -> None:
     points = ((0.05, 940.361), (0.15, None), (0.25, 941.0))
     hostile = "<b>'\"&"
     panels = (
@@ -83,7 +99,7 @@ def test_the_values_of_a_series_stand_beside_its_drawing_exactly() -> None:
     assert across[4] + across[5] <= 400
     assert [unescape(name) for name in re.findall('data-name="([^"]*)"', svg)] == ["ceiling", hostile, "b"]
     assert re.findall('data-x="([^"]*)"', svg) == ["0.05 0.15 0.25"] * 2
-    assert re.findall('data-y="([^"]*)"', svg) == ["940.36 - 941", "0 123456 1"]
+    assert re.findall('data-y="([^"]*)"', svg) == ["940 - 941", "0 123456 1"]
 
 
 def test_series_with_the_same_positions_have_them_once_and_a_plot_without_names_has_no_values() -> None:
@@ -143,18 +159,17 @@ def test_bins_of_what_does_not_count_are_not_exported() -> None:
 LONG: dict[str, Any] = {"windows": (131072,), "flows": (1,), "pairs": (12,), "duration_s": 1800.0}
 
 
-def soak_section(info: RunInfo, measured: list[Repetition]) -> Section:
+def soak(info: RunInfo, measured: list[Repetition]) -> Part:
     made = soak_part(RunView(info, measured))
     assert made is not None
-    (section,) = made.sections
-    return section
+    return made
 
 
 def test_a_flow_of_which_some_repetition_is_unknown_has_no_mean() -> None:
     info, _ = das2.run(**(LONG | {"pairs": (3,)}))
     one, two = (das2.repetition(info.plan.cells[0], number=number) for number in (1, 2))
     two = replace(two, flows=(replace(two.flows[0], bytes=None), *two.flows[1:]))
-    table = soak_section(info, [one, two]).blocks[0]
+    table = soak(info, [one, two]).sections[0].blocks[0]
     assert isinstance(table, Table)
     entry = table.rows[0].entries[2]
     assert (entry.text, entry.value) == ("–", None)
@@ -167,7 +182,9 @@ def test_the_sum_over_time_holds_all_bytes() -> None:
     assert len(summed.t_s) == len(summed.mbps) == 180
     total = sum(flow.bytes or 0 for flow in measured[0].flows)
     assert sum(summed.mbps) / 180 * 1800 / 8e-6 == pytest.approx(total, rel=1e-6)
-    assert Paragraph("Each point is the mean over about 10 s.", small=True) in soak_section(info, measured).blocks
+    picture = soak(info, measured).picture
+    assert picture is not None
+    assert picture.charts[0].caption == "Goodput of all flows together; each point is the mean over 10 s."
 
 
 def test_a_flow_that_was_not_reported_leaves_no_sum_over_time() -> None:
@@ -175,4 +192,4 @@ def test_a_flow_that_was_not_reported_leaves_no_sum_over_time() -> None:
     lost = replace(measured[0], flows=(replace(measured[0].flows[0], receiver=None), *measured[0].flows[1:]))
     assert sum_over_time(lost) is None
     assert sum_over_time(replace(measured[0], window_start_ns=None)) is None
-    assert not [block for block in soak_section(info, [lost]).blocks if isinstance(block, Charts)]
+    assert soak(info, [lost]).picture is None

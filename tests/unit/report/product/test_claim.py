@@ -12,7 +12,7 @@ from claim_cases import Measured
 
 from rigctl.analysis.run_view import RunView
 from rigctl.records import Cell, Comparison, Direction, Expectation, Link, Repetition, RunInfo, RunStatus, Status
-from rigctl.report.product.claim import Claim, NoClaim, claim, floored_text, lowest, three_digits
+from rigctl.report.product.claim import Claim, NoClaim, claim, floored, lowest, three_digits
 from rigctl.report.product.theme import ClaimSection
 
 LEAST_SHARE = 0.97
@@ -43,7 +43,7 @@ def test_most_switches_that_support_a_claim_get_one() -> None:
 
 @pytest.mark.parametrize(("mbps", "printed"), [(940.999, "940"), (941.0, "941"), (94.19, "94.1"), (9.999, "9.99")])
 def test_a_figure_is_rounded_down(mbps: float, printed: str) -> None:
-    assert floored_text(mbps) == printed
+    assert f"{floored(mbps):g}" == printed
 
 
 Run: TypeAlias = tuple[RunInfo, list[Repetition]]

@@ -1,0 +1,146 @@
+"""Bars of goodput, one for each test and pair, against the ceiling. Reports and product pages draw them with this."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rigctl.analysis.summary import CellSummary, Estimate
+from rigctl.records import settings_words
+from rigctl.report.blocks import Chart, Charts, Key
+from rigctl.report.charts.plot import Axis, Label, Mark, Plot, Rule, Spans, plot, stream_colours
+from rigctl.report.words.metrics import rate_decimals
+from rigctl.report.words.text import UNKNOWN, ceiling_text, span, told_apart
+from rigctl.settings import MSS
+
+WIDE, NARROW = 1040.0, 360.0
+"""Widths of a picture in a page, and on a phone."""
+MOST_TESTS: Final = 16
+MOST_PAIRS: Final = 4
+"""Where a test has more pairs, the slowest and the fastest of each test are drawn."""
+ENDS: Final = ("slowest pair", "fastest pair")
+WHISKERS: Final = 4
+"""From this number of repetitions on a bar has its standard deviation."""
+_BAR: Final = 9
+_PITCH: Final = 11
+_BETWEEN: Final = 8
+_VALUE: Final = 46
+"""Room for a value at the right of the longest bar, in pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A test with the rate of each pair and its text, as means over the repetitions that count."""
+
+    test: int
+    settings: str
+    rates: tuple[Estimate | None, ...]
+    texts: tuple[str, ...]
+    ceiling: float | None  # of a pair
+    counted: int = 1
+
+
+def bars_of(cells: Sequence[CellSummary]) -> tuple[Bar, ...]:
+    """Return the goodput of each test. Settings that all tests share are left out; an MSS is the one on the wire."""
+    pairs = told_apart(cell.cell for cell in cells)
+    words = [settings_words(cell.cell, pairs) | _mss(cell) for cell in cells]
+    common = set(words[0].values()).intersection(*(own.values() for own in words)) if len(words) > 1 else set()
+    every = [(stream.goodput_mbps, stream.ceiling_mbps) for cell in cells for stream in cell.streams]
+    decimals, many = rate_decimals(every), _many(cells)
+    made = []
+    for cell, own in zip(cells, words, strict=True):
+        rates = tuple(stream.goodput_mbps for stream in cell.streams)
+        if many and len(rates) > 1:
+            known = sorted((rate for rate in rates if rate is not None), key=lambda rate: rate.mean)
+            rates = (known[0], known[-1]) if known else (None,)
+        ceilings = {round(stream.ceiling_mbps, 1) for stream in cell.streams if stream.ceiling_mbps is not None}
+        ceiling = ceilings.pop() if len(ceilings) == 1 and not cell.shared else None
+        texts = tuple(UNKNOWN if rate is None else f"{rate.mean:.{decimals}f}" for rate in rates)
+        settings = ", ".join(text for text in own.values() if text not in common)
+        made.append(Bar(cell.cell.number, settings, rates, texts, ceiling, cell.counted))
+    return tuple(made)
+
+
+def _mss(cell: CellSummary) -> dict[str, str]:
+    sizes = {stream.mss_effective for stream in cell.streams if stream.mss_effective is not None}
+    return {"MSS": f"MSS {sizes.pop()}"} if cell.cell[MSS] is not None and len(sizes) == 1 else {}
+
+
+def _many(cells: Sequence[CellSummary]) -> bool:
+    return any(len(cell.streams) > MOST_PAIRS for cell in cells)
+
+
+def names_of(cells: Sequence[CellSummary]) -> tuple[str, ...]:
+    """Return the names of a test's bars, if all tests have the same pairs; empty for a single pair."""
+    if _many(cells):
+        return ENDS
+    streams = {cell.cell.streams for cell in cells}
+    names = tuple(map(str, next(iter(streams), ())))
+    return names if len(streams) == 1 and len(names) > 1 else ()
+
+
+def bars_plot(
+    bars: Sequence[Bar],
+    width: float,
+    names: Sequence[str] = (),
+    unit: str = "Mbit/s",
+    allowed: str = "ceiling",
+) -> Plot:
+    """Return the bars of up to `MOST_TESTS` tests, from 0, with whiskers of one standard deviation."""
+    tests = bars[:MOST_TESTS]
+    most = max(len(bar.rates) for bar in tests)
+    colours = stream_colours(most)
+    room = _PITCH * most + _BETWEEN
+    ceiling = one_ceiling(tests)
+    rule = f"{allowed} {ceiling_text(ceiling)} {unit}"
+    marks: list[Mark] = [] if ceiling is None else [Rule(ceiling, "x", rule)]
+    for at, bar in enumerate(tests):
+        for number, (rate, text) in enumerate(zip(bar.rates, bar.texts, strict=True)):
+            place = at + (number - (len(bar.rates) - 1) / 2) * _PITCH / room
+            colour, name = colours[number], names[number] if names else None
+            mean, spread = (rate.mean, rate.spread or 0.0) if rate else (0.0, 0.0)
+            marks.append(Spans(((place, 0.0, mean),), colour, _BAR, across=True, name=name))
+            whisker = spread if bar.counted >= WHISKERS else 0.0
+            if whisker:
+                marks.append(Spans(((place, mean - whisker, mean + whisker),), "ink", 1.4, across=True, name=name))
+            marks.append(Label((mean + whisker, place), text, name=name))
+    narrow = width < 500
+    titles = tuple(f"Test {bar.test}{f': {bar.settings}' if bar.settings and not narrow else ''}" for bar in tests)
+    longest = max([ceiling or 0.0, *(rate.mean + (rate.spread or 0.0) for bar in tests for rate in bar.rates if rate)])
+    # The field is about 0.7 of the picture: a tick label or name takes the rest.
+    high = (longest or 1.0) * (1 + _VALUE / (0.7 * width - _VALUE))
+    return plot(
+        width,
+        room * len(tests),
+        Axis(unit if ceiling is None else "", 0, high),
+        Axis(kind="names", names=titles),
+        tuple(marks),
+    )
+
+
+def one_ceiling(bars: Sequence[Bar]) -> float | None:
+    """Return the ceiling of a pair; None where it differs between tests."""
+    ceilings = {bar.ceiling for bar in bars if any(bar.rates)}
+    return ceilings.pop() if len(ceilings) == 1 else None
+
+
+def bars_chart(bars: Sequence[Bar], what: str, names: Sequence[str] = (), unit: str = "Mbit/s") -> Charts | None:
+    """Return the picture of a report; None where nothing was measured. `what` begins its text alternative."""
+    if not any(rate for bar in bars for rate in bar.rates):
+        return None
+    caption = f"The first {MOST_TESTS} of {len(bars)} tests." if len(bars) > MOST_TESTS else ""
+    wide, narrow = (bars_plot(bars, width, names, unit) for width in (WIDE, NARROW))
+    keys = tuple(map(Key, names, stream_colours(len(names))))
+    return Charts((Chart(wide, bars_label(bars, what, unit), caption, narrow=narrow),), keys, wide=True)
+
+
+def bars_label(bars: Sequence[Bar], what: str, unit: str = "Mbit/s", allowed: str = "ceiling") -> str:
+    """Return the text alternative of the bars: their range and the ceiling."""
+    ceiling = one_ceiling(bars)
+    text = f"{what}: {ends_text(bars)} {unit}"
+    return text + (f"; {allowed} {ceiling_text(ceiling)} {unit}" if ceiling is not None else "")
+
+
+def ends_text(bars: Sequence[Bar]) -> str:
+    """Return the lowest and the highest rate."""
+    known = sorted((rate.mean, text) for bar in bars for rate, text in zip(bar.rates, bar.texts, strict=True) if rate)
+    return span(text for _, text in (known[0], known[-1])) if known else UNKNOWN

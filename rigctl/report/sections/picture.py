@@ -1,0 +1,101 @@
+"""The picture of a run of streams or datagrams, right below its answer: the one that fits what its tests vary.
+
+Windows over a known round trip, or sizes of datagrams, are curves beside what the limit allows; all else are bars.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from statistics import median
+from typing import Final, Literal
+
+from rigctl.analysis.limits.ceiling import datagram_path
+from rigctl.analysis.run_view import RunView
+from rigctl.analysis.summary import CellSummary
+from rigctl.model.limits.ceilings import window_bps
+from rigctl.records import settings_words
+from rigctl.report.blocks import Chart, Charts, Key, Part
+from rigctl.report.charts.bars import WIDE, bars_chart, bars_of, names_of
+from rigctl.report.charts.plot import Axis, Line, Points, plot, stream_colours
+from rigctl.report.words.text import plural, rate_text, span
+
+_HEIGHT: Final = 240
+_STEPS: Final = 40
+"""Of a curve."""
+
+
+def part(view: RunView) -> Part | None:
+    """Return the picture of a run; None where nothing counts, or the tests are messages or classes."""
+    cells = [cell for cell in view.cells if cell.goodput_mbps is not None and not cell.cell.in_messages]
+    if view.meshes or not cells:
+        return None
+    what = f"Goodput of each pair in {plural(len(cells), 'test')}"
+    return Part(picture=_windows(cells) or _sizes(view, cells) or bars_chart(bars_of(cells), what, names_of(cells)))
+
+
+def _windows(cells: Sequence[CellSummary]) -> Charts | None:
+    """Return goodput against window beside window ÷ round trip; None unless windows of one pair limit the tests."""
+    known = [(cell, size) for cell in cells if (size := cell.streams[0].window_effective_bytes) and _slowest(cell)]
+    sizes = {size for _, size in known}
+    limited = [cell.streams[0].rtt_min_us for cell, _ in known if cell.limit == "window"]
+    if len(known) < len(cells) or len(sizes) < 3 or len(limited) < 2 or None in limited:
+        return None
+    if any(len(cell.streams) > 1 or cell.cell.parallel > 1 for cell in cells):
+        return None
+    rtt_s = median(rtt_us or 0.0 for rtt_us in limited) / 1e6
+    top = max(cell.ceiling_mbps or 0.0 for cell in cells)
+    allowed = [(size, min(window_bps(size, rtt_s) / 1e6, top or math.inf)) for size in _between(sizes)]
+    name = f"window ÷ {rtt_s * 1e3:.3g} ms{', at most the ceiling' if top else ''}"
+    across = Axis("window", kind="log2", labels="bytes", at=tuple(sorted(sizes)))
+    return _curves(known, Line(tuple(allowed), "ceiling", 1.2, dashed=True, name=name), across, "window", "log10")
+
+
+def _sizes(view: RunView, cells: Sequence[CellSummary]) -> Charts | None:
+    """Return goodput against the size of datagrams beside the line rate; None for fewer than two sizes."""
+    known = [(cell, size) for cell in cells if (size := cell.cell.message_bytes) and _slowest(cell)]
+    sizes = {size for _, size in known}
+    if len(sizes) < 2:
+        return None
+    first = cells[0].cell
+    ends = (first.streams[0].sender, first.streams[0].receiver)
+    cells_of = [(size, replace(first, message_bytes=size)) for size in _between(sizes)]
+    allowed = [(size, datagram_path(view.info, ends, cell).ceiling_mbps) for size, cell in cells_of]
+    across = Axis("bytes of a datagram", kind="log2", at=tuple(sorted(sizes)))
+    return _curves(known, Line(tuple(allowed), "ceiling", 1.2, dashed=True, name="line rate"), across, "size")
+
+
+def _slowest(cell: CellSummary) -> float | None:
+    rates = [stream.goodput_mbps for stream in cell.streams]
+    return min((rate.mean for rate in rates if rate is not None), default=None)
+
+
+def _between(sizes: Iterable[int]) -> list[int]:
+    """Return about equal steps of the logarithm, with all `sizes` among them."""
+    known = sorted({*sizes})
+    steps = (round(known[0] * (known[-1] / known[0]) ** (step / _STEPS)) for step in range(_STEPS + 1))
+    return sorted({*known, *steps})
+
+
+def _curves(
+    at: Sequence[tuple[CellSummary, int]], curve: Line, x: Axis, what: str, kind: Literal["linear", "log10"] = "linear"
+) -> Charts:
+    """Return goodput at each size, a line for each combination of the other settings, beside what is allowed."""
+    words = [settings_words(cell.cell) for cell, _ in at]
+    names = [name for name in dict.fromkeys(name for own in words for name in own) if name != what]
+    varied = [name for name in names if len({own.get(name) for own in words}) > 1]
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for (cell, size), own in zip(at, words, strict=True):
+        name = ", ".join(own.get(name, f"default {name}") for name in varied) or "goodput"
+        lines.setdefault(name, []).append((size, _slowest(cell) or 0.0))
+    marks: list[Line | Points] = [curve]
+    for (name, points), colour in zip(lines.items(), stream_colours(len(lines)), strict=True):
+        # Between two windows goodput does not grow along a line, so only the points are drawn.
+        placed = tuple(sorted(points))
+        line = Line(placed, colour, dots=True, name=name)
+        marks.append(line if kind == "linear" else Points(placed, colour, 8, name=name))
+    rates = [rate for points in lines.values() for _, rate in points]
+    label = f"Goodput against {what}: {span(map(rate_text, (min(rates), max(rates))))} Mbit/s"
+    caption = "The slowest pair of each test." if any(len(cell.streams) > 1 for cell, _ in at) else ""
+    keys = tuple(Key(mark.name or "", mark.colour) for mark in (*marks[1:], curve))
+    up = Axis("Mbit/s", 0 if kind == "linear" else None, kind=kind, ticks=7)
+    return Charts((Chart(plot(WIDE, _HEIGHT, x, up, tuple(marks)), label, caption),), keys, wide=True)

@@ -4,7 +4,7 @@ import enum
 from collections.abc import Iterator
 from html import escape
 from textwrap import fill
-from typing import Any, Final, Literal, TypeAlias, get_args, get_origin
+from typing import Any, Final, TypeAlias
 
 from rigctl.cli.app import every_command
 from rigctl.report.words.text import escaped
@@ -36,7 +36,8 @@ def page() -> str:
         usage = " ".join([words, *map(_metavar, arguments), *(["[OPTIONS]"] if options else [])])
         paragraphs = (command.help or "").split("\n\n")
         told = "\n\n".join(fill(_text(paragraph), 140, break_on_hyphens=False) for paragraph in paragraphs)
-        lines += ["", f"## {words}", told, "", f"```text\n{usage}\n```"]
+        examples = (command.epilog or "").split("\n\n")[1:]
+        lines += ["", f"## {words}", told, "", "```text", usage, *examples, "```"]
         if arguments or options:
             lines += ["", *_table([*arguments, *options])]
     return "\n".join(lines) + "\n"
@@ -60,34 +61,21 @@ def _table(params: list[Click]) -> list[str]:
 def _names(param: Click) -> str:
     if param.param_type_name == "argument":
         return _code(_metavar(param))
-    value = "" if param.is_flag or param.count else f" {param.metavar or _kind(param)}"
+    value = f" {'VALUE' if param.metavar is None else param.metavar}".rstrip()
     names = [*sorted(param.opts, key=len, reverse=True), *param.secondary_opts]
     return ", ".join(_code(name + (value if name.startswith("--") else "")) for name in names)
 
 
 def _meaning(param: Click) -> str:
-    choices = _choices(param)
-    listed = [f"One of {', '.join(f'`{choice}`' for choice in choices)}."] if choices else []
     default = param.default.value if isinstance(param.default, enum.Enum) else param.default
     shown = [f"Default: `{default}`."] if default not in (None, False, (), 0) and not callable(default) else []
     variable = [f"Also from `{param.envvar}`."] if param.envvar else []
-    return " ".join([_text(param.help or ""), *listed, *shown, *variable])
+    return " ".join([_text(param.help or ""), *shown, *variable])
 
 
 def _metavar(param: Click) -> str:
     name = param.metavar or param.name.upper()
     return name if param.required or name.startswith("[") else f"[{name}]"
-
-
-def _kind(param: Click) -> str:
-    return param.name.upper() if _choices(param) else "VALUE"
-
-
-def _choices(param: Click) -> list[str]:
-    annotation = param.type_descriptor.annotation
-    if isinstance(annotation, enum.EnumMeta):
-        return [str(member.value) for member in annotation]  # type: ignore[var-annotated]
-    return [str(choice) for choice in get_args(annotation)] if get_origin(annotation) is Literal else []
 
 
 def _text(text: str) -> str:

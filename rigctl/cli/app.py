@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Collection, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, Final
@@ -50,9 +51,36 @@ COMMANDS: Final = {
 }
 """Function or group of each command in `rigctl.cli`, and the first line of its help."""
 
+_HELP: Final = ["-h", "--help"]
+_PANELS: Final = {
+    "Nodes and time": ("resume", "wait", "without_unreachable", "display", "dry_run"),
+    "Results": ("store", "report", "no_report", "tag", "capture", "bound", "quiet", "as_json"),
+}
+"""Groups of the options of `run` and `plan` in their help; those that are not named come first."""
+_EVERY: Final = ("debug", "verbose", "log_format", "log_file", "help")
+_EXAMPLES: Final = {
+    "run": (
+        "rigctl run gigablox --duration 5s",
+        "rigctl run udp --rig mylab.yaml --set pairs=pi1:pi2 --set size=64,1472 --repeat 4",
+    ),
+    "plan": ("rigctl plan gigablox --set window=64K,1M", "rigctl plan das2 --all"),
+    "check": ("rigctl check mylab.yaml", "rigctl check das2-quick --json"),
+    "show": ("rigctl show", "rigctl show latest~1 --all"),
+    "compare": ("rigctl compare", "rigctl compare 20261121 latest -o change.html"),
+    "export": ("rigctl export --level pairs -o pairs.csv", "rigctl export 20261121 --format json"),
+    "report": ("rigctl report", "rigctl report latest~1 -o page.html"),
+    "regress": ("rigctl regress", "rigctl regress --baseline firmware=1.2 --confirm"),
+    "runs": ("rigctl runs --scenario gigablox --since 2026-11-01", "rigctl runs prune --keep 90d"),
+}
+"""Two examples of a command."""
+
 
 class CommandGroup(TyperGroup):
     """Imports the module of a command when the command is invoked; the list of commands needs no module."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 — typer's click is not public
+        super().__init__(*arguments, **named)
+        _arrange(self, {})
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 — typer's click is not public
         self.load(args[0])
@@ -76,7 +104,27 @@ def _command(name: str) -> Any:  # noqa: ANN401 — typer's click is not public
             registered.callback = with_common(registered.callback)
     command = typer.main.get_command(target)
     command.name = name
+    command.epilog = "\n\n".join(("Examples:", *_EXAMPLES[name])) if name in _EXAMPLES else None
+    _arrange(command, _PANELS if name in ("run", "plan") else {})
     return command
+
+
+def _arrange(command: Any, panels: Mapping[str, Collection[str]]) -> None:  # noqa: ANN401 — typer's click is not public
+    """Put the options of a command into groups in its help; give its flags no type, and choices a line of help."""
+    own_help = command.get_help_option(typer.Context(command, help_option_names=_HELP))
+    for param in (*command.params, own_help):
+        known = next((panel for panel, names in panels.items() if param.name in names), None)
+        param.rich_help_panel = "Options of every command" if param.name in _EVERY else known
+        if param.param_type_name != "option":
+            continue
+        choices = param.type_descriptor.choices
+        if choices and param.metavar is None:
+            param.metavar = param.opts[0].strip("-").upper()
+            param.help = f"{param.help} One of {', '.join(map(str, choices))}."
+        elif param.is_flag or param.count or param.type_descriptor.annotation is bool:
+            param.metavar = ""
+    for deeper in getattr(command, "commands", {}).values():
+        _arrange(deeper, {})
 
 
 app = typer.Typer(
@@ -84,7 +132,7 @@ app = typer.Typer(
     help="Measure a matrix of TCP settings and node pairs, and explain the results.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": _HELP},
 )
 for _name, (_, _help) in COMMANDS.items():
     app.command(_name, help=_help)(lambda: None)

@@ -6,8 +6,10 @@ import io
 import os
 import signal
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable, Iterable
+from shutil import get_terminal_size
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -118,5 +120,9 @@ def print_error(error: RigctlError, cause: BaseException | None = None) -> None:
         traceback.print_exception(cause or error)
     elif not on_standard_error():
         # The message may quote nodes, switches and files.
+        text = f"rigctl: {printable_lines(str(error))}"
+        if sys.stderr.isatty():  # lines break at blanks only
+            wrap = textwrap.TextWrapper(get_terminal_size().columns, break_long_words=False, break_on_hyphens=False)
+            text = "\n".join(map(wrap.fill, text.splitlines()))
         with contextlib.suppress(OutputError):
-            print(f"rigctl: {printable_lines(str(error))}", file=sys.stderr)
+            print(text, file=sys.stderr)

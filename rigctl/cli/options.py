@@ -145,7 +145,10 @@ def run_ids(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 Scenario = Annotated[
-    str, typer.Argument(help="A scenario file, or the name of a bundled scenario.", autocompletion=scenario_names)
+    str,
+    typer.Argument(
+        metavar="SCENARIO", help="A scenario file, or the name of a bundled scenario.", autocompletion=scenario_names
+    ),
 ]
 RunId = Annotated[
     str | None,
@@ -164,14 +167,14 @@ RigFile = Annotated[
 ]
 Sets = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=V1,V2", help="Replace an axis or a key; may be given several times."),
+    typer.Option("--set", metavar="NAME=V1,V2", help="Replace an axis or a key, as in pairs=pi1:pi2; repeatable."),
 ]
 RigSets = Annotated[
     list[str] | None,
     typer.Option(
         "--rig-set",
         metavar="PATH=VALUE",
-        help="Replace a value of the rig file, as in trunk.rate=10G; may be given several times.",
+        help="Replace a value of the rig file, as in trunk.rate=10G; repeatable.",
     ),
 ]
 StoreAddress = Annotated[

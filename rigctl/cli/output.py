@@ -16,6 +16,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -26,6 +27,7 @@ from rigctl.records import RunInfo
 
 VARIABLE: Final = "RIGCTL_REPORTS"
 """Environment variable: the folder for the pages of runs, or `none`."""
+FOLDER: Final = "rigctl-reports"
 _ENDINGS: Final = (".html", ".htm")
 _WIDTH: Final = 200
 """Columns of a pipe or file, which have no width: nothing is to be cut."""
@@ -33,20 +35,45 @@ _WIDTH: Final = 200
 
 def plain_console(*, stderr: bool = False) -> Console:
     """Return a console that prints tables and lines of text without markup, and cuts nothing in a pipe or file."""
-    console = Console(stderr=stderr, highlight=False, markup=False, soft_wrap=True)
-    if not console.is_terminal:
+    console = Console(stderr=stderr, highlight=False, markup=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _WIDTH
     return console
 
 
-def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[str] = ()) -> Table:
-    """Return a table of texts, right-aligned except the columns `left`. A narrow terminal breaks heads, not numbers."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for head, column in zip(heads, zip(*rows, strict=True), strict=True):
-        table.add_column(head, justify="left" if head in left else "right", min_width=min(24, max(map(len, column))))
-    for row in rows:
+def say(text: str) -> None:
+    """Print text for people on standard output; lines wrap at words."""
+    plain_console().print(text)
+
+
+def print_table(
+    console: Console,
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    left: Collection[str] = (),
+    spare: Collection[str] = (),
+) -> None:
+    """Print a table of texts, right-aligned except the columns `left`, in which words wrap. No word is broken.
+
+    Leave out columns of `spare`, in their order, while the table is wider than the console.
+    """
+    columns = dict(zip(heads, zip(*rows, strict=True), strict=True))
+    least = {
+        head: max(map(cell_len, [*head.split(), *(" ".join(texts).split() if head in left else texts)]))
+        for head, texts in columns.items()
+    }
+    for head in spare:
+        if head in columns and sum(least.values()) + len(least) > console.width:
+            del columns[head], least[head]
+    gap = 1 if sum(least.values()) + 2 * len(least) > console.width else 2
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap - 1, 0, 0))
+    for head in columns:
+        kept = head in left
+        table.add_column(head, justify="left" if kept else "right", no_wrap=not kept, min_width=least[head])
+    for row in zip(*columns.values(), strict=True):
         table.add_row(*map(Text, row))
-    return table
+    console.print(table)
+    console.print()
 
 
 def folder_of_pages(report: Path | None) -> Path | None:
@@ -55,7 +82,7 @@ def folder_of_pages(report: Path | None) -> Path | None:
         folder: Path | None = report.parent
     else:
         given = os.environ.get(VARIABLE, "").strip()
-        folder = None if given == "none" else Path(given or "rigctl-reports").expanduser()
+        folder = None if given == "none" else Path(given or FOLDER).expanduser()
     if folder is not None:
         check_page(report, folder)
     return folder

@@ -236,6 +236,7 @@ class Document:
     settings: tuple[tuple[str, str], ...] = ()  # in use in all tests: names and values
     pairs: tuple[Mapping[str, Any], ...] = ()  # the rows of the export's level `pairs`
     export: str = ""  # the command that gives the run's data
+    show: str = ""  # the command that shows all of it in a terminal
     tags: tuple[tuple[str, str], ...] = ()  # that users gave the run: names and values
     verdicts: tuple[Verdict, ...] = ()
     picture: Charts | None = None

@@ -12,7 +12,6 @@ from rigctl.analysis.nights.figures import Figure
 from rigctl.base.version import __version__
 from rigctl.findings import Finding, Number, Severity, Weight, by_weight, tests
 from rigctl.model.statistics.samples import ALIKE, CONFIDENCE, LEAST, NEGLIGIBLE, Difference, Verdict
-from rigctl.records import Cell
 from rigctl.report.blocks import (
     Block,
     Chart,
@@ -36,7 +35,6 @@ from rigctl.report.tables.requested import SENDING, Requested
 from rigctl.report.words.metrics import METRICS, sum_words
 from rigctl.report.words.setup import setup_texts, setup_title, where_text
 from rigctl.report.words.text import (
-    MOST_NAMED,
     UNKNOWN,
     listed,
     numbers_text,
@@ -44,8 +42,9 @@ from rigctl.report.words.text import (
     plural,
     sentence,
     settings_text,
-    some,
+    span,
     told_apart,
+    varied_texts,
 )
 
 
@@ -70,7 +69,7 @@ def up(share: float) -> str:
 def verdict_text(change: Change) -> str:
     difference = change.difference
     if difference.verdict is Verdict.SAME and difference.within is not None:
-        return f"same within {up(difference.within)} %"
+        return f"same ±{up(difference.within)} %"
     return str(difference.verdict)
 
 
@@ -96,33 +95,34 @@ def why(change: Change, bound: float) -> str | None:
     return f"Inconclusive: {reason}. {visible}"
 
 
-def named(cell: Cell, cells: Sequence[Cell]) -> str:
-    """Return `test 7 (n04 → hub)`: a test with the settings that tell it apart from the others."""
+def names_of(changes: Sequence[Change]) -> list[str]:
+    """Return `test 7 (n04 → hub)` for each change: its test with the settings that tell it apart from the others."""
+    cells = [change.cell for change in changes]
     if len(cells) == 1:
-        return "the test"
-    words = pairs_text(cell.pairs) if told_apart(cells) == "names" else settings_text(cell, told_apart(cells))
-    return f"test {cell.number} ({words})"
+        return ["the test"]
+    pairs = told_apart(cells)
+    words = [pairs_text(cell.pairs) for cell in cells] if pairs == "names" else varied_texts(cells, pairs)
+    return [f"test {cell.number}{f' ({own})' if own else ''}" for cell, own in zip(cells, words, strict=True)]
 
 
 def answer(comparison: Comparison) -> Finding:
-    """Return the headline: what got worse or better and by how much, and the number of other tests."""
+    """Return the headline: what got worse or better and by how much, or what a verdict lacks."""
     changes = {verdict: comparison.with_verdict(verdict) for verdict in Verdict}
     news = [*changes[Verdict.BETTER], *changes[Verdict.WORSE]]
     sentences = [
         _news(verdict, changes[verdict], comparison) for verdict in (Verdict.WORSE, Verdict.BETTER) if changes[verdict]
     ]
-    if not comparison.tests:
-        sentences = ["The runs have no test in common."]
+    sentences += [_undecided(comparison) or "No test got better or worse."] if not news else []
     rest = []
     if same := changes[Verdict.SAME]:
         widest = max(change.difference.within or 0.0 for change in same)
         rest.append(f"{plural(len(same), 'is', 'are')} the same within {up(widest)} %")
-    rest += [
-        f"{plural(len(changes[verdict]), 'is', 'are')} {verdict}"
-        for verdict in (Verdict.INCONCLUSIVE, Verdict.INVALID)
-        if changes[verdict]
-    ]
-    sentences = sentences or ["No test got better or worse."]
+    if (unclear := changes[Verdict.INCONCLUSIVE]) and any(_is_judged(change) for change in comparison.tests):
+        few = any(not _is_judged(change) for change in unclear)
+        lacks = f"`--repeat {LEAST}` decides" if few else "a larger `--repeat` may decide"
+        rest.append(f"{plural(len(unclear), 'is', 'are')} inconclusive ({lacks})")
+    if invalid := changes[Verdict.INVALID]:
+        rest.append(f"{plural(len(invalid), 'is', 'are')} invalid")
     if rest:
         sentences.append(f"{listed(rest)}.")
     level = Severity.WARNING if comparison.worse else Severity.NOTE
@@ -130,25 +130,52 @@ def answer(comparison: Comparison) -> Finding:
     return Finding(" ".join(sentences), Weight.ANSWER, level, tests(change.cell.number for change in news), numbers)
 
 
+def _is_judged(change: Change) -> bool:
+    """Tell whether both runs have enough repetitions of a test for a verdict."""
+    return change.difference.low is not None
+
+
+def _undecided(comparison: Comparison) -> str:
+    """Return what no verdict can be given for lack of repetitions: the changes as measured; empty if one can."""
+    known = [own for own in comparison.tests if own.difference.verdict is Verdict.INCONCLUSIVE]
+    if not known or any(map(_is_judged, comparison.tests)):
+        return ""
+    counts = [
+        span(map(_times_measured, sorted({len(figure.values) for figure in side})))
+        for side in ([own.before for own in known], [own.after for own in known])
+    ]
+    how = f"{counts[0]} each" if counts[0] == counts[1] else f"{counts[0]} before and {counts[1]} after"
+    texts = [signed(own.difference.change or 0.0) for own in known]
+    told = f"{texts[0]} %"
+    if len(known) > 1:
+        ends = sorted(own.difference.change or 0.0 for own in known[1:])
+        told += f" in {names_of(comparison.tests)[comparison.tests.index(known[0])]}"
+        told += f", {' to '.join(dict.fromkeys((signed(ends[0]), signed(ends[-1]))))} % in the other{'s' if len(ends) > 1 else ''}"
+    return f"Measured {how}; as measured {told}; `--repeat {LEAST}` decides."
+
+
+def _times_measured(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
 def _news(verdict: Verdict, changes: Sequence[Change], comparison: Comparison) -> str:
-    cells = [change.cell for change in comparison.tests]
-    first = changes[0]
-    count = "" if len(cells) == 1 else f"{len(changes)} of {plural(len(cells), 'test')} got {verdict}: "
+    first, count = changes[0], len(comparison.tests)
+    if count == 1:
+        return f"{str(verdict).capitalize()}: {_changed(first)}."
+    which = names_of(comparison.tests)[comparison.tests.index(first)]
     then = f"; then {numbers_text([change.cell.number for change in changes[1:]])}" if len(changes) > 1 else ""
-    text = f"{count}{named(first.cell, cells)} has {_times(first)}{then}."
-    return f"{text[:1].upper()}{text[1:]}"
+    return f"{len(changes)} of {count} tests got {verdict}: {which}, {_changed(first)}{then}."
 
 
-def _times(change: Change) -> str:
-    """Return `0.902 times its goodput (−10.2 to −9.5 %)`."""
+def _changed(change: Change) -> str:
+    """Return `goodput −9.8 % (−10.2 to −9.5 %)`, as the table has it."""
     sums = sum_words([change.cell], change.metric) if change.stream is None else ""
     name = f"{METRICS[change.metric].name} {sums}".strip()
-    ratio = 1 + (change.difference.change or 0.0)
-    return f"{ratio:.3f} times its {name} ({interval_text(change.difference)} %)"
+    return f"{name} {signed(change.difference.change or 0.0)} % ({interval_text(change.difference)} %)"
 
 
 def findings(comparison: Comparison) -> Iterator[Finding]:
-    """Yield the answer, the pairs with changes, tests in one run only, and what else differs."""
+    """Yield the answer, the pairs with changes, and tests in one run only."""
     yield answer(comparison)
     yield from _of_streams(comparison)
     for cells, which in ((comparison.only_before, "first"), (comparison.only_after, "second")):
@@ -157,10 +184,6 @@ def findings(comparison: Comparison) -> Iterator[Finding]:
             are = "is" if len(cells) == 1 else "are"
             text = f"{numbers[:1].upper()}{numbers[1:]} of the {which} run {are} in that run only."
             yield Finding(text, Weight.MISSING, Severity.WARNING)
-    if comparison.differs:
-        titles = list(dict.fromkeys(setup_title(change) for change in comparison.differs))
-        most = MOST_NAMED if len(titles) > 2 * MOST_NAMED else len(titles)
-        yield Finding(f"What else differs: {some(titles, most, 'more in the table')}.", Weight.COMPARISON)
 
 
 def _of_streams(comparison: Comparison) -> Iterator[Finding]:
@@ -169,7 +192,7 @@ def _of_streams(comparison: Comparison) -> Iterator[Finding]:
         if changes:
             first = changes[0]
             which = f"{first.stream} of test {first.cell.number}"
-            text = f"{plural(len(changes), 'pair')} got {verdict}: {which} has {_times(first)}"
+            text = f"{plural(len(changes), 'pair')} got {verdict}: {which}, {_changed(first)}"
             more = f"; {len(changes) - 1} more in the table of pairs" if len(changes) > 1 else ""
             yield Finding(f"{text}{more}.", Weight.BOTTLENECK, level, tests({change.cell.number for change in changes}))
 
@@ -201,7 +224,7 @@ def comparison_document(comparison: Comparison) -> Document:
         about: tuple[str, ...] = (rig_words(after.plan), *when(after))
     else:
         title += ": two runs compared"
-        about = (rig_words(after.plan), f"before: {when(before)[0]}", f"after: {when(after)[0]}")
+        about = (rig_words(after.plan),)
     return Document(
         title=title,
         run=after.run if against is not None else f"{before.run} and {after.run}",
@@ -215,19 +238,18 @@ def comparison_document(comparison: Comparison) -> Document:
 
 
 def _results(comparison: Comparison) -> Iterator[Section]:
-    if comparison.tests:
-        table = _table(comparison.tests, comparison.bound, "Changes")
-        yield Section("Changes", (table,), brief=True)
-    if comparison.streams:
-        count = len(comparison.streams)
-        news = any(change.difference.verdict in _MARKS for change in comparison.streams)
-        table = _table(comparison.streams[:MOST_PAIRS], comparison.bound, "Pairs")
-        folded = Folded(f"The {len(table.rows)} largest changes of pairs", (table,))
-        more = [Paragraph(f"`rigctl compare --json` gives all {count}.", small=True)] if count > MOST_PAIRS else []
-        yield Section("Pairs", (table if news and count <= MOST_ROWS else folded, *more), brief=news)
+    yield Section("Changes", (_table(comparison.tests, comparison, "Changes"),), brief=True)
+    if _tells_pairs(comparison):
+        yield Section("Pairs", (_table(comparison.streams, comparison, "Pairs"),), brief=True)
 
 
-def _table(changes: Sequence[Change], bound: float, label: str) -> Table:
+def _tells_pairs(comparison: Comparison) -> bool:
+    """Tell whether the table of pairs is short and has news; else it is folded away."""
+    news = any(change.difference.verdict in _MARKS for change in comparison.streams)
+    return news and len(comparison.streams) <= MOST_ROWS
+
+
+def _table(changes: Sequence[Change], comparison: Comparison, label: str) -> Table:
     cells = [change.cell for change in changes]
     metrics = list(dict.fromkeys(change.metric for change in changes))
     pairs = label == "Pairs"  # then each row names its own pair
@@ -237,8 +259,8 @@ def _table(changes: Sequence[Change], bound: float, label: str) -> Table:
         if not (pairs and item is SENDING) and len({item.value(cell) for cell in cells}) > 1
     ]
     unit = METRICS[metrics[0]].unit if len(metrics) == 1 else ""
-    sums = "" if pairs else next(filter(None, (sum_words(cells, metric) for metric in metrics)), "")
-    suffix = f", {sums}" if sums else ""
+    sums = "" if pairs or len(metrics) > 1 else sum_words(cells, metrics[0])
+    before, after = _sides(comparison)
     columns: list[tuple[Column, EntryOf]] = [
         (Column("Test", "", "requested"), lambda change: Entry(str(change.cell.number), change.cell.number)),
         *((item.column, partial(_asked, item)) for item in asked),
@@ -251,25 +273,33 @@ def _table(changes: Sequence[Change], bound: float, label: str) -> Table:
         columns.append((Column("Figure", "", "requested", words=True), _figure))
     decimals = _decimals(changes)
     columns += [
-        (Column("Change", "%"), lambda own: _percent(own.difference.change, signed)),
-        (Column("Verdict", words=True), _verdict),
-        (Column("Interval", "%"), _interval),
-        (Column(f"Before{suffix}", unit, "derived"), lambda own: _median(own, own.before, decimals)),
-        (Column(f"After{suffix}", unit, "derived"), lambda own: _median(own, own.after, decimals)),
-        (Column("Visible from", "%", "derived"), lambda own: _percent(own.difference.seeable, up)),
+        (Column(before, unit), lambda own: _median(own, own.before, decimals)),
+        (Column(after, unit), lambda own: _median(own, own.after, decimals)),
+        (Column("Change", "%", minor=-1), lambda own: _percent(own.difference.change, signed)),
     ]
+    judged = any(map(_is_judged, changes))
+    if judged:
+        columns += [(Column("Verdict", words=True), _verdict), (Column("Interval", "%", "derived", minor=1), _interval)]
     notes: dict[str, int] = {}
     rows = []
     for change in changes:
         counted = change.difference.verdict is not Verdict.INVALID
-        reason = None if counted else why(change, bound)
+        reason = None if counted else why(change, comparison.bound)
         numbers = () if reason is None else (notes.setdefault(reason, len(notes) + 1),)
         rows.append(Row(tuple(entry(change) for _, entry in columns), change.cell.number, numbers, counted))
-    legend = (
-        f"Medians of the repetitions that count; interval of their ratio, {100 * CONFIDENCE:g} %. "
-        "Visible from: the smallest change that would have been seen, by the number of repetitions and their spread.",
-    )
-    return Table(tuple(column for column, _ in columns), tuple(rows), tuple(notes), legend, label)
+    legend = [f"{METRICS[metrics[0]].name.capitalize()} {sums}."] if sums else []
+    legend += [f"Medians of the repetitions; interval of their ratio, {100 * CONFIDENCE:g} %."] if judged else []
+    return Table(tuple(column for column, _ in columns), tuple(rows), tuple(notes), tuple(legend), label)
+
+
+def _sides(comparison: Comparison) -> tuple[str, str]:
+    """Return the heads of both medians: the values of --against, as `cubic` and `mss 536`, or before and after."""
+    against = comparison.after.plan.against if comparison.before.run == comparison.after.run else None
+    if against is None:
+        return "Before", "After"
+    values = (against.before, against.after)
+    before, after = (value if value[:1].isalpha() else f"{against.setting} {value}" for value in values)
+    return before, after
 
 
 def _asked(item: Requested, change: Change) -> Entry:
@@ -316,12 +346,15 @@ def _decimals(changes: Sequence[Change]) -> int:
 
 
 def _sections(comparison: Comparison) -> Iterator[Section]:
-    cells = [change.cell for change in comparison.tests]
     several = len({change.metric for change in comparison.tests}) > 1
     names = [
-        f"{named(change.cell, cells)}{', ' + METRICS[change.metric].name if several else ''}"
-        for change in comparison.tests
+        f"{name}{', ' + METRICS[change.metric].name if several else ''}"
+        for change, name in zip(comparison.tests, names_of(comparison.tests), strict=True)
     ]
+    if comparison.streams and not _tells_pairs(comparison):
+        table = _table(comparison.streams[:MOST_PAIRS], comparison, "Pairs")
+        summary = f"The {len(table.rows)} largest of {len(comparison.streams)} changes of pairs"
+        yield Section("Pairs", (Folded(summary, (table,)),))
     charts = chart(comparison.tests, [name.removeprefix("test ") for name in names], comparison.bound)
     if charts is not None:
         yield Section("The changes and their intervals", (charts,))
@@ -337,7 +370,7 @@ def _sections(comparison: Comparison) -> Iterator[Section]:
     for title, only in (("first", comparison.only_before), ("second", comparison.only_after)):
         if only:
             tests = (f"Test {cell.number}: {settings_text(cell, 'names')}" for cell in only)
-            yield Section(f"In the {title} run only", (Items(tuple(tests)),), brief=True)
+            yield Section(f"In the {title} run only", (Items(tuple(tests)),))
     if comparison.before.run != comparison.after.run or comparison.differs:
         yield Section("What else differs", tuple(_differs(comparison)), brief=True)
     yield Section("Method", (Items(tuple(_method(comparison))),))
@@ -347,11 +380,13 @@ def _differs(comparison: Comparison) -> Iterator[Block]:
     if not comparison.differs:
         yield Paragraph("Nothing that rigctl knows of: host facts, versions, rig, scenario and tags are the same.")
         return
-    columns = tuple(Column(title, "", "derived", words=True) for title in ("What", "Where", "Before", "After"))
+    places = any(where_text(change) != "all" for change in comparison.differs)
+    titles = ("What", *(["Where"] if places else []), "Before", "After")
+    columns = tuple(Column(title, "", "derived", words=True) for title in titles)
     rows = []
     for change in comparison.differs:
-        texts = (setup_title(change), where_text(change), *setup_texts(change))
-        values = (change.name, change.where, change.before, change.after)
+        texts = (setup_title(change), *([where_text(change)] if places else []), *setup_texts(change))
+        values = (change.name, *([change.where] if places else []), change.before, change.after)
         rows.append(Row(tuple(map(Entry, texts, values))))
     yield Table(columns, tuple(rows), label="What else differs")
     plans = (comparison.before.plan, comparison.after.plan)

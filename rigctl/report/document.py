@@ -91,6 +91,7 @@ def of_view(view: RunView) -> Document:
         settings=method.settings(view, pairs),
         pairs=tuple(pairs),
         export=method.export_command(info.run),
+        show=f"rigctl show {info.run} --all",
         verdicts=verdicts,
         footer=f"Made by rigctl {info.versions.get('rigctl', '')}. “–” is unknown. K is 1024 bytes; rates are decimal.",
         picture=next((part.picture for part in parts if part.picture), None),

@@ -1,15 +1,15 @@
-"""News of a run as a document: one sentence on top, tables of what changed and what stands. Also as JUnit XML."""
+"""News of a run as a document: one sentence on top, a table of what changed and what stands. Also as JUnit XML."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from rigctl.analysis.nights.history import NightSeries
 from rigctl.analysis.nights.regressions import Regressions
 from rigctl.analysis.nights.setup_changes import SetupChange
-from rigctl.analysis.nights.shifts import Shift, Suspected
+from rigctl.analysis.nights.shifts import Shift
 from rigctl.base.units import local_text
-from rigctl.findings import Finding, Number, Severity, Subject, Weight
+from rigctl.findings import Finding, Severity, Weight
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Column, Document, Entry, Paragraph, Row, Section, Table
 from rigctl.report.printers.junit import Case, Suite, junit
@@ -22,55 +22,39 @@ MOST_CHARACTERS: Final = 1024 * 1024
 """Limit of GitHub's job summaries (docs.github.com, "Adding a job summary")."""
 MOST_BRIEF: Final = 65_536
 """Limit of GitHub's comments."""
+MOST_SHOWN: Final = 5
+"""Rows of the table in a terminal."""
+_NIGHTS: Final = 14
+"""Nights of a line of blocks."""
+_HEIGHTS: Final = "▁▂▃▄▅▆▇█"
 _FEWEST_TOGETHER: Final = 3
 """Changes of fewer pairs are told one by one."""
 _LENGTHS: Final = (None, 3000, 1000, 300, 100, 30, 10, 3, 1)
 
 
 def document(regressions: Regressions, most: int | None = None) -> Document:
-    """Return the document for every printer; `findings[0]` is the sentence on top. `most`: rows of a table."""
-    info = regressions.run
-    news, standing, suspected = regressions.news, regressions.standing, regressions.suspected
-    last = len(regressions.nights.runs) - 1
-    earlier = [own for own in regressions.history if own.found < last and own not in (*news, *standing)]
-    latest = earlier[-most:] if most else earlier
-    tables = (
-        ("Not accepted since", changes_table(standing, regressions, most), len(standing)),
-        ("One night only", _suspected(suspected, most), len(suspected)),
-        ("Earlier changes of level", changes_table(latest, regressions, most), len(earlier)),
-    )
+    """Return the document for every printer; `findings[0]` is the sentence on top. `most`: rows of the table."""
+    info, lines = regressions.run, _lines(regressions)
+    table = _table(lines[:most], regressions, _told(regressions), min(_NIGHTS, len(regressions.nights.runs)))
+    left = len(lines) - len(table.rows)
+    more = (Paragraph(f"{left} more: `rigctl regress {info.run} --json` has all.", small=True),) if left else ()
     return Document(
         title=f"Regressions of {info.plan.title or info.plan.scenario_name}",
         run=info.run,
-        about=(info.plan.rig_name, _date(info)),
+        about=(info.plan.rig_name, _judged(regressions)),
         notes="",
         findings=tuple(_findings(regressions)),
-        results=tuple(_sections([("News", changes_table(news, regressions, most), len(news))])),
-        sections=(
-            *_sections(tables),
-            Section("Method", (Paragraph(_method(regressions), small=True),), brief=True),
-        ),
+        results=(Section("Changes", (table, *more), brief=True),) if lines else (),
+        sections=(),
         footer="",
     )
-
-
-def _sections(tables: Iterable[tuple[str, Table, int]]) -> Iterator[Section]:
-    """Yield a section for each table with rows, and how many of its rows were left out."""
-    for title, table, count in tables:
-        left = count - len(table.rows)
-        more = [Paragraph(f"{left} more were left out.", small=True)] if left else []
-        if table.rows:
-            yield Section(title, (table, *more), brief=True)
 
 
 def as_markdown(regressions: Regressions, *, brief: bool = False) -> str:
     """Return the document as Markdown, cut by weight to the limit of a job's summary or (`brief`) of a comment."""
     bound = MOST_BRIEF if brief else MOST_CHARACTERS
     for most in _LENGTHS:
-        made = document(regressions, most)
-        if most is not None:  # the findings are in the table, too
-            made = replace(made, findings=made.findings[: max(most // 10, 1)])
-        text = markdown(made)
+        text = markdown(document(regressions, most))
         if len(text.encode()) < bound:
             return text
     return text
@@ -98,34 +82,18 @@ def _case(series: NightSeries, group: str, worse: Shift | None, better: Shift | 
 
 
 def _findings(regressions: Regressions) -> Iterator[Finding]:
+    """Yield the answer, how to accept or confirm, the levels that were accepted last, and runs that are damaged."""
     level = Severity.WARNING if regressions.worse else Severity.NOTE if regressions.news else Severity.OK
-    answer = Finding(_answer(regressions), Weight.ANSWER, level, remedy=_remedy(regressions))
-    if regressions.news:
-        first = _finding(regressions.news[0], regressions)
-        answer = replace(answer, subject=first.subject, numbers=first.numbers)
-    yield answer
-    told = 0 if _together(regressions) else 1
-    yield from (_finding(shift, regressions) for shift in regressions.news[told:])
+    yield Finding(_answer(regressions), Weight.ANSWER, level)
+    if remedy := _remedy(regressions):
+        yield Finding(remedy, Weight.DETAIL)
     if regressions.accepted is not None:
         kept = regressions.accepted
         day = local_text(kept.accepted_at, "%Y-%m-%d")
         text = f"The levels of run {kept.run} were accepted by {kept.who} on {day}: {kept.because}"
         yield Finding(text, Weight.DETAIL)
-    for message in regressions.nights.damaged:
-        yield Finding(f"Left out: {message}", Weight.DETAIL, Severity.WARNING)
-
-
-def _finding(shift: Shift, regressions: Regressions) -> Finding:
-    node = shift.series.subject.node
-    subject = Subject("node", (node,)) if node is not None else Subject("test", tuple(map(str, shift.series.tests)))
-    numbers: dict[str, Number] = {
-        "change_pct": round(100 * (shift.ratio - 1), 3),
-        "before": shift.change.before,
-        "after": shift.change.after,
-        "noise_pct": round(100 * shift.change.noise, 4),
-    }
-    level = Severity.NOTE if shift.better else Severity.WARNING
-    return Finding(f"{sentence(shift, regressions.baseline)}.", Weight.COMPARISON, level, subject, numbers)
+    if damaged := regressions.nights.damaged:
+        yield Finding(f"Left out: {some(damaged, more='more runs')}", Weight.DETAIL, Severity.WARNING)
 
 
 def _answer(regressions: Regressions) -> str:
@@ -139,12 +107,12 @@ def _answer(regressions: Regressions) -> str:
         nights = plural(len(regressions.nights.runs), "night")
         return f"Nothing can be said yet: {nights}, and fewer than six do not show the noise of a test."
     tests = {number for series in regressions.nights.series for number in series.tests}
-    text = f"No change found in {plural(len(tests), 'test')}"
-    if standing:
-        largest = sentence(standing[0], regressions.baseline)
-        text = f"{plural(len(standing), 'earlier change')} not accepted, the largest: {largest}; nothing else changed"
+    text = f"No{' new' if standing else ''} change found in {plural(len(tests), 'test')}"
     if suspected:
         text += f"; {plural(suspected, 'figure differs', 'figures differ')} in this night only"
+    if standing:
+        text += f"; {plural(len(standing), 'earlier change')} not accepted{', the largest' if standing[1:] else ''}: "
+        text += sentence(standing[0], regressions.baseline)
     share = regressions.visible
     if share is None or share <= 1.05 * regressions.rules.bound:
         return f"{text}."
@@ -173,16 +141,27 @@ def _together(regressions: Regressions) -> str:
     shares = span([f"{min(sizes):.1f}", f"{max(sizes):.1f}"])
     against = f"run {regressions.baseline.run}" if regressions.baseline else f"the level before {_date(first[0].since)}"
     text = f"{which} {what}: {METRICS[metric].short} {shares} % {'above' if first[0].ratio > 1 else 'below'} {against}"
-    common = [fact for fact in first[0].facts if all(fact in own.facts for own in news)]
+    common = _common(news)
     if not common:
         return f"{text}. Nothing that is recorded changed for all of them: look at what they share, as the switch."
     when = "Changed before that run" if regressions.baseline is None else "Changed as well"
     return f"{text}. {when}: {facts_text(common)}."
 
 
+def _common(shifts: Sequence[Shift]) -> list[SetupChange]:
+    return [fact for fact in shifts[0].facts if all(fact in own.facts for own in shifts)]
+
+
+def _told(regressions: Regressions) -> Sequence[SetupChange]:
+    """Return what the answer names as changed: the table does not repeat it."""
+    if _together(regressions):
+        return _common(regressions.news)
+    return [fact for shift in (regressions.news or regressions.standing)[:1] for fact in shift.facts]
+
+
 def _remedy(regressions: Regressions) -> str | None:
     if regressions.news or regressions.standing:
-        return f"`rigctl accept {regressions.run.run} --because TEXT` makes the levels of this night the normal ones."
+        return f"To accept: `rigctl accept {regressions.run.run} --because TEXT`"
     if regressions.suspected and not regressions.confirmed:
         return "`rigctl regress --confirm` measures these tests again now; else the next night decides."
     return None
@@ -229,64 +208,106 @@ def facts_text(facts: Sequence[SetupChange]) -> str:
     return some([setup_sentence(change) for change in facts])
 
 
-def changes_table(shifts: Sequence[Shift], regressions: Regressions, most: int | None) -> Table:
-    columns = (
-        _words("What"),
-        Column("Change", "%"),
-        Column("Before"),
-        Column("After"),
-        _words("Figure"),
-        _words("Since"),
-        _words("Confirmed"),
-        _words("Changed with it"),
-    )
-    by_nights = regressions.baseline is None
-    return Table(columns, tuple(_row(shift, by_nights=by_nights) for shift in shifts[:most]), label="Changes")
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A row of the table: a change of level, or a night that differs."""
+
+    series: NightSeries
+    levels: tuple[float, float]
+    better: bool
+    since: str
+    facts: tuple[SetupChange, ...] = ()
 
 
-def _row(shift: Shift, *, by_nights: bool) -> Row:
-    change, series = shift.change, shift.series
-    words = METRICS[series.subject.metric]
-    is_node = series.subject.node is not None
-    levels = [None if is_node else words.scale * level for level in (change.before, change.after)]
-    tests = f" ({numbers_text(series.tests)})" if is_node else ""
-    share = 100 * (shift.ratio - 1)
-    since = f"{_date(shift.since)}{' (drift)' if change.gradual else ''}"
-    return Row(
-        (
-            Entry(f"{name(series)}{tests}", name(series)),
-            Entry(f"{share:+.1f}", round(share, 2), "good" if shift.better else "warn"),
-            *(Entry(_number(level), level) for level in levels),
-            Entry(words.short if is_node else f"{words.short} [{words.unit}]", series.subject.metric.name),
-            Entry(since, shift.since.run),
-            Entry("yes" if shift.confirmed else "by nights" if by_nights else "no", shift.confirmed),
-            Entry(facts_text(shift.facts) or UNKNOWN, tuple(change.name for change in shift.facts)),
+def _line(shift: Shift, state: str = "") -> _Line:
+    since = ", ".join(filter(None, (_date(shift.since), "drift" if shift.change.gradual else "", state)))
+    return _Line(shift.series, (shift.change.before, shift.change.after), shift.better, since, shift.facts)
+
+
+def _lines(regressions: Regressions) -> list[_Line]:
+    """Return the news, what stands, what differs in this night only, and accepted changes of the nights shown."""
+    news, standing = regressions.news, regressions.standing
+    first = len(regressions.nights.runs) - _NIGHTS
+    earlier = [own for own in regressions.history if own.change.at >= first and own not in (*news, *standing)]
+    return [
+        *(_line(shift, "new") for shift in news),
+        *(_line(shift) for shift in standing),
+        *(
+            _Line(own.series, (own.suspicion.level, own.suspicion.value), own.better, "this night only")
+            for own in regressions.suspected
         ),
-        test=series.tests[0] if len(series.tests) == 1 else None,
-    )
+        *(_line(shift, "accepted" if _is_accepted(shift, regressions) else "over") for shift in reversed(earlier)),
+    ]
 
 
-def _suspected(found: Sequence[Suspected], most: int | None) -> Table:
-    columns = (
-        _words("What"),
-        Column("Change", "%", "derived"),
-        Column("Level"),
-        Column("This night"),
-        _words("Figure"),
-    )
+def _is_accepted(shift: Shift, regressions: Regressions) -> bool:
+    runs = [info.run for info in regressions.nights.runs]
+    return any(runs.index(level.run) >= shift.found for level in regressions.levels)
+
+
+def changes_table(shifts: Sequence[Shift], regressions: Regressions, most: int | None) -> Table:
+    """Return a table with a row for each of the first `most` changes of level."""
+    return _table([_line(shift) for shift in shifts[:most]], regressions)
+
+
+def _table(
+    lines: Sequence[_Line], regressions: Regressions, told: Sequence[SetupChange] = (), nights: int = 0
+) -> Table:
+    """Return a row for each line, with its last `nights` as blocks.
+
+    Notes say what changed just before, without what is `told` above the table.
+    """
+    units = {METRICS[line.series.subject.metric].unit for line in lines if line.series.subject.node is None}
+    levels = (Column("Level", next(iter(units)) if len(units) == 1 else ""),) if units else ()
+    blocks = (Column(f"Last {nights} nights", words=True, minor=1),) if nights else ()
+    when = "just before" if regressions.baseline is None else "as well"
+    notes: dict[str, int] = {}
     rows = []
-    for own in found[:most]:
-        words = METRICS[own.series.subject.metric]
-        levels = [words.scale * value for value in (own.suspicion.level, own.suspicion.value)]
-        share = 100 * (own.suspicion.ratio - 1)
+    for line in lines:
+        facts = facts_text([fact for fact in line.facts if fact not in told])
+        numbers = (notes.setdefault(f"Changed {when}: {facts}.", len(notes) + 1),) if facts else ()
+        before, after = line.levels
+        share = 100 * (after / before - 1)
         entries = (
-            Entry(name(own.series)),
-            Entry(f"{share:+.1f}", round(share, 2)),
-            *(Entry(_number(level), level) for level in levels),
-            Entry(f"{words.short} [{words.unit}]", own.series.subject.metric.name),
+            Entry(_short(line.series), name(line.series)),
+            Entry(f"{share:+.1f}".replace("-", "−"), round(share, 2), "good" if line.better else "warn"),
+            *(_level(line, own_unit=not column.unit) for column in levels),
+            Entry(line.since),
+            *(Entry(_blocks(line.series, regressions.rules.bound)) for _ in blocks),
         )
-        rows.append(Row(entries, test=own.series.tests[0]))
-    return Table(columns, tuple(rows), label="One night only")
+        rows.append(Row(entries, line.series.tests[0] if len(line.series.tests) == 1 else None, numbers))
+    columns = (_words("Series"), Column("Change", "%", minor=-1), *levels, _words("Since"), *blocks)
+    return Table(columns, tuple(rows), tuple(notes), label="Changes")
+
+
+def _level(line: _Line, *, own_unit: bool) -> Entry:
+    """Return `935 → 845`, with its unit where the table has several; a node has no level of its own."""
+    if line.series.subject.node is not None:
+        return Entry(UNKNOWN)
+    words = METRICS[line.series.subject.metric]
+    values = tuple(words.scale * level for level in line.levels)
+    return Entry(" → ".join(map(_number, values)) + (f" {words.unit}" if own_unit else ""), values)
+
+
+def _short(series: NightSeries) -> str:
+    """Return the name of a series without the settings of its test."""
+    whole = series.subject.node is None and series.subject.stream is None and len(series.cell.streams) > 1
+    return f"test {series.cell.number}, {len(series.cell.streams)} pairs" if whole else name(series)
+
+
+def _blocks(series: NightSeries, bound: float) -> str:
+    """Return the last nights as `▇▇█▇▁▁`, from lowest to highest; noise below the bound stays level."""
+    values = [point.value for point in series.points[-_NIGHTS:]]
+    known = [value for value in values if value is not None]
+    if not known:
+        return UNKNOWN
+    low, high = min(known), max(known)
+    height = max(high - low, 4 * bound * high) or 1.0
+    lowest = (low + high - height) / 2
+    return "".join(
+        UNKNOWN if value is None else _HEIGHTS[round((len(_HEIGHTS) - 1) * (value - lowest) / height)]
+        for value in values
+    )
 
 
 def _words(title: str) -> Column:
@@ -305,16 +326,8 @@ def _date(info: RunInfo) -> str:
     return local_text(info.started_at, "%Y-%m-%d")
 
 
-def _method(regressions: Regressions) -> str:
-    bound = f"{100 * regressions.rules.bound:g} %"
-    if regressions.baseline is not None:
-        text = f"Compared with run {regressions.baseline.run}; the noise is that of the nights before."
-    else:
-        before = plural(len(regressions.nights.runs) - 1, "night")
-        text = (
-            f"The levels of this night and the {before} before, segmented anew. "
-            "A level has two nights, or one that a second measurement confirms."
-        )
-    if regressions.too_few:
-        text += f" {plural(regressions.too_few, 'series', 'series')} with too few nights were not judged."
-    return f"{text} Changes count that are larger than {bound} and than the noise from night to night."
+def _judged(regressions: Regressions) -> str:
+    """Return what the run was compared with: `18 nights before, changes from 2 %`."""
+    before = regressions.baseline and f"against run {regressions.baseline.run}"
+    nights = plural(len(regressions.nights.runs) - 1, "night before", "nights before")
+    return f"{before or nights}, changes from {100 * regressions.rules.bound:g} %"

@@ -129,6 +129,9 @@ def read_overrides(overrides: Overrides) -> tuple[Changes, list[Mistake]]:
         name = name.strip()
         if not equals or not name:
             wrong.append(Mistake(origin, "expected NAME=VALUE, as in --set window=64K,200K."))
+        elif name == "pairs" and value.endswith("-"):
+            what = 'the shell took ">" and made a file. Give --set pairs=pi1:pi2, or quote it: --set "pairs=pi1->pi2".'
+            wrong.append(Mistake(origin, what))
         elif name in fields if _is_field(name, value) else SETTINGS.get(name) in axes:
             wrong.append(Mistake(origin, f'"{name}" is given twice. Give all values at once, as in {name}=V1,V2.'))
         elif name in SETTINGS and not _is_field(name, value):
@@ -151,7 +154,7 @@ def read_overrides(overrides: Overrides) -> tuple[Changes, list[Mistake]]:
 
 def _is_field(name: str, value: str) -> bool:
     """Return True if `--set` means the key, and not the axis of the same name: only `pairs` is both."""
-    return name in FIELDS and (name not in SETTINGS or is_entry(value))
+    return name in FIELDS and (name not in SETTINGS or is_entry(value) or ":" in value)
 
 
 def _axis_values(axis: Setting[Any], text: str, origin: str) -> tuple[tuple[Any, ...], list[Mistake]]:
@@ -172,7 +175,9 @@ def _field_value(name: str, text: str) -> str | list[str] | list[int]:
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if name == "capture" and parts and all(re.fullmatch(r"[0-9]{1,9}", part, re.ASCII) for part in parts):
         return [int(part) for part in parts]
-    return parts if name == "pairs" else text.strip()
+    if name == "pairs":  # pi1:pi2 needs no quotes in a shell
+        return [part if is_entry(part) else part.replace(":", "->", 1) for part in parts]
+    return text.strip()
 
 
 def _example(axis: Setting[Any]) -> str:

@@ -77,8 +77,8 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     """With a rig that is up, and two runs, so that each page has something to show and compare."""
     found = Reader(User(tmp_path_factory.mktemp("reader")))
     found.user.rigctl("rig", "up", "gigablox")
-    found.types("rigctl run gigablox")
     found.types("rigctl run gigablox --set window=128K")
+    found.types("rigctl run gigablox")
     yield found
     found.rigctl(["rig", "down", "gigablox"])  # a page may have done so
     assert found.user.processes() == {}

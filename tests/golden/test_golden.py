@@ -24,7 +24,6 @@ PAGES: Final = HERE / "pages"
 SAMPLES: Final = HERE.parents[1] / "reports" / "samples"
 RENEW: Final = os.environ.get("RIGCTL_GOLDEN") == "renew"
 NIGHTS: Final = "nights"
-TWO_RUNS: Final = ("before", "after")
 RUNS: Final = sorted(path.stem for path in (HERE / "runs").glob("*.rigctl") if path.stem != NIGHTS)
 PLANS: Final = sorted({path.stem for path in resources.scenarios().glob("*.yaml")} - {"das2"})
 """Without `das2`: its plan has 3 MB, and `das2-quick` has the same settings."""
@@ -60,21 +59,6 @@ MORE: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 }
 Rigctl = Callable[..., str]
 DERIVED: Final[dict[tuple[str, Any], Any]] = {}
-
-
-@pytest.fixture(scope="session")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Return the store of a stored run by its name; `two` holds the runs that are compared."""
-    folder = tmp_path_factory.mktemp("golden")
-
-    def store(name: str) -> Path:
-        path = folder / f"{Path(name).name}.db"
-        if not path.exists():
-            for each in TWO_RUNS if name == "two" else (name,):
-                assert exit_code(["import", str(HERE / "runs" / f"{each}.rigctl"), "--store", str(path)]) == 0
-        return path
-
-    return store
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from rigctl.analysis.nights.figures import WATCHED, Figure, Metric, Subject, fig
 from rigctl.analysis.nights.setup_changes import SetupChange, Source, Value, by_cause, grouped, setup_changes
 from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.run_view import RunView
+from rigctl.base.errors import InputError
 from rigctl.model.statistics.samples import BOUND, Difference, Samples, Verdict
 from rigctl.records import Cell, RunInfo, Status, Stream
 from rigctl.settings import SETTINGS, WINDOW, WINDOW_TOTAL
@@ -80,10 +81,15 @@ class Comparison:
 
 
 def compared(before: RunView, after: RunView, bound: float = BOUND) -> Comparison:
-    """Compare `after` with `before`, test by test. Tests are matched by their settings and pairs."""
+    """Compare `after` with `before`, test by test. Tests are matched by their settings and pairs.
+
+    Raise `InputError` if the runs have no test in common.
+    """
     old = {figure.key: figure for figure in figures(before.frames)}
     new = {figure.key: figure for figure in figures(after.frames)}
     both = [(old[key], new[key]) for key in old if key in new]
+    if not both:
+        raise InputError(f"the runs have no test in common: {_named(before.info)}; {_named(after.info)}")
     return Comparison(
         before.info,
         after.info,
@@ -93,6 +99,10 @@ def compared(before: RunView, after: RunView, bound: float = BOUND) -> Compariso
         _only(new, old),
         tuple(by_cause([*setup_changes(before.info, after.info), *_granted(both, before, after)])),
     )
+
+
+def _named(info: RunInfo) -> str:
+    return ", ".join([f"{info.plan.scenario_name} on {info.plan.rig_name}", *info.plan.overrides])
 
 
 def of_variants(run: RunView, bound: float = BOUND) -> Comparison:

@@ -6,7 +6,7 @@ import typer
 from pydantic import BeforeValidator
 
 from rigctl.cli.options import Json
-from rigctl.cli.output import Model, Versioned, at
+from rigctl.cli.output import Model, Versioned, at, say
 from rigctl.remote.build import TARGETS, carried, has_cross_compiler, host_machine
 from rigctl.remote.build import build as build_agents
 
@@ -53,6 +53,6 @@ def list_agents(as_json: Json = False) -> None:
         print(AgentsDocument.text_of(agents=binaries))
         return
     for binary in binaries:
-        print(f"{binary.machine:<8} {binary.size_bytes:>7} bytes  {binary.sha256}")
+        say(f"{binary.machine:<15} {binary.size_bytes:>7} bytes  {binary.sha256}")
     if not binaries:
         print("none; build them: rigctl agent build")

@@ -21,7 +21,7 @@ from rigctl.check.paths import Icmp, PathState
 from rigctl.check.records import NodeState, RigState
 from rigctl.check.rules.paths import numbers_of
 from rigctl.cli.options import Json, RigFile, RigSets, Sets, scenario_and_rig_names
-from rigctl.cli.output import Mbps, Model, Versioned, at, of
+from rigctl.cli.output import Mbps, Model, Versioned, at, of, plain_console
 from rigctl.findings import RUN, Finding, Severity, Weight
 from rigctl.probe.readiness import Surroundings
 from rigctl.records import RunPlan
@@ -62,7 +62,7 @@ def check(
     if as_json:
         print(check_json(seen, findings))
     else:
-        _print(seen, findings, Console(highlight=False, markup=False, soft_wrap=True), every=every)
+        _print(seen, findings, plain_console(), every=every)
     return RigError.exit_code if any(finding.level is Severity.ERROR for finding in findings) else 0
 
 

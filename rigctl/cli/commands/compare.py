@@ -15,6 +15,7 @@ from rigctl.base.files import write_whole
 from rigctl.cli.options import Bound, JsonFormat, StoreAddress, run_ids
 from rigctl.cli.output import Model, Percent, Variants, Versioned, at, percent
 from rigctl.model.statistics.samples import Difference, Verdict
+from rigctl.records import RunInfo, RunStatus
 from rigctl.report.blocks import Document
 from rigctl.report.comparison import comparison_document
 from rigctl.report.printers.html import page
@@ -33,8 +34,8 @@ def compare(
         str | None,
         typer.Argument(
             metavar="A",
-            help="Id of a run, its beginning, latest, or latest~N: the Nth before it (default: latest~1). Alone: "
-            "compare the variants of a run with --against.",
+            help="Id of a run, its beginning, latest, or latest~N (default: the run before B of its scenario and "
+            "rig). Alone, a run with --against: compare its variants.",
             autocompletion=run_ids,
             show_default=False,
         ),
@@ -70,21 +71,29 @@ def compare(
 
 
 def _comparison(opened: Store, before: str | None, after: str | None, bound: float) -> Comparison:
-    latest = opened.run(None)
     if after is None:
-        first = latest if before is None else opened.run(before)
+        first = opened.run(before)
         if first.plan.against is not None:
-            return of_variants(_view(opened, first.run), bound)
-        after = "latest"
-        before = before or "latest~1"
-    views = [_view(opened, reference or "latest~1") for reference in (before, after)]
-    if views[0].info.run == views[1].info.run:
-        raise InputError(f"run {views[0].info.run} is A and B. Name two runs; `rigctl runs` lists them")
-    return compared(views[0], views[1], bound)
+            return of_variants(_view(opened, first), bound)
+    second = opened.run(after)
+    infos = [_previous(opened, second) if before is None else opened.run(before), second]
+    if infos[0].run == infos[1].run:
+        raise InputError(f"run {second.run} is A and B. Name two runs; `rigctl runs` lists them")
+    first_view, second_view = (_view(opened, info) for info in infos)
+    return compared(first_view, second_view, bound)
 
 
-def _view(opened: Store, reference: str) -> RunView:
-    info = opened.run(reference)
+def _previous(opened: Store, run: RunInfo) -> RunInfo:
+    """Return the latest run before `run` of its scenario and rig that has ended."""
+    kind = (run.plan.scenario_name, run.plan.rig_name)
+    for info in opened.latest_first({}):
+        ended = info.run < run.run and info.status is not RunStatus.RUNNING
+        if ended and (info.plan.scenario_name, info.plan.rig_name) == kind:
+            return info
+    raise InputError(f"no run of {kind[0]} on {kind[1]} before {run.run}. Name two runs; `rigctl runs` lists them")
+
+
+def _view(opened: Store, info: RunInfo) -> RunView:
     return RunView(info, opened.repetitions(info.run, series=False))
 
 
@@ -92,7 +101,7 @@ def _put(comparison: Comparison, form: Format, output: Path | None) -> None:
     document = comparison_document(comparison)
     match form:
         case "terminal":
-            print_document(document, Console(), everything=True)
+            print_document(document, Console())
             return
         case "html":
             text = page(document)

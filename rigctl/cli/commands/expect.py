@@ -19,7 +19,7 @@ from rigctl.base.units import (
     parse_rate,
 )
 from rigctl.cli.options import Json
-from rigctl.cli.output import Mbps, Model, Versioned, at, plain_console, text_table
+from rigctl.cli.output import Mbps, Model, Versioned, at, plain_console, print_table
 from rigctl.model.limits.ceilings import Expected, Packet, expected, windows_bps
 
 _PROTOCOLS: Final[tuple[Literal["tcp", "udp"], ...]] = ("tcp", "udp")
@@ -96,14 +96,14 @@ def expect(
     console = plain_console()
     heads = ["Payload", "Frame", *map(format_rate, speeds)]
     console.print("Best possible application rates [Mbit/s]: rate × payload ÷ frame")
-    console.print(text_table(heads, [_row(line, 100e6, line.of_system_bps) for line in lines]))
+    print_table(console, heads, [_row(line, 100e6, line.of_system_bps) for line in lines])
     console.print("On a link of that rate, with preamble and gap: rate × payload ÷ (frame + 20)")
-    console.print(text_table(heads, [_row(line, math.inf, line.of_link_bps) for line in lines]))
+    print_table(console, heads, [_row(line, math.inf, line.of_link_bps) for line in lines])
     if sizes:
         console.print("One TCP flow [Mbit/s]: window ÷ round-trip time")
         table = zip(sizes, windows_bps(sizes, times), strict=True)
         rows = [[format_bytes(size), *(f"{rate / 1e6:.2f}" for rate in row)] for size, row in table]
-        console.print(text_table(["Window", *map(format_duration, times)], rows))
+        print_table(console, ["Window", *map(format_duration, times)], rows)
     options = "with timestamps" if timestamps else "without options (--timestamps: 12 bytes more)"
     console.print(
         f"A frame: Ethernet's header{', VLAN tag' if vlan else ''}, IPv{6 if ipv6 else 4}, TCP {options} or UDP, "

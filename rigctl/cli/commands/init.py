@@ -11,7 +11,7 @@ import typer
 from rigctl.base.errors import InputError
 from rigctl.base.resources import modeline
 from rigctl.cli.options import scenario_and_rig_names
-from rigctl.cli.output import Model, Versioned
+from rigctl.cli.output import Model, Versioned, plain_console, print_table
 from rigctl.rig.load import bundled_folder, bundled_rigs
 from rigctl.scenario.load import bundled_scenarios
 from rigctl.yamlfile import find_bundled, read_document, suggestion
@@ -56,8 +56,7 @@ def init(
             print(files.model_dump_json(indent=2))
             return
         for head, known in (("Scenarios", files.scenarios), ("Rigs", files.rigs)):
-            width = max(len(file.name) for file in known)
-            print(f"{head}:", *(f"  {file.name:<{width}}  {file.title}" for file in known), sep="\n")
+            print_table(plain_console(), [head, ""], [[file.name, file.title] for file in known], left={head, ""})
         return
     if name is None:
         raise InputError("init: give the name of a scenario or a rig; rigctl init --list shows them")

@@ -1,18 +1,18 @@
 """`rigctl plan`: the tests of a scenario, the time they take and the ceiling of each; touches no node."""
 
 import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Annotated, Any, Final, Literal
 
 import typer
 from pydantic import BeforeValidator, Field
-from rich.table import Table
 
 from rigctl.base.units import format_duration
 from rigctl.cli.options import Json, RunOptions, Scenario, with_run_options
-from rigctl.cli.output import Mbps, Model, Variants, Versioned, at, plain_console, text_table
-from rigctl.records import Cell, Condition, Pair, RunPlan, several_sets
-from rigctl.report.words.text import numbers_text
+from rigctl.cli.output import Mbps, Model, Variants, Versioned, at, plain_console, print_table
+from rigctl.records import Cell, Condition, RunPlan, several_sets
+from rigctl.report.words.text import UNKNOWN, numbers_text, plural, span
 from rigctl.rig.inventory import Rig
 from rigctl.scenario.forecast import (
     bound,
@@ -26,7 +26,6 @@ from rigctl.scenario.forecast import (
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.settings import CONDITION, DEFAULT, PAIRS, SETTINGS, Setting
 
-MOST_ROWS: Final = 100
 BEYOND_S: Final = 0.4
 """Time of a test beyond its duration, measured on the virtual rig; a real rig of a few nodes takes less."""
 
@@ -35,7 +34,7 @@ BEYOND_S: Final = 0.4
 def plan(
     scenario: Scenario,
     options: RunOptions,
-    every: Annotated[bool, typer.Option("--all", help="Show every test of a large matrix.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Show every test, a row each.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show the tests of SCENARIO, the time they take and the ceiling of each.
@@ -64,12 +63,17 @@ def print_plan(scenario: str, options: RunOptions, *, every: bool = False, as_js
     if as_json:
         print(plan_json(run_plan, resolved))
         return
-    console = plain_console()
-    for line in head_lines(run_plan, resolved):
+    console, columns = plain_console(), columns_of(run_plan)
+    for line in summary(run_plan, resolved, columns):
         console.print(line)
-    console.print(cell_table(run_plan, None if every else MOST_ROWS))
-    for line in foot_lines(run_plan, None if every else MOST_ROWS):
+    varied = {head: texts for head, texts in columns.items() if len(set(texts)) > 1}
+    if every:
+        print_table(console, [*varied], [*zip(*varied.values(), strict=True)], spare=(_ON_WIRE, "Duration"))
+    remarks = notes(run_plan, run_plan.ip_version)
+    for line in remarks if every else [remark for remark in remarks if not remark.startswith("The ceiling ")]:
         console.print(line)
+    if varied and not every:
+        console.print("Every test, a row each: --all.")
 
 
 _WHERE: Final = {
@@ -78,20 +82,87 @@ _WHERE: Final = {
     "loopback": "loopback, unshaped",
     "machines": "virtual, machines on this machine",
 }
+_ON_WIRE: Final = "Payload\non wire"
+_PER_PAIR: Final = "Ceiling\nper pair\n[Mbit/s]"
+_OF_SUM: Final = "Ceiling\nof sum\n[Mbit/s]"
+_MOST_VALUES: Final = 6
+"""Values of an axis that are listed; of more the first three and the last."""
 
 
-def head_lines(run_plan: RunPlan, rig: Rig) -> list[str]:
-    """Return the lines above the table: title, rig, what all tests share, the comparison and the conditions."""
+def columns_of(run_plan: RunPlan) -> dict[str, list[str]]:
+    """Return what the tests have, one text for each test, by the head of its column."""
+    cells = run_plan.cells
+    expected = [forecasts(cell, run_plan, run_plan.ip_version) for cell in cells]
+    sums = {own: _mbps(sum_ceiling_bps(own, run_plan)) for own in dict.fromkeys(expected)}
+    sets = several_sets(cells)
+    return {
+        "Test": [str(cell.number) for cell in cells],
+        "Class": [cell.traffic_class or UNKNOWN for cell in cells],
+        **{axis.header: [_value(axis, cell) for cell in cells] for axis in table_axes(run_plan)},
+        "Pairs": [_some([*map(str, cell.pairs)]) if sets else str(len(cell.pairs)) for cell in cells],
+        "Duration": [format_duration(cell.duration_s) for cell in cells],
+        _ON_WIRE: [_distinct(UNKNOWN if pair.mss is None else str(pair.mss) for pair in own) for own in expected],
+        _PER_PAIR: [_distinct(_mbps(pair.ceiling_bps) for pair in own) for own in expected],
+        _OF_SUM: [sums[own] for own in expected],
+    }
+
+
+def summary(run_plan: RunPlan, rig: Rig, columns: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return a line for each: title, rig, tests and axes, what they share, conditions, pairs, ceilings, time."""
     switch = f", switch {rig.switch}" if rig.switch else ""
+    heads = ("Duration", "Class", *(axis.header for axis in table_axes(run_plan)))
+    axes = {head: [text for text in dict.fromkeys(columns[head]) if text != UNKNOWN] for head in heads}
+    varied = [f"{_lower(head)} {_some(values)}" for head, values in axes.items() if len(values) > 1]
+    same = [
+        f"{_lower(head)} {values[0]}"
+        for head, values in axes.items()
+        if len({*columns[head]}) == 1 and {*values} - {DEFAULT}
+    ]
+    same += constants(run_plan)
     lines = [run_plan.title, f"Rig {rig.name}: {rig.title} ({_WHERE[rig.virtual]}{switch})"]
-    same = constants(run_plan)
-    lines += [f"Every test: {', '.join(same)}"] if same else []
+    lines.append(f"{plural(len(run_plan.cells), 'test')}{': ' if varied else ''}{'; '.join(varied)}.")
+    lines += [f"Every test: {', '.join(same)}."] if same else []
+    lines += _multiplied(run_plan, axes)
     if run_plan.against is not None:
         against = run_plan.against
         lines.append(
             f"Each test with {against.setting} {against.before} and {against.after} in turn (ABBA), and compared."
         )
-    return lines + [f"Condition {condition.name}: {condition_text(condition)}" for condition in run_plan.conditions]
+    lines += [f"Condition {condition.name}: {condition_text(condition)}." for condition in run_plan.conditions]
+    lines += [_pairs_line(run_plan), *_expected_lines(run_plan)]
+    of_sum = (
+        f" per pair, {_range(columns[_OF_SUM])} Mbit/s of the sum"
+        if any(len(cell.pairs) > 1 for cell in run_plan.cells)
+        else ""
+    )
+    lines.append(f"Ceiling: {_range(columns[_PER_PAIR])} Mbit/s{of_sum}.")
+    return [*lines, _time_line(run_plan)]
+
+
+def _multiplied(run_plan: RunPlan, axes: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield for each axis that --set gave to the rows of `include` how many of them it multiplies."""
+    given = [text.removeprefix("--set ").partition("=")[0] for text in run_plan.overrides if text.startswith("--set ")]
+    for axis in (SETTINGS[name] for name in given if name in SETTINGS and "\ninclude:" in run_plan.scenario_yaml):
+        rows = {tuple(cell[each] for each in table_axes(run_plan) if each != axis) for cell in run_plan.cells}
+        others = [f"{_lower(head)} {_some(axes[head])}" for head in axes if head != axis.header and axes[head][1:]]
+        if len(rows) > 1 and axis.header in axes:
+            count = plural(len(axes[axis.header]), "value")
+            yield f"--set {axis.name}: {count} × {len(rows)} rows of include ({'; '.join(others)})."
+
+
+def _lower(head: str) -> str:
+    words = head.replace("\n", " ")
+    return words if words[1:2].isupper() else words.lower()
+
+
+def _range(texts: Sequence[str]) -> str:
+    """Return `1.2 to 941.5` of the numbers in these texts; a dash if none is known."""
+    known = sorted({text for texts_of in texts for text in texts_of.split(", ") if text != UNKNOWN}, key=float)
+    return span([known[0], known[-1]]) if known else UNKNOWN
+
+
+def _distinct(texts: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(texts))
 
 
 def condition_text(condition: Condition) -> str:
@@ -101,60 +172,29 @@ def condition_text(condition: Condition) -> str:
     return f"{', '.join(words) or 'nothing is set'}; {buffers}"
 
 
-def cell_table(run_plan: RunPlan, most: int | None = MOST_ROWS) -> Table:
-    """Return a table with a row for each of the first `most` tests."""
-    axes = table_axes(run_plan)
-    classed = any(cell.traffic_class is not None for cell in run_plan.cells)
-    heads = [
-        *(["Test", "Class"] if classed else ["Test"]),
-        *(axis.header for axis in axes),
-        "Pairs",
-        "Duration",
-        "Payload\non wire" if any(cell.transport == "udp" for cell in run_plan.cells) else "MSS\non wire",
-        "Ceiling\nper pair\n[Mbit/s]",
-        "Ceiling\nof the sum\n[Mbit/s]",
-    ]
-    rows = []
-    sets = several_sets(run_plan.cells)
-    for cell in run_plan.cells[:most]:
-        expected = forecasts(cell, run_plan, run_plan.ip_version)
-        settings = [_value(axis, cell[axis]) for axis in axes]
-        counted = [_some(cell.pairs) if sets else str(len(cell.pairs)), format_duration(cell.duration_s)]
-        payloads = dict.fromkeys("–" if forecast.mss is None else str(forecast.mss) for forecast in expected)
-        ceilings = dict.fromkeys(_mbps(forecast.ceiling_bps) for forecast in expected)
-        bounds = [", ".join(payloads), ", ".join(ceilings), _mbps(sum_ceiling_bps(expected, run_plan))]
-        names = [cell.traffic_class or "–"] if classed else []
-        rows.append([str(cell.number), *names, *settings, *counted, *bounds])
-    return text_table(heads, rows)
+def _value(axis: Setting[Any], cell: Cell) -> str:
+    """Return a value as it is written in a scenario; a dash if tests of this kind have none."""
+    if cell[axis] is not None:
+        return axis.text(cell[axis])
+    return axis.default if axis.takes(cell.kind) else UNKNOWN
 
 
-def _value(axis: Setting[Any], value: object) -> str:
-    """Return a value as it is written in a scenario; a dash if the node's own default holds."""
-    return axis.text(value) if value is not None else "–" if axis.default == DEFAULT else axis.default
-
-
-def foot_lines(run_plan: RunPlan, most: int | None = MOST_ROWS) -> list[str]:
-    """Return the lines below the table: rows left out, pairs, expectations, total time, assumptions of the ceiling."""
+def _time_line(run_plan: RunPlan) -> str:
     cells = len(run_plan.cells)
-    hidden = cells - most if most is not None else 0
-    lines = [f"… and {hidden:,} more tests: --all shows them."] if hidden > 0 else []
-    lines.append(_pairs_line(run_plan))
-    lines += _expected_lines(run_plan)
     times, together = "1 test" if cells == 1 else f"{cells:,} tests", len({cell.first for cell in run_plan.cells})
     if together < cells:
         times += f", {cells // together} at the same time"
     repeated = f" × {run_plan.repeat} repetitions" if run_plan.repeat > 1 else ""
     beyond = format_duration(float(math.ceil(together * run_plan.repeat * BEYOND_S)))
     total = f"{bound(run_plan)} {format_duration(total_s(run_plan))}".strip()
-    lines.append(f"Total time: {total} ({times}{repeated}), without preparation (about {beyond}).")
-    return lines + notes(run_plan, run_plan.ip_version)
+    return f"Total time: {total} ({times}{repeated}), without preparation (about {beyond})."
 
 
 def _pairs_line(run_plan: RunPlan) -> str:
     """Return a line with the largest set of pairs, or with their number if sets take turns, as in a mesh."""
     if not several_sets(run_plan.cells):
         pairs = max((cell.pairs for cell in run_plan.cells), key=len)
-        return f"Pairs ({len(pairs)}): {_some(pairs)}."
+        return f"Pairs ({len(pairs)}): {_some(list(map(str, pairs)))}."
     sets = dict.fromkeys(cell.pairs for cell in run_plan.cells)
     pairs = tuple(dict.fromkeys(pair for together in sets for pair in together))
     most = max(map(len, sets))
@@ -174,15 +214,13 @@ def _expected_lines(run_plan: RunPlan) -> list[str]:
     ]
 
 
-def _some(pairs: tuple[Pair, ...]) -> str:
-    """Return the names of up to six pairs, or of the first three and the last."""
-    if len(pairs) <= 6:
-        return ", ".join(map(str, pairs))
-    return ", ".join(map(str, pairs[:3])) + f", … {pairs[-1]}"
+def _some(names: Sequence[str]) -> str:
+    """Return up to six names, or the first three and the last."""
+    return ", ".join(names if len(names) <= _MOST_VALUES else [*names[:3], f"… {names[-1]}"])
 
 
 def _mbps(rate_bps: float | None) -> str:
-    return "–" if rate_bps is None else f"{rate_bps / 1e6:.1f}"
+    return UNKNOWN if rate_bps is None else f"{rate_bps / 1e6:.1f}"
 
 
 class PlannedPair(Model):

@@ -21,7 +21,7 @@ from rigctl.cli.output import Count, Instant, Model, Percent, Versioned, at, of,
 from rigctl.model.statistics.changes import Rules
 from rigctl.records import CONFIRMS, Accepted, RunInfo
 from rigctl.report.printers.terminal import print_document
-from rigctl.report.regressions import as_junit, as_markdown, document, name
+from rigctl.report.regressions import MOST_SHOWN, as_junit, as_markdown, document, name
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.store import Store, open_store
 
@@ -100,7 +100,7 @@ def _print(found: Regressions, form: str, output: Path | None, *, brief: bool) -
     if form == "terminal":
         if output is not None:
             raise InputError("-o: is for --format json, md and junit")
-        print_document(document(found), Console(), everything=True)
+        print_document(document(found, MOST_SHOWN), Console())
         return
     if form == "json":
         text = regress_json(found)

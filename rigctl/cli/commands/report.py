@@ -12,7 +12,7 @@ from rich.console import Console
 from rigctl.base.errors import InputError
 from rigctl.cli.errors import end_by
 from rigctl.cli.options import Json, RunId, StoreAddress, run_ids
-from rigctl.cli.output import Versioned, at, check_page, page_of
+from rigctl.cli.output import FOLDER, Versioned, at, folder_of_pages, page_of
 from rigctl.cli.stored_runs import Measured, read_measured
 from rigctl.report.document import document
 from rigctl.report.printers.terminal import print_document
@@ -52,7 +52,11 @@ def report(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE.html", help="Write to this file (default: SCENARIO-RUN.html here)."
+            "--output",
+            "-o",
+            metavar="FILE.html",
+            help="Write to this file (default: where `run` writes it, SCENARIO-RUN.html in RIGCTL_REPORTS, or "
+            "rigctl-reports).",
         ),
     ] = None,
     theme: Annotated[
@@ -75,8 +79,7 @@ def report(
 ) -> None:
     """Write RUN as one self-contained HTML file, or as parts of a product's page."""
     paged = output is not None or other is not None or fragment is None
-    if paged:
-        check_page(output)
+    folder = (folder_of_pages(output) or Path(FOLDER)) if paged else Path()
     own = _theme(theme) if theme is not None else None
     with open_store(store, create=False) as opened:
         first = read_measured(opened, run)
@@ -84,10 +87,10 @@ def report(
     if fragment is not None:
         _write_fragment(first, own, fragment)
     if paged:
-        _write_page(first, second, own, output)
+        _write_page(first, second, own, page_of(first[0], output, folder))
 
 
-def _write_page(first: Measured, second: Measured | None, theme: "Theme | None", output: Path | None) -> None:
+def _write_page(first: Measured, second: Measured | None, theme: "Theme | None", path: Path) -> None:
     from rigctl.report.printers.html import write_page
 
     if second is not None:
@@ -98,7 +101,7 @@ def _write_page(first: Measured, second: Measured | None, theme: "Theme | None",
         content = comparison_document(compared(RunView(*second), RunView(*first)))
     else:
         content = document(*first)
-    path = page_of(first[0], output)
+    path.parent.mkdir(parents=True, exist_ok=True)
     if theme is not None:
         from rigctl.report.product.page import brand
 

@@ -19,7 +19,7 @@ from rigctl.base.files import write_whole
 from rigctl.base.resources import modeline
 from rigctl.base.units import format_rate
 from rigctl.cli.options import Json, RigSets
-from rigctl.cli.output import Mbps, Model, Versioned, at, of, plain_console, text_table
+from rigctl.cli.output import Mbps, Model, Versioned, at, of, plain_console, print_table, say
 from rigctl.discovery.discover import discovered, switch_named
 from rigctl.discovery.draft import Draft
 from rigctl.discovery.inventory import inventory_targets, read_inventory, split_reference
@@ -120,7 +120,7 @@ def status(rig: RigArgument, rig_set: RigSets = None, as_json: Json = False) -> 
             what = "was started from another version of the file. Stop it with `rig down`"
             print(f"{state.name}: pid {state.holder.pid} {what}")
     if not states:
-        print(f"{loaded.name}: not up. `rigctl run` starts it for itself; `rigctl rig up` keeps it up.")
+        say(f"{loaded.name}: not up. `rigctl run` starts it for itself; `rigctl rig up` keeps it up.")
 
 
 def _described(rig: Rig, state: State, what: str) -> str:
@@ -255,7 +255,7 @@ def _print(draft: Draft, output: str) -> None:
     console.print(summary(draft, output))
     for note in draft.notes:
         console.print(f"Note: {note}.")
-    console.print(text_table(_HEADS, _rows(draft), left={*_HEADS} - {"Rate", "MTU"}))
+    print_table(console, _HEADS, _rows(draft), left={*_HEADS} - {"Rate", "MTU"})
     for each in draft.left_out:
         console.print(f"{each.target.text}: left out: {each.reason}")
     if output != STANDARD_OUTPUT:

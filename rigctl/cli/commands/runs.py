@@ -2,34 +2,44 @@
 
 import re
 import sys
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
+from textwrap import shorten
 from typing import Annotated, Final, Literal
 
 import typer
 from pydantic import AfterValidator, Field
-from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rigctl.base.errors import InputError
-from rigctl.base.units import UnitError, format_duration, local_text, parse_duration
+from rigctl.base.errors import InputError, RigctlError
+from rigctl.base.units import UnitError, format_duration, parse_duration
 from rigctl.cli.options import Json, StoreAddress, run_ids
-from rigctl.cli.output import Count, Instant, Model, Versioned, at
+from rigctl.cli.output import Count, Instant, Model, Versioned, at, plain_console, say
 from rigctl.cli.stored_runs import Filters, ListedRun, check_tag_name, stored_runs, tags_of, with_filters
 from rigctl.records import BASELINE, RunStatus, given_tags, tag_text
 from rigctl.report.words.text import plural, some
 from rigctl.runner.resume import Fate, fate
-from rigctl.store import NoStoreError, open_store
+from rigctl.settings import PARALLEL
+from rigctl.store import NoStoreError, Store, open_store
 
 EMPTY: Final = "No runs yet. Start one with `rigctl run SCENARIO`."
-_WIDTH: Final = 200
-"""Columns of a pipe or file, which have no width."""
-_LEAST_WIDTH: Final = 80
-"""A narrower terminal breaks the lines itself: nothing is cut."""
 _DAYS: Final = {"d": 1, "w": 7}
 _DAY_S: Final = 86400.0
+_ANSWERED: Final = 20
+"""The newest runs of a list have their answers, which are read from their measurements."""
+_MOST_FLOWS: Final = 1000
+"""Flows of these runs that are read: about a second."""
+_HEADS: Final = ("Run", "When", "Scenario", "Tests", "Tags")
+_UNITS: Final = ((_DAY_S, "d"), (3600.0, "h"), (60.0, "min"))
+_LEAST_WIDTH: Final = 80
+"""A narrower terminal breaks the lines itself."""
+_LEAST_ANSWER: Final = 16
+"""Characters: less room is no column."""
 _MOST_NAMED: Final = 8
 
 app = typer.Typer(invoke_without_command=True, add_completion=False)
@@ -41,18 +51,19 @@ def runs(ctx: typer.Context, filters: Filters, store: StoreAddress = None, as_js
     """List the stored runs, the earliest first; remove some."""
     if ctx.invoked_subcommand is not None:
         return
-    try:
-        with open_store(store, create=False) as opened:
-            stored, damaged = stored_runs(opened)
-    except NoStoreError:
-        stored, damaged = [], []
+    stored: list[ListedRun] = []
+    damaged: list[str] = []
+    answers: dict[str, str] = {}
+    with suppress(NoStoreError), open_store(store, create=False) as opened:
+        stored, damaged = stored_runs(opened)
+        answers = {} if as_json else answers_of(opened, [run for run in stored if filters.fit(run)])
     chosen = [run for run in stored if filters.fit(run)]
     if as_json:
         print(runs_json(chosen, damaged))
     elif chosen:
-        print_runs(chosen)
+        print_runs(chosen, answers)
     elif not damaged:
-        print(f"No run of {len(stored)} fits {filters}." if stored else EMPTY)
+        say(f"No run of {len(stored)} fits {filters}." if stored else EMPTY)
     if damaged:
         raise InputError("\n".join(damaged))
 
@@ -100,31 +111,60 @@ def status_text(stored: ListedRun) -> str:
     return {True: f"died, began {age} ago", None: f"died? began {age} ago"}.get(stored.died, f"running for {age}")
 
 
-def print_runs(runs: Sequence[ListedRun], console: Console | None = None) -> None:
-    """Print a line for each run: id, start, tests with a valid result, status, rig and title.
+def answers_of(opened: Store, runs: Sequence[ListedRun]) -> dict[str, str]:
+    """Return the answers of the newest runs by id, without those of large runs: a list is to be fast."""
+    from rigctl.report.document import document  # numpy and pandas: JSON does without
 
-    An id is never cut, whatever the width of the terminal.
+    answers, left = {}, _MOST_FLOWS
+    for info in (run.info for run in runs[: -_ANSWERED - 1 : -1] if run.info.status is not RunStatus.RUNNING):
+        flows = info.plan.repeat * sum(len(cell.streams) * (cell[PARALLEL] or 1) for cell in info.plan.cells)
+        if flows <= left:
+            left -= flows
+            with suppress(RigctlError):
+                head = document(info, opened.repetitions(info.run, series=False)).findings[0]
+                answers[info.run] = head.brief or head.text
+    return answers
+
+
+def print_runs(runs: Sequence[ListedRun], answers: Mapping[str, str], console: Console | None = None) -> None:
+    """Print a line for each run: id, age, scenario, tests with a valid result, tags, and answer or state.
+
+    A narrow terminal cuts the answer at the end of a word. An id is never cut.
     """
-    console = console or Console(highlight=False)
-    console.width = max(console.width, _LEAST_WIDTH if console.is_terminal else _WIDTH)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for head in ("Run", "Started", "Tests"):
-        table.add_column(head, no_wrap=True, justify="right" if head == "Tests" else "left")
-    tags = [" ".join(tag_text(*each) for each in given_tags(run.info.tags).items()) for run in runs]
-    for head in ("Status", "Rig", "Title", *(["Tags"] if any(tags) else [])):
-        table.add_column(head, overflow="fold")
-    for run, given in zip(runs, tags, strict=True):
-        info, plan = run.info, run.info.plan
-        cells = (
-            info.run,
-            local_text(info.started_at, "%Y-%m-%d %H:%M"),
-            f"{run.measured.get('ok', 0)}/{len(plan.cells)}",
-            status_text(run),
-            plan.rig_name,
-            plan.title or plan.scenario_name,
-        )
-        table.add_row(*map(Text, (*cells, *([given] if any(tags) else []))))
+    console = console or plain_console()
+    console.width = max(console.width, _LEAST_WIDTH)
+    rigs = Counter(scenario for scenario, _ in {(run.info.plan.scenario_name, run.info.plan.rig_name) for run in runs})
+    rows = []
+    for run in runs:
+        plan, ok = run.info.plan, run.measured.get("ok", 0)
+        on_rig = f" on {plan.rig_name}" if rigs[plan.scenario_name] > 1 else ""
+        tags = " ".join(tag_text(*each) for each in given_tags(run.info.tags).items())
+        rows.append((run.info.run, _ago(run.age_s), f"{plan.scenario_name}{on_rig}", f"{ok}/{len(plan.cells)}", tags))
+    heads = [head for head, texts in zip(_HEADS, zip(*rows, strict=True), strict=True) if any(texts)]
+    widths = [max(map(cell_len, texts)) + 2 for texts in zip(_HEADS, *rows, strict=True)][: len(heads)]
+    room = max(console.width - sum(widths), 0)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for head in (*heads, *(["Answer"] if room >= _LEAST_ANSWER else [])):
+        most = console.width // 2 if head == "Scenario" else None
+        table.add_column(head, no_wrap=True, max_width=most, justify="right" if head == "Tests" else "left")
+    for run, row in zip(runs, rows, strict=True):
+        cells = [Text(text, _style(run) if head == "Tests" else "") for head, text in zip(heads, row, strict=False)]
+        answer = answers.get(run.info.run) or status_text(run)
+        cells += [Text(shorten(answer, room, placeholder="…"))] if room >= _LEAST_ANSWER else []
+        table.add_row(*cells)
     console.print(table, crop=False)
+
+
+def _style(run: ListedRun) -> str:
+    """Return the colour of the number of tests: of a run that is over, and has not all of them."""
+    missing = run.measured.get("ok", 0) < len(run.info.plan.cells)
+    return "yellow" if missing and not run.may_run else ""
+
+
+def _ago(age_s: float) -> str:
+    """Return `20 s ago`, `14 min ago`, `3 h ago` or `12 d ago`."""
+    count, unit = next(((age_s / of, unit) for of, unit in _UNITS if age_s >= of), (age_s, "s"))
+    return f"{count:.0f} {unit} ago"
 
 
 def _address(ctx: typer.Context, store: str | None) -> str | None:
@@ -156,7 +196,10 @@ def prune(
         result = PruneDocument.model_validate(
             {"removed": yes, "runs": gone, "kept": [{"run": run, "why": why} for run, why in kept.items()]}
         )
-        print(result.model_dump_json(indent=2) if as_json else _pruning_text(result, keep))
+        if as_json:
+            print(result.model_dump_json(indent=2))
+        else:
+            say(_pruning_text(result, keep))
         for run in old if yes else ():
             opened.remove(run.info.run)
     if damaged:
@@ -310,4 +353,4 @@ def tag(
     if as_json:
         print(TagDocument.text_of(run=info.run, tags=left))
         return
-    print(f"{info.run}: {', '.join(tag_text(*each) for each in left.items()) or 'no tags'}")
+    say(f"{info.run}: {', '.join(tag_text(*each) for each in left.items()) or 'no tags'}")

@@ -49,10 +49,10 @@ def print_document(document: Document, console: Console, *, everything: bool = F
         _print(" ".join(tag_text(*tag) for tag in document.tags), console, "dim")
     titled = len(document.results) > 1
     for section in _printed(document.results, everything):
-        _print_section(section, console, document.run, titled=titled, everything=everything)
+        _print_section(section, console, document.show, titled=titled, everything=everything)
     _print_findings(document, console, everything)
     for section in _printed(document.sections, everything):
-        _print_section(section, console, document.run, titled=True, everything=everything)
+        _print_section(section, console, document.show, titled=True, everything=everything)
 
 
 def _printed(sections: Sequence[Section], everything: bool) -> list[Section]:
@@ -83,23 +83,23 @@ def _print_findings(document: Document, console: Console, everything: bool) -> N
         _print(text, console, _STYLES.get(finding.level, ""), _MARKS[finding.level])
     if len(rest) > len(shown):
         more = plural(len(rest) - len(shown), "more finding")
-        _print(f"{more}: `rigctl show {document.run} --all`, or the page.", console, "dim")
+        _print(f"{more}: `{document.show}`, or the page." if document.show else f"{more}.", console, "dim")
 
 
-def _print_section(section: Section, console: Console, run: str, *, titled: bool, everything: bool) -> None:
+def _print_section(section: Section, console: Console, show: str, *, titled: bool, everything: bool) -> None:
     console.print()
     if titled:
         _print(section.title, console, "bold")
     for block in section.blocks:
-        _print_block(block, console, run, everything)
+        _print_block(block, console, show, everything)
 
 
-def _print_block(block: Block, console: Console, run: str, everything: bool) -> None:
+def _print_block(block: Block, console: Console, show: str, everything: bool) -> None:
     match block:
         case Table():
-            _print_table(block, console, run, everything)
+            _print_table(block, console, show, everything)
         case HeatMaps():
-            _print_table(_heat_table(block), console, run, everything)
+            _print_table(_heat_table(block), console, show, everything)
         case Paragraph():
             _print(block.text, console, "dim" if block.small else "")
         case Items():
@@ -133,19 +133,20 @@ def _heat_table(block: HeatMaps) -> Table:
     return Table((*([title] if titled else []), corner, *columns), tuple(rows))
 
 
-def _print_table(table: Table, console: Console, run: str, everything: bool) -> None:
+def _print_table(table: Table, console: Console, show: str, everything: bool) -> None:
     slimmed = slim(table, console.width)
     for line in slimmed.lines:
         console.print(line, soft_wrap=True)
     if slimmed.alike:
         which = f"Every {lower_first(table.columns[0].title)}" if len(table.rows) > 1 else "Settings"
         _print(f"{which}: {' · '.join(slimmed.alike)}", console)
-    if slimmed.left_out and everything:
+    if slimmed.titles_left_out and everything:
         for row, phrases in zip(table.rows, slimmed.left_out, strict=True):
             _print(" · ".join(phrases), console, mark=f"{row.entries[0].text}: ")
     elif slimmed.titles_left_out:
         named = some(slimmed.titles_left_out, MOST_LEFT_OUT)
-        _print(f"Left out at this width: {named}. `rigctl show {run} --all` has them.", console, "dim")
+        where = f" `{show}` has them." if show else ""
+        _print(f"Left out at this width: {named}.{where}", console, "dim")
     for text in table.legend:
         _print(text, console, "dim")
     _print_notes(table, console, everything)

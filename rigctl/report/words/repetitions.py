@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from rigctl.analysis.rows.cells import grouped
@@ -126,7 +127,7 @@ def retest_part(view: RunView, again: RunView, table: Table) -> Part:
     bound = f" by more than {100 * retest.variation:g} %" if retest is not None else ""
     title = f"Measured again: tests whose repetitions varied{bound}"
     findings = tuple(_retest_finding(cell, view.planned, again.every) for cell in again.plan.cells)
-    return Part(findings=findings, sections=(Section(title, (table,), full=True),))
+    return Part(findings=findings, sections=(Section(title, (replace(table, legend=()),), full=True),))
 
 
 def _retest_finding(cell: Cell, before: Sequence[Repetition], again: Sequence[Repetition]) -> Finding:

@@ -39,6 +39,20 @@ def test_the_latest_is_compared_with_the_one_before_where_none_is_named(runs: li
     assert made["tests"][1]["same_within_pct"] < 1
 
 
+def test_the_run_before_is_the_latest_of_the_same_scenario_and_rig(runs: list[str], rigctl: Rigctl) -> None:
+    info = builders.run(builders.plan([builders.cell()], scenario_name="other"))
+    with open_store(str(rigctl.store)) as store:
+        other = builders.put(store, info, [builders.repetition(builders.cell())], info.started_at + 3 * 3600)
+        views = compared_runs.view(TESTS)
+        latest = builders.put(store, views.info, views.every, info.started_at + 4 * 3600)
+    made = rigctl.document("compare", "compare")
+    assert [made[side]["run"] for side in ("before", "after")] == [runs[2], latest]
+    errors = rigctl("compare", other, latest, code=2).errors
+    assert errors == "rigctl: the runs have no test in common: other on gigablox; gigablox on gigablox\n"
+    rigctl("runs", "rm", "--yes", latest)
+    assert f"no run of other on gigablox before {other}. Name two runs" in rigctl("compare", code=2).errors
+
+
 def test_what_cannot_be_compared_or_written_is_refused_with_the_reason(runs: list[str], rigctl: Rigctl) -> None:
     for words, what in (
         ([runs[0], runs[0]], "is A and B"),

@@ -30,7 +30,7 @@ def test_runs_are_tagged_found_by_their_tags_and_shown_with_them(runs: list[str]
     out = rigctl("runs", "--tag", "firmware=1.40", "--scenario", "gigablox", "--status", "complete").out
     assert runs[0] in out
     assert "firmware=1.40" in out
-    assert len(out.splitlines()) == 3
+    assert len(out.splitlines()) == 2
     assert rigctl("runs", "--tag", "firmware=9").out == "No run of 5 fits --tag firmware=9.\n"
     assert "\nfirmware=1.40\n" in rigctl("show", runs[0]).out
     assert "are for rigctl itself" in rigctl("tag", runs[0], "rigctl.confirms=x", code=2).errors

@@ -14,11 +14,30 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 def test_plan_takes_the_options_of_run(rigctl: Rigctl) -> None:
     options = ["--rig", "loopback", "--set", "window=default", "--set", "direction=forward,both", "--duration", "500ms"]
-    out, _ = rigctl("plan", "gigablox", *options, "--repeat", "2")
+    out, _ = rigctl("plan", "gigablox", *options, "--repeat", "2", "--all")
     rows = [line.split() for line in out.splitlines() if re.match(r"\s+\d+\s", line)]
-    assert rows[1] == ["2", "–", "1460", "1", "both", "2", "500", "ms", "1448", "–", "–"]
+    assert rows[1] == ["2", "1460", "1", "both", "1448"]  # what tests share stands above them
+    assert "8 tests: MSS 1460, 8960; parallel 1, 5; direction forward, both." in out
+    assert "Every test: duration 500 ms, congestion cubic." in out
+    assert "Ceiling: – Mbit/s per pair, – Mbit/s of the sum." in out
     assert "Total time: 8 s (8 tests × 2 repetitions)" in out
     assert "loopback, unshaped" in out
+
+
+def test_plan_is_a_summary_and_says_what_an_axis_multiplies(rigctl: Rigctl) -> None:
+    lines = rigctl("plan", "nettest-pingpong", "--set", "size=64,1K").out.splitlines()
+    assert "6 tests: size 64, 1K; iterations 2000, 500, 200." in lines
+    assert "--set size: 2 values × 3 rows of include (iterations 2000, 500, 200)." in lines
+    assert not any(
+        line.startswith("--set") for line in rigctl("plan", "stratus", "--set", "window=1M").out.splitlines()
+    )
+
+
+def test_pairs_need_no_quotes(rigctl: Rigctl) -> None:
+    assert "Pairs (2): pi1 -> pi2, pi3 -> pi4." in rigctl("plan", "gigablox", "--set", "pairs=pi1:pi2,pi3:pi4").out
+    errors = rigctl("plan", "gigablox", "--set", "pairs=pi1-", code=2).errors
+    assert 'the shell took ">" and made a file' in errors
+    assert "--set pairs=pi1:pi2" in errors
 
 
 def test_mistakes_end_with_exit_code_2_and_no_traceback(rigctl: Rigctl) -> None:

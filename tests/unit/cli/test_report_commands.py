@@ -28,7 +28,7 @@ def test_report_writes_one_file_and_says_where(stored: Rigctl) -> None:
     assert stored("report", "-o", "page.html").out.strip() == str(page)
     assert page.read_text("utf-8").startswith("<!doctype html>")
     stored("report")
-    assert len(list(stored.folder.glob("gigablox-20261120-*.html"))) == 1
+    assert len(list((stored.folder / "rigctl-reports").glob("gigablox-20261120-*.html"))) == 1
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_scenario_name_from_elsewhere_leads_nowhere_else(rigctl: Rigctl) -> No
         run = opened.begin(replace(info.plan, scenario_name="../../outside"), {}, {}, time.time())
         opened.finish(run, RunStatus.PARTIAL, time.time())
     rigctl("report", run)
-    assert [path.name for path in rigctl.folder.glob("*.html")] == [f"outside-{run}.html"]
+    assert [path.name for path in rigctl.folder.glob("**/*.html")] == [f"outside-{run}.html"]
     assert not (rigctl.folder / f"../../outside-{run}.html").exists()
 
 

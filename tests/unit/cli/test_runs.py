@@ -100,12 +100,27 @@ def test_a_run_that_died_is_told_from_one_that_goes_on(status: RunStatus, age_s:
     assert status_text(listed(status, fate, age_s=age_s)) == words
 
 
-@pytest.mark.parametrize("width", [30, 80, 200])
-def test_the_list_counts_the_tests_that_have_a_result_and_keeps_ids_whole(width: int) -> None:
+@pytest.mark.parametrize(
+    ("width", "answer"),
+    [(30, "All of seven words…"), (80, "All of seven words…"), (200, f"All of seven words {'x' * 60}")],
+)
+def test_a_run_is_one_line_whose_answer_is_cut_at_the_end_of_a_word(width: int, answer: str) -> None:
     text = io.StringIO()
-    print_runs([listed()], Console(file=text, width=width, force_terminal=True))
-    assert "6/7" in text.getvalue()
-    assert listed().info.run in text.getvalue()
+    answers = {listed().info.run: f"All of seven words {'x' * 60}"}
+    print_runs([listed()], answers, Console(file=text, width=width))
+    head, line = (line.split(maxsplit=6) for line in text.getvalue().splitlines())
+    assert head == ["Run", "When", "Scenario", "Tests", "Answer"]
+    assert line == [listed().info.run, "1", "min", "ago", "gigablox", "6/7", answer]
+
+
+def test_runs_of_a_scenario_on_several_rigs_name_them_and_runs_without_an_answer_their_state() -> None:
+    text = io.StringIO()
+    print_runs([old("one", 2), old("two", 1, rig="other")], {}, Console(file=text, width=100))
+    lines = [line.split("  ") for line in text.getvalue().splitlines()]
+    assert [[word.strip() for word in line if word] for line in lines[1:]] == [
+        ["one", "2 d ago", "gigablox on lab", "6/7", "complete in 1m 14s"],
+        ["two", "1 d ago", "gigablox on other", "6/7", "complete in 1m 14s"],
+    ]
 
 
 def old(name: str, days: float, rig: str = "lab", fate: Fate = Fate.UNKNOWN, **changed: Any) -> ListedRun:

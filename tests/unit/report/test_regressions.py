@@ -18,6 +18,7 @@ from rigctl.findings import Severity
 from rigctl.model.statistics.changes import Change, Point, Rules, Suspicion
 from rigctl.records import Pair
 from rigctl.report import regressions
+from rigctl.report.blocks import Document, Row, Table
 from rigctl.report.regressions import as_junit, as_markdown, document, facts_text, name
 
 RUN = make.run(nightly.mesh_plan(("a", "b", "c")))
@@ -42,19 +43,56 @@ SUSPECTED = Suspected(series(), Suspicion(850.0, 900.0, 0.002, confirmed=False))
 
 
 @pytest.mark.parametrize(
-    ("fields", "answer", "sections"),
+    ("fields", "answer", "row"),
     [
-        ({}, "No change found in 1 test.", []),
-        ({"judged": 0, "too_few": 1}, "Nothing can be said yet", []),
-        ({"standing": (shift(),)}, "1 earlier change not accepted", ["Not accepted since"]),
-        ({"suspected": (SUSPECTED,)}, "; 1 figure differs in this night only", ["One night only"]),
+        ({}, "No change found in 1 test.", None),
+        ({"judged": 0, "too_few": 1}, "Nothing can be said yet", None),
+        ({"standing": (shift(),)}, "1 earlier change not accepted", ("−5.0", "900 → 855", "2026-11-20")),
+        ({"suspected": (SUSPECTED,)}, "; 1 figure differs in", ("−5.6", "900 → 850", "this night only")),
     ],
 )
-def test_a_night_without_news_has_one_sentence(fields: dict[str, Any], answer: str, sections: list[str]) -> None:
+def test_a_night_without_news_has_one_sentence(
+    fields: dict[str, Any], answer: str, row: tuple[str, ...] | None
+) -> None:
     made = document(found(**fields))
     assert answer in made.answer
     assert made.findings[0].level is Severity.OK
-    assert [section.title for section in made.sections] == [*sections, "Method"]
+    assert [own.entries[0].text for own in rows_of(made)] == (["a → b, test 1"] if row else [])
+    assert [tuple(entry.text for entry in own.entries[1:4]) for own in rows_of(made)] == ([row] if row else [])
+
+
+def rows_of(made: Document) -> Sequence[Row]:
+    tables = [block for section in made.results for block in section.blocks if isinstance(block, Table)]
+    return tables[0].rows if tables else ()
+
+
+@pytest.mark.parametrize(
+    ("values", "drawn"),
+    [
+        ([900, 901, 899, None, 855, 855], "▇▇▇–▂▂"),
+        ([900, 903, 900, 899], "▄▅▄▄"),  # noise below the bound of 2 %
+        ([900, 450], "█▁"),
+        ([900] * 20, "▅" * 14),
+        ([None, None], "–"),
+    ],
+)
+def test_the_last_nights_are_drawn_as_blocks(values: list[float | None], drawn: str) -> None:
+    own = replace(series(), points=tuple(Point(value) for value in values))
+    nights = Nights((RUN,) * len(values), {}, (own,))
+    change = replace(shift(), series=own)
+    made = document(Regressions(RUN, nights, Rules(), (), (change,), judged=1))
+    assert rows_of(made)[0].entries[-1].text == drawn
+
+
+def test_what_changed_is_said_once_in_the_answer_or_below_the_table() -> None:
+    other = replace(KERNEL, name="mtu", before=1500, after=9000)
+    made = document(found(shift(0.9, 1, [KERNEL]), shift(0.95, 2, [KERNEL, other])))
+    assert "Changed before that run: kernel 6.6 → 6.12 on a" in made.answer
+    (table,) = made.results[0].blocks
+    assert isinstance(table, Table)
+    assert table.notes == ("Changed just before: MTU 1500 → 9000 on a.",)
+    assert [row.notes for row in table.rows] == [(), (1,)]
+    assert made.findings[1].text == f"To accept: `rigctl accept {RUN.run} --because TEXT`"
 
 
 @pytest.mark.parametrize(
@@ -135,8 +173,8 @@ def test_markdown_is_bounded_and_names_what_is_gone(brief: bool, bound: str, mon
     facts = [SetupChange(Source.FACT, setting, "0" * 30, "1" * 30, ("a",)) for setting in names]
     text = as_markdown(found(*[shift(0.9, number, facts) for number in range(1, count + 1)]), brief=brief)
     assert most / 20 < len(text.encode()) < most
-    assert "more were left out" in text
-    assert "test 1:" in text
+    assert " more: " in text
+    assert "test 1 |" in text
     assert f"test {count} " not in text
 
 

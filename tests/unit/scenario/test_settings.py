@@ -8,7 +8,7 @@ from cases import from_file
 from planning import message, planned
 
 from rigctl.base.units import parse_processors, processors_text
-from rigctl.cli.commands.plan import cell_table
+from rigctl.cli.commands.plan import columns_of
 from rigctl.measure.orders import channels, sockets
 from rigctl.records import Cell, Retest, Until
 from rigctl.records.flat import flattened
@@ -147,9 +147,9 @@ class TestPlacement:
 
     def test_a_plan_and_a_comparison_name_the_default(self, tmp_path: Path) -> None:
         plan = planned(tmp_path, "matrix: {placement: [scheduler, nic], window: [default, 64K]}")
-        columns = {str(column.header): [str(value) for value in column.cells] for column in cell_table(plan).columns}
+        columns = columns_of(plan)
         assert columns["Placement"] == ["scheduler", "scheduler", "nic", "nic"]
-        assert columns["Window"] == ["–", "64K", "–", "64K"]
+        assert columns["Window"] == ["default", "64K", "default", "64K"]
         assert value_text(PLACEMENT, None) == "scheduler"
 
 

@@ -1,0 +1,31 @@
+"""The stores of the stored runs."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from rigctl.cli.app import exit_code
+
+RUNS: Final = Path(__file__).parent / "runs"
+SEVERAL: Final = {
+    "two": ("before", "invalid"),
+    "list": ("streams", "expectations", "failed", "interrupted", "latency", "mesh"),
+}
+"""Stores with several of the stored runs."""
+
+
+@pytest.fixture(scope="session")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Return the store of a stored run by its name, or of several."""
+    folder = tmp_path_factory.mktemp("golden")
+
+    def store(name: str) -> Path:
+        path = folder / f"{Path(name).name}.db"
+        if not path.exists():
+            for each in SEVERAL.get(name, (name,)):
+                assert exit_code(["import", str(RUNS / f"{each}.rigctl"), "--store", str(path)]) == 0
+        return path
+
+    return store

@@ -1,0 +1,131 @@
+"""Every command that needs no rig fits the usual terminals: no line is longer, no word broken, no sentence twice.
+
+What a command prints is compared with what it prints without a limit of width: no word of that is in two parts.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import commands_page
+import pytest
+from rich.cells import cell_len
+
+from rigctl.base import resources
+from rigctl.cli.app import every_command, exit_code
+
+WIDTHS: Final = (80, 100, 132)
+UNLIMITED: Final = 1000
+RUNS: Final = sorted({path.stem for path in (Path(__file__).parent / "runs").glob("*.rigctl")} - {"nights"})
+SCENARIOS: Final = sorted({path.stem for path in resources.scenarios().glob("*.yaml")} - {"das2"})  # 1920 tests
+HELPS: Final = ["rigctl", *(words for words, _ in commands_page.commands(every_command(), "rigctl"))]
+COMMANDS: Final = [
+    *(f"plan {name}" for name in SCENARIOS),
+    *(f"plan {name} --all" for name in SCENARIOS),
+    "plan gigablox --set window=64K,1M --against congestion=bbr --repeat 4",
+    "run udp --dry-run",
+    "expect",
+    "expect --rate 1G,10G,650M --window 8K,64K --rtt 1ms,5ms",
+    "init --list",
+    "agent list",
+    "rig status gigablox",
+    "nightly status",
+    "runs --store list",
+    "runs prune --keep 1d --store list",
+    "tag latest --store list",
+    "regress --store nights",
+    *(f"regress {night} --store nights" for night in ("20261112", "20261115-0230", "20261118")),
+    "compare --store against",
+    "compare --store nights",
+    "compare --store two",
+    "compare 20261123-101618 20261123-101921 --store list",
+    *(f"show --store {name}{every}" for name in RUNS for every in ("", " --all")),
+]
+EXCEPTED: Final = {
+    "rigctl export": "data",
+    "rigctl import": "one line",
+    "rigctl report": "a path",
+    "rigctl publish": "paths",
+    "rigctl check": "a rig",
+    "rigctl display": "a terminal of its own",
+    "rigctl rig init": "hosts",
+    "rigctl rig up": "a rig",
+    "rigctl rig down": "a rig",
+    "rigctl rig exec": "a rig",
+    "rigctl accept": "one line",
+    "rigctl runs rm": "one line",
+    "rigctl nightly install": "a rig",
+    "rigctl nightly run": "a rig",
+    "rigctl nightly remove": "a nightly",
+    "rigctl agent build": "a compiler",
+}
+"""What a command prints in place of text for people, or needs."""
+_ESCAPES: Final = re.compile(r"\x1b\[[0-9;]*m")
+_NO_WORDS: Final = re.compile(r"[─━│╭╮╰╯…]+")
+
+
+@pytest.fixture
+def printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stores: Callable[[str], Path], tmp_path: Path
+) -> Callable[..., str]:
+    """Return a function that returns what a command prints at a width, in a terminal or not."""
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+    def run(words: list[str], width: int, *, terminal: bool = False) -> str:
+        monkeypatch.setenv("COLUMNS", str(width))
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setenv("FORCE_COLOR", "1" if terminal else "")
+        if "--store" in words:
+            at = words.index("--store") + 1
+            words = [*words[:at], str(stores(words[at])), *words[at + 1 :]]
+        capsys.readouterr()
+        assert exit_code(words) in (0, 1)
+        return capsys.readouterr().out
+
+    return run
+
+
+def words_of(text: str) -> set[str]:
+    return set(_NO_WORDS.sub(" ", _ESCAPES.sub("", text)).split())
+
+
+def broken(text: str, whole: str) -> list[str]:
+    """Return the words of `whole` of which `text` has only two parts."""
+    own, every = words_of(text), words_of(whole)
+    return [
+        word for word in every - own if any(word[:at] in own - every and word[at:] in own for at in range(1, len(word)))
+    ]
+
+
+def fits(words: list[str], printed: Callable[..., str]) -> None:
+    whole = printed(words, UNLIMITED)
+    assert "\x1b" not in whole, "colours in a pipe"
+    sentences = Counter(text for text in re.split(r"(?<=[.!?])\s+|\n", whole) if text.endswith((".", "!", "?")))
+    assert [text for text, count in sentences.items() if count > 1 and len(text.split()) > 2] == []
+    for width in WIDTHS:
+        for terminal in (False, True):
+            text = printed(words, width, terminal=terminal)
+            lines = _ESCAPES.sub("", text).splitlines()
+            assert [line for line in lines if cell_len(line) > width] == []
+            assert broken(text, whole) == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_fits_every_terminal(command: str, printed: Callable[..., str]) -> None:
+    fits(command.split(), printed)
+
+
+@pytest.mark.parametrize("command", HELPS)
+def test_the_help_of_a_command_fits_every_terminal(command: str, printed: Callable[..., str]) -> None:
+    fits([*command.split()[1:], "--help"], printed)
+
+
+def test_every_command_is_tested_or_has_a_reason_not_to_be() -> None:
+    tested = {f"rigctl {' '.join(command.split()[:number])}" for command in COMMANDS for number in (1, 2)}
+    assert set(HELPS[1:]) - tested == {*EXCEPTED}

@@ -150,7 +150,8 @@ def _undecided(comparison: Comparison) -> str:
     if len(known) > 1:
         ends = sorted(own.difference.change or 0.0 for own in known[1:])
         told += f" in {names_of(comparison.tests)[comparison.tests.index(known[0])]}"
-        told += f", {' to '.join(dict.fromkeys((signed(ends[0]), signed(ends[-1]))))} % in the other{'s' if len(ends) > 1 else ''}"
+        others = " to ".join(dict.fromkeys((signed(ends[0]), signed(ends[-1]))))
+        told += f", {others} % in the other{'s' if len(ends) > 1 else ''}"
     return f"Measured {how}; as measured {told}; `--repeat {LEAST}` decides."
 
 

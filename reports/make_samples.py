@@ -44,7 +44,7 @@ SITE: Final = "site"
 """Three weeks of nights as a static site (site_sample.py)."""
 PICTURES: Final = ("gigablox-60s", "das2-quick-8g", "10gbe-mesh", "nettest-pingpong", "stratus")
 """Those that README and documentation show."""
-COLUMNS: Final = "140"
+COLUMNS: Final = "80"
 
 
 def rigctl(name: str, *words: str) -> str:

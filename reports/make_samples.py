@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from rigctl.display.state import State
+
 ROOT: Final = Path(__file__).parents[1]
 SAMPLES: Final = ROOT / "reports" / "samples"
 STORES: Final = Path(os.environ.get("RIGCTL_SAMPLES", ROOT / ".venv" / "samples"))
@@ -97,6 +99,8 @@ def pictured(names: list[str]) -> None:
             page = browser.new_page(viewport={"width": 1280, "height": 1100})
             page.goto(f"file://{SAMPLES / name}.html")
             page.screenshot(path=SAMPLES / f"{name}.png")
+            if name == "gigablox-60s":
+                page.locator(".answer + .group").first.screenshot(path=SAMPLES / "gigablox-chart.png")
         browser.close()
 
 
@@ -119,6 +123,40 @@ def screened() -> None:
             time.sleep(0.5)
     (over,) = [each for each in published() if each.state.pid == run.pid]
     drawn("display-results", screen(over, 100, 30, over.state.clock_s))
+
+
+def recorded() -> None:
+    """Write a run of `gigablox` as its terminal shows it, and what is printed after it, as an SVG that moves."""
+    from recording import recording
+    from rich.text import Text
+
+    from rigctl.display.state import VARIABLE, published
+
+    folder = STORES / "published"
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ[VARIABLE] = str(folder)
+    words = ["run", "gigablox", "--duration", "1s"]
+    command = [sys.executable, "-m", "rigctl", *words, "--quiet", "--no-report"]
+    store = STORES / "recorded.db"
+    store.unlink(missing_ok=True)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "RIGCTL_STORE": str(store)}
+    prompt = Text(f"$ rigctl {' '.join(words)}", style="bold")
+    frames: list[tuple[float, list[Text]]] = [(time.monotonic(), [prompt])]
+    with subprocess.Popen(command, env=environment, cwd=STORES, stdout=subprocess.DEVNULL) as run:
+        while run.poll() is None:
+            lines = [prompt, *(line for own in published() if own.state.pid == run.pid for line in _frame(own.state))]
+            if [line.plain for line in lines] != [line.plain for line in frames[-1][1]]:
+                frames.append((time.monotonic(), lines))
+            time.sleep(0.25)
+    shown = rigctl("recorded", "show")
+    frames.append((time.monotonic(), [prompt, *map(Text, shown.splitlines())]))
+    (SAMPLES / "run.svg").write_text(recording(frames, int(COLUMNS)))
+
+
+def _frame(state: "State") -> "list[Text]":
+    from rigctl.display.layout import progress_lines
+
+    return [] if state.phase == "ended" else progress_lines(state, int(COLUMNS), 14)
 
 
 def drawn(name: str, lines: "Sequence[Text]") -> None:
@@ -162,6 +200,7 @@ def main() -> None:
     pictured([name for name in names if name in PICTURES])
     if screen and "--print" not in words:
         screened()
+        recorded()
     if site:
         command = [sys.executable, str(ROOT / "reports" / "site_sample.py")]
         command += ["--print"] if "--print" in words else []

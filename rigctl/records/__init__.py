@@ -16,6 +16,7 @@ from rigctl.records.cell import (
     several_sets,
 )
 from rigctl.records.history import (
+    ANSWER,
     BASELINE,
     CONFIRMS,
     OWN_TAGS,

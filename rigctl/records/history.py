@@ -7,6 +7,8 @@ from typing import Final
 
 CONFIRMS: Final = "rigctl.confirms"
 """Tag of a run that was made to confirm the news of another: that run's id."""
+ANSWER: Final = "rigctl.answer"
+"""Tag of a run that has ended: its answer in few words, as it was then."""
 BASELINE: Final = "baseline"
 """Tag of a run that others are compared with: it is never pruned."""
 OWN_TAGS: Final = "rigctl."

@@ -40,7 +40,7 @@ def test_two_variants_are_measured_in_turn_and_the_worse_one_is_exit_code_1(repl
     replayed.replay.says(measured={"1": WHOLE, "2": [mbps / 2 for mbps in WHOLE]})
     scenario = replayed.scenario(FOUR + "matrix: {mss: [1240]}\n")
     said = replayed.rigctl("run", scenario, "--against", "mss=100", "--report", "c.html", code=1)
-    assert "Worse: goodput −50.0 % (" in said
+    assert "worse: goodput −50.0 % (" in said
     assert [test for test, _, _ in replayed.replay.began] == [1, 2, 2, 1, 1, 2, 2, 1]
     rows = {(row["cell"], row["mss"], row["repetition"]) for row in replayed.rows("cells")}
     assert rows == {(cell, mss, number) for cell, mss in ((1, 1240), (2, 100)) for number in range(1, 5)}

@@ -30,7 +30,7 @@ def test_two_classes_run_together_and_have_a_row_each(real: Real, host: User) ->
     assert bulk["goodput_mbps"] > 0
     assert voice["duration_s"] == bulk["duration_s"]
     assert [row["flow"] for row in run.rows("flows")] == [1, 1, 2, 3, 4]
-    assert run.document["findings"][0]["text"].startswith("At the same time: voice ")
+    assert run.document["findings"][0]["text"].startswith("voice and bulk at the same time: ")
     page = (run.folder / "classes.html").read_text()
     assert "voice" in page
     assert "bulk" in page

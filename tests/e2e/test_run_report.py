@@ -32,6 +32,7 @@ def test_pages_are_kept_in_a_folder_of_their_own_or_not_at_all(replayed: User) -
     assert "unshaped" in said
     assert all(row["ceiling_mbps"] is None and row["limit"] not in ("line-rate", "rate") for row in replayed.rows())
     assert list(replayed.folder.rglob("*.html")) == []
+    assert "Mbit/s" in replayed.rigctl("runs")  # its answer
     replayed.environment["RIGCTL_REPORTS"] = str(replayed.folder / "of" / "runs")
     said = replayed.rigctl("run", replayed.scenario(QUICK))
     told = [replayed.folder / line.removeprefix("page  ") for line in said.splitlines() if line.startswith("page  ")]

@@ -19,8 +19,8 @@ from rigctl.base.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.cli.commands.plan import overrides_of, print_plan
 from rigctl.cli.options import UNFINISHED, RunOptions, Scenario, on_standard_error, wait_s, with_run_options
 from rigctl.cli.output import folder_of_pages, page_of
-from rigctl.findings import Weight, by_weight
-from rigctl.records import RunInfo, RunPlan, RunStatus
+from rigctl.findings import Finding, Weight, by_weight
+from rigctl.records import ANSWER, RunInfo, RunPlan, RunStatus
 from rigctl.rig.inventory import Rig
 from rigctl.scenario.load import Overrides, find_scenario, load_plan
 
@@ -59,6 +59,7 @@ def run(
         view, outcome = _measured(scenario, options, loaded, folder, tags, waiting_s, quiet=display)
         info = view.info
         report, worse = _document(view, options.bound / 100)
+        _keep_answer(options.store, info.run, report.findings[0])
         publish_results(report)
         page = None if folder is None else page_of(info, options.report, folder)
         if screen is not None:
@@ -137,6 +138,14 @@ def _stored(store: "Store", reference: str | None, scenario: str, overrides: Ove
         began = datetime.fromtimestamp(found.started_at)
         print(f"resuming run {found.run} on {found.plan.rig_name}, started {began:%Y-%m-%d %H:%M}", file=sys.stderr)
     return found
+
+
+def _keep_answer(store: str | None, run: str, answer: Finding) -> None:
+    """Store the answer for lists of runs: they read no measurement."""
+    from rigctl.store import open_store
+
+    with suppress(RigError), open_store(store, create=False) as opened:  # a disk may be full
+        opened.history.tag(run, {ANSWER: answer.brief or answer.text})
 
 
 def _write(info: RunInfo, report: "Document", page: Path | None) -> None:

@@ -3,7 +3,7 @@
 import re
 import sys
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import datetime
 from textwrap import shorten
@@ -16,24 +16,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rigctl.base.errors import InputError, RigctlError
+from rigctl.base.errors import InputError
 from rigctl.base.units import UnitError, format_duration, parse_duration
 from rigctl.cli.options import Json, StoreAddress, run_ids
 from rigctl.cli.output import Count, Instant, Model, Versioned, at, plain_console, say
 from rigctl.cli.stored_runs import Filters, ListedRun, check_tag_name, stored_runs, tags_of, with_filters
-from rigctl.records import BASELINE, RunStatus, given_tags, tag_text
+from rigctl.records import ANSWER, BASELINE, RunStatus, given_tags, tag_text
 from rigctl.report.words.text import plural, some
 from rigctl.runner.resume import Fate, fate
-from rigctl.settings import PARALLEL
-from rigctl.store import NoStoreError, Store, open_store
+from rigctl.store import NoStoreError, open_store
 
 EMPTY: Final = "No runs yet. Start one with `rigctl run SCENARIO`."
 _DAYS: Final = {"d": 1, "w": 7}
 _DAY_S: Final = 86400.0
-_ANSWERED: Final = 20
-"""The newest runs of a list have their answers, which are read from their measurements."""
-_MOST_FLOWS: Final = 1000
-"""Flows of these runs that are read: about a second."""
 _HEADS: Final = ("Run", "When", "Scenario", "Tests", "Tags")
 _UNITS: Final = ((_DAY_S, "d"), (3600.0, "h"), (60.0, "min"))
 _LEAST_WIDTH: Final = 80
@@ -53,15 +48,13 @@ def runs(ctx: typer.Context, filters: Filters, store: StoreAddress = None, as_js
         return
     stored: list[ListedRun] = []
     damaged: list[str] = []
-    answers: dict[str, str] = {}
     with suppress(NoStoreError), open_store(store, create=False) as opened:
         stored, damaged = stored_runs(opened)
-        answers = {} if as_json else answers_of(opened, [run for run in stored if filters.fit(run)])
     chosen = [run for run in stored if filters.fit(run)]
     if as_json:
         print(runs_json(chosen, damaged))
     elif chosen:
-        print_runs(chosen, answers)
+        print_runs(chosen)
     elif not damaged:
         say(f"No run of {len(stored)} fits {filters}." if stored else EMPTY)
     if damaged:
@@ -111,22 +104,7 @@ def status_text(stored: ListedRun) -> str:
     return {True: f"died, began {age} ago", None: f"died? began {age} ago"}.get(stored.died, f"running for {age}")
 
 
-def answers_of(opened: Store, runs: Sequence[ListedRun]) -> dict[str, str]:
-    """Return the answers of the newest runs by id, without those of large runs: a list is to be fast."""
-    from rigctl.report.document import document  # numpy and pandas: JSON does without
-
-    answers, left = {}, _MOST_FLOWS
-    for info in (run.info for run in runs[: -_ANSWERED - 1 : -1] if run.info.status is not RunStatus.RUNNING):
-        flows = info.plan.repeat * sum(len(cell.streams) * (cell[PARALLEL] or 1) for cell in info.plan.cells)
-        if flows <= left:
-            left -= flows
-            with suppress(RigctlError):
-                head = document(info, opened.repetitions(info.run, series=False)).findings[0]
-                answers[info.run] = head.brief or head.text
-    return answers
-
-
-def print_runs(runs: Sequence[ListedRun], answers: Mapping[str, str], console: Console | None = None) -> None:
+def print_runs(runs: Sequence[ListedRun], console: Console | None = None) -> None:
     """Print a line for each run: id, age, scenario, tests with a valid result, tags, and answer or state.
 
     A narrow terminal cuts the answer at the end of a word. An id is never cut.
@@ -149,7 +127,7 @@ def print_runs(runs: Sequence[ListedRun], answers: Mapping[str, str], console: C
         table.add_column(head, no_wrap=True, max_width=most, justify="right" if head == "Tests" else "left")
     for run, row in zip(runs, rows, strict=True):
         cells = [Text(text, _style(run) if head == "Tests" else "") for head, text in zip(heads, row, strict=False)]
-        answer = answers.get(run.info.run) or status_text(run)
+        answer = run.info.tags.get(ANSWER) or status_text(run)
         cells += [Text(shorten(answer, room, placeholder="…"))] if room >= _LEAST_ANSWER else []
         table.add_row(*cells)
     console.print(table, crop=False)

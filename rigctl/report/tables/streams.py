@@ -217,10 +217,6 @@ def efficiency_entry(share: float | None, above_ceiling: bool) -> Entry:
     return Entry(percent_text(share), None if share is None else 100 * share, "warn" if above_ceiling else "")
 
 
-def _efficiency(cell: CellSummary) -> Entry:
-    return efficiency_entry(cell.efficiency, cell.above_ceiling)
-
-
 def _limit(cell: CellSummary) -> Entry:
     if not cell.counted:
         return Entry(UNKNOWN)

@@ -106,8 +106,8 @@ def test_a_run_that_died_is_told_from_one_that_goes_on(status: RunStatus, age_s:
 )
 def test_a_run_is_one_line_whose_answer_is_cut_at_the_end_of_a_word(width: int, answer: str) -> None:
     text = io.StringIO()
-    answers = {listed().info.run: f"All of seven words {'x' * 60}"}
-    print_runs([listed()], answers, Console(file=text, width=width))
+    run = listed(tags={"rigctl.answer": f"All of seven words {'x' * 60}"})
+    print_runs([run], Console(file=text, width=width))
     head, line = (line.split(maxsplit=6) for line in text.getvalue().splitlines())
     assert head == ["Run", "When", "Scenario", "Tests", "Answer"]
     assert line == [listed().info.run, "1", "min", "ago", "gigablox", "6/7", answer]
@@ -115,7 +115,7 @@ def test_a_run_is_one_line_whose_answer_is_cut_at_the_end_of_a_word(width: int, 
 
 def test_runs_of_a_scenario_on_several_rigs_name_them_and_runs_without_an_answer_their_state() -> None:
     text = io.StringIO()
-    print_runs([old("one", 2), old("two", 1, rig="other")], {}, Console(file=text, width=100))
+    print_runs([old("one", 2), old("two", 1, rig="other")], Console(file=text, width=100))
     lines = [line.split("  ") for line in text.getvalue().splitlines()]
     assert [[word.strip() for word in line if word] for line in lines[1:]] == [
         ["one", "2 d ago", "gigablox on lab", "6/7", "complete in 1m 14s"],

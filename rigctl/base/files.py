@@ -61,12 +61,12 @@ def tidy(folder: Path) -> None:
                 os.close(descriptor)
 
 
-def read_regular(path: str | Path, most: int, folder: int | None = None) -> bytes:
-    """Return the content of a regular file of at most `most` bytes; `path` may be relative to an open folder.
+def read_regular(path: Path, most: int) -> bytes:
+    """Return the content of a regular file of at most `most` bytes.
 
     Raises `OSError`, also for a link, a pipe (which would block), a device, or a longer file.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):

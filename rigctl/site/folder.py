@@ -4,8 +4,7 @@ Files are made under `.rigctl-site/stage` and renamed from there: first new file
 those that are replaced, the front page last. So every page that a reader can reach links to existing pages. A publish
 that ends early, because of a full disk or a signal, leaves the old site as it was.
 
-Other users may be able to write to the folder, but not to `.rigctl-site`. So every file is opened relative to an open
-folder, never through a link, and only regular files are read.
+A folder of pages that is a symbolic link is refused at the start. Only regular files are read.
 """
 
 import contextlib
@@ -103,10 +102,10 @@ _MARKS: Final = TypeAdapter(Mark)
 class Folder:
     """A folder with the site of a store, or an empty one (`mark` None). Made by `opened`."""
 
-    def __init__(self, path: Path, top: int, own: int) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._top = top
-        self._own = own
+        self._own = path / OWN
+        self._stage = self._own / _STAGE
         self._staged: set[str] = set()
         content = self.kept(_MARK)
         try:
@@ -123,76 +122,52 @@ class Folder:
         content = text.encode("utf-8", "replace")
         if self.page(page) != content:
             with written(self.path):
-                _write(self._own, f"{_STAGE}/{page}", content)
+                _write(self._stage / page, content)
             self._staged.add(page)
 
     def keep(self, name: str, content: bytes) -> None:
         """Write one of the site's own files, at once."""
         with written(self.path):
-            _write(self._own, f"{_STAGE}/{name}", content)
-            os.replace(f"{_STAGE}/{name}", name, src_dir_fd=self._own, dst_dir_fd=self._own)
+            _write(self._stage / name, content)
+            (self._stage / name).replace(self._own / name)
 
     def kept(self, name: str) -> bytes | None:
         """Return one of the site's own files; None if it is missing or no regular file."""
-        with contextlib.suppress(OSError):
-            return read_regular(name, _MOST_BYTES, self._own)
-        return None
+        return self.page(f"{OWN}/{name}")
 
     def page(self, page: str) -> bytes | None:
         """Return a page as it is in its place; None if it is missing or no regular file."""
-        with contextlib.suppress(OSError), self._around(page) as (folder, name):
-            return read_regular(name, _MOST_BYTES, folder)
+        with contextlib.suppress(OSError):
+            return read_regular(self.path / page, _MOST_BYTES)
         return None
 
     def has(self, page: str) -> bool:
-        with contextlib.suppress(OSError), self._around(page) as (folder, name):
-            return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
-        return False
+        return (self.path / page).is_file() and not (self.path / page).is_symlink()
 
     def commit(self) -> list[str]:
         """Put all files of the stage in their places; return their paths."""
         with written(self.path):
             for page in sorted(self._staged, key=lambda page: (self.has(page), _ORDER.index(page.partition("/")[0]))):
-                with self._around(page, make=True) as (folder, name):
-                    os.replace(f"{_STAGE}/{page}", name, src_dir_fd=self._own, dst_dir_fd=folder)
+                (self.path / page).parent.mkdir(exist_ok=True)
+                (self._stage / page).replace(self.path / page)
         return sorted(self._staged)
 
     def stage(self) -> None:
         """Make an empty stage."""
         with written(self.path):
             self.discard()
-            for folder in (_STAGE, *(f"{_STAGE}/{name}" for name in _FOLDERS)):
-                os.mkdir(folder, 0o700, dir_fd=self._own)
+            for folder in (self._stage, *(self._stage / name for name in _FOLDERS)):
+                folder.mkdir(0o700)
 
     def discard(self) -> None:
         with contextlib.suppress(OSError):
-            os.unlink(_STAGE, dir_fd=self._own)  # a link, which rmtree refuses
-        shutil.rmtree(_STAGE, ignore_errors=True, dir_fd=self._own)
-
-    @contextmanager
-    def _around(self, page: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
-        """Open the folder that a page lies in; yield it with the name of the page there."""
-        parent, _, name = page.rpartition("/")
-        if make and parent:
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(parent, dir_fd=self._top)
-        folder = _entered(parent or ".", self._top)
-        try:
-            yield folder, name
-        finally:
-            os.close(folder)
+            self._stage.unlink()  # a link, which rmtree refuses
+        shutil.rmtree(self._stage, ignore_errors=True)
 
 
-def _entered(name: str | Path, parent: int | None = None) -> int:
-    """Open a folder; below `parent` not through a link."""
-    follow = 0 if parent is None else os.O_NOFOLLOW
-    return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | follow, dir_fd=parent)
-
-
-def _write(folder: int, name: str, content: bytes) -> None:
+def _write(path: Path, content: bytes) -> None:
     """Make a file that survives a power cut once it is in its place."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(name, flags, 0o666, dir_fd=folder), "wb") as file:
+    with path.open("wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
@@ -220,21 +195,17 @@ def opened(path: Path, wait_s: float = _WAIT_S) -> Iterator[Folder]:
     check_folder(path)
     with ExitStack() as stack:
         with written(path):
+            own = path / OWN
             path.mkdir(parents=True, exist_ok=True)
-            top = _entered(path)
-            stack.callback(os.close, top)
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(OWN, 0o700, dir_fd=top)
-            own = _entered(OWN, top)
-            stack.callback(os.close, own)
-            _refuse_foreign(path, os.fstat(own))
+            own.mkdir(0o700, exist_ok=True)
+            _refuse_foreign(path, own.lstat())
             with contextlib.suppress(OSError):  # a file system without modes
-                os.fchmod(own, 0o700)  # so that nobody else can open the lock
+                own.chmod(0o700)  # so that nobody else can open the lock
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            lock = os.open("lock", flags, 0o600, dir_fd=own)
+            lock = os.open(own / "lock", flags, 0o600)
             stack.callback(os.close, lock)
             _wait(path, lock, wait_s)
-        folder = Folder(path, top, own)
+        folder = Folder(path)
         stack.callback(folder.discard)
         folder.stage()
         yield folder

@@ -9,7 +9,6 @@ import pytest
 from sites import Site, weeks
 
 from rigctl.base.errors import InputError
-from rigctl.site import folder as folders
 from rigctl.site.folder import OWN, page_of_run
 
 
@@ -39,17 +38,6 @@ def test_pages_are_not_written_through_a_link(published: Site, precious: Path, n
     (published.path / name).symlink_to(precious)
     with pytest.raises(InputError, match=f"{name} is a symbolic link"):
         published.publish()
-
-
-def test_a_link_that_is_made_while_pages_are_made_is_not_followed(published: Site, precious: Path) -> None:
-    weeks(published.store, [5])
-    with folders.opened(published.path) as folder:
-        folder.add("runs/a.html", "x")
-        (published.path / "runs").rename(published.path.parent / "away")
-        (published.path / "runs").symlink_to(precious)
-        assert folder.page("runs/file.html") is None
-        with pytest.raises(InputError, match="cannot be written"):
-            folder.commit()
 
 
 @pytest.mark.parametrize("name", ["stage", "manifest.json", "lock"])

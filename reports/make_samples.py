@@ -36,6 +36,8 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
     "10gbe-mesh-mended": ("10gbe-mesh-mended",),
     "das2-soak": ("das2-soak", "--rig-set", "trunk.rate=10G", "--duration", "2m"),
 }
+LARGE: Final = ("das2-quick-8g", "das2-quick-10g")
+"""Their runs are not kept: 2.5 MB each."""
 PRODUCT: Final[dict[str, tuple[str, ...]]] = {
     "product-gigablox": ("gigablox", "--duration", "8s", "--repeat", "4"),
 }
@@ -71,7 +73,8 @@ def measured(name: str) -> None:
 
 def printed(name: str) -> None:
     """Write the run, its page, what a terminal shows, and of the first run the export."""
-    rigctl(name, "export", "--format", "rigctl", "-o", str(SAMPLES / f"{name}.rigctl"))
+    if name not in LARGE:
+        rigctl(name, "export", "--format", "rigctl", "-o", str(SAMPLES / f"{name}.rigctl"))
     rigctl(name, "report", "-o", str(SAMPLES / f"{name}.html"))
     (SAMPLES / f"{name}.txt").write_text(rigctl(name, "show"))
     if name == "gigablox-60s":

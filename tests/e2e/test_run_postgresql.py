@@ -35,4 +35,5 @@ def test_a_server_that_goes_in_mid_run_ends_it_and_the_run_is_resumed(replayed: 
     replayed.rigctl("run", scenario, "--no-report", "--quiet", "--resume", stored["run"])
     assert [test for test, _, _ in replayed.replay.began] == [1, 2, 2, 3, 4]
     (stored,) = json.loads(replayed.rigctl("runs", "--json"))["runs"]
-    assert (stored["status"], stored["measured"], stored["tags"]) == ("complete", {"ok": 4}, {"firmware": "1.2.3"})
+    tags = {"firmware": "1.2.3", "rigctl.answer": "900 Mbit/s"}
+    assert (stored["status"], stored["measured"], stored["tags"]) == ("complete", {"ok": 4}, tags)

@@ -6,6 +6,7 @@ import shlex
 import sys
 import threading
 from collections.abc import Sequence
+from concurrent.futures import CancelledError
 from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
@@ -396,9 +397,11 @@ async def _feed(process: Process) -> None:
                 data = os.read(sys.stdin.fileno(), _CHUNK)
             except (OSError, ValueError, AttributeError):  # closed, or not ours to read
                 data = b""
+            piece = pieces.put(data)
             try:
-                asyncio.run_coroutine_threadsafe(pieces.put(data), loop).result()
-            except (RuntimeError, asyncio.CancelledError):
+                asyncio.run_coroutine_threadsafe(piece, loop).result()
+            except (RuntimeError, CancelledError):
+                piece.close()
                 return  # the command has ended first
 
     # A read from a terminal cannot be ended: the thread must not keep the program from ending.

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import threading
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -25,16 +24,11 @@ def test_a_command_that_ends_before_its_input_leaves_no_exception(monkeypatch: p
     raised: list[Any] = []
     monkeypatch.setattr(threading, "excepthook", raised.append)
     reading, writing = os.pipe()
-    os.set_blocking(writing, False)
 
     async def ended(process: Any) -> None:
         feeding = asyncio.create_task(rig._feed(process))
         # The command holds a piece, the queue four, the thread waits with one, and the last is in the pipe.
-        left = 7 * rig._CHUNK
-        while left:
-            with suppress(BlockingIOError):
-                left -= os.write(writing, b"x" * min(left, rig._CHUNK))
-            await asyncio.sleep(0)
+        await asyncio.to_thread(os.write, writing, b"x" * 7 * rig._CHUNK)
         feeding.cancel()
         await asyncio.wait({feeding})
 

@@ -19,7 +19,7 @@ from rigctl.base.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.cli.commands.plan import overrides_of, print_plan
 from rigctl.cli.options import UNFINISHED, RunOptions, Scenario, on_standard_error, wait_s, with_run_options
 from rigctl.cli.output import folder_of_pages, page_of
-from rigctl.findings import Finding, Weight, by_weight
+from rigctl.findings import Weight, by_weight
 from rigctl.records import ANSWER, RunInfo, RunPlan, RunStatus
 from rigctl.rig.inventory import Rig
 from rigctl.scenario.load import Overrides, find_scenario, load_plan
@@ -56,10 +56,7 @@ def run(
         return 0
     folder = None if options.no_report else folder_of_pages(options.report)
     with displayed() if display else nullcontext() as screen:
-        view, outcome = _measured(scenario, options, loaded, folder, tags, waiting_s, quiet=display)
-        info = view.info
-        report, worse = _document(view, options.bound / 100)
-        _keep_answer(options.store, info.run, report.findings[0])
+        info, report, worse, outcome = _measured(scenario, options, loaded, folder, tags, waiting_s, quiet=display)
         publish_results(report)
         page = None if folder is None else page_of(info, options.report, folder)
         if screen is not None:
@@ -85,7 +82,8 @@ def _measured(
     waiting_s: float,
     *,
     quiet: bool,
-) -> tuple["RunView", "Outcome"]:
+) -> tuple[RunInfo, "Document", bool, "Outcome"]:
+    """Measure; return the run, its report, whether its second variant is worse, and how it ended."""
     from rigctl.analysis.nights.history import keep_figures
     from rigctl.analysis.run_view import RunView
     from rigctl.analysis.views.over_time import sampled
@@ -123,7 +121,10 @@ def _measured(
         info = opened.run(outcome.run)
         view = RunView(info, opened.repetitions(outcome.run, series=sampled(info.plan)))
         keep_figures(opened, view)
-        return view, outcome
+        report, worse = _document(view, options.bound / 100)
+        with suppress(RigError):  # a disk may be full
+            opened.history.tag(info.run, {ANSWER: report.findings[0].brief or report.answer})
+        return info, report, worse, outcome
 
 
 def _stored(store: "Store", reference: str | None, scenario: str, overrides: Overrides) -> RunInfo:
@@ -138,14 +139,6 @@ def _stored(store: "Store", reference: str | None, scenario: str, overrides: Ove
         began = datetime.fromtimestamp(found.started_at)
         print(f"resuming run {found.run} on {found.plan.rig_name}, started {began:%Y-%m-%d %H:%M}", file=sys.stderr)
     return found
-
-
-def _keep_answer(store: str | None, run: str, answer: Finding) -> None:
-    """Store the answer for lists of runs: they read no measurement."""
-    from rigctl.store import open_store
-
-    with suppress(RigError), open_store(store, create=False) as opened:  # a disk may be full
-        opened.history.tag(run, {ANSWER: answer.brief or answer.text})
 
 
 def _write(info: RunInfo, report: "Document", page: Path | None) -> None:

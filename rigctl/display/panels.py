@@ -100,10 +100,10 @@ def number_text(mbps: float | None) -> tuple[str, str]:
     """Return number and unit, as `941`, `Mbit/s` or `18.31`, `Gbit/s`, with three to five digits."""
     if mbps is not None and mbps >= _GBIT_FROM:
         return f"{mbps / 1000:.{1 if mbps >= 99_950 else 2}f}", "Gbit/s"
-    return rate_text(mbps), "Mbit/s"
+    return short_rate(mbps), "Mbit/s"
 
 
-def rate_text(rate: float | None) -> str:
+def short_rate(rate: float | None) -> str:
     """Return a rate with three digits or more: `9.41`, `94.1`, `9,410`."""
     if rate is None:
         return "–"

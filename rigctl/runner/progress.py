@@ -9,7 +9,7 @@ from typing import Final, Literal
 from rigctl.analysis.rows.flows import datagram_values, message_values
 from rigctl.base.logs import learnt
 from rigctl.base.units import format_bytes
-from rigctl.display.panels import rate_text
+from rigctl.display.panels import short_rate
 from rigctl.measure.orders import Channel
 from rigctl.model.contract import departures
 from rigctl.model.unknowns import mean_of_all, total
@@ -205,9 +205,9 @@ class Columns:
 
     def _figures(self, unit: str, values: Sequence[float | None], whole: float | None) -> dict[str, str]:
         known = sorted(value for value in values if value is not None)
-        ends = "–".join(dict.fromkeys(map(rate_text, (known[0], known[-1])))) if known[1:] else ""
-        each = [ends] if self._streams == [_RANGE] else map(rate_text, values)
-        return {unit: rate_text(whole), **dict(zip(self._streams, each, strict=False))}
+        ends = "–".join(dict.fromkeys(map(short_rate, (known[0], known[-1])))) if known[1:] else ""
+        each = [ends] if self._streams == [_RANGE] else map(short_rate, values)
+        return {unit: short_rate(whole), **dict(zip(self._streams, each, strict=False))}
 
     def _line(self, texts: Mapping[str, str], note: str) -> str:
         line = ""

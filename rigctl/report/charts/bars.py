@@ -16,7 +16,7 @@ WIDE, NARROW = 1040.0, 360.0
 """Widths of a picture in a page, and on a phone."""
 MOST_TESTS: Final = 16
 MOST_PAIRS: Final = 4
-"""Where a test has more pairs, the slowest and the fastest of each test are drawn."""
+"""Pairs of a test that are all drawn; of more the slowest and the fastest are."""
 ENDS: Final = ("slowest pair", "fastest pair")
 WHISKERS: Final = 4
 """From this number of repetitions on a bar has its standard deviation."""

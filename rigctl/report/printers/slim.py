@@ -82,7 +82,7 @@ def slim(table: Table, width: int) -> Slim:
     return Slim(
         tuple(_lines(table, kept)),
         tuple(_phrase(each.column, text) for each in alike if (text := each.common) not in (None, UNKNOWN)),
-        tuple(_small(each.column.title) for each in left),
+        tuple(lower_first(each.column.title) for each in left),
         tuple(tuple(_phrase(each.column, each.entries[at].text) for each in left) for at in range(len(table.rows))),
     )
 
@@ -240,11 +240,7 @@ def _phrase(column: Column, text: str) -> str:
         phrase = column.phrase.format(value)
         return " ".join(filter(None, (phrase.removesuffix("s") if text == "1" else phrase, words)))
     unit = f" {column.unit}" if column.unit and text[-1:].isdigit() else ""
-    return f"{_small(column.title)} {text}{unit}"
-
-
-def _small(title: str) -> str:
-    return lower_first(title) if title[1:2].islower() else title
+    return f"{lower_first(column.title)} {text}{unit}"
 
 
 def _lines(table: Table, columns: Sequence[_Shown]) -> Iterator[Text]:

@@ -64,7 +64,7 @@ def _headed(title: str, answer: str) -> str:
     short = title.partition(", ")[0].partition(": ")[0]
     if not short or answer.startswith(short):
         return answer
-    return f"{short}: {lower_first(answer) if answer[1:2].islower() else answer}"
+    return f"{short}: {lower_first(answer)}"
 
 
 def _print(text: str | Text, console: Console, style: str = "", mark: str = "") -> None:

@@ -62,7 +62,7 @@ PALE: Final = 0.10
 _WIDTH: Final = 290
 _HEIGHT: Final = 125
 MOST_PANELS: Final = 12
-"""Of more windows the last ones are drawn, as many for each condition."""
+"""Panels that are drawn: the last windows, as many for each condition."""
 _FEW_POINTS: Final = 60
 """A line with more points than this has no dots."""
 MOST_COLUMNS: Final = 2

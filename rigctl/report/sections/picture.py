@@ -21,7 +21,7 @@ from rigctl.report.words.text import plural, rate_text, span
 
 _HEIGHT: Final = 240
 _STEPS: Final = 40
-"""Of a curve."""
+"""Points of a curve."""
 
 
 def part(view: RunView) -> Part | None:

@@ -10,6 +10,7 @@ from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.summary import CellSummary
 from rigctl.base.units import size_words
 from rigctl.findings import Finding, Number, Severity, Weight, tests
+from rigctl.model.limits.ceilings import window_bps
 from rigctl.report.words.text import (
     FEW_SHARE,
     MOST_LISTED,
@@ -337,8 +338,8 @@ def window_formula(cell: CellSummary) -> str:
         return ""
     asked = cell.cell[WINDOW] and stream.window_effective_bytes
     size, flows = asked or round(stream.advertised_bytes), cell.cell.parallel
-    mbps, rtt_ms = 8 * size * flows / stream.rtt_min_us, stream.rtt_min_us / 1e3
-    return f"{f'{flows} × ' if flows > 1 else ''}{size_words(size)} ÷ {rtt_ms:.3g} ms = {rate_text(mbps)} Mbit/s"
+    mbps, rtt_us = flows * window_bps(size, stream.rtt_min_us / 1e6) / 1e6, stream.rtt_min_us
+    return f"{f'{flows} × ' if flows > 1 else ''}{size_words(size)} ÷ {rtt_us / 1e3:.3g} ms = {rate_text(mbps)} Mbit/s"
 
 
 def _window_findings(held: Sequence[CellSummary], *, advised: bool) -> Iterator[Finding]:

@@ -134,8 +134,8 @@ def plural(count: int, one: str, several: str | None = None) -> str:
 
 
 def lower_first(text: str) -> str:
-    """Return `text` with a small first letter, to stand within a sentence."""
-    return text[:1].lower() + text[1:]
+    """Return `text` with a small first letter, to stand within a sentence; an abbreviation, as MSS, stays."""
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
 def upper_first(text: str) -> str:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from pages import PLANS, STORED
 from progressing import lines_of
 
 from rigctl.analysis import run_view
-from rigctl.base import resources
 from rigctl.cli.app import exit_code
 from rigctl.cli.commands import export, report
 from rigctl.records import Repetition, RunInfo
@@ -24,9 +24,6 @@ PAGES: Final = HERE / "pages"
 SAMPLES: Final = HERE.parents[1] / "reports" / "samples"
 RENEW: Final = os.environ.get("RIGCTL_GOLDEN") == "renew"
 NIGHTS: Final = "nights"
-RUNS: Final = sorted(path.stem for path in (HERE / "runs").glob("*.rigctl") if path.stem != NIGHTS)
-PLANS: Final = sorted({path.stem for path in resources.scenarios().glob("*.yaml")} - {"das2"})
-"""Without `das2`: its plan has 3 MB, and `das2-quick` has the same settings."""
 
 FORMATS: Final[dict[str, tuple[str, ...]]] = {
     "txt": ("show",),
@@ -113,13 +110,13 @@ def check(page: str, text: str, folder: Path = PAGES) -> None:
 
 @pytest.mark.usefixtures("once")
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", STORED)
 def test_a_stored_run_is_printed_as_before(name: str, form: str, stores: Callable[[str], Path], rigctl: Rigctl) -> None:
     words = (*FORMATS[form], "--store", str(stores(name)))
     check(f"{name}.{form}", rigctl(*words, file="page.html" if form == "html" else None))
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", STORED)
 def test_the_table_of_a_run_fills_as_before(name: str, stores: Callable[[str], Path]) -> None:
     with open_store(str(stores(name))) as store:
         info = store.run(store.run_ids()[0])
@@ -158,7 +155,7 @@ def test_a_run_survives_an_export_and_an_import(stores: Callable[[str], Path], t
 
 def test_no_page_is_left_over() -> None:
     made = (
-        {f"{name}.{form}" for name in RUNS for form in (*FORMATS, "progress.txt")}
+        {f"{name}.{form}" for name in STORED for form in (*FORMATS, "progress.txt")}
         | set(MORE)
         | {f"plan.{each}.json" for each in PLANS}
     )

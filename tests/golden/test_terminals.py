@@ -11,19 +11,17 @@ from typing import Final
 
 import commands_page
 import pytest
+from pages import PLANS, STORED
 from rich.cells import cell_len
 
-from rigctl.base import resources
 from rigctl.cli.app import every_command, exit_code
 
 WIDTHS: Final = (80, 100, 132)
 UNLIMITED: Final = 1000
-RUNS: Final = sorted({path.stem for path in (Path(__file__).parent / "runs").glob("*.rigctl")} - {"nights"})
-SCENARIOS: Final = sorted({path.stem for path in resources.scenarios().glob("*.yaml")} - {"das2"})  # 1920 tests
 HELPS: Final = ["rigctl", *(words for words, _ in commands_page.commands(every_command(), "rigctl"))]
 COMMANDS: Final = [
-    *(f"plan {name}" for name in SCENARIOS),
-    *(f"plan {name} --all" for name in SCENARIOS),
+    *(f"plan {name}" for name in PLANS),
+    *(f"plan {name} --all" for name in PLANS),
     "plan gigablox --set window=64K,1M --against congestion=bbr --repeat 4",
     "run udp --dry-run",
     "expect",
@@ -41,7 +39,7 @@ COMMANDS: Final = [
     "compare --store nights",
     "compare --store two",
     "compare 20261123-101618 20261123-101921 --store list",
-    *(f"show --store {name}{every}" for name in RUNS for every in ("", " --all")),
+    *(f"show --store {name}{every}" for name in STORED for every in ("", " --all")),
 ]
 EXCEPTED: Final = {
     "rigctl export": "data",

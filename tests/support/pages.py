@@ -15,6 +15,7 @@ import das2
 from switched import Paper
 
 from rigctl.analysis.nights.comparison import Comparison, compared
+from rigctl.base import resources
 from rigctl.cli.app import exit_code
 from rigctl.records import Bins, Capture, Direction, Pair, Repetition, RunInfo, Status
 from rigctl.report.document import document
@@ -24,6 +25,10 @@ from rigctl.store import open_store
 Run: TypeAlias = tuple[RunInfo, list[Repetition]]
 PAIR: Final = Pair("pi1", "pi2")
 GOLDEN: Final = Path(__file__).parents[1] / "golden" / "runs"
+STORED: Final = sorted(path.stem for path in GOLDEN.glob("*.rigctl") if path.stem != "nights")
+"""Stored runs, one of each kind."""
+PLANS: Final = sorted({path.stem for path in resources.scenarios().glob("*.yaml")} - {"das2"})
+"""Bundled scenarios, without `das2`: its plan has 3 MB, and `das2-quick` has the same settings."""
 
 
 @cache

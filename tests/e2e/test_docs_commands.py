@@ -1,11 +1,13 @@
 """The shell blocks of README and documentation, run as they stand: in one folder, with one store.
 
-The first run of each bundled scenario is measured on its rig, as are those of pages about rigs; others are replayed.
+Each page begins with the same two runs, whatever page was read before it. The first run of each bundled scenario is
+measured on its rig, as are those of pages about rigs; others are replayed.
 """
 
 import json
 import re
 import shlex
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,13 +30,20 @@ ABOUT_RIGS: Final = ("docs/tutorial.md", "docs/reference/virtual-rig.md")
 
 
 class Reader:
-    """Somebody who types what the pages say. What several lines come to is done once."""
+    """Somebody who types what the pages say. What several lines of a page come to is done once."""
 
     def __init__(self, user: User) -> None:
         self.user = user
         self.typed: set[tuple[str, ...]] = set()
         self.unmeasured = set(bundled_scenarios())
         user.replays()
+
+    def opens(self, page: str) -> None:
+        """Begin a page: with a store of its own, in which are the runs that were there before the first page."""
+        store = self.user.folder / f"{page.replace('/', '-')}.db"
+        shutil.copy(self.user.folder / "store.db", store)
+        self.user.environment["RIGCTL_STORE"] = str(store)
+        self.typed.clear()
 
     def types(self, line: str, *, measured: bool = False) -> None:
         """Do one line: `rigctl …`, maybe with its output to a file or to other programs, as a shell does it."""
@@ -74,11 +83,11 @@ class Reader:
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
-    """With a rig that is up, and two runs, so that each page has something to show and compare."""
+    """With a rig that is up, and two runs of the same tests, so that each page has something to show and compare."""
     found = Reader(User(tmp_path_factory.mktemp("reader")))
     found.user.rigctl("rig", "up", "gigablox")
-    found.types("rigctl run gigablox --set window=128K")
     found.types("rigctl run gigablox")
+    found.types("rigctl run gigablox --tag again=1")
     yield found
     found.rigctl(["rig", "down", "gigablox"])  # a page may have done so
     assert found.user.processes() == {}
@@ -96,5 +105,6 @@ def _without_numbers(text: str) -> str:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_a_page_do_what_it_says(page: str, reader: Reader) -> None:
+    reader.opens(page)
     for line in (line for fence in RUNNABLE if fence.page == page for line in fence.commands()):
         reader.types(line, measured=page in ABOUT_RIGS)

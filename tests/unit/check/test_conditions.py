@@ -1,31 +1,25 @@
 """Host settings on a node: what a card takes is told before anything is changed, by `check` as by a run."""
 
-from typing import cast
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, call
 
 import pytest
 
 from rigctl.check.conditions import granted_text, refusals, set_on
 from rigctl.records import Condition, HostSetting
-from rigctl.remote.agent import Agent, Granted, RefusedError
+from rigctl.remote.agent import Granted, RefusedError
 
 COALESCING = "Adaptive RX: off  TX: n/a\nrx-usecs: 3\nrx-frames: n/a\ntx-usecs: n/a\n"
 
 
-class FakeAgent:
-    def __init__(self) -> None:
-        self.node, self.ended = "a", False
-        self.asked: list[tuple[str, str, str | None, str | None, bool]] = []
+def fake() -> AsyncMock:
+    """Return an agent that takes everything but rings."""
 
-    async def set(self, kind: str, value: str, *, name: str | None, interface: str | None, dry: bool) -> Granted:
-        self.asked.append((kind, value, name, interface, dry))
+    async def answer(kind: str, value: str, **_: object) -> Granted:
         if kind == "rings":
             raise RefusedError("a", "set", "EINVAL", "rings rx of eth0: Invalid argument; 9000 was asked for")
         return Granted("0", value)
 
-
-def of(agent: FakeAgent) -> Agent:
-    return cast(Agent, agent)
+    return AsyncMock(node="a", ended=False, set=AsyncMock(side_effect=answer))
 
 
 async def run(command: str) -> str:
@@ -33,15 +27,16 @@ async def run(command: str) -> str:
 
 
 async def refused(*settings: HostSetting, interface: str | None = "eth0") -> tuple[str, ...]:
-    return await refusals(of(FakeAgent()), run, (Condition("one", settings), Condition("two", settings[:1])), interface)
+    return await refusals(fake(), run, (Condition("one", settings), Condition("two", settings[:1])), interface)
 
 
 async def test_a_check_asks_for_every_setting_and_changes_none() -> None:
-    agent = FakeAgent()
+    agent = fake()
     settings = (HostSetting("mtu", "1400"), HostSetting("sysctl", "0", "net.ipv4.tcp_sack"), HostSetting("rps", "1-2"))
-    assert await refusals(of(agent), run, (Condition("one", settings),), "eth0") == ()
-    sack = ("sysctl", "0", "net.ipv4.tcp_sack", None, True)
-    assert agent.asked == [("mtu", "1400", None, "eth0", True), sack, ("rps", "00000006", None, "eth0", True)]
+    assert await refusals(agent, run, (Condition("one", settings),), "eth0") == ()
+    sack = call("sysctl", "0", name="net.ipv4.tcp_sack", interface=None, dry=True)
+    mtu, rps = (call(*each, name=None, interface="eth0", dry=True) for each in (("mtu", "1400"), ("rps", "00000006")))
+    assert agent.set.await_args_list == [mtu, sack, rps]
 
 
 RINGS = "set: rings rx of eth0: Invalid argument; 9000 was asked for (EINVAL)"

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from itertools import chain, permutations, repeat
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -54,17 +54,11 @@ def test_a_size_that_was_not_sent_was_not_refused() -> None:
 
 
 def test_a_search_that_would_not_end_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = 0
-
-    def endless(path: PathState) -> list[int]:
-        nonlocal asked
-        asked += 1
-        return [500 + asked]
-
+    endless: Mock = Mock(side_effect=lambda _: [500 + endless.call_count])
     monkeypatch.setattr(paths, "_next_sizes", endless)
     monkeypatch.setattr(paths, "_SETTLE_S", 0.0)
     state({})
-    assert asked < 100
+    assert endless.call_count < 100
 
 
 def test_in_a_round_a_node_sends_once_and_receives_once() -> None:

@@ -12,33 +12,19 @@ import pytest
 
 from rigctl.check.judge import judged
 from rigctl.check.records import NodeState, RigState
-from rigctl.findings import Severity
+from rigctl.findings import Finding, Severity
 from rigctl.probe.switches import PortCounters
 from rigctl.records import Cell, Condition, HostSetting, Link, Pair, RunPlan
 from rigctl.rig.inventory import Node, Rig
 from rigctl.settings import BUSY_POLL, PLACEMENT, Settings
 
 TWO_SOCKETS = {"numa_processors": {"0": "0-15,32-47", "1": "16-31,48-63"}, "numa_node": 0, "speed_bps": 25 * 10**9}
-MLX5: dict[str, Any] = {
-    **TWO_SOCKETS,
-    "interrupt_processors": "0-15,32-47",
-    "rx_queues": 32,
-    "rps": "off",
-    "allowed_processors": "0-63",
-    "idle_state": "C6",
-    "idle_latency_us": 133,
-    "dma_latency_us": 2_000_000_000,
-    "pause": {"rx": True, "tx": True},
-}
+QUEUES = {"interrupt_processors": "0-15,32-47", "rx_queues": 32, "rps": "off", "allowed_processors": "0-63"}
+C6 = {"idle_state": "C6", "idle_latency_us": 133, "dma_latency_us": 2_000_000_000}
+MLX5: dict[str, Any] = {**TWO_SOCKETS, **QUEUES, **C6, "pause": {"rx": True, "tx": True}}
 IXGBE: dict[str, Any] = {**MLX5, "numa_node": 1, "speed_bps": 10**10, "interrupt_processors": "16-31", "rx_queues": 16}
-PI5: dict[str, Any] = {
-    "numa_processors": {"0": "0-3"},
-    "speed_bps": 10**9,
-    "interrupt_processors": "0",
-    "rx_queues": 1,
-    "rps": "off",
-    "allowed_processors": "0-3",
-}
+ONE_QUEUE = {"interrupt_processors": "0", "rx_queues": 1, "rps": "off", "allowed_processors": "0-3"}
+PI5: dict[str, Any] = {**ONE_QUEUE, "numa_processors": {"0": "0-3"}, "speed_bps": 10**9}
 DEEPER: dict[str, Any] = {"idle_state": "C10", "idle_latency_us": 890}
 LAPTOP: dict[str, Any] = {**PI5, **DEEPER, "numa_node": 0, "interrupt_processors": "5"}
 GUEST: dict[str, Any] = {**PI5, "speed_bps": None, "interrupt_processors": "0-1", "rx_queues": 2}
@@ -138,6 +124,9 @@ def test_each_case_has_its_findings_and_no_other(case: Case) -> None:
 
 
 def test_findings_name_what_was_measured_and_what_mends_it() -> None:
+    def judged_on(facts: dict[str, Any], cell: dict[str, Any]) -> list[Finding]:
+        return [each for each in judged(seen_of(Case("", facts, (), cell))) if each.level is not Severity.OK]
+
     (interrupts,) = judged_on(MLX5 | {"interrupt_processors": "3"}, placed("nic"))
     assert interrupts.text == "a: all interrupts of eth0 go to processor 3 of 64: it alone takes all packets."
     assert interrupts.remedy == "On the node, as root: systemctl start irqbalance; or a condition: rps: all"
@@ -145,8 +134,3 @@ def test_findings_name_what_was_measured_and_what_mends_it() -> None:
     assert apart.text == "a: placement 16-19 runs flows on NUMA node 1, the card of eth0 is on node 0."
     (unknown,) = judged_on({**LAPTOP, "dma_latency_us": None}, PINGPONG)
     assert "unless a process holds /dev/cpu_dma_latency" in unknown.text
-
-
-def judged_on(facts: dict[str, Any], cell: dict[str, Any]) -> list[Any]:
-    findings = judged(seen_of(Case("", facts, (), cell)))
-    return [finding for finding in findings if finding.level is not Severity.OK]

@@ -141,6 +141,9 @@ SLOWER = "the card of eth0 has PCIe 2.5 GT/s × 1: 1.7 Gbit/s, less than its lin
 SLOW_SLOT = {"pcie": {"speed_gts": 2.5, "width": 1, "speed_max_gts": 5, "width_max": 4}, "speed_bps": 10**10}
 
 
+FREEBSD: dict[str, Any] = {"kernel": "FreeBSD 14.1-RELEASE amd64", "interface": "ix0", "sysctls": {}}
+
+
 @pytest.mark.parametrize(
     ("facts", "text", "remedy"),
     [
@@ -151,6 +154,10 @@ SLOW_SLOT = {"pcie": {"speed_gts": 2.5, "width": 1, "speed_max_gts": 5, "width_m
         ({"interface": None}, "the interface of its data address was not found.", "data_interface"),
         (SLOW_SLOT, SLOWER, "faster slot"),
         ({"throttled": ["under-voltage now"]}, "under-voltage now (vcgencmd get_throttled).", "power supply"),
+        (FREEBSD | {"up": False}, "ix0 is down.", "ifconfig ix0 up"),
+        (FREEBSD | {"carrier": 0}, "ix0 has no link.", "Look at cable"),
+        (FREEBSD | {"duplex": "half"}, "ix0 runs half duplex: both directions share the link.", "media autoselect"),
+        (FREEBSD | {"speed_bps": 10**8}, "ix0 runs at 100 Mbit/s, the rig file has 1 Gbit/s.", "ifconfig -m ix0"),
     ],
 )
 def test_what_is_wrong_with_a_node_is_named_with_what_mends_it(facts: dict[str, Any], text: str, remedy: str) -> None:
@@ -319,36 +326,28 @@ def test_a_path_is_judged_by_what_became_of_its_probes(change: dict[str, Any], l
     assert (finding.level.value, finding.text) == (level, f"a -> b: {text}")
 
 
-ON, OFF = {"net.mptcp.enabled": "1"}, {"net.mptcp.enabled": "0"}
-TURNS_ON = HostSetting("sysctl", "1", name="net.mptcp.enabled")
+def test_multipath_tcp_that_a_node_lacks_is_told_to_those_who_ask_for_it() -> None:
+    on, off = ({"sysctls": {**SYSCTLS, "net.mptcp.enabled": value}} for value in "10")
+    asks, turns_on = (
+        cell(settings=Settings({MPTCP: True}), condition="on"),
+        HostSetting("sysctl", "1", "net.mptcp.enabled"),
+    )
 
+    def told(node: dict[str, Any], *settings: HostSetting, cell: Cell = asks) -> list[tuple[Severity, str]]:
+        plan = plan_with(cell, conditions=(Condition("on", settings),))
+        return [(each.level, each.text) for each in judged(seen_of(on, node, plan=plan)) if "ultipath" in each.text]
 
-@pytest.mark.parametrize(
-    ("node", "settings", "level", "words"),
-    [
-        (OFF, (), Severity.WARNING, "net.mptcp.enabled is 0, and test 1 asks for"),
-        ({}, (), Severity.ERROR, "its kernel has no Multipath TCP, and test 1 asks for it"),
-        (OFF, (TURNS_ON,), None, ""),
-        (ON, (), None, ""),
-    ],
-)
-def test_multipath_tcp_that_a_node_lacks_is_told_to_those_who_ask_for_it(
-    node: dict[str, str], settings: tuple[HostSetting, ...], level: Severity | None, words: str
-) -> None:
-    plan = plan_with(cell(settings=Settings({MPTCP: True}), condition="on"), conditions=(Condition("on", settings),))
-    nodes = [{"sysctls": {**SYSCTLS, **ON}}, {"sysctls": {**SYSCTLS, **node}}]
-    found = [each for each in judged(seen_of(*nodes, plan=plan)) if "ultipath TCP" in each.text]
-    assert [(each.level, each.subject.names) for each in found] == ([] if level is None else [(level, ("b",))])
-    assert all(words in each.text for each in found)
-    assert not any("ultipath TCP" in each.text for each in judged(seen_of(*nodes, plan=plan_with(cell()))))
+    ((warning, disabled),) = told(off)
+    ((error, without),) = told({})
+    assert (warning, error) == (Severity.WARNING, Severity.ERROR)
+    assert disabled.startswith("b: net.mptcp.enabled is 0, and test 1 asks for")
+    assert without.startswith("b: its kernel has no Multipath TCP, and test 1 asks for it")
+    assert told(off, turns_on) == told(on) == told(off, cell=cell()) == told({}, cell=cell()) == []
 
 
 def test_the_sizes_of_ipv6_count_its_longer_header() -> None:
     found = judged(seen_of({}, {}, paths=(whole(version=6),)))
     assert [each.numbers.get("icmp_payload_bytes") for each in found if "path_mtu_bytes" in each.numbers] == [8952]
-
-
-FREEBSD: dict[str, Any] = {"kernel": "FreeBSD 14.1-RELEASE amd64", "interface": "ix0", "sysctls": {}}
 
 
 def test_a_sound_freebsd_node_among_linux_nodes_has_one_note_of_what_is_not_checked() -> None:
@@ -359,23 +358,6 @@ def test_a_sound_freebsd_node_among_linux_nodes_has_one_note_of_what_is_not_chec
     assert note.subject.names == ("b", "c")
 
 
-@pytest.mark.parametrize(
-    ("change", "text", "remedy"),
-    [
-        ({"up": False}, "b: ix0 is down.", "ifconfig ix0 up"),
-        ({"carrier": 0}, "b: ix0 has no link.", "Look at cable"),
-        ({"mtu": 9000}, "b: ix0 has MTU 9000, 2 other nodes 1500.", "ifconfig ix0 mtu 1500"),
-        ({"duplex": "half"}, "b: ix0 runs half duplex", "ifconfig ix0 media autoselect"),
-        ({"speed_bps": 10**8}, "b: ix0 runs at 100 Mbit/s, the rig file has 1 Gbit/s.", "ifconfig -m ix0"),
-    ],
-)
-def test_a_fault_of_a_freebsd_node_has_the_command_of_freebsd(change: dict[str, Any], text: str, remedy: str) -> None:
-    state = seen_of({}, FREEBSD | change, {}, paths=(whole(wanted=1500, heard={128, 1500}),))
-    (found,) = [finding for finding in bad(state) if finding.subject.names == ("b",)]
-    assert found.text.startswith(text)
-    assert remedy in (found.remedy or "")
-
-
 def test_packets_that_a_freebsd_sender_loses_are_no_black_hole_for_certain() -> None:
     path = whole(wanted=9000, heard={128, 1500}, lost={9000})
     (lost,) = bad(seen_of(FREEBSD, {}, paths=(path,)))
@@ -384,12 +366,12 @@ def test_packets_that_a_freebsd_sender_loses_are_no_black_hole_for_certain() -> 
     assert [hole.level for hole in bad(seen_of({}, FREEBSD, paths=(path,)))] == [Severity.ERROR]
 
 
-def test_a_firewall_is_looked_for_with_the_tools_of_the_node_that_has_it() -> None:
-    (found,) = bad(seen_of({}, FREEBSD, paths=(whole(**DROPPED),)))
-    assert "pfctl -s rules; ipfw list" in (found.remedy or "")
-
-
-def test_data_of_a_freebsd_node_that_leave_by_another_interface_are_an_error_with_its_command() -> None:
-    (found,) = bad(seen_of(FREEBSD | routed("em0", "192.168.1.1"), {}))
-    assert found.text == "a: data to b (10.0.0.2) leave by em0 via 192.168.1.1, not by ix0."
-    assert "route add -host 10.0.0.2 -interface ix0 -ifa 10.0.0.1" in (found.remedy or "")
+def test_mtu_firewall_and_route_of_a_freebsd_node_are_mended_with_its_own_tools() -> None:
+    (mtu,) = bad(seen_of({}, FREEBSD | {"mtu": 9000}, {}))
+    assert mtu.text.startswith("b: ix0 has MTU 9000, 2 other nodes 1500.")
+    assert "ifconfig ix0 mtu 1500" in (mtu.remedy or "")
+    (firewall,) = bad(seen_of({}, FREEBSD, paths=(whole(**DROPPED),)))
+    assert "pfctl -s rules; ipfw list" in (firewall.remedy or "")
+    (route,) = bad(seen_of(FREEBSD | routed("em0", "192.168.1.1"), {}))
+    assert route.text == "a: data to b (10.0.0.2) leave by em0 via 192.168.1.1, not by ix0."
+    assert "route add -host 10.0.0.2 -interface ix0 -ifa 10.0.0.1" in (route.remedy or "")

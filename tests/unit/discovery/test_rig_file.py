@@ -1,9 +1,11 @@
-"""The rig file that `rig init` writes: read back by the reader of `rigctl run`."""
+"""Hosts as a command line names them; the rig file that `rig init` writes, read by the reader of `rigctl run`."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cases import from_file
 from found_hosts import G, asked, hears, simple
 from freebsd_host import freebsd_answer
 
@@ -11,11 +13,12 @@ from rigctl.base.errors import InputError
 from rigctl.discovery.discover import switch_named, unfit
 from rigctl.discovery.draft import Asked, Draft, drafted, node_names
 from rigctl.discovery.rig_file import checked, rig_text
-from rigctl.discovery.targets import Target
+from rigctl.discovery.targets import Target, once_each, targets_of
 from rigctl.probe.surroundings import parse
 from rigctl.probe.switches import Forwarding
 from rigctl.records import Port
 from rigctl.rig.inventory import Rig
+from rigctl.yamlfile.fields import FieldError
 
 
 def written(draft: Draft) -> tuple[str, Rig]:
@@ -103,31 +106,20 @@ def test_groups_of_an_inventory_are_kept_where_a_rig_file_takes_their_names() ->
     assert written(drafted(hosts))[1].groups == {"servers": ("pi1", "pi2")}
 
 
-@pytest.mark.parametrize(
-    ("hosts", "names"),
-    [
-        ({"pi1.lan": None, "pi2.lan": None}, ["pi1", "pi2"]),
-        ({"pi1.a": None, "pi1.b": None}, ["pi1", "pi1-2"]),
-        ({"10.0.0.1": None, "192.168.100.200": None}, ["10-0-0-1", "192-168-100-200"]),
-        ({"fd00::1": None, "fd00::2": None}, ["node", "node-2"]),
-        ({"compute-rack12-node001": None, "compute-rack12-node002": None}, ["rack12-node001", "rack12-node002"]),
-        ({"10.0.0.1": "nuc.lan", "10.0.0.2": "localhost"}, ["nuc", "10-0-0-2"]),  # what the host calls itself
-        ({"10.0.0.3": "raspberrypi", "10.0.0.4": "raspberrypi"}, ["10-0-0-3", "10-0-0-4"]),
-    ],
-)
-def test_a_node_has_a_short_name_of_its_own(hosts: dict[str, str | None], names: list[str]) -> None:
-    assert node_names([(Target(name, name), hostname) for name, hostname in hosts.items()]) == names
+def test_a_node_has_a_short_name_of_its_own() -> None:
+    def names(*hosts: str, own: tuple[str | None, str | None] = (None, None)) -> list[str]:
+        return node_names([(Target(host, host), hostname) for host, hostname in zip(hosts, own, strict=True)])
+
+    assert names("pi1.lan", "pi2.lan") == ["pi1", "pi2"]
+    assert names("pi1.a", "pi1.b") == ["pi1", "pi1-2"]
+    assert names("10.0.0.1", "192.168.100.200") == ["10-0-0-1", "192-168-100-200"]
+    assert names("fd00::1", "fd00::2") == ["node", "node-2"]
+    assert names("compute-rack12-node001", "compute-rack12-node002") == ["rack12-node001", "rack12-node002"]
+    assert names("10.0.0.1", "10.0.0.2", own=("nuc.lan", "localhost")) == ["nuc", "10-0-0-2"]
+    assert names("10.0.0.3", "10.0.0.4", own=("raspberrypi", "raspberrypi")) == ["10-0-0-3", "10-0-0-4"]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("core={address: 10.0.0.1, snmp: {version: 4}}", 'version "4": expected 2c or 3'),
-        ("core={snmp: {}}", "address is missing"),
-        ("{address: x}", "a mapping needs a name"),
-        ("core={address: x, community: hush}", "community"),
-    ],
-)
+@from_file
 def test_a_switch_that_is_described_wrongly_is_refused(text: str, expected: str) -> None:
     with pytest.raises(InputError) as caught:
         switch_named(text)
@@ -144,3 +136,20 @@ def test_a_freebsd_host_is_a_node_with_its_interface_address_mtu_and_speed() -> 
     assert (node.link.rate_bps, node.link.mtu) == (10 * G, 9000)
     assert "# amd64, FreeBSD 14.1-RELEASE, ix, 10 Gbit/s full duplex, root" in text
     assert "Left out" not in text
+
+
+@from_file
+def test_a_text_names_hosts(text: str, hosts: list[tuple[str, str | None, int | None]]) -> None:
+    assert [(target.host, target.user, target.port) for target in targets_of([text])] == hosts
+
+
+@from_file
+def test_what_names_no_host_is_refused_with_what_to_write(text: str, expected: str) -> None:
+    with pytest.raises(FieldError, match=re.escape(expected)):
+        targets_of([text])
+
+
+def test_a_host_that_is_named_again_counts_once() -> None:
+    first, again = once_each(targets_of(["pi1", "root@PI1", "pi1:22", "pi1:2222", "pi[1-2]"]))
+    assert [target.text for target in first] == ["pi1", "pi1:2222", "pi2"]
+    assert [target.text for target in again] == ["root@PI1", "pi1:22", "pi1"]

@@ -1,4 +1,4 @@
-"""Host facts from recorded outputs, and the address that a node's data have."""
+"""Host facts from recorded outputs, also those on processors and the card, and the address that a node's data have."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,8 +7,9 @@ from unittest.mock import AsyncMock
 import pytest
 
 from rigctl.probe import facts as room
-from rigctl.probe import parsers
+from rigctl.probe import parsers, processors
 from rigctl.probe.facts import FACTS, data_address_of, parse, script, unusable, why_unusable
+from rigctl.probe.processors import interrupt_processors as interrupts
 from rigctl.records import Facts, Link
 from rigctl.rig.inventory import Node
 
@@ -48,64 +49,87 @@ IP_ADDR = """\
 """
 
 
+OFFLOADS = {"tso": False, "gso": True, "gro": True, "lro": False, "sg": True, "tx": True, "rx": True}
+NODE = "/sys/devices/system/node"
+STATE = "/sys/devices/system/cpu/cpu0/cpuidle/state"
+NUMA = "/sys/class/net/eth0/device/numa_node"
+CPU_LISTS = f"{NODE}/node0/cpulist:0-3,8\n{NODE}/node10/cpulist:4\n{NODE}/node2/cpulist:\n"
+POLL_C1 = f"{STATE}0/name:POLL\n{STATE}1/name:C1\n{STATE}0/latency:0\n{STATE}1/latency:2"
+BUS = "pci:0000:5e:00.0"
+ETHTOOL_L = """\
+Channel parameters for eth0:
+Pre-set maximums:
+RX:		n/a
+TX:		n/a
+Other:		n/a
+Combined:	32
+Current hardware settings:
+RX:		n/a
+TX:		n/a
+Other:		n/a
+Combined:	16
+"""
+FOLDERS = "".join(f"/sys/class/net/eth0/queues/rx-{number}\n" for number in range(32))
+ETHTOOL_A = "Pause parameters for eth0:\nAutonegotiate:\ton\nRX:\t\ton\nTX:\t\ton\n"
+RMEM = "/proc/sys/net/ipv4/tcp_rmem:4096\t131072\t6291456\n/proc/sys/net/ipv4/tcp_sack:1\n"
+NOW, SINCE_BOOT = ["under-voltage now", "throttled now"], ["under-voltage since boot", "throttled since boot"]
+
+
 @pytest.mark.parametrize(
-    ("parser", "output", "value"),
+    ("parser", "recorded"),
     [
-        (parsers.text, "\n  Linux 6.1.21-v8+ aarch64 \n", "Linux 6.1.21-v8+ aarch64"),
-        (parsers.text, "Raspberry Pi 4 Model B Rev 1.5\0", "Raspberry Pi 4 Model B Rev 1.5"),
-        (parsers.text, "", None),
-        (parsers.whole, "1500\n", 1500),
-        (parsers.whole, "-1\n", None),
-        (parsers.whole, "many\n", None),
-        (parsers.os_name, 'NAME="Debian"\nPRETTY_NAME="Debian GNU/Linux 12"\n', "Debian GNU/Linux 12"),
-        (parsers.os_name, "PRETTY_NAME=Buildroot\n", "Buildroot"),
-        (parsers.os_name, "", None),
-        (parsers.cpu_model, PI4_CPUINFO, "Cortex-A72"),
-        (parsers.cpu_model, PI3_32_BIT, "Cortex-A53"),
-        (parsers.cpu_model, EPYC, "AMD EPYC 7B13"),
-        (parsers.cpu_model, "uarch\t\t: sifive,u74-mc\n", "sifive,u74-mc"),
-        (parsers.cpu_model, "CPU part\t: 0xfff\n", "Arm part 0xfff"),
-        (parsers.cpu_model, "", None),
-        (parsers.hypervisor, EPYC, True),
-        (parsers.hypervisor, "flags\t: fpu vme\n", False),
-        (parsers.hypervisor, PI4_CPUINFO, None),
-        (parsers.emulated, "console=ttyAMA0 quiet rigctl.accel=tcg\n", True),
-        (parsers.emulated, "console=ttyS0 rigctl.accel=kvm\n", False),
-        (parsers.emulated, "root=/dev/mmcblk0p2 rootwait\n", None),
-        (parsers.governor, "ondemand\nondemand\nondemand\nondemand\n", "ondemand"),
-        (parsers.governor, "powersave\nperformance\n", "performance, powersave"),
-        (parsers.governor, "", None),
-        (parsers.memory_bytes, "MemTotal:        3884376 kB\nMemFree: 1 kB\n", 3884376 * 1024),
-        (parsers.memory_bytes, "", None),
-        (parsers.speed_bps, "1000\n", 10**9),
-        (parsers.speed_bps, "-1\n", None),
-        (parsers.speed_bps, "0\n", None),
-        (parsers.speed_bps, "65535\n", None),
-        (parsers.speed_bps, "4294967295\n", None),
-        (parsers.speed_bps, "400000\n", 4 * 10**11),
-        (parsers.duplex, "full\n", "full"),
-        (parsers.duplex, "unknown\n", None),
-        (parsers.driver, ETHTOOL_I, "bcmgenet"),
-        (parsers.driver, "../../../../bus/platform/drivers/bcmgenet\n", "bcmgenet"),
-        (parsers.driver, "", None),
-        (parsers.sysctls, "/proc/sys/net/ipv4/tcp_rmem:4096\t131072\t6291456\n/proc/sys/net/ipv4/tcp_sack:1\n", {
-            "net.ipv4.tcp_rmem": "4096 131072 6291456", "net.ipv4.tcp_sack": "1"}),
-        (parsers.sysctls, "", None),
-        (parsers.addresses, IP_ADDR, ["10.0.0.1", "10.0.0.7", "fd77::1"]),
-        (parsers.addresses, "", None),
-        (parsers.offloads, ETHTOOL_K, {
-            "tso": False, "gso": True, "gro": True, "lro": False, "sg": True, "tx": True, "rx": True}),
-        (parsers.offloads, "", None),
-        (parsers.throttled, "throttled=0x0\n", []),
-        (parsers.throttled, "throttled=0x50005\n", [
-            "under-voltage now", "throttled now", "under-voltage since boot", "throttled since boot"]),
-        (parsers.throttled, "80008\n", ["soft temperature limit now", "soft temperature limit since boot"]),
-        (parsers.throttled, "", None),
-        (parsers.throttled, "VCHI initialization failed\n", None),
+        (parsers.text, {"\n  Linux 6.1.21-v8+ aarch64 \n": "Linux 6.1.21-v8+ aarch64", "": None}),
+        (parsers.text, {"Raspberry Pi 4 Model B Rev 1.5\0": "Raspberry Pi 4 Model B Rev 1.5"}),
+        (parsers.whole, {"1500\n": 1500, "-1\n": None, "many\n": None}),
+        (parsers.os_name, {'NAME="Debian"\nPRETTY_NAME="Debian GNU/Linux 12"\n': "Debian GNU/Linux 12"}),
+        (parsers.os_name, {"PRETTY_NAME=Buildroot\n": "Buildroot", "": None}),
+        (parsers.cpu_model, {PI4_CPUINFO: "Cortex-A72", PI3_32_BIT: "Cortex-A53", EPYC: "AMD EPYC 7B13", "": None}),
+        (parsers.cpu_model, {"uarch\t\t: sifive,u74-mc\n": "sifive,u74-mc", "CPU part\t: 0xfff\n": "Arm part 0xfff"}),
+        (parsers.hypervisor, {EPYC: True, "flags\t: fpu vme\n": False, PI4_CPUINFO: None}),
+        (parsers.emulated, {"console=ttyAMA0 rigctl.accel=tcg\n": True, "console=ttyS0 rigctl.accel=kvm\n": False}),
+        (parsers.emulated, {"root=/dev/mmcblk0p2 rootwait\n": None}),
+        (parsers.governor, {"ondemand\n" * 4: "ondemand", "schedutil\nondemand\n": "ondemand, schedutil", "": None}),
+        (parsers.memory_bytes, {"MemTotal:        3884376 kB\nMemFree: 1 kB\n": 3884376 * 1024, "": None}),
+        (parsers.speed_bps, {"1000\n": 10**9, "400000\n": 4 * 10**11}),
+        (parsers.speed_bps, dict.fromkeys(("-1\n", "0\n", "65535\n", "4294967295\n"))),
+        (parsers.duplex, {"full\n": "full", "unknown\n": None}),
+        (parsers.driver, {ETHTOOL_I: "bcmgenet", "../../../../bus/platform/drivers/bcmgenet\n": "bcmgenet", "": None}),
+        (parsers.sysctls, {RMEM: {"net.ipv4.tcp_rmem": "4096 131072 6291456", "net.ipv4.tcp_sack": "1"}, "": None}),
+        (parsers.addresses, {IP_ADDR: ["10.0.0.1", "10.0.0.7", "fd77::1"], "": None}),
+        (parsers.offloads, {ETHTOOL_K: OFFLOADS, "": None}),
+        (parsers.throttled, {"throttled=0x0\n": [], "throttled=0x50005\n": NOW + SINCE_BOOT}),
+        (parsers.throttled, {"80008\n": ["soft temperature limit now", "soft temperature limit since boot"]}),
+        (parsers.throttled, {"": None, "VCHI initialization failed\n": None}),
+        (parsers.ssh_address, {"10.0.0.5 52100 10.0.0.1 22\n": "10.0.0.1", "fe80::1 1 fe80::2%e 22": "fe80::2%e"}),
+        (parsers.ssh_address, {"\n": None, "a b c d": None, "1.2.3.4 1 1.2.3.5": None}),
+        (interrupts, {f"eth0\n9 mlx5_async0@{BUS}\n0 mlx5_comp0@{BUS}\n1 mlx5_comp1@{BUS}": "0-1"}),
+        (interrupts, {f"eth0\n7 mlx5_pages_eq@{BUS}\n8 mlx5_cmd_eq@{BUS}\n3 mlx5_comp0@{BUS}": "3"}),
+        (interrupts, {"ens1f0\n2 i40e-ens1f0-TxRx-0\n9 i40e-0000:3b:00.0:misc\n": "2"}),
+        (interrupts, {"eth0\n0 virtio2-config\n1 virtio2-input.0\n0 virtio2-output.0\n": "0-1"}),
+        (interrupts, {"eth0\n8 eth0-TxRx-0\n8 eth0-TxRx-1\n3 eth0\n": "8", "eth4\n4 eth4-Rx0\n6 eth5-Rx0\n": "4"}),
+        (interrupts, {"eth0\n0-3 eth0\n0-3 eth0\n": "0-3", "eth0\n? eth0-TxRx-0\n1 eth0-TxRx-1\n": None}),
+        (interrupts, {"eth0\n4 *\n": None, "eth0\n": None, "": None}),
+        (processors.rx_queues, {ETHTOOL_L + FOLDERS: 16, FOLDERS: 32, "": None}),
+        (processors.numa_node, {f"{NUMA}:1\n{NODE}/online:0-1\n": 1, f"{NUMA}:-1\n{NODE}/online:0\n": 0}),
+        (processors.numa_node, {f"{NUMA}:-1\n{NODE}/online:0-1\n": None, f"{NODE}/online:0\n": None}),
+        (processors.numa_node, {f"/sys/class/net/eth0/device/../numa_node:1\n{NODE}/online:0-1\n": 1}),
+        (processors.numa_processors, {CPU_LISTS: {"0": "0-3,8", "10": "4"}, f"{NODE}/online:0\n": None}),
+        (processors.idle_state, {POLL_C1: "C1", f"{STATE}1/name:C1\n{STATE}1/latency:2\n{STATE}1/disable:1\n": None}),
+        (processors.idle_latency_us, {f"{STATE}10/latency:2\n{STATE}9/latency:890\n{STATE}9/disable:0\n": 890}),
+        (processors.idle_latency_us, {f"{STATE}0/latency:many\n": None}),
+        (processors.rps, {"/sys/x/rx-0/rps_cpus:00000001,00000003\n/sys/x/rx-1/rps_cpus:0\n": "0-1,32", "": None}),
+        (processors.rps, {"/sys/x/rx-0/rps_cpus:00000000,0\n": "off", "/sys/x/rx-0/rps_cpus:nonsense\n": None}),
+        (processors.pause, {ETHTOOL_A: {"rx": True, "tx": True}, "netlink error: Operation not supported\n": None}),
+        (processors.pause, {f"{ETHTOOL_A}RX negotiated: off\nTX negotiated: on\n": {"rx": False, "tx": True}}),
     ],
-)  # fmt: skip
-def test_a_parser_reads_what_was_recorded(parser: Any, output: str, value: object) -> None:
-    assert parser(output) == value
+)
+def test_a_parser_reads_what_was_recorded(parser: Any, recorded: dict[str, object]) -> None:
+    assert {output: parser(output) for output in recorded} == recorded
+
+
+def test_a_list_of_processors_that_no_kernel_writes_is_unknown() -> None:
+    assert [processors.processors(text) for text in ("", None, "3-1", "all", "0-99999999", "1," * 400)] == [None] * 6
+    assert processors.processors("0-2,5") == frozenset({0, 1, 2, 5})
 
 
 def answer(**outputs: str) -> str:
@@ -154,35 +178,26 @@ async def test_facts_are_gathered_in_one_round_trip() -> None:
     run.assert_awaited_once_with(script("eth0", "10.0.0.1"))
 
 
+def test_throttled_between_two_looks() -> None:
+    long_ago, since = (0x50000, 0x50000), (0x10000, 0x50000)
+    verdicts = {(None, None): None, (0, None): None, (0, 0): False, long_ago: False}
+    verdicts |= dict.fromkeys([since, (0, 0x4), (0x2, 0)], True)
+    assert {looks: room.throttled_between(*looks) for looks in verdicts} == verdicts
+
+
 @pytest.mark.parametrize(
-    ("before", "after", "verdict"),
+    "output",
     [
-        (None, None, None),
-        (0, None, None),
-        (0, 0, False),
-        (0x50000, 0x50000, False),  # long ago, not during it
-        (0x10000, 0x50000, True),
-        (0, 0x4, True),
-        (0x2, 0, True),
+        pytest.param("1" * 60_000, id="digits"),
+        pytest.param("2: eth0 inet " + "1" * 60_000 + "\n", id="addresses"),
+        pytest.param("2: eth0 inet " + "1:" * 30_000 + " scope link", id="address"),
+        pytest.param("model name" + "\n" * 60_000 + "MemTotal:" + "\n" * 1000, id="newlines"),
+        pytest.param(("model name" + " " * 500) * 100, id="blanks"),
+        pytest.param("flags" + "\t" * 60_000 + "x", id="flags"),
+        pytest.param("a=" * 30_000, id="equals"),
+        pytest.param("\x1b]0;pwned\x07\x1b[2J" * 3000, id="escapes"),
     ],
 )
-def test_throttled_between_two_looks(before: int | None, after: int | None, verdict: bool | None) -> None:
-    assert room.throttled_between(before, after) is verdict
-
-
-HOSTILE = {
-    "digits": "1" * 60_000,
-    "addresses": "2: eth0 inet " + "1" * 60_000 + "\n",
-    "address": "2: eth0 inet " + "1:" * 30_000 + " scope link",
-    "newlines": "model name" + "\n" * 60_000 + "MemTotal:" + "\n" * 1000,
-    "blanks": ("model name" + " " * 500) * 100,
-    "flags": "flags" + "\t" * 60_000 + "x",
-    "equals": "a=" * 30_000,
-    "escapes": "\x1b]0;pwned\x07\x1b[2J" * 3000,
-}
-
-
-@pytest.mark.parametrize("output", HOSTILE.values(), ids=HOSTILE.keys())
 def test_whatever_a_node_prints_no_parser_backtracks(output: str) -> None:
     """One that does takes minutes at this size, until the deadline of all tests."""
     for fact in FACTS.values():
@@ -266,15 +281,6 @@ def test_what_cannot_carry_data_is_refused_with_the_keys_that_help(own: Node, sa
     message = why_unusable(own, facts(None), {"lo": []})
     assert message.startswith(said)
     assert message.endswith("Give data_address or data_interface in the rig file")
-
-
-@pytest.mark.parametrize(
-    ("said", "address"),
-    [("10.0.0.5 52100 10.0.0.1 22\n", "10.0.0.1"), ("fe80::1%eth0 1 fe80::2%eth0 22", "fe80::2%eth0"),
-     ("\n", None), ("a b c d", None), ("1.2.3.4 1 1.2.3.5", None)],
-)  # fmt: skip
-def test_the_own_address_is_the_third_word_of_ssh_connection(said: str, address: str | None) -> None:
-    assert parsers.ssh_address(said) == address
 
 
 async def test_the_message_names_the_interfaces_that_are_there() -> None:

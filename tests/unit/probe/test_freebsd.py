@@ -18,47 +18,30 @@ AVAILABLE = "net.inet.tcp.cc.available"
 
 
 @pytest.mark.parametrize(
-    ("parser", "output", "value"),
+    ("parser", "recorded"),
     [
-        (freebsd.flag_up, IFCONFIG, True),
-        (freebsd.flag_up, NO_CARRIER, False),
-        (freebsd.flag_up, "", None),
-        (freebsd.carrier, IFCONFIG, 1),
-        (freebsd.carrier, NO_CARRIER, 0),
-        (freebsd.carrier, "tun0: flags=8051<UP,POINTOPOINT,RUNNING,MULTICAST> metric 0 mtu 1500\n", None),
-        (freebsd.pcie, PCICONF, {"width": 4, "width_max": 8, "speed_gts": 5, "speed_max_gts": 8}),
-        (freebsd.pcie, "pciconf: /dev/pci: Permission denied", None),
-        (freebsd.available_congestion, CC_TABLE, "cubic newreno"),
-        (freebsd.available_congestion, "newreno, cubic\n", "newreno cubic"),
-        (freebsd.available_congestion, "", None),
-        (freebsd.interfaces, IFCONFIG + NO_CARRIER, {"ix0": ["10.0.0.1", "2001:db8::1"], "em0": []}),
-        (freebsd.interfaces, "1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN", {}),
-        (freebsd.sysctls, f"a.b: c\n@available\n{CC_TABLE}", {"a.b": "c", AVAILABLE: "cubic newreno"}),
-        (freebsd.addresses, IFCONFIG, ["10.0.0.1", "2001:db8::1"]),
-        (freebsd.addresses, NO_CARRIER, None),
-        (freebsd.mtu, IFCONFIG, 9000),
-        (freebsd.mtu, "", None),
-        (freebsd.mac, IFCONFIG, "0c:c4:7a:12:34:56"),
-        (freebsd.speed_bps, IFCONFIG, 10**10),
-        (freebsd.speed_bps, GIGABIT, 10**9),
-        (freebsd.speed_bps, NO_CARRIER, None),
-        (freebsd.duplex, IFCONFIG, "full"),
-        (freebsd.duplex, NO_CARRIER, None),
-        (freebsd.offloads, IFCONFIG, {"tso": True, "lro": False, "rx": True, "tx": True}),
-        (freebsd.offloads, NO_CARRIER, None),
-        (freebsd.driver, "ix0\n", "ix"),
-        (freebsd.driver, "\n", None),
-        (freebsd.virtual, "ix0\n", False),
-        (freebsd.virtual, "epair0a\n", True),
-        (freebsd.virtual, "", None),
-        (freebsd.guest, "none\n", False),
-        (freebsd.guest, "kvm\n", True),
-        (freebsd.guest, "", None),
-        (freebsd.sysctls, "kern.ipc.max: 2097152\nsysctl: unknown oid 'x'\n", {"kern.ipc.max": "2097152"}),
+        (freebsd.flag_up, {IFCONFIG: True, NO_CARRIER: False, "": None}),
+        (freebsd.carrier, {IFCONFIG: 1, NO_CARRIER: 0, "tun0: flags=8051<UP,RUNNING> metric 0 mtu 1500\n": None}),
+        (freebsd.pcie, {PCICONF: {"width": 4, "width_max": 8, "speed_gts": 5, "speed_max_gts": 8}}),
+        (freebsd.pcie, {"pciconf: /dev/pci: Permission denied": None}),
+        (freebsd.available_congestion, {CC_TABLE: "cubic newreno", "newreno, cubic\n": "newreno cubic", "": None}),
+        (freebsd.interfaces, {IFCONFIG + NO_CARRIER: {"ix0": ["10.0.0.1", "2001:db8::1"], "em0": []}}),
+        (freebsd.interfaces, {"1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN": {}}),
+        (freebsd.sysctls, {f"a.b: c\n@available\n{CC_TABLE}": {"a.b": "c", AVAILABLE: "cubic newreno"}}),
+        (freebsd.sysctls, {"kern.ipc.max: 2097152\nsysctl: unknown oid 'x'\n": {"kern.ipc.max": "2097152"}}),
+        (freebsd.addresses, {IFCONFIG: ["10.0.0.1", "2001:db8::1"], NO_CARRIER: None}),
+        (freebsd.mtu, {IFCONFIG: 9000, "": None}),
+        (freebsd.mac, {IFCONFIG: "0c:c4:7a:12:34:56"}),
+        (freebsd.speed_bps, {IFCONFIG: 10**10, GIGABIT: 10**9, NO_CARRIER: None}),
+        (freebsd.duplex, {IFCONFIG: "full", NO_CARRIER: None}),
+        (freebsd.offloads, {IFCONFIG: {"tso": True, "lro": False, "rx": True, "tx": True}, NO_CARRIER: None}),
+        (freebsd.driver, {"ix0\n": "ix", "\n": None}),
+        (freebsd.virtual, {"ix0\n": False, "epair0a\n": True, "": None}),
+        (freebsd.guest, {"none\n": False, "kvm\n": True, "": None}),
     ],
 )
-def test_what_freebsd_says_is_read(parser: Any, output: str, value: object) -> None:
-    assert parser(output) == value
+def test_what_freebsd_says_is_read(parser: Any, recorded: dict[str, object]) -> None:
+    assert {output: parser(output) for output in recorded} == recorded
 
 
 def test_facts_of_freebsd_have_the_keys_of_linux_in_a_run_and_in_a_check() -> None:
@@ -68,8 +51,7 @@ def test_facts_of_freebsd_have_the_keys_of_linux_in_a_run_and_in_a_check() -> No
 
 def test_a_check_of_a_freebsd_node_reads_its_link_its_clock_and_its_slot() -> None:
     said = {"time_s": "1795211101.N", "kernel": "FreeBSD 14.1-RELEASE amd64", "interface": "ix0", "uid": "0"}
-    said |= dict.fromkeys(("up", "carrier", "mtu"), IFCONFIG) | {"pcie": PCICONF}
-    said |= {"freebsd": ""}
+    said |= dict.fromkeys(("up", "carrier", "mtu"), IFCONFIG) | {"pcie": PCICONF, "freebsd": ""}
     facts = parse("".join(f"\n@@rigctl {key}\n{text}\n" for key, text in said.items()), CHECKED)
     assert (facts["time_s"], facts["uid"], facts["up"], facts["carrier"]) == (1795211101, 0, True, 1)
     assert facts["pcie"]["width"] == 4

@@ -4,7 +4,7 @@ from ipaddress import ip_interface
 
 import pytest
 
-from rigctl.probe.network import Neighbour, neighbours
+from rigctl.probe.network import Interface, Neighbour, neighbours
 from rigctl.probe.surroundings import parse
 
 PI = """
@@ -59,27 +59,26 @@ def test_what_a_host_is_and_how_it_is_connected_is_read_from_one_answer() -> Non
     assert found.identity == ("cd1712ae-8509-4b8e-b491-382bf3d4e3d1", "net:[4026531840]")
     assert (found.neighbours, found.lldp) == ((), "absent")
     assert list(found.interfaces) == ["eth0", "eth0.20", "veth1", "wlan0"]
-    eth0 = found.interfaces["eth0"]
-    assert eth0.addresses == (ip_interface("192.168.1.11/24"), ip_interface("fd77::1/64"))  # global, and lasting
-    assert (eth0.speed_bps, eth0.duplex, eth0.mtu) == (10**9, "full", 1500)
-    assert (eth0.driver, eth0.mac) == ("bcmgenet", "dc:a6:32:01:00:02")
+    lasting = (ip_interface("192.168.1.11/24"), ip_interface("fd77::1/64"))  # and global
+    eth0 = Interface("eth0", True, 10**9, "full", 1500, "dc:a6:32:01:00:02", "bcmgenet", True, addresses=lasting)
+    assert found.interfaces["eth0"] == eth0
+
+
+UNRESOLVED = "sudo: unable to resolve host pi1: Name or service not known\n"
+NEEDS_PASSWORD = "sudo: a password is required\n"
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("meant", "said"),
     [
-        ("granted\n", "granted"),
-        ("sudo: unable to resolve host pi1: Temporary failure in name resolution\ngranted\n", "granted"),
-        ("granted\nsudo: unable to resolve host pi1: Name or service not known\n", "granted"),
-        ("sudo: unable to resolve host pi1: Name or service not known\nsudo: a password is required\n", "password"),
-        ("sudo: a password is required\n", "password"),
-        ("absent\nsh: 1: sudo: not found\n", "absent"),
-        ("Sorry, user pi is not allowed to execute '/bin/sh' as root on pi1.\n", "refused"),
-        ("", "refused"),
+        ("granted", ["granted\n", f"{UNRESOLVED}granted\n", f"granted\n{UNRESOLVED}"]),
+        ("password", [UNRESOLVED + NEEDS_PASSWORD, NEEDS_PASSWORD]),
+        ("absent", ["absent\nsh: 1: sudo: not found\n"]),
+        ("refused", ["Sorry, user pi is not allowed to execute '/bin/sh' as root on pi1.\n", ""]),
     ],
 )
-def test_what_sudo_says_is_one_of_four(said: str, meant: str) -> None:
-    assert parse(PI.replace("granted\n", said)).sudo == meant
+def test_what_sudo_says_is_one_of_four(meant: str, said: list[str]) -> None:
+    assert {each: parse(PI.replace("granted\n", each)).sudo for each in said} == dict.fromkeys(said, meant)
 
 
 def test_what_a_host_says_it_is_commands_no_terminal() -> None:
@@ -107,32 +106,16 @@ NAMED = """{"lldp": {"interface": {"eth0": {
 }}}}"""
 
 
-@pytest.mark.parametrize(
-    ("output", "neighbour"),
-    [
-        (HEARD, Neighbour("eth0", "gigablox", "52:b5:bc:e4:b7:ff", "10.97.0.254", "port1", is_switch=True)),
-        (NAMED, Neighbour("eth0", None, "x", None, "Gi1/7", is_switch=None)),  # a port gives its interface's name
-    ],
-)
-def test_a_neighbour_is_read_with_its_port(output: str, neighbour: Neighbour) -> None:
-    assert neighbours(output) == ((neighbour,), None)
+def test_a_neighbour_is_read_with_its_port() -> None:
+    switch = Neighbour("eth0", "gigablox", "52:b5:bc:e4:b7:ff", "10.97.0.254", "port1", is_switch=True)
+    assert neighbours(HEARD) == ((switch,), None)
+    # A port gives its interface's name.
+    assert neighbours(NAMED) == ((Neighbour("eth0", None, "x", None, "Gi1/7", is_switch=None),), None)
 
 
-@pytest.mark.parametrize(
-    ("output", "why"),
-    [
-        ("absent\n", "absent"),
-        ("absent\nrefused\n", "absent"),
-        ("refused\n", "refused"),
-        ("", "refused"),
-        ("{broken", "refused"),
-        ('{"lldp": {}}', None),
-        ('{"lldp": null}', None),
-        ('{"lldp": []}', None),
-        ('{"lldp": 7}', None),
-        ('{"lldp": {"interface": {}}}', None),
-        ('{"lldp": {"interface": [1, null, {"eth0": 3}]}}', None),
-    ],
-)
-def test_without_a_neighbour_the_reason_is_kept_and_odd_shapes_are_none(output: str, why: str | None) -> None:
-    assert neighbours(output) == ((), why)
+def test_without_a_neighbour_the_reason_is_kept_and_odd_shapes_are_none() -> None:
+    reasons: dict[str, str | None] = dict.fromkeys(("absent\n", "absent\nrefused\n"), "absent")
+    odd = ("{}", "null", "[]", "7", '{"interface": {}}', '{"interface": [1, null, {"eth0": 3}]}')
+    reasons |= dict.fromkeys(("refused\n", "", "{broken"), "refused")
+    reasons |= dict.fromkeys(f'{{"lldp": {each}}}' for each in odd)
+    assert {output: neighbours(output) for output in reasons} == {output: ((), why) for output, why in reasons.items()}

@@ -44,11 +44,8 @@ def test_an_interface_is_read_whole() -> None:
 @DIALECTS
 def test_a_text_that_lacks_any_of_its_counters_is_refused(parse: Parse, name: str) -> None:
     lines = printed(name).splitlines()
-    needed = ("packets", "Last clearing", "Input queue", "errors", "runts", "CRC", "discarded", "Statistics", " is up")
     refused = 0
-    for at, line in enumerate(lines):
-        if not any(word in line for word in needed):
-            continue
+    for at in range(len(lines)):
         shorter = "\n".join(lines[:at] + lines[at + 1 :])
         try:
             # A line that holds no counter may go; then nothing changes.
@@ -71,24 +68,15 @@ def test_an_answer_that_ends_anywhere_is_whole_or_refused(parse: Parse, name: st
             assert str(error)
 
 
-@pytest.mark.parametrize(
-    ("ago", "seconds"),
-    [
-        ("never", None),
-        ("00:00:00", (0, 1)),
-        ("23:59:59", (86399, 86400)),
-        ("1d02h", (93600, 97200)),
-        ("2w3d", (1468800, 1555200)),
-        ("1y5w", (34560000, 35164800)),
-        ("2d13h6m", (219960, 220020)),  # OS9, as in dell_os9.txt
-        ("34w5d18h", (21060000, 21063600)),
-        ("5m30s", (330, 331)),
-        ("7h", (25200, 28800)),
-    ],
-)
-def test_when_counters_were_cleared_is_bounded_by_what_is_printed(ago: str, seconds: tuple[int, int] | None) -> None:
-    assert cisco_ios(printed("cisco_ios").replace("00:17:26", ago)).cleared_s_ago == seconds
-    assert dell_os9(printed("dell_os9").replace("2d13h6m", ago)).cleared_s_ago == seconds
+def test_when_counters_were_cleared_is_bounded_by_what_is_printed() -> None:
+    bounds = {"never": None, "00:00:00": (0, 1), "23:59:59": (86399, 86400), "5m30s": (330, 331)}
+    bounds |= {"7h": (25200, 28800), "1d02h": (93600, 97200), "2d13h6m": (219960, 220020)}
+    bounds |= {"2w3d": (1468800, 1555200), "34w5d18h": (21060000, 21063600), "1y5w": (34560000, 35164800)}
+    for parse, text, printed_ago in (
+        (cisco_ios, printed("cisco_ios"), "00:17:26"),
+        (dell_os9, printed("dell_os9"), "2d13h6m"),
+    ):
+        assert {ago: parse(text.replace(printed_ago, ago)).cleared_s_ago for ago in bounds} == bounds
 
 
 @pytest.mark.parametrize("state", ["reset", "initializing", "up (looped)", "standby mode", "administratively down"])
@@ -98,21 +86,15 @@ def test_an_interface_in_any_state_has_its_counters(state: str) -> None:
     assert shown == cisco_ios(text)
 
 
-@pytest.mark.parametrize(
-    ("readings", "numbers"),
-    [
-        # Cleared at 100; what is printed has seconds until a day is over, then hours.
-        ([(130.0, (30, 31)), (131.4, (31, 32)), (5000.9, (4900, 4901)), (99100.0, (97200, 100800))], [0, 0, 0, 0]),
-        ([(1000.0, (900, 901)), (1010.0, (5, 6)), (1020.0, (15, 16))], [0, 1, 1]),
-        ([(10.0, None), (20.0, None), (30.0, (1, 2)), (40.0, None)], [0, 0, 1, 2]),
-    ],
-    ids=["time that goes by", "a clearing in between", "the first of all, and a restart"],
-)
-def test_a_clearing_changes_the_number_and_time_does_not(
-    readings: list[tuple[float, tuple[int, int] | None]], numbers: list[int]
-) -> None:
-    clearing = Clearing()
-    assert [clearing.number(now_s, ago) for now_s, ago in readings] == numbers
+def test_a_clearing_changes_the_number_and_time_does_not() -> None:
+    def numbers(*readings: tuple[float, tuple[int, int] | None]) -> list[int]:
+        clearing = Clearing()
+        return [clearing.number(now_s, ago) for now_s, ago in readings]
+
+    # Cleared at 100; what is printed has seconds until a day is over, then hours.
+    assert numbers((130, (30, 31)), (131.4, (31, 32)), (5000.9, (4900, 4901)), (99100, (97200, 100800))) == [0] * 4
+    assert numbers((1000, (900, 901)), (1010, (5, 6)), (1020, (15, 16))) == [0, 1, 1]
+    assert numbers((10, None), (20, None), (30, (1, 2)), (40, None)) == [0, 0, 1, 2]  # the first of all, and a restart
 
 
 @DIALECTS
@@ -137,22 +119,20 @@ KNOWN = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "index"),
-    [("Gi1/1", 1), ("gigabitethernet1/1", 1), ("node001", 1), ("Gig1/11", 2), ("Ten1/1", 3), ("to the core", 3),
-     ("Gi2/1", 4), ("GigabitEthernet 2/1", 4)],
-)  # fmt: skip
-def test_a_name_is_found_whole_or_by_how_its_word_begins(name: str, index: int) -> None:
-    assert resolved([name], KNOWN) == ({name: index}, {})
+def test_a_name_is_found_whole_or_by_how_its_word_begins() -> None:
+    found = {"Gi1/1": 1, "gigabitethernet1/1": 1, "node001": 1, "Gig1/11": 2, "Ten1/1": 3, "to the core": 3}
+    found |= {"Gi2/1": 4, "GigabitEthernet 2/1": 4}
+    assert resolved(found, KNOWN) == (found, {})
 
 
-@pytest.mark.parametrize("name", ["Gi1", "1/1", "Gi1/2", "Fa1/1", "", "/1"])
-def test_a_name_that_fits_none_is_missing_with_the_nearest(name: str) -> None:
-    found, missing = resolved([name], KNOWN)
-    assert found == {}
-    said, _, near = missing[name].partition(" Similar: ")
-    assert said == f'it has no interface "{name}".'
-    assert len(near.split(", ")) in (1, 2, 3)
+def test_a_name_that_fits_none_is_missing_with_the_nearest() -> None:
+    names = ["Gi1", "1/1", "Gi1/2", "Fa1/1", "", "/1"]
+    found, missing = resolved(names, KNOWN)
+    assert (found, list(missing)) == ({}, names)
+    for name, reason in missing.items():
+        said, _, near = reason.partition(" Similar: ")
+        assert said == f'it has no interface "{name}".'
+        assert len(near.split(", ")) in (1, 2, 3)
 
 
 def test_a_name_that_fits_two_is_refused_with_both() -> None:
@@ -173,15 +153,15 @@ DESCRIBED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "index"),
-    [("Gi1/0/2", 2), ("GigabitEthernet1/0/2", 2), ("gig1/0/2", 2), ("bridge/ether5", 6), ("vlan/ether5", None),
-     ("Te 1/33", None), ("TenGigabitEthernet 1/33", None), ("uplink", None)],
-)  # fmt: skip
-def test_names_are_ranked_and_a_tie_is_refused(name: str, index: int | None) -> None:
-    found, refused = resolved([name], DESCRIBED)
-    assert found.get(name) == index
-    assert ("fits 2 of its interfaces" in refused.get(name, "")) == (index is None and name != "vlan/ether5")
+def test_names_are_ranked_and_a_tie_is_refused() -> None:
+    indexes = {"Gi1/0/2": 2, "GigabitEthernet1/0/2": 2, "gig1/0/2": 2, "bridge/ether5": 6}
+    several, none = ("Te 1/33", "TenGigabitEthernet 1/33", "uplink"), "vlan/ether5"
+    found, refused = resolved([*indexes, *several, none], DESCRIBED)
+    assert found == indexes
+    assert {name: "fits 2 of its interfaces" in said for name, said in refused.items()} == {
+        **dict.fromkeys(several, True),
+        none: False,
+    }
 
 
 def test_a_port_has_the_first_name_by_which_it_is_found() -> None:
@@ -258,7 +238,7 @@ def refused(folder: Path, text: str, mode: int = 0o600) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
 def test_a_file_that_is_open_to_others_is_refused_with_what_to_do(tmp_path: Path, mode: int) -> None:
     said = refused(tmp_path, "core-1: {community: topsecret}\n", mode)
     assert f"is open to others: chmod 600 {tmp_path / 'credentials.yaml'}" in said
@@ -312,42 +292,33 @@ def named(first: int, form: str) -> dict[str, str]:
     return {str(first + number): form.format(number + 1) for number in range(3)}
 
 
+# Supermicro SMB: no dot1dBasePortIfIndex; the port is the interface's index.
+SUPERMICRO = walk(names=named(1, "eth0/{}"), descriptions=named(1, "ethernet 0/{}"), q={A: 1, B: 2})
+# TP-Link JetStream: interfaces are 49153 and up, ports the numbers on the front.
+TP_LINK = walk(names=named(49153, "gi1/0/{}"), q={A: 1, B: 3})
+# Microsens G6: the table exists, but addresses are at interface indexes.
+MICROSENS = walk(names=named(1001, "{}/1"), ports={"1": 1001, "2": 1002}, d={A: 1001, B: 1002})
+# 3Com 4200: ifName is there but empty.
+OF_3COM = walk(names=named(101, ""), descriptions=named(101, "Port 0{}"), ports=FROM_101, d={A: 1, B: 2, C: 3})
+# A few rows by VLAN do not hide those by address alone; of one address, that by VLAN holds.
+BOTH_TABLES = walk(names=named(1, "p{}"), ports=ALIKE, q={A: 1}, d={A: 3, B: 2, C: 0})
+# Two interfaces of one name: nobody can tell them apart. Ports beyond the interfaces are counted.
+EQUAL_NAMES = walk(names={"1": "Te 1/33", "2": "Te 1/33", "3": "Te 1/34"}, ports=ALIKE, q={A: 1, B: 3, C: 77})
+
+
 @pytest.mark.parametrize(
-    ("recorded", "ports", "unplaced"),
+    ("recorded", "names", "unplaced"),
     [
-        # Supermicro SMB: no dot1dBasePortIfIndex; the port is the interface's index.
-        (
-            walk(names=named(1, "eth0/{}"), descriptions=named(1, "ethernet 0/{}"), q={A: 1, B: 2}),
-            {"eth0/1": {MAC_A}, "eth0/2": {MAC_B}},
-            0,
-        ),
-        # TP-Link JetStream: interfaces are 49153 and up, ports the numbers on the front.
-        (walk(names=named(49153, "gi1/0/{}"), q={A: 1, B: 3}), {"gi1/0/1": {MAC_A}, "gi1/0/3": {MAC_B}}, 0),
-        # Microsens G6: the table exists, but addresses are at interface indexes.
-        (
-            walk(names=named(1001, "{}/1"), ports={"1": 1001, "2": 1002}, d={A: 1001, B: 1002}),
-            {"1/1": {MAC_A}, "2/1": {MAC_B}},
-            0,
-        ),
-        # 3Com 4200: ifName is there but empty.
-        (
-            walk(names=named(101, ""), descriptions=named(101, "Port 0{}"), ports=FROM_101, d={A: 1, B: 2, C: 3}),
-            {"Port 01": {MAC_A}, "Port 02": {MAC_B}, "Port 03": {MAC_C}},
-            0,
-        ),
-        # A few rows by VLAN do not hide those by address alone; of one address, that by VLAN holds.
-        (walk(names=named(1, "p{}"), ports=ALIKE, q={A: 1}, d={A: 3, B: 2, C: 0}), {"p1": {MAC_A}, "p2": {MAC_B}}, 0),
-        # Two interfaces of one name: nobody can tell them apart. Ports beyond the interfaces are counted.
-        (
-            walk(names={"1": "Te 1/33", "2": "Te 1/33", "3": "Te 1/34"}, ports=ALIKE, q={A: 1, B: 3, C: 77}),
-            {"Te 1/34": {MAC_B}},
-            2,
-        ),
+        pytest.param(SUPERMICRO, ("eth0/1", "eth0/2"), 0, id="supermicro"),
+        pytest.param(TP_LINK, ("gi1/0/1", "gi1/0/3"), 0, id="tp-link"),
+        pytest.param(MICROSENS, ("1/1", "2/1"), 0, id="microsens"),
+        pytest.param(OF_3COM, ("Port 01", "Port 02", "Port 03"), 0, id="3com"),
+        pytest.param(BOTH_TABLES, ("p1", "p2"), 0, id="both tables"),
+        pytest.param(EQUAL_NAMES, (None, "Te 1/34"), 2, id="equal names"),
     ],
-    ids=["supermicro", "tp-link", "microsens", "3com", "both tables", "equal names"],
 )
 async def test_each_address_is_at_the_interface_that_the_switch_means(
-    recorded: dict[str, Any], ports: dict[str, set[str]], unplaced: int, monkeypatch: pytest.MonkeyPatch
+    recorded: dict[str, Any], names: tuple[str | None, ...], unplaced: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @asynccontextmanager
     async def session(*_: object) -> AsyncIterator[Session]:
@@ -356,6 +327,7 @@ async def test_each_address_is_at_the_interface_that_the_switch_means(
     monkeypatch.setattr(snmp, "snmp_session", session)
     monkeypatch.setattr(snmp, "secrets_of", lambda _: Secrets())
     table = await read_forwarding(SWITCH)
+    ports = {name: {mac} for name, mac in zip(names, (MAC_A, MAC_B, MAC_C), strict=False) if name}
     assert ({port: set(macs) for port, macs in table.ports.items()}, table.unplaced) == (ports, unplaced)
 
 

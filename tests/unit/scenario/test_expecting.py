@@ -1,12 +1,11 @@
 """What a scenario expects: names and units by the column table, for all tests or for some, mistakes at their place."""
 
 import json
-from functools import partial
 from pathlib import Path
 
-import planning
 import pytest
 from cases import from_file
+from planning import message, planned
 
 from rigctl.columns import COLUMNS
 from rigctl.records import Comparison, Expectation
@@ -15,8 +14,6 @@ from rigctl.settings.kinds import KINDS
 from rigctl.store.rows import plan_from
 from rigctl.store.rows import plan_json as as_json
 
-HEAD = "rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\n"
-planned, message = partial(planning.planned, head=HEAD), partial(planning.message, head=HEAD)
 WINDOWS = "matrix: {window: [64K, 200K], parallel: [1, 5]}\n"
 
 
@@ -38,14 +35,11 @@ def test_each_kind_of_test_has_its_own_figures(tmp_path: Path, test: str, text: 
     assert only(tmp_path, f"{test}expect: {{{text}}}").column == column
 
 
-def test_every_figure_is_a_column_and_of_some_kind() -> None:
+def test_every_figure_is_a_column_and_of_some_kind_and_every_limit_a_word_of_its_column() -> None:
     names = {column.name for column in COLUMNS}
     assert all(set(columns) <= names for columns in COLUMNS_OF.values())
     assert all(any(column_of(figure, kind) for kind in KINDS.values()) for figure in COLUMNS_OF)
     assert set(OF_KIND) == set(KINDS)
-
-
-def test_the_limit_is_one_of_the_words_of_the_column_table() -> None:
     meaning = next(column.meaning for column in COLUMNS if column.name == "limit")
     assert all(word in meaning for word in LIMITS)
 

@@ -16,12 +16,6 @@ from rigctl.settings import CONGESTION, MSS, NODELAY, WINDOW, Settings
 PAIRS = (Pair("pi1", "pi2"), Pair("pi3", "pi4"))
 
 
-def written(folder: Path, text: str) -> str:
-    path = folder / "t.yaml"
-    path.write_text(text)
-    return str(path)
-
-
 def test_the_plan_keeps_both_texts_and_the_options_as_given() -> None:
     overrides = Overrides(rig="loopback", sets=("window=64K", "omit=1s"), duration="5s", repeat=3)
     plan, rig = load_plan("gigablox", overrides)
@@ -36,11 +30,11 @@ def test_the_plan_keeps_both_texts_and_the_options_as_given() -> None:
 
 def test_every_setting_reaches_its_cell(tmp_path: Path) -> None:
     row = "{window: 1M, mss: 100, parallel: 3, congestion: bbr, nodelay: off, direction: both}"
-    plan, _ = load_plan(written(tmp_path, f"rig: gigablox\npairs: pi1→pi2\nomit: 1.5\ninclude: [{row}]\n"), Overrides())
+    plan = planned(tmp_path, f"omit: 1.5\ninclude: [{row}]", head="rig: gigablox\npairs: pi1→pi2\n")
     (cell,) = plan.cells
     assert (cell.pairs, cell.omit_s, cell.parallel, cell.direction) == ((PAIRS[0],), 1.5, 3, Direction.BOTH)
     assert cell.settings == Settings({WINDOW: 1048576, MSS: 100, CONGESTION: "bbr", NODELAY: False})
-    assert plan.title == plan.scenario_name == "t"
+    assert plan.title == plan.scenario_name == "s"
 
 
 @from_file
@@ -63,10 +57,10 @@ def test_a_rig_path_is_relative_to_its_scenario_or_to_here(tmp_path: Path, monke
     for folder, title in ((tmp_path / "a", "beside"), (tmp_path / "b", "here")):
         folder.mkdir()
         (folder / "r.yaml").write_text(f"title: {title}\nvirtual: loopback\nnodes: {{pi1: , pi2: }}\n")
-    scenario = written(tmp_path / "a", "rig: r.yaml\npairs: [pi1 -> pi2]\n")
     monkeypatch.chdir(tmp_path / "b")
-    assert load_plan(scenario, Overrides())[1].title == "beside"
-    assert load_plan(scenario, Overrides(rig="r.yaml"))[1].title == "here"
+    head = "rig: r.yaml\npairs: [pi1 -> pi2]\n"
+    assert "title: beside\n" in planned(tmp_path / "a", head=head).rig_yaml
+    assert "title: here\n" in planned(tmp_path / "a", head=head, rig="r.yaml").rig_yaml
 
 
 def test_a_rig_option_stands_in_for_a_rig_that_is_missing_or_not_there(tmp_path: Path) -> None:
@@ -95,10 +89,7 @@ def test_every_top_level_field_can_be_set(tmp_path: Path) -> None:
     assert (plan.until, str(plan.cells[0].pairs[0])) == (Until(0.02, 50), "pi3 -> pi4")
 
 
-@pytest.mark.parametrize(
-    ("address", "version"),
-    [("x{n}, data_address: 10.0.0.{n}", 4), ("x{n}, data_address: 'fd00::{n}'", 6), ("pi{n}.lan", 4)],
-)
+@from_file
 def test_the_ip_version_is_decided_once_from_the_rig(tmp_path: Path, address: str, version: int) -> None:
     nodes = ", ".join(f"n{number}: {{address: {address.format(n=number)}}}" for number in (1, 2))
     (tmp_path / "r.yaml").write_text(f"links: {{mtu: 1500}}\nnodes: {{{nodes}}}\n")
@@ -108,15 +99,23 @@ def test_the_ip_version_is_decided_once_from_the_rig(tmp_path: Path, address: st
     assert plan.cells[0].message_bytes == {4: 1472, 6: 1452}[version]
 
 
+def data_ports(folder: Path, ports: str) -> None:
+    nodes = "".join(f"  {name}: {{data_ports: {ports}}}\n" for name in "abc")
+    (folder / "r.yaml").write_text(f"virtual: loopback\nlinks: {{mtu: 1500}}\nnodes:\n{nodes}")
+
+
 @from_file
-def test_latency_is_on_or_the_time_between_probes(tmp_path: Path, given: str, every_ms: list[int | None]) -> None:
-    assert [cell.latency_ms for cell in planned(tmp_path, f"matrix: {{latency: {given}}}").cells] == every_ms
+def test_a_range_with_too_few_ports_is_refused(tmp_path: Path, ports: str, lines: str, said: str) -> None:
+    data_ports(tmp_path, ports)
+    assert said in message(tmp_path, lines, head="rig: r.yaml\n")
 
 
-@pytest.mark.parametrize("given", ["0.5ms", "2s", "1.5ms", "fast", "0", "20us"])
-def test_another_time_between_probes_is_refused(tmp_path: Path, given: str) -> None:
-    said = message(tmp_path, f"matrix: {{latency: {given}}}")
-    assert "expected true, false or the time between probes, 1 ms to 1000 ms in whole" in said
+def test_flows_of_a_stream_share_its_port(tmp_path: Path) -> None:
+    data_ports(tmp_path, "5000-5000")
+    several = "matrix: {parallel: [1, 10], direction: [forward, reverse, both]}"
+    assert len(planned(tmp_path, several, head="rig: r.yaml\npairs: [a -> b]\n").cells) == 6
+    data_ports(tmp_path, "5000-5003")
+    assert planned(tmp_path, "latency: true", head="rig: r.yaml\npairs: mesh-parallel\n").cells
 
 
 def test_the_nettest_tables_have_the_titles_of_their_page_and_rfc2544_no_loss() -> None:

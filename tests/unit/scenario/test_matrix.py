@@ -113,25 +113,7 @@ def test_a_range_is_its_values_with_both_ends(name: str, value: Any, values: lis
     assert spread(SETTINGS[name], value) == values
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "said"),
-    [
-        ("parallel", "1..", 'parallel "1..": expected a range as in 1..12 or 1..9 step 2'),
-        ("parallel", "1..2..3", 'parallel "1..2..3": expected a range'),
-        ("parallel", "1..4 by 2", 'parallel "1..4 by 2": expected a range'),
-        ("window", "32K..", 'window "32K..": expected a range as in 32K..256K times 2'),
-        ("parallel", "4..1", 'parallel "4..1": runs backwards. Write 1..4'),
-        ("parallel", "1..4 step 0", "never reaches its end. Use step 1 or more, times 2 or more"),
-        ("parallel", "1..4 times 1", "never reaches its end"),
-        ("parallel", "0..4 times 2", "never reaches its end"),
-        ("window", "32K..64K", "needs a step, as in 32K..64K times 2"),
-        ("parallel", "1..x", '"x" is not a number'),
-        ("window", "1K..1Q step 1K", '"1Q" is not a number'),
-        ("window", "64K..128K times 2K", '"2K" is not a number'),
-        ("parallel", f"1..{MAX_VALUES + 1}", "parallel: more than 10,000 values"),
-        ("parallel", ["1..6000", "1..6000"], "parallel: more than 10,000 values"),
-    ],
-)
+@from_file
 def test_a_range_that_is_none_says_what_was_expected(name: str, value: Any, said: str) -> None:
     with pytest.raises(FieldError, match=re.escape(said)):
         spread(SETTINGS[name], value)

@@ -3,16 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 from cases import from_file
 from planning import message, planned
 
-from rigctl.scenario.load import load_plan
 from rigctl.scenario.overrides import Overrides
 from rigctl.settings import CONGESTION
 
 HEAD = "rig: gigablox\npairs: [pi1 -> pi2]\nrepeat: 4\n"
-TWO = "conditions: {small: {mtu: 1400}, large: {mtu: 1500}}"
 SETS, RIG_SETS = ("window=64K,200K", "pairs=pi1 -> pi2"), ("trunk.rate=10G", "nodes.pi1.user=pi")
 EVERY = Overrides(rig="loopback", sets=SETS, duration="5 s", repeat=3, rig_sets=RIG_SETS, captures=(1, 12))
 
@@ -24,17 +21,14 @@ def test_options_are_written_down_as_they_are_typed() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "overrides",
-    [EVERY, Overrides(), Overrides(repeat=1, sets=("title=a b",)), Overrides(against="congestion=bbr", repeat=5)],
-)
-def test_what_was_written_down_is_read_again(overrides: Overrides) -> None:
-    assert Overrides.from_given(overrides.as_given()) == overrides
+def test_what_was_written_down_is_read_again() -> None:
+    several = Overrides(repeat=1, sets=("title=a b",)), Overrides(against="congestion=bbr", repeat=5)
+    for overrides in (EVERY, Overrides(), *several):
+        assert Overrides.from_given(overrides.as_given()) == overrides
 
 
 def captured(folder: Path, line: str = "", *sets: str, **options: Any) -> list[bool]:
-    plan = planned(folder, f"matrix: {{parallel: 1..3}}\n{line}", *sets, **options)
-    return [cell.capture for cell in plan.cells]
+    return [cell.capture for cell in planned(folder, f"matrix: {{parallel: 1..3}}\n{line}", *sets, **options).cells]
 
 
 def test_frames_are_kept_of_the_tests_that_are_named(tmp_path: Path) -> None:
@@ -57,25 +51,14 @@ def test_what_does_not_fit_is_told(
 
 
 def test_a_field_of_the_rig_can_be_replaced_for_a_run(tmp_path: Path) -> None:
-    (tmp_path / "s.yaml").write_text("rig: gigablox\npairs: [pi1 -> pi2]\n")
-    for overrides in (Overrides(rig_sets=("links.rate=10G",)), Overrides(rig="gigablox", rig_sets=("links.rate=10G",))):
-        plan, rig = load_plan(str(tmp_path / "s.yaml"), overrides)
+    for rig in (None, "gigablox"):
+        plan = planned(tmp_path, rig=rig, rig_sets=("links.rate=10G",))
         assert {link.rate_bps for link in plan.links.values()} == {10**10}
-        assert rig.nodes["pi1"].link.rate_bps == 10**10
     # Another option ends a search for noise without a mistake.
     assert planned(tmp_path, "repeat: 5\nretest: variation > 5%", repeat=1).repeat == 1
 
 
-@pytest.mark.parametrize(
-    ("sets", "title"),
-    [
-        ([], "Two tests"),
-        (["omit=0s"], "Two tests"),
-        (["window=64K"], "s with window=64K"),
-        (["pairs=mesh", "mss=1460,8960"], "s with mss=1460,8960, pairs=mesh"),
-        (["window=64K", "title=One test"], "One test"),
-    ],
-)
+@from_file
 def test_a_title_is_that_of_the_scenario_only_where_its_tests_are(tmp_path: Path, sets: list[str], title: str) -> None:
     text = "title: Two tests\nmatrix: {window: [64K, 1M]}"
     assert planned(tmp_path, text, *sets, duration="1s", repeat=3).title == title
@@ -91,14 +74,7 @@ def test_every_test_gets_a_twin_with_the_other_value(tmp_path: Path) -> None:
     assert "--against congestion=bbr" in made.overrides
 
 
-@pytest.mark.parametrize(
-    ("text", "against", "before", "twins", "congestion"),
-    [
-        ("matrix: {congestion: cubic}", "congestion=bbr", "cubic", ((1, 2),), ["cubic", "bbr"]),
-        ("matrix: {congestion: [bbr, cubic]}", "congestion=bbr", "cubic", ((1, 2),), ["cubic", "bbr"]),
-        (f"{TWO}\nmatrix: {{parallel: [1, 5]}}", "condition=large", "small", ((1, 3), (2, 4)), [None] * 4),
-    ],
-)
+@from_file
 def test_the_first_variant_is_the_other_value_that_the_scenario_has(
     tmp_path: Path, text: str, against: str, before: str, twins: Any, congestion: list[str | None]
 ) -> None:

@@ -52,32 +52,36 @@ def test_what_is_no_pair_is_told_with_its_place(tmp_path: Path, pairs: str, said
     assert said in refused(tmp_path, pairs)
 
 
-class TestAxis:
-    def test_a_number_takes_the_first_so_many_of_the_list(self, tmp_path: Path) -> None:
-        listed = ["n01>n04", "n02>n05", "n03>n06"]
-        assert planned(tmp_path, "[left -> right]", "{pairs: 1..3}") == [listed[:count] for count in (1, 2, 3)]
-        assert [len(cell) for cell in planned(tmp_path, "[left x right]")] == [9]  # left out it takes all
+def test_a_number_takes_the_first_so_many_pairs_of_the_list(tmp_path: Path) -> None:
+    listed = ["n01>n04", "n02>n05", "n03>n06"]
+    assert planned(tmp_path, "[left -> right]", "{pairs: 1..3}") == [listed[:count] for count in (1, 2, 3)]
+    assert [len(cell) for cell in planned(tmp_path, "[left x right]")] == [9]  # left out it takes all
 
-    def test_a_grid_is_the_first_sources_each_to_the_first_destinations(self, tmp_path: Path) -> None:
-        grid = ["n01>n04", "n01>n05", "n01>n06", "n02>n04", "n02>n05", "n02>n06"]
-        assert planned(tmp_path, "[left -> right]", "{pairs: 2x3}") == [grid]
 
-    @from_file
-    def test_more_than_the_list_has_is_told(self, tmp_path: Path, value: str, said: str) -> None:
-        assert said in refused(tmp_path, "[left -> right]", f"{{pairs: {value}}}")
+def test_a_grid_is_the_first_sources_each_to_the_first_destinations(tmp_path: Path) -> None:
+    grid = ["n01>n04", "n01>n05", "n01>n06", "n02>n04", "n02>n05", "n02>n06"]
+    assert planned(tmp_path, "[left -> right]", "{pairs: 2x3}") == [grid]
 
-    def test_a_grid_may_not_make_a_node_its_own_partner(self, tmp_path: Path) -> None:
-        said = refused(tmp_path, "[n01 -> n02, n02 -> n03]", "{pairs: 2x2}")
-        assert "pairs: makes n02 a pair with itself, because it is both a source and a destination (test 1)." in said
 
-    def test_set_takes_numbers_as_the_axis_and_arrows_as_the_list(self, tmp_path: Path) -> None:
-        assert planned(tmp_path, "[left -> right]", "{pairs: 3}", "pairs=1..2") == [["n01>n04"], ["n01>n04", "n02>n05"]]
-        assert planned(tmp_path, "[left -> right]", "{}", "pairs=n01->n06,n02->n05") == [["n01>n06", "n02>n05"]]
-        assert planned(tmp_path, "[n01 -> n04]", "{}", "pairs=left x right")[0][:2] == ["n01>n04", "n01>n05"]
+@from_file
+def test_more_than_the_list_has_is_told(tmp_path: Path, value: str, said: str) -> None:
+    assert said in refused(tmp_path, "[left -> right]", f"{{pairs: {value}}}")
 
-    def test_a_mistake_of_set_names_the_option(self, tmp_path: Path) -> None:
-        said = refused(tmp_path, "[left -> right]", "{}", "pairs=9")
-        assert said == "--set pairs=9: pairs: 9 at once, and the list of pairs has 3 (test 1)."
+
+def test_a_grid_may_not_make_a_node_its_own_partner(tmp_path: Path) -> None:
+    said = refused(tmp_path, "[n01 -> n02, n02 -> n03]", "{pairs: 2x2}")
+    assert "pairs: makes n02 a pair with itself, because it is both a source and a destination (test 1)." in said
+
+
+def test_set_takes_numbers_of_pairs_as_the_axis_and_arrows_as_the_list(tmp_path: Path) -> None:
+    assert planned(tmp_path, "[left -> right]", "{pairs: 3}", "pairs=1..2") == [["n01>n04"], ["n01>n04", "n02>n05"]]
+    assert planned(tmp_path, "[left -> right]", "{}", "pairs=n01->n06,n02->n05") == [["n01>n06", "n02>n05"]]
+    assert planned(tmp_path, "[n01 -> n04]", "{}", "pairs=left x right")[0][:2] == ["n01>n04", "n01>n05"]
+
+
+def test_a_mistake_of_pairs_in_set_names_the_option(tmp_path: Path) -> None:
+    said = refused(tmp_path, "[left -> right]", "{}", "pairs=9")
+    assert said == "--set pairs=9: pairs: 9 at once, and the list of pairs has 3 (test 1)."
 
 
 def test_what_is_meant_as_pairs_is_told_from_a_number_or_grid() -> None:

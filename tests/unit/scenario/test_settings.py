@@ -7,7 +7,6 @@ import pytest
 from cases import from_file
 from planning import message, planned
 
-from rigctl.base.units import parse_processors, processors_text
 from rigctl.cli.commands.plan import columns_of
 from rigctl.measure.orders import channels, sockets
 from rigctl.records import Cell, Retest, Until
@@ -52,25 +51,19 @@ def test_shares_and_times_of_a_plan_are_taken_up_to_their_ends(tmp_path: Path) -
     assert (left_out.max_skew_s, left_out.max_loss, left_out.repeat, left_out.heads) == (0.1, 0.001, 1, ())
 
 
-class TestFiles:
-    def test_a_folder_may_be_255_bytes_long(self, tmp_path: Path) -> None:
-        longest, text = "/" + "x" * 254, "test: file\nfolder: %s\nmatrix: {size: 1M}"
-        assert only_cell(tmp_path, text % longest).folder == longest
-        for folder in (f"{longest}x", '"/var\\n/tmp"'):
-            assert "an absolute path of at most 255 bytes, as in /var/tmp." in message(tmp_path, text % folder)
+def test_a_file_goes_from_disk_to_disk_where_nothing_else_is_said(tmp_path: Path) -> None:
+    cell = only_cell(tmp_path, "test: file\nmatrix: {size: 1M}")
+    assert (cell[READ], cell[WRITE], cell.folder) == ("disk", "disk", "/var/tmp")
+    assert (cell[ITERATIONS], cell.message_bytes) == (1, 2**20)
+    other = only_cell(tmp_path, "matrix: {window: 64K}")  # in another test there is no file
+    assert (other[READ], other[WRITE], other[ITERATIONS]) == (None, None, None)
 
-    def test_a_file_goes_from_disk_to_disk_where_nothing_else_is_said(self, tmp_path: Path) -> None:
-        cell = only_cell(tmp_path, "test: file\nmatrix: {size: 1M}")
-        assert (cell[READ], cell[WRITE], cell.folder) == ("disk", "disk", "/var/tmp")
-        assert (cell[ITERATIONS], cell.message_bytes) == (1, 2**20)
-        other = only_cell(tmp_path, "matrix: {window: 64K}")  # in another test there is no file
-        assert (other[READ], other[WRITE], other[ITERATIONS]) == (None, None, None)
 
-    def test_each_end_may_be_memory_and_the_folder_another_disk(self, tmp_path: Path) -> None:
-        text = "test: file\nfolder: /mnt/x\nmatrix: {size: 1M, read: [memory, disk], write: [disk, memory]}"
-        found = [(cell[READ], cell[WRITE], cell.folder) for cell in planned(tmp_path, text).cells]
-        ends = [("memory", "disk"), ("memory", "memory"), ("disk", "disk"), ("disk", "memory")]
-        assert found == [(*end, "/mnt/x") for end in ends]
+def test_each_end_of_a_file_may_be_memory_and_the_folder_another_disk(tmp_path: Path) -> None:
+    text = "test: file\nfolder: /mnt/x\nmatrix: {size: 1M, read: [memory, disk], write: [disk, memory]}"
+    found = [(cell[READ], cell[WRITE], cell.folder) for cell in planned(tmp_path, text).cells]
+    ends = [("memory", "disk"), ("memory", "memory"), ("disk", "disk"), ("disk", "memory")]
+    assert found == [(*end, "/mnt/x") for end in ends]
 
 
 def test_more_than_4_million_bins_over_all_flows_are_refused(tmp_path: Path) -> None:
@@ -81,30 +74,31 @@ def test_more_than_4_million_bins_over_all_flows_are_refused(tmp_path: Path) -> 
     assert "bins: 6,000,000 bins over all flows" in message(tmp_path, most % 3, head=head)
 
 
-class TestDatagrams:
-    def test_rates_and_sizes_are_read(self, tmp_path: Path) -> None:
-        plan = planned(tmp_path, "test: udp\nmatrix: {size: [64, 1472], rate: [10M, max, unlimited]}")
-        found = [(cell.message_bytes, cell[RATE], cell.transport) for cell in plan.cells[:3]]
-        assert found == [(64, rate, "udp") for rate in (10_000_000, "max", "unlimited")]
-        assert {SIZE, RATE, PARALLEL} <= set(table_axes(plan))
-        assert not plan.in_messages
-        (expected,) = forecasts(plan.cells[3], plan, 4)
-        assert (expected.mss, round((expected.ceiling_bps or 0) / 1e6, 1)) == (1472, 957.1)
+def test_rates_and_sizes_of_datagrams_are_read(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "test: udp\nmatrix: {size: [64, 1472], rate: [10M, max, unlimited]}")
+    found = [(cell.message_bytes, cell[RATE], cell.transport) for cell in plan.cells[:3]]
+    assert found == [(64, rate, "udp") for rate in (10_000_000, "max", "unlimited")]
+    assert {SIZE, RATE, PARALLEL} <= set(table_axes(plan))
+    assert not plan.in_messages
+    (expected,) = forecasts(plan.cells[3], plan, 4)
+    assert (expected.mss, round((expected.ceiling_bps or 0) / 1e6, 1)) == (1472, 957.1)
 
-    def test_a_datagram_fills_the_mtu_where_no_size_is_given(self, tmp_path: Path) -> None:
-        jumbo = "test: udp\nconditions: {as is: {}, jumbo: {mtu: 9000}}\nmatrix: {rate: 10M}"
-        assert [cell.message_bytes for cell in planned(tmp_path, jumbo).cells] == [1472, 8972]
-        (tmp_path / "r.yaml").write_text("nodes: {pi1: {address: 10.0.0.1}, pi2: {address: 10.0.0.2}}\n")
-        head = "rig: ./r.yaml\npairs: [pi1 -> pi2]\ntest: udp\n"
-        said = message(tmp_path, "matrix: {rate: 10M}", head=head)
-        assert "test: udp needs the size of its datagrams, as in size: 1472: the rig file lacks an MTU." in said
-        assert planned(tmp_path, "matrix: {rate: 10M, size: 512}", head=head).cells[0].message_bytes == 512
 
-    def test_a_larger_one_goes_in_fragments_and_its_ceiling_says_so(self, tmp_path: Path) -> None:
-        plan = planned(tmp_path, "test: udp\nmatrix: {rate: 10M, size: 2952}")
-        (expected,) = forecasts(plan.cells[0], plan, 4)
-        # 2960 bytes with the UDP header: two fragments of 1480 bytes, each a full frame.
-        assert (expected.ceiling_bps or 0) / 1e6 == pytest.approx(1000 * 2952 / (2 * 1538))
+def test_a_datagram_fills_the_mtu_where_no_size_is_given(tmp_path: Path) -> None:
+    jumbo = "test: udp\nconditions: {as is: {}, jumbo: {mtu: 9000}}\nmatrix: {rate: 10M}"
+    assert [cell.message_bytes for cell in planned(tmp_path, jumbo).cells] == [1472, 8972]
+    (tmp_path / "r.yaml").write_text("nodes: {pi1: {address: 10.0.0.1}, pi2: {address: 10.0.0.2}}\n")
+    head = "rig: ./r.yaml\npairs: [pi1 -> pi2]\ntest: udp\n"
+    said = message(tmp_path, "matrix: {rate: 10M}", head=head)
+    assert "test: udp needs the size of its datagrams, as in size: 1472: the rig file lacks an MTU." in said
+    assert planned(tmp_path, "matrix: {rate: 10M, size: 512}", head=head).cells[0].message_bytes == 512
+
+
+def test_a_larger_datagram_goes_in_fragments_and_its_ceiling_says_so(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "test: udp\nmatrix: {rate: 10M, size: 2952}")
+    (expected,) = forecasts(plan.cells[0], plan, 4)
+    # 2960 bytes with the UDP header: two fragments of 1480 bytes, each a full frame.
+    assert (expected.ceiling_bps or 0) / 1e6 == pytest.approx(1000 * 2952 / (2 * 1538))
 
 
 def test_one_table_can_have_two_engines_and_captures_of_the_agent_alone(tmp_path: Path) -> None:
@@ -122,49 +116,43 @@ def test_the_ceiling_of_one_link_is_not_that_of_multipath_tcp(tmp_path: Path) ->
     assert any("MPTCP may use more links" in note for note in notes(plan, 4))
 
 
-class TestPlacement:
-    def test_an_option_has_lists_with_a_plus(self, tmp_path: Path) -> None:
-        plan = planned(tmp_path, "", "placement=nic,2+4-7,nic/0+1")
-        assert [cell[PLACEMENT] for cell in plan.cells] == ["nic", "2,4-7", "nic/0-1"]
-
-    @pytest.mark.parametrize(
-        ("value", "sender", "receiver"),
-        [(None, None, None), ("nic", "nic", "nic"), ("nic/3", "nic", "3"), ("scheduler/packets", None, "packets")],
-    )
-    def test_each_end_is_told_its_own(
-        self, tmp_path: Path, value: str | None, sender: object, receiver: object
-    ) -> None:
-        cell = planned(tmp_path, f"placement: {value or 'default'}\nlatency: true\nduration: 1s").cells[0]
-        stream, probes = channels([cell], lambda: "0" * 32)
-        how: dict[str, Any] = {"interval_ms": 100, "wait_ms": 1000}
-        assert sockets(cell, stream, sends=True, **how).settings[PLACEMENT] == sender
-        assert sockets(cell, stream, sends=False, **how).settings[PLACEMENT] == receiver
-        assert sockets(cell, probes, sends=True, **how).settings[PLACEMENT] is None
-
-    @pytest.mark.parametrize("text", ["0", "0-3", "2,4-7", "1,3,5"])
-    def test_a_list_of_processors_is_written_as_it_was_read(self, text: str) -> None:
-        assert processors_text(parse_processors(text)) == text
-
-    def test_a_plan_and_a_comparison_name_the_default(self, tmp_path: Path) -> None:
-        plan = planned(tmp_path, "matrix: {placement: [scheduler, nic], window: [default, 64K]}")
-        columns = columns_of(plan)
-        assert columns["Placement"] == ["scheduler", "scheduler", "nic", "nic"]
-        assert columns["Window"] == ["default", "64K", "default", "64K"]
-        assert value_text(PLACEMENT, None) == "scheduler"
+def test_an_option_has_lists_of_processors_with_a_plus(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "", "placement=nic,2+4-7,nic/0+1")
+    assert [cell[PLACEMENT] for cell in plan.cells] == ["nic", "2,4-7", "nic/0-1"]
 
 
-class TestRepeating:
-    def test_retest_and_until_are_read_with_their_defaults(self, tmp_path: Path) -> None:
-        plan = planned(tmp_path, 'repeat: 5\nretest: {when: "variation > 5%"}')
-        assert (plan.retest, plan.until) == (Retest(0.05, 15), None)
-        assert planned(tmp_path, 'repeat: 5\nretest: {when: " variation>2.5 %", repeat: 3}').retest == Retest(0.025, 3)
-        assert planned(tmp_path, "repeat: 2\nuntil: {when: ci95 < 0.5%, most: 9}").until == Until(0.005, 9)
-        plan = planned(tmp_path, 'until: "ci95 < 1%"')
-        assert (plan.repeat, plan.until, plan.retest) == (2, Until(0.01, 50), None)
-        assert planned(tmp_path, 'retest: "variation > 5%"').repeat == 2
+@from_file
+def test_each_end_is_told_its_own_placement(
+    tmp_path: Path, value: str | None, sender: object, receiver: object
+) -> None:
+    cell = planned(tmp_path, f"placement: {value or 'default'}\nlatency: true\nduration: 1s").cells[0]
+    stream, probes = channels([cell], lambda: "0" * 32)
+    how: dict[str, Any] = {"interval_ms": 100, "wait_ms": 1000}
+    assert sockets(cell, stream, sends=True, **how).settings[PLACEMENT] == sender
+    assert sockets(cell, stream, sends=False, **how).settings[PLACEMENT] == receiver
+    assert sockets(cell, probes, sends=True, **how).settings[PLACEMENT] is None
 
-    def test_the_rates_after_the_options_decide_whether_there_is_a_search(self, tmp_path: Path) -> None:
-        plan = planned(tmp_path, SEARCH, "rate=40M", repeat=15)
-        assert (plan.repeat, plan.cells[0][RATE]) == (15, 40_000_000)
-        assert "--repeat 15: repeat: rate: max is searched once" in message(tmp_path, SEARCH, repeat=15)
-        assert planned(tmp_path, SEARCH, repeat=1).repeat == 1
+
+def test_a_plan_and_a_comparison_name_the_default(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "matrix: {placement: [scheduler, nic], window: [default, 64K]}")
+    columns = columns_of(plan)
+    assert columns["Placement"] == ["scheduler", "scheduler", "nic", "nic"]
+    assert columns["Window"] == ["default", "64K", "default", "64K"]
+    assert value_text(PLACEMENT, None) == "scheduler"
+
+
+def test_retest_and_until_are_read_with_their_defaults(tmp_path: Path) -> None:
+    plan = planned(tmp_path, 'repeat: 5\nretest: {when: "variation > 5%"}')
+    assert (plan.retest, plan.until) == (Retest(0.05, 15), None)
+    assert planned(tmp_path, 'repeat: 5\nretest: {when: " variation>2.5 %", repeat: 3}').retest == Retest(0.025, 3)
+    assert planned(tmp_path, "repeat: 2\nuntil: {when: ci95 < 0.5%, most: 9}").until == Until(0.005, 9)
+    plan = planned(tmp_path, 'until: "ci95 < 1%"')
+    assert (plan.repeat, plan.until, plan.retest) == (2, Until(0.01, 50), None)
+    assert planned(tmp_path, 'retest: "variation > 5%"').repeat == 2
+
+
+def test_the_rates_after_the_options_decide_whether_there_is_a_search(tmp_path: Path) -> None:
+    plan = planned(tmp_path, SEARCH, "rate=40M", repeat=15)
+    assert (plan.repeat, plan.cells[0][RATE]) == (15, 40_000_000)
+    assert "--repeat 15: repeat: rate: max is searched once" in message(tmp_path, SEARCH, repeat=15)
+    assert planned(tmp_path, SEARCH, repeat=1).repeat == 1

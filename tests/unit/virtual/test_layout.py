@@ -9,7 +9,7 @@ import pytest
 from rigctl.base.errors import InputError
 from rigctl.base.processes import Process
 from rigctl.records import Link, Port, Trunk
-from rigctl.rig.inventory import Node, Rig, Snmp, Switch
+from rigctl.rig.inventory import Node, Rig, Secrets, Snmp, Switch
 from rigctl.virtual.layout import Layout
 from rigctl.virtual.provide import completed, layout_of
 from rigctl.virtual.state import State
@@ -27,18 +27,13 @@ def test_addresses_count_from_one_in_the_files_order() -> None:
     assert found == [("z", "10.77.0.1", "fd77::1"), ("a", "10.77.0.2", "fd77::2")]
 
 
-@pytest.mark.parametrize(
-    ("virtual", "ip_version", "data", "ssh"),
-    [
-        ("namespaces", 4, "10.77.0.2", "127.0.0.1"),
-        ("namespaces", 6, "fd77::2", "127.0.0.1"),
-        ("loopback", 4, "127.0.0.3", "127.0.0.3"),
-        ("loopback", 6, "::1", "127.0.0.3"),
-    ],
-)
-def test_the_data_address_follows_kind_and_ip_version(virtual: str, ip_version: int, data: str, ssh: str) -> None:
-    layout = layout_of(rig(virtual=virtual, ip_version=ip_version))
-    assert (layout.data_address(layout.places[1]), layout.ssh_address(layout.places[1])) == (data, ssh)
+def test_the_data_address_follows_kind_and_ip_version() -> None:
+    def addresses(virtual: str, ip_version: int) -> tuple[str, str]:
+        layout = layout_of(rig(virtual=virtual, ip_version=ip_version))
+        return layout.data_address(layout.places[1]), layout.ssh_address(layout.places[1])
+
+    assert [addresses("namespaces", ip) for ip in (4, 6)] == [("10.77.0.2", "127.0.0.1"), ("fd77::2", "127.0.0.1")]
+    assert [addresses("loopback", ip) for ip in (4, 6)] == [("127.0.0.3", "127.0.0.3"), ("::1", "127.0.0.3")]
 
 
 @pytest.mark.parametrize("name", ["lo", "br0", "all", "default"])
@@ -62,68 +57,55 @@ def test_what_cannot_be_built_is_refused_before_anything_starts() -> None:
     layout_of(rig(link=Link(10**9, 1279)))
 
 
-def das2() -> Rig:
-    """Two switches with two nodes each."""
-    switches = {"f10": Switch("f10", "Force10", 9216, snmp=Snmp()), "cisco": Switch("cisco", "Cisco")}
-    links = {"a": ("f10", 1500), "b": ("f10", 4000), "c": ("cisco", 1500), "d": ("cisco", 1500)}
+def switched(**f10: Any) -> Rig:
+    """Two switches with two nodes each, of which only the first answers SNMP; `f10` replaces its fields."""
+    switches = {"f10": replace(Switch("f10", "Force10", 9216, snmp=Snmp()), **f10), "cisco": Switch("cisco", "Cisco")}
+    links = {"a": ("f10", 1500), "b": ("f10", 4000), "lo": ("cisco", 1500), "d": ("cisco", 1500)}
     nodes = {name: Node(name, "127.0.0.1", Link(10**9, mtu, switch)) for name, (switch, mtu) in links.items()}
     trunk = Trunk(("f10", "cisco"), 8 * 10**9)
     return Rig("lab", "A lab", nodes, None, virtual="namespaces", switches=switches, trunk=trunk)
 
 
 def test_ports_have_the_mtu_of_their_switch_or_of_the_largest_node() -> None:
-    layout = layout_of(das2())
+    layout = layout_of(switched())
     assert [layout.port_mtu(place) for place in layout.places] == [9216, 9216, 4000, 4000]
     assert [place.mtu for place in layout.places] == [1500, 4000, 1500, 1500]
     assert Layout.from_json(layout.to_json()) == layout  # as it goes through the pipe
 
 
 def test_trunk_switches_and_snmp_are_part_of_what_a_rig_is() -> None:
-    base = das2()
-    others = [
-        replace(base, trunk=Trunk(("f10", "cisco"), 10**10)),
-        replace(base, switches={**base.switches, "f10": Switch("f10", "Force10", 9000, snmp=Snmp())}),
-        replace(base, switches={**base.switches, "f10": Switch("f10", "Force10", 9216)}),
-    ]
+    base = switched()
+    others = [replace(base, trunk=Trunk(("f10", "cisco"), 10**10)), switched(mtu=9000), switched(snmp=None)]
     assert len({layout_of(one).key for one in [base, *others]}) == 4
-    retitled = replace(base, switches={**base.switches, "cisco": Switch("cisco", "Another title", poll_s=5)})
-    assert layout_of(retitled).key == layout_of(base).key
-
-
-def switched(*, snmp: Snmp | None = Snmp()) -> Rig:  # noqa: B008  # frozen
-    nodes = {name: Node(name, "", Link(10**9, 1500, key)) for name, key in (("a", "one"), ("lo", "two"))}
-    switches = {key: Switch(key, key, snmp=snmp, poll_s=2) for key in ("one", "two")}
-    trunk = Trunk(("one", "two"), None)
-    return Rig("lab", "A lab", nodes, None, virtual="namespaces", switches=switches, trunk=trunk)
+    assert layout_of(switched(title="Another title", poll_s=5)).key == layout_of(base).key
 
 
 def state(snmp_port: int | None, community: str | None) -> State:
     me = Process(1, 2)
-    return State(Path("/x"), "lab", "lab-1", None, me, me, {"a": 1, "lo": 2}, False, snmp_port, community)
+    ports = dict.fromkeys(("a", "b", "lo", "d"), 1)
+    return State(Path("/x"), "lab", "lab-1", None, me, me, ports, False, snmp_port, community)
 
 
-def test_both_switches_answer_at_the_same_place_with_the_rigs_own_community() -> None:
-    tested = switched()
-    ready = completed(tested, layout_of(tested), state(4711, "hush"))
-    for switch in ready.switches.values():
-        assert (switch.address, switch.snmp, switch.poll_s) == ("127.0.0.1", Snmp(port=4711), 2)
-        assert switch.secrets is not None
-        assert switch.secrets.community == "hush"
-    assert "hush" not in repr(ready)
-    assert "hush" not in repr(state(4711, "hush"))
-
-
-def test_a_switch_that_nobody_answers_for_has_no_address() -> None:
-    for tested, how in ((switched(), state(None, None)), (switched(snmp=None), state(4711, "hush"))):
+def test_a_switch_answers_on_loopback_with_the_rigs_own_community_or_has_no_address() -> None:
+    def f10(tested: Rig, how: State) -> Switch:
         ready = completed(tested, layout_of(tested), how)
-        assert [(switch.address, switch.secrets) for switch in ready.switches.values()] == [(None, None)] * 2
+        assert "hush" not in f"{ready!r}{how!r}"
+        assert (ready.switches["cisco"].address, ready.switches["cisco"].secrets) == (None, None)
+        return ready.switches["f10"]
+
+    snmp, hush = Snmp(port=4711), Secrets(community="hush")
+    (expected, _) = switched(address="127.0.0.1", snmp=snmp, secrets=hush, poll_s=2).switches.values()
+    assert f10(switched(poll_s=2), state(4711, "hush")) == expected
+    for silent in (f10(switched(), state(None, None)), f10(switched(snmp=None), state(4711, "hush"))):
+        assert (silent.address, silent.secrets) == (None, None)
 
 
 def test_ports_are_the_bridges_interfaces() -> None:
     tested = switched()
     assert completed(tested, layout_of(tested), state(None, None)).ports == (
-        Port("one", "a", node="a"),
-        Port("two", "port.2", node="lo"),
-        Port("one", "trunk.0", peer="two"),
-        Port("two", "trunk.1", peer="one"),
+        *(Port("f10", name, node=name) for name in "ab"),
+        Port("cisco", "port.3", node="lo"),
+        Port("cisco", "d", node="d"),
+        Port("f10", "trunk.0", peer="cisco"),
+        Port("cisco", "trunk.1", peer="f10"),
     )

@@ -1,12 +1,14 @@
-"""Shaping arithmetic against the frames of Ethernet, and the lines that ip and tc are given."""
+"""Shaping arithmetic against the frames of Ethernet, the lines that ip and tc are given, and the count of drops."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from rigctl.virtual import links
 from rigctl.virtual.layout import Bridge, Layout, Place
 from rigctl.virtual.links import burst_bytes, node_lines, port_shaping_lines, shaped_bps, switch_lines
+from rigctl.virtual.snmpd import answer, discards
 
 MTUS = dict.fromkeys(("pi1", "pi2", "a", "b", "near", "slow"), 1500)
 
@@ -19,12 +21,10 @@ def layout(*places: Place) -> Layout:
     return Layout("lab", "namespaces", 4, places or (place(), place("pi2", 2)))
 
 
-@pytest.mark.parametrize(
-    ("mtu", "payload", "published_mbps"), [(1500, 1448, 941.482), (9000, 8948, 990.042), (1500, 1460, 949.285)]
-)
-def test_a_full_frame_takes_its_wire_time(mtu: int, payload: int, published_mbps: float) -> None:
-    frames_per_s = shaped_bps(10**9, mtu) / 8 / (mtu + 14)
-    assert frames_per_s * payload * 8 / 1e6 == pytest.approx(published_mbps, abs=0.001)
+def test_a_full_frame_takes_its_wire_time() -> None:
+    published_mbps = {(1500, 1448): 941.482, (9000, 8948): 990.042, (1500, 1460): 949.285}
+    found = {(mtu, payload): shaped_bps(10**9, mtu) / (mtu + 14) * payload / 1e6 for mtu, payload in published_mbps}
+    assert found == pytest.approx(published_mbps, abs=0.001)
 
 
 def test_the_bucket_holds_a_millisecond_and_never_less_than_a_few_frames() -> None:
@@ -96,3 +96,34 @@ def test_a_link_with_a_round_trip_is_two_taps_that_are_there_already() -> None:
     own = "link set dev eth0 mtu 1500 address 02:77:00:00:00:02 txqueuelen 10000"
     assert own in list(node_lines(far, ipv6=False))
     assert not any("txqueuelen" in line for line in node_lines(place("near"), ipv6=False))
+
+
+COLUMN = ".1.3.6.1.2.1.2.2.1.19"
+COUNTED = {2: 7, 5: 0, 11: 2**32 + 3}
+
+
+def link(index: int, name: str, dropped: int) -> dict[str, Any]:
+    """An interface as `ip -s -j link` prints it."""
+    return {"ifindex": index, "ifname": name, "stats64": {"rx": {"dropped": 9}, "tx": {"dropped": dropped}}}
+
+
+def queue(name: str, dropped: int, **more: Any) -> dict[str, Any]:
+    """A queue as `tc -s -j qdisc` prints it."""
+    return {"kind": "tbf", "handle": "8001:", "dev": name, "drops": dropped, **more}
+
+
+def test_drops_of_interface_and_queue_are_both_discards() -> None:
+    links = [link(4, "a", 3), link(5, "b", 0), link(6, "c", 2)]
+    assert discards(links, [queue("a", 40, root=True), queue("b", 1, root=True)]) == {4: 43, 5: 1, 6: 2}
+    assert discards([link(4, "a", 0)], [queue("a", 40, parent="8001:1")]) == {4: 0}  # its outer queue counts it
+
+
+def test_snmpd_gets_a_counter_or_none() -> None:
+    second, fifth = f"{COLUMN}.2\ncounter\n7", f"{COLUMN}.5\ncounter\n0"
+    found = {".2": second, ".5": fifth, ".11": f"{COLUMN}.11\ncounter\n3"}  # 32 bits wrap
+    found |= dict.fromkeys((".3", "", "9.2", ".2.1", ".-2"), "NONE")
+    assert {last: answer("get", f"{COLUMN}{last}", COUNTED) for last in found} == found
+    following = {"": second, ".2": fifth, ".3": fifth, ".11": "NONE"}
+    assert {last: answer("getnext", f"{COLUMN}{last}", COUNTED) for last in following} == following
+    others = [("get", ".1.3.6.1.2.1.2.2.1.18.2"), ("get", ""), ("set", f"{COLUMN}.2")]
+    assert [answer(verb, oid, COUNTED) for verb, oid in others] == ["NONE"] * 3

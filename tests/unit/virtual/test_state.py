@@ -72,9 +72,8 @@ def test_a_folder_in_tmp_that_another_user_has_is_passed_over(tmp_path: Path, mo
 def test_a_sweep_removes_what_is_dead_and_nothing_else() -> None:
     living, dead, starting, abandoned = state(), state(Process(os.getpid(), 1)), new_folder("s"), new_folder("a")
     (base() / "lock").touch()
-    old = time.time() - 3600
-    os.utime(abandoned, (old, old))
-    os.utime(base() / "lock", (old, old))
+    for path in (abandoned, base() / "lock"):
+        os.utime(path, (time.time() - 3600,) * 2)
     assert sorted(sweep()) == sorted([dead.folder.name, abandoned.name])
     assert sorted(path.name for path in base().iterdir()) == sorted([living.folder.name, starting.name, "lock"])
     assert sweep() == []

@@ -13,6 +13,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final, TypeVar
 
+from rigctl.records import Repetition
+from rigctl.store import open_store
+
 ROOT: Final = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 RIGCTL: Final = (sys.executable, "-m", "rigctl")
@@ -80,10 +83,27 @@ def kept_up(rig: str) -> Iterator[int]:
         timed("rig", "down", rig)
 
 
-def run_rows(folder: Path, scenario: str, *words: str, level: str = "pairs") -> list[dict[str, Any]]:
-    """Run a scenario into a store of its own in `folder`; return its rows of `level`."""
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A run in a store of its own."""
+
+    store: Path
+    spent: Spent
+
+    def rows(self, level: str = "pairs") -> list[dict[str, Any]]:
+        exported = timed("export", "--format", "json", "--level", level, store=self.store).output
+        found: list[dict[str, Any]] = json.loads(exported)
+        return found
+
+    def repetitions(self) -> list[Repetition]:
+        with open_store(str(self.store)) as opened:
+            return list(opened.repetitions(opened.run().run))
+
+
+def ran(folder: Path, scenario: str, *words: str, codes: Sequence[int] = (0,)) -> Ran:
+    """Run a scenario, given by its text or its name, into a store in `folder`."""
     file, store = folder / "scenario.yaml", folder / f"{time.monotonic_ns()}.db"
-    file.write_text(scenario)
-    timed("run", str(file), "--quiet", "--no-report", *words, store=store)
-    rows: list[dict[str, Any]] = json.loads(timed("export", "--format", "json", "--level", level, store=store).output)
-    return rows
+    if "\n" in scenario:
+        file.write_text(scenario)
+        scenario = str(file)
+    return Ran(store, timed("run", scenario, "--quiet", *words, store=store, codes=codes))

@@ -8,16 +8,15 @@ lower rate of a node's own shaping, of which no fact of the rig tells.
 
 import argparse
 import json
-import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Final
 
-from bench import timed
+from bench import table, timed
 
-from rigctl.analysis.nights.comparison import compared
+from rigctl.analysis.nights.comparison import Change, compared
 from rigctl.analysis.run_view import RunView
 from rigctl.model.statistics.samples import Verdict
 from rigctl.store import open_store
@@ -71,17 +70,16 @@ class Bench:
         return self.rigctl("rig", "exec", str(self.rig), node, "--", *words)
 
 
-def measure(bench: Bench, count: int, most_s: float, first: int) -> None:
+def measure(bench: Bench, count: int) -> None:
     """`count` runs of the same thing; after every second of them one with a slowdown."""
-    end_s = time.monotonic() + most_s
     bench.rigctl("rig", "up", str(bench.rig))
     failed = 0
     try:
-        while (plain := sum(not node for _, node, _ in bench.runs)) < count and time.monotonic() < end_s and failed < 5:
+        while (plain := sum(not node for _, node, _ in bench.runs)) < count and failed < 5:
             slowed = len(bench.runs) - plain
             node, percent = "", 0
             if plain // 2 > slowed:
-                node, percent = f"n{slowed % 10 + 1:02}", SLOWDOWNS[(slowed + first) % len(SLOWDOWNS)]
+                node, percent = f"n{slowed % 10 + 1:02}", SLOWDOWNS[slowed % len(SLOWDOWNS)]
             if bench.measure(node, percent):
                 print(len(bench.runs), *bench.runs[-1], flush=True)
             else:
@@ -113,12 +111,15 @@ def judge(folders: Sequence[Path]) -> None:
     within = f"{100 * median(widest):.2f} %" if widest else "–"
     print(f"{pairs} pairs of runs of the same thing: {counted(plain)}; same within, median {within}")
     print(f"the other tests of {len(rows)} runs with a slower one: {counted(beside)}\n")
-    print("| slower by, % | from | measured, % | interval, % | chance | verdict |\n|--:|:--|--:|--:|--:|:--|")
-    for percent, node, change in sorted(rows, key=lambda row: row[:2]):
-        found = change.difference
-        shown = [f"{100 * (value or 0):.2f}" for value in (found.change, found.low, found.high)]
-        said = f"same within {100 * (found.within or 0):.2f} %" if found.verdict is Verdict.SAME else found.verdict
-        print(f"| {percent} | {node} | {shown[0]} | {shown[1]} to {shown[2]} | {found.chance or 0:.3f} | {said} |")
+    heads = ("slower by, %", "from", "measured, %", "interval, %", "chance", "verdict")
+    table("Slower tests", heads, (shown(*row) for row in sorted(rows, key=lambda row: row[:2])))
+
+
+def shown(percent: int, node: str, change: Change) -> tuple[object, ...]:
+    found = change.difference
+    measured, low, high = (f"{100 * (value or 0):.2f}" for value in (found.change, found.low, found.high))
+    said = f"same within {100 * (found.within or 0):.2f} %" if found.verdict is Verdict.SAME else found.verdict
+    return percent, node, measured, f"{low} to {high}", f"{found.chance or 0:.3f}", said
 
 
 def counted(verdicts: Counter[Verdict]) -> str:
@@ -130,11 +131,9 @@ def main() -> None:
     parser.add_argument("what", choices=("measure", "judge"))
     parser.add_argument("folder", type=Path, nargs="*")
     parser.add_argument("--runs", type=int, default=51)
-    parser.add_argument("--seconds", type=float, default=36_000, help="start no run after that time")
-    parser.add_argument("--first", type=int, default=0, help="the slowdown to begin with, counted from 0")
     arguments = parser.parse_args()
     if arguments.what == "measure":
-        measure(Bench(arguments.folder[0]), arguments.runs, arguments.seconds, arguments.first)
+        measure(Bench(arguments.folder[0]), arguments.runs)
     else:
         judge(arguments.folder)
 

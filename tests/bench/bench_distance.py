@@ -15,33 +15,28 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import table, timed
+from bench import ran, table, timed
 
 from rigctl.model.limits.ceilings import window_bps
-from rigctl.store import open_store
 
 ROUND_TRIPS_MS = (1, 5, 20)
 WINDOWS_K = (8, 16, 32, 64)
 MSS = (1460, 1036)  # timestamps take 12 bytes of each segment
 
 
-def ratios(store: Path, rtt_ms: int, mss: int, seconds: float) -> list[tuple[float, ...]]:
+def ratios(folder: Path, rtt_ms: int, mss: int, seconds: float) -> Iterator[tuple[float, ...]]:
     """Of each window: bytes of a segment, KB asked, KB offered, goodput in Mbit/s, ratio to asked, ratio to offered."""
     windows = ",".join(f"{window}K" for window in WINDOWS_K)
     how = ["--rig-set", f"nodes.far.rtt={rtt_ms}ms", "--set", f"window={windows}", "--set", f"mss={mss}"]
-    how += ["--duration", f"{seconds + 1:g}s", "--store", str(store), "--no-report"]
-    timed("run", "stratus", *how, "--quiet")
-    found: list[tuple[float, ...]] = []
-    with open_store(str(store)) as opened:
-        for one, window in zip(opened.repetitions(opened.run(None).run), WINDOWS_K, strict=True):
-            (flow,) = one.flows
-            assert one.status == "ok", one.reason
-            assert flow.sender is not None
-            goodput = (flow.bytes or 0) * 8e3 / ((one.window_end_ns or 0) - (one.window_start_ns or 0))
-            offered = round(statistics.median(flow.sender.series.columns["advertised_window"]))
-            of_asked, of_offered = (goodput / (window_bps(w, rtt_ms / 1e3) / 1e6) for w in (1024 * window, offered))
-            found.append((flow.sender.tcp.mss or 0, window, offered / 1024, goodput, of_asked, of_offered))
-    return found
+    measured = ran(folder, "stratus", *how, "--duration", f"{seconds + 1:g}s", "--no-report").repetitions()
+    for one, window in zip(measured, WINDOWS_K, strict=True):
+        (flow,) = one.flows
+        assert one.status == "ok", one.reason
+        assert flow.sender is not None
+        goodput = (flow.bytes or 0) * 8e3 / ((one.window_end_ns or 0) - (one.window_start_ns or 0))
+        offered = round(statistics.median(flow.sender.series.columns["advertised_window"]))
+        of_asked, of_offered = (goodput / (window_bps(w, rtt_ms / 1e3) / 1e6) for w in (1024 * window, offered))
+        yield flow.sender.tcp.mss or 0, window, offered / 1024, goodput, of_asked, of_offered
 
 
 def round_trip_us(rig: str, near: str, far: str) -> tuple[float, float]:
@@ -74,7 +69,7 @@ def pings(folder: Path) -> Iterator[tuple[str, ...]]:
 
 def windows(folder: Path, rounds: int, seconds: float) -> Iterator[tuple[str, ...]]:
     for mss, rtt_ms in itertools.product(MSS, ROUND_TRIPS_MS):
-        runs = [ratios(folder / f"{mss}-{rtt_ms}-{number}.db", rtt_ms, mss, seconds) for number in range(rounds)]
+        runs = [ratios(folder, rtt_ms, mss, seconds) for _ in range(rounds)]
         for rows in zip(*runs, strict=True):
             segment, window, offered, *figures = (statistics.median(column) for column in zip(*rows, strict=True))
             goodput, of_asked, of_offered = figures

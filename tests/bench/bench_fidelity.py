@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from bench import run_rows, table
+from bench import ran, table
 
 from rigctl.model.limits.ceilings import ceiling_bps
 from rigctl.virtual.links import burst_bytes
@@ -53,11 +53,9 @@ def measured(folder: Path, rounds: int) -> Iterator[tuple[str, str, float, int]]
     """Yield case, engine, goodput in Mbit/s and retransmits: of each pair, or of all that share a link."""
     for name, case in list(CASES.items()) * rounds:
         (folder / "rig.yaml").write_text(case.rig)
-        rows = run_rows(
-            folder,
-            f"rig: {folder}/rig.yaml\npairs: [{case.pairs}]\nduration: {DURATION_S}s\n"
-            "matrix: {mss: 1460, congestion: cubic, engine: [agent, iperf3]}\n",
-        )
+        matrix = "matrix: {mss: 1460, congestion: cubic, engine: [agent, iperf3]}\n"
+        scenario = f"rig: {folder}/rig.yaml\npairs: [{case.pairs}]\nduration: {DURATION_S}s\n{matrix}"
+        rows = ran(folder, scenario, "--no-report").rows()
         for engine in ("agent", "iperf3"):
             own = [row for row in rows if row["engine"] == engine]
             for together in [own] if case.shared else [[row] for row in own]:
@@ -67,7 +65,7 @@ def measured(folder: Path, rounds: int) -> Iterator[tuple[str, str, float, int]]
 def blast_share(folder: Path) -> float:
     (folder / "rig.yaml").write_text("virtual: namespaces\nlinks: {rate: 100M, mtu: 1500}\nnodes: {a: , b: }\n")
     messages = "pairs: [a -> b]\nduration: 60s\nmatrix: {size: 128K, iterations: 100, congestion: cubic}\n"
-    (row,) = run_rows(folder, f"rig: {folder}/rig.yaml\ntest: blast\n{messages}", level="flows")
+    (row,) = ran(folder, f"rig: {folder}/rig.yaml\ntest: blast\n{messages}", "--no-report").rows("flows")
     return float(8 * row["throughput_bytes_per_s"] / ceiling_bps(10**8, 1500, 1460))
 
 

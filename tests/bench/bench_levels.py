@@ -11,7 +11,7 @@ import argparse
 import itertools
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import exp, log, prod, sqrt
@@ -19,6 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final, TypeAlias
 
+from bench import table
 from jumpavg import classify
 
 from rigctl.model.statistics.changes import Point, Verdict, judged
@@ -180,30 +181,15 @@ def _new(verdict: Verdict, night: int) -> list[Seen]:
     return [(night, change.at, change.ratio) for change in verdict.changes if change.found == night]
 
 
-def whole(cuts: Callable[[Sequence[Sequence[float]]], list[list[int]]]) -> Callable[[Sequence[Series]], list[Judged]]:
-    """A detector that is given the whole series at once, which favours it: it sees all nights after a change."""
-
-    def judge(series: Sequence[Series]) -> list[Judged]:
-        made = []
-        for own, starts in zip(series, cuts([own.values for own in series]), strict=True):
-            bounds = [0, *starts, len(own.values)]
-            means = [sum(own.values[a:b]) / (b - a) for a, b in itertools.pairwise(bounds)]
-            seen = tuple((at, at, after / before) for at, before, after in zip(starts, means, means[1:], strict=False))
-            made.append(Judged(seen, seen, means[-1]))
-        return made
-
-    return judge
-
-
-def _jumpavg(series: Sequence[Sequence[float]]) -> list[list[int]]:
-    found = []
-    for values in series:
-        at, starts = 0, []
-        for group in classify(list(values)):
-            starts.append(at)
-            at += len(group.run_list)
-        found.append(starts[1:])
-    return found
+def of_jumpavg(series: Sequence[Series]) -> list[Judged]:
+    """Give jumpavg the whole series at once, which favours it: it sees all nights after a change."""
+    made = []
+    for values in (own.values for own in series):
+        bounds = [0, *itertools.accumulate(len(group.run_list) for group in classify(list(values)))]
+        means = [sum(values[a:b]) / (b - a) for a, b in itertools.pairwise(bounds)]
+        seen = tuple((at, at, after / before) for at, before, after in zip(bounds[1:], means, means[1:], strict=False))
+        made.append(Judged(seen, seen, means[-1]))
+    return made
 
 
 def _right(seen: Seen, step: tuple[int, float]) -> bool:
@@ -242,15 +228,18 @@ def figures(kind: str, series: Sequence[Series], found: Sequence[Judged]) -> dic
 
 
 def mixes(seed: int, count: int) -> None:
-    """Print the false changes of each standard deviation and correlation alone, as rows of a table."""
-    print(f"| σ, % | {' | '.join(f'{following:g}' for following in FOLLOWING)} |")
-    for sigma in SIGMAS:
-        row = []
-        for following in FOLLOWING:
-            draws = random.Random(f"{seed} {sigma} {following}")
-            series = [_series(draws, sigma, following, [0.0] * 90) for _ in range(count)]
-            row.append(figures("still", series, ours(series))["false changes per 1,000 series-nights"])
-        print(f"| {100 * sigma:g} | {' | '.join(f'{value:.2f}' for value in row)} |", flush=True)
+    """Print the false changes of each standard deviation and correlation alone."""
+
+    def rows() -> Iterator[list[str]]:
+        for sigma in SIGMAS:
+            row = [f"{100 * sigma:g}"]
+            for following in FOLLOWING:
+                draws = random.Random(f"{seed} {sigma} {following}")
+                series = [_series(draws, sigma, following, [0.0] * 90) for _ in range(count)]
+                row.append(f"{figures('still', series, ours(series))['false changes per 1,000 series-nights']:.2f}")
+            yield row
+
+    table("False changes per 1,000 series-nights", ("σ, %", *(f"{following:g}" for following in FOLLOWING)), rows())
 
 
 def main() -> None:
@@ -263,7 +252,7 @@ def main() -> None:
     if given.mixes:
         mixes(SEEDS[given.seed], given.count)
         return
-    detectors: dict[str, Callable[[Sequence[Series]], list[Judged]]] = {"rigctl": ours, "jumpavg": whole(_jumpavg)}
+    detectors: dict[str, Callable[[Sequence[Series]], list[Judged]]] = {"rigctl": ours, "jumpavg": of_jumpavg}
     for kind in given.kinds or KINDS:
         draws = random.Random(f"{SEEDS[given.seed]} {kind}")
         series = [KINDS[kind](draws) for _ in range(given.count)]

@@ -5,7 +5,6 @@ link carries. Root, or unprivileged user namespaces.
 """
 
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Final
 
@@ -35,14 +34,10 @@ def goodput_mbps(flows: int, seconds: int) -> float:
     return float(sum(each["bytes"] for each in totals) * 8e3 / span_ns)
 
 
-def rows(seconds: int) -> Iterator[tuple[object, ...]]:
-    for flows in FLOWS:
-        mbps = goodput_mbps(flows, seconds)
-        yield flows, f"{mbps:.1f}", "yes" if mbps >= LEAST_MBPS else "NO"
-
-
 def main(seconds: int) -> None:
-    bench.table(f"{seconds} s each", ("connections", "goodput, Mbit/s", "within"), rows(seconds))
+    found = ((flows, goodput_mbps(flows, seconds)) for flows in FLOWS)
+    rows = ((flows, f"{mbps:.1f}", "yes" if mbps >= LEAST_MBPS else "NO") for flows, mbps in found)
+    bench.table(f"{seconds} s each", ("connections", "goodput, Mbit/s", "within"), rows)
 
 
 if __name__ == "__main__":

@@ -19,14 +19,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from bench import spread, table
-from orchestration_lab import HERE, PairLab, pair_lab, witnessed
+from openssh_lab import Lab, laboratory, named_in_ssh_config, sh
+from processes import running
 
 from rigctl.records import Status
 from rigctl.store import open_store
 
+HERE: Final = Path(__file__).parent
 WINDOWS, SIZES, CONGESTIONS = ("32K", "64K"), (1200, 1460), ("cubic", "reno")
 
 
@@ -43,11 +45,44 @@ class Matrix:
         return list(islice(product(WINDOWS, SIZES, CONGESTIONS), self.tests))
 
 
+@dataclass
+class PairLab(Lab):
+    """So many times a sender and a receiver; the controller is one more host on the switch."""
+
+    addresses: dict[str, str]
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        names = list(self.addresses)
+        return list(zip(names[: len(names) // 2], names[len(names) // 2 :], strict=True))
+
+
+@contextmanager
+def pair_lab(folder: Path, pairs: int) -> Iterator[PairLab]:
+    """Hosts with OpenSSH, links of 200 Mbit/s; the files that rigctl, ssh and ansible read. All gone after."""
+    names = [f"{side}{number}" for side in "sr" for number in range(1, pairs + 1)]
+    with laboratory(folder, names, at_home=True) as made:
+        lab = PairLab(folder, made.prefix, {name: f"10.98.0.{number}" for number, name in enumerate(names, 1)})
+        for name in names:
+            shaped = ("root", "tbf", "rate", "200mbit", "burst", "64kb", "limit", "256kb")
+            sh("tc", "-n", lab.host(name), "qdisc", "replace", "dev", "eth0", *shaped)
+            sh("tc", "-n", lab.host("switch"), "qdisc", "replace", "dev", name, *shaped)
+        rig = folder / "lab.yaml"
+        rig.write_text(rig.read_text().replace("{mtu: 1500}", "{rate: 200M, mtu: 1500}"))
+        named_in_ssh_config(lab, names)
+        senders = "".join(f"{source} peer={lab.addresses[to]}\n" for source, to in lab.pairs)
+        receivers = "".join(f"{to}\n" for _, to in lab.pairs)
+        ssh = f"ansible_ssh_common_args='-F {folder}/.ssh/config'\nansible_python_interpreter=/usr/bin/python3\n"
+        groups = f"[senders]\n{senders}[receivers]\n{receivers}[nodes:children]\nsenders\nreceivers\n"
+        (folder / "hosts.ini").write_text(f"{groups}[nodes:vars]\n{ssh}")
+        yield lab
+
+
 Command = Callable[[PairLab, Matrix], list[str]]
 
 
 def rigctl(lab: PairLab, matrix: Matrix) -> list[str]:
-    pairs = ", ".join(f"{source} -> {to}" for source, to in zip(lab.senders, lab.receivers, strict=True))
+    pairs = ", ".join(f"{source} -> {to}" for source, to in lab.pairs)
     rows = "".join(
         f"  - {{window: {window}, mss: {size}, congestion: {congestion}, parallel: {matrix.flows}}}\n"
         for window, size, congestion in matrix.settings
@@ -58,11 +93,11 @@ def rigctl(lab: PairLab, matrix: Matrix) -> list[str]:
 
 
 def script(lab: PairLab, matrix: Matrix) -> list[str]:
-    pairs = [f"{s}:{r}:{lab.addresses[r]}" for s, r in zip(lab.senders, lab.receivers, strict=True)]
+    pairs = [f"{source}:{to}:{lab.addresses[to]}" for source, to in lab.pairs]
     # The eight tests are its three loops; fewer are the first of them.
     windows, sizes, congestions = (list(dict.fromkeys(map(str, axis))) for axis in zip(*matrix.settings, strict=True))
     loops = [" ".join(axis) for axis in (windows, sizes, congestions)]
-    own = [str(lab.folder / "ssh_config"), str(lab.folder), str(matrix.duration_s)]
+    own = [str(lab.folder / ".ssh/config"), str(lab.folder), str(matrix.duration_s)]
     return ["bash", str(HERE / "orchestration/iperf3.sh"), *own, *loops, str(matrix.flows), *pairs]
 
 
@@ -76,47 +111,34 @@ def ansible(lab: PairLab, matrix: Matrix) -> list[str]:
         f"tests: [{tests}]\nseconds: {matrix.duration_s}\nflows: {matrix.flows}\nfolder: {lab.folder}\n"
         f"addresses: {{{addresses}}}\n"
     )
-    forks = ["--forks", str(2 * lab.pairs)]  # its default of 5 would start the pairs one after the other
+    forks = ["--forks", str(len(lab.addresses))]  # its default of 5 would start the pairs one after the other
     return ["ansible-playbook", "-i", "hosts.ini", "-e", "@vars.yml", *forks, str(HERE / "orchestration/playbook.yml")]
 
 
 TOOLS: Final[dict[str, Command]] = {"rigctl": rigctl, "script": script, "ansible": ansible}
 
 
-@contextmanager
-def started(lab: PairLab, command: list[str]) -> Iterator["subprocess.Popen[bytes]"]:
-    """The command on the controller, a process group of its own as a shell gives it; none of it is left here."""
-    environment = os.environ | {
-        "HOME": str(lab.folder),
-        "RIGCTL_STORE": str(lab.folder / "s.db"),
-        "PYTHONPATH": str(HERE.parents[1]),
-        "PYTHONPYCACHEPREFIX": str(lab.folder / "bytecode"),  # as an installed rigctl has it
-        "ANSIBLE_NOCOLOR": "1",
-    }
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    log = (lab.folder / "log").open("ab")
-    process = subprocess.Popen(
-        lab.inside("ctl", *command), cwd=lab.folder, env=environment, stdout=log, stderr=log, process_group=0
-    )
-    try:
-        yield process
-    finally:
-        for pid in lab.processes("ctl"):
-            os.kill(pid, signal.SIGKILL)
-        process.wait(60.0)
-        log.close()
-
-
 def matrix_taken(lab: PairLab, tool: str, matrix: Matrix) -> tuple[float, list[float]]:
     """Seconds from the command to its end, and the start skew of each test in ms."""
-    lines = lab.folder / f"{tool}.syn"
-    with witnessed(lab, lines):
-        began_s = time.monotonic()
-        with started(lab, TOOLS[tool](lab, matrix)) as process:
-            code = process.wait(matrix.tests * (matrix.duration_s + 30.0))
-        wall_s = time.monotonic() - began_s
+    lines, log = lab.folder / f"{tool}.syn", lab.folder / "log"
+    bytecode = str(lab.folder / "bytecode")  # as an installed rigctl has it
+    environment = lab.environment | {"PYTHONPYCACHEPREFIX": bytecode, "ANSIBLE_NOCOLOR": "1"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    command = lab.inside("ctl", *TOOLS[tool](lab, matrix))
+    witness = lab.inside("switch", sys.executable, str(HERE / "syn_witness.py"), str(lines))
+    with running(witness, stdout=subprocess.PIPE) as seen, log.open("ab") as output:
+        assert seen.stdout is not None
+        seen.stdout.readline()
+        began_s, most_s = time.monotonic(), matrix.tests * (matrix.duration_s + 30.0)
+        how: dict[str, Any] = {"cwd": lab.folder, "env": environment, "stdout": output, "stderr": output}
+        try:
+            code = subprocess.run(command, timeout=most_s, process_group=0, **how).returncode
+            wall_s = time.monotonic() - began_s
+        finally:
+            for pid in lab.processes("ctl"):
+                os.kill(pid, signal.SIGKILL)
     if code != 0:
-        sys.exit(f"{tool} ended with {code}: {(lab.folder / 'log').read_text()[-2000:]}")
+        sys.exit(f"{tool} ended with {code}: {log.read_text()[-2000:]}")
     return wall_s, _own_skews_ms(lab) if tool == "rigctl" else _skews_ms(lines, lab, matrix)
 
 
@@ -137,7 +159,7 @@ def _skews_ms(lines: Path, lab: PairLab, matrix: Matrix) -> list[float]:
         if at_ns - before_ns > matrix.duration_s * 0.5e9:
             tests.append({})
         tests[-1][source] = before_ns = at_ns
-    return [(max(last.values()) - min(last.values())) / 1e6 for last in tests if len(last) == lab.pairs]
+    return [(max(last.values()) - min(last.values())) / 1e6 for last in tests if len(last) == len(lab.pairs)]
 
 
 def main() -> None:
@@ -150,7 +172,7 @@ def main() -> None:
     given = parser.parse_args()
     matrix, tools = Matrix(given.tests, given.flows, given.duration), given.tools.split(",")
     with tempfile.TemporaryDirectory(prefix="rigctl-orch-") as folder:
-        with pair_lab(Path(folder), f"orchestration{os.getpid()}", given.pairs) as lab:
+        with pair_lab(Path(folder), given.pairs) as lab:
             matrix_table(lab, tools, matrix)
 
 
@@ -163,7 +185,7 @@ def matrix_table(lab: PairLab, tools: list[str], matrix: Matrix) -> None:
             beyond_s = (wall_s - matrix.tests * matrix.duration_s) / matrix.tests
             yield tool, f"{wall_s:.1f}", f"{beyond_s:.2f}", spread(skews) if skews else "–"
 
-    title = f"{matrix.tests} tests × {matrix.duration_s} s, {lab.pairs} pairs × {matrix.flows} flows"
+    title = f"{matrix.tests} tests × {matrix.duration_s} s, {len(lab.pairs)} pairs × {matrix.flows} flows"
     table(title, ("tool", "total, s", "beyond the durations, s per test", "start skew, ms"), rows())
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from bench import run_rows, table
+from bench import ran, table
 
 RATES: Final = ("1M", "2M", "5M", "10M", "20M", "50M", "100M", "200M", "500M", "1G")
 FLOWS: Final = (4, 40)
@@ -19,12 +19,9 @@ RIG: Final = "virtual: namespaces\nlinks: {mtu: 1500}\nnodes: {near: , far: }\n"
 
 def measured(folder: Path, seconds: int, congestion: str) -> Iterator[tuple[object, ...]]:
     (folder / "rig.yaml").write_text(RIG)
-    rows = run_rows(
-        folder,
-        f"rig: {folder}/rig.yaml\npairs: [near -> far]\nduration: {seconds}s\nmax_skew: 1s\n"
-        f"matrix: {{parallel: {list(FLOWS)}, rate: [{', '.join(RATES)}], congestion: {congestion}}}\n",
-    )
-    for row in rows:
+    matrix = f"matrix: {{parallel: {list(FLOWS)}, rate: [{', '.join(RATES)}], congestion: {congestion}}}\n"
+    scenario = f"rig: {folder}/rig.yaml\npairs: [near -> far]\nduration: {seconds}s\nmax_skew: 1s\n{matrix}"
+    for row in ran(folder, scenario, "--no-report").rows():
         asked = row["rate_mbps"] * row["parallel"]
         share = row["goodput_mbps"] / asked - 1
         within = abs(share) <= (0.05 if row["rate_mbps"] == 1 else 0.01)

@@ -11,87 +11,147 @@ import argparse
 import itertools
 import json
 import os
+import shutil
 import signal
+import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, Final, NamedTuple
 
-import peers_datagrams
-import peers_messages
-import peers_streams
-from peers_lab import Place, laid_out, measured, program
-from peers_table import Record, tables
+from bench import table
+from peers_lab import Place, laid_out, measured
+from peers_tools import DEFAULTS, TOOLS
 
 from rigctl.remote.build import build, host_machine
 
 FAILURES = (AssertionError, ValueError, KeyError, IndexError, TimeoutError, subprocess.TimeoutExpired)
-KINDS = ("streams", "messages", "datagrams")
+Record = dict[str, Any]
+Where = tuple[Any, ...]
+Medians = dict[str, list[float | None]]
+"""The median of each figure by tool."""
+
+
+class Figure(NamedTuple):
+    head: str
+    of: Callable[[Record], float]
+    best: Callable[[Iterable[float]], float]
+    digits: int
+
+
+def per_gb(side: str) -> Callable[[Record], float]:
+    return lambda r: float(r[f"{side}_cpu_s"] / (r["bytes"] / 1e9))
+
+
+def per_cpu(r: Record) -> float:
+    return float(r["packets"] / (r["sender_cpu_s"] + r["receiver_cpu_s"]) / 1e3)
+
+
+FIGURES: Final = {
+    "streams": (
+        Figure("Gbit/s", lambda r: r["gbps"], max, 1),
+        *(Figure(f"{side}, s/GB", per_gb(side), min, 3) for side in ("sender", "receiver", "machine")),
+    ),
+    "messages": (Figure("p50, µs", lambda r: r["p50_us"], min, 1), Figure("p99, µs", lambda r: r["p99_us"], min, 1)),
+    "datagrams": (
+        Figure("arrived, 1000/s", lambda r: r["packets"] / r["seconds"] / 1e3, max, 0),
+        Figure("per CPU second, 1000", per_cpu, max, 0),
+    ),
+}
+UNITS: Final = {"streams": "flows", "messages": "message, bytes", "datagrams": "datagram, bytes"}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     steps = parser.add_subparsers(dest="step")
     measure = steps.add_parser("measure")
-    measure.add_argument("kind", choices=KINDS)
-    measure.add_argument("--flows", type=int, action="append")
-    measure.add_argument("--offloads", choices=("on", "off"), action="append")
+    measure.add_argument("kind", choices=FIGURES)
+    measure.add_argument("--offloads", choices=("on", "off"), default="on")
     measure.add_argument("--placement", choices=("scheduler", "taskset"), action="append")
-    measure.add_argument("--size", type=int, action="append")
-    measure.add_argument("--tool", action="append", help="only these")
     measure.add_argument("--rounds", type=int, default=5)
-    measure.add_argument("--seconds", type=int, default=1)
     measure.add_argument("--peers", type=Path, action="append", default=[])
-    measure.add_argument("--agent", help="another agent than this checkout's")
-    measure.add_argument("--out", type=Path, help="where to add the raw figures")
+    measure.add_argument("--out", type=Path, default=os.devnull, help="where to add the raw figures")
     steps.add_parser("table").add_argument("raw", type=Path, nargs="+")
     asked = parser.parse_args(sys.argv[1:] or ["measure", "streams"])
     if asked.step == "measure":
         records = []
         for record in measure_all(asked):
             records.append(record)
-            if asked.out is not None:
-                with asked.out.open("a") as out:
-                    out.write(json.dumps(record) + "\n")
+            with asked.out.open("a") as out:
+                out.write(json.dumps(record) + "\n")
     else:
         records = [json.loads(line) for file in asked.raw for line in file.read_text().splitlines()]
-    print("\n".join(tables(records)))
+    for kind in dict.fromkeys(record["kind"] for record in records):
+        tables(kind, [record for record in records if record["kind"] == kind])
 
 
 def measure_all(asked: argparse.Namespace) -> Iterator[Record]:
-    own = asked.agent or str(build([host_machine()])[0].path)
-    room = {"streams": peers_streams, "messages": peers_messages, "datagrams": peers_datagrams}[asked.kind]
-    tools = [
-        (tool, own if tool.own else program(tool.program, asked.peers))
-        for tool in room.TOOLS
-        if not asked.tool or tool.name in asked.tool
-    ]
+    own = str(build([host_machine()])[0].path)
+    path = os.pathsep.join([*(str(folder.resolve()) for folder in asked.peers), os.environ["PATH"]])
+    tools = [(tool, own if tool.own else shutil.which(tool.program, path=path)) for tool in TOOLS[asked.kind]]
     for name in dict.fromkeys(tool.program for tool, found in tools if found is None):
         print(f"left out: {name} is not installed", file=sys.stderr)
-    axis = asked.flows if asked.kind == "streams" else asked.size
-    for offloads, placement in itertools.product(asked.offloads or ["on"], asked.placement or ["scheduler"]):
-        place = Place(offloads == "on", placement == "taskset")
+    for placement in asked.placement or ["scheduler"]:
+        place = Place(asked.offloads == "on", placement == "taskset")
         with laid_out(place) as ends:
-            for step, number in itertools.product(range(asked.rounds), axis or list(room.DEFAULTS)):
+            for step, number in itertools.product(range(asked.rounds), DEFAULTS[asked.kind]):
                 for tool, found in tools[step % len(tools) :] + tools[: step % len(tools)]:
                     if found is None or number > tool.most:
                         continue
-                    record: Record = {
-                        "kind": asked.kind,
-                        "offloads": place.offloads,
-                        "placement": place.placement,
-                        "number": number,
-                        "tool": tool.name,
-                        "own": tool.own,
-                        "work": tool.work,
-                        "round": step,
-                    }
+                    known: Record = {"kind": asked.kind, "offloads": place.offloads, "placement": place.placement}
+                    known |= {"number": number, "tool": tool.name, "own": tool.own, "work": tool.work, "round": step}
                     try:
-                        record |= measured(tool, found, ends, number, asked.seconds, pinned=place.pinned)
+                        yield known | measured(tool, found, ends, number, pinned=place.pinned)
                     except FAILURES as error:
-                        record["failed"] = f"{type(error).__name__}: {error}"[:200]
-                        print(f"{place}, {number}: {tool.name} failed: {record['failed']}", file=sys.stderr)
-                    yield record
+                        failed = f"{type(error).__name__}: {error}"[:200]
+                        print(f"{place}, {number}: {tool.name} failed: {failed}", file=sys.stderr)
+                        yield known | {"failed": failed}
+
+
+def tables(kind: str, records: Sequence[Record]) -> None:
+    """Print the ratios among tools of the same work, then all tools of each place and number of flows, or size."""
+    cells: dict[Where, list[Record]] = {}
+    for record in records:
+        place = ("on" if record["offloads"] else "off", record["placement"], record["number"])
+        cells.setdefault(place, []).append(record)
+    medians = {where: medians_of(kind, each) for where, each in cells.items()}
+    for work in dict.fromkeys(record["work"] for record in records if record["own"]):
+        same = [record for record in records if record["work"] == work]
+        own, peers = ({r["tool"]: None for r in same if r["own"] == mine} for mine in (True, False))
+        if peers:
+            heads = [f"{tool}: {figure.head.partition(',')[0]}" for tool in own for figure in FIGURES[kind]]
+            rows = ((*where, *ratios(kind, each, list(own), set(peers))) for where, each in medians.items())
+            known = [row for row in rows if set(row[3:]) != {"–"}]
+            table(f"{kind}, {work}: rigctl ÷ best peer", ("offloads", "placement", UNITS[kind], *heads), known)
+    for (offloads, placement, number), each in cells.items():
+        rounds = len({record["round"] for record in each})
+        title = f"**offloads {offloads}, {placement}, {UNITS[kind]} {number}**, rounds: {rounds}"
+        found = medians[offloads, placement, number]
+        digits = [figure.digits for figure in FIGURES[kind]]
+        shown = ((tool, *map(shortened, values, digits)) for tool, values in found.items())
+        table(title, ("", *(figure.head for figure in FIGURES[kind])), shown)
+
+
+def medians_of(kind: str, records: Sequence[Record]) -> Medians:
+    found: Medians = {}
+    for tool in dict.fromkeys(record["tool"] for record in records):
+        runs = [record for record in records if record["tool"] == tool and "failed" not in record]
+        values = [[figure.of(run) for run in runs] for figure in FIGURES[kind]]
+        found[tool] = [statistics.median(known) if known else None for known in values]
+    return found
+
+
+def ratios(kind: str, each: Medians, own: Sequence[str], peers: set[str]) -> Iterator[str]:
+    for tool in own:
+        for at, figure in enumerate(FIGURES[kind]):
+            theirs = [value for peer in peers & each.keys() if (value := each[peer][at]) is not None]
+            value = each[tool][at] if tool in each else None
+            yield shortened(None if value is None or not theirs else value / figure.best(theirs), 2)
+
+
+def shortened(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:,.{digits}f}"
 
 
 if __name__ == "__main__":

@@ -10,26 +10,25 @@ import argparse
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Final
 
 from bench import Spent, in_turn, spread, table, timed
 from builders import gigablox, put
-from many_nights import DAY_S, FIRST_S, measure, mesh_plan
+from sites import put_night
 
-from rigctl.records import Night, NightOutcome, Pair, RunPlan
-from rigctl.store import Store, open_store
+from rigctl.records import Pair
+from rigctl.store import open_store
 
 NODES: Final = ("n1", "n2", "n3", "n4", "n5")
 SCENARIOS: Final = ("mesh", "mesh-jumbo")
-MISSED, FAILED, SLOWER = frozenset({17, 180, 181}), frozenset({60, 233}), 300
-COMMANDS: Final = (
-    *("--version", "plan gigablox", "run gigablx", "runs", "show", "export --format csv", "report -o page.html"),
-)
+MISSED, FAILED, SLOWER = (-348, -185, -184), (-305, -132), -65
+"""Nights before the first of many_nights."""
 OF_LARGE: Final = ("show", "report -o page.html")
+COMMANDS: Final = ("--version", "plan gigablox", "run gigablx", "runs", "show", "export --format csv", OF_LARGE[1])
 LARGE: Final = Path(__file__).parents[1] / "golden" / "runs" / "matrix.rigctl"
 
 
@@ -37,22 +36,10 @@ def slower(night: int, pair: Pair) -> float:
     return 0.92 if night >= SLOWER and pair.source == "n3" else 1.0
 
 
-def one_night(store: Store, plan: RunPlan, night: int) -> None:
-    due = FIRST_S + (night - 365) * DAY_S
-    known = Night(plan.scenario_name, plan.rig_name, due, None, None, NightOutcome.MISSED, None, "it did not begin")
-    if night in FAILED:
-        known = replace(known, outcome=NightOutcome.FAILED, reason="n4: connection refused")
-    elif night not in MISSED:
-        run = measure(store, plan, night - 365, lambda _, pair: slower(night, pair))
-        known = Night(known.scenario, known.rig, due, due, due + 60, NightOutcome.QUIET, run, None)
-    store.history.put_night(known)
-
-
 def filled(path: Path, nights: range) -> None:
     with open_store(str(path)) as store:
-        for night in nights:
-            for name in SCENARIOS:
-                one_night(store, replace(mesh_plan(NODES), scenario_name=name), night)
+        for night, name in product(nights, SCENARIOS):
+            put_night(store, night - 365, name, NODES, slower, MISSED, FAILED)
 
 
 def sites(folder: Path, nights: int) -> Iterator[tuple[str, Spent]]:
@@ -70,6 +57,7 @@ def opening_s(page: Path, tries: int = 5) -> float:
     """Return the time from the navigation to the load event, the median of several."""
     from playwright.sync_api import sync_playwright
 
+    ended = "performance.getEntriesByType('navigation')[0].loadEventEnd"
     with sync_playwright() as playwright:
         options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=options)
@@ -77,8 +65,8 @@ def opening_s(page: Path, tries: int = 5) -> float:
         for _ in range(tries):
             own = browser.new_page(viewport={"width": 1280, "height": 900})
             own.goto(f"file://{page}")
-            own.wait_for_function("performance.getEntriesByType('navigation')[0].loadEventEnd > 0", timeout=20_000)
-            taken.append(own.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd") / 1000)
+            own.wait_for_function(f"{ended} > 0", timeout=20_000)
+            taken.append(own.evaluate(ended) / 1000)
             own.close()
         browser.close()
     return float(median(taken))

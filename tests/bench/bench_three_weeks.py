@@ -1,8 +1,8 @@
 """Three weeks of real nights on a virtual rig, with a link that really gets slower: what each morning says.
 
-`python tests/bench/bench_three_weeks.py [--share 0.9] [--keep STORE]`. Every night is what a timer starts
+`python tests/bench/bench_three_weeks.py [--keep STORE]`. Every night is what a timer starts
 (`nightly.commands`); only the clock is an argument. Night 5: the scenario cannot be read. Night 9: missed. Night 12:
-the run is halted (SIGSTOP) and ended at its deadline. From night 15 on the link of pi3 has `share` of its rate, and its
+the run is halted (SIGSTOP) and ended at its deadline. From night 15 on the link of pi3 has 90 % of its rate, and its
 kernel another sysctl. About three minutes.
 """
 
@@ -35,7 +35,7 @@ NIGHTS: Final = 21
 FAILED, MISSED, HUNG, SLOWER = 5, 9, 12, 15
 FIRST_DUE_S: Final = 1_793_500_200.0  # 2026-11-01 02:30 UTC: night 1
 DAY_S: Final = 86_400.0
-SHAPED_KBIT: Final = 984_395
+RATE: Final = f"{round(0.9 * 984_395)}kbit"
 
 
 @dataclass
@@ -76,20 +76,17 @@ def on_pi3(*words: str) -> str:
     return timed("rig", "exec", "gigablox", "pi3", "--", *words).output
 
 
-def slower(share: float) -> None:
+def slower() -> None:
     at = next(words for words in (line.split() for line in on_pi3("tc", "qdisc").splitlines()) if "tbf" in words)
     device = at[at.index("dev") + 1]
-    rate = f"{round(SHAPED_KBIT * share)}kbit"
-    on_pi3("tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", rate, "burst", "128kb", "limit", "400kb")
+    on_pi3("tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", RATE, "burst", "128kb", "limit", "400kb")
     on_pi3("sysctl", "-qw", "net.ipv4.tcp_mtu_probing=1")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--share", type=float, default=0.9)
     parser.add_argument("--keep", type=Path, help="copy the store to this file")
     asked = parser.parse_args()
-    share: float = asked.share
     with tempfile.TemporaryDirectory() as text, kept_up("gigablox"):
         folder = Path(text)
         (folder / "nights.yaml").write_text(SCENARIO)
@@ -100,7 +97,7 @@ def main() -> None:
         with open_store(settings.store) as store:
             for lab.number in (number for number in range(1, NIGHTS + 1) if number != MISSED):
                 if lab.number == SLOWER:
-                    slower(share)
+                    slower()
                 (folder / "nights.yaml").write_text("titel: x\n" if lab.number == FAILED else SCENARIO)
                 state = state_of(folder / "state.json", FIRST_DUE_S - DAY_S / 2)
                 began_s, before = clock.monotonic(), len(lab.told)

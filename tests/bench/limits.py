@@ -21,8 +21,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from bench import RIGCTL, table
 from limit_beside_cells import beside, marked, unlike
 from limit_cells import Case, cases
+from processes import output_of, running
 
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import summaries
@@ -47,27 +49,19 @@ DEADLINE_S: Final = 40.0
 
 
 def rigctl(*arguments: str) -> str:
-    command = [sys.executable, "-m", "rigctl", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(arguments)}: {done.stdout}\n{done.stderr}")
-    return done.stdout
+    return output_of([*RIGCTL, *arguments], timeout=DEADLINE_S)
 
 
-def measure(half: str, store: str, only: str | None, most: int | None) -> None:
+def measure(half: str, store: str, most: int | None) -> None:
     make, seed = SETS[half]
     stored = _stored(store)
-    asked = [
-        (number, case)
-        for number, case in enumerate(make(seed), 1)
-        if number not in stored and (not only or only in f"{case.kind} {case.label} {number}")
-    ]
+    asked = [(number, case) for number, case in enumerate(make(seed), 1) if number not in stored]
     with tempfile.TemporaryDirectory() as name:
         for number, case in asked[:most]:
             began_s = time.monotonic()
             try:
                 _measure(Path(name), number, case, store)
-            except (RuntimeError, OSError, subprocess.SubprocessError) as error:
+            except (AssertionError, OSError, subprocess.SubprocessError) as error:
                 print(f"{number:3} {case.kind}: {error}", file=sys.stderr)
             took = f"{time.monotonic() - began_s:.1f} s"
             disturbed = "" if case.busy_programs or not _disturbed(store) else ", disturbed by other programs"
@@ -116,9 +110,7 @@ def _measure(folder: Path, number: int, case: Case, store: str) -> None:
             limits = {"blkio.throttle.read_bps_device": f"{disk >> 8}:{disk & 0xFF} {case.read_bytes_per_s}"}
             ends.enter_context(_in_group(Path("/sys/fs/cgroup/blkio/rigctl-limits"), "near", limits))
         for _ in range(case.busy_programs):
-            program = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-            ends.callback(program.wait)
-            ends.callback(program.kill)
+            ends.enter_context(running([sys.executable, "-c", "while True: pass"]))
         rigctl("run", str(scenario), "--store", store, "--no-report", "--quiet")
 
 
@@ -193,10 +185,8 @@ def judge(store: str, details: bool) -> None:
             mark = "" if right else "WRONG "
             print(f"{mark}{told['title']}: {told['note']}: {told['goodput']}: {limit}\n    {sentence}")
     names = sorted({*found, *(limit for row in found.values() for limit in row)})
-    print(f"| injected \\ found | {' | '.join(names)} |\n|---|{'---:|' * len(names)}")
-    for label in names:
-        if label in found:
-            print(f"| {label} | {' | '.join(str(found[label][name] or '') for name in names)} |")
+    rows = ((label, *(found[label][name] or "" for name in names)) for label in names if label in found)
+    table("", ("injected \\ found", *names), rows)
     total = sum(row.total() for row in found.values())
     right = total - len(wrong)
     misnamed = sum(not re.search(r"found unknown", line) for line in wrong)
@@ -209,12 +199,11 @@ def main() -> None:
     parser.add_argument("what", choices=("measure", "judge"))
     parser.add_argument("half", nargs="?", choices=sorted(SETS))
     parser.add_argument("--store", required=True)
-    parser.add_argument("--only")
     parser.add_argument("--cells", type=int, help="measure at most this number of those that are missing")
     parser.add_argument("--details", action="store_true")
     asked = parser.parse_args()
     if asked.what == "measure":
-        measure(asked.half, asked.store, asked.only, asked.cells)
+        measure(asked.half, asked.store, asked.cells)
     else:
         judge(asked.store, asked.details)
 

@@ -19,7 +19,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).parents[2]
+from bench import ROOT, table
+
 ROOMS: Final = ("model", "analysis", "protocol", "scenario")
 SURVIVED, UNREACHED = {0}, {5, 33}  # mutmut's exit codes: tests passed; no test reaches it
 CONFIGURATION: Final = """
@@ -66,7 +67,7 @@ def survivors(codes: dict[str, int]) -> list[str]:
     return [f"{len(numbers):4d} {function}: {' '.join(numbers)}" for function, numbers in ranked]
 
 
-def measured(room: str, pattern: str) -> str:
+def measured(room: str, pattern: str) -> tuple[object, ...]:
     began_s, folder = time.monotonic(), copied(room)
     with (folder / "log").open("wb") as log:
         command = [sys.executable, "-m", "mutmut", "run", "--max-children", "1", f"rigctl.{room}.{pattern}"]
@@ -78,7 +79,7 @@ def measured(room: str, pattern: str) -> str:
     survived, unreached = (sum(code in kind for code in codes.values()) for kind in (SURVIVED, UNREACHED))
     killed = len(codes) - survived - unreached
     score, took_s = f"{100 * killed / len(codes):.1f}", f"{time.monotonic() - began_s:.0f}"
-    return f"| {room} | {len(codes)} | {killed} | {survived} | {unreached} | {score} | {took_s} |"
+    return room, len(codes), killed, survived, unreached, score, took_s
 
 
 def main() -> None:
@@ -86,9 +87,8 @@ def main() -> None:
     parser.add_argument("rooms", metavar="ROOM", nargs="*", default=ROOMS, help=f"of {', '.join(ROOMS)}")
     parser.add_argument("--all", action="store_true", help="try every mutant, not a fifth of them")
     arguments = parser.parse_args()
-    print("| room | mutants | killed | survived | not reached | score, % | time, s |\n|---|--:|--:|--:|--:|--:|--:|")
-    for room in arguments.rooms:
-        print(measured(room, "*" if arguments.all else "*[16]"), flush=True)
+    heads = ("room", "mutants", "killed", "survived", "not reached", "score, %", "time, s")
+    table("Mutants", heads, (measured(room, "*" if arguments.all else "*[16]") for room in arguments.rooms))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ Every tool meets the same kernel settings: cubic by the route, buffers as the ke
 
 import itertools
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -14,25 +13,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import bench  # noqa: F401
 from processes import eventually
 from talk import Talk, joined
+from two_links import Namespace, two_namespaces
 
 DEADLINE_S = 30.0
+SENDER, RECEIVER = "10.99.0.1", "10.99.0.2"
+OFFLOADS: Final = ("tso", "gso", "gro", "tx-udp-segmentation")
 Figures = dict[str, float]
 _numbers = itertools.count()
-
-
-@dataclass(frozen=True)
-class Ends:
-    """In which namespaces the two ends run, and their addresses."""
-
-    sender: str
-    receiver: str
-    sender_address: str
-    address: str
 
 
 @dataclass(frozen=True)
@@ -48,38 +40,21 @@ class Place:
         return "taskset" if self.pinned else "scheduler"
 
 
-def quietly(*words: str, check: bool = True) -> None:
-    subprocess.run(words, check=check, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
 @contextmanager
-def laid_out(place: Place) -> Iterator[Ends]:
-    stem = f"rigctl-peers-{os.getpid()}"
-    ends = Ends(f"{stem}-s", f"{stem}-r", "10.99.0.1", "10.99.0.2")
-    addresses = {ends.sender: ends.sender_address, ends.receiver: ends.address}
-    try:
-        for name in addresses:
-            quietly("ip", "netns", "add", name)
-        peer = ("peer", "name", "eth0", "netns", ends.receiver)
-        quietly("ip", "link", "add", "eth0", "netns", ends.sender, "type", "veth", *peer)
-        for name, address in addresses.items():
-            quietly("ip", "-n", name, "address", "add", f"{address}/24", "dev", "eth0")
-            for offload in () if place.offloads else ("tso", "gso", "gro", "tx-udp-segmentation"):
-                quietly(*inside(name, "ethtool", "-K", "eth0", offload, "off"))
-            for device in ("lo", "eth0"):
-                quietly("ip", "-n", name, "link", "set", device, "up")
-            # Cubic by the route: a namespace may not choose for itself what its host has not allowed to everybody.
-            route = ("10.99.0.0/24", "dev", "eth0", "scope", "link", "src", address, "proto", "kernel")
-            quietly("ip", "-n", name, "route", "replace", *route, "congctl", "cubic")
+def laid_out(place: Place) -> Iterator[tuple[Namespace, Namespace]]:
+    """Yield the namespaces of sender and receiver."""
+    with two_namespaces() as ends:
+        ends[0].run_lines(f"ip link add eth0 type veth peer name eth0 netns {ends[1].name}")
+        for end, address in zip(ends, (SENDER, RECEIVER), strict=True):
+            end.run_lines(
+                f"ip address add {address}/24 dev eth0",
+                *(f"ethtool -K eth0 {name} off" for name in OFFLOADS if not place.offloads),
+                "ip link set eth0 up",
+                # Cubic by the route: a namespace may not choose for itself what its host has not allowed to everybody.
+                f"ip route replace 10.99.0.0/24 dev eth0 scope link src {address} proto kernel congctl cubic",
+            )
         time.sleep(0.3)
         yield ends
-    finally:
-        for name in addresses:
-            quietly("ip", "netns", "del", name, check=False)
-
-
-def inside(name: str, *words: str) -> list[str]:
-    return ["ip", "netns", "exec", name, *words]
 
 
 class Crew:
@@ -88,8 +63,8 @@ class Crew:
     They all run on `processor`; None: where the scheduler puts them.
     """
 
-    def __init__(self, processor: int | None = None) -> None:
-        self._pinned = [] if processor is None else ["taskset", "-c", str(processor)]
+    def __init__(self, end: Namespace, processor: int | None) -> None:
+        self._enter = [*end.enter, *(() if processor is None else ("taskset", "-c", str(processor)))]
         old = Path("/sys/fs/cgroup/cpuacct")
         root, self._file = (old, "cpuacct.usage") if old.is_dir() else (old.parent, "cpu.stat")
         self._folder = root / f"rigctl-peers-{os.getpid()}-{next(_numbers)}"
@@ -100,13 +75,13 @@ class Crew:
     def __enter__(self) -> "Crew":
         return self
 
-    def command(self, namespace: str, words: Sequence[str]) -> list[str]:
+    def command(self, words: Sequence[str]) -> list[str]:
         join = f'echo $$ >{self._folder}/cgroup.procs; exec "$@"'
-        return ["sh", "-c", join, "sh", *inside(namespace, *self._pinned, *words)]
+        return ["sh", "-c", join, "sh", *self._enter, *words]
 
-    def start(self, namespace: str, words: Sequence[str]) -> subprocess.Popen[str]:
+    def start(self, words: Sequence[str]) -> subprocess.Popen[str]:
         output: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
-        process = subprocess.Popen(self.command(namespace, words), cwd=self._scratch.name, **output)
+        process = subprocess.Popen(self.command(words), cwd=self._scratch.name, **output)
         self.processes.append(process)
         return process
 
@@ -147,36 +122,37 @@ class Job:
 
     receivers: Crew
     senders: Crew
-    ends: Ends
+    receiver: Namespace
     number: int  # of flows, or the size of messages
-    seconds: int
     binary: str
+    seconds: int = 1
 
     def port(self) -> int:
         """A port of its own for each run: none waits for the one before it to be forgotten."""
         return 20000 + next(_numbers) % 10000
 
     def _words(self, words: str, port: int = 0) -> list[str]:
-        filled = words.format(port=port, address=self.ends.address, seconds=self.seconds, number=self.number)
+        filled = words.format(port=port, address=RECEIVER, seconds=self.seconds, number=self.number)
         return [self.binary, *filled.split()]
 
     def serve(self, words: str, udp: bool = False) -> tuple[int, subprocess.Popen[str]]:
         """Start the tool's server; return its port when it listens."""
         port = self.port()
-        server = self.receivers.start(self.ends.receiver, self._words(words, port))
-        await_listening(self.ends.receiver, port, udp)
+        server = self.receivers.start(self._words(words, port))
+        look = ("ss", "-Hln", "-u" if udp else "-t", f"sport = :{port}")
+        eventually(lambda: self.receiver.run(*look).strip(), f"listens on port {port}")
         return port, server
 
     def drive(self, words: str) -> str:
-        return self.senders.finished(self.senders.start(self.ends.sender, self._words(words)))
+        return self.senders.finished(self.senders.start(self._words(words)))
 
     @contextmanager
     def agents(self, **how: Any) -> Iterator[tuple[Talk, Talk]]:
         with (
-            Talk(self.receivers.command(self.ends.receiver, [self.binary])) as receiver,
-            Talk(self.senders.command(self.ends.sender, [self.binary])) as sender,
+            Talk(self.receivers.command([self.binary])) as receiver,
+            Talk(self.senders.command([self.binary])) as sender,
         ):
-            joined(receiver, sender, self.ends.address, self.ends.sender_address, **how)
+            joined(receiver, sender, RECEIVER, SENDER, **how)
             yield receiver, sender
 
 
@@ -190,10 +166,11 @@ class Tool:
     most: int = 1_000_000  # flows, or bytes of a message
 
 
-def measured(tool: Tool, binary: str, ends: Ends, number: int, seconds: int, *, pinned: bool) -> Figures:
-    with Crew(1 if pinned else None) as receivers, Crew(0 if pinned else None) as senders:
+def measured(tool: Tool, binary: str, ends: tuple[Namespace, Namespace], number: int, *, pinned: bool) -> Figures:
+    processors = (0, 1) if pinned else (None, None)
+    with Crew(ends[0], processors[0]) as senders, Crew(ends[1], processors[1]) as receivers:
         before = machine_busy_s()
-        figures = tool.run(Job(receivers, senders, ends, number, seconds, binary))
+        figures = tool.run(Job(receivers, senders, ends[1], number, binary))
         return figures | {
             "machine_cpu_s": machine_busy_s() - before,
             "sender_cpu_s": senders.cpu_s(),
@@ -206,25 +183,3 @@ def machine_busy_s() -> float:
     words = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
     user, nice, system, _, _, irq, softirq, steal = map(int, words)
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
-
-
-def await_listening(namespace: str, port: int, udp: bool = False) -> None:
-    words = inside(namespace, "ss", "-Hln", "-u" if udp else "-t", f"sport = :{port}")
-    eventually(lambda: subprocess.run(words, capture_output=True, check=True).stdout.strip(), f"listens on port {port}")
-
-
-def program(name: str, folders: Sequence[Path]) -> str | None:
-    """A peer's program in one of `folders` or on the PATH; None where it isn't there."""
-    for folder in folders:
-        if (folder / name).is_file():
-            return str((folder / name).resolve())
-    return shutil.which(name)
-
-
-def qperf_test(job: Job, test: str, *, sized: bool = True) -> Figures:
-    """Return the figures of one of qperf's tests by name, in base units (-uu)."""
-    port, _ = job.serve("-lp {port}")
-    size = "-m {number}" if sized else ""
-    text = job.drive(f"-lp {port} -ip {job.port()} {{address}} -t {{seconds}} {size} -uu -vv {test}")
-    said = (line.partition("=")[::2] for line in text.splitlines())
-    return {name.strip(): float(value.split()[0].replace(",", "")) for name, value in said if value}

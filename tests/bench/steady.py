@@ -58,12 +58,12 @@ def outcomes(report: Path) -> tuple[set[str], dict[str, str]]:
     return ran, failed
 
 
-def one_run(on: str, seed: int, workers: int, paths: Sequence[str]) -> tuple[set[str], dict[str, str]]:
+def one_run(on: str, seed: int, paths: Sequence[str]) -> tuple[set[str], dict[str, str]]:
     """Run the tests once; print a line on it, and keep what pytest printed if a test failed."""
     with tempfile.TemporaryDirectory() as folder, machine(on) as begin:
         report, log = Path(folder, "report.xml"), Path(folder, "log")
-        words = f"-m pytest -q -n {workers} --dist loadfile -p no:cacheprovider --no-loadscope-reorder".split()
-        command = [*begin, sys.executable, *words, f"--junitxml={report}", *paths]
+        words = ["-q", "-n", "4", "--dist", "loadfile", "-p", "no:cacheprovider", "--no-loadscope-reorder"]
+        command = [*begin, sys.executable, "-m", "pytest", *words, f"--junitxml={report}", *paths]
         environment = os.environ | {"CI": "1", "RIGCTL_ORDER": str(seed)}
         began_s = time.monotonic()
         with log.open("wb") as output:
@@ -87,14 +87,13 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=len(ON))
     parser.add_argument("--on", default=",".join(ON), help="kinds of runs in turn: idle, busy, one")
     parser.add_argument("--seed", type=int, default=int(time.time()) % 100_000)
-    parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("paths", nargs="*", default=list(TESTS))
     given = parser.parse_args()
     if unknown := [kind for kind in given.on.split(",") if kind not in ON]:
         parser.error(f"--on: {unknown[0]}: expected idle, busy or one")
     times, failures, reasons = Counter[str](), Counter[str](), dict[str, str]()
-    for number, on in enumerate(islice(cycle(given.on.split(",")), given.runs)):
-        ran, failed = one_run(on, given.seed + number, given.workers, given.paths)
+    for number, on in enumerate(islice(cycle(given.on.split(",")), given.runs), given.seed):
+        ran, failed = one_run(on, number, given.paths)
         times.update(ran)
         failures.update(failed.keys())
         reasons |= failed

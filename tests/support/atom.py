@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
+
+from hostile_runs import Elements
 
 _NAMESPACE = "{http://www.w3.org/2005/Atom}"
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")  # RFC 3339, as 3.3 wants it
@@ -59,23 +60,6 @@ def addresses(xml: bytes) -> list[str]:
     return [own.get("href") or "" for own in ElementTree.fromstring(xml).iter(f"{_NAMESPACE}link")]
 
 
-class _References(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        self.found += [given[name] or "" for name in ("href", "src") if name in given]
-
-
-def references(page: Path) -> list[str]:
-    """All that a page leads to or loads."""
-    parser = _References()
-    parser.feed(page.read_text())
-    return [own for own in parser.found if own != "data:,"]
-
-
 def dead(site: Path, start: str | None = None) -> list[str]:
     """References that lead nowhere: of all pages of a site, or of those that can be reached from `start`."""
     site = site.resolve()
@@ -87,7 +71,7 @@ def dead(site: Path, start: str | None = None) -> list[str]:
         if page in seen or page.suffix != ".html":
             continue
         seen.add(page)
-        for text in references(page):
+        for text in sorted(Elements(page.read_text()).addresses - {"data:,"}):
             target = _target(site, page, text)
             if target is None:
                 wrong.append(f"{page.relative_to(site)}: {text}")

@@ -1,10 +1,9 @@
 """A store of three weeks of nights with all that a site shows: a step, missed nights, tags, an accepted level."""
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from many_nights import DAY_S, FIRST_S, confirm, measure, mesh_plan
+from many_nights import DAY_S, FIRST_S, Change, confirm, measure, mesh_plan
 
 from rigctl.records import Accepted, Night, NightOutcome, Pair
 from rigctl.site.folder import OWN
@@ -38,24 +37,32 @@ def step(night: int, pair: Pair) -> float:
     return 0.9 if night >= SLOWER and pair.source == "c" else 1.0
 
 
-def put_night(store: Store, number: int, scenario: str = "nightly") -> str | None:
+def put_night(
+    store: Store,
+    number: int,
+    scenario: str = "nightly",
+    nodes: Sequence[str] = ("a", "b", "c"),
+    change: Change = step,
+    missed: Collection[int] = (MISSED,),
+    failed: Collection[int] = (FAILED,),
+) -> str | None:
     """One night with its record; gives its run, if it came to one."""
-    plan = replace(mesh_plan(("a", "b", "c")), scenario_name=scenario)
+    plan = mesh_plan(nodes, scenario_name=scenario)
     due = FIRST_S + number * DAY_S
 
     def keep(outcome: NightOutcome, run: str | None, reason: str | None) -> None:
         began = None if outcome is NightOutcome.MISSED else due
         store.history.put_night(Night(scenario, "lab", due, began, began and began + 60, outcome, run, reason))
 
-    if number == MISSED:
+    if number in missed:
         keep(NightOutcome.MISSED, None, "it did not begin: was the machine off?")
         return None
-    if number == FAILED:
+    if number in failed:
         keep(NightOutcome.FAILED, None, "d: connection <refused> & gone")
         return None
-    run = measure(store, plan, number, step)
+    run = measure(store, plan, number, change)
     if number == SLOWER:
-        confirm(store, plan, number, run, step)
+        confirm(store, plan, number, run, change)
     keep(NightOutcome.NEWS if number == SLOWER + 1 else NightOutcome.QUIET, run, None)
     return run
 

@@ -34,21 +34,9 @@ LAST = {
     "throttled_us": 0,
     "busiest_cpu_us": 7,
     "cpus": 4,
-} | dict.fromkeys(
-    (
-        "rx_bytes",
-        "rx_packets",
-        "rx_dropped",
-        "rx_errors",
-        "tx_bytes",
-        "tx_packets",
-        "tx_dropped",
-        "tx_errors",
-        "queue_drops",
-        "carrier_changes",
-    ),
-    1,
-)
+    "queue_drops": 1,
+    "carrier_changes": 1,
+} | {f"{way}_{what}": 1 for way in ("rx", "tx") for what in ("bytes", "packets", "dropped", "errors")}
 COUNTS = {"frames": 3, "lost": None, "bytes": 5, "cut": False}
 
 

@@ -1,15 +1,19 @@
+"""What several places have to agree on: versions, and the kinds of tests."""
+
 import importlib.metadata
-import json
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
-from json_schemas import FILES
 
 from rigctl import __version__
 from rigctl.analysis.nights.history import RULES
 from rigctl.protocol.lines import VERSION
+from rigctl.records import Cell, Pair
+from rigctl.report.sections import datagrams, messages, streams
+from rigctl.settings import SETTINGS
+from rigctl.settings.kinds import KINDS, Kind
 from rigctl.store.schema import SCHEMA_VERSION
 from rigctl.store.transfer import FORMAT
 
@@ -37,13 +41,18 @@ def test_what_is_shown_is_of_this_version(path: str) -> None:
     assert named <= {__version__}
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_every_document_of_json_carries_its_version(name: str) -> None:
-    assert json.loads((ROOT / "docs" / "schemas" / name).read_text())["properties"]["version"]["const"] == 1
-
-
 def test_the_page_on_versions_has_the_present_ones() -> None:
     page = (ROOT / "docs" / "reference" / "versions.md").read_text()
     rows = dict(re.findall(r"^\| (\w+)[^|]* \| (\d[\d.]*)[^|]* \|", page, re.MULTILINE))
     shown = {"rigctl": __version__, "store": SCHEMA_VERSION, "file": FORMAT, "agent": VERSION, "stored": RULES}
     assert {name: rows[name] for name in shown} == {name: str(version) for name, version in shown.items()}
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+def test_a_kind_is_known_to_its_cell_the_agent_the_report_and_its_settings(kind: Kind) -> None:
+    cell = Cell(1, kind.name, (Pair("a", "b"),), 10.0, 0.0, 1, message_bytes=64)
+    assert (cell.kind, cell.in_messages) == (kind, kind.counts == "messages")
+    source = "".join(path.read_text() for path in (ROOT / "agents").glob("*.c"))
+    assert kind.order is None or re.search(f'"{kind.order}"', source)
+    assert kind.section in (streams.SECTION, datagrams.SECTION, messages.MESSAGES, messages.FILES)
+    assert all(setting.takes(kind) for setting in SETTINGS.values() if kind in setting.needed_by)

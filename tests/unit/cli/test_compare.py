@@ -30,13 +30,8 @@ def runs(made: tuple[Path, list[str]], rigctl: Rigctl) -> list[str]:
 
 def test_the_latest_is_compared_with_the_one_before_where_none_is_named(runs: list[str], rigctl: Rigctl) -> None:
     made = rigctl.document("compare", "compare", code=1)
-    assert [made[side]["run"] for side in ("before", "after")] == [runs[1], runs[2]]
-    assert made["worse"]
-    worst = made["tests"][0]
-    assert (worst["test"], worst["verdict"], worst["figure"]) == (2, "worse", "goodput_mbps")
-    assert worst["low_pct"] < worst["change_pct"] < worst["high_pct"] < -9
-    assert len(worst["before"]) == 6
-    assert made["tests"][1]["same_within_pct"] < 1
+    assert ([made[side]["run"] for side in ("before", "after")], made["worse"]) == ([runs[1], runs[2]], True)
+    assert (made["tests"][0]["test"], made["tests"][0]["verdict"]) == (2, "worse")
 
 
 def test_the_run_before_is_the_latest_of_the_same_scenario_and_rig(runs: list[str], rigctl: Rigctl) -> None:
@@ -63,12 +58,11 @@ def test_what_cannot_be_compared_or_written_is_refused_with_the_reason(runs: lis
         assert what in rigctl("compare", *words, code=2).errors
 
 
-@pytest.mark.parametrize(("name", "begins"), [("c.html", "<!doctype html>"), ("c.md", "# "), ("c.json", "{")])
 @pytest.mark.usefixtures("runs")
-def test_a_file_gets_the_format_of_its_ending(rigctl: Rigctl, name: str, begins: str) -> None:
-    path = rigctl.folder / name
-    assert rigctl("compare", "-o", name, code=1).out.strip() == str(path)
-    assert path.read_text().lstrip().startswith(begins)
+def test_a_file_gets_the_format_of_its_ending(rigctl: Rigctl) -> None:
+    for name, begins in {"c.html": "<!doctype html>", "c.md": "# ", "c.json": "{"}.items():
+        assert rigctl("compare", "-o", name, code=1).out == f"{rigctl.folder / name}\n"
+        assert (rigctl.folder / name).read_text().lstrip().startswith(begins)
 
 
 @pytest.mark.usefixtures("runs")

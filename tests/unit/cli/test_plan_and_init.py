@@ -1,5 +1,6 @@
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from in_process import Rigctl
@@ -14,9 +15,8 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 def test_plan_takes_the_options_of_run(rigctl: Rigctl) -> None:
     options = ["--rig", "loopback", "--set", "window=default", "--set", "direction=forward,both", "--duration", "500ms"]
-    out, _ = rigctl("plan", "gigablox", *options, "--repeat", "2", "--all")
-    rows = [line.split() for line in out.splitlines() if re.match(r"\s+\d+\s", line)]
-    assert rows[1] == ["2", "1460", "1", "both", "1448"]  # what tests share stands above them
+    out = rigctl("plan", "gigablox", *options, "--repeat", "2", "--all").out
+    assert "2 1460 1 both 1448" in [" ".join(line.split()) for line in out.splitlines()]  # what tests share is above
     assert "8 tests: MSS 1460, 8960; parallel 1, 5; direction forward, both." in out
     assert "Every test: duration 500 ms, congestion cubic." in out
     assert "Ceiling: – Mbit/s per pair, – Mbit/s of the sum." in out
@@ -28,23 +28,19 @@ def test_plan_is_a_summary_and_says_what_an_axis_multiplies(rigctl: Rigctl) -> N
     lines = rigctl("plan", "nettest-pingpong", "--set", "size=64,1K").out.splitlines()
     assert "6 tests: size 64, 1K; iterations 2000, 500, 200." in lines
     assert "--set size: 2 values × 3 rows of include (iterations 2000, 500, 200)." in lines
-    assert not any(
-        line.startswith("--set") for line in rigctl("plan", "stratus", "--set", "window=1M").out.splitlines()
-    )
+    assert "\n--set" not in rigctl("plan", "stratus", "--set", "window=1M").out
 
 
 def test_pairs_need_no_quotes(rigctl: Rigctl) -> None:
     assert "Pairs (2): pi1 -> pi2, pi3 -> pi4." in rigctl("plan", "gigablox", "--set", "pairs=pi1:pi2,pi3:pi4").out
     errors = rigctl("plan", "gigablox", "--set", "pairs=pi1-", code=2).errors
-    assert 'the shell took ">" and made a file' in errors
-    assert "--set pairs=pi1:pi2" in errors
+    assert re.search('the shell took ">" and made a file.*--set pairs=pi1:pi2', errors)
 
 
 def test_mistakes_end_with_exit_code_2_and_no_traceback(rigctl: Rigctl) -> None:
     (rigctl.folder / "t.yaml").write_text("rig: gigablox\npairs: [pi1 -> pi8]\nmatrix: {window: [64Q]}\n")
     out, errors = rigctl("plan", "t.yaml", "--set", "mss=1", code=2)
-    assert out == ""
-    assert "Traceback" not in errors
+    assert (out, "Traceback" in errors) == ("", False)
     assert '--set mss=1: mss "1": expected 88 to 32767' in errors
     assert 't.yaml:2:9: pair "pi1 -> pi8": unknown node "pi8"' in errors
     assert 't.yaml:3:19: window "64Q": unknown unit "Q". Use K or M, as in 64K.\n   3 | matrix' in errors
@@ -75,9 +71,9 @@ def test_init_takes_a_file_or_folder_and_never_overwrites(rigctl: Rigctl) -> Non
     rigctl("init", "gigablox", "no/such/folder.yaml", code=2)
 
 
-@pytest.mark.parametrize(("words", "said"), [(["init"], "--list"), (["init", "gigabox"], 'Did you mean "gigablox"?')])
-def test_init_without_a_known_name_says_how_to_see_them(rigctl: Rigctl, words: list[str], said: str) -> None:
-    assert said in rigctl(*words, code=2).errors
+def test_init_without_a_known_name_says_how_to_see_them(rigctl: Rigctl) -> None:
+    assert "--list" in rigctl("init", code=2).errors
+    assert 'Did you mean "gigablox"?' in rigctl("init", "gigabox", code=2).errors
     assert list(rigctl.folder.iterdir()) == []
 
 
@@ -98,10 +94,9 @@ def test_debug_may_stand_behind_the_command(rigctl: Rigctl, debug: list[str], li
 
 
 def test_init_copies_a_rig_too(rigctl: Rigctl) -> None:
-    out, errors = rigctl("init", "fast-ethernet")
+    bundled, (out, errors) = resources.scenarios() / "rigs", rigctl("init", "fast-ethernet")
     assert errors == ""
     assert "fast-ethernet-rig.yaml: a copy of the bundled rig fast-ethernet" in out
-    bundled = resources.scenarios() / "rigs"
     copy = (rigctl.folder / "fast-ethernet-rig.yaml").read_text()
     assert copy == resources.modeline("rig") + (bundled / "fast-ethernet.yaml").read_text()
     rigctl("plan", "nettest-blast", "--rig", "./fast-ethernet-rig.yaml")
@@ -112,19 +107,22 @@ def test_init_copies_a_rig_too(rigctl: Rigctl) -> None:
     rigctl("init", "--rig", "udp", code=2)
 
 
-def refused(*hosts: str, output: str = "lab.yaml", groups: tuple[str, ...] = (), as_json: bool = False) -> str:
+def refused(*hosts: str, output: str = "lab.yaml", **options: Any) -> str:
     with pytest.raises(InputError) as caught:
-        init([*hosts], groups=[*groups], output=output, as_json=as_json)
+        init([*hosts], output=output, **options)
     return str(caught.value)
 
 
 def test_what_can_be_known_beforehand_is_refused_beforehand(tmp_path: Path) -> None:
     assert "no host is named" in refused()
     assert "runs backwards" in refused("n[2-1]")
-    assert "--group chooses from an inventory" in refused("pi1", groups=("web",))
+    assert "--group chooses from an inventory" in refused("pi1", groups=["web"])
     assert "-o - and --json both print" in refused("pi1", output="-", as_json=True)
     assert "is a folder. Name a file in it" in refused("pi1", output=str(tmp_path))
     assert "is no folder that you may write to" in refused("pi1", output=str(tmp_path / "none" / "lab.yaml"))
+    (tmp_path / "lab.yaml").touch()
+    assert "exists" in refused("pi1", output=str(tmp_path / "lab.yaml"))
+    check_place(tmp_path / "lab.yaml", force=True)
 
 
 def test_hosts_of_the_command_line_come_before_those_of_the_inventory(
@@ -134,15 +132,6 @@ def test_hosts_of_the_command_line_come_before_those_of_the_inventory(
     groups = {"web": ["w1", "w2"], "db": ["d"]}
     read = Inventory(tmp_path / "hosts", groups, {"all": ["web", "db"]}, {"d": {"ansible_connection": "docker"}})
     monkeypatch.setattr("rigctl.cli.commands.rig.read_inventory", lambda _: read)
-    found, notes = named_hosts(["pi1"], f"{tmp_path}/hosts:web", [])
-    assert ([target.text for target in found], notes) == (["pi1", "w1", "w2"], [])
-    found, notes = named_hosts([], f"{tmp_path}/hosts", [])
-    assert ([target.text for target in found], len(notes)) == (["w1", "w2"], 1)
-
-
-def test_a_file_is_replaced_only_with_force(tmp_path: Path) -> None:
-    path = tmp_path / "lab.yaml"
-    path.write_text("first")
-    with pytest.raises(InputError, match="exists"):
-        check_place(path, force=False)
-    check_place(path, force=True)
+    for given, part, hosts, most in ((["pi1"], ":web", ["pi1", "w1", "w2"], 0), ([], "", ["w1", "w2"], 1)):
+        found, notes = named_hosts(given, f"{tmp_path}/hosts{part}", [])
+        assert ([target.text for target in found], len(notes)) == (hosts, most)

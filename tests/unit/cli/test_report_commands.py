@@ -1,7 +1,7 @@
 import json
+import re
 import sqlite3
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import builders
 import pytest
 from in_process import Rigctl, live_controller
 
-from rigctl.records import Repetition, RunInfo, RunStatus
+from rigctl.records import RunStatus
 from rigctl.store import open_store
 
 
@@ -44,8 +44,7 @@ def test_report_writes_one_file_and_says_where(stored: Rigctl) -> None:
 )
 def test_what_is_wrong_is_told_with_exit_code_2(stored: Rigctl, words: tuple[str, ...], said: str) -> None:
     errors = stored(*words, code=2).errors
-    assert said in errors
-    assert "Traceback" not in errors
+    assert (said in errors, "Traceback" in errors) == (True, False)
     assert not (stored.folder / "none.db").exists()
 
 
@@ -56,9 +55,8 @@ def test_a_run_that_cannot_be_read_hides_no_other(stored: Rigctl) -> None:
         other.execute("UPDATE runs SET plan = '{' WHERE run = ?", [second])
     other.close()
     out, errors = stored("runs", code=2)
+    assert re.fullmatch(rf"rigctl: store {stored.store}: run {second} can't be read \(.*\n", errors)
     assert first in out
-    assert errors.startswith(f"rigctl: store {stored.store}: run {second} can't be read (")
-    assert errors.count("\n") == 1
     stored("show", first)
 
 
@@ -92,34 +90,28 @@ def test_a_scenario_name_from_elsewhere_leads_nowhere_else(rigctl: Rigctl) -> No
     assert not (rigctl.folder / f"../../outside-{run}.html").exists()
 
 
-def measured(mbps: Sequence[float], name: str) -> tuple[RunInfo, list[Repetition]]:
-    cell = builders.cell(1)
-    speeds = [[rate - 0.1 * number for rate in mbps] for number in range(1, 6)]
-    info = builders.run(builders.plan([cell], virtual=None, repeat=5, rig_name=name))
-    return info, [builders.repetition(cell, each, number=number) for number, each in enumerate(speeds, 1)]
-
-
 @pytest.fixture
 def earlier(rigctl: Rigctl) -> str:
     """The id of a run of a slower product; the store has a later one of a new product, which has a theme."""
+    cell, runs = builders.cell(), []
     with open_store(str(rigctl.store)) as opened:
-        old = builders.put(opened, *measured((900, 900), "old"))
-        later, repetitions = measured((941, 941.3), "new")
-        builders.put(opened, later, repetitions, later.started_at + 86_400)
+        for at, (name, mbps) in enumerate({"old": (900, 900), "new": (941, 941.3)}.items()):
+            info = builders.run(builders.plan([cell], virtual=None, repeat=5, rig_name=name))
+            every = [builders.repetition(cell, [rate - 0.1 * n for rate in mbps], number=n) for n in range(1, 6)]
+            runs.append(builders.put(opened, info, every, info.started_at + 86_400 * at))
     (rigctl.folder / "new.yaml").write_text("name: New\nwords: {goodput: Speed}\n")
-    return old
+    return runs[0]
 
 
 def test_a_fragment_has_everything_that_is_published(earlier: str, rigctl: Rigctl) -> None:
     out, errors = rigctl("report", "--theme", "new.yaml", "--fragment", "out")
-    assert errors == ""
-    files = {path.name for path in (rigctl.folder / "out").iterdir()}
-    assert files == {"fragment.html", "table.svg", "table.png", "chart.svg", "chart.png", "og.png"}
-    assert {Path(line).name for line in out.splitlines()} == files
+    names = {"fragment.html", "table.svg", "table.png", "chart.svg", "chart.png", "og.png"}
+    assert (errors, {path.name for path in (rigctl.folder / "out").iterdir()}) == ("", names)
+    assert {Path(line).name for line in out.splitlines()} == names
     fragment = (rigctl.folder / "out" / "fragment.html").read_text()
     assert "New: 940 Mbit/s on both pairs at once: 99.8 % of what gigabit Ethernet allows." in fragment
     assert "Speed of each pair" in fragment
-    _, errors = rigctl("report", earlier, "--fragment", "out")
+    errors = rigctl("report", earlier, "--fragment", "out").errors
     assert errors.startswith("No claim is made: 95.5 % of what the link allows is less than the claim's bound")
 
 
@@ -127,8 +119,7 @@ def test_a_comparison_is_a_page_in_the_theme(earlier: str, rigctl: Rigctl) -> No
     words = ("report", "--theme", "new.yaml", "--compare", earlier, "--fragment", "out", "-o", "page.html")
     assert rigctl(*words).errors == ""
     page = (rigctl.folder / "page.html").read_text()
-    assert "two runs compared" in page
-    assert '<p class="brand">New</p>' in page
+    assert all(words in page for words in ("two runs compared", '<p class="brand">New</p>'))
     assert (rigctl.folder / "out" / "fragment.html").exists()
 
 
@@ -136,7 +127,6 @@ def test_a_comparison_is_a_page_in_the_theme(earlier: str, rigctl: Rigctl) -> No
 def test_a_theme_with_mistakes_is_refused_before_anything_is_written(rigctl: Rigctl) -> None:
     (rigctl.folder / "bad.yaml").write_text('name: A\ncolours: {soft: "#cccccc"}\nlogo: none.svg\n')
     errors = rigctl("report", "--theme", "bad.yaml", "--fragment", "out", code=2).errors
-    assert "bad.yaml:2:17: colours: soft #cccccc on paper #ffffff" in errors
-    assert "bad.yaml:3:7: logo" in errors
+    assert all(words in errors for words in ("bad.yaml:2:17: colours: soft #cccccc on paper", "bad.yaml:3:7: logo"))
     assert "Traceback" not in errors
     assert not (rigctl.folder / "out").exists()

@@ -1,5 +1,5 @@
 import io
-from dataclasses import replace
+import re
 from datetime import datetime
 from typing import Any
 
@@ -35,49 +35,40 @@ def test_a_tag_is_a_name_and_a_value_or_a_name_alone() -> None:
     ("given", "words"),
     [
         (["=1"], "is no tag. A tag is NAME=VALUE"),
-        (["fir mware=1"], "is no tag"),
         (["\x1b[2J=1"], "is no tag"),
         (["n" * 65], "is no tag"),
-        (["a=\x1b[2J"], "a value is one line of at most 200 characters"),
-        (["a=1\n2"], "a value is one line"),
+        (["a=1\n2"], "a value is one line of at most 200 characters"),
+        (["a=" + "b" * 201], "a value is one line of at most 200 characters"),
         (["rigctl.confirms=x"], "are for rigctl itself"),
         (["a=1", "a=2"], 'is given twice, as "1" and "2"'),
     ],
 )
 def test_what_is_no_tag_is_refused_by_name(given: list[str], words: str) -> None:
-    with pytest.raises(InputError) as raised:
+    with pytest.raises(InputError, match=re.escape(words)) as raised:
         tags_of(given, "--tag")
-    assert words in str(raised.value)
     assert str(raised.value).isprintable()
 
 
-def takes(run: ListedRun, **options: object) -> bool:
-    return filters_of(**options).fit(run)  # type: ignore[arg-type]
+def takes(run: ListedRun, **options: Any) -> bool:
+    return filters_of(**options).fit(run)
 
 
 def test_runs_are_chosen_by_scenario_rig_tags_and_status() -> None:
-    run = listed(tags={"firmware": "1.2", "baseline": ""})
+    run = listed(tags={"firmware": "1.2", "baseline": "", "rigctl.confirms": "x"})
     assert takes(run)
     assert takes(run, scenario="scenarios/gigablox.yaml", rig="gigablox", status=RunState.COMPLETE)
-    assert not takes(run, scenario="das2")
-    assert not takes(run, rig="lab")
-    assert not takes(run, status=RunState.PARTIAL)
-    assert takes(run, tags=["firmware"])
-    assert takes(run, tags=["firmware=1.2", "baseline"])
-    assert takes(run, tags=["baseline="])
-    assert not takes(run, tags=["firmware=1.3"])
-    assert not takes(run, tags=["firmware", "night"])
-    assert takes(listed(tags={"rigctl.confirms": "x"}), tags=["rigctl.confirms=x"])
+    given: list[dict[str, Any]] = [{"scenario": "das2"}, {"rig": "lab"}, {"status": RunState.PARTIAL}]
+    assert [wrong for wrong in given if takes(run, **wrong)] == []
+    tags = ["firmware", "firmware=1.2", "firmware=1.3", "baseline", "baseline=", "night", "rigctl.confirms=x"]
+    assert [tag for tag in tags if not takes(run, tags=["baseline", tag])] == ["firmware=1.3", "night"]
 
 
 def test_a_day_is_taken_whole_and_a_time_to_the_minute() -> None:
-    started = datetime.fromtimestamp(builders.STARTED_AT)
-    run = listed()
+    run, started = listed(), datetime.fromtimestamp(builders.STARTED_AT)
     for form in ("%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S"):
         assert takes(run, since=f"{started:{form}}", until=f"{started:{form}}")
-    assert not takes(run, since=f"{started:%Y-%m-%d} 21:46Z")
-    assert not takes(run, since="2026-12-24")
-    assert not takes(run, until="2026-11-01")
+    assert not takes(run, since="2026-11-20 21:46Z")
+    assert not takes(run, until="2026-11-19")
     assert instant("2026-11-20T00:00Z", "--since") == 1795132800.0
 
 
@@ -100,34 +91,31 @@ def test_a_run_that_died_is_told_from_one_that_goes_on(status: RunStatus, age_s:
     assert status_text(listed(status, fate, age_s=age_s)) == words
 
 
+def printed(width: int, *runs: ListedRun) -> list[str]:
+    text = io.StringIO()
+    print_runs(runs, Console(file=text, width=width))
+    return [line.strip() for line in text.getvalue().splitlines()]
+
+
 @pytest.mark.parametrize(
     ("width", "answer"),
     [(30, "All of seven words…"), (80, "All of seven words…"), (200, f"All of seven words {'x' * 60}")],
 )
 def test_a_run_is_one_line_whose_answer_is_cut_at_the_end_of_a_word(width: int, answer: str) -> None:
-    text = io.StringIO()
-    run = listed(tags={"rigctl.answer": f"All of seven words {'x' * 60}"})
-    print_runs([run], Console(file=text, width=width))
-    head, line = (line.split(maxsplit=6) for line in text.getvalue().splitlines())
-    assert head == ["Run", "When", "Scenario", "Tests", "Answer"]
-    assert line == [listed().info.run, "1", "min", "ago", "gigablox", "6/7", answer]
+    head, line = printed(width, listed(tags={"rigctl.answer": f"All of seven words {'x' * 60}"}))
+    assert head.split() == ["Run", "When", "Scenario", "Tests", "Answer"]
+    assert line.split(maxsplit=6) == [listed().info.run, "1", "min", "ago", "gigablox", "6/7", answer]
 
 
 def test_runs_of_a_scenario_on_several_rigs_name_them_and_runs_without_an_answer_their_state() -> None:
-    text = io.StringIO()
-    print_runs([old("one", 2), old("two", 1, rig="other")], Console(file=text, width=100))
-    lines = [line.split("  ") for line in text.getvalue().splitlines()]
-    assert [[word.strip() for word in line if word] for line in lines[1:]] == [
-        ["one", "2 d ago", "gigablox on lab", "6/7", "complete in 1m 14s"],
-        ["two", "1 d ago", "gigablox on other", "6/7", "complete in 1m 14s"],
-    ]
+    _, one, two = printed(100, old("one", 2), old("two", 1, rig="other"))
+    assert re.split("  +", one) == ["one", "2 d ago", "gigablox on lab", "6/7", "complete in 1m 14s"]
+    assert re.split("  +", two) == ["two", "1 d ago", "gigablox on other", "6/7", "complete in 1m 14s"]
 
 
 def old(name: str, days: float, rig: str = "lab", fate: Fate = Fate.UNKNOWN, **changed: Any) -> ListedRun:
     """A run that began so many days ago."""
-    run = listed(fate=fate, age_s=days * DAY_S, **changed)
-    info = replace(run.info, run=name, plan=replace(run.info.plan, rig_name=rig))
-    return replace(run, info=info)
+    return listed(fate=fate, age_s=days * DAY_S, run=name, the_plan=builders.plan(rig_name=rig), **changed)
 
 
 def test_old_runs_go_except_those_that_others_are_compared_with() -> None:
@@ -153,9 +141,8 @@ def test_old_runs_go_except_those_that_others_are_compared_with() -> None:
     }
 
 
-@pytest.mark.parametrize(("text", "days"), [("90d", 90), ("12w", 84), (" 36h ", 1.5), ("0d", 0)])
-def test_an_age_is_days_weeks_or_a_duration(text: str, days: float) -> None:
-    assert age(text) == days * DAY_S
+def test_an_age_is_days_weeks_or_a_duration() -> None:
+    assert [age(text) / DAY_S for text in ("90d", "12w", " 36h ", "0d")] == [90, 84, 1.5, 0]
 
 
 @pytest.mark.parametrize("text", ["", "90", "-3d", "d", "90 years", "1e3d", "٣d"])

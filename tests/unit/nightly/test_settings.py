@@ -1,29 +1,32 @@
+"""How a nightly is installed: its settings and secrets, the lines for systemd and cron, and when it is due."""
+
+import re
 import stat
-from datetime import time
+from datetime import datetime, time
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from rigctl.base.errors import InputError
+from rigctl.nightly.install import cron_line, passed_on, service
+from rigctl.nightly.schedule import due_times, latest_due, next_due
 from rigctl.nightly.settings import Settings, file_of, filled_in, load, names, open_secret, save, secrets_of
 
 GIVEN: dict[str, Any] = {"scenario": "/lab/s.yaml", "rig": "gigablox", "at": "02:30", "store": "/data/rigctl.db"}
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return tmp_path
 
 
 def test_what_is_written_is_read_again_and_is_nobody_elses() -> None:
     settings = Settings(**GIVEN, wait="45m", notify="mail -s rigctl anna", headers={"X-Lab": "ü: 1"}, confirm=False)
     assert stat.S_IMODE(save("lab", settings).stat().st_mode) == 0o600
-    assert load("lab") == settings
-    assert (load("lab").at, load("lab").wait) == (time(2, 30), 2700.0)
-    assert names() == ["lab"]
+    assert (load("lab"), names()) == (settings, ["lab"])
+    assert (settings.at, settings.wait) == (time(2, 30), 2700.0)
 
 
 @pytest.mark.parametrize(
@@ -42,9 +45,8 @@ def test_what_is_written_is_read_again_and_is_nobody_elses() -> None:
 def test_a_mistake_has_its_place(text: str, expected: str) -> None:
     file_of("lab").parent.mkdir(parents=True)
     file_of("lab").write_text(f"scenario: s\nrig: lab\n{text}\nstore: /x.db\n")
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=re.escape(expected)):
         load("lab")
-    assert expected in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["other", "../lab", "", "a/b"])
@@ -55,10 +57,9 @@ def test_one_that_is_not_there_names_those_that_are(name: str) -> None:
 
 
 def secrets(folder: Path, text: str, mode: int = 0o600) -> Path:
-    file = folder / "secrets"
-    file.write_text(text)
-    file.chmod(mode)
-    return file
+    (folder / "secrets").write_text(text)
+    (folder / "secrets").chmod(mode)
+    return folder / "secrets"
 
 
 def test_a_secret_comes_from_the_environment_first_then_from_the_file(tmp_path: Path) -> None:
@@ -77,10 +78,8 @@ def test_a_file_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> No
 
 
 def test_a_line_that_is_none_is_not_shown(tmp_path: Path) -> None:
-    file = secrets(tmp_path, "A=1\nhidden\n")
-    with pytest.raises(InputError) as caught:
-        secrets_of(file, {})
-    assert str(caught.value) == f"{file}:2: expected NAME=VALUE"
+    with pytest.raises(InputError, match=rf"^{tmp_path}/secrets:2: expected NAME=VALUE$"):
+        secrets_of(secrets(tmp_path, "A=1\nhidden\n"), {})
 
 
 @pytest.mark.parametrize(
@@ -96,3 +95,60 @@ def test_a_line_that_is_none_is_not_shown(tmp_path: Path) -> None:
 )
 def test_an_address_with_a_password_is_not_kept(address: str, is_open: bool) -> None:
     assert (open_secret(address) is not None) == is_open
+
+
+ODD = ["/opt/my tools/py%thon", "-m", "rigctl", 'a"b\\c', "$HOME", "50%", "a'b"]
+
+
+def test_a_service_names_its_program_lets_news_be_no_failure_and_keeps_odd_words() -> None:
+    plain = service("lab", ["/usr/bin/python3", "-m", "rigctl", "nightly", "run", "lab"], {}).splitlines()
+    wanted = {"ExecStart=/usr/bin/python3 -m rigctl nightly run lab", "Type=oneshot", "SuccessExitStatus=1"}
+    assert wanted <= set(plain)
+    odd = service("lab", ODD, {"XDG_STATE_HOME": "/home/a b/100%"}).splitlines()
+    start = r"""ExecStart="/opt/my tools/py%%thon" -m rigctl "a\"b\\c" "$$HOME" 50%% "a'b" """.strip()
+    assert {start, 'Environment="XDG_STATE_HOME=/home/a b/100%%"'} <= set(odd)
+
+
+def test_a_line_for_cron_is_quoted_for_the_shell_and_for_cron() -> None:
+    line = cron_line(time(2, 5), ODD, {"XDG_STATE_HOME": "/a b"})
+    assert line.startswith("5 2 * * * XDG_STATE_HOME='/a b' '/opt/my tools/py\\%thon' -m rigctl ")
+    assert line.endswith(r""" 'a"b\c' '$HOME' 50\% 'a'"'"'b'""")
+
+
+def test_only_what_finds_its_files_is_passed_on_and_as_absolute_paths() -> None:
+    found = passed_on({"XDG_CONFIG_HOME": "/c", "SECRET": "x", "PYTHONPATH": "/a:/b", "XDG_DATA_HOME": ""})
+    assert found == {"XDG_CONFIG_HOME": "/c", "PYTHONPATH": "/a:/b"}
+
+
+@pytest.mark.parametrize("character", ["\n", "\r", "\0", "\x1b", "\x7f", "\x85"])
+def test_a_control_character_would_make_another_line_and_is_refused(character: str) -> None:
+    with pytest.raises(InputError, match=r"^XDG_CONFIG_HOME='/a.*control character"):
+        passed_on({"XDG_CONFIG_HOME": f"/a{character}* * * * * reboot"})
+
+
+BERLIN = ZoneInfo("Europe/Berlin")
+HALF_PAST_TWO = time(2, 30)
+
+
+def at(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=BERLIN).timestamp()
+
+
+def test_a_night_is_due_at_its_instant_and_not_before() -> None:
+    due = at("2026-11-20 02:30:00")
+    assert latest_due(HALF_PAST_TWO, due, BERLIN) == due
+    assert latest_due(HALF_PAST_TWO, due - 1, BERLIN) == due - 86400
+    assert next_due(HALF_PAST_TWO, due - 1, BERLIN) == due
+    assert next_due(HALF_PAST_TWO, due, BERLIN) == due + 86400
+
+
+@pytest.mark.parametrize(
+    ("after", "until", "expected"),
+    [
+        ("2026-03-28 00:00", "2026-03-31 00:00", ["03-28 02:30+0100", "03-29 03:30+0200", "03-30 02:30+0200"]),
+        ("2026-10-24 00:00", "2026-10-27 00:00", ["10-24 02:30+0200", "10-25 02:30+0200", "10-26 02:30+0100"]),
+    ],
+)
+def test_each_day_has_one_night_when_clocks_change(after: str, until: str, expected: list[str]) -> None:
+    due = [datetime.fromtimestamp(due_s, BERLIN) for due_s in due_times(HALF_PAST_TWO, at(after), at(until), BERLIN)]
+    assert [f"{night:%m-%d %H:%M%z}" for night in due] == expected

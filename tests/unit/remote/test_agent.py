@@ -1,7 +1,6 @@
 """The agent's reader and writer, over streams in memory that speak the real protocol, or rubbish."""
 
 import asyncio
-import contextlib
 import gc
 import json
 import re
@@ -31,19 +30,14 @@ class FakeAgent:
     """What an agent process looks like from the controller: it greets, and `speak` answers each order."""
 
     def __init__(self, speak: Speak, *greeting: bytes) -> None:
-        self.speak = speak
-        self.orders: list[str] = []
-        self.signs_of_life = 0
-        self.said: asyncio.Queue[bytes] = asyncio.Queue()
-        self.ended = False
+        self.speak, self.orders, self.said = speak, list[str](), asyncio.Queue[bytes]()
+        self.signs_of_life, self.ended = 0, False
+        self.readline = self.said.get
         self.say(*greeting)
 
     def say(self, *lines: bytes) -> None:
         for line in lines:
             self.said.put_nowait(line)
-
-    async def readline(self) -> bytes:
-        return await self.said.get()
 
     def write(self, data: bytes) -> None:
         assert data.endswith(b"\n")
@@ -70,18 +64,12 @@ def line(**values: object) -> bytes:
 
 
 def obliging(number: int, verb: str, keys: dict[str, str]) -> Replies:
-    match verb:
-        case "clock":
-            return [line(id=number, ok=True, clock_ns=1)]
-        case "listen":
-            return [line(id=number, ok=True, port=40001)]
-        case "report":
-            rows = {"id": number, "flow": 0, "from": 0, "columns": ["t_ns", "bytes"], "rows": [[1100, 5], [100, 4]]}
-            totals = TOTALS | {"id": number, "first_byte_ns": 1001, "last_byte_ns": None}
-            last = LAST | {"id": number, "ok": True, "endpoint": int(keys["endpoint"])}
-            return [line(**totals), line(**rows), line(**last)]
-        case _:
-            return [line(id=number, ok=True)]
+    answer = {"id": number, "ok": True} | {"clock": {"clock_ns": 1}, "listen": {"port": 40001}}.get(verb, {})
+    if verb != "report":
+        return [line(**answer)]
+    rows = {"id": number, "flow": 0, "from": 0, "columns": ["t_ns", "bytes"], "rows": [[1100, 5], [100, 4]]}
+    totals = TOTALS | {"id": number, "first_byte_ns": 1001, "last_byte_ns": None}
+    return [line(**totals), line(**rows), line(**LAST | answer | {"endpoint": int(keys["endpoint"])})]
 
 
 def mute(*_: object) -> Replies:
@@ -122,20 +110,16 @@ async def test_a_cell_is_ordered_answer_by_answer() -> None:
 
 
 async def test_answers_may_come_in_any_order() -> None:
-    async with talking(mute) as (agent, fake):
-        waiting = asyncio.create_task(agent.ready(1))
-        await eventually_async(lambda: fake.orders == ["ready"])
-        fake.speak = lambda number, *_: [line(id=number, ok=True), line(id=1, ok=True)]
-        await agent.stop(1)
-        await waiting
+    async with talking(lambda number, *_: [line(id=at, ok=True) for at in (2, 1) if number == 2]) as (agent, _):
+        await asyncio.gather(agent.ready(1), agent.stop(1))
 
 
 async def test_a_refusal_tells_what_and_why_and_the_agent_lives_on() -> None:
-    full = {"ok": False, "error": "EADDRNOTAVAIL", "message": "bind 10.0.0.2: Cannot assign"}
+    full = {"ok": False, "error": "EADDRNOTAVAIL", "message": "bind \x1b]0;pwned\x07: Cannot assign"}
     async with talking(lambda number, *_: [line(id=number, **full)]) as (agent, fake):
         with pytest.raises(RefusedError) as caught:
             await agent.listen(LISTEN)
-        assert str(caught.value) == "pi1: listen: bind 10.0.0.2: Cannot assign (EADDRNOTAVAIL)"
+        assert str(caught.value) == "pi1: listen: bind ?]0;pwned?: Cannot assign (EADDRNOTAVAIL)"
         assert caught.value.error == "EADDRNOTAVAIL"
         fake.speak = obliging
         await agent.stop(1)
@@ -159,14 +143,16 @@ async def test_an_agent_that_never_answers_costs_its_deadline_and_a_late_answer_
         (b"x" * 16385, "expected at most 16384 bytes per line"),
         (line(**HELLO), "a second hello"),
         (line(**(TOTALS | {"id": 1})), "a flow's report in answer to stop"),
+        (line(**{"id": 1, "ok": True, "\x1b[2J": "x"}), '?[2J" to be a valid integer'),
     ],
 )
 async def test_a_broken_protocol_fails_what_waits_and_all_that_follows(said: bytes, expected: str) -> None:
+    broken = f"^pi1: the agent violated the protocol: .*{re.escape(expected)}"
     async with talking(lambda *_: [said]) as (agent, _):
         for _ in range(2):
-            with pytest.raises(NodeError, match=f"^pi1: the agent violated the protocol: .*{re.escape(expected)}"):
+            with pytest.raises(NodeError, match=broken) as caught:
                 await agent.order(Stop(1))
-            assert agent.ended
+            assert (agent.ended, str(caught.value).isprintable()) == (True, True)
 
 
 async def test_when_the_agent_ends_every_order_that_waits_fails_with_its_last_words() -> None:
@@ -219,32 +205,19 @@ async def test_silence_is_filled_with_pings_and_an_unanswered_one_ends_the_agent
 
 
 async def test_buckets_weigh_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rigctl.remote.agent.ROWS_LIMIT", 60)
-
+    monkeypatch.setattr(agent_module, "ROWS_LIMIT", 60)
     async with talking(lambda number, *_: [line(id=number, flow=0, buckets=[[0, 0]] * 1000)] * 2) as (agent, _):
         with pytest.raises(NodeError, match="a report of over 60 rows"):
             await agent.report(1)
-
-
-async def test_what_an_agent_says_is_made_printable() -> None:
-    said = {"ok": False, "error": "EIO", "message": "\x1b]0;pwned\x07 no"}
-    async with talking(lambda number, *_: [line(**{"id": number} | said)]) as (agent, _):
-        with pytest.raises(NodeError, match=re.escape("stop: ?]0;pwned? no (EIO)")):
-            await agent.order(Stop(1))
-    async with talking(lambda *_: [line(**{"id": 1, "ok": True, "\x1b[2J": "x"})]) as (agent, _):
-        with pytest.raises(NodeError, match=re.escape('?[2J" to be a valid integer')) as caught:
-            await agent.order(Stop(1))
-        assert str(caught.value).isprintable()  # the line itself is shown as the JSON that it is
 
 
 async def test_an_end_that_nobody_waits_for_is_no_unretrieved_exception() -> None:
     problems: list[str] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: problems.append(context["message"]))
     async with talking(lambda *_: [b"garbage\n"]) as (agent, _):
-        with pytest.raises(NodeError):
-            await agent.order(Stop(1))
-        with contextlib.suppress(NodeError):
-            await agent.listen(LISTEN)
+        for order in (agent.order(Stop(1)), agent.listen(LISTEN)):
+            with pytest.raises(NodeError):
+                await order
     del agent
     gc.collect()
     assert problems == []

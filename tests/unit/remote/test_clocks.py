@@ -15,10 +15,9 @@ class Node:
     busy = most = 0
 
     def __init__(self, ahead_ns: int, round_trip_s: float) -> None:
-        self.ahead_ns, self.round_trip_s, self.exchanges = ahead_ns, round_trip_s, 0
+        self.ahead_ns, self.round_trip_s = ahead_ns, round_trip_s
 
     async def clock(self) -> Reading:
-        self.exchanges += 1
         Node.busy += 1
         Node.most = max(Node.most, Node.busy)
         await turns()
@@ -27,22 +26,15 @@ class Node:
         return Reading(0, trip_ns // 2 + self.ahead_ns, trip_ns)
 
 
-async def compared(count: int, round_trip_s: float) -> tuple[dict[str, Node], int]:
-    """The nodes, and how many exchanged at once at most."""
-    nodes = {f"n{at}": Node(1000 * at, round_trip_s) for at in range(count)}
+# The first of the 24 nodes is asked alone.
+@pytest.mark.parametrize(("exchanges", "at_once"), [(1, 1), (10, 10), (1000, 23)])
+async def test_near_nodes_take_turns_and_far_ones_go_side_by_side(exchanges: int, at_once: int) -> None:
+    nodes = {f"n{at}": Node(1000 * at, exchanges * EXCHANGE_S) for at in range(24)}
     Node.most = 0
     clocks = await measure_clocks(cast(dict[str, Agent], nodes))
-    assert {name: offset.offset_ns for name, offset in clocks.offsets.items()} == {
-        name: node.ahead_ns for name, node in nodes.items()
-    }
-    assert clocks.error_ns == pytest.approx(round_trip_s * 1e9 / 2, abs=1)
-    return nodes, Node.most
-
-
-async def test_near_nodes_take_turns_and_far_ones_go_side_by_side() -> None:
-    assert (await compared(24, EXCHANGE_S))[1] == 1
-    assert (await compared(24, 10 * EXCHANGE_S))[1] == 10
-    assert (await compared(24, 1000 * EXCHANGE_S))[1] == 23  # the first had been asked alone
+    assert [clocks.offsets[name].offset_ns for name in nodes] == [node.ahead_ns for node in nodes.values()]
+    assert clocks.error_ns == pytest.approx(exchanges * EXCHANGE_S * 1e9 / 2, abs=1)
+    assert Node.most == at_once
 
 
 def test_a_start_is_ordered_far_enough_ahead_for_the_slowest_node() -> None:

@@ -44,8 +44,7 @@ class Connecting:
 
 
 async def test_only_so_many_nodes_are_opened_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    connecting = Connecting(monkeypatch, failing=True)
-    gate = asyncio.Semaphore(4)
+    connecting, gate = Connecting(monkeypatch, failing=True), asyncio.Semaphore(4)
     sessions = [Session(RIG, name, Claim("me"), turns=gate) for name in NAMES]
     outcomes = await asyncio.gather(*(each.opened() for each in sessions), return_exceptions=True)
     assert [str(outcome) for outcome in outcomes] == [f"{name}: connection refused" for name in NAMES]
@@ -54,8 +53,7 @@ async def test_only_so_many_nodes_are_opened_at_a_time(monkeypatch: pytest.Monke
 
 async def test_a_node_that_is_let_go_before_its_turn_is_not_connected(monkeypatch: pytest.MonkeyPatch) -> None:
     JumpingClock(monkeypatch)
-    connecting = Connecting(monkeypatch, failing=False)
-    gate = asyncio.Semaphore(1)
+    connecting, gate = Connecting(monkeypatch, failing=False), asyncio.Semaphore(1)
     first, second = (Session(RIG, name, Claim("me"), turns=gate) for name in NAMES[:2])
     await turns()
     assert connecting.now == {"pi0"}
@@ -63,8 +61,7 @@ async def test_a_node_that_is_let_go_before_its_turn_is_not_connected(monkeypatc
     await first.close()
     with pytest.raises(NodeError, match="pi1: cancelled before it was ready"):
         await second.opened()
-    assert connecting.now == set()
-    assert connecting.most == 1
+    assert (connecting.now, connecting.most) == (set(), 1)
 
 
 async def test_a_node_that_is_late_is_told_with_its_jump_host(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,27 +58,23 @@ async def repetition(watched: Counters, switch: Told) -> tuple[list[int], tuple[
     return [value for one in series for value in one.columns["in_octets"]], missing
 
 
-async def test_the_reading_after_a_repetition_is_the_next_ones_first(switch: Told) -> None:
+async def test_the_reading_after_a_repetition_is_the_next_ones_first_but_not_after_a_pause(switch: Told) -> None:
     async with counters_of(builders.plan([CELL]), RIG) as watched:
-        first = await repetition(watched, switch)
+        (*_, last), _ = await repetition(watched, switch)
         switch.clock.now_s += 0.9 * counters.REUSED_NS / 1e9
-        second = await repetition(watched, switch)
-        switch.silent = True
-        assert (await repetition(watched, switch))[1] == ("sw: does not answer",)
-    assert first[0][-1] == second[0][0]
-    assert len(second[0]) == 2
-    assert (first[1], second[1]) == ((), ())
+        assert await repetition(watched, switch) == ([last, last + 100], ())
+        await watched.begin()  # this one fails: nobody asks what was counted
+        assert switch.readings == last // 100 + 1
+        assert await repetition(watched, switch) == ([last + 200, last + 300], ())
+        switch.clock.now_s += 1.1 * counters.REUSED_NS / 1e9
+        assert await repetition(watched, switch) == ([last + 400, last + 500], ())
 
 
-async def test_after_a_pause_or_a_repetition_without_an_end_it_is_read_anew(switch: Told) -> None:
+async def test_a_switch_that_answers_no_more_is_missing(switch: Told) -> None:
     async with counters_of(builders.plan([CELL]), RIG) as watched:
         await repetition(watched, switch)
-        before = switch.readings
-        await watched.begin()  # this one fails: nobody asks what was counted
-        assert switch.readings == before
-        assert (await repetition(watched, switch))[0] == [100 * (before + 1), 100 * (before + 2)]
-        switch.clock.now_s += 1.1 * counters.REUSED_NS / 1e9
-        assert (await repetition(watched, switch))[0] == [100 * (before + 3), 100 * (before + 4)]
+        switch.silent = True
+        assert (await repetition(watched, switch))[1] == ("sw: does not answer",)
 
 
 def kept(count: int) -> Readings:
@@ -90,11 +86,15 @@ def kept(count: int) -> Readings:
     return readings
 
 
+def times(readings: Readings, start_ns: int = 0, end_ns: int = 10**9, port: str = "a") -> list[int]:
+    return readings.between(start_ns, end_ns, port)["t_ns"]
+
+
 def test_a_repetition_gets_what_brackets_it() -> None:
     readings = kept(10)
-    assert readings.between(25, 55, "a")["t_ns"] == [20, 30, 40, 50, 60]
+    assert times(readings, 25, 55) == [20, 30, 40, 50, 60]
     assert readings.between(20, 50, "a")["in_octets"] == [200, 300, 400, 500]
-    assert readings.between(-5, 900, "b")["t_ns"] == [10 * at + 1 for at in range(10)]
+    assert times(readings, -5, 900, "b") == [10 * at + 1 for at in range(10)]
     assert kept(0).between(0, 10, "a") == {}
 
 
@@ -107,22 +107,19 @@ def test_unknown_is_left_out_or_minus_one() -> None:
         readings.add({"a": PortCounters(10 * at, in_octets=wrong)})
     assert readings.between(0, 50, "a")["in_packets"] == [0, 1, 2, -1, -1, -1]
     assert readings.between(0, 50, "a")["in_octets"] == [0, 100, 200, -1, -1, -1]
-    assert readings.between(0, 50, "b")["t_ns"] == [1, 11, 21]  # it was not read with the last
+    assert times(readings, port="b") == [1, 11, 21]  # it was not read with the last
 
 
 def test_what_was_before_is_forgotten_but_for_the_last() -> None:
     readings = kept(10)
-    readings.forget_before(45)
-    assert readings.between(0, 900, "a")["t_ns"] == [40, 50, 60, 70, 80, 90]
-    readings.forget_before(2000)
-    assert readings.between(0, 900, "a")["t_ns"] == [90]
+    for before_ns, left in ((45, [40, 50, 60, 70, 80, 90]), (2000, [90])):
+        readings.forget_before(before_ns)
+        assert times(readings) == left
 
 
 def test_of_too_many_every_other_one_is_dropped_but_not_the_ends() -> None:
-    readings = kept(MOST_READINGS + 1)
-    times = readings.between(0, 10**9, "a")["t_ns"]
-    assert len(times) == len(readings) < MOST_READINGS * 0.6
-    assert (times[0], times[-1]) == (0, 10 * MOST_READINGS)
-    many = kept(5 * MOST_READINGS)
-    assert many.between(0, 10**9, "a")["t_ns"][-1] == 10 * (5 * MOST_READINGS - 1)
+    readings, many = kept(MOST_READINGS + 1), kept(5 * MOST_READINGS)
+    assert len(times(readings)) == len(readings) < MOST_READINGS * 0.6
+    assert (times(readings)[0], times(readings)[-1]) == (0, 10 * MOST_READINGS)
+    assert times(many)[-1] == 10 * (5 * MOST_READINGS - 1)
     assert len(many) <= MOST_READINGS

@@ -5,6 +5,7 @@ from typing import Any
 
 import builders
 import pytest
+from known import known
 
 from rigctl.measure.orders import channels
 from rigctl.protocol.report import EndpointReport
@@ -35,10 +36,8 @@ def measured(
     return measurement(cell, channels([cell], lambda: "0" * 32), reports, clocks, at_ns=at_ns)
 
 
-def record(
-    found: Measurement, status: Status = Status.OK, reason: str | None = None, order: Order = ORDER
-) -> Repetition:
-    return recorded(order, found, status, reason, 0.010)
+def record(found: Measurement, failure: str | None = None, order: Order = ORDER) -> Repetition:
+    return recorded(order, found, Status.OK if failure is None else Status.FAILED, failure, 0.010)
 
 
 BOTH = {("a", 1): report(), ("b", 1): report(5000, SECOND + 5000)}
@@ -46,9 +45,7 @@ BOTH = {("a", 1): report(), ("b", 1): report(5000, SECOND + 5000)}
 
 def test_both_sides_of_a_flow_are_on_the_controllers_clock_and_a_silent_one_is_unknown() -> None:
     (flow,) = measured(BOTH).flows
-    assert flow.sender is not None
-    assert flow.receiver is not None
-    assert (flow.sender.first_byte_ns, flow.receiver.first_byte_ns) == (0, 0)
+    assert (known(flow.sender).first_byte_ns, known(flow.receiver).first_byte_ns) == (0, 0)
     assert (flow.pair, flow.number) == (Pair("a", "b"), 1)
     (half,) = measured({("a", 1): report()}).flows
     assert (half.sender, half.receiver) == (flow.sender, None)
@@ -56,22 +53,17 @@ def test_both_sides_of_a_flow_are_on_the_controllers_clock_and_a_silent_one_is_u
 
 def test_what_is_counted_is_cut_to_the_common_window() -> None:
     made = record(measured(BOTH))
-    assert (made.status, made.reason) == (Status.OK, None)
-    assert (made.window_start_ns, made.window_end_ns) == (0, SECOND)
-    assert made.flows[0].bytes == 125_000_000
-    assert made.clock_error_us == 3.0
+    assert (made.status, made.reason, made.clock_error_us) == (Status.OK, None, 3.0)
+    assert (made.window_start_ns, made.window_end_ns, made.flows[0].bytes) == (0, SECOND, 125_000_000)
     assert [(node.node, node.cpus) for node in made.nodes] == [("a", 4), ("b", 4)]
 
 
-def test_a_failed_repetition_keeps_its_raw_counters_only() -> None:
-    made = record(measured(BOTH), Status.FAILED, "b: gone")
-    assert (made.status, made.reason, made.window_start_ns) == (Status.FAILED, "b: gone", None)
-    assert made.flows[0].bytes is None
-
-
-def test_flows_that_moved_nothing_make_it_invalid() -> None:
-    made = record(measured({end: replace(one, sides=()) for end, one in BOTH.items()}))
-    assert (made.status, made.reason) == (Status.INVALID, "a flow transferred nothing in the measurement interval")
+def test_a_failed_repetition_keeps_its_raw_counters_only_and_one_whose_flows_moved_nothing_is_invalid() -> None:
+    failed = record(measured(BOTH), "b: gone")
+    assert (failed.status, failed.reason, failed.window_start_ns) == (Status.FAILED, "b: gone", None)
+    assert failed.flows[0].bytes is None
+    idle = record(measured({end: replace(one, sides=()) for end, one in BOTH.items()}))
+    assert (idle.status, idle.reason) == (Status.INVALID, "a flow transferred nothing in the measurement interval")
 
 
 @pytest.mark.parametrize(("asked", "status"), [(10, Status.OK), (11, Status.FAILED)])
@@ -79,8 +71,7 @@ def test_messages_count_when_all_were_made(asked: int, status: Status) -> None:
     cell = replace(CELL, test="blast", message_bytes=100, settings=Settings({ITERATIONS: asked}))
     both = {end: report(sent=1000) for end in BOTH}
     made = record(measured(both, cell), order=Order(cell, 1, 1))
-    assert made.status is status
-    assert made.window_start_ns is None
+    assert (made.status, made.window_start_ns) == (status, None)
 
 
 def test_a_node_is_described_by_its_endpoint_that_ran_longest() -> None:
@@ -98,8 +89,7 @@ def test_only_a_search_keeps_its_rate(asked: int | str, kept: int | None) -> Non
 
 
 def test_a_start_skew_that_is_not_known_is_neither_stored_nor_held_against_a_repetition() -> None:
-    late = BOTH | {("a", 2): report(), ("c", 2): report(20_000_000, SECOND)}
-    order = Order(FORKED, 1, 1)
+    order, late = Order(FORKED, 1, 1), BOTH | {("a", 2): report(), ("c", 2): report(20_000_000, SECOND)}
     found = measured(late, FORKED, OF_THREE)
     assert record(found, order=order).status is Status.INVALID
     made = record(replace(found, skew_known=False), order=order)
@@ -113,10 +103,9 @@ def test_probes_are_kept_beside_the_flows_and_not_among_them() -> None:
     sent = EndpointReport(2, NodeUsage("", 9_000_000, busiest_cpu_us=77), (side,))
     came = replace(report(5000, SECOND, strangers=3), endpoint=2)
     made = record(measured(BOTH | {("a", 2): sent, ("b", 2): came}, cell, at_ns=7))
-    assert len(made.flows) == 1
     (probes,) = made.probes
+    assert (len(made.flows), probes.series.columns) == (1, columns)
     assert (probes.pair, probes.direction, probes.started_ns) == (Pair("a", "b"), Direction.FORWARD, 7)
-    assert probes.series.columns == columns
     # The time of probes is longer than that of streams: what a node was busy is of the streams' time.
     used = [(usage.span_us, usage.busiest_cpu_us, usage.strangers) for usage in made.nodes]
     assert used == [(1_000_000, None, 0), (1_000_000, None, 3)]
@@ -150,8 +139,6 @@ def test_each_class_counts_only_while_the_flows_of_all_ran() -> None:
     ],
 )
 def test_the_worst_class_decides(each: list[tuple[Status, str | None]], worst: tuple[Status, str] | None) -> None:
-    results = [
-        replace(builders.failed(cell), status=status, reason=reason)
-        for cell, (status, reason) in zip((VOICE, BULK), each, strict=True)
-    ]
+    failed = map(builders.failed, (VOICE, BULK))
+    results = [replace(one, status=status, reason=reason) for one, (status, reason) in zip(failed, each, strict=True)]
     assert combined_status((VOICE, BULK), results) == worst

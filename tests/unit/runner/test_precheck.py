@@ -11,7 +11,11 @@ from rigctl.rig.inventory import Node, Rig
 from rigctl.runner.precheck import errors_of
 from rigctl.settings import ITERATIONS, MSS, Settings
 
-NODES = {name: NodeState(Node(name, f"10.0.0.{at}", Link(None, None))) for at, name in enumerate("ab", 1)}
+ADDRESSES = {"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.3"}
+NODES = {
+    name: NodeState(Node(name, address, Link(None, None)), {"interface": "eth1"}, address=address)
+    for name, address in ADDRESSES.items()
+}
 GOOD = PathState("a", "b", 4, 1500, port=1, heard={128, 1500}, stream="0")
 HOLE = replace(GOOD, heard={128, 1000}, lost={1001, 1500})
 SHUT = replace(GOOD, heard=set(), lost={128, 1500}, stream=None)
@@ -43,11 +47,8 @@ def test_what_may_send_smaller_packets_is_not_refused_for_a_black_hole() -> None
 
 
 def test_a_route_that_leads_elsewhere_keeps_the_tests_of_its_own_pair_only() -> None:
-    facts = {"interface": "eth1"}
-    nodes = {name: NodeState(each.node, facts, address=each.node.address) for name, each in NODES.items()}
-    nodes["a"].around = Surroundings({"10.0.0.2": Route("10.0.0.2", "eth0")})
-    nodes["c"] = NodeState(Node("c", "10.0.0.3", Link(None, None)), facts, address="10.0.0.3")
-    whole = replace(state(GOOD), nodes=nodes)
+    away = Surroundings({"10.0.0.2": Route("10.0.0.2", "eth0")})
+    whole = replace(state(GOOD), nodes={**NODES, "a": replace(NODES["a"], around=away)})
     (wrong,) = errors_of(CELL, whole)
     assert wrong.startswith("a: data to b (10.0.0.2) leave by eth0, not by eth1.")
     assert len(errors_of(replace(CELL, pairs=(Pair("b", "a"),)), whole)) == 1

@@ -1,5 +1,6 @@
 """The balance of octets: of each repetition, of the whole run, and what of it a table shows."""
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -9,13 +10,12 @@ import pytest
 from known import known
 from switched import SECOND, Paper, several
 
-from rigctl.analysis.rows.counters import Balance, Balances, port_octets, port_rates, trunk_total
+from rigctl.analysis.rows.counters import Balance, Balances, PortRate, port_octets, port_rates, trunk_total
 from rigctl.model.counters.points import CountingPoint, PointKind
 from rigctl.records import PortSeries, Repetition
 from rigctl.settings import Subflows
 
-FRAME = 1448 + 66
-ACK = 66
+FRAME, ACK = 1448 + 66, 66
 
 
 def balance(paper: Paper, **fields: Any) -> Balance:
@@ -42,10 +42,10 @@ def without(repetition: Repetition, *ports: str) -> Repetition:
 DATA = 2 * Paper().segments * FRAME
 LOST, P2 = {(1, "cable in"): 100}, {("p2", "in"): 500_000_000}
 COARSE = {"coarse": True, "difference_pct": None, "flagged": False}
-
-
 MORE = "more than the flows with their headers; other traffic passed here, or a counter is wrong"
 EXACT = {"expected": pytest.approx(DATA, rel=1e-5), "difference_pct": pytest.approx(0, abs=0.001)}
+FOREIGN = {("up", "out"): 50_000_000}
+ABOVE = {"difference_pct": pytest.approx(100 * 50_000_000 / DATA, abs=0.001), "flagged": True, "why": MORE}
 
 
 class TestTotal:
@@ -60,96 +60,70 @@ class TestTotal:
             (Paper(trunk=False, losses=LOST), (), "ports", {"counted": DATA, "retransmitted": 100 * 1448}),
             (Paper(trunk=False, foreign_octets={("p3", "out"): 1000}), ("a p2",), "ports", {"counted": DATA + 1000}),
             # Other traffic is a difference in per cent of what was sent, and flagged: at one port that of the sum.
-            (
-                Paper(foreign_octets={("up", "out"): 50_000_000}),
-                (),
-                "trunk",
-                {"difference_pct": pytest.approx(100 * 50_000_000 / DATA, abs=0.001), "flagged": True, "why": MORE},
-            ),
+            (Paper(foreign_octets=FOREIGN), (), "trunk", ABOVE),
             (Paper(trunk=False, foreign_octets=P2), (), "ports", {"flagged": True, "why": MORE}),
             (Paper(duration_s=2, cache_s=15, phase_s=14), (), "trunk", COARSE),
         ],
     )
-    def test_it_is_that_of_the_ports_that_carry_all_data(
-        self, paper: Paper, unread: tuple[str, ...], where: str, total: dict[str, Any]
-    ) -> None:
+    def test_it_is_of_the_ports_that_carry_all_data(self, paper: Paper, unread: Any, where: str, total: Any) -> None:
         found = balance(paper, counters=without(paper.repetition(), *unread).counters)
         wanted = {"retransmitted": 0} | total
         assert found.where == where
         assert {name: getattr(found.total, name) for name in wanted} == wanted
 
-    def test_a_part_of_the_ports_is_no_total(self) -> None:
+    def test_a_part_of_the_ports_is_no_total_and_without_retransmits_the_expected_is_unknown(self) -> None:
         paper = Paper(trunk=False)
         assert balance(paper, counters=without(paper.repetition(), "a p2", "a p3").counters).total is None
         assert balance(paper, counters=()).total is None
-
-    def test_where_a_kernel_does_not_count_retransmits_the_expected_is_unknown(self) -> None:
-        paper = Paper()
-        first, second = paper.flows()
+        first, second = Paper().flows()
         unknown = {"retransmits": None, "retransmitted_bytes": None}
         flows = (first, builders.changing(second, sender=unknown, retransmits=None))
-        total = known(balance(paper, flows=flows).total)
+        total = known(balance(Paper(), flows=flows).total)
         assert (total.expected, total.difference_pct, total.counted) == (None, None, DATA)
 
 
 class TestEach:
-    def test_they_are_in_the_order_of_time_and_found_by_their_repetition(self) -> None:
+    def test_they_are_in_the_order_of_time_and_found_by_their_repetition_but_one_without_flows_has_none(self) -> None:
         info, measured = several(3, Paper())
-        found = Balances(info, reversed([replace(one, started_at=at) for at, one in enumerate(measured)]))
+        failed = builders.failed(info.plan.cells[0], repetition=2)
+        found = Balances(info, [failed, *reversed([replace(one, started_at=at) for at, one in enumerate(measured)])])
         assert [each.repetition.cell for each in found.each] == [1, 2, 3]
         assert found.each[0].traffic_s == 10.0
-        own = [found.of(repetition) for repetition in measured]
-        assert [each and each.repetition.cell for each in own] == [1, 2, 3]
-
-    def test_a_repetition_without_flows_has_none(self) -> None:
-        paper = Paper()
-        failed = builders.failed(paper.cell, repetition=2)
-        found = Balances(paper.run(), [failed, paper.repetition()])
+        assert [known(found.of(repetition)).repetition.cell for repetition in measured] == [1, 2, 3]
         assert found.of(failed) is None
-        assert [each.repetition.repetition for each in found.each] == [1]
 
     def test_attempts_of_one_repetition_have_their_own(self) -> None:
         first, second = several(2, Paper())[1]
         attempts = [first, replace(second, cell=1, attempt=2)]
         found = Balances(Paper().run(), attempts)
-        assert [own.repetition.attempt for one in attempts if (own := found.of(one)) is not None] == [1, 2]
+        assert [known(found.of(one)).repetition.attempt for one in attempts] == [1, 2]
 
-    def test_what_was_lost_is_attributed(self) -> None:
-        (lost,) = balance(Paper(losses={(0, "switch out"): 300})).lost
+
+class TestColumns:
+    def test_a_cell_shows_what_the_trunk_carried_and_without_one_the_difference_only(self) -> None:
+        for port, trunk in ((("up", "out"), True), (("p1", "in"), False)):
+            found = balance(Paper(trunk=trunk, foreign_octets={port: 50_000_000}))
+            total = known(found.total)
+            assert trunk_total(found) == {
+                "trunk_octets": total.counted if trunk else None,
+                "trunk_expected_octets": total.expected if trunk else None,
+                "counters_difference_pct": total.difference_pct,
+            }
+            assert total.difference_pct == pytest.approx(2.2, abs=0.1)
+        assert set(trunk_total(None).values()) == {None}
+        assert port_octets(None, "n1", "n3") == {"source_port_octets": None, "destination_port_octets": None}
+
+    def test_a_pair_shows_the_ports_of_its_ends_and_what_was_lost_is_attributed(self) -> None:
+        paper = Paper(losses={(0, "switch out"): 300})
+        found, data, back = balance(paper), paper.segments * FRAME, paper.segments // 2 * ACK
+        for ends, octets in ((("n1", "n3"), (data + 300 * FRAME, data)), (("n3", "n1"), (back, back))):
+            assert tuple(port_octets(found, *ends).values()) == octets
+        (lost,) = found.lost
         assert lost.segments_about == pytest.approx(300, abs=3)
         assert "p3" in lost.name
 
 
-class TestColumns:
-    @pytest.mark.parametrize(("port", "trunk"), [(("up", "out"), True), (("p1", "in"), False)])
-    def test_a_cell_shows_what_the_trunk_carried_and_without_one_the_difference_only(
-        self, port: tuple[str, str], trunk: bool
-    ) -> None:
-        found = balance(Paper(trunk=trunk, foreign_octets={port: 50_000_000}))
-        total = known(found.total)
-        assert trunk_total(found) == {
-            "trunk_octets": total.counted if trunk else None,
-            "trunk_expected_octets": total.expected if trunk else None,
-            "counters_difference_pct": total.difference_pct,
-        }
-        assert total.difference_pct == pytest.approx(2.2, abs=0.1)
-
-    def test_without_a_balance_all_are_unknown(self) -> None:
-        assert set(trunk_total(None).values()) == {None}
-        assert port_octets(None, "n1", "n3") == {"source_port_octets": None, "destination_port_octets": None}
-
-    def test_a_pair_shows_the_ports_of_its_ends(self) -> None:
-        paper = Paper(losses={(0, "switch out"): 300})
-        data, back = paper.segments * FRAME, paper.segments // 2 * ACK
-        for ends, octets in ((("n1", "n3"), (data + 300 * FRAME, data)), (("n3", "n1"), (back, back))):
-            assert tuple(port_octets(balance(paper), *ends).values()) == octets
-
-
-def without_up(port: PortSeries) -> PortSeries | None:
-    return None if (port.switch, port.port) == ("a", "up") else port
-
-
-def empty_up(port: PortSeries) -> PortSeries:
+def up_emptied(port: PortSeries) -> PortSeries:
     return replace(port, columns={name: [] for name in port.columns}) if port.port == "up" else port
 
 
@@ -167,36 +141,37 @@ class TestWhole:
         assert (sent.counted, own.packets) == (3 * paper.segments * FRAME, 3 * paper.segments)
         assert (own.drops, own.damaged) == (21, 0)
 
-    @pytest.mark.parametrize("silent", [without_up, empty_up])
-    def test_a_repetition_without_a_port_is_left_out(self, silent: Callable[..., PortSeries | None]) -> None:
+    def test_a_repetition_without_a_port_or_its_readings_is_left_out(self) -> None:
         paper = Paper()
         info, (first, second, third) = several(3, paper)
-        found = Balances(info, [first, altered(second, silent), third])
-        expected, counted, _ = point(found, PointKind.TRUNK_OUT, "a", "up")
-        assert counted == pytest.approx(2 * 2 * paper.segments * FRAME, abs=10)
-        assert expected == pytest.approx(counted, rel=1e-5)
-        _, other, _ = point(found, PointKind.PORT_OUT, "b", "p3")
-        assert other == pytest.approx(3 * paper.segments * FRAME, abs=10)
-
-    def test_a_point_that_was_never_read_is_not_there(self) -> None:
-        paper = Paper(nics=False)
-        found = Balances(paper.run(), [without(paper.repetition(), "a up")]).whole()
-        kinds = {point.kind for point in found if point.owner in ("a", "n1")}
-        assert kinds == {PointKind.PORT_IN, PointKind.PORT_OUT}
+        for silent in (without(second, "a up"), altered(second, up_emptied)):
+            found = Balances(info, [first, silent, third])
+            expected, counted, _ = point(found, PointKind.TRUNK_OUT, "a", "up")
+            assert counted == pytest.approx(2 * 2 * paper.segments * FRAME, abs=10)
+            assert expected == pytest.approx(counted, rel=1e-5)
+            _, other, _ = point(found, PointKind.PORT_OUT, "b", "p3")
+            assert other == pytest.approx(3 * paper.segments * FRAME, abs=10)
 
     def test_what_passed_between_two_sittings_of_a_run_does_not_count(self) -> None:
         paper = Paper(discards={("up", "out"): 7})
-        info, measured = several(2, paper, gap_s=600)
-        foreign = altered(measured[1], lambda port: shifted(port, 10**9))
-        found = Balances(info, [measured[0], foreign]).whole()
+        info, (first, second) = several(2, paper, gap_s=600)
+
+        def shifted(port: PortSeries) -> PortSeries:
+            counted = {name: [value + 10**9 for value in port.columns[name]] for name in ("in_octets", "out_octets")}
+            return replace(port, columns=port.columns | counted)
+
+        found = Balances(info, [first, altered(second, shifted)]).whole()
         total, counted = found[CountingPoint(PointKind.TRUNK_OUT, "a", ("up",))]
         assert counted.octets == pytest.approx(2 * 2 * paper.segments * FRAME, abs=10)
         assert total.difference_pct == pytest.approx(0, abs=0.001)
         assert (counted.drops, counted.damaged) == (14, 0)
         assert counted.packets == pytest.approx(2 * 2 * paper.segments, abs=4)
 
-    def test_a_run_without_flows_has_no_points(self) -> None:
-        paper = Paper()
+    def test_a_point_that_was_never_read_is_not_there_and_none_is_without_flows(self) -> None:
+        paper = Paper(nics=False)
+        found = Balances(paper.run(), [without(paper.repetition(), "a up")]).whole()
+        kinds = {point.kind for point in found if point.owner in ("a", "n1")}
+        assert kinds == {PointKind.PORT_IN, PointKind.PORT_OUT}
         assert Balances(paper.run(), [builders.failed(paper.cell)]).whole() == {}
 
 
@@ -209,72 +184,45 @@ def test_data_that_may_have_gone_over_other_links_are_in_no_balance() -> None:
     assert found.whole() == {}
 
 
-def shifted(port: PortSeries, octets: int) -> PortSeries:
-    """Return the readings as they are after other traffic of `octets` in each direction."""
-    counted = {name: [value + octets for value in port.columns[name]] for name in port.columns if "octets" in name}
-    return replace(port, columns=port.columns | counted)
-
-
 def test_how_often_a_switch_refreshes_is_seen_over_the_whole_run() -> None:
     """Most tests of 2 s alone show no refresh; the run shows that they are 15 s apart."""
     info, measured = several(12, Paper(duration_s=2))
-    truth: dict[tuple[str, str], list[tuple[int, dict[str, int]]]] = {}
-    for repetition in measured:
-        for port in repetition.counters:
-            rows = [{name: own[at] for name, own in port.columns.items()} for at, _ in enumerate(port.columns["t_ns"])]
-            truth.setdefault((port.switch, port.port), []).extend(zip(port.columns["t_ns"], rows, strict=True))
+    whole: dict[tuple[str, str], dict[str, list[int]]] = {}
+    for port in (port for repetition in measured for port in repetition.counters):
+        for name, values in port.columns.items():
+            whole.setdefault((port.switch, port.port), {}).setdefault(name, []).extend(values)
 
     def cached(port: PortSeries) -> PortSeries:
-        known = truth[port.switch, port.port]
-        columns: dict[str, list[int]] = {name: [] for name in port.columns}
-        for t_ns in port.columns["t_ns"]:
-            refreshed_ns = t_ns - t_ns % (15 * SECOND)
-            shown = [row for at_ns, row in known if at_ns <= refreshed_ns] or [known[0][1]]
-            for name, values in columns.items():
-                values.append(t_ns if name == "t_ns" else shown[-1][name])
-        return replace(port, columns=columns)
+        times, read = port.columns["t_ns"], whole[port.switch, port.port]
+        shown = [max(0, bisect_right(read["t_ns"], t_ns - t_ns % (15 * SECOND)) - 1) for t_ns in times]
+        columns = {name: [values[at] for at in shown] for name, values in read.items()}
+        return replace(port, columns=columns | {"t_ns": times})
 
     found = Balances(info, [altered(repetition, cached) for repetition in measured])
     _, counted = found.whole()[CountingPoint(PointKind.TRUNK_OUT, "a", ("up",))]
     assert counted.refresh_s == pytest.approx(15, abs=5)
-    assert [each.total.coarse for each in found.each if each.total is not None] == [True] * 12
+    assert [known(each.total).coarse for each in found.each] == [True] * 12
 
 
-def test_the_chart_has_the_trunks_rate_beside_the_flows() -> None:
-    paper = Paper()
-    lines = port_rates(paper.plan(), paper.repetition(), 180)
-    assert [line.name for line in lines] == ["trunk, a up out"]
-    inside = [mbps for t_s, mbps in zip(lines[0].t_s, lines[0].mbps, strict=True) if 1 < t_s < 9]
+def rates(most: int = 180, **fields: Any) -> list[PortRate]:
+    return port_rates(Paper().plan(), Paper().repetition(**fields), most)
+
+
+def test_the_chart_has_the_trunks_rate_within_the_measurement_interval_in_means_of_many_readings() -> None:
+    (every,), (few,) = rates(), rates(3)
+    assert every.name == "trunk, a up out"
+    inside = [mbps for t_s, mbps in zip(every.t_s, every.mbps, strict=True) if 1 < t_s < 9]
     assert inside == [pytest.approx(1882, rel=0.01)] * len(inside)
     assert len(inside) >= 7
-
-
-def test_a_line_of_many_readings_is_made_of_means() -> None:
-    paper = Paper()
-    (every,), (few,) = (port_rates(paper.plan(), paper.repetition(), most) for most in (180, 3))
     assert len(few.t_s) <= 3 < len(every.t_s)
     assert sum(few.mbps[:-1]) / (len(few.mbps) - 1) == pytest.approx(1882, rel=0.01)
-
-
-def test_a_repetition_without_counters_or_without_a_measurement_interval_draws_no_line() -> None:
-    paper = Paper()
-    for fields in ({"counters": ()}, {"window_start_ns": None}):
-        assert port_rates(paper.plan(), paper.repetition(**fields), 180) == []
-
-
-def test_only_readings_within_the_measurement_interval_are_drawn() -> None:
-    paper = Paper()
-    whole = paper.repetition()
-    assert whole.window_start_ns is not None
-    later = paper.repetition(window_start_ns=whole.window_start_ns + 5 * 10**9)
-    (all_of_it,), (half,) = (port_rates(paper.plan(), one, 180) for one in (whole, later))
-    assert len(half.t_s) < len(all_of_it.t_s) - 3
+    (half,) = rates(window_start_ns=builders.BEGIN_NS + 5 * SECOND)
+    assert len(half.t_s) < len(every.t_s) - 3
     assert min(half.t_s) >= 0
 
 
-def test_a_trunk_of_which_one_port_was_not_read_gives_way_to_the_senders_ports() -> None:
-    paper = Paper()
-    read = [series for series in paper.counters() if series.port != "up"]
-    (line,) = port_rates(paper.plan(), paper.repetition(counters=tuple(read)), 180)
+def test_a_trunk_of_which_one_port_was_not_read_gives_way_to_the_senders_ports_and_those_to_no_line() -> None:
+    (line,) = rates(counters=tuple(series for series in Paper().counters() if series.port != "up"))
     assert line.name == "switch ports, sum"
     assert max(line.mbps) == pytest.approx(1882, rel=0.01)
+    assert rates(counters=()) == rates(window_start_ns=None) == []

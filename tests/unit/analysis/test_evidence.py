@@ -7,31 +7,37 @@ from typing import Any
 
 import builders
 import pytest
-from documents import finding
+from documents import cells_of, finding
 from known import known
 
 from rigctl.analysis.limits.evidence import evidence, named, of_flows
-from rigctl.analysis.limits.hosts import Busy, Processors, WindowCause
+from rigctl.analysis.limits.hosts import Busy, Processors, WindowCause, window_cause
 from rigctl.analysis.rows.frames import load
-from rigctl.analysis.summary import CellSummary, summaries
+from rigctl.analysis.summary import CellSummary
 from rigctl.findings import Severity, Weight
-from rigctl.model.limits.rules import Evidence, judged
+from rigctl.model.limits.rules import Evidence, Verdict, judged
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Condition, Datagrams, HostSetting, Link, NicCounters, Pair, Repetition, RunInfo, Series
 
 ONE_PAIR = (Pair("pi1", "pi2"),)
-HELD = {"busy_us": 1_000_000, "rwnd_limited_us": 900_000, "sndbuf_limited_us": 60_000}
-FAR = {**HELD, "advertised_window_bytes": 8704, "rtt_min_us": 5000, "series": Series()}
+FAR = {"busy_us": 1_000_000, "rwnd_limited_us": 900_000, "sndbuf_limited_us": 60_000, "series": Series()}
+FAR |= {"advertised_window_bytes": 8704, "rtt_min_us": 5000}
 """8 KiB over 5 ms: six segments of 1448 bytes a round trip, 13.9 Mbit/s."""
 
 
 def one_flow(**settings: Any) -> Cell:
-    return builders.cell(pairs=ONE_PAIR, parallel=1, **{"window_bytes": None, "mss": None, **settings})
+    return builders.cell(pairs=ONE_PAIR, **{"window_bytes": None, "mss": None, **settings})
 
 
-def outcome(cell: Cell, *measured: Repetition, virtual: str | None = None) -> tuple[RunInfo, CellSummary]:
-    info = builders.run(builders.plan([cell], virtual=virtual))
-    return info, summaries(load(info, measured))[0]
+def outcome(cell: Cell, *measured: Repetition, **plan: Any) -> tuple[RunInfo, CellSummary]:
+    info = builders.run(builders.plan([cell], **{"virtual": None, **plan}))
+    return info, cells_of(info, measured)[0]
+
+
+def one_run(cell: Cell, mbps: float, again: int = 0, plan: Any = None, **sender: Any) -> tuple[Any, Any, CellSummary]:
+    one = builders.repetition(cell, (mbps,), (again,), sender=sender)
+    info, summary = outcome(cell, one, **(plan or {}))
+    return info, one, summary
 
 
 def working(one: Repetition, node_pct: dict[str, float], agent_pct: float = 20.0, others_pct: float = 0) -> Repetition:
@@ -57,8 +63,8 @@ def limit(efficiency_share: float | None, goodput_mbps: float | None = None, **k
 
 
 def test_line_rate_begins_at_98_per_cent_whatever_else_is_unknown() -> None:
-    assert limit(0.98) == limit(0.9796) == "line-rate"  # the latter is printed as 98.0 %
-    assert limit(0.9794) == limit(None) == "unknown"
+    shares = {0.98: "line-rate", 0.9796: "line-rate", 0.9794: "unknown", None: "unknown"}  # 0.9796 is printed as 98.0 %
+    assert {share: limit(share) for share in shares} == shares
 
 
 @pytest.mark.parametrize(
@@ -97,30 +103,28 @@ def test_processors_bind_from_95_per_cent_on(busy: Busy, binds: str | None) -> N
     assert limit(0.5, 470.0, asked_mbps=475.0, busy=busy) == "rate"
 
 
-@pytest.mark.parametrize(("goodput", "binds"), [(13.9, "window"), (12.6, "window"), (12.4, "machine")])
-def test_on_a_busy_machine_the_window_binds_where_flows_achieve_what_it_allows(goodput: float, binds: str) -> None:
-    flows = builders.flows(builders.cell(pairs=ONE_PAIR), (goodput,), None, **FAR)
+def test_on_a_busy_machine_the_window_binds_where_flows_achieve_what_it_allows() -> None:
     idle, busy = (Busy(_by_run(pct), _by_run(pct), one_machine=True) for pct in (10.0, 99.0))
-    assert limit(0.1, goodput, flows=flows, busy=busy) == binds
-    assert limit(0.1, goodput, flows=flows, busy=idle) == "window"
-    unknown = builders.flows(builders.cell(pairs=ONE_PAIR), (goodput,), None, **{**FAR, "rtt_min_us": None})
-    assert limit(0.1, goodput, flows=unknown, busy=busy) == "machine"
+    for goodput, binds in ((13.9, "window"), (12.6, "window"), (12.4, "machine")):
+        flows = builders.flows(one_flow(), (goodput,), None, **FAR)
+        unknown = [builders.changing(flow, sender={"rtt_min_us": None}) for flow in flows]
+        found = [limit(0.1, goodput, flows=own, busy=by) for own, by in ((flows, busy), (flows, idle), (unknown, busy))]
+        assert found == [binds, "window", "machine"]
 
 
 def test_several_repetitions_weigh_as_one_does() -> None:
-    cell = builders.cell(window_bytes=8192, pairs=ONE_PAIR, parallel=1)
+    cell = one_flow(window_bytes=8192)
     for goodput, binds in ((13.9, "window"), (10.0, "sender")):
         repetitions = [builders.repetition(cell, (goodput,), number=number, sender=FAR) for number in (1, 2, 3)]
         measured = [working(repetition, {"pi1": 99.0}) for repetition in repetitions]
         info, summary = outcome(cell, *measured)
-        assert summary.limit == binds
-        assert {row["limit"] for row in load(info, measured).derived.cells} == {binds}
+        assert {row["limit"] for row in load(info, measured).derived.cells} == {summary.limit} == {binds}
 
 
 def test_the_shares_of_processors_are_columns() -> None:
-    cell = builders.cell(pairs=(Pair("a", "b"), Pair("a", "c")), parallel=1)
+    cell = builders.cell(pairs=(Pair("a", "b"), Pair("a", "c")))
     one = working(builders.repetition(cell, (400, 400)), {"a": 96.0}, agent_pct=150.0)
-    derived = load(builders.run(builders.plan([cell], virtual=None)), [one]).derived
+    derived = load(outcome(cell)[0], [one]).derived
     row = derived.pairs[0]
     assert (row["cpu_source_pct"], row["cpu_destination_pct"]) == pytest.approx((96.0, 10.0))
     # The sender's agent has two threads, the receiver's one: 150 % of a processor are 75 % of two.
@@ -129,27 +133,23 @@ def test_the_shares_of_processors_are_columns() -> None:
     assert row["limit"] == "receiver"
 
 
-def test_one_processor_full_of_interrupts_is_what_limits() -> None:
-    cell = builders.cell(pairs=ONE_PAIR, parallel=1)
-    one = working(builders.repetition(cell, (400,)), {"pi1": 30.0, "pi2": 25.0})
+def test_one_processor_full_of_interrupts_is_what_limits_but_not_what_was_busy_waiting() -> None:
+    one = working(builders.repetition(one_flow(), (400,)), {"pi1": 30.0, "pi2": 25.0})
     one = builders.using(one, {"pi1": {"busiest_cpu_us": 5_000_000}, "pi2": {"busiest_cpu_us": 9_900_000}})
-    info, summary = outcome(cell, one)
+    info, summary = outcome(one_flow(), one)
     row = load(info, [one]).derived.pairs[0]
     assert (row["busiest_cpu_source_pct"], row["busiest_cpu_destination_pct"]) == pytest.approx((50.0, 99.0))
     assert (row["limit"], summary.limit, round(summary.busy.highest_pct)) == ("receiver", "receiver", 99)
-    assert outcome(cell, one, virtual="namespaces")[1].limit == "unknown"
-
-
-def test_what_was_busy_waiting_is_no_limit() -> None:
-    cell = builders.cell(pairs=ONE_PAIR, parallel=1, test="pingpong", message_bytes=64, busy_poll=True)
-    one = working(builders.repetition(cell, (400,)), {"pi1": 100.0, "pi2": 100.0}, agent_pct=100.0)
-    assert outcome(cell, one)[1].limit == "unknown"
+    assert outcome(one_flow(), one, virtual="namespaces")[1].limit == "unknown"
+    polling = one_flow(test="pingpong", message_bytes=64, busy_poll=True)
+    one = working(builders.repetition(polling, (400,)), {"pi1": 100.0, "pi2": 100.0}, agent_pct=100.0)
+    assert outcome(polling, one)[1].limit == "unknown"
 
 
 def test_processors_busy_with_other_programs_are_not_called_the_limit() -> None:
-    cell = builders.cell(pairs=ONE_PAIR, parallel=1)
-    beside = working(builders.repetition(cell, (400,)), {"pi1": 100.0, "pi2": 100.0}, agent_pct=60.0, others_pct=70.0)
-    info, summary = outcome(cell, beside, virtual="namespaces")
+    one = builders.repetition(one_flow(), (400,))
+    beside = working(one, {"pi1": 100.0, "pi2": 100.0}, agent_pct=60.0, others_pct=70.0)
+    info, summary = outcome(one_flow(), beside, virtual="namespaces")
     row = load(info, [beside]).derived.pairs[0]
     assert row["limit"] == summary.limit == "unknown"
     assert row["other_cpu_source_pct"] == pytest.approx(70.0)  # of four processors, less two agents of 60 % each
@@ -157,16 +157,11 @@ def test_processors_busy_with_other_programs_are_not_called_the_limit() -> None:
     assert (found.weight, found.level) == (Weight.SUSPECT, Severity.WARNING)
     assert found.numbers["others_pct"] == pytest.approx(70.0)
     # On nodes of their own, interrupts are the run's, and the other node's agent is not.
-    row = load(builders.run(builders.plan([cell])), [beside]).derived.pairs[0]
-    assert row["other_cpu_destination_pct"] == pytest.approx(70.0)
-    assert row["limit"] == "unknown"
+    row = load(builders.run(builders.plan([one_flow()])), [beside]).derived.pairs[0]
+    assert (row["other_cpu_destination_pct"], row["limit"]) == (pytest.approx(70.0), "unknown")
 
 
-AFTER_BEGIN = [builders.BEGIN_NS + at for at in (1, 2, 3)]
-SENDING = {
-    **{"busy_us": 9_000_000, "rwnd_limited_us": 300_000, "sndbuf_limited_us": 0},
-    **{"congestion": "cubic", "rtt_us": 5000, "series": Series()},
-}
+SENDING = {"busy_us": 9_000_000, "rwnd_limited_us": 300_000, "rtt_us": 5000, "series": Series()}
 """400 Mbit/s for 10 s are 345,000 segments; at 5 ms 20 lost ones allow 373 Mbit/s, 5 of them 745, 4 of them 833."""
 
 
@@ -178,7 +173,11 @@ SENDING = {
         ({"congestion": "reno"}, 2000, "unknown"),  # that allows a tenth of the goodput
         ({}, 4, "unknown"),  # that allows more than twice as much: something else is slow
         ({"rtt_us": 500}, 20, "unknown"),
-        ({"series": Series({"t_ns": AFTER_BEGIN, "rtt_us": [0, 500, 500]})}, 20, "unknown"),
+        (
+            {"series": Series({"t_ns": [builders.BEGIN_NS + at for at in (1, 2, 3)], "rtt_us": [0, 500, 500]})},
+            20,
+            "unknown",
+        ),
         ({"congestion": "bbr"}, 2000, "unknown"),
         ({"congestion": None}, 2000, "unknown"),
         ({}, 0, "unknown"),
@@ -188,21 +187,17 @@ SENDING = {
     ],
 )
 def test_losses_bind_where_they_explain_the_goodput(sender: dict[str, Any], retransmits: int, binds: str) -> None:
-    cell = builders.cell(pairs=ONE_PAIR, parallel=1, duration_s=10.0)
-    one = builders.repetition(cell, (400,), (retransmits,), sender={**SENDING, **sender})
-    _, summary = outcome(cell, one)
-    assert summary.limit == binds
-    assert (summary.losses is not None) == (binds == "loss")
+    _, _, summary = one_run(builders.cell(pairs=ONE_PAIR), 400.0, again=retransmits, **{**SENDING, **sender})
+    assert (summary.limit, summary.losses is not None) == (binds, binds == "loss")
 
 
 LINKS = {"pi1": Link(10**8, 1500), "pi2": Link(10**8, 1500)}
 HEADERS = 66  # Ethernet, IP and TCP with timestamps, as an interface counts them
-BUSY = {"busy_us": 10_000_000, "rwnd_limited_us": 0, "sndbuf_limited_us": 0, "rtt_us": 9000, "rtt_min_us": 20}
 
 
 def measured(mbps: float, received: dict[str, int], sent: dict[str, int] | None = None, **sender: Any) -> Repetition:
     """10 s of one flow from pi1 to pi2, with what the interfaces counted."""
-    one = builders.repetition(one_flow(), (mbps,), sender={**BUSY, **sender})
+    one = builders.repetition(one_flow(), (mbps,), sender={"rtt_us": 9000, "rtt_min_us": 20, **sender})
     return builders.using(one, {"pi1": {"nic": NicCounters(**(sent or {}))}, "pi2": {"nic": NicCounters(**received)}})
 
 
@@ -211,7 +206,7 @@ def summary_of(one: Repetition) -> tuple[CellSummary, Evidence]:
     info = builders.run(builders.plan([one_flow()], virtual=None, links=LINKS), facts=facts)
     frames = load(info, [one])
     ((seen,),) = (one.seen.values() for one in frames.derived.derivations)
-    return summaries(frames)[0], seen
+    return cells_of(info, [one])[0], seen
 
 
 def own_bytes(mbps: float, packet_payload: int = 1448) -> dict[str, int]:
@@ -231,27 +226,17 @@ def with_others(mbps: float, others_mbps: float, packet_payload: int = 1448) -> 
 def test_what_an_interface_counts_beyond_the_run_is_other_traffic(packet_payload: int) -> None:
     summary, seen = summary_of(measured(55.0, with_others(55.0, 40.0, packet_payload), segs_out=47_500))
     assert 40.0 * 0.94 <= (seen.other_mbps or 0) <= 40.05  # never more than there was
-    assert summary.limit == "other-traffic"
-    assert (seen.other_counter, seen.other_link) == ("pi2 eth0", "to pi2")
-
-
-@pytest.mark.parametrize("packet_payload", [1448, 43_440])
-def test_a_run_alone_has_no_other_traffic(packet_payload: int) -> None:
+    assert (summary.limit, seen.other_counter, seen.other_link) == ("other-traffic", "pi2 eth0", "to pi2")
     for mbps in (30.0, 80.0):
         summary, seen = summary_of(measured(mbps, own_bytes(mbps, packet_payload), segs_out=round(mbps * 863.3)))
         assert seen.other_share == pytest.approx(0.0, abs=0.001)
         assert summary.limit != "other-traffic"
 
 
-def test_the_sending_interface_is_looked_at_too() -> None:
-    counts = with_others(60.0, 33.0)
-    sent = {"tx_bytes": counts["rx_bytes"], "tx_packets": counts["rx_packets"]}
+def test_the_sending_interface_is_looked_at_too_and_without_counters_other_traffic_is_unknown() -> None:
+    sent = {name.replace("rx", "tx"): count for name, count in with_others(60.0, 33.0).items()}
     summary, seen = summary_of(measured(60.0, own_bytes(60.0), sent, segs_out=51_800))
-    assert (summary.limit, seen.other_link) == ("other-traffic", "from pi1")
-    assert seen.other_counter == "pi1 eth0"
-
-
-def test_without_counters_it_is_unknown() -> None:
+    assert (summary.limit, seen.other_counter, seen.other_link) == ("other-traffic", "pi1 eth0", "from pi1")
     summary, seen = summary_of(measured(55.0, {}))
     assert seen.other_share is seen.link_share is None
     assert summary.limit != "other-traffic"
@@ -260,8 +245,7 @@ def test_without_counters_it_is_unknown() -> None:
 def test_segments_lost_before_the_interface_do_not_hide_other_traffic() -> None:
     """A tenth of the segments was sent twice: the receiver's own count of segments says that they did not arrive."""
     one = measured(55.0, with_others(55.0, 40.0), segs_out=52_200, retransmitted_bytes=6_878_000)
-    _, blind = summary_of(one)
-    _, seen = summary_of(builders.changing_flows(one, receiver={"segs_in": 47_500}))
+    (_, blind), (_, seen) = summary_of(one), summary_of(builders.changing_flows(one, receiver={"segs_in": 47_500}))
     assert seen.other_mbps == pytest.approx(40.0, rel=0.06)
     assert known(blind.other_mbps) < known(seen.other_mbps)  # a lower bound
 
@@ -274,7 +258,6 @@ def test_a_link_that_is_neither_full_nor_free_of_others_leaves_a_shaper_open() -
 
 STEPS = 100
 TIMES = [builders.BEGIN_NS + step * 100_000_000 for step in range(1, STEPS + 1)]
-QUIET = {"busy_us": 10_000_000, "rwnd_limited_us": 0, "sndbuf_limited_us": 0, "congestion": "cubic"}
 
 
 def sampled(rtt_us: int, retransmits: list[int] | None = None, advertised: int = 3_000_000) -> Series:
@@ -284,23 +267,12 @@ def sampled(rtt_us: int, retransmits: list[int] | None = None, advertised: int =
     return Series(columns | {"mss": [1448] * STEPS, "advertised_window": [advertised] * STEPS})
 
 
-def one_run(
-    cell: Cell, mbps: float, plan: dict[str, Any] | None = None, again: int = 0, **sender: Any
-) -> tuple[RunInfo, Repetition, CellSummary]:
-    info = builders.run(builders.plan([cell], virtual=None, **(plan or {})))
-    one = builders.repetition(cell, (mbps,), (again,), sender={**QUIET, **sender})
-    return info, one, summaries(load(info, [one]))[0]
-
-
-def test_a_queue_that_stands_at_a_constant_rate_is_a_shaper() -> None:
+def test_a_queue_that_stands_at_a_constant_rate_is_a_shaper_and_many_losses_are_a_policer() -> None:
     info, one, summary = one_run(one_flow(), 285.0, rtt_us=9000, rtt_min_us=200, series=sampled(9000))
     assert (summary.limit, summary.verdict.rule) == ("path", "shaper")
     found = finding(info, [one], "Limited by the path: test 1;")
     assert found.numbers["queue_ms"] == pytest.approx(8.8)
     assert "between pi1 and pi2" in (found.remedy or "")
-
-
-def test_many_losses_at_a_constant_rate_are_a_policer() -> None:
     lost = [50 * step for step in range(STEPS)]
     _, _, summary = one_run(one_flow(), 197.0, again=lost[-1], rtt_us=210, rtt_min_us=200, series=sampled(210, lost))
     assert (summary.limit, summary.verdict.cause) == ("path", "policer")
@@ -313,86 +285,73 @@ def varying(changes: list[int], flows: int = 1) -> Evidence:
     counted = list(accumulate(10_000_000 + change for change in changes))
     times, lost = TIMES[:steps], [4 * step for step in range(steps)]
     sender = Series({"t_ns": times, "bytes": counted, "retransmits": lost, "rtt_us": [900] * steps})
-    one = builders.repetition(cell, (800.0,), sender={**QUIET, "rtt_min_us": 200, "series": sender})
+    one = builders.repetition(cell, (800.0,), sender={"rtt_min_us": 200, "series": sender})
     receiver = {"bytes": counted[-1], "series": Series({"t_ns": times, "bytes": counted})}
     made = builders.changing_flows(one, receiver=receiver).flows
     return Evidence(**of_flows(made, 800.0, CommonWindow(times[0], times[-1], 0)))
 
 
-def test_goodput_that_is_regulated_varies_less_over_four_intervals_than_independent_values() -> None:
-    assert known(varying([5_000_000, -5_000_000] * 20).variance_ratio) < 0.05  # less follows more
+def test_regulated_goodput_varies_less_over_four_intervals_and_unevenness_is_that_of_one_flow_or_loss() -> None:
+    changes = [5_000_000, -5_000_000] * 20  # less follows more
     assert known(varying(([2_000_000] * 10 + [-2_000_000] * 10) * 2).variance_ratio) > 2.0
-    assert varying([5_000_000, -5_000_000] * 7).variance_ratio is None
-
-
-def test_unevenness_is_that_of_one_flow_or_of_one_loss() -> None:
-    changes = [5_000_000, -5_000_000] * 20
-    alone, few, many = (varying(changes, flows).unevenness for flows in (1, 2, 16))
-    variation = known(varying(changes).variation)
+    assert varying(changes[:14]).variance_ratio is None
+    alone, few, many = (varying(changes, flows) for flows in (1, 2, 16))
+    assert known(alone.variance_ratio) < 0.05
+    variation = known(alone.variation)
     assert variation == pytest.approx(0.5, rel=0.05)
-    assert alone == pytest.approx(variation * 2, rel=0.05)  # 4 losses in an interval
-    assert few == pytest.approx(variation * 8**0.5, rel=0.05)
-    assert many == pytest.approx(variation * 8, rel=0.05)
+    assert alone.unevenness == pytest.approx(variation * 2, rel=0.05)  # 4 losses in an interval
+    assert few.unevenness == pytest.approx(variation * 8**0.5, rel=0.05)
+    assert many.unevenness == pytest.approx(variation * 8, rel=0.05)
 
 
 def test_a_rate_that_was_not_sampled_is_not_constant() -> None:
-    (flow,) = builders.flows(one_flow(), (285.0,), None, **QUIET, rtt_min_us=200, series=sampled(9000))
-    window = CommonWindow(builders.BEGIN_NS, builders.BEGIN_NS + 10_000_000_000, 0)
-    assert of_flows([flow], 285.0, window)["variation"] is not None
+    (flow,) = builders.flows(one_flow(), (285.0,), None, rtt_min_us=200, series=sampled(9000))
+    window = CommonWindow(builders.BEGIN_NS, builders.BEGIN_NS + 10**10, 0)
     blind = builders.changing(flow, receiver={"series": Series()})
-    assert "variation" not in of_flows([blind], 285.0, window)
+    found = [of_flows([each], 285.0, window).get("variation") for each in (flow, blind)]
+    assert [share is None for share in found] == [False, True]
 
 
-SMALL = {"conditions": (Condition("small", (HostSetting("sysctl", "4096 16384 20000", "net.ipv4.tcp_rmem"),)),)}
-TUNED = WindowCause("receive", "pi2", 20_000, False, "net.ipv4.tcp_rmem", "4096 16384 20000")
+SMALL_RMEM = "4096 16384 20000"
+SMALL = Condition("small", (HostSetting("sysctl", SMALL_RMEM, "net.ipv4.tcp_rmem"),))
+TUNED = WindowCause("receive", "pi2", 20_000, False, "net.ipv4.tcp_rmem", SMALL_RMEM)
 CUT = WindowCause("receive", "pi2", 50_000, False, "net.core.rmem_max", "212992")
-WINDOW: dict[str, Any] = {"rtt_us": 9000, "rtt_min_us": 8950, "rwnd_limited_us": 4_100_000}
 
 
-@pytest.mark.parametrize(
-    ("cell", "plan", "cause", "remedy"),
-    [
-        (one_flow(condition="small"), SMALL, TUNED, "Raise net.ipv4.tcp_rmem (its third value) on pi2."),
-        # Requested, and cut by the kernel.
-        (one_flow(window_bytes=65536), {}, CUT, "Raise net.core.rmem_max on pi2."),
-    ],
-)
-def test_a_window_is_told_with_the_sysctl_that_bounds_it(
-    cell: Cell, plan: dict[str, Any], cause: WindowCause, remedy: str
-) -> None:
-    info, one, _ = one_run(cell, 10.3, plan, **WINDOW, series=sampled(9000, advertised=11_600))
-    one = builders.changing_flows(one, receiver={"rcvbuf_bytes": cause.buffer_bytes})
-    (summary,) = summaries(load(info, [one]))
-    assert (summary.limit, summary.verdict.rule, summary.window_cause) == ("window", "window in flight", cause)
-    assert finding(info, [one], "Limited by the receive window: test 1;").remedy == remedy
+def test_a_window_is_told_with_the_sysctl_that_bounds_it() -> None:
+    full: dict[str, Any] = {"rtt_us": 9000, "rtt_min_us": 8950, "rwnd_limited_us": 4_100_000}
+    for cell, plan, cause, raised in (
+        (one_flow(condition="small"), {"conditions": (SMALL,)}, TUNED, "net.ipv4.tcp_rmem (its third value)"),
+        (one_flow(window_bytes=65536), {}, CUT, "net.core.rmem_max"),  # requested, and cut by the kernel
+    ):
+        info, one, _ = one_run(cell, 10.3, plan=plan, **full, series=sampled(9000, advertised=11_600))
+        one = builders.changing_flows(one, receiver={"rcvbuf_bytes": cause.buffer_bytes})
+        (summary,) = cells_of(info, [one])
+        assert (summary.limit, summary.verdict.rule, summary.window_cause) == ("window", "window in flight", cause)
+        assert finding(info, [one], "Limited by the receive window: test 1;").remedy == f"Raise {raised} on pi2."
 
 
 def test_a_quota_is_told_with_the_share_of_time() -> None:
-    info, one, _ = one_run(one_flow(), 400.0)
+    one = builders.repetition(one_flow(), (400.0,))
     one = builders.using(one, {"pi1": {"throttled_us": 9 * 10**6}, "pi2": {"throttled_us": 0}})
-    (summary,) = summaries(load(info, [one]))
+    info, summary = outcome(one_flow(), one)
     assert (summary.limit, summary.verdict.cause) == ("sender", "quota")
     assert "cpu.max" in (finding(info, [one], "Limited by the sender").remedy or "")
-    row = load(info, [one]).derived.pairs[0]
-    assert row["limit_detail"].startswith("quota: quota_sender 0.9")
+    assert load(info, [one]).derived.pairs[0]["limit_detail"].startswith("quota: quota_sender 0.9")
 
 
-def test_a_line_full_of_small_frames_is_limited_by_the_mtu() -> None:
+def test_a_line_full_of_small_frames_is_limited_by_the_mtu_unless_that_mss_was_requested() -> None:
     links = {"pi1": Link(10**9, 9000), "pi2": Link(10**9, 1500)}
-    _, _, summary = one_run(one_flow(), 941.0, {"links": links}, pmtu=1500)
-    assert summary.limit == "mtu"
+    summary, asked = (one_run(one_flow(mss=mss), 941.0, plan={"links": links}, pmtu=1500)[2] for mss in (None, 1460))
+    assert (summary.limit, asked.limit) == ("mtu", "line-rate")
     assert summary.verdict.numbers["larger_frames"] == pytest.approx(8948 / 9038 * 1538 / 1448)
-    _, _, summary = one_run(one_flow(mss=1460), 941.0, {"links": links}, pmtu=1500)
-    assert summary.limit == "line-rate"  # that MSS was requested
 
 
 def test_pairs_that_fill_a_link_together_are_limited_by_it() -> None:
-    cell = builders.cell(pairs=(Pair("pi1", "pi3"), Pair("pi2", "pi3")), parallel=1, window_bytes=None)
-    info = builders.run(builders.plan([cell], virtual=None))
+    cell = builders.cell(pairs=(Pair("pi1", "pi3"), Pair("pi2", "pi3")), window_bytes=None)
     one = builders.repetition(cell, (600.0, 340.0))
-    (summary,) = summaries(load(info, [one]))
-    assert {row["limit"] for row in load(info, [one]).derived.pairs} == {"shared-link"}
-    assert summary.limit == "shared-link"
+    info, summary = outcome(cell, one)
+    assert {row["limit"] for row in load(info, [one]).derived.pairs} == {summary.limit} == {"shared-link"}
     assert summary.verdict.numbers["shared_share"] == pytest.approx(0.998, abs=0.001)
 
 
@@ -402,34 +361,26 @@ def datagrams(sent: int | None, came: int | None, overflow: int | None = None, c
     (flow,) = builders.flows(one_flow(transport="udp", duration_s=steps / 10), (800.0,))
     series = Series({"t_ns": TIMES[: len(counted)], "bytes": list(counted)})
     here = None if came is None else Datagrams(came, overflow=overflow)
-    made = builders.changing(
-        flow,
-        sender={"datagrams": Datagrams(sent or 0), "series": Series()},
-        receiver={"bytes": 1250 * (came or 0), "datagrams": here, "series": series},
-    )
+    sender = {"datagrams": Datagrams(sent or 0), "series": Series()}
+    made = builders.changing(flow, sender, {"bytes": 1250 * (came or 0), "datagrams": here, "series": series})
     return Evidence(**of_flows([made], 800.0, CommonWindow(TIMES[0], TIMES[steps - 1], 0)))
 
 
-@pytest.mark.parametrize(
-    ("counts", "lost_share", "overflow_share"),
-    [
-        ((1000, 900, 25), 0.1, 0.25),
-        ((1000, 900, 0), 0.1, 0.0),
-        ((1000, 900, None), 0.1, None),
-        ((1000, 1000, 0), 0.0, None),
-        ((1000, 1001, 0), 0.0, None),  # a duplicate is no negative loss
-        ((1000, 0, 0), None, None),
-        ((1000, None, None), None, None),
-        ((0, 0, 0), None, None),
-    ],
-)
-def test_lost_datagrams_and_those_of_a_full_buffer(
-    counts: tuple[int, int | None, int | None], lost_share: float | None, overflow_share: float | None
-) -> None:
-    found = datagrams(*counts)
-    assert found.lost_share == pytest.approx(lost_share)
-    assert found.overflow_share == overflow_share
-    assert (found.variation, found.datagram_evenness) == (None, None)  # nothing was sampled
+def test_lost_datagrams_and_those_of_a_full_buffer() -> None:
+    shares: dict[tuple[int, int | None, int | None], tuple[float | None, float | None]] = {
+        (1000, 900, 25): (0.1, 0.25),
+        (1000, 900, 0): (0.1, 0.0),
+        (1000, 900, None): (0.1, None),
+        (1000, 1000, 0): (0.0, None),
+        (1000, 1001, 0): (0.0, None),  # a duplicate is no negative loss
+        (1000, 0, 0): (None, None),
+        (1000, None, None): (None, None),
+        (0, 0, 0): (None, None),
+    }
+    seen = {counts: datagrams(*counts) for counts in shares}
+    assert {counts: (found.lost_share, found.overflow_share) for counts, found in seen.items()} == shares
+    # Nothing was sampled.
+    assert {(found.variation, found.datagram_evenness) for found in seen.values()} == {(None, None)}
 
 
 def test_the_evenness_of_losses_is_their_variance_as_a_share_of_that_of_chance() -> None:
@@ -440,3 +391,60 @@ def test_the_evenness_of_losses_is_their_variance_as_a_share_of_that_of_chance()
     assert found.variation == pytest.approx(50 / 850)
     assert found.datagram_evenness == pytest.approx(50**2 / (850 * 0.15))
     assert datagrams(sum(steps), sum(steps), 0, counted).datagram_evenness is None  # without losses there is no chance
+
+
+SCALING = "net.ipv4.tcp_window_scaling"
+RMEM, WMEM = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
+RMEM_MAX, WMEM_MAX = "net.core.rmem_max", "net.core.wmem_max"
+THREE = "4096 131072 6291456"
+
+
+ALL = {RMEM: THREE, WMEM: THREE, RMEM_MAX: "212992", WMEM_MAX: "212992"}
+BOTH = {"pi1": ALL, "pi2": ALL}
+UNSCALED = {"pi2": {SCALING: "0"}}
+
+
+@pytest.mark.parametrize(
+    ("sysctls", "known", "found"),
+    [
+        # Kernel-tuned: the third value bounds it, from 95 % of it on.
+        (BOTH, {"rcvbuf": 6_291_456}, WindowCause("receive", "pi2", 6_291_456, False, RMEM, THREE)),
+        (BOTH, {"rcvbuf": 5_976_884}, WindowCause("receive", "pi2", 5_976_884, False, RMEM, THREE)),
+        (BOTH, {"rcvbuf": 5_976_883}, WindowCause("receive", "pi2", 5_976_883, False)),
+        (BOTH, {"rcvbuf": None}, WindowCause("receive", "pi2", None, False)),
+        (BOTH, {"sndbuf": 6_291_456, "cause": "send"}, WindowCause("send", "pi1", 6_291_456, False, WMEM, THREE)),
+        (BOTH, {"sndbuf_share": 0.51}, WindowCause("send", "pi1", 400_000, False)),
+        (BOTH, {"sndbuf_share": 0.5}, WindowCause("receive", "pi2", 400_000, False)),
+        (BOTH, {"sndbuf_share": 1.0, "sndbuf": 6_291_456}, WindowCause("send", "pi1", 6_291_456, False, WMEM, THREE)),
+        # Requested: granted twice over, or cut by the kernel.
+        (BOTH, {"asked": 200_000}, WindowCause("receive", "pi2", 400_000, True)),
+        (BOTH, {"asked": 200_001}, WindowCause("receive", "pi2", 400_000, False, RMEM_MAX, "212992")),
+        (BOTH, {"asked": 200_001, "rcvbuf": None}, WindowCause("receive", "pi2", None, True)),
+        (BOTH, {"asked": 300_000, "cause": "send"}, WindowCause("send", "pi1", 400_000, False, WMEM_MAX, "212992")),
+        # A value that is not three numbers bounds nothing; the condition of the test comes before that of the node.
+        ({"pi2": {RMEM: ""}}, {"rcvbuf": 6_291_456}, WindowCause("receive", "pi2", 6_291_456, False)),
+        ({"pi2": {RMEM: "4096 131072"}}, {"rcvbuf": 6_291_456}, WindowCause("receive", "pi2", 6_291_456, False)),
+        ({"pi2": {RMEM: "4096 131072 many"}}, {"rcvbuf": 6_291_456}, WindowCause("receive", "pi2", 6_291_456, False)),
+        (BOTH, {"rcvbuf": 20_000, "condition": SMALL}, WindowCause("receive", "pi2", 20_000, False, RMEM, SMALL_RMEM)),
+        # A window without scaling is bounded by the header; off at one end is off for both.
+        (UNSCALED, {}, WindowCause("receive", "pi2", 400_000, False, SCALING, "0")),
+        ({"pi1": {SCALING: "0"}}, {}, WindowCause("receive", "pi1", 400_000, False, SCALING, "0")),
+        (UNSCALED, {"rcvbuf": 131_070, "parallel": 2}, WindowCause("receive", "pi2", 131_070, False, SCALING, "0")),
+        (UNSCALED, {"rcvbuf": 131_069}, WindowCause("receive", "pi2", 131_069, False)),  # less than two headers allow
+        (UNSCALED, {"rcvbuf": None}, WindowCause("receive", "pi2", None, False)),
+        (UNSCALED, {"advertised": 65_536}, WindowCause("receive", "pi2", 400_000, False)),
+        (UNSCALED, {"advertised": None}, WindowCause("receive", "pi2", 400_000, False)),
+        (UNSCALED, {"cause": "send"}, WindowCause("send", "pi1", 400_000, False)),
+    ],
+)
+def test_the_end_and_the_sysctl_that_bound_a_window(sysctls: Any, known: dict[str, Any], found: WindowCause) -> None:
+    condition = known.get("condition")
+    name = condition.name if condition else None
+    cell = one_flow(window_bytes=known.get("asked"), parallel=known.get("parallel", 1), condition=name)
+    plan = builders.plan([cell], conditions=(condition,) if condition else ())
+    info = builders.run(plan, facts={node: {"sysctls": sysctls.get(node, {})} for node in plan.links})
+    sender = {"sndbuf_bytes": known.get("sndbuf", 400_000), "advertised_window_bytes": known.get("advertised", 65_535)}
+    receiver = {"rcvbuf_bytes": known.get("rcvbuf", 400_000)}
+    flows = [builders.changing(flow, sender, receiver) for flow in builders.flows(cell, (100.0,))]
+    verdict = Verdict("window", cause=known.get("cause"))
+    assert window_cause(info, cell, cell.streams[0], flows, verdict, known.get("sndbuf_share")) == found

@@ -8,12 +8,11 @@ from typing import Any
 import builders
 import das2
 import pytest
+from documents import cells_of
 from hypothesis import given
 from hypothesis import strategies as st
 from known import known
 
-from rigctl.analysis.rows.frames import load
-from rigctl.analysis.summary import summaries
 from rigctl.analysis.views import matrix as matrices
 from rigctl.analysis.views import over_time
 from rigctl.analysis.views.matrix import Matrix, Trend
@@ -25,7 +24,7 @@ SMALL: dict[str, Any] = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (
 
 
 def made(info: RunInfo, measured: list[Repetition]) -> Matrix:
-    return known(matrices.matrix(info.plan, summaries(load(info, measured))))
+    return known(matrices.matrix(info.plan, cells_of(info, measured)))
 
 
 def test_every_window_is_a_panel_whose_fields_are_the_sums_by_numbers_of_pairs_and_flows() -> None:
@@ -41,21 +40,15 @@ def test_every_window_is_a_panel_whose_fields_are_the_sums_by_numbers_of_pairs_a
     assert panels["Total window 64 KiB"][4, 2] == pytest.approx(received * 8e-6 / cell.duration_s)
 
 
-TWICE = (*das2.cells(**SMALL), replace(das2.cells(**SMALL)[0], number=99))
-
-
-@pytest.mark.parametrize(
-    ("info", "measured"),
-    [
-        builders.gigablox(),
+def test_what_is_no_matrix() -> None:
+    twice = (*das2.cells(**SMALL), replace(das2.cells(**SMALL)[0], number=99))
+    for info, measured in (
+        builders.gigablox(),  # two pairs, in every test
         das2.run(flows=(1, 2, 4), pairs=(12,)),
-        (builders.run(das2.plan(TWICE)), [das2.repetition(one) for one in TWICE]),
+        (builders.run(das2.plan(twice)), [das2.repetition(one) for one in twice]),  # tests that share a field
         (das2.run(**SMALL)[0], []),
-    ],
-    ids=["two pairs", "twelve pairs", "cells that share a field", "nothing measured"],
-)
-def test_what_is_no_matrix(info: RunInfo, measured: list[Repetition]) -> None:
-    assert matrices.matrix(info.plan, summaries(load(info, measured))) is None
+    ):
+        assert matrices.matrix(info.plan, cells_of(info, measured)) is None
 
 
 def test_whatever_else_varies_makes_panels_of_its_own() -> None:
@@ -70,12 +63,9 @@ def test_whatever_else_varies_makes_panels_of_its_own() -> None:
 
 
 def test_what_was_not_measured_is_not_there_and_never_0() -> None:
-    info, measured = das2.run(**SMALL)
-    gone = measured.pop(0)
+    info, (_, *measured) = das2.run(**SMALL)
     found = made(info, [builders.failed(info.plan.cells[0]), *measured])
-    panel = found.conditions[0].panels[0]
-    assert gone.cell == 1
-    assert (1, 1) not in panel.sums_mbps
+    assert (1, 1) not in found.conditions[0].panels[0].sums_mbps
     grid = condition_grids(found, found.conditions[0])[0]
     assert 1 not in dict(grid.columns)["1"]
     assert all(value > 0 for value in grid.mbps)
@@ -96,11 +86,10 @@ def test_the_difference_of_two_conditions_is_later_less_earlier_field_by_field()
 
 def test_fields_that_only_one_condition_has_are_left_out_of_the_difference() -> None:
     info, measured = das2.run((das2.OFF, das2.ON), **SMALL)
-    found = made(info, measured[1:])
-    assert (1, 1) not in found.differences[0].panels[0].mbps
-    assert sum(len(panel.mbps) for panel in found.differences[0].panels) == 11
-    nothing = made(info, measured[:12])
-    assert nothing.differences == ()
+    panels = made(info, measured[1:]).differences[0].panels
+    assert (1, 1) not in panels[0].mbps
+    assert sum(len(panel.mbps) for panel in panels) == 11
+    assert made(info, measured[:12]).differences == ()
 
 
 def test_a_condition_is_compared_with_the_one_that_differs_in_the_fewest_settings() -> None:
@@ -117,8 +106,8 @@ def test_a_condition_is_compared_with_the_one_that_differs_in_the_fewest_setting
 def test_at_most_six_differences_are_shown() -> None:
     conditions = [replace(das2.OFF, name=f"c{at}") for at in range(9)]
     found = made(*das2.run(conditions, windows=(65536,), flows=(1,), pairs=(1, 2)))
-    assert len(found.differences) == matrices.MOST_DIFFERENCES
-    assert [(one.earlier.name, one.later.name) for one in found.differences][:2] == [("c0", "c1"), ("c1", "c2")]
+    shown = [(one.earlier.name, one.later.name) for one in found.differences]
+    assert shown == [(f"c{at}", f"c{at + 1}") for at in range(matrices.MOST_DIFFERENCES)]
 
 
 def test_the_highest_sums_are_told_from_luck_by_their_median() -> None:
@@ -135,27 +124,21 @@ def test_of_a_large_run_only_the_ends_of_each_panel_are_drawn_over_time() -> Non
     assert [(cell[WINDOW_TOTAL], cell.parallel, len(cell.pairs)) for cell in drawn] == [
         (window, parallel, 12) for window in das2.WINDOWS for parallel in (1, 10)
     ]
-    many = das2.plan(das2.cells((das2.OFF, das2.ON, das2.JUMBO)))
-    assert len(over_time.charted_cells(many)) <= over_time.MOST_OF_MATRIX
-    assert {cell.condition for cell in over_time.charted_cells(many)} == {"resize-off", "resize-on", "resize-on-8192"}
     assert over_time.charted_numbers(plan) == {cell.number for cell in drawn}
+    many = over_time.charted_cells(das2.plan(das2.cells((das2.OFF, das2.ON, das2.JUMBO))))
+    assert len(many) <= over_time.MOST_OF_MATRIX
+    assert {cell.condition for cell in many} == {"resize-off", "resize-on", "resize-on-8192"}
 
 
-def test_all_tests_of_a_run_of_48_are_drawn() -> None:
+def test_all_tests_of_a_run_of_48_are_drawn_and_a_panel_of_one_test_once() -> None:
     plan = builders.plan([builders.cell(number) for number in range(1, over_time.MOST_CHARTS + 1)])
     assert over_time.charted_cells(plan) == plan.cells
     assert over_time.charted_numbers(plan) == set(range(1, over_time.MOST_CHARTS + 1))
-
-
-def test_a_panel_of_one_test_is_drawn_once() -> None:
     cells = [builders.cell(number, window_bytes=1024 * number) for number in range(1, 4)]
-    assert [cell.number for cell in over_time.charted(builders.plan(cells), 2)] == [1, 3]
-
-
-def test_samples_of_a_large_run_are_read_of_the_tests_that_are_drawn() -> None:
-    plan = builders.plan([builders.cell(number, parallel=20) for number in range(1, 101)])
-    assert over_time.sampled(plan) is True  # 100 tests of 2 pairs with 20 flows
-    assert over_time.sampled(replace(plan, repeat=2)) == over_time.charted_numbers(plan)
+    assert over_time.charted(builders.plan(cells), 2) == (cells[0], cells[2])
+    large = builders.plan([builders.cell(number, parallel=20) for number in range(1, 101)])
+    assert over_time.sampled(large) is True  # 100 tests of 2 pairs with 20 flows
+    assert over_time.sampled(replace(large, repeat=2)) == over_time.charted_numbers(large)
 
 
 TWELVE = range(1, 13)
@@ -167,20 +150,18 @@ def sums(counts: Sequence[int], each: float, level: float, noise: float = 0.0, s
     return {count: min(each * count, level) * (1 + luck.gauss(0, noise)) for count in counts}
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_a_plateau_of_8_gigabit_is_found_from_8_of_12_pairs_on_in_spite_of_noise(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(40))
+def test_a_plateau_is_found_in_spite_of_noise_and_straight_growth_or_noise_alone_has_none(seed: int) -> None:
     found = known(matrices.shared_limit(sums(TWELVE, 989, 7910, 0.005, seed)))
     assert (found.pairs, found.points) == (8, 5)
     assert (found.goodput_mbps, found.each_mbps) == pytest.approx((7910, 989), rel=0.01)
-
-
-@pytest.mark.parametrize("seed", range(40))
-@pytest.mark.parametrize("noise", [0.0, 0.005, 0.02])
-def test_straight_growth_has_no_limit_however_its_noise_falls(noise: float, seed: int) -> None:
-    grown = sums(TWELVE, 941, 1e9, noise, seed)
-    assert matrices.shared_limit(grown) is None
-    found = known(matrices.growth(grown))
-    assert (found.pairs, found.goodput_mbps) == (12, grown[12])
+    for noise in (0.0, 0.005, 0.02):
+        grown = sums(TWELVE, 941, 1e9, noise, seed)
+        assert matrices.shared_limit(grown) is None
+        growth = known(matrices.growth(grown))
+        assert (growth.pairs, growth.goodput_mbps) == (12, grown[12])
+    luck = random.Random(seed)
+    assert matrices.shared_limit({count: luck.uniform(1000, 8000) for count in TWELVE}) is None
 
 
 @pytest.mark.parametrize(
@@ -212,12 +193,6 @@ def test_sums_have_a_limit_or_grow_or_neither(sums_mbps: dict[int, float], limit
     assert (grown and grown.pairs) == grows_to
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_a_plateau_that_is_noise_only_is_none(seed: int) -> None:
-    luck = random.Random(seed)
-    assert matrices.shared_limit({count: luck.uniform(1000, 8000) for count in TWELVE}) is None
-
-
 @given(each=st.floats(1, 1e5), knee=st.integers(3, 9), scale=st.floats(0.001, 1000))
 def test_the_rule_does_not_depend_on_the_unit(each: float, knee: int, scale: float) -> None:
     one = sums(TWELVE, each, each * knee)
@@ -225,14 +200,12 @@ def test_the_rule_does_not_depend_on_the_unit(each: float, knee: int, scale: flo
     assert [known(matrices.shared_limit(each)).pairs for each in (one, other)] == [knee, knee]
 
 
-COARSE: dict[str, Any] = {"windows": (131072,), "flows": (1,)}
-QUIET = das2.Shape(noise=0.0)
-
-
 def trend_of(info: RunInfo, measured: list[Repetition]) -> Trend:
     return known(matrices.trend(info, made(info, measured).conditions[0]))
 
 
+COARSE: dict[str, Any] = {"windows": (131072,), "flows": (1,)}
+QUIET = das2.Shape(noise=0.0)
 GROWING = das2.Shape(trunk_bps=None, noise=0.0)
 SLACK = das2.Shape(goodput_mbps=lambda cell, mtu: 900.0 * len(cell.pairs) ** 0.6, noise=0.0)
 PLATEAU = {"pairs": 8, "points": 5, "busy": False, "wire_mbps": 8000}  # whatever the frame size
@@ -253,38 +226,28 @@ def test_a_trend_is_a_limit_growth_or_neither(condition: Condition, shape: das2.
     assert {name: getattr(found, name) for name in wanted} == pytest.approx(wanted, rel=1e-3)
 
 
-def test_one_number_of_pairs_that_was_measured_shows_no_trend() -> None:
-    info, measured = das2.run((das2.OFF,), **COARSE)
-    assert matrices.trend(info, made(info, measured[:1]).conditions[0]) is None
-
-
-def test_busy_processors_in_half_of_the_plateau_are_named() -> None:
+def test_one_number_of_pairs_shows_no_trend_and_busy_processors_in_half_of_the_plateau_are_named() -> None:
     info, measured = das2.run((das2.OFF,), das2.Shape(goodput_mbps=lambda cell, mtu: 3600.0, noise=0.0), **COARSE)
+    assert matrices.trend(info, made(info, measured[:1]).conditions[0]) is None
+    usage = {node: {"node_busy_us": 2 * 10**7} for node in das2.NODES}
     assert not trend_of(info, measured).busy
-    for at, repetition in enumerate(measured):
-        nodes = tuple(replace(node, node_busy_us=2 * (node.span_us or 0)) for node in repetition.nodes)
-        measured[at] = replace(repetition, nodes=nodes)
-    assert trend_of(info, measured).busy
+    assert trend_of(info, [builders.using(one, usage) for one in measured]).busy
 
 
 def test_unlike_frames_leave_the_rate_on_the_wire_unknown() -> None:
     info, measured = das2.run((das2.OFF,), QUIET, **COARSE)
-    cells = summaries(load(info, measured))
-    assert matrices.payload_share(info, cells) == pytest.approx(1448 / 1538)
+    assert matrices.payload_share(info, cells_of(info, measured)) == pytest.approx(1448 / 1538)
     for at, repetition in enumerate(measured):
         first, *others = repetition.flows
         measured[at] = replace(repetition, flows=(builders.changing(first, sender={"mss": 1000}), *others))
-    assert matrices.payload_share(info, summaries(load(info, measured))) is None
+    assert matrices.payload_share(info, cells_of(info, measured)) is None
 
 
 def test_limits_within_three_per_cent_on_the_wire_are_alike() -> None:
     limit = Trend("limit", 8, 7500.0, 941.0, 8000.0, 5)
     assert limit.like(replace(limit, goodput_mbps=7900.0, wire_mbps=8200.0))
-    assert not limit.like(replace(limit, wire_mbps=8300.0))
-    assert not limit.like(replace(limit, wire_mbps=None))
-    assert not limit.like(replace(limit, pairs=9))
-    assert not limit.like(replace(limit, busy=True))
-    assert not limit.like(replace(limit, points=1))
+    others: list[Any] = [{"wire_mbps": 8300.0}, {"wire_mbps": None}, {"pairs": 9}, {"busy": True}, {"points": 1}]
+    assert [limit.like(replace(limit, **other)) for other in others] == [False] * 5
     grown = Trend("growth", 12, 11000.0, 941.0, points=12)
     assert grown.like(replace(grown, goodput_mbps=9000.0))
 
@@ -293,17 +256,13 @@ def test_a_column_is_its_field_furthest_below_the_best_of_its_number_of_pairs() 
     speeds = {(1, 65536): (85, 80), (4, 65536): (94, 96), (1, 131072): (100, 96), (4, 131072): (96, 100)}  # of a pair
 
     def goodput_mbps(cell: Cell, mtu: int) -> float:
-        pairs = len(cell.pairs)
-        return pairs * speeds[cell.parallel, cell[WINDOW_TOTAL] or 0][pairs - 1]
+        return len(cell.pairs) * speeds[cell.parallel, cell[WINDOW_TOTAL] or 0][len(cell.pairs) - 1]
 
     shape = das2.Shape(trunk_bps=None, goodput_mbps=goodput_mbps, noise=0.0)
-    info, measured = das2.run((das2.OFF,), shape, windows=(65536, 131072), flows=(1, 4), pairs=(1, 2))
-    found = matrices.columns(made(info, measured).conditions[0])
-    assert len(found) == 4
-    seen = {(each.flows, str(dict(each.setting)["window_total_bytes"])): each for each in found}
-    best = {(1, "65536"): (2, 200), (4, "65536"): (1, 100), (1, "131072"): (2, 200), (4, "131072"): (1, 100)}
-    for key, (pairs, mbps) in best.items():
-        assert seen[key].pairs == pairs
-        assert seen[key].best_mbps == pytest.approx(mbps)
-    assert seen[4, "65536"].goodput_mbps == pytest.approx(94)
-    assert [key for key, column in seen.items() if column.is_behind] == [(1, "65536")]
+    found = made(*das2.run((das2.OFF,), shape, windows=(65536, 131072), flows=(1, 4), pairs=(1, 2)))
+    columns = matrices.columns(found.conditions[0])
+    seen = {(each.flows, dict(each.setting)["window_total_bytes"]): each for each in columns}
+    best = {(1, 65536): (2, 200), (4, 65536): (1, 100), (1, 131072): (2, 200), (4, 131072): (1, 100)}
+    assert (len(columns), {key: (each.pairs, round(each.best_mbps, 3)) for key, each in seen.items()}) == (4, best)
+    assert seen[4, 65536].goodput_mbps == pytest.approx(94)
+    assert [key for key, column in seen.items() if column.is_behind] == [(1, 65536)]

@@ -33,28 +33,24 @@ def one(*changes: dict[str, Any], test: str = "pingpong", **cell: Any) -> Messag
 class TestTimes:
     def test_the_ping_pong_of_the_page(self) -> None:
         first, second = results("pingpong", PING)
-        assert (first.size, second.size) == (1, 2048)
-        assert first.elapsed_s == (14.19, 14.18, 14.12, 14.23, 14.14)
-        assert first.messages == (100_000,) * 5
-        assert first.mean_s == pytest.approx(14.172)
-        assert first.variation_s == pytest.approx(0.0336)
-        assert first.rtt_mean_ns == pytest.approx(141_720)
-        assert (first.rtt_min_ns, first.rtt_max_ns) == (141_200, 142_300)
-        assert second.rtt_us(99) == pytest.approx(11_570, rel=0.05)
-        assert second.rtt_us(50) == pytest.approx(10_020, rel=0.05)
+        assert (first.size, first.elapsed_s, first.messages) == (1, (14.19, 14.18, 14.12, 14.23, 14.14), (100_000,) * 5)
+        assert (first.rtt_min_ns, first.rtt_max_ns, second.size) == (141_200, 142_300, 2048)
+        assert [first.mean_s, first.variation_s, first.rtt_mean_ns] == pytest.approx([14.172, 0.0336, 141_720])
+        assert [second.rtt_us(50), second.rtt_us(99)] == pytest.approx([10_020, 11_570], rel=0.05)
 
     def test_the_blast_of_the_page(self) -> None:
         first, second = results("blast", BLAST)
-        assert first.bytes_per_s == pytest.approx(5e6 / 8.46)
-        assert second.bytes_per_s == pytest.approx(98304 * 5e5 / sum(BLAST[1][2]))
-        assert second.ceiling_bps == pytest.approx(1e8 * 1448 / 1538)
+        rates = [first.bytes_per_s, second.bytes_per_s, second.ceiling_bps]
+        assert rates == pytest.approx([5e6 / 8.46, 98304 * 5e5 / sum(BLAST[1][2]), 1e8 * 1448 / 1538])
         assert second.efficiency == pytest.approx(0.9995, abs=1e-3)
         assert not second.above_ceiling
         assert (first.rtt_mean_ns, first.rtt_min_ns, first.rtt_us(50)) == (None, None, None)
 
-    def test_a_single_repetition_has_no_variation(self) -> None:
-        found = only(*measured("pingpong", [(1024, 100, (1.0,))]))
-        assert (found.mean_s, found.variation_s) == (1.0, None)
+    def test_a_single_repetition_has_no_variation_and_times_that_the_sender_did_not_report_no_rate(self) -> None:
+        assert (one().mean_s, one().variation_s) == (1.0, None)
+        found = one({"first_byte_ns": None, "round_trips": RoundTrips(0)})
+        assert (found.elapsed_s, found.mean_s) == ((), None)
+        assert (found.bytes_per_s, found.efficiency, found.rtt_mean_ns) == (None, None, None)
 
     def test_flows_of_a_pair_add_their_messages_and_the_slowest_gives_the_time(self) -> None:
         end_ns = 10**12 + 3 * 10**9
@@ -69,14 +65,7 @@ class TestTimes:
     def test_percentiles_are_those_of_all_flows_and_repetitions(self) -> None:
         fast = {"histogram": ((bucket_of(1_000_000), 90),), "round_trips": RoundTrips(90, 90, 999_000, 1_001_000)}
         slow = {"histogram": ((bucket_of(8_000_000), 10),), "round_trips": RoundTrips(10, 80, 7_999_000, 8_001_000)}
-        found = one(fast, slow)
-        assert found.rtt_us(50) == pytest.approx(1000, rel=0.05)
-        assert found.rtt_us(99) == pytest.approx(8000, rel=0.05)
-
-    def test_times_that_the_sender_did_not_report_give_no_rate(self) -> None:
-        found = one({"first_byte_ns": None, "round_trips": RoundTrips(0)})
-        assert (found.elapsed_s, found.mean_s) == ((), None)
-        assert (found.bytes_per_s, found.efficiency, found.rtt_mean_ns) == (None, None, None)
+        assert [one(fast, slow).rtt_us(percent) for percent in (50, 99)] == pytest.approx([1000, 8000], rel=0.05)
 
     def test_above_the_ceiling_by_more_than_measuring_explains_is_flagged(self) -> None:
         rate = 1e8 * 1448 / 1538 / 8
@@ -86,76 +75,52 @@ class TestTimes:
             assert found.above_ceiling is flagged
 
 
-class TestKernels:
-    def test_what_the_flows_report_together(self) -> None:
-        found = one(
-            {"mss": 1448, "retransmits": 2, "nodelay": True, "congestion": "cubic"},
-            {"mss": 1400, "retransmits": 3, "nodelay": True, "congestion": "bbr"},
-        )
-        assert (found.mss_effective, found.retransmits) == (1400, 5)
-        assert (found.nodelay, found.congestion) == (True, "bbr, cubic")
-
-    def test_what_they_do_not_agree_on_or_do_not_report_is_unknown(self) -> None:
-        found = one({"retransmits": 2, "nodelay": True}, {"retransmits": None, "nodelay": False})
-        assert (found.retransmits, found.nodelay, found.congestion) == (None, None, None)
-
-    def test_without_an_mss_there_is_no_ceiling(self) -> None:
-        assert one({"mss": None}).ceiling_bps is None
-        assert one({"mss": None}, {}).ceiling_bps == pytest.approx(1e8 * 1448 / 1538)
-
-
 class TestCeiling:
-    def test_messages_that_nothing_may_gather_have_a_frame_each(self) -> None:
+    def test_messages_that_nothing_may_gather_have_a_frame_each_and_others_full_segments(self) -> None:
         # 1024 bytes, 32 of TCP with timestamps, 20 of IP, 38 around the packet.
-        assert one(test="blast", nodelay=True).ceiling_bps == pytest.approx(1e8 * 1024 / 1114)
-        assert one({"timestamps": False}, test="blast", nodelay=True).ceiling_bps == pytest.approx(1e8 * 1024 / 1102)
-        assert one({"timestamps": None}, test="blast", nodelay=True).ceiling_bps == pytest.approx(1e8 * 1024 / 1114)
-
-    def test_a_message_that_fills_a_segment_goes_in_full_ones(self) -> None:
+        for timestamps, frame in ((True, 1114), (None, 1114), (False, 1102)):
+            found = one({"timestamps": timestamps}, test="blast", nodelay=True)
+            assert found.ceiling_bps == pytest.approx(1e8 * 1024 / frame)
+        assert one({"mss": 1025}, nodelay=True).ceiling_bps == pytest.approx(1e8 * 1024 / 1114)
         assert one({"mss": 1024}, nodelay=True).ceiling_bps == one({"mss": 1024}).ceiling_bps
-        small = one({"mss": 1025}, nodelay=True).ceiling_bps
-        assert small == pytest.approx(1e8 * 1024 / 1114)
+        assert one({"mss": None}, {}).ceiling_bps == pytest.approx(1e8 * 1448 / 1538)
+        assert one({"mss": None}).ceiling_bps is None
 
     def test_the_slower_link_rules_and_an_unknown_one_leaves_it_unknown(self) -> None:
         info, repetitions = measured("blast", [(1024, 100, (1.0,))])
-        cell = builders.asking(info.plan.cells[0], nodelay=True)
-        for cork, ceiling in ((Link(10**7, 1500), 1e7 * 1024 / 1114), (Link(None, 1500), None)):
-            plan = replace(info.plan, cells=(cell,), links={"dublin": Link(10**8, 1500), "cork": cork})
-            found = only(replace(info, plan=plan), repetitions).ceiling_bps
-            assert found == (None if ceiling is None else pytest.approx(ceiling))
-        gathered = replace(info.plan, links={"dublin": Link(10**8, 1500), "cork": Link(None, 1500)})
-        assert only(replace(info, plan=gathered), repetitions).ceiling_bps is None
+        alone = builders.asking(info.plan.cells[0], nodelay=True)
+        for cork_bps, cells, ceiling in (
+            (10**7, (alone,), pytest.approx(1e7 * 1024 / 1114)),
+            (None, (alone,), None),
+            (None, info.plan.cells, None),
+        ):
+            links = info.plan.links | {"cork": Link(cork_bps, 1500)}
+            plan = replace(info.plan, cells=cells, links=links)
+            assert only(replace(info, plan=plan), repetitions).ceiling_bps == ceiling
 
 
 class TestWhich:
     def test_each_pair_and_direction_has_its_own_result_in_the_scenario_s_order(self) -> None:
         info, repetitions = measured("pingpong", [(1024, 100, (1.0,)), (2048, 100, (2.0,))])
         cells = tuple(replace(cell, pairs=(PAIR, BACK)) for cell in info.plan.cells)
-        both = []
-        for repetition in repetitions:
-            (flow,) = repetition.flows
-            back = builders.changing(flow, sender={"last_byte_ns": 10**12 + 5 * 10**9}, pair=BACK)
-            both.append(replace(repetition, flows=(flow, back)))
+        late = {"last_byte_ns": 10**12 + 5 * 10**9}
+        back = [builders.changing(one.flows[0], sender=late, pair=BACK) for one in repetitions]
+        both = [replace(one, flows=(*one.flows, flow)) for one, flow in zip(repetitions, back, strict=True)]
         found = message_results(replace(info, plan=replace(info.plan, cells=cells)), both)
         assert [(result.cell.number, str(result.stream), result.elapsed_s) for result in found] == [
             (1, "dublin → cork", (1.0,)), (1, "cork → dublin", (5.0,)),
             (2, "dublin → cork", (2.0,)), (2, "cork → dublin", (5.0,)),
         ]  # fmt: skip
 
-    def test_what_does_not_count_is_in_no_number_and_named(self) -> None:
+    def test_what_does_not_count_is_in_no_number_and_named_and_what_was_not_reported_neither(self) -> None:
         info, (first, second) = measured("pingpong", ROWS)
         failed = replace(second, status=Status.FAILED, reason="cork: gone", attempt=2)
-        found = only(info, [first, failed])
-        assert (found.elapsed_s, found.messages) == ((1.0,), (100,))
-        assert found.exclusions == (Exclusion(1, 2, 2, Status.FAILED, "cork: gone"),)
+        silent = replace(second, flows=tuple(replace(flow, sender=None) for flow in second.flows))
+        for other, named in ((failed, (Exclusion(1, 2, 2, Status.FAILED, "cork: gone"),)), (silent, ())):
+            found = only(info, [first, other])
+            assert (found.elapsed_s, found.messages, found.exclusions) == ((1.0,), (100,), named)
         single = replace(info, plan=replace(info.plan, repeat=1))
         assert only(single, [failed]).exclusions == (Exclusion(1, None, 2, Status.FAILED, "cork: gone"),)
-
-    def test_a_repetition_without_a_report_of_the_sender_adds_nothing(self) -> None:
-        info, (first, second) = measured("pingpong", ROWS)
-        silent = replace(second, flows=tuple(replace(flow, sender=None) for flow in second.flows))
-        found = only(info, [first, silent])
-        assert (found.elapsed_s, found.messages, found.exclusions) == ((1.0,), (100,), ())
 
     def test_what_was_not_measured_yet_is_told_from_what_never_will_be(self) -> None:
         info, _ = measured("pingpong", ROWS)
@@ -165,6 +130,14 @@ class TestWhich:
 
 
 class TestOthers:
+    def test_what_the_flows_report_together_and_what_they_do_not_agree_on_or_do_not_report(self) -> None:
+        first = {"mss": 1448, "retransmits": 2, "nodelay": True, "congestion": "cubic"}
+        found = one(first, {"mss": 1400, "retransmits": 3, "nodelay": True, "congestion": "bbr"})
+        assert (found.mss_effective, found.retransmits) == (1400, 5)
+        assert (found.nodelay, found.congestion) == (True, "bbr, cubic")
+        found = one({"retransmits": 2, "nodelay": True}, {"retransmits": None, "nodelay": False})
+        assert (found.retransmits, found.nodelay, found.congestion) == (None, None, None)
+
     def test_datagrams_that_did_not_come_back_are_those_sent_less_the_round_trips(self) -> None:
         found = one({"datagrams": Datagrams(103)}, {"datagrams": Datagrams(101)})
         assert found.unanswered == 4

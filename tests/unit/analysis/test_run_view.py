@@ -1,16 +1,18 @@
-"""A run as the sections of a report see it: which repetitions count, and what is derived once."""
+"""A run as the sections of a report see it: which repetitions count, and whether expectations are met."""
 
 from dataclasses import replace
 from typing import Any
 
 import builders
+import message_runs
 import pytest
 from known import known
 
 from rigctl.analysis.rows.cells import derive
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
-from rigctl.records import Pair, Repetition, Retest, RunInfo, Status
+from rigctl.analysis.views.expectations import Check, Values, checks
+from rigctl.records import Comparison, Expectation, Pair, Repetition, Retest, RunInfo, RunStatus, Status
 from rigctl.settings import MAX_RATE
 
 
@@ -35,40 +37,30 @@ def searched(*shares: float) -> tuple[RunInfo, list[Repetition]]:
 
 
 def test_repetitions_of_a_retest_are_a_view_of_their_own() -> None:
-    view = RunView(*retested())
-    assert [(repetition.cell, repetition.repetition) for repetition in view.repetitions] == [
-        (1, 1), (1, 2), (2, 1), (2, 2),
-    ]  # fmt: skip
+    info, repetitions = retested()
+    view = RunView(info, repetitions)
+    assert list(view.repetitions) == repetitions[:4]
     assert [cell.counted for cell in view.cells] == [2, 2]
     again = known(view.retested)
     assert [cell.cell.number for cell in again.cells] == [2]
-    mean = known(again.cells[0].goodput_mbps)
-    assert mean.mean == pytest.approx(1200, rel=1e-3)
-    assert again.retested is None
-
-
-def test_without_a_retest_there_is_no_second_view() -> None:
-    info, repetitions = retested()
-    assert RunView(replace(info, plan=replace(info.plan, retest=None)), repetitions).retested is None
-    assert RunView(info, repetitions[:4]).retested is None
+    assert known(again.cells[0].goodput_mbps).mean == pytest.approx(1200, rel=1e-3)
+    unasked = replace(info, plan=replace(info.plan, retest=None))
+    others = (again, RunView(unasked, repetitions), RunView(info, repetitions[:4]))
+    assert [other.retested for other in others] == [None] * 3
 
 
 def test_of_a_search_only_the_trial_that_decides_it_is_in_the_table() -> None:
     view = RunView(*searched(0.9, 1.0, 1.0))
-    assert [repetition.repetition for repetition in view.repetitions] == [2]
+    assert ([each.repetition for each in view.repetitions], view.cells[0].counted) == ([2], 1)
     assert view.searches[1].best is not None
     assert len(view.searches[1].trials) == 3
-    assert view.cells[0].counted == 1
 
 
 def test_the_rows_tell_which_of_them_count() -> None:
     view = RunView(*retested())
     frames = load(view.info, view.every)
-    assert [row["counted"] for row in frames.derived.cells] == [True] * 4 + [False] * 2
-    assert {(row["cell"], row["repetition"]) for row in frames.derived.pairs if row["counted"]} == {
-        (1, 1), (1, 2), (2, 1), (2, 2),
-    }  # fmt: skip
-    assert {row["counted"] for row in frames.derived.flows if row["repetition"] > 2} == {False}
+    for rows, each in ((frames.derived.cells, 1), (frames.derived.pairs, 2), (frames.derived.flows, 2)):
+        assert [row["counted"] for row in rows] == [True] * 4 * each + [False] * 2 * each
     means = frames.cells[frames.cells.counted].groupby("cell")["goodput_mbps"].mean()
     assert means.to_dict() == pytest.approx({cell.cell.number: known(cell.goodput_mbps).mean for cell in view.cells})
 
@@ -82,8 +74,92 @@ def test_trials_and_what_is_not_ok_do_not_count() -> None:
 
 
 def test_a_run_without_tests_has_no_section() -> None:
-    info = builders.run(builders.plan([]))
-    assert RunView(info, []).of_section("streams") is None
+    assert RunView(builders.run(builders.plan([])), []).of_section("streams") is None
     view = RunView(*builders.gigablox())
-    assert view.of_section("streams") is view
-    assert view.of_section("datagrams") is None
+    assert (view.of_section("streams"), view.of_section("datagrams")) == (view, None)
+
+
+def expected(column: str, comparison: str, bound: float, *tests: int, per_pair: bool = False) -> Expectation:
+    name, text = column.partition("_")[0], f"{comparison} {bound:g}" + (" per pair" if per_pair else "")
+    return Expectation(name, column, text, Comparison(comparison), tests or (1,), bound, (), per_pair)
+
+
+def limited(*words: str, per_pair: bool = False) -> Expectation:
+    return replace(expected("limit", "in", 0, per_pair=per_pair), bound=None, words=words)
+
+
+def run_of(*expectations: Expectation) -> tuple[RunInfo, list[Repetition]]:
+    """Two tests: 911 and 941 Mbit/s over two repetitions, the second not measured."""
+    first, second = builders.cell(1), builders.cell(2)
+    plan = builders.plan((first, second), repeat=2, expectations=expectations)
+    measured = [
+        builders.repetition(first, (911, 941), (135, 0)),
+        builders.repetition(first, (921, 941), (35, 2), number=2),
+        builders.repetition(first, (1, 1), number=3, status=Status.INVALID, reason="start skew"),
+        builders.failed(second),
+    ]
+    return builders.run(plan, status=RunStatus.PARTIAL), measured
+
+
+def checked(*expectations: Expectation) -> list[Check]:
+    return list(checks(RunView(*run_of(*expectations))))
+
+
+def test_a_test_is_judged_by_the_mean_of_its_sums() -> None:
+    met = {(">=", 1857.0): True, (">=", 1858.0): False, (">", 1856.0): True, ("<", 1858.0): True, ("<=", 1856.0): False}
+    found = checked(*(expected("goodput_mbps", *bound) for bound in met))
+    assert [(check.stream, check.met) for check in found] == [(None, is_met) for is_met in met.values()]
+    assert [check.value for check in found] == [pytest.approx(1857, abs=0.5)] * 5
+
+
+def test_the_bound_itself_is_at_least_and_at_most_but_not_above_or_below() -> None:
+    found = checked(*(expected("mss_effective", sign, 1448) for sign in (">=", "<=", ">", "<")))
+    assert [check.met for check in found] == [True, True, False, False]
+
+
+def test_per_pair_each_pair_is_judged_by_itself() -> None:
+    found = checked(expected("retransmits", "<", 50, per_pair=True))
+    assert [(str(one.stream), one.value, one.met) for one in found] == [
+        ("pi1 → pi2", 85.0, False), ("pi3 → pi4", 1.0, True),
+    ]  # fmt: skip
+
+
+def test_what_is_not_known_is_not_met_and_a_limit_that_was_not_measured_not_even_unknown() -> None:
+    bounds = expected("loss_pct", "<", 100, 1), expected("goodput_mbps", "<", 1e9, 2)
+    found = checked(*bounds, replace(limited("unknown"), tests=(2,)))
+    assert [(check.value, check.met, check.counted) for check in found] == [
+        (None, False, True), (None, False, False), (None, False, False),
+    ]  # fmt: skip
+
+
+def test_a_test_that_a_running_run_has_yet_to_measure_is_not_judged() -> None:
+    info, repetitions = run_of(expected("goodput_mbps", ">", 1, 1, 2))
+    view = RunView(replace(info, status=RunStatus.RUNNING), repetitions)
+    assert [check.cell.number for check in checks(view)] == [1]
+
+
+def test_the_limit_is_that_of_the_table_and_of_each_pair() -> None:
+    view = RunView(*run_of(limited("window"), limited("line-rate", "window", per_pair=True)))
+    (row, _), (whole, *pairs) = view.cells, checks(view)
+    assert (whole.value, whole.met) == (row.limit, row.limit == "window")
+    told = [(check.stream, check.value, check.met) for check in pairs]
+    assert told == [(own.stream, own.limit, own.limit in ("line-rate", "window")) for own in row.streams]
+
+
+def test_values_are_those_of_the_results_table() -> None:
+    view = RunView(*run_of())
+    summary, values = view.cells[0], Values(view)
+    columns = ("efficiency", "goodput_mbps", "retransmits", "limit")
+    shown = [summary.efficiency, known(summary.goodput_mbps).mean, summary.retransmits, summary.limit]
+    assert [values.of(view.plan.cells[0], None, column) for column in columns] == shown
+
+
+def test_messages_are_judged_pair_by_pair() -> None:
+    info, repetitions = message_runs.measured("pingpong", message_runs.PING)
+    trip = expected("app_rtt_mean_us", "<", 100, 1, 2)
+    view = RunView(replace(info, plan=replace(info.plan, expectations=(trip,))), repetitions)
+    first, second = checks(view)
+    assert str(first.stream) == "dublin → cork"
+    assert first.value == pytest.approx(141.7, abs=0.1)
+    assert (first.met, second.met) == (False, False)
+    assert second.value == view.messages[1].rtt_mean_ns / 1000  # type: ignore[operator]

@@ -1,49 +1,44 @@
 """A row of the results table: means over the repetitions that count, and what is known of the others."""
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import builders
 import pytest
 from builders import datagram_flow
+from documents import cells_of
 from known import known
 
-from rigctl.analysis.rows.frames import load
-from rigctl.analysis.summary import CellSummary, Exclusion, StreamSummary, summaries
-from rigctl.records import Cell, Direction, Flow, Link, Pair, Repetition, RunStatus, Series, Status
+from rigctl.analysis.summary import CellSummary, Exclusion, StreamSummary
+from rigctl.records import Cell, Direction, Link, Pair, Repetition, RunStatus, Series, Status
 from rigctl.report.words.limits import bottleneck_text
-from rigctl.settings import RATE, Settings
 
 PAIR = Pair("a", "b")
 ONE = builders.cell(pairs=(PAIR,))
-IDLE = {"node_busy_us": 0}
+TWO = builders.cell(pairs=(PAIR, Pair("c", "d")))
 CEILING = 1000 * 1448 / 1538
 
 
 def summary(cell: Cell, *repetitions: Repetition, plan: dict[str, Any] | None = None, **run: Any) -> CellSummary:
     info = builders.run(builders.plan([cell], **(plan or {"repeat": len(repetitions)})), **run)
-    (found,) = summaries(load(info, repetitions))
+    (found,) = cells_of(info, repetitions)
     return found
 
 
 def only_stream(*repetitions: Repetition, cell: Cell = ONE) -> StreamSummary:
-    (found,) = summary(cell, *repetitions).streams
-    return found
+    return summary(cell, *repetitions).streams[0]
 
 
 class TestMeans:
-    def test_a_single_repetition_has_no_spread(self) -> None:
-        found = summary(ONE, builders.repetition(ONE, (941.0,)))
-        assert (found.counted, known(found.goodput_mbps).spread) == (1, None)
-        assert known(found.goodput_mbps).mean == pytest.approx(941.0, rel=1e-6)
-
-    def test_several_have_their_mean_and_standard_deviation(self) -> None:
+    def test_they_have_a_standard_deviation_but_that_of_a_single_repetition(self) -> None:
         measured = [builders.repetition(ONE, (mbps,), number=at) for at, mbps in enumerate((900, 910, 920), 1)]
-        found = summary(ONE, *measured)
-        (stream,) = found.streams
-        assert known(found.goodput_mbps).mean == pytest.approx(910, rel=1e-6)
-        assert known(found.goodput_mbps).spread == pytest.approx(10, rel=1e-4)
+        single, found = summary(ONE, measured[0]), summary(ONE, *measured)
+        alone, mean = known(single.goodput_mbps), known(found.goodput_mbps)
+        assert (single.counted, alone.spread) == (1, None)
+        assert [alone.mean, mean.mean] == pytest.approx([900, 910], rel=1e-6)
+        assert mean.spread == pytest.approx(10, rel=1e-4)
         assert (found.efficiency, found.ceiling_mbps) == pytest.approx((910 / CEILING, CEILING), rel=1e-6)
+        (stream,) = found.streams
         assert stream.bytes == pytest.approx(910e6 / 8 * 10, rel=1e-6)
         own = (stream.goodput_mbps, stream.efficiency, stream.ceiling_mbps)
         assert own == (found.goodput_mbps, found.efficiency, found.ceiling_mbps)
@@ -58,9 +53,9 @@ class TestMeans:
     def test_what_does_not_count_is_in_no_mean(self) -> None:
         good = builders.repetition(ONE, (900.0,))
         slow = builders.repetition(ONE, (100.0,), (50,), number=2, status=Status.INVALID, sender={"mss": 500})
-        found, (stream,) = summary(ONE, good, slow), summary(ONE, good, slow).streams
-        assert (found.counted, found.goodput_mbps, found.retransmits) == (1, summary(ONE, good).goodput_mbps, 0)
-        assert (stream.mss_effective, stream.mss_differs) == (1448, False)
+        alone, found = summary(ONE, good), summary(ONE, good, slow)
+        assert (found.counted, found.goodput_mbps, found.retransmits) == (1, alone.goodput_mbps, 0)
+        assert found.streams == alone.streams
 
     def test_a_test_without_a_valid_repetition_knows_nothing(self) -> None:
         found = summary(ONE, builders.failed(ONE))
@@ -73,34 +68,33 @@ class TestMeans:
     def test_every_test_of_the_plan_has_a_row_in_its_order(self) -> None:
         cells = [builders.cell(number, pairs=(PAIR,)) for number in (3, 1, 2)]
         measured = [builders.repetition(cells[2], (800,)), builders.repetition(cells[0], (900,))]
-        found = summaries(load(builders.run(builders.plan(cells)), measured))
+        found = cells_of(builders.run(builders.plan(cells)), measured)
         means = [(row.cell.number, row.goodput_mbps and round(row.goodput_mbps.mean)) for row in found]
         assert means == [(3, 900), (1, None), (2, 800)]
 
 
 class TestStreams:
-    def test_each_has_its_own_limit_and_the_test_that_of_the_one_furthest_below_its_ceiling(self) -> None:
-        cell = builders.cell(pairs=(PAIR, Pair("c", "d")))
-        one = builders.repetition(cell, (940.0, 200.0))
+    def test_each_has_its_own_limit_and_the_test_that_of_the_furthest_below_its_ceiling_unless_all_is_full(
+        self,
+    ) -> None:
+        one = builders.repetition(TWO, (940.0, 200.0))
         waiting = {"series": Series(), "busy_us": 1_000_000, "rwnd_limited_us": 900_000, "sndbuf_limited_us": 0}
-        found = summary(cell, replace(one, flows=(one.flows[0], builders.changing(one.flows[1], sender=waiting))))
+        found = summary(TWO, replace(one, flows=(one.flows[0], builders.changing(one.flows[1], sender=waiting))))
         assert [stream.limit for stream in found.streams] == ["line-rate", "window"]
         assert (found.limit, found.binding, found.held_share) == ("window", found.streams[1], 0.9)
         assert known(found.window_cause).node == "d"
         assert bottleneck_text(found).endswith(f"By pair: {found.streams[0]} line-rate, {found.streams[1]} window.")
-
-    def test_where_the_links_are_full_together_the_limit_is_that_of_no_stream(self) -> None:
-        cell = builders.cell(pairs=(PAIR, Pair("c", "d")))
-        found = summary(cell, builders.repetition(cell, (941.0, 915.0)))
-        assert [stream.limit for stream in found.streams] == ["line-rate", "unknown"]
-        assert (found.limit, found.binding) == ("line-rate", None)
+        full = summary(TWO, builders.repetition(TWO, (941.0, 915.0)))
+        assert [stream.limit for stream in full.streams] == ["line-rate", "unknown"]
+        assert (full.limit, full.binding) == ("line-rate", None)
 
     def test_each_pair_and_direction_has_its_own_numbers(self) -> None:
-        cell = builders.cell(pairs=(PAIR, Pair("c", "d")), direction=Direction.BOTH)
+        cell = replace(TWO, direction=Direction.BOTH)
         found = summary(cell, builders.repetition(cell, (100, 200, 300, 400), (1, 2, 3, 4))).streams
-        assert [str(stream) for stream in found] == [str(stream) for stream in cell.streams]
-        assert [round(stream.goodput_mbps.mean) for stream in found if stream.goodput_mbps] == [100, 200, 300, 400]
-        assert [stream.retransmits for stream in found] == [1, 2, 3, 4]
+        assert [stream.stream for stream in found] == list(cell.streams)
+        assert [(round(known(stream.goodput_mbps).mean), stream.retransmits) for stream in found] == [
+            (100, 1), (200, 2), (300, 3), (400, 4),
+        ]  # fmt: skip
 
     def test_what_the_kernels_granted_is_the_least_of_the_flows(self) -> None:
         cell = builders.cell(pairs=(PAIR,), parallel=2)
@@ -112,26 +106,36 @@ class TestStreams:
         assert found.window_effective_bytes == 32768
         assert (found.rtt_min_us, found.congestion) == (200.0, "bbr, cubic")
 
-    def test_an_mss_that_one_flow_does_not_report_is_no_difference(self) -> None:
+    def test_an_mss_that_one_flow_does_not_report_is_no_difference_but_timestamps_that_differ_are_unknown(self) -> None:
         first, second = (builders.repetition(ONE, (900,), number=at) for at in (1, 2))
-        known = only_stream(first)
-        assert (known.mss_effective, known.mtu, known.timestamps, known.congestion) == (1448, 1500, True, "cubic")
-        assert (known.rtt_min_us, known.advertised_bytes, known.datagrams) == (180.0, 65536, None)
-        found = only_stream(first, builders.changing_flows(second, sender={"mss": None}))
-        assert (found.mss_effective, found.mss_differs) == (1448, False)
-
-    def test_timestamps_that_differ_are_unknown(self) -> None:
-        on, off = (builders.repetition(ONE, (900,), number=n, sender={"timestamps": bool(n)}) for n in (1, 0))
-        assert only_stream(on, off).timestamps is None
+        alone = only_stream(first)
+        assert (alone.mss_effective, alone.mtu, alone.timestamps, alone.congestion) == (1448, 1500, True, "cubic")
+        assert (alone.rtt_min_us, alone.advertised_bytes, alone.datagrams) == (180.0, 65536, None)
+        found = only_stream(first, builders.changing_flows(second, sender={"mss": None, "timestamps": False}))
+        assert (found.mss_effective, found.mss_differs, found.timestamps) == (1448, False, None)
 
     def test_the_flows_of_another_pair_are_not_its_own(self) -> None:
-        cell = builders.cell()
-        made = builders.repetition(cell, (900, 900))
+        made = builders.repetition(TWO, (900, 900))
         slow = builders.changing(made.flows[1], sender={"mss": 500, "rtt_min_us": 999, "timestamps": False})
-        first, second = summary(cell, replace(made, flows=(made.flows[0], slow))).streams
+        first, second = summary(TWO, replace(made, flows=(made.flows[0], slow))).streams
         assert (first.mss_effective, first.rtt_min_us, first.timestamps) == (1448, 180.0, True)
         assert (second.mss_effective, second.rtt_min_us, second.timestamps) == (500, 999.0, False)
         assert not first.mss_differs
+
+    def test_what_became_of_them_is_a_mean_over_repetitions_and_the_longest_burst(self) -> None:
+        cell = builders.cell(pairs=(PAIR,), test="udp", transport="udp", message_bytes=1250, rate="unlimited")
+        counted = {"reordered": 4, "duplicates": 2, "overflow": 6, "jitter_ns": 5000, "jitter_max_ns": 9000}
+        other = {"reordered": 0, "duplicates": 0, "overflow": 0, "jitter_ns": 7000, "highest": 19_960}
+        first = datagram_flow(10_000, 9_990, refused=8, highest=9_980, **counted)
+        second, end_ns = datagram_flow(20_000, 19_950, **other), builders.BEGIN_NS + 10**9
+        one = builders.repetition(ONE, (1.0,), flows=(first,), window_end_ns=end_ns)
+        measured = (one, replace(one, repetition=2, flows=(second,)))
+        found = known(only_stream(*measured, cell=cell).datagrams)
+        assert (found.sent, found.lost, found.burst_max) == (15_000, 30, 40)
+        assert found.loss_pct == pytest.approx((0.1 + 0.25) / 2)
+        assert found.sent_mbps == pytest.approx(150.0)
+        assert (found.reordered, found.duplicates, found.jitter_us) == (2, 1, 6.0)
+        assert (found.sender_drops, found.receiver_drops) == (4, 3)
 
 
 class TestCeiling:
@@ -140,25 +144,20 @@ class TestCeiling:
         assert [found.above_ceiling for found in (within, above, summary(ONE))] == [False, True, False]
 
     def test_pairs_that_share_a_link_are_known_by_their_ceilings(self) -> None:
-        apart = builders.cell()
         together = builders.cell(pairs=(PAIR, Pair("a", "c")))
-        assert not summary(apart, builders.repetition(apart)).shared
-        assert summary(together, builders.repetition(together, (470, 470))).shared
-        assert not summary(apart).shared
-
-    def test_where_the_ceiling_of_a_pair_is_unknown_nothing_is_called_shared(self) -> None:
-        cell = builders.cell(pairs=(PAIR, Pair("a", "c")))
+        sharing, apart = (builders.repetition(cell, (470, 470)) for cell in (together, TWO))
+        assert summary(together, sharing).shared
         links = {"a": Link(10**9, 1500), "b": Link(10**9, 1500), "c": Link(None, None)}
-        found = summary(cell, builders.repetition(cell, (470, 470)), plan={"links": links}, facts={})
-        assert not found.shared
+        unknown = summary(together, sharing, plan={"links": links}, facts={})
+        assert [found.shared for found in (summary(TWO, apart), summary(TWO), unknown)] == [False] * 3
 
 
 class TestLimit:
     def test_processors_are_means_over_the_repetitions_that_count(self) -> None:
-        first, second = (
-            builders.using(builders.repetition(ONE, (500.0,), number=at), {"a": {"node_busy_us": us}, "b": IDLE})
-            for at, us in ((1, 8_000_000), (2, 4_000_000))
+        one = builders.using(
+            builders.repetition(ONE, (500.0,)), {"a": {"node_busy_us": 8_000_000}, "b": {"node_busy_us": 0}}
         )
+        first, second = one, builders.using(replace(one, repetition=2), {"a": {"node_busy_us": 4_000_000}})
         busy = summary(ONE, first, second).busy
         assert busy.one_machine
         assert busy.sender.node_pct == pytest.approx(15.0)
@@ -171,32 +170,6 @@ class TestLimit:
         losses = known(found.losses)
         assert (found.limit, losses.rtt_us, full.losses) == ("loss", 5000, None)
         assert losses.lost_share == pytest.approx(20 * 1448 / 5e8, rel=1e-3)
-
-
-def udp_repetition(flow: Flow, number: int = 1) -> Repetition:
-    end_ns = builders.BEGIN_NS + 10**9
-    return builders.repetition(ONE, (1.0,), number=number, flows=(flow,), window_end_ns=end_ns)
-
-
-class TestDatagrams:
-    CELL: Final = replace(ONE, test="udp", transport="udp", message_bytes=1250, settings=Settings({RATE: "unlimited"}))
-    COUNTED: Final = {"reordered": 4, "duplicates": 2, "overflow": 6, "jitter_ns": 5000, "jitter_max_ns": 9000}
-
-    def test_what_became_of_them_is_a_mean_over_repetitions_and_the_longest_burst(self) -> None:
-        first = datagram_flow(10_000, 9_990, refused=8, **self.COUNTED)
-        second = datagram_flow(20_000, 19_950, reordered=0, duplicates=0, overflow=0, jitter_ns=7000)
-        found = known(only_stream(udp_repetition(first), udp_repetition(second, 2), cell=self.CELL).datagrams)
-        assert (found.sent, found.lost) == (15_000, 30)
-        assert found.loss_pct == pytest.approx((0.1 + 0.25) / 2)
-        assert found.sent_mbps == pytest.approx(150.0)
-        assert (found.reordered, found.duplicates, found.jitter_us) == (2, 1, 6.0)
-        assert (found.sender_drops, found.receiver_drops) == (4, 3)
-        assert found.burst_max == 0
-
-    def test_the_longest_burst_of_any_repetition_stands(self) -> None:
-        own = [udp_repetition(datagram_flow(1000, came, highest=came), n) for n, came in enumerate((997, 960, 995), 1)]
-        found = known(only_stream(*own, cell=self.CELL).datagrams)
-        assert found.burst_max == 40
 
 
 class TestExclusions:
@@ -212,12 +185,13 @@ class TestExclusions:
         assert (second.repetition, second.status, second.reason) == (2, Status.FAILED, "pi4: connection refused")
         assert (second.goodput_mbps, second.measured_again) == ((None, None), False)
 
-    def test_a_second_attempt_that_failed_too_is_not_measured_again(self) -> None:
+    def test_a_second_attempt_that_failed_too_is_not_measured_again_and_one_that_was_not_made_is_named(self) -> None:
         attempts = [builders.failed(ONE, attempt=attempt) for attempt in (1, 2)]
         found = summary(ONE, *attempts, plan={"repeat": 1}).exclusions
-        assert [(one.attempt, one.measured_again) for one in found] == [(1, True), (2, False)]
-        assert [one.repetition for one in found] == [None, None]  # there is only one
-
-    def test_a_test_that_was_not_measured_is_named_and_so_is_a_run_that_goes_on(self) -> None:
+        # Without a number of the repetition, as there is only one.
+        assert [(one.attempt, one.measured_again, one.repetition) for one in found] == [
+            (1, True, None),
+            (2, False, None),
+        ]
         assert summary(ONE).exclusions == (Exclusion(1),)
         assert summary(ONE, status=RunStatus.RUNNING).exclusions == (Exclusion(1, running=True),)

@@ -1,27 +1,24 @@
-"""`check` against faults really made on a virtual rig, one at a time, each with its finding; a clean rig has none."""
+"""`check` against faults that are really made: on a virtual rig, each with its finding; on hosts, held beside `run`."""
 
 import re
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from openssh_lab import Lab, laboratory, sh
 from processes import DEADLINE_S, mounted
+from user import ended
 from virtual_rigs import kept_up, login, output, rig
 
-from rigctl.base.errors import RigError
 from rigctl.check.gather import gathered
 from rigctl.check.judge import judged
 from rigctl.findings import Finding, Severity
-from rigctl.records import Pair, RunPlan
 from rigctl.rig.inventory import Rig
-from rigctl.runner.nodes import nodes_of
-from rigctl.runner.precheck import prechecked
-from rigctl.scenario.load import Overrides, load_plan
 from rigctl.virtual.provide import provided
 
-UNHEALTHY = (Severity.ERROR, Severity.WARNING)
+UNHEALTHY = ERROR, WARNING = (Severity.ERROR, Severity.WARNING)
 NO_RULE = "nft delete table inet fault"
 A, B, C = (f"10.77.0.{number}" for number in (1, 2, 3))
 
@@ -70,22 +67,6 @@ def nft(hook: str, rule: str) -> str:
     return f"echo '{table}' | nft -f -"
 
 
-async def refusal(ready: Rig, plan: RunPlan) -> str:
-    """Why a run of `plan` is refused; empty: it is not."""
-    names = sorted(plan.nodes)
-    async with nodes_of(ready, "a test") as nodes:
-        await nodes.open(names)
-        try:
-            return "\n".join((await prechecked(plan, nodes, names))[0])
-        except RigError as error:
-            return str(error)
-
-
-def plan_of(ready: Rig, folder: Path, text: str) -> RunPlan:
-    (folder / "s.yaml").write_text(f"rig: {ready.source}\nduration: 1s\n{text}\n")
-    return load_plan(str(folder / "s.yaml"), Overrides())[0]
-
-
 async def test_a_clean_rig_has_no_warning_and_says_what_is_in_order(standing: Rig) -> None:
     findings = judged(await gathered(standing, None, "a test"))
     assert [finding.text for finding in findings if finding.level in UNHEALTHY] == []
@@ -102,32 +83,39 @@ async def test_a_black_hole_of_ipv6_is_the_only_finding_of_its_rig(standing: Rig
         assert (hole.numbers["path_mtu_bytes"], hole.numbers["icmp_payload_bytes"]) == (3040, 2992)
 
 
+OTHER = "ip link add m0 type veth peer name m1 && ip link set m0 up && ip link set m1 up"
+UP = "ip link set dev eth0 up && ip address add fd77::2/64 dev eth0 nodad"
 WRONG = f"ip neigh replace {B} lladdr 02:00:00:00:00:99 dev eth0 nud permanent"  # as if a third host had been faster
 
 
 @pytest.mark.parametrize(
-    ("names", "node", "command", "undo", "text", "remedy"),
+    ("level", "names", "node", "command", "undo", "text", "remedy"),
     [
-        ("b", "b", "ip link set dev eth0 mtu 1500", "ip link set dev eth0 mtu 9000",
+        (WARNING, "b", "b", "ip link set dev eth0 mtu 1500", "ip link set dev eth0 mtu 9000",
          r"b: eth0 has MTU 1500, the rig file 9000\.", "On the node, as root: ip link set dev eth0 mtu 9000"),
-        ("a -> b", "a", nft("output", f"ip daddr {B} udp dport 1-65535 drop"), NO_RULE,
+        (WARNING, "a -> b", "a", nft("output", f"ip daddr {B} udp dport 1-65535 drop"), NO_RULE,
          r"a -> b: UDP to port .*: refused by the sender's own firewall \(EPERM\); TCP passes\.", ""),
-        ("a -> b", "b", nft("input", f"ip saddr {A} ct state new drop"), NO_RULE,
+        (ERROR, "a -> b", "b", nft("input", f"ip saddr {A} ct state new drop"), NO_RULE,
          r".*TCP and UDP to port.*dropped without an answer.*", ""),
-        ("a", "a", WRONG, f"ip neigh del {B} dev eth0",
+        (ERROR, "a", "a", WRONG, f"ip neigh del {B} dev eth0",
          f".*a: {B} of b is answered for by 02:00:00:00:00:99, an interface of another host.*", ""),
-        ("a", "a", f"ip route add prohibit {B}/32", f"ip route del prohibit {B}/32",
+        (ERROR, "a", "a", f"ip route add prohibit {B}/32", f"ip route del prohibit {B}/32",
          ".*a route of type prohibit covers it.*", "On the node, as root: ip route del prohibit"),
+        (ERROR, "a", "a", f"{OTHER} && ip route add {B}/32 dev m0", "ip link del m0",
+         rf"a: data to b \({B}\) leave by m0, not by eth0\.", ""),
+        (ERROR, "b", "b", "ip link set dev eth0 down", UP,
+         r"b: eth0 is down\.", ""),
     ],
-    ids=["a smaller MTU", "the sender's firewall", "a silent firewall", "another host answers", "a route that forbids"],
+    ids=["a smaller MTU", "the sender's firewall", "a silent firewall", "another host answers", "a route that forbids",
+         "a route by another interface", "an interface that is down"],
 )  # fmt: skip
 async def test_a_fault_is_the_only_finding_and_told_with_its_cause(
-    standing: Rig, names: str, node: str, command: str, undo: str, text: str, remedy: str
+    standing: Rig, level: Severity, names: str, node: str, command: str, undo: str, text: str, remedy: str
 ) -> None:
     async with fault(standing, node, command, undo):
         finding = only(await unhealthy(standing))
     assert re.fullmatch(text, finding.text), finding.text
-    assert finding.subject.names == (names,)
+    assert (finding.subject.names, finding.level) == ((names,), level)
     assert (finding.remedy or "").startswith(remedy)
 
 
@@ -173,43 +161,6 @@ async def test_a_cache_without_execution_is_passed_over_and_told(standing: Rig, 
     assert "can't be used (Permission denied)" in note.text
 
 
-async def test_data_that_leave_by_another_interface_are_told_and_not_measured(standing: Rig, tmp_path: Path) -> None:
-    made = "ip link add m0 type veth peer name m1 && ip link set m0 up && ip link set m1 up"
-    async with fault(standing, "a", f"{made} && ip route add {B}/32 dev m0", "ip link del m0"):
-        route = only(await unhealthy(standing))
-        assert route.text == f"a: data to b ({B}) leave by m0, not by eth0."
-        assert route.level is Severity.ERROR
-        plan = plan_of(standing, tmp_path, "pairs: [a -> b]")
-        (cell,) = plan.cells
-        assert route.text in await refusal(standing, plan)
-        back, other = (replace(plan, cells=(replace(cell, pairs=(Pair("b", to),)),)) for to in ("a", "c"))
-        assert route.text in await refusal(standing, back)
-        assert await refusal(standing, other) == ""
-
-
-async def test_an_interface_that_is_down_is_told_and_nothing_that_follows(standing: Rig, tmp_path: Path) -> None:
-    back = "ip link set dev eth0 up && ip address add fd77::2/64 dev eth0 nodad"
-    async with fault(standing, "b", "ip link set dev eth0 down", back):
-        assert only(await unhealthy(standing)).text == "b: eth0 is down."
-        said = await refusal(standing, plan_of(standing, tmp_path, "pairs: [a -> b]"))
-    assert "b: eth0 is down." in said
-    assert "nft" not in said
-
-
-async def test_an_address_that_two_nodes_have_is_told_as_the_cause(standing: Rig, tmp_path: Path) -> None:
-    twice = replace(standing, nodes={**standing.nodes, "c": replace(standing.nodes["c"], data_address=B)})
-    forget = "ip neigh flush all"
-    async with (
-        fault(standing, "a", "true", forget),
-        fault(standing, "b", "true", forget),
-        fault(standing, "c", *(f"ip -4 addr flush dev eth0 && ip addr add {each}/24 dev eth0" for each in (B, C))),
-    ):
-        finding = only(await unhealthy(twice))
-        assert finding.subject.names == ("b", "c")
-        assert f"{B} is the data address of each of them" in finding.text
-        assert finding.text in await refusal(twice, plan_of(standing, tmp_path, "pairs: [a -> b, a -> c]"))
-
-
 @pytest.mark.usefixtures("runtime_folder")
 async def test_the_round_trip_is_that_of_the_path_and_not_of_arp(tmp_path: Path) -> None:
     """200 ms over two links, which ARP before the first packet doubles: neighbours are forgotten before the check."""
@@ -243,3 +194,103 @@ async def test_a_node_that_is_not_reached_is_told_and_the_others_are_looked_at(s
     assert len(texts) == 1
     assert texts[0].startswith("c: connection refused by")
     assert any(finding.subject.names == ("a -> b", "b -> a") for finding in findings)
+
+
+PI1, PI2 = "10.98.0.1", "10.98.0.2"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong: lines that replace others in the rig file, and commands on pi1, each with what undoes it."""
+
+    name: str
+    edits: tuple[tuple[str, str], ...] = ()
+    commands: tuple[tuple[str, str], ...] = ()
+
+
+def at_pi1(name: str, keys: str, *commands: tuple[str, str]) -> Fault:
+    """A fault of the keys of pi1, behind its address."""
+    return Fault(name, ((f"{PI1}, ", f"{PI1}, {keys}, "),), commands)
+
+
+def without_interface(name: str, keys: str, *commands: tuple[str, str]) -> Fault:
+    return Fault(name, ((f"{PI1}, {TRUST}, data_interface: eth0", f"{PI1}, {TRUST}, {keys}"),), commands)
+
+
+TRUST = "user: root, key: id, known_hosts: known"
+DUMMY = ("ip link add other type bridge", "ip link del other")
+DROP = "table inet fault { chain in { type filter hook input priority 0; iifname eth0 tcp dport != 22 drop; }; }"
+HOLE = "blackhole 10.98.0.2/32"
+LISTEN = "for port in 5001 5002; do python3 -m http.server $port >/dev/null 2>&1 & echo $! >>listeners; done; sleep 1"
+FAULTS = [
+    Fault("an address that nobody has", ((PI1, "10.98.0.77"),)),
+    Fault("a name that is not known", ((PI1, "no-such-host.invalid"),)),
+    Fault("an IPv6 address without a route", ((PI1, "2001:db8::1"),)),
+    Fault("the same host twice", ((f"pi2: {{address: {PI2}", f"pi2: {{address: {PI1}"),)),
+    Fault("a key that is missing", (("key: id", "key: none"),)),
+    Fault("a key that opens nothing", (("key: id", "key: pi1/host_key"),)),
+    Fault("a file of known hosts that is missing", (("known_hosts: known", "known_hosts: none"),)),
+    Fault("a file of known hosts without the host", (("known_hosts: known", "known_hosts: lab.yaml"),)),
+    Fault("a user who is not there", (("user: root", "user: nobody-here"),)),
+    at_pi1("a port on which nobody listens", "port: 2222"),
+    at_pi1("a jump host that nobody has", "jump: root@10.98.0.88"),
+    at_pi1("a jump host that refuses", f"jump: stranger@{PI2}"),
+    at_pi1("srun without Slurm", "transport: srun"),
+    Fault("an interface that is not there", (("data_interface: eth0", "data_interface: eth9"),)),
+    Fault("the loopback interface", (("data_interface: eth0", "data_interface: lo"),)),
+    without_interface("an interface without an address", "data_interface: other", DUMMY, ("ip link set other up", ":")),
+    without_interface("an interface that is down", "data_interface: other", DUMMY,
+                      ("ip address add 10.98.7.1/24 dev other", ":")),
+    without_interface("an interface of another network", "data_interface: other", DUMMY,
+                      ("ip link set other up; ip address add 10.98.8.1/24 dev other", ":")),
+    without_interface("a data address that it has not", "data_address: 10.99.0.9"),
+    without_interface("the other node's data address", f"data_address: {PI2}"),
+    without_interface("a data address of the loopback", "data_address: 127.0.0.1"),
+    without_interface("a link-local data address", "data_address: 169.254.3.4",
+                      ("ip address add 169.254.3.4/16 dev eth0", "ip address del 169.254.3.4/16 dev eth0")),
+    without_interface("a link-local address of IPv6", "data_address: fe80::77",
+                      ("ip address add fe80::77/64 dev eth0 nodad", "ip address del fe80::77/64 dev eth0")),
+    without_interface("one end with IPv6", "data_address: 'fd00::1'",
+                      ("ip address add fd00::1/64 dev eth0 nodad", "ip address del fd00::1/64 dev eth0")),
+    at_pi1("too few ports", "data_ports: 5000-5000"),
+    at_pi1("ports that are taken", "data_ports: 22-1024"),
+    at_pi1("ports with a listener", "data_ports: 5001-5002", (LISTEN, "kill $(cat listeners); rm listeners")),
+    Fault("a firewall that drops", (), ((f"echo '{DROP}' | nft -f -", "nft delete table inet fault"),)),
+    Fault("a route that goes nowhere", (), ((f"ip route add {HOLE}", f"ip route del {HOLE}"),)),
+    at_pi1("root's rights without a password", "sudo: true, data_ports: 5000-5000"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    folder = tmp_path_factory.mktemp("against")
+    with laboratory(folder, ["pi1", "pi2"]) as made:
+        (folder / "good.yaml").write_text((folder / "lab.yaml").read_text())
+        yield made
+
+
+@pytest.mark.torture
+@pytest.mark.long
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "-"))
+def test_no_traffic_can_start_before_a_run_that_cannot_start(lab: Lab, fault: Fault) -> None:
+    text = (lab.folder / "good.yaml").read_text()
+    for old, new in fault.edits:
+        assert old in text
+        text = text.replace(old, new, 1) if old == PI1 else text.replace(old, new)
+    (lab.folder / "lab.yaml").write_text(text)
+    (lab.folder / "s.yaml").write_text(
+        "rig: lab.yaml\npairs: [pi1 -> pi2, pi2 -> pi1]\nduration: 500ms\nmax_skew: 60s\nlatency: true\n"
+    )
+    with ExitStack() as undone:
+        for command, undo in fault.commands:
+            sh(*lab.inside("pi1", "sh", "-c", command))
+            undone.callback(sh, *lab.inside("pi1", "sh", "-c", undo))
+        checked, ran = (said(lab, *words) for words in (("check", "s.yaml"), ("run", "s.yaml", "--no-report")))
+    assert ran[0] != 0, "the fault is none"
+    assert checked[0] != 0, f"check: {checked[1]}\nrun: {ran[1]}"
+    assert "Traceback" not in checked[1] + ran[1]
+
+
+def said(lab: Lab, *words: str) -> tuple[int, str]:
+    done = ended(words, lab.folder, lab.environment, network=Path("/run/netns", lab.host("ctl")))
+    return done.returncode, (done.stdout + done.stderr).decode()

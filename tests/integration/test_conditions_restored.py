@@ -4,24 +4,20 @@ Real runs over real SSH with real agents, on a virtual rig that stays up.
 """
 
 import asyncio
-import multiprocessing
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from multiprocessing.process import BaseProcess
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 
 import asyncssh
 import pytest
-from processes import DEADLINE_S, eventually_async
-from rich.console import Console
+from processes import eventually_async
+from user import Command, running
 from virtual_rigs import kept_up, login, rig
 
 from rigctl.records import Status
 from rigctl.rig.inventory import Rig
-from rigctl.runner.run import measure_run
-from rigctl.scenario.load import Overrides, load_plan
 from rigctl.store import open_store
 
 NODES = ("a", "b")
@@ -88,42 +84,26 @@ async def restored(shells: Shells, before: Settings) -> None:
     await eventually_async(back, f"as before: {before}")
 
 
-def controller(scenario: str, place: str, store: str) -> None:
-    os.environ["XDG_RUNTIME_DIR"] = place
-    plan, inventory = load_plan(scenario, Overrides())
-    with open_store(store) as opened:
-        measure_run(plan, inventory, opened, Console(file=open(os.devnull, "w")), quiet=True)  # noqa: SIM115, PTH123
-
-
-def started(ready: Rig, folder: Path, scenario: str) -> BaseProcess:
+def started(ready: Rig, folder: Path, scenario: str) -> AbstractContextManager[Command]:
     assert ready.source is not None
-    file, place = folder / "s.yaml", ready.source.parent
-    file.write_text(scenario.replace("RIG", str(ready.source)))
-    # A server process with everything imported forks each controller: a kill hits a run, not its imports.
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["rigctl.runner.run", "rigctl.scenario.load", "rigctl.remote.agent", "asyncssh"])
-    process = context.Process(target=controller, args=(str(file), str(place), str(folder / "s.db")))
-    process.start()
-    return process
+    (folder / "s.yaml").write_text(scenario.replace("RIG", str(ready.source)))
+    own = {"XDG_RUNTIME_DIR": str(ready.source.parent), "RIGCTL_STORE": str(folder / "s.db")}
+    return running(("run", "s.yaml", "--quiet", "--no-report"), folder, os.environ | own)
 
 
 @asynccontextmanager
 async def under_a_condition(
     ready: Rig, shells: Shells, folder: Path, tests: str
-) -> AsyncIterator[tuple[BaseProcess, Settings]]:
+) -> AsyncIterator[tuple[Command, Settings]]:
     """A run whose condition holds on both nodes, and the settings before."""
     before = await outputs(shells, SETTINGS)
-    process = started(ready, folder, SCENARIO + tests)
 
     async def changed() -> bool:
         return all(now != old for now, old in zip(await outputs(shells, SETTINGS), before, strict=True))
 
-    try:
+    with started(ready, folder, SCENARIO + tests) as command:
         await eventually_async(changed)
-        yield process, before
-    finally:
-        process.kill()
-        process.join(DEADLINE_S)
+        yield command, before
 
 
 async def kill_with_guards(shells: Shells) -> None:
@@ -134,10 +114,9 @@ async def kill_with_guards(shells: Shells) -> None:
 
 async def test_a_killed_agent_leaves_no_trace_and_the_run_goes_on(ready: Rig, shells: Shells, tmp_path: Path) -> None:
     tests = f"matrix: {{iterations: [{ENDLESS}, 100]}}\nexclude: [{{condition: two, iterations: {ENDLESS}}}]\n"
-    async with under_a_condition(ready, shells, tmp_path, tests) as (process, before):
+    async with under_a_condition(ready, shells, tmp_path, tests) as (command, before):
         await shells["a"].run('pkill -9 "^agent-"')  # by its name, which the guard does not have
-        await asyncio.to_thread(process.join, DEADLINE_S)
-        assert process.exitcode == 0
+        assert (await asyncio.to_thread(command.ended)).returncode == 3  # one repetition failed
         await restored(shells, before)
     with open_store(str(tmp_path / "s.db")) as store:
         repetitions = store.repetitions(store.run().run)
@@ -150,43 +129,21 @@ async def test_a_killed_agent_leaves_no_trace_and_the_run_goes_on(ready: Rig, sh
     assert [sender.tcp.mss for sender in senders if sender] == [1348, 1248]
 
 
-async def test_with_agent_and_controller_killed_the_guard_restores(ready: Rig, shells: Shells, tmp_path: Path) -> None:
-    async with under_a_condition(ready, shells, tmp_path, ONE_TEST) as (process, before):
-        os.kill(process.pid or 0, signal.SIGSTOP)  # it can't open the node anew
-        await shells["a"].run('pkill -9 "^agent-"')
-
-        async def followed() -> bool:
-            return (await outputs(shells, SETTINGS))[0] == before[0]
-
-        await eventually_async(followed, "the guard restores")
-    await restored(shells, before)
-
-
 async def test_agent_and_guard_both_killed_the_next_contact_restores(
     ready: Rig, shells: Shells, tmp_path: Path
 ) -> None:
-    async with under_a_condition(ready, shells, tmp_path, ONE_TEST) as (process, before):
-        os.kill(process.pid or 0, signal.SIGSTOP)
+    async with under_a_condition(ready, shells, tmp_path, ONE_TEST) as (command, before):
+        os.kill(command.pid, signal.SIGSTOP)
         await kill_with_guards(shells)
     after = await outputs(shells, SETTINGS)
     assert all(now != old for now, old in zip(after, before, strict=True))  # nobody was left to restore
     assert all("settings-" in left for left in await outputs(shells, LEFT))
     other = tmp_path / "other"
     other.mkdir()
-    contact = started(ready, other, "rig: RIG\npairs: [a -> b]\nduration: 100ms\nmax_skew: 60s\n")
-    await asyncio.to_thread(contact.join, DEADLINE_S)
-    assert contact.exitcode == 0
+    with started(ready, other, "rig: RIG\npairs: [a -> b]\nduration: 100ms\nmax_skew: 60s\n") as contact:
+        assert (await asyncio.to_thread(contact.ended)).returncode == 0
     with open_store(str(other / "s.db"), create=False) as store:
         known = store.run().facts
     assert [known[node]["mtu"] for node in NODES] == [1500, 1500], "facts are those after the restoration"
     assert await outputs(shells, SETTINGS) == before
     await restored(shells, before)
-
-
-async def test_with_agent_and_guard_killed_the_run_itself_restores(ready: Rig, shells: Shells, tmp_path: Path) -> None:
-    async with under_a_condition(ready, shells, tmp_path, ONE_TEST) as (process, before):
-        await kill_with_guards(shells)
-        await asyncio.to_thread(process.join, DEADLINE_S)
-        assert process.exitcode == 0
-        assert await outputs(shells, SETTINGS) == before
-        await restored(shells, before)

@@ -1,19 +1,20 @@
-"""SSH against real OpenSSH servers: what works, and how each failure reads."""
+"""SSH against real OpenSSH servers: what works, how each failure reads, and what ssh(1) accepts in its files."""
 
 import asyncio
-import contextlib
 import os
 import signal
 import socket
+import socketserver
 import struct
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from openssh import USER, Hanging, Start, kept_port, new_key
+from openssh import USER, Hanging, Sshd, SshdFactory, Start, kept_port, new_key
 from processes import DEADLINE_S, eventually, eventually_async, running
 
 from rigctl.base.errors import NodeError, RigError
@@ -71,14 +72,6 @@ async def test_a_process_that_ignores_the_end_of_its_input_holds_nobody_up(
         async with host.process(hanging.command):
             await eventually_async(lambda: hanging.begun)
         assert (await host.run("echo next")).stdout == "next\n"
-
-
-async def test_the_last_words_of_a_process_say_why_it_ended(sshd: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_module, "LAST_WORDS_DEADLINE_S", DEADLINE_S)
-    async with connected(sshd().node()) as host:
-        async with host.process("echo first >&2; echo 'no such luck' >&2; exit 3") as process:
-            assert await process.readline() == b""
-            assert await process.last_words() == "no such luck (exit code 3)"
 
 
 async def test_an_unknown_host_key_is_refused_with_its_fingerprint_and_the_command_that_trusts_it(
@@ -146,9 +139,7 @@ async def test_a_key_in_the_ssh_agent_is_used(sshd: Start, tmp_path: Path, monke
         eventually(lambda: subprocess.run(["ssh-add", "-l"], capture_output=True).returncode == 1, "no answer")
         for number in range(7):  # more than the server's MaxAuthTries
             subprocess.run(["ssh-add", "-q", str(new_key(tmp_path / f"k{number}"))], check=True)
-        with pytest.raises(NodeError, match="Offered in this order: 7 keys of the ssh-agent"):
-            async with connected(server.node(key=None)):
-                pass
+        assert "Offered in this order: 7 keys of the ssh-agent" in await refusal(server.node(key=None))
         async with connected(server.node()):  # the rig's own key is not drowned by them
             pass
         subprocess.run(["ssh-add", "-q", "-D"], check=True)
@@ -188,18 +179,6 @@ async def test_an_alias_of_the_ssh_config_is_honoured_and_the_rig_file_wins(sshd
     async with connected(plain) as host:
         assert (await host.run("id -un")).stdout.strip() == USER
     assert "refuses to log in nobody-of-that-name" in await refusal(replace(plain, user=None))
-
-
-async def test_a_jump_host_is_gone_through(sshd: Start) -> None:
-    gate, inner = sshd(), sshd()
-    gate_key = gate.folder / "authorized_keys"
-    gate_key.write_text(inner.key.with_suffix(".pub").read_text())
-    inner.known_hosts.write_text(inner.known_hosts.read_text() + gate.known_hosts.read_text())
-    async with connected(inner.node(jump=f"{USER}@127.0.0.1:{gate.port}")) as host:
-        way = (await host.run("echo $SSH_CONNECTION")).stdout.split()
-        assert way[3] == str(inner.port)
-        assert len(gate.sessions()) == 1
-    assert gate.emptied()
 
 
 async def test_a_jump_host_that_fails_is_named(sshd: Start) -> None:
@@ -244,11 +223,8 @@ async def test_silence_of_the_network_is_noticed(sshd: Start, monkeypatch: pytes
 async def test_a_key_that_others_may_read_is_not_used(sshd: Start) -> None:
     server = sshd()
     server.key.chmod(0o644)
-    said = await refusal(server.node())
-    assert said == (
-        f"pi1: key {server.key}: others may read it (mode 0644), so it is not used. "
-        f"If it is still yours alone: chmod 600 {server.key}"
-    )
+    said = f"pi1: key {server.key}: others may read it (mode 0644), so it is not used. "
+    assert await refusal(server.node()) == f"{said}If it is still yours alone: chmod 600 {server.key}"
     server.key.chmod(0o400)
     async with connected(server.node()):
         pass
@@ -268,42 +244,210 @@ async def test_known_hosts_and_keys_without_end_are_not_read(sshd: Start, tmp_pa
 DISCONNECTED = "\x1b]0;pwned\x07\x1b[31mSPOOFED\x1b[0m\nok: all is well\u202e"
 
 
-@contextlib.contextmanager
-def disconnecting(reason: str) -> Iterator[int]:
-    """The port of a server that answers with a reason to disconnect (RFC 4253, 11.1), before any key is shown."""
-    text = reason.encode()
-    payload = b"\x01" + struct.pack(">II", 11, len(text)) + text + bytes(4)
-    padding = 16 - (len(payload) + 5) % 8
-    packet = struct.pack(">IB", len(payload) + padding + 1, padding) + payload + bytes(padding)
+class Disconnecting(socketserver.BaseRequestHandler):
+    """Answers with a reason to disconnect (RFC 4253, 11.1), before any key is shown."""
 
-    def serve() -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = listener.accept()
-                with connection:
-                    connection.sendall(b"SSH-2.0-x\r\n")
-                    connection.recv(4096)
-                    connection.sendall(packet)
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield listener.getsockname()[1]
-        finally:
-            listener.shutdown(socket.SHUT_RDWR)
-            thread.join()
+    def handle(self) -> None:
+        text = DISCONNECTED.encode()
+        payload = b"\x01" + struct.pack(">II", 11, len(text)) + text + bytes(4)
+        padding = 16 - (len(payload) + 5) % 8
+        packet = struct.pack(">IB", len(payload) + padding + 1, padding) + payload + bytes(padding)
+        self.request.sendall(b"SSH-2.0-x\r\n")
+        self.request.recv(4096)
+        self.request.sendall(packet)
 
 
 def test_what_answers_at_a_nodes_address_commands_no_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rig = tmp_path / "rig.yaml"
-    with disconnecting(DISCONNECTED) as port:
-        rig.write_text("".join(["nodes:\n", *(f"  n{n}: {{address: 127.0.0.{n}, port: {port}}}\n" for n in (1, 2))]))
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Disconnecting) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        nodes = [f"  n{n}: {{address: 127.0.0.{n}, port: {server.server_address[1]}}}\n" for n in (1, 2)]
+        rig.write_text("".join(["nodes:\n", *nodes]))
         code = app.exit_code(["check", str(rig)])
+        server.shutdown()
     told = capsys.readouterr()
     assert code == RigError.exit_code
     assert "SPOOFED" in told.out
     assert not [line for line in (told.out + told.err).splitlines() if printable(line) != line]
     assert not [line for line in told.out.splitlines() if line.startswith("ok: all is well")]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    factory = SshdFactory(tmp_path_factory.mktemp("config"))
+    yield factory()
+    factory.servers[0].stop()
+
+
+def plain(server: Sshd, address: str = "127.0.0.1", **more: object) -> Node:
+    """The server as a node for which the rig file gives an address only."""
+    nothing: dict[str, object] = dict.fromkeys(("port", "user", "key", "known_hosts"))
+    return server.node("pi1", **nothing | {"address": address} | more)
+
+
+def write_config(home: Path, server: Sshd, *lines: str) -> None:
+    usual = [f"Port {server.port}", f"User {USER}", f"IdentityFile {server.key}"]
+    text = "\n".join([*lines, "Host *", *usual, f"UserKnownHostsFile {server.known_hosts}"])
+    (home / ".ssh/config").write_bytes(text.encode("utf-8", "surrogateescape") + b"\n")
+
+
+async def said(node: Node) -> str:
+    async with connected(node) as host:
+        return (await host.run("echo $SSH_CONNECTION")).stdout
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ConnectTimeout 30s",
+        "User root # me",
+        "Match all # everybody",
+        'Match exec "test 1 = 1"',
+        "PKCS11Provider /nonexistent.so",
+        "PubkeyAuthentication unbound",
+        "# na\udcefve, not in UTF-8",
+        "IdentityFile ~/.ssh/missing",
+        "CertificateFile ~/.ssh/missing-cert.pub",
+        "IdentityFile ~/.ssh/empty",
+        "IdentityFile ~/.ssh/foreign",
+        "IdentitiesOnly yes",
+        "Include ~/.ssh/none/*",
+        "KexAlgorithms +diffie-hellman-group14-sha1",
+        "HostKeyAlgorithms ssh-ed25519",
+        "IgnoreUnknown UseKeychain\nUseKeychain yes",
+        "IPQoS none\nControlMaster auto\nControlPath ~/.ssh/%C\nControlPersist 10m",
+    ],
+)
+async def test_what_ssh_accepts_in_its_config_is_accepted(server: Sshd, home: Path, line: str) -> None:
+    (home / ".ssh/empty").touch(0o600)
+    (home / ".ssh/foreign").write_text("PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\n")
+    write_config(home, server, line)
+    accepted = subprocess.run(["ssh", "-F", home / ".ssh/config", "-G", "127.0.0.1"], capture_output=True, check=False)
+    assert accepted.returncode == 0, accepted.stderr
+    assert str(server.port) in await said(plain(server))
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["pi1", "@no pi1 ssh-ed25519 AAAA", "pi1 ssh-ed25519 not-base-64", "|1|short|hash ssh-ed25519 AAAA", "\udcef"],
+)
+async def test_lines_of_known_hosts_that_say_nothing_are_passed_over(server: Sshd, home: Path, line: str) -> None:
+    known = home / ".ssh/known_hosts"
+    known.write_bytes(f"{line}\n{server.known_hosts.read_text()}".encode("utf-8", "surrogateescape"))
+    write_config(home, server, "UserKnownHostsFile ~/.ssh/known_hosts ~/.ssh/second")
+    assert str(server.port) in await said(plain(server))
+    assert str(server.port) in await said(server.node(known_hosts=known))
+
+
+async def test_what_ssh_refuses_costs_the_node_and_names_file_and_line(server: Sshd, home: Path) -> None:
+    write_config(home, server, "Host other", "Prot 22")
+    with pytest.raises(NodeError, match=r"ssh refuses them: \S*/\.ssh/config: line 2: Bad configuration option: prot"):
+        await said(plain(server))
+
+
+async def test_what_was_passed_over_stands_in_the_refusal(server: Sshd, home: Path, tmp_path: Path) -> None:
+    wrong = new_key(tmp_path / "wrong")
+    (home / ".ssh/config").write_text(
+        f"Host *\n  IdentityFile ~/.ssh/gone\n  IdentityFile {wrong}\n  UserKnownHostsFile {server.known_hosts}\n"
+    )
+    message = await refusal(plain(server, port=server.port, user=USER))
+    assert f"keys tried: {wrong}." in message
+    assert message.endswith("Passed over: ~/.ssh/config:2: ~/.ssh/gone is not there")
+
+
+async def test_a_key_of_the_agent_is_chosen_by_its_public_half(
+    server: Sshd, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    socket = tmp_path / "agent"
+    with running(["ssh-agent", "-D", "-a", str(socket)], stdout=subprocess.DEVNULL):
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(socket))
+        eventually(lambda: subprocess.run(["ssh-add", "-l"], capture_output=True).returncode == 1, "no answer")
+        for key in (*(new_key(tmp_path / f"k{number}") for number in range(7)), server.key):  # MaxAuthTries is 6
+            subprocess.run(["ssh-add", "-q", str(key)], check=True)
+        (home / ".ssh/lab.pub").write_text(server.key.with_suffix(".pub").read_text())
+        write_config(home, server, "Host *", "  IdentityFile ~/.ssh/lab.pub", "  IdentitiesOnly yes")
+        assert str(server.port) in await said(plain(server))
+        write_config(home, server, "Host *", "  IdentityFile ~/.ssh/lab.pub")  # the identities' own keys come first
+        assert str(server.port) in await said(plain(server))
+
+
+async def test_a_proxy_command_is_the_way(server: Sshd, home: Path) -> None:
+    relay = "import socket, sys, threading; s = socket.create_connection((sys.argv[1], int(sys.argv[2])))"
+    script = home / "relay.py"
+    script.write_text(
+        f"{relay}\nimport os\n"
+        "def copy(read, write):\n    while data := read(65536): write(data)\n"
+        "threading.Thread(target=copy, args=(lambda n: os.read(0, n), s.sendall), daemon=True).start()\n"
+        "copy(s.recv, lambda data: os.write(1, data))\n"
+    )
+    way = f"  ProxyCommand {sys.executable} {script} %h %p"
+    write_config(home, server, "Host lab", "  HostName 127.0.0.1", way)
+    assert str(server.port) in await said(plain(server, "lab"))
+
+
+async def test_a_server_with_one_session_per_connection_gets_several(sshd: Start, hanging: Hanging) -> None:
+    strict = sshd("MaxSessions 1")
+    async with connected(strict.node()) as host:
+        async with host.process(hanging.command):
+            await eventually_async(lambda: hanging.begun)
+            assert (await host.run("echo second")).stdout == "second\n"
+            assert len(strict.sessions()) >= 2
+    none = sshd("MaxSessions 0")
+    with pytest.raises(NodeError, match="is MaxSessions in its sshd_config 0"):
+        await said(none.node())
+
+
+async def test_nodes_behind_a_jump_host_share_its_connection(sshd: Start) -> None:
+    gate, inner = sshd("MaxStartups 2:100:2"), sshd()
+    (gate.folder / "authorized_keys").write_text(inner.key.with_suffix(".pub").read_text())
+    inner.known_hosts.write_text(inner.known_hosts.read_text() + gate.known_hosts.read_text())
+    nodes = [inner.node(f"pi{number}", jump=f"{USER}@127.0.0.1:{gate.port}") for number in range(12)]
+    inside = asyncio.Barrier(len(nodes))
+
+    async def work(node: Node) -> int:
+        async with connected(node) as host:
+            await host.run("true")
+            await inside.wait()
+            return len(gate.sessions())
+
+    assert set(await asyncio.gather(*map(work, nodes))) == {1}
+    assert gate.emptied()
+
+
+async def test_a_start_that_is_dropped_is_tried_again(sshd: Start) -> None:
+    strict = sshd("MaxStartups 1:100:1")
+    answers = await asyncio.gather(*(said(strict.node(f"pi{number}")) for number in range(6)))
+    assert all(str(strict.port) in answer for answer in answers)
+
+
+async def test_a_server_that_drops_all_is_named_with_its_tries(monkeypatch: pytest.MonkeyPatch, sshd: Start) -> None:
+    monkeypatch.setattr("rigctl.remote.ssh.MOST_DROPS", 3)
+    async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0) as closing:
+        port = closing.sockets[0].getsockname()[1]
+        with pytest.raises(NodeError, match=r"it dropped 3 connections before it said anything. Is that an SSH server"):
+            await said(sshd().node(port=port))
+
+
+async def test_a_server_that_rigctl_made_is_reached_whatever_the_config_says(server: Sshd, home: Path) -> None:
+    (home / ".ssh/config").write_text("Host *\n  ProxyJump gate.example\n  User nobody-here\nThis is no option\n")
+    assert str(server.port) in await said(server.node(configured=False, user=None))
+
+
+async def test_without_ssh_on_the_controller_the_config_is_read_all_the_same(
+    server: Sshd, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rigctl.remote.ssh_config.shutil.which", lambda _: None)
+    write_config(home, server)
+    assert str(server.port) in await said(plain(server))
+    assert str(server.port) in await said(server.node())
+    (home / ".ssh/config").unlink()
+    assert "its host key is not known" in await refusal(server.node(known_hosts=None))
+
+
+async def test_a_key_that_the_config_does_not_name_is_not_passed_over(server: Sshd, home: Path) -> None:
+    (home / ".ssh/config").write_text("Host elsewhere\n  IdentityFile ~/.ssh/id_rsa_lab\n")
+    message = await refusal(server.node(key=None))
+    assert "keys tried: none" in message
+    assert "Passed over" not in message

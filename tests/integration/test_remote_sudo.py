@@ -3,17 +3,16 @@
 import os
 import shutil
 import subprocess
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
-from openssh import GUEST, Sshd, Start
+from openssh import GUEST, Start
 from processes import eventually_async
 from user import User
 
 from rigctl.base.errors import NodeError
 from rigctl.remote.deploy import agent_on, deploy
-from rigctl.remote.host import Host, connected
+from rigctl.remote.host import connected
 
 LETS = f"root ALL=(ALL) ALL\n{GUEST} ALL=(root) NOPASSWD: ALL\n"
 ASKS = f"root ALL=(ALL) ALL\n{GUEST} ALL=(root) ALL\n"
@@ -34,18 +33,14 @@ pytestmark = [
 ]
 
 
-def guest(server: Sshd, *, sudo: bool = True) -> AbstractAsyncContextManager[Host]:
-    return connected(server.node(sudo=sudo))
-
-
 def status(pid: int, line: str) -> list[str]:
-    found = [text.split()[1:] for text in Path(f"/proc/{pid}/status").read_text().splitlines() if text.startswith(line)]
-    return found[0]
+    texts = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(text.split()[1:] for text in texts if text.startswith(line))
 
 
 async def test_the_agent_runs_as_root_out_of_roots_folder(sshd: Start) -> None:
     server = sshd(sudoers=LETS)
-    async with guest(server) as host:
+    async with connected(server.node(sudo=True)) as host:
         async with agent_on(host) as agent:
             assert status(agent.hello.pid, "Uid:") == ["0"] * 4
             pid = agent.hello.pid
@@ -60,12 +55,12 @@ async def test_the_agent_runs_as_root_out_of_roots_folder(sshd: Start) -> None:
 
 
 async def test_without_sudo_the_agent_runs_as_the_user(sshd: Start) -> None:
-    async with guest(sshd(sudoers=LETS), sudo=False) as host, agent_on(host) as agent:
+    async with connected(sshd(sudoers=LETS).node()) as host, agent_on(host) as agent:
         assert status(agent.hello.pid, "Uid:") == ["47110"] * 4
 
 
 async def test_the_user_can_not_change_what_root_runs_or_restores(sshd: Start) -> None:
-    async with guest(sshd(sudoers=LETS)) as host:
+    async with connected(sshd(sudoers=LETS).node(sudo=True)) as host:
         path = (await deploy(host)).path
         for attack in (f"echo x >{path}", f"rm -f {path}", "touch /var/lib/rigctl/settings-1", "ls /var/lib/rigctl"):
             assert (await host.run(f"sh -c '{attack}'")).exit_code != 0, attack
@@ -75,7 +70,7 @@ async def test_a_folder_that_another_user_made_is_passed_over(sshd: Start) -> No
     server = sshd(sudoers=LETS)
     server.inside("/var/lib/rigctl").mkdir(mode=0o777)
     os.chown(server.inside("/var/lib/rigctl"), 47110, 47110)
-    async with guest(server) as host, agent_on(host) as agent:
+    async with connected(server.node(sudo=True)) as host, agent_on(host) as agent:
         assert str(Path(f"/proc/{agent.hello.pid}/exe").readlink()).startswith("/run/rigctl/agent-")
         assert "/var/lib/rigctl can't be used (it is not ours)" in (agent.note or "")
     await eventually_async(lambda: not server.inside("/run/rigctl").exists(), "a borrowed folder is left as it was")
@@ -83,7 +78,7 @@ async def test_a_folder_that_another_user_made_is_passed_over(sshd: Start) -> No
 
 @pytest.mark.parametrize(("rules", "meant"), [(ASKS, "asks for a password"), (KNOWS_NOT, "(asks for a|does not know)")])
 async def test_a_sudo_that_asks_is_told_with_what_to_do(sshd: Start, rules: str, meant: str) -> None:
-    async with guest(sshd(sudoers=rules)) as host:
+    async with connected(sshd(sudoers=rules).node(sudo=True)) as host:
         advice = rf"echo '{GUEST} ALL=\(root\) NOPASSWD: ALL' >/etc/sudoers.d/rigctl"
         with pytest.raises(NodeError, match=rf"^pi1: sudo {meant}.*{advice}, or leave `sudo: true` out of node pi1"):
             await deploy(host)
@@ -95,17 +90,16 @@ async def test_a_node_without_sudo_is_told(sshd: Start) -> None:
     server.inside(path).mkdir()
     for tool in ("sh", "id", "tr"):
         server.inside(f"{path}/{tool}").symlink_to(shutil.which(tool) or "")
-    async with guest(server) as host:
+    async with connected(server.node(sudo=True)) as host:
         with pytest.raises(NodeError, match="pi1: sudo is not installed there"):
             await deploy(host)
 
 
-async def test_root_needs_no_sudo(sshd: Start, tmp_path: Path) -> None:
+async def test_root_needs_no_sudo(sshd: Start) -> None:
     server = sshd(sudoers=KNOWS_NOT.replace("root", "nobody"))
     server.user = "root"
-    config = server.inside("/mnt/rigguest/authorized_keys")
-    os.chown(config, 0, 0)
-    async with guest(server) as host, agent_on(host) as agent:
+    os.chown(server.inside("/mnt/rigguest/authorized_keys"), 0, 0)
+    async with connected(server.node(sudo=True)) as host, agent_on(host) as agent:
         assert status(agent.hello.pid, "Uid:") == ["0"] * 4
 
 

@@ -17,57 +17,39 @@ import pytest
 from builders import put
 from meshes import mesh_run
 from openssh_lab import Lab, cable, sh, switched
-from processes import DEADLINE_S, end, eventually, program
+from processes import DEADLINE_S, eventually, program, running
 from user import ended
 
 from rigctl.store import open_store
 
 ROOT: Final = Path(__file__).parents[2]
 PROGRAMS: Final = ("slurmctld", "slurmd", "srun", "sbatch", "salloc", "scancel", "scontrol", "munged", "ip", "unshare")
+PATH: Final = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 SUBNET: Final = "10.87.0"
 # No cgroups: a container may have none to give. SlurmdTimeout 0: a slow machine makes no node "down".
 CONFIGURATION: Final = """
 ClusterName=rigctl
 SlurmctldHost=head({subnet}.1)
-AuthType=auth/munge
 AuthInfo=socket={folder}/munge.socket
-CredType=cred/munge
-SlurmUser=root
-SlurmdUser=root
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool-%n
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd-%n.log
-SlurmctldPort=6817
-SlurmdPort=6818
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SchedulerType=sched/builtin
-SwitchType=switch/none
-MpiDefault=none
-JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
 ReturnToService=2
 SlurmdParameters=config_overrides
 SlurmdTimeout=0
-InactiveLimit=0
 KillWait=5
 TmpFS={folder}
 SchedulerParameters=batch_sched_delay=0
 {nodes}
 PartitionName=all Nodes={names} Default=YES MaxTime=60 State=UP OverSubscribe=YES
 """
-
-
-def missing() -> list[str]:
-    """What a cluster takes and this machine has not."""
-    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-    lacking = [name for name in PROGRAMS if shutil.which(name, path=path) is None]
-    return lacking + ([] if os.geteuid() == 0 else ["root"])
 
 
 @dataclass
@@ -101,11 +83,6 @@ class Cluster(Lab):
         return [line for line in self.processes(name).values() if "slurmd " not in line]
 
 
-def _started(stack: ExitStack, words: list[str], environment: dict[str, str]) -> None:
-    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-    stack.callback(end, subprocess.Popen(words, env=environment, start_new_session=True, **pipes))
-
-
 @contextmanager
 def cluster(folder: Path, nodes: int) -> Iterator[Cluster]:
     """A cluster of `nodes` nodes n1, n2, …; at the end of the block nothing of it is left."""
@@ -120,10 +97,10 @@ def cluster(folder: Path, nodes: int) -> Iterator[Cluster]:
     (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n", encoding="utf-8")
     for name in names:
         (folder / f"spool-{name}").mkdir()
-    key = folder / "munge.key"
-    key.write_bytes(os.urandom(128))
-    key.chmod(0o600)
-    environment = made.environment | {"PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"}
+    (folder / "munge.key").write_bytes(os.urandom(128))
+    (folder / "munge.key").chmod(0o600)
+    how: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    how |= {"env": made.environment | {"PATH": PATH}, "start_new_session": True}
     with switched(made), ExitStack() as stack:
         stack.callback(_swept, made)
         for name, address in hosts.items():
@@ -131,12 +108,12 @@ def cluster(folder: Path, nodes: int) -> Iterator[Cluster]:
         # --force: the folder is a test's, its parents are not root's alone. No seed, pid or log file elsewhere.
         files = [f"--{what}-file={folder}/munge.{what}" for what in ("key", "pid", "log", "seed")]
         files.append(f"--socket={folder}/munge.socket")
-        _started(stack, ["munged", "--foreground", "--force", "--num-threads=1", *files], environment)
+        stack.enter_context(running(["munged", "--foreground", "--force", "--num-threads=1", *files], **how))
         _await(lambda: (folder / "munge.socket").exists(), folder)
         for name in ("head", *names):
             daemon = "slurmctld" if name == "head" else "slurmd"
             command = made.inside(name, "unshare", "--uts", "sh", "-c", f"hostname {name}; exec {daemon} -D")
-            _started(stack, command, environment)
+            stack.enter_context(running(command, **how))
         yield made
         made.run("scancel", "--user=root")
 
@@ -171,7 +148,8 @@ conditions:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    assert not missing(), f"not installed: {', '.join(missing())} (make system)"
+    assert os.geteuid() == 0
+    assert [name for name in PROGRAMS if shutil.which(name, path=PATH) is None] == [], "install by `make system`"
     # A short path: it holds the sockets of slurmd and munge.
     with cluster(tmp_path_factory.mktemp("s"), nodes=2) as made:
         yield made
@@ -180,9 +158,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture
 def slurm(both: Cluster) -> Cluster:
     """Return the cluster once its nodes are idle: beside a job that completes, a new one may wait for long."""
-    _await(
-        lambda: both.run("sinfo", "-h", "-t", "idle", "-o", "%D").stdout.strip() == str(len(both.names)), both.folder
-    )
+    _await(lambda: both.run("sinfo", "-h", "-t", "idle", "-o", "%D").stdout == "2\n", both.folder)
     return both
 
 
@@ -228,8 +204,10 @@ def measuring(slurm: Cluster) -> "subprocess.Popen[str]":
     return process
 
 
-def at_the_head(slurm: Cluster, pattern: str) -> list[int]:
-    return [pid for pid, line in slurm.processes("head").items() if re.search(pattern, line)]
+def kill_at_the_head(slurm: Cluster, pattern: str) -> None:
+    for pid, line in sorted(slurm.processes("head").items(), reverse=True):
+        if re.search(pattern, line):
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_a_cancelled_job_leaves_nothing_and_the_run_says_why(slurm: Cluster) -> None:
@@ -242,8 +220,7 @@ def test_a_cancelled_job_leaves_nothing_and_the_run_says_why(slurm: Cluster) -> 
 
 def test_a_killed_controller_leaves_nothing(slurm: Cluster) -> None:
     process = measuring(slurm)
-    for pid in at_the_head(slurm, r"^\S*python\S* -m rigctl run"):
-        os.kill(pid, signal.SIGKILL)
+    kill_at_the_head(slurm, r"^\S*python\S* -m rigctl run")
     process.communicate(timeout=DEADLINE_S)
     traceless(slurm)
 
@@ -253,9 +230,7 @@ def test_a_killed_controller_leaves_nothing(slurm: Cluster) -> None:
 def test_where_srun_was_killed_nothing_runs_on_and_the_next_run_finds_settings_restored(slurm: Cluster) -> None:
     process = measuring(slurm)
     # The child of srun that would cancel its step first: then nobody on the node learns of it.
-    pids = at_the_head(slurm, r"^\S*srun .*--nodelist=")
-    for pid in sorted(pids, reverse=True):
-        os.kill(pid, signal.SIGKILL)
+    kill_at_the_head(slurm, r"^\S*srun .*--nodelist=")
     said, _ = process.communicate(timeout=DEADLINE_S)
     assert "killed by SIGKILL" in said
     nothing_runs(slurm)

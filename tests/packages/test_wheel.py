@@ -1,19 +1,83 @@
-"""The wheel, unpacked: what a user without a checkout gets."""
+"""The wheel: what it holds, that rigctl runs from it, and which machine types have wheels of all that it needs."""
 
 import hashlib
 import json
+import os
+import re
+import shutil
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import jsonschema
 import pytest
 import yaml
-from packaged import output_of
+from openssh_lab import Lab, laboratory, named_in_ssh_config
+from packaged import CLOSED, ROOT, index, output_of, tags
+from shell_blocks import fences
 
 from rigctl.remote.build import TARGETS
+from rigctl.virtual.machines.image import downloaded
 
-pytestmark = pytest.mark.packages
+pytestmark = [pytest.mark.packages, pytest.mark.timeout(900)]
+GLIBC = (17, 24, 26, 27, 28)
+PI = (*GLIBC, 31)
+"""Raspberry Pi OS since Debian 11."""
+FROM_DEBIAN = {
+    "numpy": "python3-numpy",
+    "pandas": "python3-pandas",
+    "scipy": "python3-scipy",
+    "pyyaml": "python3-yaml",
+    "pynacl": "python3-nacl",
+    "cffi": "libffi-dev",
+}
+"""No wheel for armv7: packages for them, which docs/how-to/install.md names. pip compiles cffi with its own."""
+
+
+def resolved(wheel: Path, options: list[str], folder: Path) -> dict[str, str]:
+    report = folder / "report.json"
+    plan = ("install", "--dry-run", "--quiet", "--report", str(report), "--target", str(folder / "t"))
+    done = index(*plan, "-c", ROOT / "constraints.txt", *options, wheel)
+    assert done.returncode == 0, done.stderr
+    found = [each["metadata"] for each in json.loads(report.read_text())["install"]]
+    return {each["name"].lower().replace("_", "-"): each["version"] for each in found}
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_every_dependency_has_a_wheel(machine: str, wheel: Path, tmp_path: Path) -> None:
+    assert {"rigctl", "numpy", "cryptography"} <= set(resolved(wheel, tags(machine, GLIBC), tmp_path))
+
+
+def test_on_armv7_debian_has_to_give_six_of_them(wheel: Path, tmp_path: Path) -> None:
+    wanted = resolved(wheel, tags("x86_64", GLIBC), tmp_path)
+    del wanted["rigctl"]
+    options = ("download", "--quiet", "--no-deps", "--dest", str(tmp_path / "wheels"), *tags("armv7l", PI))
+    others = [f"{name}=={version}" for name, version in wanted.items() if name not in FROM_DEBIAN]
+    done = index(*options, *others)
+    assert done.returncode == 0, done.stderr
+    assert {name for name in FROM_DEBIAN if index(*options, name).returncode == 0} == set()
+    page = (ROOT / "docs" / "how-to" / "install.md").read_text()
+    assert [package for package in FROM_DEBIAN.values() if package not in page] == []
+
+
+def test_the_command_line_runs_on_aarch64(wheel: Path, tmp_path: Path) -> None:
+    system, site = tmp_path / "system", tmp_path / "site"
+    system.mkdir()
+    for package in downloaded(tmp_path / "apt", "arm64", ["python3-minimal", "libpython3-stdlib", "libstdc++6"]):
+        output_of("dpkg-deb", "--extract", package, system)
+    (python,) = system.glob("usr/bin/python3.??")
+    options = [*tags("aarch64", GLIBC), "--python-version", python.name.removeprefix("python")]
+    done = index("install", "--quiet", "-c", ROOT / "constraints.txt", "--target", site, *options, wheel)
+    assert done.returncode == 0, done.stderr
+    aarch64 = ("env", f"PYTHONPATH={site}", "qemu-aarch64-static", "-L", system, python)
+    assert output_of(*aarch64, "-m", "rigctl", "--version").startswith("rigctl ")
+    plan = ("-m", "rigctl", "plan", "gigablox", "--json")
+    assert output_of(*aarch64, *plan, cwd=tmp_path) == output_of(sys.executable, *plan, cwd=tmp_path)
+    # The libraries with code of their own: statistics, frames, the store, a key for SSH.
+    key = "asyncssh.generate_private_key('ssh-ed25519').get_algorithm()"
+    code = f"import scipy.stats, pandas, asyncssh, rigctl.store; print({key})"
+    assert output_of(*aarch64, "-c", code) == "ssh-ed25519\n"
 
 
 @pytest.fixture(scope="module")
@@ -72,3 +136,41 @@ def test_its_bill_of_materials_has_each_agent_by_its_sum_and_what_is_linked_into
     assert listed == {str(agent.relative_to(installed)): digest for agent, digest in sums.items()}
     linked = {one["ref"]: one["dependsOn"] for one in document["dependencies"]}
     assert (linked["agent-x86_64"], linked["agent-freebsd-x86_64"]) == (["musl"], [])
+
+
+HOSTS = ("node01", "node02")
+
+
+def test_a_wheelhouse_installs_with_the_network_closed(wheelhouse: Path, tmp_path: Path) -> None:
+    output_of("python3", "-m", "venv", tmp_path / "venv")
+    line = (wheelhouse / "INSTALL").read_text().split()
+    output_of(*CLOSED, tmp_path / "venv/bin" / line[0], *line[1:], cwd=wheelhouse.parent)
+    rigctl = (*CLOSED, tmp_path / "venv/bin/rigctl")
+    version = output_of(*rigctl, "--version")
+    assert re.fullmatch(r"rigctl \d+\.\d+\.\d+\n", version)
+    assert "941.5" in output_of(*rigctl, "plan", "gigablox", cwd=tmp_path)
+    assert output_of(*CLOSED, tmp_path / "venv/bin/python", "-m", "rigctl", "--version") == version
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with laboratory(tmp_path, HOSTS, named=True) as made:
+        named_in_ssh_config(made, HOSTS)
+        yield made
+
+
+def test_five_commands_of_the_readme_lead_to_the_first_table(lab: Lab, wheel: Path, wheelhouse: Path) -> None:
+    (block,) = (each for each in fences() if each.page == "README.md" and "-m venv" in each.text)
+    commands = list(block.commands())
+    assert len(commands) == 5
+    shutil.copy(wheel, lab.folder)
+    short = [line.replace("--duration 10s", "--duration 1s --set max_skew=1s") for line in commands]
+    assert short != commands
+    # The hosts' controller has no internet: pip finds there what the index would give.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON"))}
+    environment |= {"HOME": str(lab.folder), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheelhouse), "COLUMNS": "140"}
+    command = lab.inside("ctl", "bash", "-euxc", "\n".join(short))
+    printed = output_of(*command, cwd=lab.folder, environment=environment)
+    _, _, table = printed.partition("Goodput")
+    assert re.findall(r"^ +(\d) ", table, re.MULTILINE) == list("1234567"), printed
+    assert (lab.folder / ".local/share/rigctl/rigctl.db").is_file()

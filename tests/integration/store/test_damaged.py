@@ -1,4 +1,4 @@
-"""Rows that no rigctl wrote so: named in one message, and no text of them commands a terminal."""
+"""Rows that no rigctl wrote so: named in one message; they stop no other run, and their text commands no terminal."""
 
 import json
 import math
@@ -6,10 +6,15 @@ from pathlib import Path
 
 import builders
 import pytest
+from sites import weeks
 from sqlalchemy import text
 
+from rigctl.analysis.nights.regressions import news
 from rigctl.base.errors import InputError
-from rigctl.store import Store
+from rigctl.cli.stored_runs import stored_runs
+from rigctl.report.regressions import document
+from rigctl.site.publish import publish
+from rigctl.store import Store, open_store
 from rigctl.store.rows import plan_json
 
 EVIL = "\x1b]0;pwned\x07\x1b[2J\x9b31m\u202e\rrigctl: all is well"
@@ -51,12 +56,6 @@ def test_a_row_that_cannot_be_read_is_named(store: Store, run: str, statement: s
     assert "It is damaged, or" in said
 
 
-def test_a_damaged_run_is_not_exported(store: Store, run: str) -> None:
-    change(store, "UPDATE flows SET sender_series = substr(sender_series, 1, length(sender_series) - 5)")
-    with pytest.raises(InputError, match=f"run {run} can't be exported: it has a row of flows that can't be read"):
-        store.transfer.packed([run])
-
-
 def test_a_number_that_no_file_can_hold_is_told_by_export_and_import(store: Store, run: str, tmp_path: Path) -> None:
     path = tmp_path / "kept.rigctl"
     path.write_bytes(store.transfer.packed([run]))
@@ -82,3 +81,28 @@ def test_no_text_of_a_store_commands_a_terminal(store: Store, run: str) -> None:
     assert sum("rigctl: all is well" in each for each in said) >= 5
     for each in said:
         assert not set(each) & set("\x1b\x07\x9b\u202e\r"), each
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE runs SET ended_at = 1e300 WHERE run = :run",
+        "UPDATE repetitions SET started_at = 1e300 WHERE run = :run",
+        "UPDATE runs SET plan = replace(plan, '\"parallel\": 1,', '\"parallel\": 1000000000,') WHERE run = :run",
+        'UPDATE facts SET facts = \'{"speed_bps": ""}\' WHERE run = :run',
+        "INSERT INTO accepted VALUES (:run, 1e300, 'a', 'b')",
+        "UPDATE nights SET due_at = 1e300 WHERE run = :run",
+    ],
+)
+def test_a_stored_run_with_impossible_values_stops_no_other(tmp_path: Path, statement: str) -> None:
+    with open_store(str(tmp_path / "s.db")) as store:
+        weeks(store, range(3))
+        first, _, last = store.run_ids()
+        change(store, "INSERT INTO facts VALUES (:run, 'zz', '{}')", run=first)
+        change(store, statement, run=first)
+        done = publish(store, tmp_path / "site", builders.STARTED_AT + 7 * 86_400)
+        assert (tmp_path / f"site/runs/{last}.html").is_file()
+        is_run = not statement.startswith("INSERT") and "nights" not in statement
+        assert [first in message for message in done.damaged] == [True] * is_run
+        assert document(news(store, store.run(last))).findings
+        assert last in [listed.info.run for listed in stored_runs(store)[0]]

@@ -52,7 +52,8 @@ def test_both_forms_of_the_url_name_one_store_and_need_only_psycopg(server: post
             assert store.place == f"postgresql://rigctl@/{database}"
 
 
-def test_a_wrong_password_a_missing_one_and_an_unknown_user_are_refused(server: postgres.Server, database: str) -> None:
+def test_a_user_needs_a_name_a_password_and_the_right_to_make_tables(server: postgres.Server, database: str) -> None:
+    assert "GRANT CREATE ON SCHEMA public" in refused(server.url(database, user=f"anna:{PASSWORD}"))
     server.sql("GRANT CREATE ON SCHEMA public TO anna")
     with open_store(server.url(database, user=f"anna:{PASSWORD}")):
         pass
@@ -61,10 +62,6 @@ def test_a_wrong_password_a_missing_one_and_an_unknown_user_are_refused(server: 
     assert wrong == f"store postgresql://anna:***@/{database} refuses the user or its password. {advice}"
     assert "requires a password. Put it into" in refused(server.url(database, user="anna"))
     assert "refuses the user or its password" in refused(server.url(database, user="nobody-of-that-name"))
-
-
-def test_a_user_who_may_not_make_tables_is_told_what_it_takes(server: postgres.Server, database: str) -> None:
-    assert "GRANT CREATE ON SCHEMA public" in refused(server.url(database, user=f"anna:{PASSWORD}"))
 
 
 def test_a_database_that_is_not_there_and_one_that_is_empty(server: postgres.Server, database: str) -> None:

@@ -10,26 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rigctl.records import (
-    REQUESTED,
-    Bins,
-    Capture,
-    Cell,
-    DiskTimes,
-    Flow,
-    HostSetting,
-    Pair,
-    Port,
-    PortSeries,
-    Probes,
-    Repetition,
-    Retest,
-    RunPlan,
-    RunStatus,
-    Series,
-    Side,
-    Until,
-)
+from rigctl import records
+from rigctl.records import REQUESTED, Cell, DiskTimes, Repetition, RunPlan, RunStatus, Series, Side
 from rigctl.records.flat import GRANTED
 from rigctl.settings import Counts, Settings, Subflows
 from rigctl.settings.kinds import KINDS
@@ -77,6 +59,7 @@ def by_type(hint: Any) -> st.SearchStrategy[Any]:
 
 def any_of(record: Any, /, **special: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     """A record; each field by its type, but for those that are special."""
+    special = OF_RECORD.get(record, {}) | special
     hints = get_type_hints(record)
     others = {each.name: by_type(hints[each.name]) for each in fields(record) if each.name not in special}
     return st.builds(record, **others, **special)
@@ -105,49 +88,44 @@ KNOWN: Final[dict[Any, st.SearchStrategy[Any]]] = {
     Series: st.builds(Series, SAMPLES | st.just({})),
 }
 KNOWN[DiskTimes] = st.builds(DiskTimes, COUNT, maybe(COUNT)) | st.builds(DiskTimes, st.none(), COUNT)
-KNOWN[Bins] = any_of(Bins, start_ns=INT64, width_us=st.integers(100, 10**6), bytes=few(st.integers(0, 2**32 - 1)))
-KNOWN[PortSeries] = any_of(PortSeries, port=TEXT, source=st.sampled_from(["snmp", "cli"]), columns=COUNTERS)
-KNOWN[Probes] = any_of(Probes, started_ns=INT64, series=st.builds(Series, columns("t_ns", "answered", "rtt_ns")))
-KNOWN[Capture] = any_of(Capture, file=TEXT)
-KNOWN[Retest] = any_of(Retest, repeat=REPEAT)
-KNOWN[Until] = any_of(Until, most=REPEAT)
-KNOWN[Port] = any_of(Port, name=TEXT)
-KNOWN[HostSetting] = any_of(HostSetting, kind=st.sampled_from(["mtu", "sysctl", "offload", "governor"]), value=TEXT)
-_SIDE = {"granted": GRANTS, "histogram": few(st.tuples(st.integers(0, 4351), COUNT)), "sending": st.just(True)}
-KNOWN[Flow] = any_of(
-    Flow,
-    number=st.integers(1, 128),
-    sender=maybe(any_of(Side, **_SIDE, bins=st.none())),
-    receiver=maybe(any_of(Side, **_SIDE)),
-)
-KNOWN[Cell] = any_of(
-    Cell,
-    number=st.integers(1, 99),
-    test=st.sampled_from(sorted(KINDS)),
-    pairs=st.lists(by_type(Pair), min_size=1, max_size=2).map(tuple),
-    parallel=st.integers(1, 128),
-    bin_us=maybe(st.integers(100, 10**6)),
-    transport=st.sampled_from(["tcp", "udp"]),
-    message_bytes=maybe(st.integers(0, 2**50)),
-    settings=REQUESTS,
-    folder=maybe(TEXT),
-    latency_ms=maybe(st.integers(1, 10_000)),
-)
-REPETITION = any_of(
-    Repetition,
-    cell=st.integers(1, 100_000),
-    repetition=st.integers(1, 99),
-    attempt=st.integers(1, 2),
-    reason=maybe(TEXT),
-    started_at=INSTANT,
-    window_start_ns=maybe(st.integers(-(2**62), 2**62)),
-    window_end_ns=st.none(),
-    goodput_median_bps=maybe(RATE),
-    counters_missing=few(TEXT),
-)
+OF_RECORD: Final[dict[Any, dict[str, st.SearchStrategy[Any]]]] = {
+    records.Bins: {"start_ns": INT64, "width_us": st.integers(100, 10**6), "bytes": few(st.integers(0, 2**32 - 1))},
+    records.PortSeries: {"port": TEXT, "source": st.sampled_from(["snmp", "cli"]), "columns": COUNTERS},
+    records.Probes: {"started_ns": INT64, "series": st.builds(Series, columns("t_ns", "answered", "rtt_ns"))},
+    records.Capture: {"file": TEXT},
+    records.Retest: {"repeat": REPEAT},
+    records.Until: {"most": REPEAT},
+    records.Port: {"name": TEXT},
+    records.HostSetting: {"kind": st.sampled_from(["mtu", "sysctl", "offload", "governor"]), "value": TEXT},
+    Side: {"granted": GRANTS, "histogram": few(st.tuples(st.integers(0, 4351), COUNT)), "sending": st.just(True)},
+    Cell: {
+        "number": st.integers(1, 99),
+        "test": st.sampled_from(sorted(KINDS)),
+        "pairs": st.lists(st.builds(records.Pair, NAME, NAME), min_size=1, max_size=2).map(tuple),
+        "parallel": st.integers(1, 128),
+        "bin_us": maybe(st.integers(100, 10**6)),
+        "transport": st.sampled_from(["tcp", "udp"]),
+        "message_bytes": maybe(st.integers(0, 2**50)),
+        "settings": REQUESTS,
+        "folder": maybe(TEXT),
+        "latency_ms": maybe(st.integers(1, 10_000)),
+    },
+    Repetition: {
+        "cell": st.integers(1, 100_000),
+        "repetition": st.integers(1, 99),
+        "attempt": st.integers(1, 2),
+        "reason": maybe(TEXT),
+        "started_at": INSTANT,
+        "window_start_ns": maybe(st.integers(-(2**62), 2**62)),
+        "window_end_ns": st.none(),
+        "goodput_median_bps": maybe(RATE),
+        "counters_missing": few(TEXT),
+    },
+}
+OF_RECORD[records.Flow] = {"number": st.integers(1, 128), "sender": maybe(any_of(Side, bins=st.none()))}
 WITH_INTERVAL = st.builds(
     lambda one, ns: one if one.window_start_ns is None else replace(one, window_end_ns=one.window_start_ns + ns),
-    REPETITION,
+    any_of(Repetition),
     st.integers(1, 10**15),
 )
 PLAN = any_of(
@@ -199,6 +177,16 @@ def test_a_repetition_without_some_pairs_gives_way_to_no_less(store: Store) -> N
         assert store.repetitions(run) == [part]
     store.add(run, replace(whole, attempt=2))
     assert store.repetitions(run) == [replace(whole, attempt=2)]
+
+
+def test_counts_below_0_are_unknown_to_a_store_and_leave_their_run_readable(store: Store) -> None:
+    """Samples that fall give them: an agent's fault must not cost the other tests of its run."""
+    run = store.begin(builders.plan(), {}, {}, builders.STARTED_AT)
+    made = builders.changing_flows(builders.repetition(builders.cell()), bytes=-1, retransmits=-1)
+    store.add(run, replace(made, goodput_median_bps=-1.0))
+    (read,) = store.repetitions(run)
+    assert {(flow.bytes, flow.retransmits) for flow in read.flows} == {(None, None)}
+    assert read.goodput_median_bps is None
 
 
 def test_a_run_that_is_resumed_is_running_until_it_ends_again(store: Store) -> None:

@@ -1,14 +1,32 @@
-"""Runs of a store: found, listed, and written by several at once."""
+"""Runs of a store: found, listed, written by several at once, on a full disk; what is kept beside what they hold."""
 
+import os
+import re
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import builders
 import pytest
+import writes
+from processes import DEADLINE_S, mounted, running
+from sites import weeks
+from sqlalchemy import text
 
-from rigctl.base.errors import InputError
-from rigctl.store import open_store
+from rigctl.base.errors import InputError, RigError
+from rigctl.records import Accepted, Night, NightOutcome, RunStatus, Unmet
+from rigctl.store import Store, open_store
+from rigctl.store.history import writing
 from rigctl.store.store import new_run_id
+
+RUNS = 3
+NAMES = ("one", "other")
+ROOT = Path(__file__).parents[3]
 
 
 def test_an_open_store_is_read_and_written_by_others_and_leaves_nothing_when_it_is_closed(address: str) -> None:
@@ -31,15 +49,12 @@ def test_ids_sort_by_time_and_a_run_is_found_by_any_unique_beginning(address: st
         assert store.run(None).run == late
         assert store.run("20261120").run == early
         assert store.run(early).run == early
-        with pytest.raises(InputError, match=r"is not unique: .*Give more"):
-            store.run("2026")
-        with pytest.raises(InputError, match='no run "%"'):
-            store.run("%")
         assert [store.run_id(name) for name in ("latest", "latest~0", "latest~1")] == [late, late, early]
-        with pytest.raises(InputError, match="the store has 2 runs"):
-            store.run("latest~2")
-        with pytest.raises(InputError, match='no run "latest~x"'):
-            store.run("latest~x")
+        refusals = {"2026": "is not unique: .*Give more", "%": 'no run "%"'}
+        refusals |= {"latest~2": "the store has 2 runs", "latest~x": 'no run "latest~x"'}
+        for name, refusal in refusals.items():
+            with pytest.raises(InputError, match=refusal):
+                store.run(name)
         wrong_clock = store.begin(builders.plan(), {}, {}, time.time() + 400 * 86400)
         assert [store.run_id(name) for name in ("latest", "latest~1", "latest~2")] == [late, early, wrong_clock]
 
@@ -52,8 +67,161 @@ def test_an_empty_store_says_how_to_fill_it(address: str) -> None:
 def test_how_many_cells_were_measured_is_known_without_reading_their_series(address: str) -> None:
     with open_store(address) as store:
         run = store.begin(builders.plan(), {}, {}, 0.0)
-        for number in (1, 2):
-            store.add(run, builders.repetition(builders.cell(number)))
-        store.add(run, builders.repetition(builders.cell(2), number=2))
+        for cell, number in ((1, 1), (2, 1), (2, 2)):
+            store.add(run, builders.repetition(builders.cell(cell), number=number))
         store.add(run, builders.failed(builders.cell(3)))
         assert store.measured() == {run: {"ok": 2, "failed": 1}}
+
+
+def test_two_controllers_that_write_at_once_to_a_new_store_lose_nothing(address: str) -> None:
+    with ExitStack() as stack:
+        command = [sys.executable, str(ROOT / "tests/support/writes.py"), address]
+        how: dict[str, Any] = {"env": {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests/support'}"}}
+        how |= {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+        both = [stack.enter_context(running([*command, name, str(RUNS)], **how)) for name in NAMES]
+        for process in both:
+            assert process.stdin is not None
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+        for process in both:
+            _, errors = process.communicate(timeout=DEADLINE_S)
+            assert (process.returncode, errors) == (0, b"")
+    cells = [builders.cell(number) for number in range(1, writes.CELLS + 1)]
+    with open_store(address, create=False) as store:
+        infos = [store.run(run) for run in store.run_ids()]
+        every = [(name, str(number)) for name in NAMES for number in range(RUNS)]
+        assert sorted((info.plan.title, info.tags["number"]) for info in infos) == every
+        for info in infos:
+            assert info.status is RunStatus.COMPLETE
+            assert info.tags["by"] == info.plan.title == info.facts["pi1"]["by"]
+            assert store.repetitions(info.run) == [builders.repetition(cell) for cell in cells]
+        assert len(store.history.accepted()) == len(NAMES) * RUNS
+        assert [night.due_at for night in store.history.nights()] == [float(number) for number in range(RUNS)]
+
+
+def test_a_writer_that_waits_too_long_says_who_holds_the_store(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rigctl.store.open._BUSY_MS", 50)
+    monkeypatch.setattr("rigctl.store.postgresql._WAIT_MS", 50)
+    with open_store(address) as one, open_store(address) as other:
+        run = one.begin(builders.plan(), {}, {}, 1.0)
+        with writing(one._engine), pytest.raises(RigError, match=r"is locked by another"):
+            other.add(run, builders.failed(builders.cell()))
+        other.add(run, builders.failed(builders.cell()))
+        assert len(one.repetitions(run)) == 1
+
+
+def test_a_run_has_the_tags_it_was_given_last(store: Store) -> None:
+    run = store.begin(builders.plan(), {}, {}, 1.0, tags={"firmware": "1.2.2"})
+    other = store.begin(builders.plan(), {}, {}, 2.0)
+    assert store.run(run).tags == {"firmware": "1.2.2"}
+    store.history.tag(run, {"firmware": "1.2.3", "switch": "Grün 😀"})
+    assert store.run(run).tags == {"firmware": "1.2.3", "switch": "Grün 😀"}
+    store.history.untag(run, "firmware")
+    assert store.run(run).tags == {"switch": "Grün 😀"}
+    assert store.run(other).tags == {}
+
+
+def test_accepted_levels_are_kept_with_who_when_and_why(store: Store) -> None:
+    runs = [store.begin(builders.plan(), {}, {}, at) for at in (1.0, 2.0)]
+    first = Accepted(runs[0], 10.5, "anna@lab", "new cable")
+    second = Accepted(runs[1], 9.5, "bob@lab", "new switch")
+    store.history.accept(first)
+    store.history.accept(second)
+    assert store.history.accepted() == [second, first]
+    store.history.accept(replace(first, because="newer cable"))
+    assert store.history.accepted() == [second, replace(first, because="newer cable")]
+
+
+def test_a_night_is_kept_and_outlives_its_run(store: Store) -> None:
+    run = store.begin(builders.plan(), {}, {}, 1.0)
+    night = Night("gigablox", "lab", 86400.5, 86401.0, None, None, run, None)
+    store.history.put_night(night)
+    assert store.history.nights() == [night]
+    ended = replace(night, ended_at=86500.0, outcome=NightOutcome.QUIET)
+    store.history.put_night(ended)
+    assert store.history.nights("gigablox", "lab") == [ended]
+    assert store.history.nights("gigablox", "other") == []
+    store.remove(run)
+    assert store.history.nights() == [replace(ended, run=None)]
+
+
+def test_what_a_night_found_is_kept_in_fields(store: Store) -> None:
+    unmet = (Unmet("goodput >= 330M per pair", "goodput 286 Mbit/s in test 1, pc1 → pc4."), Unmet("b", "c"))
+    night = Night("gigablox", "lab", 1.0, 2.0, 3.0, NightOutcome.UNEXPECTED, None, None, unmet, "slower", 4.0)
+    store.history.put_night(night)
+    assert store.history.nights() == [night]
+    store.history.put_night(replace(night, unmet=(Unmet("\x1b[2J", "a \ud800 b"),)))
+    assert store.history.nights()[0].unmet == (Unmet("?[2J", "a ? b"),)
+
+
+@pytest.mark.parametrize("change", ["unmet='7'", "unmet='[1]'", "next_due_at=1e300", "outcome='odd'", "due_at=-1"])
+def test_a_damaged_night_is_told_and_hides_none(store: Store, change: str, caplog: pytest.LogCaptureFixture) -> None:
+    whole = Night("gigablox", "lab", 2.0, 3.0, 4.0, NightOutcome.QUIET, None, None)
+    for night in (replace(whole, due_at=1.0), whole):
+        store.history.put_night(night)
+    with writing(store._engine) as connection:
+        connection.execute(text(f"UPDATE nights SET {change} WHERE due_at = 1"))
+    assert store.history.nights() == [whole]
+    assert [bool(re.search(r"night 1 can't be read \(", each.getMessage())) for each in caplog.records] == [True]
+
+
+def test_a_table_with_other_columns_is_one_clear_message(store: Store) -> None:
+    with writing(store._engine) as connection:
+        connection.execute(text("ALTER TABLE nights DROP COLUMN unmet"))
+    with pytest.raises(InputError, match="another version of rigctl made it"):
+        store.history.nights()
+    with pytest.raises(RigError, match="another version of rigctl made it"):
+        store.history.put_night(Night("gigablox", "lab", 1.0, None, None, None, None, None))
+
+
+def test_what_belongs_to_a_run_goes_with_it(store: Store) -> None:
+    run = store.begin(builders.plan(), {}, {"pi1": {}}, 1.0, tags={"a": "b"})
+    store.add(run, builders.repetition(builders.cell()))
+    store.history.accept(Accepted(run, 1.0, "anna@lab", "first"))
+    store.remove(run)
+    assert (store.run_ids(), store.history.accepted(), store.repetitions(run)) == ([], [], [])
+
+
+def test_a_fact_with_a_nul_is_stored_with_a_mark_in_its_place(store: Store) -> None:
+    info = store.run(store.begin(builders.plan(notes="a\0b"), {"rigctl": "\0"}, {"pi1": {"kernel": "6\0"}}, 1.0))
+    assert (info.plan.notes, info.versions, info.facts) == ("a?b", {"rigctl": "?"}, {"pi1": {"kernel": "6?"}})
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    if os.geteuid() != 0:
+        pytest.skip("mounts a file system")
+    with mounted(tmp_path / "small", "size=400k") as made:
+        yield made
+
+
+def test_an_import_says_how_many_runs_are_stored_and_goes_on(tmp_path: Path, disk: Path) -> None:
+    with open_store(str(tmp_path / "all.db")) as store:
+        weeks(store, range(20))
+        names = store.run_ids()
+        (tmp_path / "f.rigctl").write_bytes(store.transfer.packed(names))
+    with open_store(str(disk / "store.db")) as store:
+        with pytest.raises(RigError, match="disk is full") as raised:
+            store.transfer.take([tmp_path / "f.rigctl"])
+        counts = re.search(r"(\d+) of (\d+) runs are in the store; the same call goes on", str(raised.value))
+        assert counts is not None
+        assert 0 < int(counts[1]) < int(counts[2]) == len(names)
+        assert len(store.run_ids()) == int(counts[1])
+        os.system(f"mount -o remount,size=8m {disk}")
+        store.transfer.take([tmp_path / "f.rigctl"])
+        assert store.run_ids() == names
+
+
+def test_tags_and_removals_say_that_the_disk_is_full(disk: Path) -> None:
+    with open_store(str(disk / "store.db")) as store:
+        (run,) = weeks(store, [0])
+    with (disk / "filling").open("wb", buffering=0) as file, pytest.raises(OSError, match="No space"):
+        while True:
+            file.write(bytes(1024))
+    for change in ("tag", "remove"):
+        with pytest.raises((RigError, InputError), match="the disk is full"):
+            with open_store(str(disk / "store.db"), create=False) as store:
+                store.history.tag(run, {"a": "b" * 5000}) if change == "tag" else store.remove(run)
+    (disk / "filling").unlink()
+    with open_store(str(disk / "store.db"), create=False) as store:
+        assert store.run_ids() == [run]

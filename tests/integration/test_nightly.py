@@ -1,19 +1,23 @@
-"""Telling somebody: a real web server that fails, hangs and redirects; real commands that do."""
+"""A nightly's messages, to a web server that fails and by commands that do; its units, judged by systemd itself."""
 
 import json
+import os
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import DEADLINE_S, eventually
+from processes import DEADLINE_S, eventually, program
 
 from rigctl.base.errors import RigError
-from rigctl.nightly import message
+from rigctl.nightly import install, message
+from rigctl.nightly.install import service, timer, unit_name
 from rigctl.nightly.message import Message, tell
 from rigctl.nightly.settings import Settings
 
@@ -118,11 +122,9 @@ def refusal(site: Site, code: int) -> tuple[str, int]:
     return str(caught.value).removeprefix(f"--notify: http://127.0.0.1:{site.port} answered "), len(site.seen)
 
 
-def test_a_failure_is_tried_again(site: Site) -> None:
+def test_a_failure_is_tried_again_and_a_refusal_is_final(site: Site) -> None:
     assert refusal(site, 500) == ("500 Internal Server Error (4 attempts)", 4)
-
-
-def test_a_refusal_is_final(site: Site) -> None:
+    site.seen.clear()
     assert refusal(site, 403) == ("403 Forbidden", 1)
 
 
@@ -146,8 +148,8 @@ def test_a_command_that_fails_is_tried_again(tmp_path: Path) -> None:
         tell(TOLD, settings("echo no >&2; false"), {"PATH": "/usr/bin:/bin"}, pauses_s=AT_ONCE)
 
 
-def has_ended(pid: str) -> bool:
-    return eventually(lambda: not Path(f"/proc/{pid.strip()}/exe").exists())
+def ends(pid: Path) -> None:
+    eventually(lambda: not Path(f"/proc/{pid.read_text().strip()}/exe").exists())
 
 
 def test_a_command_that_hangs_is_ended_with_all_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,11 +166,73 @@ def test_a_command_that_hangs_is_ended_with_all_it_started(tmp_path: Path, monke
     with pytest.raises(RigError, match=r"not finished within 0\.5 s"):
         command = f"sleep 300 & echo $! >{file}; wait"
         tell(TOLD, settings(command), {"PATH": "/usr/bin:/bin"}, pauses_s=(), command_s=0.5)
-    assert has_ended(file.read_text())
+    ends(file)
 
 
 def test_a_command_that_leaves_a_child_behind_is_run_once_and_its_child_ended(tmp_path: Path) -> None:
     command = f"cat >>{tmp_path}/told; sleep 300 & echo $! >{tmp_path}/pid"
     tell(TOLD, settings(command), {"PATH": "/usr/bin:/bin"}, command_s=DEADLINE_S)
     assert (tmp_path / "told").read_text() == TOLD.markdown
-    assert has_ended((tmp_path / "pid").read_text())
+    ends(tmp_path / "pid")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("CONFIG", "STATE", "DATA"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / f"{name} 100%"))
+    return tmp_path
+
+
+def test_systemd_finds_nothing_wrong_with_units_of_odd_names_and_paths(tmp_path: Path) -> None:
+    python = tmp_path / "my tools 100%" / "py thon"
+    python.parent.mkdir()
+    python.symlink_to(sys.executable)
+    files = []
+    for name in ["lab", "lab-1.2", "A_b.c-3"]:
+        words = [str(python), "-m", "rigctl", "nightly", "run", name]
+        (tmp_path / f"{unit_name(name)}.service").write_text(service(name, words, {"XDG_STATE_HOME": "/a b/%$x"}))
+        (tmp_path / f"{unit_name(name)}.timer").write_text(timer(name, time(2, 30)))
+        files += [f"./{unit_name(name)}.timer", f"./{unit_name(name)}.service"]
+    environment = os.environ | {"SYSTEMD_UNIT_PATH": f"{tmp_path}:", "XDG_RUNTIME_DIR": str(tmp_path)}
+    how: dict[str, Any] = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True}
+    command = ["systemd-analyze", "verify", "--user", "--man=no", *files]  # of the package systemd
+    done = subprocess.run(command, **how, timeout=DEADLINE_S, check=False)
+    ours = [line for line in (done.stdout + done.stderr).splitlines() if "rigctl" in line]
+    assert (done.returncode, ours) == (0, [])
+
+
+def test_systemd_reads_the_time_as_it_is_meant() -> None:
+    calendar = next(line for line in timer("x", time(2, 5)).splitlines() if line.startswith("OnCalendar="))
+    command = ["systemd-analyze", "calendar", "--iterations=2", calendar.removeprefix("OnCalendar=")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
+    assert "Normalized form: *-*-* 02:05:00" in done.stdout
+
+
+def stand_in(home: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Path:
+    """A systemctl that notes what it is asked."""
+    systemctl = program(home / "tools" / "systemctl", f'echo "$*" >>"{home}/asked"\n{script}')
+    monkeypatch.setenv("PATH", f"{systemctl.parent}:{os.environ['PATH']}")
+    return home / "asked"
+
+
+def test_with_systemd_units_are_written_and_the_timer_is_started(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = stand_in(home, monkeypatch, "exit 0")
+    done = install.install("lab", settings("true"), 1e9)
+    assert done.cron is None
+    assert [path.name for path in done.units] == ["rigctl-nightly-lab.service", "rigctl-nightly-lab.timer"]
+    assert all(path.is_file() and path.is_absolute() for path in done.units)
+    assert "--user daemon-reload\n--user enable --now rigctl-nightly-lab.timer\n" in asked.read_text()
+    assert install.timer_active("lab") is True
+    removed = install.remove("lab")
+    assert "--user disable --now rigctl-nightly-lab.timer\n" in asked.read_text()
+    assert not any(path.exists() for path in removed)
+    assert len(removed) == 4
+
+
+def test_without_systemd_there_are_no_units_but_a_line_for_cron(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(home, monkeypatch, "exit 1")
+    done = install.install("lab", settings("true"), 1e9)
+    assert done.units == ()
+    assert (done.cron or "").endswith(f"{sys.executable} -m rigctl nightly run lab")
+    assert not any(path.exists() for path in install.unit_files("lab"))
+    assert install.timer_active("lab") is None

@@ -200,7 +200,7 @@ class Command(asyncssh.SSHServerProcess[bytes]):
     async def _feed(self, pipe: IO[bytes]) -> None:
         """Write the client's input to the command until either ends, then close the command's input.
 
-        asyncssh's own redirection of input lost bytes of 8 MiB (tests/integration/test_virtual_commands.py).
+        asyncssh's own redirection of input lost bytes of 8 MiB (tests/integration/test_virtual_rig.py).
         """
         protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
         transport, _ = await asyncio.get_running_loop().connect_write_pipe(lambda: protocol, pipe)

@@ -56,6 +56,16 @@ def start(binary: Path) -> Iterator[Start]:
         yield lambda *arguments: stack.enter_context(Talk([str(binary)], *arguments))
 
 
+@pytest.fixture
+def receiver(start: Start) -> Talk:
+    return start()
+
+
+@pytest.fixture
+def sender(start: Start) -> Talk:
+    return start()
+
+
 @pytest.fixture(scope="module")
 def agent(binary: Path) -> Iterator[Talk]:
     with Talk([str(binary)]) as made:

@@ -33,7 +33,6 @@ def marked(machines: list[str]) -> list[Any]:
 
 @pytest.fixture(params=marked([machine for machine in LINUX if machine != host_machine()]))
 def pair(request: pytest.FixtureRequest, release: Path) -> Iterator[tuple[str, Talk, Talk]]:
-    """A machine's name, its agent, and this machine's agent."""
     machine: str = request.param
     emulator = shutil.which(f"qemu-{QEMU[machine]}-static")
     assert emulator, "install qemu-user-static"

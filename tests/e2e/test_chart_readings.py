@@ -21,15 +21,8 @@ DRAWN: Final = "svg => [svg.dataset.axis, svg.querySelector('.cursor path').getA
 PHONE: Final[dict[str, Any]] = {"width": 390, "height": 844}
 
 
-@pytest.fixture(scope="module")
-def report(page_of: Pages) -> Path:
-    """The page of the seven tests, of two pairs."""
-    return page_of("streams")
-
-
 @contextmanager
 def unfolded(browser: Browser, report: Path, **context: Any) -> Iterator[Page]:
-    """Yield the page with all that is folded open."""
     with opened(browser, report, **context) as page:
         unfold(page)
         yield page
@@ -59,8 +52,8 @@ def told(chart: Locator, name: str, at: int, panel: int = 0) -> tuple[str, str]:
     return x.split(" ")[at], y.split(" ")[at]
 
 
-def test_the_mouse_reads_each_series_and_the_cursor_stands_in_all_charts(browser: Browser, report: Path) -> None:
-    with unfolded(browser, report) as page:
+def test_the_mouse_reads_each_series_and_the_cursor_stands_in_all_charts(browser: Browser, page_of: Pages) -> None:
+    with unfolded(browser, page_of("streams")) as page:
         first = charts(page).first
         page.mouse.move(*middle(first))
         lines = reading(page)
@@ -79,8 +72,8 @@ def test_the_mouse_reads_each_series_and_the_cursor_stands_in_all_charts(browser
         assert page.locator(".cursor").count() == 0
 
 
-def test_a_finger_reads_a_chart_and_a_touch_elsewhere_ends_it(browser: Browser, report: Path) -> None:
-    with unfolded(browser, report, **PHONE, has_touch=True, is_mobile=True) as page:
+def test_a_finger_reads_a_chart_and_a_touch_elsewhere_ends_it(browser: Browser, page_of: Pages) -> None:
+    with unfolded(browser, page_of("streams"), **PHONE, has_touch=True, is_mobile=True) as page:
         page.touchscreen.tap(*middle(charts(page).nth(1)))
         assert reading(page)[1] == "Mbit/s"
         box = page.locator(".reading").bounding_box()
@@ -94,8 +87,8 @@ def test_a_finger_reads_a_chart_and_a_touch_elsewhere_ends_it(browser: Browser, 
         assert reading(page) == []
 
 
-def test_arrow_keys_read_point_by_point(browser: Browser, report: Path) -> None:
-    with unfolded(browser, report) as page:
+def test_arrow_keys_read_point_by_point(browser: Browser, page_of: Pages) -> None:
+    with unfolded(browser, page_of("streams")) as page:
         chart = charts(page).first
         chart.locator("xpath=ancestor::figure").focus()
         assert reading(page) == []
@@ -112,8 +105,8 @@ def test_arrow_keys_read_point_by_point(browser: Browser, report: Path) -> None:
         assert reading(page) == []
 
 
-def test_a_key_of_the_legend_hides_its_series_by_keyboard_too_and_paper_has_all(browser: Browser, report: Path) -> None:
-    with unfolded(browser, report) as page:
+def test_a_key_of_the_legend_hides_its_series_and_paper_has_all(browser: Browser, page_of: Pages) -> None:
+    with unfolded(browser, page_of("streams")) as page:
         over_time = page.locator("#goodput-over-time")
         key = over_time.get_by_role("button", name="pi1 → pi2")
         own = over_time.locator('svg [data-name="pi1 → pi2"]')
@@ -137,17 +130,17 @@ def test_a_key_of_the_legend_hides_its_series_by_keyboard_too_and_paper_has_all(
         assert not page.locator('svg [data-name="ceiling of a pair"]').first.is_visible()
 
 
-def test_axe_finds_no_violation_while_a_chart_is_read(browser: Browser, report: Path) -> None:
-    with unfolded(browser, report, bypass_csp=True) as page:
+def test_axe_finds_no_violation_while_a_chart_is_read(browser: Browser, page_of: Pages) -> None:
+    with unfolded(browser, page_of("streams"), bypass_csp=True) as page:
         page.get_by_role("button", name="pi1 → pi2").last.click()
         page.mouse.move(*middle(charts(page).first))
         assert violations(page, "dark") == ""
         assert reading(page)
 
 
-def test_the_policy_allows_this_script_and_no_other(browser: Browser, report: Path, tmp_path: Path) -> None:
+def test_the_policy_allows_this_script_and_no_other(browser: Browser, page_of: Pages, tmp_path: Path) -> None:
     assert len((templates() / "charts.js").read_bytes()) <= MOST_BYTES
-    text = report.read_text("utf-8")
+    text = page_of("streams").read_text("utf-8")
     assert text.count("<script>") == 1
     other = tmp_path / "other.html"
     other.write_text(text.replace("<script>", "<script>document.title = 'ran';", 1), encoding="utf-8")
@@ -157,8 +150,8 @@ def test_the_policy_allows_this_script_and_no_other(browser: Browser, report: Pa
     assert page.locator(".reading").count() == 0
 
 
-def test_without_its_script_a_page_is_whole(browser: Browser, report: Path) -> None:
-    with unfolded(browser, report, java_script_enabled=False) as page:
+def test_without_its_script_a_page_is_whole(browser: Browser, page_of: Pages) -> None:
+    with unfolded(browser, page_of("streams"), java_script_enabled=False) as page:
         assert page.locator("figure svg path").count() > 10
         assert page.get_by_role("button").count() == 0
 

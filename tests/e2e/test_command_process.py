@@ -60,7 +60,6 @@ def ended(store: Path, *command: str, given: str = "") -> "subprocess.CompletedP
 
 
 def in_bash(store: Path, line: str) -> "subprocess.CompletedProcess[str]":
-    """Run a line of bash in which `rigctl` is a new Python."""
     return ended(store, "bash", "-o", "pipefail", "-c", f"{sys.executable} -m rigctl {line}")
 
 

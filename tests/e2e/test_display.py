@@ -94,7 +94,6 @@ def is_small(lines: list[str]) -> bool:
 
 
 def seen_by_another(user: User) -> None:
-    """What another user of the machine gets to know."""
     if os.geteuid() != 0:
         return
 

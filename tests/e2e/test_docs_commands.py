@@ -1,7 +1,8 @@
 """The shell blocks of README and documentation, run as they stand: in one folder, with one store.
 
 Each page begins with the same two runs, whatever page was read before it. The first run of each bundled scenario is
-measured on its rig, as are those of pages about rigs; others are replayed.
+measured on its rig, as are those of pages about rigs; others are replayed. README's way to one's own machines: four
+hosts with OpenSSH, whose names no bundled scenario knows.
 """
 
 import json
@@ -14,9 +15,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from openssh_lab import Lab, laboratory, named_in_ssh_config
 from processes import DEADLINE_S
 from replay import SCRIPT
-from shell_blocks import shell, shortened
+from shell_blocks import fences, shell, shortened
 from user import User, ended
 
 from rigctl.scenario.load import bundled_scenarios
@@ -27,6 +29,7 @@ LINE = re.compile(r"""((?:[^|>'"]|'[^']*'|"[^"]*")*)(\|\||[|>]|)(.*)""")
 PAGES = list(dict.fromkeys(fence.page for fence in RUNNABLE))
 SAMPLES: Final = Path(__file__).parents[2] / "reports" / "samples"
 ABOUT_RIGS: Final = ("docs/tutorial.md", "docs/reference/virtual-rig.md")
+HOSTS: Final = ("node01", "node02", "node03", "node04")
 
 
 class Reader:
@@ -65,7 +68,6 @@ class Reader:
             subprocess.run(shell, cwd=self.user.folder, input=done.stdout, check=True, timeout=DEADLINE_S)
 
     def is_first(self, words: list[str]) -> bool:
-        """Tell whether these words run a bundled scenario that has not been measured yet."""
         first = words[0] == "run" and words[1] in self.unmeasured
         self.unmeasured -= {words[1]} if first else set()
         return first
@@ -108,3 +110,40 @@ def test_the_commands_of_a_page_do_what_it_says(page: str, reader: Reader) -> No
     reader.opens(page)
     for line in (line for fence in RUNNABLE if fence.page == page for line in fence.commands()):
         reader.types(line, measured=page in ABOUT_RIGS)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Hosts that the user's ~/.ssh/config names, as `ssh node01` would reach them."""
+    with laboratory(tmp_path_factory.mktemp("own"), HOSTS, named=True) as made:
+        named_in_ssh_config(made, HOSTS)
+        yield made
+
+
+def typed(lab: Lab, words: list[str], code: int = 0) -> str:
+    return "".join(lab.rigctl(*words, code=code))
+
+
+def test_the_commands_of_the_readme_work_on_hosts_of_any_name(lab: Lab) -> None:
+    offered = ""
+    block = next(fence for fence in fences() if fence.page == "README.md" and "rigctl rig init" in fence.text)
+    for words in (shlex.split(line)[1:] for line in block.commands() if line.startswith("rigctl ")):
+        said = typed(lab, shortened(words))
+        if words[:2] == ["rig", "init"]:
+            offered = next(line for line in said.splitlines() if line.startswith("  rigctl run "))
+    runs = json.loads(typed(lab, ["runs", "--json"]))["runs"]
+    assert [(run["scenario"], run["rig"], run["tests"]) for run in runs] == [("gigablox", "mylab", 1)]
+    rows = json.loads(typed(lab, ["export", "--format", "json"]))
+    assert {(row["source"], row["destination"]) for row in rows} == {("node01", "node02")}
+
+    assert len(json.loads(typed(lab, ["plan", *shlex.split(offered)[2:], "--json"]))["tests"]) == 7
+
+
+def test_a_scenario_of_other_nodes_ends_with_options_that_work(lab: Lab) -> None:
+    said = typed(lab, ["plan", "gigablox", "--rig", "lab.yaml"], code=2)
+    assert 'unknown node "pi1"' in said
+    words = shlex.split(said.strip().splitlines()[-1])
+    chosen = [words[at + 1].rstrip(",:") for at, word in enumerate(words) if word == "--set"]
+    assert len(chosen) == 2
+    for each in chosen:
+        typed(lab, ["plan", "gigablox", "--rig", "lab.yaml", "--set", each])

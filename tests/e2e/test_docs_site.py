@@ -29,7 +29,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def page(browser: Browser) -> Page:
-    """A page at the width of a phone."""
     return window(browser, 390, 800)
 
 

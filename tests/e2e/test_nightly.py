@@ -41,7 +41,6 @@ class Sleeper(User):
 
     @contextmanager
     def running_night(self) -> Iterator[Command]:
-        """A night whose run has begun to measure."""
         self.install()
         with self.running("nightly", "run", "lab") as night:
             try:
@@ -66,11 +65,9 @@ class Sleeper(User):
 
     @property
     def runs(self) -> list[int]:
-        """The processes that nights of this user have started."""
         return [pid for pid, words in all_commands() if f" --log-file {self.folder}/" in words and " run " in words]
 
     def night(self) -> dict[str, Any]:
-        """The last night, as a program sees it."""
         status = json.loads(self.rigctl("nightly", "status", "--json"))
         jsonschema.validate(status, json.loads((DOCS / "schemas" / "nightly-status.schema.json").read_text()))
         last: dict[str, Any] = status["nightlies"][0]["nights"][0]
@@ -171,7 +168,6 @@ def test_a_rig_that_is_in_use_all_the_time_is_the_nights_result(user: Sleeper) -
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["--at", "2:60"], '--at "2:60": expected a time of day, as 02:30'),
         (["--notify", "https://anna:hidden@x.org/"], "--notify: holds a password"),
         (["--notify", "https://x.org/${HOOK}"], "the secret HOOK is neither in the environment nor in the file"),
     ],

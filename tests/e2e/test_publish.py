@@ -52,16 +52,10 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> User:
     return made
 
 
-def test_a_page_asks_for_nothing(browser: Browser, user: User) -> None:
-    site = user.folder / "site"
-    for path in (site / "index.html", site / COURSE, min((site / "runs").iterdir())):
-        with opened(browser, path, offline=True) as page:
-            page.wait_for_load_state("networkidle")
-
-
-def test_axe_finds_nothing(browser: Browser, user: User) -> None:
+def test_a_page_asks_for_nothing_and_axe_finds_nothing(browser: Browser, user: User) -> None:
     for name in ("index.html", COURSE):
-        with opened(browser, user.folder / "site" / name, bypass_csp=True) as page:
+        with opened(browser, user.folder / "site" / name, bypass_csp=True, offline=True) as page:
+            page.wait_for_load_state("networkidle")
             assert violations(page, "dark") == ""
 
 

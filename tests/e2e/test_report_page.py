@@ -26,14 +26,8 @@ CARDS: Final = """box => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def report(page_of: Pages) -> Path:
-    """The page of the seven tests, one repetition of them invalid and measured once more."""
-    return page_of("streams")
-
-
-def test_nothing_is_asked_for_and_nothing_complained_of(browser: Browser, report: Path) -> None:
-    with opened(browser, report) as page:
+def test_nothing_is_asked_for_and_nothing_complained_of(browser: Browser, page_of: Pages) -> None:
+    with opened(browser, page_of("streams")) as page:
         page.wait_for_load_state("networkidle")
         assert page.title() == builders.plan().title
 
@@ -80,8 +74,8 @@ def test_the_first_screen_has_the_answer_what_fell_short_and_the_picture(browser
             assert box["y"] + box["height"] <= 800, seen_first
 
 
-def test_the_contents_lead_to_each_section_and_the_page_holds_the_data(browser: Browser, report: Path) -> None:
-    with opened(browser, report) as page:
+def test_the_contents_lead_to_each_section_and_the_page_holds_the_data(browser: Browser, page_of: Pages) -> None:
+    with opened(browser, page_of("streams")) as page:
         assert page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
         page.locator(".contents.wide a", has_text="Reproduce").click()
         assert page.locator(":target h2").inner_text() == "Reproduce"
@@ -90,9 +84,9 @@ def test_the_contents_lead_to_each_section_and_the_page_holds_the_data(browser: 
         assert len(data["pairs"]["rows"]) == 16  # seven tests of two pairs, one of them twice
 
 
-def test_print_shows_all_of_the_table_and_the_folded_parts(browser: Browser, report: Path) -> None:
+def test_print_shows_all_of_the_table_and_the_folded_parts(browser: Browser, page_of: Pages) -> None:
     # 182 mm, an A4 page less its margins, at 96 dots per inch.
-    with opened(browser, report, 688, 1000, scheme="dark") as page:
+    with opened(browser, page_of("streams"), 688, 1000, scheme="dark") as page:
         page.emulate_media(media="print")
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
         assert page.evaluate("document.querySelector('.results').scrollWidth") <= 688

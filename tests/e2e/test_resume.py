@@ -1,7 +1,12 @@
-"""Runs that are cut and taken up again: with their first options, and refused where the scenario changed."""
+"""Runs that are cut and taken up again: with their first options, and refused where the scenario changed.
+
+One is cut by its store, a server of PostgreSQL that goes away and comes back.
+"""
 
 import json
 
+import postgres
+from processes import eventually
 from user import User, ended
 
 from rigctl.records import RunInfo, RunStatus
@@ -58,3 +63,26 @@ def test_resume_takes_the_latest_unfinished_run_of_the_scenario_unless_that_chan
     whole, numbers = stored(replayed, cut[0].run)
     assert whole.status is RunStatus.COMPLETE
     assert numbers == [(1, 1, 1, "ok"), (2, 1, 1, "ok"), (3, 1, 1, "ok")]
+
+
+def test_a_server_that_goes_in_mid_run_ends_it_and_the_run_is_resumed(replayed: User) -> None:
+    with postgres.server() as server:
+        replayed.environment["RIGCTL_STORE"] = server.url("postgres")
+        scenario = replayed.scenario(SCENARIO.replace("[64K", "[32K, 64K"))
+        replayed.replay.says(held=["2"])
+        with replayed.running("run", scenario, "--no-report", "--quiet", "--tag", "firmware=1.2.3") as run:
+            eventually(lambda: len(replayed.replay.began) == 2)
+            server.stop()
+            replayed.replay.release()
+            done = run.ended()
+        assert (done.returncode, done.stdout) == (3, b"")
+        (error,) = done.stderr.decode().splitlines()
+        assert error.startswith("rigctl: store postgresql://rigctl@/postgres ")
+        server.start()
+        (stored,) = json.loads(replayed.rigctl("runs", "--tag", "firmware=1.2.3", "--json"))["runs"]
+        assert (stored["status"], stored["measured"]) == ("died", {"ok": 1})
+        replayed.rigctl("run", scenario, "--no-report", "--quiet", "--resume", stored["run"])
+        assert [test for test, _, _ in replayed.replay.began] == [1, 2, 2, 3, 4]
+        (stored,) = json.loads(replayed.rigctl("runs", "--json"))["runs"]
+        tags = {"firmware": "1.2.3", "rigctl.answer": "900 Mbit/s"}
+        assert (stored["status"], stored["measured"], stored["tags"]) == ("complete", {"ok": 4}, tags)

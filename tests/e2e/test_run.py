@@ -1,5 +1,6 @@
 """Whole runs on virtual rigs, as a user makes them: real agents, SSH and traffic; then all that can go wrong."""
 
+import json
 import os
 import re
 import signal
@@ -7,12 +8,13 @@ import signal
 import pytest
 from builders import GIGABLOX
 from processes import eventually
-from real_runs import Maker, Real, RealRun
+from real_runs import Maker, Real
 from user import User, listening_in, traffic
 
 PAIR = "rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\n"
 # Of the tests that are begun none ends by itself while a test here looks on.
 ENDLESS = PAIR + "duration: 60s\nmax_skew: 60s\n"
+BRIEF = "rig: gigablox\ntest: pingpong\npairs: [pi1 -> pi2]\nduration: 60s\nmatrix: {size: 1K, iterations: 100}\n"
 
 
 def gigablox(maker: Maker) -> None:
@@ -20,12 +22,8 @@ def gigablox(maker: Maker) -> None:
     assert maker.processes() == {}
 
 
-@pytest.fixture(scope="module")
-def run(real: Real) -> RealRun:
-    return real(gigablox)["gigablox"]
-
-
-def test_a_run_measures_stores_and_explains_every_cell(run: RealRun) -> None:
+def test_a_run_measures_stores_and_explains_every_cell(real: Real) -> None:
+    run = real(gigablox)["gigablox"]
     assert re.search(r"^ +3/7 +64 KiB +8960→1448 +1( +[\d,]+){4}$", run.said, re.MULTILINE)
     assert "MSS 8960 never went over the wire: the MTU is 1500." in run.findings
     rows = run.rows()
@@ -85,17 +83,36 @@ def test_an_invalid_repetition_is_shown_measured_once_more_and_never_averaged(gu
         assert name in guest.rigctl("show", "--all")
 
 
+def shows_traffic(user: User) -> bool:
+    """Whether a run shows a present speed: its receiver has counted twice."""
+    runs = json.loads(user.rigctl("display", "--json"))["runs"]
+    return any(stream["now_mbps"] is not None for run in runs for stream in run["state"]["streams"])
+
+
 def test_a_rig_that_stays_is_held_by_one_run_and_is_clean_after_an_interruption_and_a_kill(guest: User) -> None:
     scenario = guest.scenario(ENDLESS + "matrix: {rate: 20M, parallel: [1, 2]}\n")
+    (guest.folder / "brief.yaml").write_text(BRIEF)
+    guest.environment["RIGCTL_DISPLAY_FOLDER"] = str(guest.folder)
+    brief = ("run", "brief.yaml", "--no-report", "--wait")
     with traffic(guest, scenario) as run:
         assert re.search(r"pi\d: in use by \S+ pid \d+, since", guest.rigctl("run", "s.yaml", code=3))
-        os.kill(run.pid, signal.SIGINT)
-        done = run.ended()
+        eventually(lambda: shows_traffic(guest))
+        (out,) = guest.rigctl(*brief, "1s", "--quiet", code=3).splitlines()
+        assert out.startswith("rigctl: pi1: in use by ")
+        assert "waited for 1 s. Wait longer (--wait), or end it" in out
+        with guest.running(*brief, "1h") as second:
+            (said,) = eventually(lambda: second.messages().splitlines())
+            os.kill(run.pid, signal.SIGTERM)
+            done, waited = run.ended(), second.ended()
     assert done.returncode == 130
     assert b"interrupted" in done.stdout
+    ahead = rf"pi1 is in use by \S+ pid {run.pid}, since .*; nobody ahead in the queue; waiting at most 1h 00m"
+    assert re.match(ahead, said)
+    assert waited.returncode == 0, waited.stderr
+    assert waited.stderr.decode().splitlines()[1].split()[0] == "Test"
     eventually(lambda: guest.agents() == [])
-    assert [row["status"] for row in guest.rows("cells")] == ["interrupted"]
-    assert len(guest.rigctl("runs").strip().splitlines()) == 2  # head, one run: the second stored nothing
+    stored = [(one["status"], one["measured"]) for one in json.loads(guest.rigctl("runs", "--json"))["runs"]]
+    assert stored == [("interrupted", {"interrupted": 1}), ("complete", {"ok": 1})]  # nothing of those that gave up
     with traffic(guest, scenario) as run:
         os.kill(run.pid, signal.SIGKILL)
         eventually(lambda: guest.agents() == [])

@@ -2,13 +2,10 @@
 
 import os
 import re
-import shutil
 import signal
-from pathlib import Path
 
-import pytest
-from processes import eventually
-from real_runs import Maker, Real, RealRun
+from processes import eventually, program
+from real_runs import Maker, Real
 from user import User, listening_in, traffic
 
 HEAD = "\nrig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\nduration: 1s\nmax_skew: 1s\n"
@@ -21,24 +18,15 @@ include:
 """
 DATAGRAMS = f"{HEAD}test: udp\nmatrix: {{rate: 20M, engine: iperf3}}\n"
 LONG = "rig: gigablox\npairs: [pi1 -> pi2]\nduration: 60s\nmax_skew: 60s\nmatrix: {engine: iperf3, rate: 20M}\n"
-AT_WORK = re.compile("iperf3 -|read -r id command")
-"""iperf3, and the shells and timeouts that run it."""
 
 
-def streams(maker: Maker) -> None:
+def by_iperf3(maker: Maker) -> None:
     maker.measures("streams", STREAMS, "--no-report")
-
-
-def datagrams(maker: Maker) -> None:
     maker.measures("datagrams", DATAGRAMS, "--no-report")
 
 
-@pytest.fixture(scope="module")
-def run(real: Real, host: User) -> RealRun:
-    return real(streams, host)["streams"]
-
-
-def test_both_engines_measure_the_same_cells_into_one_table(run: RealRun) -> None:
+def test_both_engines_measure_the_same_cells_into_one_table(real: Real, host: User) -> None:
+    run = real(by_iperf3, host)["streams"]
     assert "Engine" in run.said
     rows = [row for row in run.rows() if row["cell"] in (1, 2)]
     assert [row["engine"] for row in rows] == ["agent"] * 4 + ["iperf3"] * 4
@@ -54,7 +42,8 @@ def test_both_engines_measure_the_same_cells_into_one_table(run: RealRun) -> Non
     assert {facts["iperf3"] for facts in info.facts.values()} == {info.versions["iperf3"]}
 
 
-def test_what_iperf3_grants_is_held_against_what_was_requested(run: RealRun) -> None:
+def test_what_iperf3_grants_is_held_against_what_was_requested(real: Real, host: User) -> None:
+    run = real(by_iperf3, host)["streams"]
     rows = [row for row in run.rows() if row["cell"] in (3, 4)]
     assert [row["mss_effective"] for row in rows] == [988, 988, 1448, 1448]
     assert {row["window_effective_bytes"] for row in rows} == {65536}
@@ -63,21 +52,15 @@ def test_what_iperf3_grants_is_held_against_what_was_requested(run: RealRun) -> 
 
 
 def test_datagrams_are_counted(real: Real, host: User) -> None:
-    for row in real(datagrams, host)["datagrams"].rows():
+    for row in real(by_iperf3, host)["datagrams"].rows():
         assert 0 < row["bytes"] * 8e-6 < 1.05 * row["rate_mbps"]  # in a second
         assert row["datagrams_sent"] >= row["datagrams_lost"] >= 0
         assert row["jitter_us"] is not None
 
 
-def test_without_iperf3_nothing_is_measured_and_its_package_told(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    programs = user.folder / "bin"
-    programs.mkdir()
-    for folder in ("/usr/sbin", "/usr/bin", "/sbin", "/bin"):
-        for program in Path(folder).iterdir():
-            if program.name != "iperf3" and not (programs / program.name).is_symlink():
-                (programs / program.name).symlink_to(program)
-    assert shutil.which("iperf3", path=str(programs)) is None
-    monkeypatch.setitem(user.environment, "PATH", str(programs))
+def test_without_iperf3_nothing_is_measured_and_its_package_told(user: User) -> None:
+    absent = program(user.folder / "bin" / "iperf3", "exit 127")
+    user.environment["PATH"] = f"{absent.parent}:{os.environ['PATH']}"
     said = user.rigctl("run", user.scenario(STREAMS), code=3)
     assert said.count("iperf3 is not installed") == 1
     assert "pi1, pi2, pi3, pi4: iperf3 is not installed" in said
@@ -85,35 +68,33 @@ def test_without_iperf3_nothing_is_measured_and_its_package_told(user: User, mon
     assert not (user.folder / "store.db").exists() or "no run" in user.rigctl("show", code=2)
 
 
-def test_a_controller_that_is_killed_leaves_no_process_and_no_port(guest: User) -> None:
-    def iperf3() -> dict[int, str]:
-        return guest.on_nodes(AT_WORK)
+def at_work(guest: User) -> dict[int, str]:
+    """Return iperf3, and the shells and timeouts that run it."""
+    return guest.on_nodes(re.compile("iperf3 -|read -r id command"))
 
-    with traffic(guest, guest.scenario(LONG), by=iperf3) as run:
-        assert sum(line.startswith("iperf3 ") for line in iperf3().values()) == 2
+
+def test_a_controller_that_is_killed_leaves_no_process_and_no_port(guest: User) -> None:
+    with traffic(guest, guest.scenario(LONG), by=lambda: at_work(guest)) as run:
+        eventually(lambda: sum(line.startswith("iperf3 ") for line in at_work(guest).values()) == 2)
         os.kill(run.pid, signal.SIGKILL)
-        eventually(lambda: iperf3() == {})
+        eventually(lambda: at_work(guest) == {})
     assert listening_in(guest, "pi2") <= 1  # the node's own SSH server
 
 
 def test_an_iperf3_that_is_killed_fails_only_its_own_repetition_and_nothing_stays(guest: User) -> None:
-    def iperf3() -> dict[int, str]:
-        return guest.on_nodes(AT_WORK)
-
-    with traffic(guest, guest.scenario(LONG), "--repeat", "2", by=iperf3) as run:
-        killed = {pid for pid, line in iperf3().items() if line.startswith("iperf3 -s")}
-        for pid in killed:
+    with traffic(guest, guest.scenario(LONG), "--repeat", "2", by=lambda: at_work(guest)) as run:
+        for pid in eventually(lambda: [own for own, line in at_work(guest).items() if line.startswith("iperf3 -s")]):
             os.kill(pid, signal.SIGKILL)
         # The second would take a minute: that it is measured is enough.
         eventually(lambda: " 1/1     1/2 " in run.messages())
-        eventually(lambda: any(line.startswith("iperf3 -c") for line in iperf3().values()))
+        eventually(lambda: any(line.startswith("iperf3 -c") for line in at_work(guest).values()))
         os.kill(run.pid, signal.SIGINT)
         done = run.ended()
     assert done.returncode == 130, done.stderr
     first, second = guest.rows("cells")
     assert (first["status"], second["status"]) == ("failed", "interrupted")
     assert "iperf3: " in first["reason"]
-    eventually(lambda: iperf3() == {})
+    eventually(lambda: at_work(guest) == {})
     guest.rigctl("run", "s.yaml", "--no-report", "--duration", "1s")
     assert [row["status"] for row in guest.rows("cells")] == ["ok"]
-    eventually(lambda: iperf3() == {})
+    eventually(lambda: at_work(guest) == {})

@@ -1,12 +1,12 @@
-"""Streams, datagrams, files and ping-pongs as a user measures them: real SSH, real agents, on the rig gigablox.
+"""Streams, datagrams and classes as a user measures them: real SSH, real agents, on the rig gigablox.
 
 Each run is made once, and the tests read it.
 """
 
+import re
 from pathlib import Path
 
-import pytest
-from real_runs import Maker, Real, RealRun
+from real_runs import Maker, Real
 from user import User
 
 from rigctl.model.capture import segments
@@ -21,7 +21,13 @@ include:
 - {parallel: 1, latency: false}
 - {parallel: 2, latency: 5ms}
 """
-ONE_PAIR = "rig: gigablox\npairs: [pi1 -> pi2]\nmax_skew: 60s\n"
+TWO = """
+rig: gigablox
+pairs: [pi1 -> pi2]
+duration: 1s
+max_skew: 1s
+classes: {voice: {test: udp, rate: 2M, dscp: EF}, bulk: {parallel: 4, congestion: cubic}}
+"""
 
 
 def streams(maker: Maker) -> None:
@@ -35,22 +41,13 @@ def datagrams(maker: Maker) -> None:
     maker.measures("datagrams", "udp", *words, "--report", "datagrams.html")
 
 
-def files(maker: Maker) -> None:
-    ways = "matrix: {size: 10M, read: [disk, memory], write: [disk, memory]}\n"
-    maker.measures("files", f"{ONE_PAIR}test: file\nduration: 60s\n{ways}", "--report", "files.html")
+def classes(maker: Maker) -> None:
+    assert "Total time: 1 s (2 tests, 2 at the same time)" in maker.rigctl("plan", maker.scenario(TWO))
+    maker.measures("classes", TWO, "--report", "classes.html")
 
 
-def ping_pong(maker: Maker) -> None:
-    ways = "matrix: {size: 64, iterations: 200, transport: [tcp, udp]}\n"
-    maker.measures("ping-pong", f"{ONE_PAIR}test: pingpong\nduration: 60s\n{ways}", "--no-report")
-
-
-@pytest.fixture(scope="module")
-def streamed(real: Real, host: User) -> RealRun:
-    return real(streams, host)["streams"]
-
-
-def test_latency_is_measured_beside_the_streams_where_it_is_asked_for(streamed: RealRun) -> None:
+def test_latency_is_measured_beside_the_streams_where_it_is_asked_for(real: Real, host: User) -> None:
+    streamed = real(streams, host)["streams"]
     assert "Loaded" in streamed.said
     assert "Round trips over time of test 2" in (streamed.folder / "streams.html").read_text()
     rows = streamed.rows()
@@ -64,7 +61,8 @@ def test_latency_is_measured_beside_the_streams_where_it_is_asked_for(streamed: 
     assert "nder load the round trip of" in streamed.findings or "nder load the round trip stays" in streamed.findings
 
 
-def test_a_capture_of_both_ends_lies_beside_the_report(streamed: RealRun, tmp_path: Path) -> None:
+def test_a_capture_of_both_ends_lies_beside_the_report(real: Real, host: User, tmp_path: Path) -> None:
+    streamed = real(streams, host)["streams"]
     captures = sorted(streamed.folder.glob("*.pcap"))
     ends = [file.name.partition("-test2-1-")[2].removesuffix(".pcap") for file in captures]
     assert ends == [f"{pair}-at-{end}" for pair in ("pi1-to-pi2", "pi3-to-pi2") for end in sorted(pair.split("-to-"))]
@@ -79,7 +77,8 @@ def test_a_capture_of_both_ends_lies_beside_the_report(streamed: RealRun, tmp_pa
     assert captures[0].name in again.read_text()
 
 
-def test_fine_bins_are_drawn_and_exported(streamed: RealRun) -> None:
+def test_fine_bins_are_drawn_and_exported(real: Real, host: User) -> None:
+    streamed = real(streams, host)["streams"]
     assert "Throughput over time, in bins of 0.5 ms" in (streamed.folder / "streams.html").read_text()
     bins = streamed.rows("bins")
     assert {(row["cell"], row["source"]) for row in bins} == {(cell, pi) for cell in (1, 2) for pi in ("pi1", "pi3")}
@@ -101,15 +100,27 @@ def test_a_rate_is_kept_and_the_highest_one_is_searched(real: Real, host: User) 
     assert numbers == sorted(set(numbers))
 
 
-def test_a_file_is_put_from_disk_to_disk_beside_the_stream(real: Real, host: User) -> None:
-    run = real(files, host)["files"]
-    said = run.said.replace("\n", " ")
-    assert "MB/s (" in said
-    assert "% of memory to memory" in said
-    assert "Sync" in (run.folder / "files.html").read_text()
+def test_two_classes_run_together_and_have_a_row_each(real: Real, host: User) -> None:
+    run = real(classes, host)["classes"]
+    assert re.search(r"^ +1/2 +voice .*\n +2/2 +bulk ", run.said, re.MULTILINE)
+    rows = {row["class"]: row for row in run.rows("cells")}
+    assert [(name, row["test"], row["cell"]) for name, row in rows.items()] == [("voice", "udp", 1), ("bulk", "tcp", 2)]
+    voice, bulk = rows["voice"], rows["bulk"]
+    assert voice["rate_mbps"] == 2
+    assert 0 < voice["bytes"] * 8e-6 < 1.05 * 2  # in a second
+    assert bulk["goodput_mbps"] > 0
+    assert voice["duration_s"] == bulk["duration_s"]
+    assert [row["flow"] for row in run.rows("flows")] == [1, 1, 2, 3, 4]
+    assert run.document["findings"][0]["text"].startswith("voice and bulk at the same time: ")
+    page = (run.folder / "classes.html").read_text()
+    assert "voice" in page
+    assert "bulk" in page
 
 
-def test_a_ping_pong_of_datagrams_and_one_of_tcp_side_by_side(real: Real, host: User) -> None:
-    run = real(ping_pong, host)["ping-pong"]
-    assert "Transport" in run.said
-    assert [(row["transport"], row["messages"]) for row in run.rows("flows")] == [("tcp", 200), ("udp", 200)]
+def test_what_fails_in_a_test_fails_all_its_classes_and_a_resumed_run_measures_them(replayed: User) -> None:
+    scenario = replayed.scenario(TWO + "repeat: 2\n")
+    for failing, status, more, code in (({"1": "gone"}, "failed", (), 3), ({}, "ok", ("--resume",), 0)):
+        replayed.replay.says(failing=failing)
+        replayed.rigctl("run", scenario, "--no-report", *more, code=code)
+        measured = {(row["class"], row["repetition"], row["status"]) for row in replayed.rows("cells")}
+        assert measured == {(name, number, status) for name in ("voice", "bulk") for number in (1, 2)}

@@ -6,6 +6,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from typing import Any
 
 import pytest
@@ -25,16 +26,12 @@ RULES = {
 }
 """The path of each pair, as a rule of nftables in the switch."""
 CLEARED, REWRITTEN, ONE_CLASS, UDP, ANSWERS, SOME, PLAIN = RULES
-FOUND = {
-    (CLEARED, "EF"): "BE",
-    (CLEARED, "AF41"): "BE",
-    (REWRITTEN, "EF"): "AF11",
-    (REWRITTEN, "AF41"): "AF11",
-    (ONE_CLASS, "EF"): "CS1",
-}
+BOTH = ("EF", "AF41")
+FOUND = {**dict.fromkeys(product([CLEARED], BOTH), "BE"), **dict.fromkeys(product([REWRITTEN], BOTH), "AF11")}
+FOUND[ONE_CLASS, "EF"] = "CS1"
 """The mark with which packets arrive that arrive with another than the requested one, with every transport."""
-FOUND_WITH_UDP = FOUND | {(UDP, "EF"): "BE", (UDP, "AF41"): "BE"}
-FOUND_OF_SOME = {(SOME, "EF"): "CS2", (SOME, "AF41"): "CS2"}
+FOUND_WITH_UDP = FOUND | dict.fromkeys(product([UDP], BOTH), "BE")
+FOUND_OF_SOME = dict.fromkeys(product([SOME], BOTH), "CS2")
 """With UDP, too; the other datagrams arrive as they were sent."""
 HEAD = "\nrig: rig.yaml\npairs: [{pairs}]\nduration: 800ms\nmax_skew: 800ms\n"
 CONGESTED = """latency: 20ms
@@ -107,7 +104,6 @@ def over_ipv4(maker: Maker) -> None:
 
 
 def changes(run: RealRun) -> dict[str, dict[str, Any]]:
-    """Return the numbers of each finding on marks, by its sentence."""
     findings = run.document["findings"]
     return {finding["text"]: finding["numbers"] for finding in findings if " arrived as " in finding["text"]}
 

@@ -1,15 +1,17 @@
-"""Ping-pong and blast as a user runs them, and the repetitions that `retest` and `until` ask for."""
+"""Ping-pong and blast as a user runs them, repetitions that `retest` asks for, and two variants in turn."""
 
 import json
 from collections import Counter
 
 import pytest
-from user import User
+from user import User, ended
 
 from rigctl.virtual.links import burst_bytes
 
 MESSAGES = "rig: gigablox\ntest: {}\npairs: [pi1 -> pi2]\nduration: 60s\n"
 GIGABIT = 1e9 / 8
+STREAMS = "rig: gigablox\npairs: [pi1 -> pi2]\nduration: 1s\nrepeat: 4\nmatrix: {mss: [1240]}\n"
+WHOLE = [900.0, 903.0, 897.0, 900.0]
 
 
 def test_a_ping_pong_is_measured_tabled_and_exported(guest: User) -> None:
@@ -68,20 +70,24 @@ def test_what_varies_is_measured_again_in_a_table_of_its_own(replayed: User) -> 
     assert [(row["cell"], row["repetition"]) for row in flows] == sorted([*once, *again])
 
 
-def test_a_cell_is_measured_until_its_mean_is_known(replayed: User) -> None:
-    replayed.replay.says(measured={"1": [900, 950, 850, 925], "2": [900, 900.1], "3": [900, 910, 905]})
-    scenario = replayed.scenario(
-        "rig: gigablox\npairs: [pi1 -> pi2]\nrepeat: 2\nduration: 1s\nmatrix: {parallel: [1, 2, 3]}\n"
-        "until: {when: ci95 < 2%, most: 4}\n"
-    )
-    said = replayed.rigctl("run", scenario, "--no-report")
-    assert "After 4 repetitions half the 95 % confidence interval is not below 2 % in test 1" in said
-    assert said.count("the repetitions so far differ") == 2
-    assert Counter(test for test, _, _ in replayed.replay.began) == {1: 4, 2: 2, 3: 3}
-    assert {row["repetition"] for row in replayed.rows("cells") if row["cell"] == 1} == {1, 2, 3, 4}
-
-
 def test_messages_that_do_not_fit_their_time_fail_and_say_what_to_do(replayed: User) -> None:
     scenario = replayed.scenario(MESSAGES.format("pingpong") + "matrix: {size: 64K, iterations: 100000}\n")
     said = replayed.rigctl("run", scenario, "--duration", "300ms", "--no-report", code=3)
     assert "pi1 -> pi2: 333 of 100,000 messages in its 0.3 s. Give it a longer duration" in said
+
+
+def test_two_variants_are_measured_in_turn_and_the_worse_one_is_exit_code_1(replayed: User) -> None:
+    replayed.replay.says(measured={"1": WHOLE, "2": [mbps / 2 for mbps in WHOLE]})
+    scenario = replayed.scenario(STREAMS)
+    assert "with mss 1240 and 100 in turn (ABBA)" in replayed.rigctl("plan", scenario, "--against", "mss=100")
+    said = replayed.rigctl("run", scenario, "--against", "mss=100", "--report", "c.html", code=1)
+    assert "worse: goodput −50.0 % (" in said
+    assert [test for test, _, _ in replayed.replay.began] == [1, 2, 2, 1, 1, 2, 2, 1]
+    rows = {(row["cell"], row["mss"], row["repetition"]) for row in replayed.rows("cells")}
+    assert rows == {(cell, mss, number) for cell, mss in ((1, 1240), (2, 100)) for number in range(1, 5)}
+    done = ended(("compare", "--json"), replayed.folder, replayed.environment)
+    against = json.loads(done.stdout)["against"]
+    assert (done.returncode, against) == (1, {"setting": "mss", "before": "1240", "after": "100"})
+    assert "mss 100 against 1240" in (replayed.folder / "c.html").read_text().replace("MSS", "mss")
+    replayed.replay.says(measured={"*": WHOLE})
+    replayed.rigctl("run", scenario, "--against", "mss=100", "--no-report")  # both alike: exit code 0

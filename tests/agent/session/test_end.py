@@ -7,10 +7,10 @@ import socket
 import struct
 import subprocess
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
-from fake_clock import FakeClock
 from processes import DEADLINE_S, running
 from talk import Start, Talk, arrived, asleep, begin, completed, connecting, joined, listening, started, stopped
 
@@ -40,36 +40,18 @@ def brought_to(state: str, receiver: Talk, sender: Talk, mute: socket.socket) ->
         stopped(receiver, sender)
 
 
-@pytest.mark.parametrize("state", ["idle", "listening", "connecting", "connected", "running", "ended"])
-def test_end_of_file_ends_it_in_every_state(start: Start, mute: socket.socket, state: str) -> None:
+BROUGHT = ["listening", "connecting", "connected", "running", "ended"]
+SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
+
+
+@pytest.mark.parametrize(("state", "number"), [*product(["idle", *BROUGHT], [0]), *product(["running"], SIGNALS)])
+def test_end_of_file_or_a_signal_ends_it(start: Start, mute: socket.socket, state: str, number: int) -> None:
     receiver, sender = start(), start()
     brought_to(state, receiver, sender, mute)
     for agent in (receiver, sender):
-        assert agent.end() == 0
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_ends_it_during_traffic(start: Start, mute: socket.socket, number: signal.Signals) -> None:
-    receiver, sender = start(), start()
-    brought_to("running", receiver, sender, mute)
-    for agent in (sender, receiver):
-        agent.process.send_signal(number)
-        assert agent.process.wait(DEADLINE_S) == 0
-
-
-def test_silence_ends_it_and_a_ping_keeps_it(clock: FakeClock) -> None:
-    agent = clock.start("--watchdog", "10")
-    for _ in range(3):
-        clock.advance(9)
-        assert agent.ask("ping")["ok"]
-    clock.advance(10)
-    assert agent.process.wait(DEADLINE_S) == 1
-
-
-def test_quit_is_answered_first(start: Start) -> None:
-    agent = start()
-    assert agent.ask("quit")["ok"]
-    assert agent.process.wait(DEADLINE_S) == 0
+        if number:
+            agent.process.send_signal(number)
+        assert (agent.process.wait(DEADLINE_S) if number else agent.end()) == 0
 
 
 @pytest.mark.parametrize(
@@ -99,7 +81,7 @@ def test_a_reader_that_does_not_read_ends_the_agent(binary: Path) -> None:
 
 
 @pytest.mark.parametrize("order", ["close endpoint=1", "stop endpoint=1"])
-@pytest.mark.parametrize("state", ["listening", "connecting", "connected", "running", "ended"])
+@pytest.mark.parametrize("state", BROUGHT)
 def test_close_and_stop_are_served_in_every_state(start: Start, mute: socket.socket, order: str, state: str) -> None:
     receiver, sender = start(), start()
     brought_to(state, receiver, sender, mute)
@@ -110,9 +92,8 @@ def test_close_and_stop_are_served_in_every_state(start: Start, mute: socket.soc
 
 @pytest.mark.parametrize(("what", "how"), [("", ""), ("transport=udp size=64", "rate=1")])
 @pytest.mark.parametrize("order", ["close endpoint=1", "stop endpoint=1"])
-def test_flows_that_wait_for_their_time_are_ended_at_once(start: Start, order: str, what: str, how: str) -> None:
+def test_flows_that_wait_are_ended_at_once(receiver: Talk, sender: Talk, order: str, what: str, how: str) -> None:
     """Half an hour before the start, or between two datagrams that are eight minutes apart."""
-    receiver, sender = start(), start()
     joined(receiver, sender, extra=what)
     ahead_ns = 0 if how else 1800 * 10**9
     at_ns = receiver.ask("clock")["clock_ns"] + ahead_ns
@@ -125,9 +106,8 @@ def test_flows_that_wait_for_their_time_are_ended_at_once(start: Start, order: s
     assert receiver.ask(order)["ok"]
 
 
-def test_a_receiver_that_breaks_off_after_the_last_byte_is_an_error(start: Start) -> None:
+def test_a_receiver_that_breaks_off_after_the_last_byte_is_an_error(sender: Talk) -> None:
     """It may have lost what was in transit: the sender cannot know that all of it arrived."""
-    sender = start()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         number = sender.send(connecting(listener.getsockname()[1]))
         peer, _ = listener.accept()

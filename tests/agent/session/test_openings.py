@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fake_clock import FakeClock
 from processes import DEADLINE_S, eventually
-from talk import TOKEN, Start, Talk, connecting, joined, listening, report_of, served, started
+from talk import TOKEN, Talk, connecting, joined, listening, report_of, served, started
 
 OPENING = bytes.fromhex(TOKEN) + struct.pack(">I", 0)
 
@@ -21,13 +21,11 @@ def knock(port: int, data: bytes) -> socket.socket:
 
 
 def shown(*words: str) -> list[list[str]]:
-    """Return the lines of `ss`, as words."""
     lines = subprocess.run(["ss", "-Htn", *words], check=True, capture_output=True, text=True).stdout.splitlines()
     return [line.split() for line in lines]
 
 
 def taken(agent: Talk, stranger: socket.socket, count: int) -> None:
-    """Wait until an agent has read `count` bytes of a connection."""
     peer = f"127.0.0.1:{stranger.getsockname()[1]}"
 
     def read() -> bool:
@@ -50,8 +48,7 @@ def waits(stranger: socket.socket) -> bool:
     return False
 
 
-def test_there_is_no_port_but_that_of_a_receiver_on_its_own_address(start: Start) -> None:
-    receiver = start()
+def test_there_is_no_port_but_that_of_a_receiver_on_its_own_address(receiver: Talk) -> None:
     assert receiver.listening_ports() == []
     port = listening(receiver, "127.0.0.2")
     assert receiver.listening_ports() == [port]
@@ -88,8 +85,7 @@ def test_strangers_are_dropped_and_counted_and_the_right_flows_accepted(clock: F
     assert report_of(receiver).last["strangers"] == 5
 
 
-def test_many_silent_strangers_do_not_keep_the_right_one_out(start: Start) -> None:
-    receiver, sender = start(), start()
+def test_many_silent_strangers_do_not_keep_the_right_one_out(receiver: Talk, sender: Talk) -> None:
     port = listening(receiver)
     strangers = [knock(port, b"") for _ in range(300)]
     assert sender.ask(connecting(port))["ok"]
@@ -98,8 +94,7 @@ def test_many_silent_strangers_do_not_keep_the_right_one_out(start: Start) -> No
         stranger.close()
 
 
-def test_an_opening_in_pieces_is_accepted(start: Start) -> None:
-    receiver = start()
+def test_an_opening_in_pieces_is_accepted(receiver: Talk) -> None:
     slow = knock(listening(receiver), OPENING[:3])
     taken(receiver, slow, 3)
     slow.sendall(OPENING[3:])
@@ -107,16 +102,14 @@ def test_an_opening_in_pieces_is_accepted(start: Start) -> None:
     assert receiver.ask("ready endpoint=1")["ok"]
 
 
-def test_a_number_that_is_taken_is_a_stranger(start: Start) -> None:
-    receiver = start()
+def test_a_number_that_is_taken_is_a_stranger(receiver: Talk) -> None:
     port = listening(receiver, flows=2)
     first = knock(port, OPENING)
     assert first.recv(1) == b"\x06"
     assert knock(port, OPENING).recv(1) == b""
 
 
-def test_nobody_coming_is_a_time_out(start: Start) -> None:
-    receiver = start()
+def test_nobody_coming_is_a_time_out(receiver: Talk) -> None:
     listening(receiver, flows=3, wait_ms=200)
     answer = receiver.ask("ready endpoint=1")
     assert answer["error"] == "ETIMEDOUT"
@@ -125,8 +118,7 @@ def test_nobody_coming_is_a_time_out(start: Start) -> None:
     assert receiver.listening_ports() == []
 
 
-def test_a_closed_port_refuses(start: Start) -> None:
-    receiver, sender = start(), start()
+def test_a_closed_port_refuses(receiver: Talk, sender: Talk) -> None:
     port = joined(receiver, sender)
     answer = sender.ask(connecting(port).replace("endpoint=1", "endpoint=2"))
     assert answer["error"] == "ECONNREFUSED"
@@ -148,8 +140,7 @@ def test_a_peer_that_never_accepts_is_a_time_out(clock: FakeClock) -> None:
     assert answer["message"] == expected
 
 
-def test_a_peer_that_accepts_wrongly_is_no_peer(start: Start) -> None:
-    sender = start()
+def test_a_peer_that_accepts_wrongly_is_no_peer(sender: Talk) -> None:
     with socket.create_server(("127.0.0.1", 0)) as liar:
         number = sender.send(connecting(liar.getsockname()[1]))
         peer, _ = liar.accept()
@@ -175,8 +166,7 @@ def test_without_descriptors_it_waits_and_then_accepts(clock: FakeClock) -> None
 
 
 @pytest.mark.parametrize("transport", ["tcp", "udp size=64"])
-def test_the_first_free_port_of_a_range_is_taken(start: Start, transport: str) -> None:
-    receiver, sender = start(), start()
+def test_the_first_free_port_of_a_range_is_taken(receiver: Talk, sender: Talk, transport: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         first = min(other.getsockname()[1], 65535 - 20)
         port = listening(receiver, extra=f"transport={transport} first_port={first} last_port={first + 20}")

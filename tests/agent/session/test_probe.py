@@ -15,7 +15,6 @@ def probe(sender: Talk, port: int, sizes: str = "100", address: str = "127.0.0.1
 
 
 def reported(agent: Talk, key: str, count: int = 1) -> list[str]:
-    """Return what `probed` gives under `key`, once there are `count` words."""
     words: list[str] = []
 
     def enough() -> bool:
@@ -26,8 +25,9 @@ def reported(agent: Talk, key: str, count: int = 1) -> list[str]:
     return words
 
 
-def test_datagrams_are_reported_by_sender_and_size_and_the_connection_with_its_round_trip(start: Start) -> None:
-    receiver, sender = start(), start()
+def test_datagrams_are_reported_by_sender_and_size_and_the_connection_with_its_time(
+    receiver: Talk, sender: Talk
+) -> None:
     for address in ("127.0.0.1", "::1"):
         answer = probe(sender, listening(receiver, address, extra=UDP), "20,1400,60000", address)
         assert answer == {"id": answer["id"], "ok": True, "refused": ""}
@@ -39,16 +39,14 @@ def test_datagrams_are_reported_by_sender_and_size_and_the_connection_with_its_r
         assert receiver.ask("close endpoint=1")["ok"]
 
 
-def test_a_datagram_with_another_token_is_not_reported(start: Start) -> None:
-    receiver, sender = start(), start()
+def test_a_datagram_with_another_token_is_not_reported(receiver: Talk, sender: Talk) -> None:
     port = listening(receiver, extra=UDP)
     assert probe(sender, port, "200", token="f" * 32)["ok"]
     assert probe(sender, port, "300", target=2)["ok"]
     assert reported(receiver, "heard") == ["7:300"]
 
 
-def test_a_port_that_nobody_listens_on_is_refused_for_datagrams_and_connections(start: Start) -> None:
-    receiver, sender = start(), start()
+def test_a_port_that_nobody_listens_on_is_refused_for_datagrams_and_connections(receiver: Talk, sender: Talk) -> None:
     address = "127.0.0.9"  # of no other test, whose receiver might get that port
     port = listening(receiver, address, extra=UDP)
     assert receiver.ask("close endpoint=1")["ok"]
@@ -77,8 +75,7 @@ def test_wrong_orders_are_refused_by_name(start: Start) -> None:
     assert not agent.ask("probed")["ok"]
 
 
-def test_targets_have_a_bound_and_are_forgotten_when_asked(start: Start) -> None:
-    receiver, sender = start(), start()
+def test_targets_have_a_bound_and_are_forgotten_when_asked(receiver: Talk, sender: Talk) -> None:
     port = listening(receiver, extra=UDP)
     for target in range(1, 257):
         assert probe(sender, port, target=target, stream=0)["ok"]

@@ -31,7 +31,6 @@ def capture_of(agent: Talk) -> Capture:
 
 
 def captured(lab: Lab, capture: int, extra: str = "", flows: int = 1) -> tuple[list[Capture], int]:
-    """Return what receiver and sender captured, and their port."""
     what = f"interface=lo test=blast size={SIZE} {extra}".strip()
     receiver, sender, port = flowing(lab.start, f"iterations={PIECES} capture={capture}", extra=what, flows=flows)
     completed(receiver, sender)

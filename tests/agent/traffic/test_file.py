@@ -37,8 +37,7 @@ def test_all_of_a_file_arrives(start: Start, folder: str, read: str, write: str)
         assert there["sync_us"] is None
 
 
-def test_files_have_no_name_and_are_gone_with_the_agent(start: Start, folder: str) -> None:
-    receiver, sender = start(), start()
+def test_files_have_no_name_and_are_gone_with_the_agent(receiver: Talk, sender: Talk, folder: str) -> None:
     joined(receiver, sender, extra=f"test=file size=50000000 disk=1 folder={folder}")
     links = [entry.readlink() for entry in Path(f"/proc/{sender.process.pid}/fd").iterdir()]
     assert any(str(link).startswith(folder) and str(link).endswith("(deleted)") for link in links)
@@ -58,14 +57,12 @@ def test_a_transfer_that_is_not_over_in_time_ends_short(clock: FakeClock) -> Non
 
 
 def written(agent: Talk) -> int:
-    """Return how many bytes an agent has written, to whatever."""
     words = Path(f"/proc/{agent.process.pid}/io").read_text().split()
     return int(words[words.index("wchar:") + 1])
 
 
-def test_closing_ends_the_making_of_a_file(start: Start, folder: str) -> None:
+def test_closing_ends_the_making_of_a_file(receiver: Talk, sender: Talk, folder: str) -> None:
     """The file would fill the disk."""
-    receiver, sender = start(), start()
     free = os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize
     extra = f"test=file size={min(2**40, free * 2)} disk=1 folder={folder}"
     number = sender.send(connecting(listening(receiver, extra=extra), extra=extra))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from processes import DEADLINE_S, eventually, running
-from talk import Report, Start, Talk, close, connecting, joined, listening, progressed, ran, reports, started, stopped
+from talk import Report, Talk, close, connecting, joined, listening, progressed, reports, started, stopped
 from torture import TIMES
 from two_links import Namespace, link, two_namespaces, use
 
@@ -34,8 +34,13 @@ class Ends:
     def start(self, duration_ms: int = 300_000, how: str = "") -> None:
         started(self.receiver, self.sender, duration_ms, how)
 
+    def flow(self, *subflows: tuple[str, str], extra: str = "mptcp=1", count: int = 100_000) -> None:
+        """Join and start; wait until each of these subflows has carried so many bytes."""
+        self.join(extra)
+        self.start()
+        self.carry(*subflows, count=count)
+
     def stop(self) -> tuple[Report, Report]:
-        """Stop the sender; return what receiver and sender report."""
         return stopped(self.receiver, self.sender)
 
     def reports(self) -> tuple[Report, Report]:
@@ -48,7 +53,6 @@ class Ends:
         return [int(one[1]) if one else 0 for one in found]
 
     def carry(self, *subflows: tuple[str, str], flows: int = 1, count: int = 100_000) -> None:
-        """Wait until each of these subflows of each flow has carried so many bytes."""
         for subflow in subflows:
             eventually(partial(lambda one: sum(n > count for n in self.seen(one)) >= flows, subflow))
 
@@ -58,7 +62,6 @@ class Ends:
         self.receiver.event("progress")
 
     def wait_in_vain(self, subflow: tuple[str, str]) -> None:
-        """Wait until a subflow's retransmission timer has run out three times in a row."""
         eventually(lambda: all(count >= 3 for count in self.seen(subflow, TIMEOUTS)))
 
 
@@ -116,9 +119,7 @@ def test_the_bytes_of_each_subflow_are_those_that_the_kernel_counted(ends: Ends,
 
 
 def test_what_several_subflows_do_not_have_in_common_is_unknown(ends: Ends) -> None:
-    ends.join()
-    ends.start()
-    ends.carry(FIRST, SECOND)
+    ends.flow(FIRST, SECOND)
     received, sent = ends.stop()
     totals = sent.totals[0]
     assert len(totals["mptcp"]) == 2
@@ -134,9 +135,7 @@ def test_what_several_subflows_do_not_have_in_common_is_unknown(ends: Ends) -> N
 
 def test_a_connection_without_a_second_address_has_one_subflow(ends: Ends) -> None:
     ends.far.run("ip", "mptcp", "endpoint", "flush")
-    ends.join()
-    ends.start()
-    ends.carry(FIRST)
+    ends.flow(FIRST)
     received, sent = ends.stop()
     ((source, destination, count, timeouts),) = received.totals[0]["mptcp"]
     assert (source, destination) == FIRST
@@ -145,14 +144,17 @@ def test_a_connection_without_a_second_address_has_one_subflow(ends: Ends) -> No
     assert sent.totals[0]["rtt_us"] > 0
 
 
-@pytest.mark.parametrize("off", [("near",), ("far",), ("near", "far")])
+STRIP = "table ip strip { chain c { type filter hook prerouting priority 0; reset tcp option mptcp; }; }"
+
+
+@pytest.mark.parametrize("against", ["near", "far", "near far", "device"])
 @pytest.mark.parametrize("test", ["", "test=pingpong size=100"])
-def test_with_a_kernel_that_has_it_off_a_connection_is_tcp(ends: Ends, off: tuple[str, ...], test: str) -> None:
-    for name in off:
+def test_with_a_kernel_or_a_device_against_it_a_connection_is_tcp(ends: Ends, against: str, test: str) -> None:
+    if against == "device":
+        ends.far.run("nft", STRIP)
+    for name in {"near", "far"} & set(against.split()):
         getattr(ends, name).switch_off()
-    ends.join(f"mptcp=1 {test}")
-    ends.start()
-    ends.carry(FIRST, count=1000)
+    ends.flow(FIRST, extra=f"mptcp=1 {test}", count=1000)
     received, sent = ends.stop()
     assert sent.totals[0]["mptcp"] == received.totals[0]["mptcp"] == []
     assert sent.totals[0]["mss"] == 1448
@@ -160,26 +162,9 @@ def test_with_a_kernel_that_has_it_off_a_connection_is_tcp(ends: Ends, off: tupl
     assert sent.columns[:6] == ["t_ns", "bytes", "retransmits", "rtt_us", "cwnd", "mss"]
 
 
-def test_a_device_that_removes_the_option_makes_it_tcp(ends: Ends) -> None:
-    rule = "chain c {\ntype filter hook prerouting priority 0\nreset tcp option mptcp\n}\n"
-    ends.far.run("nft", f"table ip strip {{\n{rule}}}\n")
-    ends.join()
-    ends.start(50)
-    received, sent = ends.reports()
-    assert sent.totals[0]["mptcp"] == received.totals[0]["mptcp"] == []
-
-
-def test_over_ipv6_it_listens_there_only(start: Start) -> None:
-    received, _ = ran(start, until=1, address="::1", extra="mptcp=1")
-    ((source, destination, count, _),) = received.totals[0]["mptcp"]
-    assert (source, destination) == ("::1", "::1")
-    assert count >= received.totals[0]["bytes"] + OPENING
-
-
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
-def test_a_connection_that_has_ended_has_the_one_subflow_that_it_had(start: Start, address: str) -> None:
+def test_a_connection_that_has_ended_has_its_only_subflow(receiver: Talk, sender: Talk, address: str) -> None:
     """At its end the kernel clears the address of a subflow's peer: 3 of 100 connections had a second subflow then."""
-    receiver, sender = start(), start()
     for _ in range(40 * TIMES):
         joined(receiver, sender, address=address, extra="mptcp=1")
         started(receiver, sender, 50)
@@ -192,9 +177,7 @@ def test_a_connection_that_has_ended_has_the_one_subflow_that_it_had(start: Star
 
 @pytest.mark.parametrize("how", ["down", "gone"])
 def test_a_link_that_is_cut_ends_its_subflow_and_the_rest_goes_over_the_other(ends: Ends, how: str) -> None:
-    ends.join()
-    ends.start()
-    ends.carry(FIRST, SECOND)
+    ends.flow(FIRST, SECOND)
     ends.sampled()
     if how == "down":
         ends.far.run("ip", "link", "set", "w2", "down")
@@ -216,9 +199,7 @@ def test_a_link_that_is_cut_ends_its_subflow_and_the_rest_goes_over_the_other(en
 
 
 def test_with_all_links_cut_the_test_fails(ends: Ends) -> None:
-    ends.join()
-    ends.start()
-    ends.carry(FIRST, SECOND)
+    ends.flow(FIRST, SECOND)
     # What comes is dropped, so that the receiver, which is closed at last, still ends the sender.
     ends.far.run("nft", "table ip cut { chain c { type filter hook input priority 0; policy drop; }; }")
     for subflow in (FIRST, SECOND):

@@ -43,8 +43,7 @@ def test_every_byte_arrives_whoever_copies_it(start: Start, address: str, zeroco
         assert received[flow]["sends"] is None
 
 
-def test_a_sender_without_a_copy_is_stopped_while_nobody_reads(start: Start) -> None:
-    receiver, sender = start(), start()
+def test_a_sender_without_a_copy_is_stopped_while_nobody_reads(receiver: Talk, sender: Talk) -> None:
     port = joined(receiver, sender, connect="zerocopy=1")
     begin(sender)
     arrived(sender, port)
@@ -90,8 +89,7 @@ def bins_of(agent: Talk) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("what", ["", "transport=udp size=1000"])
-def test_bins_add_up_to_the_bytes_and_lie_where_they_came(start: Start, what: str) -> None:
-    receiver, sender = start(), start()
+def test_bins_add_up_to_the_bytes_and_lie_where_they_came(receiver: Talk, sender: Talk, what: str) -> None:
     port = joined(receiver, sender, flows=2, extra=what)
     at_ns = started(receiver, sender, 300 if what else LONG_MS, f"bin_us=500 rate={8_000_000 if what else 10**9}")
     if not what:

@@ -1,16 +1,21 @@
-"""Traffic between two real agents on loopback: what is sent arrives, and what is said of it is true."""
+"""Traffic between two real agents on loopback: what is sent arrives, and what is said of it is true.
+
+Of ping-pong and blast: every message is counted, and every round trip is in its bucket.
+"""
 
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from builders import bucket_of
 from fake_clock import FakeClock
 from processes import eventually, paused, running
-from talk import Start, arrived, begin, flowed, flowing, joined, ran, reports, served, started, stopped
+from talk import Start, Talk, arrived, begin, flowed, flowing, joined, ran, reports, served, started, stopped
 
 MANY = 1_000_000
 WINDOW = "window=65536 mss=1460"
@@ -29,6 +34,8 @@ def test_every_byte_that_is_sent_is_received(start: Start, address: str, flows: 
     received, sent = ran(start, how, until=1, address=address, flows=flows)
     assert sorted(received.totals) == list(range(flows))
     assert all(received.totals[flow]["bytes"] == sent.totals[flow]["bytes"] > 0 for flow in range(flows))
+    not_asked_for = {report.totals[0][name] for report in (received, sent) for name in ("marks", "mptcp")}
+    assert not_asked_for == {None}
 
 
 def test_a_stream_ends_by_itself_when_its_time_is_over(clock: FakeClock) -> None:
@@ -58,12 +65,6 @@ def test_samples_rise_from_the_ordered_instant_on_and_end_at_the_totals(clock: F
             assert counts[-1] == report.totals[flow]["bytes"]
 
 
-@pytest.mark.parametrize(("what", "how"), [("", ""), ("transport=udp size=200", "rate=1000000")])
-def test_what_was_not_asked_for_is_not_reported(start: Start, what: str, how: str) -> None:
-    for report in ran(start, how, duration_ms=50, extra=what):
-        assert (report.totals[0]["marks"], report.totals[0]["mptcp"]) == (None, None)
-
-
 def test_settings_are_made_before_the_handshake_and_read_back(start: Start) -> None:
     what = "window=65536 mss=1000 congestion=reno nodelay=1"
     received, totals = (report.totals[0] for report in ran(start, until=MANY, extra=what))
@@ -75,6 +76,33 @@ def test_settings_are_made_before_the_handshake_and_read_back(start: Start) -> N
     assert totals["advertised_window"] <= 2 * 65536
     assert totals["first_byte_ns"] < totals["last_byte_ns"]
     assert totals["first_byte_ns"] < received["first_byte_ns"] < received["last_byte_ns"]
+
+
+@pytest.mark.parametrize(("what", "trips", "flows"), [("", 300, 2), (" busy=1", 50, 1)])
+@pytest.mark.parametrize("size", [1, 1448, 70_000])
+def test_every_round_trip_is_counted_and_timed(start: Start, size: int, what: str, trips: int, flows: int) -> None:
+    """Two who wait without sleeping take a processor from each other where there is one only: slow, so they do less."""
+    received, sent = ran(start, f"iterations={trips}", flows=flows, extra=f"test=pingpong size={size}{what}")
+    assert len(sent.totals) == flows
+    for flow, totals in sent.totals.items():
+        buckets, came = sent.buckets[flow], received.totals[flow]
+        assert (totals["round_trips"], totals["bytes"], came["bytes"]) == (trips, trips * size, trips * size)
+        assert sum(count for _, count in buckets) == trips
+        assert [bucket for bucket, _ in buckets] == sorted({bucket for bucket, _ in buckets})
+        assert buckets[0][0] == bucket_of(totals["rtt_min_ns"])
+        assert buckets[-1][0] == bucket_of(totals["rtt_max_ns"])
+        # Round trips follow each other without a gap: their sum is the time from the first send to the last answer.
+        assert totals["rtt_sum_ns"] == totals["last_byte_ns"] - totals["first_byte_ns"]
+        assert came["round_trips"] is None
+
+
+@pytest.mark.parametrize("size", [1, 100, 131_072])
+def test_a_blast_ends_when_the_receiver_acknowledges_all_of_it(start: Start, size: int) -> None:
+    received, sent = ran(start, "iterations=1000", extra=f"test=blast size={size}")
+    assert sent.totals[0]["bytes"] == received.totals[0]["bytes"] == 1000 * size
+    # One clock on one machine: the sender's time ends after the receiver's last byte.
+    assert sent.totals[0]["last_byte_ns"] > received.totals[0]["last_byte_ns"]
+    assert sent.totals[0]["round_trips"] is None
 
 
 def test_cpu_times_cover_the_traffic(clock: FakeClock) -> None:
@@ -96,8 +124,7 @@ def cpu_us(pid: int) -> int:
     return ticks * 1_000_000 // os.sysconf("SC_CLK_TCK")
 
 
-def test_one_processor_that_is_busy_all_the_time_shows(start: Start) -> None:
-    receiver, sender = start(), start()
+def test_one_processor_that_is_busy_all_the_time_shows(receiver: Talk, sender: Talk) -> None:
     joined(receiver, sender, extra="transport=udp size=64")
     code = f"import os\nos.sched_setaffinity(0, [{min(os.sched_getaffinity(0))}])\nprint(flush=True)\nwhile True: pass"
     with running([sys.executable, "-c", code], stdout=subprocess.PIPE) as busy:
@@ -145,20 +172,32 @@ def test_a_long_report_comes_in_pieces(clock: FakeClock) -> None:
             assert [(line["from"], len(line["rows"])) for line in pieces] == [(0, 200), (200, 52)]
 
 
-@pytest.mark.parametrize("dies", ["receiver", "sender"])
-def test_a_killed_peer_ends_the_endpoint_with_an_error(start: Start, dies: str) -> None:
-    receiver, sender, port = flowing(start)
-    arrived(sender, port)
-    killed, survivor = (receiver, sender) if dies == "receiver" else (sender, receiver)
+BROKEN = {"ECONNRESET", "EPIPE"}
+
+
+# A killed sender's kernel closes in order where all was sent: what lacks then is time, and the controller sees.
+@pytest.mark.parametrize(
+    ("what", "how", "survivor", "errors"),
+    [
+        ("", "", "sender", BROKEN),
+        ("", "", "receiver", {None, "ECONNRESET"}),
+        ("test=pingpong size=64", "", "sender", BROKEN),
+        ("transport=udp size=64", "rate=1000000", "sender", {"ECONNREFUSED"}),
+    ],
+)
+def test_a_killed_peer_ends_the_endpoint_with_an_error(
+    start: Start, what: str, how: str, survivor: str, errors: set[str | None]
+) -> None:
+    receiver, sender, port = flowing(start, how, extra=what)
+    if not what:
+        arrived(sender, port)
+    killed, left = (receiver, sender) if survivor == "sender" else (sender, receiver)
     killed.process.kill()
-    ended = survivor.event("ended")
-    # A killed sender's kernel closes in order where all was sent: what lacks then is time, and the controller sees.
-    assert ended["error"] in ({"ECONNRESET", "EPIPE"} if dies == "receiver" else {None, "ECONNRESET"})
-    assert survivor.ask("clock")["ok"]
+    assert left.event("ended")["error"] in errors
+    assert left.ask("clock")["ok"]
 
 
-def test_a_sender_that_falls_silent_is_given_up(start: Start) -> None:
-    receiver, sender = start(), start()
+def test_a_sender_that_falls_silent_is_given_up(receiver: Talk, sender: Talk) -> None:
     joined(receiver, sender)
     begin(sender)
     with paused(sender.process):
@@ -173,8 +212,8 @@ CPU_GROUPS = (Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup"))
 
 
 @contextmanager
-def quota(pid: int, share: float) -> Iterator[None]:
-    """The process in a control group of its own, with that share of one processor."""
+def quota(pid: int, share: float) -> Iterator[Callable[[], int]]:
+    """Put a process in a control group with that share of one processor; yield how often that has held it back."""
     root = next((root for root in CPU_GROUPS if os.access(root / "cgroup.procs", os.W_OK)), None)
     if root is None:
         pytest.skip("no control group can be made here")
@@ -189,29 +228,19 @@ def quota(pid: int, share: float) -> Iterator[None]:
         else:
             pytest.skip("control groups have no quota here")
         (group / "cgroup.procs").write_text(str(pid))
-        yield
+        yield lambda: int(re.findall(r"nr_throttled (\d+)", (group / "cpu.stat").read_text())[0])
     finally:
         (root / "cgroup.procs").write_text(str(pid))
         group.rmdir()
 
 
-def throttled(pid: int) -> int:
-    """Return how often a quota has held a process's group back."""
-    path = Path(f"/proc/{pid}/cgroup").read_text()
-    group = next(line.rpartition(":")[2] for line in path.splitlines() if "rigctl-test" in line)
-    root = next(root for root in CPU_GROUPS if (root / group.lstrip("/") / "cpu.stat").exists())
-    words = (root / group.lstrip("/") / "cpu.stat").read_text().split()
-    return int(words[words.index("nr_throttled") + 1])
-
-
-def test_a_quota_that_holds_an_agent_back_is_reported(start: Start) -> None:
-    receiver, sender = start(), start()
-    with quota(sender.process.pid, 0.04):
+def test_a_quota_that_holds_an_agent_back_is_reported(receiver: Talk, sender: Talk) -> None:
+    with quota(sender.process.pid, 0.04) as throttled:
         joined(receiver, sender, flows=2)
         started(receiver, sender, at_ns=sender.hello["clock_ns"])
         served(sender)
-        before = throttled(sender.process.pid)
-        eventually(lambda: throttled(sender.process.pid) >= before + 3)
+        before = throttled()
+        eventually(lambda: throttled() >= before + 3)
         received, sent = stopped(receiver, sender)
         assert sent.last["throttled_us"] > 0
         assert received.last["throttled_us"] in (None, 0)

@@ -1,0 +1,147 @@
+"""Runs on rigs of their own: counters of real switches beside real flows, a mesh with a node that is slower, IPv6.
+
+The run over IPv6 has what was asked of streams and what came of it: counts of both ends, a rate, and processors.
+"""
+
+import os
+import re
+import subprocess
+from itertools import permutations
+
+import pytest
+from real_runs import Maker, Real
+from user import User, kept_up
+
+SWITCHES = """\
+switches:
+  left: {title: Left, mtu: 9216, snmp: {version: 2c}}
+  right: {title: Right, mtu: 9216, snmp: {version: 2c}}
+trunk: {rate: 1G}
+virtual: namespaces
+links: {rate: 100M, mtu: 1500}
+nodes:
+  a: {switch: left}
+  b: {switch: right}
+"""
+COUNTED = """
+rig: rig.yaml
+pairs: [a -> b]
+duration: 1500ms
+max_skew: 1500ms
+matrix: {dscp: [default, AF11], parallel: 2, congestion: cubic}
+"""
+LOSS = "ip dscp af11 ip length > 500 numgen random mod 100 < 2 counter drop"
+"""What the switch loses: nothing of the first test."""
+
+
+# On a busy machine, too, the other nodes are nowhere near as slow as n3.
+RIG = 'virtual: namespaces\nnodes: {"n[1..2]": {rate: 100M}, n3: {rate: 10M}}\n'
+MESH = "\nrig: rig.yaml\npairs: mesh\nduration: 500ms\nmax_skew: 500ms\n"
+OF_FOUR = "virtual: namespaces\nlinks: {rate: 100M}\nnodes: {n1: , n2: , n3: , n4: }\n"
+OF_IPV6 = "virtual: namespaces\nip_version: 6\nlinks: {rate: 1G, mtu: 1500}\nnodes: {a: , b: , c: , d: }\n"
+CPUS = sorted(os.sched_getaffinity(0))
+FIRST, LAST = CPUS[0], CPUS[-1]
+DURATION_S, OMIT_S = 1.0, 0.3
+SETTINGS = f"""
+rig: rig.yaml
+pairs: [a -> b, c -> d]
+duration: {DURATION_S}s
+omit: {OMIT_S}s
+max_skew: {DURATION_S}s
+congestion: cubic
+include:
+- {{parallel: 3, direction: both}}
+- {{parallel: 2, rate: 10M}}
+- {{parallel: 2, placement: {{sender: {FIRST}, receiver: [{LAST}]}}}}
+- {{parallel: 2, placement: nic}}
+"""
+
+
+def counted(maker: Maker) -> None:
+    (maker.folder / "rig.yaml").write_text(SWITCHES)
+    table = f"table bridge loss {{ chain some {{ type filter hook forward priority 0; oifname b {LOSS}\n}}\n}}\n"
+    with kept_up(maker, "rig.yaml"):
+        subprocess.run(["nsenter", "-t", maker.holder(), "-n", "nft", "-f", "-"], input=table, text=True, check=True)
+        maker.measures("counted", COUNTED, "--no-report")
+
+
+def test_counters_agree_with_the_flows_and_losses_in_a_switch_are_found_at_its_port(real: Real) -> None:
+    run = real(counted)["counted"]
+    assert re.search(r"counters show .*: a difference of (less than 0\.1|0\.[1-9]) %", run.findings)
+    assert re.search(r"Of about \d.* retransmits .* were lost at switch right, port b", run.findings)
+
+
+def mesh(maker: Maker) -> None:
+    (maker.folder / "rig.yaml").write_text(RIG)
+    with kept_up(maker, "rig.yaml"):
+        maker.measures("mesh", MESH)
+
+
+def test_a_mesh_measures_every_ordered_pair_and_names_the_slow_node_once(real: Real) -> None:
+    run = real(mesh)["mesh"]
+    assert " 3/6  n2 → n1 " in run.said
+    assert "Client by server" in run.said
+    measured = {(row["source"], row["destination"]): row for row in run.rows()}
+    assert set(measured) == set(permutations(("n1", "n2", "n3"), 2))
+    made = run.document
+    slow = [finding for finding in made["findings"][1:] if finding["subject"] == {"kind": "node", "names": ["n3"]}]
+    assert [finding["numbers"]["roles"] for finding in slow] == ["sending and receiving"]
+    assert "Its link in the rig file has only 10 Mbit/s." in slow[0]["text"]
+    table = made["results"][0]["blocks"][0]
+    assert [row["texts"][0] for row in table["rows"]] == ["n1", "n2", "n3"]
+    for number, row in enumerate(table["rows"]):
+        assert row["texts"][1 + 2 * number : 3 + 2 * number] == ["·", "·"]
+    assert abs(table["rows"][1]["values"][1] - measured["n2", "n1"]["goodput_mbps"]) < 0.001
+
+
+def test_a_parallel_mesh_measures_the_same_pairs_in_six_rounds_and_can_be_resumed(replayed: User) -> None:
+    (replayed.folder / "rig.yaml").write_text(OF_FOUR)
+    scenario = replayed.scenario(MESH.replace("mesh", "mesh-parallel"))
+    said = replayed.rigctl("run", scenario, "--no-report")
+    assert " 1/6  n1 → n4, n2 → n3 " in said
+    rows = replayed.rows()
+    assert {(row["source"], row["destination"]) for row in rows} == set(permutations(("n1", "n2", "n3", "n4"), 2))
+    assert {row["cell"] for row in rows} == set(range(1, 7))
+    said = replayed.rigctl("run", scenario, "--no-report", "--resume", rows[0]["run"])
+    assert " 1/6 " not in said
+    assert "Client by server" in said
+
+
+def settings(maker: Maker) -> None:
+    (maker.folder / "rig.yaml").write_text(OF_IPV6)
+    maker.measures("settings", SETTINGS, "--no-report", code=3)
+
+
+def test_the_counters_of_both_sides_reconcile_on_an_ipv6_rig(real: Real) -> None:
+    run = real(settings)["settings"]
+    levels = map(run.rows, ("flows", "pairs", "intervals"))
+    flows, pairs, intervals = ([row for row in rows if row["cell"] == 1] for rows in levels)
+    assert len(flows) == 2 * 2 * 3
+    assert all(0 < row["duration_s"] <= DURATION_S - OMIT_S for row in flows)
+    assert {row["direction"] for row in pairs} == {"forward", "reverse"}
+    assert sum(row["bytes"] for row in flows) == sum(row["bytes"] for row in pairs)
+    assert sum(row["bytes"] for row in intervals) == pytest.approx(sum(row["bytes"] for row in pairs), rel=1e-6)
+    assert {(row["mss_effective"], row["congestion"]) for row in pairs} == {(1428, "cubic")}
+
+
+def test_a_paced_stream_keeps_to_its_rate_and_its_ceiling_is_that_of_the_link(real: Real) -> None:
+    run = real(settings)["settings"]
+    rows = [row for row in run.rows() if row["cell"] == 2]
+    assert [(row["status"], row["rate_mbps"], row["rate_effective_mbps"]) for row in rows] == [("ok", 10.0, 10.0)] * 2
+    for row in rows:
+        assert row["ceiling_mbps"] == pytest.approx(928.5, abs=0.05)
+        # What is counted in the interval has been sent since the start of the flows.
+        assert 0 < row["bytes"] * 8e-6 <= 1.05 * 2 * row["rate_mbps"] * DURATION_S
+
+
+def test_flows_run_where_they_were_asked_to_run(real: Real) -> None:
+    run = real(settings)["settings"]
+    _, free, placed, refused = run.rows("cells")
+    assert (placed["placement"], placed["status"]) == (f"{FIRST}/{LAST}", "ok")
+    assert (placed["processors_sender"], placed["processors_receiver"]) == (f"{FIRST}: 100 %", f"{LAST}: 100 %")
+    assert refused["status"] == "failed"
+    told = "listen: placement: nic: this system does not tell the NUMA node of eth0"
+    assert re.match(f"(b|d|b, d): {told}", refused["reason"])  # the first to refuse it ends the test
+    assert (free["placement"], free["status"]) == (None, "ok")
+    assert "%" in free["processors_sender"]
+    assert f"Two flows share processor {FIRST} of " in " ".join(run.findings.split())

@@ -18,9 +18,9 @@ from rigctl.base.texts import printable
 from rigctl.store.errors import NoStoreError, explained
 from rigctl.store.postgresql import NAME as POSTGRESQL
 from rigctl.store.postgresql import is_postgresql, postgresql_engine
+from rigctl.store.rows import Verbatim
 from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION, metadata, versions
 from rigctl.store.store import Store
-from rigctl.store.transfer import Verbatim
 
 _log = logging.getLogger(__name__)
 _BUSY_MS: Final = 10_000
@@ -34,10 +34,11 @@ def default_path() -> Path:
     return user_data_path("rigctl", appauthor=False) / "rigctl.db"
 
 
-def open_store(address: str | None = None, create: bool = True) -> Store:
+def open_store(address: str | None = None, create: bool = True, older: bool = False) -> Store:
     """Return the store at `address`, a path or an SQLAlchemy URL; `None`: RIGCTL_STORE, else `default_path()`.
 
-    `create`: make a store that does not exist. Otherwise nothing on the disk changes.
+    `create`: make a store that does not exist. Otherwise nothing on the disk changes. `older`: open a store of an older
+    version too, which may lack columns.
     Raise `InputError` for an invalid address, a damaged file, the database of another program, and a store of another
     version of rigctl.
     """
@@ -50,7 +51,7 @@ def open_store(address: str | None = None, create: bool = True) -> Store:
     try:
         with explained(place):
             with engine.connect().execution_options(rigctl_write=create) as connection, connection.begin():
-                _check(connection, place, create)
+                _check(connection, place, create, older)
             if create and path is not None:
                 _set_wal(engine)
     except BaseException:
@@ -169,13 +170,13 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
 
-def _check(connection: Connection, place: str, create: bool) -> None:
+def _check(connection: Connection, place: str, create: bool, older: bool) -> None:
     """Refuse other programs' databases and other versions; make the tables in an empty database."""
     existing = set(inspect(connection).get_table_names())
     if (odd := _odd_table(connection)) is not None:
         raise InputError(f"store {place} is not a store of rigctl: {odd}. Name another file with --store")
     if versions.name in existing:
-        _check_version(connection.execute(select(versions.c.version)).scalar(), place)
+        _check_version(connection.execute(select(versions.c.version)).scalar(), place, older)
         return
     sqlite = connection.dialect.name == "sqlite"
     if (existing and sqlite) or existing & set(metadata.tables):
@@ -191,17 +192,19 @@ def _check(connection: Connection, place: str, create: bool) -> None:
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID:d}")
 
 
-def _check_version(version: object, place: str) -> None:
+def _check_version(version: object, place: str, older: bool) -> None:
     if not isinstance(version, int) or version < 1:
         raise InputError(
             f"store {place} does not say which version it is. It is damaged, or another program changed it: "
             "name an older copy with --store"
         )
-    if version != SCHEMA_VERSION:
-        other = "a newer" if version > SCHEMA_VERSION else "an older"
+    said = f"rigctl (schema {version}, this one knows {SCHEMA_VERSION})"
+    if version > SCHEMA_VERSION:
+        raise InputError(f"store {place} was written by a newer {said}. Update rigctl, or name another with --store")
+    if version < SCHEMA_VERSION and not older:
         raise InputError(
-            f"store {place} was written by {other} rigctl (schema {version}, this one knows {SCHEMA_VERSION}). "
-            "Use that version, or move its runs: `rigctl export --format rigctl` there, `rigctl import` here"
+            f"store {place} was written by an older {said}. Use that version, or move its runs: "
+            f"`rigctl import {place} --store NEW.db`"
         )
 
 

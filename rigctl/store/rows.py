@@ -49,6 +49,12 @@ MOST_VALUES: Final = 2**23
 _LEVEL: Final = 1  # of zlib: level 6 saves a tenth and takes four times as long
 
 
+class Verbatim(str):
+    """JSON text that is stored as it is."""
+
+    __slots__ = ()
+
+
 def pack(series: Series) -> bytes:
     """Return bytes that `unpack` turns back into exactly `series`. Raise `ValueError` for columns of unequal length.
 
@@ -118,11 +124,6 @@ def _head(packed: bytes) -> tuple[Mapping[str, Any], bytes]:
     if not isinstance(head, dict):
         raise TypeError("a series without a head")
     return head, body
-
-
-def unpacked_size(packed: bytes) -> int:
-    """Return the bytes of the values in a packed series or in packed bins."""
-    return len(_inflated(packed.partition(b"\n")[2], None))
 
 
 def _inflated(body: bytes, expected: int | None) -> bytes:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copy
 from typing import Final
 
 import pytest
@@ -24,7 +25,9 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     def store(name: str) -> Path:
         path = folder / f"{Path(name).name}.db"
         if not path.exists():
-            for each in SEVERAL.get(name, (name,)):
+            if name not in SEVERAL:
+                copy(RUNS / f"{name}.rigctl", path)
+            for each in SEVERAL.get(name, ()):
                 assert exit_code(["import", str(RUNS / f"{each}.rigctl"), "--store", str(path)]) == 0
         return path
 

@@ -1,8 +1,6 @@
 """What the fuzzers of readers call, and what they begin with: a table of targets. No fuzzer is imported here."""
 
 import base64
-import gzip
-import hashlib
 import json
 import os
 import re
@@ -34,6 +32,7 @@ from rigctl.runner.outcome import measurement, recorded
 from rigctl.runner.schedule import Order
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.store import Store, open_store
+from rigctl.store.run_files import packed, take
 
 Read: TypeAlias = Callable[[bytes], None]
 Seeds: TypeAlias = Callable[[], Iterable[bytes]]
@@ -194,27 +193,17 @@ def base() -> Path:
     return _BASE
 
 
-def runs_lines() -> list[bytes]:
-    with open_store(str(base())) as store:
-        return gzip.decompress(store.transfer.packed(store.run_ids())).splitlines()
-
-
 def taken(data: bytes) -> None:
-    """A file of runs: the lines given, with the right digest where the first byte is odd; else as they are."""
-    path, into = FOLDER / "f.rigctl", FOLDER / "into.db"
-    if data[:1] == b"Z":
-        content = data[1:]
-    else:
-        lines = data.rstrip(b"\n") + b"\n"
-        digest = json.dumps({"sha256": hashlib.sha256(lines).hexdigest()}).encode()
-        content = gzip.compress(lines + digest + b"\n", 1)
-    path.write_bytes(content)
+    """A file of runs, damaged as the store of `stored` is, imported into a store: what came is read."""
+    path, into = _damaged(data), FOLDER / "into.db"
     try:
         with _opened(into, data, create=True) as store:
-            store.transfer.take([path])
-            for run in store.run_ids():
-                _read(store, run, data)
-                store.remove(run)
+            for each in take(store, [path]):
+                if not each.left_out.isprintable():
+                    raise FoundError(each.left_out)
+                if each.new:
+                    _read(store, each.run, data)
+                    store.remove(each.run)
     finally:
         # A run whose rows can't be read stays: the next case begins with an empty store.
         if into.exists() and sqlite3.connect(into).execute("SELECT count(*) FROM runs").fetchone()[0]:
@@ -262,12 +251,6 @@ def _iperf3_seeds() -> Iterator[bytes]:
         yield json.dumps(report, indent=0, separators=(",", ":")).encode()
 
 
-def _taken_seeds() -> list[bytes]:
-    lines = runs_lines()[:-1]
-    short = [line for line in lines if len(line) < 2500]
-    return [b"\n".join(lines), b"\n".join(short), b"Z" + gzip.compress(b"\n".join(lines))]
-
-
 def _read(store: Store, run: str, data: bytes) -> None:
     """All that a command reads of a run; every 16th case also what is slow: its file."""
     store.run(run)
@@ -278,11 +261,11 @@ def _read(store: Store, run: str, data: bytes) -> None:
     store.controllers()
     if sum(data) % 16 == 0:
         store.sizes()
-        store.transfer.packed([run])
+        packed(store, [run])
 
 
-def stored(data: bytes) -> None:
-    """A store damaged in bytes (first byte even) or with a value replaced in a row (odd), read as a whole."""
+def _damaged(data: bytes) -> Path:
+    """A store damaged in bytes (first byte even) or with a value replaced in a row (odd)."""
     path = FOLDER / "damaged.db"
     content = bytearray(base().read_bytes())
     if data[:1] and data[0] % 2 == 0:
@@ -295,7 +278,12 @@ def stored(data: bytes) -> None:
         _replace_value(path, data[1:])
     for ending in ("-wal", "-shm", "-journal"):
         path.with_name(path.name + ending).unlink(missing_ok=True)
-    with _opened(path, data, create=False) as store:
+    return path
+
+
+def stored(data: bytes) -> None:
+    """A damaged store, read as a whole."""
+    with _opened(_damaged(data), data, create=False) as store:
         names = store.run_ids()
         with suppress(RigctlError):
             store.runs()
@@ -355,7 +343,7 @@ TARGETS: Final[dict[str, tuple[Read, Seeds]]] = {
     "nights": (nights, _samples("nights")),
     "reply": (reply, _samples("reply")),
     "hosts": (hosts, _samples("hosts")),
-    "import": (taken, _taken_seeds),
+    "import": (taken, _stored_seeds),
     "iperf3": (iperf3, _iperf3_seeds),
     "store": (stored, _stored_seeds),
 }

@@ -15,7 +15,6 @@ from rigctl.report.sections import datagrams, messages, streams
 from rigctl.settings import SETTINGS
 from rigctl.settings.kinds import KINDS, Kind
 from rigctl.store.schema import SCHEMA_VERSION
-from rigctl.store.transfer import FORMAT
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,7 +43,7 @@ def test_what_is_shown_is_of_this_version(path: str) -> None:
 def test_the_page_on_versions_has_the_present_ones() -> None:
     page = (ROOT / "docs" / "reference" / "versions.md").read_text()
     rows = dict(re.findall(r"^\| (\w+)[^|]* \| (\d[\d.]*)[^|]* \|", page, re.MULTILINE))
-    shown = {"rigctl": __version__, "store": SCHEMA_VERSION, "file": FORMAT, "agent": VERSION, "stored": RULES}
+    shown = {"rigctl": __version__, "store": SCHEMA_VERSION, "agent": VERSION, "stored": RULES}
     assert {name: rows[name] for name in shown} == {name: str(version) for name, version in shown.items()}
 
 

@@ -26,6 +26,7 @@ from rigctl.rig.fields import NODE_NAME
 from rigctl.runner.resume import Fate, fate
 from rigctl.store import Store, open_store
 from rigctl.store.rows import refusal
+from rigctl.store.run_files import packed, take
 
 Format: TypeAlias = Literal[
     "csv",
@@ -110,7 +111,7 @@ def _whole(opened: Store, chosen: list[str]) -> bytes:
     for run in chosen:
         if opened.run(run).status is RunStatus.RUNNING and fate(opened.controller(run)) is Fate.ALIVE:
             raise InputError(f"run {run} is still running. Export it when it has ended")
-    return opened.transfer.packed(chosen)
+    return packed(opened, chosen)
 
 
 def _rows(opened: Store, run: str, level: Level) -> list[Row]:
@@ -155,9 +156,10 @@ def import_runs(
 ) -> None:
     """Store the runs of files that `rigctl export --format rigctl` wrote, or results of iperf3 as a run.
 
-    rigctl: a run that the store already has stays unchanged. iperf3: all files become one run; files with the same
-    settings and pair are repetitions of one test, and the files of both ends of a test are joined
-    (docs/how-to/compare.md). If a file is damaged, nothing is stored.
+    rigctl: a run that the store already has stays unchanged; one that cannot be read is left out and named. FILE may be
+    any store, too. iperf3: all files become one run; files with the same settings and pair are repetitions of one test,
+    and the files of both ends of a test are joined (docs/how-to/compare.md). If one of them is damaged, nothing is
+    stored.
     """
     if kind == "iperf3":
         reports = [report for path in files for report in reports_of(str(path), _read(path))]
@@ -170,14 +172,23 @@ def import_runs(
         return
     if nodes:
         raise InputError("import: --node is for --format iperf3 only")
+    left_out, kept = list[str](), 0
     with open_store(store) as opened:
-        for taken in opened.transfer.take(files):
-            if taken.new:
+        for taken in take(opened, files):
+            kept += not taken.left_out
+            if taken.left_out:
+                left_out.append(taken.left_out)
+            elif taken.new:
                 print(f"{taken.run}: imported")
-            elif taken.added:
-                print(f"{taken.run}: was there already; added {', '.join(taken.added)}")
             else:
-                print(f"{taken.run}: was there already")
+                added = f"; added {', '.join(taken.added)}" if taken.added else ""
+                print(f"{taken.run}: was there already{added}")
+    if len(left_out) == 1 and not kept:
+        raise InputError(f"{left_out[0]}. Nothing was imported")
+    for why in left_out:
+        print(f"left out: {printable_lines(why)}", file=sys.stderr)
+    if left_out:
+        raise InputError(f"import: {len(left_out)} of {len(left_out) + kept} were left out")
 
 
 def _read(path: Path) -> bytes:

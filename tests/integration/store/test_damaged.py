@@ -16,6 +16,7 @@ from rigctl.report.regressions import document
 from rigctl.site.publish import publish
 from rigctl.store import Store, open_store
 from rigctl.store.rows import plan_json
+from rigctl.store.run_files import packed, take
 
 EVIL = "\x1b]0;pwned\x07\x1b[2J\x9b31m\u202e\rrigctl: all is well"
 
@@ -29,7 +30,7 @@ def run(store: Store) -> str:
 
 
 def change(store: Store, statement: str, **values: str | float) -> None:
-    with store._engine.execution_options(rigctl_write=True).begin() as connection:
+    with store.engine.execution_options(rigctl_write=True).begin() as connection:
         assert connection.execute(text(statement), values).rowcount
 
 
@@ -56,15 +57,14 @@ def test_a_row_that_cannot_be_read_is_named(store: Store, run: str, statement: s
     assert "It is damaged, or" in said
 
 
-def test_a_number_that_no_file_can_hold_is_told_by_export_and_import(store: Store, run: str, tmp_path: Path) -> None:
+def test_a_damaged_run_is_not_exported_and_no_file_replaces_it(store: Store, run: str, tmp_path: Path) -> None:
     path = tmp_path / "kept.rigctl"
-    path.write_bytes(store.transfer.packed([run]))
+    path.write_bytes(packed(store, [run]))
     change(store, "UPDATE repetitions SET wall_s = :endless", endless=math.inf)
-    refusal = f"run {run} can't be exported: it has a row of repetitions that can't be read"
-    with pytest.raises(InputError, match=refusal):
-        store.transfer.packed([run])
-    with pytest.raises(InputError, match=f"has run {run}, which is damaged in the store"):
-        store.transfer.take([path])
+    with pytest.raises(InputError, match=f"repetition 1 of run {run} can't be read"):
+        packed(store, [run])
+    (left,) = take(store, [path])
+    assert f"has run {run}, which the store has with other content" in left.left_out
 
 
 def test_no_text_of_a_store_commands_a_terminal(store: Store, run: str) -> None:

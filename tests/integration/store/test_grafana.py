@@ -22,6 +22,7 @@ from rigctl.columns import Level
 from rigctl.records import Night, NightOutcome
 from rigctl.report.export.openmetrics import render
 from rigctl.store import Store, open_store
+from rigctl.store.run_files import take
 
 FOLDER: Final = Path(__file__).parents[3] / "examples" / "grafana"
 STORE: Final = json.loads((FOLDER / "postgresql.json").read_bytes())
@@ -120,7 +121,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """The labels of each metric in the files of recorded runs: of streams, with probes, with bounds, of messages."""
     found: dict[str, set[str]] = {}
     with open_store(str(tmp_path_factory.mktemp("runs") / "r.db")) as store:
-        store.transfer.take([RUNS / f"{name}.rigctl" for name in ("streams", "latency", "expectations", "pingpong")])
+        names = ("streams", "latency", "expectations", "pingpong")
+        assert all(each.new for each in take(store, [RUNS / f"{name}.rigctl" for name in names]))
         for info in store.runs():
             text = render(RunView(info, store.repetitions(info.run))).decode()
             for sample in (one for family in text_string_to_metric_families(text) for one in family.samples):

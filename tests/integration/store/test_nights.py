@@ -65,13 +65,13 @@ def night(store: Store, plan: RunPlan, at: int, *, whole: bool = False) -> RunIn
 
 
 def changed(store: Store, statement: str, **values: str) -> None:
-    with writing(store._engine) as connection:
+    with writing(store.engine) as connection:
         connection.execute(text(statement), values)
 
 
 def kept(store: Store) -> dict[str, tuple[int, str]]:
     """Return version and figures of each run as they are stored."""
-    with store._engine.connect() as connection:
+    with store.engine.connect() as connection:
         return {row.run: (row.rules, row.figures) for row in connection.execute(text("SELECT * FROM night_figures"))}
 
 

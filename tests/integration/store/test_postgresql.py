@@ -170,7 +170,7 @@ def test_a_statement_that_takes_too_long_is_given_up_and_the_next_one_has_a_new_
     sleeps = Event()
     monkeypatch.setattr("rigctl.store.postgresql.Timer", timer)
     with open_store(f"{server.url(database)}&rigctl_timeout=1") as store:
-        with store._engine.connect() as connection:
+        with store.engine.connect() as connection:
             connection.exec_driver_sql("SELECT 1")
             sleeps.set()
             with pytest.raises(SilentStoreError), explained(store.place):
@@ -187,6 +187,6 @@ def test_a_timeout_has_bounds(given: str) -> None:
 
 def test_readers_write_nothing(server: postgres.Server, database: str) -> None:
     with open_store(server.url(database)) as store:
-        with store._engine.connect() as connection, pytest.raises(Exception, match="read-only") as raised:
+        with store.engine.connect() as connection, pytest.raises(Exception, match="read-only") as raised:
             connection.exec_driver_sql("DELETE FROM runs")
     assert isinstance(raised.value.__cause__, psycopg.errors.ReadOnlySqlTransaction)

@@ -65,7 +65,6 @@ def photos() -> bytes:
 
 
 VERSION = "UPDATE rigctl_schema SET version = version"
-OTHER = r"rigctl .schema {}.*rigctl export --format rigctl.*rigctl import"
 UNKNOWN = r"does not say which version it is\. It is damaged"
 
 
@@ -77,8 +76,8 @@ UNKNOWN = r"does not say which version it is\. It is damaged"
         (photos(), r"another program .*photos"),
         ("UPDATE rigctl_schema SET version = '0'", UNKNOWN),
         ("DELETE FROM rigctl_schema", UNKNOWN),
-        (f"{VERSION} + 1", f"written by a newer {OTHER.format(SCHEMA_VERSION + 1)}"),
-        (f"{VERSION} - 1", f"written by an older {OTHER.format(SCHEMA_VERSION - 1)}"),
+        (f"{VERSION} + 1", rf"written by a newer rigctl .schema {SCHEMA_VERSION + 1}.*Update rigctl"),
+        (f"{VERSION} - 1", rf"written by an older rigctl .schema {SCHEMA_VERSION - 1}.*`rigctl import .* --store NEW"),
     ],
 )
 @pytest.mark.parametrize("create", [True, False])

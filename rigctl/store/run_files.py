@@ -1,0 +1,202 @@
+"""Run files: whole runs as an SQLite file, a small store of its own; and from there into another store.
+
+Rows are copied table by table. A run of a file with a row that cannot be read is left out and named; others are stored.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import JSON, Column, Connection, Select, Table, insert, inspect, select
+from sqlalchemy.exc import DBAPIError, StatementError
+
+from rigctl.base.errors import InputError
+from rigctl.base.texts import printable
+from rigctl.store.bounds import harmless_row
+from rigctl.store.errors import UNREADABLE, explained, record_of, wrong
+from rigctl.store.history import writing
+from rigctl.store.open import open_store
+from rigctl.store.rows import Row, Verbatim, accepted_from
+from rigctl.store.schema import accepted, counters, facts, flows, probes, repetitions, runs, tags
+from rigctl.store.store import Store
+
+_GIVEN_LATER: Final = (tags, accepted)
+_OF_RUN: Final = (runs, facts, *_GIVEN_LATER)
+_OF_REPETITION: Final = (flows, counters, probes)
+_REPETITION: Final = tuple(repetitions.c[name] for name in ("cell", "repetition", "attempt", "id"))
+_ORDER: Final[Mapping[Table, tuple[Column[Any], ...]]] = {
+    **{table: tuple(table.primary_key) for table in _OF_RUN},
+    repetitions: _REPETITION,
+    **{table: (*_REPETITION, table.c.position) for table in _OF_REPETITION},
+}
+"""Tables with rows of a run, and how these are ordered."""
+_LOCAL: Final = ("id", "repetition_id", "controller")
+"""Columns whose values have a meaning in one store only."""
+_RUN: Final = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}", re.ASCII)
+_SQLITE: Final = b"SQLite format 3\0"
+_OTHERS: Final = {
+    b"\x1f\x8b": "compressed text, as early versions wrote. Import it there, then export or import that store here",
+    b"{": "JSON. Results of iperf3 need --format iperf3",
+}
+_MAKES: Final = "`rigctl export --format rigctl` makes them"
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of a run of a file, or of a file without a run that can be read."""
+
+    run: str
+    new: bool = False  # False: the store had it already, or it was left out
+    added: tuple[str, ...] = ()  # to a run that the store had: names of tags, "acceptance"
+    left_out: str = ""  # why, with the name of the file
+
+
+def packed(store: Store, names: Iterable[str]) -> bytes:
+    """Return the file of these runs, for `take`. Raise `InputError` for a damaged run."""
+    with open_store("sqlite://") as file:
+        for run in names:
+            store.run(run)
+            store.repetitions(run)  # raises
+            with explained(store.place), store.engine.connect() as source, writing(file.engine) as target:
+                _copy(source, target, run)
+        with file.engine.connect() as connection:
+            content: bytes = connection.connection.driver_connection.serialize()  # type: ignore[union-attr]
+            return content
+
+
+def take(store: Store, paths: Sequence[Path]) -> Iterator[Taken]:
+    """Store the runs of these files, each in a transaction of its own; yield what became of it.
+
+    A run that the store has stays as it is, but for tags and an acceptance that it lacks. Raise `RigError` if the
+    store cannot be written: what was yielded before is stored.
+    """
+    with open_store("sqlite://") as scratch:
+        for path in paths:
+            try:
+                with _opened(path) as file:
+                    names = file.run_ids()
+                    if not names:
+                        raise InputError(f"{path}: has no runs in it")
+                    unended = file.controllers()
+                    for run in names:
+                        if run in unended:
+                            yield Taken(run, left_out=f"{path}: run {run} has not ended")
+                        else:
+                            yield _taken(store, file, scratch, run)
+            except InputError as error:
+                yield Taken(str(path), left_out=str(error))
+
+
+def _opened(path: Path) -> Store:
+    """Open a file of runs, of this version or an older one. Raise `InputError` for what is none."""
+    try:
+        if path.exists() and not path.is_file():  # reading a pipe would wait for its writer
+            raise InputError(f"{path}: is no file")
+        with path.open("rb") as file:
+            head = file.read(len(_SQLITE))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if head != _SQLITE:
+        other = next((what for sign, what in _OTHERS.items() if head.lstrip().startswith(sign)), None)
+        raise InputError(f"{path}: is no file of runs: {other or _MAKES}")
+    return open_store(str(path), create=False, older=True)
+
+
+def _taken(store: Store, file: Store, scratch: Store, run: str) -> Taken:
+    """Copy a run by way of `scratch`, where it has the tables of this version and is read once."""
+    try:
+        if not _RUN.fullmatch(run):
+            raise InputError(f"{file.place}: a run has an invalid id: {printable(run)[:40]!r}")
+        with _blaming(file.place, run), file.engine.connect() as source:
+            with writing(scratch.engine) as target:
+                _copy(source, target, run)
+            read = Store(scratch.engine, file.place)
+            tests = {cell.number for cell in read.run(run).plan.cells}
+            if odd := {each.cell for each in read.repetitions(run)} - tests:
+                raise InputError(f"{file.place}: run {run} has a repetition of test {min(odd)}, which it does not have")
+            with scratch.engine.connect() as copied:
+                for row in _rows(copied, accepted, run):
+                    record_of(file.place, f"acceptance of run {run}", row, accepted_from)
+        with explained(store.place, writing=True), scratch.engine.connect() as source, writing(store.engine) as target:
+            if target.scalar(select(runs.c.run).where(runs.c.run == run)) is None:
+                _copy(source, target, run)
+                return Taken(run, new=True)
+            if _content(source, run) == _content(target, run):
+                return Taken(run, added=tuple(_added(source, target, run)))
+        raise InputError(
+            f"{file.place}: has run {run}, which the store has with other content. "
+            f"`rigctl runs rm {run}` removes the store's"
+        )
+    except InputError as error:
+        return Taken(run, left_out=str(error))
+    finally:
+        scratch.remove(run)
+
+
+@contextmanager
+def _blaming(place: str, run: str) -> Iterator[None]:
+    """Name the file in the message about a row that cannot be copied or read."""
+    with explained(place):
+        try:
+            yield
+        except (StatementError, *UNREADABLE) as error:
+            if isinstance(error, DBAPIError):  # of the file, not of a value
+                raise
+            what = printable(wrong(error))
+            raise InputError(f"{place}: run {run} has a row that can't be read ({what})") from error
+
+
+def _copy(source: Connection, target: Connection, run: str) -> None:
+    """Copy the rows of a run; columns that an older version did not have are NULL."""
+    for table in _OF_RUN:
+        _insert(target, table, _rows(source, table, run))
+    keys = {}
+    for row in _rows(source, repetitions, run):
+        key = row.pop("id")
+        made = target.execute(insert(repetitions).values(**row)).inserted_primary_key
+        keys[key] = made and made[0]
+    for table in _OF_REPETITION:
+        parts = _rows(source, table, run)
+        _insert(target, table, (row | {"repetition_id": keys[row["repetition_id"]]} for row in parts))
+
+
+def _insert(target: Connection, table: Table, rows: Iterable[Row]) -> None:
+    if made := list(rows):
+        target.execute(insert(table), made)
+
+
+def _rows(connection: Connection, table: Table, run: str) -> Iterator[Row]:
+    """Yield the rows of a run in a table, ready to be inserted: JSON as it stands, no controller."""
+    inspector = inspect(connection)
+    if not inspector.has_table(table.name):
+        return
+    there = {column["name"] for column in inspector.get_columns(table.name)} - {"controller"}
+    columns = [column for column in table.c if column.name in there]
+    texts = [column.name for column in columns if isinstance(column.type, JSON)]
+    query: Select[Any] = select(*columns).order_by(*_ORDER[table])
+    if table in _OF_REPETITION:
+        query = query.join_from(table, repetitions).where(repetitions.c.run == run)
+    else:
+        query = query.where(table.c.run == run)
+    for row in map(harmless_row, connection.execute(query).mappings()):
+        yield row | {name: Verbatim(row[name]) for name in texts if row[name] is not None}
+
+
+def _content(connection: Connection, run: str) -> list[Row]:
+    """Return all rows of a run but tags and acceptance, without keys: those of equal runs are equal."""
+    rows = [row for table in _ORDER if table not in _GIVEN_LATER for row in _rows(connection, table, run)]
+    rows.sort(key=lambda row: row.get("node", ""))  # each database sorts texts in its own way
+    return [{name: value for name, value in row.items() if name not in _LOCAL} for row in rows]
+
+
+def _added(source: Connection, target: Connection, run: str) -> Iterator[str]:
+    """Insert missing tags and a missing acceptance. Yield what was inserted."""
+    for table in _GIVEN_LATER:
+        there = {row.get("name") for row in _rows(target, table, run)}
+        for row in _rows(source, table, run):
+            if row.get("name") not in there:
+                target.execute(insert(table).values(**row))
+                yield f"tag {row['name']}" if table is tags else "acceptance"

@@ -1,0 +1,257 @@
+"""Whole runs as one file: what goes out of one store comes into another as it was; what is damaged is left out."""
+
+import os
+import random
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import builders
+import probing
+import pytest
+
+from rigctl.base.errors import InputError
+from rigctl.records import Accepted, Bins, PortSeries, Repetition, RunInfo, RunStatus
+from rigctl.store import Store, open_store
+from rigctl.store.run_files import Taken, packed, take
+
+FUZZED = int(os.environ.get("RIGCTL_FUZZED", "120"))
+CELL = builders.cell(parallel=2)
+
+
+def filled(store: Store, title: str = "Nachts, im Rack", at: float = 1e9) -> str:
+    """Store a run with all that a repetition may have; return its id."""
+    plan, facts = builders.plan([CELL], title=title), {"pi1": {"kernel": "6.1", "mtu": 1500}}
+    run = store.begin(plan, {"rigctl": "1"}, facts, at + 0.1)
+    ports = PortSeries("sw", "g1", "snmp", {"t_ns": [1, 2], "in_octets": [2**63, 2**64 - 1]})
+    first = builders.repetition(CELL, counters=(ports,), probes=(probing.probes([100], [3000, None]),))
+    binned = builders.changing(first.flows[0], receiver={"bins": Bins(5, 1000, (1, 2, 3))})
+    store.add(run, replace(first, flows=(binned, *first.flows[1:])))
+    store.add(run, builders.failed(CELL, 'pi1: said "no" 😀', repetition=2))
+    store.history.tag(run, {"firmware": "1.2.3", "rigctl.confirms": "x"})
+    store.history.accept(Accepted(run, 2e9, "anna@lab", "new cable"))
+    store.finish(run, RunStatus.COMPLETE, at + 60)
+    return run
+
+
+def whole(store: Store, run: str) -> tuple[RunInfo, list[Repetition], list[Accepted]]:
+    accepted = [levels for levels in store.history.accepted() if levels.run == run]
+    return store.run(run), store.repetitions(run), accepted
+
+
+def taken(store: Store, *paths: Path) -> list[Taken]:
+    return list(take(store, paths))
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Store]:
+    """The store of another controller."""
+    with open_store(str(tmp_path / "elsewhere.db")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> Path:
+    """The file of one run."""
+    path = tmp_path / "runs.rigctl"
+    with open_store("sqlite://") as store:
+        path.write_bytes(packed(store, [filled(store)]))
+    return path
+
+
+@pytest.fixture
+def run(exported: Path) -> str:
+    with open_store(str(exported), create=False) as file:
+        return file.run().run
+
+
+def changed(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as plain, plain:
+        for statement in statements:
+            plain.execute(statement)
+
+
+def test_runs_come_into_another_store_as_they_were_and_back(store: Store, elsewhere: Store, tmp_path: Path) -> None:
+    runs = sorted([filled(store), filled(store, "the other")])
+    before = {run: whole(store, run) for run in runs}
+    path = tmp_path / "two.rigctl"
+    path.write_bytes(packed(store, runs))
+    assert taken(elsewhere, path) == [Taken(run, new=True) for run in runs]
+    for run in runs:
+        store.remove(run)
+    path.write_bytes(packed(elsewhere, runs))
+    assert taken(store, path) == [Taken(run, new=True) for run in runs]
+    assert {run: whole(store, run) for run in runs} == {run: whole(elsewhere, run) for run in runs} == before
+
+
+def test_a_file_is_a_store_that_any_command_reads(exported: Path, run: str) -> None:
+    with open_store(str(exported), create=False) as file:
+        assert file.run_ids() == [run]
+        assert len(file.repetitions(run)) == 2
+
+
+def test_importing_twice_changes_nothing_and_adds_only_what_is_given_later(
+    store: Store, exported: Path, run: str
+) -> None:
+    assert taken(store, exported, exported) == [Taken(run, new=True), Taken(run)]
+    before = whole(store, run)
+    store.history.untag(run, "rigctl.confirms")
+    store.history.tag(run, {"firmware": "2", "night": "7"})
+    assert taken(store, exported) == [Taken(run, added=("tag rigctl.confirms",))]
+    assert store.run(run).tags == {"firmware": "2", "night": "7", "rigctl.confirms": "x"}
+    assert store.repetitions(run) == before[1]
+    changed(exported, "UPDATE accepted SET because = 'newer cable'")
+    assert taken(store, exported) == [Taken(run)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "why"),
+    [
+        ("UPDATE repetitions SET wall_s = wall_s + 1 WHERE repetition = 1", "which the store has with other content"),
+        ("UPDATE flows SET sender_series = NULL WHERE position = 1", "which the store has with other content"),
+        ("DELETE FROM probes", "which the store has with other content"),
+        ("UPDATE facts SET facts = '[1]'", "facts of run RUN can't be read"),
+        ("UPDATE flows SET direction = 'sideways'", "flow 1 of run RUN can't be read"),
+        ("UPDATE flows SET sender_series = substr(sender_series, 1, 30)", "flow 1 of run RUN can't be read"),
+        ("UPDATE flows SET sender_series = 'text'", "run RUN has a row that can't be read"),
+        ("UPDATE flows SET bytes = -1", "flow 1 of run RUN can't be read (ValueError: bytes is not within"),
+        ("UPDATE repetitions SET nodes = 7", "repetition 1 of run RUN can't be read"),
+        ("UPDATE repetitions SET window_end_ns = window_start_ns - 1", "repetition 1 of run RUN can't be read"),
+        ("UPDATE runs SET plan = '{}'", "run RUN can't be read"),
+        ("UPDATE runs SET started_at = 1e300", "run RUN can't be read (ValueError: started_at is not a time"),
+        ("UPDATE accepted SET accepted_at = 1e300", "accepted_at is not a time"),
+        ("UPDATE runs SET run = '../../etc/passwd'", "a run has an invalid id"),
+        ("UPDATE runs SET controller = 'here 1 1'", "has not ended"),
+    ],
+)  # fmt: skip
+def test_a_run_that_cannot_be_taken_is_left_out_and_named_and_the_others_come(
+    elsewhere: Store, exported: Path, run: str, tmp_path: Path, statement: str, why: str
+) -> None:
+    other = tmp_path / "other.rigctl"
+    with open_store("sqlite://") as store:
+        beside = filled(store, "beside it", 1.1e9)
+        other.write_bytes(packed(store, [beside]))
+    assert taken(elsewhere, exported) == [Taken(run, new=True)]
+    if "other content" not in why:
+        elsewhere.remove(run)
+    before = {known: whole(elsewhere, known) for known in elsewhere.run_ids()}
+    changed(exported, statement)
+    odd, good = taken(elsewhere, exported, other)
+    assert why.replace("RUN", run) in odd.left_out
+    assert str(exported) in odd.left_out
+    assert odd.left_out.isprintable()
+    assert good == Taken(beside, new=True)
+    assert {known: whole(elsewhere, known) for known in elsewhere.run_ids() if known != beside} == before
+
+
+INSTANTS = (("runs", "ended_at"), ("runs", "started_at"), ("repetitions", "started_at"))
+TIMES = ("1e300", "-1e300", "1e12", "-1.0")
+PLANNED = {
+    "parallel": ("1000000000", "10000000", "0", "-1"),
+    "duration_s": ("1e12", "-1.0"),
+    "pairs": ("json('[]')",),
+}
+FACTS = ("json('\"\"')", "json('\"1000\"')", "-1", "json('true')", "json('[1]')")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        *(f"UPDATE {table} SET {name} = {at}" for table, name in INSTANTS for at in TIMES),
+        "UPDATE repetitions SET window_start_ns = 5, window_end_ns = 4",
+        "UPDATE repetitions SET cell = 77 WHERE repetition = 2",
+        *(f"UPDATE facts SET facts = json_set(facts, '$.speed_bps', {value})" for value in FACTS),
+        "UPDATE facts SET facts = json_set(facts, '$.sysctls', json('[]'))",
+        *(
+            f"UPDATE runs SET plan = json_set(plan, '$.cells[0].{name}', {value})"
+            for name, values in PLANNED.items()
+            for value in values
+        ),
+        "UPDATE runs SET plan = json_set(plan, '$.repeat', 1000000000000000)",
+    ],
+)
+def test_a_run_with_impossible_values_is_left_out(elsewhere: Store, exported: Path, statement: str) -> None:
+    changed(exported, statement)
+    assert [bool(each.left_out) for each in take(elsewhere, [exported])] == [True]
+    assert elsewhere.run_ids() == []
+
+
+def test_a_file_of_an_older_version_is_read_and_what_it_lacks_is_unknown(
+    elsewhere: Store, exported: Path, run: str
+) -> None:
+    changed(
+        exported,
+        "DROP TABLE probes",
+        "ALTER TABLE repetitions DROP COLUMN captures",
+        "UPDATE rigctl_schema SET version = 5",
+    )
+    with pytest.raises(InputError, match=r"written by an older rigctl \(schema 5.*rigctl import"):
+        open_store(str(exported), create=False)
+    assert taken(elsewhere, exported) == [Taken(run, new=True)]
+    first, _ = elsewhere.repetitions(run)
+    assert (first.captures, first.probes) == ((), ())
+    assert first.flows
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is no file of runs: `rigctl export --format rigctl` makes them"),
+        (b"PK\x03\x04 a zip", "is no file of runs: `rigctl export"),
+        (b'{\n\t"start":\t{}}\n', "Results of iperf3 need --format iperf3"),
+        (b"\x1f\x8b\x08 and more", "compressed text, as early versions wrote"),
+        (b"SQLite format 3\0 and no more", "is not a SQLite database"),
+    ],
+    ids=["empty", "a zip", "of iperf3", "of an early version", "cut off"],
+)  # fmt: skip
+def test_what_is_no_file_of_runs_is_named(elsewhere: Store, tmp_path: Path, content: bytes, words: str) -> None:
+    path = tmp_path / "x.rigctl"
+    path.write_bytes(content)
+    (odd,) = taken(elsewhere, path)
+    assert str(path) in odd.left_out
+    assert words in odd.left_out
+
+
+def test_a_newer_file_an_empty_one_and_one_with_a_trigger_are_named(elsewhere: Store, exported: Path) -> None:
+    for statement, why in (
+        ("CREATE TRIGGER t AFTER INSERT ON flows BEGIN DELETE FROM runs; END", "flows has a trigger"),
+        ("DROP TRIGGER t", ""),
+        ("UPDATE rigctl_schema SET version = 99", "was written by a newer rigctl"),
+        ("UPDATE rigctl_schema SET version = 6", ""),
+        ("DELETE FROM runs", "has no runs in it"),
+    ):
+        changed(exported, statement)
+        assert why in taken(elsewhere, exported)[0].left_out
+
+
+def test_a_folder_a_pipe_and_a_file_that_is_not_there_are_named(elsewhere: Store, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    found = taken(elsewhere, tmp_path, tmp_path / "pipe", tmp_path / "none")
+    assert [each.left_out.partition(": ")[2] for each in found] == [
+        *("is no file", "is no file", "cannot be read: No such file or directory")
+    ]
+
+
+def test_no_damage_of_a_file_is_a_traceback_or_a_store_that_cannot_be_read(elsewhere: Store, exported: Path) -> None:
+    """Fuzzed: bytes changed, cut out and put in."""
+    chance, content = random.Random(5417), exported.read_bytes()
+    for _ in range(FUZZED):
+        damaged = bytearray(content)
+        for _ in range(chance.choice((1, 1, 3, 20))):
+            at = chance.randrange(len(damaged))
+            match chance.randrange(3):
+                case 0:
+                    damaged[at] = chance.randrange(256)
+                case 1:
+                    del damaged[at : at + chance.randrange(1, 50)]
+                case _:
+                    damaged[at:at] = chance.randbytes(chance.randrange(1, 5))
+        exported.write_bytes(bytes(damaged))
+        for each in taken(elsewhere, exported):
+            assert each.left_out.isprintable()
+            if each.new:
+                whole(elsewhere, each.run)
+                elsewhere.remove(each.run)
+        assert elsewhere.run_ids() == []

@@ -23,7 +23,6 @@ HERE: Final = Path(__file__).parent
 PAGES: Final = HERE / "pages"
 SAMPLES: Final = HERE.parents[1] / "reports" / "samples"
 RENEW: Final = os.environ.get("RIGCTL_GOLDEN") == "renew"
-NIGHTS: Final = "nights"
 
 FORMATS: Final[dict[str, tuple[str, ...]]] = {
     "txt": ("show",),
@@ -38,21 +37,21 @@ FORMATS: Final[dict[str, tuple[str, ...]]] = {
 }
 MORE: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "streams.pairs.json": ("streams", ("export", "--format", "json")),
-    "streams.openmetrics": ("streams", ("export", "--format", "openmetrics")),
-    "pingpong.openmetrics": ("pingpong", ("export", "--format", "openmetrics")),
-    "streams.intervals.csv": ("streams", ("export", "--level", "intervals")),
+    **{f"{name}.openmetrics": (name, ("export", "--format", "openmetrics")) for name in ("streams", "pingpong")},
     "streams.pairs.md": ("streams", ("export", "--level", "pairs", "--format", "md")),
-    "files.bins.csv": ("files", ("export", "--level", "bins")),
-    "pingpong.histogram.csv": ("pingpong", ("export", "--level", "histogram")),
+    **{
+        f"{name}.{level}.csv": (name, ("export", "--level", level))
+        for name, level in (("streams", "intervals"), ("files", "bins"), ("pingpong", "histogram"))
+    },
     "against.compare.txt": ("against", ("compare",)),
     "against.compare.json": ("against", ("compare", "--json")),
     **{f"two.compare.{form}": ("two", ("compare", "--format", form)) for form in ("terminal", "html", "md", "json")},
     **{
-        f"nights.regress.{form}": (NIGHTS, ("regress", "--format", form))
+        f"nights.regress.{form}": ("nights", ("regress", "--format", form))
         for form in ("terminal", "md", "json", "junit")
     },
-    "nights.brief.md": (NIGHTS, ("regress", "--format", "md", "--brief")),
-    "nights.runs.json": (NIGHTS, ("runs", "--json")),
+    "nights.brief.md": ("nights", ("regress", "--format", "md", "--brief")),
+    "nights.runs.json": ("nights", ("runs", "--json")),
 }
 Rigctl = Callable[..., str]
 DERIVED: Final[dict[tuple[str, Any], Any]] = {}
@@ -154,9 +153,5 @@ def test_a_run_survives_an_export_and_an_import(stores: Callable[[str], Path], t
 
 
 def test_no_page_is_left_over() -> None:
-    made = (
-        {f"{name}.{form}" for name in STORED for form in (*FORMATS, "progress.txt")}
-        | set(MORE)
-        | {f"plan.{each}.json" for each in PLANS}
-    )
-    assert {path.name for path in PAGES.iterdir()} == made
+    of_runs = {f"{name}.{form}" for name in STORED for form in (*FORMATS, "progress.txt")}
+    assert {path.name for path in PAGES.iterdir()} == {*of_runs, *MORE, *(f"plan.{each}.json" for each in PLANS)}

@@ -33,18 +33,21 @@ def state(streams: int = 2, **fields: Any) -> State:
     return State.model_validate(known | fields)
 
 
-def shown(the_state: State | None = None, fate: Fate = Fate.RUNNING) -> Published:
-    return Published(the_state or state(), "anna", fate)
-
-
-def text_of(published: Published, height: int = 30, clock_s: float = 102.0) -> str:
-    return "\n".join(line.plain.rstrip() for line in screen(published, 100, height, clock_s))
+def drawn(
+    made: State, width: int = 100, height: int = 30, clock_s: float = 102.0, fate: Fate = Fate.RUNNING
+) -> list[str]:
+    return [line.plain for line in screen(Published(made, "anna", fate), width, height, clock_s)]
 
 
 def ended(rows: int = 7, columns: int = 4) -> State:
     table = [" ".join(f"{row}.{at}" for at in range(columns)) for row in range(rows)]
     results = ("Line rate in all tests.", "", *table, "", "MSS 8960 was requested, 1448 went over the wire.")
     return state(phase="ended", outcome="complete", results=results)
+
+
+def fits(lines: list[str], width: int, height: int) -> None:
+    assert len(lines) == height
+    assert [line for line in lines if cell_len(line) > width or "\n" in line] == []
 
 
 EVERY = {f"{count} pairs": state(count) for count in (1, 2, 3, 4, 12, 132)} | {
@@ -59,9 +62,7 @@ EVERY = {f"{count} pairs": state(count) for count in (1, 2, 3, 4, 12, 132)} | {
 @pytest.mark.parametrize(("width", "height"), SIZES)
 def test_no_line_is_wider_or_lower_than_the_terminal(name: str, width: int, height: int) -> None:
     for clock_s in (100.0, 100.0 + PAGE_S, 100.0 + 5 * PAGE_S):
-        lines = screen(shown(EVERY[name]), width, height, clock_s)
-        assert len(lines) == height
-        assert [line.plain for line in lines if cell_len(line.plain) > width or "\n" in line.plain] == []
+        fits(drawn(EVERY[name], width, height, clock_s), width, height)
 
 
 FIGURES = strategies.none() | strategies.floats(0, 1e9)
@@ -73,19 +74,16 @@ STREAMS = strategies.lists(strategies.builds(Stream, name=strategies.text(max_si
 @settings(max_examples=50, deadline=None)
 @given(STREAMS, strategies.integers(1, 210), strategies.integers(1, 60), strategies.sampled_from(Fate))
 def test_whatever_streams_report_is_drawn(streams: list[Stream], width: int, height: int, fate: Fate) -> None:
-    drawn = screen(shown(state(0).model_copy(update={"streams": tuple(streams)}), fate), width, height, 130.0)
-    assert len(drawn) == height
-    assert [line.plain for line in drawn if cell_len(line.plain) > width] == []
+    made = state(0).model_copy(update={"streams": tuple(streams)})
+    fits(drawn(made, width, height, 130.0, fate), width, height)
 
 
 def test_the_rig_screen_has_a_figure_per_pair_the_course_the_progress_and_the_last_message() -> None:
-    text = text_of(shown())
-    assert BIG_941 in text
+    text = "\n".join(drawn(state()))
     assert text.count("Mbit/s now, ceiling 941.5") == 2
-    assert "test 3 of 7: 2 pairs, window 64K" in text
-    assert " 2 of 7  4m 18s left" in text  # two seconds after it was written
-    assert "start skew 14 ms" in text
-    assert "8960→1448" in text
+    left = " 2 of 7  4m 18s left"  # two seconds after it was written
+    wanted = (BIG_941, "test 3 of 7: 2 pairs, window 64K", left, "start skew 14 ms", "8960→1448")
+    assert [words for words in wanted if words not in text] == []
 
 
 def test_of_pairs_that_report_at_different_instants_the_total_is_that_of_the_seconds_all_have() -> None:
@@ -96,26 +94,23 @@ def test_of_pairs_that_report_at_different_instants_the_total_is_that_of_the_sec
 
 
 def test_a_killed_controller_is_said_with_how_to_go_on() -> None:
-    text = " ".join(text_of(shown(fate=Fate.DIED)).split())
-    assert "process 4711 is gone" in text
-    assert "--resume 20261122-134338-dd07" in text
-    assert "left" not in text
-    assert " now" not in text
+    text = " ".join(" ".join(drawn(state(), fate=Fate.DIED)).split())
+    wanted = ("process 4711 is gone", "--resume 20261122-134338-dd07", "left", " now")
+    assert [words in text for words in wanted] == [True, True, False, False]
 
 
 def test_every_line_of_the_results_has_its_page_which_ends_at_an_empty_line() -> None:
-    pages = [text_of(shown(ended(70, 15)), clock_s=100.0 + number * PAGE_S) for number in range(3)]
-    assert ["page 1/3" in pages[0], "page 2/3" in pages[1], "page 3/3" in pages[2]] == [True] * 3
+    pages = ["\n".join(drawn(ended(70, 15), clock_s=100.0 + number * PAGE_S)) for number in range(3)]
+    assert [f"page {number}/3" in text for number, text in enumerate(pages, 1)] == [True] * 3
     assert [f"{row}.{at}" for row in range(70) for at in range(15) if f"{row}.{at}" not in "".join(pages)] == []
-    first, second = (text_of(shown(ended(16)), height=22, clock_s=100.0 + number * PAGE_S) for number in (0, 1))
+    first, second = ("\n".join(drawn(ended(16), height=22, clock_s=100.0 + number * PAGE_S)) for number in (0, 1))
     assert "15.3" in first
-    assert "MSS 8960" not in first
-    assert "MSS 8960" in second
+    assert ["MSS 8960" in text for text in (first, second)] == [False, True]
 
 
 def test_markup_on_the_screen_is_shown_as_it_is() -> None:
     said = Said(level="warning", text="[red]x[/red] \x1b[2J\u202e[link=http://evil]y[/link]")
-    text = text_of(shown(state(title="[bold]t[/bold]", messages=(said,))))
+    text = "\n".join(drawn(state(title="[bold]t[/bold]", messages=(said,))))
     assert "[red]x[/red] ?[2J?[link=http://evil]y[/link]" in text
     assert "\x1b" not in text
 
@@ -128,10 +123,7 @@ def test_the_size_that_is_promised_is_the_size_that_is_drawn(scale: int) -> None
 
 
 def test_the_largest_scale_that_fits_is_taken() -> None:
-    assert scale_for("941", 48, 10) == 4
-    assert scale_for("941", 43, 10) == 3
-    assert scale_for("941", 48, 9) == 3
-    assert scale_for("941", 10, 9) == 0
+    assert [scale_for("941", *room) for room in ((48, 10), (43, 10), (48, 9), (10, 9))] == [4, 3, 3, 0]
 
 
 def test_bars_show_half_a_row_the_latest_figures_and_never_hide_what_is_not_nothing() -> None:

@@ -23,7 +23,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def own(**fields: Any) -> State:
-    """That of this process."""
     me = process(os.getpid())
     assert me is not None
     known = {
@@ -40,9 +39,7 @@ def test_what_was_written_is_read_by_whoever_may_look(folder: Path) -> None:
         write(folder, state)
     finally:
         os.umask(before)
-    (found,) = published()
-    assert found.state == state
-    assert found.going
+    assert [(found.state, found.going) for found in published()] == [(state, True)]
     assert path_of(folder, state.pid).stat().st_mode & 0o777 == 0o644
     assert [path.name for path in folder.iterdir()] == [f"{state.pid}.json"]
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import builders
 import documents
+from known import known
 from switched import Paper, several
 
 from rigctl.analysis.run_view import RunView
@@ -13,9 +14,7 @@ from rigctl.report.sections.counters import part
 
 
 def part_of(info: RunInfo, repetitions: Sequence[Repetition]) -> Part:
-    found = part(RunView(info, repetitions))
-    assert found is not None
-    return found
+    return known(part(RunView(info, repetitions)))
 
 
 def made(paper: Paper) -> Part:
@@ -40,7 +39,6 @@ def test_of_a_few_retransmits_nothing_is_said() -> None:
 
 
 def test_a_resumed_run_does_not_count_what_passed_meanwhile() -> None:
-    """Ten minutes between two cells, with other traffic on the trunk: not the run's."""
     """Ten minutes between two cells, with other traffic on the trunk: not the run's."""
     info, repetitions = several(2, Paper(), gap_s=600)
 

@@ -1,18 +1,49 @@
+"""The document of a run: its findings, its answer, whose numbers are those of the tables, and the parts of its page."""
+
+import json
+import re
+import shlex
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import permutations
+from random import Random
 from typing import Any
 
 import builders
+import das2
 import message_runs
+import pages
 import pytest
-from documents import column, finding, printed, result_table, texts
+from documents import column, finding, printed, result_table, shown, texts
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from meshes import NODES, mesh_run, messages_between
 
 from rigctl.analysis.nights.history import night_values
 from rigctl.analysis.run_view import RunView
-from rigctl.findings import Severity, Weight
-from rigctl.records import Comparison, Expectation, Pair, Repetition, Retest, RunInfo, RunStatus, Status, Until
-from rigctl.report.blocks import Table
+from rigctl.base.resources import scenarios
+from rigctl.findings import Finding, Severity, Weight
+from rigctl.records import (
+    Comparison,
+    Direction,
+    Expectation,
+    Link,
+    Pair,
+    Repetition,
+    Retest,
+    RunInfo,
+    RunStatus,
+    Status,
+    Until,
+)
+from rigctl.report.blocks import Section, Table
 from rigctl.report.document import MOST_ROWS, document
-from rigctl.report.printers.html import page
+from rigctl.report.printers import html
+from rigctl.report.printers.html import anchor, page
+from rigctl.report.printers.json import whole
+from rigctl.report.sections import over_time
+from rigctl.report.sections.method import run_command
+from rigctl.scenario.overrides import Overrides
 from rigctl.settings.kinds import KINDS
 from rigctl.store import open_store
 
@@ -21,19 +52,16 @@ VARIED = [(1, 100, (1.0, 2.0, 1.0, 1.0, 1.0)), (64, 100, (3.0, 3.0, 3.0, 3.0, 3.
 
 def test_a_run_that_has_not_ended_says_so_beside_its_answer() -> None:
     info, measured = builders.gigablox()
-    running = replace(info, status=RunStatus.RUNNING)
-    words = "The run has not ended, or its controller died: 2 of 7 tests measured so far."
-    found = finding(running, measured[:2], words)
-    assert (found.weight, found.level) == (Weight.MISSING, Severity.WARNING)
-    answer, second, *_ = document(running, measured[:2]).findings
-    assert (answer.weight, second.text) == (Weight.ANSWER, words)
+    answer, second, *_ = document(replace(info, status=RunStatus.RUNNING), measured[:2]).findings
+    assert answer.weight is Weight.ANSWER
+    assert second.text == "The run has not ended, or its controller died: 2 of 7 tests measured so far."
+    assert (second.weight, second.level) == (Weight.MISSING, Severity.WARNING)
 
 
 def test_a_long_table_without_heat_maps_is_not_folded() -> None:
     cells = [builders.cell(number) for number in range(1, MOST_ROWS + 2)]
     made = document(builders.run(builders.plan(cells)), [builders.repetition(cell) for cell in cells[:2]])
-    assert [each.title for each in made.results] == ["Results"]
-    assert isinstance(made.results[0].blocks[0], Table)
+    assert [(each.title, type(each.blocks[0])) for each in made.results] == [("Results", Table)]
 
 
 def test_how_well_the_means_are_known_is_a_warning_where_they_are_not() -> None:
@@ -60,8 +88,8 @@ def test_tags_that_users_gave_are_on_the_page_and_in_the_terminal_and_markup_in_
     info, measured = builders.gigablox()
     made = document(replace(info, tags={"rigctl.confirms": "x", "firmware": "<b>1.2</b>", "baseline": ""}), measured)
     assert made.tags == (("baseline", ""), ("firmware", "<b>1.2</b>"))
-    assert "<dt>firmware</dt><dd>&lt;b&gt;1.2&lt;/b&gt;</dd>" in page(made)
-    assert "<dt>Tags</dt><dd>baseline</dd>" in page(made)
+    shown = "<dt>firmware</dt><dd>&lt;b&gt;1.2&lt;/b&gt;</dd>", "<dt>Tags</dt><dd>baseline</dd>"
+    assert [text in page(made) for text in shown] == [True, True]
     assert "baseline firmware=<b>1.2</b>" in printed(made, 120)
     assert not [line for line in printed(document(info, measured), 120) if "firmware" in line]
 
@@ -90,7 +118,6 @@ TWO_CELLS = tuple(builders.cell(number, parallel=number) for number in (1, 2))
 
 
 def run_in_part(*lacking: int, expected: tuple[Expectation, ...] = ()) -> tuple[RunInfo, list[Repetition]]:
-    """Two tests; of those in `lacking` the first pair only was measured."""
     info = builders.run(builders.plan(TWO_CELLS, expectations=expected), status=RunStatus.PARTIAL)
     measured = [builders.repetition(cell, (941.0, 930.0)) for cell in TWO_CELLS]
     for number in lacking:
@@ -100,17 +127,17 @@ def run_in_part(*lacking: int, expected: tuple[Expectation, ...] = ()) -> tuple[
     return info, measured
 
 
+def rounded(values: dict[Any, float | None]) -> dict[Any, int | None]:
+    return {key: None if value is None else round(value) for key, value in values.items()}
+
+
 def test_the_pairs_that_were_measured_are_kept_and_the_sum_is_unknown_in_tables_and_nights() -> None:
     frames = RunView(*run_in_part(2)).frames
-    sums = {row["cell"]: row["goodput_mbps"] for row in frames.derived.cells}
-    assert sums[2] is None
-    assert round(sums[1]) == 1871
-    pairs = {(row["cell"], row["source"]): row["goodput_mbps"] for row in frames.derived.pairs}
-    assert (round(pairs[2, "pi1"]), pairs[2, "pi3"]) == (941, None)
+    assert rounded({row["cell"]: row["goodput_mbps"] for row in frames.derived.cells}) == {1: 1871, 2: None}
+    pairs = {row["source"]: row["goodput_mbps"] for row in frames.derived.pairs if row["cell"] == 2}
+    assert rounded(pairs) == {"pi1": 941, "pi3": None}
     by_pair = {str(key.stream): value for key, value in night_values(RunView(*run_in_part(1, 2))).items()}
-    assert by_pair["None"] is None
-    assert round(by_pair["pi1 → pi2"] or 0) == 941
-    assert by_pair["pi3 → pi4"] is None
+    assert rounded(by_pair) == {"None": None, "pi1 → pi2": 941, "pi3 → pi4": None}
 
 
 def test_only_the_pairs_that_were_not_measured_miss_what_is_expected_of_each() -> None:
@@ -144,9 +171,8 @@ def test_a_table_with_a_row_for_each_pair_marks_the_pair() -> None:
 def test_a_value_is_printed_with_the_digits_that_tell_it_from_its_bound() -> None:
     info, repetitions = builders.gigablox(expectations=(goodput(940, 5),))
     repetitions[4] = builders.repetition(info.plan.cells[4], (939.96, 941))
-    missed, met = document(info, repetitions).verdicts
-    assert (missed.measured, missed.met) == ("939.96 Mbit/s", False)
-    assert (met.measured, met.met) == ("941 Mbit/s", True)
+    found = [(verdict.measured, verdict.met) for verdict in document(info, repetitions).verdicts]
+    assert found == [("939.96 Mbit/s", False), ("941 Mbit/s", True)]
 
 
 def test_what_failed_cannot_be_judged_and_is_never_the_furthest() -> None:
@@ -154,8 +180,7 @@ def test_what_failed_cannot_be_judged_and_is_never_the_furthest() -> None:
     repetitions[1] = builders.failed(info.plan.cells[1])
     shown = document(info, repetitions)
     verdict = shown.verdicts[2]
-    assert (verdict.test, verdict.met, verdict.value) == (2, False, None)
-    assert verdict.measured == "not measured"
+    assert (verdict.test, verdict.met, verdict.value, verdict.measured) == (2, False, None, "not measured")
     assert shown.answer.startswith("Line rate in")
     assert "1 of 7 tests failed: pi4: connection refused." in [each.text for each in shown.fell_short]
     (unknown,) = (finding for finding in shown.findings if finding.weight is Weight.EXPECTED)
@@ -166,9 +191,194 @@ def test_what_failed_cannot_be_judged_and_is_never_the_furthest() -> None:
 
 def test_tests_that_an_interrupt_left_out_are_not_judged() -> None:
     info, repetitions = builders.gigablox(expectations=(goodput(930, 1, 2, 3),))
-    made_of = document(replace(info, status=RunStatus.INTERRUPTED), repetitions[:1])
-    assert [each.weight for each in made_of.findings[:3]] == [Weight.ANSWER, Weight.EXPECTED, Weight.MISSING]
-    assert made_of.findings[2].text == "Interrupted after 1 of 7 tests."
-    assert {verdict.test for verdict in made_of.verdicts} == {1}
+    info = replace(info, status=RunStatus.INTERRUPTED)
+    shown = document(info, repetitions[:1])
+    assert [each.weight for each in shown.findings[:3]] == [Weight.ANSWER, Weight.EXPECTED, Weight.MISSING]
+    assert shown.findings[2].text == "Interrupted after 1 of 7 tests."
+    assert {verdict.test for verdict in shown.verdicts} == {1}
     stopped = replace(repetitions[1], status=Status.INTERRUPTED)
-    assert document(replace(info, status=RunStatus.INTERRUPTED), [repetitions[0], stopped]).verdicts == made_of.verdicts
+    assert document(info, [repetitions[0], stopped]).verdicts == shown.verdicts
+
+
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
+EVERY = [Pair(f"n{2 * number + 1}", f"n{2 * number + 2}") for number in range(7)]
+GIGABIT = {node: Link(10**9, 1500) for pair in EVERY for node in (pair.source, pair.destination)}
+
+
+def streams(random: Random) -> tuple[RunInfo, list[Repetition]]:
+    """A run of up to six tests that differ in one setting, of one to six pairs, with any rates and repetitions."""
+    pairs, varied = random.choice([1, 1, 2, 3, 6]), random.choice(["direction", "parallel", "window_bytes", "pairs"])
+    rate_mbps, scatter = random.choice([941, 120, 9.3]), random.choice([0.002, 0.05, 0.5])
+    repeat = random.choice([1, 3])
+    values: dict[str, Callable[[int], Any]] = {
+        "direction": lambda _: random.choice(list(Direction)),
+        "parallel": lambda number: number,
+        "window_bytes": lambda number: 8192 * 2**number,
+        "pairs": lambda _: tuple(EVERY[: random.randint(1, 6)]),
+    }
+    cells = [
+        builders.cell(number, **{"pairs": tuple(EVERY[:pairs]), varied: values[varied](number)})
+        for number in range(1, random.randint(2, 7))
+    ]
+    info = builders.run(builders.plan(cells, links=GIGABIT, repeat=repeat))
+    return info, [
+        builders.repetition(cell, [rate_mbps * (1 - scatter * random.random()) for _ in cell.streams], number=number)
+        for cell in cells
+        for number in range(1, repeat + 1)
+    ]
+
+
+def datagrams(random: Random) -> tuple[RunInfo, list[Repetition]]:
+    each: Any = {"test": "udp", "transport": "udp", "pairs": (Pair("a", "b"),)}
+    sizes = random.sample([64, 128, 512, 1250, 1472], random.randint(1, 5))
+    rates = [(size, rate) for size in sizes for rate in range(1, random.randint(2, 4))]
+    cells = [
+        builders.cell(number, message_bytes=size, rate=rate * 10**8, **each)
+        for number, (size, rate) in enumerate(rates, 1)
+    ]
+    measured = []
+    for cell, (_, rate) in zip(cells, rates, strict=True):
+        sent = 10_000 * rate
+        flow = builders.datagram_flow(sent, sent - random.choice([0, 0, 3, 700]), duplicates=0, reordered=0, overflow=0)
+        measured.append(replace(builders.repetition(cell, (1.0,)), flows=(flow,)))
+    links = dict.fromkeys(("a", "b"), Link(10**9, 1500))
+    return builders.run(builders.plan(cells, links=links, virtual=None), facts={}), measured
+
+
+def messages(random: Random) -> tuple[RunInfo, list[Repetition]]:
+    test, sizes = random.choice(["pingpong", "blast"]), random.sample([1, 64, 1024, 7168, 65536], random.randint(1, 5))
+    rows = [(size, 100, tuple(random.uniform(0.001, 2.0) for _ in range(5))) for size in sorted(sizes)]
+    return message_runs.measured(test, rows)
+
+
+def mesh(random: Random) -> tuple[RunInfo, list[Repetition]]:
+    if random.random() < 0.3:
+        return messages_between("pingpong", {ends: random.uniform(0.001, 0.1) for ends in permutations(NODES, 2)})
+    slow = random.choice([*NODES, ""])
+    return mesh_run({ends: random.uniform(1000, 9400) for ends in permutations(NODES, 2) if slow in ends})
+
+
+@pytest.mark.parametrize("made", [streams, datagrams, messages, mesh])
+@settings(max_examples=25, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_every_number_of_an_answer_is_in_the_table(
+    made: Callable[[Random], tuple[RunInfo, list[Repetition]]], random: Random
+) -> None:
+    info, repetitions = made(random)
+    report = document(info, repetitions)
+    answer = next(found for found in report.findings if found.weight is Weight.ANSWER)
+    counts = {str(number) for number in range(len(info.plan.cells) + len(info.plan.links) + 1)}
+    printed = json.dumps([*whole(report)["results"], *whole(report)["sections"][:2]], ensure_ascii=False)
+    sizes = {str(size // 1024) for cell in info.plan.cells if (size := cell.message_bytes or 0) >= 1024}
+    stated = re.sub(r"\([\d,]+( packets/s)?\)", "", answer.text)  # packets per second follow from rate and size
+    assert {*NUMBER.findall(stated)} <= {*NUMBER.findall(printed)} | counts | sizes
+    assert len(answer.text) <= 160
+    assert 0 < len(answer.brief) <= 48
+    assert not answer.text.endswith(".")
+
+
+FORWARD, REVERSE, BOTH = Direction.FORWARD, Direction.REVERSE, Direction.BOTH
+ALL_THREE = "Line rate in 2 of 3 tests (939–941 Mbit/s); 866–932 in test 3 (both directions)"
+
+
+@pytest.mark.parametrize(
+    ("rates", "said"),
+    [
+        ({FORWARD: (939,), REVERSE: (941,), BOTH: (866, 932)}, ALL_THREE),
+        (
+            {FORWARD: (400,), BOTH: (900, 910)},
+            "400 Mbit/s in test 1 (forward), up to 900–910 in test 2 (both directions)",
+        ),
+        ({FORWARD: (939,), REVERSE: (941,)}, "Line rate in both tests (939–941 Mbit/s)"),
+    ],
+)
+def test_directions_are_compared_pair_by_pair(rates: dict[Direction, tuple[float, ...]], said: str) -> None:
+    cells = [builders.cell(number, pairs=(EVERY[0],), direction=way) for number, way in enumerate(rates, 1)]
+    info = builders.run(builders.plan(cells, links=GIGABIT))
+    assert texts(info, [builders.repetition(cell, rates[cell.direction]) for cell in cells])[0] == said
+
+
+DATA = re.compile(r'<script type="application/json" id="rigctl-data">\n(.*?)\n</script>', re.DOTALL)
+
+
+def test_data_that_would_make_a_page_too_large_are_left_out_with_the_reason(monkeypatch: Any) -> None:
+    made = document(*builders.gigablox())
+    small = len(shown(page(made)).encode())
+    monkeypatch.setattr(html, "MOST_BYTES", len(page(made).encode()) - 1000)
+    text = page(made)
+    assert "pairs" not in json.loads(DATA.findall(text)[0])
+    assert "gives the rows of pairs, too many for this page" in text
+    monkeypatch.setattr(html, "MOST_BYTES", small)
+    text = page(made)
+    assert not DATA.findall(text)
+    assert "The data would make this page too large" in text
+    assert made.export in text
+
+
+def test_a_matrix_of_960_tests_with_its_results_is_below_2_mb(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what 144 tests take beyond 96 of them, of one and of ten flows, without the rows of pairs."""
+    sizes, most = [], html.MOST_BYTES
+    for windows in (2, 3):
+        axes: dict[str, Any] = {"windows": das2.WINDOWS[:windows], "flows": (1, 10), "pairs": range(1, 13)}
+        made = document(*das2.run((das2.OFF, das2.ON), **axes))
+        monkeypatch.setattr(html, "MOST_BYTES", most)
+        monkeypatch.setattr(html, "MOST_BYTES", len(page(made).encode()) - 1000)
+        text = page(made)
+        assert {"results", "pairs"} & json.loads(DATA.findall(text)[0]).keys() == {"results"}
+        sizes.append(len(text.encode()))
+    assert sizes[0] + (960 - 96) / 48 * (sizes[1] - sizes[0]) <= most
+
+
+def test_a_second_answer_is_a_finding_below_the_table_and_none_is_lost() -> None:
+    made = document(*builders.gigablox())
+    second, missed = Finding("Second.", Weight.ANSWER), Finding("Missed.", Weight.EXPECTED, Severity.ERROR)
+    text = shown(page(replace(made, findings=(made.findings[0], second, missed, Finding("Detail.", Weight.DETAIL)))))
+    assert text.index("Missed.") < text.index("<table") < text.index("Second.") < text.index("Detail.")
+
+
+def test_no_two_elements_have_the_same_id() -> None:
+    for name in ("streams", "matrix", "ping-pong", "counters"):
+        ids = re.findall(r' id="([^"]+)"', pages.page_of(name))
+        assert len(ids) == len(set(ids))
+    twice = replace(
+        document(*builders.gigablox()),
+        sections=(Section("Übrig — 1", ()), Section("Ubrig 1", ()), Section("Test 1", ())),
+    )
+    ids = re.findall(r'<section id="([^"]+)"', page(twice))
+    assert ids[-3:] == ["ubrig-1", "ubrig-1-2", "section-test-1"]
+    assert anchor("→") == "section"
+
+
+def test_the_command_runs_the_same_again() -> None:
+    given = Overrides("my lab.yaml", ("window=64K,1M", "title=a b"), "60s", 3, ("trunk.rate=10G",), (1, 2), "mss=536")
+    info, measured = builders.gigablox(overrides=given.as_given(), scenario_name="mine", scenario_yaml="title: x\n")
+    words = shlex.split(run_command(info.plan))
+    assert words[:3] == ["rigctl", "run", "mine.yaml"]
+    again = [f"{option} {value}" for option, value in zip(words[3::2], words[4::2], strict=True)]
+    assert Overrides.from_given(again) == given
+    assert "mine.yaml is below" in page(document(info, measured))
+    bundled = (scenarios() / "gigablox.yaml").read_text("utf-8")
+    info, measured = builders.gigablox(scenario_name="gigablox", scenario_yaml=bundled, overrides=())
+    assert run_command(info.plan) == "rigctl run gigablox"
+    assert "is below, under" not in page(document(info, measured))
+
+
+def test_every_chart_has_a_text_alternative_with_numbers() -> None:
+    for name in ("streams", "matrix", "soak", "ping-pong", "blast", "bins", "datagrams"):
+        for label in re.findall(r'role="img" aria-label="([^"]*)"', pages.page_of(name)):
+            assert re.search(r"\d.* (?:[MG]bit/s|MB/s|µs|ms)|\d at ", label.rpartition(":")[2]), label
+
+
+def test_a_minute_of_samples_is_drawn_with_at_most_120_points_that_hold_what_was_counted() -> None:
+    info, measured = builders.gigablox(60.0)
+    trace, _ = over_time.traces(info.plan.cells[0], measured[0])
+    assert 60 <= len(trace.goodput_mbps) <= 120
+    assert sum(trace.goodput_mbps) / len(trace.goodput_mbps) == pytest.approx(911, abs=0.5)
+    assert (trace.name, sum(trace.retransmits)) == ("pi1 → pi2", 135)
+
+
+def test_what_identifies_a_machine_is_not_published() -> None:
+    text = page(document(*builders.gigablox()))
+    assert "192.168.7.1" in text
+    assert "dc:a6:32" not in text
+    assert "00000000-0000" not in text

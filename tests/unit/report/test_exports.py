@@ -3,7 +3,10 @@ import io
 import json
 import shlex
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
+from xml.etree import ElementTree
 
 import builders
 import jsonschema
@@ -11,6 +14,8 @@ import message_runs
 import pages
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from meshes import NODES, mesh_run, messages_between
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
@@ -20,10 +25,13 @@ from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.columns import Level, columns_at
 from rigctl.records import Bins, Comparison, Expectation, Link, Repetition, RunInfo
-from rigctl.report.export.ci import bencher, benchmark_action
+from rigctl.report.document import document
+from rigctl.report.export.ci import bencher, benchmark_action, suite_of
 from rigctl.report.export.formats import FORMATS
 from rigctl.report.export.openmetrics import render
 from rigctl.report.export.slurm import drain_commands
+from rigctl.report.printers.json import as_json
+from rigctl.report.printers.junit import Case, Outcome, Suite, junit
 
 
 def mixed() -> Frames:
@@ -46,9 +54,8 @@ def test_csv_and_json_have_the_same_rows(level: Level) -> None:
     assert len(table) == len(objects) == len(frames.rows(level)) > 0
     assert [list(row) for row in objects] == [[column.name for column in columns_at(level)]] * len(objects)
     for row, one in zip(table, objects, strict=True):
-        for name, value in one.items():
-            expected = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-            assert row[name] == expected
+        texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in one.items()}
+        assert row == {name: "" if one[name] is None else text for name, text in texts.items()}
 
 
 @pytest.mark.parametrize("level", list(Level))
@@ -81,7 +88,6 @@ def text_of(info: RunInfo, repetitions: list[Repetition]) -> str:
 
 
 def values(text: str, name: str) -> dict[tuple[str, ...], float]:
-    """By test and pair."""
     families = {family.name: family for family in openmetrics(text)}
     labels = ("test", "source", "destination")
     samples = families[name].samples if name in families else []
@@ -93,10 +99,10 @@ def test_both_parsers_read_the_same_and_no_series_is_new_with_each_run() -> None
     info, repetitions = builders.gigablox()
     text = text_of(info, repetitions)
     families = list(prometheus(text))
-    read = [{(s.name, *sorted(s.labels.items())): s.value for f in parsed for s in f.samples}
-            for parsed in (openmetrics(text), families)]  # fmt: skip
-    assert read[0] == read[1]
-    assert len(read[0]) > 50
+    read, again = ({(s.name, *sorted(s.labels.items())): s.value for f in made for s in f.samples}
+                   for made in (openmetrics(text), families))  # fmt: skip
+    assert read == again
+    assert len(read) > 50
     assert info.run not in text
     assert {family.type for family in families} == {"gauge"}
     assert all(sample.timestamp is None for family in families for sample in family.samples)
@@ -149,7 +155,6 @@ def action(info: RunInfo, repetitions: list[Repetition], *, smaller: bool = Fals
 
 
 def repeated() -> tuple[RunInfo, list[Repetition]]:
-    """Two tests, the first with three repetitions."""
     cells = [builders.cell(1), builders.cell(2, parallel=5)]
     mbps = {(1, 1): 900.0, (1, 2): 930.0, (1, 3): 915.0, (2, 1): 941.0}
     made = [builders.repetition(cells[cell - 1], (rate, rate), number=number) for (cell, number), rate in mbps.items()]
@@ -166,9 +171,7 @@ def test_bencher_has_the_range_of_the_repetitions() -> None:
 def test_goodput_and_round_trips_go_to_files_of_their_own() -> None:
     info, repetitions = repeated()
     bigger = action(info, repetitions)
-    assert [entry["unit"] for entry in bigger] == ["Mbit/s", "Mbit/s"]
-    assert bigger[0]["range"] == "± 30"
-    assert "range" not in bigger[1]
+    assert [(entry["unit"], entry.get("range")) for entry in bigger] == [("Mbit/s", "± 30"), ("Mbit/s", None)]
     with pytest.raises(InputError, match="no round trip and no loss"):
         action(info, repetitions, smaller=True)
     trips = action(*message_runs.measured("pingpong", message_runs.PING), smaller=True)
@@ -191,15 +194,14 @@ def exported(made: tuple[RunInfo, list[Repetition]]) -> tuple[list[str], list[st
 
 def test_each_slow_node_is_one_command_with_the_figures_of_the_mesh() -> None:
     info, measured = mesh_run({("n2", ""): 3000})
-    commands, notes = exported((info, measured))
-    (words,) = map(shlex.split, commands)
-    assert words[:4] == ["scontrol", "update", "nodename=n2", "state=drain"]
-    assert words[4:] == [f"reason=rigctl {info.run}: slow in sending, 3.00 Gbit/s, others 9.40 Gbit/s"]
+    (command,), notes = exported((info, measured))
+    reason = f"reason=rigctl {info.run}: slow in sending, 3.00 Gbit/s, others 9.40 Gbit/s"
+    assert shlex.split(command) == ["scontrol", "update", "nodename=n2", "state=drain", reason]
     assert notes == []
 
 
 def test_no_slow_node_or_one_with_a_slower_link_in_the_rig_file_is_no_command_but_a_note() -> None:
-    assert exported(mesh_run({})) == ([], [f"run {mesh_run({})[0].run}: no slow node to drain"])
+    assert exported(mesh_run({})) == ([], [f"run {builders.run().run}: no slow node to drain"])
     info, measured = mesh_run({("n2", ""): 940})
     links = info.plan.links | {"n2": Link(10**9, 9000)}
     commands, notes = exported((replace(info, plan=replace(info.plan, links=links)), measured))
@@ -224,8 +226,55 @@ def test_numbered_nodes_of_an_allocation_come_with_a_warning() -> None:
 
 
 def test_a_run_that_is_no_mesh_of_streams_is_refused() -> None:
-    with pytest.raises(InputError, match="is no mesh of streams"):
-        exported(builders.gigablox())
     times = {(left, right): 1.0 for left in NODES for right in NODES if left != right}
-    with pytest.raises(InputError, match="is no mesh of streams"):
-        exported(messages_between("pingpong", times))
+    for made in (builders.gigablox(), messages_between("pingpong", times)):
+        with pytest.raises(InputError, match="is no mesh of streams"):
+            exported(made)
+
+
+@pytest.mark.parametrize("name", pages.RUNS)
+def test_json_keeps_to_the_schema_in_docs(name: str) -> None:
+    schema = json.loads((Path(__file__).parents[3] / "docs" / "schemas" / "show.schema.json").read_text())
+    jsonschema.validate(json.loads(as_json(document(*pages.RUNS[name]()))), schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"version": 1}, schema)
+
+
+@cache
+def junit_schema() -> Any:
+    from xmlschema import XMLSchema  # takes as long as all tests here
+
+    return XMLSchema(str(Path(__file__).parent.parent / "fixtures" / "junit.xsd"))
+
+
+def valid_junit(*suites: tuple[Case, ...]) -> ElementTree.Element:
+    root = ElementTree.fromstring(junit([Suite("run 1", cases, 1_790_000_000.0) for cases in suites]))
+    junit_schema().validate(root)
+    return root
+
+
+def test_runs_of_one_name_and_second_stay_apart_and_none_is_a_document_too() -> None:
+    first, *others = (Case(f"test {number}", "gigablox on lab", "passed") for number in (1, 2, 3))
+    assert [suite.attrib["tests"] for suite in valid_junit((first,), tuple(others))] == ["1", "2"]
+    assert len(valid_junit()) == 0
+
+
+@pytest.mark.parametrize("outcome", ["passed", "failed", "error", "skipped"])
+@settings(max_examples=25, deadline=None)
+@given(text=st.text(st.characters(exclude_categories=()), max_size=40))
+def test_any_text_makes_a_valid_junit_document(outcome: Outcome, text: str) -> None:
+    valid_junit((Case(text or "-", text or "-", outcome, text, 0.0),))
+
+
+def test_control_characters_in_junit_are_made_harmless() -> None:
+    made = valid_junit((Case("a\x1b[31m\x00b", "c\ud800\uffff", "failed", "one\x07\ntwo\x1b]0;x\x07 & <three>"),))
+    case = next(made.iter("testcase"))
+    assert (case.attrib["name"], case.attrib["classname"]) == ("a?[31m?b", "c??")
+    assert (case[0].get("message"), case[0].text) == ("one?", "one?\ntwo?]0;x? & <three>")
+
+
+def test_the_classes_of_a_test_share_its_time_in_junit() -> None:
+    cells = [builders.cell(number, group=1, traffic_class=name) for number, name in ((1, "voice"), (2, "bulk"))]
+    info = builders.run(builders.plan([*cells, builders.cell(3)]))
+    suite = suite_of(RunView(info, [builders.repetition(cell, wall_s=10.0) for cell in info.plan.cells]))
+    assert [case.seconds for case in suite.cases] == [5.0, 5.0, 10.0]

@@ -20,7 +20,7 @@ from rigctl.columns import Level
 from rigctl.report.document import document
 from rigctl.report.export.formats import FORMATS
 from rigctl.report.export.openmetrics import render
-from rigctl.report.printers.html import page
+from rigctl.report.printers.html import PLACE, page
 from rigctl.report.printers.markdown import markdown
 from rigctl.store.bounds import harmless_row
 
@@ -38,18 +38,16 @@ def tokens(text: str) -> Counter[str]:
     return found
 
 
-@pytest.mark.parametrize("text", hostile_runs.MARKUP)
+@pytest.mark.parametrize("text", [*hostile_runs.MARKUP, PLACE])
 def test_a_page_has_the_elements_of_any_other(text: str) -> None:
-    """As with words of the same length, so that tables are as wide."""
     hostile = page(document(*hostile_runs.run(text)))
     found = Elements(hostile).found
     assert found.keys() == Elements(page(document(*hostile_runs.run("x" * len(text))))).found.keys()
     # The data, and the script of the charts.
     assert found["script", ("id", "type")] == found["script", ()] == 1
     assert hostile.count("<script") == 2
-    data = DATA.search(hostile)
-    assert data is not None
-    assert json.loads(data[1])["title"] == f"{text}GigaBlox: seven tests, two pairs at once"
+    (data,) = DATA.findall(hostile)
+    assert json.loads(data)["title"] == f"{text}GigaBlox: seven tests, two pairs at once"
 
 
 @pytest.mark.parametrize("text", hostile_runs.MARKUP)

@@ -1,15 +1,21 @@
-from collections.abc import Iterator
+"""Findings and heat maps of a matrix of settings, and of a mesh of nodes."""
+
 from dataclasses import replace
 from typing import Any
 
 import das2
 import documents
+from builders import changing_flows, using
+from known import known
+from meshes import NODES, mesh_run, messages_between
 
 from rigctl.analysis.views.matrix import matrix
+from rigctl.model.rounds import ordered
 from rigctl.records import Cell, Condition, HostSetting, Repetition, RunInfo, Trunk
-from rigctl.report.blocks import Document, HeatField, HeatMap, HeatMaps
+from rigctl.report.blocks import Document, Folded, HeatField, HeatMaps, Table
 from rigctl.report.document import document
 from rigctl.report.printers.html import page
+from rigctl.report.printers.table_parts import paper_parts
 from rigctl.report.sections.matrix import matrix_findings
 
 QUIET = das2.Shape(noise=0.0)
@@ -17,8 +23,7 @@ COARSE: dict[str, Any] = {"windows": (131072,), "flows": (1, 2)}
 
 
 def told(run: tuple[RunInfo, list[Repetition]]) -> str:
-    found = matrix(run[0].plan, documents.cells_of(*run))
-    assert found is not None
+    found = known(matrix(run[0].plan, documents.cells_of(*run)))
     return " ".join(finding.text for finding in matrix_findings(run[0], found))
 
 
@@ -27,10 +32,8 @@ def test_the_limit_is_found_without_the_rig_file_and_a_rig_file_that_disagrees_i
     silent = replace(info, plan=replace(info.plan, trunk=None, ports=(), links={}))
     assert "a shared limit of 8.0 Gbit/s on the wire. With fewer" in told((silent, measured))
     assert "The rig file gives the same for the trunk, 8 Gbit/s." in told((info, measured))
-    other = replace(info, plan=replace(info.plan, trunk=Trunk(das2.SWITCHES, 10**10)))
-    assert "The rig file gives 10 Gbit/s for the trunk: something else limits, or the trunk has another rate." in told(
-        (other, measured)
-    )
+    other = told((replace(info, plan=replace(info.plan, trunk=Trunk(das2.SWITCHES, 10**10))), measured))
+    assert "The rig file gives 10 Gbit/s for the trunk: something else limits, or the trunk has another rate." in other
 
 
 def test_what_busy_processors_hold_is_not_put_down_to_a_window_or_a_link() -> None:
@@ -40,11 +43,8 @@ def test_what_busy_processors_hold_is_not_put_down_to_a_window_or_a_link() -> No
     axes: dict[str, Any] = {"windows": (32768, 65536), "flows": (1, 10), "pairs": (1, 4, 8, 12)}
     info, measured = das2.run((das2.OFF,), das2.Shape(noise=0.0, goodput_mbps=shared), **axes)
     assert "From 4 pairs on, the sum stays at 3.60 Gbit/s: a shared limit of 3.8 Gbit/s" in told((info, measured))
-    busy = [
-        replace(one, nodes=tuple(replace(node, node_busy_us=2 * (node.span_us or 0)) for node in one.nodes))
-        for one in measured
-    ]
-    said = told((info, busy))
+    used = [{node.node: {"node_busy_us": 2 * (node.span_us or 0)} for node in one.nodes} for one in measured]
+    said = told((info, [using(one, usage) for one, usage in zip(measured, used, strict=True)]))
     assert "From 4 pairs on, the sum stays at 3.60 Gbit/s, but processors were busy all the time: they may be" in said
     assert "shared limit" not in said
     assert "(3276 bytes each), limited by processors." in said
@@ -53,8 +53,7 @@ def test_what_busy_processors_hold_is_not_put_down_to_a_window_or_a_link() -> No
 def test_a_difference_below_two_per_cent_is_called_none() -> None:
     twin = replace(das2.OFF, name="twin")
     said = told(das2.run((das2.OFF, twin), das2.Shape(noise=0.01), **COARSE))
-    assert "twin against resize-off: no difference, " in said
-    assert ", below the bound of 2 %; " in said
+    assert all(text in said for text in ("twin against resize-off: no difference, ", ", below the bound of 2 %; "))
     slower = das2.Shape(goodput_mbps=lambda cell, mtu: 900 * len(cell.pairs) * (0.9 if cell.condition == "twin" else 1))
     assert "twin against resize-off: slower, −" in told(das2.run((das2.OFF, twin), slower, **COARSE))
 
@@ -69,30 +68,80 @@ def test_a_sysctl_that_can_not_have_done_anything_is_said() -> None:
 SMALL: dict[str, Any] = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (1, 4, 8)}
 
 
-def heat_maps(made: Document, begins: str) -> tuple[HeatMap, ...]:
-    """Those of the first section whose title begins so."""
+def fields(made: Document, begins: str) -> list[HeatField]:
+    """Those of all heat maps of the first section whose title begins so."""
     (found,) = (block for block in documents.section(made, begins).blocks if isinstance(block, HeatMaps))
-    return found.maps
-
-
-def fields(heat: HeatMap) -> Iterator[HeatField]:
-    return (field for _, row in heat.rows for field in row)
+    return [field for heat in found.maps for _, row in heat.rows for field in row]
 
 
 def test_a_field_that_was_not_measured_is_a_dash_without_a_colour() -> None:
     info, measured = das2.run((das2.OFF, das2.ON), **SMALL)
     made = document(info, measured[1:])
     for begins in ("Total goodput", "Difference"):
-        first = next(fields(heat_maps(made, begins)[0]))
+        first = fields(made, begins)[0]
         assert (first.text, first.colour, first.value) == ("–", "", None)
     assert page(made).count('<td class="none">–</td>') == 2
 
 
 def test_a_difference_that_is_only_noise_stays_pale() -> None:
     def colours(run: tuple[RunInfo, list[Repetition]]) -> set[str]:
-        return {field.colour for heat in heat_maps(document(*run), "Difference") for field in fields(heat)}
+        return {field.colour for field in fields(document(*run), "Difference")}
 
     twin = replace(das2.OFF, name="twin")
     assert colours(das2.run((das2.OFF, twin), das2.Shape(noise=0.002), **SMALL)) == {"z0"}
     small = das2.Shape(goodput_mbps=lambda cell, mtu: 800.0 * len(cell.pairs) + 200 * cell.resize, noise=0.0)
     assert colours(das2.run((das2.OFF, das2.ON), small, **SMALL)) == {"p2"}
+
+
+def test_many_servers_have_a_heat_map_and_below_it_several_tables_each_with_all_clients() -> None:
+    nodes = tuple(f"node{number:03}" for number in range(1, 13))
+    heat, *_, folded = document(*mesh_run({("node001", "node002"): 5000}, nodes=nodes)).results[0].blocks
+    assert isinstance(heat, HeatMaps)
+    assert [len(fields) for _, fields in heat.maps[0].rows] == [12] * 12
+    assert isinstance(folded, Folded)
+    tables = [block for block in folded.blocks if isinstance(block, Table)]
+    assert [column.title for table in tables for column in table.columns[1::2]] == list(nodes)
+    assert {len(table.columns) for table in tables} == {9}
+    assert all([row.entries[0].text for row in table.rows] == list(nodes) for table in tables)
+    assert [len(paper_parts(table)) for table in tables] == [1] * len(tables)
+
+
+def test_what_limits_the_pairs_of_a_slow_node_is_named() -> None:
+    info, measured = mesh_run({("n2", ""): 3000})
+    made = [changing_flows(each, sender={"rwnd_limited_us": 10**6}) for each in measured]
+    info = replace(info, facts={"n3": {"sysctls": {"net.ipv4.tcp_rmem": "4096 131072 425984"}}})
+    found = documents.finding(info, made, "n2: 3.00 Gbit/s in sending to the others (median), ")
+    assert found.text.endswith("Its pairs are limited by: window (3 pairs; net.ipv4.tcp_rmem of n3 allows no more).")
+    assert found.remedy == "Raise net.ipv4.tcp_rmem (its third value) on n3."
+
+
+def test_more_pairs_than_are_reported_one_by_one_are_counted() -> None:
+    nodes = tuple(f"n{number}" for number in range(1, 9))
+    ring = {(nodes[at], nodes[(at + 1) % 8]): 5000.0 + 100 * at for at in range(8)}
+    about = [finding for finding in document(*mesh_run(ring, nodes=nodes)).findings if finding.subject.kind == "pair"]
+    assert len(about) == 7
+    assert about[0].text.startswith("n1 → n2: 5.00 Gbit/s, 47 % below the other direction")
+    assert about[-1].text.startswith("2 more pairs differ by over 10 % between the directions")
+    assert about[-1].subject.names == ("n7 -> n8", "n8 -> n1")
+
+
+def test_a_mesh_of_round_trips_has_their_median_and_p99_and_names_the_late_node() -> None:
+    times_s = {ends: 0.008 if "n4" in ends else 0.002 for (ends,) in ordered(NODES)}
+    info, measured = messages_between("pingpong", times_s)
+    made = document(info, measured)
+    assert made.answer == "n4 answers late: median round trips of 20.0–80.0 µs between 4 nodes"
+    table = made.results[0].blocks[0]
+    assert isinstance(table, Table)
+    assert [column.unit for column in table.columns[1:3]] == ["µs", "p99"]
+    assert [entry.text for entry in table.rows[0].entries] == ["n1", "·", "·", *["20.0"] * 4, *["80.0"] * 2]
+    about = [finding.text for finding in made.findings[1:] if finding.subject.kind == "node"]
+    assert about == ["n4 answers late: its shortest median round trip is 80.0 µs, that of the usual node 20.0 µs."]
+    assert not [text for text in documents.texts(info, measured) if text.startswith("With n")]
+    assert [entry.colour for entry in table.rows[0].entries] == ["", "", "", "h3", "", "h3", "", "h11", ""]
+    assert not [section for section in made.sections if "from every node" in section.title]
+
+
+def test_a_matrix_of_one_condition_has_no_differences() -> None:
+    made = document(*das2.run((das2.OFF,), das2.Shape(noise=0.0), **SMALL))
+    assert made.results[0].title == "Total goodput"
+    assert not [each.title for each in (*made.results, *made.sections) if each.title.startswith("Difference")]

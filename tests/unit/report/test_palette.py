@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from rigctl.base.resources import templates
+from rigctl.report.charts.plot import MOST_COLOURS
 from rigctl.report.printers.html import STYLES
-from rigctl.report.product.colours import contrast
+from rigctl.report.product.colours import LIGHT, contrast
 from rigctl.report.sections.matrix import LINE_COLOURS
 
 EYES: Final[dict[str, Any]] = {
@@ -83,7 +84,7 @@ def test_every_colour_of_the_style_sheets_is_a_token() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_ink_of_every_field_of_a_heat_map_can_be_read(scheme: str) -> None:
+def test_marks_have_colours_a_product_page_those_of_series_and_the_ink_of_a_heat_map_can_be_read(scheme: str) -> None:
     style = "".join((templates() / name).read_text("utf-8") for name in STYLES)
     colours = tokens(scheme)
     fields = re.findall(r"\.([hpm]\d+) \{ background: var\(--(\w+)\); color: var\(--([\w-]+)\); \}", style)
@@ -91,5 +92,9 @@ def test_the_ink_of_every_field_of_a_heat_map_can_be_read(scheme: str) -> None:
     assert {name for name, _, _ in fields} >= wanted
     for name, ground, ink in fields:
         assert contrast(colours[ground], colours[ink]) >= 4.5, name
-    for number in range(LINE_COLOURS):
-        assert f".l{number} {{ color: var(--l{number}); }}" in style
+    series = [f"s{number}" for number in range(1, MOST_COLOURS + 1)]
+    lines = [f"l{number}" for number in range(LINE_COLOURS)]
+    own = [f".{name} {{ color: var(--{name}); }}" for name in (*series, *lines)]
+    marks = [f".{name} {{ color: var(--" for name in ("grid", "axis", "ceiling", "good", "warn", "plate")]
+    assert [rule for rule in (*own, *marks) if rule not in style] == []
+    assert {name: tokens("light")[name] for name in series} == {name: LIGHT[name] for name in series}

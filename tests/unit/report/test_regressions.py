@@ -1,13 +1,18 @@
+"""What a night changed, and what differs between two runs."""
+
 import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
-import builders as make
+import builders
+import compared_runs
 import many_nights as nightly
 import pytest
+from documents import cells_of, column, section, titles
 
+from rigctl.analysis.nights.comparison import compared
 from rigctl.analysis.nights.figures import GOODPUT, Subject
 from rigctl.analysis.nights.history import Nights, NightSeries
 from rigctl.analysis.nights.regressions import Regressions
@@ -16,17 +21,20 @@ from rigctl.analysis.nights.shifts import Shift, Suspected
 from rigctl.cli.commands.regress import regress_json
 from rigctl.findings import Severity
 from rigctl.model.statistics.changes import Change, Point, Rules, Suspicion
-from rigctl.records import Pair
+from rigctl.model.statistics.samples import Difference, Verdict
+from rigctl.records import Cell, Copying, Direction, Pair, Repetition, Status
 from rigctl.report import regressions
-from rigctl.report.blocks import Document, Row, Table
+from rigctl.report.blocks import Document, Folded, Items, Row, Table
+from rigctl.report.comparison import comparison_document, interval_text, signed, up
 from rigctl.report.regressions import as_junit, as_markdown, document, facts_text, name
+from rigctl.report.sections.streams import comparison
 
-RUN = make.run(nightly.mesh_plan(("a", "b", "c")))
+RUN = builders.run(nightly.mesh_plan(("a", "b", "c")))
 KERNEL = SetupChange(Source.FACT, "kernel", "6.6", "6.12", ("a",))
 
 
 def series(number: int = 1, points: int = 8, **subject: Any) -> NightSeries:
-    cell = make.cell(number, pairs=(Pair("a", "b"),))
+    cell = builders.cell(number, pairs=(Pair("a", "b"),))
     return NightSeries(Subject(str(number), GOODPUT, **subject), cell, (number,), (Point(900.0),) * points)
 
 
@@ -57,8 +65,8 @@ def test_a_night_without_news_has_one_sentence(
     made = document(found(**fields))
     assert answer in made.answer
     assert made.findings[0].level is Severity.OK
-    assert [own.entries[0].text for own in rows_of(made)] == (["a → b, test 1"] if row else [])
-    assert [tuple(entry.text for entry in own.entries[1:4]) for own in rows_of(made)] == ([row] if row else [])
+    rows = [tuple(entry.text for entry in own.entries[:4]) for own in rows_of(made)]
+    assert rows == ([("a → b, test 1", *row)] if row else [])
 
 
 def rows_of(made: Document) -> Sequence[Row]:
@@ -77,10 +85,9 @@ def rows_of(made: Document) -> Sequence[Row]:
     ],
 )
 def test_the_last_nights_are_drawn_as_blocks(values: list[float | None], drawn: str) -> None:
-    own = replace(series(), points=tuple(Point(value) for value in values))
-    nights = Nights((RUN,) * len(values), {}, (own,))
+    own = replace(series(), points=tuple(map(Point, values)))
     change = replace(shift(), series=own)
-    made = document(Regressions(RUN, nights, Rules(), (), (change,), judged=1))
+    made = document(found(nights=Nights((RUN,) * len(values), {}, (own,)), standing=(change,)))
     assert rows_of(made)[0].entries[-1].text == drawn
 
 
@@ -95,16 +102,9 @@ def test_what_changed_is_said_once_in_the_answer_or_below_the_table() -> None:
     assert made.findings[1].text == f"To accept: `rigctl accept {RUN.run} --because TEXT`"
 
 
-@pytest.mark.parametrize(
-    ("subject", "expected"),
-    [
-        ({"node": "a", "role": "sending"}, "a as sender"),
-        ({"node": "b", "role": "receiving"}, "b as receiver"),
-        ({}, "a → b, test 3"),
-    ],
-)
-def test_a_series_is_named_by_its_node_its_pair_or_its_test(subject: dict[str, Any], expected: str) -> None:
-    assert name(series(3, **subject)) == expected
+def test_a_series_is_named_by_its_node_its_pair_or_its_test() -> None:
+    subjects: list[dict[str, Any]] = [{"node": "a", "role": "sending"}, {"node": "b", "role": "receiving"}, {}]
+    assert [name(series(3, **each)) for each in subjects] == ["a as sender", "b as receiver", "a → b, test 3"]
 
 
 def test_the_same_change_on_several_nodes_is_said_once_and_many_are_counted() -> None:
@@ -135,34 +135,22 @@ def test_json_has_what_changed_once_for_each_node() -> None:
 
 
 def shared(count: int, every: int, ratios: Sequence[float], facts: Sequence[SetupChange] = ()) -> str:
-    """The answer where `count` of `every` tests changed."""
     news = [shift(ratios[number % len(ratios)], number, facts) for number in range(1, count + 1)]
     nights = Nights((RUN,) * 8, {}, tuple(series(number) for number in range(1, every + 1)))
     return document(replace(found(*news), nights=nights)).answer
 
 
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        (
-            shared(12, 12, [0.942, 0.936, 0.94], [KERNEL]),
-            "All 12 tests: goodput 5.8–6.4 % below the level before 2026-11-20. "
-            "Changed before that run: kernel 6.6 → 6.12 on a.",
-        ),
-        (
-            shared(9, 12, [0.94]),
-            "9 of 12 tests: goodput 6.0 % below the level before 2026-11-20. "
-            "Nothing that is recorded changed for all of them: look at what they share, as the switch.",
-        ),
-        (
-            shared(2, 2, [0.94]),
-            "a → b, test 1: goodput 846 Mbit/s, 6.0 % below the level before 2026-11-20 (900 Mbit/s). "
-            "1 more change below.",
-        ),
-    ],
-)
-def test_what_most_pairs_share_is_one_sentence(answer: str, said: str) -> None:
-    assert answer == said
+def test_what_most_pairs_share_is_one_sentence() -> None:
+    before = "below the level before 2026-11-20"
+    assert shared(12, 12, [0.942, 0.936, 0.94], [KERNEL]) == (
+        f"All 12 tests: goodput 5.8–6.4 % {before}. Changed before that run: kernel 6.6 → 6.12 on a."
+    )
+    assert shared(9, 12, [0.94]) == (
+        f"9 of 12 tests: goodput 6.0 % {before}. "
+        "Nothing that is recorded changed for all of them: look at what they share, as the switch."
+    )
+    one = f"a → b, test 1: goodput 846 Mbit/s, 6.0 % {before} (900 Mbit/s). 1 more change below."
+    assert shared(2, 2, [0.94]) == one
 
 
 @pytest.mark.parametrize(("brief", "bound"), [(True, "MOST_BRIEF"), (False, "MOST_CHARACTERS")])
@@ -189,7 +177,112 @@ def test_junit_has_a_case_for_each_series_and_only_what_is_worse_has_failed() ->
     worse, better = replace(shift(0.9), series=nights.series[0]), replace(shift(1.1), series=nights.series[1])
     root = ElementTree.fromstring(as_junit(found(worse, better, nights=nights)))
     assert [root[0].get(name) for name in ("tests", "failures", "skipped")] == ["4", "1", "1"]
-    failed = root.find(".//failure")
-    assert failed is not None
-    assert "10.0 % below" in (failed.get("message") or "")
-    assert len(root.findall(".//skipped")) == 1
+    assert ["10.0 % below" in (failed.get("message") or "") for failed in root.iter("failure")] == [True]
+    assert len(list(root.iter("skipped"))) == 1
+
+
+def table_of(cells: Sequence[Cell], measured: Sequence[Repetition]) -> Table:
+    info = builders.run(builders.plan(cells))
+    return comparison(info, cells_of(info, measured))
+
+
+def test_a_pair_of_many_that_is_not_known_is_not_hidden_by_the_range() -> None:
+    cell = builders.cell(pairs=tuple(Pair(f"a{n}", f"b{n}") for n in range(12)))
+    measured = builders.repetition(cell, [600.0 + n for n in range(12)])
+    flows = tuple(replace(flow, bytes=None) if at == 3 else flow for at, flow in enumerate(measured.flows))
+    table = table_of([cell], [replace(measured, flows=flows)])
+    assert [column(table, title) for title in ("Goodput of each pair", "Total goodput")] == [["600 to 611, –"], ["–"]]
+
+
+def test_a_column_has_one_number_of_decimals_that_of_its_smallest_rate() -> None:
+    cells = [builders.cell(number) for number in (1, 2, 3)]
+    rates = ((911, 941), (94.26, 94), (9.4, 9.414))
+    measured = [builders.repetition(cell, each) for cell, each in zip(cells, rates, strict=True)]
+    assert column(table_of(cells, measured), "Goodput of each pair") == ["911.00, 941.00", "94.26, 94.00", "9.40, 9.41"]
+    assert column(table_of(cells[:2], measured[:2]), "Goodput of each pair") == ["911.0, 941.0", "94.3, 94.0"]
+
+
+def test_no_rate_is_rounded_to_above_its_ceiling() -> None:
+    cells = [builders.cell(number, pairs=(Pair("pi1", "pi2"),)) for number in (1, 2)]
+    # 1 Gbit/s × 1400 / 1490 are 939.6 Mbit/s: 939.52 is below it, 940 would not be.
+    mss = {"mss": 1400}
+    measured = [builders.repetition(cell, (mbps,), sender=mss) for cell, mbps in zip(cells, (939.52, 900), strict=True)]
+    assert column(table_of(cells, measured), "Goodput") == ["939.5", "900.0"]
+    assert column(table_of(cells, measured[1:]), "Goodput") == ["–", "900"]
+
+
+def test_requested_and_effective_zerocopy_stand_in_one_table() -> None:
+    cell = builders.cell(zerocopy=True, copy=False)
+    sent = Copying(sends=400, uncopied_sends=100)
+    table = table_of([cell], [builders.changing_flows(builders.repetition(cell), sender={"copying": sent})])
+    assert [column(table, title) for title in ("Zerocopy", "Copy", "Effective zerocopy")] == [["on"], ["off"], ["25"]]
+    assert "Effective zerocopy" not in titles(table_of([builders.cell()], []))
+
+
+TESTS = compared_runs.cells(6)
+LATER = "20261121-214501-77aa"
+
+
+def changes_in(document: Document) -> Table:
+    (table, *_) = section(document, "Changes").blocks
+    assert isinstance(table, Table)
+    return table
+
+
+def test_every_test_without_a_verdict_has_its_reason() -> None:
+    skewed = builders.repetition(TESTS[0], (90.0,), status=Status.INVALID, reason="start skew 14 ms")
+    few = compared_runs.view(TESTS[:2], repeat=3, seed=2, run=LATER, without={1: skewed})
+    document = comparison_document(compared(compared_runs.view(TESTS[:2]), few))
+    reasons = section(document, "Without a verdict").blocks[0]
+    assert isinstance(reasons, Items)
+    few_said = "Test 2 (hub → n02): inconclusive: 3 repetitions; a verdict needs 4 on either side. Changes from "
+    assert reasons.sentences[0].startswith(few_said)
+    assert reasons.sentences[1] == "Test 1 (hub → n01): invalid: after: invalid: start skew 14 ms."
+    table = changes_in(document)
+    assert table.notes == ("Invalid: after: invalid: start skew 14 ms.",)
+    assert [row.counted for row in table.rows] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("tests", "repeat", "said"),
+    [
+        (6, (1, 1), "Measured once each; as measured −14.9 % in test 3 (hub → n03), −0.4 to +0.4 % in the others; "),
+        (1, (6, 2), "Measured 6 times before and twice after; as measured +0.2 %; "),
+    ],
+)
+def test_too_few_repetitions_give_the_changes_as_measured(tests: int, repeat: tuple[int, int], said: str) -> None:
+    before = compared_runs.view(TESTS[:tests], repeat[0])
+    after = compared_runs.view(TESTS[:tests], repeat[1], seed=2, factors={3: 0.85}, run=LATER)
+    document = comparison_document(compared(before, after))
+    assert document.answer == f"{said}`--repeat 4` decides."
+    table = changes_in(document)
+    assert column(table, "Change")[0] in said
+    assert "Verdict" not in titles(table)
+
+
+def test_pairs_of_a_test_have_a_table_of_their_own() -> None:
+    tests = [replace(cell, direction=Direction.BOTH) for cell in TESTS]
+    after = compared_runs.view(tests, seed=2, factors={3: 0.9}, run=LATER)
+    made = comparison_document(compared(compared_runs.view(tests), after))
+    (table,) = section(made, "Pairs").blocks
+    assert isinstance(table, Table)
+    assert set(column(table, "Pair")[:2]) == {"hub → n03", "hub ← n03"}
+    assert any(finding.text.startswith("2 pairs got worse: ") for finding in made.findings)
+
+
+def test_bounds_are_rounded_up_and_changes_have_a_true_minus() -> None:
+    assert (up(0.0031), up(0.003), up(0.0)) == ("0.4", "0.3", "0.0")
+    assert (signed(-0.098), signed(0.0003), signed(-0.0004)) == ("−9.8", "0.0", "0.0")
+    assert interval_text(Difference(Verdict.SAME, 0.0, -0.002, 0.001)) == "−0.2 to +0.1"
+    assert interval_text(Difference(Verdict.INCONCLUSIVE)) == "–"
+
+
+def test_of_very_many_pairs_the_largest_changes_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rigctl.report.comparison.MOST_PAIRS", 20)
+    pairs = tuple(Pair(f"a{n:03}", f"b{n:03}") for n in range(25))
+    tests = [builders.cell(1, pairs=pairs, window_bytes=None, mss=None, duration_s=0.5)]
+    before, after = (compared_runs.view(tests, repeat=4, seed=at, run=f"20261120-21450{at}-3f9a") for at in (1, 2))
+    (folded,) = section(comparison_document(compared(before, after)), "Pairs").blocks
+    assert isinstance(folded, Folded) and isinstance(folded.blocks[0], Table)
+    assert len(folded.blocks[0].rows) == 20
+    assert folded.summary == "The 20 largest of 25 changes of pairs"

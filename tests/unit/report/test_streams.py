@@ -8,11 +8,13 @@ from documents import cells_of, finding, texts
 
 from rigctl.analysis.summary import CellSummary
 from rigctl.findings import Severity, Weight
-from rigctl.records import Cell, Direction, Link, Pair, Repetition, RunInfo, Series, Status
+from rigctl.model.contract import departures
+from rigctl.records import Cell, Direction, Link, Numa, Pair, Repetition, RunInfo, Series, Status
 from rigctl.report.document import document
 from rigctl.report.sections.streams import mss_text, window_text
 from rigctl.report.words.goodput import excess_cause
-from rigctl.report.words.limits import full_text
+from rigctl.report.words.limits import bottleneck_text, full_text
+from rigctl.settings.setting import Counts
 
 ONE_PAIR = (Pair("pi1", "pi2"),)
 PLAIN = {"mss": 1460, "timestamps": False}
@@ -131,7 +133,6 @@ SENDING = {"busy_us": 10_000_000, "rwnd_limited_us": 0, "sndbuf_limited_us": 0}
 
 
 def run(*speeds: float, facts: dict[str, Any] | None = None, **sender: Any) -> tuple[RunInfo, list[Repetition]]:
-    """A test for each of `speeds`, on real links of 1 Gbit/s."""
     cells = [builders.cell(number, pairs=ONE_PAIR, window_bytes=None, mss=None) for number in range(1, len(speeds) + 1)]
     info = builders.run(builders.plan(cells, virtual=None), **({} if facts is None else {"facts": facts}))
     sent = SENDING | sender
@@ -150,10 +151,9 @@ def test_a_result_above_the_ceiling_is_the_headline_and_reaches_no_line_rate() -
 
 
 def test_nothing_is_called_fastest_where_all_is_above_the_ceiling() -> None:
-    info, measured = run(9 * CEILING, 3 * CEILING)
-    weights = [made.weight for made in document(info, measured).findings]
-    assert weights[0] is Weight.IMPOSSIBLE
-    assert Weight.ANSWER not in weights
+    first, *others = document(*run(9 * CEILING, 3 * CEILING)).findings
+    assert first.weight is Weight.IMPOSSIBLE
+    assert Weight.ANSWER not in {found.weight for found in others}
 
 
 def test_losses_cut_the_window_only_of_what_cuts_it() -> None:
@@ -201,11 +201,9 @@ def test_without_window_scaling_no_window_is_larger_than_64_kib(node: str) -> No
     assert cell.streams[0].window_effective_bytes == 212992
 
 
-@pytest.mark.parametrize(
-    ("share", "said"), [(0.982, "98.2 % full"), (1.004, "100 % full"), (None, "an unknown share full")]
-)
-def test_no_link_is_more_than_full(share: float | None, said: str) -> None:
-    assert full_text(share) == said
+def test_no_link_is_more_than_full() -> None:
+    expected = {0.982: "98.2 % full", 1.004: "100 % full", None: "an unknown share full"}
+    assert {share: full_text(share) for share in expected} == expected
     assert full_text(1.012).startswith("full (101 % of its rate in the rig file was counted: that rate is wrong, or ")
 
 
@@ -237,12 +235,7 @@ def bbr(duration_s: float, congestion: str = "bbr") -> tuple[RunInfo, list[Repet
     return builders.run(builders.plan(cells)), measured
 
 
-def test_a_dip_of_bbr_names_its_test() -> None:
-    assert finding(*bbr(10.0), "Dips of goodput").subject.names == ("1",)
-
-
 def one_of_two() -> tuple[RunInfo, list[Repetition]]:
-    """Two tests that differ in their MSS, of which the second failed."""
     first, second = builders.cell(1, mss=1460), builders.cell(2, mss=8960)
     return builders.run(builders.plan([first, second])), [builders.repetition(first), builders.failed(second)]
 
@@ -261,12 +254,73 @@ SILENT: dict[str, tuple[Callable[[], tuple[RunInfo, list[Repetition]]], str]] = 
 def test_nothing_is_said_of(case: str) -> None:
     made, word = SILENT[case]
     assert not [said for said in texts(*made()) if word in said]
+    assert finding(*bbr(10.0), "Dips of goodput").subject.names == ("1",)
 
 
 def test_retransmits_of_repetitions_are_told_as_their_mean() -> None:
     cell = builders.cell()
     twice = builders.run(builders.plan([cell], repeat=2))
     measured = [builders.repetition(cell, retransmits=(33, again), number=number) for number, again in ((1, 1), (2, 0))]
-    said = finding(twice, measured, "Retransmits in all").text
-    assert said.startswith("Retransmits in all measurement intervals together: 34, 1 in ")
+    said = finding(twice, measured, "Retransmits in all measurement intervals together: 34, 1 in ").text
     assert said.endswith(" segments, the mean of the repetitions.")
+
+
+APART = "Sender and card of pi1 are on different NUMA nodes, 0 and 1: test 1."
+SHARED = "Two flows share processor 3 of pi1: test 1."
+
+
+def placed(asked: str | None, *samples: tuple[int, int], numa: Numa | None = None) -> tuple[RunInfo, list[Repetition]]:
+    """Return a run of two flows whose senders ran on these processors, each with its count of samples."""
+    cell = builders.cell(pairs=ONE_PAIR, parallel=2, placement=asked)
+    one = builders.repetition(cell, (400.0,), sender={"processors": Counts(samples), "numa": numa or Numa()})
+    return builders.run(builders.plan([cell])), [one]
+
+
+@pytest.mark.parametrize("asked", ["3", "3/scheduler", "scheduler/3", None])
+@pytest.mark.parametrize("card", [0, 1, None])
+def test_a_sender_on_another_node_than_its_card_is_told(asked: str | None, card: int | None) -> None:
+    said = texts(*placed(asked, (2, 1), (3, 98), numa=Numa(0, card)))
+    told = asked in ("3", "3/scheduler") and card == 1
+    assert any(text.startswith(APART) for text in said) is told
+    assert any("different NUMA nodes" in text for text in said) is told
+
+
+@pytest.mark.parametrize(
+    ("asked", "samples", "told"),
+    [("3", ((3, 98), (2, 2)), True), (None, ((3, 100),), False), ("2-3", ((3, 50), (2, 50)), False)],
+)
+def test_flows_that_share_a_processor_are_told(asked: str | None, samples: Any, told: bool) -> None:
+    said = texts(*placed(asked, *samples))
+    assert any(text.startswith(SHARED) for text in said) is told
+    assert any("share processor" in text for text in said) is told
+
+
+def test_a_flow_elsewhere_than_asked_is_a_departure() -> None:
+    as_asked: list[tuple[str, Numa]] = [(asked, Numa()) for asked in ("3", "2-3", "packets", "scheduler/2")]
+    elsewhere = [("2", Numa()), ("nic", Numa(0, 1))]
+    for asked, numa in (*as_asked, ("nic", Numa(0, 0)), ("nic", Numa(0, None)), *elsewhere):
+        info, (repetition,) = placed(asked, (3, 100), numa=numa)
+        found = [departure.effective for departure in departures(info.plan.cells[0], repetition.flows)]
+        assert found == ["3: 100 %"] * ((asked, numa) in elsewhere), (asked, numa)
+
+
+@pytest.mark.parametrize(
+    ("granted", "said"),
+    [
+        ("256 -> 64 (100000 was asked for)", ["100000 was requested; 64 is in effect on a and b."]),
+        ("1500 -> 9000", []),
+        ("pfifo limit 10 -> fq limit 100 (fq limit 99 was asked for)", ["fq limit 99 was requested; fq limit 100 is"]),
+    ],
+)
+def test_a_host_setting_that_was_rounded_is_told(granted: str, said: list[str]) -> None:
+    info, repetitions = placed(None, (0, 100))
+    facts = {node: builders.facts() | {"condition deep": {"ring rx": granted}} for node in ("a", "b")}
+    found = [text for text in texts(replace(info, facts=facts), repetitions) if text.startswith("Condition deep")]
+    assert len(found) == len(said)
+    assert all(f"Condition deep: ring rx {words}" in text for words, text in zip(said, found, strict=True))
+
+
+def test_limits_of_very_many_pairs_are_counted() -> None:
+    cell = builders.cell(pairs=tuple(Pair(f"a{n}", f"b{n}") for n in range(12)), window_bytes=None, mss=None)
+    measured = builders.repetition(cell, [941.0] * 9 + [300.0] * 3, sender=SENDING)
+    assert bottleneck_text(summarised(cell, measured)[1]) == "By pair: 9 line-rate and 3 unknown."

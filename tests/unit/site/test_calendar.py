@@ -1,12 +1,20 @@
+"""The nights of a site: their states, news and calendar; and its feed, names and addresses."""
+
 from dataclasses import replace
 from datetime import UTC, datetime
+from uuid import UUID
+from xml.etree import ElementTree
 
 import builders as make
 import pytest
+from atom import broken_rules
+from known import known
 
 from rigctl.records import CONFIRMS, Night, NightOutcome, RunInfo, RunStatus, Unmet
-from rigctl.site.folder import ScenarioOnRig
-from rigctl.site.nights import SiteRun, Slot, State, months, news_of, slots
+from rigctl.site.folder import ScenarioOnRig, link, plain
+from rigctl.site.nights import News, SiteRun, Slot, State, months, news_of, slots
+from rigctl.site.pages import MOST_ENTRIES as MOST
+from rigctl.site.pages import feed
 
 DAY_S = 86400.0
 NOV_1 = datetime(2026, 11, 1, 12, tzinfo=UTC).timestamp()  # noon: the same day in all of Europe
@@ -27,21 +35,12 @@ def days(found: tuple[Slot, ...]) -> dict[int, Slot | None]:
     return {day: slot for _, weeks in months(found) for week in weeks for day, slot in week if day}
 
 
-@pytest.mark.parametrize(
-    ("outcome", "state"),
-    [
-        (NightOutcome.MISSED, State.MISSED),
-        (NightOutcome.FAILED, State.FAILED),
-        (NightOutcome.OVERDUE, State.FAILED),
-        (NightOutcome.BUSY, State.FAILED),
-        (None, State.OPEN),
-    ],
-)
-def test_a_night_without_a_run_stands_on_its_day_with_its_reason(outcome: NightOutcome | None, state: State) -> None:
-    slot = days(slots([run("a", 1)], [night(2, outcome, reason="n4: connection refused")], {}))[2]
-    assert slot is not None
-    assert (slot.state, slot.run, slot.text) == (state, None, "n4: connection refused")
-    assert slot.label.startswith("2026-11-02, ")
+def test_a_night_without_a_run_stands_on_its_day_with_its_reason() -> None:
+    failures = dict.fromkeys((NightOutcome.FAILED, NightOutcome.OVERDUE, NightOutcome.BUSY), State.FAILED)
+    for outcome, state in ((NightOutcome.MISSED, State.MISSED), *failures.items(), (None, State.OPEN)):
+        slot = known(days(slots([run("a", 1)], [night(2, outcome, reason="n4: connection refused")], {}))[2])
+        assert (slot.state, slot.run, slot.text) == (state, None, "n4: connection refused"), outcome
+        assert slot.label.startswith("2026-11-02, ")
 
 
 def test_a_run_that_is_pruned_leaves_its_night() -> None:
@@ -66,9 +65,7 @@ def test_a_run_that_measured_a_part_only_or_missed_a_bound_is_not_shown_as_whole
 
 def test_of_several_nights_of_a_day_the_one_that_needs_attention_is_shown() -> None:
     late = replace(night(1, NightOutcome.FAILED, reason="x"), due_at=NOV_1 + 3600)
-    slot = days(slots([run("a", 1), run("b", 1)], [late], {}))[1]
-    assert slot is not None
-    assert slot.state is State.FAILED
+    assert known(days(slots([run("a", 1), run("b", 1)], [late], {}))[1]).state is State.FAILED
 
 
 def missed(day: int, *bounds: str) -> tuple[SiteRun, Night]:
@@ -86,8 +83,7 @@ def test_a_bound_that_is_still_missed_began_when_it_was_missed_first_and_another
     measured = [*(missed(day, "goodput") for day in (1, 2, 4)), missed(5)]
     nights = [*(own for _, own in measured), night(3, NightOutcome.FAILED, reason="x")]
     first, second, failed, third, after = slots([own for own, _ in measured], nights, {})
-    assert {slot.state for slot in (first, second, third)} == {State.UNEXPECTED}
-    assert {slot.since for slot in (first, second, third)} == {first.day}
+    assert {(slot.state, slot.since) for slot in (first, second, third)} == {(State.UNEXPECTED, first.day)}
     assert (failed.since, after.since) == (None, None)
     assert "not as expected since 2026-11-01" in third.label
     first, second = of_nights(missed(1, "goodput"), missed(2, "goodput", "retransmits"))
@@ -107,6 +103,52 @@ def test_weeks_begin_on_monday_a_day_without_a_night_is_no_missed_one_and_a_year
     assert [day for day, _ in weeks[0]] == [0] * 6 + [1]  # a Sunday
     assert [day for week in weeks for day, slot in week if slot] == [3, 5]
     assert [day for week in weeks for day, _ in week if day] == list(range(1, 31))
-    found = months(slots([run("a", 1), run("b", 400)], [], {}))
-    assert len(found) == 13
-    assert (found[0][0], found[-1][0]) == ("December 2026", "December 2027")
+    names = [name for name, _ in months(slots([run("a", 1), run("b", 400)], [], {}))]
+    assert (len(names), names[0], names[-1]) == (13, "December 2026", "December 2027")
+
+
+SITE = UUID("1c0a1e64-6f0f-4c3e-9c43-000000000001")
+ENTRY = News("run a", 1.79e9, State.WORSE, "mesh: a < b & \x07\ud800", ("one.", "two."), "runs/a.html")
+NAMES = {"a": "http://www.w3.org/2005/Atom"}
+
+
+def many(count: int) -> list[News]:
+    return [replace(ENTRY, key=f"run {number}", at=1.79e9 + number) for number in range(count)]
+
+
+def test_a_feed_breaks_no_rule() -> None:
+    for entries in ([], [ENTRY], many(3)):
+        assert list(broken_rules(feed(SITE, "a < b", entries, 1.8e9).encode())) == []
+
+
+def test_what_an_entry_is_known_by_does_not_follow_its_words() -> None:
+    def ids(entry: News) -> list[str | None]:
+        return [own.text for own in ElementTree.fromstring(feed(SITE, "t", [entry], 1.0)).iterfind(".//a:id", NAMES)]
+
+    assert ids(ENTRY) == ids(replace(ENTRY, title="other", sentences=(), at=2e9))
+    assert ids(ENTRY)[0] == ids(replace(ENTRY, key="run b"))[0] == SITE.urn
+    assert ids(ENTRY)[1] != ids(replace(ENTRY, key="run b"))[1]
+
+
+def test_the_latest_come_first_and_the_rest_is_left_out() -> None:
+    root = ElementTree.fromstring(feed(SITE, "t", many(MOST + 20), 1.0))
+    dates = [own.text or "" for own in root.iterfind("a:entry/a:updated", NAMES)]
+    assert len(dates) == MOST
+    assert dates == sorted(dates, reverse=True)
+
+
+@pytest.mark.parametrize("text", ["../../etc/passwd", "", ".", "Größe", "a b", "x" * 300, "con\\..", "\x00"])
+def test_a_strange_name_is_one_file_in_its_folder(text: str) -> None:
+    name = plain(text)
+    assert set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789._-")
+    assert name[0] not in ".-"
+    assert 0 < len(name) <= 60
+
+
+def test_names_that_differ_in_case_only_are_two_files_everywhere() -> None:
+    assert len({plain(name).lower() for name in ("lab", "Lab", "LAB")}) == 3
+
+
+def test_an_address_is_relative_and_quoted() -> None:
+    assert link("runs/a.html", "scenarios/x@y.html#t1") == "../scenarios/x%40y.html#t1"
+    assert link("index.html", "feed.xml") == "feed.xml"

@@ -73,20 +73,16 @@ def test_a_damaged_mark_is_told_in_one_message(published: Site, said: bytes) -> 
         published.publish()
 
 
-def test_own_files_that_others_may_write_are_refused(published: Site) -> None:
-    (published.path / OWN).chmod(0o775)
+def test_own_files_that_others_may_write_are_refused(published: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = published.path / OWN
+    own.chmod(0o755)  # as an earlier rigctl made it
+    published.publish()
+    assert own.stat().st_mode & 0o777 == 0o700, "nobody else can open the lock"
+    assert (published.path / "index.html").stat().st_mode & 0o444
+    own.chmod(0o775)
     with pytest.raises(InputError, match="other users may write"):
         published.publish()
-
-
-def test_own_files_of_another_user_are_refused(published: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    own.chmod(0o755)
     monkeypatch.setattr("os.geteuid", lambda: os.getuid() + 1)
     with pytest.raises(InputError, match="belongs to another user"):
         published.publish()
-
-
-def test_nobody_else_can_open_the_lock(published: Site) -> None:
-    (published.path / OWN).chmod(0o755)  # as an earlier rigctl made it
-    published.publish()
-    assert (published.path / OWN).stat().st_mode & 0o777 == 0o700
-    assert (published.path / "index.html").stat().st_mode & 0o444

@@ -10,6 +10,7 @@ import hostile_runs
 import pytest
 from atom import broken_rules, dead
 from hostile_runs import Elements
+from known import known
 from many_nights import DAY_S, FIRST_S, measure, mesh_plan
 from sites import NIGHTS, NOW, Site, put_night, weeks
 
@@ -23,7 +24,6 @@ from rigctl.store import open_store
 
 @pytest.fixture
 def site(published: Site) -> Site:
-    """Nothing was published yet."""
     shutil.rmtree(published.path)
     return published
 
@@ -84,21 +84,20 @@ def test_a_run_that_goes_on_is_written_again_as_it_grows(site: Site) -> None:
     plan = mesh_plan(("a", "b", "c"))
     run = site.store.begin(plan, {}, {}, FIRST_S + 9 * DAY_S)
     site.publish()
-    before = site.text(f"runs/{run}.html")
+    page = f"runs/{run}.html"
+    before = site.text(page)
     assert site.publish().written == ()
     site.store.add(run, make.repetition(plan.cells[0], [900.0]))
-    assert f"runs/{run}.html" in site.publish().written
-    assert site.text(f"runs/{run}.html") != before
+    assert page in site.publish().written
+    assert site.text(page) != before
 
 
 def test_a_removed_run_and_a_scenario_without_runs_leave_pages_that_say_so(site: Site) -> None:
-    other = put_night(site.store, 3, "other")
-    assert other is not None
+    other = known(put_night(site.store, 3, "other"))
     site.publish()
-    pages = set(site.files())
-    gone = site.store.run_ids()[1]
-    site.store.remove(gone)
-    site.store.remove(other)
+    pages, gone = set(site.files()), site.store.run_ids()[1]
+    for run in (gone, other):
+        site.store.remove(run)
     assert set(site.publish().removed) == {gone, other}
     assert "All runs of other on lab were removed" in site.text("scenarios/other@lab.html")
     assert set(site.files()) >= pages
@@ -110,18 +109,17 @@ def test_a_removed_run_and_a_scenario_without_runs_leave_pages_that_say_so(site:
 def test_the_feed_keeps_its_entries(site: Site) -> None:
     weeks(site.store, range(4, 14))
     site.publish()
-    assert list(broken_rules(site.text("feed.xml").encode())) == []
-    before = set(re.findall("<id>(.*?)</id>", site.text("feed.xml")))
-    assert len(before) == 1 + len({"missed", "failed", "slower"})
+    before = site.text("feed.xml")
+    assert list(broken_rules(before.encode())) == []
     weeks(site.store, range(14, NIGHTS))
     site.publish()
-    assert set(re.findall("<id>(.*?)</id>", site.text("feed.xml"))) == before
+    ids, after = (set(re.findall("<id>(.*?)</id>", feed)) for feed in (before, site.text("feed.xml")))
+    assert len(ids) == 1 + len({"missed", "failed", "slower"})
+    assert ids == after
 
 
 def missing(site: Site, number: int, *, missed: bool = True) -> str:
-    """Put a night of the store that missed a bound."""
-    run = put_night(site.store, number)
-    assert run is not None
+    run = known(put_night(site.store, number))
     night = next(own for own in site.store.history.nights() if own.run == run)
     if missed:
         unmet = (Unmet("goodput >= 2G", "goodput 940 Mbit/s in test 1; expected >= 2G."),)
@@ -135,9 +133,8 @@ def test_a_night_that_missed_a_bound_is_on_every_page_that_tells_of_nights(site:
     said = "not as expected: goodput 940 Mbit/s in test 1; expected &gt;= 2G."
     assert site.publish().answer.endswith("2026-11-06, not as expected: goodput 940 Mbit/s in test 1; expected >= 2G.")
     front, course = site.text("index.html"), site.text("scenarios/nightly@lab.html")
-    mark = f'class="night unexpected" href="{{}}runs/{run}.html" title="2026-11-06, {said}'
-    assert mark.format("") in front  # in the strip
-    assert mark.format("../") in course  # in the calendar
+    for page, up in ((front, ""), (course, "../")):  # in the strip, in the calendar
+        assert f'class="night unexpected" href="{up}runs/{run}.html" title="2026-11-06, {said}' in page
     assert f"2026-11-06: N{said[1:]}" in front.partition('class="courses"')[2]  # on the card
     assert f"nightly on lab, 2026-11-06: {said}" not in front, "the news of a latest run is told once"
     assert f"2026-11-06: N{said[1:]}" in course.partition("</section>")[0]
@@ -165,8 +162,7 @@ def test_a_change_in_the_latest_run_is_new_and_its_trend_is_on_the_card(site: Si
     weeks(site.store, range(4, 14))  # the step of the thirteenth night is found in the last one
     site.publish()
     assert 'data-label="State">new</td>' in site.text("scenarios/nightly@lab.html")
-    front = site.text("index.html")
-    assert "<b>c as sender</b> goodput ÷ usual level" in front
+    assert "<b>c as sender</b> goodput ÷ usual level" in site.text("index.html")
     weeks(site.store, [14])
     site.publish()
     assert 'data-label="State">not accepted</td>' in site.text("scenarios/nightly@lab.html")
@@ -221,10 +217,9 @@ def test_the_site_of_another_store_is_left_alone(published: Site, tmp_path: Path
 def test_a_store_that_was_moved_keeps_its_site(site: Site, tmp_path: Path) -> None:
     site.publish(title="Our lab")
     mark = (site.path / OWN / "site.json").read_bytes()
-    copy = tmp_path / "moved.db"
     site.store.close()
-    copy.write_bytes((tmp_path / "store.db").read_bytes())
-    with open_store(str(copy)) as moved:
+    shutil.copy(tmp_path / "store.db", tmp_path / "moved.db")
+    with open_store(str(tmp_path / "moved.db")) as moved:
         put_night(moved, 6)
         publish(moved, site.path, NOW)
     assert (site.path / OWN / "site.json").read_bytes() == mark
@@ -264,10 +259,9 @@ def test_a_reader_always_finds_whole_pages_and_no_dead_link(published: Site, mon
 
 
 def test_a_publisher_waits_for_another_and_gives_up_with_one_message(published: Site) -> None:
-    with folders.opened(published.path):
-        with pytest.raises(InputError, match="another rigctl publish is still writing there"):
-            with folders.opened(published.path, wait_s=0.0):
-                pass
+    waiting = pytest.raises(InputError, match="another rigctl publish is still writing there")
+    with folders.opened(published.path), waiting, folders.opened(published.path, wait_s=0.0):
+        pass
     published.publish()
 
 
@@ -288,7 +282,6 @@ ADDRESS = re.compile(r"[\w./%~#&=?+@:,-]*")
 
 
 def elements(folder: Path, text: str) -> Elements:
-    """Those of the site of two nights of a run whose every text begins with `text`."""
     with open_store(str(folder / "s.db")) as store:
         for night in range(2):
             make.put(store, *hostile_runs.run(text), make.STARTED_AT + night * DAY_S)

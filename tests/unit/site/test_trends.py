@@ -1,10 +1,10 @@
 from itertools import pairwise
 
 import pytest
+from known import known
 from sites import ACCEPTED, FAILED, MISSED, SLOWER, weeks
 
 from rigctl.analysis.nights.history import nights
-from rigctl.analysis.nights.regressions import Regressions
 from rigctl.report.charts.plot import Line, Rule
 from rigctl.site.folder import ScenarioOnRig
 from rigctl.site.nights import Judged, SiteRun, judge
@@ -25,27 +25,17 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
 
 
 @pytest.fixture(scope="module")
-def regressions(judged: Judged) -> Regressions:
-    assert judged.regressions is not None
-    return judged.regressions
-
-
-@pytest.fixture(scope="module")
 def drawn(judged: Judged) -> tuple[Trend, ...]:
     return trends(judged)
 
 
-def marks(trend: Trend) -> list[object]:
-    return list(trend.chart.plot.panels[0].marks)
-
-
-def test_marked_changes_are_listed_with_their_numbers(regressions: Regressions, drawn: tuple[Trend, ...]) -> None:
+def test_marked_changes_are_listed_with_their_numbers(judged: Judged, drawn: tuple[Trend, ...]) -> None:
+    regressions = known(judged.regressions)
     listed = numbered(regressions.history)
     marked = [(number, shift) for trend in drawn for number, shift in trend.shifts]
     assert listed
     assert {(number, id(shift)) for number, shift in listed} == {(number, id(shift)) for number, shift in marked}
-    table = changes(regressions)
-    assert table is not None
+    table = known(changes(regressions))
     assert [row.entries[0].value for row in table.rows] == list(range(len(regressions.history), 0, -1))
     assert table.rows[-1].entries[-1].text == "accepted by anna@lab7: a cable <of> 20 m"
     assert table.rows[-1].entries[1].text.startswith("c as sender")
@@ -53,7 +43,7 @@ def test_marked_changes_are_listed_with_their_numbers(regressions: Regressions, 
 
 def test_a_change_and_an_accepted_level_are_marked_at_their_nights(judged: Judged, drawn: tuple[Trend, ...]) -> None:
     node = next(trend for trend in drawn if trend.subject.node == "c")
-    rules = [mark for mark in marks(node) if isinstance(mark, Rule)]
+    rules = [mark for mark in node.chart.plot.panels[0].marks if isinstance(mark, Rule)]
     places = {slot.run: number for number, slot in enumerate(judged.slots)}
     assert [rule.text for rule in rules] == ["accepted", "1"]
     assert rules[0].at - rules[1].at == ACCEPTED - SLOWER
@@ -64,7 +54,7 @@ def test_no_line_of_any_test_passes_a_night_without_a_value(judged: Judged, draw
     missing = [number for number, slot in enumerate(judged.slots, 1) if slot.run is None]
     assert len(missing) == len({MISSED, FAILED})
     for trend in drawn:
-        line = next(mark for mark in marks(trend) if isinstance(mark, Line) and not mark.dashed)
+        line = next(mark for mark in trend.chart.plot.panels[0].marks if isinstance(mark, Line) and not mark.dashed)
         gaps = [at for at, value in line.points if value is None]
         assert gaps == missing
         known = [at for at, value in line.points if value is not None]

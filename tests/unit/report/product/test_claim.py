@@ -26,7 +26,6 @@ def best(case: Measured) -> tuple[float, float] | None:
 
 
 def test_claims_on_the_proof_set_are_rarely_too_strong() -> None:
-    """By what share of the ceiling a claim is above what is true, rounded down alike."""
     made = [(found, case.ceiling_mbps) for case in claim_cases.proof() if (found := best(case)) is not None]
     wrong = [(mbps - truth) / ceiling for (mbps, truth), ceiling in made if mbps > three_digits(truth)]
     assert len(made) > 240
@@ -35,7 +34,6 @@ def test_claims_on_the_proof_set_are_rarely_too_strong() -> None:
 
 
 def test_most_switches_that_support_a_claim_get_one() -> None:
-    """Of those with four repetitions or more whose worst pair is well above the bound."""
     several = [case for case in claim_cases.proof() if len(case.values[0][0]) >= 4]
     cases = [case for case in several if max(case.truth_mbps) > 0.985 * case.ceiling_mbps]
     assert sum(best(case) is not None for case in cases) > 0.95 * len(cases)
@@ -108,14 +106,12 @@ def test_directions_small_segments_and_a_virtual_rig_are_in_the_claim(begins: st
 
 
 def replaced(number: int, *mbps: float, **fields: Any) -> Run:
-    """Five repetitions, one of which is another."""
     info, measured = run(repeat=5)
     measured[number] = replace(builders.repetition(info.plan.cells[0], mbps or (941, 940), number=number + 1), **fields)
     return info, measured
 
 
 def busy() -> Run:
-    """Senders without a processor to spare."""
     info, slow = four_times(builders.cell(5, parallel=5), 800, 800)
     used: dict[str, Any] = {"agent_cpu_us": 10**7, "node_busy_us": 10**7, "cpus": 1}
     return info, [replace(one, nodes=tuple(replace(node, **used) for node in one.nodes)) for one in slow]
@@ -154,7 +150,6 @@ def test_a_reason_against_a_claim_is_named(case: str) -> None:
 
 
 def test_no_claim_is_ever_above_any_repetition() -> None:
-    """However the values lie."""
     for case in claim_cases.proof():
         for pairs in case.values:
             found = lowest(pairs)

@@ -1,16 +1,22 @@
+"""Findings on datagrams, on the round trips of messages, and on probes under load."""
+
 from dataclasses import replace
 from typing import Any
 
 import builders
 import documents
+import probing
 import pytest
-from builders import BEGIN_NS
+from builders import BEGIN_NS, bucket_of
+from message_runs import results
 
 from rigctl.analysis.run_view import RunView
+from rigctl.analysis.views.messages import MessageResult
 from rigctl.findings import Finding, Severity, Weight
-from rigctl.records import Cell, Datagrams, Flow, Link, Pair, Repetition, RunInfo, Status
+from rigctl.records import Cell, Datagrams, Direction, Flow, Link, Pair, Repetition, RunInfo, Status
 from rigctl.report.sections.datagrams import datagram_findings, explain, search_findings
-from rigctl.settings import MAX_RATE, RATE, Settings
+from rigctl.report.sections.messages import round_trip_findings
+from rigctl.settings import BUSY_POLL, ITERATIONS, MAX_RATE, RATE, Settings
 
 PAIR = Pair("a", "b")
 CELL = Cell(1, "udp", (PAIR,), 1.0, 0.0, 1, transport="udp", message_bytes=1250, settings=Settings({RATE: 10**8}))
@@ -53,8 +59,7 @@ def test_losses_are_reported_with_whose_they_are() -> None:
     info = info_of(CELL)
     repetitions = [measured(flow(10_000, 9990, burst=7, overflow=4, refused=5, reordered=2))]
     said = " ".join(explain(info, documents.cells_of(info, repetitions)[0]))
-    assert "refused 5 more" in said
-    assert "full socket buffers dropped 4" in said
+    assert [words in said for words in ("refused 5 more", "full socket buffers dropped 4")] == [True, True]
     (row,) = documents.rows_of(documents.result_table(info, repetitions))
     assert (row["Loss"], row["Longest loss burst"], row["Reordered"]) == ("0.10", "7", "2")
     lost, overflow = loss_findings(info, repetitions)
@@ -70,9 +75,8 @@ def test_a_sender_that_cannot_keep_up_is_reported() -> None:
     said = " ".join(explain(info, documents.cells_of(info, repetitions)[0]))
     assert "100 Mbit/s were requested on each pair; the slowest sender achieved 50.0" in said
     assert loss_findings(info, repetitions) == []
-    assert documents.finding(info, repetitions, "offered load").text == (
-        "The senders did not achieve the offered load in test 1."
-    )
+    found = documents.finding(info, repetitions, "offered load")
+    assert found.text == "The senders did not achieve the offered load in test 1."
 
 
 def search_finding(*trials: Repetition) -> Finding:
@@ -83,9 +87,8 @@ def search_finding(*trials: Repetition) -> Finding:
 def test_a_rate_that_the_senders_did_not_keep_to_is_no_verdict_on_the_network() -> None:
     lost = measured(flow(100_000, 50_000), 1)
     text = search_finding(lost, measured(flow(30_000, 30_000, sent_burst=9), 2, 500_000_000)).text
-    assert "is 300 Mbit/s" in text
-    assert "500 Mbit/s were requested" in text
-    assert "the loss is" not in text
+    words = ("is 300 Mbit/s", "500 Mbit/s were requested", "the loss is")
+    assert [each in text for each in words] == [True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -105,3 +108,67 @@ def test_trials_of_which_none_could_be_measured_are_no_verdict_on_the_network() 
     assert "no trial could be measured (1 trial)" in said.text
     assert "loss" not in said.text
     assert (said.weight, said.level) == (Weight.MISSING, Severity.ERROR)
+
+
+NAGLE = "no retransmits, and TCP_NODELAY was off, so that the end of a message may wait for a delayed acknowledgement."
+UNKNOWN = "the cause is unknown."
+
+
+def having(trips: dict[int, int], size: int = 1024, **fields: Any) -> MessageResult:
+    (result,) = results("pingpong", [(size, 100, (1.0,))])
+    buckets = tuple(sorted((bucket_of(time_us * 1000), count) for time_us, count in trips.items()))
+    ends = {"rtt_min_ns": 1000 * min(trips), "rtt_max_ns": 1000 * max(trips)}
+    return replace(result, round_trips=buckets, **ends | fields)
+
+
+def test_one_kind_of_round_trips_needs_no_word() -> None:
+    assert round_trip_findings([having({20: 900, 22: 50})]) == []
+    assert round_trip_findings([having({40_000: 1000})]) == []  # a usual time, no wait
+    assert round_trip_findings(results("blast", [(1024, 100, (1.0,))])) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "why", "remedy"),
+    [
+        ({"retransmits": 0, "nodelay": False}, NAGLE, "nodelay: true would show it."),
+        ({"retransmits": 0, "nodelay": True}, UNKNOWN, None),
+        ({"retransmits": 3, "nodelay": False}, UNKNOWN, None),
+        ({"retransmits": None, "nodelay": None}, UNKNOWN, None),
+    ],
+)
+def test_waits_of_40_ms_are_reported_with_what_shows_why(fields: dict[str, Any], why: str, remedy: str | None) -> None:
+    (found,) = round_trip_findings([having({20: 990, 41_000: 10}, **fields)])
+    assert found.text == f"Test 1: 10 round trips of size 1K took about 40 ms: {why}"
+    assert found.remedy == remedy
+    assert (found.weight, found.level, found.numbers) == (Weight.SUSPECT, Severity.WARNING, {"round_trips": 10})
+
+
+@pytest.mark.parametrize(
+    ("retransmits", "why"), [(7, "7 retransmits after TCP's least timeout."), (1, "1 retransmit after"), (0, UNKNOWN)]
+)
+def test_waits_of_200_ms_are_a_timeout_where_there_are_retransmits(retransmits: int, why: str) -> None:
+    (found,) = round_trip_findings([having({20: 999, 205_000: 1}, retransmits=retransmits)])
+    assert found.text.startswith(f"Test 1: 1 round trip of size 1K took about 200 ms: {why}")
+
+
+def test_busy_polling_is_not_advised_where_it_is_a_setting_of_the_run() -> None:
+    sleeping, polled = having({18: 600, 75: 400}), having({18: 1000})
+    polled = replace(polled, cell=replace(polled.cell, settings=Settings({ITERATIONS: 100, BUSY_POLL: True})))
+    (found,) = round_trip_findings([sleeping, polled])
+    assert found.remedy is None
+
+
+@pytest.mark.parametrize("settings", [{"direction": Direction.BOTH}, {"pairs": (probing.PAIR, Pair("pi3", "pi2"))}])
+def test_where_others_fill_queues_on_the_path_no_size_is_given(settings: dict[str, Any]) -> None:
+    cell = probing.cell(**settings)
+    repetition = probing.repetition(cell, probing.probes([100] * 50, [3350] * 100), mbps=470.0)
+    found = documents.finding(builders.run(builders.plan((cell,))), [repetition], "Under load the round trip")
+    assert "a queue of about" not in found.text
+    assert found.numbers["queue_bytes"] is None
+
+
+def test_probes_that_none_answered_are_a_warning() -> None:
+    repetition = probing.repetition(probing.cell(), probing.probes([None] * 50, [None] * 100))
+    found = documents.finding(builders.run(builders.plan((probing.cell(),))), [repetition], "No probe")
+    assert found.text == "No probe of pi1 → pi2 was answered in test 1: latency is unknown."
+    assert (found.level, found.remedy) == (Severity.WARNING, "Check whether a firewall drops UDP.")

@@ -1,13 +1,22 @@
+"""Charts: marks, labels and ticks as SVG; and the picture below an answer, read back and compared with the figures."""
+
 import re
 import xml.etree.ElementTree as ET
+from itertools import accumulate
 
+import builders
+import pages
 import pytest
+from known import known
 
+from rigctl.analysis.run_view import RunView
 from rigctl.report.charts.marks import cut, text_width
 from rigctl.report.charts.plot import Axis, Line, Mark, Plot, Points, Rule, Spans, plot
 from rigctl.report.charts.scales import number_text, scale_of, ticks
 from rigctl.report.charts.svg import render_svg
+from rigctl.report.document import document
 
+NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)")
 HOSTILE = "<script>alert(1)</script>\"'&\x07"
 LONG = "a name that is much longer than its picture could ever be " * 4
 SVG = "{http://www.w3.org/2000/svg}"
@@ -36,6 +45,11 @@ def paths(svg: str, colour: str) -> list[str]:
     return re.findall(rf'<path class="{colour}"[^>]* d="([^"]*)"', svg)
 
 
+def places(svg: str, colour: str) -> list[list[tuple[float, float]]]:
+    found = [[float(number) for number in NUMBER.findall(run)] for d in paths(svg, colour) for run in d.split("M")[1:]]
+    return [list(zip(accumulate(each[::2]), accumulate(each[1::2]), strict=True)) for each in found]
+
+
 def test_a_line_has_a_gap_a_point_between_two_gaps_is_seen_and_spans_reach_from_low_to_high() -> None:
     (line,) = paths(render_svg(plotted(Line(((0, 0), (5, 500), (6, None), (7, 500), (10, 1000)), "s1"))), "s1")
     assert (line.count("M"), line.count("l")) == (2, 2)
@@ -49,10 +63,8 @@ def test_positions_do_not_drift_along_a_line_of_relative_steps() -> None:
     points = tuple((at / 100, (at * 7919) % 1000) for at in range(1001))
     whole = render_svg(plotted(Line(points, "s1")))
     alone = render_svg(plotted(Line(points[-1:], "s1"), x=Axis("seconds", 0, 10)))
-    (line,), (dot,) = paths(whole, "s1"), paths(alone, "s1")
-    numbers = [float(text) for text in re.findall(r"-?(?:\d+\.?\d*|\.\d+)", line)]
-    ends = [float(text) for text in re.findall(r"[\d.]+", dot.removesuffix("h0"))]
-    assert (sum(numbers[::2]), sum(numbers[1::2])) == pytest.approx(ends)
+    (dot,) = paths(alone, "s1")
+    assert places(whole, "s1")[0][-1] == pytest.approx([float(text) for text in dot[1:].removesuffix("h0").split()])
 
 
 @pytest.mark.parametrize("width", [200, 380, 1040])
@@ -102,7 +114,6 @@ SIZES = ["1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1K", "2K"]
 
 
 def labels(axis: Axis, *values: float, most: int = 99) -> list[str]:
-    """Of the ticks of `axis` where `values` are drawn and `most` labels have room."""
     return [tick.text for tick in ticks(scale_of(axis, values), lambda found: len(found) <= most)]
 
 
@@ -146,3 +157,29 @@ def test_labels_of_large_and_small_numbers() -> None:
         "0", "0.00012", "0.5", "12.5", "940", "9999", "12\u202f345",
     ]  # fmt: skip
     assert number_text(-0.25, 0.05) == "−0.25"
+
+
+def test_the_length_of_each_bar_is_its_goodput_as_a_share_of_the_ceiling() -> None:
+    (chart,), cells = known(document(*pages.streams()).picture).charts, RunView(*pages.streams()).cells
+    for svg in (render_svg(chart.plot), render_svg(known(chart.narrow))):
+        ((ceiling, _), *_) = places(svg, "ceiling")[0]
+        for pair, colour in enumerate(("s1", "s2")):
+            bars = places(svg, colour)
+            assert len(bars) == len(cells) == 7
+            for cell, ((left, _), (right, _)) in zip(cells, bars, strict=True):
+                goodput, own = cell.streams[pair].goodput_mbps, cell.streams[pair].ceiling_mbps
+                assert right - left == pytest.approx(known(goodput).mean / known(own) * (ceiling - left), abs=0.2)
+                assert f">{known(goodput).mean:.0f}<" in svg
+
+
+@pytest.mark.parametrize(("repeat", "whiskers"), [(3, 0), (4, 1)])
+def test_a_bar_has_a_whisker_of_one_standard_deviation_from_4_repetitions_on(repeat: int, whiskers: int) -> None:
+    cell = builders.cell(pairs=(pages.PAIR,))
+    rates = (900.0, 910.0, 920.0, 930.0)[:repeat]
+    measured = [builders.repetition(cell, [mbps], number=number) for number, mbps in enumerate(rates, 1)]
+    made = document(builders.run(builders.plan([cell], repeat=repeat)), measured)
+    svg = render_svg(known(made.picture).charts[0].plot)
+    assert len(places(svg, "ink")) == whiskers
+    for (low, _), (high, _) in places(svg, "ink"):
+        (((left, _), (right, _)),) = places(svg, "s1")
+        assert (high - low) / (right - left) == pytest.approx(2 * 12.91 / 915, rel=0.05)

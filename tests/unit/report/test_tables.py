@@ -1,0 +1,173 @@
+"""Tables: decimals and notes of columns; in parts on paper; one of any width in a terminal, with what is alike once."""
+
+from dataclasses import replace
+from typing import Any, Final
+
+import builders
+import das2
+import pages
+import pytest
+from documents import printed
+
+from rigctl.report.blocks import Column, Entry, Row, Section, Table
+from rigctl.report.document import document
+from rigctl.report.printers.html import page
+from rigctl.report.printers.slim import slim
+from rigctl.report.printers.table_parts import MOST_PAPER_ROWS, PAPER_CHARACTERS, paper_parts, repeated, screen_parts
+from rigctl.report.tables.columns import (
+    Head,
+    alike,
+    count_texts,
+    decimals_of,
+    digits_decimals,
+    filled,
+    fixed,
+    significant,
+    table_of,
+)
+
+Values = tuple[float | None, ...]
+
+
+def test_decimals_are_by_the_smallest_value_but_0() -> None:
+    expected: dict[Values, int] = {
+        (941.2, 9.5): 2, (941.2, 100.0): 0, (2.9929e-05,): 6, (0.0, None): 0, (0.0, 12.0): 1, (-0.5,): 3, (): 0,
+    }  # fmt: skip
+    assert {values: decimals_of(values) for values in expected} == expected
+
+
+def texts_of(values: Values) -> list[str]:
+    return list(map(alike(values, lambda value: digits_decimals(value, 5)), values))
+
+
+def test_numbers_have_as_many_decimals_as_the_one_that_needs_most() -> None:
+    assert texts_of((0, 170.66, 1000.42, None)) == ["0.00", "170.66", "1000.42", "–"]
+    assert texts_of((64, 62.5)) == ["64.0", "62.5"]
+    assert texts_of((3276 / 1024, 25.6, 32)) == ["3.2", "25.6", "32.0"]  # four decimals do not stretch the others
+    assert texts_of((0.09765, 64)) == ["0.098", "64.000"]
+    assert texts_of((0.00001, 1)) == ["0.00001", "1"]  # too small for three decimals: each has its own
+    assert texts_of((0.0152, 0.0163)) == ["0.0152", "0.0163"]
+
+
+def test_a_mean_of_counts_has_a_decimal_below_1000_and_no_digit_of_a_whole_number_is_lost() -> None:
+    expected: dict[Values, list[str]] = {
+        (135, 45.25): ["135.0", "45.2"],
+        (3.0, 7): ["3", "7"],
+        (999.5,): ["999.5"],
+        (1000.5,): ["1000"],
+    }
+    assert {values: list(map(count_texts(values), values)) for values in expected} == expected
+    assert [significant(*each) for each in ((63.94824, 5), (131072.4, 5), (0.1234, 3))] == [63.948, 131072, 0.123]
+
+
+def test_equal_notes_have_one_number_in_the_order_of_the_rows() -> None:
+    notes = {1: ("b",), 2: (), 3: ("a", "b")}
+    columns = [lambda own: filled(Column("Goodput"), own, fixed(0))]
+    made = table_of([1, 2, 3], columns, lambda row: Head(row, notes[row], row != 2))
+    assert made.notes == ("b", "a")
+    assert [(row.notes, row.counted) for row in made.rows] == [((1,), True), ((), False), ((2, 1), True)]
+
+
+def wide_table(rows: int, columns: int = 30) -> Table:
+    titles = (Column("Test"), *(Column(f"A column {number}") for number in range(columns)))
+    row = Row((Entry("1", 1), *(Entry("1234567.89") for _ in range(columns))), 1)
+    return Table(titles, (row,) * rows, ("note",), ("legend",))
+
+
+def test_a_table_wider_than_paper_is_printed_in_parts_that_begin_with_its_first_column() -> None:
+    parts = paper_parts(wide_table(1))
+    assert len(parts) > 1
+    assert all(part.columns[0].title == "Test" for part in parts)
+    titles = [f"A column {number}" for number in range(30)]
+    assert [column.title for part in parts for column in part.columns[1:]] == titles
+    assert all(sum(len(entry.text) + 2 for entry in part.rows[0].entries) <= PAPER_CHARACTERS for part in parts)
+    assert [part.notes for part in parts] == [()] * (len(parts) - 1) + [("note",)]
+
+
+def test_a_wide_table_of_many_rows_is_printed_across_instead_of_twice() -> None:
+    long = wide_table(MOST_PAPER_ROWS + 1)
+    assert paper_parts(long) == []
+    assert paper_parts(wide_table(MOST_PAPER_ROWS)) != []
+    results = (Section("Results", (long,), brief=True),)
+    text = page(replace(document(*builders.gigablox()), results=results, sections=()))
+    assert text.count('<div class="scroll across"') == len(screen_parts(long))
+    assert '<div class="paper"' not in text
+    assert len(paper_parts(wide_table(2 * MOST_PAPER_ROWS, 2))) == 1
+
+
+def test_columns_that_are_the_same_in_all_rows_are_told_once_but_never_what_was_measured() -> None:
+    table = document(*das2.run(windows=(65536,), flows=(1,), pairs=(1, 4))).results[0].blocks[0]
+    assert isinstance(table, Table)
+    found = repeated(table)
+    assert [table.columns[number].title for number in found] == [title for title, _ in found.values()]
+    assert 0 not in found
+    assert not {"Retransmits", "Goodput"} & {title for title, _ in found.values()}
+    columns = (Column("Test"), Column("MSS", "B", "requested"), Column("Retransmits", group="measured"))
+    row = Row((Entry("1"), Entry("1460"), Entry("0")))
+    assert repeated(Table(columns, (row, row))) == {1: ("MSS", "1460 B")}
+
+
+STREAMS: Final = (("a", "b"), ("c", "d"))
+
+
+def table(*columns: tuple[Column, list[Any]], **more: Any) -> Table:
+    """A table of these columns; an entry is given whole or as its text."""
+    rows = zip(*(entries for _, entries in columns), strict=True)
+    made = (Row(tuple(each if isinstance(each, Entry) else Entry(each) for each in row)) for row in rows)
+    return Table(tuple(column for column, _ in columns), tuple(made), **more)
+
+
+def lines(made: Table, width: int = 80) -> list[str]:
+    return [line.plain.rstrip() for line in slim(made, width).lines]
+
+
+TEST: Final = (Column("Test"), ["1", "2"])
+
+
+def test_a_default_that_all_rows_have_is_named_by_what_was_used() -> None:
+    asked = (Column("Window", "", "requested"), ["default"] * 2)
+    used = (Column("Effective window", "", "derived", phrase="{} by default", granted="Window"), ["2M"] * 2)
+    assert slim(table(TEST, asked, used), 80).alike == ("2M by default",)
+
+
+RATES: Final = (
+    Column("Goodput of each pair", "Mbit/s", short="Mbit/s\nof each pair"),
+    [Entry("927, 930", parts=("927", "930")), Entry("939, 941", parts=("939", "941"))],
+)
+COUNTS: Final = (Column("Retransmits", short="Retr"), [Entry("2, 1", parts=("2", "1"))] * 2)
+SHARE: Final = (
+    Column("Efficiency", "%", "derived", share_of="Ceiling", minor=-1),
+    [Entry("50.0", 50.0), Entry("100.0", 100.0)],
+)
+CEILING: Final = (Column("Ceiling of a pair", "Mbit/s", "derived"), ["941.5"] * 2)
+
+
+def test_each_stream_has_a_column_of_its_own_and_a_share_its_bar_where_there_is_room() -> None:
+    made = table(TEST, RATES, COUNTS, SHARE, CEILING, streams=STREAMS)
+    assert lines(made) == [
+        "       Mbit/s   Retransmits",
+        "Test  a→b  c→d       a→  c→  of 941.5",
+        "   1  927  930        2   1    50.0 %  ██▌",
+        "   2  939  941        2   1   100.0 %  █████",
+    ]
+    assert lines(made, 39)[-1] == "   2  939  941        2   1   100.0 %"
+    assert "939, 941" in lines(made, 30)[-1]
+
+
+def test_minor_columns_are_left_out_first_and_those_that_the_table_is_about_last() -> None:
+    minors = {"w": 3, "x": -1, "y": 3, "z": 0}
+    made = table(TEST, *((Column(name, minor=minor), [f"{name}-1", f"{name}-2"]) for name, minor in minors.items()))
+    assert slim(made, 80).titles_left_out == ()
+    assert slim(made, 16).titles_left_out == ("w", "y")
+    assert slim(made, 16).left_out == (("w w-1", "y y-1"), ("w w-2", "y y-2"))
+    assert slim(made, 10).titles_left_out == ("w", "y", "z")
+
+
+@pytest.mark.parametrize("width", [40, 80, 100, 132, 200])
+@pytest.mark.parametrize("name", pages.RUNS)
+def test_no_line_of_a_document_is_wider_than_its_terminal_and_no_table_is_in_two_parts(name: str, width: int) -> None:
+    made = document(*pages.RUNS[name]())
+    said = printed(made, width)
+    assert [line for line in said if len(line) > width] == []
+    heads = [line for line in said if line.startswith("Test ")]
+    assert len(heads) <= sum(section.brief for section in (*made.results, *made.sections))

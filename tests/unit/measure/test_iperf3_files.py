@@ -3,14 +3,15 @@
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import builders
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from known import known
 from planning import planned
 
 from rigctl.analysis.nights.figures import keys_of_tests
@@ -98,11 +99,8 @@ def test_a_server_that_received_knows_the_goodput_and_one_that_sent_does_not(ver
     assert [found is None for found in goodput(f"{version}/bidir.server")] == [False, True]
 
 
-def test_a_client_without_the_servers_total_does_not_take_its_own() -> None:
+def test_a_client_takes_the_servers_total_only_and_each_direction_its_own() -> None:
     assert goodput("3.12/tcp.client", lambda one: one["end"]["streams"][0].pop("receiver")) == [None]
-
-
-def test_both_directions_have_their_own_figures() -> None:
     figures = [of_receiver("3.21/bidir.client", key) for key in ("sum_received", "sum_received_bidir_reverse")]
     assert goodput("3.21/bidir.client") == pytest.approx(figures, rel=0.02)
 
@@ -221,16 +219,12 @@ def test_damaged_and_foreign_files_are_refused_with_their_place(content: bytes, 
         reports_of("f.json", content)
 
 
-def _as_one_line(text: str) -> str:
-    return json.dumps(json.loads(text))
-
-
 @pytest.mark.parametrize(
     "around",
     [
         lambda text: f"{text}iperf3: error - unable to send control message: Broken pipe\n".encode(),
         lambda text: f"warning: UDP block size 8192 exceeds TCP MSS 1448\n{text}".encode(),
-        lambda text: f"2026-11-26T09:00:00 host-a {_as_one_line(text)}".encode(),
+        lambda text: f"2026-11-26T09:00:00 host-a {json.dumps(json.loads(text))}".encode(),
         lambda text: f"[{text}]".encode(),
         lambda text: text.encode("utf-16"),  # with a byte order mark, as `>` of PowerShell writes
         lambda text: text.replace("\n", "\r\n").encode("utf-16-le"),
@@ -245,7 +239,7 @@ def test_text_around_a_report_and_its_encoding_do_not_matter(around: Callable[[s
 
 def test_several_reports_with_lines_between_and_without_are_all_read() -> None:
     text = (FIXTURES / "3.12/tcp.client.json").read_text("utf-8")
-    one = _as_one_line(text)
+    one = json.dumps(json.loads(text))
     assert len(reports_of("log", f"run 1\n{text}\nrun 2\n{text}".encode())) == 2
     assert len(reports_of("log", f"{one}{one}\n[{one}, {one}]".encode())) == 4
 
@@ -258,8 +252,8 @@ ALTOGETHER = {"pmtu": -1, "rtt": -1, "snd_wnd": -1, "snd_cwnd": -1, "retransmits
 def test_what_iperf3_does_not_know_is_unknown(unknown: dict[str, int], rtt_us: int | None) -> None:
     run = made("3.12/tcp.client", edit=lambda one: [each["streams"][0].update(unknown) for each in one["intervals"]])
     (flow,) = run.repetitions[0].flows
-    assert flow.sender is not None
-    assert (flow.sender.tcp.pmtu, flow.sender.tcp.rtt_us, flow.retransmits) == (None, rtt_us, 0)
+    tcp = known(flow.sender).tcp
+    assert (tcp.pmtu, tcp.rtt_us, flow.retransmits) == (None, rtt_us, 0)
     assert [row["goodput_mbps"] for row in rows(run)] == goodput("3.12/tcp.client")
 
 
@@ -301,11 +295,8 @@ def test_any_value_in_any_place_is_imported_or_refused(path: tuple[Any, ...], va
 
 def test_a_record_that_no_store_takes_is_refused_with_the_reason() -> None:
     (repetition,) = made("3.12/tcp.client").repetitions
-    (flow,) = repetition.flows
-    assert flow.sender is not None
-    wrong = replace(flow, sender=replace(flow.sender, tcp=replace(flow.sender.tcp, pmtu=-1)))
     assert refusal(repetition) is None
-    assert refusal(replace(repetition, flows=(wrong,))) == "pmtu is below 0"
+    assert refusal(builders.changing_flows(repetition, sender={"pmtu": -1})) == "pmtu is below 0"
 
 
 def test_each_kind_of_imported_tests_has_its_table_and_its_answer() -> None:

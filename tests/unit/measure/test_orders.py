@@ -41,7 +41,6 @@ UDP: dict[str, Any] = {"test": "udp", "message_bytes": 1472, "transport": "udp",
         (COPIED, True, "zerocopy=1"),
         (COPIED, False, "copy=1"),
         (MESSAGES | {"busy_poll": True}, False, "nodelay=1 test=pingpong size=1024 busy=1"),
-        (MESSAGES, False, "nodelay=1 test=pingpong size=1024"),
         (MESSAGES | {"test": "blast"}, False, "nodelay=1 test=blast size=1024"),
         (MESSAGES | {"transport": "udp"}, False, "nodelay=1 transport=udp test=pingpong size=1024"),
         (FILE, True, "test=file size=9 disk=1 folder=/var/a%20b"),  # only a disk has a folder

@@ -97,8 +97,7 @@ COARSE = {"coarse": True, **UNKNOWN}
 @pytest.mark.parametrize(
     ("sent", "counted", "found"),
     [
-        (SENT, (OCTETS, 1000), {"difference_pct": 0, "short_octets": 0}),
-        (replace(SENT, retransmitted=None), (OCTETS, 1000), {"short_octets": 0, "retransmitted": 0}),
+        (replace(SENT, retransmitted=None), (OCTETS, 1000), {"difference_pct": 0, "short_octets": 0}),
         # More packets than TCP sent segments are not all the flows'; what is short then has none of theirs.
         (SENT, (OCTETS, 1010), {"short_octets": 660}),
         (SENT, (OCTETS - 660, 990), {"expected": OCTETS - 660, "short_octets": 0}),
@@ -223,14 +222,11 @@ UNATTRIBUTED, NOWHERE = (Where.UNATTRIBUTED, "unattributed"), (Where.NOWHERE, "n
 @pytest.mark.parametrize(
     ("paper", "fields", "found"),
     [
-        ({"nics": False, "losses": LOST}, {}, [(*EXPECTED["switch out"], 300)]),
         ({"nics": False, "losses": QUEUED}, {}, [(Where.BETWEEN, "before a p1", 300)]),
         ({"losses": LOST}, UNREAD, [(Where.BETWEEN, "between n1's interface and n3's interface", 300)]),
         ({"nics": False, "losses": LOST}, UNREAD, [(*UNATTRIBUTED, 300)]),
         ({"needless": 300, "nic_drops": DROPPED}, {}, [(*N3, 300), (*N4, 300)]),
-        ({"needless": 300}, {}, [(*NOWHERE, 600)]),
         ({"needless": 200, "losses": BOTH_LOST}, {}, [(*P3, 300), (*P4, 300), (*NOWHERE, 400)]),
-        ({}, {}, []),
         # More octets than the flows' at the port in: whether the 300 were lost before it can't be seen.
         ({"losses": QUEUED, "nics": False, "foreign_octets": {("p1", "in"): 868_800}}, {}, [(*UNATTRIBUTED, 300)]),
         # TCP would have retransmitted as much as this hole.
@@ -362,7 +358,6 @@ def beside(
 @pytest.mark.parametrize(
     ("octets", "fields", "others"),
     [
-        (OWN, {}, 0),
         (OWN - 1, {}, 0),
         (OWN, {"packets": 1005}, 0),
         # Full frames of 1500 + 14, each with 24 bytes more on the wire; or as many frames as were counted.
@@ -414,12 +409,9 @@ TCP = TcpInfo(mss=1000, retransmitted_bytes=20_000)
         # The bytes received and all that may have come twice, but no more than the segments that came.
         (Side(9, 1, 2, tcp=TCP), Side(900_000, 1, 2), 920_000),
         (Side(9, 1, 2, tcp=TCP), Side(900_000, 1, 2, tcp=TcpInfo(segs_in=910)), 910_000),
-        (Side(9, 1, 2, tcp=TCP), Side(900_000, 1, 2, tcp=TcpInfo(segs_in=930)), 920_000),
-        (Side(9, 1, 2, tcp=TCP), Side(900_000, 1, 2, tcp=TcpInfo(segs_in=10)), 900_000),
         (Side(9, 1, 2, tcp=TcpInfo(retransmits=0)), Side(900_000, 1, 2, tcp=TcpInfo(segs_in=10)), 900_000),
         # Unknown: all that was sent.
         (Side(9, 1, 2), Side(900_000, 1, 2, tcp=TcpInfo(segs_in=910)), 1_000_000),
-        (None, Side(900_000, 1, 2), 1_000_000),
         (Side(9, 1, 2, tcp=TCP), None, 1_000_000),
         (Side(9, 1, 2, tcp=TCP), Side(2_000_000, 1, 2), 1_000_000),
         # Datagrams: those that came twice, or that nobody waited for.

@@ -27,19 +27,32 @@ def file(*frames: bytes) -> bytes:
     return HEAD + b"".join(frames)
 
 
+WRAP, HALF = 2**32 - 1000, 2**31
+
+
 @pytest.mark.parametrize("version", [4, 6])
-def test_what_comes_again_is_counted_in_segments(version: int) -> None:
-    sent = [frame(1000, 1448, version=version), frame(2448, 2896, version=version), frame(1000, 1448, version=version)]
-    assert retransmits_seen(file(*sent), PORT, 1448) == 1
-    # A super-packet of which one segment is new: two of its three were sent before.
-    assert retransmits_seen(file(*sent[:2], frame(2448, 4344, version=version)), PORT, 1448) == 2
-    assert retransmits_seen(file(*sent[:2]), PORT, 1448) == 0
-
-
-def test_numbers_that_begin_anew_are_no_repetition() -> None:
-    wrap = 2**32 - 1000
-    assert retransmits_seen(file(frame(wrap, 1448), frame(wrap + 1448, 1448)), PORT, 1448) == 0
-    assert retransmits_seen(file(frame(wrap, 1448), frame(wrap + 1448, 1448), frame(wrap, 1448)), PORT, 1448) == 1
+@pytest.mark.parametrize(
+    ("sent", "again"),
+    [
+        ([(1000, 1448), (2448, 2896), (1000, 1448)], 1),
+        # A super-packet of which one segment is new: two of its three were sent before.
+        ([(1000, 1448), (2448, 2896), (2448, 4344)], 2),
+        # One whose end alone is new counts by what is old.
+        ([(0, 4344), (2896, 2896)], 1),
+        ([(0, 4344), (2895, 2896)], 2),
+        ([(0, 4344), (0, 4344)], 3),
+        ([(0, 4344), (4344, 1448)], 0),
+        ([(1000, 10), (1010, 1), (1010, 1)], 1),  # one byte more moves the end
+        # Numbers begin anew; half of them away is no repetition.
+        ([(WRAP, 1448), (WRAP + 1448, 1448)], 0),
+        ([(WRAP, 1448), (WRAP + 1448, 1448), (WRAP, 1448)], 1),
+        ([(2**32 - 10, 10), (2**32 - 10, 10)], 1),
+        ([(HALF + 1000, 0), (HALF + 990, 10), (1000, 10)], 0),
+    ],
+)
+def test_what_was_sent_before_is_counted_in_segments(sent: list[tuple[int, int]], again: int, version: int) -> None:
+    frames = [frame(sequence, payload, version=version) for sequence, payload in sent]
+    assert retransmits_seen(file(*frames), PORT, 1448) == again
 
 
 def test_each_flow_has_its_own_numbers_and_neither_the_way_back_nor_another_port_counts() -> None:
@@ -71,21 +84,6 @@ def test_a_super_packet_too_large_for_its_field_is_as_long_as_its_frame(version:
 def test_a_damaged_file_is_refused(bad: bytes) -> None:
     with pytest.raises(ValueError, match=r"pcap|ends inside"):
         list(segments(bad))
-
-
-def test_one_byte_more_moves_the_end_and_half_the_numbers_away_is_no_repetition() -> None:
-    assert retransmits_seen(file(frame(1000, 10), frame(1010, 1), frame(1010, 1)), PORT, 1448) == 1
-    far = 2**31
-    assert retransmits_seen(file(frame(1000 + far, 0), frame(1000 + far - 10, 10), frame(1000, 10)), PORT, 1448) == 0
-    assert retransmits_seen(file(frame(2**32 - 10, 10), frame(2**32 - 10, 10)), PORT, 1448) == 1
-
-
-def test_a_segment_whose_end_alone_is_new_counts_by_what_is_old() -> None:
-    first = frame(0, 3000)
-    assert retransmits_seen(file(first, frame(2000, 2000)), PORT, 1000) == 1
-    assert retransmits_seen(file(first, frame(1999, 2000)), PORT, 1000) == 2
-    assert retransmits_seen(file(first, frame(0, 3000)), PORT, 1000) == 3
-    assert retransmits_seen(file(first, frame(3000, 1000)), PORT, 1000) == 0
 
 
 def test_a_frame_that_holds_no_more_than_its_headers_is_read() -> None:

@@ -19,10 +19,8 @@ Fields: TypeAlias = dict[str, Any]
     [
         (1500, None, {}, Fraction(1448, 1538)),
         (1500, None, {"timestamps": False}, Fraction(1460, 1538)),
-        (9000, None, {}, Fraction(8948, 9038)),
         (1500, None, {"ip_version": 6}, Fraction(1428, 1538)),
         # An MSS beyond the MTU is what the MTU carries.
-        (1500, 9000, {"timestamps": False}, Fraction(1460, 1538)),
         (1500, 9000, {"ip_version": 6}, Fraction(1428, 1538)),
         (1500, 500, {}, Fraction(500, 590)),
     ],
@@ -41,20 +39,14 @@ def test_a_smaller_mss_than_the_mtu_allows_is_taken_less_the_timestamps() -> Non
     ("payload", "mtu", "ip_version", "wire"),
     [
         (1472, 1500, 4, 1538),
-        (1452, 1500, 6, 1538),
-        (1, 1500, 4, 64 + 20),
         (18, 1500, 4, 84),
         (19, 1500, 4, 85),
         # In fragments, of data a multiple of 8: 1480 of 1500 bytes, with 20 of header and 38 around.
         (1473, 1500, 4, 1538 + 84),  # 1481 bytes with UDP's header: the last one is padded
-        (2952, 1500, 4, 2 * 1538),
-        (2953, 1500, 4, 2 * 1538 + 84),
         (2952 + 27, 1500, 4, 2 * 1538 + 20 + 27 + 38),
-        (8192, 1500, 4, 5 * 1538 + 800 + 20 + 38),
         (1474, 1499, 4, 1530 + (1482 - 1472) + 20 + 38 + 16),  # 1479 of 1499 bytes, cut to 1472; 68 bytes are padded
         # In IPv6 with 8 bytes more of header each: 1448 of data.
         (1453, 1500, 6, (1448 + 48 + 38) + (13 + 48 + 38)),
-        (2888, 1500, 6, 2 * (1448 + 48 + 38)),
     ],
 )
 def test_a_datagram_takes_frames_and_headers(payload: int, mtu: int, ip_version: int, wire: int) -> None:
@@ -100,30 +92,17 @@ def test_the_windows_of_stratus() -> None:
     ("packet", "payload", "frame"),
     [
         (Packet(), 1448, 1518),
-        (Packet(), 500, 570),
-        (Packet(ip_version=6), 500, 590),
-        (Packet(), 1, 71),
-        (PLAIN, 1460, 1518),
-        (PLAIN, 1, 64),  # 59, padded
-        (PLAIN, 6, 64),
+        (PLAIN, 6, 64),  # the least frame; fewer bytes are padded
         (PLAIN, 7, 65),
-        (UDP, 1472, 1518),
-        (UDP, 1, 64),
         (Packet(ip_version=6), 1428, 1518),
         (Packet("udp", 6), 1452, 1518),
         (Packet(vlan=True), 1448, 1522),
         (Packet(timestamps=False, vlan=True), 1, 64),  # the tag takes the padding's place
-        (Packet(), 8948, 9018),
     ],
 )
 def test_frames_hold_headers_padding_and_check_sequence(packet: Packet, payload: int, frame: int) -> None:
     assert packet.frame_bytes(payload) == frame
     assert packet.wire_bytes(payload) == frame + 20
-
-
-@pytest.mark.parametrize(("packet", "size"), [(Packet(), 1448), (PLAIN, 1460), (UDP, 1472), (Packet("udp", 6), 1452)])
-def test_what_fits_an_mtu_of_1500(packet: Packet, size: int) -> None:
-    assert packet.largest_payload(1500) == size
 
 
 GIGABIT = 10**9
@@ -154,19 +133,13 @@ def test_no_path_and_a_path_of_unknown_ceiling_have_no_sum() -> None:
 @pytest.mark.parametrize(
     ("ends", "rates", "sum_mbps"),
     [
-        # Pairs of their own add up.
-        ("a>b", {}, 900),
         ("a>b c>d e>f", {}, 2700),
         # A node that sends twice or receives twice has one link for both.
         ("a>b a>c", {}, 900),
         ("b>a c>a", {}, 900),
-        ("a>b a>b", {}, 900),
-        ("a>b a>b", {"a": 2 * GIGABIT, "b": 2 * GIGABIT}, 1800),
         # A link carries its rate in each direction.
         ("a>b b>a", {}, 1800),
-        ("a>b b>c c>a", {}, 2700),
         # A faster link is shared by as many slower ones as it holds.
-        ("s>a s>b s>c", {"s": 10 * GIGABIT}, 2700),
         ("s>a s>b s>c", {"s": 2 * GIGABIT}, 1800),
         ("a>s b>s c>s", {"s": 2 * GIGABIT}, 1800),
         # A node whose rate is not known is taken to have that of its path.
@@ -189,39 +162,24 @@ def test_the_smaller_share_of_payload_is_that_of_its_own_path() -> None:
 @pytest.mark.parametrize(
     ("ends", "rate_bps", "sum_mbps"),
     [
-        ("a>b", 1_500_000_000, 900),
         ("a>b c>d", 1_500_000_000, 1350),
-        ("b>a d>c", 1_500_000_000, 1350),
         ("a>b d>c", 1_500_000_000, 1800),
         ("a>b c>d b>a d>c", 1_500_000_000, 2700),
         # What does not cross the trunk is free of it.
-        ("a>c c>a", 1_500_000_000, 1800),
         ("a>b c>d b>x", 1_500_000_000, 1350 + 900),
-        ("a>c c>e", 100_000_000, 1800),
         ("a>b c>e", 100_000_000, 90 + 900),
         # A trunk wider than all links limits nothing; the links of the pairs still do.
         ("a>b c>d", 10**10, 1800),
-        ("a>b a>d", 10**10, 900),
     ],
 )
 def test_pairs_over_a_trunk_share_it_in_each_direction(ends: str, rate_bps: int, sum_mbps: float) -> None:
     assert at_once(*paths_of(ends), trunk=replace(TRUNK, rate_bps=rate_bps)) == pytest.approx(sum_mbps)
 
 
-@pytest.mark.parametrize(
-    ("sender", "receiver", "way"),
-    [
-        ("a", "b", ("left", "right")),
-        ("b", "a", ("right", "left")),
-        ("a", "c", None),
-        ("a", "x", None),
-        ("x", "a", None),
-        ("nobody", "a", None),
-        ("a", "nobody", None),
-    ],
-)
-def test_a_path_crosses_the_trunk_between_two_switches(sender: str, receiver: str, way: tuple[str, str] | None) -> None:
-    assert TRUNK.way(path(sender, receiver)) == way
+def test_a_path_crosses_the_trunk_between_two_switches() -> None:
+    assert [TRUNK.way(path(*ends)) for ends in ("ab", "ba")] == [("left", "right"), ("right", "left")]
+    # Of x no switch is known, and y is no node of the plan.
+    assert [TRUNK.way(path(*ends)) for ends in ("ac", "ax", "xa", "ay", "ya")] == [None] * 5
 
 
 def test_the_trunk_of_a_plan_holds_the_nodes_at_its_ends() -> None:

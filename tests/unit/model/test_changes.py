@@ -38,13 +38,10 @@ def test_a_step_is_found_in_its_second_night_and_dated_to_its_first(share: float
     assert not change.gradual
 
 
-def test_a_quiet_series_and_a_step_below_the_bound_have_no_change() -> None:
-    assert changes(quiet(90)) == ()
-    assert changes(stepped(90, 40, -0.01)) == ()
-
-
-def test_a_lower_bound_finds_the_smaller_step() -> None:
-    (change,) = changes(stepped(90, 40, -0.01), Rules(bound=0.01))
+def test_only_a_lower_bound_finds_a_step_below_the_bound() -> None:
+    values = stepped(90, 40, -0.01)
+    assert changes(quiet(90)) == changes(values) == ()
+    (change,) = changes(values, Rules(bound=0.01))
     assert 40 <= change.at <= change.found <= 47
 
 

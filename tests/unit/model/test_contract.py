@@ -80,10 +80,7 @@ def side(count: int, datagrams: int | None = None, samples: Sequence[int] = ()) 
 @pytest.mark.parametrize(
     ("cell", "sent", "received", "reason"),
     [
-        ({}, side(9), side(9), None),
         ({}, side(9), side(4), None),
-        ({}, side(9), side(2**50), "pi2 reports 1,125,899,906,842,624 bytes received, pi1 sent 9. "),
-        (UDP, side(50_000, 50), side(50_000, 50), None),
         (UDP, side(50_000, 50), side(50_000, 51), "pi2 reports 51 datagrams received, pi1 sent 50. "),
         (UDP, side(50_000, 50), side(50_001, 50), "pi2 reports 50,001 bytes received, pi1 sent 50,000. "),
         # A message, or a piece of a file, that is not done with may have arrived.
@@ -94,7 +91,6 @@ def side(count: int, datagrams: int | None = None, samples: Sequence[int] = ()) 
         (FILE, side(0), side(65537), "pi2 reports 65,537 bytes received, pi1 sent 65,536. "),
         # Samples rise to the total.
         ({}, side(9, samples=[0, 4, 9]), side(9, samples=[0, 4, 4]), None),
-        ({}, side(9), side(9, samples=[0, 7, 3]), "pi2 reports 3 bytes after 7: "),
         ({}, side(9, samples=[5, 6, 10**9]), side(9), "pi1 reports a sample of 1,000,000,000 bytes, but 9 in all. "),
         ({}, None, side(9, samples=[0, 7, 3]), "pi2 reports 3 bytes after 7: "),
         ({}, None, side(9), None),
@@ -126,12 +122,10 @@ def sending(messages: int, datagrams: int | None = None) -> Side:
 @pytest.mark.parametrize(
     ("cell", "senders", "reason"),
     [
-        (PINGPONG, [sending(1199)], f"a -> b: 1,199 of 1,200 {LONGER}, or request fewer"),
         (PINGPONG, [sending(1200), sending(1300)], None),
         (PINGPONG, [sending(1200), sending(1199)], f"a -> b: 1,199 of 1,200 {LONGER}, or request fewer"),
         # Without a number of messages one is enough.
         (TIMED, [sending(1)], None),
-        (TIMED, [sending(0)], f"a -> b: 0 {LONGER}"),
         (TIMED, [side(0, 5)], f"a -> b: 0 {LONGER}"),
         (TIMED, [None], f"a -> b: 0 {LONGER}"),
         # Over UDP those that never came back are done with too.
@@ -150,7 +144,6 @@ def test_fewer_messages_than_asked_for_are_no_measurement_and_say_what_to_do(
     ("cell", "start_s", "end_s", "skew_ns", "limit_s", "reason"),
     [
         ({}, 0, 10, 10_000_001, 0.010, "start skew 10.000001 ms exceeds the limit of 10 ms"),
-        ({}, 0, 10, 10_000_001, 0.0099, "start skew 10.0 ms exceeds the limit of 9.9 ms"),
         ({}, 0, 10, 25_000, 1e-6, "start skew 0.025 ms exceeds the limit of 0.001 ms"),
         ({}, 0, 10, 10_000_000, 0.010, None),
         ({}, 0, 8.99, 0, 0.010, "all flows ran together for only 8.99 s of 10 s, less than 9.00 s"),
@@ -160,8 +153,6 @@ def test_fewer_messages_than_asked_for_are_no_measurement_and_say_what_to_do(
         ({"omit_s": 5.0}, 0, 4, 0, 0.010, "all flows ran together for only 4.00 s of 5 s, less than 4.50 s"),
         # How late a flow may be is one number for skew and interval.
         ({}, 2, 10, 2 * S, 2.0, None),
-        ({}, 2, 10, 2 * S, 1.9, "start skew 2000.0 ms exceeds the limit of 1900 ms"),
-        ({"duration_s": 0.4}, 0, 1e-9, 0, 1.0, None),
     ],
 )
 def test_a_repetition_that_starts_or_ends_too_unevenly_is_invalid(

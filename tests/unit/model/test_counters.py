@@ -50,7 +50,6 @@ TOP32, TOP64 = 2**32, 2**64
 @pytest.mark.parametrize(
     ("octets", "traffic_s", "rate_bps", "risen", "why"),
     [
-        ([100, 1100, 2100, 2100], (0.1, 1.9), None, 2000, None),
         ([0, 700, 1700, 1700], (1.1, 1.9), None, 1000, None),  # from the last reading before the traffic
         # A lost reading costs nothing in the middle.
         ([0, 1000, -1, 3000, 3000], (0.1, 2.9), None, 3000, None),
@@ -60,7 +59,6 @@ TOP32, TOP64 = 2**32, 2**64
         # A counter that wraps goes on; a fall that the port's rate cannot explain is a reset.
         ([TOP32 - 150_000, TOP32 - 50_000, 50_000, 150_000, 150_000], (0.1, 2.9), GIGABIT, 300_000, None),
         ([TOP64 - 150_000, TOP64 - 50_000, 50_000, 150_000, 150_000], (0.1, 2.9), GIGABIT, 300_000, None),
-        ([2**31, 2**31 + 1000, 500, 1500], (0.1, 1.9), GIGABIT, None, RESET),
         ([TOP32 - 300_000_000, TOP32 - 299_999_000, 500, 1500], (0.1, 1.9), GIGABIT, None, RESET),
         ([2**40, 2**40 + 1000, 500, 1500], (0.1, 1.9), GIGABIT, None, RESET),
         ([2**63, 2**63 + 1000, 500, 1500], (0.1, 1.9), GIGABIT, None, RESET),

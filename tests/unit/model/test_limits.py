@@ -1,6 +1,6 @@
 """The rules that name a limit: each with evidence that was measured where that limit was injected."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,8 +26,6 @@ SHARED = {"efficiency": 0.48, "shared_share": 0.96, "shared_link": "to far"}
 STANDING = {"efficiency": 0.95, "queue_ms": 5.0, "queue_growth": 10.0, "shared_share": 0.99, "shared_link": "to b"}
 FULL = {"in_flight_share": 1.03, "held_share": 0.98, "variation": 0.09}
 NEAR = {"rtt_min_ms": 0.01}
-OCCUPIED = {"processors": "others", "others_pct": 87.0}
-SMALL_FRAMES = {"queue_ms": 6.8, "queue_growth": 310.0, "variation": 0.168}
 MARKED = {"marked_share": 0.03, "marks_allow": 0.7}
 OTHERS = {"other_share": 0.4, "other_mbps": 40.0, "other_link": "to far", "other_counter": "far eth0"}
 
@@ -35,48 +33,23 @@ OTHERS = {"other_share": 0.4, "other_mbps": 40.0, "other_link": "to far", "other
 @pytest.mark.parametrize(
     ("values", "limit", "cause"),
     [
-        ({}, "unknown", None),
-        ({"efficiency": 0.98}, "line-rate", None),
-        ({"efficiency": 0.979}, "unknown", None),
-        ({"asked_share": 0.99}, "rate", None),
-        ({"asked_share": 1.05}, "rate", None),
         ({"asked_share": 0.97}, "unknown", None),
         ({"asked_share": 1.5}, "unknown", None),  # nothing held it to its rate
-        # 12 KB on each of 2 flows, 7 ms: the kernel counted 39 to 45 % of the time.
-        ({"in_flight_share": 0.98, "rtt_growth": 1.01, "held_share": 0.42}, "window", "receive"),
         ({"in_flight_share": 0.98, "rtt_growth": 1.01, "held_share": None}, "window", "receive"),
-        ({"window_share": 0.91, "held_share": 0.96, "processors": "machine", "busy_pct": 99.0}, "window", "receive"),
         ({"window_share": 0.7, "held_share": 0.96, "processors": "machine", "busy_pct": 99.0}, "machine", None),
-        ({"window_share": 0.7, "held_share": 0.6}, "window", "receive"),
-        # tcp_wmem of 24,000 bytes over 9 ms: 37,000 in flight.
-        ({"in_flight_sndbuf": 1.55, "in_flight_cwnd": 0.4}, "window", "send"),
-        # 20,000 bytes: the last write exceeds it by a super-packet, and the kernel counted no waiting.
+        # The last write exceeds a buffer of 20,000 bytes by a super-packet, and the kernel counted no waiting.
         ({"in_flight_sndbuf": 3.18, "in_flight_cwnd": 0.14}, "window", "send"),
-        # The same over 10 µs, which hosts make 60: a queue would be a millisecond.
-        (FILLED | {"rtt_growth": 1.9, "rtt_ms": 0.019, "rtt_min_ms": 0.01, "window_share": 0.52}, "window", "receive"),
         # A window of 10 KB through a shaper of 3 of 10 Gbit/s: it allows three times as much, and waits all the time.
         (FILLED | NEAR | {"held_share": 1.0, "rtt_growth": 3.0, "rtt_ms": 0.03, "window_share": 0.32}, "unknown", None),
-        (FILLED | NEAR | {"rtt_growth": 300.0, "rtt_ms": 3.0}, "unknown", None),
         (BUFFER | NEAR | {"rtt_growth": 6.0, "rtt_ms": 0.06}, "window", "send"),
         ({"shared_share": 0.99, "shared_link": "to far"}, "shared-link", None),
         ({"quota_receiver": 0.6, "quota_sender": 0.2}, "receiver", "quota"),
-        ({"quota_sender": None, "quota_receiver": None}, "unknown", None),
         ({"processors": "sender", "busy_pct": 96.0}, "sender", None),
-        ({"processors": "others", "others_pct": 70.0}, "unknown", "others"),
-        # tbf of 300 Mbit/s, reno.
-        ({"queue_ms": 4.7, "queue_growth": 5.8, "rtt_growth": 7.9, "variation": 0.004}, "path", "shaper"),
         ({"queue_ms": 0.6, "queue_growth": 50.0, "rtt_growth": 90.0, "variation": 0.004}, "unknown", None),
-        # bbr over 12 ms.
-        ({"queue_ms": 2.1, "queue_growth": 1.18, "rtt_growth": 1.18, "variation": 0.003}, "path", "shaper"),
-        # A window that fills the queue of a shaper: the goodput is the shaper's.
-        (FILLED | {"held_share": 0.96, "queue_ms": 4.7, "queue_growth": 2.2, "rtt_growth": 2.2}, "path", "shaper"),
-        ({"efficiency": 0.95, "queue_ms": 3.0, "queue_growth": 30.0, "lost_share": 0.2}, "line-rate", None),
         ({"efficiency": 0.95, "queue_ms": 3.0, "queue_growth": 30.0, "lost_share": 0.05}, "loss", None),
         # A class beside others near the ceiling is limited by the link that they share.
         (STANDING, "line-rate", None),
         (STANDING | {"beside_classes": True}, "shared-link", None),
-        ({"halves": False, "lost_share": 0.36, "variation": 1.2}, "loss", None),
-        ({"halves": False, "lost_share": 0.01}, "unknown", None),
         # Bounds apply to what is printed: 98.0 %, 101.0 % and 101.1 %.
         ({"efficiency": 0.9796}, "line-rate", None),
         ({"efficiency": 1.0104}, "line-rate", None),
@@ -85,34 +58,25 @@ OTHERS = {"other_share": 0.4, "other_mbps": 40.0, "other_link": "to far", "other
         ({"efficiency": 0.99, "larger_frames": 1.05, "clamped_mss": 888.0}, "mtu", "clamp"),
         # Two pairs share a link that carries 95 to 97 %: as one pair would, with a queue that is never empty.
         ({**SHARED, "queue_ms": 3.0, "queue_growth": 30.0, "variation": 0.01}, "shared-link", None),
-        ({**SHARED, "lost_share": 0.02, "unevenness": 0.05, "loss_clumps": 3.0}, "unknown", None),
-        # Other traffic that fills the link with the run's; that may; and far from that.
-        ({**OTHERS, "link_share": 0.98, "queue_ms": 5.0, "queue_growth": 300.0}, "other-traffic", None),
+        # Other traffic that fills the link with the run's, and that may.
         ({**OTHERS, "link_share": 0.98, "asked_share": 1.0}, "rate", None),
-        ({**OTHERS, "link_share": 0.98, "in_flight_share": 0.98, "held_share": 0.9}, "window", "receive"),
         ({**OTHERS, "link_share": 0.85, "queue_ms": 5.0, "queue_growth": 300.0}, "unknown", "traffic"),
-        ({**OTHERS, "link_share": 0.6, "queue_ms": 5.0, "queue_growth": 300.0}, "path", "shaper"),
-        # A short test: goodput rose in half of it, or was not sampled often enough. The queue never was empty.
-        ({"queue_ms": 63.0, "queue_growth": 2740.0, "variation": 0.19}, "path", "shaper"),
+        # A short test, not sampled often enough: the queue never was empty.
         ({"queue_ms": 12.8, "queue_growth": 1300.0, "variation": None, "lost_share": 0.002}, "path", "shaper"),
         (FULL | {"window_share": 0.4, "queue_ms": 6.0, "queue_growth": 2.2, "rtt_growth": 2.5}, "unknown", None),
         # A line of small frames on a busy machine: goodput varies by 17 %, and is 86 % of what the line carries.
-        (SMALL_FRAMES | {"efficiency": 0.861}, "unknown", None),
-        (SMALL_FRAMES | OCCUPIED | {"efficiency": 0.6, "agent_share": 0.23}, "unknown", "others"),
+        ({"queue_ms": 6.8, "queue_growth": 310.0, "variation": 0.168, "efficiency": 0.861}, "unknown", None),
         # A full window beside hosts that answer late: little of it stands in that queue.
         (FULL | {"window_share": 0.55, "queue_ms": 3.4, "queue_growth": 1.7, "rtt_growth": 1.9}, "window", "receive"),
         # Marks of congestion, where they explain the goodput.
-        (MARKED, "path", "marks"),
         ({**MARKED, "marks_allow": 2.0}, "path", "marks"),
         ({**MARKED, "marks_allow": 2.1}, "unknown", None),
         ({**MARKED, "sending_share": 0.4}, "unknown", None),
         ({**MARKED, "halves": False}, "unknown", None),
-        ({**MARKED, "efficiency": 0.94}, "unknown", None),
         ({**MARKED, "shared_share": 0.95, "shared_link": "to far"}, "unknown", None),
         ({**MARKED, "held_share": 0.6}, "window", "receive"),
         ({**MARKED, "processors": "others", "others_pct": 99.0}, "unknown", "others"),
         # What allows less holds the flow back: marks or losses.
-        ({**MARKED, "lost_share": 0.0005, "loss_allows": 1.1}, "path", "marks"),
         ({**MARKED, "lost_share": 0.0005, "loss_allows": 0.6}, "loss", None),
         (MARKED | {"lost_share": 0.0005, "loss_allows": 1.1, "agent_share": 0.05, "loss_clumps": 0.5}, "path", "marks"),
     ],
@@ -129,38 +93,23 @@ AT_RANDOM |= {"loss_events": 40.0}
 @pytest.mark.parametrize(
     ("values", "limit"),
     [
-        (AT_RANDOM, "loss"),
         ({**AT_RANDOM, "lost_share": 0.0}, "unknown"),
-        # 3 Mbit/s need no processor: other programs are no excuse. 300 of more than they leave may be.
-        ({**AT_RANDOM, "processors": "others", "others_pct": 99.0, "agent_share": 0.003}, "loss"),
-        ({**AT_RANDOM, "processors": "others", "others_pct": 99.0, "agent_share": 0.3}, "unknown"),
-        # A shaper in a test of 1 s: 286 Mbit/s, where the losses of one overflow allow 20. A queue that never is empty.
-        ({**AT_RANDOM, "loss_allows": 0.07, "loss_clumps": None, "unevenness": None}, "unknown"),
-        ({**AT_RANDOM, "loss_allows": 0.07, "loss_clumps": 4.0}, "unknown"),
+        # A queue that never is empty.
         ({**AT_RANDOM, "queue_ms": 16.0, "queue_growth": 1600.0, "variation": 0.5}, "unknown"),
-        ({**AT_RANDOM, "loss_clumps": None, "unevenness": None}, "loss"),
         # 0.5 % over 16 ms, 4 flows of reno, whose 24 samples happened to be even: losses one by one explain them.
         ({**AT_RANDOM, "unevenness": 0.18, "variance_ratio": 0.66, "loss_allows": 1.0}, "unknown"),
-        ({**AT_RANDOM, "unevenness": 0.24, "variance_ratio": 0.3, "loss_allows": 1.0}, "loss"),
-        # Policers over a distance: 400 Mbit/s of 4 flows; 50, 30 and 400 Mbit/s.
+        # Policers of 400 Mbit/s over a distance.
         ({**AT_RANDOM, "unevenness": 0.077, "loss_clumps": 2.2, "variance_ratio": 0.41, "loss_allows": 0.43}, "path"),
-        ({**AT_RANDOM, "unevenness": 0.104, "loss_clumps": 0.5, "variance_ratio": 0.3, "loss_allows": 0.48}, "path"),
-        ({**AT_RANDOM, "unevenness": 0.139, "loss_clumps": 1.0, "variance_ratio": 0.33, "loss_allows": 1.59}, "path"),
         ({**AT_RANDOM, "unevenness": 0.085, "loss_clumps": 24.0, "variance_ratio": 1.5, "loss_allows": 0.14}, "path"),
         ({**AT_RANDOM, "unevenness": 0.077, "loss_clumps": 2.2, "efficiency": 0.94}, "loss"),
-        # 500 Mbit/s over 25 ms: two clumps of losses only. 80 Mbit/s of bbr is nearly even.
+        # 500 Mbit/s over 25 ms: two clumps of losses only.
         ({**AT_RANDOM, "unevenness": 0.5, "loss_clumps": 216.0, "loss_events": 1.7, "loss_allows": 0.08}, "unknown"),
-        ({**AT_RANDOM, "unevenness": 0.21, "loss_clumps": 2.0, "variance_ratio": 0.8, "loss_allows": 0.3}, "unknown"),
-        # Without a distance: a bucket that runs empty and fills. What lies between is neither.
-        ({**AT_RANDOM, "unevenness": 2.9, "loss_clumps": 50.0, "variance_ratio": 0.18}, "path"),
+        # Without a distance: a bucket that runs empty and fills, or something else.
         ({**AT_RANDOM, "unevenness": 2.9, "loss_clumps": 50.0, "variance_ratio": None}, "unknown"),
         # Losses of whole super-packets: together as well, but what passes is not regulated.
         ({**AT_RANDOM, "unevenness": 0.94, "loss_clumps": 58.0, "variance_ratio": 2.4}, "loss"),
-        ({**AT_RANDOM, "unevenness": 0.25, "loss_clumps": 18.0, "variance_ratio": 1.45}, "unknown"),
         # bbr, whose goodput the rule of Mathis et al. does not describe.
         ({**AT_RANDOM, "halves": False, "lost_share": 0.2, "loss_clumps": 14.0, "variance_ratio": 3.3}, "loss"),
-        ({**AT_RANDOM, "halves": False, "lost_share": 0.2, "loss_clumps": 14.0, "variance_ratio": 0.2}, "path"),
-        ({**AT_RANDOM, "halves": False, "lost_share": 0.2, "loss_clumps": 14.0, "variance_ratio": 0.5}, "unknown"),
         ({**AT_RANDOM, "halves": False, "lost_share": 0.2, "unevenness": 0.1, "loss_allows": 0.05}, "unknown"),
     ],
 )
@@ -260,10 +209,8 @@ def test_a_bound_itself_counts_and_what_is_a_little_beyond_does_not(
 @pytest.mark.parametrize(
     ("values", "limit"),
     [
-        ({"datagram_evenness": 0.01, "lost_share": 0.39}, "path"),
         ({"datagram_evenness": 3.6, "lost_share": 0.15}, "loss"),
         ({"datagram_evenness": 0.01, "lost_share": 0.019}, "unknown"),
-        ({"sent_share": 0.5, "lost_share": 0.0, "variation": 0.003}, "path"),
     ],
 )
 def test_datagrams_have_rules_of_their_own(values: dict[str, Any], limit: str) -> None:
@@ -276,15 +223,6 @@ def test_a_verdict_has_the_numbers_that_its_rule_looked_at() -> None:
     assert verdict.detail == "quota: quota_sender 0.914, goodput_mbps 300"
     assert Verdict().detail == "no rule applies"
     assert judged(seen()).numbers == {"goodput_mbps": 300.0, "efficiency": 0.3}
-
-
-def test_rules_need_evidence_that_exists() -> None:
-    known = {item.name for item in fields(Evidence)}
-    assert [rule.name for rule in RULES if not set(rule.needs) <= known] == []
-
-
-def test_nothing_known_is_an_unknown_limit() -> None:
-    assert judged(Evidence()).limit == "unknown"
 
 
 def test_repetitions_weigh_as_their_mean() -> None:

@@ -37,7 +37,6 @@ def flow(receiver: Side | None, sender: Side | None = None, number: int = 1) -> 
         ([side(0.0, 5.4, 5400)], 0, 0, CommonWindow(0, 5 * S, 0)),
         # It begins when every flow may send all it can, after the omitted start.
         ([side(0.0, 5.0, 5000)], 1, S // 2, CommonWindow(3 * S // 2, 5 * S, 0)),
-        ([side(0.0, 5.0, 5000)], 1.05, 0, CommonWindow(round(1.05 * S), 5 * S, 0)),
         ([side(0.0, 2.0, 2000)], 3, 0, None),
         # A flow that moved no byte leaves none.
         ([side(0.0, 5.0, 5000), side(None, None, 0)], 0, 0, None),
@@ -50,13 +49,6 @@ def test_the_window_is_the_time_in_which_every_flow_ran(
 ) -> None:
     flows = [flow(receiver, number=number) for number, receiver in enumerate(receivers, 1)]
     assert windows.common_window(flows, omit_s, bulk_ns, planned_end_ns=5 * S) == window
-
-
-def test_bytes_are_cut_from_raw_counters() -> None:
-    assert windows.cut(flow(side(0.0, 5.4, 5400)), CommonWindow(0, 5 * S, 0)).bytes == 5000
-    late = CommonWindow(round(1.05 * S), 5 * S, 0)
-    assert late.length_s == pytest.approx(3.95)
-    assert windows.cut(flow(side(0.0, 5.0, 5000)), late).bytes == pytest.approx(3950, abs=2)
 
 
 def received(receiver: Side, *at_s: float) -> list[float]:
@@ -84,11 +76,6 @@ def test_a_side_that_moved_no_byte_received_none(silent: Side) -> None:
     assert received(silent, 0, 1) == [0, 0]
 
 
-def test_unknown_retransmits_stay_unknown() -> None:
-    sender = builders.counting(side(0.0, 5.0, 5000), retransmits=None)
-    assert windows.cut(flow(side(0.0, 5.0, 5000), sender), CommonWindow(0, 5 * S, 0)).retransmits is None
-
-
 def test_what_is_cut_counts_within_the_window_only() -> None:
     series = Series({"t_ns": [1 * S, 2 * S, 3 * S], "retransmits": [5, 7, 9]})
     sender = Side(5000, 0, 5 * S, tcp=TcpInfo(retransmits=12), series=series)
@@ -107,7 +94,6 @@ def test_what_is_cut_counts_within_the_window_only() -> None:
         ({}, 0, 1, 3, 3),
         ({"t_ns": [1, 2]}, 0, 5, 12, 12),
         ({"t_ns": [1, 2, 3], "retransmits": [4, 7, 9]}, 2, 2, 12, 0),
-        ({"t_ns": [1, 2, 3], "retransmits": [4, 7, 9]}, 1, 3, 12, 5),
         ({"t_ns": [1, 2, 3], "retransmits": [4, 7, 9]}, 0, 4, 12, 12),
     ],
 )
@@ -136,12 +122,6 @@ def test_flows_sampled_at_different_instants_are_summed_at_common_ones() -> None
     ends, rates = known(windows.sum_over_flows(flows, WINDOW, 0.1))
     assert (len(ends), ends[-1]) == (100, pytest.approx(10.0))
     assert rates == pytest.approx(1.5e9, rel=1e-6)
-
-
-def test_the_sum_of_the_intervals_is_what_was_received() -> None:
-    flows = [receiving([1e9, 2e9, 5e8, 1e9, 0, 1e9, 1e9, 3e9, 1e9, 1e9], phase_ns=11_000_000)]
-    _, rates = known(windows.sum_over_flows(flows, WINDOW, 0.25))
-    assert float(np.sum(rates) * 0.25 / 8) == pytest.approx(11.5e9 / 8, rel=1e-6)
 
 
 def test_a_stall_lowers_the_average_and_not_the_median() -> None:
@@ -174,12 +154,9 @@ def bins(*counted: int, start_ns: int = START, width_us: int = 500) -> Bins:
         # Only whole bins count, …
         (0, 4, [bins(1, 2, 3, 4)], (1, 2, 3, 4)),
         (0.01, 3.99, [bins(1, 2, 3, 4)], (2, 3)),
-        (1, 3, [bins(1, 2, 3, 4)], (2, 3)),
         (-2, 2, [bins(1, 2, 3, 4)], (1, 2)),
         (1.5, 2.5, [bins(1, 2, 3, 4)], None),
         (2, 2, [bins(1, 2, 3, 4)], None),
-        (3, 1, [bins(1, 2, 3, 4)], None),
-        (1.5, 3, [bins(1, 2, 3, 4)], (3,)),
         # … those at the end are empty, and flows are added bin by bin.
         (2, 6, [bins(1, 2, 3)], (3, 0, 0, 0)),
         (0, 3, [bins(1, 2, 3), bins(10, 20), bins(100)], (111, 22, 3)),

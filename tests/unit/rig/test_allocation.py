@@ -8,7 +8,6 @@ import pytest
 from rigctl.base.errors import InputError
 from rigctl.rig import allocation
 from rigctl.rig.allocation import Member, members_of, node_names
-from rigctl.rig.inventory import Rig
 from rigctl.rig.load import load_rig, rig_of
 from rigctl.yamlfile import MistakesError, parse_document
 
@@ -24,10 +23,6 @@ def four(monkeypatch: pytest.MonkeyPatch) -> None:
     members = [Member(f"n{number}", f"10.87.0.1{number}") for number in range(1, 5)]
     monkeypatch.setattr(allocation, "members_here", lambda srun: members)
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-
-
-def rig(text: str, *sets: str) -> Rig:
-    return rig_of(parse_document("lab.yaml", text), Path("lab.yaml"), sets)
 
 
 def test_nodes_and_their_addresses_are_read_from_scontrol() -> None:
@@ -51,6 +46,7 @@ def test_the_bundled_rig_has_the_nodes_of_the_allocation() -> None:
 
 
 PORT = 'lab.yaml:4:3: node "n1": "port" is for SSH, and its transport is srun. Leave it out.'
+LOCAL = "transport: local\nnodes: {a: {}, b: {data_address: 1.2.3.4}}\n"
 BESIDE = "nodes: {a: {address: x}, b: {address: y}}\nslurm: {}\n"
 
 
@@ -60,16 +56,12 @@ BESIDE = "nodes: {a: {address: x}, b: {address: y}}\nslurm: {}\n"
     [
         ("transport: srun\nslurm:\n  data_interface: ib0\n  port: 22\n", PORT, "is for SSH"),
         (BESIDE, "lab.yaml:2:1: slurm: ", "Leave one of them out"),
-        (
-            "transport: local\nnodes: {a: {}, b: {data_address: 1.2.3.4}}\n",
-            "lab.yaml:2:",
-            '"data_interface" is missing',
-        ),
+        (LOCAL, "lab.yaml:2:", '"data_interface" is missing'),
     ],
 )
 def test_a_mistake_is_told_once_with_its_place(text: str, said: str, counted: str) -> None:
     with pytest.raises(MistakesError, match=re.escape(said)) as caught:
-        rig(text)
+        rig_of(parse_document("lab.yaml", text), Path("lab.yaml"), ())
     assert str(caught.value).count(counted) == 1
 
 

@@ -50,7 +50,6 @@ def test_the_bundled_rigs_are_as_their_names_say() -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("adress: x", 'r.yaml:2:7: unknown key "adress". Did you mean "address"?'),
         ("password: hunter2", 'r.yaml:2:7: key "password": passwords are not kept in files.'),
         ("port: 70000", 'r.yaml:2:13: port "70000": expected 1 to 65535'),
         ("user: 'a b'", 'r.yaml:2:13: user "a b": expected a user name'),
@@ -59,7 +58,6 @@ def test_the_bundled_rigs_are_as_their_names_say() -> None:
         ("jump: a b", 'r.yaml:2:13: jump "a b": expected [user@]host[:port]'),
         ("data_address: pi1.lan", 'r.yaml:2:21: data_address "pi1.lan": expected an IP address'),
         ("sudo: maybe", 'r.yaml:2:13: sudo "maybe": expected true or false.'),
-        ("rate: 1Q", 'r.yaml:2:13: rate "1Q": unknown unit "Q". Use k, M or G'),
         ("mtu: 100", 'r.yaml:2:12: mtu "100": expected 576 to 65536'),
         ("rtt: 5ms", "r.yaml:2:7: rtt: for virtual rigs with namespaces only"),
     ],
@@ -76,15 +74,12 @@ def test_a_mistake_of_a_node_is_told_at_its_place(tmp_path: Path, line: str, exp
         ("title: x\n", '1:1: "nodes" is missing. Expected: the nodes by name'),
         ("nodes: {}\n", "1:8: nodes: the rig has none."),
         ("nodes: {a: {address: x}}\n", "1:8: nodes: there is only one."),
-        ("nodes: [a, b]\n", "1:8: nodes: expected keys and values, found a list."),
         ("nodes: {a: 5, b: {address: x}}\n", "1:12: a: expected keys and values, found the number 5."),
         ("nodes: {a: , b: {address: x}}\n", '1:9: node "a": "address" is missing.'),
         ("nodes: {a: {address: x}, b: {address: x}}\n", '1:39: node "b": has the same address as "a".'),
-        ("nodes: {a: {address: x}, a: {address: y}, b: {address: z}}\n", '1:26: key "a" is given twice'),
         (f"virtual: vms\n{VIRTUAL}", '1:10: virtual "vms": unknown. Known: namespaces, loopback, machines.'),
         (f"{SPACES}{{rtt: 11s}}, b: }}\n", '2:18: rtt "11s": expected 0.1 ms to 10 s, as in 20ms'),
         (f"{SPACES}{{sysctl: {{a.b: 1}}}}, b: }}\n", '2:22: sysctl "a.b": expected one below net'),
-        (f"virtual: machines\nlinks: {{rtt: 1ms}}\n{VIRTUAL}", "2:9: rtt: for virtual"),
         (f"{SPACES}{{arch: x86_64}}, b: }}\n", "2:13: arch: for virtual rigs with machines"),
         ("virtual: machines\nnodes: {a: {arch: vax}, b: }\n", '2:19: arch "vax": unknown. Known: x86_64'),
         (f"virtual: machines\nlinks: {{nic: ne2k}}\n{VIRTUAL}", '2:14: nic "ne2k": unknown. Known:'),
@@ -101,7 +96,6 @@ def test_a_mistake_of_a_node_is_told_at_its_place(tmp_path: Path, line: str, exp
         ("nodes: {a: {address: 5}}\n", f"1:22: address: {HOST}, found the number 5. Put it in quotes"),
         ("nodes: {a: {address: ''}}\n", f"1:22: address: {HOST}, found an empty one."),
         (f"switch: {{}}\n{REAL}", '1:1: "name" is missing.'),
-        (f"switch: 5\n{REAL}", "1:9: name: expected a text, found the number 5."),
         (f"links: {{speed: 1G}}\n{REAL}", '1:9: unknown key "speed". Known: rate, mtu, rtt, nic.'),
     ],
 )
@@ -110,9 +104,8 @@ def test_a_mistake_of_the_file_is_told_at_its_place(tmp_path: Path, text: str, e
 
 
 def test_all_mistakes_of_the_file_are_told_at_once(tmp_path: Path) -> None:
-    told = message(
-        tmp_path, "swich: x\nlinks: {rate: q}\nnodes:\n  a: {port: 0}\n  b c: {address: y, password: hush}\n"
-    )
+    text = "swich: x\nlinks: {rate: q}\nnodes:\n  a: {port: 0}\n  b c: {address: y, password: hush}\n"
+    told = message(tmp_path, text)
     places = [line.split(": ")[0] for line in told.splitlines() if line.startswith("r.yaml")]
     assert places == [f"r.yaml:{place}" for place in ("1:1", "2:15", "4:13", "5:3", "5:21")]
     assert "hush" not in told

@@ -9,6 +9,8 @@ from rigctl.records import Port, Trunk
 from rigctl.rig.inventory import Cli, Snmp, Switch
 
 SWITCHES = "switches: {force10: Force10 E600, cisco: {title: Cisco 6509}}\n"
+TRUNK = SWITCHES + "trunk: {ports: {cisco: [Te0, Te1]}}\n"
+MISSING = 'r.yaml:2:9: node "a": "switch" is missing. It is the switch of the node: force10 or cisco.'
 EMPTY = "virtual: namespaces\nnodes: {a: , b: }\n"
 VIRTUAL = "virtual: namespaces\nnodes: {a: {switch: force10}, b: {switch: cisco}}\n"
 
@@ -29,20 +31,17 @@ def test_two_switches_their_ports_and_their_trunk(tmp_path: Path) -> None:
     rig = rig_from(
         tmp_path,
         "switches:\n"
-        "  force10: {title: Force10 E600, address: 10.1.1.1, snmp: {version: 3, port: 1161, auth: SHA-256, "
-        " priv: aes128}, poll: 500ms}\n"
+        "  force10: {title: Force10 E600, address: 10.1.1.1, poll: 500ms,\n"
+        "            snmp: {version: 3, port: 1161, auth: SHA-256, priv: aes128}}\n"
         "  cisco: {address: c6509.lan, cli: {kind: cisco_ios, port: 2022, known_hosts: kh}}\n"
         "trunk: {rate: 8G, ports: {force10: Te 0/1, cisco: [Te1/1, Te1/2]}}\n"
         "nodes:\n"
         "  n[1..2]: {address: 'n{n}.lan', switch: force10, switch_port: 'Gi 1/{n}'}\n"
         "  m: {address: m.lan, switch: cisco}\n",
     )
-    assert rig.switches == {
-        "force10": Switch(
-            "force10", "Force10 E600", address="10.1.1.1", snmp=Snmp("3", 1161, "sha256", "aes"), poll_s=0.5
-        ),
-        "cisco": Switch("cisco", "cisco", address="c6509.lan", cli=Cli("cisco_ios", 2022, tmp_path / "kh")),
-    }
+    snmp, cli = Snmp("3", 1161, "sha256", "aes"), Cli("cisco_ios", 2022, tmp_path / "kh")
+    force10 = Switch("force10", "Force10 E600", address="10.1.1.1", snmp=snmp, poll_s=0.5)
+    assert rig.switches == {"force10": force10, "cisco": Switch("cisco", "cisco", address="c6509.lan", cli=cli)}
     assert rig.trunk == Trunk(("force10", "cisco"), 8 * 10**9)
     assert rig.ports == (
         Port("force10", "Gi 1/1", node="n1"),
@@ -72,25 +71,17 @@ def test_snmp_alone_asks_with_all_defaults(tmp_path: Path) -> None:
         (f"switches: {{a: A, b: B, c: C}}\n{NODES}", "r.yaml:1:1: switches: 3 given. A rig has one or two."),
         (f"switches: {{force10: F, cisco: 5}}\n{NODES}", "r.yaml:1:31: title: expected a text, found the number 5."),
         (f"switches: {{force10: F, cisco: , a b: }}\n{NODES}", 'switch "a b": expected a name of 1 to 15 letters'),
-        (f"{SWITCHES}{NODES}trunk: {{rate: 1Q}}\n", 'r.yaml:3:15: rate "1Q": unknown unit "Q".'),
         (f"{SWITCHES}{NODES}trunk: {{ports: {{cisco: 'a;x'}}}}\n", 'r.yaml:3:24: ports "a;x": expected an interface'),
         (f"switches: {{s: S}}\ntrunk: {{}}\n{REAL}", "r.yaml:2:1: trunk: connects two switches; switches names 1."),
         (f"trunk: {{rate: 8G}}\n{REAL}", "trunk: connects two switches; switches names none."),
         (SWITCHES + of("switch: f10"), 'r.yaml:2:33: node "a": there is no switch "f10". Did you mean "force10"?'),
         (of("switch: s"), 'r.yaml:1:33: node "a": there is no switch "s". Name it under switches.'),
-        (
-            SWITCHES + of(b="switch: cisco"),
-            'r.yaml:2:9: node "a": "switch" is missing. It is the switch of the node: force10 or cisco.',
-        ),
+        (SWITCHES + of(b="switch: cisco"), MISSING),
         (of("switch_port: Gi1"), 'r.yaml:1:25: node "a": "switch_port" needs a switch.'),
         (one("") + of(*["switch_port: G1"] * 2), 'r.yaml:2:72: node "b": node "a" is on port "G1" of s already.'),
-        (
-            f"{SWITCHES}trunk: {{ports: {{cisco: [Te0, Te1]}}}}\n" + of(b="switch: cisco, switch_port: Te1"),
-            'node "b": the trunk is on port "Te1" of cisco already.',
-        ),
+        (TRUNK + of(b="switch: cisco, switch_port: Te1"), 'node "b": the trunk is on port "Te1" of cisco already.'),
         (one("snmp: {}") + REAL, 'r.yaml:1:16: switch "s": "address" is missing. It is where snmp reaches it'),
         (one("cli: {kind: dell_os9}") + REAL, '1:16: switch "s": "address" is missing. It is where cli reaches it'),
-        (one("address: x, cli: {}") + REAL, '"kind" is missing. Expected: kind of command line'),
         (one("address: x, cli: {kind: ios}") + REAL, 'kind "ios": unknown. Known: cisco_ios, dell_os9.'),
         (one("address: x, snmp: {version: 1}") + REAL, 'r.yaml:1:44: version "1": expected 2c or 3.'),
         (one("address: x, snmp: {version: 3, auth: crc}") + REAL, 'auth "crc": unknown.'),

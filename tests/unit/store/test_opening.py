@@ -1,18 +1,24 @@
+"""A store that is opened: new, of another program, damaged, or made elsewhere to harm who reads it."""
+
 import os
 import re
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+import tracemalloc
+import zlib
+from contextlib import closing
 from pathlib import Path
 
 import builders
 import pytest
 
 from rigctl.base.errors import InputError, RigError
-from rigctl.records import DiskTimes, RoundTrips, Side, TcpInfo
+from rigctl.records import Bins, DiskTimes, RoundTrips, Series, Side, TcpInfo
 from rigctl.records.flat import GROUPS, flattened, side_values
 from rigctl.store import default_path, open_store
+from rigctl.store.rows import pack, pack_bins, unpack, unpack_bins, unpack_counters
 from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION
+
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT x FROM n"
 
 
 def change(path: Path, statement: str, *values: object) -> None:
@@ -21,13 +27,16 @@ def change(path: Path, statement: str, *values: object) -> None:
 
 
 def filled(path: Path) -> None:
+    measured, failed = builders.cell(parallel=2), builders.cell(2)
     with open_store(str(path)) as store:
-        store.add(store.begin(builders.plan(), {}, {}, builders.STARTED_AT), builders.failed(builders.cell()))
+        run = store.begin(builders.plan([measured, failed]), {}, {"pi1": {"kernel": "6.1"}}, builders.STARTED_AT)
+        store.add(run, builders.repetition(measured))
+        store.add(run, builders.failed(failed))
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A store with one run, of which a test failed."""
+    """A store with one run: of a measured cell, and of one that failed."""
     filled(tmp_path / "r.db")
     return tmp_path / "r.db"
 
@@ -90,6 +99,36 @@ def test_what_is_no_store_of_ours_is_left_as_it_is(path: Path, spoiled: bytes | 
     assert [one.name for one in path.parent.iterdir()] == ["r.db"]
 
 
+@pytest.mark.parametrize(
+    ("name", "create", "said"),
+    [
+        ("", True, "is a folder"),
+        ("none.db", False, "does not exist"),
+        ("r.db/r.db", True, r"store .* failed: .*Not a directory|File exists"),
+    ],
+)
+def test_a_path_to_no_file_is_refused_and_nothing_is_made(path: Path, name: str, create: bool, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        open_store(str(path.parent / name), create=create)
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("://", "not a database URL"),
+        ("postgresql://anna:hush@host:port/x", "not a database URL"),
+        ("oracular://anna:hush@host/name", "no such kind of database"),
+        ("postgresql+pg8000://anna:hush@host/name", r'its driver "\w+" is not installed'),
+        ("postgresql+psycopg://h/x?password=hush&port=1", "store postgresql://h/x"),
+    ],
+)
+def test_a_database_url_is_never_shown_with_its_password(address: str, said: str) -> None:
+    with pytest.raises(InputError, match=said) as caught:
+        open_store(address, create=False)
+    assert "hush" not in str(caught.value)
+
+
 def test_a_damaged_store_says_so_when_it_is_read(path: Path) -> None:
     whole = bytearray(path.read_bytes())
     whole[4096:] = b"\xa5" * (len(whole) - 4096)
@@ -110,12 +149,9 @@ def test_a_damaged_store_says_so_when_it_is_read(path: Path) -> None:
         ("UPDATE facts SET facts = 'no JSON'", "facts of run RUN"),
     ],
 )
-def test_a_row_that_cannot_be_read_is_named_and_nothing_is_lost(tmp_path: Path, statement: str, named: str) -> None:
-    path = tmp_path / "r.db"
-    cell = builders.cell(parallel=2)
+def test_a_row_that_cannot_be_read_is_named_and_nothing_is_lost(path: Path, statement: str, named: str) -> None:
     with open_store(str(path)) as store:
-        run = store.begin(builders.plan([cell]), {}, {"pi1": {"kernel": "6.1"}}, builders.STARTED_AT)
-        store.add(run, builders.repetition(cell, [900.0] * len(cell.pairs)))
+        (run,) = store.run_ids()
     change(path, statement)
     before = path.read_bytes()
     said = rf"^store {re.escape(str(path))}: {named.replace('RUN', run)} can't be read \(.+\)\. It is damaged, or"
@@ -125,11 +161,10 @@ def test_a_row_that_cannot_be_read_is_named_and_nothing_is_lost(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("damaged", [b"\x00\xff", "20261122-1\x1b[2J"])
-def test_a_run_whose_id_is_no_printable_text_is_damage(tmp_path: Path, damaged: bytes | str) -> None:
-    path = tmp_path / "r.db"
+def test_a_run_whose_id_is_no_printable_text_is_damage(path: Path, damaged: bytes | str) -> None:
     with open_store(str(path)) as store:
-        run = store.begin(builders.plan([builders.cell()]), {}, {}, builders.STARTED_AT)
-        store.begin(builders.plan([builders.cell()]), {}, {}, builders.STARTED_AT + 60)
+        (run,) = store.run_ids()
+        store.begin(builders.plan(), {}, {}, builders.STARTED_AT + 60)
     change(path, "UPDATE runs SET run = ? WHERE run != ?", damaged, run)
     with open_store(str(path), create=False) as store:
         with pytest.raises(InputError, match=r"the id of a run is no printable text\. It is damaged"):
@@ -137,49 +172,93 @@ def test_a_run_whose_id_is_no_printable_text_is_damage(tmp_path: Path, damaged: 
         assert store.run(run).run == run
 
 
-def test_a_folder_a_missing_file_and_an_unknown_kind_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"is a folder"):
-        open_store(str(tmp_path))
-    with pytest.raises(InputError, match=r"does not exist"):
-        open_store(str(tmp_path / "none.db"), create=False)
-    assert list(tmp_path.iterdir()) == []
-    with pytest.raises(InputError, match=r"no such kind of database"):
-        open_store("oracular://host/name")
-    with pytest.raises(InputError, match=r"not a database URL"):
-        open_store("://")
-    with pytest.raises(InputError, match=r'its driver "\w+" is not installed'):
-        open_store("postgresql+pg8000://anna:hush@host/name")
+def test_text_that_is_no_text_is_damage_and_is_not_repeated(path: Path) -> None:
+    """SQLite's message holds the whole value."""
+    change(path, f"UPDATE flows SET receiver = CAST(x'ff1b5d30' || '{'x' * 5000}' AS TEXT)")
+    with open_store(str(path), create=False) as store, pytest.raises(InputError) as raised:
+        store.repetitions(store.run().run)
+    assert "is damaged" in str(raised.value)
+    assert len(str(raised.value)) < 500
+    assert "\x1b" not in str(raised.value)
 
 
-def test_a_path_through_a_file_is_refused_in_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match=r"store .* failed: .*Not a directory|File exists"):
-        open_store(str(tmp_path / "file" / "r.db"))
+@pytest.mark.parametrize(
+    ("statements", "told"),
+    [
+        (["ALTER TABLE runs RENAME TO real", "CREATE VIEW runs AS SELECT * FROM real"], "runs is a view"),
+        (["DROP TABLE counters", f"CREATE VIEW counters AS {ENDLESS}"], "counters is a view"),
+        (["CREATE TRIGGER t AFTER INSERT ON flows BEGIN DELETE FROM runs; END"], "flows has a trigger"),
+        (["ALTER TABLE facts ADD COLUMN more TEXT AS (hex(zeroblob(100000000)))"], "facts has a column that is calcul"),
+        (["DROP TABLE counters", "CREATE VIRTUAL TABLE counters USING fts5(series)"], "counters is a virtual table"),
+    ],
+)
+def test_tables_that_are_none_are_refused(path: Path, statements: list[str], told: str) -> None:
+    for statement in statements:
+        change(path, statement)
+    for create in (True, False):
+        with pytest.raises(InputError, match=rf"is not a store of rigctl: {told}.*Name another file with --store"):
+            open_store(str(path), create=create)
 
 
-@contextmanager
-def read_only(path: Path) -> Iterator[None]:
-    """The file at `path` and its folder can't be written; root, who may all the same, becomes nobody."""
+def test_a_series_that_unpacks_to_more_than_it_says_takes_no_memory(path: Path) -> None:
+    bomb = zlib.compress(bytes(200_000_000), 9)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="length differs from its head"):
+            unpack(b'{"columns":["t_ns"],"samples":100}\n' + bomb)
+        with pytest.raises(ValueError, match="length differs from its head"):
+            unpack_bins(b'{"start_ns":0,"width_us":1}\n' + bomb)
+        assert tracemalloc.get_traced_memory()[1] < 150_000_000
+    finally:
+        tracemalloc.stop()
+    for head in (b'["a"],"samples":99999999999', b'["a"],"samples":-1', b'7,"samples":1'):
+        with pytest.raises(ValueError, match="above its bounds"):
+            unpack(b'{"columns":' + head + b"}\n" + bomb[:100])
+    change(path, "UPDATE flows SET sender_series = ?", b'{"columns":["t_ns"],"samples":1}\n' + bomb)
+    said = r"can't be read .*length differs"
+    with open_store(str(path), create=False) as store, pytest.raises(InputError, match=said):
+        store.repetitions(store.run().run)
+
+
+def test_a_series_cut_off_is_refused_and_counters_may_take_all_64_bits() -> None:
+    packed = pack(Series({"t_ns": list(range(0, 10**6, 997))}))
+    with pytest.raises(ValueError, match=r"length differs|cut off"):
+        unpack(packed[:-20])
+    assert unpack_bins(pack_bins(Bins(0, 1, (1, 2)))) == Bins(0, 1, (1, 2))
+    columns = {"t_ns": [1, 2, 3], "in_octets": [2**63 - 1, 2**63, 2**64 - 1]}
+    assert unpack_counters(pack(Series(columns))).columns == columns
+
+
+def test_what_a_scenario_spells_with_a_backslash_stays(path: Path) -> None:
+    plan = builders.plan(notes="C:\\results\\bin\\u001b\r\nand\ta second line 😀", title="a\\b")
+    with open_store(str(path)) as store:
+        run = store.begin(plan, {}, {}, 2.0)
+        assert store.run(run).plan == plan
+
+
+def test_numbers_that_no_record_holds_are_unknown(path: Path) -> None:
+    change(path, f'UPDATE facts SET facts = \'{{"memory_bytes": {"9" * 4200}, "cpus": 1e400, "mtu": 1500}}\'')
+    with open_store(str(path), create=False) as store:
+        facts = store.run().facts["pi1"]
+    assert (facts["memory_bytes"], facts["cpus"], facts["mtu"]) == (None, None, 1500)
+
+
+def test_a_read_only_folder_can_be_read_and_is_refused_for_a_run(path: Path) -> None:
     path.chmod(0o444)
     path.parent.chmod(0o555)
-    if os.geteuid() == 0:
+    if os.geteuid() == 0:  # root, who may write all the same, becomes nobody
         for folder in path.parent.parents:
             if folder.name.startswith(("pytest-", "popen-")):  # of pytest, and of its workers
                 folder.chmod(0o755)
         os.seteuid(65534)
     try:
-        yield
-    finally:
-        os.seteuid(os.getuid())
-        path.parent.chmod(0o755)
-
-
-def test_a_read_only_folder_can_be_read_and_is_refused_for_a_run(path: Path) -> None:
-    with read_only(path):
         with open_store(str(path), create=False) as store:
             assert store.run_ids() != []
         with pytest.raises(InputError, match=r"read-only"):
             open_store(str(path))
+    finally:
+        os.seteuid(os.getuid())
+        path.parent.chmod(0o755)
 
 
 def test_a_full_disk_loses_nothing_that_was_stored(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,11 +273,13 @@ def test_a_full_disk_loses_nothing_that_was_stored(path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(opening, "_prepare_sqlite", small)
     big = builders.repetition(builders.cell(parallel=20, duration_s=60.0))
-    with open_store(str(path)) as store, pytest.raises(RigError, match=r"disk is full"):
-        store.add(store.run().run, big)
+    with open_store(str(path)) as store:
+        stored = store.repetitions(store.run().run)
+        with pytest.raises(RigError, match=r"disk is full"):
+            store.add(store.run().run, big)
     monkeypatch.undo()
     with open_store(str(path)) as store:
-        assert store.repetitions(store.run().run) == [builders.failed(builders.cell())]
+        assert store.repetitions(store.run().run) == stored != []
 
 
 def test_cells_and_sides_are_stored_under_names_that_do_not_collide() -> None:

@@ -104,23 +104,10 @@ class Commands:
             return replace(night, outcome=NightOutcome.FAILED, reason=" ".join(str(error).splitlines()[:1]))
         words = ["run", settings.scenario, "--rig", settings.rig, "--wait", f"{settings.wait:g}s", "--no-report"]
         words += ["--without-unreachable"] if settings.without_unreachable else []
-        ended = self._rigctl([*words, "--quiet"], limit_s + settings.wait, "run")
+        ended = self._rigctl([*words, "--quiet", "--json"], limit_s + settings.wait, "run")
         night = measured(night, ended, _lines(self._log("run")), limit_s)
-        if ended.exit_code == 1 and night.outcome is None and night.run is not None:
-            return replace(night, unmet=self._unmet(night.run))
-        return night
-
-    def _unmet(self, run: str) -> tuple[Unmet, ...]:
-        """Return the expectations of the scenario that a run has missed: at least one, as its exit code says."""
-        why = f"rigctl show {run}"
-        try:
-            findings = json.loads(self._output(["show", run, "--json"]))["findings"]
-        except RigError as error:
-            findings, why = [], str(error)
-        expected = [finding for finding in findings if finding["weight"] == Weight.EXPECTED]
-        return tuple(Unmet(own["numbers"]["bound"], own["text"]) for own in expected) or (
-            Unmet("unknown", f"Not as expected; which bound was missed is not known: {why}"),
-        )
+        missed = ended.exit_code == 1 and night.outcome is None
+        return replace(night, unmet=unmet(ended.output)) if missed else night
 
     def judge(self, run: str) -> News | None:
         """Compare a run with the nights before it; measure news once more. Raise `RigError` if that fails."""
@@ -131,7 +118,7 @@ class Commands:
         found = json.loads(self._output(words, limit_s))
         if not found["news"]:
             return None
-        return News(found["answer"], self._output(["regress", run, "--format", "md", "--brief"], log="brief"))
+        return News(found["answer"], found["markdown"])
 
     def publish(self) -> None:
         """Bring the site up to date, if the settings name one. Raise `RigError` if that fails."""
@@ -141,9 +128,9 @@ class Commands:
     def tell(self, message: Message) -> None:
         tell(message, self.settings, os.environ)
 
-    def _output(self, words: list[str], limit_s: float = READ_S, log: str | None = None) -> str:
+    def _output(self, words: list[str], limit_s: float = READ_S) -> str:
         """Return the output of a command. Raise `RigError` if it failed or was ended at its deadline."""
-        ended = self._rigctl(words, limit_s, log or words[0])
+        ended = self._rigctl(words, limit_s, words[0])
         if ended.exit_code in {0, 1} and ended.output:
             return ended.output
         if ended.exit_code is None:
@@ -191,6 +178,15 @@ def measured(night: Night, ended: Ended, log: list[dict[str, Any]], limit_s: flo
     why = _reasons(failed) if failed else _exit_text(ended)
     reason = f"{'measured in part: ' if in_part else ''}{why}"
     return replace(night, outcome=NightOutcome.FAILED, reason=reason, in_part=in_part)
+
+
+def unmet(output: str) -> tuple[Unmet, ...]:
+    """Return the expectations that a run has missed, from its report as JSON; at least one, as its exit code says."""
+    found: list[dict[str, Any]] = []
+    with contextlib.suppress(ValueError):
+        found = [own for own in json.loads(output)["findings"] if own["weight"] == Weight.EXPECTED]
+    unknown = Unmet("unknown", "Not as expected; which bound was missed is not known: see the run")
+    return tuple(Unmet(own["numbers"]["bound"], own["text"]) for own in found) or (unknown,)
 
 
 def _reasons(failed: list[dict[str, Any]]) -> str:

@@ -261,6 +261,7 @@ class RegressDocument(Versioned):
     )
     confirmed_by: str | None = Field(description="The run that measured it again.")
     accepted: AcceptedLevels | None = at("found.accepted")
+    markdown: str = Field(description="The most important changes, as `--format md --brief` prints them.")
     news: list[ChangedLevel] = at("found.news")
     standing: list[ChangedLevel] = at("found.standing", "Found in earlier runs and not accepted since.")
     one_night: list[OneNight] = at("found.suspected")
@@ -270,6 +271,11 @@ class RegressDocument(Versioned):
 def regress_json(found: Regressions) -> str:
     confirmed_by = found.nights.confirmations.get(found.run.run)
     made = RegressDocument.text_of(
-        context=found.nights.runs, indent=1, found=found, answer=document(found).answer, confirmed_by=confirmed_by
+        context=found.nights.runs,
+        indent=1,
+        found=found,
+        answer=document(found).answer,
+        markdown=as_markdown(found, brief=True),
+        confirmed_by=confirmed_by,
     )
     return made + "\n"

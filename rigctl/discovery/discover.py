@@ -18,8 +18,10 @@ from rigctl.rig.fields import is_address
 from rigctl.rig.inventory import Node, Secrets, Snmp, Switch
 from rigctl.rig.load import switch_of
 from rigctl.rig.schema import SwitchEntry
-from rigctl.yamlfile import MistakesError, parse_document, validated
+from rigctl.yamlfile import MistakesError
 from rigctl.yamlfile.fields import FieldError, shown
+from rigctl.yamlfile.read import parse_document
+from rigctl.yamlfile.validate import validated
 
 AT_ONCE: Final = 50
 """Hosts asked at once: a hundred hosts that do not answer take two rounds of 10 s."""

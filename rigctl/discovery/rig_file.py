@@ -14,7 +14,7 @@ from rigctl.probe.switches.secrets import variable
 from rigctl.rig.fields import is_address
 from rigctl.rig.inventory import Rig, Switch
 from rigctl.rig.load import rig_of
-from rigctl.yamlfile import parse_document
+from rigctl.yamlfile.read import parse_document
 
 _PLAIN: Final = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*|[0-9]+(\.[0-9]+){2,}", re.ASCII)
 _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off"})

@@ -19,8 +19,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from rigctl.base.errors import InputError, RigError
 from rigctl.base.files import put
 from rigctl.base.units import parse_duration
-from rigctl.yamlfile import MistakesError, describe, read_document, validated
+from rigctl.yamlfile import MistakesError, describe
 from rigctl.yamlfile.fields import FieldError, Flag, named, parse_quantity
+from rigctl.yamlfile.read import read_document
+from rigctl.yamlfile.validate import validated
 
 _REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LINE: Final = re.compile(r"""\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(["']?)(.*?)\2\s*""", re.ASCII)

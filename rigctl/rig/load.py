@@ -14,7 +14,9 @@ from rigctl.rig.mistakes import mistakes
 from rigctl.rig.ranges import expand_names
 from rigctl.rig.schema import NodeSection, RigFile, SwitchEntry
 from rigctl.rig.shorthands import with_defaults, with_options, with_ranges, without_repeats
-from rigctl.yamlfile import MOST_FOUND, Document, MistakesError, find, find_bundled, in_order, read_document, validated
+from rigctl.yamlfile import MOST_FOUND, Document, MistakesError, in_order
+from rigctl.yamlfile.read import find, find_bundled, read_document
+from rigctl.yamlfile.validate import validated
 
 
 def load_rig(reference: str, relative_to: Path | None = None, sets: Sequence[str] = ()) -> Rig:

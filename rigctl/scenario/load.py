@@ -44,17 +44,9 @@ from rigctl.settings import (
     Settings,
 )
 from rigctl.settings.kinds import KINDS
-from rigctl.yamlfile import (
-    MOST_FOUND,
-    Document,
-    Mistake,
-    MistakesError,
-    find,
-    find_bundled,
-    in_order,
-    read_document,
-    validated,
-)
+from rigctl.yamlfile import MOST_FOUND, Document, Mistake, MistakesError, in_order
+from rigctl.yamlfile.read import find, find_bundled, read_document
+from rigctl.yamlfile.validate import validated
 
 __all__ = ["Overrides", "bundled_scenarios", "find_scenario", "load_plan"]
 

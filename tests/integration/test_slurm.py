@@ -78,6 +78,16 @@ class Cluster(Lab):
         command = [sys.executable, "-m", "rigctl", *words[1:]] if words[:1] == ("rigctl",) else list(words)
         return ["salloc", "--quiet", f"--nodes={nodes}", "--exclusive", *command]
 
+    def wait(self, holds: Callable[[], bool]) -> None:
+        try:
+            eventually(holds)
+        except AssertionError as error:
+            asked = (("squeue", "-a", "-o", "%i %T %r %N"), ("sinfo", "-N", "-o", "%N %T %E"))
+            said = "".join(self.run(*words).stdout for words in asked)
+            files = [path for kind in ("*.log", "*.out") for path in self.folder.glob(kind)]
+            logs = "\n".join(f"{path.name}: {path.read_text(errors='replace')[-1500:]}" for path in files)
+            raise AssertionError(f"the cluster is not up, the job not done, or no traffic\n{said}\n{logs}") from error
+
     def left(self, name: str) -> list[str]:
         """What runs on a node besides Slurm's daemon."""
         return [line for line in self.processes(name).values() if "slurmd " not in line]
@@ -109,22 +119,13 @@ def cluster(folder: Path, nodes: int) -> Iterator[Cluster]:
         files = [f"--{what}-file={folder}/munge.{what}" for what in ("key", "pid", "log", "seed")]
         files.append(f"--socket={folder}/munge.socket")
         stack.enter_context(running(["munged", "--foreground", "--force", "--num-threads=1", *files], **how))
-        _await(lambda: (folder / "munge.socket").exists(), folder)
+        made.wait((folder / "munge.socket").exists)
         for name in ("head", *names):
             daemon = "slurmctld" if name == "head" else "slurmd"
             command = made.inside(name, "unshare", "--uts", "sh", "-c", f"hostname {name}; exec {daemon} -D")
             stack.enter_context(running(command, **how))
         yield made
         made.run("scancel", "--user=root")
-
-
-def _await(holds: Callable[[], bool], folder: Path) -> None:
-    try:
-        eventually(holds)
-    except AssertionError as error:
-        files = [path for kind in ("*.log", "*.out") for path in folder.glob(kind)]
-        logs = "\n".join(f"{path.name}: {path.read_text(errors='replace')[-1500:]}" for path in files)
-        raise AssertionError(f"the cluster is not up, the job not done, or no traffic\n{logs}") from error
 
 
 def _swept(made: Cluster) -> None:
@@ -158,7 +159,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture
 def slurm(both: Cluster) -> Cluster:
     """Return the cluster once its nodes are idle: beside a job that completes, a new one may wait for long."""
-    _await(lambda: both.run("sinfo", "-h", "-t", "idle", "-o", "%D").stdout == "2\n", both.folder)
+    both.wait(lambda: both.run("sinfo", "-h", "-t", "idle", "-o", "%D").stdout == "2\n")
     return both
 
 
@@ -188,9 +189,9 @@ def flows(slurm: Cluster, over: Callable[[], bool] = lambda: False) -> None:
     def received() -> int:
         return int(sh(*slurm.inside("n2", "cat", "/sys/class/net/eth0/statistics/rx_bytes")))
 
-    _await(lambda: mtus(slurm) == ["1400", "1400"] or over(), slurm.folder)
+    slurm.wait(lambda: mtus(slurm) == ["1400", "1400"] or over())
     before = received()
-    _await(lambda: received() > before + 10_000_000 or over(), slurm.folder)
+    slurm.wait(lambda: received() > before + 10_000_000 or over())
 
 
 def measuring(slurm: Cluster) -> "subprocess.Popen[str]":
@@ -300,7 +301,7 @@ def submitted(slurm: Cluster, duration: str) -> str:
 
 
 def job_ended(slurm: Cluster, job: str) -> str:
-    _await((slurm.folder / "report.html").exists, slurm.folder)
+    slurm.wait((slurm.folder / "report.html").exists)
     eventually(lambda: job not in slurm.run("squeue", "-h", "-o", "%i").stdout.split())
     return (slurm.folder / "job.out").read_text(encoding="utf-8")
 

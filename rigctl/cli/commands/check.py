@@ -32,7 +32,7 @@ from rigctl.rig.inventory import Rig
 from rigctl.rig.load import bundled_folder, bundled_rigs, load_rig
 from rigctl.scenario.load import Overrides, bundled_scenarios, find_scenario, load_plan
 from rigctl.virtual.provide import provided
-from rigctl.yamlfile import find, read_document
+from rigctl.yamlfile.read import find, read_document
 
 _STYLES: Final = {"error": "red", "warning": "yellow"}
 

@@ -14,7 +14,8 @@ from rigctl.cli.options import scenario_and_rig_names
 from rigctl.cli.output import Model, Versioned, plain_console, print_table
 from rigctl.rig.load import bundled_folder, bundled_rigs
 from rigctl.scenario.load import bundled_scenarios
-from rigctl.yamlfile import find_bundled, read_document, suggestion
+from rigctl.yamlfile import suggestion
+from rigctl.yamlfile.read import find_bundled, read_document
 
 
 class BundledFile(Model):

@@ -10,7 +10,8 @@ from typing import Final
 
 from rigctl.base.errors import InputError, NodeError
 from rigctl.rig.inventory import Secrets, Switch
-from rigctl.yamlfile import MistakesError, read_document
+from rigctl.yamlfile import MistakesError
+from rigctl.yamlfile.read import read_document
 
 _NAMES: Final = tuple(field.name for field in fields(Secrets))
 

@@ -11,9 +11,11 @@ from typing import Annotated, Final, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from rigctl.report.product.colours import DARK, GRAPHICS_RATIO, HEX, LIGHT, NEEDS, SERIES, Palette, contrast, legible
-from rigctl.yamlfile import Document, Mistake, MistakesError, describe, read_document, validated
+from rigctl.yamlfile import Document, Mistake, MistakesError, describe
 from rigctl.yamlfile.document import in_order
 from rigctl.yamlfile.fields import FieldError, Flag, LongText, Section, Text, json_type, named, parse_whole, shown
+from rigctl.yamlfile.read import read_document
+from rigctl.yamlfile.validate import validated
 
 MOST_BYTES: Final = 256 * 1024
 MOST_PIXELS: Final = 4_000_000

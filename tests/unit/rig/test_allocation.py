@@ -9,7 +9,8 @@ from rigctl.base.errors import InputError
 from rigctl.rig import allocation
 from rigctl.rig.allocation import Member, members_of, node_names
 from rigctl.rig.load import load_rig, rig_of
-from rigctl.yamlfile import MistakesError, parse_document
+from rigctl.yamlfile import MistakesError
+from rigctl.yamlfile.read import parse_document
 
 TOLD = """\
 NodeName=n1 Arch=x86_64 CoresPerSocket=1 NodeAddr=10.87.0.11 NodeHostName=n1 OS=Linux 6.1 #1 SMP State=ALLOCATED

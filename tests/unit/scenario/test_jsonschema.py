@@ -18,7 +18,7 @@ from rigctl.rig.schema import NodeSection, RigFile
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.scenario.schema import ScenarioFile
 from rigctl.settings import SETTINGS
-from rigctl.yamlfile import parse_document
+from rigctl.yamlfile.read import parse_document
 from rigctl.yamlfile.validate import json_schema, json_schema_text
 
 DOCS = Path(__file__).parents[3] / "docs"

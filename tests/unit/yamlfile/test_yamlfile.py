@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rigctl.base.errors import InputError
-from rigctl.yamlfile import MAX_BYTES, MistakesError, find, parse_document, read_document
+from rigctl.yamlfile import MistakesError
+from rigctl.yamlfile.read import MAX_BYTES, find, parse_document, read_document
 
 
 def refused(text: str) -> str:

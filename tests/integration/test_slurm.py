@@ -278,6 +278,8 @@ asyncio.run(main())
 def test_a_node_that_left_the_allocation_is_named(slurm: Cluster) -> None:
     (slurm.folder / "leaves.py").write_text(NODE_LEAVES)
     done = slurm.run(*slurm.salloc(2, "sh", "-c", f"{sys.executable} {slurm.folder}/leaves.py $SLURM_JOB_ID"))
+    # slurmctld 22.05 goes on counting the core that a job gave up: after one more job no batch job gets it.
+    slurm.run("scontrol", "reconfigure")
     lines = done.stdout.splitlines()
     assert lines[:2] == ["7 n2 /bin/sh (exit code 7)", "n1"], done.stdout + done.stderr
     left = r"n2: it is not in the allocation \(job \d+\)( any more, or is down)?: srun: error: .*"

@@ -8,14 +8,13 @@ from typing import Final
 
 from rigctl.base.errors import NodeError
 from rigctl.base.units import parse_processors
+from rigctl.conditions.condition import KINDS
 from rigctl.probe.facts import Run
 from rigctl.probe.readiness import coalescing_taken
-from rigctl.protocol.card import ONLINE, from_agent, is_asked, to_agent
 from rigctl.records import Condition, HostSetting
 from rigctl.remote.agent import Agent, Granted, RefusedError
 
-OF_THE_INTERFACE: Final = frozenset({"mtu", "offload", "rings", "channels", "coalesce", "pause", "qdisc", "rps"})
-"""Kinds of settings that belong to the data interface."""
+_ONLINE: Final = "cat /sys/devices/system/cpu/online"
 _PATH: Final = "PATH=$PATH:/usr/sbin:/sbin LC_ALL=C"
 
 
@@ -24,23 +23,25 @@ async def set_on(agent: Agent, run: Run, setting: HostSetting, interface: str | 
 
     Raise `RefusedError` with what the node takes. `run`: runs a command on the node.
     """
-    if setting.kind in OF_THE_INTERFACE and interface is None:
+    key = KINDS[setting.kind]
+    if key.of_interface and interface is None:
         raise NodeError(agent.node, f"{setting.kind}: its data interface is not known")
-    on = interface if setting.kind in OF_THE_INTERFACE else None
-    online = ""
+    on = interface if key.of_interface else None
+    value = setting.value
     if setting.kind == "rps":
-        online = (await run(ONLINE)).strip()
+        online = (await run(_ONLINE)).strip()
         _check_processors(agent.node, setting, interface, online)
+        value = online if value == "all" else value
     if setting.kind == "coalesce":
         await _check_coalescing(agent.node, run, setting, interface or "")
-    value = to_agent(setting.kind, setting.value, online)
+    value = key.to_agent(value)
     got = await agent.set(setting.kind, value, name=setting.name, interface=on, dry=dry)
-    return Granted(from_agent(setting.kind, got.old), from_agent(setting.kind, got.value))
+    return Granted(key.from_agent(got.old), key.from_agent(got.value))
 
 
 def granted_text(setting: HostSetting, got: Granted) -> str:
     """Return a setting before and after: `1500 -> 9000`, `256 -> 304 (300 was asked for)`."""
-    asked = "" if is_asked(setting.kind, setting.value, got.value) else f" ({setting.value} was asked for)"
+    asked = "" if KINDS[setting.kind].is_asked(setting.value, got.value) else f" ({setting.value} was asked for)"
     return f"{got.old} -> {got.value}{asked}"
 
 

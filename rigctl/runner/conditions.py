@@ -13,7 +13,9 @@ from typing import Final, TypeAlias, TypeVar
 
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
-from rigctl.check.conditions import OF_THE_INTERFACE, granted_text, set_on
+from rigctl.check.conditions import granted_text, set_on
+from rigctl.conditions.condition import KINDS
+from rigctl.conditions.kernel import CONGESTION_SYSCTL
 from rigctl.records import Cell, Condition, HostSetting, RunPlan
 from rigctl.remote.agent import Agent, RefusedError
 from rigctl.remote.host import Host
@@ -25,7 +27,6 @@ LINK_UP_S: Final = 10.0
 CONTACT_S: Final = 20.0
 INTERRUPTED_S: Final = 1.5
 """How long a node whose agent has ended gets for a new one at the end of a run; an interrupted run has 3 s in all."""
-CONGESTION_SYSCTL: Final = "net.ipv4.tcp_congestion_control"
 _AVAILABLE: Final = "net.ipv4.tcp_available_congestion_control"
 _SIGNS: Final = (CONGESTION_SYSCTL, "TCP_CONGESTION")
 """How the agent's messages name a congestion control that it could not set."""
@@ -210,7 +211,7 @@ class Conditions:
                 held.values, held.old = {}, {}
             raise refusal from None
         self._nodes.remember(name, f"condition {condition}", granted)
-        if any(kind in OF_THE_INTERFACE for kind, _ in changed):
+        if any(KINDS[kind].of_interface for kind, _ in changed):
             await self._link_up(name, str(interface))
 
     async def _link_up(self, name: str, interface: str) -> None:

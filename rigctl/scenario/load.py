@@ -8,11 +8,11 @@ from pathlib import Path
 
 from rigctl.base import resources
 from rigctl.base.errors import InputError
+from rigctl.conditions.condition import condition_of
 from rigctl.records import REQUESTED, Against, Cell, Condition, Retest, RunPlan, Until
 from rigctl.rig.inventory import Rig
 from rigctl.rig.load import load_rig
 from rigctl.scenario.classes import Test, class_mistakes, classed, classes_of
-from rigctl.scenario.conditions import condition_of
 from rigctl.scenario.expecting import expect_mistakes, expectations_of
 from rigctl.scenario.matrix import AT_TOP, Matrix, expand, matrix_of, with_axis
 from rigctl.scenario.mistakes import (

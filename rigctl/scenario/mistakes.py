@@ -10,11 +10,11 @@ from itertools import islice
 from typing import Any, Final, TypeVar
 
 from rigctl.base.units import format_bytes, format_duration
+from rigctl.conditions.condition import condition_mistakes
 from rigctl.model.limits.ceilings import Packet
 from rigctl.records import Cell, Condition, Pair
 from rigctl.rig.inventory import Rig
 from rigctl.scenario.classes import Test, class_clashes, place_of, setting_mistake
-from rigctl.scenario.conditions import condition_mistakes
 from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, Matrix, Pattern, as_list, count, pattern_of, product, spread
 from rigctl.scenario.pairs import chosen, pair_mistakes
 from rigctl.scenario.schema import MOST_BINS, parse_bins, parse_duration_field, parse_omit

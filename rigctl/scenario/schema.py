@@ -24,8 +24,8 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from rigctl.base.units import parse_duration
+from rigctl.conditions.condition import ConditionName, ConditionSection
 from rigctl.scenario.classes import AXES, CLASS_NAME, TAKEN, parse_class
-from rigctl.scenario.conditions import ConditionName, ConditionSection
 from rigctl.scenario.expecting import expect_section
 from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, as_list, spread
 from rigctl.scenario.pairs import PAIR_SCHEMA, Entry, Rounds, parse_entry

@@ -1,0 +1,154 @@
+"""Keys of a condition that belong to the data interface's card: MTU, rings, queues, interrupts, pause frames, RPS.
+
+Processors are masks, as in /sys/class/net/*/queues/rx-*/rps_cpus.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Final
+
+from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
+
+from rigctl.base.units import mask_processors, parse_processors, processors_text
+from rigctl.conditions.key import ON_OFF, HostKey, of_group, parse_on_off
+from rigctl.records import HostSetting
+from rigctl.yamlfile import FieldError, Section
+from rigctl.yamlfile.fields import empty_if_none, named, parse_whole, parse_word, shown
+
+OFFLOADS: Final = ("tso", "gso", "gro", "lro", "rx", "tx", "sg")
+# Below 1280 Linux drops the interface's IPv6 addresses for good.
+_MIN_MTU, MOST_MTU = 1280, 65535
+_MOST: Final = 2**32 - 1
+_MOST_PROCESSORS: Final = 1024
+
+
+def _whole(group: str, low: int, high: int, example: int) -> tuple[PlainValidator, WithJsonSchema]:
+    schema = WithJsonSchema({"type": "integer", "minimum": low, "maximum": high})
+    return of_group(group, lambda name, value: str(parse_whole(name, value, low, high, example))), schema
+
+
+_Ring = Annotated[str | None, *_whole("rings", 1, 2**20, 512)]
+_Channels = Annotated[str | None, *_whole("channels", 0, _MOST_PROCESSORS, 4)]
+_Coalesce = Annotated[str | None, *_whole("coalesce", 0, _MOST, 50)]
+_Adaptive = Annotated[str | None, of_group("coalesce", parse_on_off), ON_OFF]
+_Pause = Annotated[str | None, of_group("pause", parse_on_off), ON_OFF]
+
+
+class RingsSection(Section):
+    """Sizes of the card's rings, in descriptors (ethtool -G)."""
+
+    rx: _Ring = Field(None, description="Receive ring.", examples=[512])
+    tx: _Ring = Field(None, description="Transmit ring.", examples=[512])
+
+
+class ChannelsSection(Section):
+    """Numbers of the card's queues (ethtool -L)."""
+
+    rx: _Channels = Field(None, description="Queues that only receive.", examples=[4])
+    tx: _Channels = Field(None, description="Queues that only send.", examples=[4])
+    combined: _Channels = Field(None, description="Queues that do both.", examples=[4])
+
+
+class CoalesceSection(Section):
+    """Interrupt coalescing (ethtool -C). Adaptive coalescing is set first."""
+
+    adaptive_rx: _Adaptive = Field(None, description="The driver chooses the receive values.")
+    adaptive_tx: _Adaptive = Field(None, description="The driver chooses the send values.")
+    rx_usecs: _Coalesce = Field(None, description="Microseconds until an interrupt for received packets.")
+    rx_frames: _Coalesce = Field(None, description="Packets until an interrupt for received packets.")
+    tx_usecs: _Coalesce = Field(None, description="Microseconds until an interrupt for sent packets.")
+    tx_frames: _Coalesce = Field(None, description="Packets until an interrupt for sent packets.")
+
+
+class PauseSection(Section):
+    """Pause frames of IEEE 802.3x (ethtool -A). Negotiation is set first."""
+
+    autoneg: _Pause = Field(None, description="Both ends of the link negotiate them.")
+    rx: _Pause = Field(None, description="The card obeys them.")
+    tx: _Pause = Field(None, description="The card sends them.")
+
+
+def _rps(value: object) -> str:
+    items = value if isinstance(value, list) else ["off" if value is False else value]
+    text = ",".join(str(item) for item in items).strip().lower()
+    if text in ("off", "all"):
+        return text
+    try:
+        processors = parse_processors(text)
+    except ValueError:
+        processors = frozenset()
+    if not processors or max(processors) >= _MOST_PROCESSORS or any(isinstance(item, bool) for item in items):
+        raise FieldError(f"rps {shown(value)}: expected processors as in 0-3,6, or off or all")
+    return processors_text(processors)
+
+
+def _mask(numbers: Iterable[int]) -> str:
+    digits = f"{sum(1 << number for number in set(numbers)):x}"
+    padded = digits.zfill(-(-len(digits) // 8) * 8)
+    return ",".join(padded[at : at + 8] for at in range(0, len(padded), 8))
+
+
+def _rps_to_agent(value: str) -> str:
+    return _mask(parse_processors("" if value == "off" else value))
+
+
+def _rps_from_agent(value: str) -> str:
+    if not re.fullmatch(r"[0-9a-f,;]+", value):
+        return value
+    lists = [processors_text(mask_processors(mask)) or "off" for mask in value.split(";")]
+    return lists[0] if len(lists) == 1 else ", ".join(f"rx-{at}: {own}" for at, own in enumerate(lists))
+
+
+_OffloadName = Annotated[
+    str,
+    PlainValidator(lambda value: parse_word("offload", str(value), OFFLOADS)),
+    WithJsonSchema({"type": "string", "pattern": f"^({'|'.join(OFFLOADS)})$"}),
+]
+_OnOff = Annotated[str, PlainValidator(lambda value: parse_on_off("offload", value)), ON_OFF]
+
+
+def _group(name: str, section: type[Section], description: str, example: dict[str, object]) -> HostKey:
+    def settings(given: Section) -> list[HostSetting]:
+        return [HostSetting(name, value, key) for key, value in given.model_dump(exclude_none=True).items()]
+
+    return HostKey(name, section | None, Field(None, description=description, examples=[example]), settings)
+
+
+MTU: Final = HostKey(
+    "mtu",
+    Annotated[
+        int | None,
+        named(lambda name, value: parse_whole(name, value, _MIN_MTU, MOST_MTU, 1500)),
+        WithJsonSchema({"type": "integer", "minimum": _MIN_MTU, "maximum": MOST_MTU}),
+    ],
+    Field(None, description="MTU of the data interface.", examples=[1500, 8192]),
+    lambda value: [HostSetting("mtu", str(value))],
+)
+RINGS: Final = _group("rings", RingsSection, "Sizes of the card's rings.", {"rx": 512})
+CHANNELS: Final = _group("channels", ChannelsSection, "Numbers of the card's queues.", {"combined": 4})
+COALESCE: Final = _group("coalesce", CoalesceSection, "Interrupt coalescing.", {"rx_usecs": 50})
+PAUSE: Final = _group("pause", PauseSection, "Pause frames.", {"autoneg": "off", "rx": "off"})
+RPS: Final = HostKey(
+    "rps",
+    Annotated[
+        str | None,
+        PlainValidator(_rps),
+        WithJsonSchema({"anyOf": [{"type": ["string", "integer"]}, {"enum": [False]}, {"type": "array"}]}),
+    ],
+    Field(None, description="Processors that take over received packets: a list, off or all."),
+    lambda value: [HostSetting("rps", value)],
+    to_agent=_rps_to_agent,
+    from_agent=_rps_from_agent,
+    is_asked=lambda asked, found: asked in (found, "all"),
+)
+OFFLOAD: Final = HostKey(
+    "offload",
+    Annotated[dict[_OffloadName, _OnOff], BeforeValidator(empty_if_none)],
+    Field(
+        default_factory=dict,
+        description="Offloads of the data interface (ethtool): tso, gso, gro, lro, rx, tx, sg, on or off.",
+        examples=[{"gro": "on"}],
+        json_schema_extra={"additionalProperties": False},
+    ),
+    lambda values: [HostSetting("offload", value, name) for name, value in values.items()],
+)

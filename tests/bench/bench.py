@@ -29,9 +29,6 @@ class Spent:
     peak_mib: float
     output: str
 
-    def __str__(self) -> str:
-        return f"{self.wall_s:.2f} s, CPU {self.cpu_s:.2f} s"
-
 
 def in_turn(rounds: int, ways: Mapping[str, Callable[[], T]]) -> dict[str, list[T]]:
     """Call each function once in each round, beginning with another one each time; return the results by name."""

@@ -1,11 +1,9 @@
 """Latency under load: whether its rise is the queue over the rate, and what the probes cost the streams.
 
-`python tests/bench/bench_latency.py [queue] [cost] [classes] [--rounds 6]`. The queue: a switch port with room for 400
+`python tests/bench/bench_latency.py [queue] [cost] [--rounds 6]`. The queue: a switch port with room for 400
 KB behind a faster sender, at a gigabit (super-packets of 64 KB) and at 200 Mbit/s (plain frames); its depth is read
 with tc(8) every 20 ms, within the measurement interval. Agreed: within 15 %. The cost: runs with and without probes in
-turn on the gigabit, the median of the ratios of neighbours. Agreed: less than 0.5 %. Classes: datagrams of two classes
-over a shaper of 19 Mbit/s with two bands, as in docs/how-to/qos.md. Agreed: within 15 % of queue / rate; the class that
-goes first waits for less than two packets.
+turn on the gigabit, the median of the ratios of neighbours. Agreed: less than 0.5 %.
 """
 
 import argparse
@@ -22,43 +20,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from bench import in_turn, kept_up, ran, spread, table, timed
+from bench import in_turn, kept_up, ran, spread, table
 
 from rigctl.virtual.links import port_limit_bytes, shaped_bps
 
 RIGS: Final = {
     "shaped": "virtual: namespaces\nlinks: {rate: 1G, mtu: 1500}\nnodes:\n  fast: {rate: 2G}\n  slow:\n",
     "slower": "virtual: namespaces\nlinks: {rate: 1G, mtu: 1500}\nnodes:\n  fast:\n  slow: {rate: 200M}\n",
-    "classes": "virtual: namespaces\nlinks: {rate: 20M, mtu: 1500}\nnodes: {fast: , slow: }\n",
 }
 PLAIN: Final = "conditions: {plain: {offload: {tso: off, gso: off}}}\n"
 TIMES: Final = ("idle_p50", "loaded_p50", "loaded_p99", "rise")
 SLOWER_BPS: Final = shaped_bps(200_000_000, 1500)
 LIMIT_BYTES: Final = port_limit_bytes(10**9, 1500)
-
-SHAPED_BPS: Final = 19e6
-QUEUE_BYTES: Final = 100_000
-VOICE_BPS: Final = 1e6 * (200 + 14 + 28) / 200
-"""What voice takes of the shaper: payload and headers, as the kernel counts them."""
-PACKET_MS: Final = 1514 * 8e3 / SHAPED_BPS
-CLASSES: Final = f"""
-max_skew: 1s
-latency: true
-classes:
-  voice: {{test: udp, rate: {round(VOICE_BPS * 200 / 242)}, size: 200, dscp: EF}}
-  bulk: {{test: udp, rate: 30M}}
-"""
-BANDS: Final = f"""
-set -e
-tc qdisc replace dev eth0 root handle 1: htb default 20 r2q 100
-tc class add dev eth0 parent 1: classid 1:1 htb rate {SHAPED_BPS:.0f}bit burst 3k cburst 3k
-tc class add dev eth0 parent 1:1 classid 1:10 htb rate 2mbit ceil {SHAPED_BPS:.0f}bit prio 0 burst 3k cburst 3k
-tc class add dev eth0 parent 1:1 classid 1:20 htb rate 17mbit ceil {SHAPED_BPS:.0f}bit prio 1 burst 3k cburst 3k
-tc qdisc add dev eth0 parent 1:20 bfifo limit {QUEUE_BYTES}
-"""
-EXPEDITED: Final = "tc filter add dev eth0 parent 1: protocol ip u32 match ip tos 0xb8 0xfc flowid 1:10"
-SHARED_MS: Final = QUEUE_BYTES * 8e3 / SHAPED_BPS
-BEHIND_MS: Final = QUEUE_BYTES * 8e3 / (SHAPED_BPS - VOICE_BPS)
 
 
 @contextmanager
@@ -152,28 +125,7 @@ def cost(folder: Path, rounds: int) -> None:
     table("Cost of probes", ("without, Mbit/s", "with probes, Mbit/s", "median of the ratios"), [row])
 
 
-def classes(folder: Path, rounds: int) -> None:
-    """A table of each class of each run: its rise under load, what it should be, and whether it is."""
-
-    def rows() -> Iterator[tuple[object, ...]]:
-        for _ in range(rounds):
-            with rig_up(folder, "classes") as (rig, _):
-                for band, command, wanted_ms in (
-                    ("one for both", BANDS, {"voice": SHARED_MS, "bulk": SHARED_MS}),
-                    ("one for EF", EXPEDITED, {"voice": None, "bulk": BEHIND_MS}),
-                ):
-                    timed("rig", "exec", str(rig), "fast", "--", command)
-                    for row in ran(folder, scenario(rig, 3, CLASSES), "--no-report").rows():
-                        rise_ms, wanted = row["latency_rise_us"] / 1e3, wanted_ms[row["class"]]
-                        good = rise_ms < 2 * PACKET_MS if wanted is None else abs(rise_ms / wanted - 1) <= 0.15
-                        bound = f"< {2 * PACKET_MS:.2f}" if wanted is None else f"{wanted:.1f}"
-                        yield band, row["class"], f"{rise_ms:.2f}", bound, "yes" if good else "NO"
-
-    heads = ("band", "class", "rise, ms", "queue / rate, ms", "within")
-    table(f"Waits of two classes; load {os.getloadavg()[0]:.1f}", heads, rows())
-
-
-WHAT: Final = {"queue": queue, "cost": cost, "classes": classes}
+WHAT: Final = {"queue": queue, "cost": cost}
 
 
 def main() -> None:

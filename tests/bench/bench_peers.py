@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from bench import table
-from peers_lab import Place, laid_out, measured
+from peers_lab import laid_out, measured
 from peers_tools import DEFAULTS, TOOLS
 
 from rigctl.remote.build import build, host_machine
@@ -93,19 +93,21 @@ def measure_all(asked: argparse.Namespace) -> Iterator[Record]:
     for name in dict.fromkeys(tool.program for tool, found in tools if found is None):
         print(f"left out: {name} is not installed", file=sys.stderr)
     for placement in asked.placement or ["scheduler"]:
-        place = Place(asked.offloads == "on", placement == "taskset")
-        with laid_out(place) as ends:
+        with laid_out(offloads=asked.offloads == "on") as ends:
             for step, number in itertools.product(range(asked.rounds), DEFAULTS[asked.kind]):
                 for tool, found in tools[step % len(tools) :] + tools[: step % len(tools)]:
                     if found is None or number > tool.most:
                         continue
-                    known: Record = {"kind": asked.kind, "offloads": place.offloads, "placement": place.placement}
+                    known: Record = {"kind": asked.kind, "offloads": asked.offloads == "on", "placement": placement}
                     known |= {"number": number, "tool": tool.name, "own": tool.own, "work": tool.work, "round": step}
                     try:
-                        yield known | measured(tool, found, ends, number, pinned=place.pinned)
+                        yield known | measured(tool, found, ends, number, pinned=placement == "taskset")
                     except FAILURES as error:
                         failed = f"{type(error).__name__}: {error}"[:200]
-                        print(f"{place}, {number}: {tool.name} failed: {failed}", file=sys.stderr)
+                        print(
+                            f"offloads {asked.offloads}, placement {placement}, {number}: {tool.name} failed: {failed}",
+                            file=sys.stderr,
+                        )
                         yield known | {"failed": failed}
 
 

@@ -21,6 +21,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from bench import kept_up, timed
+from processes import all_commands
 
 from rigctl.nightly.commands import Commands
 from rigctl.nightly.message import Message
@@ -61,14 +62,10 @@ def _stop_the_run(store: str) -> None:
     """Stop the run of this store as soon as it measures."""
     for _ in range(200):
         clock.sleep(0.1)
-        for entry in Path("/proc").glob("[0-9]*"):
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if b"run" in words and b"--quiet" in words and store.encode() in words:
+        for pid, words in all_commands():
+            if {"run", "--quiet", store} <= set(words.split()):
                 clock.sleep(2)
-                os.kill(int(entry.name), signal.SIGSTOP)
+                os.kill(pid, signal.SIGSTOP)
                 return
 
 

@@ -24,7 +24,8 @@ import yaml
 from bench import RIGCTL, table
 from limit_beside_cells import beside, marked, unlike
 from limit_cells import Case, cases
-from processes import output_of, running
+from processes import all_commands, output_of, running
+from user import AGENT
 
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import summaries
@@ -43,7 +44,6 @@ SETS: Final = {
     "marked": (marked, 300),
 }
 """The function that makes the cells of each set, and its seed."""
-AGENT: Final = re.compile(rb"/agent-[0-9a-f]{64}")
 PERIOD_US: Final = 50_000
 DEADLINE_S: Final = 40.0
 
@@ -141,16 +141,14 @@ def _in_group(group: Path, node: str, limits: dict[str, str]) -> Iterator[None]:
 
 
 def _watch(group: Path, node: str, done: threading.Event) -> None:
-    moved: set[str] = set()
+    moved: set[int] = set()
     while not done.wait(0.05):
-        for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit() or entry.name in moved:
-                continue
+        agents = [pid for pid, words in all_commands() if pid not in moved and AGENT.search(words)]
+        for pid in agents:
             with contextlib.suppress(OSError):
-                is_on_node = f"RIGCTL_NODE={node}".encode() in (entry / "environ").read_bytes().split(b"\0")
-                if is_on_node and AGENT.search((entry / "cmdline").read_bytes()):
-                    (group / "cgroup.procs").write_text(entry.name)
-                    moved.add(entry.name)
+                if f"RIGCTL_NODE={node}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                    (group / "cgroup.procs").write_text(str(pid))
+                    moved.add(pid)
 
 
 def judged(store: str) -> Iterator[tuple[dict[str, Any], str, list[str], str]]:

@@ -27,28 +27,15 @@ Figures = dict[str, float]
 _numbers = itertools.count()
 
 
-@dataclass(frozen=True)
-class Place:
-    offloads: bool
-    pinned: bool  # senders on processor 0, receivers on 1, as taskset does it; else where the scheduler puts them
-
-    def __str__(self) -> str:
-        return f"offloads {'on' if self.offloads else 'off'}, placement {self.placement}"
-
-    @property
-    def placement(self) -> str:
-        return "taskset" if self.pinned else "scheduler"
-
-
 @contextmanager
-def laid_out(place: Place) -> Iterator[tuple[Namespace, Namespace]]:
+def laid_out(*, offloads: bool) -> Iterator[tuple[Namespace, Namespace]]:
     """Yield the namespaces of sender and receiver."""
     with two_namespaces() as ends:
         ends[0].run_lines(f"ip link add eth0 type veth peer name eth0 netns {ends[1].name}")
         for end, address in zip(ends, (SENDER, RECEIVER), strict=True):
             end.run_lines(
                 f"ip address add {address}/24 dev eth0",
-                *(f"ethtool -K eth0 {name} off" for name in OFFLOADS if not place.offloads),
+                *(f"ethtool -K eth0 {name} off" for name in OFFLOADS if not offloads),
                 "ip link set eth0 up",
                 # Cubic by the route: a namespace may not choose for itself what its host has not allowed to everybody.
                 f"ip route replace 10.99.0.0/24 dev eth0 scope link src {address} proto kernel congctl cubic",
@@ -167,6 +154,7 @@ class Tool:
 
 
 def measured(tool: Tool, binary: str, ends: tuple[Namespace, Namespace], number: int, *, pinned: bool) -> Figures:
+    """`pinned`: senders on processor 0, receivers on 1, as taskset does it; else where the scheduler puts them."""
     processors = (0, 1) if pinned else (None, None)
     with Crew(ends[0], processors[0]) as senders, Crew(ends[1], processors[1]) as receivers:
         before = machine_busy_s()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from openssh_lab import Lab, laboratory
-from packaged import CLOSED, ROOT, index, output_of
+from packaged import CLOSED, ROOT, index, output_of, tags
 from processes import running
 
 pytestmark = [pytest.mark.packages, pytest.mark.timeout(900)]
@@ -51,9 +51,7 @@ def base(buildah: Buildah, tmp_path_factory: pytest.TempPathFactory) -> None:
 def image(buildah: Buildah, base: None, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Build it without a network: pip finds in a folder what the index would give."""
     wheels = tmp_path_factory.mktemp("wheels")
-    tags = [f"manylinux_2_{glibc}_{platform.machine()}" for glibc in (17, 24, 26, 27, 28)]
-    platforms = (word for tag in (f"manylinux2014_{platform.machine()}", *tags) for word in ("--platform", tag))
-    python = ("--only-binary=:all:", "--python-version", "3.13", *platforms)
+    python = tags(platform.machine(), (17, 24, 26, 27, 28), "3.13")
     done = index("download", "--quiet", "-c", ROOT / "constraints.txt", "--dest", wheels, *python, wheel)
     assert done.returncode == 0, done.stderr
     mounted = ("--volume", f"{wheels}:/wheels:ro")

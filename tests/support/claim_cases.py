@@ -42,22 +42,9 @@ class Family:
     repetitions: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 8, 10)
 
 
-def _normal(scatter: random.Random, width: float) -> float:
-    return scatter.gauss(0, width)
-
-
-def _box(scatter: random.Random, width: float) -> float:
-    return scatter.uniform(-1.5 * width, 1.5 * width)
-
-
 def _now_and_then(scatter: random.Random, width: float) -> float:
     """A third of the repetitions meet something else on the machine."""
     return scatter.gauss(0, width / 3) - (scatter.expovariate(1 / (4 * width)) if scatter.random() < 1 / 3 else 0.0)
-
-
-def _skewed(scatter: random.Random, width: float) -> float:
-    """A long tail upwards."""
-    return scatter.gammavariate(2, width / 2) - width
 
 
 def _gauss(width: float) -> Draw:
@@ -65,12 +52,29 @@ def _gauss(width: float) -> Draw:
 
 
 FAMILIES: Final = (
-    Family((GIGABIT_MBPS, 23_537.0), lambda r: 0.9975 - r.expovariate(300), _gauss(4e-4), _box, (1, 3, 8)),
+    Family(
+        (GIGABIT_MBPS, 23_537.0),
+        lambda r: 0.9975 - r.expovariate(300),
+        _gauss(4e-4),
+        lambda r, width: r.uniform(-1.5 * width, 1.5 * width),
+        (1, 3, 8),
+    ),
     Family((4707.4, GIGABIT_MBPS), lambda r: 0.9965, _gauss(2e-4), _now_and_then, (2, 5), (1, 3)),
     Family(
-        (94.15, 9414.8), lambda r: 0.9985 - abs(r.gauss(0, 1e-3)), lambda r: 3e-4 * (r.random() - 0.5), _skewed, (1, 2)
+        (94.15, 9414.8),
+        lambda r: 0.9985 - abs(r.gauss(0, 1e-3)),
+        lambda r: 3e-4 * (r.random() - 0.5),
+        lambda r, width: r.gammavariate(2, width / 2) - width,
+        (1, 2),
     ),
-    Family((37_659.0, 2353.7), lambda r: 0.998 - abs(r.gauss(0, 4e-3)), _gauss(3e-4), _normal, (2,), (7, 15)),
+    Family(
+        (37_659.0, 2353.7),
+        lambda r: 0.998 - abs(r.gauss(0, 4e-3)),
+        _gauss(3e-4),
+        lambda r, width: r.gauss(0, width),
+        (2,),
+        (7, 15),
+    ),
 )
 
 

@@ -99,11 +99,6 @@ def plan(the_cells: Sequence[Cell], conditions: Sequence[Condition] = (OFF,), **
     return replace(base, **fields)
 
 
-def mtu_of(cell: Cell, conditions: Sequence[Condition]) -> int:
-    settings = [one for condition in conditions if condition.name == cell.condition for one in condition.settings]
-    return next((int(one.value) for one in settings if one.kind == "mtu"), 1500)
-
-
 def sum_mbps(cell: Cell, mtu: int, shape: Shape) -> float:
     if shape.goodput_mbps is not None:
         return shape.goodput_mbps(cell, mtu)
@@ -189,6 +184,7 @@ def run(
     if shape is not None:
         trunk = Trunk(SWITCHES, shape.trunk_bps) if shape.trunk_bps is not None else None
         the_plan = replace(the_plan, trunk=trunk)
-    measured = [repetition(one, mtu_of(one, conditions), shape, samples) for one in made]
+    mtus = {each.name: int(one.value) for each in conditions for one in each.settings if one.kind == "mtu"}
+    measured = [repetition(one, mtus[one.condition or ""], shape, samples) for one in made]
     facts = {node: builders.facts(driver="veth") for node in NODES}
     return replace(builders.run(the_plan), facts=facts, ended_at=builders.STARTED_AT + 10.4 * len(made)), measured

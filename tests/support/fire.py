@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import pytest
 from openssh_lab import Lab, laboratory
-from processes import output_of
+from processes import command_line, output_of
 from user import INVALID, User, begun, ended
 
 from rigctl.columns import Level, columns_at
@@ -129,8 +129,7 @@ class Ground:
         found = {}
         for pid in self.place.pids():
             with contextlib.suppress(OSError):
-                words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                if words:  # else it is ending
+                if words := command_line(pid):  # else it is ending
                     found[pid] = f"{Path(f'/proc/{pid}/comm').read_text().strip()}: {words}"
         return found
 
@@ -180,8 +179,8 @@ class Ground:
         assert set(self.repetitions().values()) <= {"ok", "invalid"}
 
     def run(self) -> tuple[int, str]:
-        words, user = self.run_words(), self.user
-        done = ended(words, user.folder, user.environment, COMMAND_S, network=self.place.network)
+        user = self.user
+        done = ended(self.run_words(), user.folder, user.environment, COMMAND_S, network=self.place.network)
         return done.returncode, done.stderr.decode()
 
     def fresh(self) -> None:
@@ -205,16 +204,17 @@ class Ground:
         with open_store(str(self.store)) as store:
             (run,) = store.run_ids()
             found = store.repetitions(run)
-        statuses = {(run, each.cell, each.repetition, each.attempt): str(each.status) for each in found}
+        keyed = {(run, each.cell, each.repetition, each.attempt): each for each in found}
+        statuses = {key: str(each.status) for key, each in keyed.items()}
         assert len(statuses) == len(found), "a repetition is stored twice"
         valid = [key[:3] for key, status in statuses.items() if status == "ok"]
         assert len(valid) == len(set(valid)), "a repetition was measured again although it was valid"
-        contents = {(run, each.cell, each.repetition, each.attempt): repr(each) for each in found}
+        contents = {key: repr(each) for key, each in keyed.items()}
         for key, content in self._kept.items():
             assert contents.get(key) == content, f"{key} was stored and is lost or changed"
         # A repetition without some of its pairs has a reason, and is measured again.
-        whole_ones = [key for key, each in zip(statuses, found, strict=True) if each.reason is None]
-        self._kept = {key: contents[key] for key in whole_ones if statuses[key] == "ok"}
+        whole = [key for key, each in keyed.items() if each.reason is None and statuses[key] == "ok"]
+        self._kept = {key: contents[key] for key in whole}
         return statuses
 
     def invalid(self) -> set[tuple[int, int]]:

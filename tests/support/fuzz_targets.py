@@ -105,8 +105,8 @@ def nights(data: bytes) -> None:
     _placed(path, lambda _: nightly.load("n"), data)
 
 
-def _yaml(folder: Path) -> Seeds:
-    return lambda: [path.read_bytes() for path in sorted(folder.glob("*.yaml"))]
+def _files(*folders: Path) -> Seeds:
+    return lambda: [path.read_bytes() for folder in folders for path in sorted(folder.iterdir()) if path.is_file()]
 
 
 # What agents and nodes say
@@ -165,10 +165,6 @@ def hosts(data: bytes) -> None:
     for parse in (cisco_ios, dell_os9):
         with suppress(UnreadableError):
             parse(text)
-
-
-def _samples(name: str) -> Seeds:
-    return lambda: [path.read_bytes() for path in sorted((SAMPLES / name).iterdir())]
 
 
 # Files of runs, and stores
@@ -337,12 +333,12 @@ def _stored_seeds() -> list[bytes]:
 
 
 TARGETS: Final[dict[str, tuple[Read, Seeds]]] = {
-    "scenario": (scenario, _yaml(SCENARIOS)),
-    "rig": (rig, lambda: [*_yaml(SCENARIOS / "rigs")(), *_samples("rig")()]),
-    "theme": (theme, _samples("theme")),
-    "nights": (nights, _samples("nights")),
-    "reply": (reply, _samples("reply")),
-    "hosts": (hosts, _samples("hosts")),
+    "scenario": (scenario, _files(SCENARIOS)),
+    "rig": (rig, _files(SCENARIOS / "rigs", SAMPLES / "rig")),
+    "theme": (theme, _files(SAMPLES / "theme")),
+    "nights": (nights, _files(SAMPLES / "nights")),
+    "reply": (reply, _files(SAMPLES / "reply")),
+    "hosts": (hosts, _files(SAMPLES / "hosts")),
     "import": (taken, _stored_seeds),
     "iperf3": (iperf3, _iperf3_seeds),
     "store": (stored, _stored_seeds),

@@ -6,27 +6,34 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
 
 from processes import eventually, output_of, running
 from talk import Talk
 
-SETUP = (
-    "mount -t sysfs sysfs /sys && ip link set lo up && ip link add v0 type veth peer name v1 && ip link set v0 up "
-    "&& echo made && exec cat"
-)
-
-
-PIPES: Final = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-"""Of a process that holds a namespace: it ends when nobody holds its input any more."""
+SETUP = "mount -t sysfs sysfs /sys && ip link add v0 type veth peer name v1 && ip link set v0 up"
 
 
 def entering(holder: int | str) -> list[str]:
     as_user = ["-U", "--preserve-credentials"] if os.geteuid() != 0 else []
     return ["nsenter", "-t", str(holder), *as_user, "-n"]
+
+
+@contextmanager
+def holding(unshare: Sequence[str], setup: str = "true") -> Iterator[int]:
+    """Yield a process in new namespaces, of which one is of the network; it ends when nobody holds its input."""
+    command = [*unshare, "sh", "-c", f"ip link set lo up && {setup} && echo made && exec cat"]
+    with running(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"made\n"
+        yield holder.pid
+
+
+def unsharing() -> list[str]:
+    """Return the words that begin a program in a network namespace of its own."""
+    return ["unshare", *(["-Ur"] if os.geteuid() != 0 else []), "-n"]
 
 
 class Lab:
@@ -60,12 +67,8 @@ class Lab:
 def laboratory(binary: Path, folder: Path) -> Iterator[Lab]:
     copy = folder / "rigctl-agent"
     shutil.copy(binary, copy)
-    as_user = ["-Ur"] if os.geteuid() != 0 else []
-    with running(["unshare", *as_user, "-n", "-m", "sh", "-c", SETUP], **PIPES) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"made\n"
-        with ExitStack() as stack:
-            yield Lab(holder.pid, copy, stack)
+    with holding([*unsharing(), "-m"], SETUP) as holder, ExitStack() as stack:
+        yield Lab(holder, copy, stack)
 
 
 def guard_of(agent: Talk) -> int:

@@ -27,9 +27,9 @@ def index(*words: str | Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(pip, env=environment, capture_output=True, text=True, timeout=600, check=False)
 
 
-def tags(machine: str, glibc: Sequence[int]) -> list[str]:
-    """Return pip's options for wheels of a machine type, CPython 3.11, up to the newest glibc."""
+def tags(machine: str, glibc: Sequence[int], python: str = "3.11") -> list[str]:
+    """Return pip's options for wheels of a machine type and a CPython, up to the newest glibc."""
     names = [f"manylinux_2_{number}_{machine}" for number in glibc]
     names += [f"manylinux2014_{machine}", f"linux_{machine}"]
-    python = ["--only-binary=:all:", "--implementation", "cp", "--python-version", "3.11"]
-    return [*python, *(word for name in names for word in ("--platform", name))]
+    built = ["--only-binary=:all:", "--implementation", "cp", "--python-version", python]
+    return [*built, *(word for name in names for word in ("--platform", name))]

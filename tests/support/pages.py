@@ -63,12 +63,6 @@ def stored(name: str) -> Run:
             return info, store.repetitions(info.run)
 
 
-ping_pong = partial(stored, "pingpong")
-blast = partial(stored, "blast")
-datagrams = partial(stored, "datagrams")
-files = partial(stored, "files")
-
-
 def comparison() -> Comparison:
     """Two runs of 24 tests each, of which 23 are the same: one worse, one better, one invalid; a kernel has changed."""
     tests = compared_runs.cells(25)
@@ -115,10 +109,8 @@ RUNS: Final[dict[str, Callable[[], Run]]] = {
     "streams": streams,
     "matrix": matrix,
     "soak": soak,
-    "ping-pong": ping_pong,
-    "blast": blast,
-    "datagrams": datagrams,
-    "files": files,
+    "ping-pong": partial(stored, "pingpong"),
+    **{name: partial(stored, name) for name in ("blast", "datagrams", "files")},
     "bins": bins,
     "counters": counters,
 }

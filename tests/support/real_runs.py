@@ -42,11 +42,7 @@ class RealRun:
     def __init__(self, user: User, run: str, said: str) -> None:
         self.user, self.run, self.said = user, run, said
         self.folder = user.folder
-        self.rows = cache(self._rows)
-
-    def _rows(self, level: str = "pairs") -> list[dict[str, Any]]:
-        exported = json.loads(self.user.rigctl("export", self.run, "--format", "json", "--level", level))
-        return [row for row in exported if row.get("status") != "invalid"]
+        self.rows = cache(lambda level="pairs": user.rows(level, run=run))
 
     @cached_property
     def repetitions(self) -> list[Repetition]:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TITLES = ("on your own rig", "with your own runs", "in a checkout", "as measured")
+_COMMAND = re.compile(r"""(?:'[^']*'|"[^"]*"|[^'"#]|(?<=\S)#)*""")
+"""A line up to a `#` that begins a word outside of quotes."""
 _FENCE = re.compile(r'^```(\S*)(?: title="([^"]*)")?(.*)$')
 
 
@@ -31,8 +33,7 @@ class Fence:
     def commands(self) -> Iterator[str]:
         """Its command lines, those that go on behind a backslash as one, without comments."""
         for line in re.sub(r"\\\n\s*", " ", self.text).splitlines():
-            command = without_comment(line)
-            if command:
+            if command := _COMMAND.match(line)[0].strip():  # type: ignore[index]
                 yield command
 
 
@@ -60,19 +61,6 @@ def fences() -> Iterator[Fence]:
 
 def shell() -> list[Fence]:
     return [fence for fence in fences() if fence.language == "sh"]
-
-
-def without_comment(line: str) -> str:
-    """`line` up to a `#` that begins a word outside of quotes."""
-    quote = ""
-    for at, sign in enumerate(line):
-        if quote:
-            quote = "" if sign == quote else quote
-        elif sign in "'\"":
-            quote = sign
-        elif sign == "#" and (at == 0 or line[at - 1].isspace()):
-            return line[:at].strip()
-    return line.strip()
 
 
 def simple_commands(line: str) -> list[list[str]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from processes import DEADLINE_S, eventually
+from processes import DEADLINE_S, end, eventually
 
 Line = dict[str, Any]
 TOKEN = "0123456789abcdef" * 2
@@ -40,9 +40,7 @@ class Talk:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait(DEADLINE_S)
+        end(self.process)
 
     def _read(self) -> None:
         assert self.process.stdout is not None

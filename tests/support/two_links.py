@@ -1,14 +1,10 @@
 """Network namespaces with further links between them, for connections of Multipath TCP over several subflows."""
 
-import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lab import PIPES, entering
-from processes import output_of, running
-
-UP = "ip link set lo up && echo up && exec cat"
+from lab import entering, holding, unsharing
+from processes import output_of
 
 
 class Namespace:
@@ -30,17 +26,9 @@ class Namespace:
 
 @contextmanager
 def two_namespaces() -> Iterator[tuple[Namespace, Namespace]]:
-    as_user = ["-Ur"] if os.geteuid() != 0 else []
-    with running(["unshare", *as_user, "-n", "sh", "-c", UP], **PIPES) as one:
-        near = made(one)
-        with running([*near.enter, "unshare", "-n", "sh", "-c", UP], **PIPES) as other:
-            yield near, made(other)
-
-
-def made(holder: "subprocess.Popen[bytes]") -> Namespace:
-    assert holder.stdout is not None
-    assert holder.stdout.readline() == b"up\n"
-    return Namespace(entering(holder.pid), str(holder.pid))
+    with holding(unsharing()) as one, holding([*entering(one), "unshare", "-n"]) as other:
+        near, far = (Namespace(entering(holder), str(holder)) for holder in (one, other))
+        yield near, far
 
 
 def of_node(holder: str, node: str) -> Namespace:

@@ -189,9 +189,9 @@ class User:
         (self.folder / "s.yaml").write_text(text)
         return "s.yaml"
 
-    def rows(self, level: str = "pairs", *, invalid: bool = False) -> list[dict[str, Any]]:
+    def rows(self, level: str = "pairs", *, run: str = "latest", invalid: bool = False) -> list[dict[str, Any]]:
         """An export. What a busy machine made invalid was measured once more, and is left out unless asked for."""
-        exported: list[dict[str, Any]] = json.loads(self.rigctl("export", "--format", "json", "--level", level))
+        exported: list[dict[str, Any]] = json.loads(self.rigctl("export", run, "--format", "json", "--level", level))
         return [row for row in exported if invalid or row.get("status") != "invalid"]
 
     def findings(self) -> str:

@@ -43,17 +43,12 @@ def pair(request: pytest.FixtureRequest, release: Path) -> Iterator[tuple[str, T
         yield machine, foreign, stack.enter_context(Talk([str(release)]))
 
 
-def test_a_foreign_agent_speaks_the_protocol(pair: tuple[str, Talk, Talk]) -> None:
-    machine, foreign, _ = pair
+def test_a_foreign_agent_speaks_the_protocol_and_traffic_flows_to_it_and_back(pair: tuple[str, Talk, Talk]) -> None:
+    machine, foreign, own = pair
     assert foreign.hello["protocol"] == VERSION
     assert foreign.hello["machine"] in {machine, SEEN_AS.get(machine), "armv6l"}
     assert foreign.ask("clock")["clock_ns"] > 0
     assert foreign.ask("frobnicate")["error"] == "EPROTO"
-    assert foreign.end() == 0
-
-
-def test_traffic_flows_from_here_to_a_foreign_agent_and_back(pair: tuple[str, Talk, Talk]) -> None:
-    _, foreign, own = pair
     for receiver, sender in ((foreign, own), (own, foreign)):
         port = joined(receiver, sender, flows=2)
         started(receiver, sender)
@@ -62,6 +57,7 @@ def test_traffic_flows_from_here_to_a_foreign_agent_and_back(pair: tuple[str, Ta
         for flow in (0, 1):
             assert received.totals[flow]["bytes"] == sent.totals[flow]["bytes"] > 0
         close(receiver, sender)
+    assert foreign.end() == 0
 
 
 @pytest.mark.parametrize("machine", marked(LINUX))

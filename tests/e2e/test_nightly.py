@@ -165,15 +165,10 @@ def test_a_rig_that_is_in_use_all_the_time_is_the_nights_result(user: Sleeper) -
     assert user.night()["outcome"] == "busy"
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["--notify", "https://anna:hidden@x.org/"], "--notify: holds a password"),
-        (["--notify", "https://x.org/${HOOK}"], "the secret HOOK is neither in the environment nor in the file"),
-    ],
-)
-def test_a_mistake_installs_nothing(user: Sleeper, words: list[str], expected: str) -> None:
-    out = user.install(*words, code=2)
-    assert expected in out
-    assert "hidden" not in out
+def test_a_mistake_installs_nothing(user: Sleeper) -> None:
+    said = user.install("--notify", "https://anna:hidden@x.org/", code=2)
+    assert said.startswith("rigctl: --notify: holds a password")
+    assert "hidden" not in said
+    said = user.install("--notify", "https://x.org/${HOOK}", code=2)
+    assert "the secret HOOK is neither in the environment nor in the file" in said
     assert not list(user.folder.glob("config/**/*.yaml"))

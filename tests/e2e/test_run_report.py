@@ -66,31 +66,20 @@ def test_whatever_happens_to_the_page_the_table_and_the_id_are_printed(replayed:
 
 def test_each_line_of_a_run_is_json_with_run_and_test(replayed: User) -> None:
     replayed.replay.says(late={"2": 1})
-    words = (
-        "--log-format",
-        "json",
-        "run",
-        replayed.scenario(QUICK + "matrix: {parallel: [1, 2]}\n"),
-        "--no-report",
-        "--quiet",
-    )
+    scenario = replayed.scenario(QUICK + "matrix: {parallel: [1, 2]}\n")
+    words = ("--log-format", "json", "run", scenario, "--no-report", "--quiet")
     done = ended(words, replayed.folder, replayed.environment)
     errors = done.stderr.decode()
     assert done.returncode == 0, errors
     lines = [json.loads(line) for line in errors.splitlines()]
     assert all(list(line)[: len(KEYS)] == KEYS for line in lines)
     run = done.stdout.decode().strip()
-    assert [
-        (line["run"], line["event"], line["cell"], line["attempt"], line.get("status"))
-        for line in lines
-        if line.get("event") in {"test begins", "test ended"}
-    ] == [
-        (run, "test begins", 1, 1, None),
-        (run, "test ended", 1, 1, "ok"),
-        (run, "test begins", 2, 1, None),
-        (run, "test ended", 2, 1, "invalid"),
-        (run, "test begins", 2, 2, None),
-        (run, "test ended", 2, 2, "ok"),
+    of_tests = [line for line in lines if line.get("event") in {"test begins", "test ended"}]
+    assert {line["run"] for line in of_tests} == {run}
+    assert [(line["event"], line["cell"], line["attempt"], line.get("status")) for line in of_tests] == [
+        told
+        for cell, attempt, status in ((1, 1, "ok"), (2, 1, "invalid"), (2, 2, "ok"))
+        for told in (("test begins", cell, attempt, None), ("test ended", cell, attempt, status))
     ]
 
 

@@ -81,17 +81,12 @@ def test_a_mesh_measures_every_ordered_pair_and_names_the_slow_node_once(real: R
     run = real(mesh)["mesh"]
     assert " 3/6  n2 → n1 " in run.said
     assert "Client by server" in run.said
-    measured = {(row["source"], row["destination"]): row for row in run.rows()}
-    assert set(measured) == set(permutations(("n1", "n2", "n3"), 2))
-    made = run.document
-    slow = [finding for finding in made["findings"][1:] if finding["subject"] == {"kind": "node", "names": ["n3"]}]
+    measured = {(row["source"], row["destination"]) for row in run.rows()}
+    assert measured == set(permutations(("n1", "n2", "n3"), 2))
+    _, *others = run.document["findings"]
+    slow = [finding for finding in others if finding["subject"] == {"kind": "node", "names": ["n3"]}]
     assert [finding["numbers"]["roles"] for finding in slow] == ["sending and receiving"]
     assert "Its link in the rig file has only 10 Mbit/s." in slow[0]["text"]
-    table = made["results"][0]["blocks"][0]
-    assert [row["texts"][0] for row in table["rows"]] == ["n1", "n2", "n3"]
-    for number, row in enumerate(table["rows"]):
-        assert row["texts"][1 + 2 * number : 3 + 2 * number] == ["·", "·"]
-    assert abs(table["rows"][1]["values"][1] - measured["n2", "n1"]["goodput_mbps"]) < 0.001
 
 
 def test_a_parallel_mesh_measures_the_same_pairs_in_six_rounds_and_can_be_resumed(replayed: User) -> None:

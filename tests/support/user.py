@@ -249,7 +249,8 @@ def traffic(user: User, *words: str, by: Callable[[], Iterable[int]] | None = No
     first: dict[int, int] = {}
 
     def flows() -> bool:
-        now = {pid: carried(pid) for pid in (by or user.agents)()}
+        # 0: a command that has not yet entered its node, whose interface may have carried gigabytes in earlier runs.
+        now = {pid: count for pid in (by or user.agents)() if (count := carried(pid))}
         return any(count - first.setdefault(pid, count) > TRAFFIC_BYTES for pid, count in now.items())
 
     with running(("run", "--no-report", *words), user.folder, user.environment) as command:

@@ -23,7 +23,8 @@ def left_by_an_earlier_agent(lab: Lab, text: str) -> None:
     lab.journal.write_text(text)
 
 
-def test_the_old_value_is_on_disk_while_a_setting_holds(lab: Lab) -> None:
+def test_old_values_are_on_disk_and_where_agent_and_guard_were_killed_the_next_agent_restores_them(lab: Lab) -> None:
+    before = lab.sysctl("net.ipv4.tcp_rmem")
     agent = lab.start()
     agent.ask(SET_MTU)
     agent.ask("set kind=sysctl name=net.ipv4.tcp_rmem value=4096%2065536%201048576")
@@ -31,17 +32,11 @@ def test_the_old_value_is_on_disk_while_a_setting_holds(lab: Lab) -> None:
     assert (head, first) == (header(), OLD_MTU)
     assert second.startswith("set sysctl net.ipv4.tcp_rmem - 4096%20")
     assert lab.journal.stat().st_mode & 0o777 == 0o600
-
-
-def test_where_agent_and_guard_were_killed_the_next_agent_restores_before_its_hello(lab: Lab) -> None:
-    agent = lab.start()
-    agent.ask(SET_MTU)
-    agent.ask("set kind=sysctl name=net.ipv4.tcp_sack value=0")
     kill_with_guard(lab, agent)
-    assert lab.mtu() == 1400
+    assert (lab.mtu(), lab.sysctl("net.ipv4.tcp_rmem")) == (1400, "4096 65536 1048576")
     following = lab.start()
     assert (following.hello["restored"], following.hello["unrestored"]) == (2, None)
-    assert (lab.mtu(), lab.sysctl("net.ipv4.tcp_sack")) == (1500, "1")
+    assert (lab.mtu(), lab.sysctl("net.ipv4.tcp_rmem")) == (1500, before)
     assert not lab.journal.exists()
 
 

@@ -85,7 +85,6 @@ def test_an_endpoint_number_serves_once_at_a_time(start: Start) -> None:
         ("transport=sctp", "transport: expected tcp or udp"),
         ("test=probe size=64", "transport: such a test goes over udp"),
         ("transport=udp test=probe size=15", "size: expected 16 to 65507"),
-        ("transport=udp test=prob size=64", "test: expected pingpong, blast, file or probe"),
         ("test=nonsense size=1", "test: expected pingpong, blast, file or probe"),
         ("test=pingpong", "size: expected 1 to 16777216"),
         ("test=pingpong size=0", "size: expected 1 to 16777216"),

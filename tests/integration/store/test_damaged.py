@@ -39,7 +39,6 @@ def change(store: Store, statement: str, **values: str | float) -> None:
     [
         ("UPDATE flows SET receiver = '[3]' WHERE position = 1", "flow 2 of run RUN"),
         ("UPDATE flows SET sender = '{\"bytes\": 1}'", "flow 1 of run RUN"),
-        ("UPDATE flows SET sender_series = substr(sender_series, 1, length(sender_series) - 5)", "flow 1 of run RUN"),
         ("UPDATE flows SET direction = 'sideways'", "flow 1 of run RUN"),
         ("UPDATE repetitions SET nodes = 'null'", "repetition 1 of run RUN"),
         ("UPDATE runs SET plan = '{}'", "run RUN"),

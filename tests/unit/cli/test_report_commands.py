@@ -39,7 +39,6 @@ def test_report_writes_one_file_and_says_where(stored: Rigctl) -> None:
         (("show", "--json", "--markdown"), "--markdown and --json both print"),
         (("show", "--store", "none.db"), "does not exist"),
         (("report", "-o", "no/page.html"), "cannot be written"),
-        (("export", "--format", "xlsx"), "xlsx"),
     ],
 )
 def test_what_is_wrong_is_told_with_exit_code_2(stored: Rigctl, words: tuple[str, ...], said: str) -> None:

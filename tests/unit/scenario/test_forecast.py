@@ -32,6 +32,8 @@ def test_the_narrower_end_rules_rate_and_mtu_and_what_the_rig_file_does_not_say_
     assert expected(CELL, Link(10**9, 9000), Link(10**9, 9000)) == (8948, pytest.approx(1e9 * 8948 / 9038))
     assert expected(CELL, Link(10**8, 9000)) == (1448, pytest.approx(1e8 * 1448 / 1538))
     assert expected(CELL, GIGABIT, ip_version=6) == (1428, pytest.approx(1e9 * 1428 / 1538))
+    fragments = 1534 + 118  # frames with preamble and gap, of 1448 bytes and of the other 32
+    assert expected(UDP, GIGABIT, ip_version=6) == (1472, pytest.approx(1e9 * 1472 / fragments))
     unknown = (Link(None, 1500), Link(10**9, None), Link(None, None))
     assert [expected(CELL, link) for link in unknown] == [(1448, None), (None, None), (None, None)]
     assert [expected(UDP, link) for link in unknown] == [(1472, None)] * 3

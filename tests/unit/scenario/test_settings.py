@@ -94,13 +94,6 @@ def test_a_datagram_fills_the_mtu_where_no_size_is_given(tmp_path: Path) -> None
     assert planned(tmp_path, "matrix: {rate: 10M, size: 512}", head=head).cells[0].message_bytes == 512
 
 
-def test_a_larger_datagram_goes_in_fragments_and_its_ceiling_says_so(tmp_path: Path) -> None:
-    plan = planned(tmp_path, "test: udp\nmatrix: {rate: 10M, size: 2952}")
-    (expected,) = forecasts(plan.cells[0], plan, 4)
-    # 2960 bytes with the UDP header: two fragments of 1480 bytes, each a full frame.
-    assert (expected.ceiling_bps or 0) / 1e6 == pytest.approx(1000 * 2952 / (2 * 1538))
-
-
 def test_one_table_can_have_two_engines_and_captures_of_the_agent_alone(tmp_path: Path) -> None:
     cells = planned(tmp_path, f"capture: [1]\n{BOTH}").cells
     assert [(cell.engine, cell.capture) for cell in cells] == [("agent", True), ("iperf3", False)]

@@ -1,5 +1,6 @@
 """The runs of a store as commands list and choose them: their states, the filters, and tags as users write them."""
 
+import gc
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -218,5 +219,6 @@ def read_measured(opened: Store, reference: str | None) -> Measured:
     """Return a run and its repetitions, with the samples that its page has charts of."""
     from rigctl.analysis.views.over_time import sampled  # arrays: a list of runs does without
 
+    gc.disable()  # records have no cycles, and the process ends with the page
     info = opened.run(reference)
     return info, opened.repetitions(info.run, series=sampled(info.plan))

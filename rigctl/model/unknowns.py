@@ -10,10 +10,7 @@ Number = TypeVar("Number", int, float)
 def total(values: Iterable[Number | None]) -> Number | None:
     """Return the sum; None if any value is unknown, or if there is none."""
     given = list(values)
-    if not given or None in given:
-        return None
-    known = cast("list[Number]", given)
-    return sum(known[1:], known[0])
+    return None if not given or None in given else sum(cast("list[Number]", given))
 
 
 def known_total(values: Iterable[Number | None]) -> Number | None:

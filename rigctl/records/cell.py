@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal, NamedTuple, TypeVar
 
 from rigctl.base.errors import named
 from rigctl.settings import (
@@ -32,8 +32,7 @@ class Pair:
         return f"{self.source} -> {self.destination}"
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(NamedTuple):
     """The flows of one pair in one direction."""
 
     pair: Pair

@@ -59,8 +59,8 @@ def side_values(row: Row) -> Row:
     """
     left = dict(row)
     for group, names in GROUPS.items():
-        found = {name: left.pop(stored) for name, stored in names.items() if stored in left}
-        needed = [found.get("count")] if group == "round_trips" else found.values()
+        found = dict(zip(names, map(row.get, names.values()), strict=True))
+        needed = [found["count"]] if group == "round_trips" else found.values()
         if any(value is not None for value in needed):
             left[group] = found
     left["granted"] = _settings(left, _GRANTED_AS)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from itertools import chain
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from rigctl.settings.kinds import AGENT, IPERF3, Kind
@@ -100,9 +101,9 @@ class Counts(tuple[tuple[int, int], ...]):
     @classmethod
     def sum(cls, several: "Iterable[Counts]") -> "Counts":
         """Return the counts of several flows together."""
-        together = Counter[int]()
-        for counts in several:
-            together.update(dict(counts))
+        together: dict[int, int] = {}
+        for value, count in chain.from_iterable(several):
+            together[value] = together.get(value, 0) + count
         return cls(together.items())
 
     def __str__(self) -> str:

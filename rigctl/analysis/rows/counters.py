@@ -124,7 +124,7 @@ class Balances:
             used = [one for own, _ in parts for one in own]
             if parts:
                 counted[point] = added((part for _, part in parts), sum)
-                crossings[point] = sum((crossing for _, _, crossing in used), Crossing())
+                crossings[point] = Crossing.sum([crossing for _, _, crossing in used])
                 traffic_s[point] = sum(end - start for _, (start, end), _ in used) / 1e9
         return {
             point: (reconcile(point, crossings, counted, traffic_s[point], self._framing), counted[point])

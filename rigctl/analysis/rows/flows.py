@@ -45,7 +45,8 @@ COUNTED_COLUMNS: Final = {
 def flow_values(cell: Cell, flows: Sequence[Flow], *, complete: bool) -> dict[str, Any]:
     """Return the columns that flows have together, as one flow, a pair or a test. Datagrams need `complete` flows."""
     sides = [side for flow in flows for side in (flow.sender, flow.receiver) if side is not None]
-    by_ends = {ends: [side for side in sides if ends.has(sender=side.sending)] for ends in Ends}
+    senders, receivers = [side for side in sides if side.sending], [side for side in sides if not side.sending]
+    by_ends = {Ends.SENDER: senders, Ends.RECEIVER: receivers, Ends.BOTH: sides}
     return {
         **_zerocopy_share(flows),
         **{counted.share: _kept_pct(cell[setting], setting, sides) for setting, counted in COUNTED.items()},
@@ -71,7 +72,7 @@ def _values_of_ends(by_ends: Mapping[Ends, Sequence[Side]]) -> dict[str, Any]:
     for setting in _COUNTED_BY_END:
         for column, end in zip(setting.effective.columns if setting.effective else (), ends, strict=True):
             own = [counts for side in by_ends[end] if (counts := side.counts(setting)) is not None]
-            found[column] = str(Counts.sum(own)) or None
+            found[column] = (str(Counts.sum(own)) or None) if own else None
     for end in ends:
         places = [side.numa for side in by_ends[end]]
         found[f"numa_{end.value}"] = _same(numa.node for numa in places)

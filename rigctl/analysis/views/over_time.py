@@ -186,7 +186,7 @@ def _silent_together(flows: Sequence[Flow], within: Span) -> list[Span]:
 
 def _silent(side: Side) -> list[Span]:
     """Return the spans between a receiver's first and last byte over which its counter did not rise."""
-    if side.first_byte_ns is None or side.last_byte_ns is None:
+    if side.first_byte_ns is None or side.last_byte_ns is None or not side.series.columns:
         return []
     times = np.array(side.series.columns.get("t_ns", []), dtype=np.int64)
     counts = np.array(side.series.columns.get("bytes", []), dtype=np.int64)

@@ -123,9 +123,11 @@ def reconcile(
         refreshed = f"refreshed every {counts.refresh_s:.0f} s or less often; the flows took {traffic_s:.3g} s"
         # The packets counted are as old as the octets, so the expectation is unknown too.
         return replace(unknown, coarse=True, why=f"too coarse, {refreshed}", uncertain_octets=missing + extra)
+    difference, bound = counts.octets - expected, MOST_DIFFERENCE * expected
     back = point.opposite
-    opposite = expected_octets(back, crossings[back], counted[back], framing) if back in counted else None
-    difference, bound = counts.octets - expected, MOST_DIFFERENCE * max(expected, opposite or 0)
+    if abs(difference) > bound and back in counted:
+        opposite = expected_octets(back, crossings[back], counted[back], framing)
+        bound = MOST_DIFFERENCE * max(expected, opposite or 0)
     flagged, why = _judge(difference, missing, extra, crossing.retransmitted or 0, bound)
     short = None
     if crossing.payload is not None and counts.packets is not None:

@@ -185,7 +185,7 @@ def _steps(streams: Sequence[_Stream], short: Mapping[CountingPoint, float]) -> 
     groups: list[tuple[set[tuple[str, CountingPoint]], list[int]]] = []
     for number, (before, after, _) in enumerate(edges):
         keys, members = {("to", after)} | ({("from", before)} if before is not None else set()), [number]
-        for group in [group for group in groups if group[0] & keys]:
+        for group in [group for group in groups if not group[0].isdisjoint(keys)]:
             groups.remove(group)
             keys, members = keys | group[0], members + group[1]
         groups.append((keys, sorted(members)))
@@ -234,8 +234,10 @@ def _from_drops(
 ) -> Iterator[tuple[CountingPoint, Attribution]]:
     """Yield the drops that points counted themselves, if no balance covers them; at most the retransmits."""
     for point in dict.fromkeys(point for stream in streams for point in stream.path):
-        own = _segments([stream for stream in streams if point in stream.path]) or 0
         drops = counted[point].drops if point in counted and point not in looked_at else None
-        if own and drops is not None and drops >= max(LEAST_SEGMENTS, LEAST_SHARE * own):
+        if drops is None or drops < LEAST_SEGMENTS:
+            continue
+        own = _segments([stream for stream in streams if point in stream.path]) or 0
+        if own and drops >= LEAST_SHARE * own:
             where = {PointKind.NIC_OUT: Where.QUEUE, PointKind.NIC_IN: Where.RECEIVER}.get(point.kind, Where.SWITCH)
             yield point, Attribution(where, _place(where, [point]), min(drops, own), f"it counted {drops} drops")

@@ -8,6 +8,7 @@ acknowledgements of others.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final, NamedTuple
 
 from rigctl.model.counters.rises import Counted, PortDirection, Traffic, added, rise
 from rigctl.model.unknowns import known_total, total
@@ -29,8 +30,14 @@ class PointKind(StrEnum):
         return self in (PointKind.TRUNK_OUT, PointKind.TRUNK_IN)
 
 
-@dataclass(frozen=True, slots=True)
-class CountingPoint:
+_DIRECTIONS: Final = {kind: PortDirection(kind.rpartition(" ")[2]) for kind in PointKind}
+_OPPOSITES: Final = {
+    **{kind: PointKind(kind.replace(" in", " out")) for kind in PointKind if kind.endswith(" in")},
+    **{kind: PointKind(kind.replace(" out", " in")) for kind in PointKind if kind.endswith(" out")},
+}
+
+
+class CountingPoint(NamedTuple):
     """A place where octets are counted. `ports` are those of a switch; a trunk may have several."""
 
     kind: PointKind
@@ -39,13 +46,12 @@ class CountingPoint:
 
     @property
     def direction(self) -> PortDirection:
-        return PortDirection(self.kind.rpartition(" ")[2])
+        return _DIRECTIONS[self.kind]
 
     @property
     def opposite(self) -> "CountingPoint":
         """Return the same interface or port in the other direction."""
-        place, _, direction = self.kind.rpartition(" ")
-        return CountingPoint(PointKind(f"{place} {'out' if direction == 'in' else 'in'}"), self.owner, self.ports)
+        return CountingPoint(_OPPOSITES[self.kind], self.owner, self.ports)
 
     def __str__(self) -> str:
         return " ".join((self.owner, "+".join(self.ports))) if self.ports else f"{self.owner}'s interface"
@@ -67,12 +73,20 @@ class Crossing:
     udp: bool = False
     datagrams: int = 0  # of `segments`, as far as they are known
 
-    def __add__(self, other: "Crossing") -> "Crossing":
-        payload, retransmitted = (self.payload, other.payload), (self.retransmitted, other.retransmitted)
-        segments, stamps = total((self.segments, other.segments)), self.stamps + other.stamps
-        stamped, udp = self.stamped + other.stamped, self.udp or other.udp
-        datagrams = self.datagrams + other.datagrams
-        return Crossing(total(payload), total(retransmitted), segments, stamps, stamped, udp, datagrams)
+    @classmethod
+    def sum(cls, parts: Sequence["Crossing"]) -> "Crossing":
+        """Return what all of `parts`, one or more, sent past their points."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            total(part.payload for part in parts),
+            total(part.retransmitted for part in parts),
+            total(part.segments for part in parts),
+            sum(part.stamps for part in parts),
+            sum(part.stamped for part in parts),
+            any(part.udp for part in parts),
+            sum(part.datagrams for part in parts),
+        )
 
 
 class Wiring:
@@ -112,17 +126,16 @@ class Wiring:
     def crossings(self, flows: Sequence[Flow]) -> dict[CountingPoint, Crossing]:
         """Return what was sent past every counting point, without the trunk if it is unknown which flows pass it."""
         by_ends = by_ends_of(flows)
-        found: dict[CountingPoint, Crossing] = {}
+        parts: dict[CountingPoint, list[Crossing]] = {}
         for ends, own in by_ends.items():
             for path, crossing in (
                 (self.path(*ends), data_of(own)),
                 (self.path(*ends[::-1]), acknowledgements_of(own)),
             ):
                 for point in path:
-                    found[point] = found[point] + crossing if point in found else crossing
-        if all(node in self._by_node for ends in by_ends for node in ends):
-            return found
-        return {point: crossing for point, crossing in found.items() if not point.kind.is_trunk}
+                    parts.setdefault(point, []).append(crossing)
+        known = all(node in self._by_node for ends in by_ends for node in ends)
+        return {point: Crossing.sum(own) for point, own in parts.items() if known or not point.kind.is_trunk}
 
     def rate_bps(self, point: CountingPoint, links_bps: Mapping[str, int | None]) -> float | None:
         """Return the rate of one of a point's ports: that of its node's link, or of the trunk."""
@@ -155,7 +168,7 @@ def data_of(flows: Sequence[Flow]) -> Crossing:
     """Return what the senders of `flows` put on the wire; TCP connections beside datagrams carry almost nothing."""
     streams, datagrams = _by_transport(flows)
     if streams and datagrams:
-        return data_of(streams) + data_of(datagrams)
+        return Crossing.sum([data_of(streams), data_of(datagrams)])
     senders = [flow.sender for flow in flows]
     sent = total(None if side is None else side.bytes for side in senders)
     if datagrams:
@@ -172,7 +185,7 @@ def acknowledgements_of(flows: Sequence[Flow]) -> Crossing:
     """Return what the receivers of `flows` put on the wire: segments without payload."""
     streams, datagrams = _by_transport(flows)
     if datagrams:
-        return acknowledgements_of(streams) + Crossing(udp=True) if streams else Crossing(udp=True)
+        return Crossing.sum([*([acknowledgements_of(streams)] if streams else ()), Crossing(udp=True)])
     segments = total(None if flow.receiver is None else flow.receiver.tcp.segs_out for flow in flows)
     return Crossing(0, 0, segments, *_stamps(flows))
 

@@ -9,12 +9,10 @@ only, which shows as equal values under traffic, then a jump.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from operator import eq
 from statistics import median
 from typing import Final, TypeAlias
-
-import numpy as np
 
 from rigctl.model.unknowns import most, total
 from rigctl.records import PortSeries
@@ -61,6 +59,8 @@ class Counted:
 def added(parts: Iterable[Counted], seconds: Callable[[Iterable[float]], float]) -> Counted:
     """Return the sum of several counts, unknown if one is; `seconds` combines what they may lack: `max` or `sum`."""
     every = list(parts)
+    if len(every) == 1:
+        return every[0]
     octets, packets, drops, damaged = (
         total(getattr(part, name) for part in every) for name in ("octets", "packets", "drops", "damaged")
     )
@@ -120,6 +120,8 @@ def refresh_seconds(series: PortSeries, direction: PortDirection, traffics: Sequ
     times, values = _known(series, f"{direction}_octets")
     if not any(map(eq, values, values[1:])):
         return None  # nearly always
+    import numpy as np
+
     starts, ends = np.array(sorted(traffics), dtype=np.int64).reshape(-1, 2).T
 
     def first_ns(low_ns: int, high_ns: int) -> int | None:
@@ -155,7 +157,7 @@ def octets_at(series: PortSeries, direction: PortDirection) -> tuple[list[int], 
     steps = [_step(before, after, _bits(values), None) for before, after in pairwise(values)]
     if len(values) < 2 or len(set(resets)) > 1 or None in steps:
         return None
-    risen = np.cumsum([0, *(step or 0 for step in steps)]).tolist()
+    risen = list(accumulate((step or 0 for step in steps), initial=0))
     changes = [at for at in range(1, len(values) - 1) if steps[at - 1]]
     chosen = [0, *changes, len(values) - 1]
     return [times[at] for at in chosen], [risen[at] for at in chosen]
@@ -224,6 +226,8 @@ def _rise_of(series: PortSeries, name: str, per_s: float | None) -> tuple[int | 
     times, values = _known(series, name)
     if len(values) < 2 or times[0] != series.columns["t_ns"][0]:
         return None, f"{series.port} did not report its {name.replace('_', ' ')}"
+    if values.count(values[0]) == len(values):
+        return 0, None  # nearly always of drops and errors
     bits, risen, changed_ns = _bits(values), 0, times[0]
     for at in range(1, len(values)):
         if values[at] == values[at - 1]:

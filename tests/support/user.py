@@ -265,8 +265,10 @@ def listening_in(user: User, node: str) -> int:
 
 
 def carried(pid: int, interface: str = "eth0") -> int:
-    """The bytes that an interface has sent and received, in the network namespace of a process; 0: it is gone."""
+    """The bytes that an interface of a process's node has sent and received; 0: it is gone, or has entered none yet."""
     with suppress(OSError):
+        if Path(f"/proc/{pid}/ns/net").samefile("/proc/self/ns/net"):
+            return 0
         for line in Path(f"/proc/{pid}/net/dev").read_text().splitlines():
             name, _, counts = line.strip().partition(":")
             if name == interface:

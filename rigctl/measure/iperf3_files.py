@@ -93,7 +93,7 @@ def reports_of(place: str, content: bytes) -> list[ReportFile]:
 
     Programs that start iperf3 add its messages and their own lines; PowerShell writes UTF-16.
     """
-    text, at, found = _text(place, content), 0, []
+    text, at, found = _text(content), 0, []
     while (begin := _object_at(text, at)) is not None:
         value, at = _value(place, text, begin)
         line = text.count("\n", 0, begin) + 1
@@ -105,16 +105,11 @@ def reports_of(place: str, content: bytes) -> list[ReportFile]:
     return found
 
 
-def _text(place: str, content: bytes) -> str:
-    """Return the text of a file in UTF-8 or UTF-16, whose first byte pair tells. Raise `InputError`."""
-    try:
-        if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            return content.decode("utf-16")
-        if content[1:2] == b"\0":
-            return content.decode("utf-16-le")
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{place}: is no text: byte {error.start} is not {error.encoding}. {_NOTHING}") from None
+def _text(content: bytes) -> str:
+    """Return the text of a file in UTF-8 or UTF-16, whose first byte pair tells; other bytes become U+FFFD."""
+    if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return content.decode("utf-16", "replace")
+    return content.decode("utf-16-le" if content[1:2] == b"\0" else "utf-8-sig", "replace")
 
 
 def _object_at(text: str, at: int) -> int | None:

@@ -14,6 +14,7 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -27,6 +28,8 @@ CONFIG: Final = "~/.ssh/config"
 _ANSWER_S: Final = 10.0
 """`Match exec` may run a program."""
 _NONE: Final = "none"
+_FILES: Final = ("identityfile", "certificatefile", "userknownhostsfile", "identityagent")
+"""Settings whose tokens `ssh -G` leaves as they are written."""
 _FAMILIES: Final = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
 _ALGORITHMS: Final = (
     ("kex_algs", "kexalgorithms", get_kex_algs),
@@ -62,6 +65,14 @@ def way_to(address: str, port: int | None, user: str | None) -> Way | None:
         return None
     said = answers(program, address, port, user, str(Path.home()), age(CONFIG))
     one = {name: values[0] for name, values in said.items()}
+    local = {"%u": pwd.getpwuid(os.getuid()).pw_name, "%d": str(Path.home())}
+    tokens = local | {"%%": "%", "%h": one["hostname"], "%n": address, "%p": one["port"], "%r": one["user"]}
+
+    def filled(text: str) -> str:
+        return re.sub("%[%hnprud]", lambda token: tokens[token[0]], text)
+
+    said = {name: [filled(value) for value in values] if name in _FILES else values for name, values in said.items()}
+    one |= {name: said[name][0] for name in _FILES if name in said}
     skipped: list[str] = []
     keys, public = _keys(said, skipped)
     agent = one.get("identityagent", "SSH_AUTH_SOCK")
@@ -80,9 +91,7 @@ def way_to(address: str, port: int | None, user: str | None) -> Way | None:
     if one.get("proxyjump", _NONE) != _NONE:
         options["tunnel"] = one["proxyjump"]
     elif one.get("proxycommand", _NONE) != _NONE:
-        tokens = {"%%": "%", "%h": one["hostname"], "%n": address, "%p": one["port"], "%r": one["user"]}
-        command = re.sub("%[%hnpr]", lambda token: tokens[token[0]], one["proxycommand"])
-        options["proxy_command"] = ["sh", "-c", f"exec {command}"]
+        options["proxy_command"] = ["sh", "-c", f"exec {filled(one['proxycommand'])}"]
     return Way(
         options | _algorithms(program, one),
         tuple(keys),
@@ -179,7 +188,10 @@ def _named(file: str) -> bool:
 
 
 def _place(file: str) -> str | None:
-    number = _named_in_config(age(CONFIG)).get(Path(file).name)
+    named = _named_in_config(age(CONFIG)).items()
+    patterns = ((re.sub("%[%hnprud]", "*", name), at) for name, at in named)
+    # Of tokens alone, as in `nc %h %p`, it would be any file.
+    number = next((at for name, at in patterns if name.strip("*:") and fnmatch(Path(file).name, name)), None)
     return None if number is None else f"{CONFIG}:{number}"
 
 

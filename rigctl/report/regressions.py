@@ -98,8 +98,8 @@ def _findings(regressions: Regressions) -> Iterator[Finding]:
 
 def _answer(regressions: Regressions) -> str:
     news, standing, suspected = regressions.news, regressions.standing, len(regressions.suspected)
-    if together := _together(regressions):
-        return together
+    if together := _together(regressions, news):
+        return f"{together}."
     if news:
         rest = f" {plural(len(news) - 1, 'more change')} below." if len(news) > 1 else ""
         return f"{sentence(news[0], regressions.baseline)}.{rest}"
@@ -111,41 +111,47 @@ def _answer(regressions: Regressions) -> str:
     if suspected:
         text += f"; {plural(suspected, 'figure differs', 'figures differ')} in this night only"
     if standing:
-        text += f"; {plural(len(standing), 'earlier change')} not accepted{', the largest' if standing[1:] else ''}: "
-        text += sentence(standing[0], regressions.baseline)
+        text += f"; {plural(len(standing), 'earlier change')} not accepted"
+        if together := _together(regressions, standing):
+            text += f": {together[0].lower()}{together[1:]}"
+        else:
+            text += f"{', the largest' if standing[1:] else ''}: {sentence(standing[0], regressions.baseline)}"
     share = regressions.visible
     if share is None or share <= 1.05 * regressions.rules.bound:
         return f"{text}."
     return f"{text}. The noise hides a change of less than {100 * share:.2g} % as yet."
 
 
-def _together(regressions: Regressions) -> str:
-    """Return one sentence on news that half of all pairs share (the figure, the side, the night), or nothing."""
-    news, first = regressions.news, regressions.news[:1]
-    alike = {(own.series.subject.metric, own.better, own.since.run, own.series.subject.node is None) for own in news}
-    if len(news) < _FEWEST_TOGETHER or len(alike) > 1 or first[0].series.subject.node is not None:
+def _together(regressions: Regressions, shifts: Sequence[Shift]) -> str:
+    """Return one sentence on changes that half of all pairs share (the figure, the side, the night), or nothing.
+
+    `shifts`: the news, or what stands. The sentence lacks its full stop.
+    """
+    alike = {(own.series.subject.metric, own.better, own.since.run, own.series.subject.node is None) for own in shifts}
+    if len(shifts) < _FEWEST_TOGETHER or len(alike) > 1 or shifts[0].series.subject.node is not None:
         return ""
-    metric = first[0].series.subject.metric
+    first = shifts[0]
+    metric = first.series.subject.metric
     every = [
         series
         for series in regressions.nights.series
         if (series.subject.metric, series.subject.node) == (metric, None)
-        and (series.subject.stream is None) == (first[0].series.subject.stream is None)
+        and (series.subject.stream is None) == (first.series.subject.stream is None)
         and series.points[-1].value is not None
     ]
-    if 2 * len(news) < len(every):
+    if 2 * len(shifts) < len(every):
         return ""
-    which = f"All {len(news)}" if len(news) == len(every) else f"{len(news)} of {len(every)}"
-    what = "tests" if len({own.series.cell.number for own in news}) == len(news) else "pairs"
-    sizes = [abs(100 * (own.ratio - 1)) for own in news]
+    which = f"All {len(shifts)}" if len(shifts) == len(every) else f"{len(shifts)} of {len(every)}"
+    what = "tests" if len({own.series.cell.number for own in shifts}) == len(shifts) else "pairs"
+    sizes = [abs(100 * (own.ratio - 1)) for own in shifts]
     shares = span([f"{min(sizes):.1f}", f"{max(sizes):.1f}"])
-    against = f"run {regressions.baseline.run}" if regressions.baseline else f"the level before {_date(first[0].since)}"
-    text = f"{which} {what}: {METRICS[metric].short} {shares} % {'above' if first[0].ratio > 1 else 'below'} {against}"
-    common = _common(news)
+    against = f"run {regressions.baseline.run}" if regressions.baseline else f"the level before {_date(first.since)}"
+    text = f"{which} {what}: {METRICS[metric].short} {shares} % {'above' if first.ratio > 1 else 'below'} {against}"
+    common = _common(shifts)
     if not common:
-        return f"{text}. Nothing that is recorded changed for all of them: look at what they share, as the switch."
+        return f"{text}. Nothing that is recorded changed for all of them: look at what they share, as the switch"
     when = "Changed before that run" if regressions.baseline is None else "Changed as well"
-    return f"{text}. {when}: {facts_text(common)}."
+    return f"{text}. {when}: {facts_text(common)}"
 
 
 def _common(shifts: Sequence[Shift]) -> list[SetupChange]:
@@ -154,9 +160,8 @@ def _common(shifts: Sequence[Shift]) -> list[SetupChange]:
 
 def _told(regressions: Regressions) -> Sequence[SetupChange]:
     """Return what the answer names as changed: the table does not repeat it."""
-    if _together(regressions):
-        return _common(regressions.news)
-    return [fact for shift in (regressions.news or regressions.standing)[:1] for fact in shift.facts]
+    shifts = regressions.news or regressions.standing
+    return _common(shifts) if _together(regressions, shifts) else [fact for own in shifts[:1] for fact in own.facts]
 
 
 def _remedy(regressions: Regressions) -> str | None:

@@ -373,6 +373,15 @@ async def test_a_key_of_the_agent_is_chosen_by_its_public_half(
         assert str(server.port) in await said(plain(server))
 
 
+async def test_tokens_in_names_of_files_are_filled_in(server: Sshd, home: Path) -> None:
+    (home / f".ssh/127.0.0.1_{USER}").write_bytes(server.key.read_bytes())
+    (home / f".ssh/127.0.0.1_{USER}").chmod(0o600)
+    (home / f".ssh/known_{server.port}").write_bytes(server.known_hosts.read_bytes())
+    files = "IdentityFile ~/.ssh/%h_%r\nUserKnownHostsFile %d/.ssh/known_%p"
+    (home / ".ssh/config").write_text(f"Port {server.port}\nUser {USER}\n{files}\n")
+    assert str(server.port) in await said(plain(server))
+
+
 async def test_a_proxy_command_is_the_way(server: Sshd, home: Path) -> None:
     relay = "import socket, sys, threading; s = socket.create_connection((sys.argv[1], int(sys.argv[2])))"
     script = home / "relay.py"

@@ -207,7 +207,7 @@ def test_what_rigctl_cannot_represent_is_refused(edit: Edit, said: str) -> None:
         (b'{\n "start": {,}\n}', "2:12: is no JSON"),
         (b'{"start": ', "1:11: is no JSON"),
         (b"\xff\xfe", " is empty"),
-        (b"\xff{}", "byte 0 is not utf-8"),
+        (b"\xff{}", "is no report of a whole test"),
         (b'{"a": ' * 100_000, "1: is JSON that is too deep"),
         (b'{"event": "start", "data": {}}\n{"event": "end"}', "--json-stream"),
         (b'[{"name": "x"}]', "is no report of a whole test"),
@@ -229,6 +229,7 @@ def test_damaged_and_foreign_files_are_refused_with_their_place(content: bytes, 
         lambda text: text.encode("utf-16"),  # with a byte order mark, as `>` of PowerShell writes
         lambda text: text.replace("\n", "\r\n").encode("utf-16-le"),
         lambda text: b"\xef\xbb\xbf" + text.encode(),
+        lambda text: f"Trying 10.9.9.2\x85 \xe9t\xe9\n{text}".encode("latin-1"),
     ],
 )
 def test_text_around_a_report_and_its_encoding_do_not_matter(around: Callable[[str], bytes]) -> None:

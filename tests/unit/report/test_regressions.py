@@ -134,10 +134,14 @@ def test_json_has_what_changed_once_for_each_node() -> None:
     ]
 
 
-def shared(count: int, every: int, ratios: Sequence[float], facts: Sequence[SetupChange] = ()) -> str:
+def shared(
+    count: int, every: int, ratios: Sequence[float], facts: Sequence[SetupChange] = (), *, before: bool = False
+) -> str:
+    """The answer where `count` of `every` tests changed, tonight or before."""
     news = [shift(ratios[number % len(ratios)], number, facts) for number in range(1, count + 1)]
     nights = Nights((RUN,) * 8, {}, tuple(series(number) for number in range(1, every + 1)))
-    return document(replace(found(*news), nights=nights)).answer
+    changed = replace(found(), standing=tuple(news)) if before else found(*news)
+    return document(replace(changed, nights=nights)).answer
 
 
 def test_what_most_pairs_share_is_one_sentence() -> None:
@@ -148,6 +152,10 @@ def test_what_most_pairs_share_is_one_sentence() -> None:
     assert shared(9, 12, [0.94]) == (
         f"9 of 12 tests: goodput 6.0 % {before}. "
         "Nothing that is recorded changed for all of them: look at what they share, as the switch."
+    )
+    assert shared(12, 12, [0.942, 0.936, 0.94], [KERNEL], before=True) == (
+        "No new change found in 12 tests; 12 earlier changes not accepted: all 12 tests: goodput 5.8–6.4 % "
+        f"{before}. Changed before that run: kernel 6.6 → 6.12 on a."
     )
     one = f"a → b, test 1: goodput 846 Mbit/s, 6.0 % {before} (900 Mbit/s). 1 more change below."
     assert shared(2, 2, [0.94]) == one

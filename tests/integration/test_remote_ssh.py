@@ -350,11 +350,11 @@ async def test_what_ssh_refuses_costs_the_node_and_names_file_and_line(server: S
 async def test_what_was_passed_over_stands_in_the_refusal(server: Sshd, home: Path, tmp_path: Path) -> None:
     wrong = new_key(tmp_path / "wrong")
     (home / ".ssh/config").write_text(
-        f"Host *\n  IdentityFile ~/.ssh/gone\n  IdentityFile {wrong}\n  UserKnownHostsFile {server.known_hosts}\n"
+        f"Host *\n  IdentityFile ~/.ssh/gone_%r\n  IdentityFile {wrong}\n  UserKnownHostsFile {server.known_hosts}\n"
     )
     message = await refusal(plain(server, port=server.port, user=USER))
     assert f"keys tried: {wrong}." in message
-    assert message.endswith("Passed over: ~/.ssh/config:2: ~/.ssh/gone is not there")
+    assert message.endswith(f"Passed over: ~/.ssh/config:2: ~/.ssh/gone_{USER} is not there")
 
 
 async def test_a_key_of_the_agent_is_chosen_by_its_public_half(

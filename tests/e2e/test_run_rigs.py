@@ -132,7 +132,8 @@ def test_a_paced_stream_keeps_to_its_rate_and_its_ceiling_is_that_of_the_link(re
 def test_flows_run_where_they_were_asked_to_run(real: Real) -> None:
     run = real(settings)["settings"]
     _, free, placed, refused = run.rows("cells")
-    assert (placed["placement"], placed["status"]) == (f"{FIRST}/{LAST}", "ok")
+    ends = "/".join(dict.fromkeys((f"{FIRST}", f"{LAST}")))  # the same processor, on a machine with one
+    assert (placed["placement"], placed["status"]) == (ends, "ok")
     assert (placed["processors_sender"], placed["processors_receiver"]) == (f"{FIRST}: 100 %", f"{LAST}: 100 %")
     assert refused["status"] == "failed"
     told = "listen: placement: nic: this system does not tell the NUMA node of eth0"

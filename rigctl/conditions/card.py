@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from rigctl.base.units import mask_processors, parse_processors, processors_text
-from rigctl.conditions.key import ON_OFF, HostKey, of_group, parse_on_off
+from rigctl.conditions.key import MOST_NUMBER, ON_OFF, HostKey, of_group, parse_on_off
 from rigctl.records import HostSetting
 from rigctl.yamlfile import FieldError, Section
 from rigctl.yamlfile.fields import empty_if_none, named, parse_whole, parse_word, shown
@@ -18,7 +18,6 @@ from rigctl.yamlfile.fields import empty_if_none, named, parse_whole, parse_word
 OFFLOADS: Final = ("tso", "gso", "gro", "lro", "rx", "tx", "sg")
 # Below 1280 Linux drops the interface's IPv6 addresses for good.
 _MIN_MTU, MOST_MTU = 1280, 65535
-_MOST: Final = 2**32 - 1
 _MOST_PROCESSORS: Final = 1024
 
 
@@ -29,7 +28,7 @@ def _whole(group: str, low: int, high: int, example: int) -> tuple[PlainValidato
 
 _Ring = Annotated[str | None, *_whole("rings", 1, 2**20, 512)]
 _Channels = Annotated[str | None, *_whole("channels", 0, _MOST_PROCESSORS, 4)]
-_Coalesce = Annotated[str | None, *_whole("coalesce", 0, _MOST, 50)]
+_Coalesce = Annotated[str | None, *_whole("coalesce", 0, MOST_NUMBER, 50)]
 _Adaptive = Annotated[str | None, of_group("coalesce", parse_on_off), ON_OFF]
 _Pause = Annotated[str | None, of_group("pause", parse_on_off), ON_OFF]
 

@@ -15,8 +15,8 @@ from rigctl.yamlfile.fields import empty_if_none, named, parse_matching
 
 CONGESTION_SYSCTL: Final = "net.ipv4.tcp_congestion_control"
 _GOVERNOR: Final = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII)
-_RESIZE_SYSCTL: Final = "net.ipv4.tcp_moderate_rcvbuf"
-_BUFFER_SYSCTLS: Final = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
+RESIZE_SYSCTL: Final = "net.ipv4.tcp_moderate_rcvbuf"
+BUFFER_SYSCTLS: Final = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
 
 
 def _congestion(name: str, value: object) -> str:
@@ -38,10 +38,10 @@ def _sysctl_mistakes(document: Document, path: tuple[str, ...], section: Mapping
         if name == CONGESTION_SYSCTL and "congestion" in section:
             what = f'sysctl "{given}": the key congestion of this condition sets it too. Keep one of them.'
             yield document.mistake(at, what, at_key=True)
-        if resizes and name in _BUFFER_SYSCTLS:
+        if resizes and name in BUFFER_SYSCTLS:
             what = f'sysctl "{given}": with resize: true the window of each test sets it. Leave it out.'
             yield document.mistake(at, what, at_key=True)
-        elif resizes and name == _RESIZE_SYSCTL and str(value).strip() != "1":
+        elif resizes and name == RESIZE_SYSCTL and str(value).strip() != "1":
             what = f'sysctl "{given}": {value} conflicts with resize: true, which sets 1. Keep one of them.'
             yield document.mistake(at, what)
 

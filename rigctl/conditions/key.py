@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
 
@@ -11,7 +11,9 @@ from rigctl.yamlfile import Document, FieldError, Mistake
 from rigctl.yamlfile.fields import shown
 
 Mistakes: TypeAlias = Callable[[Document, tuple[str, ...], Mapping[str, Any]], Iterator[Mistake]]
-ON_OFF = WithJsonSchema({"enum": ["on", "off", True, False]})
+ON_OFF: Final = WithJsonSchema({"enum": ["on", "off", True, False]})
+MOST_NUMBER: Final = 2**32 - 1
+"""The largest number of a card or a queueing discipline."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from rigctl.base.units import format_bytes, parse_bytes, parse_duration, parse_rate
-from rigctl.conditions.key import HostKey, of_group
+from rigctl.conditions.key import MOST_NUMBER, HostKey, of_group
 from rigctl.records import HostSetting
 from rigctl.yamlfile import Document, Mistake, Section
 from rigctl.yamlfile.fields import parse_between, parse_flag, parse_word
@@ -159,7 +159,6 @@ def _is_asked(asked: str, found: str) -> bool:
     return _kind(asked) == _kind(found) and set(_pairs(asked)) <= set(_pairs(found))
 
 
-_MOST: Final = 2**32 - 1
 _MOST_RATE: Final = 10**12
 _EXAMPLE: Final = "{kind: tbf, rate: 500M, burst: 128K, limit: 400K}"
 
@@ -177,10 +176,10 @@ def _quantity(
     )
 
 
-_Bytes = Annotated[int | None, *_quantity(parse_bytes, 1, 1, _MOST, "1 byte to 4 GiB", "128K")]
-_Count = Annotated[int | None, *_quantity(parse_bytes, 1, 1, _MOST, "1 or more", "1000")]
+_Bytes = Annotated[int | None, *_quantity(parse_bytes, 1, 1, MOST_NUMBER, "1 byte to 4 GiB", "128K")]
+_Count = Annotated[int | None, *_quantity(parse_bytes, 1, 1, MOST_NUMBER, "1 or more", "1000")]
 _Rate = Annotated[int | None, *_quantity(parse_rate, 1, 8, _MOST_RATE, "8 bit/s to 1 Tbit/s", "500M")]
-_Time = Annotated[int | None, *_quantity(parse_duration, 1e6, 1, _MOST, "1 us or more", "5ms")]
+_Time = Annotated[int | None, *_quantity(parse_duration, 1e6, 1, MOST_NUMBER, "1 us or more", "5ms")]
 _Switch = Annotated[
     int | None,
     of_group("qdisc", lambda name, value: int(parse_flag(name, value))),

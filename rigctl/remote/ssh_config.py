@@ -30,6 +30,7 @@ _ANSWER_S: Final = 10.0
 _NONE: Final = "none"
 _FILES: Final = ("identityfile", "certificatefile", "userknownhostsfile", "identityagent")
 """Settings whose tokens `ssh -G` leaves as they are written."""
+_TOKEN: Final = re.compile("%[%hnprud]")
 _FAMILIES: Final = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
 _ALGORITHMS: Final = (
     ("kex_algs", "kexalgorithms", get_kex_algs),
@@ -69,7 +70,7 @@ def way_to(address: str, port: int | None, user: str | None) -> Way | None:
     tokens = local | {"%%": "%", "%h": one["hostname"], "%n": address, "%p": one["port"], "%r": one["user"]}
 
     def filled(text: str) -> str:
-        return re.sub("%[%hnprud]", lambda token: tokens[token[0]], text)
+        return _TOKEN.sub(lambda token: tokens[token[0]], text)
 
     said = {name: [filled(value) for value in values] if name in _FILES else values for name, values in said.items()}
     one |= {name: said[name][0] for name in _FILES if name in said}
@@ -189,7 +190,7 @@ def _named(file: str) -> bool:
 
 def _place(file: str) -> str | None:
     named = _named_in_config(age(CONFIG)).items()
-    patterns = ((re.sub("%[%hnprud]", "*", name), at) for name, at in named)
+    patterns = ((_TOKEN.sub("*", name), at) for name, at in named)
     # Of tokens alone, as in `nc %h %p`, it would be any file.
     number = next((at for name, at in patterns if name.strip("*:") and fnmatch(Path(file).name, name)), None)
     return None if number is None else f"{CONFIG}:{number}"

@@ -16,7 +16,7 @@ from rigctl.report.printers.junit import Case, Suite, junit
 from rigctl.report.printers.markdown import markdown
 from rigctl.report.words.metrics import METRICS, sum_words
 from rigctl.report.words.setup import setup_sentence
-from rigctl.report.words.text import UNKNOWN, numbers_text, plural, settings_text, some, span
+from rigctl.report.words.text import UNKNOWN, lower_first, numbers_text, plural, settings_text, some, span
 
 MOST_CHARACTERS: Final = 1024 * 1024
 """Limit of GitHub's job summaries (docs.github.com, "Adding a job summary")."""
@@ -113,7 +113,7 @@ def _answer(regressions: Regressions) -> str:
     if standing:
         text += f"; {plural(len(standing), 'earlier change')} not accepted"
         if together := _together(regressions, standing):
-            text += f": {together[0].lower()}{together[1:]}"
+            text += f": {lower_first(together)}"
         else:
             text += f"{', the largest' if standing[1:] else ''}: {sentence(standing[0], regressions.baseline)}"
     share = regressions.visible

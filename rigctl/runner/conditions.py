@@ -15,7 +15,7 @@ from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
 from rigctl.check.conditions import granted_text, set_on
 from rigctl.conditions.condition import KINDS
-from rigctl.conditions.kernel import CONGESTION_SYSCTL
+from rigctl.conditions.kernel import BUFFER_SYSCTLS, CONGESTION_SYSCTL, RESIZE_SYSCTL
 from rigctl.records import Cell, Condition, HostSetting, RunPlan
 from rigctl.remote.agent import Agent, RefusedError
 from rigctl.remote.host import Host
@@ -47,9 +47,8 @@ def buffers_start_at(window_bytes: int) -> tuple[HostSetting, ...]:
     middle = max(2 * window_bytes, _LEAST_BUFFER)
     sizes = f"{_LEAST_BUFFER} {middle} {max(middle, _MOST_BUFFER)}"
     return (
-        HostSetting("sysctl", "1", "net.ipv4.tcp_moderate_rcvbuf"),
-        HostSetting("sysctl", sizes, "net.ipv4.tcp_rmem"),
-        HostSetting("sysctl", sizes, "net.ipv4.tcp_wmem"),
+        HostSetting("sysctl", "1", RESIZE_SYSCTL),
+        *(HostSetting("sysctl", sizes, name) for name in BUFFER_SYSCTLS),
     )
 
 

@@ -4,7 +4,7 @@ Rows are copied table by table. A run of a file with a row that cannot be read i
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +46,7 @@ _MAKES: Final = "`rigctl export --format rigctl` makes them"
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What became of a run of a file, or of a file without a run that can be read."""
+    """Outcome of a run of a file, or of a file without a run that can be read."""
 
     run: str
     new: bool = False  # False: the store had it already, or it was left out
@@ -80,12 +80,12 @@ def take(store: Store, paths: Sequence[Path]) -> Iterator[Taken]:
                     names = file.run_ids()
                     if not names:
                         raise InputError(f"{path}: has no runs in it")
-                    unended = file.controllers()
+                    unended, lacking = file.controllers(), _lacking(file)
                     for run in names:
                         if run in unended:
                             yield Taken(run, left_out=f"{path}: run {run} has not ended")
                         else:
-                            yield _taken(store, file, scratch, run)
+                            yield _taken(store, file, lacking, scratch, run)
             except InputError as error:
                 yield Taken(str(path), left_out=str(error))
 
@@ -105,14 +105,14 @@ def _opened(path: Path) -> Store:
     return open_store(str(path), create=False, older=True)
 
 
-def _taken(store: Store, file: Store, scratch: Store, run: str) -> Taken:
+def _taken(store: Store, file: Store, lacking: Collection[Column[Any]], scratch: Store, run: str) -> Taken:
     """Copy a run by way of `scratch`, where it has the tables of this version and is read once."""
     try:
         if not _RUN.fullmatch(run):
             raise InputError(f"{file.place}: a run has an invalid id: {printable(run)[:40]!r}")
         with _blaming(file.place, run), file.engine.connect() as source:
             with writing(scratch.engine) as target:
-                _copy(source, target, run)
+                _copy(source, target, run, lacking)
             read = Store(scratch.engine, file.place)
             tests = {cell.number for cell in read.run(run).plan.cells}
             if odd := {each.cell for each in read.repetitions(run)} - tests:
@@ -149,17 +149,29 @@ def _blaming(place: str, run: str) -> Iterator[None]:
             raise InputError(f"{place}: run {run} has a row that can't be read ({what})") from error
 
 
-def _copy(source: Connection, target: Connection, run: str) -> None:
-    """Copy the rows of a run; columns that an older version did not have are NULL."""
+def _lacking(file: Store) -> frozenset[Column[Any]]:
+    """Return the columns that the tables of a file of an older version do not have."""
+    with explained(file.place), file.engine.connect() as connection:
+        inspector = inspect(connection)
+        there = {
+            table: {column["name"] for column in inspector.get_columns(table.name)}
+            for table in _ORDER
+            if inspector.has_table(table.name)
+        }
+    return frozenset(column for table in _ORDER for column in table.c if column.name not in there.get(table, ()))
+
+
+def _copy(source: Connection, target: Connection, run: str, lacking: Collection[Column[Any]] = ()) -> None:
+    """Copy the rows of a run; columns that the source is `lacking` are NULL."""
     for table in _OF_RUN:
-        _insert(target, table, _rows(source, table, run))
+        _insert(target, table, _rows(source, table, run, lacking))
     keys = {}
-    for row in _rows(source, repetitions, run):
+    for row in _rows(source, repetitions, run, lacking):
         key = row.pop("id")
         made = target.execute(insert(repetitions).values(**row)).inserted_primary_key
         keys[key] = made and made[0]
     for table in _OF_REPETITION:
-        parts = _rows(source, table, run)
+        parts = _rows(source, table, run, lacking)
         _insert(target, table, (row | {"repetition_id": keys[row["repetition_id"]]} for row in parts))
 
 
@@ -168,13 +180,11 @@ def _insert(target: Connection, table: Table, rows: Iterable[Row]) -> None:
         target.execute(insert(table), made)
 
 
-def _rows(connection: Connection, table: Table, run: str) -> Iterator[Row]:
+def _rows(connection: Connection, table: Table, run: str, lacking: Collection[Column[Any]] = ()) -> Iterator[Row]:
     """Yield the rows of a run in a table, ready to be inserted: JSON as it stands, no controller."""
-    inspector = inspect(connection)
-    if not inspector.has_table(table.name):
+    columns = [column for column in table.c if column not in lacking and column.name != "controller"]
+    if not columns:
         return
-    there = {column["name"] for column in inspector.get_columns(table.name)} - {"controller"}
-    columns = [column for column in table.c if column.name in there]
     texts = [column.name for column in columns if isinstance(column.type, JSON)]
     query: Select[Any] = select(*columns).order_by(*_ORDER[table])
     if table in _OF_REPETITION:

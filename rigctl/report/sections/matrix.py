@@ -27,6 +27,7 @@ from rigctl.analysis.views.matrix import (
     trend,
 )
 from rigctl.base.units import format_duration, format_rate, size_words
+from rigctl.conditions.kernel import RESIZE_SYSCTL
 from rigctl.findings import Finding, Weight
 from rigctl.model.unknowns import most
 from rigctl.records import Condition, Direction, RunInfo
@@ -50,7 +51,6 @@ COUNTS_AS_DIFFERENCE: Final = 0.02
 LOW: Final = 0.90
 """A panel whose best sum is below this share of its condition's best stays low."""
 _AGREES: Final = 0.03
-_RESIZE_SYSCTL: Final = "net.ipv4.tcp_moderate_rcvbuf"
 _WINDOWS: Final = {"window_total_bytes": "window_total", "window_bytes": "window"}
 """Names of windows in a panel and in `SETTINGS`."""
 _NAMES: Final = {"mtu": "MTU", "resize": "resizing of buffers"}
@@ -295,12 +295,12 @@ def locked_text(difference: Difference) -> str:
     earlier, later = difference.earlier.condition, difference.later.condition
     if earlier is None or later is None or earlier.resize or later.resize:
         return ""
-    values = {settings_of(condition).get(_RESIZE_SYSCTL) for condition in (earlier, later)}
+    values = {settings_of(condition).get(RESIZE_SYSCTL) for condition in (earlier, later)}
     asked = any(cell.cell[WINDOW] for panel in difference.later.panels for cell in panel.cells.values())
     if len(values) < 2 or not asked:
         return ""
     return (
-        f"{_RESIZE_SYSCTL} differs between the two, but windows were set, and Linux locks a buffer that was set: it "
+        f"{RESIZE_SYSCTL} differs between the two, but windows were set, and Linux locks a buffer that was set: it "
         "resized none in either. A condition with resize: true allows it."
     )
 

@@ -173,11 +173,16 @@ def started(receiver: Talk, sender: Talk, duration_ms: int = LONG_MS, how: str =
     return begin(sender, duration_ms, how, begin(receiver, LONG_MS, how, at_ns))
 
 
-def acknowledged(sender: Talk, port: int, address: str = "127.0.0.1") -> list[int]:
-    """Return how many bytes of each connection to a port the other end has acknowledged, as the kernel says."""
+def shown(sender: Talk, port: int, value: str, address: str = "127.0.0.1") -> list[int]:
+    """Return what the kernel says now, by this name of `ss`, of each connection to a port."""
     to = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-    shown = subprocess.run([*sender.enter, "ss", "-Htin", "dst", to], check=True, capture_output=True, text=True).stdout
-    return [int(count) for count in re.findall(r"bytes_acked:(\d+)", shown)]
+    ss = subprocess.run([*sender.enter, "ss", "-Htin", "dst", to], check=True, capture_output=True, text=True)
+    return [int(found) for found in re.findall(rf"\b{value}:(\d+)", ss.stdout)]
+
+
+def acknowledged(sender: Talk, port: int, address: str = "127.0.0.1") -> list[int]:
+    """Return how many bytes of each connection to a port the other end has acknowledged."""
+    return shown(sender, port, "bytes_acked", address)
 
 
 def arrived(sender: Talk, port: int, count: int = 1, flows: int = 1, address: str = "127.0.0.1") -> None:

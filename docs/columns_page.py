@@ -2,15 +2,14 @@
 
 from typing import Any
 
-from rigctl.analysis.rows.frames import dtype
-from rigctl.columns import COLUMNS, Level
+from rigctl.figures import COLUMNS, Level, dtype
 from rigctl.report.words.text import escaped
 from rigctl.settings import SETTINGS, Setting
 from rigctl.settings.kinds import KINDS
 
 _HEAD = """# Columns
 
-Columns of `rigctl export` and of the frames in `rigctl.analysis.rows.frames`. Generated from `rigctl/columns.py` by
+Columns of `rigctl export` and of the frames in `rigctl.analysis.rows.frames`. Generated from `rigctl/figures/` by
 `make pages`; do not edit this page.
 
 Columns may be added; none is renamed. Unknown is an empty field in CSV, `null` in JSON and Parquet, `–` in Markdown;

@@ -1,20 +1,25 @@
 """The results of a cell for tables and sentences: means over the repetitions that count, and why others do not."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import fmean, stdev
-from typing import Final, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from rigctl.analysis.limits.evidence import Losses, advertised_bytes, held_us, losses_of, named, window_share
 from rigctl.analysis.limits.hosts import Busy, WindowCause, busy_of, window_cause
-from rigctl.analysis.rows.cells import Derived, Row, combined, grouped
-from rigctl.analysis.rows.flows import COUNTED_COLUMNS, NAMES
+from rigctl.analysis.rows.cells import Derived, Row, grouped
 from rigctl.analysis.rows.frames import Frames
+from rigctl.figures import Figure, combine_repetitions
+from rigctl.figures.effective import CONGESTION_IN_USE, COUNTED_FIGURES, MSS_EFFECTIVE, MTU, WINDOW_EFFECTIVE
+from rigctl.figures.paths import CEILING, EFFICIENCY
+from rigctl.figures.streams import BYTES, GOODPUT, RETRANSMITS
 from rigctl.model.limits.ceilings import above_ceiling
 from rigctl.model.limits.rules import Verdict, judged, pooled
-from rigctl.model.unknowns import agreed, joined, least, mean, total
-from rigctl.records import Cell, Flow, RunInfo, RunStatus, Status, Stream, by_stream
+from rigctl.model.unknowns import agreed, joined, mean, total
+from rigctl.records import Cell, Flow, RunInfo, RunStatus, Side, Status, Stream, by_stream
 
+T = TypeVar("T")
 _Measured: TypeAlias = tuple[Derived, Mapping[Stream | None, Row]]
 """A repetition with the rows of its streams and, under None, that of its test."""
 
@@ -27,68 +32,110 @@ class Estimate:
     spread: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DatagramSummary:
-    """The datagrams of a UDP stream, means over repetitions; None is unknown."""
+class Results:
+    """The figures of a stream or a test over the repetitions that count; None is unknown. Each is made when it is read.
 
-    sent_mbps: float | None
-    sent: float | None
-    lost: float | None
-    loss_pct: float | None
-    burst_max: float | None
-    sent_burst: float | None  # the longest of its senders
-    reordered: float | None
-    duplicates: float | None
-    jitter_us: float | None
-    sender_drops: float | None
-    receiver_drops: float | None
+    `rows` are those of the repetitions.
+    """
 
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = rows
+        self._known: dict[str, Any] = {}
 
-_DATAGRAM_COLUMNS: Final = (
-    *("sent_mbps", "datagrams_sent", "datagrams_lost", "loss_pct", "loss_burst_max", "burst_effective"),
-    *("reordered", "duplicates", "jitter_us", "sender_drops", "receiver_drops"),
-)
-"""In the order of the fields of `DatagramSummary`."""
+    def __getitem__(self, figure: Figure[T]) -> T | None:
+        """Return the mean of a figure, or the extreme of a minimum or maximum."""
+        if figure.name not in self._known:
+            self._known[figure.name] = combine_repetitions(figure, self.each(figure))
+        value: T | None = self._known[figure.name]
+        return value
 
+    def each(self, figure: Figure[T]) -> Iterator[T | None]:
+        """Yield the value of each repetition."""
+        return (row[figure.name] for row in self._rows)
 
-@dataclass(frozen=True, slots=True)
-class LatencySummary:
-    """Round trips of the probes beside a stream, means over repetitions; None is unknown."""
-
-    idle_p50_us: float | None  # before the streams …
-    idle_p99_us: float | None
-    loaded_p50_us: float | None  # … and beside them
-    loaded_p99_us: float | None
-    rise_us: float | None  # of the medians
-    rpm: float | None  # round trips per minute, beside them
-    lost_pct: float | None
-    tcp_us: float | None  # smoothed round trip of the stream's own connections, at the end
+    def estimate(self, figure: Figure[float]) -> Estimate | None:
+        """Return the mean of a figure and its spread."""
+        known = [value for value in self.each(figure) if value is not None]
+        return Estimate(fmean(known), stdev(known) if len(known) > 1 else None) if known else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StreamSummary:
     """One pair in one direction, over the repetitions of its cell that count. None is unknown."""
 
     stream: Stream
-    goodput_mbps: Estimate | None
-    retransmits: float | None
-    bytes: float | None
-    window_effective_bytes: int | None
-    mss_effective: int | None
-    mss_differs: bool  # between the flows or repetitions of this pair
-    mtu: int | None
-    timestamps: bool | None
-    advertised_bytes: float | None  # by the receiver, median over samples (tcpi_snd_wnd)
-    rtt_min_us: float | None  # the least round trip, mean over flows (tcpi_min_rtt)
-    congestion: str | None
-    zerocopy_effective: float | None  # share of the sends that the kernel did not copy
-    effective: Mapping[str, str | None]  # effective values that are counted, by setting
-    ceiling_mbps: float | None
-    efficiency: float | None
-    datagrams: DatagramSummary | None = None  # for UDP
-    latency: LatencySummary | None = None  # with probes
-    subflows: int | None = None  # of Multipath TCP, the fewest of a flow; 0: it fell back to TCP
+    results: Results = field(default_factory=lambda: Results(()), repr=False, compare=False)
+    flows: Sequence[Flow] = field(default=(), repr=False, compare=False)
+    probed: bool = False  # by probes beside the stream
     verdict: Verdict = field(default_factory=Verdict)  # the limit of this stream, whatever limited the others
+
+    def __getitem__(self, figure: Figure[T]) -> T | None:
+        return self.results[figure]
+
+    @cached_property
+    def goodput_mbps(self) -> Estimate | None:
+        return self.results.estimate(GOODPUT)
+
+    @property
+    def retransmits(self) -> float | None:
+        return self[RETRANSMITS]
+
+    @property
+    def bytes(self) -> float | None:
+        return self[BYTES]
+
+    @property
+    def window_effective_bytes(self) -> int | None:
+        return self[WINDOW_EFFECTIVE]
+
+    @property
+    def mss_effective(self) -> int | None:
+        return self[MSS_EFFECTIVE]
+
+    @property
+    def mtu(self) -> int | None:
+        return self[MTU]
+
+    @property
+    def ceiling_mbps(self) -> float | None:
+        return self[CEILING]
+
+    @property
+    def efficiency(self) -> float | None:
+        return self[EFFICIENCY]
+
+    @cached_property
+    def congestion(self) -> str | None:
+        """Return the congestion controls in use."""
+        return joined(self.results.each(CONGESTION_IN_USE))
+
+    @cached_property
+    def effective(self) -> Mapping[str, str | None]:
+        """Return the effective values that are counted, by setting."""
+        return {name: joined(self.results.each(figure)) for name, figure in COUNTED_FIGURES.items()}
+
+    @cached_property
+    def _senders(self) -> list[Side]:
+        return [flow.sender for flow in self.flows if flow.sender is not None]
+
+    @property
+    def mss_differs(self) -> bool:
+        """Tell whether the MSS differs between the flows or repetitions of this pair."""
+        return len({side.tcp.mss for side in self._senders if side.tcp.mss is not None}) > 1
+
+    @cached_property
+    def timestamps(self) -> bool | None:
+        return agreed(side.tcp.timestamps for side in self._senders)
+
+    @cached_property
+    def advertised_bytes(self) -> float | None:
+        """Return the window that the receiver advertised, the median over samples (tcpi_snd_wnd)."""
+        return advertised_bytes(self._senders)
+
+    @cached_property
+    def rtt_min_us(self) -> float | None:
+        """Return the least round trip, the mean over flows (tcpi_min_rtt)."""
+        return mean(side.tcp.rtt_min_us for side in self._senders)
 
     @property
     def limit(self) -> str:
@@ -164,8 +211,8 @@ def summaries(frames: Frames) -> tuple[CellSummary, ...]:
 
 def _summary(info: RunInfo, cell: Cell, measured: Sequence[_Measured]) -> CellSummary:
     counted = [one for one in measured if one[0].repetition.status is Status.OK]
-    rows = [own[None] for _, own in counted]
-    share = combined(rows, "efficiency")
+    whole = Results([own[None] for _, own in counted])
+    share = whole[EFFICIENCY]
     flows = [flow for derived, _ in counted for flow in derived.repetition.flows]
     several = {
         stream: [derived.seen[stream] for derived, _ in counted if stream in derived.seen] for stream in cell.streams
@@ -175,8 +222,12 @@ def _summary(info: RunInfo, cell: Cell, measured: Sequence[_Measured]) -> CellSu
     probed = any(derived.repetition.probes for derived, _ in counted)
     by_pair = by_stream(flows)
     streams = tuple(
-        _stream(
-            stream, [own[stream] for _, own in counted], by_pair.get(stream, ()), verdicts.get(stream), probed=probed
+        StreamSummary(
+            stream,
+            Results([own[stream] for _, own in counted]),
+            by_pair.get(stream, ()),
+            probed,
+            verdicts.get(stream, Verdict()),
         )
         for stream in cell.streams
     )
@@ -185,11 +236,11 @@ def _summary(info: RunInfo, cell: Cell, measured: Sequence[_Measured]) -> CellSu
     bound = [flow for flow in flows if flow.stream in binding] or flows
     return CellSummary(
         cell=cell,
-        counted=len(rows),
+        counted=len(counted),
         streams=streams,
-        goodput_mbps=_estimate(row["goodput_mbps"] for row in rows),
-        retransmits=combined(rows, "retransmits"),
-        ceiling_mbps=combined(rows, "ceiling_mbps"),
+        goodput_mbps=whole.estimate(GOODPUT),
+        retransmits=whole[RETRANSMITS],
+        ceiling_mbps=whole[CEILING],
         efficiency=share,
         limit=verdict.limit,
         verdict=verdict,
@@ -209,47 +260,6 @@ def _window_cause(info: RunInfo, cell: Cell, flows: Sequence[Flow], verdict: Ver
     in_all = total(held_us(side) for side in senders)
     share = of_buffer / in_all if of_buffer is not None and in_all else None
     return window_cause(info, cell, stream, own, verdict, share)
-
-
-def _stream(
-    stream: Stream, rows: Sequence[Row], flows: Sequence[Flow], verdict: Verdict | None, *, probed: bool
-) -> StreamSummary:
-    senders = [flow.sender for flow in flows if flow.sender is not None]
-
-    def means(*names: str) -> Iterator[float | None]:
-        return (combined(rows, name) for name in names)
-
-    return StreamSummary(
-        stream=stream,
-        goodput_mbps=_estimate(row["goodput_mbps"] for row in rows),
-        retransmits=combined(rows, "retransmits"),
-        bytes=combined(rows, "bytes"),
-        window_effective_bytes=least(row["window_effective_bytes"] for row in rows),
-        mss_effective=least(row["mss_effective"] for row in rows),
-        mss_differs=len({side.tcp.mss for side in senders if side.tcp.mss is not None}) > 1,
-        mtu=least(row["mtu"] for row in rows),
-        timestamps=agreed(side.tcp.timestamps for side in senders),
-        advertised_bytes=advertised_bytes(senders),
-        rtt_min_us=mean(side.tcp.rtt_min_us for side in senders),
-        congestion=joined(row["congestion"] for row in rows),
-        zerocopy_effective=combined(rows, "zerocopy_effective"),
-        effective={name: joined(row[column] for row in rows) for name, column in COUNTED_COLUMNS.items()},
-        ceiling_mbps=combined(rows, "ceiling_mbps"),
-        efficiency=combined(rows, "efficiency"),
-        datagrams=DatagramSummary(*means(*_DATAGRAM_COLUMNS))
-        if any(row["transport"] == "udp" for row in rows)
-        else None,
-        latency=LatencySummary(*means(*NAMES, "rtt_us")) if probed else None,
-        subflows=least(row["subflows"] for row in rows),
-        verdict=verdict or Verdict(),
-    )
-
-
-def _estimate(values: Iterable[float | None]) -> Estimate | None:
-    known = [value for value in values if value is not None]
-    if not known:
-        return None
-    return Estimate(fmean(known), stdev(known) if len(known) > 1 else None)
 
 
 def _exclusions(info: RunInfo, cell: Cell, measured: Sequence[_Measured]) -> Iterator[Exclusion]:

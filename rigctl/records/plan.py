@@ -35,7 +35,7 @@ class Expectation:
     """An expectation of a scenario for some tests: a bound of a figure, in its column's unit, or one of some words."""
 
     name: str  # in the scenario, as goodput
-    column: str  # of rigctl.columns, as goodput_mbps
+    column: str  # of rigctl.figures, as goodput_mbps
     text: str  # as given: >= 930M per pair
     comparison: Comparison
     tests: tuple[int, ...]  # Cell.number of those it holds for

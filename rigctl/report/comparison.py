@@ -8,7 +8,7 @@ from statistics import median
 from typing import Final, Literal, TypeAlias
 
 from rigctl.analysis.nights.comparison import Change, Comparison
-from rigctl.analysis.nights.figures import Figure
+from rigctl.analysis.nights.figures import RunFigure
 from rigctl.base.version import __version__
 from rigctl.findings import Finding, Number, Severity, Weight, by_weight, tests
 from rigctl.model.statistics.samples import ALIKE, CONFIDENCE, LEAST, NEGLIGIBLE, Difference, Verdict
@@ -271,7 +271,7 @@ def _table(changes: Sequence[Change], comparison: Comparison, label: str) -> Tab
             (Column("Pair", "", "requested", words=True), lambda own: Entry(str(own.stream), str(own.stream)))
         )
     if len(metrics) > 1:
-        columns.append((Column("Figure", "", "requested", words=True), _figure))
+        columns.append((Column("RunFigure", "", "requested", words=True), _figure))
     decimals = _decimals(changes)
     columns += [
         (Column(before, unit), lambda own: _median(own, own.before, decimals)),
@@ -327,7 +327,7 @@ def _percent(share: float | None, text: Callable[[float], str]) -> Entry:
     return Entry(UNKNOWN) if share is None else Entry(text(share), 100 * share)
 
 
-def _median(change: Change, figure: Figure, decimals: int) -> Entry:
+def _median(change: Change, figure: RunFigure, decimals: int) -> Entry:
     if not figure.values:
         return Entry(UNKNOWN)
     value = median(figure.values) * METRICS[change.metric].scale

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, Literal
 
-from rigctl.analysis.rows.flows import datagram_values, message_values
 from rigctl.base.logs import learnt
 from rigctl.base.units import format_bytes
 from rigctl.display.panels import short_rate
+from rigctl.figures import FlowGroup
+from rigctl.figures.datagrams import LOSS
+from rigctl.figures.messages import ROUND_TRIP_P50, THROUGHPUT, over_flows
 from rigctl.measure.orders import Channel
 from rigctl.model.contract import departures
 from rigctl.model.unknowns import mean_of_all, total
@@ -231,9 +233,9 @@ def _value(cell: Cell, flows: Sequence[Flow], window_s: float | None) -> float |
     if len(flows) != cell.parallel:
         return None
     if cell.kind.round_trips:
-        return mean_of_all(message_values(cell, flow)["app_rtt_p50_us"] for flow in flows)
+        return over_flows(ROUND_TRIP_P50, (FlowGroup(cell, [flow]) for flow in flows))
     if cell.in_messages:
-        per_s = total(message_values(cell, flow)["throughput_bytes_per_s"] for flow in flows)
+        per_s = over_flows(THROUGHPUT, (FlowGroup(cell, [flow]) for flow in flows))
         return None if per_s is None else per_s / 1e6
     size = total(flow.bytes for flow in flows)
     return size * 8e-6 / window_s if window_s and size is not None else None
@@ -245,7 +247,7 @@ def _counts(cell: Cell, flows: Sequence[Flow]) -> dict[str, str]:
     if cell.in_messages:
         return {}
     if cell.transport == "udp":
-        loss = datagram_values(whole)["loss_pct"]
+        loss = LOSS.of(FlowGroup(cell, whole))
         return {"Loss %": "–" if loss is None else f"{loss:.3g}"}
     again = total(flow.retransmits for flow in whole)
     return {"Retransmits": "–" if again is None else f"{again:,}"}

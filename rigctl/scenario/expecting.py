@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
 from rigctl.base.units import parse_bytes, parse_duration, parse_rate
-from rigctl.columns import BY_NAME, Column, Level
+from rigctl.figures import BY_NAME, FIGURES, Column, Level
 from rigctl.model.limits.rules import RULES
 from rigctl.records import Comparison, Expectation
 from rigctl.scenario.classes import Test
@@ -24,35 +24,11 @@ from rigctl.yamlfile.fields import MAX_VALUE_CHARS, named, parse_whole, shown
 
 LIMITS: Final = tuple(sorted({"unknown", *(rule.limit for rule in RULES)}))
 
-_STREAMS: Final = (
-    *("goodput_mbps", "goodput_median_mbps", "efficiency", "start_skew_us", "cpu_source_pct", "cpu_destination_pct"),
-    *("latency_idle_p50_us", "latency_idle_p99_us", "latency_loaded_p50_us", "latency_loaded_p99_us"),
-    *("latency_rise_us", "latency_rpm", "latency_lost_pct"),
-)
-_TCP: Final = ("retransmits", "rtt_us", "rtt_min_us", "mss_effective", "window_effective_bytes", "mtu")
-_UDP: Final = (
-    *("burst_effective", "sent_mbps", "datagrams_lost", "loss_pct", "loss_burst_max", "reordered", "duplicates"),
-    *("jitter_us", "jitter_max_us", "sender_drops", "receiver_drops"),
-)
-_MESSAGES: Final = ("elapsed_s", "throughput_bytes_per_s", "retransmits")
-_TRIPS: Final = (
-    *("app_rtt_mean_us", "app_rtt_min_us", "app_rtt_p50_us", "app_rtt_p90_us", "app_rtt_p99_us"),
-    *("app_rtt_p999_us", "app_rtt_max_us"),
-)
 OF_KIND: Final[Mapping[str, tuple[str, ...]]] = {
-    "tcp": _STREAMS + _TCP,
-    "udp": _STREAMS + _UDP,
-    "pingpong": _MESSAGES + _TRIPS,
-    "blast": (*_MESSAGES, "efficiency"),
-    "file": (*_MESSAGES, "efficiency"),
+    name: tuple(figure.name for figure in FIGURES.values() if name in figure.kinds) for name in KINDS
 }
-"""The columns that can have an expectation, by kind of test."""
+"""The figures that can have an expectation, by kind of test."""
 _SUFFIXES: Final = {"Mbit/s": "_mbps", "us": "_us", "%": "_pct", "s": "_s", "B": "_bytes", "B/s": "_bytes_per_s"}
-_SHORT: Final = {
-    "rtt_p50": ("app_rtt_p50_us", "latency_loaded_p50_us"),
-    "rtt_p99": ("app_rtt_p99_us", "latency_loaded_p99_us"),
-}
-"""Figures of two columns: round-trip times of messages, and of the probes beside streams."""
 _EXAMPLES: Final = {
     **{"Mbit/s": ">= 930M", "us": "< 500us", "%": "< 0.1%", "s": "< 2s", "B": ">= 64K", "B/s": ">= 100M/s"},
     **{"": "< 100", "efficiency": ">= 0.97"},
@@ -84,7 +60,10 @@ def name_of(column: Column) -> str:
 
 COLUMNS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     **{name_of(BY_NAME[name]): (name,) for own in OF_KIND.values() for name in own},
-    **_SHORT,
+    **{
+        alias: tuple(figure.name for figure in FIGURES.values() if figure.alias == alias)
+        for alias in dict.fromkeys(figure.alias for figure in FIGURES.values() if figure.alias)
+    },
 }
 """Columns by the name of their figure; a kind of test has at most one of them."""
 

@@ -42,7 +42,7 @@ BUCKETS: Final = frozenset({Level.HISTOGRAM})
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of `rigctl.columns.COLUMNS`."""
+    """A column of `rigctl.figures.COLUMNS`."""
 
     name: str
     unit: str  # "" for names and plain counts

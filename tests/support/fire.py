@@ -26,7 +26,7 @@ from openssh_lab import Lab, laboratory
 from processes import command_line, output_of
 from user import INVALID, User, begun, ended
 
-from rigctl.columns import Level, columns_at
+from rigctl.figures import Level, columns_at
 from rigctl.store import open_store
 
 NODES: Final = ("n1", "n2", "n3", "n4")

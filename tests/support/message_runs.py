@@ -50,3 +50,9 @@ def measured(test: str, rows: Rows) -> tuple[RunInfo, list[Repetition]]:
 
 def results(test: str, rows: Rows) -> list[MessageResult]:
     return message_results(*measured(test, rows))
+
+
+def changed(result: MessageResult, **sender: Any) -> MessageResult:
+    """The result with other values of its senders."""
+    flows = [builders.changing(flow, sender=sender) for flow in result.group.flows]
+    return replace(result, group=replace(result.group, flows=flows))

@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.analysis.nights.figures import WATCHED, Figure, Metric, Subject, figures
+from rigctl.analysis.nights.figures import WATCHED, RunFigure, Subject, figures
 from rigctl.analysis.nights.setup_changes import SetupChange, Source, Value, by_cause, grouped, setup_changes
 from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
+from rigctl.figures import Figure
 from rigctl.model.statistics.samples import BOUND, Difference, Samples, Verdict
 from rigctl.records import Cell, RunInfo, Status, Stream
 from rigctl.settings import SETTINGS, WINDOW, WINDOW_TOTAL
@@ -34,8 +35,8 @@ _OF_AXIS: Final = {
 class Change:
     """One figure in both runs: of a test as a whole, or of one of its streams. `reason`: why it is invalid."""
 
-    before: Figure
-    after: Figure
+    before: RunFigure
+    after: RunFigure
     difference: Difference
     reason: str | None = None
 
@@ -48,7 +49,7 @@ class Change:
         return self.after.key.stream
 
     @property
-    def metric(self) -> Metric:
+    def metric(self) -> Figure[float]:
         return self.after.key.metric
 
     @property
@@ -121,14 +122,14 @@ def of_variants(run: RunView, bound: float = BOUND) -> Comparison:
     return Comparison(run.info, run.info, bound, *_changes(both, run, run, bound), (), (), tuple(differs))
 
 
-def _only(own: Mapping[Subject, Figure], others: Mapping[Subject, Figure]) -> tuple[Cell, ...]:
+def _only(own: Mapping[Subject, RunFigure], others: Mapping[Subject, RunFigure]) -> tuple[Cell, ...]:
     """Return the tests of a run that the other run does not have, in the plan's order."""
     known = {key.test for key in others}
     return tuple({figure.cell.number: figure.cell for key, figure in own.items() if key.test not in known}.values())
 
 
 def _changes(
-    both: Sequence[tuple[Figure, Figure]], before: RunView, after: RunView, bound: float
+    both: Sequence[tuple[RunFigure, RunFigure]], before: RunView, after: RunView, bound: float
 ) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
     """Return the changes of tests as a whole, and of each stream of tests with several, by size."""
     wholes = [pair for pair in both if pair[1].key.stream is None]
@@ -137,7 +138,7 @@ def _changes(
 
 
 def _by_size(
-    both: Sequence[tuple[Figure, Figure]], before: RunView, after: RunView, bound: float
+    both: Sequence[tuple[RunFigure, RunFigure]], before: RunView, after: RunView, bound: float
 ) -> tuple[Change, ...]:
     from rigctl.model.statistics.comparing import differences  # scipy.stats takes half a second
 
@@ -152,7 +153,7 @@ def _by_size(
     return tuple(sorted(found, key=lambda change: -change.size))
 
 
-def _missing(figure: Figure, view: RunView) -> str:
+def _missing(figure: RunFigure, view: RunView) -> str:
     """Return why a test has no values to compare; empty if it has some."""
     if figure.values:
         return "" if min(figure.values) > 0 else "a repetition measured 0"
@@ -165,7 +166,7 @@ def _missing(figure: Figure, view: RunView) -> str:
     return f"{last.status}: {last.reason}"
 
 
-def _granted(both: Sequence[tuple[Figure, Figure]], before: RunView, after: RunView) -> list[SetupChange]:
+def _granted(both: Sequence[tuple[RunFigure, RunFigure]], before: RunView, after: RunView) -> list[SetupChange]:
     """Return differences in the settings that kernels granted to a test, and in how long it was measured."""
     tests = {new.cell.number: (old.cell, new.cell) for old, new in both if new.key.stream is None}
     rows = [_rows_by_cell(before), _rows_by_cell(after)]

@@ -5,33 +5,21 @@ A test is found in other runs by its settings and pairs, not by its number: a sc
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
 from rigctl.analysis.rows.cells import Row
-from rigctl.analysis.rows.flows import message_values
 from rigctl.analysis.rows.frames import Frames
 from rigctl.analysis.views.mesh import Role
-from rigctl.model.unknowns import mean_of_all, total
-from rigctl.records import Cell, Flow, Stream
+from rigctl.figures import Figure, FlowGroup
+from rigctl.figures.messages import ROUND_TRIP, THROUGHPUT, over_flows
+from rigctl.figures.probes import LOADED
+from rigctl.figures.streams import GOODPUT
+from rigctl.records import Cell, Stream
 
 WATCHED: Final = ("duration_s", "omit_s", "capture", "bin_us", "latency_ms")
 """Fields of a cell that tell how long and how closely it is watched, not what it measures."""
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A column that is compared. Values have its unit."""
-
-    name: str
-    higher_is_better: bool
-
-
-GOODPUT: Final = Metric("goodput_mbps", True)
-ROUND_TRIP: Final = Metric("app_rtt_mean_us", False)  # the percentiles are of buckets: steps of some percent
-THROUGHPUT: Final = Metric("throughput_bytes_per_s", True)
-LOADED_LATENCY: Final = Metric("latency_loaded_p50_us", False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +27,14 @@ class Subject:
     """Identifies a figure in all runs: of a test, of a pair (`stream`) of it, or of a node in a role in many tests."""
 
     test: str  # settings and pairs, as canonical JSON; of a node the settings without pairs
-    metric: Metric
+    metric: Figure[float]
     stream: Stream | None = None
     node: str | None = None
     role: Role | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class RunFigure:
     """A figure of one run. `values`: one per counted repetition with a known value, in their order."""
 
     key: Subject
@@ -77,43 +65,36 @@ def figure_keys(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Subject]]:
                 yield cell, Subject(tests[cell.number], metric, stream)
 
 
-def figures(frames: Frames) -> list[Figure]:
+def figures(frames: Frames) -> list[RunFigure]:
     """Return all figures of a run in the order of `figure_keys`, also those without any value."""
-    by_cell: dict[int, list[dict[Stream | None, Row]]] = {}
+    by_cell: dict[int, list[Mapping[Stream | None, Row]]] = {}
     for number, values in _values(frames):
         by_cell.setdefault(number, []).append(values)
     made = []
     for cell, key in figure_keys(frames.info.plan.cells):
         known = (own[key.stream][key.metric.name] for own in by_cell.get(cell.number, ()) if key.stream in own)
-        made.append(Figure(key, cell, tuple(float(value) for value in known if value is not None)))
+        made.append(RunFigure(key, cell, tuple(float(value) for value in known if value is not None)))
     return made
 
 
-def _metrics(cell: Cell) -> list[Metric]:
+def _metrics(cell: Cell) -> list[Figure[float]]:
     if cell.in_messages:
         return [ROUND_TRIP] if cell.kind.round_trips else [THROUGHPUT]
-    return [GOODPUT] if cell.latency_ms is None else [GOODPUT, LOADED_LATENCY]
+    return [GOODPUT] if cell.latency_ms is None else [GOODPUT, LOADED]
 
 
-def _values(frames: Frames) -> Iterator[tuple[int, dict[Stream | None, Row]]]:
+def _values(frames: Frames) -> Iterator[tuple[int, Mapping[Stream | None, Row]]]:
     """Yield for each counted repetition its cell and the values of each stream; `None`: of all streams together."""
     for derived, rows in frames.derived.by_stream():
         cell = derived.cell
         if derived.counted and cell.in_messages:
-            own: dict[Stream | None, Row] = {
-                stream: _of_messages(cell, derived.flows_of(stream)) for stream in cell.streams
+            (metric,) = _metrics(cell)
+            of_streams: dict[Stream | None, float | None] = {
+                stream: over_flows(metric, (FlowGroup(cell, [flow]) for flow in derived.flows_of(stream)))
+                for stream in cell.streams
             }
-            yield cell.number, own | {None: _together(list(own.values()))}
+            together = metric.over_streams(of_streams.values()) if metric.over_streams else None
+            values = {**of_streams, None: together}
+            yield cell.number, {stream: {metric.name: value} for stream, value in values.items()}
         elif derived.counted:
             yield cell.number, rows
-
-
-def _of_messages(cell: Cell, flows: Sequence[Flow]) -> Row:
-    return _together([message_values(cell, flow) for flow in flows])
-
-
-def _together(rows: Sequence[Row]) -> Row:
-    return {
-        ROUND_TRIP.name: mean_of_all(row[ROUND_TRIP.name] for row in rows),
-        THROUGHPUT.name: total(row[THROUGHPUT.name] for row in rows),
-    }

@@ -1,4 +1,4 @@
-"""Rows of the column table (rigctl.columns) at the levels of cells, pairs and flows, derived from a stored run.
+"""Rows of the column table (rigctl.figures.columns) at the levels of cells, pairs and flows, derived from a stored run.
 
 Nothing here is stored: a better ceiling explains last year's runs too.
 """
@@ -6,9 +6,9 @@ Nothing here is stored: a better ceiling explains last year's runs too.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from rigctl.analysis.limits.ceiling import (
     clamped_mss,
@@ -20,27 +20,23 @@ from rigctl.analysis.limits.ceiling import (
     several_links,
 )
 from rigctl.analysis.limits.evidence import evidence, named, other_traffic_found
-from rigctl.analysis.limits.hosts import BUSY_COLUMNS, busy_of, effective_window, processors
+from rigctl.analysis.limits.hosts import BUSY_COLUMNS, Processors, busy_of, effective_window, processors
 from rigctl.analysis.rows.counters import Balance, Balances, measured_as, port_octets, trunk_total
-from rigctl.analysis.rows.flows import asked_mbps, flow_values, latency_values, message_values
-from rigctl.columns import Level, columns_at
+from rigctl.figures import FIGURES, NAMES, FlowGroup, Level
+from rigctl.figures.effective import WINDOW_EFFECTIVE
+from rigctl.figures.paths import CEILING, EFFICIENCY, LIMIT, LIMIT_DETAIL
+from rigctl.figures.streams import GOODPUT, GOODPUT_MEDIAN
 from rigctl.model.limits.ceilings import DataPath, Links, Taken, trunk_link
 from rigctl.model.limits.rules import Evidence, Verdict, judged
 from rigctl.model.search import decided
-from rigctl.model.unknowns import agreed, known_total, least, mean, most, total
+from rigctl.model.unknowns import agreed, known_total, least, total
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Flow, Repetition, RunInfo, RunPlan, Status, Stream, by_stream
 from rigctl.settings import MAX_RATE, RATE, SETTINGS
 
-Row: TypeAlias = dict[str, Any]
+Row: TypeAlias = Mapping[str, Any]
 Item = TypeVar("Item")
 Key = TypeVar("Key")
-
-_EXTREMES: Final[Mapping[str, Callable[[Iterable[float | None]], float | None]]] = {
-    **dict.fromkeys(("rtt_min_us", "mss_effective", "window_effective_bytes", "mtu"), least),
-    **dict.fromkeys(("loss_burst_max", "jitter_max_us", "burst_effective"), most),
-}
-_NAMES: Final = {level: tuple(column.name for column in columns_at(level)) for level in Level}
 
 
 @dataclass(frozen=True)
@@ -97,17 +93,12 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
     return groups
 
 
-def combined(rows: Iterable[Row], column: str) -> float | None:
-    """Return the value of a column over repetitions or pairs: the mean, or the extreme of a minimum or maximum."""
-    return _EXTREMES.get(column, mean)(row[column] for row in rows)
-
-
-def which_stream(info: RunInfo, cell: Cell, repetition: Repetition, stream: Stream) -> Row:
+def which_stream(info: RunInfo, cell: Cell, repetition: Repetition, stream: Stream) -> dict[str, Any]:
     """Return the columns that every row of a stream begins with, at any level."""
     return _which(info, cell, repetition) | _of_stream(stream)
 
 
-def _which(info: RunInfo, cell: Cell, repetition: Repetition) -> Row:
+def _which(info: RunInfo, cell: Cell, repetition: Repetition) -> dict[str, Any]:
     return {
         "run": info.run,
         "cell": cell.number,
@@ -119,13 +110,121 @@ def _which(info: RunInfo, cell: Cell, repetition: Repetition) -> Row:
     }
 
 
-def _of_stream(stream: Stream) -> Row:
+def _of_stream(stream: Stream) -> dict[str, Any]:
     return {"source": stream.pair.source, "destination": stream.pair.destination, "direction": str(stream.direction)}
 
 
 def picked(level: Level, values: Mapping[str, Any]) -> Row:
     """Return the row of `values` with exactly the columns of `level`."""
-    return {name: values[name] for name in _NAMES[level]}
+    return {name: values[name] for name in NAMES[level]}
+
+
+class _Row(Mapping[str, Any]):
+    """A row of a level: what is known of it, and its figures, each made when it is first read."""
+
+    __slots__ = ("_known", "_make", "_names")
+
+    def __init__(self, level: Level, known: dict[str, Any], make: Callable[[str], Any]) -> None:
+        self._names, self._known, self._make = NAMES[level], known, make
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 — of any column
+        if name not in self._known:
+            self._known[name] = self._make(name)
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class Achieved:
+    """What flows of one stream achieved in a repetition, all of them or one: path, goodput, evidence, limit."""
+
+    def __init__(self, derived: "Derived", stream: Stream, flows: Sequence[Flow], *, whole: bool = True) -> None:
+        self._derived, self.stream, self.flows = derived, stream, flows
+        repetition = derived.repetition
+        probes = [probes for probes in repetition.probes if probes.stream == stream]
+        self.group = FlowGroup(derived.cell, flows, whole, probes, repetition.window_ns)
+
+    def figure(self, name: str) -> Any:  # noqa: ANN401 — of any figure
+        """Return the value of a figure."""
+        figure = FIGURES[name]
+        return self._made[name]() if figure.compute is None else figure.of(self.group)
+
+    @cached_property
+    def _made(self) -> dict[str, Callable[[], Any]]:
+        """Return the functions that make the figures of paths, hosts and switch ports."""
+        derived, path = self._derived, self.path
+        made: dict[str, Callable[[], Any]] = {
+            WINDOW_EFFECTIVE.name: lambda: effective_window(derived.info, derived.cell, self.stream, self.flows),
+            CEILING.name: lambda: path.ceiling_mbps,
+            EFFICIENCY.name: lambda: self.efficiency,
+            LIMIT.name: lambda: self.verdict.limit,
+            LIMIT_DETAIL.name: lambda: self.verdict.detail,
+            **{name: partial(self.busy.get, name) for name in BUSY_COLUMNS},
+        }
+        octets = port_octets(derived.balance, path.sender, path.receiver)
+        return made | {name: partial(octets.get, name) for name in octets}
+
+    @cached_property
+    def goodput_mbps(self) -> float | None:
+        return GOODPUT.of(self.group)
+
+    @property
+    def efficiency(self) -> float | None:
+        return efficiency(self.goodput_mbps, self.path.ceiling_mbps)
+
+    @cached_property
+    def path(self) -> DataPath:
+        info, cell = self._derived.info, self._derived.cell
+        if cell.transport == "udp":
+            return datagram_path(info, self.stream.ends, cell)
+        if several_links(cell, self.flows):
+            return DataPath(*self.stream.ends, None, None)
+        senders = self.group.senders
+        timestamps = agreed(side.tcp.timestamps for side in senders)
+        mtu, mss = least(side.tcp.pmtu for side in senders), least(side.tcp.mss for side in senders)
+        return data_path(info, self.stream.ends, mtu, mss, timestamps)
+
+    @cached_property
+    def busy(self) -> dict[str, Any]:
+        """Return the columns on the processors of both ends."""
+        ends = [self._derived.processors(node) for node in (self.path.sender, self.path.receiver)]
+        return dict(zip(BUSY_COLUMNS, chain(*zip(*(end.shares for end in ends), strict=True)), strict=True))
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        return judged(self.evidence)
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        derived, stream, path, flows = self._derived, self.stream, self.path, self.flows
+        info, cell, balance = derived.info, derived.cell, derived.balance
+        rtts_s = [info.plan.links[node].rtt_s for node in stream.ends if node in info.plan.links]
+        others = balance.others_on(path.sender, path.receiver) if balance is not None else {}
+        load, quotas = derived.links.load(path, derived.taken), [derived.throttled_share(node) for node in stream.ends]
+        return evidence(
+            self.efficiency,
+            self.goodput_mbps,
+            None if derived.asked_mbps is None else derived.asked_mbps * len(flows),
+            flows,
+            busy_of(info, cell, [self.busy]),
+            derived.window,
+            known_total(rtts_s),
+            {
+                "larger_frames": larger_frames(info, cell, stream, path, flows),
+                "shared_share": load.share if load else None,
+                "shared_link": load.link if load else None,
+                "beside_classes": bool(derived.beside) or None,
+                "quota_sender": quotas[0],
+                "quota_receiver": quotas[1],
+                "clamped_mss": clamped_mss(info, cell, stream, flows),
+                **other_traffic_found(info, path, others, derived.links, derived.taken),
+            },
+            searched=cell[RATE] == MAX_RATE,
+        )
 
 
 class Derived:
@@ -134,165 +233,90 @@ class Derived:
     def __init__(
         self, info: RunInfo, cell: Cell, repetition: Repetition, balance: Balance | None, *, counted: bool
     ) -> None:
-        self.cell, self.counted = cell, counted
+        self.info, self.cell, self.repetition, self.balance, self.counted = info, cell, repetition, balance, counted
         self.beside: tuple[Derived, ...] = ()  # of the other classes, measured at the same time
-        self._info, self.repetition, self._balance = info, repetition, balance
+        self.asked_mbps = asked_mbps(cell, repetition)
+        self.window = CommonWindow(*repetition.window_ns, 0) if repetition.window_ns else None
         self._usage = {usage.node: usage for usage in repetition.nodes}
-        self._agents_us = total(usage.agent_cpu_us for usage in repetition.nodes)
-        self._window_s = repetition.window_s
-        self._window = CommonWindow(*repetition.window_ns, 0) if repetition.window_ns else None
-        self.seen: dict[Stream, Evidence] = {}
-        self._verdicts: dict[Stream, Verdict] = {}
         self._flows = {
             stream: sorted(own, key=lambda flow: flow.number) for stream, own in by_stream(repetition.flows).items()
         }
-        self._shared: Row = {
+        self._shared = {
             **_which(info, cell, repetition),
             "counted": counted,
             "reason": repetition.reason,
             "pairs": len(cell.pairs),
             "condition": cell.condition,
             **{setting.requested: cell[setting] for setting in SETTINGS.values() if setting.requested is not None},
-            "rate_mbps": asked_mbps(cell, repetition),
-            "duration_s": self._window_s,
+            "rate_mbps": self.asked_mbps,
+            "duration_s": repetition.window_s,
             "start_skew_us": repetition.start_skew_us,
         }
 
     def flows_of(self, stream: Stream) -> list[Flow]:
         return self._flows.get(stream, [])
 
+    @cached_property
+    def streams(self) -> dict[Stream, Achieved]:
+        """Return what each stream achieved. Without the report of one flow, its sums are unknown."""
+        flows = [(stream, self.flows_of(stream)) for stream in self.cell.streams]
+        return {stream: Achieved(self, stream, own, whole=len(own) == self.cell.parallel) for stream, own in flows}
+
+    @cached_property
+    def seen(self) -> dict[Stream, Evidence]:
+        """Return the evidence on the streams of which all flows were reported."""
+        return {stream: one.evidence for stream, one in self.streams.items() if len(one.flows) == self.cell.parallel}
+
     def flow_row(self, flow: Flow) -> Row:
-        sender, receiver = flow.sender, flow.receiver
-        own = {
-            "flow": flow.number,
-            "sndbuf_bytes": sender and sender.sndbuf_bytes,
-            "rcvbuf_bytes": receiver and receiver.rcvbuf_bytes,
-            "cwnd": sender and sender.tcp.cwnd,
-            "busy_us": sender and sender.tcp.busy_us,
-            "rwnd_limited_us": sender and sender.tcp.rwnd_limited_us,
-            "sndbuf_limited_us": sender and sender.tcp.sndbuf_limited_us,
-        } | message_values(self.cell, flow)
-        achieved = self._path(flow.stream, [flow]), self._rate_mbps([flow], whole=True)
-        return picked(Level.FLOWS, self._stream(flow.stream, [flow], achieved) | own)
+        known = self._shared | _of_stream(flow.stream) | {"flow": flow.number}
+        return _Row(Level.FLOWS, known, Achieved(self, flow.stream, [flow]).figure)
 
     def pair_row(self, stream: Stream) -> Row:
-        flows = self.flows_of(stream)
-        # Without the report of one flow, the sum of the pair is unknown.
-        whole = len(flows) == self.cell.parallel
-        values = self._stream(stream, flows, self._achieved[stream], whole)
-        return picked(Level.PAIRS, values | latency_values(self.repetition, stream))
+        return _Row(Level.PAIRS, self._shared | _of_stream(stream), self.streams[stream].figure)
 
     def cell_row(self, rows: Sequence[Row]) -> Row:
         """Return the row of the cell; `rows` are those of its pairs."""
-        streams, median_bps = self.cell.streams, self.repetition.goodput_median_bps
-        ceiling_mbps = self._links.together_mbps([path for path, _ in self._achieved.values()])
-        goodput_mbps = total(row["goodput_mbps"] for row in rows)
-        share = efficiency(goodput_mbps, ceiling_mbps)
+        repetition, streams = self.repetition, self.cell.streams
         flows = [flow for own in self._flows.values() for flow in own]
-        streams_seen = zip(self.seen.values(), self._verdicts.values(), strict=True)
-        verdict = named(streams_seen, share)
-        summed = {
-            **flow_values(self.cell, flows, complete=len(flows) == len(streams) * self.cell.parallel),
-            "direction": str(self.cell.direction),
-            "bytes": total(row["bytes"] for row in rows),
-            "goodput_mbps": goodput_mbps,
-            "goodput_median_mbps": median_bps and median_bps / 1e6,
-            "retransmits": total(row["retransmits"] for row in rows),
-            **{name: combined(rows, name) for name in ("window_effective_bytes", "mtu", "rtt_us", "rtt_min_us")},
-            "ceiling_mbps": ceiling_mbps,
-            "efficiency": share,
-            "limit": verdict.limit,
-            "limit_detail": verdict.detail,
-            **{name: most(row[name] for row in rows) for name in BUSY_COLUMNS},
-            **trunk_total(self._balance),
-            **latency_values(self.repetition),
+        whole = len(flows) == len(streams) * self.cell.parallel
+        group = FlowGroup(self.cell, flows, whole, repetition.probes, repetition.window_ns)
+        counters, median_bps = trunk_total(self.balance), repetition.goodput_median_bps
+        made: dict[str, Callable[[], Any]] = {
+            GOODPUT_MEDIAN.name: lambda: median_bps and median_bps / 1e6,
+            CEILING.name: lambda: self._ceiling_mbps,
+            EFFICIENCY.name: lambda: efficiency(row[GOODPUT.name], self._ceiling_mbps),
+            LIMIT.name: lambda: self._limit(row[EFFICIENCY.name]).limit,
+            LIMIT_DETAIL.name: lambda: self._limit(row[EFFICIENCY.name]).detail,
+            **{name: partial(counters.get, name) for name in counters},
         }
-        return picked(Level.CELLS, self._shared | summed)
 
-    def _stream(
-        self, stream: Stream, flows: Sequence[Flow], achieved: tuple[DataPath, float | None], whole: bool = True
-    ) -> Row:
-        path, goodput_mbps = achieved
-        share = efficiency(goodput_mbps, path.ceiling_mbps)
-        senders = [flow.sender for flow in flows if flow.sender is not None]
-        busy = self._busy(path)
-        seen = self._evidence(stream, path, busy, flows, goodput_mbps, share)
-        verdict = judged(seen)
-        if len(flows) == self.cell.parallel:
-            self.seen[stream], self._verdicts[stream] = seen, verdict
-        return (
-            self._shared
-            | flow_values(self.cell, flows, complete=whole)
-            | _of_stream(stream)
-            | {
-                "bytes": total(flow.bytes for flow in flows) if whole else None,
-                "goodput_mbps": goodput_mbps,
-                "retransmits": total(flow.retransmits for flow in flows) if whole else None,
-                "window_effective_bytes": effective_window(self._info, self.cell, stream, flows),
-                "mtu": least(side.tcp.pmtu for side in senders),
-                "rtt_us": mean(side.tcp.rtt_us for side in senders),
-                "rtt_min_us": least(side.tcp.rtt_min_us for side in senders),
-                "ceiling_mbps": path.ceiling_mbps,
-                "efficiency": share,
-                "limit": verdict.limit,
-                "limit_detail": verdict.detail,
-                **busy,
-                **port_octets(self._balance, path.sender, path.receiver),
-            }
-        )
+        def figure_of_test(name: str) -> Any:  # noqa: ANN401 — of any figure
+            figure = FIGURES[name]
+            if figure.over_streams is not None:
+                return figure.over_streams(own[name] for own in rows)
+            return made[name]() if figure.compute is None else figure.of(group)
 
-    def _evidence(
-        self,
-        stream: Stream,
-        path: DataPath,
-        busy: Row,
-        flows: Sequence[Flow],
-        goodput_mbps: float | None,
-        share: float | None,
-    ) -> Evidence:
-        """Return the evidence on `flows`, all or one of those of `stream`, on `path` with the processors `busy`."""
-        links = self._info.plan.links
-        rtts_s = [links[node].rtt_s for node in stream.ends if node in links]
-        others = self._balance.others_on(path.sender, path.receiver) if self._balance is not None else {}
-        load, quotas = self._links.load(path, self._taken), [self._throttled(node) for node in stream.ends]
-        return evidence(
-            share,
-            goodput_mbps,
-            None if self._shared["rate_mbps"] is None else self._shared["rate_mbps"] * len(flows),
-            flows,
-            busy_of(self._info, self.cell, [busy]),
-            self._window,
-            known_total(rtts_s),
-            {
-                "larger_frames": larger_frames(self._info, self.cell, stream, path, flows),
-                "shared_share": load.share if load else None,
-                "shared_link": load.link if load else None,
-                "beside_classes": bool(self.beside) or None,
-                "quota_sender": quotas[0],
-                "quota_receiver": quotas[1],
-                "clamped_mss": clamped_mss(self._info, self.cell, stream, flows),
-                **other_traffic_found(self._info, path, others, self._links, self._taken),
-            },
-            searched=self.cell[RATE] == MAX_RATE,
-        )
+        row = _Row(Level.CELLS, self._shared | {"direction": str(self.cell.direction)}, figure_of_test)
+        return row
 
     @cached_property
-    def _achieved(self) -> dict[Stream, tuple[DataPath, float | None]]:
-        """Return the path and the goodput of each stream."""
-        flows = [(stream, self.flows_of(stream)) for stream in self.cell.streams]
-        parallel = self.cell.parallel
-        return {stream: (self._path(stream, own), self._rate_mbps(own, len(own) == parallel)) for stream, own in flows}
+    def _ceiling_mbps(self) -> float | None:
+        return self.links.together_mbps([one.path for one in self.streams.values()])
+
+    def _limit(self, share: float | None) -> Verdict:
+        return named(((seen, self.streams[stream].verdict) for stream, seen in self.seen.items()), share)
 
     @cached_property
-    def _links(self) -> Links:
+    def links(self) -> Links:
         """Return the links of all nodes that send or receive."""
-        nodes = {node for path, _ in self._achieved.values() for node in (path.sender, path.receiver)}
-        return Links({node: link_rate_bps(self._info, node) for node in nodes}, trunk_link(self._info.plan))
+        nodes = {node for one in self.streams.values() for node in (one.path.sender, one.path.receiver)}
+        return Links({node: link_rate_bps(self.info, node) for node in nodes}, trunk_link(self.info.plan))
 
     @cached_property
-    def _taken(self) -> Taken:
+    def taken(self) -> Taken:
         """Return what the streams of all classes take of each link."""
-        return self._links.taken([each for one in (self, *self.beside) for each in one._achieved.values()])
+        streams = [each for one in (self, *self.beside) for each in one.streams.values()]
+        return self.links.taken([(each.path, each.goodput_mbps) for each in streams])
 
     @cached_property
     def _threads(self) -> Counter[str]:
@@ -300,11 +324,7 @@ class Derived:
         flows = [flow for derived in (self, *self.beside) for flow in derived.repetition.flows]
         return Counter(node for flow in flows for node in (flow.pair.source, flow.pair.destination))
 
-    def _rate_mbps(self, flows: Sequence[Flow], whole: bool) -> float | None:
-        received = total(flow.bytes for flow in flows) if whole else None
-        return received * 8e-6 / self._window_s if received is not None and self._window_s else None
-
-    def _throttled(self, node: str) -> float | None:
+    def throttled_share(self, node: str) -> float | None:
         """Return the share of its time in which a quota held back the agent of `node`."""
         usage = self._usage.get(node)
         if usage is None or usage.throttled_us is None or not usage.span_us or not usage.cpus:
@@ -313,33 +333,25 @@ class Derived:
         threads = min(max(1, self._threads[node]), usage.cpus)
         return min(1.0, usage.throttled_us / (usage.span_us * threads))
 
-    def _busy(self, path: DataPath) -> Row:
-        ends = [
-            processors(self._usage.get(node), self._threads[node], self._run_us(node))
-            for node in (path.sender, path.receiver)
-        ]
-        return dict(zip(BUSY_COLUMNS, chain(*zip(*(end.shares for end in ends), strict=True)), strict=True))
+    def processors(self, node: str) -> Processors:
+        """Return how busy the processors of `node` were."""
+        return processors(self._usage.get(node), self._threads[node], self._run_us(node))
 
     def _run_us(self, node: str) -> float | None:
         """Return the CPU time that the run took on the machine of `node`: of its agents and, on real nodes, interrupts.
 
         The links of a virtual rig have no interrupts: their work is charged to the agent that sends.
         """
-        if self._info.plan.virtual not in (None, "machines"):
-            return self._agents_us
+        if self.info.plan.virtual not in (None, "machines"):
+            return total(usage.agent_cpu_us for usage in self.repetition.nodes)
         usage = self._usage.get(node)
         return None if usage is None or usage.agent_cpu_us is None else usage.agent_cpu_us + (usage.node_irq_us or 0)
 
-    def _path(self, stream: Stream, flows: Sequence[Flow]) -> DataPath:
-        """Return the path of `flows`, all or one of those of `stream`."""
-        if self.cell.transport == "udp":
-            return datagram_path(self._info, stream.ends, self.cell)
-        if several_links(self.cell, flows):
-            return DataPath(*stream.ends, None, None)
-        senders = [flow.sender for flow in flows if flow.sender is not None]
-        timestamps = agreed(side.tcp.timestamps for side in senders)
-        mtu, mss = least(side.tcp.pmtu for side in senders), least(side.tcp.mss for side in senders)
-        return data_path(self._info, stream.ends, mtu, mss, timestamps)
+
+def asked_mbps(cell: Cell, repetition: Repetition) -> float | None:
+    """Return the rate requested of each flow; None without a limit."""
+    rate = repetition.rate_bps if repetition.rate_bps is not None else cell[RATE]
+    return rate / 1e6 if isinstance(rate, int) else None
 
 
 def planned(plan: RunPlan, repetitions: Sequence[Repetition]) -> tuple[Repetition, ...]:

@@ -218,7 +218,7 @@ def _total(
 
 
 def trunk_total(balance: Balance | None) -> dict[str, float | None]:
-    """Return the columns of a cell (rigctl.columns)."""
+    """Return the columns of a cell (rigctl.figures)."""
     total = balance.total if balance is not None else None
     trunk = total if balance is not None and balance.where == TRUNK else None
     return {

@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from rigctl.analysis.rows.cells import Row, Rows, derive, picked, which_stream
 from rigctl.base.errors import InputError
-from rigctl.columns import COLUMNS, Column, Level, columns_at
+from rigctl.figures import Level, columns_at, dtype
 from rigctl.model.latency import bounds_ns
 from rigctl.model.window import BinSeries, Times, received_at, together
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Side, Status, Stream
-from rigctl.settings import setting_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -154,23 +153,8 @@ def bucket_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
     return rows
 
 
-_TEXT: Final = frozenset(
-    {"run", "status", "reason", "test", "source", "destination", "direction", "limit", "condition", "limit_detail"}
-    | {"class", "subflow_bytes"}
-    | {name for name, kind in setting_columns().items() if kind is str}
-)
-_FLAGS: Final = frozenset({"counted"} | {name for name, kind in setting_columns().items() if kind is bool})
 _OF_EACH: Final = {Level.INTERVALS: interval_rows, Level.BINS: bin_rows, Level.HISTOGRAM: bucket_rows}
 """Levels whose rows are made on use, repetition by repetition."""
-
-
-def dtype(column: Column) -> str:
-    """Return the pandas type of a column; all types hold unknown values as NA."""
-    if column.name in _TEXT:
-        return "string"
-    if column.name in _FLAGS:
-        return "boolean"
-    return "Int64" if column.digits is None else "Float64"
 
 
 def frame_of(rows: Iterable[Row], level: Level) -> "pd.DataFrame":
@@ -178,7 +162,7 @@ def frame_of(rows: Iterable[Row], level: Level) -> "pd.DataFrame":
     import pandas as pd
 
     types = {column.name: dtype(column) for column in columns_at(level)}
-    return pd.DataFrame(list(rows), columns=list(types)).astype(types)
+    return pd.DataFrame([[row[name] for name in types] for row in rows], columns=list(types)).astype(types)
 
 
 def _frame(level: Level) -> "cached_property[pd.DataFrame]":
@@ -232,6 +216,3 @@ def _check(info: RunInfo, repetitions: Iterable[Repetition]) -> None:
             f"run {info.run}, test {repetition.cell}, repetition {repetition.repetition}: {what}. The store is "
             "damaged, or another program changed it: name another run, or an older copy with --store"
         )
-
-
-assert {column.name for column in COLUMNS} >= _TEXT | _FLAGS

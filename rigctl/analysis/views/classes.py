@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rigctl.analysis.rows.cells import grouped
-from rigctl.analysis.rows.flows import COUNTED, seen_of
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
+from rigctl.figures.effective import COUNTED, count_seen
+from rigctl.figures.probes import IDLE, LOADED
 from rigctl.model.latency import has_grown
 from rigctl.model.unknowns import mean_of_all, total
 from rigctl.records import Cell, Flow, Status
@@ -54,7 +55,7 @@ def _of_setting(setting: Setting[Any], flows: Iterable[tuple[Cell, Flow]]) -> It
         ends = flow.stream.ends
         # What the receiver saw came from the sender; what the sender saw are answers.
         for sides, (sender, receiver) in ((flow.receiver, ends), (flow.sender, ends[::-1])):
-            if sides is None or not (counts := seen_of(setting, (sides,))):
+            if sides is None or not (counts := count_seen(setting, (sides,))):
                 continue
             key = (str(cell[setting]), sender, receiver, COUNTED[setting].units[cell.transport])
             values.setdefault(key, Counter()).update(counts)
@@ -138,9 +139,6 @@ def of_classes(cells: Sequence[CellSummary]) -> list[Together]:
 
 
 def _result(cell: CellSummary) -> ClassResult:
-    probed = [stream.latency for stream in cell.streams if stream.latency is not None]
-    return ClassResult(
-        cell,
-        mean_of_all(latency.idle_p50_us for latency in probed),
-        mean_of_all(latency.loaded_p50_us for latency in probed),
-    )
+    probed = [stream for stream in cell.streams if stream.probed]
+    idle_us, loaded_us = (mean_of_all(stream[figure] for stream in probed) for figure in (IDLE, LOADED))
+    return ClassResult(cell, idle_us, loaded_us)

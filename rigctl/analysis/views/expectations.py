@@ -8,33 +8,28 @@ unknown value does not meet a bound.
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import Row, combined
+from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.messages import MessageResult
+from rigctl.figures import FIGURES, combine_repetitions
+from rigctl.figures.messages import ELAPSED, ROUND_TRIPS, THROUGHPUT
+from rigctl.figures.paths import EFFICIENCY
+from rigctl.figures.streams import RETRANSMITS
 from rigctl.records import Cell, Comparison, Expectation, RunStatus, Status, Stream
 
 Value: TypeAlias = float | str | None
 """In the unit of its column; None is unknown."""
 
 _MESSAGES: Final[Mapping[str, Callable[[MessageResult], float | None]]] = {
-    "elapsed_s": lambda result: result.mean_s,
-    "throughput_bytes_per_s": lambda result: result.bytes_per_s,
-    "efficiency": lambda result: result.efficiency,
-    "retransmits": lambda result: result.retransmits_each,
-    "app_rtt_mean_us": lambda result: _us(result.rtt_mean_ns),
-    "app_rtt_min_us": lambda result: _us(result.rtt_min_ns),
-    "app_rtt_max_us": lambda result: _us(result.rtt_max_ns),
-    "app_rtt_p50_us": lambda result: result.rtt_us(50.0),
-    "app_rtt_p90_us": lambda result: result.rtt_us(90.0),
-    "app_rtt_p99_us": lambda result: result.rtt_us(99.0),
-    "app_rtt_p999_us": lambda result: result.rtt_us(99.9),
+    ELAPSED.name: lambda result: result.mean_s,
+    THROUGHPUT.name: lambda result: result.bytes_per_s,
+    EFFICIENCY.name: lambda result: result.efficiency,
+    RETRANSMITS.name: lambda result: result.retransmits_each,
+    **{figure.name: itemgetter(figure) for figure in ROUND_TRIPS},
 }
-
-
-def _us(time_ns: float | None) -> float | None:
-    return None if time_ns is None else time_ns / 1000
 
 
 class Values:
@@ -65,7 +60,9 @@ class Values:
         if column == "limit":
             summary = self._summaries[cell.number]
             return next((own.limit for own in summary.streams if own.stream == stream), summary.limit)
-        return combined(self._rows.get((cell.number, stream), ()), column)
+        rows = self._rows.get((cell.number, stream), ())
+        value: Value = combine_repetitions(FIGURES[column], (row[column] for row in rows))
+        return value
 
     def each(self, cell: Cell, stream: Stream | None, column: str) -> tuple[float, ...]:
         """Return the known values in the repetitions that count; none of tests with messages."""

@@ -16,6 +16,8 @@ from rigctl.analysis.limits.hosts import WindowCause
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.summary import CellSummary, Estimate
 from rigctl.analysis.views.messages import MessageResult
+from rigctl.figures.datagrams import LOSS
+from rigctl.figures.messages import ROUND_TRIP_P50, ROUND_TRIP_P99
 from rigctl.model.unknowns import least, mean, most
 from rigctl.records import Cell
 
@@ -67,7 +69,7 @@ def of_streams(cells: Iterable[CellSummary]) -> Iterator[Measured]:
                 cell.cell.number,
                 stream.goodput_mbps,
                 stream.retransmits,
-                None if stream.datagrams is None else stream.datagrams.loss_pct,
+                stream[LOSS],
                 stream.limit if cell.counted else None,
                 mtu=stream.mtu,
                 ceiling_mbps=stream.ceiling_mbps,
@@ -83,7 +85,7 @@ def of_messages(results: Iterable[MessageResult]) -> Iterator[Measured]:
         ends, number = result.stream.ends, result.cell.number
         again = result.retransmits_each
         if result.cell.kind.round_trips:
-            way = Way(*ends, number, None, again, rtt_p50_us=result.rtt_us(50), rtt_p99_us=result.rtt_us(99))
+            way = Way(*ends, number, None, again, rtt_p50_us=result[ROUND_TRIP_P50], rtt_p99_us=result[ROUND_TRIP_P99])
         else:
             rate = result.bytes_per_s
             way = Way(*ends, number, None if rate is None else Estimate(rate * 8 / 1e6), again)

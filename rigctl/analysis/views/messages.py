@@ -6,40 +6,57 @@ repetitions from their mean.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import fmean
+from typing import TypeVar
 
 from rigctl.analysis.limits.ceiling import data_path, link_rate_bps, several_links
 from rigctl.analysis.rows.cells import grouped
-from rigctl.analysis.rows.flows import COUNTED, DiskShares, disk_shares
 from rigctl.analysis.summary import Exclusion
-from rigctl.model.latency import Buckets, merged, percentile_ns
+from rigctl.figures import Figure, FlowGroup
+from rigctl.figures.effective import COUNTED_FIGURES
+from rigctl.figures.messages import ELAPSED
+from rigctl.model.latency import Buckets
 from rigctl.model.limits.ceilings import Packet, above_ceiling
-from rigctl.model.unknowns import agreed, joined, least, most, total
+from rigctl.model.unknowns import total
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Status, Stream
-from rigctl.settings import CONGESTION, NODELAY
+from rigctl.settings import NODELAY
+
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MessageResult:
     """One test between one pair in one direction, over the repetitions that count. None is unknown."""
 
     cell: Cell
     stream: Stream
+    group: FlowGroup = field(repr=False)  # its flows in all of these repetitions
     messages: tuple[int, ...]  # per repetition, over its flows
     elapsed_s: tuple[float, ...]
-    round_trips: Buckets  # over all repetitions and flows
-    rtt_mean_ns: float | None
-    rtt_min_ns: int | None
-    rtt_max_ns: int | None
     ceiling_bps: float | None
-    mss_effective: int | None = None
-    retransmits: int | None = None
-    nodelay: bool | None = None  # as granted
-    congestion: str | None = None  # in use
-    disk: DiskShares = field(default_factory=DiskShares)
-    effective: Mapping[str, str | None] = field(default_factory=dict)  # effective values that are counted, by setting
-    unanswered: int | None = None  # datagrams of a ping-pong that did not come back in time
     exclusions: tuple[Exclusion, ...] = ()
+
+    def __getitem__(self, figure: Figure[T]) -> T | None:
+        """Return a figure of all repetitions together."""
+        return figure.of(self.group)
+
+    @property
+    def round_trips(self) -> Buckets:
+        return self.group.trips
+
+    @property
+    def effective(self) -> Mapping[str, str | None]:
+        """Return the effective values that are counted, by setting."""
+        return {name: COUNTED_FIGURES[name].of(self.group) for name in COUNTED_FIGURES}
+
+    @property
+    def unanswered(self) -> int | None:
+        """Return the datagrams of a ping-pong that did not come back in time."""
+        return total(
+            side.datagrams.count - side.round_trips.count if side.datagrams and side.round_trips else None
+            for side in self.group.senders
+        )
 
     @property
     def size(self) -> int:
@@ -63,6 +80,10 @@ class MessageResult:
         total_s = sum(self.elapsed_s)
         return sum(self.messages) * self.size / total_s if total_s else None
 
+    @cached_property
+    def retransmits(self) -> int | None:
+        return total(side.tcp.retransmits for side in self.group.senders)
+
     @property
     def retransmits_each(self) -> float | None:
         """Return the mean over repetitions."""
@@ -78,10 +99,6 @@ class MessageResult:
         rate = self.bytes_per_s
         return rate * 8 / self.ceiling_bps if rate is not None and self.ceiling_bps else None
 
-    def rtt_us(self, percent: float) -> float | None:
-        value_ns = percentile_ns(self.round_trips, percent, self.rtt_min_ns, self.rtt_max_ns)
-        return None if value_ns is None else value_ns / 1000
-
 
 def message_results(info: RunInfo, repetitions: Sequence[Repetition]) -> list[MessageResult]:
     """Return one result per test, pair and direction, in the scenario's order."""
@@ -93,36 +110,18 @@ def message_results(info: RunInfo, repetitions: Sequence[Repetition]) -> list[Me
 
 def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Repetition]) -> MessageResult:
     counting = [repetition.flows for repetition in repetitions if repetition.status is Status.OK]
-    flows = [flow for own in counting for flow in own if flow.stream == stream and flow.sender is not None]
-    senders = [[flow.sender for flow in own if flow.stream == stream and flow.sender is not None] for own in counting]
+    groups = [
+        FlowGroup(cell, [flow for flow in own if flow.stream == stream and flow.sender is not None]) for own in counting
+    ]
     # A sender without times sent nothing; a repetition with only such senders has no time either.
-    counted = [own for own in senders if any(side.elapsed_ns is not None for side in own)]
-    sides = [side for own in counted for side in own]
-    trips = [side.round_trips for side in sides if side.round_trips is not None]
-    count = sum(trip.count for trip in trips)
+    timed = [(group, elapsed_s) for group in groups if (elapsed_s := ELAPSED.of(group)) is not None]
     return MessageResult(
-        cell=cell,
-        stream=stream,
-        messages=tuple(sum(side.bytes for side in own) // (cell.message_bytes or 1) for own in counted),
-        elapsed_s=tuple(max(side.elapsed_ns or 0 for side in own) / 1e9 for own in counted),
-        round_trips=merged(side.histogram for side in sides),
-        rtt_mean_ns=sum(trip.sum_ns or 0 for trip in trips) / count if count else None,
-        rtt_min_ns=least(trip.min_ns for trip in trips),
-        rtt_max_ns=most(trip.max_ns for trip in trips),
-        ceiling_bps=_ceiling_bps(info, cell, flows),
-        mss_effective=least(side.tcp.mss for side in sides),
-        retransmits=total(side.tcp.retransmits for side in sides),
-        nodelay=agreed(side[NODELAY] for side in sides),
-        congestion=joined(side[CONGESTION] for side in sides),
-        disk=disk_shares(flows),
-        effective={
-            setting.name: joined(side[setting] for flow in flows for side in (flow.sender, flow.receiver) if side)
-            for setting in COUNTED
-        },
-        unanswered=total(
-            side.datagrams.count - side.round_trips.count if side.datagrams and side.round_trips else None
-            for side in sides
-        ),
+        cell,
+        stream,
+        FlowGroup(cell, [flow for group, _ in timed for flow in group.flows]),
+        messages=tuple(sum(side.bytes for side in group.senders) // (cell.message_bytes or 1) for group, _ in timed),
+        elapsed_s=tuple(elapsed_s for _, elapsed_s in timed),
+        ceiling_bps=_ceiling_bps(info, cell, [flow for group in groups for flow in group.flows]),
         exclusions=_exclusions(info, cell, repetitions),
     )
 

@@ -9,6 +9,7 @@ from typing import Final
 from rigctl.analysis.limits.ceiling import link_mtu, path_rate_bps
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.messages import MessageResult
+from rigctl.figures.effective import MSS_EFFECTIVE
 from rigctl.model.limits.ceilings import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, Packet
 from rigctl.model.unknowns import least
 from rigctl.records import RunInfo, Stream
@@ -55,7 +56,7 @@ def short_excess(info: RunInfo, cell: CellSummary) -> bool:
 
 def messages_carried_mbps(info: RunInfo, result: MessageResult) -> float | None:
     """Return what the shaped link carries with the frames of these messages, or with their full segments."""
-    mss = result.mss_effective
+    mss = result[MSS_EFFECTIVE]
     if mss is None:
         return None
     payload = result.size if result.cell[NODELAY] and result.size < mss else mss

@@ -15,7 +15,7 @@ from rigctl.base.files import write_whole
 from rigctl.base.texts import printable_lines
 from rigctl.cli.options import OutputFile, StoreAddress, run_ids
 from rigctl.cli.stored_runs import ANY_RUN, Filters, stored_runs, with_filters
-from rigctl.columns import Level
+from rigctl.figures import Level
 from rigctl.measure.iperf3_files import Imported, imported, reports_of
 from rigctl.records import RunStatus, Status
 from rigctl.report.export.ci import bencher, benchmark_action, has_smaller, suite_of

@@ -14,7 +14,7 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import Values
 from rigctl.base.errors import InputError
-from rigctl.columns import BY_NAME, Column
+from rigctl.figures import BY_NAME, FIGURES, Column
 from rigctl.records import Cell, Repetition, RunInfo, RunStatus, Status
 from rigctl.report.blocks import Verdict
 from rigctl.report.printers.junit import Case, Outcome, Suite
@@ -59,10 +59,9 @@ def _measured(info: RunInfo, cell: Cell, name: str, group: str, repetitions: Seq
     return Case(name, group, outcome, text, seconds)
 
 
-BIGGER: Final = frozenset({"goodput_mbps", "throughput_bytes_per_s"})
-SMALLER: Final = frozenset(
-    {"app_rtt_p50_us", "app_rtt_p99_us", "latency_loaded_p50_us", "latency_loaded_p99_us", "loss_pct"}
-)
+_WATCHED: Final = [figure for figure in FIGURES.values() if figure.watched]
+BIGGER: Final = frozenset(figure.name for figure in _WATCHED if figure.higher_is_better)
+SMALLER: Final = frozenset(figure.name for figure in _WATCHED if not figure.higher_is_better)
 _MOST_NAME: Final = 1024
 """Characters of a benchmark's name at Bencher."""
 

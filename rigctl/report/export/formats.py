@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from rigctl.analysis.rows.cells import Row
-from rigctl.analysis.rows.frames import dtype, frame_of
+from rigctl.analysis.rows.frames import frame_of
 from rigctl.base.errors import extra
-from rigctl.columns import Column, Level, columns_at
+from rigctl.figures import Column, Level, columns_at, dtype
 from rigctl.report.words.text import UNKNOWN, escaped
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -39,7 +39,7 @@ def _csv_value(value: object) -> object:
 
 def json_file(rows: Iterable[Row], _level: Level) -> bytes:
     """Return JSON (RFC 8259): an array of objects, one per row, with all columns; unknown is null."""
-    lines = ",\n".join(json.dumps(row, allow_nan=False, ensure_ascii=False) for row in rows)
+    lines = ",\n".join(json.dumps(dict(row), allow_nan=False, ensure_ascii=False) for row in rows)
     return f"[\n{lines}\n]\n".encode()
 
 

@@ -6,13 +6,27 @@ time of a trial, as RFC 2544, section 26.1, asks for zero loss and trials of 60 
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Final, Literal
+from typing import Final
 
 from rigctl.analysis.limits.ceiling import datagram_path
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.base.units import format_duration, format_rate
+from rigctl.figures import Figure
+from rigctl.figures.datagrams import (
+    DUPLICATES,
+    JITTER,
+    LOSS,
+    LOSS_BURST,
+    LOST,
+    RECEIVER_DROPS,
+    REORDERED,
+    SENDER_DROPS,
+    SENT,
+    SENT_MBPS,
+)
+from rigctl.figures.effective import BURST_EFFECTIVE
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.limits.ceilings import LINE_RATE, reaches
 from rigctl.model.search import Search, Trial
@@ -77,11 +91,7 @@ def part(run: RunView) -> Part | None:
 
 
 _SENT_BURST: Final = columns.of_datagrams(
-    "Longest burst sent",
-    "",
-    lambda counted: counted.sent_burst,
-    count_texts,
-    wanted=lambda cell: cell.cell[BURST] is not None,
+    *("Longest burst sent", "", BURST_EFFECTIVE, count_texts), wanted=lambda cell: cell.cell[BURST] is not None
 )
 
 
@@ -93,10 +103,10 @@ def datagram_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
         columns.goodput,
         _SENT_BURST,
         columns.LOSS,
-        columns.of_datagrams("Longest loss burst", "", lambda counted: counted.burst_max, count_texts, minor=2),
-        columns.of_datagrams("Reordered", "", lambda counted: counted.reordered, count_texts, minor=2),
-        columns.of_datagrams("Duplicates", "", lambda counted: counted.duplicates, count_texts, minor=2),
-        columns.of_datagrams("Jitter", "µs", lambda counted: counted.jitter_us, to_digits(2, 3)),
+        columns.of_datagrams("Longest loss burst", "", LOSS_BURST, count_texts, minor=2),
+        columns.of_datagrams("Reordered", "", REORDERED, count_texts, minor=2),
+        columns.of_datagrams("Duplicates", "", DUPLICATES, count_texts, minor=2),
+        columns.of_datagrams("Jitter", "µs", JITTER, to_digits(2, 3)),
         *columns.latency_columns(),
         *columns.OF_CEILING,
     ]
@@ -191,7 +201,7 @@ def _packets_per_s(cell: CellSummary, rates: Rates) -> float:
 
 def _loss_text(cell: CellSummary, cells: Sequence[CellSummary]) -> str:
     """Return the loss of the worst pair as the table of `cells` prints it."""
-    each = [[stream.datagrams.loss_pct for stream in own.streams if stream.datagrams] for own in cells]
+    each = [[stream[LOSS] for stream in own.streams] for own in cells]
     shown = map(most, each) if columns.many(cells) else chain.from_iterable(each)
     return to_digits(2, 3)(list(shown))(most(each[cells.index(cell)]))
 
@@ -273,7 +283,7 @@ def _losses(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     if len(known) == 1:
         text = f"{100 * known[worst]:.2g} % of the datagrams were lost in test {worst}."
     yield Finding(text, Weight.LOSS, Severity.WARNING, tests(some), {"loss_pct": 100 * known[worst]})
-    full = [cell.cell.number for cell in cells if _dropped(cell, "receiver_drops")]
+    full = [cell.cell.number for cell in cells if _dropped(cell, RECEIVER_DROPS)]
     if full:
         text = f"Socket buffers of receivers were full in {numbers_text(full)}: a loss at the host, not in the network."
         remedy = "A larger window sets a larger buffer."
@@ -281,13 +291,12 @@ def _losses(cells: Sequence[CellSummary]) -> Iterator[Finding]:
 
 
 def _lost_share(cell: CellSummary) -> float | None:
-    counted = [stream.datagrams for stream in cell.streams if stream.datagrams is not None]
-    sent, lost = (sum(getattr(datagrams, name) or 0.0 for datagrams in counted) for name in ("sent", "lost"))
-    return lost / sent if sent and all(datagrams.lost is not None for datagrams in counted) else None
+    sent, lost = (sum(stream[figure] or 0.0 for stream in cell.streams) for figure in (SENT, LOST))
+    return lost / sent if sent and all(stream[LOST] is not None for stream in cell.streams) else None
 
 
-def _dropped(cell: CellSummary, name: Literal["sender_drops", "receiver_drops"]) -> float:
-    return sum(getattr(stream.datagrams, name) or 0 for stream in cell.streams if stream.datagrams is not None)
+def _dropped(cell: CellSummary, figure: Figure[int]) -> float:
+    return sum(stream[figure] or 0 for stream in cell.streams)
 
 
 def explain(info: RunInfo, cell: CellSummary) -> list[str]:
@@ -300,11 +309,11 @@ def explain(info: RunInfo, cell: CellSummary) -> list[str]:
             f"{rate_text(short[0])} Mbit/s were requested on each pair; the slowest sender achieved "
             f"{rate_text(short[1])}: what was received says nothing about the network's limit."
         )
-    if refused := _dropped(cell, "sender_drops"):
+    if refused := _dropped(cell, SENDER_DROPS):
         sentences.append(
             f"The senders' own queues refused {count_text(refused)} more; these were never sent and are not counted."
         )
-    if overflow := _dropped(cell, "receiver_drops"):
+    if overflow := _dropped(cell, RECEIVER_DROPS):
         pieces = ", a piece of several datagrams as one" if info.plan.virtual == "namespaces" else ""
         sentences.append(
             f"The receivers' full socket buffers dropped {count_text(overflow)} (as their kernels count them{pieces}): "
@@ -315,8 +324,7 @@ def explain(info: RunInfo, cell: CellSummary) -> list[str]:
 
 def shortfall(cell: CellSummary) -> tuple[float, float] | None:
     """Return the requested load and the slowest sender's rate in Mbit/s; None if all senders kept to the load."""
-    sent = [stream.datagrams.sent_mbps for stream in cell.streams if stream.datagrams is not None]
-    known = [rate_mbps for rate_mbps in sent if rate_mbps is not None]
+    known = [rate_mbps for stream in cell.streams if (rate_mbps := stream[SENT_MBPS]) is not None]
     rate = cell.cell[RATE]
     if not isinstance(rate, int) or not known:
         return None

@@ -10,9 +10,9 @@ from typing import Final, TypeVar
 
 from rigctl.analysis.limits.hosts import sysctl_value
 from rigctl.analysis.rows.cells import grouped
-from rigctl.analysis.rows.flows import COUNTED
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.classes import CountedValues, counted_values
+from rigctl.figures.effective import COUNTED
 from rigctl.findings import Finding, Severity, Subject, Weight
 from rigctl.findings import tests as tests_of
 from rigctl.records import Cell, Flow, Repetition, Side

@@ -8,7 +8,7 @@ from typing import Final
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import Check, checks
-from rigctl.columns import BY_NAME
+from rigctl.figures import BY_NAME
 from rigctl.findings import Finding, Number, Severity, Weight, tests
 from rigctl.records import Expectation, RunInfo, RunPlan, Status, Unmet
 from rigctl.report.blocks import Column, Entry, Paragraph, Row, Section, Table, Verdict

@@ -1,13 +1,16 @@
 """Latency under load: round trips of the probes beside streams, idle and under load, and what they say of the queue."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.summary import CellSummary, LatencySummary, StreamSummary
+from rigctl.analysis.summary import CellSummary, StreamSummary
 from rigctl.analysis.views.over_time import charted_cells, last_counted, resampled
+from rigctl.figures import Figure
+from rigctl.figures.probes import IDLE, IDLE_P99, LOADED, LOADED_P99, LOST_PROBES, RISE, RPM
+from rigctl.figures.streams import RTT
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.latency import KEPT, PROBE_BYTES, has_grown, trips
 from rigctl.records import Cell, Direction, Probes, Repetition, Stream
@@ -69,7 +72,6 @@ class Result:
 
     cell: CellSummary
     stream: StreamSummary
-    latency: LatencySummary
 
     @property
     def number(self) -> int:
@@ -78,12 +80,7 @@ class Result:
 
 def results(view: RunView) -> list[Result]:
     """Return the streams with probes in the order of the tests."""
-    return [
-        Result(cell, stream, stream.latency)
-        for cell in view.cells
-        for stream in cell.streams
-        if stream.latency is not None
-    ]
+    return [Result(cell, stream) for cell in view.cells for stream in cell.streams if stream.probed]
 
 
 def table(found: Sequence[Result]) -> Table:
@@ -92,16 +89,16 @@ def table(found: Sequence[Result]) -> Table:
         each(Column("Test"), lambda row: row.number),
         _of_class,
         each(Column("Pair", words=True), lambda row: str(row.stream)),
-        _times("Idle, p50", lambda latency: latency.idle_p50_us),
-        _times("Idle, p99", lambda latency: latency.idle_p99_us),
-        _times("Loaded, p50", lambda latency: latency.loaded_p50_us),
-        _times("Loaded, p99", lambda latency: latency.loaded_p99_us),
-        _times("Rise", lambda latency: latency.rise_us),
-        measured("Round trips per minute", "", lambda row: row.latency.rpm, to_decimals(0)),
-        measured("Lost", "%", lambda row: row.latency.lost_pct, to_digits(2, 2)),
+        _times("Idle, p50", IDLE),
+        _times("Idle, p99", IDLE_P99),
+        _times("Loaded, p50", LOADED),
+        _times("Loaded, p99", LOADED_P99),
+        _times("Rise", RISE),
+        measured("Round trips per minute", "", lambda row: row.stream[RPM], to_decimals(0)),
+        measured("Lost", "%", lambda row: row.stream[LOST_PROBES], to_digits(2, 2)),
     ]
-    if any(row.latency.tcp_us is not None for row in found):  # datagrams have no round trip of TCP
-        columns.append(_times("RTT of TCP", lambda latency: latency.tcp_us))
+    if any(row.stream[RTT] is not None for row in found):  # datagrams have no round trip of TCP
+        columns.append(_times("RTT of TCP", RTT))
     legend = ("Round trips of probes: p50 is the median, p99 the 99th percentile. Rise: of the median, under load.",)
     return table_of(found, columns, lambda row: Head(row.number), legend, "Latency under load")
 
@@ -111,32 +108,26 @@ def _of_class(found: Sequence[Result]) -> Filled | None:
     return filled(Column("Class", words=True), names) if any(names) else None
 
 
-def _times(title: str, of: Callable[[LatencySummary], float | None]) -> ColumnOf[Result]:
-    return measured(title, "ms", lambda row: divided(of(row.latency), 1e3), to_digits(3, 3))
+def _times(title: str, figure: Figure[float]) -> ColumnOf[Result]:
+    return measured(title, "ms", lambda row: divided(row.stream[figure], 1e3), to_digits(3, 3))
 
 
 def findings(found: Sequence[Result]) -> Iterator[Finding]:
     """Yield the largest rise of a round trip, and the streams whose probes were not answered."""
-    known = [row for row in found if row.latency.rise_us is not None]
+    known = [row for row in found if row.stream[RISE] is not None]
     if known:
-        yield _rise(max(known, key=lambda row: row.latency.rise_us or 0.0), known)
-    if silent := [row for row in found if row.latency.lost_pct == 100]:
+        yield _rise(max(known, key=lambda row: row.stream[RISE] or 0.0), known)
+    if silent := [row for row in found if row.stream[LOST_PROBES] == 100]:
         numbers = sorted({row.number for row in silent})
         text = f"No probe of {silent[0].stream} was answered in {numbers_text(numbers)}: latency is unknown."
         yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(numbers), {}, "Check whether a firewall drops UDP.")
 
 
 def _rise(worst: Result, known: Sequence[Result]) -> Finding:
-    latency, stream, count = worst.latency, worst.stream, len(known)
-    idle, loaded = time_text(latency.idle_p50_us), time_text(latency.loaded_p50_us)
+    stream, count = worst.stream, len(known)
+    idle, loaded = time_text(stream[IDLE]), time_text(stream[LOADED])
     held_bytes = queue_bytes(worst)
-    numbers = {
-        "latency_idle_p50_us": latency.idle_p50_us,
-        "latency_loaded_p50_us": latency.loaded_p50_us,
-        "latency_rise_us": latency.rise_us,
-        "latency_rpm": latency.rpm,
-        "queue_bytes": held_bytes,
-    }
+    numbers = {figure.name: stream[figure] for figure in (IDLE, LOADED, RISE, RPM)} | {"queue_bytes": held_bytes}
     subject = tests([worst.number])
     if not grown(worst):
         most = f", the largest rise of {count} rows" if count > 1 else ""
@@ -154,12 +145,12 @@ def _rise(worst: Result, known: Sequence[Result]) -> Finding:
 
 def grown(row: Result) -> bool:
     """Tell whether the round trip grows under load by more than busy processors add."""
-    return has_grown(row.latency.idle_p50_us, row.latency.rise_us)
+    return has_grown(row.stream[IDLE], row.stream[RISE])
 
 
 def queue_bytes(row: Result) -> float | None:
     """Return the rise times the goodput; None where other streams may fill the same queue."""
-    rise_us, goodput = row.latency.rise_us, row.stream.goodput_mbps
+    rise_us, goodput = row.stream[RISE], row.stream.goodput_mbps
     if rise_us is None or goodput is None or not grown(row):
         return None
     if row.cell.shared or row.cell.cell.direction is Direction.BOTH or row.cell.cell.traffic_class is not None:

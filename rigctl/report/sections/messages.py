@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from operator import itemgetter
 from typing import Final
 
 from rigctl.analysis.rows.cells import grouped
@@ -11,6 +12,19 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import Estimate
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.base.units import format_bytes, size_words
+from rigctl.figures.effective import NODELAY_IN_USE
+from rigctl.figures.messages import (
+    READ_SHARE,
+    ROUND_TRIP,
+    ROUND_TRIP_MAX,
+    ROUND_TRIP_MIN,
+    ROUND_TRIP_P50,
+    ROUND_TRIP_P90,
+    ROUND_TRIP_P99,
+    ROUND_TRIP_P999,
+    SYNC,
+    WRITE_SHARE,
+)
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.latency import count_between, peaks_ns
 from rigctl.report.blocks import Chart, Charts, Column, Key, Part, Table
@@ -122,15 +136,15 @@ def table(results: Results, notes_of: Callable[[MessageResult], Sequence[str]] =
     return message_table(results, [SIZE, logarithm, iterations], derived, notes_of)
 
 
-_P50: Final = microseconds("p50", lambda result: result.rtt_us(50), minor=-1)
+_P50: Final = microseconds("p50", itemgetter(ROUND_TRIP_P50), minor=-1)
 _ROUND_TRIPS: Final[tuple[ResultColumn, ...]] = (
-    microseconds("RTT mean", lambda result: _us(result.rtt_mean_ns)),
-    microseconds("min", lambda result: _us(result.rtt_min_ns), minor=1),
+    microseconds("RTT mean", itemgetter(ROUND_TRIP)),
+    microseconds("min", itemgetter(ROUND_TRIP_MIN), minor=1),
     _P50,
-    microseconds("p90", lambda result: result.rtt_us(90), minor=1),
-    microseconds("p99", lambda result: result.rtt_us(99), minor=-1),
-    microseconds("p99.9", lambda result: result.rtt_us(99.9), minor=2),
-    microseconds("max", lambda result: _us(result.rtt_max_ns), minor=1),
+    microseconds("p90", itemgetter(ROUND_TRIP_P90), minor=1),
+    microseconds("p99", itemgetter(ROUND_TRIP_P99), minor=-1),
+    microseconds("p99.9", itemgetter(ROUND_TRIP_P999), minor=2),
+    microseconds("max", itemgetter(ROUND_TRIP_MAX), minor=1),
 )
 
 
@@ -168,9 +182,9 @@ def _trip_answer(view: RunView, counted: Sequence[MessageResult]) -> Iterator[Fi
         text += f", about the same up to {size_text(flat)}"
     if large.size > flat.size:
         text += f", {printed(large)} µs with {size_text(large)}"
-    numbers = {"app_rtt_mean_us": _us(small.rtt_mean_ns), "app_rtt_p99_us": small.rtt_us(99)}
+    numbers = {"app_rtt_mean_us": small[ROUND_TRIP], "app_rtt_p99_us": small[ROUND_TRIP_P99]}
     if again is not None:
-        numbers["app_rtt_mean_again_us"] = _us(again.rtt_mean_ns)
+        numbers["app_rtt_mean_again_us"] = again[ROUND_TRIP]
     brief = f"round trip {printed(small)} µs ({size_text(small)})"
     yield Finding(text, Weight.ANSWER, subject=tests([small.cell.number]), numbers=numbers, brief=brief)
     for line in others:
@@ -180,7 +194,7 @@ def _trip_answer(view: RunView, counted: Sequence[MessageResult]) -> Iterator[Fi
 
 
 def _median_us(result: MessageResult) -> float | None:
-    return result.rtt_us(50)
+    return result[ROUND_TRIP_P50]
 
 
 def _medians(results: Results) -> Callable[[MessageResult], str]:
@@ -255,7 +269,7 @@ def round_trip_findings(results: Sequence[MessageResult]) -> list[Finding]:
 
 def _waits(results: Sequence[MessageResult]) -> Iterator[Finding]:
     for result in results:
-        usual_us = result.rtt_us(50)
+        usual_us = result[ROUND_TRIP_P50]
         if usual_us is None:
             continue
         for (low_ms, high_ms), name in ((DELAYED_MS, "40 ms"), (TIMEOUT_MS, "200 ms")):
@@ -271,7 +285,7 @@ def _waits(results: Sequence[MessageResult]) -> Iterator[Finding]:
 def _cause(result: MessageResult, name: str) -> tuple[str, str | None]:
     if name == "200 ms" and result.retransmits:
         return f"{plural(result.retransmits, 'retransmit')} after TCP's least timeout", None
-    if name == "40 ms" and result.retransmits == 0 and result.nodelay is False:
+    if name == "40 ms" and result.retransmits == 0 and result[NODELAY_IN_USE] is False:
         cause = (
             "no retransmits, and TCP_NODELAY was off, so that the end of a message may wait for a delayed "
             "acknowledgement"
@@ -327,11 +341,11 @@ def message_chart(drawn: Sequence[Line], *, trips: bool) -> Chart | None:
     marks: list[Mark] = []
     known: list[tuple[float, float]] = []
     for line, colour in zip(drawn, stream_colours(len(drawn)), strict=True):
-        values = [(each, each.rtt_us(50) if trips else divided(each.bytes_per_s, 1e6)) for each in line.results]
+        values = [(each, each[ROUND_TRIP_P50] if trips else divided(each.bytes_per_s, 1e6)) for each in line.results]
         points = tuple((each.size, value) for each, value in values if value is not None)
         name = line.name or ("p50" if trips else "throughput")
         if trips:
-            ends = [(each.size, low, each.rtt_us(99)) for each, low in values]
+            ends = [(each.size, low, each[ROUND_TRIP_P99]) for each, low in values]
             band = tuple((size, low, high) for size, low, high in ends if low is not None and high is not None)
             marks.append(Band(band, colour, name=name))
             marks.append(
@@ -374,9 +388,9 @@ def file_part(run: RunView) -> Part | None:
         measured("Throughput", "MB/s", lambda result: divided(result.bytes_per_s, 1e6), to_decimals(1), "derived", -1),
         measured("Ceiling", "MB/s", _ceiling_mb, to_decimals(1), "derived"),
         EFFICIENCY,
-        share("Reading", lambda result: result.disk.read_share),
-        share("Writing", lambda result: result.disk.write_share),
-        time("Sync", lambda result: result.disk.sync_s),
+        share("Reading", itemgetter(READ_SHARE)),
+        share("Writing", itemgetter(WRITE_SHARE)),
+        time("Sync", itemgetter(SYNC)),
     ]
     return Part(
         findings=tuple(file_findings(view)),
@@ -443,7 +457,7 @@ def _kind(result: MessageResult) -> str:
 def _disks(result: MessageResult) -> str:
     parts = [
         f"{name} the file took {100 * taken:.0f} % of the time"
-        for name, taken in (("reading", result.disk.read_share), ("writing", result.disk.write_share))
+        for name, taken in (("reading", result[READ_SHARE]), ("writing", result[WRITE_SHARE]))
         if taken is not None
     ]
     return f"; {' and '.join(parts)}" if parts else ""

@@ -7,10 +7,10 @@ from typing import Final
 
 from rigctl.analysis.nights.setup_changes import flattened
 from rigctl.analysis.rows.cells import Row as Values
-from rigctl.analysis.rows.flows import COUNTED_COLUMNS
 from rigctl.analysis.run_view import RunView
 from rigctl.base.resources import scenarios
 from rigctl.base.units import format_duration, format_rate
+from rigctl.figures.effective import COUNTED_FIGURES
 from rigctl.findings import Finding, Severity, Subject, Weight
 from rigctl.model.contract import link_departures
 from rigctl.records import Repetition, RunInfo, RunPlan, Status, given_tags
@@ -209,10 +209,10 @@ def _of_flows(rows: Sequence[Values]) -> Iterator[tuple[str, str]]:
     tcp = [row for row in rows if row["transport"] == "tcp"]
     if tcp:
         yield "Congestion control", _names(row["congestion"] for row in tcp)
-    for name, column in COUNTED_COLUMNS.items():
+    for name, figure in COUNTED_FIGURES.items():
         asking = [row for row in rows if row[name] is not None]
         if asking:
-            yield f"Effective {SETTINGS[name].noun or name}", _names(row[column] for row in asking)
+            yield f"Effective {SETTINGS[name].noun or name}", _names(row[figure.name] for row in asking)
     idle, loaded, least = (
         [row[name] for row in rows if row[name] is not None]
         for name in ("latency_idle_p50_us", "latency_loaded_p50_us", "rtt_min_us")

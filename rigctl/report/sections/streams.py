@@ -8,6 +8,8 @@ from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, StreamSummary
 from rigctl.base.units import size_words
+from rigctl.figures.effective import SUBFLOWS, ZEROCOPY_EFFECTIVE
+from rigctl.figures.probes import IDLE, LOADED, RISE
 from rigctl.findings import RUN, Finding, Severity, Weight, tests
 from rigctl.model.latency import has_grown
 from rigctl.model.limits.ceilings import IP_HEADER, TCP_HEADER
@@ -92,7 +94,7 @@ def comparison(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
         ),
         words(
             "Effective MPTCP",
-            lambda cell: (_subflows_text(stream.subflows) for stream in cell.streams),
+            lambda cell: (_subflows_text(stream[SUBFLOWS]) for stream in cell.streams),
             lambda cell: bool(cell.cell[MPTCP]),
         ),
         *([_EFFECTIVE_ZEROCOPY] if zerocopy else []),
@@ -110,7 +112,7 @@ def _full_segment(cell: CellSummary, stream: StreamSummary) -> bool:
 
 
 _EFFECTIVE_ZEROCOPY: Final = columns.effective(
-    "Effective zerocopy", "%", lambda stream: stream.zerocopy_effective, lambda share: significant(100 * share, 3)
+    "Effective zerocopy", "%", lambda stream: stream[ZEROCOPY_EFFECTIVE], lambda share: significant(100 * share, 3)
 )
 
 
@@ -163,12 +165,12 @@ def _numbers_by(cells: Sequence[CellSummary], text: Callable[[CellSummary], str]
 
 def _round_trips(cells: Sequence[CellSummary]) -> str:
     """Return how long round trips take under load, for the end of the answer; empty without probes."""
-    known = [one.latency for cell in cells for one in cell.streams if one.latency and one.latency.loaded_p50_us]
+    known = [(loaded_us, one) for cell in cells for one in cell.streams if (loaded_us := one[LOADED])]
     if not known:
         return ""
-    worst = max(known, key=lambda latency: latency.loaded_p50_us or 0.0)
-    loaded_ms = [latency.loaded_p50_us / 1e3 for latency in known if latency.loaded_p50_us]
-    grown = has_grown(worst.idle_p50_us, worst.rise_us)
+    _, worst = max(known, key=lambda one: one[0])
+    loaded_ms = [loaded_us / 1e3 for loaded_us, _ in known]
+    grown = has_grown(worst[IDLE], worst[RISE])
     return f"; round trips {'grow to' if grown else 'stay within'} {to_digits(3, 3)(loaded_ms)(max(loaded_ms))} ms"
 
 

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Final, TypeAlias
 
 from rigctl.analysis.views.messages import MessageResult
+from rigctl.figures.effective import CONGESTION_IN_USE
 from rigctl.report.blocks import Column, Entry, Group, Table
 from rigctl.report.tables import requested
 from rigctl.report.tables.columns import (
@@ -76,8 +77,8 @@ def message_table(
         *requested.counted_columns(_effective),
         words(
             "Effective congestion control",
-            lambda result: (result.congestion,),
-            lambda result: result.cell[CONGESTION] is None and result.congestion is not None,
+            lambda result: (result[CONGESTION_IN_USE],),
+            lambda result: result.cell[CONGESTION] is None and result[CONGESTION_IN_USE] is not None,
         ),
     ]
     variation = "Variation: mean absolute deviation of the elapsed times from their mean."

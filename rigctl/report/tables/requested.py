@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import Any, Final, Protocol, TypeVar
 
 from rigctl import settings
-from rigctl.analysis.rows.flows import COUNTED
+from rigctl.figures.effective import COUNTED
 from rigctl.records import Cell, Direction, several_sets
 from rigctl.report.blocks import Column, Entry, Scalar
 from rigctl.report.tables.columns import ColumnOf, Filled, significant, to_needed, words

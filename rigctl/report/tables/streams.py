@@ -6,7 +6,10 @@ from typing import Final, TypeAlias
 
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.summary import CellSummary, DatagramSummary, Estimate, LatencySummary, StreamSummary
+from rigctl.analysis.summary import CellSummary, Estimate, StreamSummary
+from rigctl.figures import Figure
+from rigctl.figures.datagrams import LOSS as LOSS_PCT
+from rigctl.figures.probes import IDLE, LOADED, RPM
 from rigctl.model.unknowns import most
 from rigctl.records import Direction, RunInfo
 from rigctl.report.blocks import Column, Entry, Folded, Section, Table, Term, Terms
@@ -171,7 +174,7 @@ def goodput(cells: Sequence[CellSummary]) -> Filled:
 def of_datagrams(
     title: str,
     unit: str,
-    value: Callable[[DatagramSummary], float | None],
+    figure: Figure[float],
     text_of: TextOf,
     wanted: Callable[[CellSummary], bool] = lambda cell: cell.cell.transport == "udp",
     minor: int = 0,
@@ -179,12 +182,12 @@ def of_datagrams(
     """Return the column of a number of each pair's datagrams; of many pairs that of the worst."""
 
     def of_stream(stream: StreamSummary) -> float | None:
-        return None if stream.datagrams is None else value(stream.datagrams)
+        return stream[figure]
 
     return per_pair(title, unit, of_stream, text_of, lambda cell: most(map(of_stream, cell.streams)), wanted, minor)
 
 
-LOSS: Final = of_datagrams("Loss", "%", lambda counted: counted.loss_pct, to_digits(2, 3))
+LOSS: Final = of_datagrams("Loss", "%", LOSS_PCT, to_digits(2, 3))
 RETRANSMITS: Final = per_pair(
     "Retransmits",
     "",
@@ -279,19 +282,14 @@ def legend(cells: Sequence[CellSummary], of_many: str) -> list[str]:
 
 def latency_columns() -> Iterator[ColumnOf[CellSummary]]:
     """Yield the columns of tests with probes beside the streams: round trips idle and under load."""
-    yield _of_latency("Idle round trip", "ms", lambda latency: divided(latency.idle_p50_us, 1e3), 1, "Idle\nms")
-    yield _of_latency("Loaded round trip", "ms", lambda latency: divided(latency.loaded_p50_us, 1e3), -1, "Loaded\nms")
-    yield _of_latency("Round trips per minute", "", lambda latency: latency.rpm, 2)
+    yield _of_probes("Idle round trip", "ms", lambda stream: divided(stream[IDLE], 1e3), 1, "Idle\nms")
+    yield _of_probes("Loaded round trip", "ms", lambda stream: divided(stream[LOADED], 1e3), -1, "Loaded\nms")
+    yield _of_probes("Round trips per minute", "", lambda stream: stream[RPM], 2)
 
 
-def _of_latency(
-    title: str, unit: str, value: Callable[[LatencySummary], float | None], minor: int, short: str | None = None
-) -> ColumnOf[CellSummary]:
-    def of_stream(stream: StreamSummary) -> float | None:
-        return None if stream.latency is None else value(stream.latency)
-
+def _of_probes(title: str, unit: str, value: ValueOf, minor: int, short: str | None = None) -> ColumnOf[CellSummary]:
     return per_pair(
-        *(title, unit, of_stream, to_digits(3, 3)),
+        *(title, unit, value, to_digits(3, 3)),
         wanted=lambda cell: cell.cell.latency_ms is not None,
         minor=minor,
         short=short,

@@ -4,7 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from rigctl.analysis.nights.figures import GOODPUT, LOADED_LATENCY, ROUND_TRIP, THROUGHPUT, Metric
+from rigctl.figures import Figure
+from rigctl.figures.messages import ROUND_TRIP, THROUGHPUT
+from rigctl.figures.probes import LOADED
+from rigctl.figures.streams import GOODPUT
 from rigctl.records import Cell
 from rigctl.report.words.text import decimals
 
@@ -26,15 +29,15 @@ class Words:
     scale: float = 1.0
 
 
-METRICS: Final[dict[Metric, Words]] = {
+METRICS: Final[dict[Figure[float], Words]] = {
     GOODPUT: Words("goodput", "goodput", "Mbit/s"),
     ROUND_TRIP: Words("mean round trip", "round trip", "µs"),
     THROUGHPUT: Words("throughput", "throughput", "MB/s", 1e-6),
-    LOADED_LATENCY: Words("latency under load, p50", "latency under load", "µs"),
+    LOADED: Words("latency under load, p50", "latency under load", "µs"),
 }
 
 
-def sum_words(cells: Iterable[Cell], metric: Metric) -> str:
+def sum_words(cells: Iterable[Cell], metric: Figure[float]) -> str:
     """Return what a figure of these tests adds up, as `of all pairs`; empty if it is no sum."""
     every = list(cells)
     if metric not in (GOODPUT, THROUGHPUT) or all(len(cell.streams) == 1 for cell in every):

@@ -18,7 +18,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
-from rigctl.columns import Level
+from rigctl.figures import Level
 from rigctl.records import Night, NightOutcome
 from rigctl.report.export.openmetrics import render
 from rigctl.store import Store, open_store

@@ -11,9 +11,10 @@ import pytest
 from rigctl.analysis.limits.ceiling import data_path, datagram_path, link_mtu, path_rate_bps
 from rigctl.analysis.rows.cells import derive
 from rigctl.analysis.rows.frames import load
-from rigctl.analysis.summary import CellSummary, summaries
+from rigctl.analysis.summary import CellSummary, Results, summaries
 from rigctl.analysis.views import shaping
 from rigctl.analysis.views.messages import message_results
+from rigctl.figures.effective import MSS_EFFECTIVE
 from rigctl.model.limits.ceilings import Packet, trunk_link
 from rigctl.records import Condition, Direction, HostSetting, Link, Pair, RunInfo, Stream, Trunk
 
@@ -133,10 +134,12 @@ class TestStreams:
         info, cell = measured(mss=1000)
         (stream,) = cell.streams
         for timestamps, frame in ((True, 1066), (None, 1066), (False, 1054)):
-            own = replace(cell, streams=(replace(stream, timestamps=timestamps),))
+            flows = [builders.changing(flow, sender={"timestamps": timestamps}) for flow in stream.flows]
+            own = replace(cell, streams=(replace(stream, flows=flows),))
             assert shaping.carried_mbps(info, own) == pytest.approx(1000 * 1514 / 1538 * 1000 / frame)
-        assert shaping.carried_mbps(info, replace(cell, streams=(replace(stream, mss_effective=None),))) is None
-        both = replace(cell, streams=(stream, replace(stream, mss_effective=500)))
+        unknown, less = (replace(stream, results=Results([{MSS_EFFECTIVE.name: mss}])) for mss in (None, 500))
+        assert shaping.carried_mbps(info, replace(cell, streams=(unknown,))) is None
+        both = replace(cell, streams=(stream, less))
         assert shaping.carried_mbps(info, both) == pytest.approx(1000 * 1514 / 1538 * 500 / 566)
 
     def test_the_condition_of_a_test_gives_the_mtu(self) -> None:
@@ -154,7 +157,7 @@ class TestMessages:
         ):  # fmt: skip
             info, repetitions = message_runs.measured("blast", [(size, 100, (1.0,))])
             (result,) = message_results(info, repetitions)
-            own = replace(result, cell=builders.asking(result.cell, nodelay=nodelay), mss_effective=mss)
+            own = replace(message_runs.changed(result, mss=mss), cell=builders.asking(result.cell, nodelay=nodelay))
             assert shaping.messages_carried_mbps(info, own) == (mbps and pytest.approx(mbps))
 
     def test_each_may_exceed_the_ceiling_by_a_bucket(self) -> None:

@@ -1,6 +1,6 @@
 """Rows are derived from raw counters on reading, those of datagrams too; what is unknown stays unknown."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +12,13 @@ import pytest
 from builders import bucket_of
 from switched import Paper
 
-from rigctl.analysis.rows.cells import Rows, derive
-from rigctl.analysis.rows.flows import DATAGRAM_NAMES, NAMES, asked_mbps, datagram_values, flow_values, latency_values
+from rigctl.analysis.rows.cells import Rows, asked_mbps, derive
 from rigctl.analysis.rows.frames import load
 from rigctl.base.errors import InputError
-from rigctl.columns import Level, columns_at
+from rigctl.figures import FIGURES, FlowGroup, Level, columns_at
+from rigctl.figures.datagrams import DATAGRAMS
+from rigctl.figures.effective import BURST_EFFECTIVE
+from rigctl.figures.probes import IDLE, LOADED, LOST_PROBES, PROBES
 from rigctl.records import Cell, Copying, Datagrams, Direction, DiskTimes, Flow, Pair, Repetition, RoundTrips, Side
 from rigctl.settings import COPY, NODELAY, RATE, READ, WRITE, Settings
 
@@ -128,6 +130,11 @@ def lossy(sent: int, came: int, burst: int = 1, **more: Any) -> Flow:
     return builders.changing(builders.datagram_flow(sent, came, **counts), receiver={"histogram": lost})
 
 
+def datagram_values(flows: Sequence[Flow]) -> dict[str, Any]:
+    group = FlowGroup(UDP, flows)
+    return {figure.name: figure.of(group) for figure in (*DATAGRAMS, BURST_EFFECTIVE)}
+
+
 def lost(*flows: Flow) -> tuple[Any, ...]:
     """Datagrams sent and lost, the share of them, and the most in a row."""
     values = datagram_values(flows)
@@ -169,7 +176,9 @@ def test_a_side_that_is_not_known_leaves_sums_unknown_and_tcp_has_none_of_them()
     assert lost(*one_sided) == (2000, None, None, 0)  # the burst of those known
     assert (datagram_values(one_sided)["reordered"], datagram_values(one_sided)["jitter_us"]) == (None, 5.0)
     assert (*lost(*unsent), datagram_values(unsent)["sent_mbps"]) == (None, None, None, 0, None)
-    assert datagram_values([]) == datagram_values(builders.flows(CELL, (900, 900))) == dict.fromkeys(DATAGRAM_NAMES)
+    assert (
+        datagram_values([]) == datagram_values(builders.flows(CELL, (900, 900))) == dict.fromkeys(datagram_values([]))
+    )
 
 
 def test_the_rate_of_a_trial_comes_before_what_the_scenario_says() -> None:
@@ -185,7 +194,8 @@ def copied(sent: Copying, copies: bool | None = None, nodelay: bool | None = Non
 
 
 def together(*flows: Flow) -> dict[str, Any]:
-    return flow_values(CELL, flows, complete=True)
+    group = FlowGroup(CELL, flows)
+    return {name: figure.of(group) for name, figure in FIGURES.items()}
 
 
 def test_the_effective_share_is_of_all_sends_of_all_flows_and_unknown_if_not_asked_for() -> None:
@@ -275,7 +285,7 @@ def test_the_rise_of_round_trips_is_that_of_the_medians_and_the_test_has_those_o
     cell = probing.cell()
     measured = probing.repetition(cell, probing.probes([100] * 9 + [200], [3000] * 98 + [4000, None]))
     (row,) = derived(measured, cell).pairs
-    assert [row[name] for name in NAMES] == [100.0, 200.0, 3000.0, 4000.0, 2900.0, pytest.approx(20_000), 1.0]
+    assert [row[figure.name] for figure in PROBES] == [100.0, 200.0, 3000.0, 4000.0, 2900.0, pytest.approx(20_000), 1.0]
     both = probing.cell(pairs=builders.PAIRS)
     own, other = ([100] * 10, [1000] * 90), ([200] * 10, [5000] * 90)
     rows = derived(probing.repetition(both, probing.probes(*own), probing.probes(*other, builders.PAIRS[1])), both)
@@ -285,17 +295,16 @@ def test_the_rise_of_round_trips_is_that_of_the_medians_and_the_test_has_those_o
 
 def test_a_repetition_that_failed_has_its_idle_round_trips_only_and_one_without_probes_none() -> None:
     failed = replace(builders.failed(probing.cell()), probes=(probing.probes([100] * 9, [3000] * 9),))
-    values = latency_values(failed)
-    idle, *loaded = (values[name] for name in ("latency_idle_p50_us", "latency_loaded_p50_us", "latency_lost_pct"))
-    assert (idle, loaded) == (100.0, [None, None])
-    assert set(latency_values(builders.repetition(CELL)).values()) == {None}
+    group = FlowGroup(CELL, failed.flows, probes=failed.probes, window_ns=failed.window_ns)
+    assert [figure.of(group) for figure in (IDLE, LOADED, LOST_PROBES)] == [100.0, None, None]
+    assert {figure.of(FlowGroup(CELL, ())) for figure in PROBES} == {None}
 
 
 WHERE = Settings({READ: "disk", WRITE: "memory"})
 FILE = builders.cell(test="file", pairs=(AB,), message_bytes=10**7, settings=WHERE, folder="/tmp")
 
 
-def transfer(sender: Side, receiver: Side | None) -> dict[str, object]:
+def transfer(sender: Side, receiver: Side | None) -> Mapping[str, object]:
     one = builders.repetition(FILE, (1.0,), flows=(Flow(AB, FILE.direction, 1, sender, receiver),))
     (row,) = load(builders.run(builders.plan([FILE])), [one]).rows(Level.FLOWS)
     return row
@@ -319,7 +328,7 @@ def test_cells_that_differ_in_where_a_file_is_can_be_told_apart_at_every_level()
         assert [(row["read"], row["write"]) for row in frames.rows(level)] == [("disk", "memory"), ("memory", "disk")]
 
 
-def ping_pong(**sender: Any) -> dict[str, object]:
+def ping_pong(**sender: Any) -> Mapping[str, object]:
     """The row of a ping-pong of 1000 round trips of 2 ms."""
     info, (one,) = message_runs.measured("pingpong", [(1024, 1000, (2.0,))])
     (row,) = load(info, [builders.changing_flows(one, sender=sender)]).rows(Level.FLOWS)

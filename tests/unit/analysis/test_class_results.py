@@ -10,8 +10,11 @@ from known import known
 from rigctl.analysis.rows.cells import derive
 from rigctl.analysis.rows.counters import Balances
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.summary import CellSummary, LatencySummary
+from rigctl.analysis.summary import CellSummary, Results
 from rigctl.analysis.views.classes import of_classes
+from rigctl.figures.paths import CEILING
+from rigctl.figures.probes import IDLE, LOADED
+from rigctl.figures.streams import GOODPUT
 from rigctl.model.counters.balance import Framing
 from rigctl.model.counters.points import CountingPoint, PointKind, acknowledgements_of, data_of
 from rigctl.records import Datagrams, NicCounters, Pair, Repetition, RunInfo, Status, TcpInfo
@@ -91,8 +94,12 @@ def test_which_class_goes_first_follows_from_its_wait(waits_us: Any, first: list
 
 
 def probed(cell: CellSummary, idle_us: float | None, loaded_us: float) -> CellSummary:
-    latency = LatencySummary(idle_us, None, loaded_us, None, None, None, None, None)
-    return replace(cell, streams=tuple(replace(stream, latency=latency) for stream in cell.streams))
+    streams = []
+    for stream in cell.streams:
+        own = {GOODPUT: known(stream.goodput_mbps).mean, CEILING: stream.ceiling_mbps, IDLE: idle_us, LOADED: loaded_us}
+        row = {figure.name: value for figure, value in own.items()}
+        streams.append(replace(stream, results=Results([row]), probed=True))
+    return replace(cell, streams=tuple(streams))
 
 
 def test_a_test_whose_class_was_not_measured_has_no_verdict() -> None:

@@ -9,10 +9,12 @@ import message_runs
 import pytest
 
 from rigctl.analysis.nights.comparison import Comparison, compared, of_variants
-from rigctl.analysis.nights.figures import GOODPUT, ROUND_TRIP, THROUGHPUT, figures, keys_of_tests
+from rigctl.analysis.nights.figures import figures, keys_of_tests
 from rigctl.analysis.nights.setup_changes import SetupChange, Source, setup_changes
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
+from rigctl.figures.messages import ROUND_TRIP, THROUGHPUT
+from rigctl.figures.streams import GOODPUT
 from rigctl.model.statistics.samples import Verdict
 from rigctl.records import BASELINE, CONFIRMS, Against, Direction, Link, Repetition, RunInfo, Status, Stream, Trunk
 

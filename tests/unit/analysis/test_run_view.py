@@ -12,6 +12,7 @@ from rigctl.analysis.rows.cells import derive
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import Check, Values, checks
+from rigctl.figures.messages import ROUND_TRIP
 from rigctl.records import Comparison, Expectation, Pair, Repetition, Retest, RunInfo, RunStatus, Status
 from rigctl.settings import MAX_RATE
 
@@ -162,4 +163,4 @@ def test_messages_are_judged_pair_by_pair() -> None:
     assert str(first.stream) == "dublin → cork"
     assert first.value == pytest.approx(141.7, abs=0.1)
     assert (first.met, second.met) == (False, False)
-    assert second.value == view.messages[1].rtt_mean_ns / 1000  # type: ignore[operator]
+    assert second.value == view.messages[1][ROUND_TRIP]

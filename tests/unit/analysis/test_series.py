@@ -1,5 +1,6 @@
 """Goodput over time, cut from raw counters: intervals, bins, buckets, and gaps in which a stream received nothing."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from probing import MS, PAIR, stopped, stream, with_gap
 
 from rigctl.analysis.rows.frames import bin_rows, bucket_rows, load, stream_bins
 from rigctl.analysis.views.over_time import Gap, gaps_of, resampled
-from rigctl.columns import Level
+from rigctl.figures import Level
 from rigctl.model.window import BinSeries
 from rigctl.records import Bins, Cell, Direction, Flow, NicCounters, Pair, Repetition, Series, Side, Status, Stream
 from rigctl.settings import ITERATIONS, Settings
@@ -20,7 +21,7 @@ from rigctl.settings import ITERATIONS, Settings
 PLAIN = builders.cell()
 
 
-def intervals(one: Repetition, cell: Cell = PLAIN) -> list[dict[str, Any]]:
+def intervals(one: Repetition, cell: Cell = PLAIN) -> list[Mapping[str, Any]]:
     return load(builders.run(builders.plan([cell])), [one]).rows(Level.INTERVALS)
 
 
@@ -147,7 +148,7 @@ def test_each_bin_is_a_row_at_its_end_if_it_was_requested_and_counts() -> None:
     assert bin_rows(INFO, CELL, replace(repetition(*FOUR), status=Status.INVALID)) == []
 
 
-def buckets(test: str, sent: tuple[tuple[int, int], ...], lost: tuple[tuple[int, int], ...]) -> list[dict[str, Any]]:
+def buckets(test: str, sent: tuple[tuple[int, int], ...], lost: tuple[tuple[int, int], ...]) -> list[Mapping[str, Any]]:
     """The rows of a flow with these histograms at its ends."""
     cell = builders.cell(test=test, pairs=(PAIR,), message_bytes=64)
     sender, receiver = (Side(64, 1, 2, histogram=histogram) for histogram in (sent, lost))

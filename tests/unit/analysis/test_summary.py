@@ -10,6 +10,18 @@ from documents import cells_of
 from known import known
 
 from rigctl.analysis.summary import CellSummary, Exclusion, StreamSummary
+from rigctl.figures.datagrams import (
+    DUPLICATES,
+    JITTER,
+    LOSS,
+    LOSS_BURST,
+    LOST,
+    RECEIVER_DROPS,
+    REORDERED,
+    SENDER_DROPS,
+    SENT,
+    SENT_MBPS,
+)
 from rigctl.records import Cell, Direction, Link, Pair, Repetition, RunStatus, Series, Status
 from rigctl.report.words.limits import bottleneck_text
 
@@ -110,7 +122,7 @@ class TestStreams:
         first, second = (builders.repetition(ONE, (900,), number=at) for at in (1, 2))
         alone = only_stream(first)
         assert (alone.mss_effective, alone.mtu, alone.timestamps, alone.congestion) == (1448, 1500, True, "cubic")
-        assert (alone.rtt_min_us, alone.advertised_bytes, alone.datagrams) == (180.0, 65536, None)
+        assert (alone.rtt_min_us, alone.advertised_bytes, alone[LOSS]) == (180.0, 65536, None)
         found = only_stream(first, builders.changing_flows(second, sender={"mss": None, "timestamps": False}))
         assert (found.mss_effective, found.mss_differs, found.timestamps) == (1448, False, None)
 
@@ -130,12 +142,12 @@ class TestStreams:
         second, end_ns = datagram_flow(20_000, 19_950, **other), builders.BEGIN_NS + 10**9
         one = builders.repetition(ONE, (1.0,), flows=(first,), window_end_ns=end_ns)
         measured = (one, replace(one, repetition=2, flows=(second,)))
-        found = known(only_stream(*measured, cell=cell).datagrams)
-        assert (found.sent, found.lost, found.burst_max) == (15_000, 30, 40)
-        assert found.loss_pct == pytest.approx((0.1 + 0.25) / 2)
-        assert found.sent_mbps == pytest.approx(150.0)
-        assert (found.reordered, found.duplicates, found.jitter_us) == (2, 1, 6.0)
-        assert (found.sender_drops, found.receiver_drops) == (4, 3)
+        found = only_stream(*measured, cell=cell)
+        assert (found[SENT], found[LOST], found[LOSS_BURST]) == (15_000, 30, 40)
+        assert found[LOSS] == pytest.approx((0.1 + 0.25) / 2)
+        assert found[SENT_MBPS] == pytest.approx(150.0)
+        assert (found[REORDERED], found[DUPLICATES], found[JITTER]) == (2, 1, 6.0)
+        assert (found[SENDER_DROPS], found[RECEIVER_DROPS]) == (4, 3)
 
 
 class TestCeiling:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from planning import planned
 from rigctl.analysis.nights.figures import keys_of_tests
 from rigctl.analysis.rows.frames import load
 from rigctl.base.errors import InputError
-from rigctl.columns import Level
+from rigctl.figures import Level
 from rigctl.findings import Weight
 from rigctl.measure.iperf3_files import Imported, imported, reports_of
 from rigctl.records import RunInfo, RunStatus, Status
@@ -49,7 +49,7 @@ def info(run: Imported) -> RunInfo:
                    dict(run.versions), dict(run.facts))  # fmt: skip
 
 
-def rows(run: Imported) -> Sequence[dict[str, Any]]:
+def rows(run: Imported) -> Sequence[Mapping[str, Any]]:
     return load(info(run), run.repetitions).rows(Level.PAIRS)
 
 

@@ -23,7 +23,7 @@ from prometheus_client.parser import text_string_to_metric_families as prometheu
 from rigctl.analysis.rows.frames import Frames, load
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
-from rigctl.columns import Level, columns_at
+from rigctl.figures import Level, columns_at
 from rigctl.records import Bins, Comparison, Expectation, Link, Repetition, RunInfo
 from rigctl.report.document import document
 from rigctl.report.export.ci import bencher, benchmark_action, suite_of

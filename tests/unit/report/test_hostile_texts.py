@@ -16,7 +16,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
 from rigctl.base.texts import harmless, printable
-from rigctl.columns import Level
+from rigctl.figures import Level
 from rigctl.report.document import document
 from rigctl.report.export.formats import FORMATS
 from rigctl.report.export.openmetrics import render

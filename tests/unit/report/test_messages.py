@@ -8,12 +8,12 @@ import documents
 import probing
 import pytest
 from builders import BEGIN_NS, bucket_of
-from message_runs import results
+from message_runs import changed, results
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.findings import Finding, Severity, Weight
-from rigctl.records import Cell, Datagrams, Direction, Flow, Link, Pair, Repetition, RunInfo, Status
+from rigctl.records import Cell, Datagrams, Direction, Flow, Link, Pair, Repetition, RoundTrips, RunInfo, Status
 from rigctl.report.sections.datagrams import datagram_findings, explain, search_findings
 from rigctl.report.sections.messages import round_trip_findings
 from rigctl.settings import BUSY_POLL, ITERATIONS, MAX_RATE, RATE, Settings
@@ -117,8 +117,8 @@ UNKNOWN = "the cause is unknown."
 def having(trips: dict[int, int], size: int = 1024, **fields: Any) -> MessageResult:
     (result,) = results("pingpong", [(size, 100, (1.0,))])
     buckets = tuple(sorted((bucket_of(time_us * 1000), count) for time_us, count in trips.items()))
-    ends = {"rtt_min_ns": 1000 * min(trips), "rtt_max_ns": 1000 * max(trips)}
-    return replace(result, round_trips=buckets, **ends | fields)
+    timed = RoundTrips(sum(trips.values()), 1, 1000 * min(trips), 1000 * max(trips))
+    return changed(result, histogram=buckets, round_trips=timed, **{"retransmits": None} | fields)
 
 
 def test_one_kind_of_round_trips_needs_no_word() -> None:

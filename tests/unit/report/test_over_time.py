@@ -16,7 +16,7 @@ from probing import MS, stream, with_gap
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.over_time import dip_s, grid
-from rigctl.columns import Level
+from rigctl.figures import Level
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.records import NicCounters, Repetition, RunInfo, Status
 from rigctl.report.blocks import Charts, Part, Table

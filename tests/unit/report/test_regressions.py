@@ -13,12 +13,13 @@ import pytest
 from documents import cells_of, column, section, titles
 
 from rigctl.analysis.nights.comparison import compared
-from rigctl.analysis.nights.figures import GOODPUT, Subject
+from rigctl.analysis.nights.figures import Subject
 from rigctl.analysis.nights.history import Nights, NightSeries
 from rigctl.analysis.nights.regressions import Regressions
 from rigctl.analysis.nights.setup_changes import SetupChange, Source
 from rigctl.analysis.nights.shifts import Shift, Suspected
 from rigctl.cli.commands.regress import regress_json
+from rigctl.figures.streams import GOODPUT
 from rigctl.findings import Severity
 from rigctl.model.statistics.changes import Change, Point, Rules, Suspicion
 from rigctl.model.statistics.samples import Difference, Verdict

@@ -7,7 +7,7 @@ import pytest
 from cases import from_file
 from planning import message, planned
 
-from rigctl.columns import COLUMNS
+from rigctl.figures import COLUMNS
 from rigctl.records import Comparison, Expectation
 from rigctl.scenario.expecting import COLUMNS_OF, LIMITS, OF_KIND, column_of
 from rigctl.settings.kinds import KINDS

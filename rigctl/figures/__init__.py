@@ -1,0 +1,19 @@
+"""What came out of a test: one record for each figure, as `rigctl.settings` has one for each setting."""
+
+from rigctl.figures.columns import BY_NAME, COLUMNS, FIGURES, NAMES, columns_at, dtype
+from rigctl.figures.figure import Figure, FlowGroup, combine_repetitions
+from rigctl.settings.setting import Column, Level
+
+__all__ = [
+    "BY_NAME",
+    "COLUMNS",
+    "FIGURES",
+    "NAMES",
+    "Column",
+    "Figure",
+    "FlowGroup",
+    "Level",
+    "columns_at",
+    "combine_repetitions",
+    "dtype",
+]

@@ -1,0 +1,115 @@
+"""The column table, in its order: it feeds exports, `--json`, `expect` and the docs (design, section 3)."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from rigctl.figures.datagrams import DATAGRAMS
+from rigctl.figures.effective import columns_of
+from rigctl.figures.figure import ALL_LEVELS, Figure
+from rigctl.figures.messages import MESSAGES
+from rigctl.figures.paths import PATHS
+from rigctl.figures.probes import PROBES
+from rigctl.figures.streams import BYTES, GOODPUT, GOODPUT_MEDIAN, RETRANSMITS, STREAMS
+from rigctl.settings import (
+    BURST,
+    BUSY_POLL,
+    ENGINE,
+    ITERATIONS,
+    PARALLEL,
+    RATE,
+    READ,
+    SETTINGS,
+    SIZE,
+    TRANSPORT,
+    WINDOW,
+    WINDOW_TOTAL,
+    WRITE,
+    setting_columns,
+)
+from rigctl.settings.setting import BUCKETS, ONLY_FLOWS, Column, Level, measured
+
+_PAIRS: Final = ALL_LEVELS - {Level.CELLS}
+_SERIES: Final = frozenset({Level.INTERVALS, Level.BINS})
+_TRAFFIC: Final = (
+    *(WINDOW_TOTAL, WINDOW, TRANSPORT, RATE, BURST, SIZE),
+    *(ITERATIONS, BUSY_POLL, READ, WRITE, ENGINE),
+)
+_CONNECTION: Final = (
+    *(setting for setting in SETTINGS.values() if setting not in (*_TRAFFIC, PARALLEL)),
+    PARALLEL,
+)
+
+COLUMNS: Final[tuple[Column, ...]] = (
+    Column("run", "", ALL_LEVELS, "id of the run"),
+    Column("cell", "", ALL_LEVELS, "number of the test in the scenario's order, from 1"),
+    Column("repetition", "", ALL_LEVELS, "number of the repetition, from 1"),
+    Column("attempt", "", ALL_LEVELS, "2 where the repetition was measured once more after an invalid one"),
+    Column("status", "", ALL_LEVELS, "ok, invalid, failed or interrupted"),
+    measured(
+        "counted",
+        "",
+        "whether the results table averages the row: status ok, no repetition of a retest, and of a search for the "
+        "highest rate only the trial that decides it",
+    ),
+    measured("reason", "", "why the status is not ok; of ok, which pairs were not measured, and why"),
+    Column("test", "", ALL_LEVELS, "kind of test, as tcp"),
+    measured("class", "", "class of traffic that was measured beside others; empty: the scenario has none"),
+    measured("condition", "", "host settings under which it was measured; empty: the nodes as they are"),
+    Column("pairs", "", frozenset({Level.CELLS}), "number of node pairs at once"),
+    Column("source", "", _PAIRS, "source node of the pair"),
+    Column("destination", "", _PAIRS, "destination node of the pair"),
+    Column(
+        "direction",
+        "",
+        ALL_LEVELS,
+        "forward: source to destination; reverse: destination to source; both (level cells)",
+    ),
+    Column(
+        *("flow", "", ONLY_FLOWS | {Level.INTERVALS} | BUCKETS),
+        "number of the flow within its pair and direction, from 1",
+    ),
+    Column(
+        "t_s", "s", _SERIES, "end of the interval or bin, from the start of the measurement interval or of a file", 4
+    ),
+    *(column for setting in _TRAFFIC for column in columns_of(setting)),
+    *MESSAGES,
+    Column("app_rtt_bucket_low_us", "us", BUCKETS, "least round trip of a message that the bucket holds", 3),
+    Column("app_rtt_bucket_high_us", "us", BUCKETS, "largest round trip of a message that the bucket holds", 3),
+    Column("loss_burst_low", "", BUCKETS, "lower bound of the bucket: datagrams in a loss burst"),
+    Column("loss_burst_high", "", BUCKETS, "upper bound of the bucket: datagrams in a loss burst"),
+    Column("count", "", BUCKETS, "round trips, or runs of lost datagrams, in the bucket; empty buckets have no row"),
+    *(column for setting in _CONNECTION for column in columns_of(setting)),
+    measured("duration_s", "s", "length of the measurement interval: all flows ran, the omitted start not counted", 3),
+    *(BYTES, GOODPUT),
+    Column("cumulative_mbps", "Mbit/s", frozenset({Level.BINS}), "goodput from the start to the end of the bin", 1),
+    GOODPUT_MEDIAN,
+    *DATAGRAMS,
+    RETRANSMITS,
+    *STREAMS,
+    *PROBES,
+    *PATHS,
+)
+BY_NAME: Final[Mapping[str, Column]] = {column.name: column for column in COLUMNS}
+FIGURES: Final[Mapping[str, Figure[Any]]] = {column.name: column for column in COLUMNS if isinstance(column, Figure)}
+NAMES: Final = {level: tuple(column.name for column in COLUMNS if level in column.levels) for level in Level}
+"""The columns of each level, in table order."""
+_TEXT: Final = frozenset(
+    {"run", "status", "reason", "test", "source", "destination", "direction", "limit", "condition", "limit_detail"}
+    | {"class", "subflow_bytes"}
+    | {name for name, kind in setting_columns().items() if kind is str}
+)
+_FLAGS: Final = frozenset({"counted"} | {name for name, kind in setting_columns().items() if kind is bool})
+
+
+def columns_at(level: Level) -> tuple[Column, ...]:
+    """Return the columns of `level`, in table order."""
+    return tuple(column for column in COLUMNS if level in column.levels)
+
+
+def dtype(column: Column) -> str:
+    """Return the pandas type of a column; all types hold unknown values as NA."""
+    if column.name in _TEXT:
+        return "string"
+    if column.name in _FLAGS:
+        return "boolean"
+    return "Int64" if column.digits is None else "Float64"

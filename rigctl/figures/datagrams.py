@@ -1,0 +1,114 @@
+"""Figures of UDP streams: None if a flow's value is unknown, and of TCP."""
+
+from collections.abc import Callable
+from typing import Final
+
+from rigctl.figures.figure import Figure, FlowGroup
+from rigctl.model.latency import middle_ns
+from rigctl.model.unknowns import mean, most, total
+from rigctl.records import Datagrams, Side
+from rigctl.settings.setting import MEASURED
+
+_UDP: Final = ("udp",)
+
+
+def _of_sent(name: str) -> Callable[[FlowGroup], int | None]:
+    return lambda group: total(None if sent is None else getattr(sent, name) for sent, _ in group.datagrams)
+
+
+def _of_received(name: str) -> Callable[[FlowGroup], int | None]:
+    return lambda group: total(None if came is None else getattr(came, name) for _, came in group.datagrams)
+
+
+def _lost(group: FlowGroup) -> int | None:
+    return total(max(0, sent.count - came.count) if sent and came else None for sent, came in group.datagrams)
+
+
+def _loss_pct(group: FlowGroup) -> float | None:
+    sent, lost = SENT.of(group), _lost(group)
+    return 100 * lost / sent if sent and lost is not None else None
+
+
+def _mbps(side: Side | None) -> float | None:
+    elapsed_ns = side.elapsed_ns if side is not None else None
+    return side.bytes * 8e3 / elapsed_ns if side is not None and elapsed_ns and elapsed_ns > 0 else None
+
+
+def _longest_burst(group: FlowGroup) -> int | None:
+    ends = zip(group.flows, group.datagrams, strict=False)
+    return most(_lost_in_a_row(flow.receiver, sent, came) for flow, (sent, came) in ends)
+
+
+def _lost_in_a_row(receiver: Side | None, sent: Datagrams | None, came: Datagrams | None) -> int | None:
+    """Return the most datagrams lost in a row, also at the end of the flow, where only the sender knows them."""
+    if sent is None or came is None or came.highest is None or receiver is None:
+        return None
+    between = round(middle_ns(receiver.histogram[-1][0])) if receiver.histogram else 0
+    return max(sent.count - came.highest, between)
+
+
+def _microseconds(name: str) -> Callable[[FlowGroup], list[float | None]]:
+    def of(group: FlowGroup) -> list[float | None]:
+        values_ns = [None if came is None else getattr(came, name) for _, came in group.datagrams]
+        return [None if value_ns is None else value_ns / 1e3 for value_ns in values_ns]
+
+    return of
+
+
+_jitters_us, _largest_jitters_us = _microseconds("jitter_ns"), _microseconds("jitter_max_ns")
+SENT_MBPS: Final = Figure(
+    *("sent_mbps", "Mbit/s", MEASURED, "UDP payload handed to the senders' kernels, over their own time", 1),
+    compute=lambda group: total(_mbps(flow.sender) for flow in group.flows) if group.datagrams else None,
+    kinds=_UDP,
+)
+SENT: Final = Figure(
+    "datagrams_sent", "", MEASURED, "UDP datagrams handed to the senders' kernels", compute=_of_sent("count")
+)
+LOST: Final = Figure(
+    "datagrams_lost", "", MEASURED, "of these, datagrams that did not arrive", compute=_lost, kinds=_UDP
+)
+LOSS: Final = Figure(
+    "loss_pct", "%", MEASURED, "datagrams lost, of those sent", 4, compute=_loss_pct, kinds=_UDP, watched=True
+)
+LOSS_BURST: Final = Figure(
+    *("loss_burst_max", "", MEASURED, "datagrams in the longest loss burst"),
+    compute=_longest_burst,
+    over_repetitions=most,
+    kinds=_UDP,
+)
+REORDERED: Final = Figure(
+    *("reordered", "", MEASURED, "datagrams that arrived after a later one (RFC 4737)"),
+    compute=_of_received("reordered"),
+    kinds=_UDP,
+)
+DUPLICATES: Final = Figure(
+    *("duplicates", "", MEASURED, "datagrams that arrived more than once; each counts once"),
+    compute=_of_received("duplicates"),
+    kinds=_UDP,
+)
+JITTER: Final = Figure(
+    *("jitter_us", "us", MEASURED, "interarrival jitter at the end (RFC 3550), mean over flows", 1),
+    compute=lambda group: mean(_jitters_us(group)),
+    kinds=_UDP,
+)
+JITTER_MAX: Final = Figure(
+    *("jitter_max_us", "us", MEASURED, "interarrival jitter at its largest", 1),
+    compute=lambda group: most(_largest_jitters_us(group)),
+    over_repetitions=most,
+    kinds=_UDP,
+)
+SENDER_DROPS: Final = Figure(
+    *("sender_drops", "", MEASURED, "datagrams that the senders' own queues refused; not among those sent"),
+    compute=_of_sent("refused"),
+    kinds=_UDP,
+)
+RECEIVER_DROPS: Final = Figure(
+    *("receiver_drops", "", MEASURED, "drops at the receivers' full socket buffers, as their kernels count them"),
+    compute=_of_received("overflow"),
+    kinds=_UDP,
+)
+DATAGRAMS: Final = (
+    *(SENT_MBPS, SENT, LOST, LOSS, LOSS_BURST, REORDERED, DUPLICATES, JITTER, JITTER_MAX),
+    *(SENDER_DROPS, RECEIVER_DROPS),
+)
+"""In the order of the table."""

@@ -1,0 +1,186 @@
+"""Figures of settings: what the kernels of both ends made of each request, in the columns that the setting has."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
+from typing import Any, Final
+
+from rigctl.figures.figure import Figure, FlowGroup
+from rigctl.model.unknowns import agreed, joined, least, most, total
+from rigctl.records import Side
+from rigctl.settings import (
+    BURST,
+    CONGESTION,
+    MPTCP,
+    MSS,
+    NODELAY,
+    PLACEMENT,
+    SETTINGS,
+    WINDOW,
+    ZEROCOPY,
+    Counts,
+    Ends,
+    Setting,
+)
+from rigctl.settings.setting import Column
+
+COUNTED: Final = {
+    setting: setting.effective.counted
+    for setting in SETTINGS.values()
+    if setting.effective is not None and setting.effective.counted is not None
+}
+"""The settings whose effective values are counted."""
+_COMBINED: Final[dict[type, Callable[[Iterable[Any]], Any]]] = {int: least, str: joined, bool: agreed}
+"""Combines the values of several flows into one: the smallest number, all names, a flag if all agree."""
+
+
+def count_seen(setting: Setting[Any], sides: Iterable[Side]) -> dict[str, int]:
+    """Return how often each value of a setting was seen at `sides`, the most frequent first."""
+    return Counts.sum(counts for side in sides if (counts := side.counts(setting))).by(COUNTED[setting].name)
+
+
+def _in_effect(setting: Setting[Any]) -> Callable[[FlowGroup], Any]:
+    """Return the function that gives the effective value of a setting, from the ends that tell it."""
+    effective = setting.effective
+    assert effective is not None
+    combine, in_unit, ends = _COMBINED[effective.type], effective.in_unit, effective.ends
+
+    def of(group: FlowGroup) -> object:
+        value = combine(side[setting] for side in group.of_ends(ends))
+        return value if value is None or in_unit is None else in_unit(value)
+
+    return of
+
+
+def _kept_pct(setting: Setting[Any]) -> Callable[[FlowGroup], float | None]:
+    def of(group: FlowGroup) -> float | None:
+        asked = group.cell[setting]
+        seen = count_seen(setting, group.sides) if asked is not None else {}
+        return 100 * seen.get(str(asked), 0) / sum(seen.values()) if seen else None
+
+    return of
+
+
+def _counted_at(setting: Setting[Any], end: Ends) -> Callable[[FlowGroup], str | None]:
+    def of(group: FlowGroup) -> str | None:
+        own = [counts for side in group.of_ends(end) if (counts := side.counts(setting)) is not None]
+        return (str(Counts.sum(own)) or None) if own else None
+
+    return of
+
+
+def _numa_node(end: Ends, *, of_card: bool) -> Callable[[FlowGroup], int | None]:
+    def of(group: FlowGroup) -> int | None:
+        found = {side.numa.card if of_card else side.numa.node for side in group.of_ends(end)}
+        return found.pop() if len(found) == 1 else None
+
+    return of
+
+
+def _uncopied_share(group: FlowGroup) -> float | None:
+    """Return the share of the sends without a copy; None if it is not known, or was not asked for."""
+    asked = [side.copying for side in group.senders if side.copying.uncopied_sends is not None]
+    sends, uncopied = total(side.sends for side in asked), total(side.uncopied_sends for side in asked)
+    return uncopied / sends if sends and uncopied is not None else None
+
+
+def _fewest_subflows(group: FlowGroup) -> int | None:
+    return min(subflows.used for subflows in known) if (known := _subflows(group)) else None
+
+
+def _subflow_bytes(group: FlowGroup) -> str | None:
+    bytes_by_ends = Counter[str]()
+    for subflows in _subflows(group):
+        for source, destination, count, _ in subflows:
+            bytes_by_ends[f"{source} > {destination}"] += count
+    return ", ".join(f"{ends}: {count}" for ends, count in bytes_by_ends.items()) or None
+
+
+def _subflows(group: FlowGroup) -> list[Any]:
+    """Return the subflows of each flow, as their receivers counted them; empty if one does not."""
+    known = [side.subflows for side in group.receivers if side.subflows is not None]
+    return known if len(known) == len(group.flows) else []
+
+
+def _read_back(end: Ends, name: str) -> Callable[[FlowGroup], Any]:
+    return lambda group: next((getattr(side, name) for side in group.of_ends(end)), None)
+
+
+def figure_of(column: Column, **more: Any) -> Figure[Any]:  # noqa: ANN401 — fields of Figure
+    """Return the figure of a column of a setting."""
+    return Figure(**{one.name: getattr(column, one.name) for one in fields(Column)}, **more)
+
+
+def _column(setting: Setting[Any], name: str) -> Column:
+    return next(column for column in setting.columns if column.name == name)
+
+
+_SMALLEST: Final[dict[str, Any]] = {"over_repetitions": least, "kinds": ("tcp",)}
+WINDOW_EFFECTIVE: Final[Figure[int]] = figure_of(
+    _column(WINDOW, "window_effective_bytes"), over_streams=least, **_SMALLEST
+)
+MSS_EFFECTIVE: Final[Figure[int]] = figure_of(_column(MSS, "mss_effective"), compute=_in_effect(MSS), **_SMALLEST)
+MTU: Final[Figure[int]] = figure_of(
+    _column(MSS, "mtu"),
+    compute=lambda group: least(side.tcp.pmtu for side in group.senders),
+    over_streams=least,
+    **_SMALLEST,
+)
+BURST_EFFECTIVE: Final[Figure[int]] = figure_of(
+    _column(BURST, "burst_effective"),
+    compute=lambda group: most(sent and sent.burst for sent, _ in group.datagrams),
+    over_repetitions=most,
+    kinds=("udp",),
+)
+ZEROCOPY_EFFECTIVE: Final[Figure[float]] = figure_of(_column(ZEROCOPY, "zerocopy_effective"), compute=_uncopied_share)
+CONGESTION_IN_USE: Final[Figure[str]] = figure_of(
+    _column(CONGESTION, "congestion"), compute=_in_effect(CONGESTION), over_repetitions=joined
+)
+NODELAY_IN_USE: Final[Figure[bool]] = figure_of(
+    _column(NODELAY, "nodelay"), compute=_in_effect(NODELAY), over_repetitions=agreed
+)
+SUBFLOWS: Final[Figure[int]] = figure_of(_column(MPTCP, "subflows"), compute=_fewest_subflows, over_repetitions=least)
+_OWN: Final = {
+    figure.name: figure
+    for figure in (
+        *(
+            WINDOW_EFFECTIVE,
+            MSS_EFFECTIVE,
+            MTU,
+            BURST_EFFECTIVE,
+            ZEROCOPY_EFFECTIVE,
+            CONGESTION_IN_USE,
+            NODELAY_IN_USE,
+            SUBFLOWS,
+        ),
+        figure_of(_column(WINDOW, "sndbuf_bytes"), compute=_read_back(Ends.SENDER, "sndbuf_bytes")),
+        figure_of(_column(WINDOW, "rcvbuf_bytes"), compute=_read_back(Ends.RECEIVER, "rcvbuf_bytes")),
+        figure_of(_column(MPTCP, "subflow_bytes"), compute=_subflow_bytes),
+        figure_of(_column(PLACEMENT, "numa_sender"), compute=_numa_node(Ends.SENDER, of_card=False)),
+        figure_of(_column(PLACEMENT, "numa_receiver"), compute=_numa_node(Ends.RECEIVER, of_card=False)),
+        figure_of(_column(PLACEMENT, "card_numa_sender"), compute=_numa_node(Ends.SENDER, of_card=True)),
+        figure_of(_column(PLACEMENT, "card_numa_receiver"), compute=_numa_node(Ends.RECEIVER, of_card=True)),
+    )
+}
+
+
+def columns_of(setting: Setting[Any]) -> Iterator[Column]:
+    """Yield the columns of a setting; those of what came out are figures."""
+    effective = setting.effective
+    of: dict[str, Callable[[FlowGroup], Any]] = {}
+    if effective is not None:
+        of |= {} if effective.column is None else {effective.column: _in_effect(setting)}
+        of |= {} if effective.counted is None else {effective.counted.share: _kept_pct(setting)}
+        ends = (Ends.SENDER, Ends.RECEIVER)
+        of |= {name: _counted_at(setting, end) for name, end in zip(effective.columns, ends, strict=False)}
+    for column in setting.columns:
+        yield _OWN.get(column.name) or (figure_of(column, compute=of[column.name]) if column.name in of else column)
+
+
+COUNTED_FIGURES: Final[dict[str, Figure[str]]] = {
+    setting.name: column
+    for setting in COUNTED
+    for column in columns_of(setting)
+    if isinstance(column, Figure) and setting.effective is not None and column.name == setting.effective.column
+}
+"""The figures of the effective values that are counted, by setting."""

@@ -1,0 +1,145 @@
+"""Figures of tests that count messages: ping-pong, blast and file. They are None for streams."""
+
+from collections.abc import Callable, Iterable
+from statistics import fmean
+from typing import Final
+
+from rigctl.figures.figure import Figure, FlowGroup
+from rigctl.model.latency import percentile_ns
+from rigctl.model.unknowns import least, mean_of_all, most, total
+from rigctl.records import RoundTrips
+from rigctl.settings.setting import ONLY_FLOWS, Level
+
+_MESSAGES: Final = ("pingpong", "blast", "file")
+_TRIPS: Final = ("pingpong",)
+
+
+def _count(group: FlowGroup) -> int | None:
+    size = group.cell.message_bytes
+    if size is None or not group.cell.in_messages or not group.senders:
+        return None
+    return sum(side.bytes for side in group.senders) // size
+
+
+def _elapsed_s(group: FlowGroup) -> float | None:
+    if _count(group) is None:
+        return None
+    elapsed_ns = most(side.elapsed_ns for side in group.senders)
+    return None if elapsed_ns is None else elapsed_ns / 1e9
+
+
+def _bytes_per_s(group: FlowGroup) -> float | None:
+    count, elapsed_s = _count(group), _elapsed_s(group)
+    return count * (group.cell.message_bytes or 0) / elapsed_s if count is not None and elapsed_s else None
+
+
+def _disk_share(group: FlowGroup, *, reading: bool) -> float | None:
+    """Return the share of the flows' time that was spent in reading, or in writing, the files."""
+    if not group.cell.kind.files:
+        return None
+    took_us = [1e6 * (side.elapsed_ns / 1e9) for side in group.senders if side.elapsed_ns is not None]
+    disks = [side.disk for side in (group.senders if reading else group.receivers) if side.disk is not None]
+    disk_us = [disk.disk_us for disk in disks if disk.disk_us is not None]
+    return sum(disk_us) / sum(took_us) if disk_us and len(disk_us) == len(took_us) and sum(took_us) else None
+
+
+def _sync_s(group: FlowGroup) -> float | None:
+    if not group.cell.kind.files or not group.senders:
+        return None
+    synced = [side.disk.sync_us for side in group.receivers if side.disk is not None and side.disk.sync_us is not None]
+    return fmean(synced) / 1e6 if synced else None
+
+
+def _timed(group: FlowGroup) -> list[RoundTrips]:
+    """Return the round trips of each flow whose messages came back."""
+    found = [side.round_trips for side in group.senders if group.cell.in_messages]
+    return [trips for trips in found if trips is not None and trips.count and trips.sum_ns is not None]
+
+
+def _mean_us(group: FlowGroup) -> float | None:
+    timed = _timed(group)
+    return sum(trips.sum_ns or 0 for trips in timed) / sum(trips.count for trips in timed) / 1e3 if timed else None
+
+
+def _extremes_ns(group: FlowGroup) -> tuple[int | None, int | None]:
+    timed = _timed(group)
+    return least(trips.min_ns for trips in timed), most(trips.max_ns for trips in timed)
+
+
+def _extreme_us(place: int) -> Callable[[FlowGroup], float | None]:
+    def of(group: FlowGroup) -> float | None:
+        value_ns = _extremes_ns(group)[place]
+        return None if value_ns is None else value_ns / 1e3
+
+    return of
+
+
+def _percentile_us(percent: float) -> Callable[[FlowGroup], float | None]:
+    def of(group: FlowGroup) -> float | None:
+        time_ns = percentile_ns(group.trips, percent, *_extremes_ns(group)) if _timed(group) else None
+        return None if time_ns is None else time_ns / 1e3
+
+    return of
+
+
+def _trips(name: str, meaning: str, of: Callable[[FlowGroup], float | None], alias: str = "") -> Figure[float]:
+    shared: tuple[str, str, frozenset[Level], str, int] = (f"app_rtt_{name}_us", "us", ONLY_FLOWS, meaning, 3)
+    return Figure(*shared, compute=of, kinds=_TRIPS, alias=alias, watched=bool(alias))
+
+
+ELAPSED: Final = Figure(
+    *("elapsed_s", "s", ONLY_FLOWS, "from the sender's first send to the last answer or acknowledgement", 6),
+    compute=_elapsed_s,
+    kinds=_MESSAGES,
+)
+THROUGHPUT: Final = Figure(
+    *("throughput_bytes_per_s", "B/s", ONLY_FLOWS, "bytes of all messages, one way, over elapsed_s", 1),
+    compute=_bytes_per_s,
+    over_streams=total,
+    kinds=_MESSAGES,
+    higher_is_better=True,
+    watched=True,
+)
+READ_SHARE: Final = Figure(
+    *("read_share", "", ONLY_FLOWS, "of elapsed_s the share that the sender spent in reading the file", 4),
+    compute=lambda group: _disk_share(group, reading=True),
+)
+WRITE_SHARE: Final = Figure(
+    *("write_share", "", ONLY_FLOWS, "of elapsed_s the share that the receiver spent in writing it", 4),
+    compute=lambda group: _disk_share(group, reading=False),
+)
+SYNC: Final = Figure(
+    *("sync_s", "s", ONLY_FLOWS, "from the acknowledgement until the file was safe on the receiver's disk", 6),
+    compute=_sync_s,
+)
+# The percentiles are of buckets, steps of some percent: runs are compared by the mean.
+ROUND_TRIP: Final = Figure(
+    *("app_rtt_mean_us", "us", ONLY_FLOWS, "mean round trip of a message", 3),
+    compute=_mean_us,
+    over_streams=mean_of_all,
+    kinds=_TRIPS,
+)
+ROUND_TRIP_MIN: Final = _trips("min", "least round trip of a message", _extreme_us(0))
+ROUND_TRIP_P50: Final = _trips("p50", "half of the round trips took no longer", _percentile_us(50), "rtt_p50")
+ROUND_TRIP_P90: Final = _trips("p90", "90 % of the round trips took no longer", _percentile_us(90))
+ROUND_TRIP_P99: Final = _trips("p99", "99 % of the round trips took no longer", _percentile_us(99), "rtt_p99")
+ROUND_TRIP_P999: Final = _trips("p999", "99.9 % of the round trips took no longer", _percentile_us(99.9))
+ROUND_TRIP_MAX: Final = _trips("max", "largest round trip of a message", _extreme_us(1))
+ROUND_TRIPS: Final = (
+    *(ROUND_TRIP, ROUND_TRIP_MIN, ROUND_TRIP_P50, ROUND_TRIP_P90, ROUND_TRIP_P99, ROUND_TRIP_P999),
+    ROUND_TRIP_MAX,
+)
+"""Also of several repetitions together."""
+MESSAGES: Final = (
+    Figure("messages", "", ONLY_FLOWS, "messages sent; of ping-pong those that were answered", compute=_count),
+    *(ELAPSED, THROUGHPUT, READ_SHARE, WRITE_SHARE, SYNC),
+    *ROUND_TRIPS,
+)
+"""In the order of the table."""
+
+
+def over_flows(figure: Figure[float], flows: Iterable[FlowGroup]) -> float | None:
+    """Return the value that single flows have together, None if one is unknown."""
+    combine = figure.over_streams or mean_of_all
+    value: float | None = combine(figure.of(flow) for flow in flows)
+    return value

@@ -1,0 +1,72 @@
+"""Figures of paths and hosts: ceiling, limit, processors, counters; `rigctl.analysis` makes them of a repetition."""
+
+from typing import Final
+
+from rigctl.figures.figure import TCP_AND_UDP, Figure
+from rigctl.model.unknowns import most
+from rigctl.settings.setting import MEASURED, Level
+
+_CELLS: Final = frozenset({Level.CELLS})
+_PAIRS: Final = frozenset({Level.PAIRS})
+START_SKEW: Final[Figure[float]] = Figure(
+    *("start_skew_us", "us", MEASURED, "spread of the first-byte times over the flows of the test", 0),
+    kinds=TCP_AND_UDP,
+)
+CEILING: Final[Figure[float]] = Figure(
+    "ceiling_mbps", "Mbit/s", MEASURED, "highest goodput the link allows for that frame size", 1
+)
+EFFICIENCY: Final[Figure[float]] = Figure(
+    *("efficiency", "", MEASURED, "goodput / ceiling", 3), kinds=("tcp", "udp", "blast", "file")
+)
+LIMIT: Final[Figure[str]] = Figure(
+    *("limit", "", MEASURED),
+    "bottleneck: of a pair its own, of a test that of its pair furthest below its ceiling; line-rate, shared-link, "
+    "other-traffic (not the run's, on a link of the path), path (a shaper or policer on the way), window, loss, "
+    "sender or receiver (their processors or quota), machine (the processors that all nodes of a virtual rig "
+    "share), disk, rate (the one requested), mtu (frames smaller than the links allow), or unknown",
+)
+LIMIT_DETAIL: Final[Figure[str]] = Figure(
+    "limit_detail", "", MEASURED, "the rule that named the limit, and the numbers it looked at"
+)
+
+
+def _busy(name: str, meaning: str, kinds: tuple[str, ...] = ()) -> Figure[float]:
+    return Figure(name, "%", MEASURED, meaning, 1, over_streams=most, kinds=kinds)
+
+
+PROCESSORS: Final = (
+    _busy(
+        "cpu_source_pct",
+        "busy time of the sender's node, all CPUs, softirq included, of its capacity; empty below 0.2 s",
+        TCP_AND_UDP,
+    ),
+    _busy("cpu_destination_pct", "busy time of the receiver's node, likewise", TCP_AND_UDP),
+    _busy("busiest_cpu_source_pct", "busy time of the busiest CPU of the sender's node; empty below 0.2 s"),
+    _busy("busiest_cpu_destination_pct", "busy time of the busiest CPU of the receiver's node, likewise"),
+    _busy(
+        "other_cpu_source_pct",
+        "CPU time on the sender's node that neither agents nor interrupts took, of its capacity; on a virtual rig, of "
+        "the machine's that all agents did not take; empty below 0.2 s",
+    ),
+    _busy("other_cpu_destination_pct", "… on the receiver's node, likewise"),
+    _busy(
+        "agent_cpu_source_pct",
+        "CPU time of the sender's agent, of what its threads, one for each flow, could have used",
+    ),
+    _busy("agent_cpu_destination_pct", "CPU time of the receiver's agent, likewise"),
+)
+COUNTERS: Final[tuple[Figure[float], ...]] = (
+    Figure(
+        "trunk_octets", "B", _CELLS, "octets that the switches counted on their trunk, in the direction of the data"
+    ),
+    Figure("trunk_expected_octets", "B", _CELLS, "payload, retransmits and headers that the flows sent over it"),
+    Figure(
+        *("counters_difference_pct", "%", _CELLS),
+        "octets counted against those expected: on the trunk, else at the senders' switch ports",
+        2,
+    ),
+    Figure("source_port_octets", "B", _PAIRS, "octets received by the switch at the sender's port"),
+    Figure("destination_port_octets", "B", _PAIRS, "octets sent by the switch at the receiver's port"),
+)
+PATHS: Final = (START_SKEW, CEILING, EFFICIENCY, LIMIT, LIMIT_DETAIL, *PROCESSORS, *COUNTERS)
+"""In the order of the table."""

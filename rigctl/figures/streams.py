@@ -1,0 +1,128 @@
+"""Figures of streams of bytes: goodput, retransmits, round trips, marks of congestion, times that senders waited."""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from rigctl.figures.figure import ALL_LEVELS, TCP, TCP_AND_UDP, Figure, FlowGroup
+from rigctl.model.unknowns import least, mean, total
+from rigctl.records import Side
+from rigctl.settings import DSCP
+from rigctl.settings.setting import MEASURED, ONLY_FLOWS, Level
+
+_ECN: Final = 3
+"""The bits of ECN in the byte of an IP header that has the mark (RFC 3168) …"""
+_CE: Final = 3
+"""… and their value in a packet that met congestion."""
+_BYTES: Final = ALL_LEVELS - {Level.HISTOGRAM}
+_FLOWS: Final = frozenset({Level.FLOWS, Level.INTERVALS})
+
+
+def _bytes(group: FlowGroup) -> int | None:
+    return total(flow.bytes for flow in group.flows) if group.whole else None
+
+
+def _mbps(group: FlowGroup) -> float | None:
+    received, window_ns = _bytes(group), group.window_ns
+    if received is None or window_ns is None or window_ns[1] == window_ns[0]:
+        return None
+    return received * 8e-6 / ((window_ns[1] - window_ns[0]) / 1e9)
+
+
+def _share_pct(part: Iterable[int | None], whole: Iterable[int | None]) -> float | None:
+    some, every = total(part), total(whole)
+    return 100 * some / every if some is not None and every else None
+
+
+def _marked(receiver: Side | None) -> tuple[int | None, int | None]:
+    """Return how many packets arrived marked CE, and how many in all."""
+    if receiver is None:
+        return None, None
+    if receiver.datagrams is None:
+        return receiver.tcp.received_ce, receiver.tcp.segs_in
+    counts = receiver.counts(DSCP)
+    if counts is None:
+        return None, None
+    return sum(count for octet, count in counts if octet & _ECN == _CE), sum(count for _, count in counts)
+
+
+def _ce_pct(group: FlowGroup) -> float | None:
+    marked = [_marked(flow.receiver) for flow in group.flows]
+    return _share_pct((ce for ce, _ in marked), (packets for _, packets in marked))
+
+
+def _ce_echo_pct(group: FlowGroup) -> float | None:
+    senders = [flow.sender.tcp if flow.sender else None for flow in group.flows]
+    return _share_pct(
+        (tcp.delivered_ce if tcp else None for tcp in senders), (tcp.delivered if tcp else None for tcp in senders)
+    )
+
+
+def _of_sender(name: str) -> Callable[[FlowGroup], int | None]:
+    """Return the function that gives a value of the sender of a single flow (tcp_info)."""
+    return lambda group: next((getattr(side.tcp, name) for side in group.senders), None)
+
+
+BYTES: Final = Figure(
+    "bytes", "B", _BYTES, "application bytes received in the measurement interval", compute=_bytes, over_streams=total
+)
+GOODPUT: Final = Figure(
+    *("goodput_mbps", "Mbit/s", _BYTES, "application bits per second at the receiver", 1),
+    compute=_mbps,
+    over_streams=total,
+    kinds=TCP_AND_UDP,
+    higher_is_better=True,
+    watched=True,
+)
+GOODPUT_MEDIAN: Final[Figure[float]] = Figure(
+    *("goodput_median_mbps", "Mbit/s", frozenset({Level.CELLS})),
+    *("median over intervals of the sum of all flows at common instants", 1),
+    kinds=TCP_AND_UDP,
+)
+RETRANSMITS: Final = Figure(
+    *("retransmits", "", TCP, "TCP segments retransmitted in the measurement interval"),
+    compute=lambda group: total(flow.retransmits for flow in group.flows) if group.whole else None,
+    over_streams=total,
+    kinds=("tcp", "pingpong", "blast", "file"),
+)
+RTT: Final = Figure(
+    *("rtt_us", "us", TCP, "smoothed round-trip time at the end, mean over flows", 0),
+    compute=lambda group: mean(side.tcp.rtt_us for side in group.senders),
+    over_streams=mean,
+    kinds=("tcp",),
+)
+RTT_MIN: Final = Figure(
+    *("rtt_min_us", "us", MEASURED, "smallest round-trip time seen", 0),
+    compute=lambda group: least(side.tcp.rtt_min_us for side in group.senders),
+    over_streams=least,
+    over_repetitions=least,
+    kinds=("tcp",),
+)
+STREAMS: Final = (
+    RTT,
+    RTT_MIN,
+    Figure(
+        *("ce_pct", "%", MEASURED),
+        "packets that arrived marked CE (ECN), of those that arrived: TCP segments as the receiver's kernel counts "
+        "them (Linux 6.18), UDP datagrams with dscp; empty: not known, or without ECN",
+        4,
+        compute=_ce_pct,
+    ),
+    Figure(
+        *("ce_echo_pct", "%", MEASURED),
+        "TCP segments that were acknowledged with the echo of a mark (tcpi_delivered_ce), of those delivered: with the "
+        "ECN of RFC 3168 all of a round trip in which one was marked; empty: not known, or without ECN",
+        4,
+        compute=_ce_echo_pct,
+    ),
+    Figure("cwnd", "", _FLOWS, "congestion window, segments", compute=_of_sender("cwnd")),
+    Figure("busy_us", "us", ONLY_FLOWS, "time the sender had data to send", compute=_of_sender("busy_us")),
+    Figure(
+        *("rwnd_limited_us", "us", ONLY_FLOWS, "of which limited by the advertised window"),
+        compute=_of_sender("rwnd_limited_us"),
+    ),
+    Figure(
+        *("sndbuf_limited_us", "us", ONLY_FLOWS, "of which limited by the send buffer"),
+        compute=_of_sender("sndbuf_limited_us"),
+    ),
+)
+"""Figures of the connections of streams, from round trips on, in the order of the table."""

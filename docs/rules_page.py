@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from rigctl.model.limits.rules import RULES
+from rigctl.limits.rules import RULES
 
 _HEAD: Final = """# Rules of the limit
 
-Generated from `rigctl/model/limits/rules.py` by `make pages`; do not edit this page.
+Generated from `rigctl/limits/rules.py` by `make pages`; do not edit this page.
 
 The first rule that holds names the limit; one whose evidence is not known is passed over. Thresholds and their
 reasons stand in that file; what they mean, in [limits](../explanation/limits.md).

@@ -6,16 +6,16 @@ from functools import cached_property
 from statistics import fmean, stdev
 from typing import Any, TypeAlias, TypeVar
 
-from rigctl.analysis.limits.evidence import Losses, advertised_bytes, held_us, losses_of, named, window_share
-from rigctl.analysis.limits.hosts import Busy, WindowCause, busy_of, window_cause
 from rigctl.analysis.rows.cells import Derived, Row, grouped
 from rigctl.analysis.rows.frames import Frames
 from rigctl.figures import Figure, combine_repetitions
 from rigctl.figures.effective import CONGESTION_IN_USE, COUNTED_FIGURES, MSS_EFFECTIVE, MTU, WINDOW_EFFECTIVE
 from rigctl.figures.paths import CEILING, EFFICIENCY
 from rigctl.figures.streams import BYTES, GOODPUT, RETRANSMITS
-from rigctl.model.limits.ceilings import above_ceiling
-from rigctl.model.limits.rules import Verdict, judged, pooled
+from rigctl.limits.ceilings import above_ceiling
+from rigctl.limits.evidence import Losses, advertised_bytes, held_us, losses_of, named, window_share
+from rigctl.limits.hosts import Busy, WindowCause, busy_of, window_cause
+from rigctl.limits.rules import Diagnosis, judged, pooled
 from rigctl.model.unknowns import agreed, joined, mean, total
 from rigctl.records import Cell, Flow, RunInfo, RunStatus, Side, Status, Stream, by_stream
 
@@ -67,7 +67,7 @@ class StreamSummary:
     results: Results = field(default_factory=lambda: Results(()), repr=False, compare=False)
     flows: Sequence[Flow] = field(default=(), repr=False, compare=False)
     probed: bool = False  # by probes beside the stream
-    verdict: Verdict = field(default_factory=Verdict)  # the limit of this stream, whatever limited the others
+    verdict: Diagnosis = field(default_factory=Diagnosis)  # the limit of this stream, whatever limited the others
 
     def __getitem__(self, figure: Figure[T]) -> T | None:
         return self.results[figure]
@@ -180,7 +180,7 @@ class CellSummary:
     efficiency: float | None
     limit: str
     exclusions: tuple[Exclusion, ...]
-    verdict: Verdict = field(default_factory=Verdict)
+    verdict: Diagnosis = field(default_factory=Diagnosis)
     window_cause: WindowCause | None = None  # if the window is the limit
     held_share: float | None = None  # share of its senders' busy time in which a window or buffer was full
     busy: Busy = field(default_factory=Busy)
@@ -227,7 +227,7 @@ def _summary(info: RunInfo, cell: Cell, measured: Sequence[_Measured]) -> CellSu
             Results([own[stream] for _, own in counted]),
             by_pair.get(stream, ()),
             probed,
-            verdicts.get(stream, Verdict()),
+            verdicts.get(stream, Diagnosis()),
         )
         for stream in cell.streams
     )
@@ -252,7 +252,7 @@ def _summary(info: RunInfo, cell: Cell, measured: Sequence[_Measured]) -> CellSu
     )
 
 
-def _window_cause(info: RunInfo, cell: Cell, flows: Sequence[Flow], verdict: Verdict) -> WindowCause | None:
+def _window_cause(info: RunInfo, cell: Cell, flows: Sequence[Flow], verdict: Diagnosis) -> WindowCause | None:
     stream = flows[0].stream
     own = [flow for flow in flows if flow.stream == stream]
     senders = [flow.sender for flow in own if flow.sender is not None]

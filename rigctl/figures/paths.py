@@ -3,6 +3,7 @@
 from typing import Final
 
 from rigctl.figures.figure import TCP_AND_UDP, Figure
+from rigctl.limits.rules import LIMITS
 from rigctl.model.unknowns import most
 from rigctl.settings.setting import MEASURED, Level
 
@@ -20,10 +21,8 @@ EFFICIENCY: Final[Figure[float]] = Figure(
 )
 LIMIT: Final[Figure[str]] = Figure(
     *("limit", "", MEASURED),
-    "bottleneck: of a pair its own, of a test that of its pair furthest below its ceiling; line-rate, shared-link, "
-    "other-traffic (not the run's, on a link of the path), path (a shaper or policer on the way), window, loss, "
-    "sender or receiver (their processors or quota), machine (the processors that all nodes of a virtual rig "
-    "share), disk, rate (the one requested), mtu (frames smaller than the links allow), or unknown",
+    "bottleneck: of a pair its own, of a test that of its pair furthest below its ceiling; "
+    + ", ".join(f"{limit.word} ({limit.meaning})" if limit.meaning else limit.word for limit in LIMITS.values()),
 )
 LIMIT_DETAIL: Final[Figure[str]] = Figure(
     "limit_detail", "", MEASURED, "the rule that named the limit, and the numbers it looked at"

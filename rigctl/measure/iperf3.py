@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final, Self, TypeAlias
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from rigctl.base.texts import printable
-from rigctl.model.limits.ceilings import IP_HEADER, TCP_HEADER
+from rigctl.model.frames import IP_HEADER, TCP_HEADER
 from rigctl.records import Cell, Datagrams, Direction, Flow, Pair, Series, Side, TcpInfo
 from rigctl.settings import CONGESTION, MSS, SETTINGS, WINDOW, Settings
 from rigctl.settings.sockets import TIMESTAMPS_OPTION

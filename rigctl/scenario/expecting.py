@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
 from rigctl.base.units import parse_bytes, parse_duration, parse_rate
 from rigctl.figures import BY_NAME, FIGURES, Column, Level
-from rigctl.model.limits.rules import RULES
+from rigctl.limits.rules import LIMITS
 from rigctl.records import Comparison, Expectation
 from rigctl.scenario.classes import Test
 from rigctl.scenario.matrix import MAX_CELLS, as_list
@@ -22,7 +22,7 @@ from rigctl.settings.kinds import KINDS, Kind
 from rigctl.yamlfile import Document, FieldError, Mistake, Section, describe, suggestion
 from rigctl.yamlfile.fields import MAX_VALUE_CHARS, named, parse_whole, shown
 
-LIMITS: Final = tuple(sorted({"unknown", *(rule.limit for rule in RULES)}))
+LIMIT_WORDS: Final = tuple(sorted(LIMITS))
 
 OF_KIND: Final[Mapping[str, tuple[str, ...]]] = {
     name: tuple(figure.name for figure in FIGURES.values() if name in figure.kinds) for name in KINDS
@@ -116,8 +116,8 @@ def parse_limits(name: str, value: object) -> Bound:
     """Return the bottlenecks that are expected: one, or one of several. Raise `FieldError`."""
     words = as_list(value)
     for word in words or [value]:
-        if not isinstance(word, str) or word not in LIMITS:
-            hint = suggestion(word, LIMITS) if isinstance(word, str) else f" Known: {', '.join(LIMITS)}."
+        if not isinstance(word, str) or word not in LIMIT_WORDS:
+            hint = suggestion(word, LIMIT_WORDS) if isinstance(word, str) else f" Known: {', '.join(LIMIT_WORDS)}."
             raise FieldError(f"{name} {shown(word)}: unknown limit.{hint}")
     return Bound(" or ".join(words), Comparison.ONE_OF, words=tuple(words))
 
@@ -133,7 +133,7 @@ _Tests = Annotated[
 _Limits = Annotated[
     Bound | None,
     named(parse_limits),
-    WithJsonSchema({"anyOf": [{"enum": list(LIMITS)}, {"type": "array", "items": {"enum": list(LIMITS)}}]}),
+    WithJsonSchema({"anyOf": [{"enum": list(LIMIT_WORDS)}, {"type": "array", "items": {"enum": list(LIMIT_WORDS)}}]}),
 ]
 _Bound = Annotated[
     Bound | None, named(parse_bound), WithJsonSchema({"type": "string", "pattern": r"^\s*(>=?|<=?)\s*[0-9]"})

@@ -5,17 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rigctl.base.units import format_rate
+from rigctl.limits.ceilings import ceiling_bps, datagram_ceiling_bps
+from rigctl.limits.links import DataPath, Links, trunk_link
+from rigctl.model.frames import IP_HEADER, TCP_HEADER, effective_mss
 from rigctl.model.latency import baseline_s
-from rigctl.model.limits.ceilings import (
-    IP_HEADER,
-    TCP_HEADER,
-    DataPath,
-    Links,
-    ceiling_bps,
-    datagram_ceiling_bps,
-    effective_mss,
-    trunk_link,
-)
 from rigctl.records import Cell, Pair, RunPlan
 from rigctl.settings import (
     CONDITION,

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from rigctl.base.units import format_bytes, format_duration
 from rigctl.conditions.condition import condition_mistakes
-from rigctl.model.limits.ceilings import Packet
+from rigctl.model.frames import Packet
 from rigctl.records import Cell, Condition, Pair
 from rigctl.rig.inventory import Rig
 from rigctl.scenario.classes import Test, class_clashes, place_of, setting_mistake

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bench import ran, table, timed
 
-from rigctl.model.limits.ceilings import window_bps
+from rigctl.limits.ceilings import window_bps
 
 ROUND_TRIPS_MS = (1, 5, 20)
 WINDOWS_K = (8, 16, 32, 64)

@@ -15,7 +15,7 @@ from typing import Final
 
 from bench import ran, table
 
-from rigctl.model.limits.ceilings import ceiling_bps
+from rigctl.limits.ceilings import ceiling_bps
 from rigctl.virtual.links import burst_bytes
 
 DURATION_S: Final = 10

@@ -21,7 +21,7 @@ from typing import Final
 
 from bench import ROOT, table
 
-ROOMS: Final = ("model", "analysis", "protocol", "scenario")
+ROOMS: Final = ("model", "limits", "analysis", "protocol", "scenario")
 SURVIVED, UNREACHED = {0}, {5, 33}  # mutmut's exit codes: tests passed; no test reaches it
 CONFIGURATION: Final = """
 [tool.mutmut]

@@ -12,7 +12,8 @@ from typing import Any, Final
 import builders
 import numpy as np
 
-from rigctl.model.limits.ceilings import ceiling_bps, effective_mss
+from rigctl.limits.ceilings import ceiling_bps
+from rigctl.model.frames import effective_mss
 from rigctl.records import (
     Cell,
     Condition,

@@ -10,7 +10,15 @@ from functools import cached_property, partial
 from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
-from rigctl.analysis.limits.ceiling import (
+from rigctl.analysis.rows.counters import Balance, Balances, measured_as, port_octets, trunk_total
+from rigctl.figures import FIGURES, NAMES, FlowGroup, Level
+from rigctl.figures.effective import WINDOW_EFFECTIVE
+from rigctl.figures.paths import CEILING, EFFICIENCY, LIMIT, LIMIT_DETAIL
+from rigctl.figures.streams import GOODPUT, GOODPUT_MEDIAN
+from rigctl.limits.evidence import evidence, named, other_traffic_found
+from rigctl.limits.hosts import BUSY_COLUMNS, Processors, busy_of, effective_window, processors
+from rigctl.limits.links import DataPath, Links, Taken, trunk_link
+from rigctl.limits.paths import (
     clamped_mss,
     data_path,
     datagram_path,
@@ -19,15 +27,7 @@ from rigctl.analysis.limits.ceiling import (
     link_rate_bps,
     several_links,
 )
-from rigctl.analysis.limits.evidence import evidence, named, other_traffic_found
-from rigctl.analysis.limits.hosts import BUSY_COLUMNS, Processors, busy_of, effective_window, processors
-from rigctl.analysis.rows.counters import Balance, Balances, measured_as, port_octets, trunk_total
-from rigctl.figures import FIGURES, NAMES, FlowGroup, Level
-from rigctl.figures.effective import WINDOW_EFFECTIVE
-from rigctl.figures.paths import CEILING, EFFICIENCY, LIMIT, LIMIT_DETAIL
-from rigctl.figures.streams import GOODPUT, GOODPUT_MEDIAN
-from rigctl.model.limits.ceilings import DataPath, Links, Taken, trunk_link
-from rigctl.model.limits.rules import Evidence, Verdict, judged
+from rigctl.limits.rules import Diagnosis, Evidence, judged
 from rigctl.model.search import decided
 from rigctl.model.unknowns import agreed, known_total, least, total
 from rigctl.model.window import CommonWindow
@@ -195,7 +195,7 @@ class Achieved:
         return dict(zip(BUSY_COLUMNS, chain(*zip(*(end.shares for end in ends), strict=True)), strict=True))
 
     @cached_property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Diagnosis:
         return judged(self.evidence)
 
     @cached_property
@@ -303,7 +303,7 @@ class Derived:
     def _ceiling_mbps(self) -> float | None:
         return self.links.together_mbps([one.path for one in self.streams.values()])
 
-    def _limit(self, share: float | None) -> Verdict:
+    def _limit(self, share: float | None) -> Diagnosis:
         return named(((seen, self.streams[stream].verdict) for stream, seen in self.seen.items()), share)
 
     @cached_property

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rigctl.analysis.limits.ceiling import link_mtu, link_rate_bps
+from rigctl.limits.paths import link_mtu, link_rate_bps
 from rigctl.model.counters.balance import Framing, Reconciliation, in_order, other_traffic, reconcile, summed
 from rigctl.model.counters.losses import Attribution, attribute
 from rigctl.model.counters.points import (

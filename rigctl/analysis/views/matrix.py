@@ -16,9 +16,9 @@ from operator import attrgetter, itemgetter
 from statistics import fmean, median, median_low
 from typing import Final, TypeAlias
 
-from rigctl.analysis.limits.hosts import PROCESSORS
 from rigctl.analysis.summary import CellSummary
-from rigctl.model.limits.ceilings import Packet
+from rigctl.limits.hosts import PROCESSORS
+from rigctl.model.frames import Packet
 from rigctl.model.unknowns import agreed
 from rigctl.records import Cell, Condition, RunInfo, RunPlan
 from rigctl.settings import CONDITION, LATENCY, PAIRS, PARALLEL, SETTINGS, WINDOW, WINDOW_TOTAL

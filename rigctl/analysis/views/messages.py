@@ -10,14 +10,15 @@ from functools import cached_property
 from statistics import fmean
 from typing import TypeVar
 
-from rigctl.analysis.limits.ceiling import data_path, link_rate_bps, several_links
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.summary import Exclusion
 from rigctl.figures import Figure, FlowGroup
 from rigctl.figures.effective import COUNTED_FIGURES
 from rigctl.figures.messages import ELAPSED
+from rigctl.limits.ceilings import above_ceiling
+from rigctl.limits.paths import data_path, link_rate_bps, several_links
+from rigctl.model.frames import Packet
 from rigctl.model.latency import Buckets
-from rigctl.model.limits.ceilings import Packet, above_ceiling
 from rigctl.model.unknowns import total
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Status, Stream
 from rigctl.settings import NODELAY

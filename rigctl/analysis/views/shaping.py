@@ -6,11 +6,11 @@ takes check sequence, preamble and gap, 24 bytes more (docs/reference/virtual-ri
 
 from typing import Final
 
-from rigctl.analysis.limits.ceiling import link_mtu, path_rate_bps
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.figures.effective import MSS_EFFECTIVE
-from rigctl.model.limits.ceilings import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, Packet
+from rigctl.limits.paths import link_mtu, path_rate_bps
+from rigctl.model.frames import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, Packet
 from rigctl.model.unknowns import least
 from rigctl.records import RunInfo, Stream
 from rigctl.settings import NODELAY

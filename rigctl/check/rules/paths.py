@@ -14,7 +14,7 @@ from rigctl.check.records import NodeState, RigState
 from rigctl.check.rules.findings import command, error, finding_on, nodes_of, paths_of, warning
 from rigctl.check.rules.nodes import is_dead, is_loopback, misrouted
 from rigctl.findings import Finding, Severity
-from rigctl.model.limits.ceilings import ETHERNET_HEADER, IP_HEADER
+from rigctl.model.frames import ETHERNET_HEADER, IP_HEADER
 
 _ICMP_HEADER: Final = 8
 _OWN: Final = ("EPERM", "EACCES")

@@ -20,7 +20,8 @@ from rigctl.base.units import (
 )
 from rigctl.cli.options import Json
 from rigctl.cli.output import Mbps, Model, Versioned, at, plain_console, print_table
-from rigctl.model.limits.ceilings import Expected, Packet, expected, windows_bps
+from rigctl.limits.ceilings import Expected, expected, windows_bps
+from rigctl.model.frames import Packet
 
 _PROTOCOLS: Final[tuple[Literal["tcp", "udp"], ...]] = ("tcp", "udp")
 _Number = TypeVar("_Number", int, float)

@@ -24,15 +24,8 @@ from typing import Final
 
 from rigctl.model.counters.points import CountingPoint, Crossing, PointKind, Wiring, by_ends_of, retransmitted_bytes
 from rigctl.model.counters.rises import Counted, Traffic
+from rigctl.model.frames import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, IP_HEADER, TCP_HEADER, UDP_HEADER
 from rigctl.model.latency import PROBE_BYTES
-from rigctl.model.limits.ceilings import (
-    ETHERNET_CHECK,
-    ETHERNET_GAP,
-    ETHERNET_HEADER,
-    IP_HEADER,
-    TCP_HEADER,
-    UDP_HEADER,
-)
 from rigctl.model.unknowns import least, total
 from rigctl.records import Flow, Repetition
 from rigctl.settings.sockets import TIMESTAMPS_OPTION

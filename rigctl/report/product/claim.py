@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
-from rigctl.analysis.limits.ceiling import link_rate_bps, path_rate_bps
 from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.expectations import checks
 from rigctl.base.units import format_rate
+from rigctl.limits.paths import link_rate_bps, path_rate_bps
 from rigctl.model.statistics.samples import LEAST
 from rigctl.records import RunStatus, Status
 from rigctl.report.product.theme import ClaimSection

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from rigctl.analysis.limits.ceiling import link_rate_bps
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.base.units import format_rate
+from rigctl.limits.paths import link_rate_bps
 from rigctl.model.unknowns import least
 from rigctl.records import Repetition, RunInfo
 from rigctl.report.blocks import Block, Column, Document, Folded, Row, Table

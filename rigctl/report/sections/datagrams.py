@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
 
-from rigctl.analysis.limits.ceiling import datagram_path
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
@@ -28,7 +27,8 @@ from rigctl.figures.datagrams import (
 )
 from rigctl.figures.effective import BURST_EFFECTIVE
 from rigctl.findings import Finding, Severity, Weight, tests
-from rigctl.model.limits.ceilings import LINE_RATE, reaches
+from rigctl.limits.ceilings import LINE_RATE, reaches
+from rigctl.limits.paths import datagram_path
 from rigctl.model.search import Search, Trial
 from rigctl.model.unknowns import most
 from rigctl.records import Cell, RunInfo

@@ -8,13 +8,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
-from rigctl.analysis.limits.hosts import sysctl_value
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.classes import CountedValues, counted_values
 from rigctl.figures.effective import COUNTED
 from rigctl.findings import Finding, Severity, Subject, Weight
 from rigctl.findings import tests as tests_of
+from rigctl.limits.hosts import sysctl_value
 from rigctl.records import Cell, Flow, Repetition, Side
 from rigctl.report.blocks import Part
 from rigctl.report.words.text import listed, numbers_text, plural, some

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final, TypeAlias
 
-from rigctl.analysis.limits.hosts import PROCESSORS
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.matrix import (
@@ -29,6 +28,7 @@ from rigctl.analysis.views.matrix import (
 from rigctl.base.units import format_duration, format_rate, size_words
 from rigctl.conditions.kernel import RESIZE_SYSCTL
 from rigctl.findings import Finding, Weight
+from rigctl.limits.hosts import PROCESSORS
 from rigctl.model.unknowns import most
 from rigctl.records import Condition, Direction, RunInfo
 from rigctl.report.blocks import (

@@ -9,10 +9,10 @@ from dataclasses import replace
 from statistics import median
 from typing import Final, Literal
 
-from rigctl.analysis.limits.ceiling import datagram_path
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
-from rigctl.model.limits.ceilings import window_bps
+from rigctl.limits.ceilings import window_bps
+from rigctl.limits.paths import datagram_path
 from rigctl.records import settings_words
 from rigctl.report.blocks import Chart, Charts, Key, Part
 from rigctl.report.charts.bars import WIDE, bars_chart, bars_of, names_of

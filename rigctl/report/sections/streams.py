@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from rigctl.analysis.limits.hosts import UNSCALED_BYTES, WINDOW_SCALING
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, StreamSummary
@@ -11,8 +10,9 @@ from rigctl.base.units import size_words
 from rigctl.figures.effective import SUBFLOWS, ZEROCOPY_EFFECTIVE
 from rigctl.figures.probes import IDLE, LOADED, RISE
 from rigctl.findings import RUN, Finding, Severity, Weight, tests
+from rigctl.limits.hosts import UNSCALED_BYTES, WINDOW_SCALING
+from rigctl.model.frames import IP_HEADER, TCP_HEADER
 from rigctl.model.latency import has_grown
-from rigctl.model.limits.ceilings import IP_HEADER, TCP_HEADER
 from rigctl.records import Facts, RunInfo
 from rigctl.report.blocks import Part, Table
 from rigctl.report.tables import requested

@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from rigctl.analysis.limits.evidence import window_allows_bps
-from rigctl.analysis.limits.hosts import PROCESSORS, UNSCALED_BYTES, WINDOW_SCALING, WindowCause
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.summary import CellSummary
 from rigctl.base.units import size_words
 from rigctl.findings import Finding, Number, Severity, Weight, tests
-from rigctl.model.limits.ceilings import window_bps
+from rigctl.limits.ceilings import window_bps
+from rigctl.limits.evidence import window_allows_bps
+from rigctl.limits.hosts import PROCESSORS, UNSCALED_BYTES, WINDOW_SCALING, WindowCause
+from rigctl.limits.rules import LIMITS
 from rigctl.report.words.text import (
     FEW_SHARE,
     MOST_LISTED,
@@ -24,24 +25,14 @@ from rigctl.report.words.text import (
 )
 from rigctl.settings import WINDOW
 
-_WARNED: Final = ("path", "other-traffic", "sender", "receiver", "disk", "mtu")
 _HALF: Final = 0.5
 FULL: Final = 1.005
 """More than this share of a link's rate is not explained by the rounding of times."""
-_LIMITS: Final = {
-    "line-rate": "at line rate",
-    "shared-link": "limited by a shared link",
-    "loss": "limited by losses",
-    "other-traffic": "limited by other traffic",
-    "rate": "as requested",
-    "machine": "limited by processors",
-    "unknown": "",
-}
 
 
 def limit_words(cell: CellSummary) -> str:
     """Return `limited by the window`; empty where the limit is unknown."""
-    return _LIMITS.get(cell.limit, f"limited by the {cell.limit}")
+    return LIMITS[cell.limit].phrase
 
 
 def most_have(cells: Sequence[CellSummary], limits: Collection[str]) -> bool:
@@ -86,7 +77,7 @@ def bottleneck_findings(cells: Sequence[CellSummary], without: str = "") -> Iter
     for own in grouped(described, lambda cell: (cell.verdict.limit, cell.verdict.rule)).values():
         name, why, remedy = _named(own[0]) or ("", "", "")
         evidence = f"; {why}" if len(own) == 1 else f". In test {own[0].cell.number}, {why}"
-        fault = own[0].verdict.limit in _WARNED
+        fault = LIMITS[own[0].verdict.limit].is_fault
         advice = remedy if fault or most_have(cells, (own[0].limit,)) else None
         level = Severity.WARNING if fault else Severity.NOTE
         yield _finding(own, f"Limited by {name}: {_which(own)}{evidence}.", level, own[0].verdict.numbers, advice)

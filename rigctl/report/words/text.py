@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
-from rigctl.model.limits.ceilings import percent
+from rigctl.limits.ceilings import percent
 from rigctl.records import Cell, Pair, settings_words, several_sets
 from rigctl.settings import SETTINGS
 

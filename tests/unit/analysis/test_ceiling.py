@@ -8,14 +8,15 @@ import das2
 import message_runs
 import pytest
 
-from rigctl.analysis.limits.ceiling import data_path, datagram_path, link_mtu, path_rate_bps
 from rigctl.analysis.rows.cells import derive
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import CellSummary, Results, summaries
 from rigctl.analysis.views import shaping
 from rigctl.analysis.views.messages import message_results
 from rigctl.figures.effective import MSS_EFFECTIVE
-from rigctl.model.limits.ceilings import Packet, trunk_link
+from rigctl.limits.links import trunk_link
+from rigctl.limits.paths import data_path, datagram_path, link_mtu, path_rate_bps
+from rigctl.model.frames import Packet
 from rigctl.records import Condition, Direction, HostSetting, Link, Pair, RunInfo, Stream, Trunk
 
 

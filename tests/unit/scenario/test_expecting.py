@@ -9,7 +9,7 @@ from planning import message, planned
 
 from rigctl.figures import COLUMNS
 from rigctl.records import Comparison, Expectation
-from rigctl.scenario.expecting import COLUMNS_OF, LIMITS, OF_KIND, column_of
+from rigctl.scenario.expecting import COLUMNS_OF, LIMIT_WORDS, OF_KIND, column_of
 from rigctl.settings.kinds import KINDS
 from rigctl.store.rows import plan_from
 from rigctl.store.rows import plan_json as as_json
@@ -41,7 +41,7 @@ def test_every_figure_is_a_column_and_of_some_kind_and_every_limit_a_word_of_its
     assert all(any(column_of(figure, kind) for kind in KINDS.values()) for figure in COLUMNS_OF)
     assert set(OF_KIND) == set(KINDS)
     meaning = next(column.meaning for column in COLUMNS if column.name == "limit")
-    assert all(word in meaning for word in LIMITS)
+    assert all(word in meaning for word in LIMIT_WORDS)
 
 
 def test_the_limit_may_be_one_of_several(tmp_path: Path) -> None:

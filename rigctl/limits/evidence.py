@@ -1,4 +1,4 @@
-"""The evidence for the rules of the limit (`rigctl.model.limits.rules`), and the limit of a test from its streams."""
+"""The evidence for the rules of the limit (`rigctl.limits.rules`), and the limit of a test from its streams."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,10 +11,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rigctl.analysis.limits.hosts import Busy
+from rigctl.limits.ceilings import LINE_RATE, loss_bps, reaches, window_bps
+from rigctl.limits.hosts import Busy
+from rigctl.limits.links import DataPath, Links, Taken
+from rigctl.limits.rules import Diagnosis, Evidence, judged, together
 from rigctl.model.counters.points import CountingPoint, PointKind
-from rigctl.model.limits.ceilings import LINE_RATE, DataPath, Links, Taken, loss_bps, reaches, window_bps
-from rigctl.model.limits.rules import Evidence, Verdict, judged, together
 from rigctl.model.unknowns import mean_of_all, total
 from rigctl.model.window import CommonWindow, sum_over_flows
 from rigctl.records import Flow, RunInfo, Side
@@ -346,7 +347,7 @@ def evidence(
     )
 
 
-def named(streams: Iterable[tuple[Evidence, Verdict]], efficiency_share: float | None) -> Verdict:
+def named(streams: Iterable[tuple[Evidence, Diagnosis]], efficiency_share: float | None) -> Diagnosis:
     """Return the limit of a test from its streams; `efficiency_share` is that of their sum."""
     seen = []
     for own, verdict in streams:

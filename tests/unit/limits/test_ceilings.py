@@ -7,8 +7,10 @@ from typing import Any, TypeAlias
 import builders
 import pytest
 
-from rigctl.model.limits import ceilings
-from rigctl.model.limits.ceilings import DataPath, Links, Packet, TrunkLink
+from rigctl.limits import ceilings
+from rigctl.limits.links import DataPath, Links, TrunkLink, trunk_link
+from rigctl.model import frames
+from rigctl.model.frames import Packet
 from rigctl.records import Link, Trunk
 
 Fields: TypeAlias = dict[str, Any]
@@ -30,9 +32,9 @@ def test_a_link_carries_the_published_fraction(mtu: int, mss: int | None, option
 
 
 def test_a_smaller_mss_than_the_mtu_allows_is_taken_less_the_timestamps() -> None:
-    assert ceilings.effective_mss(1500, 1000) == 988
-    assert ceilings.effective_mss(1500, 1000, timestamps=False) == 1000
-    assert ceilings.effective_mss(1500, None, ip_version=6) == 1428
+    assert frames.effective_mss(1500, 1000) == 988
+    assert frames.effective_mss(1500, 1000, timestamps=False) == 1000
+    assert frames.effective_mss(1500, None, ip_version=6) == 1428
 
 
 @pytest.mark.parametrize(
@@ -50,7 +52,7 @@ def test_a_smaller_mss_than_the_mtu_allows_is_taken_less_the_timestamps() -> Non
     ],
 )
 def test_a_datagram_takes_frames_and_headers(payload: int, mtu: int, ip_version: int, wire: int) -> None:
-    assert ceilings.datagram_wire_bytes(payload, mtu, ip_version) == wire
+    assert frames.datagram_wire_bytes(payload, mtu, ip_version) == wire
 
 
 @pytest.mark.parametrize(("ip_version", "payload"), [(4, 1472), (6, 1452)])
@@ -176,9 +178,9 @@ def test_a_path_crosses_the_trunk_between_two_switches() -> None:
 def test_the_trunk_of_a_plan_holds_the_nodes_at_its_ends() -> None:
     links = {"a": Link(1, 1, switch="s"), "b": Link(1, 1, switch="t"), "c": Link(1, 1, switch="u"), "d": Link(1, 1)}
     plan = replace(builders.plan(), links=links, trunk=Trunk(("s", "t"), 5))
-    assert ceilings.trunk_link(plan) == TrunkLink(5, {"a": "s", "b": "t"})
-    assert ceilings.trunk_link(replace(plan, trunk=Trunk(("s", "t"), None))) is None
-    assert ceilings.trunk_link(replace(plan, trunk=None)) is None
+    assert trunk_link(plan) == TrunkLink(5, {"a": "s", "b": "t"})
+    assert trunk_link(replace(plan, trunk=Trunk(("s", "t"), None))) is None
+    assert trunk_link(replace(plan, trunk=None)) is None
 
 
 def test_the_load_of_a_path_is_that_of_the_fullest_link_that_it_shares() -> None:

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
-from rigctl.model.limits.ceilings import DataPath, Packet, ceiling_bps, datagram_ceiling_bps, trunk_link
+from rigctl.limits.ceilings import ceiling_bps, datagram_ceiling_bps
+from rigctl.limits.links import DataPath, trunk_link
+from rigctl.model.frames import Packet
 from rigctl.model.unknowns import agreed, least, most
 from rigctl.records import Cell, Flow, RunInfo, Stream
 from rigctl.settings import MPTCP, MSS

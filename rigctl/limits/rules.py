@@ -15,7 +15,7 @@ from statistics import fmean, mode
 from types import SimpleNamespace
 from typing import Any, Final
 
-from rigctl.model.limits.ceilings import LINE_RATE, above_ceiling, reaches
+from rigctl.limits.ceilings import LINE_RATE, above_ceiling, reaches
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +138,37 @@ LEAST_ALLOWED: Final = 0.3  # losses, counted in clumps, that allow less did not
 LEAST_ALONE: Final = 0.5  # … and this if a short test cannot tell how they clump: the least of single losses
 MOST_ALLOWED: Final = 2.0  # losses that allow more than this multiple of the goodput explain nothing
 EVEN_DATAGRAMS: Final = 0.4  # variance of passing datagrams ÷ that of random losses: far below 1 at a constant rate
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What limits a test: its word, how an answer says it, what the word means, and whether it is a fault to mend."""
+
+    word: str
+    phrase: str
+    meaning: str = ""
+    is_fault: bool = False
+
+
+LIMITS: Final[Mapping[str, Limit]] = {
+    limit.word: limit
+    for limit in (
+        Limit("line-rate", "at line rate"),
+        Limit("shared-link", "limited by a shared link"),
+        Limit("other-traffic", "limited by other traffic", "not the run's, on a link of the path", is_fault=True),
+        Limit("path", "limited by the path", "a shaper or policer on the way", is_fault=True),
+        Limit("window", "limited by the window"),
+        Limit("loss", "limited by losses"),
+        Limit("sender", "limited by the sender", "its processors or quota", is_fault=True),
+        Limit("receiver", "limited by the receiver", "likewise", is_fault=True),
+        Limit("machine", "limited by processors", "the processors that all nodes of a virtual rig share"),
+        Limit("disk", "limited by the disk", is_fault=True),
+        Limit("rate", "as requested", "the one requested"),
+        Limit("mtu", "limited by the mtu", "frames smaller than the links allow", is_fault=True),
+        Limit("unknown", ""),
+    )
+}
+"""In the order in which they are explained. A new limit is a line here and its rules below."""
 
 
 class Known(SimpleNamespace):
@@ -435,7 +466,7 @@ RULES: Final[tuple[Rule, ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Diagnosis:
     """A limit, the rule that named it and the numbers it looked at."""
 
     limit: str = "unknown"
@@ -454,18 +485,18 @@ def _number(value: float | str | bool) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def judged(seen: Evidence) -> Verdict:
+def judged(seen: Evidence) -> Diagnosis:
     """Return the verdict of the first rule that holds."""
     values = dict(zip(NAMES, values_of(seen), strict=True))
     known, unknown = Known(**values), {name for name, value in values.items() if value is None}
     for rule in RULES:
         if unknown.isdisjoint(rule.needs) and rule.holds(known):
             numbers = {name: values[name] for name in rule.needs}
-            return Verdict(rule.limit, rule.name, rule.cause, {**numbers, "goodput_mbps": seen.goodput_mbps})
-    return Verdict(numbers={"goodput_mbps": seen.goodput_mbps, "efficiency": seen.efficiency})
+            return Diagnosis(rule.limit, rule.name, rule.cause, {**numbers, "goodput_mbps": seen.goodput_mbps})
+    return Diagnosis(numbers={"goodput_mbps": seen.goodput_mbps, "efficiency": seen.efficiency})
 
 
-def together(verdicts: Iterable[tuple[Verdict, float]], whole: Verdict | None = None) -> Verdict:
+def together(verdicts: Iterable[tuple[Diagnosis, float]], whole: Diagnosis | None = None) -> Diagnosis:
     """Return the verdict of a test from those of its streams, each with the Mbit/s it is below its ceiling.
 
     If the streams differ, that is `whole`, the verdict on their sum if they fill their links together; without it,
@@ -475,4 +506,4 @@ def together(verdicts: Iterable[tuple[Verdict, float]], whole: Verdict | None = 
     limits = {verdict.limit for verdict, _ in given}
     if whole is not None and len(limits) > 1:
         return next((verdict for verdict, _ in given if verdict.limit == "shared-link"), whole)
-    return max(given, key=lambda pair: pair[1])[0] if given else Verdict()
+    return max(given, key=lambda pair: pair[1])[0] if given else Diagnosis()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from rigctl.model.limits.rules import Verdict
+from rigctl.limits.rules import Diagnosis
 from rigctl.model.unknowns import least, mean, most
 from rigctl.records import Cell, Flow, NodeUsage, RunInfo, Stream
 from rigctl.settings import BUSY_POLL, WINDOW
@@ -185,7 +185,7 @@ def unscaled_node(info: RunInfo, cell: Cell, stream: Stream) -> str | None:
 
 
 def window_cause(
-    info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow], verdict: Verdict, sndbuf_share: float | None
+    info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow], verdict: Diagnosis, sndbuf_share: float | None
 ) -> WindowCause:
     """Return the cause of the window of a stream that `verdict` says is limited by it."""
     if (unscaled := unscaled_node(info, cell, stream)) is not None and verdict.cause != "send":

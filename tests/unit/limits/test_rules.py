@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rigctl.model.limits.rules import RULES, Evidence, Verdict, judged, pooled, together
+from rigctl.limits.rules import RULES, Diagnosis, Evidence, judged, pooled, together
 
 SENDS: dict[str, Any] = {
     **{"goodput_mbps": 300.0, "efficiency": 0.3, "held_share": 0.0, "sending_share": 1.0, "halves": True},
@@ -221,7 +221,7 @@ def test_a_verdict_has_the_numbers_that_its_rule_looked_at() -> None:
     verdict = judged(seen(quota_sender=0.914))
     assert verdict.numbers == {"quota_sender": 0.914, "goodput_mbps": 300.0}
     assert verdict.detail == "quota: quota_sender 0.914, goodput_mbps 300"
-    assert Verdict().detail == "no rule applies"
+    assert Diagnosis().detail == "no rule applies"
     assert judged(seen()).numbers == {"goodput_mbps": 300.0, "efficiency": 0.3}
 
 
@@ -233,12 +233,12 @@ def test_repetitions_weigh_as_their_mean() -> None:
 
 
 def test_streams_that_differ_give_the_limit_of_the_one_that_falls_furthest_short() -> None:
-    window, lossy, shared = Verdict("window"), Verdict("loss"), Verdict("shared-link")
+    window, lossy, shared = Diagnosis("window"), Diagnosis("loss"), Diagnosis("shared-link")
     assert together([(window, 900.0), (lossy, 100.0)]) == window
-    assert together([(window, 900.0), (shared, 100.0)], Verdict("line-rate")) == shared
-    assert together([(window, 900.0), (window, 100.0)], Verdict("line-rate")) == window
-    assert together([(window, 1.0), (lossy, 1.0)], Verdict("line-rate")).limit == "line-rate"
-    assert together([]) == Verdict()
+    assert together([(window, 900.0), (shared, 100.0)], Diagnosis("line-rate")) == shared
+    assert together([(window, 900.0), (window, 100.0)], Diagnosis("line-rate")) == window
+    assert together([(window, 1.0), (lossy, 1.0)], Diagnosis("line-rate")).limit == "line-rate"
+    assert together([]) == Diagnosis()
 
 
 def test_each_rule_can_be_passed_over() -> None:

@@ -10,12 +10,12 @@ import pytest
 from documents import cells_of, finding
 from known import known
 
-from rigctl.analysis.limits.evidence import evidence, named, of_flows
-from rigctl.analysis.limits.hosts import Busy, Processors, WindowCause, window_cause
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import CellSummary
 from rigctl.findings import Severity, Weight
-from rigctl.model.limits.rules import Evidence, Verdict, judged
+from rigctl.limits.evidence import evidence, named, of_flows
+from rigctl.limits.hosts import Busy, Processors, WindowCause, window_cause
+from rigctl.limits.rules import Diagnosis, Evidence, judged
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Condition, Datagrams, HostSetting, Link, NicCounters, Pair, Repetition, RunInfo, Series
 
@@ -446,5 +446,5 @@ def test_the_end_and_the_sysctl_that_bound_a_window(sysctls: Any, known: dict[st
     sender = {"sndbuf_bytes": known.get("sndbuf", 400_000), "advertised_window_bytes": known.get("advertised", 65_535)}
     receiver = {"rcvbuf_bytes": known.get("rcvbuf", 400_000)}
     flows = [builders.changing(flow, sender, receiver) for flow in builders.flows(cell, (100.0,))]
-    verdict = Verdict("window", cause=known.get("cause"))
+    verdict = Diagnosis("window", cause=known.get("cause"))
     assert window_cause(info, cell, cell.streams[0], flows, verdict, known.get("sndbuf_share")) == found

@@ -1,0 +1,81 @@
+"""Packets on an Ethernet link: their headers, the sizes of their frames and their time on the wire.
+
+Sources: IEEE 802.3 (preamble 8, header 14, FCS 4, inter-packet gap 12 bytes; 46 bytes least payload), IEEE 802.1Q (a
+tag is 4 bytes, and the least payload 42 then), RFC 768 (UDP), RFC 791 and 8200 (IP headers), RFC 9293 (TCP header),
+RFC 7323 (timestamps take 12 bytes of every segment, padding included).
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from rigctl.settings.sockets import TIMESTAMPS_OPTION
+
+ETHERNET_HEADER: Final = 14
+ETHERNET_CHECK: Final = 4
+ETHERNET_GAP: Final = 8 + 12  # preamble and gap: the time on the wire that is no part of the frame
+ETHERNET_LEAST_FRAME: Final = 64
+VLAN_TAG: Final = 4
+TCP_HEADER: Final = 20
+UDP_HEADER: Final = 8
+IP_HEADER: Final = {4: 20, 6: 40}
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """The headers around the payload of one packet. Sizes are in bytes."""
+
+    protocol: Literal["tcp", "udp"] = "tcp"
+    ip_version: int = 4
+    timestamps: bool = True  # of TCP
+    vlan: bool = False
+
+    @property
+    def header_bytes(self) -> int:
+        """Return the bytes of IP and transport headers."""
+        if self.protocol == "udp":
+            return IP_HEADER[self.ip_version] + UDP_HEADER
+        return IP_HEADER[self.ip_version] + TCP_HEADER + (TIMESTAMPS_OPTION if self.timestamps else 0)
+
+    def frame_bytes(self, payload: int) -> int:
+        """Return the size of the Ethernet frame with padding and check sequence, as switches count it: 1518."""
+        tag = VLAN_TAG if self.vlan else 0
+        frame = ETHERNET_HEADER + tag + self.header_bytes + payload + ETHERNET_CHECK
+        return max(frame, ETHERNET_LEAST_FRAME)
+
+    def wire_bytes(self, payload: int) -> int:
+        """Return the wire time of the packet in bytes, with preamble and gap: 1538."""
+        return self.frame_bytes(payload) + ETHERNET_GAP
+
+    def largest_payload(self, mtu: int) -> int:
+        """Return the payload that fits into an IP packet of `mtu` bytes; 0 or less if none does."""
+        return mtu - self.header_bytes
+
+
+def datagram_wire_bytes(payload: int, mtu: int, ip_version: int = 4) -> int:
+    """Return the wire time of one UDP datagram in bytes, in fragments if it is larger than the MTU carries.
+
+    All fragments but the last carry a multiple of 8 bytes (RFC 791). IPv6 adds 8 bytes to each header (RFC 8200, 4.5).
+    """
+    whole = Packet("udp", ip_version)
+    if payload <= whole.largest_payload(mtu):
+        return whole.wire_bytes(payload)
+    header = IP_HEADER[ip_version] + (8 if ip_version == 6 else 0)
+    room = (mtu - header) // 8 * 8
+    parts, rest = divmod(payload + UDP_HEADER, room)
+    sizes = [room] * parts + ([rest] if rest else [])
+    around = ETHERNET_HEADER + ETHERNET_CHECK
+    return sum(max(around + header + size, ETHERNET_LEAST_FRAME) + ETHERNET_GAP for size in sizes)
+
+
+def effective_mss(mtu: int, mss: int | None, ip_version: int = 4, timestamps: bool = True) -> int:
+    """Return the payload bytes of a full segment for a requested `mss` (None: not requested) on a path with `mtu`.
+
+    The MSS of TCP_MAXSEG and of the SYN includes the options, so timestamps are subtracted from either.
+
+    >>> effective_mss(1500, 8960)
+    1448
+    """
+    announced = mtu - IP_HEADER[ip_version] - TCP_HEADER
+    if mss is not None:
+        announced = min(announced, mss)
+    return announced - (TIMESTAMPS_OPTION if timestamps else 0)

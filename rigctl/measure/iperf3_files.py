@@ -44,8 +44,10 @@ _BEGIN_NS: Final = 10**9
 _MOST_NAME: Final = 64
 _NOTHING: Final = "Nothing was imported"
 _MOST_QUOTE: Final = 60
-_OBJECT: Final = re.compile(r"^[ \t]*\{", re.MULTILINE)
-_NEXT: Final = re.compile(r"[\s,\[]*\{")
+_OBJECT: Final = re.compile(r"^[ \t]*\{(?=\s*[\"}])", re.MULTILINE)
+"""A brace that no name follows is text, as in `{host-a} iperf3 begins`."""
+_NEXT: Final = re.compile(r"[\s,\[]*\{(?=\s*[\"}])")
+_ANYWHERE: Final = re.compile(r"\{(?=\s*[\"}])")
 _C_NAN: Final = re.compile(r"(?<=[:\s])-?(?:nan|inf)(?=[\s,}\]])")
 """Numbers as C prints them, which JSON has not."""
 
@@ -116,8 +118,8 @@ def _object_at(text: str, at: int) -> int | None:
     """Return where the next JSON object begins, or None: right at `at`, at the start of a line, else anywhere."""
     if (match := _NEXT.match(text, at) or _OBJECT.search(text, at)) is not None:
         return match.end() - 1
-    begin = text.find("{") if at == 0 else -1
-    return begin if begin >= 0 else None
+    anywhere = _ANYWHERE.search(text) if at == 0 else None
+    return None if anywhere is None else anywhere.start()
 
 
 def _value(place: str, text: str, begin: int) -> tuple[object, int]:

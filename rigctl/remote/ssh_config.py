@@ -5,6 +5,7 @@ over here: a key that is missing or cannot be read, a missing file of known host
 """
 
 import functools
+import hashlib
 import os
 import pwd
 import re
@@ -30,7 +31,7 @@ _ANSWER_S: Final = 10.0
 _NONE: Final = "none"
 _FILES: Final = ("identityfile", "certificatefile", "userknownhostsfile", "identityagent")
 """Settings whose tokens `ssh -G` leaves as they are written."""
-_TOKEN: Final = re.compile("%[%hnprud]")
+_TOKEN: Final = re.compile(r"%[%CdhikLlnpru]|\$\{\w+\}")
 _FAMILIES: Final = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
 _ALGORITHMS: Final = (
     ("kex_algs", "kexalgorithms", get_kex_algs),
@@ -66,11 +67,10 @@ def way_to(address: str, port: int | None, user: str | None) -> Way | None:
         return None
     said = answers(program, address, port, user, str(Path.home()), age(CONFIG))
     one = {name: values[0] for name, values in said.items()}
-    local = {"%u": pwd.getpwuid(os.getuid()).pw_name, "%d": str(Path.home())}
-    tokens = local | {"%%": "%", "%h": one["hostname"], "%n": address, "%p": one["port"], "%r": one["user"]}
+    tokens = _tokens(address, one)
 
     def filled(text: str) -> str:
-        return _TOKEN.sub(lambda token: tokens[token[0]], text)
+        return _TOKEN.sub(lambda token: tokens.get(token[0], token[0]), text)
 
     said = {name: [filled(value) for value in values] if name in _FILES else values for name, values in said.items()}
     one |= {name: said[name][0] for name in _FILES if name in said}
@@ -101,6 +101,17 @@ def way_to(address: str, port: int | None, user: str | None) -> Way | None:
         tuple(known_hosts),
         tuple(skipped),
     )
+
+
+def _tokens(address: str, one: Mapping[str, str]) -> dict[str, str]:
+    """Return what stands for each token and each variable in names of files (ssh_config(5), TOKENS)."""
+    here, host, port, user = socket.gethostname(), one["hostname"], one["port"], one["user"]
+    whole = hashlib.sha1(f"{here}{host}{port}{user}".encode(), usedforsecurity=False).hexdigest()
+    return {f"${{{name}}}": value for name, value in os.environ.items()} | {
+        **{"%%": "%", "%C": whole, "%d": str(Path.home()), "%h": host, "%i": str(os.getuid())},
+        **{"%k": one.get("hostkeyalias", address), "%L": here.partition(".")[0], "%l": here, "%n": address},
+        **{"%p": port, "%r": user, "%u": pwd.getpwuid(os.getuid()).pw_name},
+    }
 
 
 @functools.lru_cache(maxsize=4096)

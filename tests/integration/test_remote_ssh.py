@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import socketserver
@@ -380,6 +381,21 @@ async def test_tokens_in_names_of_files_are_filled_in(server: Sshd, home: Path) 
     files = "IdentityFile ~/.ssh/%h_%r\nUserKnownHostsFile %d/.ssh/known_%p"
     (home / ".ssh/config").write_text(f"Port {server.port}\nUser {USER}\n{files}\n")
     assert str(server.port) in await said(plain(server))
+
+
+@pytest.mark.parametrize("name", ["%u_%i", "%k_%n", "%l_%L", "%C", "of_${OF_LAB}_%%"])
+async def test_each_token_stands_for_what_ssh_says(
+    server: Sshd, home: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("OF_LAB", "rack7")
+    write_config(home, server, "Host lab", "  HostName 127.0.0.1", f"  IdentityFile ~/.ssh/{name}")
+    config = str(home / ".ssh/config")
+    tried = subprocess.run(["ssh", "-v", "-F", config, "-o", "BatchMode=yes", "lab", "true"], capture_output=True)
+    (file,) = re.findall(r"identity file (\S+) type", tried.stderr.decode())[:1]
+    key = home / ".ssh" / Path(file).name
+    key.write_bytes(server.key.read_bytes())
+    key.chmod(0o600)
+    assert str(server.port) in await said(plain(server, "lab"))
 
 
 async def test_a_proxy_command_is_the_way(server: Sshd, home: Path) -> None:

@@ -16,10 +16,14 @@ from rigctl.settings import MAX_RATE, RATE
 
 
 class RunView:
-    """A run as the sections of a report see it. `every` has all repetitions of the run, as stored."""
+    """A run as the sections of a report see it. `every` has all repetitions of the run, as stored.
 
-    def __init__(self, info: RunInfo, repetitions: Sequence[Repetition]) -> None:
-        self.info = info
+    `whole` is the view of the whole run if this one has some of its tests: classes share their links, so that only all
+    of them together tell what limits each.
+    """
+
+    def __init__(self, info: RunInfo, repetitions: Sequence[Repetition], whole: "RunView | None" = None) -> None:
+        self.info, self._whole = info, whole
         self.plan = info.plan
         self.every = tuple(repetitions)
 
@@ -35,10 +39,7 @@ class RunView:
             return self if chosen else None
         numbers = {cell.number for cell in chosen}
         own = [repetition for repetition in self.every if repetition.cell in numbers]
-        view = RunView(replace(self.info, plan=replace(self.plan, cells=chosen)), own)
-        # Classes share their links: only all of them together tell what limits each.
-        view.frames, view.cells = self.frames, tuple(one for one in self.cells if one.cell.number in numbers)
-        return view
+        return RunView(replace(self.info, plan=replace(self.plan, cells=chosen)), own, self)
 
     @cached_property
     def planned(self) -> tuple[Repetition, ...]:
@@ -52,11 +53,14 @@ class RunView:
 
     @cached_property
     def frames(self) -> Frames:
-        return load(self.info, self.repetitions)
+        return load(self.info, self.repetitions) if self._whole is None else self._whole.frames
 
     @cached_property
     def cells(self) -> tuple[CellSummary, ...]:
-        return summaries(self.frames)
+        if self._whole is None:
+            return summaries(self.frames)
+        numbers = {cell.number for cell in self.plan.cells}
+        return tuple(one for one in self._whole.cells if one.cell.number in numbers)
 
     @cached_property
     def messages(self) -> tuple[MessageResult, ...]:

@@ -73,7 +73,7 @@ def test_loss_is_what_the_network_drops(lossy: Lab, clock: FakeClock, rule: str,
 
 
 def test_as_fast_as_it_can_what_is_missing_was_lost_in_a_row(start: Start) -> None:
-    came, sent = ran(start, duration_ms=200, extra=f"{UDP} size=1472 window=20000")
+    came, sent = ran(start, duration_ms=200, extra=f"{UDP} size=1472 window=20000", connect=PINNED)
     here = came.datagrams[0]
     missing = here["highest"] - here["datagrams"]
     assert sent.datagrams[0]["burst"] is None  # without a rate there is none

@@ -30,7 +30,7 @@ class HostKey:
     to_agent: Callable[[str], str] = str
     from_agent: Callable[[str], str] = str
     is_asked: Callable[[str, str], bool] = str.__eq__  # whether a value, as `from_agent` returns it, is what was asked
-    mistakes: Mistakes | None = None  # what contradicts other keys of the condition
+    mistakes: Mistakes | None = None  # what contradicts other keys of the condition, from the values of them all
 
 
 def parse_on_off(what: str, value: object) -> str:

@@ -213,17 +213,15 @@ def _text_is_kind(value: object) -> object:
     return value if value is None or isinstance(value, dict) else {"kind": value}
 
 
-def _qdisc_mistakes(document: Document, path: tuple[str, ...], section: Mapping[str, Any]) -> Iterator[Mistake]:
+def _qdisc_mistakes(document: Document, path: tuple[str, ...], keys: Mapping[str, Any]) -> Iterator[Mistake]:
     """Yield parameters that a kind of queueing discipline does not have, and those that tbf lacks."""
-    given = _text_is_kind(section.get("qdisc"))
-    kind = given.get("kind") if isinstance(given, dict) else None
-    if not isinstance(given, dict) or not isinstance(kind, str) or kind not in QDISCS:
+    if keys["qdisc"] is None:
         return
+    kind, given = keys["qdisc"].kind, keys["qdisc"].model_fields_set - {"kind"}
     taken = ", ".join(QDISCS[kind]) or "no parameter"
-    for name in given:
-        if name != "kind" and name not in QDISCS[kind] and name in QdiscSection.model_fields:
-            what = f'qdisc {kind}: has no "{name}". It takes {taken}.'
-            yield document.mistake((*path, "qdisc", name), what, at_key=True)
+    for name in given - QDISCS[kind].keys():
+        what = f'qdisc {kind}: has no "{name}". It takes {taken}.'
+        yield document.mistake((*path, "qdisc", name), what, at_key=True)
     missing = [name for name in QDISCS[kind] if name not in given] if kind == "tbf" else []
     if missing:
         what = f"qdisc tbf: {', '.join(missing)} missing. It takes {taken}, as in {_EXAMPLE}."

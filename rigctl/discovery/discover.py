@@ -18,10 +18,9 @@ from rigctl.rig.fields import is_address
 from rigctl.rig.inventory import Node, Secrets, Snmp, Switch
 from rigctl.rig.load import switch_of
 from rigctl.rig.schema import SwitchEntry
-from rigctl.yamlfile import MistakesError
 from rigctl.yamlfile.fields import FieldError, shown
 from rigctl.yamlfile.read import parse_document
-from rigctl.yamlfile.validate import validated
+from rigctl.yamlfile.validate import validate
 
 AT_ONCE: Final = 50
 """Hosts asked at once: a hundred hosts that do not answer take two rounds of 10 s."""
@@ -110,11 +109,9 @@ def switch_named(text: str) -> Switch:
 def _mapped(name: str, mapping: str) -> Switch:
     document = parse_document("--switch", mapping)
     try:
-        model, found = validated(document, SwitchEntry)
+        model = validate(document, SwitchEntry)
     except FieldError as error:
         raise InputError(f"--switch {name}: {error}") from None
-    if found or model is None:
-        raise MistakesError(found)
     if model.address is None:
         raise InputError(
             f"--switch {name}: address is missing, as in {name}={{address: 10.1.1.1, snmp: {{version: 3}}}}"

@@ -19,10 +19,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from rigctl.base.errors import InputError, RigError
 from rigctl.base.files import put
 from rigctl.base.units import parse_duration
-from rigctl.yamlfile import MistakesError, describe
+from rigctl.yamlfile import describe
 from rigctl.yamlfile.fields import FieldError, Flag, named, parse_quantity
 from rigctl.yamlfile.read import read_document
-from rigctl.yamlfile.validate import validated
+from rigctl.yamlfile.validate import validate
 
 _REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LINE: Final = re.compile(r"""\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(["']?)(.*?)\2\s*""", re.ASCII)
@@ -186,11 +186,7 @@ def load(name: str) -> Settings:
         known = ", ".join(names())
         hint = f"Installed: {known}" if known else "None is installed: rigctl nightly install"
         raise InputError(f'no nightly "{name}". {hint}')
-    document = read_document(path)
-    settings, wrong = validated(document, Settings)
-    if settings is None or wrong:
-        raise MistakesError(wrong)
-    return settings
+    return validate(read_document(path), Settings)
 
 
 def save(name: str, settings: Settings) -> Path:

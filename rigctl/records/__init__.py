@@ -45,6 +45,18 @@ from rigctl.records.measured import (
     TcpInfo,
     by_stream,
 )
-from rigctl.records.plan import Against, Comparison, Expectation, Link, Port, Retest, RunPlan, Trunk, Until
+from rigctl.records.plan import (
+    LEAST_SKEW_S,
+    MAX_LOSS,
+    Against,
+    Comparison,
+    Expectation,
+    Link,
+    Port,
+    Retest,
+    RunPlan,
+    Trunk,
+    Until,
+)
 from rigctl.records.run import Facts, Repetition, RunInfo, RunStatus, Status
 from rigctl.settings import Direction

@@ -2,8 +2,14 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from rigctl.records.cell import Cell, Condition
+
+LEAST_SKEW_S: Final = 0.010
+"""Start skew that a repetition may always have, however short it is."""
+MAX_LOSS: Final = 0.001
+"""Share of datagrams that may be lost at the highest rate, unless a scenario has another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +103,13 @@ class RunPlan:
     cells: tuple[Cell, ...]
     links: dict[str, Link] = field(default_factory=dict)  # by node name
     virtual: str | None = None  # "namespaces", "loopback", "machines"; None: real hardware
-    max_skew_s: float = 0.010  # a repetition whose start skew is above this is invalid
+    max_skew_s: float = LEAST_SKEW_S  # a repetition whose start skew is above this is invalid
     conditions: tuple[Condition, ...] = ()  # in the order of their cells
     ports: tuple[Port, ...] = ()  # of the rig's switches, as far as the rig file names them
     trunk: Trunk | None = None
     retest: Retest | None = None  # repetitions beyond `repeat` are then those of the retest
     until: Until | None = None
-    max_loss: float = 0.001  # share of datagrams, of the search for the highest rate
+    max_loss: float = MAX_LOSS  # share of datagrams, of the search for the highest rate
     ip_version: int = 4  # of the data addresses, as the rig file has them
     heads: tuple[tuple[str, str], ...] = ()  # of columns of the results table: rigctl's title, the one to print
     expectations: tuple[Expectation, ...] = ()

@@ -37,7 +37,7 @@ def is_ahead(option: str) -> bool:
     return option.split("=", maxsplit=1)[0].split(".", maxsplit=1)[0].strip() in (KEY, "transport")
 
 
-def allocated(document: Document) -> tuple[Document, str]:
+def with_allocation(document: Document) -> tuple[Document, str]:
     """Return the rig file with `slurm:` replaced by the nodes, and a note for readers of the report.
 
     Raise `InputError` if there is no allocation.
@@ -50,13 +50,13 @@ def allocated(document: Document) -> tuple[Document, str]:
     section = document.data[KEY] or {}
     if not isinstance(section, dict):
         return document, ""  # reported by the schema
-    transport = section.get("transport") or document.data.get("transport") or "ssh"
+    transport = section.get("transport") or document.data.get("transport")
     members = members_here(srun=transport == "srun")
     names = node_names([member.name for member in members])
     nodes: dict[str, Any] = {
         name: {
             "address": member.name,
-            **({} if "data_interface" in section or transport == "ssh" else {"data_address": _numeric(member)}),
+            **({} if "data_interface" in section or transport in (None, "ssh") else {"data_address": _numeric(member)}),
             **section,
         }
         for name, member in zip(names, members, strict=True)

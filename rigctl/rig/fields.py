@@ -9,11 +9,12 @@ import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, get_args
 
 from pydantic import PlainValidator, WithJsonSchema
 
 from rigctl.base.units import format_duration, format_rate, parse_duration, parse_rate
+from rigctl.rig.inventory import Arch, Nic, Transport, Virtual
 from rigctl.yamlfile import FieldError, describe
 from rigctl.yamlfile.fields import (
     json_type,
@@ -21,10 +22,10 @@ from rigctl.yamlfile.fields import (
     parse_between,
     parse_matching,
     parse_text,
-    parse_whole,
     parse_word,
     shown,
     unfit,
+    whole_within,
 )
 
 NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,14}", re.ASCII)
@@ -151,18 +152,9 @@ def _port_name(name: str, value: object) -> str:
     return text
 
 
-def _path(name: str, value: object) -> Path:
-    return Path(parse_text(name, value, "a path"))
-
-
 def _name(what: str) -> tuple[PlainValidator, WithJsonSchema]:
     expected = "a name of 1 to 15 letters, digits, - and _, which begins with a letter or digit"
     return _matching(what, NODE_NAME, expected), json_type("string", pattern=f"^{NODE_NAME.pattern}$")
-
-
-def _whole(name: str, low: int, high: int, example: int) -> tuple[PlainValidator, WithJsonSchema]:
-    parse = PlainValidator(lambda value: parse_whole(name, value, low, high, example))
-    return parse, json_type("integer", minimum=low, maximum=high)
 
 
 def _one_of(name: str, *known: str) -> tuple[PlainValidator, WithJsonSchema]:
@@ -193,9 +185,9 @@ SwitchName = Annotated[str, *_name("switch")]
 GroupName = Annotated[str, *_name("group")]
 Address = Annotated[str | None, PlainValidator(_address), json_type("string")]
 DataAddress = Annotated[str | None, PlainValidator(_data_address), json_type("string")]
-Port = Annotated[int | None, *_whole("port", 1, _MAX_PORT, 22)]
+Port = Annotated[int | None, *whole_within(1, _MAX_PORT, 22)]
 User = Annotated[str | None, _matching("user", USER, "a user name, as in pi"), json_type("string")]
-FilePath = Annotated[Path | None, named(_path), json_type("string")]
+FilePath = Annotated[str | None, named(lambda name, value: parse_text(name, value, "a path")), json_type("string")]
 Jump = Annotated[
     str | None,
     _matching("jump", JUMP, "[user@]host[:port], as in admin@gate.lan:2222"),
@@ -220,7 +212,7 @@ Rtt = Annotated[
     _quantity("rtt", parse_duration, (_MIN_RTT_S, _MAX_RTT_S), "0.1 ms to 10 s", "20ms"),
     WithJsonSchema({"type": ["string", "number"]}),
 ]
-Mtu = Annotated[int | None, *_whole("mtu", _MIN_MTU, _MAX_MTU, 1500)]
+Mtu = Annotated[int | None, *whole_within(_MIN_MTU, _MAX_MTU, 1500)]
 SwitchPort = Annotated[str | None, named(_port_name), json_type("string", minLength=1)]
 _ONE_OR_MORE: Final = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
 PortNames = Annotated[
@@ -232,10 +224,13 @@ Members = Annotated[tuple[str, ...], named(parse_members), WithJsonSchema(_ONE_O
 SnmpVersion = Annotated[Literal["2c", "3"], PlainValidator(_snmp_version), WithJsonSchema({"enum": ["2c", "3", 3]})]
 SnmpAuth = Annotated[str, *_protocol("auth", _AUTH)]
 SnmpPriv = Annotated[str, *_protocol("priv", _PRIV)]
-SnmpPort = Annotated[int, *_whole("port", 1, _MAX_PORT, 161)]
-CliPort = Annotated[int, *_whole("port", 1, _MAX_PORT, 22)]
+SnmpPort = Annotated[int, *whole_within(1, _MAX_PORT, 161)]
+CliPort = Annotated[int, *whole_within(1, _MAX_PORT, 22)]
 CliKind = Annotated[Literal["cisco_ios", "dell_os9"], *_one_of("kind", "cisco_ios", "dell_os9")]
-TransportName = Annotated[Literal["ssh", "srun", "local"], *_one_of("transport", "ssh", "srun", "local")]
+VirtualName = Annotated[Virtual, *_one_of("virtual", *get_args(Virtual))]
+ArchName = Annotated[Arch, *_one_of("arch", *get_args(Arch))]
+NicName = Annotated[Nic, *_one_of("nic", *get_args(Nic))]
+TransportName = Annotated[Transport, *_one_of("transport", *get_args(Transport))]
 Poll = Annotated[
     float,
     _quantity("poll", parse_duration, (_MIN_POLL_S, _MAX_POLL_S), _POLLS, "1s"),
@@ -275,10 +270,10 @@ SysctlName = Annotated[str, PlainValidator(_sysctl_name), json_type("string", pa
 SysctlValue = Annotated[str, PlainValidator(_sysctl_value), WithJsonSchema({"type": ["string", "integer"]})]
 
 
-def expanded_path(path: Path, folder: Path) -> Path:
+def expand_path(path: str, folder: Path) -> Path:
     """Return `path`, from the rig file's folder, with ~ as the home folder."""
     try:
-        return folder / path.expanduser()
+        return folder / Path(path).expanduser()
     except RuntimeError:  # the user has no home folder: a message then shows the path as it is
         return folder / path
 

@@ -13,6 +13,10 @@ Transport = Literal["ssh", "srun", "local"]
 """The transport to a node: SSH, a step of a Slurm job, or none for this machine (`remote.transport`)."""
 VIRTUAL_MTU: Final = 1500
 """MTU of the links of a virtual rig whose file gives none."""
+DEFAULT_NIC: Final = "virtio-net"
+CLI_PORT: Final = 22
+POLL_S: Final = 1.0
+"""Time between two readings of a switch's counters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,7 @@ class Node:
     bottleneck_bps: int | None = None
     sysctls: tuple[tuple[str, str], ...] = ()
     arch: Arch | None = None  # None: the controller's
-    nic: Nic = "virtio-net"
+    nic: Nic = DEFAULT_NIC
     patience: int = 1  # factor on all timeouts: an emulated machine is slow
 
 
@@ -63,12 +67,16 @@ class Snmp:
     priv: str = "aes"
 
 
+SNMP: Final = Snmp()
+"""How a switch is asked whose file says no more than `snmp:`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cli:
     """How a switch is read by its command line over SSH."""
 
     kind: Literal["cisco_ios", "dell_os9"]
-    port: int = 22
+    port: int = CLI_PORT
     known_hosts: Path | None = None  # None: the user's own
 
 
@@ -82,7 +90,7 @@ class Switch:
     address: str | None = None  # of its management interface
     snmp: Snmp | None = None
     cli: Cli | None = None
-    poll_s: float = 1.0  # between two readings
+    poll_s: float = POLL_S
     secrets: Secrets | None = None  # None: looked up when the switch is asked
 
 

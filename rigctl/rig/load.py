@@ -7,16 +7,16 @@ from typing import Literal
 
 from rigctl.base import resources
 from rigctl.records import Link, Port, Trunk
-from rigctl.rig.allocation import allocated, is_ahead
-from rigctl.rig.fields import expanded_path, is_address, plain_name
-from rigctl.rig.inventory import VIRTUAL_MTU, Cli, Node, Rig, Snmp, Switch
-from rigctl.rig.mistakes import mistakes
+from rigctl.rig.allocation import is_ahead, with_allocation
+from rigctl.rig.fields import expand_path, is_address, plain_name
+from rigctl.rig.inventory import DEFAULT_NIC, VIRTUAL_MTU, Cli, Node, Rig, Snmp, Switch
+from rigctl.rig.mistakes import rig_mistakes
 from rigctl.rig.ranges import expand_names
 from rigctl.rig.schema import NodeSection, RigFile, SwitchEntry
 from rigctl.rig.shorthands import with_defaults, with_options, with_ranges, without_repeats
 from rigctl.yamlfile import MOST_FOUND, Document, MistakesError, in_order
 from rigctl.yamlfile.read import find, find_bundled, read_document
-from rigctl.yamlfile.validate import validated
+from rigctl.yamlfile.validate import validate
 
 
 def load_rig(reference: str, relative_to: Path | None = None, sets: Sequence[str] = ()) -> Rig:
@@ -42,16 +42,16 @@ def bundled_rigs() -> list[str]:
 def rig_of(document: Document, path: Path, sets: Sequence[str] = ()) -> Rig:
     """Return the rig that a document describes, or raise `MistakesError`; `path` is its file."""
     document, wrong_options = with_options(document, [text for text in sets if is_ahead(text)])
-    document, note = allocated(document)
+    document, note = with_allocation(document)
     document = with_ranges(document)
     document, more_wrong_options = with_options(document, [text for text in sets if not is_ahead(text)])
-    document = with_defaults(document)
-    wrong_options += more_wrong_options
-    model, found = validated(document, RigFile)
-    if model is not None and not (found or wrong_options):
-        found = list(islice(mistakes(document, model, path.parent), MOST_FOUND))
-    if model is None or found or wrong_options:
-        raise MistakesError([*wrong_options, *in_order(without_repeats(found))])
+    try:
+        model = validate(document, RigFile, [*wrong_options, *more_wrong_options])
+        document, model, wrong = with_defaults(document, model)
+        if found := [*wrong, *islice(rig_mistakes(document, model, path.parent), MOST_FOUND)]:
+            raise MistakesError(in_order(found))
+    except MistakesError as error:
+        raise MistakesError(without_repeats(error.mistakes)) from None
     switches = {key: switch_of(key, entry, path.parent) for key, entry in model.switches.items()}
     titles = " and ".join(switch.title for switch in switches.values())
     ends = list(switches)
@@ -59,7 +59,7 @@ def rig_of(document: Document, path: Path, sets: Sequence[str] = ()) -> Rig:
     return Rig(
         name=path.stem,
         title=model.title or path.stem,
-        nodes={name: _resolved(name, section, model, path.parent, only) for name, section in model.nodes.items()},
+        nodes={name: _node_of(name, section, model, path.parent, only) for name, section in model.nodes.items()},
         switch=model.switch.name if model.switch else titles or None,
         notes="\n".join(filter(None, (model.notes.strip(), note))),
         virtual=model.virtual,
@@ -83,7 +83,7 @@ def _ip_version(model: RigFile) -> Literal[4, 6]:
     return 6 if literal and all(":" in address for address in literal) else 4
 
 
-def _resolved(name: str, section: NodeSection, model: RigFile, folder: Path, only_switch: str | None) -> Node:
+def _node_of(name: str, section: NodeSection, model: RigFile, folder: Path, only_switch: str | None) -> Node:
     links, transport = model.links, section.transport or model.transport
     rate = section.rate if section.rate is not None else links.rate
     mtu = section.mtu if section.mtu is not None else links.mtu
@@ -96,8 +96,8 @@ def _resolved(name: str, section: NodeSection, model: RigFile, folder: Path, onl
         link=Link(rate, mtu, section.switch or only_switch, section.rtt if section.rtt is not None else links.rtt),
         port=section.port,
         user=section.user,
-        key=expanded_path(section.key, folder) if section.key else None,
-        known_hosts=expanded_path(section.known_hosts, folder) if section.known_hosts else None,
+        key=expand_path(section.key, folder) if section.key else None,
+        known_hosts=expand_path(section.known_hosts, folder) if section.known_hosts else None,
         jump=section.jump,
         data_address=section.data_address,
         data_interface=section.data_interface,
@@ -106,7 +106,7 @@ def _resolved(name: str, section: NodeSection, model: RigFile, folder: Path, onl
         transport=transport,
         bottleneck_bps=section.bottleneck,
         arch=section.arch,
-        nic=section.nic or links.nic or "virtio-net",
+        nic=section.nic or links.nic or DEFAULT_NIC,
         sysctls=tuple((plain_name(name), value) for name, value in section.sysctl.items()),
     )
 
@@ -117,7 +117,7 @@ def switch_of(key: str, entry: SwitchEntry, folder: Path) -> Switch:
     if entry.snmp is not None:
         snmp = Snmp(entry.snmp.version, entry.snmp.port, entry.snmp.auth, entry.snmp.priv)
     if entry.cli is not None:
-        known_hosts = expanded_path(entry.cli.known_hosts, folder) if entry.cli.known_hosts else None
+        known_hosts = expand_path(entry.cli.known_hosts, folder) if entry.cli.known_hosts else None
         cli = Cli(entry.cli.kind, entry.cli.port, known_hosts)
     return Switch(key, entry.title or key, entry.mtu, entry.address, snmp, cli, entry.poll)
 

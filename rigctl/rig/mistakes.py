@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path as Folder
 from typing import Any, Final
 
-from rigctl.rig.fields import expanded_path
+from rigctl.rig.fields import expand_path
 from rigctl.rig.ranges import expand_names
 from rigctl.rig.schema import SSH_ONLY, LinkSection, NodeSection, RigFile, SwitchEntry, TrunkSection
-from rigctl.yamlfile import Document, FieldError, Mistake, Path, suggestion
+from rigctl.yamlfile import Document, FieldError, Mistake, Path, Section, suggestion
 
 _ACCESS: Final = ("address", "transport", *SSH_ONLY, "sudo", "data_address", "data_interface")
 """Keys of real nodes: rigctl makes those of a virtual rig."""
@@ -22,7 +22,7 @@ _MADE: Final = "is for real switches; rigctl makes those of a virtual rig"
 _MOST_SWITCHES: Final = 2
 
 
-def mistakes(document: Document, model: RigFile, folder: Folder) -> Iterator[Mistake]:
+def rig_mistakes(document: Document, model: RigFile, folder: Folder) -> Iterator[Mistake]:
     """Yield keys for another kind of rig, missing key files and switches. `folder` is that of the rig file."""
     if len(model.nodes) < 2:
         none = "the rig has none. Name at least two, as in pi1: {address: pi1.lan}."
@@ -32,7 +32,7 @@ def mistakes(document: Document, model: RigFile, folder: Folder) -> Iterator[Mis
         what = "ip_version: for virtual rigs only; on real nodes the data addresses determine it. Leave it out."
         yield document.mistake(("ip_version",), what, at_key=True)
     for key, why in _REAL_ONLY.items():
-        if model.virtual is not None and key in document.data:
+        if model.virtual is not None and key in model.model_fields_set:
             yield document.mistake((key,), f"{key}: for real nodes only; {why}. Leave it out.", at_key=True)
     yield from _virtual_mistakes(document, model.links, ("links",), model)
     first_with_address: dict[tuple[Any, ...], str] = {}
@@ -40,7 +40,7 @@ def mistakes(document: Document, model: RigFile, folder: Folder) -> Iterator[Mis
         yield from _virtual_mistakes(document, node, ("nodes", name), model)
         if model.virtual is not None:
             why = "is for real nodes; rigctl makes those of a virtual rig"
-            yield from _unwanted(document, ("nodes", name), _ACCESS, f'node "{name}"', why)
+            yield from _unwanted(document, ("nodes", name), node, _ACCESS, f'node "{name}"', why)
         else:
             yield from _node_mistakes(document, name, node, model, folder)
         if node.address is None or (node.transport or model.transport) == "local":
@@ -58,11 +58,12 @@ def mistakes(document: Document, model: RigFile, folder: Folder) -> Iterator[Mis
     yield from _group_mistakes(document, model)
 
 
-def _unwanted(document: Document, path: Path, keys: Iterable[str], subject: str, why: str) -> Iterator[Mistake]:
+def _unwanted(
+    document: Document, path: Path, section: Section | None, keys: Iterable[str], subject: str, why: str
+) -> Iterator[Mistake]:
     """Yield a mistake for each of `keys` in the section at `path`."""
-    section = document.at(path)
     for key in keys:
-        if isinstance(section, dict) and key in section:
+        if section is not None and key in section.model_fields_set:
             yield document.mistake((*path, key), f'{subject}: "{key}" {why}. Leave it out.', at_key=True)
 
 
@@ -71,7 +72,7 @@ def _node_mistakes(
 ) -> Iterator[Mistake]:
     path, subject, transport = ("nodes", name), f'node "{name}"', node.transport or model.transport
     if transport != "ssh":
-        yield from _unwanted(document, path, SSH_ONLY, subject, f"is for SSH, and its transport is {transport}")
+        yield from _unwanted(document, path, node, SSH_ONLY, subject, f"is for SSH, and its transport is {transport}")
         if node.data_address is None and node.data_interface is None:
             what = (
                 f'{subject}: "data_interface" is missing. With transport {transport} it, or data_address, '
@@ -82,8 +83,8 @@ def _node_mistakes(
         what = f'{subject}: "address" is missing. It is where SSH reaches the node, as in address: {name}.lan'
         what += ' (in a range: "{name}.lan").'
         yield document.mistake(path, what, at_key=True)
-    if node.key is not None and not (file := expanded_path(node.key, folder)).is_file():
-        yield document.mistake((*path, "key"), f'key "{document.at((*path, "key"))}": there is no file {file}.')
+    if node.key is not None and not (file := expand_path(node.key, folder)).is_file():
+        yield document.mistake((*path, "key"), f'key "{node.key}": there is no file {file}.')
 
 
 def _virtual_mistakes(
@@ -126,9 +127,9 @@ def _counter_mistakes(document: Document, name: str, entry: SwitchEntry, model: 
             what = f'{subject}: "address" is missing. It is where {reader} reaches it, as in address: 10.1.1.1.'
             yield document.mistake((*path, reader), what, at_key=True)
         return
-    yield from _unwanted(document, path, ("address", "cli"), subject, _MADE)
+    yield from _unwanted(document, path, entry, ("address", "cli"), subject, _MADE)
     why = "is for real switches; a virtual one answers version 2c"
-    yield from _unwanted(document, (*path, "snmp"), ("port", "auth", "priv"), subject, why)
+    yield from _unwanted(document, (*path, "snmp"), entry.snmp, ("port", "auth", "priv"), subject, why)
     if entry.snmp is not None and entry.snmp.version == "3":
         what = f"{subject}: a virtual switch answers version 2c only. Leave version out."
         yield document.mistake((*path, "snmp", "version"), what)
@@ -164,7 +165,7 @@ def _port_mistakes(document: Document, model: RigFile) -> Iterator[Mistake]:
             continue
         switch = node.switch or next(iter(known), None)
         if model.virtual is not None:
-            yield from _unwanted(document, path, ["switch_port"], subject, _MADE)
+            yield from _unwanted(document, path, node, ["switch_port"], subject, _MADE)
         elif switch is None:
             what = f'{subject}: "switch_port" needs a switch. Name it under switches.'
             yield document.mistake((*path, "switch_port"), what, at_key=True)

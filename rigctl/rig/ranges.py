@@ -21,16 +21,16 @@ _STEPS: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NumberedName:
     """One name of a range. `number` replaces `{n}` in a template, without leading zeros; None: the name is no range."""
 
     name: str
     number: int | None
 
-    def filled(self, value: object) -> object:
+    def fill(self, value: object) -> object:
         """Return a value, with all below, in which `10.0.0.{n}` is `10.0.0.7` and `{name}.lan` is `node007.lan`."""
         if isinstance(value, dict):
-            return {key: self.filled(below) for key, below in value.items()}
+            return {key: self.fill(below) for key, below in value.items()}
         if not isinstance(value, str):
             return value
         number = "{n}" if self.number is None else str(self.number)
@@ -42,19 +42,19 @@ def expand_names(text: str) -> list[str]:
 
     Raise `FieldError` if the range is none, runs backwards, is too long or gives a name that no node can have.
     """
-    return [named.name for named in expand(text)]
+    return [named.name for named in expand_numbered(text)]
 
 
-def expand(text: str) -> list[Named]:
+def expand_numbered(text: str) -> list[NumberedName]:
     """Return the same names as `expand_names`, each with its number."""
     if not is_range(text):
-        return [Named(_fit(text, text), None)]
+        return [NumberedName(_fit(text, text), None)]
     match = _RANGE.fullmatch(text)
     if match is None:
         raise FieldError(f"node {shown(text)}: expected a name with one range, as in node[001..012]")
     numbers = _numbers(match["first"], match["last"], 1, f"node {shown(text)}", "..")
     before, after = match["before"], match["after"]
-    return [Named(_fit(f"{before}{number}{after}", text), int(number)) for number in numbers]
+    return [NumberedName(_fit(f"{before}{number}{after}", text), int(number)) for number in numbers]
 
 
 def host_names(text: str) -> list[str]:

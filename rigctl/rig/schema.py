@@ -1,21 +1,17 @@
 """The sections of a rig file: their keys, types, and descriptions for editors."""
 
-from typing import Annotated, Any, ClassVar, Final, get_args
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from rigctl.rig import fields
-from rigctl.rig.inventory import Arch, Nic, Virtual
+from rigctl.rig.inventory import CLI_PORT, DEFAULT_NIC, POLL_S, SNMP
 from rigctl.yamlfile import Section
-from rigctl.yamlfile.fields import Flag, LongText, Text, empty_if_none, parse_word
+from rigctl.yamlfile.fields import Flag, LongText, Text, empty_if_none
 
 _CREDENTIALS: Final = (
     "credentials come from the environment or a 0600 file, see docs/reference/switches.md. Leave it out."
 )
-
-
-def _one_of(name: str, known: tuple[str, ...]) -> BeforeValidator:
-    return BeforeValidator(lambda value: parse_word(name, value, known))
 
 
 def _section_or_none(section: type[Section]) -> BeforeValidator:
@@ -33,8 +29,8 @@ class LinkSection(Section):
     rtt: fields.Rtt = Field(
         None, description="Virtual rig: round-trip time to a near node, up to 10 s.", examples=["20ms"]
     )
-    nic: Annotated[Nic, _one_of("nic", get_args(Nic))] | None = Field(
-        None, description="Machines: network card. Default: virtio-net.", examples=["e1000e"]
+    nic: fields.NicName | None = Field(
+        None, description=f"Machines: network card. Default: {DEFAULT_NIC}.", examples=["e1000e"]
     )
 
 
@@ -106,7 +102,7 @@ class NodeSection(AccessSection, LinkSection):
         description="Virtual rig: sysctls below net that the node begins with.",
         examples=[{"net.ipv4.tcp_rmem": "4096 16384 65536"}],
     )
-    arch: Annotated[Arch, _one_of("arch", get_args(Arch))] | None = Field(
+    arch: fields.ArchName | None = Field(
         None, description="Machines: processor. Default: the controller's.", examples=["aarch64"]
     )
     data_ports: fields.DataPorts = Field(
@@ -124,10 +120,10 @@ class SnmpSection(Section):
     """How a switch is asked by SNMP. Credentials stay out of the file."""
 
     SECRET_ADVICE: ClassVar[str] = _CREDENTIALS
-    version: fields.SnmpVersion = Field("2c", description="SNMP version: 2c, or 3 with user and passphrases.")
-    port: fields.SnmpPort = Field(161, description="UDP port.")
-    auth: fields.SnmpAuth = Field("sha", description="Version 3: how messages are authenticated.")
-    priv: fields.SnmpPriv = Field("aes", description="Version 3: how messages are encrypted.")
+    version: fields.SnmpVersion = Field(SNMP.version, description="SNMP version: 2c, or 3 with user and passphrases.")
+    port: fields.SnmpPort = Field(SNMP.port, description="UDP port.")
+    auth: fields.SnmpAuth = Field(SNMP.auth, description="Version 3: how messages are authenticated.")
+    priv: fields.SnmpPriv = Field(SNMP.priv, description="Version 3: how messages are encrypted.")
 
 
 class CliSection(Section):
@@ -135,7 +131,7 @@ class CliSection(Section):
 
     SECRET_ADVICE: ClassVar[str] = _CREDENTIALS
     kind: fields.CliKind = Field(description="kind of command line: cisco_ios or dell_os9 (Force10).")
-    port: fields.CliPort = Field(22, description="SSH port.")
+    port: fields.CliPort = Field(CLI_PORT, description="SSH port.")
     known_hosts: fields.FilePath = Field(
         None, description="File of trusted host keys; relative to the rig file. Default: ~/.ssh/known_hosts."
     )
@@ -154,7 +150,7 @@ class SwitchEntry(Section):
         None, description="Its counters are read by SNMP."
     )
     cli: CliSection | None = Field(None, description="Its counters are read by its command line.")
-    poll: fields.Poll = Field(1.0, description="Time between two readings of its counters.", examples=["1s"])
+    poll: fields.Poll = Field(POLL_S, description="Time between two readings of its counters.", examples=["1s"])
 
 
 class TrunkSection(Section):
@@ -215,7 +211,7 @@ class RigFile(Section):
         description="Groups of nodes by name, for the pairs of scenarios.",
         examples=[{"left": "node[001..012]"}],
     )
-    virtual: Annotated[Virtual | None, _one_of("virtual", get_args(Virtual))] = Field(
+    virtual: fields.VirtualName | None = Field(
         None, description="Nodes that rigctl makes on this machine. Default: real hardware."
     )
     transport: fields.TransportName = Field(

@@ -1,14 +1,15 @@
-"""Shorthands of a rig file, written out before it is checked: ranges of nodes, `defaults`, and `--rig-set`."""
+"""Shorthands of a rig file, written out: ranges of nodes and `--rig-set` before it is checked, `defaults` after."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 from typing import Any, Final
 
 from rigctl.base.texts import printable
-from rigctl.rig.ranges import Named, expand, expand_names, is_range
-from rigctl.rig.schema import SSH_ONLY, RigFile
+from rigctl.rig.ranges import NumberedName, expand_names, expand_numbered, is_range
+from rigctl.rig.schema import SSH_ONLY, DefaultsSection, NodeSection, RigFile
 from rigctl.yamlfile import Document, FieldError, Mistake, Path, suggestion
 from rigctl.yamlfile.read import plain_value
 
@@ -32,7 +33,7 @@ def with_ranges(document: Document) -> Document:
     wrong: list[Mistake] = []
     for key, section in nodes.items():
         try:
-            names = expand(key) if is_range(key) else [Named(key, None)]
+            names = expand_numbered(key) if is_range(key) else [NumberedName(key, None)]
         except FieldError as error:
             wrong.append(document.mistake(("nodes", key), f"{error}.", at_key=True))
             continue
@@ -43,7 +44,7 @@ def with_ranges(document: Document) -> Document:
                 what = f"nodes: {named.name} is given twice{line}. Keep one of them."
                 wrong.append(document.mistake(("nodes", key), what, at_key=True))
                 continue
-            sections[named.name] = named.filled(section) if is_range(key) else section
+            sections[named.name] = named.fill(section) if is_range(key) else section
             keys[named.name] = key
     placed = document
     for key in filter(is_range, nodes):
@@ -53,9 +54,9 @@ def with_ranges(document: Document) -> Document:
 
 
 def without_repeats(mistakes: Sequence[Mistake]) -> list[Mistake]:
-    """Return the mistakes with those at one place only for the first of the nodes.
+    """Return the mistakes without those that further nodes have at the same place.
 
-    The nodes of a range have their places in common, and all nodes those of `defaults`, which come first.
+    All nodes of a range share its places in the file, and all nodes share those of `defaults`.
     """
     first: dict[str, Path] = {}
     return [
@@ -65,62 +66,61 @@ def without_repeats(mistakes: Sequence[Mistake]) -> list[Mistake]:
     ]
 
 
-def with_defaults(document: Document) -> Document:
-    """Return the rig file with the defaults in each node that has no value of its own.
+def with_defaults(document: Document, model: RigFile) -> tuple[Document, RigFile, list[Mistake]]:
+    """Return the rig with the defaults in each node that has no value of its own, and the mistakes in them.
 
-    A group's value goes before that of all nodes. A node in two groups with different values is a mistake. Keys of SSH
-    are not given to nodes that another transport reaches. A value has the place where it was written.
+    A group's value overrides that of all nodes. A node in two groups with different values is a mistake. Nodes that
+    another transport reaches get no keys of SSH. A value keeps the place where it was written.
     """
-    defaults, nodes = document.data.get("defaults"), document.data.get("nodes")
-    if not isinstance(defaults, dict) or not isinstance(nodes, dict) or document.data.get("virtual") is not None:
-        return document
-    of_groups, wrong = _group_defaults(document, defaults, nodes)
-    common: dict[str, Path] = {key: ("defaults", key) for key in defaults if key != "groups"}
-    sections: dict[str, Any] = {}
+    if model.defaults is None or model.virtual is not None:
+        return document, model, []
+    of_groups, wrong = _group_defaults(document, model, model.defaults)
+    common: dict[str, Path] = {key: ("defaults", key) for key in model.defaults.model_fields_set - {"groups"}}
+    nodes: dict[str, NodeSection] = {}
     users: dict[Path, list[Path]] = {}  # the places to which each default is copied
-    for name, own in nodes.items():
-        if not isinstance(own or {}, dict):
-            sections[name] = own  # reported by the schema
-            continue
-        section = sections[name] = dict(own or {})
-        by_ssh = (section.get("transport") or document.data.get("transport") or "ssh") == "ssh"
+    for name, own in model.nodes.items():
+        by_ssh, given = (own.transport or model.transport) == "ssh", dict[str, Any]()
         for key, origin in {**common, **of_groups[name]}.items():
-            if key not in section and (by_ssh or key not in SSH_ONLY):
-                section[key] = document.at(origin)
+            if key not in own.model_fields_set and (by_ssh or key not in SSH_ONLY):
+                given[key] = _default(model.defaults, origin)
                 users.setdefault(origin, []).append(("nodes", name, key))
-    placed = document
+        nodes[name] = own.model_copy(update=given)
     for origin, places in users.items():
-        placed = placed.placed(origin, *places)
-    return replace(placed, data={**document.data, "nodes": sections}, mistakes=(*document.mistakes, *wrong))
+        document = document.placed(origin, *places)
+    return document, model.model_copy(update={"nodes": nodes}), wrong
+
+
+def _default(defaults: DefaultsSection, place: Path) -> object:
+    section = defaults if len(place) == 2 else defaults.groups[str(place[2])]
+    return getattr(section, str(place[-1]))
 
 
 def _group_defaults(
-    document: Document, defaults: Mapping[str, Any], nodes: Mapping[str, Any]
+    document: Document, model: RigFile, defaults: DefaultsSection
 ) -> tuple[dict[str, dict[str, Path]], list[Mistake]]:
     """Return by node and key the place of its groups' default, and the mistakes of nodes in several groups."""
-    places: dict[str, dict[str, Path]] = {name: {} for name in nodes}
+    places: dict[str, dict[str, Path]] = {name: {} for name in model.nodes}
     wrong: list[Mistake] = []
-    groups, of_groups = document.data.get("groups"), defaults.get("groups")
-    for group, section in (of_groups if isinstance(of_groups, dict) else {}).items():
-        if not isinstance(groups, dict) or group not in groups:
+    for group, section in defaults.groups.items():
+        if group not in model.groups:
             what = f'defaults: there is no group "{group}" in groups.'
             wrong.append(document.mistake(("defaults", "groups", group), what, at_key=True))
             continue
-        for name in _members(groups[group]):
-            for key in section if name in nodes and isinstance(section, dict) else ():
-                place: Path = ("defaults", "groups", group, key)
-                before = places[name].setdefault(key, place)
-                if document.at(before) != document.at(place) and document.at(("nodes", name, key)) is None:
-                    what = f'node "{name}" is also in group "{before[2]}", with another {key}. Give it at the node.'
-                    wrong.append(document.mistake(place, f"defaults: {what}"))
+        for name, key in product(_members(model.groups[group]), section.model_fields_set):
+            place: Path = ("defaults", "groups", group, key)
+            before = places[name].setdefault(key, place) if name in places else place
+            differs = _default(defaults, before) != _default(defaults, place)
+            if differs and key not in model.nodes[name].model_fields_set:
+                what = f'node "{name}" is also in group "{before[2]}", with another {key}. Give it at the node.'
+                wrong.append(document.mistake(place, f"defaults: {what}"))
     return places, wrong
 
 
-def _members(group: object) -> list[str]:
+def _members(group: Sequence[str]) -> list[str]:
     names: list[str] = []
-    for member in group if isinstance(group, list) else [group]:
-        with suppress(FieldError):  # reported by the schema
-            names += expand_names(str(member))
+    for member in group:
+        with suppress(FieldError):  # reported by `rig.mistakes`
+            names += expand_names(member)
     return names
 
 

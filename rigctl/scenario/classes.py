@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel
 
-from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, Matrix, Row, count
+from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, AxisMatrix, RowValues, count_tests
 from rigctl.scenario.pairs import PairSet
 from rigctl.settings import CONDITION, ENGINE, ITERATIONS, MAX_RATE, PAIRS, RATE, SETTINGS, WINDOW, Setting, Settings
 from rigctl.settings.kinds import AGENT, KINDS, TCP, UDP, Kind
@@ -19,7 +19,7 @@ from rigctl.yamlfile.fields import FieldError, parse_text, shown
 
 TAKEN: Final = (TCP, UDP)
 """The kinds of tests that classes can be."""
-MOST: Final = 8
+MOST_CLASSES: Final = 8
 """Classes of a scenario; a switch has as many queues."""
 CLASS_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,19}", re.ASCII)
 OF_THE_ROW: Final = (CONDITION, PAIRS, ENGINE, ITERATIONS)
@@ -46,7 +46,7 @@ class TrafficClass:
 
     name: str
     kind: Kind
-    own: Row
+    own: RowValues
 
 
 class Test(NamedTuple):
@@ -76,7 +76,9 @@ def classes_of(sections: Mapping[str, BaseModel], test: str) -> tuple[TrafficCla
     )
 
 
-def classed(rows: Sequence[tuple[Settings, PairSet]], kind: Kind, classes: Sequence[TrafficClass]) -> list[Test]:
+def tests_of_classes(
+    rows: Sequence[tuple[Settings, PairSet]], kind: Kind, classes: Sequence[TrafficClass]
+) -> list[Test]:
     """Return the tests of a scenario: each row, or each class of each row."""
     if not classes:
         return [Test(row, pairs, kind) for row, pairs in rows]
@@ -93,7 +95,7 @@ def _row_of(each: TrafficClass, row: Settings) -> Settings:
 
 def class_mistakes(
     document: Document,
-    matrix: Matrix,
+    matrix: AxisMatrix,
     sets: int,
     classes: Sequence[TrafficClass],
     options: Mapping[Setting[Any], str],
@@ -105,9 +107,9 @@ def class_mistakes(
     """
     if not classes:
         return
-    if len(classes) > MOST:
-        yield document.mistake(("classes",), f"classes: {len(classes)} of them; at most {MOST}.", at_key=True)
-    cells = count(matrix) * sets * len(classes)
+    if len(classes) > MOST_CLASSES:
+        yield document.mistake(("classes",), f"classes: {len(classes)} of them; at most {MOST_CLASSES}.", at_key=True)
+    cells = count_tests(matrix) * sets * len(classes)
     if cells > MAX_CELLS:
         what = (
             f"classes: {len(classes)} classes make {cells:,} tests: at most {MAX_CELLS:,}. Give the axes fewer values."
@@ -119,13 +121,14 @@ def class_mistakes(
     for each in classes:
         if each.kind not in TAKEN:
             names = " or ".join(kind.name for kind in TAKEN)
-            path = ("classes", each.name, "test") if "test" in _given(document, each.name) else ("test",)
+            own = ("classes", each.name, "test")
+            path = own if document.has_key(own) else ("test",)
             yield document.mistake(path, f"class {each.name}: test: {each.kind.name} cannot be a class; {names} can.")
     yield from _idle_settings(document, matrix, classes, options)
 
 
 def _idle_settings(
-    document: Document, matrix: Matrix, classes: Sequence[TrafficClass], options: Mapping[Setting[Any], str]
+    document: Document, matrix: AxisMatrix, classes: Sequence[TrafficClass], options: Mapping[Setting[Any], str]
 ) -> Iterator[Mistake]:
     """Yield settings of rows that act on no class."""
     for setting in dict.fromkeys([*matrix.axes, *(setting for row in matrix.include for setting in row)]):
@@ -137,7 +140,7 @@ def _idle_settings(
 
 
 def class_clashes(test: Test, first: Test, resized: bool) -> Iterator[tuple[str, str]]:
-    """Yield settings of a class that do not go with the others of its row, of which `first` is the first one.
+    """Yield settings of a class that conflict with the other classes of its row; `first` is the first of them.
 
     `resized`: the condition sets where buffers start, on the whole node.
     """
@@ -151,24 +154,14 @@ def class_clashes(test: Test, first: Test, resized: bool) -> Iterator[tuple[str,
         yield "window", "window: differs between the classes; a condition with resize: true sets one for the whole node"
 
 
-def _given(document: Document, name: str) -> Mapping[str, Any]:
-    """Return the keys of a class as they are in the file."""
-    given = (document.data.get("classes") or {}).get(name)
-    return given if isinstance(given, dict) else {}
-
-
-def place_of(document: Document, test: Test, setting: str) -> tuple[str, ...] | None:
+def place_of(document: Document, matrix: AxisMatrix, test: Test, setting: Setting[Any]) -> tuple[str, ...] | None:
     """Return the place of a setting that a class names itself, or of the class if no row has it; else None."""
-    name = test.traffic_class
-    if name is None:
+    if test.traffic_class is None:
         return None
-    if setting in _given(document, name):
-        return "classes", name, setting
-    in_rows = any(
-        setting in row
-        for row in [document.data, document.data.get("matrix") or {}, *(document.data.get("include") or [])]
-    )
-    return None if in_rows else ("classes", name)
+    own = ("classes", test.traffic_class, setting.name)
+    if document.has_key(own):
+        return own
+    return None if any(setting in row for row in (matrix.axes, *matrix.include)) else own[:2]
 
 
 def setting_mistake(
@@ -181,5 +174,5 @@ def setting_mistake(
     name = setting.name
     if setting in options:
         return Mistake(options[setting], what)
-    path = ("matrix", name) if name in (document.data.get("matrix") or {}) else ("include",)
-    return document.mistake((name,) if name in AT_TOP and name in document.data else path, what)
+    places = ((name,),) if name in AT_TOP else ()
+    return document.mistake(next(filter(document.has_key, (*places, ("matrix", name))), ("include",)), what)

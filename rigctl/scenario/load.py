@@ -1,7 +1,7 @@
 """From a scenario's name and the command line's options to the plan of a run, or to every mistake in them."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -12,20 +12,20 @@ from rigctl.conditions.condition import condition_of
 from rigctl.records import REQUESTED, Against, Cell, Condition, Retest, RunPlan, Until
 from rigctl.rig.inventory import Rig
 from rigctl.rig.load import load_rig
-from rigctl.scenario.classes import Test, class_mistakes, classed, classes_of
+from rigctl.scenario.classes import Test, class_mistakes, classes_of, tests_of_classes
 from rigctl.scenario.expecting import expect_mistakes, expectations_of
-from rigctl.scenario.matrix import AT_TOP, Matrix, expand, matrix_of, with_axis
+from rigctl.scenario.matrix import AxisMatrix, expand_matrix, with_axis, with_conditions, with_settings
 from rigctl.scenario.mistakes import (
     cell_mistakes,
     datagram_mistakes,
     fitting_bytes,
     matrix_mistakes,
-    mistakes,
     port_mistakes,
+    scenario_mistakes,
     set_mistakes,
 )
 from rigctl.scenario.overrides import Changes, Overrides, against_of, read_overrides, with_variant
-from rigctl.scenario.pairs import chosen, foreign_pairs, pairs_option, sets_of, tests_of
+from rigctl.scenario.pairs import choose_pairs, has_foreign_pairs, pairs_option, sets_of, tests_of
 from rigctl.scenario.schema import ScenarioFile, ScenarioKeys
 from rigctl.settings import (
     CONDITION,
@@ -46,37 +46,32 @@ from rigctl.settings import (
 from rigctl.settings.kinds import KINDS
 from rigctl.yamlfile import MOST_FOUND, Document, Mistake, MistakesError, in_order
 from rigctl.yamlfile.read import find, find_bundled, read_document
-from rigctl.yamlfile.validate import validated
+from rigctl.yamlfile.validate import validate
 
 __all__ = ["Overrides", "bundled_scenarios", "find_scenario", "load_plan"]
 
 _log = logging.getLogger(__name__)
-_MATRIX_KEYS = frozenset({"matrix", "exclude", "include", "classes", *AT_TOP})
 
 
 def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
     """Return the plan and the rig of a run of `scenario`, a file or a bundled name. No node is touched.
 
-    Raise `InputError` with all mistakes of the options, the scenario and the rig file together.
+    Raise `InputError` with all mistakes of options and single keys, else of the rig, else of all these together.
     """
-    path = find_scenario(scenario)
     changes, wrong_options = read_overrides(overrides)
+    path = find_scenario(scenario)
     document = changes.applied(read_document(path)).listed("expect", "pairs")
-    model, found = validated(document, ScenarioFile)
-    rig, rig_mistakes = _rig(document, path, overrides)
-    found += mistakes(document, rig)
-    matrix = _matrix(document, found, changes)
-    if matrix is not None:
-        found += matrix_mistakes(document, matrix, overridden=bool(changes.axes))
-    tests: list[Test] = []
-    against: Against | None = None
-    if model is not None and rig is not None and matrix is not None and not found:
-        tests, against, found = _tests(document, model, rig, matrix, changes)
-    wrong = wrong_options + in_order(found) + rig_mistakes
-    if rig is not None and "pairs" not in changes.fields:
-        wrong += _other_nodes(document, path, rig, overrides)
-    if wrong or model is None or rig is None:
-        raise MistakesError(wrong)
+    model = validate(document, ScenarioFile, wrong_options)
+    rig = _rig(document, model.rig, path.parent, overrides)
+    matrix = matrix_of(model, changes)
+    found = [
+        *scenario_mistakes(document, model, rig),
+        *matrix_mistakes(document, matrix, overridden=bool(changes.axes)),
+    ]
+    if found:
+        foreign = overrides.rig is not None and "pairs" not in changes.fields and has_foreign_pairs(model.pairs, rig)
+        raise MistakesError([*in_order(found), *([_other_nodes(path, rig, overrides)] if foreign else [])])
+    tests, against = _tests(document, model, rig, matrix, changes)
     _log.info("scenario %s: %d tests; rig %s: %d nodes", path, len(tests), rig.source, len(rig.nodes))
     plan = _plan(path, document, model, tests, rig=rig, overrides=overrides)
     if few := list(port_mistakes(plan.cells, rig)):
@@ -85,40 +80,34 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
 
 
 def _tests(
-    document: Document, model: ScenarioKeys, rig: Rig, matrix: Matrix, changes: Changes
-) -> tuple[list[Test], Against | None, list[Mistake]]:
-    """Return the tests of a scenario whose values are right alone, its comparison, and mistakes between its values."""
+    document: Document, model: ScenarioKeys, rig: Rig, matrix: AxisMatrix, changes: Changes
+) -> tuple[list[Test], Against | None]:
+    """Return the tests of a scenario and its comparison. Raise `MistakesError`."""
     variant, before = changes.variant, None
     if variant is not None:
-        widened = with_variant(matrix, variant)
-        if isinstance(widened, Mistake):
-            return [], None, [widened]
-        matrix, before = widened
+        matrix, before = with_variant(matrix, variant)
     sets, classes = sets_of(model.pairs, rig), classes_of(model.classes, model.test)
     found = list(set_mistakes(document, matrix, len(sets), changes.options))
     option = None if variant is None else variant.option
     found += class_mistakes(document, matrix, len(sets), classes, changes.options, option)
+    tests: list[Test] = []
+    if not found:
+        tests = tests_of_classes(tests_of(expand_matrix(matrix), sets), KINDS[model.test], classes)
+        found += islice(cell_mistakes(document, model, matrix, tests, changes.options), MOST_FOUND)
+        found += datagram_mistakes(document, tests, rig)
+        found += expect_mistakes(document, model.expect, tests, overridden=bool(changes.axes))
     if found:
-        return [], None, found
-    tests = classed(tests_of(expand(matrix), sets), KINDS[model.test], classes)
-    found += islice(cell_mistakes(document, tests, changes.options), MOST_FOUND)
-    found += datagram_mistakes(document, tests, rig)
-    found += expect_mistakes(document, model.expect, tests, overridden=bool(changes.axes))
-    if variant is None or found:
-        return tests, None, found
-    against = against_of(tests, variant, before, _repeat(model))
-    return (tests, None, [against]) if isinstance(against, Mistake) else (tests, against, [])
+        raise MistakesError(in_order(found))
+    return tests, None if variant is None else against_of(tests, variant, before, model.repetitions)
 
 
-def _other_nodes(document: Document, path: Path, rig: Rig, overrides: Overrides) -> list[Mistake]:
+def _other_nodes(path: Path, rig: Rig, overrides: Overrides) -> Mistake:
     """Return what to do about a scenario whose pairs are of another rig than that of `--rig`."""
-    if overrides.rig is None or not foreign_pairs(document, rig):
-        return []
     what = (
         f"it has not all nodes of the pairs in {path.name}. Give pairs of its own nodes, as in "
         f"{pairs_option(tuple(rig.nodes))}, or --set pairs=mesh: each node to every other."
     )
-    return [Mistake(f"--rig {overrides.rig}", what)]
+    return Mistake(f"--rig {overrides.rig}", what)
 
 
 def find_scenario(reference: str) -> Path:
@@ -131,37 +120,26 @@ def bundled_scenarios() -> dict[str, Path]:
     return find_bundled(resources.scenarios())
 
 
-def _rig(document: Document, path: Path, overrides: Overrides) -> tuple[Rig | None, list[Mistake]]:
-    """Return the rig, or its mistakes: those of the rig file, or one at the place that names it."""
-    if overrides.rig is not None:
-        return _loaded(overrides.rig, None, overrides.rig_sets, lambda what: Mistake("--rig", what))
-    if "rig" not in document.data:
+def _rig(document: Document, named: str, folder: Path, overrides: Overrides) -> Rig:
+    """Return the rig that an option or the scenario names. Raise `MistakesError` if its name or its file is wrong."""
+    if overrides.rig is None and not named:
         what = "no rig: name one with rig: NAME in the scenario or --rig NAME, as in rig: gigablox."
-        return None, [Mistake(document.name, what)]
-    reference = document.data["rig"]
-    if not isinstance(reference, str) or not reference.strip():
-        return None, []  # reported by the schema
-    return _loaded(reference.strip(), path.parent, overrides.rig_sets, lambda what: document.mistake(("rig",), what))
-
-
-def _loaded(
-    reference: str, relative_to: Path | None, sets: Sequence[str], misnamed: Callable[[str], Mistake]
-) -> tuple[Rig | None, list[Mistake]]:
+        raise MistakesError([Mistake(document.name, what)])
     try:
-        return load_rig(reference, relative_to, sets), []
-    except MistakesError as error:
-        return None, list(error.mistakes)
+        if overrides.rig is not None:
+            return load_rig(overrides.rig, None, overrides.rig_sets)
+        return load_rig(named, folder, overrides.rig_sets)
+    except MistakesError:
+        raise
     except InputError as error:
-        return None, [misnamed(str(error))]
+        at = document.mistake(("rig",), str(error)) if overrides.rig is None else Mistake("--rig", str(error))
+        raise MistakesError([at]) from None
 
 
-def _matrix(document: Document, found: Sequence[Mistake], changes: Changes) -> Matrix | None:
-    """Return the matrix with the axes of the command line, or None if one of its values is wrong."""
-    if any(mistake.path[:1] and mistake.path[0] in _MATRIX_KEYS for mistake in found) or not all(changes.axes.values()):
-        return None
-    if not isinstance(document.data.get("conditions") or {}, dict):
-        return None  # reported by the schema
-    matrix = matrix_of(document.data)
+def matrix_of(model: ScenarioKeys, changes: Changes) -> AxisMatrix:
+    """Return the matrix of a scenario with the axes of the command line."""
+    matrix = with_settings(AxisMatrix(model.matrix, model.exclude, model.include), model.settings)
+    matrix = with_conditions(matrix, model.conditions)
     for axis, values in changes.axes.items():
         matrix = with_axis(matrix, axis, values)
     return matrix
@@ -187,11 +165,11 @@ def _plan(
         rig_name=rig.name,
         rig_yaml=rig.text,
         overrides=overrides.as_given(),
-        repeat=_repeat(model),
+        repeat=model.repetitions,
         cells=cells,
         links={name: node.link for name, node in rig.nodes.items() if name in used},
         virtual=rig.virtual,
-        max_skew_s=max(0.010, model.duration / 100) if model.max_skew is None else model.max_skew,
+        max_skew_s=model.max_skew_s,
         heads=tuple(model.heads.items()),
         expectations=expectations_of(model.expect, tests),
         conditions=tuple(conditions[name] for name in dict.fromkeys(cell.condition for cell in cells) if name),
@@ -204,13 +182,6 @@ def _plan(
     )
 
 
-def _repeat(model: ScenarioKeys) -> int:
-    """Return how often each test is measured at first: two repetitions decide about more of them."""
-    if model.repeat is not None:
-        return model.repeat
-    return 1 if model.retest is None and model.until is None else 2
-
-
 def _cell(
     number: int,
     test: Test,
@@ -219,7 +190,7 @@ def _cell(
     rig: Rig,
 ) -> Cell:
     row, kind = test.row, test.kind
-    taken = chosen(test.pairs, row[PAIRS])
+    taken = choose_pairs(test.pairs, row[PAIRS])
     total, name = row[WINDOW_TOTAL], row[CONDITION]
     condition = None if name is None else conditions[name]
     if total is not None:

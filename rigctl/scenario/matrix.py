@@ -3,7 +3,7 @@
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final, TypeAlias
@@ -11,13 +11,13 @@ from typing import Any, Final, TypeAlias
 from rigctl.base.units import parse_bytes
 from rigctl.settings import CONDITION, PAIRS, SETTINGS, Setting, Settings
 from rigctl.yamlfile import FieldError
-from rigctl.yamlfile.fields import shown
+from rigctl.yamlfile.fields import entry_errors, shown
 
 MAX_CELLS: Final = 100_000
 MAX_VALUES: Final = 10_000
 AT_TOP: Final = tuple(name for name in SETTINGS if name != PAIRS.name)
 """Settings that a scenario may also name at its top, with one value, for all tests; `pairs` is another key there."""
-Row: TypeAlias = Mapping[Setting[Any], Any]
+RowValues: TypeAlias = Mapping[Setting[Any], Any]
 """The values that a row of `exclude` or `include` names."""
 Pattern: TypeAlias = tuple[tuple[Setting[Any], ...], tuple[Any, ...]]
 _DASHED: Final = re.compile(r"\s*([0-9]+[kKmM]?)\s*[-–]\s*([0-9]+[kKmM]?)\s*")
@@ -25,23 +25,19 @@ _SPAN: Final = re.compile(r"\s*(?P<low>[^\s.]+)\s*\.\.\s*(?P<high>[^\s.]+)(?:\s+
 
 
 @dataclass(frozen=True, slots=True)
-class Matrix:
+class AxisMatrix:
     """Values by setting. Settings that a row does not name are unset."""
 
     axes: Mapping[Setting[Any], Sequence[Any]] = field(default_factory=dict)
-    exclude: Sequence[Row] = ()
-    include: Sequence[Row] = ()
+    exclude: Sequence[RowValues] = ()
+    include: Sequence[RowValues] = ()
 
 
-def matrix_of(data: Mapping[str, Any]) -> Matrix:
-    """Return the matrix in a scenario's data. Raise `ValueError` for a wrong value; the schema reports it."""
-    settings = _row({name: data[name] for name in AT_TOP if name in data})
-    axes = {SETTINGS[name]: values for name, values in (data.get("matrix") or {}).items()}
-    include = [{**settings, **_row(row)} for row in data.get("include") or []]
-    for_all = {} if include and not axes else {setting: [value] for setting, value in settings.items()}
-    spread_axes = {axis: [axis.parse(axis.name, one) for one in spread(axis, values)] for axis, values in axes.items()}
-    exclude = [_row(row) for row in data.get("exclude") or []]
-    return _with_conditions(Matrix({**for_all, **spread_axes}, exclude, include), list(data.get("conditions") or {}))
+def with_settings(matrix: AxisMatrix, settings: RowValues) -> AxisMatrix:
+    """Return `matrix` with settings that hold for all tests, unless an axis or a row has its own value."""
+    include = [{**settings, **row} for row in matrix.include]
+    for_all = {} if include and not matrix.axes else {setting: [value] for setting, value in settings.items()}
+    return replace(matrix, axes={**for_all, **matrix.axes}, include=include)
 
 
 def as_list(value: object) -> list[Any]:
@@ -49,11 +45,11 @@ def as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _with_conditions(matrix: Matrix, names: Sequence[str]) -> Matrix:
+def with_conditions(matrix: AxisMatrix, names: Iterable[str]) -> AxisMatrix:
     """Return `matrix` with an axis of all conditions, unless it has such an axis. Conditions change slowest."""
-    if not names:
+    chosen = matrix.axes.get(CONDITION, tuple(names))
+    if not chosen:
         return matrix
-    chosen = matrix.axes.get(CONDITION, names)
     include = [
         {CONDITION: name, **row} for row in matrix.include for name in (chosen if CONDITION not in row else [None])
     ]
@@ -63,7 +59,7 @@ def _with_conditions(matrix: Matrix, names: Sequence[str]) -> Matrix:
     return replace(matrix, axes={CONDITION: chosen, **others}, include=include)
 
 
-def with_axis(matrix: Matrix, axis: Setting[Any], values: Sequence[Any]) -> Matrix:
+def with_axis(matrix: AxisMatrix, axis: Setting[Any], values: Sequence[Any]) -> AxisMatrix:
     """Return `matrix` with the values of one axis replaced, in the product and in every row of `include`.
 
     A row becomes one row per value; rows that are equal then are kept once. Where there are only rows, no axis is
@@ -72,25 +68,25 @@ def with_axis(matrix: Matrix, axis: Setting[Any], values: Sequence[Any]) -> Matr
     only_rows = matrix.include and not matrix.axes
     axes = dict(matrix.axes) if only_rows else {**matrix.axes, axis: values}
     rows = [{**row, axis: value} for row in matrix.include for value in values]
-    unique: dict[Settings, Row] = {}
+    unique: dict[Settings, RowValues] = {}
     for changed in rows:
         unique.setdefault(Settings(changed), changed)
     return replace(matrix, axes=axes, include=list(unique.values()))
 
 
-def count(matrix: Matrix) -> int:
+def count_tests(matrix: AxisMatrix) -> int:
     """Return the number of tests before `exclude`, without expanding the matrix."""
     return _product_size(matrix) + len(matrix.include)
 
 
-def expand(matrix: Matrix) -> list[Settings]:
-    """Return all tests in order, without repeats, the tests of a condition together. Check `count` first."""
-    rows = list(dict.fromkeys([*product(matrix)[0], *map(Settings, matrix.include)]))
+def expand_matrix(matrix: AxisMatrix) -> list[Settings]:
+    """Return all tests in order, without repeats, the tests of a condition together. Check `count_tests` first."""
+    rows = list(dict.fromkeys([*expand_product(matrix)[0], *map(Settings, matrix.include)]))
     order = {name: at for at, name in enumerate(dict.fromkeys(row[CONDITION] for row in rows))}
     return sorted(rows, key=lambda row: order[row[CONDITION]])
 
 
-def product(matrix: Matrix) -> tuple[list[Settings], set[Pattern]]:
+def expand_product(matrix: AxisMatrix) -> tuple[list[Settings], set[Pattern]]:
     """Return the tests of the product that no row of `exclude` drops, and the patterns of rows that dropped one."""
     kept: list[Settings] = []
     effective: set[Pattern] = set()
@@ -111,37 +107,53 @@ def product(matrix: Matrix) -> tuple[list[Settings], set[Pattern]]:
     return kept, effective
 
 
-def pattern_of(row: Row) -> Pattern:
+def pattern_of(row: RowValues) -> Pattern:
     """Return the settings a row names and their values, in the order of `SETTINGS`."""
     axes = tuple(setting for setting in SETTINGS.values() if setting in row)
     return axes, tuple(row[axis] for axis in axes)
 
 
-def _product_size(matrix: Matrix) -> int:
+def _product_size(matrix: AxisMatrix) -> int:
     if not matrix.axes and matrix.include:
         return 0
     return math.prod(len(values) for values in matrix.axes.values())  # no axis: one test, all as the nodes have it
 
 
-def _row(row: Mapping[str, Any]) -> Row:
-    return {SETTINGS[name]: SETTINGS[name].parse(name, value) for name, value in row.items()}
+def parse_axis(axis: Setting[Any], value: object) -> tuple[Any, ...]:
+    """Return the values of an axis from one entry or a list of them. Raise `ValueError` with all that is wrong."""
+    entries, many = as_list(value), 0
+    if not entries:
+        raise FieldError(f"{axis.name}: an empty axis. Give it at least one value, or leave it out")
+    first: dict[Any, Any] = {}  # the entry that a value is from
+    wrong: dict[int, ValueError] = {}
+    for at, entry in enumerate(entries):
+        try:
+            spread = expand_range(axis, entry)
+            many += len(spread)
+            if many > max(MAX_VALUES, len(entries)):  # `count_tests` limits single values
+                break
+            values = [axis.parse(axis.name, one) for one in spread]
+        except ValueError as error:
+            wrong[at] = error
+            continue
+        again = [one for one in values if one in first]  # None is the value of `default`
+        if again:
+            known = f'contains {axis.text(again[0])}, there as "{first[again[0]]}" already'
+            what = f'is given twice, first as "{first[again[0]]}"' if len(values) == 1 else known
+            wrong[at] = FieldError(f'{axis.name} "{entry}": {what}. To measure more often use repeat')
+        first |= {one: entry for one in values if one not in first}
+    if many > max(MAX_VALUES, len(entries)):
+        raise FieldError(f"{axis.name}: more than {MAX_VALUES:,} values")
+    if wrong:
+        raise entry_errors(wrong)
+    return tuple(first)
 
 
-def spread(axis: Setting[Any], value: object) -> list[Any]:
-    """Return the values of an axis with its ranges expanded. Raise `FieldError`.
+def expand_range(axis: Setting[Any], value: object) -> list[Any]:
+    """Return the values of an entry of an axis, which may be a range. Raise `FieldError`.
 
     A range is `1..12`, `1..9 step 2` or `32K..256K times 2`; both ends count.
     """
-    found: list[Any] = []
-    given = as_list(value)
-    for entry in given:
-        found += _spread_one(axis, entry)
-        if len(found) > max(MAX_VALUES, len(given)):  # `count` limits single values
-            raise FieldError(f"{axis.name}: more than {MAX_VALUES:,} values")
-    return found
-
-
-def _spread_one(axis: Setting[Any], value: object) -> list[Any]:
     if not isinstance(value, str) or axis.spans is None:
         return [value]
     name, sizes = axis.name, axis.spans == "sizes"

@@ -1,23 +1,19 @@
-"""Mistakes between the values of a scenario, and between a scenario and its rig, which its schema cannot find.
-
-Each check looks at the data as read and skips what the schema has refused. So a file with one wrong value still gets
-every other mistake reported.
-"""
+"""Mistakes between the keys of a scenario, and between a scenario and its rig. Each key is right by itself."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from rigctl.base.units import format_bytes, format_duration
-from rigctl.conditions.condition import condition_mistakes
+from rigctl.conditions.condition import condition_mistakes, condition_of
 from rigctl.model.frames import Packet
 from rigctl.records import Cell, Condition, Pair
 from rigctl.rig.inventory import Rig
 from rigctl.scenario.classes import Test, class_clashes, place_of, setting_mistake
-from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, Matrix, Pattern, as_list, count, pattern_of, product, spread
-from rigctl.scenario.pairs import chosen, pair_mistakes
-from rigctl.scenario.schema import MOST_BINS, parse_bins, parse_duration_field, parse_omit
+from rigctl.scenario.matrix import MAX_CELLS, AxisMatrix, Pattern, RowValues, count_tests, expand_product, pattern_of
+from rigctl.scenario.pairs import choose_pairs, pair_mistakes
+from rigctl.scenario.schema import MAX_DURATION_S, MOST_BINS, ScenarioKeys
 from rigctl.settings import (
     CONDITION,
     ENGINE,
@@ -39,41 +35,48 @@ from rigctl.settings.kinds import KINDS, LIMITS, MAX_DATAGRAM, Kind
 from rigctl.settings.sockets import CONNECTIONS, MIN_WINDOW
 from rigctl.yamlfile import MOST_FOUND, Document, FieldError, Mistake, Path, suggestion
 
-_T = TypeVar("_T")
 _BY_NAME: Final = sorted(SETTINGS.values(), key=lambda setting: setting.name)
-_LONGEST_S: Final = 86400
-"""Upper bound of iperf3 -t, which takes whole seconds."""
 
 
-def mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:
-    """Yield every mistake but those of the schema and of the matrix as a whole. Without a rig no node is checked."""
-    yield from islice(pair_mistakes(document, rig), MOST_FOUND)
-    yield from _time_mistakes(document)
-    yield from _repeating_mistakes(document)
-    yield from islice(_axis_mistakes(document), MOST_FOUND)
-    yield from islice(condition_mistakes(document, rig), MOST_FOUND)
+def scenario_mistakes(document: Document, model: ScenarioKeys, rig: Rig) -> Iterator[Mistake]:
+    """Yield every mistake but those of the matrix as a whole and of its tests."""
+    yield from islice(pair_mistakes(document, model.pairs, rig), MOST_FOUND)
+    yield from _time_mistakes(document, model)
+    yield from _repeating_mistakes(document, model)
+    axes: RowValues = model.matrix
+    for setting in axes:
+        if setting in model.settings:
+            what = f"{setting.name}: is given for all tests, too, in line {document.keys[(setting.name,)].line}."
+            yield document.mistake(("matrix", setting.name), f"{what} Keep one of them.", at_key=True)
+    yield from islice(condition_mistakes(document, model.conditions, rig), MOST_FOUND)
 
 
-def cell_mistakes(document: Document, tests: Sequence[Test], options: Mapping[Setting[Any], str]) -> Iterator[Mistake]:
+def cell_mistakes(
+    document: Document,
+    model: ScenarioKeys,
+    matrix: AxisMatrix,
+    tests: Sequence[Test],
+    options: Mapping[Setting[Any], str],
+) -> Iterator[Mistake]:
     """Yield settings of a test that conflict: each conflict once, with the first test that has it.
 
     `options` maps an axis to the option that set it. A mistake then names the option in place of the file.
     """
-    yield from _capture_mistakes(document, len(tests))
-    yield from _search_mistakes(document, [test.row for test in tests])
+    yield from _capture_mistakes(document, model, len(tests))
+    yield from _search_mistakes(document, model, tests)
     reported: set[tuple[str, tuple[str, ...] | None]] = set()
-    conditions = document.data.get("conditions") or {}
+    resizing = {name for name, section in model.conditions.items() if condition_of(name, section).resize}
     for number, test in enumerate(tests, 1):
         row, kind = test.row, test.kind
         clashes = (
-            *class_clashes(test, tests[(test.group or number) - 1], _resizes(conditions, row)),
-            *_row_clashes(row, test.pairs, list(conditions)),
+            *class_clashes(test, tests[(test.group or number) - 1], row[CONDITION] in resizing),
+            *_row_clashes(row, test.pairs, list(model.conditions)),
             *_kind_clashes(row, kind),
-            *_bin_clashes(test, document),
-            *_engine_clashes(number, row, kind, document.data),
+            *_bin_clashes(test, model),
+            *_engine_clashes(number, row, kind, model),
         )
         for name, what in clashes:
-            own = place_of(document, test, name) if name in SETTINGS else None
+            own = place_of(document, matrix, test, SETTINGS[name]) if name in SETTINGS else None
             if (about := (what.partition(":")[0], own)) in reported:
                 continue
             reported.add(about)
@@ -84,15 +87,11 @@ def cell_mistakes(document: Document, tests: Sequence[Test], options: Mapping[Se
                 yield document.mistake(own or (name,), sentence)
 
 
-def _resizes(conditions: Mapping[str, Any], row: Settings) -> bool:
-    return bool((conditions.get(row[CONDITION] or "") or {}).get("resize"))
-
-
 def set_mistakes(
-    document: Document, matrix: Matrix, sets: int, options: Mapping[Setting[Any], str]
+    document: Document, matrix: AxisMatrix, sets: int, options: Mapping[Setting[Any], str]
 ) -> Iterator[Mistake]:
     """Yield the mistakes of a mesh or star: too many tests, and a setting that takes some pairs of a list."""
-    cells = count(matrix) * sets
+    cells = count_tests(matrix) * sets
     if cells > MAX_CELLS:
         what = f"pairs: {sets:,} sets of pairs make {cells:,} tests: at most {MAX_CELLS:,}. Name fewer nodes."
         yield document.mistake(("pairs",), what)
@@ -141,10 +140,9 @@ def port_mistakes(cells: Iterable[Cell], rig: Rig) -> Iterator[Mistake]:
             yield Mistake(f"{rig.source}: nodes.{name}", f"{what}. Give it more.")
 
 
-def _capture_mistakes(document: Document, cells: int) -> Iterator[Mistake]:
-    asked = document.data.get("capture")
-    for number in asked if isinstance(asked, list) else []:
-        if isinstance(number, int) and number > cells:
+def _capture_mistakes(document: Document, model: ScenarioKeys, cells: int) -> Iterator[Mistake]:
+    for number in model.capture if isinstance(model.capture, tuple) else ():
+        if number > cells:
             what = f"capture: there is no test {number}; the scenario has {cells}."
             yield document.mistake(("capture",), what)
 
@@ -161,7 +159,7 @@ def _row_clashes(row: Settings, pairs: tuple[Pair, ...], conditions: Sequence[st
         hint = suggestion(condition, list(conditions))
         yield "condition", f'condition: there is no condition "{condition}".{hint}'.removesuffix(".")
     try:
-        chosen(pairs, row[PAIRS])
+        choose_pairs(pairs, row[PAIRS])
     except FieldError as error:
         yield "pairs", f"pairs: {error}"
 
@@ -194,7 +192,7 @@ def _kind_clashes(row: Settings, kind: Kind) -> Iterator[tuple[str, str]]:
             yield setting.name, f"{setting.name}: {why}"
 
 
-def _engine_clashes(number: int, row: Settings, kind: Kind, data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _engine_clashes(number: int, row: Settings, kind: Kind, model: ScenarioKeys) -> Iterator[tuple[str, str]]:
     engine = row[ENGINE]
     limits = LIMITS[engine]
     if limits is None:
@@ -206,12 +204,11 @@ def _engine_clashes(number: int, row: Settings, kind: Kind, data: Mapping[str, A
     for setting in _BY_NAME:
         if engine not in setting.engines and row[setting] != setting.unset:
             yield setting.name, f"{setting.name}: engine: {engine} has no such setting"
-    duration_s = _parsed(parse_duration_field, "duration", data.get("duration", "10s"))
-    if duration_s is not None and (duration_s != int(duration_s) or duration_s > _LONGEST_S):
-        yield "duration", f"duration: engine: {engine} measures whole seconds, 1s to {_LONGEST_S}s"
+    if model.duration != int(model.duration):
+        yield "duration", f"duration: engine: {engine} measures whole seconds, 1s to {MAX_DURATION_S:.0f}s"
     for key, why in limits.keys.items():
-        asked = data.get(key)
-        if asked is not None and asked is not False and not (isinstance(asked, list) and number not in asked):
+        asked = getattr(model, key)
+        if asked is not None and asked is not False and not (isinstance(asked, tuple) and number not in asked):
             yield key, f"{key}: not with engine: {engine}, {why}"
 
 
@@ -220,82 +217,37 @@ def _listed(names: Iterable[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def _bin_clashes(test: Test, document: Document) -> Iterator[tuple[str, str]]:
-    bins_s = _parsed(parse_bins, "bins", document.data.get("bins"))
-    duration_s = _parsed(parse_duration_field, "duration", document.data.get("duration", "10s"))
-    if bins_s is None or duration_s is None:
+def _bin_clashes(test: Test, model: ScenarioKeys) -> Iterator[tuple[str, str]]:
+    if model.bins is None:
         return
     if not test.kind.bins:
         yield "bins", f"bins: only for test: {_listed(kind.name for kind in KINDS.values() if kind.bins)}"
-    flows = len(test.pairs) * test.row[PARALLEL]
-    if duration_s / bins_s * flows > MOST_BINS:
-        count = f"{round(duration_s / bins_s * flows):,} bins over all flows"
-        yield "bins", f"bins: {count}; at most {MOST_BINS:,}. Make them wider, or the test shorter"
+    bins = model.duration / model.bins * len(test.pairs) * test.row[PARALLEL]
+    if bins > MOST_BINS:
+        most = f"at most {MOST_BINS:,}. Make them wider, or the test shorter"
+        yield "bins", f"bins: {round(bins):,} bins over all flows; {most}"
 
 
-def _time_mistakes(document: Document) -> Iterator[Mistake]:
+def _time_mistakes(document: Document, model: ScenarioKeys) -> Iterator[Mistake]:
     """Yield an `omit` that is as long as the duration."""
-    data = document.data
-    duration_s = _parsed(parse_duration_field, "duration", data.get("duration", "10s"))
-    omit_s = _parsed(parse_omit, "omit", data.get("omit", 0))
-    if duration_s is None or omit_s is None or omit_s < duration_s:
-        return
-    at = ("duration",) if ("duration",) in document.origins else ("omit",)
-    what = f"omit is {format_duration(omit_s)}: it must be shorter than the duration, {format_duration(duration_s)}."
-    yield document.mistake(at, what)
+    if model.omit >= model.duration:
+        at = ("duration",) if ("duration",) in document.origins else ("omit",)
+        shorter = f"it must be shorter than the duration, {format_duration(model.duration)}."
+        yield document.mistake(at, f"omit is {format_duration(model.omit)}: {shorter}")
 
 
-def _axis_mistakes(document: Document) -> Iterator[Mistake]:
-    """Yield axes without a value, values that are given twice, and rows without a setting."""
-    matrix = document.data.get("matrix")
-    for name, values in (matrix if isinstance(matrix, dict) else {}).items():
-        if name not in SETTINGS:
-            continue
-        path = ("matrix", name)
-        if name in AT_TOP and name in document.data:
-            there = document.keys.get((name,))
-            line = f", in line {there.line}" if there is not None else ""
-            yield document.mistake(path, f"{name}: is given for all tests, too{line}. Keep one of them.", at_key=True)
-        if values == []:
-            yield document.mistake(path, f"{name}: an empty axis. Give it at least one value, or leave it out.")
-        yield from _twice(document, name, values)
-    for key in ("exclude", "include"):
-        rows = document.data.get(key)
-        for index, row in enumerate(rows if isinstance(rows, list) else []):
-            if row == {}:
-                yield document.mistake((key, index), f"{key}: a row that names no axis. Name one, as in window: 64K.")
-
-
-def _twice(document: Document, name: str, values: object) -> Iterator[Mistake]:
-    """Yield the entries of an axis, values or ranges, that repeat a value."""
-    axis, seen = SETTINGS[name], dict[Any, Any]()
-    for index, given in enumerate(as_list(values)):
-        try:
-            parsed = [axis.parse(name, value) for value in spread(axis, [given])]
-        except ValueError:
-            continue  # reported by the schema
-        again = [value for value in parsed if value in seen]  # None is the value of `default`
-        if again:
-            first = seen[again[0]]
-            known = f'{axis.text(again[0])}, there as "{first}" already'
-            twice = f'"{given}": is given twice, first as "{first}"'
-            what = twice if len(parsed) == 1 else f'"{given}": contains {known}'
-            yield document.mistake(("matrix", name, index), f"{name} {what}. To measure more often use repeat.")
-        seen.update(dict.fromkeys((value for value in parsed if value not in seen), given))
-
-
-def matrix_mistakes(document: Document, matrix: Matrix, *, overridden: bool) -> Iterator[Mistake]:
+def matrix_mistakes(document: Document, matrix: AxisMatrix, *, overridden: bool) -> Iterator[Mistake]:
     """Yield too many tests, rows without effect, and an `exclude` that drops every test.
 
     `overridden`: the command line replaced axes, so a row may have lost its effect. That is no mistake.
     """
-    cells = count(matrix)
+    cells = count_tests(matrix)
     if cells > MAX_CELLS:
-        path = ("matrix",) if "matrix" in document.data else ("include",)
+        path = ("matrix",) if document.has_key(("matrix",)) else ("include",)
         what = f"the matrix has {cells:,} tests: at most {MAX_CELLS:,}. Give its axes fewer values."
         yield document.mistake(path, what, at_key=True)
         return
-    left, effective = product(matrix)
+    left, effective = expand_product(matrix)
     if not overridden:
         yield from islice(_row_mistakes(document, matrix, left, effective), MOST_FOUND)
     if not left and not matrix.include:
@@ -304,7 +256,7 @@ def matrix_mistakes(document: Document, matrix: Matrix, *, overridden: bool) -> 
 
 
 def _row_mistakes(
-    document: Document, matrix: Matrix, left: list[Settings], effective: set[Pattern]
+    document: Document, matrix: AxisMatrix, left: list[Settings], effective: set[Pattern]
 ) -> Iterator[Mistake]:
     for index, row in enumerate(matrix.exclude):
         if row and pattern_of(row) not in effective:
@@ -318,30 +270,23 @@ def _row_mistakes(
         seen.setdefault(key, f"row {index + 1} of include")
 
 
-def _search_mistakes(document: Document, rows: Sequence[Settings]) -> Iterator[Mistake]:
+def _search_mistakes(document: Document, model: ScenarioKeys, tests: Sequence[Test]) -> Iterator[Mistake]:
     """Yield repetitions given beside a search for the highest rate, which repeats its trials by itself."""
-    if not any(row[RATE] == MAX_RATE for row in rows):
+    if not any(test.row[RATE] == MAX_RATE for test in tests):
         return
     for key in ("retest", "until", "repeat"):
-        if str(document.data.get(key)).strip() not in ("None", "1"):
+        if getattr(model, key) not in (None, 1):
             yield document.mistake((key,), f"{key}: rate: max is searched once, trial by trial.", at_key=True)
 
 
-def _repeating_mistakes(document: Document) -> Iterator[Mistake]:
+def _repeating_mistakes(document: Document, model: ScenarioKeys) -> Iterator[Mistake]:
     """Yield `retest` given together with `until`, and either of them with `repeat: 1`."""
-    given = [key for key in ("retest", "until") if document.data.get(key) is not None]
+    given = [key for key in ("retest", "until") if getattr(model, key) is not None]
     if len(given) > 1:
         yield document.mistake(("until",), "until: retest is given too. Choose one of them.", at_key=True)
     # With --repeat 1 nobody asks for it any more.
-    once = str(document.data.get("repeat")).strip() == "1" and ("repeat",) not in document.origins
+    once = model.repeat == 1 and ("repeat",) not in document.origins
     for key in given:
         if once:
             what = f"{key}: a variation needs two repetitions. Give repeat: 2 or more."
             yield document.mistake((key,), what, at_key=True)
-
-
-def _parsed(parse: Callable[[str, object], _T], name: str, value: object) -> _T | None:
-    try:
-        return parse(name, value)
-    except ValueError:
-        return None

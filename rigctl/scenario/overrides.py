@@ -13,10 +13,10 @@ from rigctl.base.texts import printable
 from rigctl.model.statistics.samples import LEAST
 from rigctl.records import Against
 from rigctl.scenario.classes import Test
-from rigctl.scenario.matrix import Matrix, expand, spread, with_axis
+from rigctl.scenario.matrix import AxisMatrix, expand_matrix, expand_range, with_axis
 from rigctl.scenario.pairs import PairSet, is_entry
 from rigctl.settings import SETTINGS, Setting, Settings
-from rigctl.yamlfile import Document, FieldError, Mistake, suggestion
+from rigctl.yamlfile import Document, FieldError, Mistake, MistakesError, suggestion
 
 FIELDS: Final = (
     "title", "notes", "test", "pairs", "duration", "omit", "repeat", "retest", "until",
@@ -62,20 +62,13 @@ class Overrides:
     @classmethod
     def from_given(cls, texts: Sequence[str]) -> "Overrides":
         """Return the options that `as_given` wrote down."""
-        given: dict[str, list[str]] = {}
-        for text in texts:
-            option, _, value = text.partition(" ")
-            given.setdefault(option, []).append(value)
-        single = {option: values[0] for option, values in given.items()}
-        return cls(
-            rig=single.get("--rig"),
-            sets=tuple(given.get("--set", ())),
-            duration=single.get("--duration"),
-            repeat=int(single["--repeat"]) if "--repeat" in single else None,
-            captures=tuple(int(number) for number in given.get("--capture", ())),
-            rig_sets=tuple(given.get("--rig-set", ())),
-            against=single.get("--against"),
-        )
+        given: dict[str, Any] = {}
+        for name, option in _OPTIONS.items():
+            values = [text.removeprefix(f"{option} ") for text in texts if text.startswith(f"{option} ")]
+            read = tuple(map(int, values)) if name in ("repeat", "captures") else tuple(values)
+            if read:
+                given[name] = read if name in ("sets", "rig_sets", "captures") else read[0]
+        return cls(**given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +78,10 @@ class Variant:
     axis: Setting[Any]
     value: Any
     option: str
+
+    def refused(self, what: str) -> MistakesError:
+        """Return the error that there is no such comparison."""
+        return MistakesError([Mistake(self.option, what)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +161,7 @@ def _axis_values(axis: Setting[Any], text: str, origin: str) -> tuple[tuple[Any,
         try:
             if not part.strip():
                 raise FieldError(f"{axis.name}: a value is missing, as in {axis.name}={_example(axis)}")
-            values += [axis.parse(axis.name, single) for single in spread(axis, part.strip())]
+            values += [axis.parse(axis.name, single) for single in expand_range(axis, part.strip())]
         except ValueError as error:
             message = str(error)
             wrong.append(Mistake(origin, message if message.endswith((".", "?")) else f"{message}."))
@@ -207,22 +204,22 @@ def _read_against(text: str) -> Variant | Mistake:
         return Mistake(option, f"{str(error).rstrip('.')}.")
 
 
-def with_variant(matrix: Matrix, variant: Variant) -> tuple[Matrix, Any] | Mistake:
-    """Return `matrix` with both values of the axis, and the value of the first variant; or why there is none."""
+def with_variant(matrix: AxisMatrix, variant: Variant) -> tuple[AxisMatrix, Any]:
+    """Return `matrix` with both values of the axis, and the value of the first variant. Raise `MistakesError`."""
     axis = variant.axis
-    others = list(dict.fromkeys(row[axis] for row in expand(matrix) if row[axis] != variant.value))
+    others = list(dict.fromkeys(row[axis] for row in expand_matrix(matrix) if row[axis] != variant.value))
     if len(others) == 1:
         return with_axis(matrix, axis, (others[0], variant.value)), others[0]
     if not others:
         given = value_text(axis, variant.value)
-        return Mistake(variant.option, f"every test has {axis.name} {given} already. Name another value.")
+        raise variant.refused(f"every test has {axis.name} {given} already. Name another value.")
     texts = [value_text(axis, value) for value in others]
     what = f"the scenario has {len(others)} other values of {axis.name}: {', '.join(texts[:5])}. Choose one of them"
-    return Mistake(variant.option, f"{what}: --set {axis.name}={texts[0]}.")
+    raise variant.refused(f"{what}: --set {axis.name}={texts[0]}.")
 
 
-def against_of(tests: Sequence[Test], variant: Variant, before: object, repeat: int) -> Against | Mistake:
-    """Return which tests, by their numbers from 1, are the two variants of each other; or why they cannot be compared.
+def against_of(tests: Sequence[Test], variant: Variant, before: object, repeat: int) -> Against:
+    """Return which tests, by their numbers from 1, are the two variants of each other. Raise `MistakesError`.
 
     `before` is the value of the first variant.
     """
@@ -239,10 +236,10 @@ def against_of(tests: Sequence[Test], variant: Variant, before: object, repeat: 
         if test.row[axis] == variant.value and without_axis(test) in firsts
     ]
     if not twins:
-        return Mistake(variant.option, "no test can have both values: a row of exclude or include names them.")
+        raise variant.refused("no test can have both values: a row of exclude or include names them.")
     if repeat < LEAST:
         what = f"a comparison needs {LEAST} repetitions or more, the scenario has {repeat}."
-        return Mistake(variant.option, f"{what} Give --repeat {LEAST} or more.")
+        raise variant.refused(f"{what} Give --repeat {LEAST} or more.")
     return Against(axis.name, value_text(axis, before), value_text(axis, variant.value), tuple(sorted(twins)))
 
 

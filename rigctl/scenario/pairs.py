@@ -6,6 +6,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, TypeAlias
@@ -14,31 +15,31 @@ from rigctl.model import rounds
 from rigctl.records import Pair
 from rigctl.rig.inventory import Rig
 from rigctl.rig.ranges import members
-from rigctl.scenario.matrix import MAX_CELLS, as_list
+from rigctl.scenario.matrix import MAX_CELLS
 from rigctl.settings import CONDITION, PairGrid, Settings
 from rigctl.settings.shape import MAX_PAIRS
 from rigctl.yamlfile import Document, FieldError, Mistake, Path, describe, suggestion
 from rigctl.yamlfile.fields import shown
 
-MESH: Final = "mesh"
-PARALLEL: Final = "mesh-parallel"
-STAR: Final = "star"
-WORDS: Final = (MESH, PARALLEL, STAR)
-MESH_SCHEMAS: Final = (
-    {"enum": [MESH, PARALLEL]},
+_MESH: Final = "mesh"
+_PARALLEL: Final = "mesh-parallel"
+_STAR: Final = "star"
+_WORDS: Final = (_MESH, _PARALLEL, _STAR)
+_MESH_SCHEMAS: Final = (
+    {"enum": [_MESH, _PARALLEL]},
     {
         "type": "object",
         "properties": {
-            **{word: {"type": ["string", "array"], "items": {"type": "string"}} for word in (MESH, PARALLEL)},
-            STAR: {"type": "string"},
+            **{word: {"type": ["string", "array"], "items": {"type": "string"}} for word in (_MESH, _PARALLEL)},
+            _STAR: {"type": "string"},
         },
         "additionalProperties": False,
         "minProperties": 1,
         "maxProperties": 1,
     },
 )
-_ROUNDS: Final = re.compile(rf"\s*({'|'.join(sorted(WORDS, key=len, reverse=True))})\s*(?::\s*(\S+)\s*)?", re.ASCII)
-_MESH_EXAMPLES: Final = {MESH: "{mesh: [n1, n2, n3]}", PARALLEL: "{mesh-parallel: [n1, n2, n3]}", STAR: "{star: n1}"}
+_ROUNDS: Final = re.compile(rf"\s*({'|'.join(sorted(_WORDS, key=len, reverse=True))})\s*(?::\s*(\S+)\s*)?", re.ASCII)
+_MESH_EXAMPLES: Final = {_MESH: "{mesh: [n1, n2, n3]}", _PARALLEL: "{mesh-parallel: [n1, n2, n3]}", _STAR: "{star: n1}"}
 
 PairSet: TypeAlias = tuple[Pair, ...]
 """Pairs that send at once."""
@@ -61,24 +62,24 @@ def parse_rounds(name: str, value: object) -> Rounds | None:
         match = _ROUNDS.fullmatch(value[:200])
         if match is None:
             return None
-        if match[1] == STAR and match[2] is None:
-            raise FieldError(f"{name} {shown(STAR)}: expected its node, as in {_MESH_EXAMPLES[STAR]}")
+        if match[1] == _STAR and match[2] is None:
+            raise FieldError(f"{name} {shown(_STAR)}: expected its node, as in {_MESH_EXAMPLES[_STAR]}")
         return Rounds(match[1], () if match[2] is None else (match[2],))
     if not isinstance(value, dict):
         return None
     word, given = next(iter(value.items()), ("", None))
-    hint = suggestion(str(word), WORDS)
-    if word not in WORDS and hint.startswith(" Known"):
+    hint = suggestion(str(word), _WORDS)
+    if word not in _WORDS and hint.startswith(" Known"):
         return None
-    if word not in WORDS:
+    if word not in _WORDS:
         raise FieldError(f"{name}: unknown {shown(word)}.{hint}")
     if len(value) != 1:
         raise FieldError(f"{name}: expected one key, as in {_MESH_EXAMPLES[word]}, found {len(value)}")
-    sides = given if isinstance(given, list) and word != STAR else [given]
+    sides = given if isinstance(given, list) and word != _STAR else [given]
     names = [side.strip() for side in sides if isinstance(side, str) and side.strip()]
     if len(names) < len(sides) or not sides:
         found = describe(next(side for side in sides if side not in names)) if sides else "an empty list"
-        expected = "the name of a node" if word == STAR else "names of nodes"
+        expected = "the name of a node" if word == _STAR else "names of nodes"
         raise FieldError(f"{name}: {word}: expected {expected}, as in {_MESH_EXAMPLES[word]}, found {found}")
     return Rounds(word, tuple(names))
 
@@ -91,20 +92,19 @@ def is_rounds(text: str) -> bool:
 def _round_sets(asked: Rounds, rig: Rig) -> tuple[PairSet, ...]:
     """Return the sets of pairs of a mesh or star without mistakes, in the order of their tests."""
     every = tuple(rig.nodes)
-    if asked.word == STAR:
+    if asked.word == _STAR:
         sets = rounds.around(asked.sides[0], every)
     else:
         names = [name for side in asked.sides for name in members(side, rig.groups, rig.nodes)] or every
-        sets = rounds.ordered(names) if asked.word == MESH else rounds.disjoint(names)
+        sets = rounds.ordered(names) if asked.word == _MESH else rounds.disjoint(names)
     return tuple(tuple(Pair(*ends) for ends in together) for together in sets)
 
 
-def rounds_mistakes(asked: Rounds, rig: Rig | None) -> list[tuple[Path, str]]:
+def rounds_mistakes(asked: Rounds, rig: Rig) -> list[tuple[Path, str]]:
     """Return unknown nodes, a node twice, fewer than two, too many: each with its place below that of the entry."""
     found: list[tuple[Path, str]] = []
     seen: set[str] = set()
-    for number, side in enumerate(asked.sides if rig else ()):
-        assert rig is not None
+    for number, side in enumerate(asked.sides):
         names: Sequence[str] = ()
         what = None
         try:
@@ -117,15 +117,15 @@ def rounds_mistakes(asked: Rounds, rig: Rig | None) -> list[tuple[Path, str]]:
             what = f'unknown node "{unknown}" in rig {rig.name}.{suggestion(unknown, [*rig.nodes, *rig.groups])}'
         elif twice is not None:
             what = f"{twice} is given twice. Name each node once."
-        elif asked.word == STAR and len(names) != 1 and what is None:
+        elif asked.word == _STAR and len(names) != 1 and what is None:
             what = f"{side} stands for {len(names)} nodes. Name the one in the middle."
         if what is not None:
             found.append(((asked.word, number), f"{asked.word}: {what}"))
         seen.update(names)
-    nodes = len(seen) if asked.sides and asked.word != STAR else len(rig.nodes) if rig else 2
+    nodes = len(seen) if asked.sides and asked.word != _STAR else len(rig.nodes)
     if not found and nodes < 2:  # a rig has two or more
         found.append(((asked.word,), f"{asked.word}: only 1 node is named; expected two or more."))
-    elif not found and asked.word == MESH and nodes * (nodes - 1) > MAX_CELLS:
+    elif not found and asked.word == _MESH and nodes * (nodes - 1) > MAX_CELLS:
         what = f"{nodes:,} nodes make {nodes * (nodes - 1):,} tests: at most {MAX_CELLS:,}. Name fewer nodes."
         found.append(((asked.word,), f"{asked.word}: {what}"))
     return found
@@ -137,7 +137,7 @@ def tests_of(rows: Sequence[Settings], sets: Sequence[PairSet]) -> list[tuple[Se
     return [(row, pairs) for group in together for pairs in sets for row in group]
 
 
-PAIR_SCHEMA: Final = {"anyOf": [{"type": "string", "pattern": r"->|→|\s[x×]\s"}, *MESH_SCHEMAS]}
+PAIR_SCHEMA: Final = {"anyOf": [{"type": "string", "pattern": r"->|→|\s[x×]\s"}, *_MESH_SCHEMAS]}
 _SIDE: Final = r"[A-Za-z0-9][A-Za-z0-9_-]*?(?:\[[^\[\]]*\][A-Za-z0-9_-]*)?"
 _ENTRY: Final = re.compile(
     rf"\s*(?P<source>{_SIDE})(?:\s*(?:->|→)\s*|\s+(?P<each>[x×])\s+)(?P<destination>{_SIDE})\s*", re.ASCII
@@ -147,7 +147,7 @@ _EXPECTED: Final = "expected SOURCE -> DESTINATION, as in pi1 -> pi2"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PairEntry:
     """One entry of `pairs`. A side is a node, a group of the rig, or a range of nodes."""
 
     text: str
@@ -156,7 +156,7 @@ class Entry:
     each: bool  # each source to each destination
 
 
-def parse_entry(name: str, value: object) -> Entry | Rounds:
+def parse_entry(name: str, value: object) -> PairEntry | Rounds:
     """Return the entry that is written as `pi1 -> pi2`, `left x right` or `mesh`. Raise `FieldError`.
 
     Whether its nodes exist is checked by `pair_mistakes`.
@@ -169,9 +169,9 @@ def parse_entry(name: str, value: object) -> Entry | Rounds:
         raise FieldError(f"{name}: {_EXPECTED}, found {describe(value)}{hint}")
     match = _ENTRY.fullmatch(value) if len(value) <= _LONGEST else None
     if match is None:
-        hint = suggestion(value.partition(":")[0].strip(), WORDS)
+        hint = suggestion(value.partition(":")[0].strip(), _WORDS)
         raise FieldError(f"pair {shown(value)}: {_EXPECTED}" + (f".{hint}" if " Did " in hint else ""))
-    return Entry(value.strip(), match["source"], match["destination"], match["each"] is not None)
+    return PairEntry(value.strip(), match["source"], match["destination"], match["each"] is not None)
 
 
 def is_entry(text: str) -> bool:
@@ -181,9 +181,9 @@ def is_entry(text: str) -> bool:
     return re.search(r"->|→|\s[x×]\s", text, re.ASCII) is not None and not re.fullmatch(r"[\s0-9x×]*", text, re.ASCII)
 
 
-def pairs_of(entry: Entry, rig: Rig | None) -> list[Pair]:
+def pairs_of(entry: PairEntry, rig: Rig) -> list[Pair]:
     """Return the pairs of an entry. Raise `FieldError` for a wrong range, unequal sides or too many pairs."""
-    sources, destinations = (_members(side, rig) for side in (entry.source, entry.destination))
+    sources, destinations = (members(side, rig.groups, rig.nodes) for side in (entry.source, entry.destination))
     if entry.each:
         if len(sources) * len(destinations) > MAX_PAIRS:
             raise FieldError(f"stands for {len(sources) * len(destinations):,} pairs, at most {MAX_PAIRS:,}")
@@ -196,14 +196,14 @@ def pairs_of(entry: Entry, rig: Rig | None) -> list[Pair]:
     return [Pair(source, destination) for source, destination in zip(sources, destinations, strict=True)]
 
 
-def sets_of(entries: Sequence[Entry | Rounds], rig: Rig) -> tuple[PairSet, ...]:
+def sets_of(entries: Sequence[PairEntry | Rounds], rig: Rig) -> tuple[PairSet, ...]:
     """Return the sets of pairs of entries without mistakes: several for a mesh or star, else one."""
     if isinstance(entries[0], Rounds):
         return _round_sets(entries[0], rig)
-    return (tuple(pair for entry in entries if isinstance(entry, Entry) for pair in pairs_of(entry, rig)),)
+    return (tuple(pair for entry in entries if isinstance(entry, PairEntry) for pair in pairs_of(entry, rig)),)
 
 
-def chosen(pairs: tuple[Pair, ...], choice: int | PairGrid | None) -> tuple[Pair, ...]:
+def choose_pairs(pairs: tuple[Pair, ...], choice: int | PairGrid | None) -> tuple[Pair, ...]:
     """Return the pairs of a test: all, the first N, or a grid. Raise `FieldError` if the list has fewer."""
     if choice is None:
         return pairs
@@ -226,21 +226,16 @@ def chosen(pairs: tuple[Pair, ...], choice: int | PairGrid | None) -> tuple[Pair
     return tuple(grid)
 
 
-def pair_mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:
-    """Yield an empty list, unknown nodes, unequal sides, a node paired with itself, repeated pairs, too many pairs."""
-    if "pairs" not in document.data:
-        return
-    entries = as_list(document.data["pairs"])
-    if not entries:
-        yield document.mistake(("pairs",), "pairs: the list is empty. Name at least one, as in pi1 -> pi2.")
+def pair_mistakes(document: Document, entries: Sequence[PairEntry | Rounds], rig: Rig) -> Iterator[Mistake]:
+    """Yield unknown nodes, unequal sides, a node paired with itself, repeated pairs, too many pairs."""
     seen: set[Pair] = set()
-    for index, value in enumerate(entries):
-        try:
-            entry = parse_entry("pairs", value)
-        except FieldError:
-            continue  # reported by the schema
+    for index, entry in enumerate(entries):
         if isinstance(entry, Rounds):
-            yield from _rounds_mistakes(document, entry, rig, index)
+            if len(entries) > 1:
+                alone = f"{entry.word} stands alone: its pairs are tests one after the other. Give no other pairs."
+                yield document.mistake(("pairs", index), f"pairs: {alone}")
+            for path, what in rounds_mistakes(entry, rig) if len(entries) == 1 else ():
+                yield document.mistake(("pairs", index, *path), what)
             continue
         try:
             whats = list(_unknown(entry, rig)) or list(_entry_mistakes(entry, rig, seen))
@@ -254,16 +249,13 @@ def pair_mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:
             return
 
 
-def foreign_pairs(document: Document, rig: Rig) -> bool:
-    """Return True if `pairs` names a node that the rig does not have."""
-    for value in as_list(document.data.get("pairs")):
-        try:
-            entry = parse_entry("pairs", value)
-            sides = entry.sides if isinstance(entry, Rounds) else (entry.source, entry.destination)
-            if any(name not in rig.nodes for side in sides for name in _members(side, rig)):
+def has_foreign_pairs(entries: Sequence[PairEntry | Rounds], rig: Rig) -> bool:
+    """Return True if an entry names a node that the rig does not have."""
+    for entry in entries:
+        sides = entry.sides if isinstance(entry, Rounds) else (entry.source, entry.destination)
+        with suppress(FieldError):
+            if any(name not in rig.nodes for side in sides for name in members(side, rig.groups, rig.nodes)):
                 return True
-        except FieldError:
-            continue
     return False
 
 
@@ -273,17 +265,7 @@ def pairs_option(nodes: Sequence[str]) -> str:
     return f'--set "pairs={",".join(f"{source}->{destination}" for source, destination in ends)}"'
 
 
-def _rounds_mistakes(document: Document, asked: Rounds, rig: Rig | None, index: int) -> Iterator[Mistake]:
-    at: Path = ("pairs", index)
-    if len(as_list(document.data["pairs"])) > 1:
-        what = f"pairs: {asked.word} stands alone: its pairs are tests one after the other. Give no other pairs."
-        yield document.mistake(at, what)
-        return
-    for path, what in rounds_mistakes(asked, rig):
-        yield document.mistake((*at, *path), what)
-
-
-def _entry_mistakes(entry: Entry, rig: Rig | None, seen: set[Pair]) -> Iterator[str]:
+def _entry_mistakes(entry: PairEntry, rig: Rig, seen: set[Pair]) -> Iterator[str]:
     pairs = pairs_of(entry, rig)
     several = len(pairs) > 1
     alone = next((pair.source for pair in pairs if pair.source == pair.destination), None)
@@ -296,15 +278,9 @@ def _entry_mistakes(entry: Entry, rig: Rig | None, seen: set[Pair]) -> Iterator[
         yield f"{twice if several else ''} is given twice. More flows: use the axis parallel.".lstrip()
 
 
-def _unknown(entry: Entry, rig: Rig | None) -> Iterator[str]:
-    if rig is None:
-        return
+def _unknown(entry: PairEntry, rig: Rig) -> Iterator[str]:
     for side in dict.fromkeys((entry.source, entry.destination)):
-        node = next((name for name in _members(side, rig) if name not in rig.nodes), None)
+        node = next((name for name in members(side, rig.groups, rig.nodes) if name not in rig.nodes), None)
         if node is not None:
             what = "node or group" if rig.groups and "[" not in side else "node"
             yield f'unknown {what} "{node}" in rig {rig.name}.{suggestion(node, [*rig.nodes, *rig.groups])}'
-
-
-def _members(side: str, rig: Rig | None) -> Sequence[str]:
-    return members(side, rig.groups if rig else {}, rig.nodes if rig else {})

@@ -1,6 +1,6 @@
 """The keys of a scenario file, their types, and descriptions for editors.
 
-Rules between values (pairs and nodes, omit and duration) are in `mistakes`.
+Each key is checked and read here, once. What contradicts another key or the rig is in `mistakes`.
 """
 
 import math
@@ -17,7 +17,11 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    PlainValidator,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
     WithJsonSchema,
+    WrapValidator,
     create_model,
 )
 from pydantic.json_schema import JsonSchemaValue
@@ -25,10 +29,11 @@ from pydantic_core import CoreSchema
 
 from rigctl.base.units import parse_duration
 from rigctl.conditions.condition import ConditionName, ConditionSection
+from rigctl.records import LEAST_SKEW_S, MAX_LOSS
 from rigctl.scenario.classes import AXES, CLASS_NAME, TAKEN, parse_class
 from rigctl.scenario.expecting import expect_section
-from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, as_list, spread
-from rigctl.scenario.pairs import PAIR_SCHEMA, Entry, Rounds, parse_entry
+from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, RowValues, as_list, parse_axis
+from rigctl.scenario.pairs import PAIR_SCHEMA, PairEntry, Rounds, parse_entry
 from rigctl.settings import SETTINGS, Setting
 from rigctl.settings.kinds import KINDS
 from rigctl.yamlfile import FieldError, Section
@@ -43,12 +48,13 @@ from rigctl.yamlfile.fields import (
     parse_whole,
     parse_word,
     shown,
+    whole_within,
 )
 
 MIN_DURATION_S: Final = 0.1
-MAX_DURATION_S: Final = 86_400.0
+MAX_DURATION_S: Final = 86_400.0  # also of iperf3 -t
 MAX_REPEAT: Final = 1000
-FOLDER: Final = "/var/tmp"  # noqa: S108 — on a disk, unlike /tmp; files in it have no name
+TEST_FOLDER: Final = "/var/tmp"  # noqa: S108 — on a disk, unlike /tmp; files in it have no name
 MOST_FOLDER: Final = 255
 MOST_HEAD: Final = 40
 """Characters of a title in `heads`."""
@@ -66,19 +72,26 @@ _DURATION_SCHEMA: Final = {
 }
 
 
-def _seconds(low: float, high: float, expected: str, example: str) -> Callable[[str, object], float]:
-    return lambda name, value: parse_between(name, value, parse_duration, (low, high), expected, example)
+def _seconds(low: float, high: float, expected: str, example: str) -> tuple[PlainValidator, WithJsonSchema]:
+    read = named(lambda name, value: parse_between(name, value, parse_duration, (low, high), expected, example))
+    return read, WithJsonSchema(_DURATION_SCHEMA)
 
 
-parse_duration_field: Final = _seconds(MIN_DURATION_S, MAX_DURATION_S, "100 ms to 24 h", "10s")
-parse_omit: Final = _seconds(0.0, math.inf, "0 s or more", "2s")
-parse_max_skew: Final = _seconds(sys.float_info.min, math.inf, "more than 0", "10ms")
-_parse_bin: Final = _seconds(MIN_BIN_S, MAX_BIN_S, "0.1 ms to 1 s", "0.5ms")
+def _bins(name: str, value: object) -> float | None:
+    bounds = (MIN_BIN_S, MAX_BIN_S)
+    return None if value is None else parse_between(name, value, parse_duration, bounds, "0.1 ms to 1 s", "0.5ms")
 
 
-def parse_bins(name: str, value: object) -> float | None:
-    """Return the seconds of a bin, or None for no bins. Raise `FieldError`."""
-    return None if value is None else _parse_bin(name, value)
+def _pair_list(value: object) -> list[object]:
+    if value == []:
+        raise FieldError("pairs: the list is empty. Name at least one, as in pi1 -> pi2")
+    return as_list(value)
+
+
+def _condition_sections(value: object) -> object:
+    if value == {}:
+        raise FieldError("conditions: is empty. Name one, as in mtu1500: {mtu: 1500}, or leave it out")
+    return empty_if_none(value)
 
 
 def _capture(name: str, value: object) -> bool | tuple[int, ...]:
@@ -138,6 +151,7 @@ class _OneOrMany:
 
 
 _Keys = TypeVar("_Keys", bound=BaseModel)
+_SOME: Final = {"type": "array", "minItems": 1}
 
 
 def _one_value(axis: Setting[Any]) -> Callable[[str, object], Any]:
@@ -158,14 +172,25 @@ def _axes_model(title: str, doc: str, base: type[_Keys], names: Collection[str],
     """Return `base` with one optional key per axis: of one value, or of one or `many`."""
     fields: dict[str, Any] = {}
     for axis in map(SETTINGS.__getitem__, names):
-        value: Any = Annotated[Any, named(axis.parse if many else _one_value(axis)), WithJsonSchema(axis.schema)]
-        if many:
-            value = Annotated[tuple[value, ...], BeforeValidator(partial(spread, axis)), _OneOrMany()]
-        fields[axis.name] = (value, Field(None, description=axis.meaning))
+        schema = axis.schema if not many else {"anyOf": [axis.schema, {**_SOME, "items": axis.schema}]}
+        read = PlainValidator(partial(parse_axis, axis)) if many else named(_one_value(axis))
+        fields[axis.name] = (Annotated[Any, read, WithJsonSchema(schema)], Field(None, description=axis.meaning))
     with warnings.catch_warnings():
         # The axis `copy` hides pydantic's deprecated method of that name, which nobody calls.
         warnings.filterwarnings("ignore", message='Field name "copy"')
         return create_model(title, __base__=base, __doc__=doc, **fields)
+
+
+def _by_setting(value: Any, handler: ValidatorFunctionWrapHandler) -> RowValues:  # noqa: ANN401 — any value of YAML
+    """Return the values of a section by their settings, in the order of the file."""
+    section = handler(value)
+    return {SETTINGS[name]: getattr(section, name) for name in value}
+
+
+def _row(value: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> RowValues:
+    if value == {}:
+        raise FieldError(f"{info.field_name}: a row that names no axis. Name one, as in window: 64K")
+    return _by_setting(value, handler)
 
 
 MatrixSection = _axes_model(
@@ -176,6 +201,8 @@ MatrixSection = _axes_model(
     many=True,
 )
 RowSection = _axes_model("Row", "One value for each axis it names.", Section, SETTINGS, many=False)
+_Axes = Annotated[MatrixSection, WrapValidator(_by_setting), BeforeValidator(empty_if_none)]  # type: ignore[valid-type]
+_Row = Annotated[RowSection, WrapValidator(_row)]  # type: ignore[valid-type]
 ClassName = Annotated[str, named(parse_class), WithJsonSchema({"type": "string", "pattern": f"^{CLASS_NAME.pattern}$"})]
 
 
@@ -200,11 +227,7 @@ def _text_is_when(value: object) -> object:
     return {"when": value} if isinstance(value, str) else value
 
 
-_More = Annotated[
-    int,
-    named(lambda name, value: parse_whole(name, value, 2, MAX_REPEAT, 15)),
-    WithJsonSchema({"type": "integer", "minimum": 2, "maximum": MAX_REPEAT}),
-]
+_More = Annotated[int, *whole_within(2, MAX_REPEAT, 15)]
 
 
 class RetestSection(Section):
@@ -244,8 +267,8 @@ class ScenarioKeys(Section):
         examples=["gigablox", "./my-rig.yaml"],
     )
     pairs: Annotated[
-        tuple[Annotated[Entry | Rounds, named(parse_entry), WithJsonSchema(PAIR_SCHEMA)], ...],
-        BeforeValidator(as_list),
+        tuple[Annotated[PairEntry | Rounds, named(parse_entry), WithJsonSchema(PAIR_SCHEMA)], ...],
+        BeforeValidator(_pair_list),
         _OneOrMany(),
     ] = Field(
         description="pairs of nodes that send, all at once, as in pairs: [pi1 -> pi2]. With groups or ranges: "
@@ -258,7 +281,7 @@ class ScenarioKeys(Section):
             ConditionName,
             Annotated[ConditionSection, BeforeValidator(empty_if_none)],
         ],
-        BeforeValidator(empty_if_none),
+        BeforeValidator(_condition_sections),
     ] = Field(default_factory=dict, description="Named sets of host settings; every test is measured under each.")
     classes: Annotated[
         dict[ClassName, Annotated[ClassSection, BeforeValidator(empty_if_none)]],  # type: ignore[valid-type]
@@ -268,32 +291,26 @@ class ScenarioKeys(Section):
         description="Classes of traffic that run together in each pair; each test becomes one test for each class.",
         examples=[{"voice": {"test": "udp", "rate": "2M"}, "bulk": {"parallel": 4}}],
     )
-    matrix: Annotated[MatrixSection, BeforeValidator(empty_if_none)] = Field(  # type: ignore[valid-type]
-        default_factory=MatrixSection, description="Axes and their values: every combination is one test."
-    )
-    exclude: Annotated[tuple[RowSection, ...], _EMPTY_LIST] = Field(  # type: ignore[valid-type]
+    matrix: _Axes = Field(default_factory=dict, description="Axes and their values: every combination is one test.")
+    exclude: Annotated[tuple[_Row, ...], _EMPTY_LIST] = Field(
         (), description="Combinations to leave out: a test with all the values of a row is dropped."
     )
-    include: Annotated[tuple[RowSection, ...], _EMPTY_LIST] = Field(  # type: ignore[valid-type]
+    include: Annotated[tuple[_Row, ...], _EMPTY_LIST] = Field(
         (), description="Tests of their own, after those of the matrix, in this order."
     )
-    duration: Annotated[float, named(parse_duration_field), WithJsonSchema(_DURATION_SCHEMA)] = Field(
+    duration: Annotated[float, *_seconds(MIN_DURATION_S, MAX_DURATION_S, "100 ms to 24 h", "10s")] = Field(
         10.0, description="How long each test sends, 100ms to 24h.", examples=["10s", "60s"]
     )
-    omit: Annotated[float, named(parse_omit), WithJsonSchema(_DURATION_SCHEMA)] = Field(
+    omit: Annotated[float, *_seconds(0.0, math.inf, "0 s or more", "2s")] = Field(
         0.0, description="Time at the start of the duration that does not count.", examples=["2s"]
     )
-    max_skew: Annotated[float | None, named(parse_max_skew), WithJsonSchema(_DURATION_SCHEMA)] = Field(
+    max_skew: Annotated[float | None, *_seconds(sys.float_info.min, math.inf, "more than 0", "10ms")] = Field(
         None,
         description="A repetition whose flows start further apart than this is invalid, and measured once more. "
-        "Default: 1 % of the duration, at least 10ms.",
+        f"Default: 1 % of the duration, at least {1000 * LEAST_SKEW_S:g}ms.",
         examples=["10ms"],
     )
-    repeat: Annotated[
-        int | None,
-        named(lambda name, value: parse_whole(name, value, 1, MAX_REPEAT, 3)),
-        WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_REPEAT}),
-    ] = Field(
+    repeat: Annotated[int | None, *whole_within(1, MAX_REPEAT, 3)] = Field(
         None,
         description="How often each test is measured. Default: once; twice with retest or until.",
         examples=[3, 5],
@@ -313,15 +330,15 @@ class ScenarioKeys(Section):
         description="What is measured: tcp or udp (goodput), pingpong or blast (messages), or file (a transfer).",
         examples=["tcp"],
     )
-    bins: Annotated[float | None, named(parse_bins), WithJsonSchema(_DURATION_SCHEMA)] = Field(
+    bins: Annotated[float | None, named(_bins), WithJsonSchema(_DURATION_SCHEMA)] = Field(
         None,
         description="Throughput over time in bins of this width, 0.1ms to 1s, and gaps; of tcp, udp and file.",
         examples=["0.5ms"],
     )
     folder: Annotated[str, named(_folder), WithJsonSchema({"type": "string", "pattern": "^/"})] = Field(
-        FOLDER,
+        TEST_FOLDER,
         description="Test file: folder on each node's disk to read and write; nothing is left in it.",
-        examples=[FOLDER],
+        examples=[TEST_FOLDER],
     )
     capture: Annotated[
         bool | tuple[int, ...],
@@ -336,7 +353,9 @@ class ScenarioKeys(Section):
         float,
         named(_share(r"(\d+(?:\.\d+)?)\s*%", "a share below 100 %, as in 0.1%", zero=True)),
         WithJsonSchema({"type": "string", "pattern": r"^ *[0-9]+(\.[0-9]+)? *% *$"}),
-    ] = Field(0.001, description="Highest loss at which a rate passes, in the search of rate: max.", examples=["0.1%"])
+    ] = Field(
+        MAX_LOSS, description="Highest loss at which a rate passes, in the search of rate: max.", examples=["0.1%"]
+    )
     expect: Annotated[
         tuple[ExpectSection, ...],  # type: ignore[valid-type]
         _EMPTY_LIST,
@@ -347,6 +366,23 @@ class ScenarioKeys(Section):
         "code 1.",
         examples=[{"efficiency": ">= 0.97"}, [{"where": {"window": "64K"}, "goodput": ">= 930M per pair"}]],
     )
+
+    @property
+    def repetitions(self) -> int:
+        """Return how often each test is measured at first: two repetitions decide about more of them."""
+        if self.repeat is not None:
+            return self.repeat
+        return 1 if self.retest is None and self.until is None else 2
+
+    @property
+    def max_skew_s(self) -> float:
+        """Return the largest start skew of a valid repetition."""
+        return max(LEAST_SKEW_S, self.duration / 100) if self.max_skew is None else self.max_skew
+
+    @property
+    def settings(self) -> RowValues:
+        """Return the settings that hold for all tests, as they stand at the top."""
+        return {SETTINGS[name]: getattr(self, name) for name in AT_TOP if name in self.model_fields_set}
 
 
 ScenarioFile: Final = _axes_model(

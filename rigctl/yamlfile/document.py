@@ -93,12 +93,9 @@ class Document:
                 return mistake_at(self.name, self.text, span, what, path=path)
         return Mistake(self.name, what, path=path)
 
-    def at(self, path: Path) -> Any:  # noqa: ANN401 — any value of YAML
-        """Return the value at `path`, or None."""
-        value: Any = self.data
-        for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
-        return value
+    def has_key(self, path: Path) -> bool:
+        """Tell whether a key stands at `path`, in the text or by an option."""
+        return path in self.keys or path in self.origins
 
     def placed(self, old: Path, *new: Path) -> "Document":
         """Return this document with the places at and below `old` also at each of `new`."""

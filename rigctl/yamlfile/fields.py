@@ -5,10 +5,11 @@ Parsers raise `FieldError` with a message that names the key and shows the value
 
 import difflib
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Annotated, ClassVar, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationInfo, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from rigctl.yamlfile.document import suggestion
 
@@ -20,6 +21,17 @@ _Number = TypeVar("_Number", int, float)
 
 class FieldError(ValueError):
     """A value that is wrong for its key. The message names the key and what was expected."""
+
+
+def entry_errors(wrong: Mapping[int, ValueError]) -> ValidationError:
+    """Return what a validator of a list raises for its `wrong` entries: each error, by the entry's position."""
+    return ValidationError.from_exception_data(
+        "entries",
+        [
+            InitErrorDetails(type=PydanticCustomError("entry", "{error}", {"error": error}), loc=(at,), input=None)
+            for at, error in wrong.items()
+        ],
+    )
 
 
 class Section(BaseModel):
@@ -165,6 +177,12 @@ def named(parse: Callable[[str, object], object]) -> PlainValidator:
 def json_type(kind_: str, **more: object) -> WithJsonSchema:
     """Return the JSON Schema of a value by its type and further keywords."""
     return WithJsonSchema({"type": kind_, **more})
+
+
+def whole_within(low: int, high: int, example: int) -> tuple[PlainValidator, WithJsonSchema]:
+    """Return the validator and the JSON Schema of a whole number within bounds."""
+    read = named(lambda name, value: parse_whole(name, value, low, high, example))
+    return read, json_type("integer", minimum=low, maximum=high)
 
 
 Text = Annotated[str, named(parse_text), json_type("string", maxLength=200)]

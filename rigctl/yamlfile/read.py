@@ -11,9 +11,8 @@ from pathlib import Path as FilePath
 from typing import Any, Final, TypeAlias
 
 import yaml
-from yaml import AliasEvent, MappingNode, ScalarEvent, ScalarNode, SequenceNode, StreamEndEvent
+from yaml import MappingNode, Node, ScalarNode
 from yaml.composer import Composer
-from yaml.resolver import BaseResolver
 
 from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
@@ -22,8 +21,9 @@ from rigctl.yamlfile.document import LINE_BREAK, Document, Mistake, MistakesErro
 MAX_BYTES: Final = 1024 * 1024
 MAX_NODES: Final = 50_000
 MAX_DEPTH: Final = 20
-# libyaml if PyYAML was built with it: ten times faster. The events are the same.
-_Parser: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+# libyaml if PyYAML was built with it: ten times faster. The events are the same. All scalars are texts.
+_Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+_TAGGED: Final = re.compile(r"(&\S+\s+)?!")
 # Characters that YAML 1.1, 5.1 does not allow. They are searched for first: the parser does not say where they stand.
 _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # YAML 1.2's core schema, decimal only: `yes`, `0123`, `12:30` and dates stay texts and are judged where they are used.
@@ -42,6 +42,12 @@ _HINTS: Final = (
     ("found unexpected end of stream", "A quote is not closed."),
     ("unexpected end of the stream", "A quote or bracket is not closed."),
 )
+_OWN_WORDS: Final = (
+    ("found another document", "a second YAML document begins here: expected one per file."),
+    ("found undefined alias", "this alias (*name) has no anchor (&name) before it."),
+    ("second occurrence", "another anchor (&name) before this one has the same name. Rename one of them."),
+)
+"""Sentences in place of those of PyYAML."""
 Scalar: TypeAlias = str | int | float | bool | None
 _ENDINGS: Final = (".yaml", ".yml")
 
@@ -128,17 +134,19 @@ def _bundled_hint(reference: str, what: str, names: list[str]) -> str:
     )
 
 
-class _Reader(Composer, BaseResolver):
-    """PyYAML's composer within bounds that hold while reading, and its nodes as plain data with their places."""
+class _Composer(Composer, _Loader):  # type: ignore[misc]
+    """PyYAML's own composer on libyaml's events. That of libyaml overflows the stack where a file is nested deep."""
+
+    def __init__(self, text: str) -> None:
+        _Loader.__init__(self, text)
+        Composer.__init__(self)
+
+
+class _Walk:
+    """The nodes of a file as plain data, the place of each value and key, and the mistakes that do not stop it."""
 
     def __init__(self, name: str, text: str) -> None:
-        Composer.__init__(self)
-        BaseResolver.__init__(self)
         self.name, self.text = name, text
-        parser = _Parser(text)
-        self.check_event, self.peek_event, self.get_event = parser.check_event, parser.peek_event, parser.get_event
-        self.dispose = parser.dispose
-        self.depth = self.nodes = self.values = 0
         self.spans: dict[Path, Span] = {}
         self.keys: dict[Path, Span] = {}
         self.mistakes: list[Mistake] = []
@@ -149,73 +157,31 @@ class _Reader(Composer, BaseResolver):
     def refused(self, span: Span, what: str) -> MistakesError:
         return MistakesError([self.mistake(span, what)])
 
-    def document(self) -> Document:
-        self.get_event()  # start of the stream
-        if self.check_event(StreamEndEvent):
-            what = "the file is empty: expected keys and values, as in title: My test."
-            raise MistakesError([Mistake(self.name, what)])
-        root = self.compose_document()
-        if not self.check_event(StreamEndEvent):
-            span = _span(self.peek_event())
-            raise self.refused(span, "a second YAML document begins here: expected one per file.")
-        data = self.value(root, ())
-        return Document(self.name, self.text, data, self.spans, self.keys, mistakes=tuple(self.mistakes))
+    def has_tag(self, node: Node) -> bool:
+        return _TAGGED.match(self.text, node.start_mark.index) is not None
 
-    def compose_node(self, parent: Any, index: Any) -> Any:  # noqa: ANN401 — as in Composer
-        event = self.peek_event()
-        span = _span(event)
-        if parent is not None and index is None:
-            if not isinstance(event, ScalarEvent) or event.tag is not None or not event.value:
-                raise self.refused(span, "a key must be a plain text, followed by a colon.")
-        else:
-            self.nodes += 1
-            self.check_count(self.nodes, span)
-        if isinstance(event, AliasEvent):
-            self.check_alias(str(event.anchor), span)
-            return super().compose_node(parent, index)
-        if event.tag is not None:
-            raise self.refused(span, f'tag "{printable(event.tag[:64])}": tags are not used here. Leave it out.')
-        if not isinstance(event, ScalarEvent) and self.depth + 1 >= MAX_DEPTH:
-            raise self.refused(span, f"nested too deep: at most {MAX_DEPTH} levels.")
-        self.anchors.pop(event.anchor, None)  # YAML allows the same name again, Composer does not
-        self.depth += 1
-        node = super().compose_node(parent, index)
-        self.depth -= 1
-        if parent is None and not isinstance(node, MappingNode):
-            raise self.refused(span, "expected keys and values at the top, as in title: My test.")
-        return node
-
-    def check_count(self, count: int, span: Span) -> None:
-        if count > MAX_NODES:
-            raise self.refused(
-                span, f"too many values: at most {MAX_NODES:,}, aliases (*name) counted as what they hold."
-            )
-
-    def check_alias(self, anchor: str, span: Span) -> None:
-        shown = printable(anchor[:64])
-        node = self.anchors.get(anchor)
-        if node is None:
-            hint = suggestion(anchor, list(self.anchors))
-            raise self.refused(span, f'alias "*{shown}": there is no "&{shown}" before it.{hint}')
-        if node.end_mark is None:
-            raise self.refused(span, f'alias "*{shown}": stands inside what it names; it would never end.')
-
-    def value(self, node: Any, path: Path) -> Any:  # noqa: ANN401 — any value of YAML
+    def value(self, node: Node, path: Path) -> Any:  # noqa: ANN401 — any value of YAML
         span = self.spans[path] = _span(node)
-        self.values += 1
-        self.check_count(self.values, span)
-        if len(path) >= MAX_DEPTH:
-            raise self.refused(span, f"nested too deep: at most {MAX_DEPTH} levels, aliases (*name) followed.")
+        if self.has_tag(node):
+            raise self.refused(span, f'tag "{printable(node.tag[:64])}": tags are not used here. Leave it out.')
+        if len(self.spans) > MAX_NODES:  # also of a few aliases of aliases
+            what = f"too many values: at most {MAX_NODES:,}, aliases (*name) counted as what they hold."
+            raise self.refused(span, what)
         if isinstance(node, ScalarNode):
             return self.scalar(node, path[-1], span)
-        if isinstance(node, SequenceNode):
-            return [self.value(item, (*path, number)) for number, item in enumerate(node.value)]
-        return self.mapping(node, path)
+        if len(path) + 1 >= MAX_DEPTH:
+            raise self.refused(span, f"nested too deep: at most {MAX_DEPTH} levels, aliases (*name) followed.")
+        if isinstance(node, MappingNode):
+            return self.mapping(node, path)
+        return [self.value(item, (*path, number)) for number, item in enumerate(node.value)]
 
     def mapping(self, node: MappingNode, path: Path) -> dict[str, Any]:
         entries: dict[str, Any] = {}
         for key_node, value_node in node.value:
-            key, span = printable(key_node.value), _span(key_node)
+            span = _span(key_node)
+            if not isinstance(key_node, ScalarNode) or not key_node.value or self.has_tag(key_node):
+                raise self.refused(span, "a key must be a plain text, followed by a colon.")
+            key = printable(key_node.value)
             place = (*path, key)
             if key in entries:
                 what = f'key "{key[:64]}" is given twice, first in line {self.keys[place].line}. Keep one of them.'
@@ -241,15 +207,21 @@ def parse_document(name: str, text: str) -> Document:
     if bad is not None:
         what = f"character U+{ord(bad[0]):04X} is not allowed in a YAML file. Is it a text file?"
         raise MistakesError([mistake_at(name, text, span_of_offset(text, bad.start()), what)])
-    reader = _Reader(name, text)
     try:
-        return reader.document()
+        root = yaml.compose(text, Loader=_Composer)
     except yaml.MarkedYAMLError as error:
         raise MistakesError([_syntax_mistake(name, text, error)]) from error
     except yaml.YAMLError as error:
         raise MistakesError([Mistake(name, f"not readable as YAML: {printable(str(error))}")]) from error
-    finally:
-        reader.dispose()
+    except RecursionError:
+        raise MistakesError([Mistake(name, f"nested too deep: at most {MAX_DEPTH} levels.")]) from None
+    if root is None:
+        raise MistakesError([Mistake(name, "the file is empty: expected keys and values, as in title: My test.")])
+    walk = _Walk(name, text)
+    if not isinstance(root, MappingNode):
+        raise walk.refused(_span(root), "expected keys and values at the top, as in title: My test.")
+    data = walk.value(root, ())
+    return Document(name, text, data, walk.spans, walk.keys, mistakes=tuple(walk.mistakes))
 
 
 def plain_value(key: str | int, text: str) -> Scalar:
@@ -274,10 +246,10 @@ def _plain(text: str) -> Scalar:
     return float(text) if _FLOAT.fullmatch(text) else text
 
 
-def _span(read: Any) -> Span:  # noqa: ANN401 — an event or a node of YAML
+def _span(node: Node) -> Span:
     """Return the place of a scalar, or of the beginning of a list or mapping."""
-    start, end = read.start_mark, read.end_mark
-    whole = end.line == start.line and not isinstance(read, MappingNode | SequenceNode)
+    start, end = node.start_mark, node.end_mark
+    whole = end.line == start.line and isinstance(node, ScalarNode)
     return Span(start.line + 1, start.column + 1, max(1, end.column - start.column) if whole else 1)
 
 
@@ -285,7 +257,8 @@ def _syntax_mistake(name: str, text: str, error: yaml.MarkedYAMLError) -> Mistak
     problem = printable(error.problem or "cannot be read")
     context = f" {printable(error.context)}" if error.context else ""
     hint = next((f" {hint}" for start, hint in _HINTS if start in problem), "")
-    what = f"not valid YAML{context}: {problem}.{hint}"
+    own = next((sentence for part, sentence in _OWN_WORDS if part in problem), None)
+    what = own or f"not valid YAML{context}: {problem}.{hint}"
     mark = error.problem_mark or error.context_mark
     if mark is None:
         return Mistake(name, what)

@@ -4,13 +4,22 @@ The same models give the JSON Schemas of docs/schemas, for editors.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from rigctl.yamlfile.document import MOST_FOUND, SECRET_KEYS, Document, Mistake, Path, suggestion
+from rigctl.yamlfile.document import (
+    MOST_FOUND,
+    SECRET_KEYS,
+    Document,
+    Mistake,
+    MistakesError,
+    Path,
+    in_order,
+    suggestion,
+)
 from rigctl.yamlfile.fields import describe
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -28,14 +37,17 @@ _SHAPES: Final = {
 }
 
 
-def validated(document: Document, model: type[_Model]) -> tuple[_Model | None, list[Mistake]]:
-    """Return the document as `model`, or None, and all mistakes, those of reading included."""
+def validate(document: Document, model: type[_Model], before: Sequence[Mistake] = ()) -> _Model:
+    """Return the document as `model`. Raise `MistakesError` with those `before`, of options, and all of the file."""
     found = list(document.mistakes)
     try:
-        return model.model_validate(document.data), found
+        valid = model.model_validate(document.data)
     except ValidationError as error:
         details = error.errors(include_url=False)
-    return None, found + [_mistake(document, model, detail) for detail in details[:MOST_FOUND]]
+        found += [_mistake(document, model, detail) for detail in details[:MOST_FOUND]]
+    if before or found:
+        raise MistakesError([*before, *in_order(found)])
+    return valid
 
 
 def _mistake(document: Document, model: type[BaseModel], detail: ErrorDetails) -> Mistake:

@@ -15,7 +15,7 @@ from rigctl.yamlfile import Document, Mistake, MistakesError, describe
 from rigctl.yamlfile.document import in_order
 from rigctl.yamlfile.fields import FieldError, Flag, LongText, Section, Text, json_type, named, parse_whole, shown
 from rigctl.yamlfile.read import read_document
-from rigctl.yamlfile.validate import validated
+from rigctl.yamlfile.validate import validate
 
 MOST_BYTES: Final = 256 * 1024
 MOST_PIXELS: Final = 4_000_000
@@ -221,11 +221,9 @@ class Theme:
 def load_theme(path: Path) -> Theme:
     """Return the theme in `path`. Raise `MistakesError` with all mistakes, too little contrast included."""
     document = read_document(path)
-    model, mistakes = validated(document, ThemeFile)
-    if model is None:
-        raise MistakesError(in_order(mistakes))
+    model = validate(document, ThemeFile)
     light, dark = _palette(model.colours, LIGHT), _palette(model.dark, DARK)
-    mistakes += [*_pale(document, "colours", light), *_pale(document, "dark", dark)]
+    mistakes = [*_pale(document, "colours", model.colours, light), *_pale(document, "dark", model.dark, dark)]
     logo = None
     try:
         logo = read_logo(path.parent / model.logo) if model.logo else None
@@ -256,10 +254,9 @@ def _palette(section: ColoursSection, base: Palette) -> Palette:
     return {**base, **given}
 
 
-def _pale(document: Document, section: str, palette: Palette) -> Iterator[Mistake]:
+def _pale(document: Document, section: str, colours: ColoursSection, palette: Palette) -> Iterator[Mistake]:
     """Yield a mistake for each colour with too little contrast, at the key that was given."""
-    given = document.data.get(section) or {}
-    series = len(given.get("series", [])) or SERIES
+    given, series = colours.model_fields_set, len(colours.series) or SERIES
     graphics = ((f"s{number}", "paper", GRAPHICS_RATIO) for number in range(1, series + 1))
     for ink, ground, ratio in (*NEEDS, *graphics):
         actual = contrast(palette[ink], palette[ground])

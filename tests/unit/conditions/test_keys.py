@@ -3,7 +3,7 @@
 import pytest
 from cases import from_file
 
-from rigctl.conditions.card import RINGS, RPS
+from rigctl.conditions.keys import RINGS, RPS
 from rigctl.conditions.qdisc import QDISC
 
 

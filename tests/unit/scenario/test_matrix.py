@@ -11,10 +11,16 @@ from work import calls_of
 
 from rigctl.records import Direction
 from rigctl.records.flat import flattened
-from rigctl.scenario import matrix
-from rigctl.scenario.matrix import MAX_VALUES, Matrix, count, expand, matrix_of, pattern_of, spread, with_axis
+from rigctl.scenario import load, matrix
+from rigctl.scenario.matrix import MAX_VALUES, AxisMatrix, count_tests, expand_matrix, parse_axis, pattern_of, with_axis
+from rigctl.scenario.overrides import Changes
+from rigctl.scenario.schema import ScenarioFile
 from rigctl.settings import CONGESTION, MSS, NO_SETTINGS, PARALLEL, SETTINGS, WINDOW, Settings
 from rigctl.yamlfile.fields import FieldError
+
+
+def matrix_of(data: dict[str, Any]) -> AxisMatrix:
+    return load.matrix_of(ScenarioFile.model_validate({"pairs": "a -> b", **data}), Changes())
 
 
 def settings_of(rows: list[Settings], *names: str) -> list[tuple[object, ...]]:
@@ -22,7 +28,7 @@ def settings_of(rows: list[Settings], *names: str) -> list[tuple[object, ...]]:
 
 
 def test_a_cell_has_every_setting_unset_where_nothing_is_asked_for() -> None:
-    (row,) = expand(matrix_of({}))
+    (row,) = expand_matrix(matrix_of({}))
     assert row == NO_SETTINGS
     set_anyway = {name: row[setting] for name, setting in SETTINGS.items() if row[setting] is not None}
     assert set_anyway == {"parallel": 1, "transport": "tcp", "direction": Direction.FORWARD, "engine": "agent"}
@@ -55,7 +61,7 @@ COPIED = {"copy": True, "include": [{"size": 9}, {"size": 9, "copy": False}]}
     ids=["the first is slowest", "one at the top", "holds in rows", "exclude", "include", "rows alone", "conditions"],
 )
 def test_axes_and_rows_are_expanded_in_their_order(data: dict[str, Any], names: str, rows: list[Any]) -> None:
-    assert settings_of(expand(matrix_of(data)), *names.split()) == rows
+    assert settings_of(expand_matrix(matrix_of(data)), *names.split()) == rows
 
 
 MSSES: dict[str, Any] = {"mss": [1460, 8960]}
@@ -75,28 +81,28 @@ ROWS = [{"window": "64K", "mss": mss} for mss in (1460, 500, 8960)] + [{"window"
 )
 def test_an_option_replaces_an_axis(data: dict[str, Any], axis: str, values: list[int], others: list[int]) -> None:
     matrix = with_axis(matrix_of(data), SETTINGS[axis], tuple(dict.fromkeys(values)))
-    assert settings_of(expand(matrix), axis, "mss") == list(zip(values, others, strict=True))
+    assert settings_of(expand_matrix(matrix), axis, "mss") == list(zip(values, others, strict=True))
 
 
 def test_counting_a_matrix_of_ten_to_the_sixteenth_expands_nothing() -> None:
     values = tuple(range(100, 10_100))
-    matrix = Matrix(dict.fromkeys((MSS, WINDOW, PARALLEL, CONGESTION), values))
-    assert count(matrix) == 10**16
-    assert calls_of(lambda: count(matrix)) < 100
-    assert count(matrix_of(ADDED)) == 3
+    matrix = AxisMatrix(dict.fromkeys((MSS, WINDOW, PARALLEL, CONGESTION), values))
+    assert count_tests(matrix) == 10**16
+    assert calls_of(lambda: count_tests(matrix)) < 100
+    assert count_tests(matrix_of(ADDED)) == 3
 
 
 def test_the_work_of_expanding_does_not_grow_with_the_rows_that_exclude() -> None:
     axes = {MSS: tuple(range(100)), WINDOW: tuple(range(50))}
 
-    def excluding(others: int) -> Matrix:
+    def excluding(others: int) -> AxisMatrix:
         exclude = [{MSS: mss, WINDOW: 0} for mss in range(100)] + [{MSS: -mss} for mss in range(1, others + 1)]
-        return Matrix(axes, exclude)
+        return AxisMatrix(axes, exclude)
 
     few, many = excluding(10), excluding(5000)
-    assert len(expand(few)) == len(expand(many)) == 5000 - 100
+    assert len(expand_matrix(few)) == len(expand_matrix(many)) == 5000 - 100
     reading = calls_of(lambda: [pattern_of(row) for row in many.exclude])
-    assert calls_of(lambda: expand(many)) < calls_of(lambda: expand(few)) + 2 * reading
+    assert calls_of(lambda: expand_matrix(many)) < calls_of(lambda: expand_matrix(few)) + 2 * reading
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -110,13 +116,14 @@ def test_every_axis_reads_its_own_examples_and_says_what_it_means(name: str) -> 
 
 @from_file
 def test_a_range_is_its_values_with_both_ends(name: str, value: Any, values: list[Any]) -> None:
-    assert spread(SETTINGS[name], value) == values
+    axis = SETTINGS[name]
+    assert parse_axis(axis, value) == tuple(axis.parse(name, each) for each in values)
 
 
 @from_file
 def test_a_range_that_is_none_says_what_was_expected(name: str, value: Any, said: str) -> None:
-    with pytest.raises(FieldError, match=re.escape(said)):
-        spread(SETTINGS[name], value)
+    with pytest.raises(ValueError, match=re.escape(said)):
+        parse_axis(SETTINGS[name], value)
 
 
 def test_thousands_of_long_ranges_are_refused_after_the_second(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,9 +137,9 @@ def test_thousands_of_long_ranges_are_refused_after_the_second(monkeypatch: pyte
 
     monkeypatch.setattr(matrix, "islice", counted)
     with pytest.raises(FieldError):
-        spread(SETTINGS["mss"], ["1..9000"] * 3000)
+        parse_axis(SETTINGS["mss"], ["100..9099"] * 3000)
     assert made == 18_000
 
 
 def test_single_values_are_not_counted_as_ranges() -> None:
-    assert len(spread(SETTINGS["mss"], list(range(MAX_VALUES + 5)))) == MAX_VALUES + 5
+    assert len(parse_axis(SETTINGS["mss"], list(range(100, MAX_VALUES + 105)))) == MAX_VALUES + 5

@@ -127,7 +127,7 @@ def test_a_mesh_of_too_many_nodes_is_told_by_counting(tmp_path: Path, pairs: str
     (tmp_path / "many.yaml").write_text('virtual: namespaces\nnodes: {"n[001..317]": {}}\n')
     said = message_of(tmp_path, f"rig: many.yaml\npairs: {pairs}\n")
     assert "mesh: 317 nodes make 100,172 tests: at most 100,000. Name fewer nodes." in said
-    fewer = message_of(tmp_path, 'rig: many.yaml\npairs: {mesh: "n[001..316]"}\ntitle: [x]')
-    parallel = message_of(tmp_path, "rig: many.yaml\npairs: mesh-parallel\ntitle: [x]")
+    fewer = message_of(tmp_path, 'rig: many.yaml\npairs: {mesh: "n[001..316]"}\nomit: 10s')
+    parallel = message_of(tmp_path, "rig: many.yaml\npairs: mesh-parallel\nomit: 10s")
     assert "nodes make" not in fewer + parallel
     assert "unknown rig" in message_of(tmp_path, f"rig: nowhere\npairs: {pairs}\n")

@@ -1,4 +1,4 @@
-"""Keys of a condition that belong to the data interface's card: MTU, rings, queues, interrupts, pause frames, RPS.
+"""The keys of a condition, one record each: `HOST_KEYS`. Those with rules of their own are in `kernel` and `qdisc`.
 
 Processors are masks, as in /sys/class/net/*/queues/rx-*/rps_cpus.
 """
@@ -10,15 +10,19 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from rigctl.base.units import mask_processors, parse_processors, processors_text
+from rigctl.conditions.kernel import CONGESTION_SYSCTL, SYSCTL
 from rigctl.conditions.key import MOST_NUMBER, ON_OFF, HostKey, of_group, parse_on_off
+from rigctl.conditions.qdisc import QDISC
 from rigctl.records import HostSetting
+from rigctl.settings import SETTINGS
 from rigctl.yamlfile import FieldError, Section
-from rigctl.yamlfile.fields import empty_if_none, named, parse_whole, parse_word, shown
+from rigctl.yamlfile.fields import empty_if_none, named, parse_matching, parse_whole, parse_word, shown, whole_within
 
 OFFLOADS: Final = ("tso", "gso", "gro", "lro", "rx", "tx", "sg")
 # Below 1280 Linux drops the interface's IPv6 addresses for good.
-_MIN_MTU, MOST_MTU = 1280, 65535
+_MIN_MTU, _MOST_MTU = 1280, 65535
 _MOST_PROCESSORS: Final = 1024
+_GOVERNOR: Final = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII)
 
 
 def _whole(group: str, low: int, high: int, example: int) -> tuple[PlainValidator, WithJsonSchema]:
@@ -106,6 +110,13 @@ _OffloadName = Annotated[
 _OnOff = Annotated[str, PlainValidator(lambda value: parse_on_off("offload", value)), ON_OFF]
 
 
+def _congestion(name: str, value: object) -> str:
+    word = SETTINGS["congestion"].parse(name, value)
+    if word is None:
+        raise FieldError(f'{name} "{value}": is the node\'s default already. Leave it out')
+    return str(word)
+
+
 def _group(name: str, section: type[Section], description: str, example: dict[str, object]) -> HostKey:
     def settings(given: Section) -> list[HostSetting]:
         return [HostSetting(name, value, key) for key, value in given.model_dump(exclude_none=True).items()]
@@ -115,11 +126,7 @@ def _group(name: str, section: type[Section], description: str, example: dict[st
 
 MTU: Final = HostKey(
     "mtu",
-    Annotated[
-        int | None,
-        named(lambda name, value: parse_whole(name, value, _MIN_MTU, MOST_MTU, 1500)),
-        WithJsonSchema({"type": "integer", "minimum": _MIN_MTU, "maximum": MOST_MTU}),
-    ],
+    Annotated[int | None, *whole_within(_MIN_MTU, _MOST_MTU, 1500)],
     Field(None, description="MTU of the data interface.", examples=[1500, 8192]),
     lambda value: [HostSetting("mtu", str(value))],
 )
@@ -151,3 +158,26 @@ OFFLOAD: Final = HostKey(
     ),
     lambda values: [HostSetting("offload", value, name) for name, value in values.items()],
 )
+CONGESTION: Final = HostKey(
+    "congestion",
+    Annotated[str | None, named(_congestion), WithJsonSchema(SETTINGS["congestion"].schema)],
+    Field(None, description="Default congestion control of the nodes."),
+    lambda value: [HostSetting("sysctl", value, CONGESTION_SYSCTL)],
+    kind="sysctl",
+    of_interface=False,
+)
+GOVERNOR: Final = HostKey(
+    "governor",
+    Annotated[
+        str | None,
+        named(
+            lambda name, value: parse_matching(name, value, _GOVERNOR, "a CPU frequency governor, as in performance")
+        ),
+        WithJsonSchema({"type": "string"}),
+    ],
+    Field(None, description="CPU frequency governor.", examples=["performance"]),
+    lambda value: [HostSetting("governor", value)],
+    of_interface=False,
+)
+HOST_KEYS: Final = (MTU, RINGS, CHANNELS, COALESCE, PAUSE, QDISC, RPS, SYSCTL, OFFLOAD, CONGESTION, GOVERNOR)
+"""In the order in which they are set, but for the key that is `first`."""
